@@ -1,0 +1,309 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// State is where a call stands (SPEC 11).
+//
+//	planned ─┬─────────────► running ─┬─► done
+//	         │                  ▲     ├─► failed
+//	         ├─► pending ─ yes ─┘     └─► lost      the daemon died meanwhile; never run again by itself
+//	         │      ├─► refused                     a person said no
+//	         │      ├─► cancelled                   the caller left, or it was edited
+//	         │      └─► expired                     nobody answered
+//	         └─► refused                            policy or a hook said no
+type State string
+
+const (
+	Planned   State = "planned"
+	Pending   State = "pending"
+	Running   State = "running"
+	Done      State = "done"
+	Failed    State = "failed"
+	Refused   State = "refused"
+	Expired   State = "expired"
+	Cancelled State = "cancelled"
+	Lost      State = "lost" // shown as "outcome unknown"
+)
+
+// Final says whether nothing more can happen to a call in this state.
+func (s State) Final() bool {
+	switch s {
+	case Done, Failed, Refused, Expired, Cancelled, Lost:
+		return true
+	}
+	return false
+}
+
+// Word is the state as people read it.
+func (s State) Word() string {
+	if s == Lost {
+		return "outcome unknown"
+	}
+	return string(s)
+}
+
+// Request asks for one call of one tool.
+type Request struct {
+	ID       string          // chosen by the caller before anything happens; a second use is refused
+	Tool     string          // server:tool
+	Args     json.RawMessage // as they came; the gateway makes them canonical
+	Thread   string          // the conversation, "" outside one
+	Agent    string
+	Why      string   // the model's own words, shown as such
+	Approval Approval // of the request; "" is auto
+	Replaces string   // the call that this one edits, retries or asks again
+	Allowed  []string // servers that the conversation allows; empty is all
+}
+
+// Call is the state of one execution of one tool, the one record for that fact.
+type Call struct {
+	ID        string          `json:"id"`
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"` // the tool's own name, without the server
+	Args      json.RawMessage `json:"args"` // canonical; sealed at rest
+	Digest    string          `json:"digest"`
+	Pin       string          `json:"pin"`             // the accepted definition that it is bound to
+	Hooks     []HookRef       `json:"hooks,omitempty"` // each before-hook that ran, in order
+	Thread    string          `json:"thread,omitempty"`
+	Agent     string          `json:"agent,omitempty"`
+	Why       string          `json:"why,omitempty"`
+	By        string          `json:"by"` // the requester's user id
+	ByName    string          `json:"by_name,omitempty"`
+	Surface   Surface         `json:"surface"`
+	Token     string          `json:"token,omitempty"` // the requester's token, if one was used
+	RunsAs    string          `json:"runs_as"`         // whose credential the server is called with, in words
+	ReadOnly  bool            `json:"read_only,omitempty"`
+	Policy    Policy          `json:"policy,omitempty"`
+	Warnings  []string        `json:"warnings,omitempty"`
+	Replaces  string          `json:"replaces,omitempty"`
+	State     State           `json:"state"`
+	Reason    string          `json:"reason,omitempty"`  // why it is in that state, in one sentence
+	Approved  time.Time       `json:"approved,omitzero"` // a pending call with this set waits for Start only
+	Decisions []Decision      `json:"decisions,omitempty"`
+	Result    *Result         `json:"result,omitempty"` // sealed at rest
+	Created   time.Time       `json:"created"`
+	Expires   time.Time       `json:"expires,omitzero"` // while pending
+	Started   time.Time       `json:"started,omitzero"`
+	Finished  time.Time       `json:"finished,omitzero"`
+	Owner     string          `json:"owner,omitempty"` // the daemon instance that runs it
+}
+
+// ToolID is server:tool.
+func (c Call) ToolID() string { return c.Server + ":" + c.Tool }
+
+// Waiting says whether the call waits for a person.
+func (c Call) Waiting() bool { return c.State == Pending && c.Approved.IsZero() }
+
+// HookRef names a hook and the revision of it that ran.
+type HookRef struct {
+	ID       string `json:"id"`
+	Revision uint64 `json:"revision,omitempty"`
+}
+
+// Policy says who may press (SPEC 11).
+type Policy string
+
+const (
+	ByRequester Policy = "requester"
+	ByAdmins    Policy = "admins"
+)
+
+// Verb is what a person decided.
+type Verb string
+
+const (
+	Approve Verb = "approve"
+	Deny    Verb = "deny"
+	Cancel  Verb = "cancel" // by the requester, or because the caller left
+	Expire  Verb = "expire" // by nize, at the time of expiry
+	Edit    Verb = "edit"   // approve with other arguments: a new call replaces this one
+)
+
+// Decision is what one person said about one call.
+type Decision struct {
+	Verb    Verb            `json:"verb"`
+	By      string          `json:"by"`
+	Name    string          `json:"name,omitempty"`
+	Surface Surface         `json:"surface,omitempty"`
+	At      time.Time       `json:"at"`
+	Digest  string          `json:"digest,omitempty"` // what the person saw; must be the call's
+	Reason  string          `json:"reason,omitempty"`
+	Args    json.RawMessage `json:"args,omitempty"`   // for Edit
+	Always  bool            `json:"always,omitempty"` // also make a grant for me: allow or deny from now on
+}
+
+// Outcome is how a call ended.
+type Outcome struct {
+	State  State
+	Reason string
+	Result *Result
+}
+
+// Code is the kind of an error of a call (SPEC 6).
+type Code string
+
+const (
+	CodeInvalid     Code = "invalid_arguments"
+	CodeNotFound    Code = "not_found"
+	CodeRefused     Code = "refused"
+	CodeExpired     Code = "expired"
+	CodeCancelled   Code = "cancelled"
+	CodeRateLimited Code = "rate_limited"
+	CodeUnavailable Code = "unavailable"
+	CodeTimeout     Code = "timeout"
+	CodeUnknown     Code = "outcome_unknown"
+	CodeTool        Code = "tool_error"
+	CodeInternal    Code = "internal"
+)
+
+// CallError is what a caller and a model are told when a call did not succeed.
+type CallError struct {
+	Code      Code   `json:"code"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+}
+
+func (e *CallError) Error() string { return e.Message }
+
+// Is lets errors.Is meet the sentinels.
+func (e *CallError) Is(target error) bool {
+	switch e.Code {
+	case CodeInvalid:
+		return target == ErrInvalid
+	case CodeNotFound:
+		return target == ErrNotFound
+	case CodeRefused:
+		return target == ErrRefused
+	case CodeExpired:
+		return target == ErrExpired
+	}
+	return false
+}
+
+// Result is what a call gave. Raw is the upstream's result object (an MCP
+// CallToolResult) exactly as it came; our own errors have Error and no Raw.
+type Result struct {
+	Raw     json.RawMessage `json:"raw,omitempty"`
+	IsError bool            `json:"is_error,omitempty"`
+	Error   *CallError      `json:"error,omitempty"`
+}
+
+// content is the part of a CallToolResult that Text reads.
+type content struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	MimeType string `json:"mimeType"`
+	Data     string `json:"data"`
+	URI      string `json:"uri"`
+	Resource *struct {
+		URI  string `json:"uri"`
+		Text string `json:"text"`
+	} `json:"resource"`
+}
+
+// Text is the result as plain text for a model or a terminal: the text items,
+// a line in brackets for what is no text, and structuredContent only where no
+// item says anything.
+func (r *Result) Text() string {
+	if r == nil {
+		return ""
+	}
+	if r.Error != nil {
+		return r.Error.Message
+	}
+	var parsed struct {
+		Content    []content       `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(r.Raw, &parsed); err != nil {
+		return string(r.Raw)
+	}
+	var parts []string
+	for _, c := range parsed.Content {
+		switch {
+		case c.Type == "text":
+			parts = append(parts, c.Text)
+		case c.Resource != nil && c.Resource.Text != "":
+			parts = append(parts, c.Resource.Text)
+		case c.Resource != nil:
+			parts = append(parts, "[resource "+c.Resource.URI+"]")
+		case c.Type == "resource_link":
+			parts = append(parts, "[link "+c.URI+"]")
+		default:
+			parts = append(parts, fmt.Sprintf("[%s %s, %d bytes]", c.Type, c.MimeType, len(c.Data)*3/4))
+		}
+	}
+	if len(parts) == 0 && len(parsed.Structured) > 0 {
+		return string(parsed.Structured)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Digest is the hash that an approval is bound to (SPEC 11): hex SHA-256 of
+// the canonical JSON of {call id, requester, conversation, accepted pin,
+// arguments}. Args must be canonical already.
+func (c Call) ComputeDigest() string {
+	doc := struct {
+		Arguments    json.RawMessage `json:"arguments"`
+		Call         string          `json:"call"`
+		Conversation string          `json:"conversation"`
+		Pin          string          `json:"pin"`
+		Requester    string          `json:"requester"`
+	}{c.Args, c.ID, c.Thread, c.Pin, c.By}
+	plain, err := json.Marshal(doc)
+	if err != nil {
+		return "" // arguments that are no JSON match no digest
+	}
+	canonical, err := Canonical(plain)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
+}
+
+// CallQuery selects calls, newest first.
+type CallQuery struct {
+	Waiting bool // only those that wait for a person
+	States  []State
+	User    string // requester
+	Thread  string
+	Limit   int // 0 is 100
+}
+
+// Grant is a person's standing answer (SPEC 11). It holds for this exact pin only.
+type Grant struct {
+	ID      string    `json:"id"`
+	User    string    `json:"user"` // scope "me"
+	Tool    string    `json:"tool"` // server:tool
+	Pin     string    `json:"pin"`
+	Deny    bool      `json:"deny,omitempty"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// ProgressFunc hears of an upstream's progress notifications. A nil one is
+// allowed everywhere and hears nothing.
+type ProgressFunc func(done, total float64, message string)
+
+// Scope is what narrows a caller's view of the tools: the agent that acts and
+// the servers that a conversation allows (empty is all).
+type Scope struct {
+	Agent   string
+	Servers []string
+	Thread  string
+}
+
+// Function is a tool as a model sees it.
+type Function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+}

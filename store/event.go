@@ -1,0 +1,76 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Event is one entry of the audit trail (SPEC 17): a transition of a call or a
+// change of configuration. Events are chained: Chain is a keyed hash over the
+// one before, this one's metadata, its pseudonym and the salted hash of Data.
+type Event struct {
+	Seq      uint64          `json:"seq"`
+	At       time.Time       `json:"at"`
+	Kind     string          `json:"kind"`    // call.pending, call.done, server.put, token.create …
+	Subject  string          `json:"subject"` // a call's, server's, token's id …
+	User     string          `json:"user"`    // who did it; "system" for nize
+	UserName string          `json:"user_name,omitempty"`
+	Surface  Surface         `json:"surface,omitempty"`
+	Identity string          `json:"identity,omitempty"`
+	Token    string          `json:"token,omitempty"`
+	Tool     string          `json:"tool,omitempty"`
+	Outcome  State           `json:"outcome,omitempty"`
+	Data     json.RawMessage `json:"data,omitempty"` // redacted
+	Chain    string          `json:"chain"`
+}
+
+// EventQuery selects events.
+type EventQuery struct {
+	Since   time.Time
+	User    string
+	Tool    string // server:tool, or server:*
+	Outcome State
+	Kind    string // or its head before the dot
+	After   uint64 // only events with a larger Seq, oldest first
+	Limit   int    // 0 is 100
+}
+
+// Spend is what one model call cost (SPEC 17).
+type Spend struct {
+	ID         string        `json:"id"`
+	At         time.Time     `json:"at"`
+	User       string        `json:"user"`
+	Thread     string        `json:"thread,omitempty"`
+	Agent      string        `json:"agent,omitempty"`
+	Provider   string        `json:"provider"`
+	Model      string        `json:"model"`
+	Prompt     int64         `json:"prompt"` // tokens
+	Completion int64         `json:"completion"`
+	Cached     int64         `json:"cached,omitempty"`
+	Reasoning  int64         `json:"reasoning,omitempty"`
+	Took       time.Duration `json:"took"`
+	Estimated  bool          `json:"estimated,omitempty"`
+	MicroUSD   int64         `json:"micro_usd,omitempty"` // millionths of a dollar
+	Priced     bool          `json:"priced,omitempty"`    // false: the price is unknown, not zero
+}
+
+// UsageQuery asks the rollups.
+type UsageQuery struct {
+	Since time.Time
+	By    string // day, user, agent, provider, model, conversation or tool
+}
+
+// UsageRow is one line of a usage report.
+type UsageRow struct {
+	Key        string `json:"key"`
+	Calls      int64  `json:"calls"`
+	Prompt     int64  `json:"prompt,omitempty"`
+	Completion int64  `json:"completion,omitempty"`
+	Cached     int64  `json:"cached,omitempty"`
+	Reasoning  int64  `json:"reasoning,omitempty"`
+	Estimated  int64  `json:"estimated,omitempty"` // calls whose tokens are an estimate
+	MicroUSD   int64  `json:"micro_usd,omitempty"`
+	Unpriced   int64  `json:"unpriced,omitempty"` // calls without a known price
+	Failed     int64  `json:"failed,omitempty"`   // by tool: calls that did not end as done
+	TookMS     int64  `json:"took_ms"`
+}

@@ -1,0 +1,40 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+)
+
+// crockford is the ULID alphabet (github.com/ulid/spec): no I, L, O, U.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// NewID returns a ULID for the time given: 26 characters, sortable by
+// millisecond, 80 random bits.
+func NewID(now time.Time) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
+	rand.Read(b[6:]) // never fails since Go 1.24
+	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
+	var out [26]byte
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = crockford[lo&31]
+		lo = lo>>5 | hi<<59
+		hi >>= 5
+	}
+	return string(out[:])
+}
+
+// ValidID says whether s could have come from NewID.
+func ValidID(s string) bool {
+	if len(s) != 26 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if c < '0' || c > 'Z' || (c > '9' && c < 'A') || c == 'I' || c == 'L' || c == 'O' || c == 'U' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Inbound is a person's message as a platform decoded it.
+type Inbound struct {
+	Key    string `json:"key"` // the platform's own id of the message, for deduplication
+	Thread string `json:"thread"`
+	By     Caller `json:"by"`
+	Text   string `json:"text"`
+}
+
+// MessageKind tells a renderer what a message is.
+type MessageKind string
+
+const (
+	TextMessage   MessageKind = "text"   // the assistant's words, in Markdown
+	ToolMessage   MessageKind = "tool"   // one line of activity that changes from calling to its result
+	CardMessage   MessageKind = "card"   // a call that waits, or what became of it
+	NoticeMessage MessageKind = "notice" // nize's own words
+	ErrorMessage  MessageKind = "error"  // the turn could not go on, in one sentence
+)
+
+// Message is what a platform shows. Posting gives it a place; updating replaces
+// it there. Text is always the whole text so far.
+type Message struct {
+	ID    string      `json:"id"` // stable over updates: a turn's or call's id
+	Kind  MessageKind `json:"kind"`
+	Text  string      `json:"text,omitempty"`
+	Final bool        `json:"final,omitempty"` // nothing more will change
+	Card  *Card       `json:"card,omitempty"`
+	Tool  *ToolLine   `json:"tool,omitempty"`
+}
+
+// ToolLine is the activity of one tool in a turn.
+type ToolLine struct {
+	Name  string `json:"name"` // discover_tools, toolbox:convert_time
+	State State  `json:"state"`
+	Brief string `json:"brief,omitempty"` // what was asked or what came out, one line
+}
+
+// Card is what a person decides on: platform-neutral, made from the call's
+// canonical bytes by nize alone (SPEC 11).
+type Card struct {
+	Call        string          `json:"call"`
+	Tool        string          `json:"tool"` // server:tool
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"` // the server's own claim
+	Server      string          `json:"server"`
+	Where       string          `json:"where"` // its command line or URL
+	By          string          `json:"by"`
+	RunsAs      string          `json:"runs_as"`
+	Why         string          `json:"why,omitempty"` // the model's own words
+	Args        json.RawMessage `json:"args"`          // canonical, whole
+	Warnings    []string        `json:"warnings,omitempty"`
+	Digest      string          `json:"digest"`
+	Policy      Policy          `json:"policy"`
+	Expires     time.Time       `json:"expires,omitzero"`
+	State       State           `json:"state"`
+	Approved    bool            `json:"approved,omitempty"`
+	DecidedBy   string          `json:"decided_by,omitempty"`
+	Outcome     string          `json:"outcome,omitempty"` // the end of a call in one line
+}
+
+// Progress is what happens while an agent works on a thread.
+type Progress struct {
+	Kind  string    // "text": Delta of a model's turn; "turn": that turn is stored; "tool": Tool changed; "call": Call changed; "error": Text says in one sentence what stopped the turn; "notice": Text
+	Turn  string    // a stable id of the model's turn that is being written: thread "/" N
+	Delta string    // text since the last one
+	Text  string    // of an error or notice; for "turn" the whole text
+	ID    string    // of the ToolCall, for "tool"
+	Tool  *ToolLine // for "tool"
+	Call  *Call     // for "call"
+}

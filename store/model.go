@@ -1,0 +1,37 @@
+package store
+
+import "time"
+
+// Provider is an account at a model service (SPEC 9).
+type Provider struct {
+	Name    string    `json:"name"`
+	Kind    string    `json:"kind"` // openai, azure, openrouter, deepseek, groq, ollama, openai-compatible, offline
+	BaseURL string    `json:"base_url,omitempty"`
+	Key     Secret    `json:"-"` // sealed at rest
+	HasKey  bool      `json:"has_key"`
+	Enabled bool      `json:"enabled"`
+	Created time.Time `json:"created"`
+}
+
+// ModelName is a logical name mapped to provider/model.
+type ModelName struct {
+	Name      string   `json:"name"`
+	Target    string   `json:"target"` // provider/model
+	Fallbacks []string `json:"fallbacks,omitempty"`
+	Default   bool     `json:"default,omitempty"` // PutModel clears it on the others
+}
+
+// Agent is a named profile (SPEC 1).
+type Agent struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name,omitempty"`
+	Model        string    `json:"model,omitempty"` // "" is the default model
+	SystemPrompt string    `json:"system_prompt,omitempty"`
+	MaxTokens    int       `json:"max_tokens,omitempty"`
+	Temperature  *float64  `json:"temperature,omitempty"`
+	AllowedTools []string  `json:"allowed_tools,omitempty"` // patterns; nil is all tools of enabled MCP servers
+	MaxSteps     int       `json:"max_steps,omitempty"`     // 0 is the setting agent.tools.maxSteps
+	Approval     string    `json:"approval,omitempty"`      // none, all, whitelist, blacklist, auto; "" is the system's
+	Default      bool      `json:"default,omitempty"`       // PutAgent clears it on the others
+	Created      time.Time `json:"created"`
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// secretText matches what looks like a key wherever it stands (SPEC 22).
+var secretText = regexp.MustCompile(`nize_[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|xox[a-z]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}|sk-[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|(?i:bearer)\s+[A-Za-z0-9._~+/=-]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
+
+// secretKey matches names of fields whose value is not for the audit.
+var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(password|passwd|pwd|secret|token|api_?key|authorization|credential|private_?key|cookie)s?($|[_.-])`)
+
+// RedactText replaces what looks like a key by dots.
+func RedactText(s string) string {
+	return secretText.ReplaceAllString(s, dots)
+}
+
+// LooksSecret says whether s is, or holds, what looks like a key.
+func LooksSecret(s string) bool { return secretText.MatchString(s) }
+
+// SecretName says whether a field of that name holds a secret by its name.
+func SecretName(name string) bool {
+	return secretKey.MatchString(camel.ReplaceAllString(name, "${1}_$2"))
+}
+
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// Redact returns the JSON document without what looks like a secret, by name
+// or by form, cut to at most limit bytes (then it is a JSON string).
+func Redact(raw json.RawMessage, limit int) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return redactedString(RedactText(string(raw)), limit)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(redactValue("", v)); err != nil {
+		return json.RawMessage(`"unprintable"`)
+	}
+	b := bytes.TrimSpace(out.Bytes())
+	if len(b) > limit {
+		return redactedString(string(b), limit)
+	}
+	return b
+}
+
+func redactedString(s string, limit int) json.RawMessage {
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "… (cut)"
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return json.RawMessage(`"unprintable"`)
+	}
+	return b
+}
+
+// redactValue walks generic JSON; it is for the trail only, never for what runs.
+func redactValue(name string, v any) any {
+	switch t := v.(type) {
+	case map[string]any:
+		for k, e := range t {
+			t[k] = redactValue(k, e)
+		}
+		return t
+	case []any:
+		for i, e := range t {
+			t[i] = redactValue(name, e)
+		}
+		return t
+	case string:
+		if name != "" && SecretName(name) {
+			return dots
+		}
+		return RedactText(t)
+	}
+	return v
+}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+)
+
+// Secret is a string that cannot be printed: every verb of fmt, slog and JSON
+// shows dots. Only Reveal gives the text, so a search for Reveal finds every
+// place where a secret leaves its wrapping.
+type Secret struct{ text string }
+
+const dots = "••••"
+
+// NewSecret wraps text.
+func NewSecret(text string) Secret { return Secret{text} }
+
+// Reveal returns the text.
+func (s Secret) Reveal() string { return s.text }
+
+// IsZero says whether there is nothing inside.
+func (s Secret) IsZero() bool { return s.text == "" }
+
+func (s Secret) String() string               { return dots }
+func (s Secret) GoString() string             { return dots }
+func (s Secret) Format(f fmt.State, _ rune)   { fmt.Fprint(f, dots) }
+func (s Secret) LogValue() slog.Value         { return slog.StringValue(dots) }
+func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(dots) }
+func (s Secret) MarshalText() ([]byte, error) { return []byte(dots), nil }
+
+// UnmarshalJSON reads a plain string, so that a request can carry a secret in;
+// nothing carries one out.
+func (s *Secret) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &s.text)
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Transport is how a server is reached.
+type Transport string
+
+const (
+	Stdio Transport = "stdio"
+	HTTP  Transport = "http" // Streamable HTTP
+	SSE   Transport = "sse"  // the older HTTP+SSE
+)
+
+// Value is an env or header value: plain text, or the name of a credential of
+// the server, written {"secret_key":"NAME"} in JSON (SPEC 4).
+type Value struct {
+	Text      string
+	SecretKey string
+}
+
+func (v Value) MarshalJSON() ([]byte, error) {
+	if v.SecretKey != "" {
+		return json.Marshal(map[string]string{"secret_key": v.SecretKey})
+	}
+	return json.Marshal(v.Text)
+}
+
+func (v *Value) UnmarshalJSON(b []byte) error {
+	*v = Value{}
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &v.Text)
+	}
+	var ref struct {
+		SecretKey string `json:"secret_key"`
+	}
+	if err := json.Unmarshal(b, &ref); err != nil || ref.SecretKey == "" {
+		return fmt.Errorf(`%w value: want a string or {"secret_key":"NAME"}`, ErrInvalid)
+	}
+	v.SecretKey = ref.SecretKey
+	return nil
+}
+
+// Approval is a server's or a request's own rule about asking (SPEC 11).
+type Approval string
+
+const (
+	ApproveAuto   Approval = "auto"
+	ApproveAlways Approval = "always"
+	ApproveNever  Approval = "never"
+)
+
+// Server is a registered MCP server (SPEC 4). Its zero values are the
+// defaults; Normal fills them in.
+type Server struct {
+	Name             string           `json:"name"`
+	Transport        Transport        `json:"transport"`
+	Command          string           `json:"command,omitempty"` // resolved to an absolute path
+	Args             []string         `json:"args,omitempty"`
+	Cwd              string           `json:"cwd,omitempty"`
+	Env              map[string]Value `json:"env,omitempty"`
+	URL              string           `json:"url,omitempty"`
+	Headers          map[string]Value `json:"headers,omitempty"`
+	Description      string           `json:"description,omitempty"`
+	Domain           string           `json:"domain,omitempty"` // by default the name
+	Disabled         bool             `json:"disabled,omitempty"`
+	Timeout          Duration         `json:"timeout,omitempty"`         // of one call; 30 s
+	MaxConcurrency   int              `json:"max_concurrency,omitempty"` // calls at once; 8
+	Approval         Approval         `json:"approval,omitempty"`
+	TrustAnnotations bool             `json:"trust_annotations,omitempty"`
+	UntrustedOutput  bool             `json:"untrusted_output,omitempty"`
+	AcceptNew        bool             `json:"accept_new,omitempty"`
+	AllowedTools     []string         `json:"allowed_tools,omitempty"` // names or patterns; empty is all
+	Visibility       []string         `json:"visibility,omitempty"`    // all, group:G, user:U; empty is admins only
+	Created          time.Time        `json:"created"`
+	Revision         uint64           `json:"revision"` // grows with every change
+}
+
+// Defaults of SPEC 4.
+const (
+	DefaultTimeout     = 30 * time.Second
+	DefaultConcurrency = 8
+)
+
+// Normal returns s with its defaults filled in.
+func (s Server) Normal() Server {
+	if s.Domain == "" {
+		s.Domain = s.Name
+	}
+	if s.Timeout == 0 {
+		s.Timeout = Duration(DefaultTimeout)
+	}
+	if s.MaxConcurrency == 0 {
+		s.MaxConcurrency = DefaultConcurrency
+	}
+	if s.Approval == "" {
+		s.Approval = ApproveAuto
+	}
+	return s
+}
+
+// Where is what a person would call the server's address: its command line or
+// its URL.
+func (s Server) Where() string {
+	if s.Transport == Stdio {
+		return strings.Join(append([]string{s.Command}, s.Args...), " ")
+	}
+	return s.URL
+}
+
+var slug = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// CheckSlug says why name cannot name a server, or returns nil (SPEC 1).
+func CheckSlug(name string) error {
+	if !slug.MatchString(name) {
+		return fmt.Errorf("%w name %q: use 1 to 63 of a-z, 0-9 and -, not starting with -", ErrInvalid, name)
+	}
+	switch name {
+	case "native", "agent", "nize":
+		return fmt.Errorf("%w name %q: it is reserved", ErrInvalid, name)
+	}
+	return nil
+}
+
+// Duration is a time.Duration that is text in JSON ("30s").
+type Duration time.Duration
+
+func (d Duration) String() string               { return time.Duration(d).String() }
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%w duration %q: write 90s, 10m or 2h", ErrInvalid, b)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// ToolState is whether a tool may be found and called.
+type ToolState string
+
+const (
+	ToolAccepted    ToolState = "accepted"
+	ToolQuarantined ToolState = "quarantined" // its definition is not the accepted one, or a scan raised a finding
+	ToolRefused     ToolState = "refused"     // its schema failed the gate
+)
+
+// Tool is one tool of one server as it was last listed. Its schemas are the
+// server's own bytes.
+type Tool struct {
+	Server       string          `json:"server"`
+	Name         string          `json:"name"`
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Annotations  Annotations     `json:"annotations,omitzero"`
+	Meta         json.RawMessage `json:"meta,omitempty"`
+	State        ToolState       `json:"state"`
+	Pin          string          `json:"pin"`                // hash of the definition as listed
+	Accepted     string          `json:"accepted,omitempty"` // hash that an admin accepted; compared at every list and call
+	Findings     []string        `json:"findings,omitempty"` // why it is held or refused, one sentence each
+}
+
+// ID is server:name.
+func (t Tool) ID() string { return t.Server + ":" + t.Name }
+
+// SplitToolID cuts server:name. ok is false where there is no colon.
+func SplitToolID(id string) (server, name string, ok bool) {
+	return strings.Cut(id, ":")
+}
+
+// Annotations are a server's own claims about a tool; they count only where
+// the server's trust_annotations is set (SPEC 4). A nil pointer is "not said".
+type Annotations struct {
+	Title       string `json:"title,omitempty"`
+	ReadOnly    *bool  `json:"readOnlyHint,omitempty"`
+	Destructive *bool  `json:"destructiveHint,omitempty"`
+	Idempotent  *bool  `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool  `json:"openWorldHint,omitempty"`
+}
+
+// ToolDiff is what a new list changed.
+type ToolDiff struct {
+	Added, Changed, Removed, Held []string // tool ids
+}
+
+// Hit is one answer of a search.
+type Hit struct {
+	Tool  Tool
+	Score float64 // how well the request is covered, 0 to 1 (SPEC 5)
+}
+
+// MatchTool says whether a tool pattern of SPEC 1 matches a tool id:
+// "github:*", "github:create_issue", "native:*", and "*", which never matches
+// native: or agent:.
+func MatchTool(pattern, id string) bool {
+	if pattern == "*" {
+		return !strings.HasPrefix(id, "native:") && !strings.HasPrefix(id, "agent:")
+	}
+	if head, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(id, head) && strings.Contains(head, ":")
+	}
+	return pattern == id
+}
+
+// MatchAny says whether one of the patterns matches.
+func MatchAny(patterns []string, id string) bool {
+	for _, p := range patterns {
+		if MatchTool(p, id) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,261 @@
+// Package store is the ground floor of nize: the words that all rooms share.
+//
+// It holds the records (Server, Tool, Call, Thread, Turn, Event, Spend …), the
+// sentinels that every room wraps, and the small interfaces through which the
+// records are kept. It imports the standard library only; store/bolt is the
+// real implementation and store/storetest the contract that every
+// implementation passes.
+//
+// Three rules run through all of it:
+//
+//   - Who acts is an argument. Every method that changes a fact takes the
+//     [Caller] and appends an [Event] in the same transaction, so there is no
+//     change without a name.
+//   - What is decided by people is decided here, in one transaction: the first
+//     answer stands and every later one gets [ErrDecided].
+//   - A returned error-free write is durable. One exception is stated where it
+//     is made: [Calls.Record] may lag by 250 ms (SPEC 21).
+//
+// Records handed out are copies; a caller may keep and change them.
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// The sentinels. Every room wraps these with %w and says what was being done;
+// daemon/api has the one table that turns them into wire codes and back.
+var (
+	ErrNotFound  = errors.New("not found")
+	ErrExists    = errors.New("already exists")
+	ErrConflict  = errors.New("changed meanwhile")
+	ErrDecided   = errors.New("already decided")
+	ErrRefused   = errors.New("refused")
+	ErrInvalid   = errors.New("invalid")
+	ErrExpired   = errors.New("expired")
+	ErrDiskFull  = errors.New("no space left for the database")
+	ErrNotOpen   = errors.New("store is closed")
+	ErrOldSchema = errors.New("database was written by a newer nize")
+)
+
+// Servers keeps the registered MCP servers and their tools (SPEC 4).
+type Servers interface {
+	// PutServer stores s. rev is the revision that the caller read: 0 creates
+	// (ErrExists if the name is taken), any other must still be current
+	// (ErrConflict). It returns the record as stored, with its new revision.
+	PutServer(ctx context.Context, by Caller, s Server, rev uint64) (Server, error)
+	// DeleteServer removes the server, its tools and its vectors' cache keys.
+	DeleteServer(ctx context.Context, by Caller, name string) error
+	GetServer(ctx context.Context, name string) (Server, error)
+	ListServers(ctx context.Context) ([]Server, error)
+}
+
+// Tools keeps the tools of the servers as they were last listed.
+type Tools interface {
+	// PutTools replaces all tools of one server in one transaction and says
+	// what changed. Pins that an admin accepted are kept: see [Tool.Accepted].
+	PutTools(ctx context.Context, by Caller, server string, tools []Tool) (ToolDiff, error)
+	GetTool(ctx context.Context, id string) (Tool, error)
+	// ListTools returns the tools of one server, or of all for "", by id.
+	ListTools(ctx context.Context, server string) ([]Tool, error)
+	// AcceptTool makes pin the accepted one of the tool; ErrConflict when the
+	// tool's present pin is another.
+	AcceptTool(ctx context.Context, by Caller, id, pin string) error
+}
+
+// Users keeps people and their identities (SPEC 22).
+type Users interface {
+	// EnsureUser returns the user that holds identity and makes one with the
+	// role and name given if there is none.
+	EnsureUser(ctx context.Context, identity, name string, role Role) (User, error)
+	GetUser(ctx context.Context, id string) (User, error)
+	ListUsers(ctx context.Context) ([]User, error)
+	// PutUser changes name, role or state of an existing user.
+	PutUser(ctx context.Context, by Caller, u User) error
+}
+
+// Tokens keeps bearer tokens as hashes (SPEC 8).
+type Tokens interface {
+	// CreateToken stores t, whose Hash the caller computed. An active token of
+	// the same user and name is ErrExists, unless overwrite, which revokes it
+	// in the same transaction.
+	CreateToken(ctx context.Context, by Caller, t Token, overwrite bool) (Token, error)
+	// RotateToken replaces the active token of that user and name by one with
+	// the hash and prefix given and the same scopes; the old one works on for
+	// grace.
+	RotateToken(ctx context.Context, by Caller, user, name string, next TokenSecret, grace time.Duration) (Token, error)
+	// RevokeTokens revokes the active tokens of the user ("" is every user)
+	// with that name ("" is every name) and returns how many.
+	RevokeTokens(ctx context.Context, by Caller, user, name string) (int, error)
+	ListTokens(ctx context.Context, user string) ([]Token, error)
+	// Authenticate finds the token by its hash. ErrNotFound, or ErrExpired and
+	// ErrRefused (revoked, user disabled) together with the token for the log.
+	// It notes the last use, at most once a minute and without waiting.
+	Authenticate(ctx context.Context, hash [32]byte) (Token, User, error)
+}
+
+// Credentials keeps sealed values (SPEC 4, 16).
+type Credentials interface {
+	PutCredential(ctx context.Context, by Caller, c Credential) error
+	// GetCredential opens one sealed value.
+	GetCredential(ctx context.Context, key CredentialKey) (Credential, error)
+	// ListCredentials never fills Secret.
+	ListCredentials(ctx context.Context) ([]Credential, error)
+	DeleteCredential(ctx context.Context, by Caller, key CredentialKey) error
+}
+
+// Calls keeps every call of every tool (SPEC 11, 17). See [Call] for the states.
+type Calls interface {
+	// Begin stores a new call in the state it carries (planned, pending,
+	// running or refused). ErrExists if the id was used before. A call that
+	// Replaces another moves that one to cancelled in the same transaction
+	// (ErrDecided if it is no longer pending and undecided).
+	Begin(ctx context.Context, by Caller, c Call) error
+	// Decide settles a pending call: first answer stands, later ones get
+	// ErrDecided together with the call as it is; past its expiry it becomes
+	// expired and the answer is ErrExpired. An approval leaves it pending with
+	// Approved set: Start moves it on.
+	Decide(ctx context.Context, by Caller, id string, d Decision) (Call, error)
+	// Start moves an approved pending call to running under owner. ErrDecided
+	// if somebody did so before.
+	Start(ctx context.Context, id, owner string) (Call, error)
+	// Finish moves a call to the final state in o. ErrDecided if it is final.
+	Finish(ctx context.Context, by Caller, id string, o Outcome) (Call, error)
+	// Record stores a read-only call that ran, whole. It returns at once; the
+	// record is on disk within 250 ms (SPEC 21). ErrExists and write errors
+	// show in the next call of Flush.
+	Record(by Caller, c Call)
+	// GetCall opens the call's arguments and result, those that Record has not
+	// written yet included.
+	GetCall(ctx context.Context, id string) (Call, error)
+	ListCalls(ctx context.Context, q CallQuery) ([]Call, error)
+}
+
+// Grants keeps what a person always allows or always denies (SPEC 11).
+type Grants interface {
+	PutGrant(ctx context.Context, by Caller, g Grant) error
+	ListGrants(ctx context.Context, user string) ([]Grant, error)
+	DeleteGrant(ctx context.Context, by Caller, id string) error
+}
+
+// Threads keeps conversations (SPEC 10).
+type Threads interface {
+	PutThread(ctx context.Context, by Caller, t Thread) error
+	GetThread(ctx context.Context, id string) (Thread, error)
+	// ListThreads returns the newest first; user "" is every user.
+	ListThreads(ctx context.Context, user string, limit int) ([]Thread, error)
+	// Append stores t as number t.N of its thread. ErrExists if that place is
+	// taken: somebody was first, look again. The thread's Open becomes open.
+	Append(ctx context.Context, by Caller, t Turn, open bool) error
+	// Turns returns all turns of a thread in order.
+	Turns(ctx context.Context, thread string) ([]Turn, error)
+	// Open lists the threads whose last turn still wants work.
+	Open(ctx context.Context) ([]Thread, error)
+}
+
+// Inbox keeps what came in until it is worked off (DESIGN idea 5).
+type Inbox interface {
+	// Accept stores the item unless one of its keys was seen within the last
+	// day, and returns false then. It is durable when it returns true.
+	Accept(ctx context.Context, item Item) (bool, error)
+	// Done marks the item worked off; its keys stay for deduplication.
+	Done(ctx context.Context, id string) error
+	// Pending returns what was accepted and is not done, oldest first.
+	Pending(ctx context.Context) ([]Item, error)
+}
+
+// Feed is the commit-ordered stream of changes.
+type Feed interface {
+	// Last returns the sequence number of the newest committed change.
+	Last() Seq
+	// Watch yields every change after the given number, in commit order, and
+	// waits for more until ctx ends (it then yields nothing further). Changes
+	// older than the kept window are an error wrapping ErrNotFound: read the
+	// records instead and start from Last.
+	Watch(ctx context.Context, after Seq) iter.Seq2[Change, error]
+}
+
+// Ledger keeps what model calls cost and what happened (SPEC 17).
+type Ledger interface {
+	// AddSpend stores the row and adds it to the rollups in one transaction.
+	AddSpend(ctx context.Context, s Spend) error
+	// Usage sums the rollups.
+	Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
+	// Events returns the audit trail, newest first unless q says otherwise.
+	Events(ctx context.Context, q EventQuery) ([]Event, error)
+	// VerifyEvents recomputes the chain and returns how many events hold; the
+	// error names the first that does not.
+	VerifyEvents(ctx context.Context) (int, error)
+}
+
+// Settings keeps the values that were set; defaults are in [Keys] (SPEC 18).
+type Settings interface {
+	// PutSetting stores a value of the system (user "") or of a user; "" as
+	// value unsets it. The value was checked by [Key.Check].
+	PutSetting(ctx context.Context, by Caller, user, key, value string) error
+	// ListSettings returns what was set for the system (user "") or a user.
+	ListSettings(ctx context.Context, user string) (map[string]string, error)
+}
+
+// Models keeps providers, logical model names and agents (SPEC 9).
+type Models interface {
+	PutProvider(ctx context.Context, by Caller, p Provider) error
+	// ListProviders opens the keys.
+	ListProviders(ctx context.Context) ([]Provider, error)
+	DeleteProvider(ctx context.Context, by Caller, name string) error
+	PutModel(ctx context.Context, by Caller, m ModelName) error
+	ListModels(ctx context.Context) ([]ModelName, error)
+	DeleteModel(ctx context.Context, by Caller, name string) error
+}
+
+// Agents keeps the named profiles (SPEC 1).
+type Agents interface {
+	PutAgent(ctx context.Context, by Caller, a Agent) error
+	GetAgent(ctx context.Context, id string) (Agent, error)
+	ListAgents(ctx context.Context) ([]Agent, error)
+	DeleteAgent(ctx context.Context, by Caller, id string) error
+}
+
+// Vectors caches embeddings by model and content hash (SPEC 5).
+type Vectors interface {
+	// GetVectors returns those of the keys that are kept for the model.
+	GetVectors(ctx context.Context, model string, keys []string) (map[string][]float32, error)
+	PutVectors(ctx context.Context, model string, vecs map[string][]float32) error
+}
+
+// DB is everything one backend keeps. Rooms ask for the small interfaces.
+type DB interface {
+	Servers
+	Tools
+	Users
+	Tokens
+	Credentials
+	Calls
+	Grants
+	Threads
+	Inbox
+	Feed
+	Ledger
+	Settings
+	Models
+	Agents
+	Vectors
+	// Flush waits until everything given to Record is on disk.
+	Flush(ctx context.Context) error
+	// Prune deletes what retention no longer keeps, in small transactions.
+	Prune(ctx context.Context, keep Retention) (Pruned, error)
+	Close() error
+}
+
+// Retention says how long growing records are kept; 0 keeps them for ever.
+type Retention struct {
+	Conversations, Output, Audit, Usage time.Duration
+}
+
+// Pruned counts what Prune deleted.
+type Pruned struct {
+	Threads, Outputs, Events, Spends int
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Address is where an answer goes: enough to find the place again after a
+// restart, on any surface.
+type Address struct {
+	Surface Surface `json:"surface"`
+	Team    string  `json:"team,omitempty"`
+	Channel string  `json:"channel,omitempty"`
+	Thread  string  `json:"thread,omitempty"`
+	Message string  `json:"message,omitempty"` // one message there
+}
+
+// Thread is a conversation (SPEC 10).
+type Thread struct {
+	ID      string    `json:"id"`
+	User    string    `json:"user"` // who started it
+	Address Address   `json:"address"`
+	Agent   string    `json:"agent,omitempty"`
+	Model   string    `json:"model,omitempty"`   // logical name or provider/model; "" is the agent's
+	Servers []string  `json:"servers,omitempty"` // allowed ones; empty is all
+	Title   string    `json:"title,omitempty"`
+	Zone    string    `json:"zone,omitempty"`   // IANA name of the person's time zone
+	Locale  string    `json:"locale,omitempty"` // BCP 47
+	Open    bool      `json:"open,omitempty"`   // the last turn still wants work
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// TurnRole is who speaks in a turn.
+type TurnRole string
+
+const (
+	FromUser  TurnRole = "user"
+	FromModel TurnRole = "assistant"
+	FromTool  TurnRole = "tool"
+	FromNize  TurnRole = "notice" // nize's own words to the person; the model does not see them
+)
+
+// Turn is what was said: one message of a thread.
+type Turn struct {
+	Thread string     `json:"thread"`
+	N      int        `json:"n"` // its place, from 0
+	Role   TurnRole   `json:"role"`
+	By     Caller     `json:"by,omitzero"` // the author of a user's turn: the turn runs with their rights
+	Text   string     `json:"text,omitempty"`
+	Calls  []ToolCall `json:"calls,omitempty"`   // of the model's turn
+	CallID string     `json:"call_id,omitempty"` // of a tool's turn: the ToolCall answered
+	// Opaque is what the provider wants back unchanged (reasoning items); only
+	// the provider that wrote it reads it.
+	Opaque json.RawMessage `json:"opaque,omitempty"`
+	Model  string          `json:"model,omitempty"` // provider/model that spoke
+	Final  bool            `json:"final,omitempty"` // a model's turn that was cut short and is nevertheless the answer
+	At     time.Time       `json:"at"`
+}
+
+// ToolCall is one proposed use of a function by the model. ID is ours, chosen
+// when the turn is stored; it becomes the Call's id for execute_tool.
+type ToolCall struct {
+	ID       string `json:"id"`
+	Provider string `json:"provider,omitempty"` // the provider's own id for it
+	Name     string `json:"name"`
+	Args     string `json:"args"` // as the model wrote them; may be broken JSON
+}
+
+// Item is something that came in and must not be lost (DESIGN idea 5).
+type Item struct {
+	ID      string          `json:"id"`
+	Kind    string          `json:"kind"`    // message, press …
+	Keys    []string        `json:"keys"`    // for deduplication
+	Payload json.RawMessage `json:"payload"` // Inbound, for the platform that accepted it
+	At      time.Time       `json:"at"`
+}
+
+// Seq numbers changes in commit order.
+type Seq uint64
+
+// Change is one entry of the feed.
+type Change struct {
+	Seq    Seq    `json:"seq"`
+	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential
+	ID     string `json:"id"`
+	Thread string `json:"thread,omitempty"`
+	State  State  `json:"state,omitempty"` // of a call
+	// Approved is set on a pending call that a person said yes to.
+	Approved bool `json:"approved,omitempty"`
+}

@@ -1,0 +1,109 @@
+package store
+
+import "time"
+
+// Role is what a user may do: admins steer nize, members use it.
+type Role string
+
+const (
+	Admin  Role = "admin"
+	Member Role = "member"
+)
+
+// UserState is whether a user may act at all.
+type UserState string
+
+const (
+	Active   UserState = "active"
+	Disabled UserState = "disabled"
+)
+
+// User is a person (SPEC 1).
+type User struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Role       Role      `json:"role"`
+	State      UserState `json:"state"`
+	Identities []string  `json:"identities"` // slack:<team>:<U>, discord:<U>, local:<uid>
+	Created    time.Time `json:"created"`
+}
+
+// Surface is where a person meets nize.
+type Surface string
+
+const (
+	OnTerminal Surface = "terminal"
+	OnMCP      Surface = "mcp"
+	OnHTTP     Surface = "http"
+	OnCLI      Surface = "cli"
+	OnSlack    Surface = "slack"
+	OnDiscord  Surface = "discord"
+	OnSystem   Surface = "system" // nize itself: schedules, start-up, expiry
+)
+
+// Caller is who acts. It is read once at the edge and passed on; it is never
+// dug out of a context inside the house.
+type Caller struct {
+	User     string   `json:"user"` // a user's id; "system" for nize itself
+	Name     string   `json:"name,omitempty"`
+	Role     Role     `json:"role,omitempty"`
+	Surface  Surface  `json:"surface,omitempty"`
+	Identity string   `json:"identity,omitempty"` // local:<uid> at the socket
+	Token    string   `json:"token,omitempty"`    // the id of the bearer token, if one was used
+	Scopes   []string `json:"scopes,omitempty"`   // of that token: tools:PATTERN, expose:MODE
+}
+
+// System is the caller for what nize does by itself.
+var System = Caller{User: "system", Name: "nize", Role: Admin, Surface: OnSystem}
+
+// IsAdmin says whether the caller may steer nize.
+func (c Caller) IsAdmin() bool { return c.Role == Admin }
+
+// Token is a bearer token; its secret is kept as a hash only (SPEC 8).
+type Token struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	User     string    `json:"user"`
+	Prefix   string    `json:"prefix"` // the head of the secret, to recognise it by
+	Hash     [32]byte  `json:"-"`
+	Audience string    `json:"audience"` // mcp or api
+	Scopes   []string  `json:"scopes,omitempty"`
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires"`
+	LastUsed time.Time `json:"last_used,omitzero"`
+	Revoked  time.Time `json:"revoked,omitzero"` // in the future while a rotated token has grace
+}
+
+// TokenSecret is the part of a token that a rotation replaces.
+type TokenSecret struct {
+	ID, Prefix string
+	Hash       [32]byte
+}
+
+// State is active, expired or revoked, at the time given. A token in its grace
+// time is active.
+func (t Token) State(now time.Time) string {
+	switch {
+	case !t.Revoked.IsZero() && !now.Before(t.Revoked):
+		return "revoked"
+	case !now.Before(t.Expires):
+		return "expired"
+	}
+	return "active"
+}
+
+// CredentialKey names a credential: looked up user, project, team, system.
+type CredentialKey struct {
+	Scope   string `json:"scope"` // system, team, project or user
+	Owner   string `json:"owner,omitempty"`
+	Service string `json:"service"` // a server's name or a declared credential's id
+	Name    string `json:"name"`
+}
+
+// Credential is a sealed value that a server or tool needs.
+type Credential struct {
+	CredentialKey
+	Host    string    `json:"host,omitempty"` // the only host it may be sent to; "" until first bound
+	Secret  Secret    `json:"-"`
+	Updated time.Time `json:"updated"`
+}
