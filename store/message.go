@@ -61,6 +61,7 @@ type Card struct {
 	Expires     time.Time       `json:"expires,omitzero"`
 	State       State           `json:"state"`
 	Approved    bool            `json:"approved,omitempty"`
+	Always      bool            `json:"always,omitempty"` // a standing "allow" would hold for this tool
 	DecidedBy   string          `json:"decided_by,omitempty"`
 	Outcome     string          `json:"outcome,omitempty"` // the end of a call in one line
 }

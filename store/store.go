@@ -182,6 +182,11 @@ type Feed interface {
 type Ledger interface {
 	// AddSpend stores the row and adds it to the rollups in one transaction.
 	AddSpend(ctx context.Context, s Spend) error
+	// AddEvent appends an event for what is neither a call nor a change of a
+	// record: the use of a meta-tool, a press by somebody who may not. It fills
+	// Seq, Chain and the caller's fields, returns at once, and the event is on
+	// disk within 250 ms, like a Record.
+	AddEvent(by Caller, e Event)
 	// Usage sums the rollups.
 	Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
 	// Events returns the audit trail, newest first unless q says otherwise.
