@@ -1,0 +1,294 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxAnswer bounds an answer that is no stream: 5,000 tools with their
+	// schemas fit, a daemon gone mad doesn't fill the memory.
+	maxAnswer = 64 << 20
+	// maxLine bounds one line of a stream: a result of 8 MiB, escaped.
+	maxLine = 32 << 20
+)
+
+// Client talks to one daemon over its socket. It is safe for concurrent use.
+// Methods return *[Error] (which unwraps to the sentinel) for what the daemon
+// refused, and ErrNoDaemon where nobody listens.
+type Client struct {
+	// Socket is the path of the daemon's socket.
+	Socket string
+	// Warn, if set, hears at most once that the daemon's version is too far
+	// from this one.
+	Warn func(line string)
+
+	http   *http.Client
+	warned sync.Once
+}
+
+// New returns a client for the socket. It dials when it is first used.
+func New(socket string) *Client {
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	return &Client{
+		Socket: socket,
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return dialer.DialContext(ctx, "unix", socket)
+				},
+				DisableCompression: true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// request is one request, before it is encoded.
+type request struct {
+	method, path string
+	query        url.Values
+	body         any // nil sends none
+}
+
+// do sends a request and decodes its answer.
+func do[T any](ctx context.Context, c *Client, r request) (T, error) {
+	var out T
+	resp, err := c.send(ctx, r)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return out, c.readError(ctx, r, err)
+	}
+	if len(body) > maxAnswer {
+		return out, fmt.Errorf("reading the answer to %s %s: it is over %d MiB", r.method, r.path, maxAnswer>>20)
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return out, nil
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return out, fmt.Errorf("reading the answer to %s %s: %w", r.method, r.path, err)
+	}
+	return out, nil
+}
+
+// exec is do where the answer says nothing.
+func exec(ctx context.Context, c *Client, r request) error {
+	_, err := do[Empty](ctx, c, r)
+	return err
+}
+
+// list is do for a list.
+func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
+	out, err := do[List[T]](ctx, c, r)
+	return out.Items, err
+}
+
+// stream sends a request and yields the lines of its answer. The request is
+// sent when the sequence is first read; an error is the last thing yielded.
+func stream[T any](ctx context.Context, c *Client, r request) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		resp, err := c.send(ctx, r)
+		if err != nil {
+			yield(zero, err)
+			return
+		}
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, maxLine)
+		for lines.Scan() {
+			line := bytes.TrimSpace(lines.Bytes())
+			if len(line) == 0 {
+				continue // keeps the stream alive
+			}
+			v, err := decodeLine[T](line)
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(zero, c.readError(ctx, r, err))
+		}
+	}
+}
+
+// decodeLine reads one line of a stream; {"error":{…}} is the daemon's last
+// word. A value whose own "error" is a string is no such thing.
+func decodeLine[T any](line []byte) (T, error) {
+	var v T
+	if bytes.HasPrefix(line, []byte(`{"error":{`)) {
+		var f Failure
+		if err := json.Unmarshal(line, &f); err == nil && f.Error != nil && f.Error.Code != "" {
+			return v, f.Error
+		}
+	}
+	if err := json.Unmarshal(line, &v); err != nil {
+		return v, fmt.Errorf("reading the daemon's stream: %w", err)
+	}
+	return v, nil
+}
+
+// send does the round trip and turns whatever is not a 2xx into an error.
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	var body io.Reader
+	if r.body != nil {
+		b, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %s: %w", r.method, r.path, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	target := "http://" + Host + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, fmt.Errorf("asking for %s %s: %w", r.method, r.path, err)
+	}
+	req.Header.Set(VersionHeader, Version)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.dialError(ctx, err)
+	}
+	c.checkVersion(resp.Header.Get(VersionHeader))
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, readFailure(resp, r)
+}
+
+// readFailure reads the error of an answer that is not a 2xx.
+func readFailure(resp *http.Response, r request) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("reading the refusal of %s %s: %w", r.method, r.path, err)
+	}
+	var f Failure
+	if err := json.Unmarshal(b, &f); err == nil && f.Error != nil && f.Error.Code != "" {
+		return f.Error
+	}
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed {
+		return &Error{Code: "unknown_route", Message: fmt.Sprintf("this nized does not know %s %s: use a nized and a nizectl of the same version", r.method, r.path)}
+	}
+	return &Error{Code: "internal", Message: fmt.Sprintf("the daemon answered %s %s with HTTP %d and no reason", r.method, r.path, resp.StatusCode)}
+}
+
+// dialError tells a daemon that is not there from one that broke off.
+func (c *Client) dialError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
+			return &Error{Code: "refused", Message: fmt.Sprintf("you may not open %s: run nizectl as the user that runs nized, as root, or as a member of its socket group", c.Socket)}
+		}
+		return &Error{Code: "no_daemon", Message: fmt.Sprintf("nized is not running at %s: start it with `nized &` or `systemctl start nized`", c.Socket)}
+	}
+	return brokenOff(err)
+}
+
+func (c *Client) readError(ctx context.Context, r request, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("reading the stream of %s %s: a line is over %d MiB", r.method, r.path, maxLine>>20)
+	}
+	return brokenOff(err)
+}
+
+func brokenOff(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // without the made-up URL
+		}
+	}
+	return fmt.Errorf("nized broke off the connection (%w): see its log, then try again", err)
+}
+
+// checkVersion warns once if the daemon is more than one minor version off.
+func (c *Client) checkVersion(theirs string) {
+	if c.Warn == nil || near(Version, theirs) {
+		return
+	}
+	c.warned.Do(func() {
+		if theirs == "" {
+			theirs = "unknown"
+		}
+		c.Warn(fmt.Sprintf("nized is version %s, nizectl is %s: use versions that are at most one minor version apart", theirs, Version))
+	})
+}
+
+// near says whether two versions are at most one minor version apart.
+func near(a, b string) bool {
+	aMajor, aMinor, ok1 := parseVersion(a)
+	bMajor, bMinor, ok2 := parseVersion(b)
+	if !ok1 || !ok2 {
+		return a == b
+	}
+	return aMajor == bMajor && aMinor-bMinor <= 1 && bMinor-aMinor <= 1
+}
+
+func parseVersion(v string) (major, minor int, ok bool) {
+	parts := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
+	if len(parts) < 2 {
+		return 0, 0, false
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	digits, _, _ := strings.Cut(parts[1], "-")
+	minor, err2 := strconv.Atoi(digits)
+	return major, minor, err1 == nil && err2 == nil
+}
+
+// query builds a query of name, value pairs and leaves the empty ones out.
+func query(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			v.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return v
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return ""
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,126 @@
+package api
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"time"
+
+	"nize/store"
+)
+
+// Status is the daemon's state, for operators and tests (SPEC 2).
+type Status struct {
+	Version   string        `json:"version"`
+	PID       int           `json:"pid"`
+	Started   time.Time     `json:"started"`
+	DataDir   string        `json:"data_dir"`
+	Socket    string        `json:"socket"`
+	Listen    string        `json:"listen"` // the HTTP listener's real address
+	PublicURL string        `json:"public_url,omitempty"`
+	You       store.Caller  `json:"you"`             // who asks
+	Model     string        `json:"model,omitempty"` // the default one, or offline
+	Servers   []Health      `json:"servers"`
+	Bots      []BotState    `json:"bots"`
+	Tools     int           `json:"tools"`
+	Pending   int           `json:"pending_approvals"`
+	Running   int           `json:"running_calls"`
+	Sessions  int           `json:"sessions"` // of MCP clients
+	Queues    []Queue       `json:"queues"`
+	Process   ProcessStatus `json:"process"`
+	Warnings  []string      `json:"warnings,omitempty"` // one sentence each, with what to do
+}
+
+// BotState is how a chat platform is.
+type BotState struct {
+	Name      string    `json:"name"`
+	State     string    `json:"state"`
+	LastError string    `json:"last_error,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+}
+
+// Queue is work that waits inside the daemon.
+type Queue struct {
+	Name  string `json:"name"`
+	Depth int    `json:"depth"`
+}
+
+// ProcessStatus is what the process holds.
+type ProcessStatus struct {
+	Goroutines int    `json:"goroutines"`
+	OpenFiles  int    `json:"open_files"`
+	Children   int    `json:"children"`
+	HeapBytes  uint64 `json:"heap_bytes"`
+}
+
+// Reindex asks for a refresh; Server "" is all, Full also embeds anew.
+type Reindex struct {
+	Server string `json:"server,omitempty"`
+	Full   bool   `json:"full,omitempty"`
+}
+
+// ReindexLine is one line of its progress: one server that is through, and at
+// last the Summary.
+type ReindexLine struct {
+	Server  string          `json:"server,omitempty"`
+	Added   []string        `json:"added,omitempty"` // tool ids
+	Changed []string        `json:"changed,omitempty"`
+	Removed []string        `json:"removed,omitempty"`
+	Held    []string        `json:"held,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Summary *ReindexSummary `json:"summary,omitempty"`
+}
+
+// ReindexSummary is the end of a refresh.
+type ReindexSummary struct {
+	Servers  int     `json:"servers"`
+	Failed   int     `json:"failed"`
+	Tools    int     `json:"tools"`
+	Embedded int     `json:"embedded"` // vectors that had to be computed
+	TookMS   float64 `json:"took_ms"`
+}
+
+// Setting is a key with the value in force.
+type Setting struct {
+	store.Key
+	Value  string `json:"value"`
+	Source string `json:"source"`          // default, system, user, file, environment or flag
+	Where  string `json:"where,omitempty"` // file and line, or the variable's name
+}
+
+// PutSetting sets a value; User "" is the system's.
+type PutSetting struct {
+	Value string `json:"value"`
+	User  string `json:"user,omitempty"`
+}
+
+// Status asks how the daemon is.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return do[Status](ctx, c, request{method: "GET", path: "/v1/status"})
+}
+
+// Reindex refreshes tools and vectors and yields progress.
+func (c *Client) Reindex(ctx context.Context, r Reindex) iter.Seq2[ReindexLine, error] {
+	return stream[ReindexLine](ctx, c, request{method: "POST", path: "/v1/reindex", body: r})
+}
+
+// Settings lists every key; user "" is the system's view.
+func (c *Client) Settings(ctx context.Context, user string) ([]Setting, error) {
+	return list[Setting](ctx, c, request{method: "GET", path: "/v1/config", query: query("user", user)})
+}
+
+// PutSetting sets one key. A key that a file, variable or flag sets is
+// ErrConflict.
+func (c *Client) PutSetting(ctx context.Context, key string, p PutSetting) (Setting, error) {
+	return do[Setting](ctx, c, request{method: "PUT", path: "/v1/config/" + url.PathEscape(key), body: p})
+}
+
+// UnsetSetting removes a stored value and returns what is in force then.
+func (c *Client) UnsetSetting(ctx context.Context, user, key string) (Setting, error) {
+	return do[Setting](ctx, c, request{method: "DELETE", path: "/v1/config/" + url.PathEscape(key), query: query("user", user)})
+}
+
+// Users lists the people.
+func (c *Client) Users(ctx context.Context) ([]store.User, error) {
+	return list[store.User](ctx, c, request{method: "GET", path: "/v1/users"})
+}
