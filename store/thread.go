@@ -54,7 +54,9 @@ type Turn struct {
 	// the provider that wrote it reads it.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 	Model  string          `json:"model,omitempty"` // provider/model that spoke
-	Final  bool            `json:"final,omitempty"` // a model's turn that was cut short and is nevertheless the answer
+	Final  bool            `json:"final,omitempty"` // a model's turn that was cut short and is nevertheless the answer; a notice that ends the turn
+	Key    string          `json:"key,omitempty"`   // of a user's turn: [Inbound.Key], so that it is said once
+	Re     int             `json:"re,omitempty"`    // of a model's turn and a final notice: the place of the last user's turn that it answers
 	At     time.Time       `json:"at"`
 }
 
