@@ -1,0 +1,97 @@
+// Package bots turns messages into replies, waiting calls into cards and
+// presses into decisions, the same way on every surface.
+//
+// # What it does
+//
+// A [Platform] (Slack, Discord, the terminal) decodes what people do and hands
+// it to a [Handler]; [Conversation] is the one Handler. It stores each message
+// before it returns ([store.Inbox]), lets the [Agent] work on the thread, and
+// shows what happens as [store.Message]s at the thread's stored address.
+//
+// # How a turn runs
+//
+//	Message ─ Accept (durable, once) ─ queue of the thread
+//	worker  ─ Say (durable) ─ Done ─ Work ─┬─ answered
+//	                                       └─ calls wait: cards are shown, the worker leaves
+//	Press   ─ Decide ─ card               the feed tells when a call changed:
+//	                                       update its card; when all settled, Work goes on
+//
+// The worker keeps no truth of its own: each step reads the thread and its
+// calls and does the next thing. After a restart it starts from Inbox.Pending
+// and Threads.Open, so a turn goes on wherever it stood, and a card that was
+// posted before still works, because a press carries only the call's id.
+//
+// # Rules
+//
+//   - One step of a thread at a time; at most [Options.AtOnce] threads at once.
+//   - A message of the requester that comes while a card waits cancels the
+//     waiting calls; anybody else's message waits its turn (SPEC 10).
+//   - What is shown may lag and may be lost; what was said and decided may
+//     not. A platform's failed Post is logged and tried again with the next
+//     update of that thread, and never touches the turn.
+//   - Everything shown has a stable id, and its text is always the whole text
+//     so far, so a platform can edit, append or print the difference.
+//
+// card.go renders [store.Card] as plain lines for terminals, screen readers
+// and notifications; escape.go makes outside text harmless. bots/botstest is
+// the contract that every Platform passes; bots/phrases holds nize's words.
+package bots
+
+import (
+	"context"
+
+	"nize/store"
+)
+
+// Agent answers in threads. llm.Agent is the real one, botstest.Agent the
+// scripted one.
+type Agent interface {
+	// Say appends the person's message as a turn, once per in.Key: a second
+	// Say with the same key returns the turn of the first. Waiting calls of
+	// the thread were cancelled before; their results may not be in the thread
+	// yet.
+	Say(ctx context.Context, by store.Caller, in store.Inbound) (store.Turn, error)
+	// Work does the next thing in the thread until it answered or waits for
+	// calls, and tells what happens; tell may be called from several
+	// goroutines, but not after Work returned. It does nothing in a thread
+	// that is not open. When ctx ends it stores what was said so far and
+	// returns.
+	Work(ctx context.Context, thread string, tell func(store.Progress)) error
+}
+
+// Approver decides about calls. mcp.Gateway is the real one,
+// botstest.Gateway the double.
+type Approver interface {
+	// Decide settles a waiting call if by may do so; for an edit it returns
+	// the new call. ErrDecided, ErrExpired, ErrRefused and ErrNotFound are
+	// the expected errors.
+	Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error)
+	// Card describes the call as it stands now.
+	Card(ctx context.Context, id string) (store.Card, error)
+}
+
+// Handler takes what people do. [Conversation] is the one implementation; all
+// methods may be called concurrently.
+type Handler interface {
+	// Message accepts a person's message. It is durable when Message returns
+	// true; false means that its key was seen before. The work happens later.
+	Message(ctx context.Context, in store.Inbound) (fresh bool, err error)
+	// Press decides about a call and returns its card as it stands after
+	// that, with an error too wherever the card could be read: an error
+	// wrapping ErrDecided says in words what had been decided.
+	Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error)
+	// Stop ends the running turn of the thread and cancels its waiting calls.
+	Stop(ctx context.Context, by store.Caller, thread string) error
+}
+
+// Platform is a place where people meet nize. botstest.Memory is the fake.
+type Platform interface {
+	Surface() store.Surface
+	// Run takes what people do to h until ctx ends.
+	Run(ctx context.Context, h Handler) error
+	// Post shows m at the address of a thread and returns where m stands.
+	Post(ctx context.Context, to store.Address, m store.Message) (store.Address, error)
+	// Update replaces what stands at an address that Post returned. Calls for
+	// one thread never overlap.
+	Update(ctx context.Context, at store.Address, m store.Message) error
+}

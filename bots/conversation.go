@@ -1,0 +1,353 @@
+package bots
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Bounds on what comes in (SPEC 20).
+const (
+	// MaxMessage is how many bytes a person's message may have.
+	MaxMessage = 64 << 10
+	// MaxQueued is how many messages may wait in one thread.
+	MaxQueued = 100
+	// maxThreads is how many threads are remembered while nothing happens in
+	// them; forgetting one costs at most a card that is posted anew instead of
+	// being edited.
+	maxThreads = 4096
+)
+
+// Calls reads calls; [store.Calls] has it.
+type Calls interface {
+	GetCall(ctx context.Context, id string) (store.Call, error)
+	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+}
+
+// Options are what a Conversation works with. Everything up to Log is needed.
+type Options struct {
+	Agent     Agent
+	Approver  Approver
+	Inbox     store.Inbox
+	Threads   store.Threads
+	Calls     Calls
+	Feed      store.Feed
+	Platforms []Platform // one for a surface; threads of other surfaces are left alone
+	Log       *slog.Logger
+
+	Now    func() time.Time // nil is time.Now
+	Pace   time.Duration    // least time between two updates of one thread; 0 is 50 ms
+	AtOnce int              // threads that are worked on at the same time; 0 is 64
+}
+
+// Conversation is the [Handler]: the event core between platforms and agent.
+// Lock order: Conversation.mu before screen.mu.
+type Conversation struct {
+	o         Options
+	platforms map[store.Surface]Platform
+	wg        sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows and the fields of every thread
+	life    context.Context
+	threads map[string]*thread
+	ready   []*thread // scheduled, not taken by a worker yet
+	workers int
+}
+
+// thread is what the worker remembers of a conversation between steps. All of
+// it can be lost: the truth is in the store.
+type thread struct {
+	id        string
+	queue     []item
+	scheduled bool // in ready, or a worker has it
+	dirty     bool // something happened since the last step began
+	failed    bool // Work could not go on; only a new message or a stop tries again
+	interrupt bool // the requester's message at the head ended the turn before
+	cancel    context.CancelCauseFunc
+	stop      *store.Caller
+	author    string // of the last message that was said
+	told      string // item whose author knows that it waits
+	screen    *screen
+}
+
+type item struct {
+	id string
+	in store.Inbound
+}
+
+var _ Handler = (*Conversation)(nil)
+
+// errStopped is the cause of a turn's end by [Conversation.Stop].
+var errStopped = errors.New("stopped by a person")
+
+// New returns a Conversation; [Conversation.Run] makes it work.
+func New(o Options) *Conversation {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Pace == 0 {
+		o.Pace = 50 * time.Millisecond
+	}
+	if o.AtOnce == 0 {
+		o.AtOnce = 64
+	}
+	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}}
+	for _, p := range o.Platforms {
+		c.platforms[p.Surface()] = p
+	}
+	return c
+}
+
+// Message implements [Handler]. Keys (masked secrets, SPEC 22) never reach the
+// store. ErrInvalid: no text, no key, too long; ErrNotFound: no such thread;
+// ErrRefused: too many messages wait there.
+func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, error) {
+	switch {
+	case in.Key == "" || in.Thread == "":
+		return false, fmt.Errorf("%w message: key and thread are needed", store.ErrInvalid)
+	case strings.TrimSpace(in.Text) == "" || !utf8.ValidString(in.Text):
+		return false, fmt.Errorf("%w message: no text", store.ErrInvalid)
+	case len(in.Text) > MaxMessage:
+		return false, fmt.Errorf("%w message: %d bytes; at most %d fit", store.ErrInvalid, len(in.Text), MaxMessage)
+	}
+	th, err := c.o.Threads.GetThread(ctx, in.Thread)
+	if err != nil {
+		return false, fmt.Errorf("taking a message: %w", err)
+	}
+	c.mu.Lock()
+	queued := len(c.threadLocked(in.Thread).queue)
+	c.mu.Unlock()
+	if queued >= MaxQueued {
+		return false, fmt.Errorf("message %w: %d messages wait in this conversation already", store.ErrRefused, queued)
+	}
+	masked := store.LooksSecret(in.Text)
+	if masked {
+		in.Text = store.RedactText(in.Text)
+	}
+	payload, err := json.Marshal(in)
+	if err != nil {
+		return false, fmt.Errorf("encoding a message: %w", err)
+	}
+	it := item{id: store.NewID(c.o.Now()), in: in}
+	fresh, err := c.o.Inbox.Accept(ctx, store.Item{
+		ID: it.id, Kind: "message", Payload: payload, At: c.o.Now(),
+		Keys: []string{string(in.By.Surface) + ":" + in.Key},
+	})
+	if err != nil || !fresh {
+		if err != nil {
+			err = fmt.Errorf("storing a message: %w", err)
+		}
+		return false, err
+	}
+	c.enqueue(it)
+	if masked {
+		if sc := c.screenFor(th); sc != nil {
+			sc.notice(sc.words.Say(phrases.SecretMasked))
+		}
+	}
+	return true, nil
+}
+
+// enqueue gives an accepted message to its thread, once: Run and Message may
+// both see it while Run begins.
+func (c *Conversation) enqueue(it item) {
+	c.wake(it.in.Thread, func(t *thread) {
+		for _, have := range t.queue {
+			if have.id == it.id {
+				return
+			}
+		}
+		t.queue = append(t.queue, it)
+	})
+}
+
+// Press implements [Handler].
+func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error) {
+	if !store.ValidID(call) {
+		return store.Card{}, fmt.Errorf("%w call id", store.ErrInvalid)
+	}
+	show := call
+	decided, err := c.o.Approver.Decide(ctx, by, call, d)
+	if err == nil && decided != nil {
+		show = decided.ID // an edit makes a new call
+	}
+	card, cardErr := c.o.Approver.Card(ctx, show)
+	switch {
+	case err != nil && cardErr != nil:
+		return store.Card{}, fmt.Errorf("deciding about a call: %w", err)
+	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired):
+		return card, fmt.Errorf("this call is %s: %w", StateWords(card, ""), err)
+	case err != nil:
+		return card, fmt.Errorf("deciding about %s: %w", card.Tool, err)
+	case cardErr != nil:
+		return store.Card{}, fmt.Errorf("reading the card after the decision: %w", cardErr)
+	}
+	return card, nil
+}
+
+// Stop implements [Handler]. Who started the thread, who wrote last, and
+// admins may stop it; ErrRefused for others. Stopping what doesn't run is fine.
+func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) error {
+	th, err := c.o.Threads.GetThread(ctx, id)
+	if err != nil {
+		return fmt.Errorf("stopping a turn: %w", err)
+	}
+	c.mu.Lock()
+	t := c.threadLocked(id)
+	may := by.IsAdmin() || by.User == th.User || (t.author != "" && by.User == t.author)
+	active := th.Open || t.cancel != nil
+	c.mu.Unlock()
+	if !may {
+		return fmt.Errorf("stopping a turn: %w: only its author, the conversation's owner or an admin may", store.ErrRefused)
+	}
+	if !active {
+		return nil
+	}
+	c.wake(id, func(t *thread) {
+		t.stop = &by
+		if t.cancel != nil {
+			t.cancel(errStopped)
+		}
+	})
+	return nil
+}
+
+// Run works until ctx ends, and waits for every goroutine that it started. An
+// error means that the store's feed or first reading failed.
+func (c *Conversation) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.wg.Wait()
+	defer cancel()
+	after := c.o.Feed.Last()
+	if err := c.load(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.life = ctx
+	c.spawnLocked()
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.life = nil
+		c.mu.Unlock()
+	}()
+	for ctx.Err() == nil {
+		err := c.follow(ctx, &after)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("following the feed: %w", err)
+		}
+		// We were slower than the feed's window: the records tell the same.
+		after = c.o.Feed.Last()
+		if err := c.load(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load queues what is left over: messages not worked off, threads not answered.
+func (c *Conversation) load(ctx context.Context) error {
+	items, err := c.o.Inbox.Pending(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the inbox: %w", err)
+	}
+	for _, stored := range items {
+		if stored.Kind != "message" {
+			continue
+		}
+		it := item{id: stored.ID}
+		if err := json.Unmarshal(stored.Payload, &it.in); err != nil {
+			c.o.Log.Error("inbox item is unreadable", "item", stored.ID, "err", err)
+			c.done(ctx, stored.ID)
+			continue
+		}
+		c.enqueue(it)
+	}
+	open, err := c.o.Threads.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("reading open threads: %w", err)
+	}
+	for _, th := range open {
+		c.wake(th.ID, nil)
+	}
+	return nil
+}
+
+// follow reads the feed until it ends, keeping after current.
+func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
+	for change, err := range c.o.Feed.Watch(ctx, *after) {
+		if err != nil {
+			return err
+		}
+		*after = change.Seq
+		if change.Kind == "call" && change.Thread != "" {
+			c.changed(ctx, change)
+		}
+	}
+	if ctx.Err() == nil {
+		return errors.New("the feed ended")
+	}
+	return nil
+}
+
+// changed brings the card of a changed call up to date, besides what the
+// thread's worker does, and lets that go on when the call is settled.
+func (c *Conversation) changed(ctx context.Context, change store.Change) {
+	th, err := c.o.Threads.GetThread(ctx, change.Thread)
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+			c.o.Log.Error("reading the thread of a changed call", "call", change.ID, "err", err)
+		}
+		return
+	}
+	sc := c.screenFor(th)
+	if sc == nil {
+		return
+	}
+	switch {
+	case change.State == store.Pending || sc.knows(change.ID):
+		sc.card(change.ID)
+	default: // shown before a restart, if ever: only what once waited had a card
+		call, err := c.o.Calls.GetCall(ctx, change.ID)
+		if err == nil && !call.Expires.IsZero() {
+			sc.card(change.ID)
+		}
+	}
+	if change.State.Final() {
+		c.wake(change.Thread, nil)
+	}
+}
+
+// screenFor returns the screen of a thread, nil where no platform of ours
+// shows it.
+func (c *Conversation) screenFor(th store.Thread) *screen {
+	p := c.platforms[th.Address.Surface]
+	if p == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.threadLocked(th.ID)
+	if t.screen == nil {
+		t.screen = newScreen(c, p, th)
+	}
+	return t.screen
+}
+
+func (c *Conversation) done(ctx context.Context, id string) {
+	if err := c.o.Inbox.Done(ctx, id); err != nil && ctx.Err() == nil {
+		c.o.Log.Error("marking a message as worked off", "item", id, "err", err)
+	}
+}

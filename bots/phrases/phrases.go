@@ -1,0 +1,90 @@
+// Package phrases holds nize's own words to people, by language.
+//
+// A catalogue maps a [Key] to a sentence; every catalogue has every key (a
+// test keeps it so). [For] finds the catalogue that fits a BCP 47 locale best
+// and falls back to English, so a person always reads a whole sentence, never
+// a key. The words of models, servers and other people are never translated.
+package phrases
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Key names one sentence. The arguments that it takes stand in its comment.
+type Key string
+
+const (
+	CardTitle       Key = "card.title"       // tool
+	CardServer      Key = "card.server"      // name, address
+	CardBy          Key = "card.by"          // name
+	CardRunsAs      Key = "card.runs_as"     // identity in words
+	CardDescription Key = "card.description" // none; the server's claim follows
+	CardWhy         Key = "card.why"         // none; the model's words follow
+	CardArguments   Key = "card.arguments"   // none; the arguments follow
+	CardNoArguments Key = "card.no_arguments"
+	CardNotJSON     Key = "card.not_json"
+	CardWarning     Key = "card.warning"  // sentence
+	CardDigest      Key = "card.digest"   // head of the digest
+	CardExpires     Key = "card.expires"  // time, span
+	CardExpired     Key = "card.past"     // time
+	CardState       Key = "card.state"    // state in words
+	CardOutcome     Key = "card.outcome"  // one line
+	CardCall        Key = "card.call"     // id
+	CardAsRequester Key = "card.may.self" // name
+	CardAsAdmins    Key = "card.may.admins"
+
+	StatePlanned   Key = "state.planned"
+	StatePending   Key = "state.pending"
+	StateApproved  Key = "state.approved"
+	StateRunning   Key = "state.running"
+	StateDone      Key = "state.done"
+	StateFailed    Key = "state.failed"
+	StateRefused   Key = "state.refused"
+	StateExpired   Key = "state.expired"
+	StateCancelled Key = "state.cancelled"
+	StateLost      Key = "state.lost"
+	StateBy        Key = "state.by" // state, name
+
+	TurnStopped  Key = "turn.stopped"
+	TurnFailed   Key = "turn.failed"
+	TurnUnsaid   Key = "turn.unsaid"
+	TurnWaits    Key = "turn.waits"
+	SecretMasked Key = "secret.masked"
+	Cut          Key = "text.cut"
+)
+
+// Catalogue is one language.
+type Catalogue map[Key]string
+
+// catalogues by lower-case tag: a language, or a language with a script.
+var catalogues = map[string]Catalogue{"en": english}
+
+// For returns the catalogue for a BCP 47 locale: the tag itself, then the tag
+// without its last part, and so on; English where nothing fits.
+func For(locale string) Catalogue {
+	tag := strings.ToLower(strings.ReplaceAll(locale, "_", "-"))
+	for tag != "" {
+		if c, ok := catalogues[tag]; ok {
+			return c
+		}
+		cut := strings.LastIndexByte(tag, '-')
+		if cut < 0 {
+			break
+		}
+		tag = tag[:cut]
+	}
+	return english
+}
+
+// Say returns the sentence with its arguments in place.
+func (c Catalogue) Say(key Key, args ...any) string {
+	text, ok := c[key]
+	if !ok {
+		text = english[key]
+	}
+	if len(args) == 0 {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}

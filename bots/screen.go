@@ -1,0 +1,285 @@
+package bots
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"sync"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+const (
+	// maxText is how much of one answer is shown.
+	maxText = 1 << 20
+	// maxShown is how many messages of a thread are remembered for editing.
+	maxShown = 512
+)
+
+// screen is what a thread looks like on its platform. Changes are put in and
+// sent by one goroutine, which ends when there is nothing to send; what
+// changes several times meanwhile is sent once, as it is then.
+type screen struct {
+	c        *Conversation
+	platform Platform
+	to       store.Address
+	words    phrases.Catalogue
+
+	mu      sync.Mutex // guards what follows
+	shown   map[string]*shown
+	order   []string // of shown, for forgetting
+	queue   []string // ids that changed, in order
+	late    []string // ids whose last sending failed: tried again with the next change
+	sending bool
+}
+
+// shown is one message on a screen.
+type shown struct {
+	want   store.Message
+	card   string // the call, if want is its card and has to be read first
+	queued bool
+	posted bool
+	at     store.Address
+	sent   store.Message
+}
+
+func newScreen(c *Conversation, p Platform, th store.Thread) *screen {
+	return &screen{c: c, platform: p, to: th.Address, words: phrases.For(th.Locale), shown: map[string]*shown{}}
+}
+
+// knows says whether a message of that id was put before.
+func (s *screen) knows(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown[id] != nil
+}
+
+// idle says whether nothing is being sent and nothing can change any more.
+func (s *screen) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sending || len(s.late) > 0 {
+		return false
+	}
+	for _, e := range s.shown {
+		if !e.sent.Final {
+			return false
+		}
+	}
+	return true
+}
+
+// notice shows nize's own words.
+func (s *screen) notice(text string) {
+	s.put(store.Message{ID: store.NewID(s.c.o.Now()), Kind: store.NoticeMessage, Text: text, Final: true})
+}
+
+// fail shows why a turn could not go on.
+func (s *screen) fail(text string) {
+	s.put(store.Message{ID: store.NewID(s.c.o.Now()), Kind: store.ErrorMessage, Text: text, Final: true})
+}
+
+// card shows a call as it is when it is sent.
+func (s *screen) card(call string) {
+	s.change(call, func(e *shown) { e.card = call })
+}
+
+// put shows m, or replaces what its id showed.
+func (s *screen) put(m store.Message) {
+	s.change(m.ID, func(e *shown) { e.want = m })
+}
+
+func (s *screen) change(id string, set func(*shown)) {
+	s.mu.Lock()
+	e := s.shown[id]
+	if e == nil {
+		s.forgetLocked()
+		e = &shown{}
+		s.shown[id] = e
+		s.order = append(s.order, id)
+	}
+	set(e)
+	for _, old := range append(s.late, id) {
+		if o := s.shown[old]; o != nil && !o.queued {
+			o.queued = true
+			s.queue = append(s.queue, old)
+		}
+	}
+	s.late = nil
+	begin := !s.sending
+	s.sending = true
+	s.mu.Unlock()
+	if begin && !s.c.start(s.send) { // without Run nothing is sent; the queue stays
+		s.mu.Lock()
+		s.sending = false
+		s.mu.Unlock()
+	}
+}
+
+// forgetLocked makes room for one more message; s.mu is held.
+func (s *screen) forgetLocked() {
+	for i := 0; len(s.shown) >= maxShown && i < len(s.order); i++ {
+		id := s.order[i]
+		if e := s.shown[id]; !e.queued && e.sent.Final {
+			delete(s.shown, id)
+			s.order = append(s.order[:i:i], s.order[i+1:]...)
+			i--
+		}
+	}
+}
+
+// send brings the platform up to date until nothing is left to send.
+func (s *screen) send(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		batch := s.queue
+		s.queue = nil
+		if len(batch) == 0 || ctx.Err() != nil {
+			s.sending = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		for _, id := range batch {
+			s.sendOne(ctx, id)
+		}
+		sleep(ctx, s.c.o.Pace)
+	}
+}
+
+// sendOne posts or updates one message. A failure is logged here and tried
+// again with the next change; the turn never hears of it.
+func (s *screen) sendOne(ctx context.Context, id string) {
+	s.mu.Lock()
+	e := s.shown[id]
+	e.queued = false
+	m, card, posted, at, sent := e.want, e.card, e.posted, e.at, e.sent
+	s.mu.Unlock()
+	err := guard(func() (err error) {
+		if card != "" {
+			if m, err = s.readCard(ctx, card); err != nil {
+				return err
+			}
+		}
+		switch {
+		case posted && reflect.DeepEqual(m, sent):
+		case posted:
+			err = s.platform.Update(ctx, at, m)
+		default:
+			at, err = s.platform.Post(ctx, s.to, m)
+		}
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		if len(s.late) < maxShown {
+			s.late = append(s.late, id)
+		}
+		if ctx.Err() == nil {
+			s.c.o.Log.Error("showing a message", "surface", string(s.platform.Surface()), "message", id, "err", err)
+		}
+		return
+	}
+	e.posted, e.at, e.sent = true, at, m
+}
+
+func (s *screen) readCard(ctx context.Context, call string) (store.Message, error) {
+	card, err := s.c.o.Approver.Card(ctx, call)
+	if err != nil {
+		return store.Message{}, err
+	}
+	return store.Message{ID: call, Kind: store.CardMessage, Card: &card, Final: card.State.Final()}, nil
+}
+
+// turnView translates the progress of one Work to messages.
+type turnView struct {
+	s *screen
+
+	mu     sync.Mutex // guards what follows; tell comes from several goroutines
+	texts  map[string]*strings.Builder
+	open   []string // ids of texts that are not final
+	failed bool
+	ended  bool
+}
+
+func newTurnView(s *screen) *turnView {
+	return &turnView{s: s, texts: map[string]*strings.Builder{}}
+}
+
+// tell is given to Agent.Work.
+func (v *turnView) tell(p store.Progress) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended {
+		return // an agent that tells after its end is not listened to
+	}
+	switch p.Kind {
+	case "text":
+		v.textLocked(p.Turn, p.Delta)
+	case "turn":
+		v.turnLocked(p.Turn, p.Text)
+	case "tool":
+		if p.Tool != nil {
+			line := *p.Tool
+			v.s.put(store.Message{ID: "tool/" + p.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()})
+		}
+	case "call":
+		if p.Call != nil && (p.Call.Waiting() || v.s.knows(p.Call.ID)) {
+			v.s.card(p.Call.ID)
+		}
+	case "error":
+		v.failed = true
+		v.s.fail(p.Text)
+	case "notice":
+		v.s.notice(p.Text)
+	}
+}
+
+func (v *turnView) textLocked(id, delta string) {
+	b := v.texts[id]
+	if b == nil {
+		b = &strings.Builder{}
+		v.texts[id] = b
+		v.open = append(v.open, id)
+	}
+	if b.Len() > maxText {
+		return
+	}
+	b.WriteString(delta)
+	if b.Len() > maxText {
+		b.WriteString(v.s.words.Say(phrases.Cut))
+	}
+	if b.Len() > 0 {
+		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String()})
+	}
+}
+
+func (v *turnView) turnLocked(id, text string) {
+	streamed := v.texts[id]
+	delete(v.texts, id)
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + v.s.words.Say(phrases.Cut)
+	}
+	if text == "" && streamed != nil {
+		text = streamed.String()
+	}
+	if text != "" {
+		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: text, Final: true})
+	}
+}
+
+// end makes what was streamed and never stored final, and says whether the
+// person was told of an error.
+func (v *turnView) end() (failed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended = true
+	for _, id := range v.open {
+		if b := v.texts[id]; b != nil && b.Len() > 0 {
+			v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Final: true})
+		}
+	}
+	return v.failed
+}

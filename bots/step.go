@@ -1,0 +1,304 @@
+package bots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// sayTries is how often a message is offered to the agent before its author is
+// told that it could not be taken.
+const sayTries = 4
+
+// maxCalls bounds how many unfinished calls of a thread a step looks at.
+const maxCalls = 1000
+
+// step looks at the thread and does the next thing; it says whether there is
+// more to do now. Only one step of a thread runs at a time.
+func (c *Conversation) step(ctx context.Context, t *thread) bool {
+	th, err := c.o.Threads.GetThread(ctx, t.id)
+	if err != nil {
+		c.orphaned(ctx, t, err)
+		return false
+	}
+	sc := c.screenFor(th)
+	if sc == nil {
+		return false
+	}
+	if by := c.takeStop(t); by != nil {
+		c.halt(ctx, th, sc, *by)
+		return true
+	}
+	head, waiting := c.head(t)
+	if th.Open && !t.failed {
+		calls, err := c.unfinished(ctx, t.id)
+		if err != nil {
+			c.logUnlessEnded(ctx, "reading the calls of a thread", err)
+			return false
+		}
+		for _, call := range calls {
+			if call.State == store.Pending {
+				sc.card(call.ID)
+			}
+		}
+		switch {
+		case len(calls) > 0 && waiting:
+			return c.knock(ctx, t, sc, head, calls)
+		case len(calls) > 0:
+			return false // the feed wakes us
+		case !t.interrupt || !waiting:
+			c.turn(ctx, t, th, sc)
+			return waiting
+		}
+	}
+	if !waiting {
+		return false
+	}
+	if c.take(ctx, t, sc, head) {
+		c.turn(ctx, t, th, sc)
+	}
+	_, waiting = c.head(t)
+	return waiting
+}
+
+// head returns the oldest message that waits.
+func (c *Conversation) head(t *thread) (item, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(t.queue) == 0 {
+		return item{}, false
+	}
+	return t.queue[0], true
+}
+
+// takeStop returns who asked to stop since the last step, if anybody did.
+func (c *Conversation) takeStop(t *thread) *store.Caller {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	by := t.stop
+	t.stop = nil
+	return by
+}
+
+// orphaned deals with a thread that can't be read.
+func (c *Conversation) orphaned(ctx context.Context, t *thread, err error) {
+	if !errors.Is(err, store.ErrNotFound) {
+		c.logUnlessEnded(ctx, "reading a thread", err)
+		return
+	}
+	for { // the thread was deleted: nobody is left to answer to
+		it, ok := c.head(t)
+		if !ok {
+			return
+		}
+		c.done(ctx, it.id)
+		c.drop(t, it.id)
+	}
+}
+
+func (c *Conversation) drop(t *thread, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(t.queue) > 0 && t.queue[0].id == id {
+		t.queue = t.queue[1:]
+	}
+}
+
+func (c *Conversation) unfinished(ctx context.Context, thread string) ([]store.Call, error) {
+	return c.o.Calls.ListCalls(ctx, store.CallQuery{
+		Thread: thread, Limit: maxCalls,
+		States: []store.State{store.Planned, store.Pending, store.Running},
+	})
+}
+
+// knock is a message at the door of a turn that waits for calls: the
+// requester's cancels those that wait, anybody else's waits (SPEC 10).
+func (c *Conversation) knock(ctx context.Context, t *thread, sc *screen, head item, calls []store.Call) bool {
+	mine := true
+	for _, call := range calls {
+		mine = mine && call.By == head.in.By.User
+	}
+	if !mine {
+		if t.told != head.id {
+			t.told = head.id
+			sc.notice(sc.words.Say(phrases.TurnWaits))
+		}
+		return false
+	}
+	t.interrupt = true
+	if !c.cancelAll(ctx, calls, head.in.By, "its requester wrote a new message") {
+		return false // some run on: the feed wakes us when they are through
+	}
+	return true
+}
+
+// cancelAll cancels the calls that wait and says whether none is left over.
+func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by store.Caller, why string) bool {
+	all := true
+	for _, call := range calls {
+		if !call.Waiting() {
+			all = false
+			continue
+		}
+		_, err := c.o.Approver.Decide(ctx, by, call.ID, store.Decision{
+			Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface,
+			At: c.o.Now(), Digest: call.Digest, Reason: why,
+		})
+		if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
+			c.logUnlessEnded(ctx, "cancelling a waiting call", err)
+			all = false
+		}
+	}
+	return all
+}
+
+// take gives the message to the agent and marks it done once that is durable.
+// false means that there is nothing to work on.
+func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item) bool {
+	err := c.say(ctx, it.in)
+	if ctx.Err() != nil && err != nil {
+		return false // still in the inbox: the next start takes it
+	}
+	c.done(ctx, it.id)
+	c.drop(t, it.id)
+	t.failed, t.interrupt = false, false
+	if err != nil {
+		c.o.Log.Error("a message could not be taken", "thread", t.id, "item", it.id, "err", err)
+		sc.fail(sc.words.Say(phrases.TurnUnsaid))
+		return false
+	}
+	c.mu.Lock()
+	t.author = it.in.By.User
+	c.mu.Unlock()
+	return true
+}
+
+// say tries Say again after what may pass by itself.
+func (c *Conversation) say(ctx context.Context, in store.Inbound) error {
+	pause := 250 * time.Millisecond
+	for try := 1; ; try++ {
+		err := guard(func() error {
+			_, err := c.o.Agent.Say(ctx, in.By, in)
+			return err
+		})
+		var broken *panicError
+		lasting := errors.As(err, &broken) || errors.Is(err, store.ErrNotFound) ||
+			errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrRefused)
+		if err == nil || lasting || try == sayTries || !sleep(ctx, pause) {
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// turn lets the agent work until it answered or waits.
+func (c *Conversation) turn(ctx context.Context, t *thread, th store.Thread, sc *screen) {
+	turnCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.mu.Lock()
+	stopped := t.stop != nil
+	if !stopped {
+		t.cancel = cancel
+	}
+	c.mu.Unlock()
+	if stopped {
+		return // the next step halts
+	}
+	show := newTurnView(sc)
+	err := guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
+	failed := show.end()
+	c.mu.Lock()
+	t.cancel = nil
+	t.failed = failed
+	c.mu.Unlock()
+	if err == nil || ctx.Err() != nil || context.Cause(turnCtx) == errStopped {
+		return
+	}
+	c.mu.Lock()
+	t.failed = true
+	c.mu.Unlock()
+	c.o.Log.Error("a turn could not go on", "thread", th.ID, "err", err)
+	if !failed {
+		sc.fail(sc.words.Say(phrases.TurnFailed))
+	}
+}
+
+// halt ends the turn of a thread for good: waiting calls are cancelled and a
+// notice closes it, so that no restart takes it up again. A call that runs
+// already is left to end.
+func (c *Conversation) halt(ctx context.Context, th store.Thread, sc *screen, by store.Caller) {
+	calls, err := c.unfinished(ctx, th.ID)
+	if err == nil {
+		c.cancelAll(ctx, calls, by, "the turn was stopped")
+		err = c.closeThread(ctx, th.ID, by, sc.words.Say(phrases.TurnStopped))
+	}
+	if err != nil {
+		c.logUnlessEnded(ctx, "stopping a turn", err)
+		sc.fail(sc.words.Say(phrases.TurnFailed))
+		return
+	}
+	sc.notice(sc.words.Say(phrases.TurnStopped))
+}
+
+// closeThread appends nize's last word if the thread is still open.
+func (c *Conversation) closeThread(ctx context.Context, id string, by store.Caller, text string) error {
+	for range 10 { // somebody may append at the same time: look again
+		th, err := c.o.Threads.GetThread(ctx, id)
+		if err != nil || !th.Open {
+			return err
+		}
+		turns, err := c.o.Threads.Turns(ctx, id)
+		if err != nil {
+			return err
+		}
+		err = c.o.Threads.Append(ctx, by, store.Turn{
+			Thread: id, N: len(turns), Role: store.FromNize, Text: text, At: c.o.Now(),
+		}, false)
+		if !errors.Is(err, store.ErrExists) {
+			return err
+		}
+	}
+	return fmt.Errorf("closing a thread: %w", store.ErrConflict)
+}
+
+// logUnlessEnded logs an error that is not just the end of Run.
+func (c *Conversation) logUnlessEnded(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil {
+		c.o.Log.Error(what, "err", err)
+	}
+}
+
+// panicError is a panic of a neighbour, as an error.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+
+// guard turns a panic of f into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// sleep waits and says whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,121 @@
+package bots
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"nize/bots/phrases"
+)
+
+// The worker's scheduling: which thread is worked on, by whom, when. What is
+// done in a step stands in step.go.
+
+// threadLocked returns the thread's entry and makes one; c.mu is held.
+func (c *Conversation) threadLocked(id string) *thread {
+	t := c.threads[id]
+	if t == nil {
+		if len(c.threads) >= maxThreads {
+			c.tidyLocked()
+		}
+		t = &thread{id: id}
+		c.threads[id] = t
+	}
+	return t
+}
+
+// tidyLocked forgets threads in which nothing happens; c.mu is held.
+func (c *Conversation) tidyLocked() {
+	for id, t := range c.threads {
+		if !t.scheduled && len(t.queue) == 0 && (t.screen == nil || t.screen.idle()) {
+			delete(c.threads, id)
+		}
+	}
+}
+
+// wake notes what happened to a thread and sees that a worker looks at it.
+func (c *Conversation) wake(id string, note func(*thread)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.threadLocked(id)
+	if note != nil {
+		note(t)
+	}
+	t.dirty = true
+	if !t.scheduled {
+		t.scheduled = true
+		c.ready = append(c.ready, t)
+	}
+	c.spawnLocked()
+}
+
+// spawnLocked starts workers for what is ready, while Run runs; c.mu is held.
+func (c *Conversation) spawnLocked() {
+	for c.life != nil && c.workers < c.o.AtOnce && len(c.ready) > 0 {
+		t := c.ready[0]
+		c.ready = c.ready[1:]
+		c.workers++
+		ctx := c.life
+		c.wg.Go(func() { c.work(ctx, t) })
+	}
+}
+
+// start runs f in a goroutine that Run waits for; false if Run does not run.
+func (c *Conversation) start(f func(context.Context)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life == nil {
+		return false
+	}
+	ctx := c.life
+	c.wg.Go(func() { f(ctx) })
+	return true
+}
+
+// work takes steps in t, then in whatever else is ready.
+func (c *Conversation) work(ctx context.Context, t *thread) {
+	for t != nil {
+		c.mu.Lock()
+		t.dirty = false
+		c.mu.Unlock()
+		again := ctx.Err() == nil && c.guardedStep(ctx, t)
+		t = c.next(ctx, t, again)
+	}
+}
+
+// next puts t back where it belongs and returns the next thread to work on;
+// nil ends the worker.
+func (c *Conversation) next(ctx context.Context, t *thread, again bool) *thread {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if (again || t.dirty) && ctx.Err() == nil {
+		c.ready = append(c.ready, t) // at the end: the others first
+	} else {
+		t.scheduled = false
+	}
+	if len(c.ready) == 0 || ctx.Err() != nil {
+		c.workers--
+		return nil
+	}
+	t = c.ready[0]
+	c.ready = c.ready[1:]
+	return t
+}
+
+// guardedStep takes one step; a panic in it ends that turn and nothing else.
+func (c *Conversation) guardedStep(ctx context.Context, t *thread) (again bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.o.Log.Error("a turn panicked", "thread", t.id, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			c.mu.Lock()
+			t.failed, t.cancel = true, nil
+			sc := t.screen
+			c.mu.Unlock()
+			if sc != nil {
+				sc.fail(sc.words.Say(phrases.TurnFailed))
+			}
+			again = false
+		}
+	}()
+	return c.step(ctx, t)
+}
