@@ -1,0 +1,405 @@
+package scan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"nize/store"
+)
+
+// The bounds of the schema gate (SPEC 4). The largest schema among 5,000 real
+// tools has 6 KiB, 71 nodes and depth 8.
+const (
+	maxBytes    = 64 << 10
+	maxDepth    = 32     // nested JSON values
+	maxNodes    = 2000   // JSON objects and arrays
+	maxCost     = 10_000 // subschemas that one instance value meets, references expanded
+	maxExponent = 400    // of a number: 1e999999999 takes a gigabyte to compare exactly
+)
+
+// Check says why a tool's schemas can't be used, or returns nil. The error
+// wraps [store.ErrInvalid] and names the schema and the place. It takes a few
+// milliseconds at most, whatever the bytes are.
+func (Gate) Check(tool store.Tool) error {
+	if len(tool.InputSchema) == 0 {
+		return fmt.Errorf("%w input schema: there is none", store.ErrInvalid)
+	}
+	if err := checkSchema(tool.InputSchema, true); err != nil {
+		return fmt.Errorf("%w input schema: %w", store.ErrInvalid, err)
+	}
+	if len(tool.OutputSchema) == 0 {
+		return nil
+	}
+	if err := checkSchema(tool.OutputSchema, false); err != nil {
+		return fmt.Errorf("%w output schema: %w", store.ErrInvalid, err)
+	}
+	return nil
+}
+
+func checkSchema(raw json.RawMessage, input bool) error {
+	root, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	if input {
+		if t := root.get("type"); root.kind != '{' || t == nil || t.kind != 's' || t.text != "object" {
+			return errors.New(`its root must have "type": "object"`)
+		}
+	} else if root.kind != '{' && root.kind != 'b' {
+		return errors.New("it must be an object")
+	}
+	g := graph{doc: root, in: map[*node]*resource{}}
+	g.collect(root, newResource(root))
+	if err := g.resolve(); err != nil {
+		return err
+	}
+	return g.measure()
+}
+
+// node is one JSON value of a schema document.
+type node struct {
+	kind byte // { [ s(tring) n(umber) b(ool) 0 (null)
+	text string
+	keys []string
+	kids []*node // of an object beside keys, of an array alone
+}
+
+func (n *node) get(key string) *node {
+	for i, k := range n.keys {
+		if k == key {
+			return n.kids[i]
+		}
+	}
+	return nil
+}
+
+// parse reads the document within the bounds of size, depth and nodes.
+func parse(raw []byte) (*node, error) {
+	if len(raw) > maxBytes {
+		return nil, fmt.Errorf("%d bytes, over the limit of %d", len(raw), maxBytes)
+	}
+	if !utf8.Valid(raw) {
+		return nil, errors.New("not UTF-8")
+	}
+	p := parser{dec: json.NewDecoder(bytes.NewReader(raw))}
+	p.dec.UseNumber()
+	n, err := p.value(0)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	if _, err := p.dec.Token(); err != io.EOF {
+		return nil, errors.New("reading JSON: more than one value")
+	}
+	return n, nil
+}
+
+type parser struct {
+	dec   *json.Decoder
+	nodes int
+}
+
+func (p *parser) value(depth int) (*node, error) {
+	tok, err := p.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := tok.(type) {
+	case json.Delim:
+		if depth >= maxDepth {
+			return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+		}
+		if p.nodes++; p.nodes > maxNodes {
+			return nil, fmt.Errorf("more than %d nodes", maxNodes)
+		}
+		return p.container(byte(t), depth)
+	case string:
+		return &node{kind: 's', text: t}, nil
+	case json.Number:
+		if err := checkNumber(t.String()); err != nil {
+			return nil, err
+		}
+		return &node{kind: 'n', text: t.String()}, nil
+	case bool:
+		return &node{kind: 'b'}, nil
+	}
+	return &node{}, nil
+}
+
+func (p *parser) container(open byte, depth int) (*node, error) {
+	n := &node{kind: open}
+	seen := map[string]bool{}
+	for p.dec.More() {
+		if open == '{' {
+			tok, err := p.dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			key := tok.(string) // the decoder lets only strings be keys
+			if seen[key] {
+				// Two readers would see two different schemas.
+				return nil, fmt.Errorf("the key %.80q appears twice", key)
+			}
+			seen[key] = true
+			n.keys = append(n.keys, key)
+		}
+		kid, err := p.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		n.kids = append(n.kids, kid)
+	}
+	_, err := p.dec.Token()
+	return n, err
+}
+
+func checkNumber(s string) error {
+	i := strings.IndexAny(s, "eE")
+	if i < 0 {
+		return nil
+	}
+	if exp, err := strconv.Atoi(s[i+1:]); err != nil || exp > maxExponent || exp < -maxExponent {
+		return fmt.Errorf("the number %.20s has an exponent over %d", s, maxExponent)
+	}
+	return nil
+}
+
+// resource is a document, or a part of one with an $id of its own: what "#"
+// in a reference below it means (JSON Schema 2020-12 core, 8.2.1).
+type resource struct {
+	root    *node
+	anchors map[string]*node
+}
+
+func newResource(root *node) *resource {
+	return &resource{root: root, anchors: map[string]*node{}}
+}
+
+// graph is the schemas of a document and the references between them.
+type graph struct {
+	doc     *node
+	schemas []*node             // in document order
+	in      map[*node]*resource // every schema's resource
+	dynamic map[string][]*node  // $dynamicAnchor in any resource
+	targets map[*node][]*node   // what a schema's references mean
+}
+
+// How the value of a keyword holds subschemas.
+var (
+	oneSchema  = set("not if then else additionalProperties additionalItems unevaluatedProperties unevaluatedItems propertyNames contains contentSchema items")
+	listSchema = set("allOf anyOf oneOf prefixItems items")
+	mapSchema  = set("properties patternProperties dependentSchemas dependencies $defs definitions")
+	inPlaceOne = []string{"not", "if", "then", "else"}
+	inPlaceAll = []string{"allOf", "anyOf", "oneOf"}
+	inPlaceMap = []string{"dependentSchemas", "dependencies"}
+)
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// collect gathers the schemas in keyword positions. Depth is bounded by parse.
+func (g *graph) collect(n *node, res *resource) {
+	if n.kind != '{' || g.in[n] != nil {
+		return
+	}
+	if id := n.get("$id"); id != nil && id.kind == 's' && n != res.root {
+		if name, ok := strings.CutPrefix(id.text, "#"); ok {
+			res.anchors[name] = n // draft-06 and draft-07 write an anchor so
+		} else {
+			res = newResource(n)
+		}
+	}
+	if id := n.get("id"); id != nil && id.kind == 's' && strings.HasPrefix(id.text, "#") {
+		res.anchors[id.text[1:]] = n // draft-04
+	}
+	if a := n.get("$anchor"); a != nil && a.kind == 's' {
+		res.anchors[a.text] = n
+	}
+	if a := n.get("$dynamicAnchor"); a != nil && a.kind == 's' {
+		res.anchors[a.text] = n
+		if g.dynamic == nil {
+			g.dynamic = map[string][]*node{}
+		}
+		g.dynamic[a.text] = append(g.dynamic[a.text], n)
+	}
+	g.schemas = append(g.schemas, n)
+	g.in[n] = res
+	for i, key := range n.keys {
+		v := n.kids[i]
+		switch {
+		case v.kind == '{' && mapSchema[key], v.kind == '[' && listSchema[key]:
+			for _, kid := range v.kids {
+				g.collect(kid, res)
+			}
+		case v.kind == '{' && oneSchema[key]:
+			g.collect(v, res)
+		}
+	}
+}
+
+// resolve finds what every reference means. A target that stands outside of a
+// keyword position ("#/x-types/a") is a schema by being referred to, so the
+// list grows while it is read.
+func (g *graph) resolve() error {
+	g.targets = map[*node][]*node{}
+	for i := 0; i < len(g.schemas); i++ {
+		n := g.schemas[i]
+		for _, key := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
+			ref := n.get(key)
+			if ref == nil {
+				continue
+			}
+			if ref.kind != 's' {
+				return fmt.Errorf("%s is not a string", key)
+			}
+			target, err := g.find(g.in[n], ref.text)
+			if err != nil {
+				return err
+			}
+			g.collect(target, g.in[n])
+			g.targets[n] = append(g.targets[n], target)
+			if key == "$dynamicRef" {
+				g.targets[n] = append(g.targets[n], g.dynamic[strings.TrimPrefix(ref.text, "#")]...)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *graph) find(res *resource, ref string) (*node, error) {
+	frag, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, fmt.Errorf("$ref %.80q leaves the document: only #/… and #anchor are followed", ref)
+	}
+	if frag == "" {
+		return res.root, nil
+	}
+	if frag[0] != '/' {
+		if n := res.anchors[frag]; n != nil {
+			return n, nil
+		}
+		return nil, fmt.Errorf("$ref %.80q: there is no such anchor", ref)
+	}
+	at := res.root
+	for _, token := range strings.Split(frag[1:], "/") {
+		if token, ok = pointerToken(token); !ok {
+			return nil, fmt.Errorf("$ref %.80q is not a JSON pointer", ref)
+		}
+		if at = at.child(token); at == nil {
+			return nil, fmt.Errorf("$ref %.80q: there is no such place", ref)
+		}
+	}
+	if at.kind != '{' && at.kind != 'b' {
+		return nil, fmt.Errorf("$ref %.80q: that is not a schema", ref)
+	}
+	return at, nil
+}
+
+// pointerToken undoes the escapes of a fragment (RFC 3986) and of a pointer
+// (RFC 6901). net/url could do the first, but this room imports nothing of net.
+func pointerToken(token string) (string, bool) {
+	var out []byte
+	for i := 0; i < len(token); i++ {
+		if token[i] != '%' {
+			out = append(out, token[i])
+			continue
+		}
+		if i+2 >= len(token) {
+			return "", false
+		}
+		b, err := strconv.ParseUint(token[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", false
+		}
+		out = append(out, byte(b))
+		i += 2
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(string(out), "~1", "/"), "~0", "~"), true
+}
+
+func (n *node) child(token string) *node {
+	if n.kind == '{' {
+		return n.get(token)
+	}
+	i, err := strconv.Atoi(token)
+	if n.kind != '[' || err != nil || i < 0 || i >= len(n.kids) || strconv.Itoa(i) != token {
+		return nil
+	}
+	return n.kids[i]
+}
+
+// inPlace lists the schemas that apply to the same instance value as n.
+func (g *graph) inPlace(n *node) []*node {
+	out := append([]*node(nil), g.targets[n]...)
+	for _, key := range inPlaceOne {
+		if v := n.get(key); v != nil {
+			out = append(out, v)
+		}
+	}
+	for _, key := range inPlaceAll {
+		if v := n.get(key); v != nil && v.kind == '[' {
+			out = append(out, v.kids...)
+		}
+	}
+	for _, key := range inPlaceMap {
+		if v := n.get(key); v != nil && v.kind == '{' {
+			for _, kid := range v.kids {
+				if kid.kind == '{' {
+					out = append(out, kid)
+				}
+			}
+		}
+	}
+	return out
+}
+
+const measuring = -1
+
+// measure finds in-place cycles (validation would never end) and what one
+// value costs with all references expanded (allOf of twice the same, thirty
+// times over, is 1.4 KB and ten seconds).
+func (g *graph) measure() error {
+	cost := make(map[*node]int, len(g.schemas))
+	for _, n := range g.schemas {
+		if _, err := g.cost(n, cost); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cost recurses at most once into each schema: at most maxNodes deep.
+func (g *graph) cost(n *node, known map[*node]int) (int, error) {
+	switch c := known[n]; {
+	case c == measuring:
+		return 0, errors.New("its references form a cycle that never reaches a property or item")
+	case c > 0:
+		return c, nil
+	}
+	known[n] = measuring
+	total := 1
+	for _, kid := range g.inPlace(n) {
+		c, err := g.cost(kid, known)
+		if err != nil {
+			return 0, err
+		}
+		if total += c; total > maxCost {
+			return 0, fmt.Errorf("checking one value takes more than %d steps once its references are expanded", maxCost)
+		}
+	}
+	known[n] = total
+	return total, nil
+}

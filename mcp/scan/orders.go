@@ -1,0 +1,100 @@
+package scan
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// An order is a form of words that speaks past the person to the model. Each
+// is matched on folded text (see fold): lower case, single spaces, look-alike
+// letters made ASCII, hidden characters gone. None of them matches any of the
+// 5,000 real definitions that this was measured on; "you must call X first"
+// and "IMPORTANT:" do, so they are not here.
+var forms = []struct {
+	what string
+	re   *regexp.Regexp
+}{
+	{"tells the model to drop its instructions", regexp.MustCompile(
+		`\b(ignore|disregard|forget|override|bypass|discard)\b[^.\n]{0,30}\b(previous|prior|above|earlier|preceding|existing|original|system|safety|other|all|any|your)\b[^.\n]{0,20}\b(instructions?|prompts?|guidelines|directives?|guardrails|safety rules|system rules)\b`)},
+	{"tells the model to drop its instructions", regexp.MustCompile(
+		`忽略(之前|以上|先前|上述|前面)[^。\n]{0,8}(指令|指示|说明|提示|命令)|(vergiss|ignoriere)[^.\n]{0,20}(anweisungen|instruktionen)|ignor(a|e|ez)[^.\n]{0,24}(instrucciones|instructions) (anteriores|précédentes|previas)`)},
+	{"carries a tag addressed to the model", regexp.MustCompile(
+		`</? ?(important|system|system[-_ ]?(prompt|message|note|override)|secret|hidden|instructions?|assistant|admin|sudo|critical|override|developer|user_?query|tool_?(call|result)s?|function_?calls?)( [a-z_]+="[^"]*")? ?>`)},
+	{"carries a model's control token", regexp.MustCompile(
+		`<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(start|end)_of_turn>|\[system\]\s*\(|###\s*(system|instruction)s?\s*:|(^|[.!] )(system|assistant) ?: you\b`)},
+	{"tells the model to keep something from the person", regexp.MustCompile(
+		`\b(do not|don't|dont|never|must not|mustn't|should not|shouldn't|without|avoid|refrain from)\b[^.\n]{0,24}\b(tell|telling|inform|informing|alert|alerting|notify|notifying|mention|mentioning|reveal|revealing|disclose|disclosing|warn|warning)\b[^.\n]{0,40}\b(user|users|human|person|operator|anyone|anybody|customer)\b`)},
+	{"tells the model to keep something from the person", regexp.MustCompile(
+		`\b(hide|conceal|keep)\b[^.\n]{0,30}\b(from|secret from|hidden from)\b[^.\n]{0,6}\b(user|users|human|operator)\b|(不要|别|请勿|切勿)(告诉|告知|通知|提醒|提及)[^。\n]{0,4}用户`)},
+	{"tells the model to keep something from the person", regexp.MustCompile(
+		`\b(silently|secretly|covertly|quietly|discreetly)\b[^.\n]{0,30}\b(call|read|send|append|include|forward|upload|copy|attach|add|pass|post|run|execute|bcc)\b`)},
+	{"asks the model to read keys or credentials", regexp.MustCompile(
+		`\b(read|open|cat|load|fetch|get|access|include|send|pass|provide|paste|dump|print|copy|upload|attach|contents? of|retrieve|look (at|in|into))\b[^\n]{0,60}(~/\.(ssh|aws|gnupg|netrc|kube|docker|config/gcloud|cursor|claude|npmrc|git-credentials|bash_history|zsh_history)|\bid_(rsa|ed25519|ecdsa)\b|/etc/(passwd|shadow|sudoers)|\.aws/credentials|\.cursor/mcp\.json|claude_desktop_config\.json|\bprivate ssh key|\bssh private key|keychain|wallet\.dat|\bseed phrase)`)},
+	{"asks the model for its own context", regexp.MustCompile(
+		`\b(include|pass|send|provide|put|append|copy|reveal|print|repeat|output|paste|leak|forward|dump|attach)\b[^.\n]{0,40}\b(your |the )?(full |entire |whole |complete |current |verbatim )*(system prompt|system message|developer message|hidden instructions|initial instructions|(conversation|chat|message) (history|transcript|log)s? (verbatim|in full|so far)|(entire|full|whole|complete) (conversation|chat|message) (history|transcript|log)s?|names? of (all|every) (other )?tools?)\b`)},
+	{"gives the model another role", regexp.MustCompile(
+		`\byou are now (a|an|in|the|no longer|acting|operating|unrestricted|free)\b|\b(enter|enable|activate|switch to) (developer|god|jailbreak|dan|unrestricted|debug admin) mode\b|\bnew (system )?(instructions?|directives?|rules?) (for|to) (the )?(assistant|model|ai|agent|llm)\b|\b(your|the) new (instructions?|directive|objective|goal) (is|are)\b|\bnew instructions:`)},
+	{"tells the model to act without asking", regexp.MustCompile(
+		`\b(do not|don't|never|no need to|without)\b[^.\n]{0,16}\b(ask|asking|request|requesting|wait|waiting)\b[^.\n]{0,16}\b(for )?(the |any )?(user|human|person|user's|operator)('s)?\b[^.\n]{0,16}\b(permission|approval|consent|confirmation|confirm)\b|\bthe (user|human|operator) has (already|pre-?)[ -]?(approved|authori[sz]ed|consented)`)},
+	{"tells the model where to send what it learns", regexp.MustCompile(
+		`\b(send|forward|post|upload|exfiltrate|transmit|bcc|cc|copy|report|leak|mail|email)\b[^.\n]{0,20}\b(all|every|any|each|its|their|the (contents?|results?|output|response|conversation|data|file|message|password|credentials?|keys?|tokens?|secrets?)|a copy)\b[^\n]{0,50}\b(to|at|with) (https?://|[a-z0-9._+-]+@[a-z0-9-]+\.|attacker|\+[0-9]{6})`)},
+	{"changes how other tools are used", regexp.MustCompile(
+		`\b(when|whenever|every time|each time|before|after|if)\b[^.\n]{0,30}\b(any|every|all|another|other|each)( of the)?( other)? tools?\b[^.\n]{0,60}\b(you must|must (first|also|always|instead)|always (call|use|send|pass|add|set|change|include)|(instead|first) (call|use)|change the|replace the|set the (recipient|address|url|path))\b`)},
+	{"hides text in a comment", regexp.MustCompile(
+		`<!--[^>]{0,400}\b(you must|must|ignore|do not|don't|never|always|assistant|model|ai|agent|llm|instruction)\b`)},
+}
+
+// orders returns the forms that t matches, each once, with the words found.
+func orders(t text) []string {
+	if len(t.value) < 8 {
+		return nil
+	}
+	folded := fold(t.value)
+	var found []string
+	seen := map[string]bool{}
+	for _, f := range forms {
+		if seen[f.what] {
+			continue
+		}
+		if m := f.re.FindString(folded); m != "" {
+			seen[f.what] = true
+			found = append(found, fmt.Sprintf("%s: %s (%q)", t.where, f.what, cut(strings.TrimSpace(m), 90)))
+		}
+	}
+	return found
+}
+
+// fold brings text to the form in which orders are looked for. A newline is a
+// space, so that one word a line hides nothing.
+func fold(s string) string {
+	var out strings.Builder
+	out.Grow(len(s))
+	space := true
+	for _, r := range s {
+		if c := classOf(r); c != plain && c != separator {
+			if c == control || c == ansi {
+				r = ' '
+			} else {
+				continue // invisible: written between the letters of a word
+			}
+		}
+		if unicode.IsSpace(r) {
+			if !space {
+				out.WriteByte(' ')
+			}
+			space = true
+			continue
+		}
+		space = false
+		if r == '’' || r == '‘' {
+			r = '\''
+		}
+		if ascii, ok := lookalike(r); ok {
+			r = ascii
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
+}

@@ -1,0 +1,133 @@
+// Package scan looks at what an upstream server says about its tools before
+// anything else does: is the schema safe to touch, is the definition still the
+// one that was accepted, and does its text hide or order something (SPEC 4).
+//
+// An upstream is hostile until shown otherwise, so everything here works on
+// raw bytes, in bounded time, without network or files (a test reads the
+// imports), and gives the same answer for the same input every time. Three
+// questions, each with its own answer:
+//
+//   - [Gate.Check]: may this schema be compiled, indexed or shown to a model at
+//     all? An error refuses the tool by name; the server's other tools work.
+//   - [Gate.Pin]: a hash of everything that a person accepted when they
+//     accepted the tool, and findings: sentences about hidden characters and
+//     text addressed to the model. A finding holds the tool until an admin has
+//     looked; it is never a proof. [Gate.Shadow] adds what takes two servers to see.
+//   - [Mixed] and [Visible]: for approval cards and terminals, text as it is
+//     and not as it looks.
+//
+// Findings are precise rather than many: a finding on a harmless tool teaches
+// people to accept without reading. What real tools do is therefore allowed:
+// emoji with joiners, Persian and Indic text, "IMPORTANT:", "call X first".
+package scan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"unicode/utf8"
+
+	"nize/store"
+)
+
+// Gate is the schema gate and the scan together; its zero value is ready and
+// safe for concurrent use. Pool.Sync runs it on every list.
+type Gate struct{}
+
+// part is one piece of a definition in the hashed document: JSON has one
+// canonical form where it can have one; any other bytes are hashed as they are.
+type part struct {
+	JSON json.RawMessage `json:"json,omitempty"`
+	Raw  string          `json:"raw,omitempty"` // hex SHA-256
+}
+
+// definition is the hashed document. Changing a field's name or meaning changes
+// every pin, so that every tool of every installation would be held once.
+type definition struct {
+	Annotations  store.Annotations `json:"annotations"`
+	Args         []part            `json:"args"`
+	Command      part              `json:"command"`
+	Cwd          part              `json:"cwd"`
+	Description  part              `json:"description"`
+	InputSchema  part              `json:"input_schema"`
+	Instructions part              `json:"instructions"`
+	Meta         part              `json:"meta"`
+	Name         part              `json:"name"`
+	OutputSchema part              `json:"output_schema"`
+	Title        part              `json:"title"`
+	Transport    store.Transport   `json:"transport"`
+	URL          part              `json:"url"`
+}
+
+// Pin returns the hash of the tool's definition as listed, in hex, and the
+// findings, the hard ones first, one sentence each; none is nil.
+//
+// The pin is SHA-256 over the canonical JSON of launch command (with arguments
+// and working directory) or URL, server instructions, name, title,
+// description, both schemas, annotations and meta (SPEC 4). Key order and
+// white space inside schemas don't count; any other byte does. What the
+// daemon itself keeps about the tool (state, accepted pin, findings) and the
+// name that an admin chose for the server are not part of it.
+func (Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
+	return hash(server, instructions, tool), inspect(instructions, tool)
+}
+
+func hash(server store.Server, instructions string, tool store.Tool) string {
+	doc := definition{
+		Annotations:  tool.Annotations,
+		Args:         make([]part, len(server.Args)),
+		Command:      textPart(server.Command),
+		Cwd:          textPart(server.Cwd),
+		Description:  textPart(tool.Description),
+		InputSchema:  jsonPart(tool.InputSchema),
+		Instructions: textPart(instructions),
+		Meta:         jsonPart(tool.Meta),
+		Name:         textPart(tool.Name),
+		OutputSchema: jsonPart(tool.OutputSchema),
+		Title:        textPart(tool.Title),
+		Transport:    server.Transport,
+		URL:          textPart(server.URL),
+	}
+	for i, arg := range server.Args {
+		doc.Args[i] = textPart(arg)
+	}
+	plain, err := json.Marshal(doc)
+	if err != nil {
+		// Only a RawMessage that is no JSON could do this, and jsonPart lets none in.
+		panic("scan: marshalling a definition: " + err.Error())
+	}
+	sum := sha256.Sum256(plain)
+	if canonical, err := store.Canonical(plain); err == nil {
+		sum = sha256.Sum256(canonical)
+	}
+	return hex.EncodeToString(sum[:])
+}
+
+// textPart keeps invalid UTF-8 apart: json.Marshal would write one U+FFFD for
+// every broken byte, and two definitions would share a pin.
+func textPart(s string) part {
+	if !utf8.ValidString(s) {
+		return rawPart([]byte(s))
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return rawPart([]byte(s))
+	}
+	return part{JSON: b}
+}
+
+func jsonPart(raw json.RawMessage) part {
+	if len(raw) == 0 {
+		return part{}
+	}
+	canonical, err := store.Canonical(raw)
+	if err != nil {
+		return rawPart(raw)
+	}
+	return part{JSON: canonical}
+}
+
+func rawPart(b []byte) part {
+	sum := sha256.Sum256(b)
+	return part{Raw: hex.EncodeToString(sum[:])}
+}

@@ -1,0 +1,229 @@
+package scan
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// class is a kind of character that a person can't see, or that makes them see
+// something else than a machine reads.
+type class int
+
+const (
+	plain class = iota
+	control
+	ansi
+	zeroWidth
+	bidi
+	tag
+	private
+	selector
+	format
+	separator
+)
+
+var classNames = map[class]string{
+	control: "control character", ansi: "terminal escape", zeroWidth: "invisible character",
+	bidi: "text direction control", tag: "invisible tag character", private: "private-use character",
+	selector: "hidden variation selector", format: "invisible format character", separator: "line separator",
+}
+
+// classOf tells what r is by itself. Tabs and newlines are plain.
+func classOf(r rune) class {
+	switch {
+	case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
+		return plain
+	case r == 0x1b || r == 0x9b:
+		return ansi
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return control
+	case r < 0xad:
+		return plain
+	}
+	return wideClass(r)
+}
+
+func wideClass(r rune) class {
+	switch r {
+	case 0xad, 0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180c, 0x180d, 0x180e, 0x180f,
+		0x200b, 0x200c, 0x200d, 0x2060, 0x2061, 0x2062, 0x2063, 0x2064, 0x2065, 0x3164, 0xfeff, 0xffa0:
+		return zeroWidth
+	case 0x61c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069:
+		return bidi
+	case 0x2028, 0x2029:
+		return separator
+	}
+	switch {
+	case r >= 0xe0000 && r <= 0xe007f:
+		return tag
+	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef:
+		return selector
+	case unicode.Is(unicode.Co, r):
+		return private
+	case unicode.Is(unicode.Cf, r):
+		return format
+	}
+	return plain
+}
+
+// Visible returns s for showing to a person: control, zero-width, bidi, tag,
+// format and private-use characters and line separators as \u{XXXX}, invalid
+// UTF-8 as U+FFFD. Newlines (a CRLF is one) and tabs stay, and one U+FE0F
+// after a character stays, since emoji have it. Visible(Visible(s)) is Visible(s).
+func Visible(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	var out strings.Builder
+	out.Grow(len(s) + 16)
+	prev := rune(' ')
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		switch c := classOf(r); {
+		case r == '\r' && strings.HasPrefix(s[i:], "\n"):
+			continue
+		case c == plain, r == 0xfe0f && prev > 0x7f && classOf(prev) == plain, r == 0xfe0f && keycap(prev, s[i:]):
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, `\u{%04X}`, r)
+		}
+		prev = r
+	}
+	return out.String()
+}
+
+// isPlain says whether s is all printable ASCII, tabs and newlines.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; b >= 0x7f || b < ' ' && b != '\n' && b != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// keycap says whether a U+FE0F between prev and rest makes an emoji such as 1️⃣.
+func keycap(prev rune, rest string) bool {
+	return (prev >= '0' && prev <= '9' || prev == '#' || prev == '*') && strings.HasPrefix(rest, "\u20e3")
+}
+
+// hidden is one kind of hidden character in one string.
+type hidden struct {
+	class class
+	first rune
+	count int
+}
+
+// findHidden returns what is hidden in s, by class in order of first sight.
+// oneLine is for names, where a newline or tab hides something too.
+func findHidden(s string, oneLine bool) []hidden {
+	if isPlain(s) && !(oneLine && strings.ContainsAny(s, "\n\t")) {
+		return nil
+	}
+	var found []hidden
+	runes := []rune(s)
+	for i := 0; i < len(runes); i++ {
+		r := runes[i]
+		c := classOf(r)
+		if oneLine && (r == '\n' || r == '\t' || r == '\r') {
+			c = control
+		} else if c == plain {
+			continue
+		} else if n := allowed(runes, i); n > 0 {
+			i += n - 1
+			continue
+		}
+		found = note(found, c, r)
+	}
+	return found
+}
+
+func note(found []hidden, c class, r rune) []hidden {
+	for i := range found {
+		if found[i].class == c {
+			found[i].count++
+			return found
+		}
+	}
+	return append(found, hidden{c, r, 1})
+}
+
+// allowed returns how many runes at i, which are special, are honest use: CRLF,
+// emoji sequences, joiners inside the scripts that are written with them.
+func allowed(runes []rune, i int) int {
+	r := runes[i]
+	prev, next := rune(0), rune(0)
+	if i > 0 {
+		prev = runes[i-1]
+	}
+	if i+1 < len(runes) {
+		next = runes[i+1]
+	}
+	ok := false
+	switch r {
+	case '\r':
+		ok = true // old line ends; a terminal never sees them raw
+	case 0x2028, 0x2029:
+		ok = true // pasted from word processors; visible as a line end
+	case 0x200d:
+		ok = symbol(prev) && symbol(next) || joins(prev) && (joins(next) || next == 0 || !unicode.IsLetter(next))
+	case 0x200c:
+		ok = joins(prev) && joins(next)
+	case 0xfe0e, 0xfe0f:
+		ok = prev > 0x7f && classOf(prev) == plain || prev != 0 && keycap(prev, string(next))
+	case 0xfe00, 0xfe01, 0xfe02:
+		ok = unicode.Is(unicode.Han, prev) || unicode.Is(unicode.Sm, prev)
+	case 0xfeff:
+		ok = i == 0 // a byte order mark
+	case 0x200e, 0x200f, 0x61c:
+		ok = rightToLeft(prev) || rightToLeft(next)
+	case 0xad:
+		ok = unicode.IsLetter(prev) && unicode.IsLetter(next) // a soft hyphen inside a word
+	}
+	if ok {
+		return 1
+	}
+	if unicode.Is(unicode.Han, prev) && r >= 0xe0100 && r <= 0xe01ef {
+		return 1 // an ideographic variation: one form of one character
+	}
+	if prev == 0x1f3f4 && classOf(r) == tag {
+		return flag(runes[i:])
+	}
+	return 0
+}
+
+// flag returns the length of a tag sequence that is one of the three flags
+// that Unicode recommends (England, Scotland, Wales), or 0.
+func flag(runes []rune) int {
+	for _, name := range []string{"gbeng", "gbsct", "gbwls"} {
+		n := 0
+		for n < len(name) && n < len(runes) && runes[n] == 0xe0000+rune(name[n]) {
+			n++
+		}
+		if n == len(name) && n < len(runes) && runes[n] == 0xe007f {
+			return n + 1
+		}
+	}
+	return 0
+}
+
+// symbol says whether r can stand beside a joiner in an emoji.
+func symbol(r rune) bool {
+	return r == 0xfe0f || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) && r > 0x7f ||
+		r == 0x2695 || r == 0x2640 || r == 0x2642
+}
+
+var joining = []*unicode.RangeTable{
+	unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi,
+	unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam,
+	unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
+}
+
+func joins(r rune) bool { return unicode.In(r, joining...) }
+
+func rightToLeft(r rune) bool {
+	return unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana, unicode.Nko)
+}
