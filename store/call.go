@@ -190,9 +190,20 @@ func (e *CallError) Is(target error) bool {
 // Result is what a call gave. Raw is the upstream's result object (an MCP
 // CallToolResult) exactly as it came; our own errors have Error and no Raw.
 type Result struct {
-	Raw     json.RawMessage `json:"raw,omitempty"`
+	Raw json.RawMessage `json:"raw,omitempty"`
+	// Shown is what is passed on where a hook cut Raw; the rest can be read
+	// from the stored call (SPEC 7).
+	Shown   json.RawMessage `json:"shown,omitempty"`
 	IsError bool            `json:"is_error,omitempty"`
 	Error   *CallError      `json:"error,omitempty"`
+}
+
+// Passed is the result object that is passed on: Shown, or else Raw.
+func (r *Result) Passed() json.RawMessage {
+	if len(r.Shown) > 0 {
+		return r.Shown
+	}
+	return r.Raw
 }
 
 // content is the part of a CallToolResult that Text reads.
@@ -208,13 +219,25 @@ type content struct {
 	} `json:"resource"`
 }
 
-// Text is the result as plain text for a model or a terminal: the text items,
-// a line in brackets for what is no text, and structuredContent only where no
-// item says anything.
+// Text is the result that is passed on, as plain text for a model or a
+// terminal: the text items, a line in brackets for what is no text, and
+// structuredContent only where no item says anything.
 func (r *Result) Text() string {
 	if r == nil {
 		return ""
 	}
+	return r.text(r.Passed())
+}
+
+// Whole is Text of the result as it came, before a hook cut it.
+func (r *Result) Whole() string {
+	if r == nil {
+		return ""
+	}
+	return r.text(r.Raw)
+}
+
+func (r *Result) text(raw json.RawMessage) string {
 	if r.Error != nil {
 		return r.Error.Message
 	}
@@ -222,8 +245,8 @@ func (r *Result) Text() string {
 		Content    []content       `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
 	}
-	if err := json.Unmarshal(r.Raw, &parsed); err != nil {
-		return string(r.Raw)
+	if err := json.Unmarshal(raw, &parsed); err != nil {
+		return string(raw)
 	}
 	var parts []string
 	for _, c := range parsed.Content {

@@ -1,0 +1,170 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"nize/store"
+)
+
+// entry is one tool with the server that it belongs to.
+type entry struct {
+	store.Tool
+	server store.Server
+}
+
+// readOnly says whether the tool may be taken at its server's word to change
+// nothing: annotations count only where an admin trusts them (SPEC 4).
+func (e *entry) readOnly() bool {
+	return e.server.TrustAnnotations && e.Annotations.ReadOnly != nil && *e.Annotations.ReadOnly
+}
+
+// secrets names the credentials that the server is called with.
+func (e *entry) secrets() []string {
+	var names []string
+	for _, vals := range []map[string]store.Value{e.server.Headers, e.server.Env} {
+		for _, v := range vals {
+			if v.SecretKey != "" {
+				names = append(names, v.SecretKey)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// catalog holds every server and tool decoded, so that a call costs no
+// reading. The store stays the truth: whoever changes a server refreshes it
+// here before answering, and the feed's follower does for all others.
+type catalog struct {
+	from interface {
+		store.Servers
+		store.Tools
+	}
+
+	mu      sync.RWMutex
+	loaded  bool
+	servers map[string]store.Server
+	tools   map[string]*entry // by id
+}
+
+func newCatalog(from interface {
+	store.Servers
+	store.Tools
+}) *catalog {
+	return &catalog{from: from}
+}
+
+// load reads everything, once.
+func (c *catalog) load(ctx context.Context) error {
+	c.mu.RLock()
+	loaded := c.loaded
+	c.mu.RUnlock()
+	if loaded {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loaded {
+		return nil
+	}
+	servers, err := c.from.ListServers(ctx)
+	if err != nil {
+		return fmt.Errorf("reading servers: %w", err)
+	}
+	tools, err := c.from.ListTools(ctx, "")
+	if err != nil {
+		return fmt.Errorf("reading tools: %w", err)
+	}
+	c.servers = map[string]store.Server{}
+	c.tools = map[string]*entry{}
+	for _, s := range servers {
+		c.servers[s.Name] = s.Normal()
+	}
+	for _, t := range tools {
+		if s, ok := c.servers[t.Server]; ok {
+			c.tools[t.ID()] = &entry{t, s}
+		}
+	}
+	for _, t := range ownTools {
+		c.tools[t.ID()] = &entry{t, ownRecord}
+	}
+	c.loaded = true
+	return nil
+}
+
+// refresh reads one server and its tools anew. The lock is held across the
+// reads, so that the later of two refreshes also reads later.
+func (c *catalog) refresh(ctx context.Context, name string) error {
+	if err := c.load(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.from.GetServer(ctx, name)
+	gone := errors.Is(err, store.ErrNotFound)
+	if err != nil && !gone {
+		return fmt.Errorf("reading server %s: %w", name, err)
+	}
+	var tools []store.Tool
+	if !gone {
+		if tools, err = c.from.ListTools(ctx, name); err != nil {
+			return fmt.Errorf("reading tools of %s: %w", name, err)
+		}
+	}
+	for id, e := range c.tools {
+		if e.Server == name {
+			delete(c.tools, id)
+		}
+	}
+	delete(c.servers, name)
+	if gone {
+		return nil
+	}
+	c.servers[name] = s.Normal()
+	for _, t := range tools {
+		c.tools[t.ID()] = &entry{t, c.servers[name]}
+	}
+	return nil
+}
+
+// get returns the tool of that id; server.tool is accepted where it names just
+// one tool (SPEC 1).
+func (c *catalog) get(id string) (*entry, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if e, ok := c.tools[id]; ok {
+		return e, true
+	}
+	if strings.Contains(id, ":") {
+		return nil, false
+	}
+	var found *entry
+	for i := range len(id) {
+		if id[i] != '.' {
+			continue
+		}
+		if e, ok := c.tools[id[:i]+":"+id[i+1:]]; ok {
+			if found != nil {
+				return nil, false
+			}
+			found = e
+		}
+	}
+	return found, found != nil
+}
+
+// each calls f for every tool while it returns true.
+func (c *catalog) each(f func(*entry) bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, e := range c.tools {
+		if !f(e) {
+			return
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"nize/store"
+)
+
+// tellEvery is how often a waiting client hears that it waits.
+const tellEvery = 10 * time.Second
+
+// Execute is Call for a caller that stays on the line (SPEC 11): it returns
+// the call once it is final. A call that needs a yes waits; the same call by
+// the same token joins one that waits already. When the last caller leaves, or
+// its limit passes, a call that still waits is cancelled.
+func (g *Gateway) Execute(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
+	if id, err := g.joinable(ctx, by, req); err != nil {
+		return nil, err
+	} else if id != "" {
+		return g.attend(ctx, by, id, progress)
+	}
+	c, err := g.call(ctx, by, req, progress)
+	if err != nil || c.State.Final() {
+		return c, err
+	}
+	return g.attend(ctx, by, c.ID, progress)
+}
+
+// joinable finds the same call of the same token that waits already.
+func (g *Gateway) joinable(ctx context.Context, by store.Caller, req store.Request) (string, error) {
+	g.mu.Lock()
+	nobody := len(g.waiters) == 0
+	g.mu.Unlock()
+	if by.Token == "" || nobody {
+		return "", nil
+	}
+	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
+	if err != nil {
+		return "", fmt.Errorf("reading waiting calls: %w", err)
+	}
+	canonical, err := store.Canonical(req.Args)
+	if err != nil {
+		return "", nil // Call says what is wrong with them
+	}
+	for _, c := range waiting {
+		if c.Token != by.Token || c.ToolID() != req.Tool {
+			continue
+		}
+		if whole, err := g.opt.Store.GetCall(ctx, c.ID); err == nil && bytes.Equal(whole.Args, canonical) {
+			return c.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// attend waits for a call and tells the client so.
+func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progress store.ProgressFunc) (*store.Call, error) {
+	told := make(chan struct{}, 1) // one place, so that wake never blocks
+	g.mu.Lock()
+	g.waiters[id] = append(g.waiters[id], told)
+	if progress != nil {
+		g.hears[id] = progress
+	}
+	g.mu.Unlock()
+	c, err := g.waitTelling(ctx, id, told, progress)
+	last := g.forget(id, told)
+	if err == nil || !last {
+		return c, err
+	}
+	// The caller left or its limit passed: nobody would see the result.
+	reason := "its caller left"
+	if errors.Is(err, context.DeadlineExceeded) {
+		reason = "nobody approved it within the caller's limit (mcp.wait)"
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	c2, cancelErr := g.opt.Store.Decide(end, by, id, store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: g.opt.Now(), Reason: reason})
+	if cancelErr != nil && !errors.Is(cancelErr, store.ErrDecided) && !errors.Is(cancelErr, store.ErrExpired) {
+		return nil, fmt.Errorf("cancelling call %s: %w", id, cancelErr)
+	}
+	if c2.State.Final() {
+		return &c2, nil
+	}
+	return nil, err
+}
+
+func (g *Gateway) waitTelling(ctx context.Context, id string, told chan struct{}, progress store.ProgressFunc) (*store.Call, error) {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for n := 1.0; ; n++ {
+		c, err := g.opt.Store.GetCall(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("call %s: %w", id, err)
+		}
+		if c.State.Final() {
+			return &c, nil
+		}
+		if progress != nil && c.Waiting() {
+			progress(n, 0, fmt.Sprintf("waiting for a yes to %s: nizectl approvals show %s", c.ToolID(), c.ID))
+		}
+		select {
+		case <-told:
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

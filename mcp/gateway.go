@@ -1,0 +1,386 @@
+// Package mcp is the one door to the tools.
+//
+// Every call of every tool, from a chat, the command line or an MCP client,
+// goes through [Gateway.Call]. It asks who may and what needs a yes, runs the
+// hooks, writes the record, and runs the tool. Nothing else can run a tool, so
+// nothing else needs to be trusted.
+//
+// The way of a call (SPEC 6, 7, 11):
+//
+//	find the tool among those the caller may use
+//	→ canonical arguments → the tool's schema
+//	→ before-hooks → schema again if a hook changed them → digest
+//	→ refused | pending (the card is shown, nothing runs) | running
+//	→ the runner → after-hooks in reverse → the outcome is stored
+//
+// Waiting is a state, not an error: a call that needs a yes comes back as
+// pending. A press ([Gateway.Decide]) only decides, in one transaction of the
+// store. [Gateway.Run], the worker on the store's feed, executes what was
+// approved, expires what nobody answered, and says "outcome unknown" of what a
+// dead daemon left running. So it makes no difference where a decision came
+// from, or whether the daemon was restarted in between.
+//
+// [Server] serves the five meta-tools of SPEC 6 over Streamable HTTP.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/mcp/index"
+	"nize/mcp/schema"
+	"nize/store"
+)
+
+// Runner runs one call and returns what came of it. An error is a
+// *store.CallError with one of SPEC 6's codes. The upstream pool is the real
+// one.
+type Runner interface {
+	Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error)
+}
+
+// Index answers what tools exist; mcp/index is the real one.
+type Index interface {
+	Search(ctx context.Context, q index.Query) (index.Answer, error)
+	Domains(keep func(store.Tool) bool) []index.Domain
+	Domain(id, after string, n int, keep func(store.Tool) bool) ([]store.Tool, string)
+}
+
+// Store is what the gateway needs kept.
+type Store interface {
+	store.Servers
+	store.Tools
+	store.Calls
+	store.Grants
+	store.Users
+	store.Agents
+	store.Credentials
+	store.Feed
+	AddEvent(by store.Caller, e store.Event)
+}
+
+// Options are what a Gateway is made of. All fields but Hooks are required.
+type Options struct {
+	Store  Store
+	Index  Index
+	Runner Runner
+	Config store.Config
+	Hooks  []Hook // in the order in which they run before a call
+	Log    *slog.Logger
+	Now    func() time.Time
+	Owner  string // names this daemon instance in running calls
+}
+
+// Gateway is the one door.
+type Gateway struct {
+	opt     Options
+	tools   *catalog
+	schemas *schema.Cache
+
+	ctx  context.Context // for the life of Run only: calls that the worker runs
+	work sync.WaitGroup  // those calls
+
+	mu      sync.Mutex
+	waiters map[string][]chan struct{}    // by call id: who is told when it settles
+	hears   map[string]store.ProgressFunc // by call id: the waiting client's progress
+	expiry  map[string]*time.Timer        // by call id
+	stopped bool                          // Run is ending: no timer starts work any more
+}
+
+// New makes the gateway. Run must be running before a pending call can go on.
+func New(opt Options) *Gateway {
+	return &Gateway{
+		opt:     opt,
+		tools:   newCatalog(opt.Store),
+		schemas: schema.NewCache(4096),
+		waiters: map[string][]chan struct{}{},
+		hears:   map[string]store.ProgressFunc{},
+		expiry:  map[string]*time.Timer{},
+	}
+}
+
+// Refresh reads one server and its tools anew. Whoever changes them calls it
+// before answering, so that the change holds from the next call on; Run
+// follows the feed for all others.
+func (g *Gateway) Refresh(ctx context.Context, server string) error {
+	return g.tools.refresh(ctx, server)
+}
+
+// Call asks for one call of one tool. The call comes back done, failed,
+// refused, or pending if a person has to say yes. An error means that there is
+// no such call: the tool is unknown, or its arguments don't fit
+// (*store.CallError), or the store failed.
+func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
+	return g.call(ctx, by, req, nil)
+}
+
+func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
+	if old, err := g.opt.Store.GetCall(ctx, req.ID); err == nil && req.ID != "" {
+		return g.repeated(by, old) // the step was repeated after a crash
+	}
+	inv, tool, err := g.plan(ctx, by, req)
+	if err != nil {
+		return nil, err
+	}
+	c := inv.Call
+	if rejected := g.before(ctx, inv); rejected != nil {
+		return g.refuse(ctx, inv, rejected)
+	}
+	if err := g.settleArgs(inv, tool); err != nil {
+		return g.refuse(ctx, inv, err)
+	}
+	c.Digest = c.ComputeDigest()
+	verdict, err := g.judge(ctx, by, inv, tool)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case verdict.deny != "":
+		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRefused, Message: verdict.deny})
+	case verdict.ask != "":
+		return g.wait(ctx, by, inv, verdict)
+	}
+	return g.runNow(ctx, inv, progress)
+}
+
+// plan finds the tool, makes the arguments canonical and fits them to its
+// schema. Nothing is stored yet.
+func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) (*Invocation, *entry, error) {
+	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread}
+	v, err := g.view(ctx, by, scope)
+	if err != nil {
+		return nil, nil, err
+	}
+	tool, err := g.findIn(v, req.Tool)
+	if err != nil {
+		return nil, nil, err
+	}
+	args := req.Args
+	if len(args) == 0 || string(args) == "null" {
+		args = json.RawMessage("{}")
+	}
+	canonical, err := store.Canonical(args)
+	if err != nil {
+		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), errors.Unwrap(err))}
+	}
+	if canonical[0] != '{' {
+		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}
+	}
+	if err := g.fit(tool, canonical); err != nil {
+		return nil, nil, err
+	}
+	runsAs, policy, err := g.credentials(ctx, by, tool)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := g.opt.Now()
+	c := &store.Call{
+		ID: req.ID, Server: tool.server.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
+		Thread: req.Thread, Agent: req.Agent, Why: clip(req.Why, 1000), Replaces: req.Replaces,
+		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
+		RunsAs: runsAs, Policy: policy, ReadOnly: tool.readOnly(),
+		State: store.Planned, Created: now,
+	}
+	if c.ID == "" {
+		c.ID = store.NewID(now)
+	}
+	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval,
+		usable: func() string { return v.usable(tool) }}, tool, nil
+}
+
+// fit checks arguments against the tool's input schema. A schema that cannot
+// be compiled blocks nothing: its server will say what is wrong.
+func (g *Gateway) fit(tool *entry, args json.RawMessage) error {
+	v, err := g.schemas.Get(tool.Pin, tool.InputSchema)
+	if err != nil {
+		g.opt.Log.Warn("schema not checked", "tool", tool.ID(), "err", err)
+		return nil
+	}
+	err = v.Check(args)
+	var bad *store.CallError
+	if errors.As(err, &bad) {
+		return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit " + tool.ID() + ": " + bad.Message}
+	}
+	if err != nil {
+		g.opt.Log.Warn("schema not checked", "tool", tool.ID(), "err", err)
+	}
+	return nil
+}
+
+// settleArgs takes over what the before-hooks made of the arguments.
+func (g *Gateway) settleArgs(inv *Invocation, tool *entry) error {
+	if string(inv.Args) == string(inv.Call.Args) {
+		return nil
+	}
+	canonical, err := store.Canonical(inv.Args)
+	if err != nil {
+		return fmt.Errorf("a hook made the arguments unreadable: %w", err)
+	}
+	if err := g.fit(tool, canonical); err != nil {
+		return err
+	}
+	inv.Args, inv.Call.Args = canonical, canonical
+	return nil
+}
+
+// repeated answers a second request with the same id: the same call for the
+// same person, an error for anybody else.
+func (g *Gateway) repeated(by store.Caller, old store.Call) (*store.Call, error) {
+	if old.By != by.User {
+		return nil, fmt.Errorf("call %s: %w", old.ID, store.ErrExists)
+	}
+	return &old, nil
+}
+
+// refuse stores a call that policy or a hook said no to.
+func (g *Gateway) refuse(ctx context.Context, inv *Invocation, why error) (*store.Call, error) {
+	c := inv.Call
+	c.Digest = c.ComputeDigest()
+	failure := callError(why)
+	c.State, c.Reason, c.Finished = store.Refused, failure.Message, g.opt.Now()
+	c.Result = &store.Result{IsError: true, Error: failure}
+	g.after(ctx, inv, c.Result)
+	if err := g.opt.Store.Begin(ctx, inv.By, *c); err != nil {
+		return nil, fmt.Errorf("storing a refused call: %w", err)
+	}
+	return c, nil
+}
+
+// wait stores a call that needs a yes.
+func (g *Gateway) wait(ctx context.Context, by store.Caller, inv *Invocation, v verdict) (*store.Call, error) {
+	c := inv.Call
+	if most := store.GetInt(g.opt.Config, "", "approvals.max_arguments"); len(c.Args) > most {
+		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})
+	}
+	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
+	if err != nil {
+		return nil, fmt.Errorf("counting waiting calls: %w", err)
+	}
+	if most := store.GetInt(g.opt.Config, "", "approvals.max_pending"); len(waiting) >= most && c.Replaces == "" {
+		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: fmt.Sprintf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))})
+	}
+	c.State, c.Reason = store.Pending, v.ask
+	c.Warnings = v.warnings
+	c.Expires = c.Created.Add(store.GetSpan(g.opt.Config, "", expiryKey(c.Policy)))
+	if err := g.opt.Store.Begin(ctx, inv.By, *c); err != nil {
+		return nil, fmt.Errorf("storing a waiting call: %w", err)
+	}
+	return c, nil
+}
+
+func expiryKey(p store.Policy) string {
+	if p == store.ByRequester {
+		return "approvals.expiry.requester"
+	}
+	return "approvals.expiry.others"
+}
+
+// runNow runs a call that needs no yes. One that may change something is on
+// disk as running before it is sent; the record of a read-only one follows
+// within 250 ms (SPEC 21).
+func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
+	c := inv.Call
+	c.State, c.Started, c.Owner = store.Running, g.opt.Now(), g.opt.Owner
+	if c.ReadOnly {
+		o := g.execute(ctx, inv, progress)
+		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, g.opt.Now()
+		g.opt.Store.Record(inv.By, *c)
+		return c, nil
+	}
+	if err := g.opt.Store.Begin(ctx, inv.By, *c); err != nil {
+		return nil, fmt.Errorf("storing a call before it runs: %w", err)
+	}
+	return g.finish(ctx, inv, g.execute(ctx, inv, progress))
+}
+
+// finish stores how a running call ended, also when its caller has left.
+func (g *Gateway) finish(ctx context.Context, inv *Invocation, o store.Outcome) (*store.Call, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	c, err := g.opt.Store.Finish(ctx, inv.By, inv.Call.ID, o)
+	if err != nil {
+		return nil, fmt.Errorf("storing the outcome of call %s: %w", inv.Call.ID, err)
+	}
+	return &c, nil
+}
+
+// execute runs the tool and the after-hooks and says how it ended. It never
+// panics and always returns a final state.
+func (g *Gateway) execute(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (o store.Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.opt.Log.Error("a call panicked", "call", inv.Call.ID, "tool", inv.Tool, "panic", fmt.Sprint(p))
+			o = outcome(nil, &store.CallError{Code: store.CodeInternal, Message: "internal error while running " + inv.Tool})
+		}
+	}()
+	result, err := g.dispatch(ctx, inv, progress)
+	o = outcome(result, err)
+	g.after(ctx, inv, o.Result)
+	return o
+}
+
+// dispatch sends the call to who runs it: nize's own tools here, all others
+// in the pool.
+func (g *Gateway) dispatch(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Result, error) {
+	if inv.Call.Server == ownServer {
+		return g.runOwn(ctx, inv)
+	}
+	return g.opt.Runner.Run(ctx, inv.By, inv.Call, progress)
+}
+
+// outcome turns what a runner returned into a final state.
+func outcome(result *store.Result, err error) store.Outcome {
+	if err != nil {
+		failure := callError(err)
+		state := store.Failed
+		switch failure.Code {
+		case store.CodeUnknown:
+			state = store.Lost
+		case store.CodeCancelled:
+			state = store.Cancelled
+		}
+		return store.Outcome{State: state, Reason: failure.Message, Result: &store.Result{IsError: true, Error: failure}}
+	}
+	if result.IsError {
+		return store.Outcome{State: store.Failed, Reason: clip(firstLine(result.Text()), 200), Result: result}
+	}
+	return store.Outcome{State: store.Done, Result: result}
+}
+
+// callError is err as a caller may see it: what is not ours to tell is
+// "internal error".
+func callError(err error) *store.CallError {
+	var known *store.CallError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, context.Canceled):
+		return &store.CallError{Code: store.CodeCancelled, Message: "the caller left before the tool answered"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &store.CallError{Code: store.CodeTimeout, Message: "the tool did not answer in time", Retryable: true}
+	case errors.Is(err, store.ErrRefused):
+		return &store.CallError{Code: store.CodeRefused, Message: err.Error()}
+	case errors.Is(err, store.ErrDiskFull):
+		return &store.CallError{Code: store.CodeUnavailable, Message: "the disk is full, so nothing can be recorded and nothing runs; free space and try again", Retryable: true}
+	}
+	return &store.CallError{Code: store.CodeInternal, Message: "internal error; the daemon's log has the cause"}
+}
+
+// clip cuts s to n bytes on a rune's edge and says so.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

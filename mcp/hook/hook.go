@@ -1,0 +1,164 @@
+// Package hook holds the hooks that are built in (SPEC 7): audit, access
+// control and the truncation of results. They stand around every use of a
+// meta-tool and every call of a tool; the roof lists them in that order.
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"nize/mcp"
+	"nize/store"
+)
+
+// Audit is always the first hook. A call's own transitions are events by
+// construction, since the store writes both in one transaction; Audit adds the
+// use of a meta-tool, with its outcome and duration.
+type Audit struct {
+	Events interface {
+		AddEvent(by store.Caller, e store.Event)
+	}
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+var _ mcp.Hook = Audit{}
+
+func (Audit) Ref() store.HookRef                            { return store.HookRef{ID: "audit"} }
+func (Audit) Before(context.Context, *mcp.Invocation) error { return nil }
+
+func (a Audit) After(_ context.Context, inv *mcp.Invocation, r *store.Result) error {
+	took := a.Now().Sub(inv.Started)
+	outcome, code := store.Done, store.Code("")
+	if r.Error != nil {
+		outcome, code = store.Failed, r.Error.Code
+	}
+	if inv.Point == mcp.AroundCall {
+		a.Log.Debug("call", "call", inv.Call.ID, "tool", inv.Tool, "user", inv.By.User, "surface", string(inv.By.Surface), "took", took, "code", string(code))
+		return nil
+	}
+	data, err := json.Marshal(struct {
+		Args   json.RawMessage `json:"args"`
+		TookUS int64           `json:"took_us"`
+		Code   store.Code      `json:"code,omitempty"`
+	}{store.Redact(inv.Args, 512), took.Microseconds(), code})
+	if err != nil {
+		return fmt.Errorf("describing the use of %s: %w", inv.Tool, err)
+	}
+	a.Events.AddEvent(inv.By, store.Event{Kind: "meta." + inv.Tool, Subject: inv.Tool, Outcome: outcome, Data: data})
+	return nil
+}
+
+// Access refuses a call whose tool its caller may not use. The gateway looks
+// tools up among the usable ones already; the hook asks again at the moment of
+// the call, so that a way around the look-up is no way to the tool.
+type Access struct{}
+
+var _ mcp.Hook = Access{}
+
+func (Access) Ref() store.HookRef { return store.HookRef{ID: "access-control"} }
+
+func (Access) Before(_ context.Context, inv *mcp.Invocation) error { return inv.Allowed() }
+
+func (Access) After(context.Context, *mcp.Invocation, *store.Result) error { return nil }
+
+// Truncate cuts what is passed on of a long result. The whole stays with the
+// stored call, and the marker names the tool that reads on.
+type Truncate struct {
+	Bytes func() int // at most so many are passed on
+	Items int        // at most so many content items
+}
+
+var _ mcp.Hook = Truncate{}
+
+func (Truncate) Ref() store.HookRef                            { return store.HookRef{ID: "response-truncation"} }
+func (Truncate) Before(context.Context, *mcp.Invocation) error { return nil }
+
+func (t Truncate) After(_ context.Context, inv *mcp.Invocation, r *store.Result) error {
+	if inv.Point != mcp.AroundCall || r.Raw == nil || inv.Tool == mcp.ReadResult {
+		return nil
+	}
+	limit := t.Bytes()
+	if len(r.Raw) <= limit && bytes.Count(r.Raw, []byte(`"type"`)) <= t.Items {
+		return nil
+	}
+	shown, err := t.cut(inv.Call.ID, r.Raw, limit)
+	if err != nil {
+		return err
+	}
+	r.Shown = shown
+	return nil
+}
+
+// cut keeps whole items while they fit, the head of the first text that does
+// not, and drops structuredContent, which cannot be cut and stay true.
+func (t Truncate) cut(call string, raw json.RawMessage, limit int) (json.RawMessage, error) {
+	var result struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return nil, fmt.Errorf("cutting the result of call %s: %w", call, err)
+	}
+	if len(raw) <= limit && len(result.Content) <= t.Items {
+		return nil, nil
+	}
+	whole := &store.Result{Raw: raw}
+	total := len(whole.Whole())
+	var out struct {
+		Content []json.RawMessage `json:"content"`
+		IsError bool              `json:"isError,omitempty"`
+	}
+	out.IsError = result.IsError
+	left, shown := limit, 0
+	for i, item := range result.Content {
+		if i >= t.Items {
+			break
+		}
+		if len(item) <= left {
+			out.Content = append(out.Content, item)
+			left -= len(item)
+			shown += len((&store.Result{Raw: wrap(item)}).Whole()) + 1
+			continue
+		}
+		var text struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(item, &text); err != nil || text.Type != "text" {
+			break
+		}
+		head := strings.ToValidUTF8(text.Text[:min(len(text.Text), left/2)], "")
+		out.Content = append(out.Content, textItem(head))
+		shown += len(head)
+		break
+	}
+	marker := fmt.Sprintf("[cut: %d of %d bytes are shown. Read on with %s {\"call\":%q,\"offset\":%d}]", min(shown, total), total, mcp.ReadResult, call, min(shown, total))
+	out.Content = append(out.Content, textItem(marker))
+	b, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("cutting the result of call %s: %w", call, err)
+	}
+	return b, nil
+}
+
+func wrap(item json.RawMessage) json.RawMessage {
+	return append(append(json.RawMessage(`{"content":[`), item...), `]}`...)
+}
+
+func textItem(text string) json.RawMessage {
+	b, err := json.Marshal(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", text})
+	if err != nil {
+		panic(err) // a string always encodes
+	}
+	return b
+}

@@ -1,0 +1,361 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nize/mcp/index"
+	"nize/store"
+)
+
+// The names of the five meta-tools (SPEC 6).
+const (
+	Discover = "discover_tools"
+	Describe = "get_tool_schema"
+	Execute  = "execute_tool"
+	Domains  = "list_tool_domains"
+	Browse   = "browse_tool_domain"
+)
+
+// metaTool is one of the five as a client sees it.
+type metaTool struct {
+	name, title, description string
+	input, output            json.RawMessage
+	readOnly                 bool
+}
+
+// hitSchema describes one found tool (SPEC 5).
+const hitSchema = `{"type":"object","properties":{"tool_id":{"type":"string"},"tool_name":{"type":"string"},"description":{"type":"string"},"domain":{"type":"string"},"server_id":{"type":"string"},"server_name":{"type":"string"},"server_description":{"type":"string"},"score":{"type":"number"}},"required":["tool_id"]}`
+
+var metaTools = []metaTool{
+	{Discover, "Find tools", "Find the tools that can do what a sentence asks for, best first.",
+		json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"what you want to do, in plain words"},"domain":{"type":"string","description":"search only this domain"},"top_k":{"type":"integer","minimum":1,"maximum":50,"description":"how many; default 5"},"min_similarity":{"type":"number","minimum":0,"maximum":1,"description":"leave out tools with a lower score"}},"required":["query"]}`),
+		json.RawMessage(`{"type":"object","properties":{"tools":{"type":"array","items":` + hitSchema + `},"degraded":{"type":"boolean"},"note":{"type":"string"}},"required":["tools"]}`), true},
+	{Describe, "Describe a tool", "The exact parameters of one tool. Read it before the first call.",
+		json.RawMessage(`{"type":"object","properties":{"tool_id":{"type":"string","description":"as found, server:tool"}},"required":["tool_id"]}`),
+		json.RawMessage(`{"type":"object","properties":{"tool_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"input_schema":{"type":"object"},"output_schema":{"type":"object"},"annotations":{"type":"object"},"server":{"type":"string"},"domain":{"type":"string"},"needs_approval":{"type":"boolean"}},"required":["tool_id","input_schema","needs_approval"]}`), true},
+	{Execute, "Run a tool", "Run a tool. A person may have to approve the call first; then this waits.",
+		json.RawMessage(`{"type":"object","properties":{"tool_id":{"type":"string","description":"as found, server:tool"},"params":{"type":"object","description":"the tool's arguments, as its input_schema says"},"tool_name":{"type":"string","description":"its name, for people"}},"required":["tool_id","params"]}`),
+		json.RawMessage(`{"type":"object","properties":{"success":{"type":"boolean"},"tool_name":{"type":"string"},"result":{},"error":{"type":"object","properties":{"code":{"type":"string"},"message":{"type":"string"},"retryable":{"type":"boolean"}},"required":["code","message","retryable"]}},"required":["success","tool_name"]}`), false},
+	{Domains, "List domains", "The fields that tools exist for, with how many each has.",
+		json.RawMessage(`{"type":"object","properties":{}}`),
+		json.RawMessage(`{"type":"object","properties":{"domains":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"description":{"type":"string"},"tool_count":{"type":"integer"}},"required":["id","tool_count"]}}},"required":["domains"]}`), true},
+	{Browse, "Browse a domain", "The tools of one domain, page by page.",
+		json.RawMessage(`{"type":"object","properties":{"domain_id":{"type":"string"},"cursor":{"type":"string","description":"next_cursor of the page before"}},"required":["domain_id"]}`),
+		json.RawMessage(`{"type":"object","properties":{"tools":{"type":"array","items":` + hitSchema + `},"next_cursor":{"type":"string"}},"required":["tools"]}`), true},
+}
+
+// Functions lists the meta-tools as a model sees them.
+func (g *Gateway) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
+	out := make([]store.Function, len(metaTools))
+	for i, m := range metaTools {
+		out[i] = store.Function{Name: m.name, Description: m.description, Schema: m.input}
+	}
+	return out, nil
+}
+
+// metaArgs are the arguments of the five; each uses its own.
+type metaArgs struct {
+	Query    string          `json:"query"`
+	Domain   string          `json:"domain"`
+	TopK     *int            `json:"top_k"`
+	Min      *float64        `json:"min_similarity"`
+	ToolID   string          `json:"tool_id"`
+	ToolName string          `json:"tool_name"`
+	Params   json.RawMessage `json:"params"`
+	DomainID string          `json:"domain_id"`
+	Cursor   string          `json:"cursor"`
+}
+
+// Meta answers one of the four meta-tools that only look, and leaves an event.
+// What is wrong with the arguments is a result that a model can act on.
+func (g *Gateway) Meta(ctx context.Context, by store.Caller, scope store.Scope, fn store.ToolCall) (*store.Result, error) {
+	inv := &Invocation{Point: AroundMeta, By: by, Scope: scope, Tool: fn.Name, Args: json.RawMessage(fn.Args)}
+	answer, err := g.look(ctx, inv)
+	var failure *store.CallError
+	if err != nil {
+		if failure = callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
+			g.opt.Log.Error("meta-tool", "tool", fn.Name, "err", err)
+		}
+	}
+	r := &store.Result{IsError: failure != nil, Error: failure}
+	if failure == nil {
+		r.Raw = textResult(answer)
+	}
+	g.after(ctx, inv, r)
+	return r, nil
+}
+
+// textResult wraps a JSON answer as a tool result: structured, and as text.
+func textResult(answer json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	out.WriteString(`{"content":[{"type":"text","text":`)
+	out.Write(mustJSON(string(answer)))
+	out.WriteString(`}],"structuredContent":`)
+	out.Write(answer)
+	out.WriteByte('}')
+	return out.Bytes()
+}
+
+func (g *Gateway) look(ctx context.Context, inv *Invocation) (json.RawMessage, error) {
+	if err := g.before(ctx, inv); err != nil {
+		return nil, err
+	}
+	args, err := parseMeta(inv.Tool, inv.Args)
+	if err != nil {
+		return nil, err
+	}
+	switch inv.Tool {
+	case Discover:
+		return g.discover(ctx, inv, args)
+	case Describe:
+		return g.describe(ctx, inv, args)
+	case Domains:
+		return g.domains(ctx, inv)
+	case Browse:
+		return g.browse(ctx, inv, args)
+	}
+	names := make([]string, len(metaTools))
+	for i, m := range metaTools {
+		names[i] = m.name
+	}
+	return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("function", inv.Tool, names).Error()}
+}
+
+// parseMeta reads the arguments of a meta-tool strictly enough that a model
+// learns what it did wrong.
+func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
+	var a metaArgs
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	canonical, err := store.Canonical(raw)
+	if err != nil {
+		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON object: %v", tool, errors.Unwrap(err))}
+	}
+	if err := json.Unmarshal(canonical, &a); err != nil {
+		var mismatch *json.UnmarshalTypeError
+		if errors.As(err, &mismatch) && mismatch.Field != "" {
+			return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("%s: %s must be of type %s, not %s", tool, mismatch.Field, jsonType(mismatch), mismatch.Value)}
+		}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object", tool)}
+	}
+	missing := func(name string) error {
+		return &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("%s: %s is required", tool, name)}
+	}
+	switch {
+	case tool == Discover && strings.TrimSpace(a.Query) == "":
+		return a, missing("query")
+	case tool == Discover && len(a.Query) > 8<<10:
+		return a, &store.CallError{Code: store.CodeInvalid, Message: "discover_tools: query is longer than 8 KiB"}
+	case tool == Discover && a.TopK != nil && (*a.TopK < 1 || *a.TopK > 50):
+		return a, &store.CallError{Code: store.CodeInvalid, Message: "discover_tools: top_k must be from 1 to 50"}
+	case tool == Discover && a.Min != nil && !(*a.Min >= 0 && *a.Min <= 1):
+		return a, &store.CallError{Code: store.CodeInvalid, Message: "discover_tools: min_similarity must be from 0 to 1"}
+	case (tool == Describe || tool == Execute) && a.ToolID == "":
+		return a, missing("tool_id")
+	case tool == Browse && a.DomainID == "":
+		return a, missing("domain_id")
+	}
+	return a, nil
+}
+
+func jsonType(e *json.UnmarshalTypeError) string {
+	switch e.Type.Kind().String() {
+	case "int":
+		return "integer"
+	case "float64":
+		return "number"
+	}
+	return e.Type.Kind().String()
+}
+
+// found is one tool in an answer (SPEC 5). Texts are cut, since a model reads
+// the whole of it with get_tool_schema.
+type found struct {
+	ToolID            string  `json:"tool_id"`
+	ToolName          string  `json:"tool_name"`
+	Description       string  `json:"description"`
+	Domain            string  `json:"domain"`
+	ServerID          string  `json:"server_id"`
+	ServerName        string  `json:"server_name"`
+	ServerDescription string  `json:"server_description,omitempty"`
+	Score             float64 `json:"score,omitempty"`
+}
+
+func (g *Gateway) found(t store.Tool, score float64) found {
+	s := g.tools.server(t.Server)
+	return found{
+		ToolID: t.ID(), ToolName: t.Name, Description: brief(t.Description, 100), Domain: s.Domain,
+		ServerID: s.Name, ServerName: s.Name, ServerDescription: brief(s.Description, 60),
+		Score: float64(int(score*100+.5)) / 100,
+	}
+}
+
+// brief is the first sentence of a description, cut to n bytes.
+func brief(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if i := strings.Index(s, ". "); i > 0 {
+		s = s[:i+1]
+	}
+	return clip(s, n)
+}
+
+func (c *catalog) server(name string) store.Server {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if s, ok := c.servers[name]; ok {
+		return s
+	}
+	return store.Server{Name: name}.Normal()
+}
+
+// Search is discover_tools for callers inside the house.
+func (g *Gateway) Search(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, error) {
+	v, err := g.view(ctx, by, scope)
+	if err != nil {
+		return index.Answer{}, err
+	}
+	q.Keep = g.keep(v)
+	return g.opt.Index.Search(ctx, q)
+}
+
+// keep is the access filter of a search. The index may be a moment behind the
+// store, so the catalog's own record decides.
+func (g *Gateway) keep(v *view) func(store.Tool) bool {
+	return func(t store.Tool) bool {
+		e, ok := g.tools.get(t.ID())
+		return ok && v.usable(e) == ""
+	}
+}
+
+func (g *Gateway) discover(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	q := index.Query{Text: a.Query, Domain: a.Domain, TopK: 5, MinScore: store.GetFloat(g.opt.Config, "", "index.min_similarity")}
+	if a.TopK != nil {
+		q.TopK = *a.TopK
+	}
+	if a.Min != nil {
+		q.MinScore = *a.Min
+	}
+	answer, err := g.Search(ctx, inv.By, inv.Scope, q)
+	if err != nil {
+		return nil, fmt.Errorf("searching: %w", err)
+	}
+	out := struct {
+		Tools    []found `json:"tools"`
+		Degraded bool    `json:"degraded,omitempty"`
+		Note     string  `json:"note,omitempty"`
+	}{Tools: []found{}, Degraded: answer.Degraded, Note: answer.Note}
+	for _, h := range answer.Hits {
+		out.Tools = append(out.Tools, g.found(h.Tool, h.Score))
+	}
+	return mustJSON(out), nil
+}
+
+// Description is what get_tool_schema answers.
+type Description struct {
+	ToolID        string            `json:"tool_id"`
+	Name          string            `json:"name"`
+	Title         string            `json:"title,omitempty"`
+	Description   string            `json:"description"`
+	InputSchema   json.RawMessage   `json:"input_schema"`
+	OutputSchema  json.RawMessage   `json:"output_schema,omitempty"`
+	Annotations   store.Annotations `json:"annotations,omitzero"`
+	Server        string            `json:"server"`
+	Domain        string            `json:"domain"`
+	NeedsApproval bool              `json:"needs_approval"`
+}
+
+// Describe tells one tool that the caller may use.
+func (g *Gateway) Describe(ctx context.Context, by store.Caller, scope store.Scope, id string) (Description, error) {
+	e, err := g.find(ctx, by, scope, id)
+	if err != nil {
+		return Description{}, err
+	}
+	v, err := g.judge(ctx, by, &Invocation{By: by, Scope: scope}, e)
+	if err != nil {
+		return Description{}, err
+	}
+	return Description{
+		ToolID: e.ID(), Name: e.Name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
+		Annotations: e.Annotations, Server: e.Server, Domain: e.server.Domain, NeedsApproval: v.ask != "",
+	}, nil
+}
+
+func (g *Gateway) describe(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	d, err := g.Describe(ctx, inv.By, inv.Scope, a.ToolID)
+	if err != nil {
+		return nil, err
+	}
+	return mustJSON(d), nil
+}
+
+// Domains lists the domains that hold a tool which the caller may use.
+func (g *Gateway) Domains(ctx context.Context, by store.Caller, scope store.Scope) ([]index.Domain, error) {
+	v, err := g.view(ctx, by, scope)
+	if err != nil {
+		return nil, err
+	}
+	return g.opt.Index.Domains(g.keep(v)), nil
+}
+
+func (g *Gateway) domains(ctx context.Context, inv *Invocation) (json.RawMessage, error) {
+	list, err := g.Domains(ctx, inv.By, inv.Scope)
+	if err != nil {
+		return nil, err
+	}
+	type domain struct {
+		ID          string `json:"id"`
+		Description string `json:"description,omitempty"`
+		ToolCount   int    `json:"tool_count"`
+	}
+	out := struct {
+		Domains []domain `json:"domains"`
+	}{[]domain{}}
+	for _, d := range list {
+		out.Domains = append(out.Domains, domain{d.ID, brief(d.Description, 120), d.ToolCount})
+	}
+	return mustJSON(out), nil
+}
+
+// pageSize is how many tools a page of browse_tool_domain holds.
+const pageSize = 50
+
+func (g *Gateway) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	v, err := g.view(ctx, inv.By, inv.Scope)
+	if err != nil {
+		return nil, err
+	}
+	tools, next := g.opt.Index.Domain(a.DomainID, a.Cursor, pageSize, g.keep(v))
+	if len(tools) == 0 && a.Cursor == "" {
+		var ids []string
+		for _, d := range g.opt.Index.Domains(g.keep(v)) {
+			ids = append(ids, d.ID)
+		}
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("domain", a.DomainID, ids).Error()}
+	}
+	out := struct {
+		Tools      []found `json:"tools"`
+		NextCursor string  `json:"next_cursor,omitempty"`
+	}{[]found{}, next}
+	for _, t := range tools {
+		out.Tools = append(out.Tools, g.found(t, 0))
+	}
+	return mustJSON(out), nil
+}
+
+// mustJSON encodes a value of ours, without escaping for HTML. Values whose
+// raw parts are no JSON are a programmer's mistake.
+func mustJSON(v any) json.RawMessage {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}

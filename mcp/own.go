@@ -1,0 +1,75 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"nize/store"
+)
+
+// ownServer is the reserved name of nize's own tools. They show a caller only
+// what is theirs, so they need no sharing, no pin and no yes.
+const ownServer = "nize"
+
+var ownRecord = store.Server{Name: ownServer, Description: "nize itself", TrustAnnotations: true}.Normal()
+
+// ReadResult is the tool that reads on in a result that was cut: the handle
+// that the truncation's marker names (SPEC 7).
+const ReadResult = "nize:read_result"
+
+var readOnly = true
+
+var ownTools = []store.Tool{{
+	Server: ownServer, Name: "read_result", Title: "Read on in a result",
+	Description: "Reads on in a tool's result that was cut, from a byte offset.",
+	InputSchema: json.RawMessage(`{"type":"object","properties":{"call":{"type":"string","description":"the call's id, as the marker names it"},"offset":{"type":"integer","minimum":0,"description":"byte to start from"},"bytes":{"type":"integer","minimum":1,"maximum":65536,"description":"how many; default 16384"}},"required":["call"],"additionalProperties":false}`),
+	Annotations: store.Annotations{ReadOnly: &readOnly},
+	State:       store.ToolAccepted, Pin: "built in", Accepted: "built in",
+}}
+
+// runOwn runs one of nize's own tools.
+func (g *Gateway) runOwn(ctx context.Context, inv *Invocation) (*store.Result, error) {
+	args := struct {
+		Call   string `json:"call"`
+		Offset int    `json:"offset"`
+		Bytes  int    `json:"bytes"`
+	}{Bytes: 16 << 10}
+	if err := json.Unmarshal(inv.Args, &args); err != nil {
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: "read_result: offset and bytes must be whole numbers"}
+	}
+	c, err := g.opt.Store.GetCall(ctx, args.Call)
+	if errors.Is(err, store.ErrNotFound) || err == nil && c.By != inv.By.User {
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("no call %q of yours", args.Call)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading call %s: %w", args.Call, err)
+	}
+	text := c.Result.Whole()
+	if args.Offset > len(text) {
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("offset %d is past the end: the result has %d bytes", args.Offset, len(text))}
+	}
+	start, end := args.Offset, min(args.Offset+args.Bytes, len(text))
+	for start > 0 && start < len(text) && !utf8.RuneStart(text[start]) {
+		start--
+	}
+	for end < len(text) && end > start+1 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	page := mustJSON(struct {
+		Text   string `json:"text"`
+		Offset int    `json:"offset"`
+		Next   int    `json:"next,omitempty"`
+		Total  int    `json:"total"`
+	}{text[start:end], start, nextOffset(end, len(text)), len(text)})
+	return &store.Result{Raw: textResult(page)}, nil
+}
+
+func nextOffset(end, total int) int {
+	if end == total {
+		return 0
+	}
+	return end
+}

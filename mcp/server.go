@@ -1,0 +1,389 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"nize/store"
+)
+
+// modern is the first revision of the protocol that is stateless.
+const modern = "2026-07-28"
+
+// ServerOptions are what a Server is made of.
+type ServerOptions struct {
+	Gateway *Gateway
+	Tokens  store.Tokens
+	Feed    store.Feed
+	Config  store.Config
+	Version string
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Server serves the gateway to MCP clients over Streamable HTTP: the five
+// meta-tools, both wires on one URL (SPEC 6). Two handlers of the SDK share one
+// server: a stateless one for 2026-07-28 and a stateful one, whose sessions
+// belong to their user and time out, for 2025-11-25 and older.
+type Server struct {
+	opt     ServerOptions
+	handler http.Handler
+
+	mu      sync.Mutex
+	streams map[*stream]struct{} // requests under way, to end them when their token does
+}
+
+// stream is one request under way.
+type stream struct {
+	token  string // id
+	hash   [32]byte
+	cancel context.CancelFunc
+}
+
+// NewServer makes the server; Handler serves it and Run ends the streams of
+// tokens that were revoked.
+func NewServer(opt ServerOptions) *Server {
+	s := &Server{opt: opt, streams: map[*stream]struct{}{}}
+	srv := sdk.NewServer(&sdk.Implementation{Name: "nize", Version: opt.Version}, &sdk.ServerOptions{
+		Instructions: "nize finds and runs a team's tools. Search with discover_tools, read the parameters with get_tool_schema, run with execute_tool. A person may have to approve a call: it then waits.",
+		Logger:       opt.Log,
+		// Prompts are declared, though there are none, since the SDK answers
+		// prompts/list in any case.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Logging: &sdk.LoggingCapabilities{}},
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+	})
+	for _, m := range metaTools {
+		srv.AddTool(&sdk.Tool{
+			Name: m.name, Title: m.title, Description: m.description, InputSchema: m.input, OutputSchema: m.output,
+			Annotations: annotations(m),
+		}, s.tool(m.name))
+	}
+	srv.AddReceivingMiddleware(s.recover)
+	get := func(*http.Request) *sdk.Server { return srv }
+	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: opt.Log, DisableLocalhostProtection: true})
+	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: opt.Log, DisableLocalhostProtection: true})
+	s.handler = s.authenticate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("MCP-Protocol-Version") >= modern {
+			stateless.ServeHTTP(w, r)
+			return
+		}
+		stateful.ServeHTTP(w, r)
+	}))
+	return s
+}
+
+func annotations(m metaTool) *sdk.ToolAnnotations {
+	open, destructive := !m.readOnly, !m.readOnly
+	return &sdk.ToolAnnotations{ReadOnlyHint: m.readOnly, IdempotentHint: m.readOnly, OpenWorldHint: &open, DestructiveHint: &destructive}
+}
+
+// Handler serves /mcp. Host and Origin are the business of whoever listens.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Run ends the streams of a token as soon as it is revoked or its user
+// disabled, and those of tokens that expire. It returns when ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	for change, err := range s.opt.Feed.Watch(ctx, s.opt.Feed.Last()) {
+		if err != nil {
+			return fmt.Errorf("following the feed: %w", err)
+		}
+		if change.Kind == "token" || change.Kind == "user" {
+			s.recheck(ctx)
+		}
+	}
+	return nil
+}
+
+func (s *Server) recheck(ctx context.Context) {
+	s.mu.Lock()
+	open := make([]*stream, 0, len(s.streams))
+	for st := range s.streams {
+		open = append(open, st)
+	}
+	s.mu.Unlock()
+	for _, st := range open {
+		if _, _, err := s.opt.Tokens.Authenticate(ctx, st.hash); err != nil {
+			st.cancel()
+		}
+	}
+}
+
+// CloseStreams ends every request under way: a drain cannot wait for clients
+// that listen.
+func (s *Server) CloseStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st := range s.streams {
+		st.cancel()
+	}
+}
+
+// Sessions counts requests under way, for the status.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams)
+}
+
+// authenticate turns a bearer token into the caller. A good token is never
+// held up by the bad ones that others send.
+func (s *Server) authenticate(next http.Handler) http.Handler {
+	verify := func(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
+		hash, err := store.ReadToken(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
+		}
+		t, u, err := s.opt.Tokens.Authenticate(ctx, hash)
+		switch {
+		case errors.Is(err, store.ErrExpired):
+			return nil, fmt.Errorf("%w: it expired on %s; make a new one: nizectl tokens create NAME --overwrite", auth.ErrInvalidToken, t.Expires.UTC().Format("2006-01-02 15:04 MST"))
+		case errors.Is(err, store.ErrRefused):
+			return nil, fmt.Errorf("%w: it was revoked", auth.ErrInvalidToken)
+		case errors.Is(err, store.ErrNotFound):
+			return nil, fmt.Errorf("%w: it is not known here", auth.ErrInvalidToken)
+		case err != nil:
+			s.opt.Log.Error("authenticating", "err", err)
+			return nil, errors.New("internal error")
+		case t.Audience != "mcp":
+			return nil, fmt.Errorf("%w: it is for %s, not for mcp", auth.ErrInvalidToken, t.Audience)
+		}
+		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnMCP, Token: t.ID, Scopes: t.Scopes}
+		return &auth.TokenInfo{UserID: u.ID, Expiration: t.Expires, Extra: map[string]any{"caller": by, "hash": hash}}, nil
+	}
+	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info := auth.TokenInfoFromContext(r.Context())
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		by, _ := info.Extra["caller"].(store.Caller)
+		hash, _ := info.Extra["hash"].([32]byte)
+		st := &stream{token: by.Token, hash: hash, cancel: cancel}
+		s.mu.Lock()
+		s.streams[st] = struct{}{}
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			delete(s.streams, st)
+			s.mu.Unlock()
+		}()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+	return auth.RequireBearerToken(verify, nil)(inner)
+}
+
+// recover keeps a panic inside its request: the SDK would let it end the
+// process.
+func (s *Server) recover(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.opt.Log.Error("a request panicked", "method", method, "panic", fmt.Sprint(p))
+				res, err = nil, errors.New("internal error")
+			}
+		}()
+		return next(ctx, method, req)
+	}
+}
+
+// tool serves one meta-tool.
+func (s *Server) tool(name string) sdk.ToolHandler {
+	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if req.Extra == nil || req.Extra.TokenInfo == nil {
+			return nil, errors.New("internal error") // authenticate always sets it
+		}
+		by, ok := req.Extra.TokenInfo.Extra["caller"].(store.Caller)
+		if !ok {
+			return nil, errors.New("internal error")
+		}
+		if name == Execute {
+			return s.execute(ctx, by, req)
+		}
+		r, err := s.opt.Gateway.Meta(ctx, by, store.Scope{}, store.ToolCall{Name: name, Args: string(req.Params.Arguments)})
+		if err != nil {
+			s.opt.Log.Error("meta-tool", "tool", name, "err", err)
+			return nil, errors.New("internal error")
+		}
+		return metaResult(name, r), nil
+	}
+}
+
+// execute runs execute_tool: it answers at once, or waits for a person's yes
+// while it tells the client so.
+func (s *Server) execute(ctx context.Context, by store.Caller, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	args, err := parseMeta(Execute, req.Params.Arguments)
+	if err != nil {
+		return executed(args, nil, err), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
+	defer cancel()
+	c, err := s.opt.Gateway.Execute(ctx, by, store.Request{ID: store.NewID(s.opt.Now()), Tool: args.ToolID, Args: args.Params}, progressOf(ctx, req))
+	if err != nil {
+		if failure := callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
+			s.opt.Log.Error("execute_tool", "tool", args.ToolID, "err", err)
+		}
+	}
+	return executed(args, c, err), nil
+}
+
+// progressOf tells the client's progress token of progress; without a token it
+// tells nobody. In a stateless session whose answer is one document the SDK
+// cannot deliver it: that is no error of the call.
+func progressOf(ctx context.Context, req *sdk.CallToolRequest) store.ProgressFunc {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	return func(done, total float64, message string) {
+		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message})
+	}
+}
+
+// rawContent is an item of an upstream's result as it came. It stands where
+// the SDK wants one of its own types, which drop what they do not know.
+type rawContent struct {
+	*sdk.TextContent
+	raw json.RawMessage
+}
+
+func (c rawContent) MarshalJSON() ([]byte, error) { return c.raw, nil }
+
+// executed is the answer of execute_tool (SPEC 6): the upstream's items
+// verbatim, or one text of ours, and {success, tool_name, result?, error?}.
+func executed(args metaArgs, c *store.Call, err error) *sdk.CallToolResult {
+	out := struct {
+		Success  bool             `json:"success"`
+		ToolName string           `json:"tool_name"`
+		Result   json.RawMessage  `json:"result,omitempty"`
+		Error    *store.CallError `json:"error,omitempty"`
+	}{ToolName: args.ToolID}
+	if err != nil {
+		out.Error = callError(err)
+	} else {
+		out.ToolName = c.ToolID()
+		out.Error = failureOf(c)
+		out.Success = out.Error == nil
+	}
+	res := &sdk.CallToolResult{IsError: !out.Success}
+	if c != nil && c.Result != nil && len(c.Result.Raw) > 0 {
+		var up struct {
+			Content    []json.RawMessage `json:"content"`
+			Structured json.RawMessage   `json:"structuredContent"`
+			Meta       json.RawMessage   `json:"_meta"`
+		}
+		if err := json.Unmarshal(c.Result.Passed(), &up); err == nil {
+			out.Result = up.Structured
+			for _, item := range up.Content {
+				res.Content = append(res.Content, rawContent{raw: item})
+			}
+			res.Meta = readMeta(up.Meta)
+		}
+	}
+	if len(res.Content) == 0 && out.Error != nil {
+		res.Content = []sdk.Content{&sdk.TextContent{Text: out.Error.Message}}
+	}
+	res.StructuredContent = mustJSON(out)
+	return res
+}
+
+// readMeta keeps numbers as they were written.
+func readMeta(raw json.RawMessage) sdk.Meta {
+	if len(raw) == 0 {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var m sdk.Meta
+	if err := dec.Decode(&m); err != nil {
+		return nil
+	}
+	return m
+}
+
+// failureOf says why a call did not succeed, or nil.
+func failureOf(c *store.Call) *store.CallError {
+	if c.State == store.Done {
+		return nil
+	}
+	if c.Result != nil && c.Result.Error != nil {
+		return c.Result.Error
+	}
+	reason := c.Reason
+	switch c.State {
+	case store.Failed:
+		if reason == "" {
+			reason = "the tool reported an error"
+		}
+		return &store.CallError{Code: store.CodeTool, Message: reason}
+	case store.Refused:
+		return &store.CallError{Code: store.CodeRefused, Message: nonEmpty(reason, "a person said no")}
+	case store.Expired:
+		return &store.CallError{Code: store.CodeExpired, Message: "nobody approved the call in time"}
+	case store.Lost:
+		return &store.CallError{Code: store.CodeUnknown, Message: nonEmpty(reason, "the outcome is unknown")}
+	}
+	return &store.CallError{Code: store.CodeCancelled, Message: nonEmpty(reason, "the call was cancelled")}
+}
+
+func nonEmpty(s, or string) string {
+	if s == "" {
+		return or
+	}
+	return s
+}
+
+// metaResult is the answer of one of the tools that only look: the structured
+// form, and a text that is short enough for a model's context.
+func metaResult(name string, r *store.Result) *sdk.CallToolResult {
+	if r.Error != nil {
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: r.Error.Message}}}
+	}
+	var up struct {
+		Structured json.RawMessage `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(r.Raw, &up); err != nil {
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "internal error"}}}
+	}
+	text := string(up.Structured)
+	if name == Discover || name == Browse {
+		text = listText(up.Structured)
+	}
+	return &sdk.CallToolResult{StructuredContent: up.Structured, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}
+
+// listText is a list of tools in words, one a line.
+func listText(structured json.RawMessage) string {
+	var list struct {
+		Tools      []found `json:"tools"`
+		Degraded   bool    `json:"degraded"`
+		Note       string  `json:"note"`
+		NextCursor string  `json:"next_cursor"`
+	}
+	if err := json.Unmarshal(structured, &list); err != nil {
+		return string(structured)
+	}
+	var b strings.Builder
+	for _, t := range list.Tools {
+		fmt.Fprintf(&b, "%s: %s\n", t.ToolID, t.Description)
+	}
+	if len(list.Tools) == 0 {
+		b.WriteString("no tool found\n")
+	}
+	if list.Note != "" {
+		b.WriteString(list.Note + "\n")
+	}
+	if list.NextCursor != "" {
+		b.WriteString("more: cursor " + list.NextCursor + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
