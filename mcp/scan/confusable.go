@@ -122,7 +122,7 @@ func mixedName(name string) string {
 		if names := scriptsOf(word); !together(names) && hasLookalike(word) {
 			return "mixes " + list(names) + " letters; it reads like " + quote(skeleton(name))
 		}
-		if hasLookalike(word) && allASCIIBut(word) {
+		if posing(word) {
 			return "has letters that only look ASCII; it reads like " + quote(skeleton(name))
 		}
 	}
@@ -133,17 +133,21 @@ func hasLookalike(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { _, ok := lookalike(r); return ok })
 }
 
-// allASCIIBut says whether s has ASCII letters, and nothing else but look-alikes.
-func allASCIIBut(s string) bool {
-	ascii := false
-	for _, r := range s {
-		if r < 0x80 {
+// posing says whether a word is ASCII letters and look-alikes, and nothing
+// else. The dotless i and the barred l are letters of Turkish and Polish, and
+// pose only where no such word can stand: in a host (see deceivesHost).
+func posing(word string) bool {
+	ascii, other := false, false
+	for _, r := range word {
+		if r < 0x80 || r == 'ı' || r == 'ł' {
 			ascii = ascii || unicode.IsLetter(r)
-		} else if _, ok := lookalike(r); !ok {
+		} else if _, ok := lookalike(r); ok {
+			other = true
+		} else {
 			return false
 		}
 	}
-	return ascii
+	return ascii && other
 }
 
 // skeleton is s as a hurried reader sees it.

@@ -34,7 +34,7 @@ func inspect(instructions string, tool store.Tool) []string {
 
 	var hard, review []string
 	for _, t := range texts {
-		for _, h := range findHidden(t.value, t.name) {
+		for _, h := range findHidden(t.value, t.where == "name") {
 			hard = append(hard, fmt.Sprintf("%s: hides %s", t.where, h))
 		}
 		if t.name {

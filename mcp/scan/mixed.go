@@ -109,7 +109,7 @@ func deceives(s string) bool {
 		if !together(scriptsOf(word)) {
 			return true
 		}
-		if hasLookalike(word) && allASCIIBut(word) {
+		if posing(word) {
 			return true
 		}
 	}
@@ -154,7 +154,7 @@ func deceivesPath(path string) bool {
 	})
 	for _, segment := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(`/\?#&%`, r) }) {
 		for _, word := range words(segment) {
-			if !together(scriptsOf(word)) || hasLookalike(word) && allASCIIBut(word) || disguised(word) && !honest {
+			if !together(scriptsOf(word)) || posing(word) || disguised(word) && !honest {
 				return true
 			}
 		}

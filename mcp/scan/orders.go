@@ -21,7 +21,7 @@ var forms = []struct {
 	{"tells the model to drop its instructions", regexp.MustCompile(
 		`忽略(之前|以上|先前|上述|前面)[^。\n]{0,8}(指令|指示|说明|提示|命令)|(vergiss|ignoriere)[^.\n]{0,20}(anweisungen|instruktionen)|ignor(a|e|ez)[^.\n]{0,24}(instrucciones|instructions) (anteriores|précédentes|previas)`)},
 	{"carries a tag addressed to the model", regexp.MustCompile(
-		`</? ?(important|system|system[-_ ]?(prompt|message|note|override)|secret|hidden|instructions?|assistant|admin|sudo|critical|override|developer|user_?query|tool_?(call|result)s?|function_?calls?)( [a-z_]+="[^"]*")? ?>`)},
+		`</? ?(important|system[-_ ](prompt|message|note|override)|sudo|critical|im_start|tool_?(call|result)s?|function_?calls?)( [a-z_]+="[^"]*")? ?>|<(system|secret|hidden|instructions?|assistant|admin|override|developer|note|rules?)>[^<>]{20,900}(</|$)`)},
 	{"carries a model's control token", regexp.MustCompile(
 		`<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(start|end)_of_turn>|\[system\]\s*\(|###\s*(system|instruction)s?\s*:|(^|[.!] )(system|assistant) ?: you\b`)},
 	{"tells the model to keep something from the person", regexp.MustCompile(

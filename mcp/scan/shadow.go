@@ -2,8 +2,9 @@ package scan
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 
 	"nize/store"
@@ -16,51 +17,64 @@ var (
 	overrideAfter  = regexp.MustCompile(`^["'` + "`" + `]?( tool| function)?( \([^)]{0,40}\))?( from [a-z0-9_-]+)? (is (deprecated|broken|unsafe|insecure|disabled|compromised|obsolete|being called|called|used)|must (not|never|be)|should (not|never)|is no longer|has been (replaced|deprecated|disabled|superseded))`)
 )
 
-// Shadow returns a finding for each tool of another server that the tool's
-// text steers ("instead of github:create_issue use…", "when send_email is
-// called…"). others are tool ids, server:name; those of the tool's own server
-// and names that the own server has as well are passed over, and so are names
-// that are ordinary words (no _, -, : or inner capital).
-func (Gate) Shadow(instructions string, tool store.Tool, others []string) []string {
-	own := map[string]bool{tool.Name: true}
-	names := map[string]string{} // what the text may say → id
-	for _, id := range others {
+// Names is the tools that exist, by every way in which a text may name them.
+// It is made once for a list and never changes.
+type Names struct {
+	ids map[string][]string
+}
+
+// NewNames takes the ids, server:name, of all tools of all servers.
+func NewNames(ids []string) *Names {
+	n := &Names{ids: make(map[string][]string, 4*len(ids))}
+	for _, id := range ids {
 		server, name, ok := store.SplitToolID(id)
-		if ok && server == tool.Server {
-			own[name] = true
-		}
-	}
-	for _, id := range others {
-		server, name, ok := store.SplitToolID(id)
-		if !ok || server == tool.Server {
+		if !ok {
 			continue
 		}
-		names[strings.ToLower(id)] = id
-		names[strings.ToLower(server+"."+name)] = id
-		names[strings.ToLower(server+"__"+name)] = id
-		if !own[name] && distinctive(name) {
-			names[strings.ToLower(name)] = id
+		forms := []string{id, server + "." + name, server + "__" + name}
+		if distinctive(name) {
+			forms = append(forms, name)
+		}
+		for _, form := range forms {
+			form = strings.ToLower(form)
+			n.ids[form] = append(n.ids[form], id)
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	return n
+}
+
+// foreign returns the first tool that the text may mean, unless a tool of the
+// server itself has that name.
+func (n *Names) foreign(said, server string) string {
+	ids := n.ids[said]
+	for _, id := range ids {
+		if own, _, _ := store.SplitToolID(id); own == server {
+			return ""
+		}
 	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return slices.Min(ids)
+}
+
+// Shadow returns a finding for each tool of another server that the tool's
+// text steers ("instead of github:create_issue use…", "when send_email is
+// called…"). Passed over are names that the tool's own server has as well, and
+// bare names that are ordinary words (no _, -, : or inner capital).
+func (Gate) Shadow(instructions string, tool store.Tool, all *Names) []string {
 	texts := []text{{where: "description", value: tool.Description}, {where: "server instructions", value: instructions}}
 	texts = append(texts, stringsOf("input schema", tool.InputSchema)...)
 	found := map[string]string{}
 	for _, t := range texts {
 		if len(t.value) > 12 {
-			steered(t, names, found)
+			steered(t, tool.Server, all, found)
 		}
 	}
-	out := make([]string, 0, len(found))
-	for _, finding := range found {
-		out = append(out, finding)
-	}
-	sort.Strings(out)
-	if len(out) == 0 {
+	if len(found) == 0 {
 		return nil
 	}
+	out := slices.Sorted(maps.Values(found))
 	return out[:min(len(out), maxFindings)]
 }
 
@@ -75,12 +89,12 @@ func distinctive(name string) bool {
 // word is a run of characters that a tool's id or name can have.
 var word = regexp.MustCompile(`[\p{L}\p{N}_:.-]*[\p{L}\p{N}_]`)
 
-// steered adds to found the tools among names that t steers.
-func steered(t text, names map[string]string, found map[string]string) {
+// steered adds to found the tools of other servers that t steers, by id.
+func steered(t text, server string, all *Names, found map[string]string) {
 	folded := fold(t.value)
 	for _, span := range word.FindAllStringIndex(folded, -1) {
-		id, ok := names[folded[span[0]:span[1]]]
-		if !ok || found[id] != "" {
+		id := all.foreign(folded[span[0]:span[1]], server)
+		if id == "" || found[id] != "" {
 			continue
 		}
 		before := folded[max(0, span[0]-80):span[0]]

@@ -176,8 +176,8 @@ func allowed(runes []rune, i int) int {
 		ok = prev > 0x7f && classOf(prev) == plain || prev != 0 && keycap(prev, string(next))
 	case 0xfe00, 0xfe01, 0xfe02:
 		ok = unicode.Is(unicode.Han, prev) || unicode.Is(unicode.Sm, prev)
-	case 0xfeff:
-		ok = i == 0 // a byte order mark
+	case 0xfeff, 0x200b:
+		ok = i == 0 && classOf(next) == plain // a byte order mark, or what pasting leaves
 	case 0x200e, 0x200f, 0x61c:
 		ok = rightToLeft(prev) || rightToLeft(next)
 	case 0xad:
