@@ -1,0 +1,174 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/store"
+)
+
+// maxMessage bounds a person's message in bytes (SPEC 20).
+const maxMessage = 256 << 10
+
+// DefaultContextTokens is the size of the history that a model is given, where
+// [Deps.ContextTokens] is 0.
+const DefaultContextTokens = 100_000
+
+// Deps is what the agent works with.
+type Deps struct {
+	Threads Threads
+	Calls   Calls
+	Ledger  Ledger
+	Agents  Agents
+	Config  store.Config
+	Tools   Tools
+	Models  Models
+	Log     *slog.Logger
+
+	ContextTokens int                    // estimated tokens above which a history is compacted
+	Now           func() time.Time       // optional
+	NewID         func(time.Time) string // optional; [store.NewID]
+}
+
+// Agent is the engine behind every surface. Its methods are safe for
+// concurrent use; rounds of one thread never overlap within one Agent.
+type Agent struct {
+	Deps
+
+	mu    sync.Mutex // guards rooms
+	rooms map[string]*room
+}
+
+// room is the right to work on one thread; the token in busy is that right.
+type room struct {
+	busy chan struct{} // holds 1: whoever can put something in may work
+	n    int           // who works or waits to; guarded by Agent.mu
+}
+
+// New builds an agent.
+func New(d Deps) *Agent {
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.NewID == nil {
+		d.NewID = store.NewID
+	}
+	if d.ContextTokens == 0 {
+		d.ContextTokens = DefaultContextTokens
+	}
+	return &Agent{Deps: d, rooms: make(map[string]*room)}
+}
+
+// Say appends a person's message to its thread, which must exist. It is said
+// once per in.Key: a second Say of the same key returns the turn of the first.
+// What looks like a key or password is masked before it is stored (SPEC 22).
+// The turn will run with the rights of by. Waiting calls of by in that thread
+// are cancelled by the next [Agent.Work].
+//
+// Errors wrap [store.ErrInvalid] for a message that is empty or over 256 KiB,
+// and [store.ErrNotFound] for an unknown thread.
+func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (store.Turn, error) {
+	text := strings.ToValidUTF8(in.Text, "\uFFFD")
+	if strings.TrimSpace(text) == "" {
+		return store.Turn{}, fmt.Errorf("%w message: it is empty", store.ErrInvalid)
+	}
+	if len(text) > maxMessage {
+		return store.Turn{}, fmt.Errorf("%w message: %d bytes, at most %d are read", store.ErrInvalid, len(text), maxMessage)
+	}
+	if _, err := a.Threads.GetThread(ctx, in.Thread); err != nil {
+		return store.Turn{}, fmt.Errorf("opening thread %s: %w", in.Thread, err)
+	}
+	for {
+		turns, err := a.Threads.Turns(ctx, in.Thread)
+		if err != nil {
+			return store.Turn{}, fmt.Errorf("reading thread %s: %w", in.Thread, err)
+		}
+		for _, t := range turns {
+			if in.Key != "" && t.Key == in.Key {
+				return t, nil
+			}
+		}
+		t := store.Turn{
+			Thread: in.Thread, N: next(turns), Role: store.FromUser, By: by,
+			Text: store.RedactText(text), Key: in.Key, At: a.Now(),
+		}
+		err = a.Threads.Append(ctx, by, t, true)
+		if err == nil {
+			return t, nil
+		}
+		if !errors.Is(err, store.ErrExists) || ctx.Err() != nil {
+			return store.Turn{}, fmt.Errorf("appending to thread %s: %w", in.Thread, err)
+		}
+	}
+}
+
+// enter waits for the right to work on a thread; leave gives it back.
+func (a *Agent) enter(ctx context.Context, thread string) (leave func(), err error) {
+	a.mu.Lock()
+	r := a.rooms[thread]
+	if r == nil {
+		r = &room{busy: make(chan struct{}, 1)}
+		a.rooms[thread] = r
+	}
+	r.n++
+	a.mu.Unlock()
+	out := func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if r.n--; r.n == 0 {
+			delete(a.rooms, thread)
+		}
+	}
+	select {
+	case r.busy <- struct{}{}:
+		return func() { <-r.busy; out() }, nil
+	case <-ctx.Done():
+		out()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// profile is the agent that a thread is with. One that was deleted is replaced
+// by the default one, and that by an empty profile.
+func (a *Agent) profile(ctx context.Context, th store.Thread) (store.Agent, error) {
+	if th.Agent != "" {
+		p, err := a.Agents.GetAgent(ctx, th.Agent)
+		if err == nil || !errors.Is(err, store.ErrNotFound) {
+			return p, err
+		}
+	}
+	all, err := a.Agents.ListAgents(ctx)
+	if err != nil {
+		return store.Agent{}, err
+	}
+	for _, p := range all {
+		if p.Default {
+			return p, nil
+		}
+	}
+	return store.Agent{}, nil
+}
+
+// spend records what one round cost (SPEC 17). The caller of Work may have
+// left; the cost remains.
+func (a *Agent) spend(ctx context.Context, w *work, s state, reply Reply, took time.Duration) {
+	provider, model, _ := strings.Cut(reply.Model, "/")
+	row := store.Spend{
+		ID: a.NewID(a.Now()), At: a.Now(), User: s.target.By.User, Thread: w.thread.ID, Agent: w.profile.ID,
+		Provider: provider, Model: model,
+		Prompt: reply.Usage.Prompt, Completion: reply.Usage.Completion,
+		Cached: reply.Usage.Cached, Reasoning: reply.Usage.Reasoning,
+		Took: took, Estimated: reply.Usage.Estimated,
+	}
+	row.MicroUSD, row.Priced = Price(reply.Kind, model, reply.Usage)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := a.Ledger.AddSpend(ctx, row); err != nil {
+		a.Log.Error("usage was not recorded", "thread", w.thread.ID, "model", reply.Model, "error", err)
+	}
+}

@@ -1,0 +1,49 @@
+package llm
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// The frame around what a tool returned. A model is told (by the system prompt
+// and by the frame itself) that what stands in it is data; a text that holds
+// the closing mark can't end it, because the mark is escaped (SPEC 10).
+const (
+	frameOpen  = "<tool_result>\n"
+	frameClose = "\n</tool_result>"
+)
+
+// An escaped mark has one backslash more behind its <.
+var (
+	frameEscape   = regexp.MustCompile(`(?i)<(\\*/?tool_result)`)
+	frameUnescape = regexp.MustCompile(`(?i)<\\(\\*/?tool_result)`)
+)
+
+// Frame marks a tool's output as data.
+func Frame(text string) string {
+	return frameOpen + frameEscape.ReplaceAllString(text, `<\$1`) + frameClose
+}
+
+// Unframe is the inverse of [Frame]; text without a frame is returned as it is.
+func Unframe(text string) string {
+	inner, ok := strings.CutPrefix(text, frameOpen)
+	if !ok {
+		return text
+	}
+	return frameUnescape.ReplaceAllString(strings.TrimSuffix(inner, frameClose), `<$1`)
+}
+
+// Cut shortens text to at most limit bytes at a character's edge and says how
+// much is missing.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	n := limit
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s\n[cut: %d of %d bytes are left out]", text[:n], len(text)-n, len(text))
+}

@@ -1,0 +1,163 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// defaultPrompt is the system prompt of a profile that has none.
+const defaultPrompt = `You are nize, an assistant in a chat. Answer in the language of the person's message, in short and plain Markdown. Say so when you do not know something.`
+
+const toolsOff = `You have no tools in this conversation. If something needs one, say so.`
+
+// request builds what the model is given for one round.
+func (w *work) request(ctx context.Context, s state, noCalls bool) (Request, error) {
+	by := s.target.By
+	functions, err := w.functions(ctx, by)
+	if err != nil {
+		return Request{}, err
+	}
+	system := w.profile.SystemPrompt
+	if system == "" {
+		system = defaultPrompt
+	}
+	if len(functions) > 0 {
+		system += "\n\n" + w.Config.Get(by.User, "agent.tools.systemPrompt")
+	} else {
+		system += "\n\n" + toolsOff
+	}
+	req := Request{
+		System: system, Context: w.context(s), Functions: functions, NoCalls: noCalls,
+		Turns: history(s), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
+	}
+	if compact(&req, s.target.N, w.ContextTokens) {
+		req.Context += "\nEarlier parts of this conversation were left out because it is long."
+	}
+	for i, t := range req.Turns {
+		if t.Role == store.FromTool {
+			req.Turns[i].Text = Frame(t.Text)
+		}
+	}
+	return req, nil
+}
+
+// context is what changes with every message. The time is the message's, so
+// that all rounds of one turn have the same prefix.
+func (w *work) context(s state) string {
+	lines := []string{"Local time of the person: " + w.local(s.target.At)}
+	if w.thread.Locale != "" {
+		lines = append(lines, "Locale: "+w.thread.Locale)
+	}
+	if s.target.By.Name != "" {
+		lines = append(lines, "You answer "+brief(s.target.By.Name)+".")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// history is the thread in the order that models want: a message before the
+// first turn that read it, results behind the step that called, one result per
+// call id, the newest. Messages after the target are not in it: they queue.
+func history(s state) []store.Turn {
+	var out []store.Turn
+	shown := -1 // the last message that is in out
+	users := func(upTo int) {
+		for _, t := range s.turns {
+			if t.Role == store.FromUser && t.N > shown && t.N <= upTo {
+				out = append(out, t)
+			}
+		}
+		shown = max(shown, upTo)
+	}
+	for _, t := range s.turns {
+		if t.Role != store.FromModel {
+			continue
+		}
+		users(min(t.Re, s.target.N))
+		if t.Final {
+			t.Text += "\n[cut short]"
+		}
+		out = append(out, t)
+		for _, c := range t.Calls {
+			r := store.Turn{Thread: t.Thread, N: t.N, Role: store.FromTool, CallID: c.ID, Text: "There is no result: the turn was stopped.", At: t.At}
+			if found := resultOf(s.turns, c.ID); found != nil {
+				r = *found
+			}
+			out = append(out, r)
+		}
+	}
+	users(s.target.N)
+	if s.late {
+		out = append(out, store.Turn{
+			Thread: s.target.Thread, N: next(s.turns), Role: store.FromNize,
+			Text: "A call was run again after your answer. Its result above is new; answer again with it.",
+		})
+	}
+	return out
+}
+
+// compact shortens a history that is over the budget of estimated tokens: the
+// oldest tool results become a marker, then the oldest whole exchanges go.
+// What belongs to the message being answered stays, but for old results of its
+// own steps. The stored thread stays whole. dropped says that exchanges went.
+func compact(req *Request, target, budget int) (dropped bool) {
+	size := int64(0)
+	for _, f := range req.Functions {
+		size += EstimateTokens(len(f.Name) + len(f.Description) + len(f.Schema))
+	}
+	size += EstimateTokens(len(req.System) + len(req.Context))
+	for _, t := range req.Turns {
+		size += EstimateTokens(turnBytes(t))
+	}
+	over := func() bool { return size > int64(budget) }
+	lastStep := len(req.Turns) // results behind it are what the model waits for
+	for i, t := range req.Turns {
+		if t.Role == store.FromModel && len(t.Calls) > 0 {
+			lastStep = i
+		}
+	}
+	for i := 0; i < lastStep && over(); i++ {
+		t := &req.Turns[i]
+		marker := fmt.Sprintf("[%d bytes of an older result are left out]", len(t.Text))
+		if t.Role == store.FromTool && len(marker) < len(t.Text) {
+			size -= EstimateTokens(len(t.Text)) - EstimateTokens(len(marker))
+			t.Text = marker
+		}
+	}
+	for over() {
+		end := exchange(req.Turns)
+		if end == 0 || slices.ContainsFunc(req.Turns[:end], func(t store.Turn) bool { return t.Role == store.FromUser && t.N >= target }) {
+			break
+		}
+		for _, t := range req.Turns[:end] {
+			size -= EstimateTokens(turnBytes(t))
+		}
+		req.Turns, dropped = req.Turns[end:], true
+	}
+	return dropped
+}
+
+// exchange is the end of the first exchange: messages and what was said to
+// them, up to the next message. 0 if there is no next one.
+func exchange(turns []store.Turn) int {
+	answered := false
+	for i, t := range turns {
+		if t.Role == store.FromUser && answered {
+			return i
+		}
+		answered = answered || t.Role != store.FromUser
+	}
+	return 0
+}
+
+// turnBytes is what a turn weighs in a request.
+func turnBytes(t store.Turn) int {
+	n := len(t.Text) + len(t.Opaque)
+	for _, c := range t.Calls {
+		n += len(c.Name) + len(c.Args)
+	}
+	return n
+}

@@ -1,0 +1,287 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/store"
+)
+
+// Offline is the provider that is always there; its model needs no key and no
+// network.
+const (
+	Offline      = "offline"
+	OfflineModel = Offline + "/planner"
+)
+
+// defaultModels is used for a provider of that kind as long as no model was
+// made the default, so that a key alone is enough to begin with.
+var defaultModels = map[string]string{"openai": "gpt-5-mini"}
+
+// maxCool bounds how long a busy service is passed over because it asked for it.
+const maxCool = 5 * time.Minute
+
+// Providers is the part of [store.Models] that the router reads.
+type Providers interface {
+	ListProviders(ctx context.Context) ([]store.Provider, error)
+	ListModels(ctx context.Context) ([]store.ModelName, error)
+}
+
+// Target is one model of one provider.
+type Target struct {
+	Provider store.Provider
+	Model    string // the provider's own name of it
+}
+
+// Name is provider/model.
+func (t Target) Name() string { return t.Provider.Name + "/" + t.Model }
+
+// TargetError says why no model could be found behind a name. It is meant for
+// people.
+type TargetError struct {
+	Name string // what was asked for
+	Why  string
+	Err  error // a sentinel of store
+}
+
+func (e *TargetError) Error() string {
+	return fmt.Sprintf("Model %s cannot be used: %s", e.Name, e.Why)
+}
+func (e *TargetError) Unwrap() error { return e.Err }
+
+// Router finds the models behind a name and asks them in order (SPEC 9). The
+// zero value of the optional fields works.
+type Router struct {
+	Store Providers
+	// Open makes the client of a provider; the roof binds llm/openai and
+	// llm/offline here. What it returns is kept as long as the provider's
+	// record stays the same.
+	Open func(p store.Provider) (Model, error)
+	// Extra are providers from elsewhere, such as an environment variable; one
+	// of the same name in the store goes before them.
+	Extra []store.Provider
+	Now   func() time.Time // optional
+	Log   *slog.Logger
+
+	mu     sync.Mutex // guards what follows
+	opened map[string]openedModel
+	cool   map[string]time.Time // target → when it may be asked again
+}
+
+type openedModel struct {
+	provider store.Provider
+	model    Model
+}
+
+var _ Models = (*Router)(nil)
+
+func (r *Router) now() time.Time {
+	if r.Now != nil {
+		return r.Now()
+	}
+	return time.Now()
+}
+
+// Resolve returns the model behind a logical name or provider/model and then
+// its fallbacks; "" is the default, which is [OfflineModel] where nothing is
+// configured. Only enabled providers with what they need are returned. The
+// error is a [*TargetError] wrapping [store.ErrNotFound] or [store.ErrInvalid].
+func (r *Router) Resolve(ctx context.Context, name string) ([]Target, error) {
+	providers, err := r.providers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := r.Store.ListModels(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing models: %w", err)
+	}
+	wanted := candidates(name, names, providers)
+	var targets []Target
+	var first error
+	for _, w := range wanted {
+		t, err := target(w, providers, names)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		if !slices.ContainsFunc(targets, func(o Target) bool { return o.Name() == t.Name() }) {
+			targets = append(targets, t)
+		}
+	}
+	if len(targets) == 0 {
+		return nil, first
+	}
+	return targets, nil
+}
+
+// providers lists the store's and then the extra ones.
+func (r *Router) providers(ctx context.Context) ([]store.Provider, error) {
+	list, err := r.Store.ListProviders(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing providers: %w", err)
+	}
+	for _, p := range append(slices.Clone(r.Extra), store.Provider{Name: Offline, Kind: Offline, Enabled: true}) {
+		if !slices.ContainsFunc(list, func(o store.Provider) bool { return o.Name == p.Name }) {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// candidates are the targets to try for a name, as provider/model.
+func candidates(name string, names []store.ModelName, providers []store.Provider) []string {
+	for _, m := range names {
+		if m.Name == name || (name == "" && m.Default) {
+			return append([]string{m.Target}, m.Fallbacks...)
+		}
+	}
+	if name != "" {
+		return []string{name}
+	}
+	for _, p := range providers {
+		if model := defaultModels[p.Kind]; model != "" && ready(p) == "" {
+			return []string{p.Name + "/" + model}
+		}
+	}
+	return []string{OfflineModel}
+}
+
+// target finds the provider of provider/model.
+func target(name string, providers []store.Provider, names []store.ModelName) (Target, error) {
+	head, model, ok := strings.Cut(name, "/")
+	if !ok || model == "" {
+		known := make([]string, len(names))
+		for i, m := range names {
+			known[i] = m.Name
+		}
+		why := "there is no model of that name; see nizectl models list"
+		if near := store.Nearest(name, known); near != "" {
+			why = "there is no model of that name; did you mean " + near + "?"
+		}
+		return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrNotFound}
+	}
+	for _, p := range providers {
+		if p.Name != head {
+			continue
+		}
+		if why := ready(p); why != "" {
+			return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrInvalid}
+		}
+		return Target{Provider: p, Model: model}, nil
+	}
+	return Target{}, &TargetError{Name: name, Why: fmt.Sprintf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound}
+}
+
+// ready says why a provider can't be asked, or "".
+func ready(p store.Provider) string {
+	if !p.Enabled {
+		return "provider " + p.Name + " is disabled"
+	}
+	switch p.Kind {
+	case Offline, "ollama", "openai-compatible":
+	default:
+		if p.Key.IsZero() {
+			return "provider " + p.Name + " has no key"
+		}
+	}
+	return ""
+}
+
+// Generate asks the models behind name in order. The next one is asked only
+// after an error that is [ProviderError.Temporary], and only as long as no
+// text was given to delta. Services that asked for a pause are tried last
+// until it is over.
+func (r *Router) Generate(ctx context.Context, name string, req Request, delta func(Delta)) (Reply, error) {
+	targets, err := r.Resolve(ctx, name)
+	if err != nil {
+		return Reply{}, err
+	}
+	targets = r.rested(targets)
+	for i, t := range targets {
+		reply, shown, err := r.ask(ctx, t, req, delta)
+		if err == nil {
+			return reply, nil
+		}
+		var pe *ProviderError
+		temporary := errors.As(err, &pe) && pe.Temporary()
+		if temporary && pe.RetryAfter > 0 {
+			r.rest(t, pe.RetryAfter)
+		}
+		if shown || !temporary || ctx.Err() != nil || i == len(targets)-1 {
+			return reply, err
+		}
+		r.Log.Warn("model failed, asking the fallback", "model", t.Name(), "fallback", targets[i+1].Name(), "error", err)
+	}
+	return Reply{}, err // not reached: Resolve never returns an empty list
+}
+
+// ask asks one model. Even with an error, the reply says who was asked.
+func (r *Router) ask(ctx context.Context, t Target, req Request, delta func(Delta)) (reply Reply, shown bool, err error) {
+	model, err := r.open(t.Provider)
+	if err == nil {
+		req.Model = t.Model
+		reply, err = model.Generate(ctx, req, func(d Delta) {
+			shown = shown || d.Text != ""
+			if delta != nil {
+				delta(d)
+			}
+		})
+	}
+	reply.Model, reply.Kind = t.Name(), t.Provider.Kind
+	return reply, shown, err
+}
+
+// open returns the client of a provider and makes it on first use and after a
+// change of the record.
+func (r *Router) open(p store.Provider) (Model, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o, ok := r.opened[p.Name]; ok && o.provider == p {
+		return o.model, nil
+	}
+	m, err := r.Open(p)
+	if err != nil {
+		return nil, fmt.Errorf("opening provider %s: %w", p.Name, err)
+	}
+	if r.opened == nil {
+		r.opened = make(map[string]openedModel)
+	}
+	r.opened[p.Name] = openedModel{p, m}
+	return m, nil
+}
+
+// rest notes that a model wants to be left alone for a while.
+func (r *Router) rest(t Target, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cool == nil {
+		r.cool = make(map[string]time.Time)
+	}
+	r.cool[t.Name()] = r.now().Add(min(d, maxCool))
+}
+
+// rested moves those that want to be left alone to the end.
+func (r *Router) rested(targets []Target) []Target {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	slices.SortStableFunc(targets, func(a, b Target) int {
+		return boolInt(now.Before(r.cool[a.Name()])) - boolInt(now.Before(r.cool[b.Name()]))
+	})
+	return targets
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

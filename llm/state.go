@@ -1,0 +1,121 @@
+package llm
+
+import "nize/store"
+
+// state is what a thread says about itself: see the package comment.
+type state struct {
+	turns   []store.Turn
+	step    *store.Turn      // the model's turn whose calls have no result yet
+	missing []store.ToolCall // those calls
+	target  *store.Turn      // the last message that is to be answered now; nil if nobody waits
+	steps   int              // rounds with calls that were made for target
+	last    *store.Turn      // what was said last by the model, or the notice that ended a turn
+	late    bool             // a result came after the answer
+}
+
+// look reads the state from the turns.
+func look(turns []store.Turn) state {
+	s := state{turns: turns}
+	at := -1 // index of s.last
+	for i := range turns {
+		if speaks(turns[i]) {
+			s.last, at = &turns[i], i
+		}
+	}
+	switch {
+	case s.last == nil:
+		s.target = firstAfter(turns, -1)
+	case calls(*s.last):
+		s.missing = unanswered(*s.last, turns[at:])
+		if len(s.missing) > 0 {
+			s.step = s.last
+		}
+		s.target = userAt(turns, s.last.Re)
+	default:
+		for _, t := range turns[at:] {
+			s.late = s.late || t.Role == store.FromTool
+		}
+		if s.late {
+			s.target = userAt(turns, s.last.Re)
+		} else {
+			s.target = firstAfter(turns, s.last.Re)
+		}
+	}
+	s.target = joined(turns, s.target)
+	for _, t := range turns {
+		if s.target != nil && calls(t) && t.Re == s.target.N {
+			s.steps++
+		}
+	}
+	return s
+}
+
+// speaks says whether a turn moves the conversation on from a message.
+func speaks(t store.Turn) bool {
+	return t.Role == store.FromModel || (t.Role == store.FromNize && t.Final)
+}
+
+// calls says whether the turn is a step that needs results.
+func calls(t store.Turn) bool {
+	return t.Role == store.FromModel && len(t.Calls) > 0 && !t.Final
+}
+
+// unanswered returns the calls of a step that no tool turn answers.
+func unanswered(step store.Turn, turns []store.Turn) []store.ToolCall {
+	answered := make(map[string]bool)
+	for _, t := range turns {
+		if t.Role == store.FromTool {
+			answered[t.CallID] = true
+		}
+	}
+	var out []store.ToolCall
+	for _, c := range step.Calls {
+		if !answered[c.ID] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// joined adds the messages of the same person that follow directly (other
+// people's end it): they are answered together.
+func joined(turns []store.Turn, target *store.Turn) *store.Turn {
+	if target == nil {
+		return nil
+	}
+	for {
+		n := firstAfter(turns, target.N)
+		if n == nil || n.By.User != target.By.User {
+			return target
+		}
+		target = n
+	}
+}
+
+// firstAfter is the first message after place n.
+func firstAfter(turns []store.Turn, n int) *store.Turn {
+	for i := range turns {
+		if turns[i].Role == store.FromUser && turns[i].N > n {
+			return &turns[i]
+		}
+	}
+	return nil
+}
+
+// userAt is the message at place n.
+func userAt(turns []store.Turn, n int) *store.Turn {
+	for i := range turns {
+		if turns[i].Role == store.FromUser && turns[i].N == n {
+			return &turns[i]
+		}
+	}
+	return nil
+}
+
+// next is the first free place.
+func next(turns []store.Turn) int {
+	if len(turns) == 0 {
+		return 0
+	}
+	return turns[len(turns)-1].N + 1
+}

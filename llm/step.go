@@ -1,0 +1,382 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"nize/store"
+)
+
+// answer is what became of one call of a step.
+type answer struct {
+	text    string
+	settled bool
+}
+
+// settle proposes, or looks up, every call of the step at once. When all are
+// settled it appends their results in the order of the calls.
+func (w *work) settle(ctx context.Context, s state) (more bool, err error) {
+	by := userAt(s.turns, s.step.Re).By
+	functions, err := w.functions(ctx, by)
+	if err != nil {
+		return false, err
+	}
+	answers := make([]answer, len(s.missing))
+	errs := make([]error, len(s.missing))
+	slots := make(chan struct{}, parallelCalls) // that many run at once
+	var wg sync.WaitGroup
+	for i, tc := range s.missing {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			answers[i], errs[i] = w.one(ctx, s, tc, functions)
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return true, nil // the next look stops
+	}
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	for _, a := range answers {
+		if !a.settled {
+			return false, nil // whoever settles it calls Work again
+		}
+	}
+	for i, tc := range s.missing {
+		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text}
+		stored, err := w.append(ctx, s, t)
+		if err != nil || !stored {
+			return true, err
+		}
+		if s.turns, err = w.Threads.Turns(ctx, w.thread.ID); err != nil {
+			return false, err
+		}
+		if len(unanswered(*s.step, s.turns)) != len(s.missing)-i-1 {
+			return true, nil // somebody else appends, too
+		}
+	}
+	return true, nil
+}
+
+// one serves one call. An error is one of the store's; all else is told to
+// the model.
+func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []store.Function) (answer, error) {
+	known := make([]string, len(functions))
+	for i, f := range functions {
+		known[i] = f.Name
+	}
+	line := store.ToolLine{Name: tc.Name, State: store.Running, Brief: brief(tc.Args)}
+	tell := func(state store.State, text string) {
+		line.State = state
+		if state.Final() {
+			line.Brief = brief(text)
+		}
+		shown := line
+		w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &shown})
+	}
+	mend := func(text string) (answer, error) {
+		tell(store.Failed, text)
+		return answer{text: text, settled: true}, nil
+	}
+	if !slices.Contains(known, tc.Name) {
+		return mend(unknownFunction(tc.Name, known))
+	}
+	if tc.Name == ExecuteTool {
+		return w.execute(ctx, s, tc, line)
+	}
+	if problem := checkArgs(tc.Args); problem != "" {
+		return mend(problem)
+	}
+	tell(store.Running, "")
+	by := userAt(s.turns, s.step.Re).By
+	result, err := w.Tools.Meta(ctx, by, w.scope(), tc)
+	if err != nil {
+		if ctx.Err() != nil {
+			return answer{}, err
+		}
+		return mend(w.refusal(err, tc.Name))
+	}
+	text := w.resultText(by, result)
+	if result.IsError || result.Error != nil {
+		return mend(text)
+	}
+	tell(store.Done, text)
+	return answer{text: text, settled: true}, nil
+}
+
+// execute makes the call of a tool, or finds the one that was made.
+func (w *work) execute(ctx context.Context, s state, tc store.ToolCall, line store.ToolLine) (answer, error) {
+	by := userAt(s.turns, s.step.Re).By
+	c, err := w.Calls.GetCall(ctx, tc.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		c, err = w.propose(ctx, s, tc, &line)
+		var refused *told
+		if errors.As(err, &refused) {
+			line.State, line.Brief = store.Failed, brief(refused.text)
+			w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
+			return answer{text: refused.text, settled: true}, nil
+		}
+	}
+	if err != nil {
+		return answer{}, fmt.Errorf("call %s: %w", tc.ID, err)
+	}
+	if c, err = w.lastOf(ctx, c); err != nil {
+		return answer{}, err
+	}
+	if c.Waiting() && s.target.N > s.step.Re {
+		c = w.cancel(ctx, by, c, "the requester wrote something else")
+	}
+	line.Name, line.State = c.ToolID(), c.State
+	if !c.State.Final() {
+		w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
+		w.say(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
+		return answer{}, nil
+	}
+	text := w.outcome(by, c)
+	line.Brief = brief(text)
+	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
+	w.say(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
+	return answer{text: text, settled: true}, nil
+}
+
+// told is a call that does not exist, because the model must mend something.
+type told struct{ text string }
+
+func (t *told) Error() string { return t.text }
+
+// propose asks the gateway for the call. A *told error is for the model.
+func (w *work) propose(ctx context.Context, s state, tc store.ToolCall, line *store.ToolLine) (store.Call, error) {
+	req, problem := parseExecute(tc.Args)
+	if problem != "" {
+		return store.Call{}, &told{problem}
+	}
+	line.Name, line.Brief = req.Tool, brief(string(req.Args))
+	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief}})
+	req.ID, req.Thread, req.Agent = tc.ID, w.thread.ID, w.profile.ID
+	req.Why, req.Allowed = s.step.Text, w.thread.Servers
+	c, err := w.Tools.Call(ctx, userAt(s.turns, s.step.Re).By, req)
+	switch {
+	case err == nil:
+		return *c, nil
+	case ctx.Err() != nil:
+		return store.Call{}, err
+	case errors.Is(err, store.ErrExists):
+		return w.Calls.GetCall(ctx, tc.ID)
+	}
+	return store.Call{}, &told{w.refusal(err, req.Tool)}
+}
+
+// parseExecute reads the arguments of execute_tool (SPEC 6). problem is told
+// to the model.
+func parseExecute(args string) (req store.Request, problem string) {
+	if problem := checkArgs(args); problem != "" {
+		return req, problem
+	}
+	var in struct {
+		ToolID string          `json:"tool_id"`
+		Params json.RawMessage `json:"params"`
+	}
+	if err := json.Unmarshal([]byte(args), &in); err != nil {
+		return req, "The arguments of execute_tool do not fit: " + err.Error() + `. Send {"tool_id":"server:tool","params":{…}}.`
+	}
+	if in.ToolID == "" {
+		return req, `The arguments of execute_tool lack tool_id. Send {"tool_id":"server:tool","params":{…}}.`
+	}
+	// Some models write the object as a string that holds it.
+	var inner string
+	if json.Unmarshal(in.Params, &inner) == nil {
+		in.Params = json.RawMessage(inner)
+	}
+	if len(in.Params) == 0 || string(in.Params) == "null" {
+		in.Params = json.RawMessage("{}")
+	}
+	params, err := store.Canonical(in.Params)
+	if err != nil || params[0] != '{' {
+		return req, "The params of execute_tool are not a JSON object. Send an object that fits the tool's input schema."
+	}
+	return store.Request{Tool: in.ToolID, Args: in.Params}, ""
+}
+
+// checkArgs says what is wrong with a function's arguments, or "".
+func checkArgs(args string) string {
+	c, err := store.Canonical([]byte(args))
+	if err != nil {
+		return "The arguments were not valid JSON (" + err.Error() + "), so nothing was done. Send the call again with one JSON object."
+	}
+	if c[0] != '{' {
+		return "The arguments were not a JSON object, so nothing was done. Send the call again with one JSON object."
+	}
+	return ""
+}
+
+func unknownFunction(name string, known []string) string {
+	if len(known) == 0 {
+		return "There are no functions to call in this conversation. Answer without them."
+	}
+	text := fmt.Sprintf("There is no function %q, so nothing was done. The functions are %s.", Cut(name, 64), strings.Join(known, ", "))
+	if slices.Contains(known, ExecuteTool) {
+		text += " To run a tool, call execute_tool with its tool_id."
+	}
+	return text
+}
+
+// refusal is what the model is told when the gateway made no call.
+func (w *work) refusal(err error, what string) string {
+	var ce *store.CallError
+	if errors.As(err, &ce) {
+		return "Nothing was done: " + strings.TrimSuffix(ce.Message, ".") + " (" + string(ce.Code) + ")."
+	}
+	w.Log.Error("a call could not be made", "thread", w.thread.ID, "tool", what, "error", err)
+	return "Nothing was done: nize had an internal error."
+}
+
+// lastOf follows what replaced a call (edit, retry, ask again): the model gets
+// the result of the last one only (SPEC 11).
+func (w *work) lastOf(ctx context.Context, c store.Call) (store.Call, error) {
+	if !c.State.Final() || c.State == store.Done {
+		return c, nil
+	}
+	all, err := w.Calls.ListCalls(ctx, store.CallQuery{Thread: w.thread.ID, Limit: 1000})
+	if err != nil {
+		return c, fmt.Errorf("listing calls: %w", err)
+	}
+	by := make(map[string]store.Call) // what replaced a call; lists are newest first
+	for _, o := range all {
+		if _, ok := by[o.Replaces]; !ok && o.Replaces != "" {
+			by[o.Replaces] = o
+		}
+	}
+	for range all {
+		o, ok := by[c.ID]
+		if !ok {
+			break
+		}
+		c = o
+	}
+	return c, nil
+}
+
+// cancel cancels a waiting call for its requester and returns it as it then is.
+func (w *work) cancel(ctx context.Context, by store.Caller, c store.Call, why string) store.Call {
+	d := store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: w.Now(), Digest: c.Digest, Reason: why}
+	done, err := w.Tools.Decide(ctx, by, c.ID, d)
+	if err == nil && done != nil {
+		return *done
+	}
+	// Somebody was first, or it expired: what counts is what is stored.
+	now, getErr := w.Calls.GetCall(ctx, c.ID)
+	if getErr != nil {
+		w.Log.Error("a waiting call could not be cancelled", "call", c.ID, "error", errors.Join(err, getErr))
+		return c
+	}
+	return now
+}
+
+// retried looks, after the answer, for calls of the last turn that were
+// retried or asked for again, and reopens the turn with their results.
+func (w *work) retried(ctx context.Context, s state) (more bool, err error) {
+	if s.last == nil {
+		return false, nil
+	}
+	target := userAt(s.turns, s.last.Re)
+	for _, t := range s.turns {
+		if target == nil || !calls(t) || t.Re != target.N {
+			continue
+		}
+		for _, tc := range t.Calls {
+			result := resultOf(s.turns, tc.ID)
+			if tc.Name != ExecuteTool || result == nil {
+				continue
+			}
+			c, err := w.Calls.GetCall(ctx, tc.ID)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // refused before it existed, or retention took it
+			}
+			if err != nil {
+				return false, err
+			}
+			if c, err = w.lastOf(ctx, c); err != nil {
+				return false, err
+			}
+			if c.ID == tc.ID || !c.State.Final() || !c.Finished.After(result.At) {
+				continue
+			}
+			s.target = target
+			_, err = w.append(ctx, s, store.Turn{Role: store.FromTool, CallID: tc.ID, Text: w.outcome(target.By, c)})
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// resultOf is the newest result of a call.
+func resultOf(turns []store.Turn, call string) (t *store.Turn) {
+	for i := range turns {
+		if turns[i].Role == store.FromTool && turns[i].CallID == call {
+			t = &turns[i]
+		}
+	}
+	return t
+}
+
+// outcome is what the model is told about a call that ended.
+func (w *work) outcome(by store.Caller, c store.Call) string {
+	reason := strings.TrimSuffix(strings.TrimSpace(c.Reason), ".")
+	if reason != "" {
+		reason = ": " + reason
+	}
+	switch c.State {
+	case store.Done:
+		text := w.resultText(by, c.Result)
+		if c.Result != nil && c.Result.IsError {
+			return "The tool reported an error: " + text
+		}
+		return text
+	case store.Failed:
+		text := w.resultText(by, c.Result)
+		if text == "" || text == noOutput {
+			return "The call failed" + reason + "."
+		}
+		return "The call failed: " + text
+	case store.Refused:
+		for _, d := range c.Decisions {
+			if d.Verb == store.Deny {
+				return "A person refused the call, so it was not run" + reason + ". Do not propose it again unless asked."
+			}
+		}
+		return "The call was refused and not run" + reason + "."
+	case store.Expired:
+		return "Nobody approved the call in time, so it was not run."
+	case store.Cancelled:
+		return "The call was cancelled before it ran" + reason + "."
+	}
+	return "nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself."
+}
+
+const noOutput = "(no output)"
+
+// resultText is a result as the model reads it, cut to its limit.
+func (w *work) resultText(by store.Caller, r *store.Result) string {
+	text := strings.ToValidUTF8(r.Text(), "\uFFFD")
+	if strings.TrimSpace(text) == "" {
+		return noOutput
+	}
+	return Cut(text, store.GetInt(w.Config, by.User, "results.max_model_bytes"))
+}
+
+// brief is one short line of a text.
+func brief(text string) string {
+	const limit = 120
+	text = store.RedactText(strings.Join(strings.Fields(text), " "))
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return text
+}

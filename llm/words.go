@@ -1,0 +1,33 @@
+package llm
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+)
+
+// Words yields the pieces of a text, each a word with the space behind it, for
+// models that have their whole text at once.
+func Words(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for text != "" {
+			end := strings.IndexFunc(text, unicode.IsSpace)
+			if end < 0 {
+				end = len(text)
+			}
+			for end < len(text) && strings.ContainsRune(" \n\t", rune(text[end])) {
+				end++
+			}
+			if end == 0 { // some other space at the start
+				end = 1
+				for end < len(text) && text[end]&0xC0 == 0x80 {
+					end++
+				}
+			}
+			if !yield(text[:end]) {
+				return
+			}
+			text = text[end:]
+		}
+	}
+}

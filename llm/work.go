@@ -1,0 +1,309 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/store"
+)
+
+const (
+	// maxLooks bounds how often one Work looks at its thread: far more than
+	// the largest step limit needs, so that a fault can't make it spin.
+	maxLooks = 1000
+	// maxStepCalls bounds the calls that a model may propose in one round.
+	maxStepCalls = 32
+	// parallelCalls bounds how many of them run at once.
+	parallelCalls = 8
+)
+
+// work is one run of [Agent.Work].
+type work struct {
+	*Agent
+	thread  store.Thread
+	profile store.Agent
+
+	mu   sync.Mutex // guards tell, which several calls of a step use at once
+	tell func(store.Progress)
+}
+
+// Work does the next things in a thread until it is answered or waits for
+// calls to settle, and tells what happens (tell may be nil). See the package
+// comment. It returns nil where a provider failed, since the thread then has a
+// notice that says so; errors are those of the store.
+//
+// A cancelled ctx is a person's stop: what was said so far is stored as the
+// answer, waiting calls of the step are cancelled, and Work returns nil. Cancel
+// with the cause [ErrShutdown] to leave the thread open instead; Work then
+// returns that cause.
+func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
+	leave, err := a.enter(ctx, thread)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	w := &work{Agent: a, tell: tell}
+	for range maxLooks {
+		more, err := w.next(ctx, thread)
+		if err != nil {
+			return fmt.Errorf("working on thread %s: %w", thread, err)
+		}
+		if !more {
+			return nil
+		}
+	}
+	return fmt.Errorf("working on thread %s: gave up after %d looks", thread, maxLooks)
+}
+
+func (w *work) say(p store.Progress) {
+	if w.tell == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tell(p)
+}
+
+// next looks at the thread and does one thing; more says whether to look again.
+func (w *work) next(ctx context.Context, thread string) (more bool, err error) {
+	// A stop must still be able to read the thread and to write.
+	read, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if w.thread, err = w.Threads.GetThread(read, thread); err != nil {
+		return false, err
+	}
+	if w.profile, err = w.Agent.profile(read, w.thread); err != nil {
+		return false, fmt.Errorf("reading the agent: %w", err)
+	}
+	turns, err := w.Threads.Turns(read, thread)
+	if err != nil {
+		return false, err
+	}
+	s := look(turns)
+	switch {
+	case s.target == nil:
+		return w.retried(read, s)
+	case ctx.Err() != nil:
+		return false, w.stop(ctx, s, "")
+	case s.step != nil:
+		return w.settle(ctx, s)
+	}
+	return w.generate(ctx, s)
+}
+
+// stop ends the turn after ctx was cancelled.
+func (w *work) stop(ctx context.Context, s state, text string) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrShutdown) {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	for _, tc := range s.missing {
+		if c, err := w.Calls.GetCall(ctx, tc.ID); err == nil && c.Waiting() {
+			w.cancel(ctx, s.target.By, c, "stopped")
+		}
+	}
+	if strings.TrimSpace(text) != "" {
+		_, err := w.append(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
+		return err
+	}
+	return w.end(ctx, s, store.Progress{Kind: "notice", Text: "Stopped."})
+}
+
+// end closes the turn with nize's own words.
+func (w *work) end(ctx context.Context, s state, p store.Progress) error {
+	if _, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Final: true, Re: s.target.N}); err != nil {
+		return err
+	}
+	w.say(p)
+	return nil
+}
+
+// append stores a turn behind all others. Messages that arrived meanwhile are
+// no obstacle: Re says that the turn hasn't read them. If anything else did,
+// somebody else was first: stored is false, and the thread must be looked at
+// again.
+func (w *work) append(ctx context.Context, s state, t store.Turn) (stored bool, err error) {
+	turns := s.turns
+	t.Thread, t.At = w.thread.ID, w.Now()
+	for {
+		t.N = next(turns)
+		open := calls(t) || t.Role == store.FromTool || (t.Role == store.FromNize && !t.Final) || firstAfter(turns, t.Re) != nil
+		err = w.Threads.Append(ctx, s.target.By, t, open)
+		if !errors.Is(err, store.ErrExists) {
+			return err == nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		fresh, err := w.Threads.Turns(ctx, w.thread.ID)
+		if err != nil {
+			return false, err
+		}
+		if len(fresh) <= len(turns) || slices.ContainsFunc(fresh[len(turns):], func(t store.Turn) bool { return t.Role != store.FromUser }) {
+			return false, nil
+		}
+		turns = fresh
+	}
+}
+
+// generate asks the model once more and stores what it says.
+func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
+	limit := w.maxSteps(s)
+	atLimit := s.steps >= limit
+	if atLimit {
+		if again, err := w.sayLimit(ctx, s, limit); err != nil || again {
+			return again, err
+		}
+	}
+	req, err := w.request(ctx, s, atLimit)
+	if err != nil {
+		return false, err
+	}
+	reply, text, err := w.ask(ctx, s, req)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, w.stop(ctx, s, text)
+	case err != nil:
+		return true, w.failed(ctx, s, text, err)
+	case atLimit:
+		// Calls against the order not to are not made.
+		if len(reply.Calls) > 0 {
+			reply.Calls, reply.Opaque = nil, nil
+		}
+		if strings.TrimSpace(reply.Text) == "" {
+			reply.Text = fmt.Sprintf("I could not finish this within %d steps.", limit)
+		}
+	case len(reply.Calls) > maxStepCalls:
+		reply.Calls, reply.Opaque = reply.Calls[:maxStepCalls], nil
+	}
+	turn := store.Turn{
+		Role: store.FromModel, Text: reply.Text, Calls: slices.Clone(reply.Calls),
+		Opaque: reply.Opaque, Model: reply.Model, Re: s.target.N,
+	}
+	for i := range turn.Calls {
+		turn.Calls[i].ID = w.NewID(w.Now())
+	}
+	stored, err := w.append(ctx, s, turn)
+	if stored {
+		w.say(store.Progress{Kind: "turn", Turn: w.turnID(s), Text: turn.Text})
+	}
+	if err != nil && ctx.Err() != nil {
+		return true, nil // the next look stops
+	}
+	return true, err
+}
+
+// ask calls the model and records the cost. An answer without text and calls
+// is asked for once more. text is what was shown, also with an error.
+func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text string, err error) {
+	var shown strings.Builder
+	delta := func(d Delta) {
+		if d.Text == "" {
+			return
+		}
+		shown.WriteString(d.Text)
+		w.say(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text})
+	}
+	model := w.thread.Model
+	if model == "" {
+		model = w.profile.Model
+	}
+	for range 2 {
+		started := w.Now()
+		reply, err = w.Models.Generate(ctx, model, req, delta)
+		if err != nil && shown.Len() == 0 {
+			return reply, "", err // nothing was produced, so nothing is charged
+		}
+		if err != nil {
+			reply.Text = shown.String()
+		}
+		if reply.Usage == (Usage{}) && reply.Kind != Offline {
+			reply.Usage = EstimateUsage(req, reply)
+		}
+		w.spend(ctx, w, s, reply, w.Now().Sub(started))
+		if err != nil || strings.TrimSpace(reply.Text) != "" || len(reply.Calls) > 0 {
+			return reply, shown.String(), err
+		}
+	}
+	provider, _, _ := strings.Cut(reply.Model, "/")
+	return reply, "", &ProviderError{Provider: provider, Fault: FaultAnswer, Message: "the answer was empty"}
+}
+
+// failed tells the person in one sentence that there is no answer, keeps what
+// was shown of it, and writes the cause to the log.
+func (w *work) failed(ctx context.Context, s state, text string, cause error) error {
+	w.Log.Error("the model gave no answer", "thread", w.thread.ID, "error", cause)
+	if strings.TrimSpace(text) != "" {
+		stored, err := w.append(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
+		if err != nil || !stored {
+			return err
+		}
+		turns, err := w.Threads.Turns(ctx, w.thread.ID)
+		if err != nil {
+			return err
+		}
+		s.turns = turns
+	}
+	return w.end(ctx, s, store.Progress{Kind: "error", Text: sentence(cause)})
+}
+
+// sayLimit says once that the step limit is reached.
+func (w *work) sayLimit(ctx context.Context, s state, limit int) (again bool, err error) {
+	text := fmt.Sprintf("I stopped using tools after %d steps, the limit for one turn.", limit)
+	for _, t := range s.turns {
+		if t.Role == store.FromNize && t.N > s.target.N && t.Text == text {
+			return false, nil
+		}
+	}
+	stored, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: text, Re: s.target.N})
+	if stored {
+		w.say(store.Progress{Kind: "notice", Text: text})
+	}
+	return true, err
+}
+
+// maxSteps is the lowest of the system's, the user's and the agent's limit.
+func (w *work) maxSteps(s state) int {
+	const key = "agent.tools.maxSteps"
+	limit := min(store.GetInt(w.Config, "", key), store.GetInt(w.Config, s.target.By.User, key))
+	if w.profile.MaxSteps > 0 {
+		limit = min(limit, w.profile.MaxSteps)
+	}
+	return max(limit, 1)
+}
+
+// turnID names the model's turn that is being written: stable while it is.
+func (w *work) turnID(s state) string { return w.thread.ID + "/" + strconv.Itoa(next(s.turns)) }
+
+// scope is what the thread and its agent narrow the tools to.
+func (w *work) scope() store.Scope {
+	return store.Scope{Agent: w.profile.ID, Servers: w.thread.Servers, Thread: w.thread.ID}
+}
+
+// functions is what the model is offered in this turn.
+func (w *work) functions(ctx context.Context, by store.Caller) ([]store.Function, error) {
+	if !store.GetBool(w.Config, by.User, "agent.tools.enabled") || !store.GetBool(w.Config, "", "agent.tools.enabled") {
+		return nil, nil
+	}
+	f, err := w.Tools.Functions(ctx, by, w.scope())
+	if err != nil {
+		return nil, fmt.Errorf("listing functions: %w", err)
+	}
+	return f, nil
+}
+
+// local is when the person wrote, in their own zone.
+func (w *work) local(at time.Time) string {
+	zone, err := time.LoadLocation(w.thread.Zone)
+	if err != nil || w.thread.Zone == "" {
+		return at.UTC().Format("Monday, 2 January 2006, 15:04") + " UTC (their time zone is not known)"
+	}
+	return at.In(zone).Format("Monday, 2 January 2006, 15:04 -07:00") + " (" + w.thread.Zone + ")"
+}
