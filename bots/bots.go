@@ -24,8 +24,9 @@
 // # Rules
 //
 //   - One step of a thread at a time; at most [Options.AtOnce] threads at once.
-//   - A message of the requester that comes while a card waits cancels the
-//     waiting calls; anybody else's message waits its turn (SPEC 10).
+//   - A message that arrives during a step waits for its end. One that arrives
+//     while calls wait is said at once: the agent knows whose turn it is, and
+//     cancels the calls or lets the message queue (SPEC 10).
 //   - What is shown may lag and may be lost; what was said and decided may
 //     not. A platform's failed Post is logged and tried again with the next
 //     update of that thread, and never touches the turn.
@@ -47,15 +48,14 @@ import (
 // scripted one.
 type Agent interface {
 	// Say appends the person's message as a turn, once per in.Key: a second
-	// Say with the same key returns the turn of the first. Waiting calls of
-	// the thread were cancelled before; their results may not be in the thread
-	// yet.
+	// Say with the same key returns the turn of the first. Calls of the thread
+	// may wait meanwhile: what the message means for them is the agent's to say.
 	Say(ctx context.Context, by store.Caller, in store.Inbound) (store.Turn, error)
 	// Work does the next thing in the thread until it answered or waits for
 	// calls, and tells what happens; tell may be called from several
 	// goroutines, but not after Work returned. It does nothing in a thread
-	// that is not open. When ctx ends it stores what was said so far and
-	// returns.
+	// that is not open, and little where calls wait; it may be called at any
+	// time. When ctx ends it returns soon. A final notice ends a turn.
 	Work(ctx context.Context, thread string, tell func(store.Progress)) error
 }
 

@@ -68,15 +68,14 @@ type Conversation struct {
 type thread struct {
 	id        string
 	queue     []item
-	scheduled bool // in ready, or a worker has it
-	dirty     bool // something happened since the last step began
-	failed    bool // Work could not go on; only a new message or a stop tries again
-	interrupt bool // the requester's message at the head ended the turn before
-	cancel    context.CancelCauseFunc
-	stop      *store.Caller
-	author    string // of the last message that was said
-	told      string // item whose author knows that it waits
+	scheduled bool                    // in ready, or a worker has it
+	dirty     bool                    // something happened since the last step began
+	cancel    context.CancelCauseFunc // of the Work that runs
+	stop      *store.Caller           // who asked to stop
+	author    string                  // of the last message that was said
 	screen    *screen
+
+	failed bool // Work could not go on; only a new message tries again. Only the step touches it
 }
 
 type item struct {

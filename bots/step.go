@@ -31,39 +31,34 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 		return false
 	}
 	if by := c.takeStop(t); by != nil {
-		c.halt(ctx, th, sc, *by)
+		c.halt(ctx, t, sc, *by)
 		return true
 	}
-	head, waiting := c.head(t)
-	if th.Open && !t.failed {
-		calls, err := c.unfinished(ctx, t.id)
-		if err != nil {
-			c.logUnlessEnded(ctx, "reading the calls of a thread", err)
-			return false
+	if it, ok := c.head(t); ok {
+		// Also while calls wait: the agent knows whose they are, and cancels
+		// them or lets the message wait (SPEC 10).
+		if c.take(ctx, t, sc, it) {
+			c.turn(ctx, t, sc)
 		}
-		for _, call := range calls {
-			if call.State == store.Pending {
-				sc.card(call.ID)
-			}
-		}
-		switch {
-		case len(calls) > 0 && waiting:
-			return c.knock(ctx, t, sc, head, calls)
-		case len(calls) > 0:
-			return false // the feed wakes us
-		case !t.interrupt || !waiting:
-			c.turn(ctx, t, th, sc)
-			return waiting
-		}
+		return true
 	}
-	if !waiting {
+	if !th.Open || t.failed {
 		return false
 	}
-	if c.take(ctx, t, sc, head) {
-		c.turn(ctx, t, th, sc)
+	calls, err := c.unfinished(ctx, t.id)
+	if err != nil {
+		c.logUnlessEnded(ctx, "reading the calls of a thread", err)
+		return false
 	}
-	_, waiting = c.head(t)
-	return waiting
+	for _, call := range calls {
+		if call.State == store.Pending {
+			sc.card(call.ID) // posted before a restart, or not yet: a second look costs nothing
+		}
+	}
+	if len(calls) == 0 {
+		c.turn(ctx, t, sc)
+	}
+	return false // the feed wakes us
 }
 
 // head returns the oldest message that waits.
@@ -116,45 +111,21 @@ func (c *Conversation) unfinished(ctx context.Context, thread string) ([]store.C
 	})
 }
 
-// knock is a message at the door of a turn that waits for calls: the
-// requester's cancels those that wait, anybody else's waits (SPEC 10).
-func (c *Conversation) knock(ctx context.Context, t *thread, sc *screen, head item, calls []store.Call) bool {
-	mine := true
-	for _, call := range calls {
-		mine = mine && call.By == head.in.By.User
-	}
-	if !mine {
-		if t.told != head.id {
-			t.told = head.id
-			sc.notice(sc.words.Say(phrases.TurnWaits))
-		}
-		return false
-	}
-	t.interrupt = true
-	if !c.cancelAll(ctx, calls, head.in.By, "its requester wrote a new message") {
-		return false // some run on: the feed wakes us when they are through
-	}
-	return true
-}
-
-// cancelAll cancels the calls that wait and says whether none is left over.
-func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by store.Caller, why string) bool {
-	all := true
+// cancelAll cancels the calls that wait. One that cannot be cancelled is
+// logged; it expires by itself.
+func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by store.Caller) {
 	for _, call := range calls {
 		if !call.Waiting() {
-			all = false
 			continue
 		}
 		_, err := c.o.Approver.Decide(ctx, by, call.ID, store.Decision{
 			Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface,
-			At: c.o.Now(), Digest: call.Digest, Reason: why,
+			At: c.o.Now(), Digest: call.Digest, Reason: "the turn was stopped",
 		})
 		if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
 			c.logUnlessEnded(ctx, "cancelling a waiting call", err)
-			all = false
 		}
 	}
-	return all
 }
 
 // take gives the message to the agent and marks it done once that is durable.
@@ -166,7 +137,7 @@ func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item)
 	}
 	c.done(ctx, it.id)
 	c.drop(t, it.id)
-	t.failed, t.interrupt = false, false
+	t.failed = false
 	if err != nil {
 		c.o.Log.Error("a message could not be taken", "thread", t.id, "item", it.id, "err", err)
 		sc.fail(sc.words.Say(phrases.TurnUnsaid))
@@ -197,7 +168,7 @@ func (c *Conversation) say(ctx context.Context, in store.Inbound) error {
 }
 
 // turn lets the agent work until it answered or waits.
-func (c *Conversation) turn(ctx context.Context, t *thread, th store.Thread, sc *screen) {
+func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 	turnCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.mu.Lock()
@@ -212,17 +183,15 @@ func (c *Conversation) turn(ctx context.Context, t *thread, th store.Thread, sc 
 	show := newTurnView(sc)
 	err := guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
 	failed := show.end()
+	t.failed = failed
 	c.mu.Lock()
 	t.cancel = nil
-	t.failed = failed
 	c.mu.Unlock()
 	if err == nil || ctx.Err() != nil || context.Cause(turnCtx) == errStopped {
 		return
 	}
-	c.mu.Lock()
 	t.failed = true
-	c.mu.Unlock()
-	c.o.Log.Error("a turn could not go on", "thread", th.ID, "err", err)
+	c.o.Log.Error("a turn could not go on", "thread", t.id, "err", err)
 	if !failed {
 		sc.fail(sc.words.Say(phrases.TurnFailed))
 	}
@@ -231,12 +200,13 @@ func (c *Conversation) turn(ctx context.Context, t *thread, th store.Thread, sc 
 // halt ends the turn of a thread for good: waiting calls are cancelled and a
 // notice closes it, so that no restart takes it up again. A call that runs
 // already is left to end.
-func (c *Conversation) halt(ctx context.Context, th store.Thread, sc *screen, by store.Caller) {
-	calls, err := c.unfinished(ctx, th.ID)
+func (c *Conversation) halt(ctx context.Context, t *thread, sc *screen, by store.Caller) {
+	calls, err := c.unfinished(ctx, t.id)
 	if err == nil {
-		c.cancelAll(ctx, calls, by, "the turn was stopped")
-		err = c.closeThread(ctx, th.ID, by, sc.words.Say(phrases.TurnStopped))
+		c.cancelAll(ctx, calls, by)
+		err = c.closeTurn(ctx, t.id, by, sc.words.Say(phrases.TurnStopped))
 	}
+	t.failed = false
 	if err != nil {
 		c.logUnlessEnded(ctx, "stopping a turn", err)
 		sc.fail(sc.words.Say(phrases.TurnFailed))
@@ -245,8 +215,9 @@ func (c *Conversation) halt(ctx context.Context, th store.Thread, sc *screen, by
 	sc.notice(sc.words.Say(phrases.TurnStopped))
 }
 
-// closeThread appends nize's last word if the thread is still open.
-func (c *Conversation) closeThread(ctx context.Context, id string, by store.Caller, text string) error {
+// closeTurn appends nize's last word if the thread is still open. Messages of
+// others that queued in the thread stay unanswered, and it stays open for them.
+func (c *Conversation) closeTurn(ctx context.Context, id string, by store.Caller, text string) error {
 	for range 10 { // somebody may append at the same time: look again
 		th, err := c.o.Threads.GetThread(ctx, id)
 		if err != nil || !th.Open {
@@ -256,14 +227,38 @@ func (c *Conversation) closeThread(ctx context.Context, id string, by store.Call
 		if err != nil {
 			return err
 		}
+		re, rest := stoppedTurn(turns)
 		err = c.o.Threads.Append(ctx, by, store.Turn{
-			Thread: id, N: len(turns), Role: store.FromNize, Text: text, At: c.o.Now(),
-		}, false)
+			Thread: id, N: len(turns), Role: store.FromNize, Text: text, Final: true, Re: re, At: c.o.Now(),
+		}, rest)
 		if !errors.Is(err, store.ErrExists) {
 			return err
 		}
 	}
-	return fmt.Errorf("closing a thread: %w", store.ErrConflict)
+	return fmt.Errorf("closing a turn: %w", store.ErrConflict)
+}
+
+// stoppedTurn finds the last message of the turn that a stop ends: the first
+// unanswered one and those of the same author right after it. rest says that
+// somebody else's follows.
+func stoppedTurn(turns []store.Turn) (re int, rest bool) {
+	answered := -1
+	for _, turn := range turns {
+		if turn.Role == store.FromModel && len(turn.Calls) == 0 || turn.Final {
+			answered = max(answered, turn.Re)
+		}
+	}
+	author := ""
+	for _, turn := range turns {
+		switch {
+		case turn.Role != store.FromUser || turn.N <= answered:
+		case author == "" || turn.By.User == author:
+			author, re = turn.By.User, turn.N
+		default:
+			return re, true
+		}
+	}
+	return max(re, answered, 0), false
 }
 
 // logUnlessEnded logs an error that is not just the end of Run.

@@ -107,8 +107,9 @@ func (c *Conversation) guardedStep(ctx context.Context, t *thread) (again bool) 
 	defer func() {
 		if r := recover(); r != nil {
 			c.o.Log.Error("a turn panicked", "thread", t.id, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			t.failed = true
 			c.mu.Lock()
-			t.failed, t.cancel = true, nil
+			t.cancel = nil
 			sc := t.screen
 			c.mu.Unlock()
 			if sc != nil {

@@ -49,7 +49,6 @@ const (
 	TurnStopped  Key = "turn.stopped"
 	TurnFailed   Key = "turn.failed"
 	TurnUnsaid   Key = "turn.unsaid"
-	TurnWaits    Key = "turn.waits"
 	SecretMasked Key = "secret.masked"
 	Cut          Key = "text.cut"
 )
