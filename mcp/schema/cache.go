@@ -1,0 +1,87 @@
+package schema
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+
+	"nize/store"
+)
+
+// defaultMax is how many schemas are kept: those of the tools in use, at about
+// 20 KB each.
+const defaultMax = 2048
+
+// Cache keeps compiled schemas by the tool's pin. The zero value is ready and
+// safe for concurrent use. A schema that does not compile is kept as such, so
+// that it costs its time once.
+type Cache struct {
+	Max int // schemas kept, 2048 if 0; the one longest unused goes first
+
+	mu      sync.Mutex // guards the two below
+	entries map[string]*list.Element
+	order   list.List // of *entry, the last used first
+}
+
+type entry struct {
+	key  string
+	once sync.Once
+	v    *Validator
+	err  error
+}
+
+// Get returns the tool's validator. The error wraps [ErrUnchecked].
+func (c *Cache) Get(tool store.Tool) (*Validator, error) {
+	e := c.entry(tool)
+	e.once.Do(func() { e.v, e.err = Compile(tool.InputSchema) }) // outside the lock: others don't wait
+	return e.v, e.err
+}
+
+// Check is [Validator.Check] with the tool's schema; the message names the
+// tool: "arguments don't fit toolbox:convert_time: /to is required (string:
+// target IANA zone)".
+func (c *Cache) Check(tool store.Tool, args json.RawMessage) error {
+	v, err := c.Get(tool)
+	if err != nil {
+		return err
+	}
+	return v.check(tool.ID(), args)
+}
+
+// Len is how many schemas are kept.
+func (c *Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order.Len()
+}
+
+func (c *Cache) entry(tool store.Tool) *entry {
+	key := tool.Pin
+	if key == "" { // a tool of our own, which has none
+		sum := sha256.Sum256(tool.InputSchema)
+		key = "schema " + hex.EncodeToString(sum[:])
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if el := c.entries[key]; el != nil {
+		c.order.MoveToFront(el)
+		return el.Value.(*entry)
+	}
+	if c.entries == nil {
+		c.entries = map[string]*list.Element{}
+	}
+	e := &entry{key: key}
+	c.entries[key] = c.order.PushFront(e)
+	limit := c.Max
+	if limit <= 0 {
+		limit = defaultMax
+	}
+	for c.order.Len() > limit {
+		oldest := c.order.Back()
+		delete(c.entries, oldest.Value.(*entry).key)
+		c.order.Remove(oldest)
+	}
+	return e
+}

@@ -1,0 +1,526 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"nize/store"
+)
+
+// problem is one thing that is wrong, at one place. rank orders them: what is
+// missing, what is unknown, what has a wrong value.
+type problem struct {
+	at   []string
+	rank int
+	text string
+}
+
+const (
+	missing = iota
+	unknown
+	wrong
+)
+
+// explain turns the library's tree of errors into one sentence.
+func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) string {
+	v.once.Do(v.locate)
+	e := explainer{v: v, doc: doc}
+	problems := e.flatten(bad)
+	slices.SortStableFunc(problems, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), slices.Compare(a.at, b.at), cmp.Compare(a.text, b.text))
+	})
+	var parts []string
+	for _, p := range problems {
+		if part := pointer(p.at) + " " + p.text; !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return "they break a rule of the schema"
+	}
+	if more := len(parts) - maxProblems; more > 0 {
+		parts = append(parts[:maxProblems], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// locate finds every schema by its location, which is how errors name them.
+func (v *Validator) locate() {
+	v.at = map[string]*jsonschema.Schema{}
+	todo := []*jsonschema.Schema{v.root}
+	for len(todo) > 0 {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if v.at[s.Location] != nil {
+			continue
+		}
+		v.at[s.Location] = s
+		todo = append(todo, below(s)...)
+		inPlace(s, func(sub *jsonschema.Schema) bool {
+			todo = append(todo, sub)
+			return true
+		})
+	}
+}
+
+type explainer struct {
+	v   *Validator
+	doc any
+}
+
+// flatten lists the problems below e; of alternatives it takes the one that
+// was most likely meant.
+func (x *explainer) flatten(e *jsonschema.ValidationError) []problem {
+	switch k := e.ErrorKind.(type) {
+	case *kind.AnyOf:
+		return x.alternatives(e)
+	case *kind.OneOf:
+		if len(k.Subschemas) == 0 {
+			return x.alternatives(e)
+		}
+		return []problem{{e.InstanceLocation, wrong, fmt.Sprintf("fits more than one of the forms that exclude each other (%d and %d, counted from 0)", k.Subschemas[0], k.Subschemas[1])}}
+	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
+		return x.flattenAll(e.Causes)
+	}
+	return x.leaf(e)
+}
+
+func (x *explainer) flattenAll(causes []*jsonschema.ValidationError) []problem {
+	var out []problem
+	for _, c := range causes {
+		out = append(out, x.flatten(c)...)
+	}
+	return out
+}
+
+// alternatives explains an anyOf or oneOf of which nothing fits.
+func (x *explainer) alternatives(e *jsonschema.ValidationError) []problem {
+	here := len(e.InstanceLocation)
+	var types []string // that the failing branches want of the value itself
+	var branches []*jsonschema.ValidationError
+	for _, branch := range e.Causes {
+		if want := wrongType(branch, here); want != nil {
+			types = append(types, want...)
+		} else {
+			branches = append(branches, branch)
+		}
+	}
+	if len(branches) == 0 {
+		slices.Sort(types)
+		types = slices.Compact(types)
+		return []problem{{e.InstanceLocation, wrong, "must be " + orList(types) + x.received(e.InstanceLocation)}}
+	}
+	// {"kind":"a",…} or {"kind":"b",…}: the branch is the one whose kind is right.
+	if meant := slices.DeleteFunc(slices.Clone(branches), func(b *jsonschema.ValidationError) bool { return wrongTag(b, here) }); len(meant) > 0 {
+		branches = meant
+	} else if merged := x.tags(branches, here); merged != nil {
+		return merged
+	}
+	var best []problem
+	for _, branch := range branches {
+		if p := x.flatten(branch); best == nil || len(p) < len(best) {
+			best = p
+		}
+	}
+	if n := len(e.Causes); len(branches) > 1 && len(best) > 0 {
+		best[len(best)-1].text += fmt.Sprintf(" (or use another of the %d forms)", n)
+	}
+	return best
+}
+
+// wrongType returns the types that a branch wants of the value itself, if that
+// is why it failed.
+func wrongType(e *jsonschema.ValidationError, here int) []string {
+	switch k := e.ErrorKind.(type) {
+	case *kind.Type:
+		if len(e.InstanceLocation) == here {
+			return k.Want
+		}
+	case *kind.Group, *kind.Reference, *kind.AllOf:
+		for _, c := range e.Causes {
+			if want := wrongType(c, here); want != nil {
+				return want
+			}
+		}
+	}
+	return nil
+}
+
+// wrongTag says whether a branch fails by a fixed value one level down.
+func wrongTag(e *jsonschema.ValidationError, here int) bool {
+	switch k := e.ErrorKind.(type) {
+	case *kind.Const:
+		return len(e.InstanceLocation) == here+1
+	case *kind.Enum:
+		return len(e.InstanceLocation) == here+1 && len(k.Want) == 1
+	case *kind.Group, *kind.Reference, *kind.AllOf:
+		return slices.ContainsFunc(e.Causes, func(c *jsonschema.ValidationError) bool { return wrongTag(c, here) })
+	}
+	return false
+}
+
+// tags merges branches that all fail by the fixed value of one property.
+func (x *explainer) tags(branches []*jsonschema.ValidationError, here int) []problem {
+	var at []string
+	var want []any
+	for _, b := range branches {
+		e := tagError(b, here)
+		if e == nil || at != nil && !slices.Equal(at, e.InstanceLocation) {
+			return nil
+		}
+		at = e.InstanceLocation
+		switch k := e.ErrorKind.(type) {
+		case *kind.Const:
+			want = append(want, k.Want)
+		case *kind.Enum:
+			want = append(want, k.Want...)
+		}
+	}
+	return []problem{{at, wrong, x.oneOf(want, at)}}
+}
+
+func tagError(e *jsonschema.ValidationError, here int) *jsonschema.ValidationError {
+	if len(e.Causes) == 0 && wrongTag(e, here) {
+		return e
+	}
+	for _, c := range e.Causes {
+		if found := tagError(c, here); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// leaf explains one error that has no others below it that matter.
+func (x *explainer) leaf(e *jsonschema.ValidationError) []problem {
+	at := e.InstanceLocation
+	one := func(format string, args ...any) []problem {
+		return []problem{{at, wrong, fmt.Sprintf(format, args...)}}
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		return x.required(e, k.Missing, "is required")
+	case *kind.DependentRequired:
+		return x.required(e, k.Missing, "is required when "+show(k.Prop)+" is given")
+	case *kind.Dependency:
+		return x.required(e, k.Missing, "is required when "+show(k.Prop)+" is given")
+	case *kind.AdditionalProperties:
+		var out []problem
+		for _, name := range k.Properties {
+			out = append(out, x.unknown(append(slices.Clone(at), name), x.v.at[e.SchemaURL]))
+		}
+		return out
+	case *kind.FalseSchema:
+		if parent, ok := strings.CutSuffix(e.SchemaURL, "/unevaluatedProperties"); ok && len(at) > 0 {
+			return []problem{x.unknown(at, x.v.at[parent])}
+		}
+		return one("is not allowed")
+	case *kind.Type:
+		return one("must be %s%s", orList(k.Want), x.received(at))
+	case *kind.Enum:
+		return one("%s", x.oneOf(k.Want, at))
+	case *kind.Const:
+		return one("must be %s%s", display(k.Want), x.received(at))
+	case *kind.PropertyNames:
+		return one("must not have a property named %s", show(k.Property))
+	case *kind.Not:
+		return one("has a form that the schema excludes%s", x.received(at))
+	}
+	return one("%s%s", limits(e.ErrorKind), x.received(at))
+}
+
+// limits words the rules that compare with one number or pattern.
+func limits(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Minimum:
+		return "must be at least " + ratio(k.Want)
+	case *kind.Maximum:
+		return "must be at most " + ratio(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "must be greater than " + ratio(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "must be less than " + ratio(k.Want)
+	case *kind.MultipleOf:
+		return "must be a multiple of " + ratio(k.Want)
+	case *kind.MinLength:
+		return fmt.Sprintf("must have at least %d characters and has %d", k.Want, k.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %d characters and has %d", k.Want, k.Got)
+	case *kind.Pattern:
+		return "must match the pattern " + cut(k.Want, 120)
+	case *kind.MinItems:
+		return fmt.Sprintf("must have at least %d items and has %d", k.Want, k.Got)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %d items and has %d", k.Want, k.Got)
+	case *kind.UniqueItems:
+		return fmt.Sprintf("must not repeat an item (%d and %d are equal)", k.Duplicates[0], k.Duplicates[1])
+	case *kind.AdditionalItems:
+		return fmt.Sprintf("has %d items too many", k.Count)
+	case *kind.Contains:
+		return "lacks an item of the form that the schema asks for"
+	case *kind.MinContains:
+		return fmt.Sprintf("must have at least %d items of the form that the schema asks for and has %d", k.Want, len(k.Got))
+	case *kind.MaxContains:
+		return fmt.Sprintf("must have at most %d items of that form and has %d", k.Want, len(k.Got))
+	case *kind.MinProperties:
+		return fmt.Sprintf("must have at least %d properties and has %d", k.Want, k.Got)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("must have at most %d properties and has %d", k.Want, k.Got)
+	}
+	return "breaks the rule " + strings.Join(k.KeywordPath(), "/")
+}
+
+func (x *explainer) required(e *jsonschema.ValidationError, names []string, rule string) []problem {
+	var out []problem
+	for _, name := range names {
+		text := rule
+		if s := property(x.v.at[e.SchemaURL], name, 0); s != nil {
+			text += describe(s)
+		}
+		out = append(out, problem{append(slices.Clone(e.InstanceLocation), name), missing, text})
+	}
+	return out
+}
+
+// unknown words a property that the schema s doesn't have.
+func (x *explainer) unknown(at []string, s *jsonschema.Schema) problem {
+	name, head := at[len(at)-1], at[:len(at)-1]
+	names := map[string]bool{}
+	properties(s, names, 0)
+	known := slices.Sorted(maps.Keys(names))
+	text := "is not a parameter"
+	if near := store.Nearest(name, known); near != "" {
+		text += ", did you mean " + pointer(append(slices.Clone(head), near)) + "?"
+	} else if len(known) > 0 {
+		for i, k := range known {
+			known[i] = pointer(append(slices.Clone(head), k))
+		}
+		if len(known) > 12 {
+			known = append(known[:11], "…")
+		}
+		text += "; there are " + strings.Join(known, ", ")
+	} else {
+		text += "; there are none"
+	}
+	return problem{at, unknown, text}
+}
+
+// maxHops bounds how far references are followed for a message.
+const maxHops = 6
+
+// properties gathers the names that s and the schemas applied with it declare.
+func properties(s *jsonschema.Schema, names map[string]bool, hops int) {
+	if s == nil || hops > maxHops {
+		return
+	}
+	for name := range s.Properties {
+		names[name] = true
+	}
+	inPlace(s, func(sub *jsonschema.Schema) bool {
+		properties(sub, names, hops+1)
+		return len(names) < 500
+	})
+}
+
+// property finds the declaration of one property.
+func property(s *jsonschema.Schema, name string, hops int) (found *jsonschema.Schema) {
+	if s == nil || hops > maxHops {
+		return nil
+	}
+	if p := s.Properties[name]; p != nil {
+		return p
+	}
+	inPlace(s, func(sub *jsonschema.Schema) bool {
+		found = property(sub, name, hops+1)
+		return found == nil
+	})
+	return found
+}
+
+// describe is " (string: what it is for)", with what is known of it.
+func describe(s *jsonschema.Schema) string {
+	var types []string
+	var enum []any
+	text := ""
+	for hops := 0; s != nil && hops <= maxHops; hops++ {
+		if s.Types != nil && types == nil {
+			types = s.Types.ToStrings()
+		}
+		if s.Enum != nil && enum == nil {
+			enum = s.Enum.Values
+		}
+		if text == "" {
+			text = sentence(cmp.Or(s.Description, s.Title))
+		}
+		s = s.Ref
+	}
+	head := strings.Join(types, " or ")
+	if enum != nil {
+		head = strings.TrimSpace(head + " " + choice(enum))
+	}
+	if head == "" && text == "" {
+		return ""
+	}
+	if head != "" && text != "" {
+		head += ": "
+	}
+	return " (" + head + text + ")"
+}
+
+// sentence is the first sentence of a description, on one line.
+func sentence(s string) string {
+	s = strings.Join(strings.Fields(clean(s)), " ")
+	if i := strings.Index(s, ". "); i > 0 {
+		s = s[:i]
+	}
+	return cut(strings.TrimSuffix(s, "."), 120)
+}
+
+func (x *explainer) oneOf(want []any, at []string) string {
+	text := "must be " + choice(want)
+	var names []string
+	for _, w := range want {
+		if s, ok := w.(string); ok {
+			names = append(names, s)
+		}
+	}
+	got := x.received(at)
+	if s, ok := x.value(at).(string); ok && got != "" {
+		if near := store.Nearest(s, names); near != "" {
+			got += ", did you mean " + display(near) + "?"
+		}
+	}
+	return text + got
+}
+
+// choice is "one of" some values, the first twelve of them.
+func choice(values []any) string {
+	if len(values) == 1 {
+		return display(values[0])
+	}
+	var shown []string
+	for _, v := range values {
+		if len(shown) == 12 {
+			return fmt.Sprintf("one of %s … (%d in all)", strings.Join(shown, ", "), len(values))
+		}
+		shown = append(shown, display(v))
+	}
+	return "one of " + strings.Join(shown, ", ")
+}
+
+// received is "; received …", unless the value may be a secret.
+func (x *explainer) received(at []string) string {
+	for _, name := range at {
+		if store.SecretName(name) {
+			return ""
+		}
+	}
+	return ", received " + display(x.value(at))
+}
+
+func (x *explainer) value(at []string) any {
+	v := x.doc
+	for _, token := range at {
+		switch t := v.(type) {
+		case map[string]any:
+			v = t[token]
+		case []any:
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(t) {
+				v = t[i]
+			}
+		}
+	}
+	return v
+}
+
+// display writes a value for a message, short and on one line. What looks
+// like a key is not repeated.
+func display(v any) string {
+	switch t := v.(type) {
+	case map[string]any:
+		names := slices.Sorted(maps.Keys(t))
+		if len(names) > 6 {
+			names = append(names[:6], "…")
+		}
+		return "an object with " + cmp.Or(clean(cut(strings.Join(names, ", "), 80)), "nothing in it")
+	case []any:
+		return fmt.Sprintf("an array of %d", len(t))
+	case string:
+		return strconv.QuoteToGraphic(store.RedactText(cut(t, 60)))
+	case json.Number:
+		return cut(string(t), 60)
+	case nil:
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+func orList(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		switch w {
+		case "null":
+			out[i] = w
+		case "object", "array", "integer":
+			out[i] = "an " + w
+		default:
+			out[i] = "a " + w
+		}
+	}
+	return strings.Join(out, " or ")
+}
+
+// ratio writes a bound exactly where it is a short decimal.
+func ratio(r *big.Rat) string {
+	if prec, exact := r.FloatPrec(); exact && prec < 20 {
+		return cut(r.FloatString(prec), 40)
+	}
+	return cut(r.RatString(), 40)
+}
+
+// pointer is the JSON pointer (RFC 6901) of a place; the whole is "the object".
+func pointer(at []string) string {
+	if len(at) == 0 {
+		return "the arguments"
+	}
+	var out strings.Builder
+	for _, token := range at {
+		out.WriteString("/" + show(token))
+	}
+	return cut(out.String(), 200)
+}
+
+func show(token string) string {
+	return clean(cut(strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1"), 80))
+}
+
+// clean drops what a message must not carry along from a schema or a caller.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// cut shortens s to at most n bytes on a rune's border.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

@@ -1,0 +1,188 @@
+// Package schema checks the arguments of a call against a tool's input schema
+// before anything is sent (SPEC 6), and says what is wrong in words that a
+// model can mend its call by.
+//
+// The work is done by santhosh-tekuri/jsonschema, chosen over
+// google/jsonschema-go (which the MCP SDK links anyway) because it knows every
+// draft that servers use, reports all errors with the place in the instance,
+// and stops at a reference cycle where the other ends the process. It is not
+// trusted further than that:
+//
+//   - It gets no loader: only references inside the document resolve, nothing
+//     is ever read from a disk or a network.
+//   - A schema that has an in-place cycle, or whose numbers have exponents that
+//     take gigabytes to compare, does not compile.
+//   - Every check is metered first: a walk over schema and arguments together
+//     counts the steps that the library would take, and gives up at a fixed
+//     number (see meter). Recursion through properties can double the work at
+//     each level, so no static bound on the schema alone would do.
+//   - A panic becomes an error.
+//
+// A schema belongs to an upstream, and a call must not fail because of a
+// schema that we can't read: everything but arguments that don't fit is an
+// error that wraps [ErrUnchecked]. The caller logs it and lets the call pass;
+// the server still validates for itself.
+//
+// Leniency is where servers need it: the declared draft, then 2020-12, then
+// draft-07 (array items), then draft-04 (boolean exclusiveMinimum); a pattern
+// that RE2 can't express is dropped alone; formats are annotations, as 2020-12
+// has them, since servers disagree about what a "date-time" is.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"nize/store"
+)
+
+// ErrUnchecked says that arguments could not be checked, through no fault of
+// theirs. The call passes; the caller logs the error.
+var ErrUnchecked = errors.New("arguments not checked")
+
+const (
+	maxSchema   = 64 << 10 // bytes, as the gate of mcp/scan has it
+	maxArgs     = 4 << 20  // bytes, as the HTTP body
+	maxProblems = 5        // named in one error
+)
+
+// Validator is a compiled schema. It is safe for concurrent use.
+type Validator struct {
+	root    *jsonschema.Schema
+	dynamic map[string][]*jsonschema.Schema // by $dynamicAnchor; "" is $recursiveAnchor
+
+	once sync.Once
+	at   map[string]*jsonschema.Schema // by location, for messages; made at the first failure
+}
+
+// Compile reads a schema. It never loads anything. The error wraps [ErrUnchecked].
+func Compile(raw json.RawMessage) (v *Validator, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, err = nil, fmt.Errorf("%w: compiling the schema: panic: %v", ErrUnchecked, p)
+		}
+	}()
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("%w: compiling the schema: %d bytes, over the limit of %d", ErrUnchecked, len(raw), maxSchema)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("%w: reading the schema: %w", ErrUnchecked, err)
+	}
+	if _, err := survey(doc, 0); err != nil {
+		return nil, fmt.Errorf("%w: reading the schema: %w", ErrUnchecked, err)
+	}
+	mend(doc)
+	root, err := compile(doc)
+	if err != nil {
+		return nil, fmt.Errorf("%w: compiling the schema: %w", ErrUnchecked, err)
+	}
+	v = &Validator{root: root, dynamic: map[string][]*jsonschema.Schema{}}
+	if err := v.learn(); err != nil {
+		return nil, fmt.Errorf("%w: compiling the schema: %w", ErrUnchecked, err)
+	}
+	return v, nil
+}
+
+// compile tries the drafts in turn and returns the first one's error if none does.
+func compile(doc any) (*jsonschema.Schema, error) {
+	root, first := compileAs(doc, jsonschema.Draft2020)
+	if first == nil {
+		return root, nil
+	}
+	if obj, ok := doc.(map[string]any); ok {
+		delete(obj, "$schema")
+	}
+	for _, draft := range []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7, jsonschema.Draft4} {
+		if root, err := compileAs(doc, draft); err == nil {
+			return root, nil
+		}
+	}
+	return nil, first
+}
+
+func compileAs(doc any, draft *jsonschema.Draft) (*jsonschema.Schema, error) {
+	const url = "nize:///schema"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // knows no scheme; the default one opens files
+	c.UseRegexpEngine(regexpEngine)
+	c.DefaultDraft(draft)
+	for _, name := range formats {
+		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(any) error { return nil }})
+	}
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(url)
+}
+
+// formats are those that the library would assert in draft-07 and older.
+var formats = strings.Fields(`json-pointer relative-json-pointer uuid duration period ipv4 ipv6 hostname email
+	date time date-time uri iri uri-reference iri-reference uri-template semver`)
+
+// Check says whether args fit. Nil: they do. A [*store.CallError] with code
+// invalid_arguments: they don't; its message names up to five places, the rule
+// and what was received. Any other error wraps [ErrUnchecked]. No args is {}.
+func (v *Validator) Check(args json.RawMessage) error {
+	return v.check("the schema", args)
+}
+
+// check is Check with the name of what the arguments don't fit.
+func (v *Validator) check(name string, args json.RawMessage) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: panic: %v", ErrUnchecked, p)
+		}
+	}()
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if len(args) > maxArgs {
+		return invalid("arguments for %s are %d bytes, over the limit of %d", name, len(args), maxArgs)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+	if err != nil {
+		return invalid("arguments for %s are not JSON: %v", name, err)
+	}
+	if path, err := survey(doc, 0); err != nil {
+		return invalid("arguments don't fit %s: %s %v", name, pointer(path), err)
+	}
+	if m := (meter{v: v, left: maxSteps}); !m.visit(v.root, doc) {
+		return fmt.Errorf("%w: it would take more than %d steps", ErrUnchecked, maxSteps)
+	}
+	err = v.root.Validate(doc)
+	if err == nil {
+		return nil
+	}
+	var bad *jsonschema.ValidationError
+	if !errors.As(err, &bad) {
+		return fmt.Errorf("%w: %w", ErrUnchecked, err)
+	}
+	if cyclic(bad) {
+		return fmt.Errorf("%w: the schema has a reference cycle", ErrUnchecked)
+	}
+	return invalid("arguments don't fit %s: %s", name, v.explain(bad, doc))
+}
+
+func invalid(format string, args ...any) error {
+	return &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func cyclic(e *jsonschema.ValidationError) bool {
+	if _, ok := e.ErrorKind.(*kind.RefCycle); ok {
+		return true
+	}
+	for _, c := range e.Causes {
+		if cyclic(c) {
+			return true
+		}
+	}
+	return false
+}
