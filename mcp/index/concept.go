@@ -1,0 +1,105 @@
+package index
+
+import "math"
+
+// expansion is one term that stands for a word of the request.
+type expansion struct {
+	term   term
+	factor float64 // 1 for the word itself
+}
+
+// concept is one word of a request as this index knows it.
+type concept struct {
+	word   string
+	weight float64 // less than 1 for values
+	idf    float64 // damped; of the word itself, also where no tool has it
+	terms  []expansion
+}
+
+// near says whether the expansion counts as the word itself rather than as
+// something like it.
+func (e expansion) near() bool { return e.factor >= 0.5 }
+
+// idf is the damped rarity of a word that df of the tools have.
+func (s *snapshot) idf(df int, power float64) float64 {
+	n := float64(s.live)
+	return math.Pow(math.Log(1+(n-float64(df)+0.5)/(float64(df)+0.5)), power)
+}
+
+// concepts meets the request with the index's vocabulary.
+func (s *snapshot) concepts(req *request, w *weights) []concept {
+	lex := loadLexicon()
+	out := make([]concept, 0, len(req.words))
+	for i := range req.words {
+		if len(out) == maxAsked {
+			break
+		}
+		a := &req.words[i]
+		c := concept{word: a.word, weight: 1}
+		if a.literal {
+			c.weight = w.value
+		}
+		own, known := s.words.find(a.word)
+		known = known && s.df(own) > 0
+		if known {
+			c.idf = s.idf(s.df(own), w.idfPower)
+			c.add(s, own, 1)
+		}
+		if a.joined != "" {
+			if t, ok := s.words.find(a.joined); ok {
+				c.add(s, t, w.joined)
+			}
+		}
+		for _, e := range a.english {
+			c.addWord(s, stem(e), w.chinese)
+			for _, syn := range lex.synonyms[stem(e)] {
+				c.addWord(s, syn, w.synonym)
+			}
+		}
+		for _, syn := range lex.synonyms[stem(a.word)] {
+			c.addWord(s, syn, w.synonym)
+		}
+		if !known {
+			if cjk(a.word) && len(a.english) == 0 {
+				continue // most pairs of signs are no words
+			}
+			if w.mended > 0 && len(c.terms) == 0 {
+				s.mend(a, &c, w)
+			}
+			c.idf = s.idf(0, w.idfPower)
+			if len(c.terms) > 0 && c.terms[0].near() {
+				c.idf = s.idf(s.df(c.terms[0].term), w.idfPower)
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func cjk(w string) bool {
+	for _, r := range w {
+		return isCJK(r)
+	}
+	return false
+}
+
+// addWord adds the term of a stem, if a tool has it.
+func (c *concept) addWord(s *snapshot, stem string, factor float64) {
+	if t, ok := s.words.stems.find(stem); ok {
+		c.add(s, t, factor)
+	}
+}
+
+// add adds a term, once, if a tool has it.
+func (c *concept) add(s *snapshot, t term, factor float64) {
+	if factor <= 0 || s.df(t) == 0 {
+		return
+	}
+	for i := range c.terms {
+		if c.terms[i].term == t {
+			c.terms[i].factor = max(c.terms[i].factor, factor)
+			return
+		}
+	}
+	c.terms = append(c.terms, expansion{t, factor})
+}

@@ -1,0 +1,379 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// depth is how many of the best by words are looked at more closely.
+const depth = 100
+
+// scratch is the memory of one search, kept for the next.
+type scratch struct {
+	score   []float32 // by doc number
+	near    []uint64  // a bit for each word of the request that the tool says
+	like    []uint64  // the same for synonyms
+	touched []uint32
+	factor  []float32 // by term: how well it stands for a word of the request
+	terms   []term    // set in factor
+	cands   []candidate
+}
+
+// candidate is one tool in the running.
+type candidate struct {
+	num   uint32
+	doc   *doc
+	parts [parts]float64
+	total float64
+	cover float64 // of the request, absolute
+	cos   float64
+}
+
+// The parts of a candidate's total, before weights.
+const (
+	byWords = iota
+	byName
+	byCoverage
+	byServer
+	byAction
+	byVector
+	parts
+)
+
+// Search answers q. The error is ctx's.
+func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return Answer{}, fmt.Errorf("searching tools: %w", err)
+	}
+	snap := x.now.Load()
+	switch {
+	case strings.TrimSpace(q.Text) == "":
+		return Answer{Note: "The query is empty: say in a few words what the tool should do."}, nil
+	case snap.live == 0:
+		return Answer{Note: "No tools are indexed yet."}, nil
+	}
+	if q.TopK <= 0 {
+		q.TopK = DefaultTopK
+	}
+	q.TopK = min(q.TopK, MaxTopK)
+
+	sc := x.scratch.Get().(*scratch)
+	defer x.scratch.Put(sc)
+	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
+	s.lexical()
+	a, err := x.vectors.finish(ctx, &s)
+	if err != nil {
+		return Answer{}, fmt.Errorf("searching tools: %w", err)
+	}
+	return a, nil
+}
+
+// search is one search under way.
+type search struct {
+	snap     *snapshot
+	q        *Query
+	w        *weights
+	sc       *scratch
+	req      request
+	concepts []concept
+	asked    float64 // what the request's words weigh together
+}
+
+// lexical ranks by words and the plain signals; sc.cands is the result, best first.
+func (s *search) lexical() {
+	s.req = parse(s.q.Text)
+	s.concepts = s.snap.concepts(&s.req, s.w)
+	for i := range s.concepts {
+		s.asked += s.concepts[i].weight * s.concepts[i].idf
+	}
+	s.sc.reset(len(s.snap.docs), len(s.snap.lists))
+	s.words()
+	s.pick()
+	s.signals()
+}
+
+// reset makes room for n docs and clears what the last search touched.
+func (sc *scratch) reset(docs, terms int) {
+	for _, d := range sc.touched {
+		sc.score[d], sc.near[d], sc.like[d] = 0, 0, 0
+	}
+	for _, t := range sc.terms {
+		sc.factor[t] = 0
+	}
+	sc.touched, sc.terms, sc.cands = sc.touched[:0], sc.terms[:0], sc.cands[:0]
+	if len(sc.score) < docs {
+		docs += docs / 8
+		sc.score, sc.near, sc.like = make([]float32, docs), make([]uint64, docs), make([]uint64, docs)
+	}
+	if len(sc.factor) < terms {
+		sc.factor = make([]float32, terms+terms/8)
+	}
+}
+
+// words adds up BM25F over the lists of the request's terms.
+func (s *search) words() {
+	sc := s.sc
+	for i := range s.concepts {
+		c := &s.concepts[i]
+		bit := uint64(1) << i
+		for _, e := range c.terms {
+			if sc.factor[e.term] == 0 {
+				sc.terms = append(sc.terms, e.term)
+			}
+			sc.factor[e.term] = max(sc.factor[e.term], float32(e.factor))
+			l := s.snap.lists[e.term]
+			idf := s.snap.idf(int(l.live), s.w.idfPower)
+			unit := float32(c.weight * e.factor * idf * maxImpact / impactSteps)
+			marks := sc.like
+			if e.near() {
+				marks = sc.near
+			}
+			for _, p := range l.posts {
+				d := p.doc()
+				if sc.score[d] == 0 {
+					sc.touched = append(sc.touched, d)
+				}
+				sc.score[d] += unit * float32(p.impact())
+				marks[d] |= bit
+			}
+		}
+	}
+}
+
+// keeps says whether the query's filters let the tool through.
+func (s *search) keeps(d uint32) bool {
+	if !s.snap.alive(d) {
+		return false
+	}
+	doc := s.snap.docs[d]
+	if q := s.q.Domain; q != "" && doc.about.domain != q && doc.about.name != q {
+		return false
+	}
+	return s.q.Keep == nil || s.q.Keep(doc.tool)
+}
+
+// pick takes the best by words that the filters let through into the running.
+// The filter is asked about those first that the words put in front; only
+// where it leaves too few is it asked about all.
+func (s *search) pick() {
+	sc := s.sc
+	limit := max(depth, 2*s.q.TopK)
+	front := sc.touched
+	if len(front) > 4*limit {
+		front = s.front(2 * limit)
+	}
+	s.take(front, limit)
+	if len(sc.cands) < limit && len(front) < len(sc.touched) {
+		sc.cands = sc.cands[:0]
+		s.take(sc.touched, limit)
+	}
+}
+
+// front returns the n best by words, unfiltered.
+func (s *search) front(n int) []uint32 {
+	score := s.sc.score
+	worse := func(a, b uint32) bool { return score[a] < score[b] }
+	heap := make([]uint32, 0, n)
+	for _, d := range s.sc.touched {
+		if len(heap) < n {
+			heap = append(heap, d)
+			up(heap, worse)
+		} else if worse(heap[0], d) {
+			heap[0] = d
+			down(heap, worse)
+		}
+	}
+	// Ties at the border must not depend on the order of the numbers.
+	border := score[heap[0]]
+	for _, d := range s.sc.touched {
+		if score[d] == border && !slices.Contains(heap, d) && len(heap) < 2*n {
+			heap = append(heap, d)
+		}
+	}
+	return heap
+}
+
+// up and down keep the root of a binary heap its worst element.
+func up(h []uint32, worse func(a, b uint32) bool) {
+	for i := len(h) - 1; i > 0; {
+		p := (i - 1) / 2
+		if !worse(h[i], h[p]) {
+			return
+		}
+		h[i], h[p] = h[p], h[i]
+		i = p
+	}
+}
+
+func down(h []uint32, worse func(a, b uint32) bool) {
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= len(h) {
+			return
+		}
+		if c+1 < len(h) && worse(h[c+1], h[c]) {
+			c++
+		}
+		if !worse(h[c], h[i]) {
+			return
+		}
+		h[i], h[c] = h[c], h[i]
+		i = c
+	}
+}
+
+// take puts the limit best of nums that the filters let through into the running.
+func (s *search) take(nums []uint32, limit int) {
+	sc := s.sc
+	for _, d := range nums {
+		if s.keeps(d) {
+			sc.cands = append(sc.cands, candidate{num: d, doc: s.snap.docs[d]})
+			sc.cands[len(sc.cands)-1].parts[byWords] = float64(sc.score[d])
+		}
+	}
+	slices.SortFunc(sc.cands, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.parts[byWords], a.parts[byWords]), strings.Compare(a.doc.id, b.doc.id))
+	})
+	sc.cands = sc.cands[:min(len(sc.cands), limit)]
+}
+
+// signals fills in the other parts and sorts by the total.
+func (s *search) signals() {
+	cands := s.sc.cands
+	servers := make(map[*about]float64, 16)
+	for i := range cands {
+		c := &cands[i]
+		c.parts[byName] = s.nameShare(c.doc)
+		c.cover = s.coverage(c.num)
+		c.parts[byCoverage] = c.cover
+		sv, ok := servers[c.doc.about]
+		if !ok {
+			sv = s.serverShare(c.doc.about)
+			servers[c.doc.about] = sv
+		}
+		c.parts[byServer] = sv
+		c.parts[byAction] = s.agreement(c.doc)
+	}
+	s.order()
+}
+
+// order scales every part by its best candidate, adds them up and sorts.
+func (s *search) order() {
+	cands := s.sc.cands
+	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.vector}
+	for p := range weight {
+		if p == byAction {
+			continue // agreement is -1, 0 or 1 as it is
+		}
+		top := 0.0
+		for i := range cands {
+			top = max(top, cands[i].parts[p])
+		}
+		if top > 0 {
+			weight[p] /= top
+		}
+	}
+	for i := range cands {
+		c := &cands[i]
+		c.total = 0
+		for p, w := range weight {
+			c.total += w * c.parts[p]
+		}
+	}
+	slices.SortFunc(cands, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), strings.Compare(a.doc.id, b.doc.id))
+	})
+}
+
+// nameShare is how much of the tool's name the request says. A name is what
+// its maker thought the tool does in the fewest words, so each word of it that
+// nobody asked for speaks against it.
+func (s *search) nameShare(d *doc) float64 {
+	said, all := 0.0, 0.0
+	for _, t := range d.name {
+		idf := s.snap.idf(s.snap.df(t), s.w.idfPower)
+		all += idf
+		said += idf * float64(s.sc.factor[t])
+	}
+	if all == 0 {
+		return 0
+	}
+	return said / all
+}
+
+// coverage is how much of the request the tool says: BM25F can be won by one
+// rare word alone, this one needs many.
+func (s *search) coverage(d uint32) float64 {
+	if s.asked == 0 {
+		return 0
+	}
+	near, like := s.sc.near[d], s.sc.like[d]
+	sum := 0.0
+	for i := range s.concepts {
+		c := &s.concepts[i]
+		switch bit := uint64(1) << i; {
+		case near&bit != 0:
+			sum += c.weight * c.idf
+		case like&bit != 0:
+			sum += c.weight * c.idf * likeShare
+		}
+	}
+	return sum / s.asked
+}
+
+// likeShare is how much of a word's coverage a synonym gives.
+const likeShare = 0.5
+
+// serverShare is how much of the request the server says about itself: of two
+// equal tools the one whose server is about the request is meant.
+func (s *search) serverShare(a *about) float64 {
+	sum := 0.0
+	for i := range s.concepts {
+		c := &s.concepts[i]
+		for _, e := range c.terms {
+			if !e.near() {
+				continue
+			}
+			if _, ok := slices.BinarySearch(a.terms, e.term); ok {
+				sum += c.weight * c.idf
+				break
+			}
+		}
+	}
+	return sum
+}
+
+// agreement is 1 where the tool does what the request's verb says, -1 where it
+// does something else, 0 where one of them doesn't tell: "delete the file" is
+// no wish to create one, however alike the rest.
+func (s *search) agreement(d *doc) float64 {
+	switch {
+	case d.action == actUnknown || s.req.action == actUnknown:
+		return 0
+	case d.action == s.req.action:
+		return 1
+	}
+	return -1
+}
+
+// hits are the first of the running as the query wants them.
+func (s *search) hits() []store.Hit {
+	var out []store.Hit
+	for i := range s.sc.cands {
+		c := &s.sc.cands[i]
+		if len(out) == s.q.TopK {
+			break
+		}
+		if c.cover < s.q.MinScore {
+			continue
+		}
+		out = append(out, store.Hit{Tool: c.doc.tool, Score: math.Min(1, c.cover)})
+	}
+	return out
+}

@@ -1,0 +1,193 @@
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// The rule of this file: a tool's words and their weights are settled when it
+// is read, and from its own definition alone.
+
+// field is a part of a tool that words stand in.
+type field uint8
+
+const (
+	inName field = iota
+	inServer
+	inFirst // the first sentence of the description
+	inDescription
+	inParam
+	inParamText
+	fields
+)
+
+// fieldWeights is how much a word counts in each field, how strongly a field's
+// length is normed (b of BM25), and the length that is typical: medians over
+// public MCP servers. Typical lengths instead of this index's averages keep a
+// tool's weights fixed.
+type fieldWeights [fields]struct{ weight, b, typical float64 }
+
+const (
+	saturation = 1.4 // k1 of BM25
+	maxImpact  = saturation + 1
+
+	maxDescription = 4 << 10 // bytes of a description that are read
+	maxParamText   = 400     // of a parameter's description
+)
+
+// tally counts the words of one tool by field.
+type tally struct {
+	counts [][fields]uint16
+	terms  []term
+	at     map[term]int
+	length [fields]int
+}
+
+func (t *tally) reset() {
+	t.counts, t.terms, t.length = t.counts[:0], t.terms[:0], [fields]int{}
+	if t.at == nil {
+		t.at = make(map[term]int, 128)
+	}
+	clear(t.at)
+}
+
+// note counts a word; a long form of words counted already adds no length.
+func (t *tally) note(w term, f field, length int) {
+	i, ok := t.at[w]
+	if !ok {
+		i = len(t.terms)
+		t.at[w] = i
+		t.terms = append(t.terms, w)
+		t.counts = append(t.counts, [fields]uint16{})
+	}
+	t.counts[i][f]++
+	t.length[f] += length
+}
+
+// reader turns tools and servers into docs.
+type reader struct {
+	vocab *vocabulary
+	split splitter
+	tally tally
+	field field
+}
+
+// text reads s into field f.
+func (r *reader) text(s string, f field) {
+	if r.split.word == nil {
+		r.split.word = func(w string) {
+			if len(w) == 1 && !digit(w[0]) || isStop(w) {
+				return
+			}
+			r.tally.note(r.vocab.term(w), r.field, 1)
+		}
+		r.split.joined = func(w string, _ int) { r.tally.note(r.vocab.term(w), r.field, 0) }
+	}
+	r.field = f
+	r.split.split(s)
+}
+
+// tool reads one tool.
+func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
+	r.tally.reset()
+	d := &doc{id: t.ID(), about: a, sum: sum}
+	r.text(t.Name, inName)
+	if t.Title == "" {
+		t.Title = t.Annotations.Title
+	}
+	d.name = slices.Clone(r.tally.terms)
+	d.action = actionOf(&t)
+	r.text(t.Title, inName)
+	r.text(a.name, inServer)
+	if a.domain != a.name {
+		r.text(a.domain, inServer)
+	}
+	description := t.Description[:min(len(t.Description), maxDescription)]
+	r.text(firstSentence(description), inFirst)
+	r.text(description, inDescription)
+	for _, p := range readParams(t.InputSchema) {
+		r.text(p.name, inParam)
+		for _, s := range p.texts {
+			r.text(s[:min(len(s), maxParamText)], inParamText)
+		}
+	}
+	d.terms = r.weigh()
+	d.tool = t
+	d.tool.InputSchema, d.tool.OutputSchema, d.tool.Meta = nil, nil, nil
+	return d
+}
+
+// weigh returns the weight of each counted word: BM25F without the idf.
+func (r *reader) weigh() []posting {
+	var scale [fields]float64
+	for f := range fields {
+		w := &tuned.fields[f]
+		scale[f] = w.weight / (1 - w.b + w.b*float64(r.tally.length[f])/w.typical)
+	}
+	out := make([]posting, len(r.tally.terms))
+	for i, t := range r.tally.terms {
+		tf := 0.0
+		for f, n := range r.tally.counts[i] {
+			tf += scale[f] * float64(n)
+		}
+		impact := tf * (saturation + 1) / (tf + saturation) / maxImpact
+		out[i] = posting(t<<8 | max(1, uint32(impact*impactSteps+0.5)))
+	}
+	return out
+}
+
+// about reads what a server says about itself.
+func (r *reader) about(s store.Server) *about {
+	a := &about{name: s.Name, domain: s.Domain, description: s.Description}
+	r.tally.reset()
+	r.text(s.Name, inServer)
+	r.text(s.Domain, inServer)
+	a.names = slices.Sorted(slices.Values(r.tally.terms))
+	r.text(s.Description[:min(len(s.Description), maxDescription)], inServer)
+	a.terms = slices.Sorted(slices.Values(r.tally.terms))
+	return a
+}
+
+// firstSentence returns the first sentence or line of s.
+func firstSentence(s string) string {
+	s = strings.TrimSpace(s)
+	for i := range len(s) {
+		switch s[i] {
+		case '\n':
+			return s[:i]
+		case '.', '!', '?':
+			if i+1 == len(s) || s[i+1] == ' ' || s[i+1] == '\n' {
+				return s[:i]
+			}
+		}
+	}
+	if i := strings.Index(s, "。"); i > 0 {
+		return s[:i]
+	}
+	return s
+}
+
+// actionOf is the action of the first verb in a tool's name, or of the verb
+// that its description starts with.
+func actionOf(t *store.Tool) action {
+	found, first := actUnknown, true
+	sp := splitter{word: func(w string) {
+		if found == actUnknown {
+			found = actions[stem(w)]
+		}
+	}}
+	sp.split(t.Name)
+	if found != actUnknown {
+		return found
+	}
+	sp.word = func(w string) {
+		if first {
+			found = actions[stem(w)]
+		}
+		first = false
+	}
+	sp.split(t.Description[:min(len(t.Description), 40)])
+	return found
+}

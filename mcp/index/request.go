@@ -1,0 +1,299 @@
+package index
+
+import (
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxRequest = 4 << 10 // bytes of a request that are read
+	maxAsked   = 64      // different words of a request that count; one bit each
+)
+
+// asked is one word of a request.
+type asked struct {
+	word    string
+	literal bool     // quoted, or part of an id, path, URL: a value, not a wish
+	joined  string   // this word and the next as one ("data base"), "" at the end of a phrase
+	english []string // what a Chinese word means
+}
+
+// request is what somebody asked for, cut into words. It is the same for every
+// index; meeting an index's vocabulary makes [concept]s of it.
+type request struct {
+	words  []asked
+	action action
+}
+
+// parse reads a request. Values (quotes, paths, URLs, ids, JSON, placeholders)
+// are what the tool will be called with; they rarely name the tool, so their
+// words weigh less, and their kind is added in words: a path is a file.
+func parse(text string) request {
+	p := parser{seen: make(map[string]int)}
+	p.split.word = p.word
+	p.split.joined = p.whole
+	p.split.cjk = p.chinese
+	if len(text) > maxRequest {
+		text = text[:maxRequest] // half a letter at the cut is no letter
+	}
+	p.text(text)
+	if len(p.req.words) == 0 { // nothing but stop words: better those than nothing
+		p.keepStop = true
+		p.text(text)
+	}
+	return p.req
+}
+
+type parser struct {
+	req      request
+	split    splitter
+	seen     map[string]int // place in req.words
+	literal  bool
+	keepStop bool
+	last     int // place+1 of the word just before in the same phrase, 0 for none
+}
+
+// text walks over the request, token by token.
+func (p *parser) text(s string) {
+	for s != "" {
+		switch c := s[0]; {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			s = s[1:]
+			continue
+		case c == '{':
+			s = p.braces(s)
+			continue
+		}
+		if inner, rest, ok := quoted(s); ok {
+			p.value(inner)
+			s = rest
+			continue
+		}
+		end := strings.IndexAny(s, " \t\n\r")
+		if end < 0 {
+			end = len(s)
+		}
+		// A quote in the middle of a token (name="x y") starts a new one.
+		if q := strings.IndexAny(s[1:end], "\"`<{"); q >= 0 {
+			end = q + 1
+		}
+		p.token(s[:end])
+		s = s[end:]
+	}
+}
+
+// quoted cuts a quoted text or a <placeholder> off the front of s.
+func quoted(s string) (inner, rest string, ok bool) {
+	for _, q := range [...][2]string{{`"`, `"`}, {"`", "`"}, {"“", "”"}, {"‘", "’"}, {"「", "」"}, {"'", "'"}, {"<", ">"}} {
+		if !strings.HasPrefix(s, q[0]) {
+			continue
+		}
+		body := s[len(q[0]):]
+		end := strings.Index(body, q[1])
+		if end < 0 || end > 300 {
+			return "", "", false
+		}
+		return body[:end], body[end+len(q[1]):], true
+	}
+	return "", "", false
+}
+
+// braces reads a JSON-like value as one literal.
+func (p *parser) braces(s string) string {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				p.value(s[1:i])
+				return s[i+1:]
+			}
+		}
+	}
+	p.value(s[1:])
+	return ""
+}
+
+// value reads a literal.
+func (p *parser) value(s string) {
+	p.last = 0
+	was := p.literal
+	p.literal = true
+	for tok := range strings.FieldsSeq(s) {
+		p.token(tok)
+	}
+	p.literal = was
+	p.last = 0
+}
+
+// token reads one token without spaces.
+func (p *parser) token(tok string) {
+	bare := strings.Trim(tok, ".,;:!?()[]{}'\"")
+	switch kind := kindOf(bare); kind {
+	case "":
+		p.split.split(tok)
+		if strings.ContainsAny(tok[len(tok)-1:], ".,;:!?)") {
+			p.last = 0
+		}
+	default:
+		was := p.literal
+		p.literal = true
+		p.last = 0
+		if kind != "id" {
+			p.split.split(bare)
+		}
+		p.last = 0
+		p.kind(kind, bare)
+		p.literal = was
+	}
+}
+
+// kind adds the words for what a literal is.
+func (p *parser) kind(kind, tok string) {
+	p.last = 0
+	switch kind {
+	case "url":
+		p.word("url")
+	case "email":
+		p.word("email")
+	case "path":
+		p.word("file")
+		if ext := path.Ext(tok); len(ext) > 1 && len(ext) < 6 {
+			p.word(strings.ToLower(ext[1:]))
+		}
+	case "id":
+		p.word("id")
+	}
+	p.last = 0
+}
+
+// kindOf says what kind of value a token is, "" for a plain word.
+func kindOf(tok string) string {
+	switch {
+	case strings.Contains(tok, "://") || strings.HasPrefix(tok, "www."):
+		return "url"
+	case strings.Count(tok, "@") == 1 && strings.IndexByte(tok, '@') > 0 && strings.Contains(tok[strings.IndexByte(tok, '@'):], "."):
+		return "email"
+	case isPath(tok):
+		return "path"
+	case isID(tok):
+		return "id"
+	}
+	return ""
+}
+
+// isPath says whether tok looks like a file's path or name.
+func isPath(tok string) bool {
+	if len(tok) < 3 {
+		return false
+	}
+	if strings.HasPrefix(tok, "./") || strings.HasPrefix(tok, "../") || strings.HasPrefix(tok, "~/") || strings.Contains(tok, `:\`) {
+		return true
+	}
+	if tok[0] == '/' && alnum(tok[1]) {
+		return true
+	}
+	ext := path.Ext(tok)
+	if len(ext) < 3 || len(ext) > 5 || len(ext) == len(tok) || strings.Count(tok, ".") > 2 {
+		return false
+	}
+	_, ok := extensions[strings.ToLower(ext[1:])]
+	return ok
+}
+
+// extensions of files that people name in requests.
+var extensions = func() map[string]struct{} {
+	m := make(map[string]struct{})
+	for e := range strings.FieldsSeq(`txt md pdf doc docx xls xlsx csv tsv json xml yaml yml toml html htm css js ts jsx tsx py go rs java rb php sh sql
+		png jpg jpeg gif svg webp bmp mp3 wav mp4 avi mov zip tar gz log ppt pptx ipynb parquet db env ini cfg conf bib tex`) {
+		m[e] = struct{}{}
+	}
+	return m
+}()
+
+// isID says whether tok is an identifier that a machine made: letters and
+// digits mixed over at least eight signs, or a long number.
+func isID(tok string) bool {
+	letters, digits := 0, 0
+	for i := range len(tok) {
+		switch c := tok[i]; {
+		case digit(c):
+			digits++
+		case lower(c) || upper(c):
+			letters++
+		case c == '-' || c == '_' || c == '=':
+		default:
+			return false
+		}
+	}
+	return digits >= 5 && letters+digits >= 6 || digits >= 2 && letters > 0 && letters+digits >= 8
+}
+
+// word takes one word of the request.
+func (p *parser) word(w string) {
+	if r, _ := utf8.DecodeRuneInString(w); isCJK(r) {
+		p.add(asked{word: w, literal: p.literal})
+		p.last = 0
+		return
+	}
+	if len(w) == 1 || (isStop(w) && !p.keepStop) {
+		p.last = 0
+		return
+	}
+	before := p.last
+	at := p.add(asked{word: w, literal: p.literal || digit(w[0])})
+	if before > 0 && p.req.words[before-1].joined == "" {
+		p.req.words[before-1].joined = p.req.words[before-1].word + w
+	}
+	p.last = at + 1
+	if p.req.action == actUnknown && !p.literal {
+		p.req.action = actions[stem(w)]
+	}
+}
+
+// whole hears GitHub after git and hub: the joined form of the first part.
+func (p *parser) whole(w string, _ int) {
+	if p.last < 2 || !strings.HasSuffix(w, p.req.words[p.last-1].word) {
+		return
+	}
+	head := strings.TrimSuffix(w, p.req.words[p.last-1].word)
+	if at, ok := p.seen[head]; ok {
+		p.req.words[at].joined = w
+	}
+}
+
+// add notes a word once; wishes outweigh values.
+func (p *parser) add(a asked) int {
+	if at, ok := p.seen[a.word]; ok {
+		p.req.words[at].literal = p.req.words[at].literal && a.literal
+		return at
+	}
+	p.req.words = append(p.req.words, a)
+	p.seen[a.word] = len(p.req.words) - 1
+	return len(p.req.words) - 1
+}
+
+// chinese finds the words of the lexicon in a run, longest first.
+func (p *parser) chinese(run string) {
+	lex := loadLexicon()
+	for i := 0; i < len(run); {
+		n := min(lex.longest, len(run)-i)
+		for ; n > 0; n-- {
+			if english, ok := lex.chinese[run[i:i+n]]; ok {
+				at := p.add(asked{word: run[i : i+n], literal: p.literal})
+				p.req.words[at].english = english
+				if p.req.action == actUnknown && !p.literal {
+					p.req.action = actions[stem(english[0])]
+				}
+				break
+			}
+		}
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(run[i:])
+		}
+		i += n
+	}
+}

@@ -1,0 +1,220 @@
+package index
+
+import "encoding/json"
+
+// The rule of this file: a schema is a server's own bytes. The gate has seen
+// it, but nothing here relies on that: length, depth and number are bounded,
+// and what cannot be read gives no words. It is read by hand since it is most
+// of the bytes of a tool and encoding/json takes ten times as long.
+
+const (
+	maxSchema      = 64 << 10 // bytes that are read
+	maxSchemaDepth = 8
+	maxParams      = 200
+	maxEnum        = 30
+)
+
+// param is one parameter of a tool: its name, its descriptions and the
+// strings of its enum.
+type param struct {
+	name  string
+	texts []string
+}
+
+// readParams returns the parameters of a tool's input schema, those of nested
+// objects included, in the order in which they stand.
+func readParams(schema []byte) []param {
+	r := schemaReader{b: schema[:min(len(schema), maxSchema)]}
+	r.schema(0, -1)
+	return r.params
+}
+
+// schemaReader walks over JSON once; every method leaves i behind the value
+// that it was called for, or at the end of b if there is none.
+type schemaReader struct {
+	b      []byte
+	i      int
+	params []param
+}
+
+// schema reads a schema whose words belong to the parameter at into, -1 for
+// the tool itself.
+func (r *schemaReader) schema(depth, into int) {
+	if depth > maxSchemaDepth {
+		r.skip()
+		return
+	}
+	r.object(func(key string) {
+		switch key {
+		case "properties":
+			r.object(func(name string) {
+				if len(r.params) >= maxParams {
+					r.skip()
+					return
+				}
+				r.params = append(r.params, param{name: name})
+				r.schema(depth+1, len(r.params)-1)
+			})
+		case "description":
+			r.text(into)
+		case "enum":
+			n := 0
+			r.array(func() {
+				if n++; n > maxEnum {
+					r.skip()
+					return
+				}
+				r.text(into)
+			})
+		case "items":
+			r.schema(depth+1, into)
+		case "anyOf", "oneOf", "allOf":
+			r.array(func() { r.schema(depth+1, into) })
+		case "$defs", "definitions":
+			r.object(func(string) { r.schema(depth+1, -1) })
+		default:
+			r.skip()
+		}
+	})
+}
+
+// text gives the string that comes next to the parameter at into.
+func (r *schemaReader) text(into int) {
+	if r.peek() != '"' {
+		r.skip()
+		return
+	}
+	if s := r.str(); into >= 0 && s != "" {
+		r.params[into].texts = append(r.params[into].texts, s)
+	}
+}
+
+// object calls member with each key; member must read the value. Anything but
+// an object is skipped.
+func (r *schemaReader) object(member func(key string)) {
+	if r.peek() != '{' {
+		r.skip()
+		return
+	}
+	r.i++
+	for r.peek() == '"' {
+		key := r.str()
+		if r.peek() != ':' {
+			r.i = len(r.b)
+			return
+		}
+		r.i++
+		member(key)
+		if r.peek() == ',' {
+			r.i++
+		}
+	}
+	r.close('}')
+}
+
+// array calls item before each element; item must read it.
+func (r *schemaReader) array(item func()) {
+	if r.peek() != '[' {
+		r.skip()
+		return
+	}
+	r.i++
+	for c := r.peek(); c != ']' && c != 0; c = r.peek() {
+		before := r.i
+		item()
+		if r.peek() == ',' {
+			r.i++
+		}
+		if r.i == before {
+			break
+		}
+	}
+	r.close(']')
+}
+
+// close steps over c, or gives up on what is no JSON.
+func (r *schemaReader) close(c byte) {
+	if r.peek() != c {
+		r.i = len(r.b)
+		return
+	}
+	r.i++
+}
+
+// peek steps over white space and returns the next byte, 0 at the end.
+func (r *schemaReader) peek() byte {
+	for ; r.i < len(r.b); r.i++ {
+		switch r.b[r.i] {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return r.b[r.i]
+		}
+	}
+	return 0
+}
+
+// str reads the string at i.
+func (r *schemaReader) str() string {
+	start, escaped := r.i, false
+	for r.i++; r.i < len(r.b); r.i++ {
+		switch r.b[r.i] {
+		case '\\':
+			escaped = true
+			r.i++
+		case '"':
+			r.i++
+			if !escaped {
+				return string(r.b[start+1 : r.i-1])
+			}
+			var s string
+			if json.Unmarshal(r.b[start:r.i], &s) != nil {
+				return ""
+			}
+			return s
+		}
+	}
+	r.i = len(r.b)
+	return ""
+}
+
+// skip steps over one value of any kind.
+func (r *schemaReader) skip() {
+	depth := 0
+	for c := r.peek(); c != 0; c = r.peek() {
+		switch c {
+		case '"':
+			r.str()
+		case '{', '[':
+			depth++
+			r.i++
+		case '}', ']':
+			if depth == 0 {
+				return // the end of what is around it: there was no value
+			}
+			depth--
+			r.i++
+		case ',', ':':
+			if depth == 0 {
+				return
+			}
+			r.i++
+			continue
+		default:
+			for r.i < len(r.b) && !ends(r.b[r.i]) {
+				r.i++
+			}
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// ends says whether c ends a number or a word such as true.
+func ends(c byte) bool {
+	switch c {
+	case ' ', '\t', '\n', '\r', ',', ':', '{', '}', '[', ']', '"':
+		return true
+	}
+	return false
+}

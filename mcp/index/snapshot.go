@@ -1,0 +1,311 @@
+package index
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// posting is one tool in the list of a term: its place in the upper 24 bits,
+// the term's weight in the tool in the lower 8.
+type posting uint32
+
+const (
+	maxDocs     = 1 << 24
+	impactSteps = 255
+)
+
+func (p posting) doc() uint32    { return uint32(p) >> 8 }
+func (p posting) impact() uint32 { return uint32(p) & impactSteps }
+
+// list is the postings of one term. Removed tools stay in it until the next
+// compaction; live leaves them out.
+type list struct {
+	posts []posting
+	live  int32
+}
+
+// doc is one tool as it was read. It never changes.
+type doc struct {
+	id     string
+	tool   store.Tool // without schemas and meta
+	about  *about
+	action action
+	sum    uint64    // of the definition, to find out what changed
+	name   []term    // the different words of its name, in order
+	terms  []posting // every term (in the place of the doc number) with its weight
+}
+
+// about is what a server says about itself. It never changes.
+type about struct {
+	name, domain, description string
+	terms                     []term // of name, domain and description, sorted
+	names                     []term // of name and domain only, sorted
+}
+
+// server is one server's part of a snapshot.
+type server struct {
+	about *about
+	docs  []uint32 // by tool id
+	shelf *shelf   // its vectors, nil while there are none
+}
+
+// snapshot is the index at one moment.
+type snapshot struct {
+	words   words
+	lists   []*list     // by term
+	docs    []*doc      // by number; removed ones stay until the next compaction
+	gone    []uint64    // a bit for each removed one
+	vecs    [][]float32 // by number; nil where there is none. The numbers behind it are the shelf's own.
+	live    int
+	servers []*server // by name
+	space   *space    // of the vectors; nil before the first
+}
+
+func (s *snapshot) alive(d uint32) bool { return s.gone[d/64]>>(d%64)&1 == 0 }
+
+// server returns the server of that name, or nil.
+func (s *snapshot) server(name string) *server {
+	if i, ok := s.findServer(name); ok {
+		return s.servers[i]
+	}
+	return nil
+}
+
+func (s *snapshot) findServer(name string) (int, bool) {
+	return slices.BinarySearchFunc(s.servers, name, func(sv *server, n string) int { return strings.Compare(sv.about.name, n) })
+}
+
+// df is the number of tools that have the term.
+func (s *snapshot) df(t term) int {
+	if int(t) < len(s.lists) && s.lists[t] != nil {
+		return int(s.lists[t].live)
+	}
+	return 0
+}
+
+// update is the next snapshot while it is being made. It may write to what it
+// has cloned, and append to what it shares with older snapshots.
+type update struct {
+	snapshot
+	old   *snapshot
+	vocab *vocabulary
+	read  reader
+}
+
+// beginLocked starts an update; the caller holds x.mu.
+func (x *Index) beginLocked() *update {
+	old := x.now.Load()
+	u := &update{snapshot: *old, old: old, vocab: x.vocab}
+	u.lists = slices.Clone(old.lists)
+	u.gone = slices.Clone(old.gone)
+	u.servers = slices.Clone(old.servers)
+	u.read = reader{vocab: x.vocab}
+	return u
+}
+
+// publishLocked makes the update what searches see; the caller holds x.mu.
+func (x *Index) publishLocked(u *update) {
+	if dead := len(u.docs) - u.live; dead > 64 && dead > u.live/2 {
+		u.compact()
+	}
+	x.vocab = u.vocab
+	u.words = u.vocab.view()
+	next := u.snapshot
+	x.now.Store(&next)
+}
+
+// replace makes tools the server's tools.
+func (u *update) replace(sv store.Server, tools []store.Tool) {
+	i, known := u.findServer(sv.Name)
+	next := &server{}
+	old := make(map[string]uint32)
+	if known {
+		prev := u.servers[i]
+		next.about = prev.about
+		for _, d := range prev.docs {
+			old[u.docs[d].tool.Name] = d
+		}
+	}
+	if a := next.about; a == nil || a.domain != sv.Domain || a.description != sv.Description {
+		next.about = u.read.about(sv)
+	}
+	seen := make(map[string]struct{}, len(tools))
+	for _, t := range tools {
+		if _, again := seen[t.Name]; again {
+			continue
+		}
+		seen[t.Name] = struct{}{}
+		t.Server = sv.Name
+		sum := checksum(&t)
+		d, had := old[t.Name]
+		switch {
+		case had && u.docs[d].sum == sum && u.docs[d].about == next.about:
+			next.docs = append(next.docs, d)
+		case had && u.docs[d].sum == sum: // the server's own texts changed; the tool's words did not
+			doc := *u.docs[d]
+			doc.about = next.about
+			u.drop(d)
+			next.docs = append(next.docs, u.add(&doc))
+		default:
+			if had {
+				u.drop(d)
+			}
+			if u.live >= maxDocs-1 {
+				continue
+			}
+			next.docs = append(next.docs, u.add(u.read.tool(t, next.about, sum)))
+		}
+		delete(old, t.Name)
+	}
+	for _, d := range old {
+		u.drop(d)
+	}
+	slices.SortFunc(next.docs, func(a, b uint32) int { return strings.Compare(u.docs[a].id, u.docs[b].id) })
+	if known {
+		u.servers[i] = next
+	} else {
+		u.servers = slices.Insert(u.servers, i, next)
+	}
+}
+
+// remove takes a server out.
+func (u *update) remove(name string) {
+	i, ok := u.findServer(name)
+	if !ok {
+		return
+	}
+	for _, d := range u.servers[i].docs {
+		u.drop(d)
+	}
+	u.servers = slices.Delete(u.servers, i, i+1)
+}
+
+// add gives the doc a number.
+func (u *update) add(d *doc) uint32 {
+	n := uint32(len(u.docs))
+	u.docs = append(u.docs, d)
+	u.vecs = append(u.vecs, nil)
+	if int(n/64) == len(u.gone) {
+		u.gone = append(u.gone, 0)
+	}
+	for _, p := range d.terms {
+		l := u.own(p.doc())
+		l.posts = append(l.posts, posting(n<<8|p.impact()))
+		l.live++
+	}
+	u.live++
+	return n
+}
+
+// drop marks the doc of that number as removed.
+func (u *update) drop(n uint32) {
+	u.gone[n/64] |= 1 << (n % 64)
+	for _, p := range u.docs[n].terms {
+		u.own(p.doc()).live--
+	}
+	u.live--
+}
+
+// own returns the list of a term for writing.
+func (u *update) own(t term) *list {
+	for int(t) >= len(u.lists) {
+		u.lists = append(u.lists, nil)
+	}
+	switch {
+	case u.lists[t] == nil:
+		u.lists[t] = new(list)
+	case int(t) < len(u.old.lists) && u.lists[t] == u.old.lists[t]:
+		l := *u.lists[t]
+		u.lists[t] = &l
+	}
+	return u.lists[t]
+}
+
+// compact writes the index anew without what was removed: the vocabulary, the
+// numbers of the docs, the lists. Nothing is read again.
+func (u *update) compact() {
+	from := u.snapshot
+	old := u.vocab
+	u.vocab = new(vocabulary)
+	renamed := make([]term, len(old.stems.texts))
+	for n, w := range old.surfaces.texts {
+		if t := old.termOf[n]; from.df(t) > 0 {
+			renamed[t] = u.vocab.term(w)
+		}
+	}
+	rename := func(ts []term) []term {
+		out := make([]term, 0, len(ts))
+		for _, t := range ts {
+			// A server's own text may hold words that no tool has.
+			if from.df(t) == 0 {
+				renamed[t], _ = u.vocab.stems.add(old.stems.texts[t])
+			}
+			out = append(out, renamed[t])
+		}
+		return out
+	}
+	u.snapshot = snapshot{space: from.space}
+	u.old = new(snapshot)
+	for _, s := range from.servers {
+		a := *s.about
+		a.terms, a.names = rename(a.terms), rename(a.names)
+		slices.Sort(a.terms)
+		slices.Sort(a.names)
+		next := &server{about: &a, shelf: s.shelf}
+		for _, n := range s.docs {
+			d := *from.docs[n]
+			d.about = &a
+			d.name = rename(d.name)
+			d.terms = slices.Clone(d.terms)
+			for i, p := range d.terms {
+				d.terms[i] = posting(renamed[p.doc()]<<8 | p.impact())
+			}
+			m := u.add(&d)
+			u.vecs[m] = from.vecs[n]
+			next.docs = append(next.docs, m)
+		}
+		u.servers = append(u.servers, next)
+	}
+}
+
+// checksum tells one definition from another.
+func checksum(t *store.Tool) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	part := func(s string) {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+		h.Write(n[:])
+		h.WriteString(s)
+	}
+	hint := func(b *bool) {
+		switch {
+		case b == nil:
+			h.WriteByte(0)
+		case *b:
+			h.WriteByte(1)
+		default:
+			h.WriteByte(2)
+		}
+	}
+	for _, s := range []string{t.Server, t.Name, t.Title, t.Description, string(t.State), t.Pin, t.Accepted, t.Annotations.Title} {
+		part(s)
+	}
+	for _, f := range t.Findings {
+		part(f)
+	}
+	part("")
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(t.InputSchema)))
+	h.Write(n[:])
+	h.Write(t.InputSchema)
+	hint(t.Annotations.ReadOnly)
+	hint(t.Annotations.Destructive)
+	hint(t.Annotations.Idempotent)
+	hint(t.Annotations.OpenWorld)
+	return h.Sum64()
+}
