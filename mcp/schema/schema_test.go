@@ -267,6 +267,12 @@ func FuzzCheck(f *testing.F) {
 	f.Add(`{"$ref":"#"}`, `{}`)
 	f.Add(`{"type":"object","patternProperties":{"a":{"$ref":"#"}}}`, `{"a":{"a":1e9}}`)
 	f.Fuzz(func(t *testing.T, schema, args string) {
+		start := time.Now()
+		defer func() {
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+		}()
 		v, err := Compile(json.RawMessage(schema))
 		if err != nil {
 			if !errors.Is(err, ErrUnchecked) {
