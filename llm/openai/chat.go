@@ -1,0 +1,433 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	goopenai "github.com/sashabaranov/go-openai"
+
+	"nize/llm"
+	"nize/store"
+)
+
+// message is one message of a Chat Completions request. The library's own type
+// loses empty content and arguments, and knows no reasoning_details.
+type message struct {
+	Role             string          `json:"role"`
+	Content          *string         `json:"content"`
+	ToolCalls        []call          `json:"tool_calls,omitempty"`
+	ToolCallID       string          `json:"tool_call_id,omitempty"`
+	ReasoningContent string          `json:"reasoning_content,omitempty"` // DeepSeek
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"` // OpenRouter
+}
+
+type call struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// opaque is what a turn keeps for its own provider and model.
+type opaque struct {
+	Model            string            `json:"model"`
+	ReasoningContent string            `json:"reasoning_content,omitempty"`
+	ReasoningDetails json.RawMessage   `json:"reasoning_details,omitempty"`
+	Items            []json.RawMessage `json:"items,omitempty"` // of the Responses API
+}
+
+// own reads a turn's opaque part if this provider's model wrote it.
+func (c *Client) own(t store.Turn, model string) (o opaque) {
+	if len(t.Opaque) == 0 || t.Model != c.opt.Provider.Name+"/"+model {
+		return opaque{}
+	}
+	if json.Unmarshal(t.Opaque, &o) != nil || o.Model != model {
+		return opaque{}
+	}
+	return o
+}
+
+// chunk is one event of a stream, or a whole plain answer.
+type chunk struct {
+	Choices []struct {
+		Index        int       `json:"index"`
+		Delta        *said     `json:"delta"`
+		Message      *said     `json:"message"` // of a plain answer
+		FinishReason finish    `json:"finish_reason"`
+		Error        *rawError `json:"error"`
+	} `json:"choices"`
+	Usage *usage    `json:"usage"`
+	Error *rawError `json:"error"`
+}
+
+type said struct {
+	Content          json.RawMessage `json:"content"`
+	Refusal          string          `json:"refusal"`
+	ToolCalls        []piece         `json:"tool_calls"`
+	ReasoningContent string          `json:"reasoning_content"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details"`
+}
+
+// finish is a reason that may be null, "" or, from some, something else.
+type finish string
+
+func (f *finish) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*f = finish(s)
+	}
+	return nil
+}
+
+// rawError keeps whatever stands under an error key.
+type rawError struct{ raw json.RawMessage }
+
+func (e *rawError) UnmarshalJSON(b []byte) error {
+	e.raw = append(e.raw, b...)
+	return nil
+}
+
+type usage struct {
+	Prompt        int64 `json:"prompt_tokens"`
+	Completion    int64 `json:"completion_tokens"`
+	PromptDetails struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	CacheHit int64    `json:"prompt_cache_hit_tokens"` // DeepSeek
+	Cost     *float64 `json:"cost"`                    // OpenRouter, in dollars
+}
+
+func (u *usage) usage() llm.Usage {
+	out := llm.Usage{
+		Prompt: u.Prompt, Completion: u.Completion,
+		Cached: max(u.PromptDetails.Cached, u.CacheHit), Reasoning: u.CompletionDetails.Reasoning,
+	}
+	if u.Cost != nil && *u.Cost >= 0 && *u.Cost < 1e6 {
+		out.MicroUSD, out.Priced = int64(*u.Cost*1e6+0.5), true
+	}
+	return out
+}
+
+// chat asks by Chat Completions.
+func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
+	typed, extra, err := c.chatRequest(req)
+	if err != nil {
+		return llm.Reply{}, fmt.Errorf("building a request: %w", err)
+	}
+	stream, err := c.library(&doer{c: c, extra: extra}).CreateChatCompletionStream(ctx, typed)
+	if err != nil {
+		if errors.Is(err, goopenai.ErrReasoningToolsRequireResponses) {
+			return llm.Reply{}, err
+		}
+		return llm.Reply{}, c.fault(ctx, err)
+	}
+	defer stream.Close()
+	answer := chatAnswer{c: c, delta: delta, opaque: opaque{Model: req.Model}}
+	for {
+		raw, err := stream.RecvRaw()
+		if errors.Is(err, io.EOF) || (err != nil && answer.finish != "" && ctx.Err() == nil) {
+			break // after its end, only the usage can have been lost
+		}
+		if err != nil {
+			return llm.Reply{}, c.fault(ctx, err)
+		}
+		if err := answer.add(raw); err != nil {
+			return llm.Reply{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return llm.Reply{}, c.fault(ctx, err)
+	}
+	return answer.done(req)
+}
+
+// chatRequest builds what the library sends and what it can't say.
+func (c *Client) chatRequest(req llm.Request) (goopenai.ChatCompletionRequest, map[string]json.RawMessage, error) {
+	messages, err := json.Marshal(c.messages(req))
+	if err != nil {
+		return goopenai.ChatCompletionRequest{}, nil, err
+	}
+	extra := map[string]json.RawMessage{"messages": messages}
+	typed := goopenai.ChatCompletionRequest{Model: req.Model, StreamOptions: &goopenai.StreamOptions{IncludeUsage: true}}
+	for _, f := range req.Functions {
+		typed.Tools = append(typed.Tools, goopenai.Tool{Type: goopenai.ToolTypeFunction, Function: &goopenai.FunctionDefinition{
+			Name: f.Name, Description: f.Description, Parameters: parameters(f),
+		}})
+	}
+	if req.NoCalls && len(typed.Tools) > 0 {
+		typed.ToolChoice = "none"
+	}
+	switch kind := c.opt.Provider.Kind; {
+	case kind == "openai" || kind == "azure":
+		typed.MaxCompletionTokens = req.MaxTokens
+	default:
+		if req.MaxTokens > 0 { // here, since the library refuses the field for some names
+			extra["max_tokens"], _ = json.Marshal(req.MaxTokens)
+		}
+	}
+	if req.Temperature != nil && !c.reasoning(req.Model) { // here, since the library can't send 0
+		if extra["temperature"], err = json.Marshal(*req.Temperature); err != nil {
+			return typed, nil, err
+		}
+	}
+	return typed, extra, nil
+}
+
+// messages are the turns as Chat Completions wants them.
+func (c *Client) messages(req llm.Request) []message {
+	var out []message
+	add := func(m message, content string) {
+		m.Content = &content
+		out = append(out, m)
+	}
+	if req.System != "" {
+		add(message{Role: "system"}, req.System)
+	}
+	ids := callIDs(req.Turns)
+	newest := lastUser(req.Turns)
+	for i, t := range req.Turns {
+		switch t.Role {
+		case store.FromUser:
+			text := t.Text
+			if i == newest {
+				text = withContext(req.Context, text)
+			}
+			add(message{Role: "user"}, text)
+		case store.FromNize:
+			add(message{Role: "user"}, note(t.Text))
+		case store.FromTool:
+			add(message{Role: "tool", ToolCallID: ids[t.CallID]}, orNothing(t.Text))
+		case store.FromModel:
+			out = append(out, c.assistant(t, req.Model, ids))
+		}
+	}
+	return out
+}
+
+// assistant is a turn of the model.
+func (c *Client) assistant(t store.Turn, model string, ids map[string]string) message {
+	own := c.own(t, model)
+	m := message{Role: "assistant", ReasoningContent: own.ReasoningContent, ReasoningDetails: own.ReasoningDetails}
+	for _, tc := range t.Calls {
+		var k call
+		k.ID, k.Type = ids[tc.ID], "function"
+		k.Function.Name, k.Function.Arguments = tc.Name, sentArgs(tc.Args)
+		m.ToolCalls = append(m.ToolCalls, k)
+	}
+	if t.Text != "" || len(m.ToolCalls) == 0 {
+		text := orNothing(t.Text)
+		m.Content = &text
+	}
+	return m
+}
+
+// callIDs chooses the id by which each call is named to the service: its own,
+// unless it gave the same to two calls.
+func callIDs(turns []store.Turn) map[string]string {
+	seen := make(map[string]int)
+	for _, t := range turns {
+		for _, tc := range t.Calls {
+			seen[tc.Provider]++
+		}
+	}
+	ids := make(map[string]string)
+	for _, t := range turns {
+		for _, tc := range t.Calls {
+			ids[tc.ID] = tc.ID
+			if tc.Provider != "" && seen[tc.Provider] == 1 {
+				ids[tc.ID] = tc.Provider
+			}
+		}
+	}
+	return ids
+}
+
+// sentArgs are arguments as they go back: services refuse a request in which
+// they are no JSON, even though the model itself wrote them so.
+func sentArgs(args string) string {
+	if json.Valid([]byte(args)) {
+		return args
+	}
+	b, err := json.Marshal(map[string]string{"invalid_json": args})
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}
+
+func orNothing(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return "(no output)"
+	}
+	return text
+}
+
+func lastUser(turns []store.Turn) int {
+	for i := len(turns) - 1; i >= 0; i-- {
+		if turns[i].Role == store.FromUser {
+			return i
+		}
+	}
+	return -1
+}
+
+// withContext puts what changes beside the newest message. A system message
+// in the middle is refused by some services and moved to the front by others.
+func withContext(context, text string) string {
+	if context == "" {
+		return text
+	}
+	return "<context>\n" + context + "\n</context>\n\n" + text
+}
+
+func note(text string) string { return "[note by nize, not by the person] " + text }
+
+// chatAnswer collects one answer.
+type chatAnswer struct {
+	c      *Client
+	delta  func(llm.Delta)
+	text   strings.Builder
+	calls  gather
+	opaque opaque
+	finish string
+	usage  *usage
+}
+
+// add reads one event.
+func (a *chatAnswer) add(raw []byte) error {
+	var ch chunk
+	if err := json.Unmarshal(raw, &ch); err != nil {
+		return a.c.broken("a part of the answer is not what the protocol says", err)
+	}
+	if ch.Error != nil && string(ch.Error.raw) != "null" {
+		return a.c.inStream(ch.Error.raw)
+	}
+	if ch.Usage != nil {
+		a.usage = ch.Usage
+	}
+	for _, choice := range ch.Choices {
+		if choice.Index != 0 {
+			continue // we ask for one answer
+		}
+		if choice.Error != nil && string(choice.Error.raw) != "null" {
+			return a.c.inStream(choice.Error.raw)
+		}
+		for _, s := range []*said{choice.Delta, choice.Message} {
+			if s == nil {
+				continue
+			}
+			if err := a.said(s); err != nil {
+				return err
+			}
+		}
+		switch choice.FinishReason {
+		case "":
+		case "error":
+			return a.c.broken("the service ended it with an error", nil)
+		default:
+			a.finish = string(choice.FinishReason)
+		}
+	}
+	return nil
+}
+
+func (a *chatAnswer) said(s *said) error {
+	for _, text := range []string{contentText(s.Content), s.Refusal} {
+		if text != "" {
+			a.text.WriteString(text)
+			a.delta(llm.Delta{Text: text})
+		}
+	}
+	a.opaque.ReasoningContent += s.ReasoningContent
+	a.opaque.ReasoningDetails = appendArray(a.opaque.ReasoningDetails, s.ReasoningDetails)
+	for _, p := range s.ToolCalls {
+		if err := a.calls.add(p); err != nil {
+			return a.c.broken(err.Error(), err)
+		}
+	}
+	return nil
+}
+
+// contentText reads content that is a string, null, or a list of parts.
+func contentText(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return ""
+	}
+	for _, p := range parts {
+		s += p.Text
+	}
+	return s
+}
+
+// appendArray joins two JSON arrays; what is no array is left out.
+func appendArray(a, b json.RawMessage) json.RawMessage {
+	var x, y []json.RawMessage
+	if json.Unmarshal(b, &y) != nil || len(y) == 0 {
+		return a
+	}
+	if len(a) > 0 && json.Unmarshal(a, &x) != nil {
+		return a
+	}
+	out, err := json.Marshal(append(x, y...))
+	if err != nil {
+		return a
+	}
+	return out
+}
+
+// done is the reply, once the stream ended.
+func (a *chatAnswer) done(req llm.Request) (llm.Reply, error) {
+	if a.finish == "" {
+		return llm.Reply{}, a.c.broken("the answer broke off before its end", io.ErrUnexpectedEOF)
+	}
+	reply := llm.Reply{Text: a.text.String(), Calls: a.calls.done(), Finish: a.finish}
+	if a.opaque.ReasoningContent != "" || len(a.opaque.ReasoningDetails) > 0 {
+		raw, err := json.Marshal(a.opaque)
+		if err != nil {
+			return llm.Reply{}, a.c.broken("its reasoning is not JSON", err)
+		}
+		reply.Opaque = raw
+	}
+	if a.usage != nil {
+		reply.Usage = a.usage.usage()
+	}
+	if reply.Usage == (llm.Usage{}) {
+		reply.Usage = llm.EstimateUsage(req, reply)
+	}
+	return reply, nil
+}
+
+// inStream is an error that came in the midst of an answer.
+func (c *Client) inStream(raw json.RawMessage) error {
+	pe := &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.clean(errorWords(raw))}
+	var body struct {
+		Code any    `json:"code"`
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &body) == nil {
+		kind := strings.ToLower(fmt.Sprint(body.Code, " ", body.Type))
+		switch {
+		case strings.Contains(kind, "rate_limit"), strings.Contains(kind, "429"):
+			pe.Fault = llm.FaultBusy
+		case strings.Contains(kind, "invalid"), strings.Contains(kind, "400"):
+			pe.Fault = llm.FaultRequest
+		}
+	}
+	return pe
+}

@@ -1,0 +1,137 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"nize/store"
+)
+
+const (
+	maxCalls = 64      // calls of one reply
+	maxArgs  = 1 << 20 // bytes of one call's arguments
+)
+
+// piece is a part of a tool call as it comes in a stream.
+type piece struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name string `json:"name"`
+		// Arguments is a string, or an object from services that can't do that.
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+// gather collects the pieces of the calls of one reply. The rules, in order:
+//
+//  1. an index that is known, and no id or the same: that call
+//  2. an index that is known with another id: the call with that id, or a new one
+//  3. no index, and a known id: that call
+//  4. no index, no id and no name: the last call
+//  5. else a new call
+//
+// Beyond them, a named piece with arguments for a call whose arguments are
+// complete is a new call: some services number every call 0, or give all the
+// same id.
+type gather struct {
+	calls   []*gathered
+	byIndex map[int]*gathered
+}
+
+type gathered struct {
+	id, name string
+	args     []byte
+}
+
+func (g *gather) add(p piece) error {
+	args, err := argsText(p.Function.Arguments)
+	if err != nil {
+		return err
+	}
+	c := g.find(p, args)
+	if c == nil {
+		if len(g.calls) == maxCalls {
+			return fmt.Errorf("over %d tool calls in one answer", maxCalls)
+		}
+		c = &gathered{id: p.ID}
+		g.calls = append(g.calls, c)
+	}
+	if p.Index != nil {
+		if g.byIndex == nil {
+			g.byIndex = make(map[int]*gathered)
+		}
+		g.byIndex[*p.Index] = c
+	}
+	if c.id == "" {
+		c.id = p.ID
+	}
+	if c.name == "" {
+		c.name = p.Function.Name
+	}
+	if len(c.args)+len(args) > maxArgs {
+		return fmt.Errorf("the arguments of a tool call are over %d bytes", maxArgs)
+	}
+	c.args = append(c.args, args...)
+	return nil
+}
+
+// find returns the call that a piece belongs to, or nil for a new one.
+func (g *gather) find(p piece, args string) *gathered {
+	c := g.candidate(p)
+	if c != nil && p.Function.Name != "" && args != "" && json.Valid(c.args) {
+		return nil
+	}
+	return c
+}
+
+func (g *gather) candidate(p piece) *gathered {
+	if p.Index != nil {
+		c := g.byIndex[*p.Index]
+		if c == nil || p.ID == "" || c.id == "" || p.ID == c.id {
+			return c
+		}
+	}
+	if p.ID != "" {
+		for _, c := range g.calls {
+			if c.id == p.ID {
+				return c
+			}
+		}
+		return nil
+	}
+	if p.Index == nil && p.Function.Name == "" && len(g.calls) > 0 {
+		return g.calls[len(g.calls)-1]
+	}
+	return nil
+}
+
+// done returns the calls. One without a name can't be called and is left to
+// the agent, which tells the model.
+func (g *gather) done() []store.ToolCall {
+	var out []store.ToolCall
+	for _, c := range g.calls {
+		args := string(bytes.TrimSpace(c.args))
+		if args == "" {
+			args = "{}"
+		}
+		out = append(out, store.ToolCall{Provider: c.id, Name: c.name, Args: args})
+	}
+	return out
+}
+
+// argsText reads arguments that are a string, an object or nothing.
+func argsText(raw json.RawMessage) (string, error) {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return "", nil
+	case raw[0] == '"':
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return "", fmt.Errorf("reading the arguments of a tool call: %w", err)
+		}
+		return s, nil
+	}
+	return string(raw), nil
+}

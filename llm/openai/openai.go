@@ -1,0 +1,241 @@
+// Package openai speaks OpenAI's protocol through go-openai, for every service
+// that does: OpenAI, Azure, OpenRouter, DeepSeek, Groq, Ollama and others with
+// a base URL (SPEC 9).
+//
+// The library makes requests and cuts streams into lines. What is read and
+// written is ours, since services differ where its types don't:
+//
+//   - doer sends: it retries before the first byte, keeps Retry-After, turns
+//     every failure into an [llm.ProviderError] without the key, bounds what is
+//     read, and follows no redirect.
+//   - lines reads: it passes on nothing but data lines, so that keep-alive
+//     comments and errors within a stream arrive the same from every service,
+//     and makes a stream of a plain JSON answer.
+//   - gather collects the pieces of tool calls, whatever a service leaves out.
+//   - chat speaks Chat Completions; responses speaks the Responses API for
+//     models that want it where functions are involved.
+//
+// A stream is complete only when its reason to finish was seen. An end without
+// it is an error, whatever came before.
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	goopenai "github.com/sashabaranov/go-openai"
+
+	"nize/llm"
+	"nize/store"
+)
+
+// Options say how a provider is reached. Only Provider is needed.
+type Options struct {
+	Provider  store.Provider
+	Transport http.RoundTripper // [http.DefaultTransport]
+	Log       *slog.Logger
+
+	Total time.Duration // of one round; 10 min
+	Idle  time.Duration // without a byte from the service; 2 min
+	// Sleep waits between tries; tests replace it.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// baseURLs of the kinds. Those that aren't here need one.
+var baseURLs = map[string]string{
+	"openai":     "https://api.openai.com/v1",
+	"openrouter": "https://openrouter.ai/api/v1",
+	"deepseek":   "https://api.deepseek.com/v1",
+	"groq":       "https://api.groq.com/openai/v1",
+	"ollama":     "http://127.0.0.1:11434/v1",
+}
+
+// Client is one provider. It is safe for concurrent use.
+type Client struct {
+	opt  Options
+	base string
+	http *http.Client
+
+	// viaResponses remembers the models that refused Chat Completions.
+	viaResponses sync.Map // model name → struct{}
+}
+
+var _ llm.Model = (*Client)(nil)
+
+// New makes the client of a provider. The error wraps [store.ErrInvalid] for a
+// provider that can't be reached as it is described.
+func New(opt Options) (*Client, error) {
+	base, err := baseURL(opt.Provider)
+	if err != nil {
+		return nil, err
+	}
+	opt.Total = cmp.Or(opt.Total, 10*time.Minute)
+	opt.Idle = cmp.Or(opt.Idle, 2*time.Minute)
+	if opt.Sleep == nil {
+		opt.Sleep = sleep
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Client{opt: opt, base: base, http: &http.Client{
+		Transport: opt.Transport,
+		// A redirect would carry the key to where it doesn't belong.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// baseURL is where the provider's endpoints are.
+func baseURL(p store.Provider) (string, error) {
+	base := cmp.Or(p.BaseURL, baseURLs[p.Kind])
+	if base == "" {
+		return "", fmt.Errorf("%w provider %s: kind %s needs a base URL", store.ErrInvalid, p.Name, p.Kind)
+	}
+	u, err := url.Parse(base)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%w provider %s: base URL must be http(s)://host/path, without user, query and fragment", store.ErrInvalid, p.Name)
+	}
+	path := strings.TrimRight(u.Path, "/")
+	switch {
+	case p.Kind == "azure" && !strings.Contains(path, "/openai/"):
+		path += "/openai/v1" // the endpoint that needs no api-version
+	case p.Kind == "ollama" && path == "":
+		path = "/v1"
+	}
+	u.Path = path
+	return u.String(), nil
+}
+
+// library is a go-openai client for one request; d is what sends it.
+func (c *Client) library(d *doer) *goopenai.Client {
+	cfg := goopenai.DefaultConfig(c.opt.Provider.Key.Reveal())
+	cfg.BaseURL = c.base
+	cfg.HTTPClient = d
+	cfg.EmptyMessagesLimit = 1 << 20
+	return goopenai.NewClientWithConfig(cfg)
+}
+
+// Generate asks the model once, by Chat Completions or, where the model wants
+// that, by the Responses API.
+func (c *Client) Generate(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Total, errTotal)
+	defer cancel()
+	if delta == nil {
+		delta = func(llm.Delta) {}
+	}
+	if c.wantsResponses(req) {
+		return c.responses(ctx, req, delta)
+	}
+	reply, err := c.chat(ctx, req, delta)
+	if err != nil && c.refersToResponses(err) {
+		c.viaResponses.Store(req.Model, struct{}{})
+		return c.responses(ctx, req, delta)
+	}
+	return reply, err
+}
+
+// ListModels returns the names of the models that the service offers, sorted.
+func (c *Client) ListModels(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Idle, errTotal)
+	defer cancel()
+	list, err := c.library(&doer{c: c}).ListModels(ctx)
+	if err != nil {
+		return nil, c.fault(ctx, err)
+	}
+	names := make([]string, len(list.Models))
+	for i, m := range list.Models {
+		names[i] = m.ID
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// embedBatch is how many texts go into one request: all services take that many.
+const embedBatch = 96
+
+// Embedder computes embeddings with one model of the provider.
+type Embedder struct {
+	c     *Client
+	model string
+}
+
+// Embedder returns the embedder of a model.
+func (c *Client) Embedder(model string) *Embedder { return &Embedder{c, model} }
+
+// Model is the model's name at the provider.
+func (e *Embedder) Model() string { return e.model }
+
+// Embeddings returns one vector per text, in order, all of the same length. It
+// asks in batches; an error of one is an error of all.
+func (e *Embedder) Embeddings(ctx context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, 0, len(texts))
+	for batch := range slices.Chunk(texts, embedBatch) {
+		vecs, err := e.batch(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range vecs {
+			if len(out) > 0 && len(v) != len(out[0]) {
+				return nil, e.c.broken("its vectors have different lengths", nil)
+			}
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.c.opt.Total, errTotal)
+	defer cancel()
+	res, err := e.c.library(&doer{c: e.c}).CreateEmbeddings(ctx, goopenai.EmbeddingRequestStrings{
+		Input: texts, Model: goopenai.EmbeddingModel(e.model), EncodingFormat: goopenai.EmbeddingEncodingFormatFloat,
+	})
+	if err != nil {
+		return nil, e.c.fault(ctx, err)
+	}
+	vecs := make([][]float32, len(texts))
+	for i, d := range res.Data {
+		if len(res.Data) == len(texts) && !slices.ContainsFunc(res.Data, func(o goopenai.Embedding) bool { return o.Index != 0 }) {
+			d.Index = i // a service that numbers nothing keeps the order
+		}
+		if d.Index < 0 || d.Index >= len(vecs) || vecs[d.Index] != nil || len(d.Embedding) == 0 {
+			return nil, e.c.broken("its vectors do not fit the texts", nil)
+		}
+		vecs[d.Index] = d.Embedding
+	}
+	for _, v := range vecs {
+		if v == nil {
+			return nil, e.c.broken("a vector is missing", nil)
+		}
+	}
+	return vecs, nil
+}
+
+// reasoning says whether an OpenAI model thinks first: it takes no temperature.
+func (c *Client) reasoning(model string) bool {
+	if k := c.opt.Provider.Kind; k != "openai" && k != "azure" {
+		return false
+	}
+	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if strings.HasPrefix(model, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// parameters is a function's schema, or that of no arguments.
+func parameters(f store.Function) json.RawMessage {
+	if len(f.Schema) == 0 || string(f.Schema) == "null" {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return f.Schema
+}

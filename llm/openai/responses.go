@@ -1,0 +1,286 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	goopenai "github.com/sashabaranov/go-openai"
+
+	"nize/llm"
+	"nize/store"
+)
+
+// wantsResponses says whether a model takes functions over the Responses API
+// only: known by name, or because it said so before.
+func (c *Client) wantsResponses(req llm.Request) bool {
+	if _, ok := c.viaResponses.Load(req.Model); ok {
+		return true
+	}
+	kind := c.opt.Provider.Kind
+	return (kind == "openai" || kind == "azure") && len(req.Functions) > 0 && strings.HasPrefix(req.Model, "gpt-6")
+}
+
+// refersToResponses says whether an error of Chat Completions sends us to the
+// Responses API: the library's own check, or the service's words.
+func (c *Client) refersToResponses(err error) bool {
+	if errors.Is(err, goopenai.ErrReasoningToolsRequireResponses) {
+		return true
+	}
+	var pe *llm.ProviderError
+	return errors.As(err, &pe) && (pe.Status == 400 || pe.Status == 404) && strings.Contains(pe.Message, "v1/responses")
+}
+
+// item is one input item of the Responses API. The pointers are fields that
+// must be there, even if empty, for their type.
+type item struct {
+	Type      string  `json:"type"`
+	Role      string  `json:"role,omitempty"`
+	Content   *string `json:"content,omitempty"`
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
+	Output    *string `json:"output,omitempty"`
+}
+
+// responseEvent is one event of a stream of the Responses API.
+type responseEvent struct {
+	Type     string          `json:"type"`
+	Delta    json.RawMessage `json:"delta"`
+	Item     json.RawMessage `json:"item"`
+	Message  string          `json:"message"`
+	Error    json.RawMessage `json:"error"`
+	Code     string          `json:"code"`
+	Response *responseDoc    `json:"response"`
+	// A plain JSON answer is the document itself.
+	Object string `json:"object"`
+	responseDoc
+}
+
+type responseDoc struct {
+	Status     string            `json:"status"`
+	Error      json.RawMessage   `json:"error"`
+	Output     []json.RawMessage `json:"output"`
+	Incomplete *struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage *struct {
+		Input        int64 `json:"input_tokens"`
+		Output       int64 `json:"output_tokens"`
+		InputDetails struct {
+			Cached int64 `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+		OutputDetails struct {
+			Reasoning int64 `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+	} `json:"usage"`
+}
+
+// responses asks by the Responses API. Nothing is stored at the service: the
+// reasoning comes back encrypted and is kept with the turn.
+func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
+	keep := false
+	typed := goopenai.CreateResponseRequest{
+		Model: req.Model, Instructions: req.System, Input: c.items(req), Store: &keep,
+		MaxOutputTokens: req.MaxTokens,
+		Include:         []goopenai.ResponseInclude{goopenai.ResponseIncludeReasoningEncryptedContent},
+	}
+	for _, f := range req.Functions {
+		typed.Tools = append(typed.Tools, goopenai.NewResponseFunctionTool(goopenai.FunctionDefinition{
+			Name: f.Name, Description: f.Description, Parameters: parameters(f),
+		}))
+	}
+	if req.NoCalls && len(typed.Tools) > 0 {
+		typed.ToolChoice = "none"
+	}
+	extra := map[string]json.RawMessage{}
+	if req.Temperature != nil && !c.reasoning(req.Model) {
+		raw, err := json.Marshal(*req.Temperature)
+		if err != nil {
+			return llm.Reply{}, fmt.Errorf("building a request: %w", err)
+		}
+		extra["temperature"] = raw
+	}
+	stream, err := c.library(&doer{c: c, extra: extra}).CreateResponseStream(ctx, typed)
+	if err != nil {
+		return llm.Reply{}, c.fault(ctx, err)
+	}
+	defer stream.Close()
+	answer := responsesAnswer{c: c, delta: delta}
+	for {
+		raw, err := stream.RecvRaw()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return llm.Reply{}, c.fault(ctx, err)
+		}
+		if err := answer.add(raw); err != nil {
+			return llm.Reply{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return llm.Reply{}, c.fault(ctx, err)
+	}
+	return answer.done(req)
+}
+
+// items are the turns as the Responses API wants them.
+func (c *Client) items(req llm.Request) []any {
+	var out []any
+	ids := callIDs(req.Turns)
+	newest := lastUser(req.Turns)
+	say := func(role, text string) {
+		out = append(out, item{Type: "message", Role: role, Content: &text})
+	}
+	for i, t := range req.Turns {
+		switch t.Role {
+		case store.FromUser:
+			text := t.Text
+			if i == newest {
+				text = withContext(req.Context, text)
+			}
+			say("user", text)
+		case store.FromNize:
+			say("user", note(t.Text))
+		case store.FromTool:
+			text := orNothing(t.Text)
+			out = append(out, item{Type: "function_call_output", CallID: ids[t.CallID], Output: &text})
+		case store.FromModel:
+			if own := c.own(t, req.Model); len(own.Items) > 0 {
+				for j := range own.Items {
+					out = append(out, own.Items[j])
+				}
+				for _, tc := range t.Calls {
+					ids[tc.ID] = tc.Provider // the items name it so
+				}
+				continue
+			}
+			if t.Text != "" {
+				say("assistant", t.Text)
+			}
+			for _, tc := range t.Calls {
+				args := sentArgs(tc.Args)
+				out = append(out, item{Type: "function_call", CallID: ids[tc.ID], Name: tc.Name, Arguments: &args})
+			}
+		}
+	}
+	return out
+}
+
+// responsesAnswer collects one answer.
+type responsesAnswer struct {
+	c     *Client
+	delta func(llm.Delta)
+	text  strings.Builder
+	items []json.RawMessage
+	end   *responseDoc
+}
+
+// add reads one event.
+func (a *responsesAnswer) add(raw []byte) error {
+	var e responseEvent
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return a.c.broken("a part of the answer is not what the protocol says", err)
+	}
+	switch e.Type {
+	case "response.output_text.delta", "response.refusal.delta":
+		var text string
+		if json.Unmarshal(e.Delta, &text) == nil && text != "" {
+			a.text.WriteString(text)
+			a.delta(llm.Delta{Text: text})
+		}
+	case "response.output_item.done":
+		if len(a.items) == maxCalls {
+			return a.c.broken(fmt.Sprintf("over %d items in one answer", maxCalls), nil)
+		}
+		a.items = append(a.items, e.Item)
+	case "response.completed", "response.incomplete":
+		a.end = e.Response
+	case "response.failed":
+		if e.Response != nil {
+			return a.c.inStream(e.Response.Error)
+		}
+		return a.c.inStream(nil)
+	case "error":
+		return a.c.inStream(raw)
+	case "":
+		return a.plain(e)
+	}
+	return nil
+}
+
+// plain reads an answer that is one document, or an error that is.
+func (a *responsesAnswer) plain(e responseEvent) error {
+	switch {
+	case len(e.Error) > 0 && string(e.Error) != "null":
+		return a.c.inStream(e.Error)
+	case e.Object == "response":
+		a.items, a.end = e.Output, &e.responseDoc
+	}
+	return nil
+}
+
+// done is the reply, once the stream ended.
+func (a *responsesAnswer) done(req llm.Request) (llm.Reply, error) {
+	if a.end == nil {
+		return llm.Reply{}, a.c.broken("the answer broke off before its end", io.ErrUnexpectedEOF)
+	}
+	if len(a.items) == 0 {
+		a.items = a.end.Output
+	}
+	reply := llm.Reply{Finish: "stop"}
+	for _, raw := range a.items {
+		var it struct {
+			Type      string `json:"type"`
+			CallID    string `json:"call_id"`
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+			Content   []struct {
+				Text    string `json:"text"`
+				Refusal string `json:"refusal"`
+			} `json:"content"`
+		}
+		if err := json.Unmarshal(raw, &it); err != nil {
+			return llm.Reply{}, a.c.broken("an item of the answer is not what the protocol says", err)
+		}
+		switch it.Type {
+		case "function_call":
+			args := it.Arguments
+			if strings.TrimSpace(args) == "" {
+				args = "{}"
+			}
+			reply.Calls = append(reply.Calls, store.ToolCall{Provider: it.CallID, Name: it.Name, Args: args})
+			reply.Finish = "tool_calls"
+		case "message":
+			for _, part := range it.Content {
+				reply.Text += part.Text + part.Refusal
+			}
+		}
+	}
+	if shown := a.text.String(); shown != "" {
+		reply.Text = shown // what the person saw
+	} else if reply.Text != "" {
+		a.delta(llm.Delta{Text: reply.Text})
+	}
+	if a.end.Incomplete != nil {
+		reply.Finish = "length"
+		if a.end.Incomplete.Reason == "content_filter" {
+			reply.Finish = "content_filter"
+		}
+	}
+	raw, err := json.Marshal(opaque{Model: req.Model, Items: a.items})
+	if err != nil {
+		return llm.Reply{}, a.c.broken("an item of the answer is not JSON", err)
+	}
+	reply.Opaque = raw
+	if u := a.end.Usage; u != nil {
+		reply.Usage = llm.Usage{Prompt: u.Input, Completion: u.Output, Cached: u.InputDetails.Cached, Reasoning: u.OutputDetails.Reasoning}
+	} else {
+		reply.Usage = llm.EstimateUsage(req, reply)
+	}
+	return reply, nil
+}

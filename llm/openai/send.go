@@ -1,0 +1,292 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/llm"
+	"nize/store"
+)
+
+const (
+	maxTries = 3
+	// maxWait is the longest pause that a request sits out; a service that
+	// asks for more gets an error with its Retry-After, for the router.
+	maxWait     = 10 * time.Second
+	firstWait   = 500 * time.Millisecond
+	maxError    = 64 << 10 // bytes of an error's body
+	maxAnswer   = 64 << 20 // bytes of an answer; streams are verbose
+	maxLine     = 8 << 20  // bytes of one line of a stream
+	maxSentence = 300      // bytes of a service's words that we repeat
+)
+
+var (
+	errTotal = errors.New("the answer took too long")
+	errIdle  = errors.New("the service went silent")
+)
+
+// doer sends one request of the library. It is made for each.
+type doer struct {
+	c *Client
+	// extra are fields of the body that the library can't say.
+	extra map[string]json.RawMessage
+}
+
+// Do sends the request, with retries before the first byte. A failure is a
+// *llm.ProviderError already.
+func (d *doer) Do(req *http.Request) (*http.Response, error) {
+	body, err := d.body(req)
+	if err != nil {
+		return nil, err
+	}
+	if d.c.opt.Provider.Kind == "azure" {
+		req.Header.Set("api-key", d.c.opt.Provider.Key.Reveal())
+	}
+	for try := 1; ; try++ {
+		resp, err := d.once(req, body)
+		if err == nil {
+			return resp, nil
+		}
+		var pe *llm.ProviderError
+		if !errors.As(err, &pe) || !retryable(pe) || try == maxTries || req.Context().Err() != nil {
+			return nil, err
+		}
+		wait := firstWait << (try - 1)
+		wait += rand.N(wait / 2) // so that many don't come back at once
+		if pe.RetryAfter > 0 {
+			wait = pe.RetryAfter
+		}
+		if wait > maxWait {
+			return nil, err
+		}
+		d.c.opt.Log.Info("model service is asked again", "provider", d.c.opt.Provider.Name, "try", try+1, "wait", wait, "error", err)
+		if d.c.opt.Sleep(req.Context(), wait) != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryable says whether the same question may be answered next time.
+func retryable(pe *llm.ProviderError) bool {
+	switch pe.Status {
+	case 0:
+		return pe.Fault == llm.FaultDown
+	case 429, 500, 502, 503, 504, 529:
+		return true
+	}
+	return false
+}
+
+// body reads the request's body and adds the extra fields.
+func (d *doer) body(req *http.Request) ([]byte, error) {
+	if req.Body == nil {
+		return nil, nil
+	}
+	raw, err := io.ReadAll(req.Body)
+	req.Body.Close()
+	if err != nil || len(d.extra) == 0 {
+		return raw, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("reading back the request: %w", err)
+	}
+	for k, v := range d.extra {
+		fields[k] = v
+	}
+	return json.Marshal(fields)
+}
+
+// once sends the request once and watches over its answer.
+func (d *doer) once(req *http.Request, body []byte) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	watch := time.AfterFunc(d.c.opt.Idle, func() { cancel(errIdle) })
+	again := req.Clone(ctx)
+	if body != nil {
+		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	resp, err := d.c.http.Do(again)
+	if err != nil {
+		watch.Stop()
+		err = d.c.fault(ctx, err) // before cancel, which would be its cause
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &watched{body: resp.Body, c: d.c, ctx: ctx, cancel: cancel, timer: watch, left: maxAnswer}
+	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		return nil, d.c.refused(resp)
+	}
+	if strings.HasSuffix(req.URL.Path, "/chat/completions") || strings.HasSuffix(req.URL.Path, "/responses") {
+		mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+		resp.Body = newLines(resp.Body, mediaType == "application/json")
+	}
+	return resp, nil
+}
+
+// watched is a body that is bounded in size and in the time between two reads.
+type watched struct {
+	body   io.ReadCloser
+	c      *Client
+	ctx    context.Context // of this request, to tell why a read failed
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	left   int64
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if w.left <= 0 {
+		return 0, w.c.broken(fmt.Sprintf("it is over %d MiB", maxAnswer>>20), nil)
+	}
+	n, err := w.body.Read(p[:min(int64(len(p)), w.left)])
+	w.left -= int64(n)
+	if err != nil && err != io.EOF {
+		return n, w.c.fault(w.ctx, err)
+	}
+	w.timer.Reset(w.c.opt.Idle)
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.timer.Stop()
+	w.cancel(nil)
+	return w.body.Close()
+}
+
+// refused makes an error of an answer that is none.
+func (c *Client) refused(resp *http.Response) error {
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what came is enough for a message
+	pe := &llm.ProviderError{
+		Provider: c.opt.Provider.Name, Status: resp.StatusCode,
+		RetryAfter: retryAfter(resp.Header, time.Now()), Message: c.clean(errorMessage(raw)),
+	}
+	switch s := resp.StatusCode; {
+	case s == 429:
+		pe.Fault = llm.FaultBusy
+	case s == 408:
+		pe.Fault = llm.FaultTimeout
+	case s == 401 || s == 403:
+		pe.Fault = llm.FaultAuth
+	case s >= 500:
+		pe.Fault = llm.FaultDown
+	default:
+		pe.Fault = llm.FaultRequest
+	}
+	return pe
+}
+
+// errorMessage finds the words in the usual forms of an error's body.
+func errorMessage(raw []byte) string {
+	var body struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal(raw, &body) != nil {
+		return ""
+	}
+	if m := errorWords(body.Error); m != "" {
+		return m
+	}
+	return cmp.Or(body.Message, errorWords(body.Detail))
+}
+
+// errorWords reads {"message":…}, a string, or anything else as it stands.
+func errorWords(raw json.RawMessage) string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var obj struct {
+		Message json.RawMessage `json:"message"`
+	}
+	if json.Unmarshal(raw, &obj) == nil && len(obj.Message) > 0 {
+		return errorWords(obj.Message)
+	}
+	return string(raw)
+}
+
+// retryAfter reads the header in seconds or as a date (RFC 9110, 10.2.3).
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// fault makes a *llm.ProviderError of an error on the way. A cancelled ctx
+// stays what it is.
+func (c *Client) fault(ctx context.Context, err error) error {
+	var pe *llm.ProviderError
+	if errors.As(err, &pe) {
+		return pe
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errIdle), errors.Is(cause, errTotal):
+		return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultTimeout, Message: cause.Error(), Err: context.DeadlineExceeded}
+	case cause != nil:
+		return cause
+	}
+	pe = &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.clean(err.Error())}
+	var ne net.Error
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &ne) && ne.Timeout():
+		pe.Fault = llm.FaultTimeout
+	case errors.As(err, &syntax), errors.As(err, &mismatch), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		pe.Fault = llm.FaultAnswer
+	}
+	return pe
+}
+
+// broken is an answer that makes no sense.
+func (c *Client) broken(why string, err error) error {
+	return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultAnswer, Message: why, Err: err}
+}
+
+// clean makes one bounded line of a service's words, without the key.
+func (c *Client) clean(s string) string {
+	if key := c.opt.Provider.Key.Reveal(); len(key) >= 4 {
+		s = strings.ReplaceAll(s, key, "••••")
+	}
+	s = store.RedactText(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "))
+	if len(s) > maxSentence {
+		s = strings.ToValidUTF8(s[:maxSentence], "") + "…"
+	}
+	return s
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
