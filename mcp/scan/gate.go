@@ -87,7 +87,7 @@ func parse(raw []byte) (*node, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not UTF-8")
 	}
-	p := parser{dec: json.NewDecoder(bytes.NewReader(raw))}
+	p := reader{dec: json.NewDecoder(bytes.NewReader(raw))}
 	p.dec.UseNumber()
 	n, err := p.value(0)
 	if err != nil {
@@ -102,12 +102,12 @@ func parse(raw []byte) (*node, error) {
 	return n, nil
 }
 
-type parser struct {
+type reader struct {
 	dec   *json.Decoder
 	nodes int
 }
 
-func (p *parser) value(depth int) (*node, error) {
+func (p *reader) value(depth int) (*node, error) {
 	tok, err := p.dec.Token()
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (p *parser) value(depth int) (*node, error) {
 	return &node{}, nil
 }
 
-func (p *parser) container(open byte, depth int) (*node, error) {
+func (p *reader) container(open byte, depth int) (*node, error) {
 	n := &node{kind: open}
 	seen := map[string]bool{}
 	for p.dec.More() {

@@ -74,8 +74,11 @@ func warn(what, shown string, deceives bool, ascii string) []string {
 		return nil
 	}
 	why := "has letters that only look ASCII"
-	if names := scriptsOf(shown); !together(names) {
-		why = "mixes " + list(names) + " letters"
+	for _, word := range words(shown) {
+		if names := scriptsOf(word); !together(names) {
+			why = "mixes " + list(names) + " letters"
+			break
+		}
 	}
 	return []string{fmt.Sprintf("%s %s %s: in ASCII it is %s", what, Visible(cut(shown, 200)), why, escape(cut(ascii, 400)))}
 }

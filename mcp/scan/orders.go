@@ -42,7 +42,7 @@ var forms = []struct {
 		`\b(send|forward|post|upload|exfiltrate|transmit|bcc|cc|copy|report|leak|mail|email)\b[^.\n]{0,20}\b(all|every|any|each|its|their|the (contents?|results?|output|response|conversation|data|file|message|password|credentials?|keys?|tokens?|secrets?)|a copy)\b[^\n]{0,50}\b(to|at|with) (https?://|[a-z0-9._+-]+@[a-z0-9-]+\.|attacker|\+[0-9]{6})`)},
 	{"changes how other tools are used", regexp.MustCompile(
 		`\b(when|whenever|every time|each time|before|after|if)\b[^.\n]{0,30}\b(any|every|all|another|other|each)( of the)?( other)? tools?\b[^.\n]{0,60}\b(you must|must (first|also|always|instead)|always (call|use|send|pass|add|set|change|include)|(instead|first) (call|use)|change the|replace the|set the (recipient|address|url|path))\b`)},
-	{"hides text in a comment", regexp.MustCompile(
+	{"carries an order in a comment", regexp.MustCompile(
 		`<!--[^>]{0,400}\b(you must|must|ignore|do not|don't|never|always|assistant|model|ai|agent|llm|instruction)\b`)},
 }
 
