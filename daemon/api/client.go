@@ -193,6 +193,10 @@ func readFailure(resp *http.Response, r request) error {
 	if err := json.Unmarshal(b, &f); err == nil && f.Error != nil && f.Error.Code != "" {
 		return f.Error
 	}
+	if resp.StatusCode/100 == 3 {
+		// The mux redirects a path that cleans to another one: a name was "", "." or "..".
+		return &Error{Code: "invalid", Message: fmt.Sprintf("%s holds what is no name", r.path)}
+	}
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed {
 		return &Error{Code: "unknown_route", Message: fmt.Sprintf("this nized does not know %s %s: use a nized and a nizectl of the same version", r.method, r.path)}
 	}
@@ -225,11 +229,9 @@ func (c *Client) readError(ctx context.Context, r request, err error) error {
 }
 
 func brokenOff(err error) error {
-	if inner := errors.Unwrap(err); inner != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err // without the made-up URL
-		}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // without the made-up URL
 	}
 	return fmt.Errorf("nized broke off the connection (%w): see its log, then try again", err)
 }

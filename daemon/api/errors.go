@@ -44,7 +44,7 @@ type Row struct {
 	Code   string // on the wire
 	Status int    // of HTTP; 0 never travels
 	Exit   int    // of nizectl
-	Err    error  // the sentinel
+	Err    error  // the sentinel; nil where the code alone says it
 }
 
 // Table is the one table of errors. Going out, the first row whose sentinel the

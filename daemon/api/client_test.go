@@ -1,0 +1,432 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"nize/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs a handler on a Unix socket and returns a client of it.
+func serve(t *testing.T, h http.HandlerFunc) *Client {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), SocketName)
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: h}
+	done := make(chan struct{})
+	go func() { defer close(done); srv.Serve(l) }()
+	c := New(socket)
+	t.Cleanup(func() { c.Close(); srv.Close(); <-done })
+	return c
+}
+
+func TestErrorsCrossTheSocket(t *testing.T) {
+	for _, row := range Table {
+		if row.Err == nil || row.Err == ErrNoDaemon || row.Err == ErrInternal {
+			continue
+		}
+		t.Run(row.Code, func(t *testing.T) {
+			cause := fmt.Errorf("server %q: %w", "x", row.Err)
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				e, known := FromError(cause)
+				if !known {
+					t.Errorf("%v is not known", cause)
+				}
+				w.WriteHeader(e.Status())
+				json.NewEncoder(w).Encode(Failure{e})
+			})
+			_, err := c.Status(t.Context())
+			if row.Code != "invalid_arguments" && row.Err != context.DeadlineExceeded && !errors.Is(err, row.Err) {
+				t.Errorf("%v does not wrap %v", err, row.Err)
+			}
+			if got := err.Error(); got != cause.Error() {
+				t.Errorf("message %q, want %q", got, cause)
+			}
+			if got := ExitCode(err); got != row.Exit {
+				t.Errorf("exit %d, want %d", got, row.Exit)
+			}
+			if got := ExitCode(cause); got != row.Exit {
+				t.Errorf("exit of the cause %d, want %d", got, row.Exit)
+			}
+		})
+	}
+}
+
+func TestFromErrorTellsNothingOfUnknownErrors(t *testing.T) {
+	e, known := FromError(errors.New("open /etc/shadow: no"))
+	if known || strings.Contains(e.Message, "shadow") || e.Status() != 500 {
+		t.Errorf("got %+v, known %v", e, known)
+	}
+	e, known = FromError(fmt.Errorf("calling: %w", &store.CallError{Code: store.CodeRateLimited, Message: "slow down"}))
+	if !known || e.Code != "rate_limited" || e.Status() != 429 {
+		t.Errorf("got %+v, known %v", e, known)
+	}
+	e, known = FromError(&store.CallError{Code: store.CodeInternal, Message: "secret path"})
+	if known || strings.Contains(e.Message, "secret") {
+		t.Errorf("got %+v, known %v", e, known)
+	}
+}
+
+func TestEveryCallErrorHasARow(t *testing.T) {
+	for _, code := range []store.Code{store.CodeInvalid, store.CodeNotFound, store.CodeRefused, store.CodeExpired, store.CodeCancelled,
+		store.CodeRateLimited, store.CodeUnavailable, store.CodeTimeout, store.CodeUnknown, store.CodeTool, store.CodeInternal} {
+		if _, ok := rowOf(string(code)); !ok {
+			t.Errorf("no row for %s", code)
+		}
+	}
+}
+
+func TestNoDaemon(t *testing.T) {
+	c := New(filepath.Join(t.TempDir(), "none.sock"))
+	defer c.Close()
+	_, err := c.Status(t.Context())
+	if !errors.Is(err, ErrNoDaemon) || ExitCode(err) != ExitNoDaemon {
+		t.Fatalf("got %v", err)
+	}
+	want := fmt.Sprintf("nized is not running at %s: start it with `nized &` or `systemctl start nized`", c.Socket)
+	if err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+func TestAnswersThatAreNoErrorsOfOurs(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		want   error
+		exit   int
+	}{
+		"unknown route": {404, "404 page not found\n", ErrNoRoute, ExitFailed},
+		"not allowed":   {405, "", ErrNoRoute, ExitFailed},
+		"redirect":      {307, "", store.ErrInvalid, ExitUsage},
+		"no reason":     {500, "<html>", ErrInternal, ExitFailed},
+		"strange code":  {418, `{"error":{"code":"teapot","message":"short and stout"}}`, nil, ExitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(test.status)
+				io.WriteString(w, test.body)
+			})
+			_, err := c.Server(t.Context(), "..")
+			if err == nil || (test.want != nil && !errors.Is(err, test.want)) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if got := ExitCode(err); got != test.exit {
+				t.Errorf("exit %d, want %d", got, test.exit)
+			}
+		})
+	}
+}
+
+func TestRequestsSayWhoTheyAre(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != Host || r.Header.Get(VersionHeader) != Version || r.Header.Get("Origin") != "" {
+			t.Errorf("host %q, version %q", r.Host, r.Header.Get(VersionHeader))
+		}
+		if got := r.PathValue("id"); r.URL.Path != "/v1/tools/a:b/c" {
+			t.Errorf("path %q (%q)", r.URL.Path, got)
+		}
+		io.WriteString(w, `{"tool_id":"a:b/c","input_schema":{"n":9007199254740993}}`)
+	})
+	tool, err := c.Tool(t.Context(), "a:b/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(tool.InputSchema); got != `{"n":9007199254740993}` {
+		t.Errorf("schema %s", got)
+	}
+}
+
+func TestVersionsFarApartWarnOnce(t *testing.T) {
+	theirs := "0.9.0"
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(VersionHeader, theirs)
+		io.WriteString(w, `{}`)
+	})
+	var lines []string
+	c.Warn = func(line string) { lines = append(lines, line) }
+	for range 3 {
+		if _, err := c.Status(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "0.9.0") || strings.Contains(lines[0], "\n") {
+		t.Errorf("warned %q", lines)
+	}
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"0.1.0", "0.1.9", true}, {"0.1.0", "0.2.0", true}, {"0.2.0", "0.1.0", true}, {"0.1.0", "0.3.0", false},
+		{"1.1.0", "0.1.0", false}, {"v0.1.0", "0.2.0-dirty", true}, {"0.1", "0.1.3", true}, {"0.1.0", "", false}, {"devel", "devel", true}, {"devel", "0.1.0", false},
+	} {
+		if got := near(test.a, test.b); got != test.want {
+			t.Errorf("near(%q, %q) = %v", test.a, test.b, got)
+		}
+	}
+}
+
+func TestStream(t *testing.T) {
+	for name, test := range map[string]struct {
+		body string
+		want []string
+		err  string
+	}{
+		"lines":          {"{\"text\":\"a\"}\n\n \n{\"text\":\"b\"}\n", []string{"a", "b"}, ""},
+		"no end of line": {`{"text":"a"}`, []string{"a"}, ""},
+		"empty":          {"", nil, ""},
+		"error":          {"{\"text\":\"a\"}\n{\"error\":{\"code\":\"not_found\",\"message\":\"gone\"}}\n{\"text\":\"b\"}\n", []string{"a"}, "gone"},
+		"garbage":        {"{\"text\":\"a\"}\n<html>\n", []string{"a"}, "reading the daemon's stream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, test.body) })
+			var got []string
+			var last error
+			for line, err := range c.ServerLogs(t.Context(), "x", false) {
+				if last = err; err == nil {
+					got = append(got, line.Text)
+				}
+			}
+			if diff := cmp.Diff(got, test.want); diff != "" {
+				t.Errorf("lines (-got +want):\n%s", diff)
+			}
+			if (test.err == "") != (last == nil) || last != nil && !strings.Contains(last.Error(), test.err) {
+				t.Errorf("error %v, want %q", last, test.err)
+			}
+		})
+	}
+}
+
+func TestStreamErrorInAValueIsNoEnd(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "{\"error\":\"down\",\"server\":\"x\"}\n{\"summary\":{\"failed\":1}}\n")
+	})
+	n := 0
+	for line, err := range c.Reindex(t.Context(), Reindex{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 && line.Error != "down" {
+			t.Errorf("got %+v", line)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func TestStreamEndsWithTheContext(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "{\"text\":\"a\"}\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range c.ServerLogs(ctx, "x", true) {
+		cancel()
+		last = err
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Errorf("got %v", last)
+	}
+	// Leaving the loop early closes the connection.
+	gone := make(chan struct{})
+	c = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		io.WriteString(w, "{\"text\":\"a\"}\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	for range c.ServerLogs(t.Context(), "x", true) {
+		break
+	}
+	select {
+	case <-gone:
+	case <-time.After(5 * time.Second):
+		t.Error("the daemon was not told")
+	}
+}
+
+func TestDaemonThatBreaksOff(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Close()
+	})
+	_, err := c.Status(t.Context())
+	if err == nil || errors.Is(err, ErrNoDaemon) || strings.Contains(err.Error(), "http://") || ExitCode(err) != ExitFailed {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSecretsTravelButDoNotPrint(t *testing.T) {
+	p := PutCredential{Secret: NewSecret("hunter2"), CredentialKey: store.CredentialKey{Scope: "system", Service: "s", Name: "N"}}
+	b, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(b); got != `{"scope":"system","service":"s","name":"N","secret":"hunter2"}` {
+		t.Errorf("wire %s", got)
+	}
+	if got := fmt.Sprintf("%v %+v %s", p, p, p.Secret); strings.Contains(got, "hunter2") {
+		t.Errorf("printed %s", got)
+	}
+	var back PutCredential
+	if err := json.Unmarshal(b, &back); err != nil || back.Secret.Reveal() != "hunter2" {
+		t.Errorf("read %q, %v", back.Secret.Reveal(), err)
+	}
+}
+
+func TestRoutesAreSortedAndUnique(t *testing.T) {
+	key := func(r Route) string { return r.Path + " " + r.Method }
+	mux := http.NewServeMux()
+	for i, r := range Routes {
+		if i > 0 && key(Routes[i-1]) >= key(r) {
+			t.Errorf("%s %s is out of place", r.Method, r.Path)
+		}
+		if r.Summary == "" || !strings.HasPrefix(r.Path, "/v1/") {
+			t.Errorf("%+v", r)
+		}
+		mux.HandleFunc(r.Method+" "+r.Path, func(http.ResponseWriter, *http.Request) {}) // panics on a clash
+	}
+}
+
+// TestClientKnowsEveryRoute calls every method once and compares what arrived
+// with the table.
+func TestClientKnowsEveryRoute(t *testing.T) {
+	var seen []string
+	mux := http.NewServeMux()
+	for _, r := range Routes {
+		mux.HandleFunc(r.Method+" "+r.Path, func(w http.ResponseWriter, req *http.Request) {
+			seen = append(seen, r.Path+" "+r.Method)
+			io.WriteString(w, `{}`)
+		})
+	}
+	c := serve(t, mux.ServeHTTP)
+	ctx := t.Context()
+	for _, call := range calls(ctx, c) {
+		if err := call(); err != nil {
+			t.Error(err)
+		}
+	}
+	var want []string
+	for _, r := range Routes {
+		want = append(want, r.Path+" "+r.Method)
+	}
+	slices.Sort(seen)
+	if diff := cmp.Diff(seen, want); diff != "" {
+		t.Errorf("requests (-got +want):\n%s", diff)
+	}
+}
+
+func calls(ctx context.Context, c *Client) []func() error {
+	two := func(_ any, err error) error { return err }
+	return []func() error{
+		func() error { return two(c.Status(ctx)) },
+		func() error { return two(c.Servers(ctx)) },
+		func() error { return two(c.AddServer(ctx, AddServer{})) },
+		func() error { return two(c.Server(ctx, "n")) },
+		func() error { return two(c.PatchServer(ctx, "n", PatchServer{})) },
+		func() error { return c.RemoveServer(ctx, "n") },
+		func() error { return two(c.TestServer(ctx, "n")) },
+		func() error { return two(c.RestartServer(ctx, "n")) },
+		func() error { return two(c.Untrusted(ctx, "n", "t")) },
+		func() error { return two(c.Trust(ctx, "n", Accept{})) },
+		func() error { return last(c.ServerLogs(ctx, "n", true)) },
+		func() error { return two(c.Tools(ctx, "n")) },
+		func() error { return two(c.SearchTools(ctx, Search{Query: "q", TopK: 3, Min: .5})) },
+		func() error { return two(c.Tool(ctx, "a:b")) },
+		func() error { return two(c.CallTool(ctx, "a:b", CallTool{Args: json.RawMessage(`{}`)})) },
+		func() error { return two(c.Domains(ctx)) },
+		func() error { return two(c.Domain(ctx, "d", "")) },
+		func() error { return two(c.Tokens(ctx, "")) },
+		func() error { return two(c.CreateToken(ctx, CreateToken{})) },
+		func() error { return two(c.RotateToken(ctx, "n", RotateToken{})) },
+		func() error { return two(c.RevokeToken(ctx, "", "n")) },
+		func() error { return two(c.RevokeTokens(ctx, "")) },
+		func() error { return two(c.Credentials(ctx)) },
+		func() error { return c.PutCredential(ctx, PutCredential{}) },
+		func() error { return c.DeleteCredential(ctx, store.CredentialKey{}) },
+		func() error { return two(c.Providers(ctx)) },
+		func() error { return two(c.AddProvider(ctx, AddProvider{})) },
+		func() error { return c.RemoveProvider(ctx, "n") },
+		func() error { return two(c.TestProvider(ctx, "n")) },
+		func() error { return two(c.EnableProvider(ctx, "n", true)) },
+		func() error { return two(c.EnableProvider(ctx, "n", false)) },
+		func() error { return two(c.Models(ctx)) },
+		func() error { return two(c.SetModel(ctx, "n", SetModel{})) },
+		func() error { return two(c.DefaultModel(ctx, "n")) },
+		func() error { return two(c.SetFallbacks(ctx, "n", SetFallbacks{})) },
+		func() error { return c.RemoveModel(ctx, "n") },
+		func() error { return two(c.Agents(ctx)) },
+		func() error { return two(c.PutAgent(ctx, store.Agent{ID: "a"})) },
+		func() error { return c.RemoveAgent(ctx, "a") },
+		func() error { return two(c.Approvals(ctx)) },
+		func() error { return two(c.Approval(ctx, "i")) },
+		func() error { return two(c.Decide(ctx, "i", Decide{})) },
+		func() error { return two(c.Grants(ctx, "")) },
+		func() error { return c.RevokeGrant(ctx, "i") },
+		func() error { return two(c.Call(ctx, "i")) },
+		func() error { return two(c.Usage(ctx, store.UsageQuery{})) },
+		func() error { return last(c.Audit(ctx, AuditQuery{Limit: 3})) },
+		func() error { return two(c.VerifyAudit(ctx)) },
+		func() error { return last(c.Reindex(ctx, Reindex{})) },
+		func() error { return two(c.Settings(ctx, "")) },
+		func() error { return two(c.PutSetting(ctx, "k", PutSetting{})) },
+		func() error { return two(c.UnsetSetting(ctx, "", "k")) },
+		func() error { return two(c.Users(ctx)) },
+		func() error { return two(c.Threads(ctx)) },
+		func() error { return two(c.NewThread(ctx, NewThread{})) },
+		func() error { return two(c.Thread(ctx, "i")) },
+		func() error { return c.Send(ctx, "i", NewMessage{}) },
+		func() error { return c.Stop(ctx, "i") },
+		func() error { return last(c.Events(ctx, "i")) },
+	}
+}
+
+// last drains a stream and returns its last error.
+func last[T any](seq func(func(T, error) bool)) (err error) {
+	for _, e := range seq {
+		err = e
+	}
+	return err
+}
+
+func FuzzDecodeLine(f *testing.F) {
+	f.Add([]byte(`{"error":{"code":"not_found","message":"x"}}`))
+	f.Add([]byte(`{"message":{"id":"1","kind":"card","card":{"args":{"a":1}}},"state":"idle"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		v, err := decodeLine[ChatEvent](line)
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(v); err != nil {
+			t.Errorf("%q was read but can't be written: %v", line, err)
+		}
+	})
+}
