@@ -1,0 +1,279 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// reply is what a command gave.
+type reply struct {
+	lines  []string
+	leave  bool
+	fresh  bool   // the conversation was left
+	resume string // go on with this one
+}
+
+// command is one word of the / commands.
+type command struct {
+	name, arg, help string
+	run             func(s *session, ctx context.Context, arg string) (reply, error)
+}
+
+// commands by name.
+func commands() []command {
+	return []command{
+		{"approvals", "", "calls that wait for an answer", (*session).cmdApprovals},
+		{"help", "", "this list", (*session).cmdHelp},
+		{"history", "", "my conversations, newest first", (*session).cmdHistory},
+		{"model", "NAME", "a new conversation with that model; alone: the present one", (*session).cmdModel},
+		{"models", "", "the model names", (*session).cmdModels},
+		{"new", "", "a new conversation", (*session).cmdNew},
+		{"quit", "", "leave", (*session).cmdQuit},
+		{"resume", "ID", "go on with a conversation", (*session).cmdResume},
+		{"servers", "", "the servers and how they are", (*session).cmdServers},
+		{"stop", "", "stop the running turn", (*session).cmdStop},
+		{"tools", "QUERY", "find tools by what they do", (*session).cmdTools},
+		{"usage", "", "tokens and cost of the last 30 days", (*session).cmdUsage},
+	}
+}
+
+func commandNames() []string {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, "/"+c.name)
+	}
+	return names
+}
+
+// command runs a line that begins with a slash.
+func (s *session) command(ctx context.Context, line string) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	word, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
+	for _, c := range commands() {
+		if "/"+c.name == strings.ToLower(word) {
+			return c.run(s, ctx, strings.TrimSpace(arg))
+		}
+	}
+	if near := store.Nearest(strings.ToLower(word), commandNames()); near != "" {
+		return reply{}, fmt.Errorf("there is no %s; did you mean %s?", bots.Escape(word), near)
+	}
+	return reply{}, fmt.Errorf("there is no %s; /help lists the commands", bots.Escape(word))
+}
+
+func (s *session) cmdHelp(context.Context, string) (reply, error) {
+	var rows [][]string
+	for _, c := range commands() {
+		rows = append(rows, []string{strings.TrimSpace("/" + c.name + " " + c.arg), c.help})
+	}
+	return reply{lines: columns(rows)}, nil
+}
+
+func (s *session) cmdQuit(context.Context, string) (reply, error) { return reply{leave: true}, nil }
+
+func (s *session) cmdNew(context.Context, string) (reply, error) {
+	s.leave()
+	return reply{fresh: true, lines: []string{"A new conversation begins with your next message."}}, nil
+}
+
+func (s *session) cmdStop(ctx context.Context, _ string) (reply, error) {
+	if !s.busy {
+		return reply{lines: []string{"Nothing runs."}}, nil
+	}
+	return reply{}, s.stop(ctx)
+}
+
+func (s *session) cmdModel(ctx context.Context, name string) (reply, error) {
+	if name == "" {
+		now := s.thread.Model
+		if s.thread.ID == "" {
+			now = s.o.Model
+		}
+		if now == "" {
+			now = s.status.Model + " (the default)"
+		}
+		return reply{lines: []string{"model: " + bots.Escape(now)}}, nil
+	}
+	models, err := s.o.Client.Models(ctx)
+	if err != nil {
+		return reply{}, fmt.Errorf("listing the models: %w", err)
+	}
+	var names []string
+	for _, m := range models {
+		names = append(names, m.Name)
+	}
+	if !strings.Contains(name, "/") && !contains(names, name) {
+		return reply{}, store.Unknown("model", name, names)
+	}
+	s.leave()
+	s.o.Model = name
+	return reply{fresh: true, lines: []string{"A new conversation with " + bots.Escape(name) + " begins with your next message."}}, nil
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *session) cmdModels(ctx context.Context, _ string) (reply, error) {
+	models, err := s.o.Client.Models(ctx)
+	if err != nil {
+		return reply{}, fmt.Errorf("listing the models: %w", err)
+	}
+	if len(models) == 0 {
+		return reply{lines: []string{"No model names are set; `nizectl models set NAME PROVIDER/MODEL` sets one."}}, nil
+	}
+	var rows [][]string
+	for _, m := range models {
+		state := ""
+		if m.Default {
+			state = "default"
+		}
+		if !m.Available {
+			state = strings.TrimSpace(state + " not available: " + m.Why)
+		}
+		rows = append(rows, []string{m.Name, m.Target, state})
+	}
+	return reply{lines: columns(rows)}, nil
+}
+
+func (s *session) cmdServers(ctx context.Context, _ string) (reply, error) {
+	st, err := s.o.Client.Status(ctx)
+	if err != nil {
+		return reply{}, fmt.Errorf("reading the status: %w", err)
+	}
+	if len(st.Servers) == 0 {
+		return reply{lines: []string{"No servers yet; `nizectl servers add` adds one."}}, nil
+	}
+	var rows [][]string
+	for _, h := range st.Servers {
+		rows = append(rows, serverRow(h))
+	}
+	return reply{lines: columns(rows)}, nil
+}
+
+func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
+	if query == "" {
+		return reply{}, fmt.Errorf("say what the tool should do: /tools what time is it in Tokyo")
+	}
+	found, err := s.o.Client.SearchTools(ctx, api.Search{Query: query})
+	if err != nil {
+		return reply{}, fmt.Errorf("searching tools: %w", err)
+	}
+	var rows [][]string
+	for _, t := range found.Tools {
+		line, _, _ := strings.Cut(t.Description, "\n")
+		rows = append(rows, []string{fmt.Sprintf("%.2f", t.Score), t.ID, clip(bots.Escape(line), 80)})
+	}
+	r := reply{lines: columns(rows)}
+	if len(rows) == 0 {
+		r.lines = []string{"No tool does that here."}
+	}
+	if found.Note != "" {
+		r.lines = append(r.lines, bots.Escape(found.Note))
+	}
+	return r, nil
+}
+
+func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
+	cards, err := s.o.Client.Approvals(ctx)
+	if err != nil {
+		return reply{}, fmt.Errorf("listing what waits: %w", err)
+	}
+	if len(cards) == 0 {
+		return reply{lines: []string{"Nothing waits for an answer."}}, nil
+	}
+	var rows [][]string
+	for _, c := range cards {
+		rows = append(rows, []string{c.Call, c.Tool, "asked by " + c.By, "until " + c.Expires.In(s.zone).Format("15:04 MST")})
+	}
+	return reply{lines: columns(rows)}, nil
+}
+
+func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
+	rows, err := s.o.Client.Usage(ctx, store.UsageQuery{Since: s.o.Now().AddDate(0, 0, -30), By: "model"})
+	if err != nil {
+		return reply{}, fmt.Errorf("reading the usage: %w", err)
+	}
+	if len(rows) == 0 {
+		return reply{lines: []string{"No model was asked in the last 30 days."}}, nil
+	}
+	table := [][]string{{"model", "calls", "tokens in", "tokens out", "cost"}}
+	for _, r := range rows {
+		cost := fmt.Sprintf("$%.4f", float64(r.MicroUSD)/1e6)
+		if r.Unpriced > 0 {
+			cost += fmt.Sprintf(" and %d calls of unknown price", r.Unpriced)
+		}
+		table = append(table, []string{r.Key, fmt.Sprint(r.Calls), fmt.Sprint(r.Prompt), fmt.Sprint(r.Completion), cost})
+	}
+	return reply{lines: columns(table)}, nil
+}
+
+func (s *session) cmdHistory(ctx context.Context, _ string) (reply, error) {
+	threads, err := s.o.Client.Threads(ctx)
+	if err != nil {
+		return reply{}, fmt.Errorf("listing conversations: %w", err)
+	}
+	if len(threads) == 0 {
+		return reply{lines: []string{"No conversations yet."}}, nil
+	}
+	var rows [][]string
+	for _, th := range threads[:min(len(threads), 20)] {
+		rows = append(rows, []string{th.ID, th.Updated.In(s.zone).Format(time.DateTime), clip(bots.Escape(th.Title), 60)})
+	}
+	return reply{lines: append(columns(rows), "/resume ID goes on with one.")}, nil
+}
+
+func (s *session) cmdResume(_ context.Context, id string) (reply, error) {
+	if !store.ValidID(id) {
+		return reply{}, fmt.Errorf("/resume needs the id of a conversation; /history lists them")
+	}
+	return reply{fresh: true, resume: id}, nil
+}
+
+// columns aligns rows and makes their text harmless.
+func columns(rows [][]string) []string {
+	var widths []int
+	for _, row := range rows {
+		for j, field := range row {
+			row[j] = bots.Escape(field)
+			if j == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[j] = max(widths[j], visible(row[j]))
+		}
+	}
+	var out []string
+	for _, row := range rows {
+		var b strings.Builder
+		for j, field := range row {
+			b.WriteString(field)
+			if j < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[j]-visible(field)+2))
+			}
+		}
+		out = append(out, strings.TrimRight(b.String(), " "))
+	}
+	return out
+}
+
+func serverRow(h api.Health) []string {
+	detail := fmt.Sprintf("%d tools", h.ToolCount)
+	if h.Held > 0 {
+		detail += fmt.Sprintf(", %d held", h.Held)
+	}
+	if h.LastError != "" {
+		detail += ": " + clip(h.LastError, 100)
+	}
+	return []string{h.Name, h.State, detail}
+}

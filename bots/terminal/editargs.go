@@ -1,0 +1,129 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/term"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// editArgs lets the person change a call's arguments: in $VISUAL or $EDITOR,
+// or on one line where neither is set.
+func (f *screen) editArgs(ctx context.Context, c store.Card) error {
+	program := f.s.o.Getenv("VISUAL")
+	if program == "" {
+		program = f.s.o.Getenv("EDITOR")
+	}
+	if program == "" {
+		f.args = &editor{prompt: "arguments> "}
+		f.args.set(string(c.Args))
+		f.hint = "Enter runs the call with these arguments, Escape goes back"
+		return nil
+	}
+	edited, err := f.withEditor(ctx, program, c)
+	if err != nil {
+		var broken *terminalError
+		if errors.As(err, &broken) {
+			return err
+		}
+		f.note(f.style.red, err.Error())
+		f.cardAt = f.s.o.Now()
+		return nil
+	}
+	f.offer(ctx, c, edited)
+	return nil
+}
+
+// argsKey edits the arguments on one line.
+func (f *screen) argsKey(ctx context.Context, k key) {
+	switch f.args.press(k) {
+	case actSubmit:
+		f.offer(ctx, f.cards[0], f.args.value())
+	case actInterrupt, actEscape, actLeave:
+		f.args = nil
+		f.cardAt = f.s.o.Now()
+	}
+}
+
+// offer runs the call with other arguments, unless they are the same or can't
+// be read.
+func (f *screen) offer(ctx context.Context, c store.Card, text string) {
+	args, err := checkArguments(text)
+	switch {
+	case err != nil:
+		f.note(f.style.red, err.Error())
+	case string(args) == string(c.Args):
+		f.note(f.style.dim, "the arguments are the same as before")
+		f.args = nil
+		f.cardAt = f.s.o.Now()
+	default:
+		f.decide(ctx, c, api.Decide{Verb: store.Edit, Args: args})
+	}
+}
+
+// terminalError means that the terminal could not be taken back.
+type terminalError struct{ err error }
+
+func (e *terminalError) Error() string { return "taking back the terminal: " + e.err.Error() }
+func (e *terminalError) Unwrap() error { return e.err }
+
+// withEditor hands the terminal to an editor and returns what it wrote.
+func (f *screen) withEditor(ctx context.Context, program string, c store.Card) (string, error) {
+	file, err := os.CreateTemp("", "nize-arguments-*.json") // 0600
+	if err != nil {
+		return "", fmt.Errorf("editing the arguments: %w", err)
+	}
+	defer os.Remove(file.Name())
+	pretty, _ := bots.PrettyJSON(c.Args)
+	_, err = file.WriteString(pretty + "\n")
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("editing the arguments: %w", err)
+	}
+	runErr, err := f.handOver(ctx, append(strings.Fields(program), file.Name()))
+	if err != nil {
+		return "", err
+	}
+	if runErr != nil {
+		return "", fmt.Errorf("running the editor %s: %w", bots.Escape(program), runErr)
+	}
+	edited, err := os.ReadFile(file.Name())
+	if err != nil {
+		return "", fmt.Errorf("reading the edited arguments: %w", err)
+	}
+	return string(edited), nil
+}
+
+// handOver gives the terminal to a program and takes it back.
+func (f *screen) handOver(ctx context.Context, argv []string) (runErr, err error) {
+	tty := f.s.o.In.(*os.File)
+	f.live.erase()
+	f.live.w.WriteString("\x1b[?2004l")
+	if err := f.live.w.Flush(); err != nil {
+		return nil, &terminalError{err}
+	}
+	f.in.close()
+	if err := term.Restore(int(tty.Fd()), f.raw); err != nil {
+		return nil, &terminalError{err}
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, f.s.o.Out, f.s.o.Err
+	runErr = cmd.Run()
+	if _, err := term.MakeRaw(int(tty.Fd())); err != nil {
+		return runErr, &terminalError{err}
+	}
+	if f.in, err = openInput(tty); err != nil {
+		return runErr, &terminalError{err}
+	}
+	f.decoder = decoder{}
+	f.live.w.WriteString("\x1b[?2004h")
+	f.measure()
+	return runErr, nil
+}

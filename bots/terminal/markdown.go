@@ -1,0 +1,309 @@
+package terminal
+
+import (
+	"strings"
+
+	"nize/bots"
+)
+
+// maxInline is the longest line in which markers are looked for.
+const maxInline = 8 << 10
+
+// markdown renders a stream of Markdown for a terminal, line by line, as it
+// comes. A document parser has to see the end of a block before it can say
+// anything about its beginning; a reader wants the words at once. So this is a
+// line scanner of its own: headings, lists, quotes, fences, rules and tables
+// by the head of the line, strong, emphasis, code and links within it. What
+// it doesn't know it shows as written; nothing is ever swallowed.
+type markdown struct {
+	style  style
+	width  int
+	line   strings.Builder // the line that is being written, raw
+	fence  string          // the fence that is open, "" outside
+	table  []string        // rows of the table that is being read
+	blanks int             // blank lines just seen
+	any    bool
+}
+
+func newMarkdown(s style, width int) *markdown {
+	return &markdown{style: s, width: width}
+}
+
+// write takes more text and returns the lines that are complete now.
+func (m *markdown) write(text string) []string {
+	var out []string
+	for {
+		head, rest, found := strings.Cut(text, "\n")
+		m.line.WriteString(head)
+		if !found {
+			return out
+		}
+		out = append(out, m.full(m.line.String())...)
+		m.line.Reset()
+		text = rest
+	}
+}
+
+// partial is how the unfinished line looks so far.
+func (m *markdown) partial() []string {
+	if m.line.Len() == 0 {
+		return nil
+	}
+	raw := m.line.String()
+	if m.fence == "" && strings.HasPrefix(strings.TrimSpace(raw), "|") {
+		return []string{m.style.dim(clip(bots.Plain(raw), m.width))}
+	}
+	return m.render(raw)
+}
+
+// close ends the text and returns what is left of it.
+func (m *markdown) close() []string {
+	var out []string
+	if m.line.Len() > 0 {
+		out = m.full(m.line.String())
+		m.line.Reset()
+	}
+	out = append(out, m.endTable()...)
+	m.fence = ""
+	return out
+}
+
+// full renders a whole line; a table is kept until it ends.
+func (m *markdown) full(raw string) []string {
+	raw = strings.TrimRight(raw, "\r")
+	trimmed := strings.TrimSpace(raw)
+	if m.fence == "" && strings.HasPrefix(trimmed, "|") && len(m.table) < 500 {
+		m.table = append(m.table, trimmed)
+		return nil
+	}
+	out := m.endTable()
+	if m.fence == "" && trimmed == "" {
+		if m.blanks++; m.blanks > 1 || !m.any {
+			return out // one blank line parts as well as three
+		}
+		return append(out, "")
+	}
+	m.blanks, m.any = 0, true
+	out = append(out, m.render(raw)...)
+	if mark := fenceMark(trimmed); mark != "" {
+		switch {
+		case m.fence == "":
+			m.fence = mark
+		case strings.HasPrefix(mark, m.fence) && trimmed == mark:
+			m.fence = ""
+		}
+	}
+	return out
+}
+
+// fenceMark returns the run of backticks or tildes that begins or ends a code
+// block, "" for other lines.
+func fenceMark(line string) string {
+	for _, c := range []string{"`", "~"} {
+		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 && !strings.Contains(line[n:], "`") {
+			return line[:n]
+		}
+	}
+	return ""
+}
+
+// render shows one line outside of tables.
+func (m *markdown) render(raw string) []string {
+	s := m.style
+	safe := bots.Plain(strings.ReplaceAll(raw, "\t", "    "))
+	text := strings.TrimLeft(safe, " ")
+	indent := len(safe) - len(text)
+	if m.fence != "" || fenceMark(text) != "" {
+		return s.each(s.code, s.wrap(cells(safe), m.width-2, "  ", "  "))
+	}
+	pad := strings.Repeat(" ", min(indent, 12))
+	switch head, body := split(text); {
+	case strings.Trim(head, "#") == "" && head != "" && len(head) <= 6:
+		return s.each(s.bold, s.wrap(m.inline(body), m.width, "", ""))
+	case head == ">":
+		return s.wrap(m.inline(body), m.width, s.dim("│ "), s.dim("│ "))
+	case head == "-" || head == "*" || head == "+":
+		return s.wrap(m.inline(body), m.width, pad+s.bullet()+" ", pad+"  ")
+	case numbered(head):
+		return s.wrap(m.inline(body), m.width, pad+head+" ", pad+strings.Repeat(" ", len(head)+1))
+	case isRule(text):
+		return []string{s.dim(strings.Repeat(s.line(), min(m.width, 40)))}
+	}
+	return s.wrap(m.inline(text), m.width, pad, pad)
+}
+
+// split parts the first word, which may be a marker, from the rest.
+func split(text string) (head, body string) {
+	head, body, found := strings.Cut(text, " ")
+	if !found {
+		return "", text
+	}
+	return head, strings.TrimLeft(body, " ")
+}
+
+func numbered(head string) bool {
+	digits := strings.TrimRight(head, ".)")
+	if digits == "" || len(head)-len(digits) != 1 || len(digits) > 4 {
+		return false
+	}
+	return strings.Trim(digits, "0123456789") == ""
+}
+
+func isRule(text string) bool {
+	t := strings.ReplaceAll(text, " ", "")
+	return len(t) >= 3 && (strings.Trim(t, "-") == "" || strings.Trim(t, "*") == "" || strings.Trim(t, "_") == "")
+}
+
+// inline finds strong, emphasis, code and links. A marker without its partner
+// on the line stays as it is written.
+func (m *markdown) inline(text string) []cell {
+	var out []cell
+	if len(text) > maxInline {
+		return cells(text)
+	}
+	for i := 0; i < len(text); {
+		inner, skip, look := m.span(text[i:], i == 0 || !wordByte(text[i-1]))
+		if skip == 0 {
+			n := nextMark(text[i:])
+			out = append(out, cells(text[i:i+n])...)
+			i += n
+			continue
+		}
+		if look == lookCode || look == 0 {
+			out = append(out, paint(cells(inner), look)...)
+		} else {
+			out = append(out, paint(m.inline(inner), look)...) // code within strong, and the like
+		}
+		i += skip
+	}
+	return out
+}
+
+// nextMark is how many bytes can be taken as they are.
+func nextMark(text string) int {
+	if n := strings.IndexAny(text[1:], "\\`*_["); n >= 0 {
+		return n + 1
+	}
+	return len(text)
+}
+
+func wordByte(b byte) bool {
+	return b == '_' || b >= 0x80 || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
+}
+
+// span reads what a marker at the head of text opens: the text within, how
+// many bytes it takes with its markers (0: it is none), and its look.
+func (m *markdown) span(text string, atWord bool) (inner string, skip int, look look) {
+	switch text[0] {
+	case '\\':
+		if len(text) > 1 && strings.IndexByte("\\`*_[]#", text[1]) >= 0 {
+			return text[1:2], 2, 0
+		}
+	case '`':
+		ticks := text[:len(text)-len(strings.TrimLeft(text, "`"))]
+		if end := strings.Index(text[len(ticks):], ticks); end > 0 {
+			return text[len(ticks) : len(ticks)+end], end + 2*len(ticks), lookCode
+		}
+	case '*', '_':
+		for _, n := range []int{2, 1} {
+			if body, ok := emphasis(text, n); ok && (text[0] == '*' || atWord) {
+				as := lookItalic
+				if n == 2 {
+					as = lookBold
+				}
+				return body, len(body) + 2*n, as
+			}
+		}
+	case '[':
+		// The address is always shown: a link must not say one thing and be another.
+		label, rest, ok := strings.Cut(text[1:], "](")
+		url, _, ok2 := strings.Cut(rest, ")")
+		if ok && ok2 && label != "" && !strings.ContainsAny(label, "[]") && !strings.ContainsAny(url, " (") {
+			if label == url {
+				return url, len(label) + len(url) + 4, lookLink
+			}
+			return label + " (" + url + ")", len(label) + len(url) + 4, lookLink
+		}
+	}
+	return "", 0, 0
+}
+
+// emphasis reads a run in n markers, which hug the words that they mark.
+func emphasis(text string, n int) (string, bool) {
+	mark := strings.Repeat(text[:1], n)
+	if !strings.HasPrefix(text, mark) || len(text) <= 2*n || text[n] == ' ' || text[n] == text[0] {
+		return "", false
+	}
+	for from := n; ; {
+		end := strings.Index(text[from:], mark)
+		if end < 0 {
+			return "", false
+		}
+		end += from
+		after := end + n
+		closes := end > n && text[end-1] != ' ' && (after == len(text) || text[after] != text[0]) &&
+			(text[0] == '*' || after == len(text) || !wordByte(text[after]))
+		if closes {
+			return text[n:end], true
+		}
+		from = after
+	}
+}
+
+// endTable shows the table that was read, its columns aligned; one that is too
+// wide for the terminal is shown as written.
+func (m *markdown) endTable() []string {
+	rows := m.table
+	m.table = nil
+	if len(rows) == 0 {
+		return nil
+	}
+	m.blanks, m.any = 0, true
+	var grid [][][]cell
+	var widths []int
+	for i, row := range rows {
+		fields := strings.Split(strings.Trim(row, "|"), "|")
+		if i == 1 && strings.Trim(row, "|-: ") == "" {
+			continue
+		}
+		var line [][]cell
+		for j, field := range fields {
+			cs := m.inline(bots.Plain(strings.TrimSpace(field)))
+			if field == "" || strings.TrimSpace(field) == "" {
+				cs = nil
+			}
+			line = append(line, cs)
+			if j == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[j] = max(widths[j], cellsWidth(cs))
+		}
+		grid = append(grid, line)
+	}
+	total := 0
+	for _, w := range widths {
+		total += w + 2
+	}
+	if total > m.width {
+		var out []string
+		for _, row := range rows {
+			out = append(out, m.style.wrap(cells(bots.Plain(row)), m.width, "", "  ")...)
+		}
+		return out
+	}
+	var out []string
+	for i, line := range grid {
+		var b strings.Builder
+		for j, cs := range line {
+			b.WriteString(m.style.text(cs))
+			if j < len(line)-1 {
+				b.WriteString(strings.Repeat(" ", widths[j]-cellsWidth(cs)+2))
+			}
+		}
+		out = append(out, b.String())
+		if i == 0 && len(grid) > 1 {
+			out = append(out, m.style.dim(strings.Repeat(m.style.line(), max(total-2, 1))))
+		}
+	}
+	return out
+}

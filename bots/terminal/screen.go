@@ -1,0 +1,616 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// quiet is how long a card must have been on the screen, with no key pressed,
+// before a key counts as its answer: what was typed for something else must
+// not run anything.
+const quiet = 400 * time.Millisecond
+
+// escapeWait is how long an Escape waits for the rest of a sequence.
+const escapeWait = 60 * time.Millisecond
+
+// screen is the front on a terminal. One goroutine owns it.
+type screen struct {
+	s       *session
+	style   style
+	live    *live
+	in      *input
+	raw     *term.State
+	decoder decoder
+	editor  *editor
+	hist    *history
+
+	settled []string  // lines to print with the next draw
+	md      *markdown // of the text that is being written
+	textID  string
+	tools   []toolRow    // at work
+	cards   []store.Card // that wait; the first is on the screen
+	cardAt  time.Time    // since when the first one can be seen, or the last key
+	args    *editor      // the arguments of the first card are being edited
+	away    string       // why the connection is lost
+	stops   time.Time    // when Ctrl-C was last pressed
+	hint    string
+	quiet   time.Duration
+}
+
+type toolRow struct{ id, line string }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func runScreen(ctx context.Context, s *session) error {
+	in, ok := s.o.In.(*os.File)
+	if !ok {
+		return fmt.Errorf("%w: the input is no terminal", store.ErrInvalid)
+	}
+	raw, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fmt.Errorf("taking hold of the terminal: %w", err)
+	}
+	defer term.Restore(int(in.Fd()), raw)
+	keys, err := openInput(in)
+	if err != nil {
+		return err
+	}
+	path := s.o.History
+	if path == "" {
+		path = historyPath()
+	}
+	hist, histErr := openHistory(path)
+	f := &screen{s: s, style: s.o.style(), in: keys, raw: raw, hist: hist, quiet: quiet}
+	defer func() { f.in.close() }()
+	f.editor = &editor{prompt: "> ", history: hist}
+	f.live = newLive(s.o.Out, 80, 24)
+	f.measure()
+	f.live.w.WriteString("\x1b[?2004h") // pastes come marked
+	defer func() {
+		f.live.erase()
+		f.live.w.WriteString("\x1b[?2004l")
+		f.live.w.Flush()
+	}()
+	f.greet(histErr)
+	if s.o.Resume != "" {
+		if err := f.resume(ctx, s.o.Resume); err != nil {
+			return err
+		}
+	}
+	return f.loop(ctx)
+}
+
+func (f *screen) greet(histErr error) {
+	f.say(f.style.dim("nize: write a message; /help shows the commands, Ctrl-D leaves"))
+	if line := f.s.offline(); line != "" {
+		f.say(f.style.yellow(line))
+	}
+	if histErr != nil {
+		f.say(f.style.yellow(bots.Escape(histErr.Error())))
+	}
+}
+
+// measure asks the terminal for its size; 80 by 24 where it has none.
+func (f *screen) measure() {
+	width, height := 80, 24
+	if out, ok := f.s.o.Out.(*os.File); ok {
+		if w, h, err := term.GetSize(int(out.Fd())); err == nil && w > 0 && h > 0 {
+			width, height = max(w, 20), max(h, 4)
+		}
+	}
+	f.live.resize(width, height)
+	if f.md != nil {
+		f.md.width = width
+	}
+}
+
+func (f *screen) loop(ctx context.Context) error {
+	signals := make(chan os.Signal, 4) // a burst of resizes may fold into fewer
+	signal.Notify(signals, syscall.SIGWINCH, os.Interrupt, syscall.SIGCONT)
+	defer signal.Stop(signals)
+	var escape <-chan time.Time
+	for {
+		if err := f.draw(); err != nil {
+			return fmt.Errorf("writing to the terminal: %w", err)
+		}
+		var leave bool
+		var err error
+		select {
+		case b, ok := <-f.in.chunks:
+			if !ok {
+				return nil // the terminal is gone
+			}
+			leave, err = f.keys(ctx, f.decoder.feed(b))
+			escape = nil
+			if len(f.decoder.buf) > 0 {
+				escape = time.After(escapeWait)
+			}
+		case <-escape:
+			leave, err = f.keys(ctx, f.decoder.flush())
+			escape = nil
+		case e := <-f.s.events:
+			f.event(ctx, e)
+		case sig := <-signals:
+			switch sig {
+			case os.Interrupt:
+				leave = f.interrupt(ctx)
+			case syscall.SIGCONT: // we were stopped and are back
+				_, err = term.MakeRaw(int(f.s.o.In.(*os.File).Fd()))
+				f.measure()
+			default:
+				f.measure()
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if leave {
+			f.bye()
+			return f.draw()
+		}
+	}
+}
+
+// bye says how to come back.
+func (f *screen) bye() {
+	f.editor.set("")
+	f.cards, f.args = nil, nil
+	if f.s.thread.ID == "" {
+		return
+	}
+	line := "nizectl chat --resume " + f.s.thread.ID + " goes on here"
+	if f.s.busy {
+		line = "the turn goes on without you; " + line
+	}
+	f.say(f.style.dim(line))
+}
+
+// say settles lines that are safe to print.
+func (f *screen) say(lines ...string) {
+	for _, line := range lines {
+		f.settled = append(f.settled, f.style.ours(line))
+	}
+}
+
+// note settles a line of plain words, wrapped.
+func (f *screen) note(paint func(string) string, text string) {
+	for line := range strings.SplitSeq(bots.Plain(text), "\n") {
+		f.say(f.style.each(paint, f.style.wrap(cells(line), f.live.width-1, "", "  "))...)
+	}
+}
+
+// draw brings the terminal up to date.
+func (f *screen) draw() error {
+	settled := f.settled
+	f.settled = nil
+	var rows []string
+	if f.md != nil {
+		rows = append(rows, f.md.partial()...)
+	}
+	room := f.live.width - 1
+	for _, t := range f.tools {
+		rows = append(rows, f.style.dim(f.style.ours(clip(t.line, room))))
+	}
+	switch {
+	case f.away != "":
+		rows = append(rows, f.style.yellow(f.style.ours(clip("connection lost, trying again… ("+f.away+")", room))))
+	case f.s.busy && len(f.cards) == 0 && f.md == nil && len(f.tools) == 0:
+		rows = append(rows, f.style.dim(f.style.ours("working… (Ctrl-C stops)")))
+	}
+	if f.hint != "" {
+		rows = append(rows, f.style.dim(clip(f.hint, room)))
+	}
+	edit := f.editor
+	if len(f.cards) > 0 && f.args == nil {
+		keys := f.style.each(f.style.bold, f.style.wrap(cells(cardKeys(f.cards[0])), room, "", ""))
+		rows = append(rows, keys...)
+		return f.live.draw(settled, rows, len(rows)-1, min(visible(keys[len(keys)-1])+1, room))
+	}
+	if f.args != nil {
+		edit = f.args
+	}
+	lines, row, col := edit.rows(f.style, f.live.width)
+	return f.live.draw(settled, append(rows, lines...), len(rows)+row, col)
+}
+
+// keys takes what was typed.
+func (f *screen) keys(ctx context.Context, keys []key) (leave bool, err error) {
+	for _, k := range keys {
+		if k.r != ctrlC {
+			f.stops = time.Time{}
+		}
+		f.hint = ""
+		switch {
+		case f.args != nil:
+			f.argsKey(ctx, k)
+		case len(f.cards) > 0 && k.r != ctrlC && k.r != ctrlD && k.r != ctrlL:
+			err = f.cardKey(ctx, k)
+		default:
+			leave, err = f.editKey(ctx, k)
+		}
+		if leave || err != nil {
+			return leave, err
+		}
+	}
+	return false, nil
+}
+
+func (f *screen) editKey(ctx context.Context, k key) (leave bool, err error) {
+	switch f.editor.press(k) {
+	case actSubmit:
+		text := strings.TrimSpace(f.editor.value())
+		f.editor.set("")
+		if text == "" {
+			return false, nil
+		}
+		return f.submit(ctx, text)
+	case actInterrupt:
+		return f.interrupt(ctx), nil
+	case actLeave:
+		return true, nil
+	case actRedraw:
+		f.live.clear()
+	case actComplete:
+		f.complete()
+	}
+	return false, nil
+}
+
+// interrupt is Ctrl-C: it clears the line, stops the turn, or leaves when it
+// comes twice.
+func (f *screen) interrupt(ctx context.Context) (leave bool) {
+	now := f.s.o.Now()
+	twice := !f.stops.IsZero() && now.Sub(f.stops) < 3*time.Second
+	f.stops = now
+	switch {
+	case twice:
+		return true
+	case f.s.busy || len(f.cards) > 0:
+		f.hint = "stopping; Ctrl-C once more leaves"
+		if err := f.s.stop(ctx); err != nil {
+			f.note(f.style.red, err.Error())
+		}
+	case f.editor.value() != "":
+		f.editor.set("")
+		f.stops = time.Time{}
+	default:
+		f.hint = "Ctrl-C once more, or Ctrl-D, leaves"
+	}
+	return false
+}
+
+// complete finishes a / command.
+func (f *screen) complete() {
+	text := f.editor.value()
+	if !strings.HasPrefix(text, "/") || strings.Contains(text, " ") {
+		return
+	}
+	var fits []string
+	for _, name := range commandNames() {
+		if strings.HasPrefix(name, text) {
+			fits = append(fits, name)
+		}
+	}
+	switch len(fits) {
+	case 0:
+	case 1:
+		f.editor.set(fits[0] + " ")
+	default:
+		f.hint = strings.Join(fits, "  ")
+	}
+}
+
+// submit sends a message or runs a command.
+func (f *screen) submit(ctx context.Context, text string) (leave bool, err error) {
+	if err := f.hist.add(text); err != nil {
+		f.note(f.style.yellow, err.Error())
+		f.hist.path = "" // said once
+	}
+	f.endText()
+	for i, line := range strings.Split(bots.Plain(text), "\n") {
+		head := "> "
+		if i > 0 {
+			head = "  "
+		}
+		f.say(f.style.wrap(paint(cells(line), lookBold), f.live.width-1, f.style.bold(head), "  ")...)
+	}
+	if !strings.HasPrefix(text, "/") {
+		if err := f.s.say(ctx, text); err != nil {
+			if errors.Is(err, context.Canceled) {
+				return false, err
+			}
+			f.note(f.style.red, err.Error())
+		}
+		return false, nil
+	}
+	r, err := f.s.command(ctx, text)
+	if err != nil {
+		f.note(f.style.red, err.Error())
+		return false, nil
+	}
+	for _, line := range r.lines {
+		f.say(f.style.wrap(cells(line), f.live.width-1, "", "    ")...)
+	}
+	if r.fresh {
+		f.reset()
+	}
+	if r.resume != "" {
+		if err := f.resume(ctx, r.resume); err != nil {
+			f.note(f.style.red, err.Error())
+		}
+	}
+	return r.leave, nil
+}
+
+// reset forgets the conversation that was left.
+func (f *screen) reset() {
+	f.endText()
+	f.tools, f.cards, f.args, f.away = nil, nil, nil, ""
+}
+
+// resume shows a stored conversation and goes on with it.
+func (f *screen) resume(ctx context.Context, id string) error {
+	view, err := f.s.resume(ctx, id)
+	if err != nil {
+		return err
+	}
+	f.reset()
+	for _, turn := range view.Turns {
+		m, ok := turnMessage(turn)
+		switch {
+		case !ok:
+		case turn.Role == store.FromUser:
+			f.note(f.style.bold, "> "+turn.Text)
+		default:
+			f.show(m)
+		}
+	}
+	for _, card := range view.Cards {
+		f.show(store.Message{ID: card.Call, Kind: store.CardMessage, Card: &card})
+	}
+	return nil
+}
+
+// event takes what the session reports.
+func (f *screen) event(ctx context.Context, e event) {
+	if e.thread == f.s.thread.ID {
+		switch {
+		case e.lost != nil:
+			f.away = bots.Escape(e.lost.Error())
+		case e.back != nil:
+			f.away = ""
+			f.note(f.style.dim, "connected again")
+			f.tools = nil
+		}
+	}
+	show, ended, err := f.s.take(ctx, e)
+	for _, m := range show {
+		f.show(m)
+	}
+	if err != nil {
+		f.note(f.style.red, err.Error())
+	}
+	if ended {
+		f.endText()
+		f.tools = nil
+	}
+}
+
+// show takes a message that is new or has changed.
+func (f *screen) show(m store.Message) {
+	if m.Kind == store.TextMessage {
+		f.text(m)
+		return
+	}
+	if !f.s.script.changed(m) {
+		return
+	}
+	switch {
+	case m.Kind == store.ToolMessage && m.Tool != nil:
+		f.tool(m)
+	case m.Kind == store.CardMessage && m.Card != nil:
+		f.endText()
+		f.card(*m.Card)
+	case m.Kind == store.ErrorMessage:
+		f.endText()
+		f.note(f.style.red, m.Text)
+	default:
+		f.endText()
+		f.note(f.style.dim, m.Text)
+	}
+}
+
+// text streams the assistant's words.
+func (f *screen) text(m store.Message) {
+	more, again, changed := f.s.script.fresh(m)
+	if !changed {
+		return
+	}
+	if f.textID != m.ID || again {
+		f.endText()
+	}
+	if again {
+		f.say(f.style.dim("(the answer begins again)"))
+	}
+	if f.md == nil && more != "" {
+		f.md, f.textID = newMarkdown(f.style, f.live.width), m.ID
+	}
+	if f.md != nil {
+		f.settled = append(f.settled, f.md.write(more)...)
+		if m.Final {
+			f.endText()
+		}
+	}
+}
+
+func (f *screen) endText() {
+	if f.md != nil {
+		f.settled = append(f.settled, f.md.close()...)
+		f.md, f.textID = nil, ""
+	}
+}
+
+// tool shows the activity of a tool: in place while it works, settled after.
+// What has a card is told by the card.
+func (f *screen) tool(m store.Message) {
+	i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == m.ID })
+	_, carded := f.s.script.seen[strings.TrimPrefix(m.ID, "tool/")]
+	switch line := toolLine(*m.Tool); {
+	case m.Tool.State.Final() || carded:
+		if i >= 0 {
+			f.tools = slices.Delete(f.tools, i, i+1)
+		}
+		if !carded {
+			f.endText()
+			f.settleTool(line, m.Tool.State)
+		}
+	case i >= 0:
+		f.tools[i].line = line
+	default:
+		f.tools = append(f.tools, toolRow{m.ID, line})
+	}
+}
+
+func (f *screen) settleTool(line string, state store.State) {
+	paint := f.style.dim
+	if state == store.Failed || state == store.Refused || state == store.Lost {
+		paint = f.style.red
+	}
+	f.say(paint(clip(line, f.live.width-1)))
+}
+
+// card puts a card on the screen, or says what became of it.
+func (f *screen) card(c store.Card) {
+	first := len(f.cards) > 0 && f.cards[0].Call == c.Call
+	if i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == "tool/"+c.Call || t.id == c.Call }); i >= 0 {
+		f.tools = slices.Delete(f.tools, i, i+1)
+	}
+	if waits(&c) {
+		if i := slices.IndexFunc(f.cards, func(o store.Card) bool { return o.Call == c.Call }); i >= 0 {
+			f.cards[i] = c
+			return
+		}
+		if f.cards = append(f.cards, c); len(f.cards) == 1 {
+			f.box(c)
+		}
+		return
+	}
+	f.cards = withoutCard(f.cards, c.Call)
+	if first {
+		f.args = nil
+	}
+	if c.State.Final() {
+		f.note(f.outcomePaint(c.State), settledLine(c, f.s.o.Locale))
+	} else {
+		f.tools = append(f.tools, toolRow{c.Call, bots.Escape(c.Tool) + " " + bots.StateWords(c, f.s.o.Locale)})
+	}
+	if first && len(f.cards) > 0 {
+		f.box(f.cards[0])
+	}
+}
+
+func (f *screen) outcomePaint(state store.State) func(string) string {
+	switch state {
+	case store.Done:
+		return f.style.green
+	case store.Failed, store.Refused, store.Lost:
+		return f.style.red
+	}
+	return f.style.yellow
+}
+
+// box prints a card whole.
+func (f *screen) box(c store.Card) {
+	f.cardAt = f.s.o.Now()
+	f.settled = append(f.settled, boxLines(f.style, bots.CardLines(c, f.s.reader()), f.live.width)...)
+}
+
+// boxLines draws a frame around lines, which are broken, never cut.
+func boxLines(s style, lines []string, width int) []string {
+	inner := 0
+	var rows []string
+	for _, line := range lines {
+		indent := strings.Repeat(" ", min(len(line)-len(strings.TrimLeft(line, " "))+2, 8))
+		rows = append(rows, s.wrap(cells(line), width-5, "", indent)...)
+	}
+	for _, row := range rows {
+		inner = max(inner, visible(row))
+	}
+	edge := strings.Repeat(s.line(), inner+2)
+	out := []string{s.pick("╭", "+") + edge + s.pick("╮", "+")}
+	for i, row := range rows {
+		pad := strings.Repeat(" ", inner-visible(row))
+		if i == 0 {
+			row = s.bold(row)
+		}
+		out = append(out, s.bar()+" "+row+pad+" "+s.bar())
+	}
+	return append(out, s.pick("╰", "+")+edge+s.pick("╯", "+"))
+}
+
+// cardKey answers the card on the screen. Keys that come before it could be
+// read are not taken for an answer.
+func (f *screen) cardKey(ctx context.Context, k key) error {
+	now := f.s.o.Now()
+	early := now.Sub(f.cardAt) < f.quiet
+	c := f.cards[0]
+	var d api.Decide
+	switch {
+	case k.r == '?':
+		f.box(c)
+		f.say(f.style.dim("digest: "+bots.Escape(c.Digest)), f.style.dim(cardKeys(c)+", Ctrl-C stop the turn"))
+		return nil
+	case early:
+		f.cardAt = now
+		f.hint = "read the card first; then press a key"
+		return nil
+	case k.r == 'y':
+		d = api.Decide{Verb: store.Approve}
+	case k.r == 'n':
+		d = api.Decide{Verb: store.Deny}
+	case k.r == 'a' && c.Always:
+		d = api.Decide{Verb: store.Approve, Always: true}
+	case k.r == 'd':
+		d = api.Decide{Verb: store.Deny, Always: true}
+	case k.r == 'e':
+		return f.editArgs(ctx, c)
+	default:
+		f.hint = "this call waits for your answer; Ctrl-C stops the turn"
+		return nil
+	}
+	f.decide(ctx, c, d)
+	return nil
+}
+
+// decide presses a button; the card leaves the screen when the daemon says so,
+// or at once where the answer was refused because there was one.
+func (f *screen) decide(ctx context.Context, c store.Card, d api.Decide) {
+	f.args = nil
+	if err := f.s.decide(ctx, c, d); err != nil {
+		f.note(f.style.red, err.Error())
+		if !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrNotFound) {
+			f.cardAt = f.s.o.Now()
+			return
+		}
+	}
+	f.cards = withoutCard(f.cards, c.Call)
+	if len(f.cards) > 0 {
+		f.box(f.cards[0])
+	}
+}

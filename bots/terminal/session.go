@@ -1,0 +1,381 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// askTimeout bounds one request that is no stream; the daemon answers from its
+// own disk.
+const askTimeout = 15 * time.Second
+
+// event is what the follower of a conversation reports.
+type event struct {
+	thread string
+	chat   api.ChatEvent
+	lost   error           // the connection dropped; it is being dialled again
+	back   *api.ThreadView // the connection is there again, and the thread as it stands
+	dead   error           // it can't be followed any more
+}
+
+// session is one chat with the daemon, over as many connections and
+// conversations as it takes. All but the follower runs in the front's
+// goroutine.
+type session struct {
+	o      Options
+	zone   *time.Location
+	events chan event // unbuffered: a front that is busy slows the follower, not the daemon
+
+	life   context.Context // of the followers
+	end    context.CancelFunc
+	wg     sync.WaitGroup
+	thread store.Thread // ID "" until something was said
+	unhook context.CancelFunc
+
+	status api.Status
+	busy   bool            // a turn runs, as far as we know
+	stirs  bool            // something happened since we sent
+	unsent *api.NewMessage // not acknowledged yet
+	script transcript
+}
+
+func newSession(ctx context.Context, o Options) *session {
+	s := &session{o: o, zone: time.Local, events: make(chan event), unhook: func() {}}
+	if loc, err := time.LoadLocation(o.Zone); err == nil && o.Zone != "" {
+		s.zone = loc
+	}
+	s.life, s.end = context.WithCancel(ctx)
+	s.script.clear()
+	return s
+}
+
+// close ends the follower and waits for it.
+func (s *session) close() {
+	s.end()
+	s.wg.Wait()
+}
+
+// open makes sure that somebody listens and, to resume, that the conversation
+// is there.
+func (s *session) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var err error
+	if s.status, err = s.o.Client.Status(ctx); err != nil {
+		return fmt.Errorf("starting a chat: %w", err)
+	}
+	return nil
+}
+
+// offline is the line that says who answers where no provider is set up.
+func (s *session) offline() string {
+	model := s.status.Model
+	if s.thread.Model != "" {
+		model = s.thread.Model
+	} else if s.o.Model != "" {
+		model = s.o.Model
+	}
+	if model != "" && model != "offline" && !strings.HasPrefix(model, "offline/") {
+		return ""
+	}
+	return "No model provider is set up: the built-in offline planner answers. `nizectl providers add` sets one up."
+}
+
+// begin starts a conversation and follows it.
+func (s *session) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	th, err := s.o.Client.NewThread(ctx, api.NewThread{
+		Agent: s.o.Agent, Model: s.o.Model, Servers: s.o.Servers, Zone: s.o.Zone, Locale: s.o.Locale,
+	})
+	if err != nil {
+		return fmt.Errorf("starting a conversation: %w", err)
+	}
+	s.attach(th)
+	return nil
+}
+
+// resume goes on with a stored conversation.
+func (s *session) resume(ctx context.Context, id string) (api.ThreadView, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	view, err := s.o.Client.Thread(ctx, id)
+	if err != nil {
+		return view, fmt.Errorf("resuming conversation %s: %w", id, err)
+	}
+	s.attach(view.Thread)
+	return view, nil
+}
+
+// leave lets go of the conversation; the next message begins a new one.
+func (s *session) leave() {
+	s.unhook()
+	s.unhook = func() {}
+	s.thread = store.Thread{}
+	s.busy, s.stirs, s.unsent = false, false, nil
+	s.script.clear()
+}
+
+// attach follows a conversation instead of the one before.
+func (s *session) attach(th store.Thread) {
+	s.leave()
+	s.thread = th
+	ctx, cancel := context.WithCancel(s.life)
+	s.unhook = cancel
+	s.wg.Go(func() { s.follow(ctx, th.ID) })
+}
+
+// follow reports the events of a conversation and dials again when the
+// connection drops, until ctx ends.
+func (s *session) follow(ctx context.Context, id string) {
+	report := func(e event) bool {
+		e.thread = id
+		select {
+		case s.events <- e:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	pause, dials := 50*time.Millisecond, 0
+	for lost := false; ctx.Err() == nil; {
+		err := s.listen(ctx, id, func(chat api.ChatEvent) bool {
+			dials++
+			pause = 50 * time.Millisecond
+			if lost {
+				lost = false
+				view, err := s.o.Client.Thread(ctx, id)
+				if err != nil || !report(event{back: &view}) {
+					return false
+				}
+			}
+			return report(event{chat: chat})
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, api.ErrNoRoute) {
+			report(event{dead: err})
+			return
+		}
+		if !lost {
+			lost = true
+			if err == nil {
+				err = errors.New("nized ended the stream")
+			}
+			report(event{lost: err})
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, 2*time.Second)
+	}
+}
+
+// listen reads one connection until it ends or each says no.
+func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent) bool) error {
+	for chat, err := range s.o.Client.Events(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if !each(chat) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// say sends a message, in a new conversation if there is none. Where the
+// daemon can't be reached the message is kept and sent when it is back.
+func (s *session) say(ctx context.Context, text string) error {
+	if s.thread.ID == "" {
+		if err := s.begin(ctx); err != nil {
+			return err
+		}
+		if err := s.awaitFirst(ctx); err != nil {
+			return err
+		}
+	}
+	s.busy, s.stirs = true, false
+	s.unsent = &api.NewMessage{Key: store.NewID(s.o.Now()), Text: text}
+	return s.deliver(ctx)
+}
+
+// awaitFirst waits for the first event, from which on nothing is missed.
+func (s *session) awaitFirst(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for {
+		select {
+		case e := <-s.events:
+			switch {
+			case e.thread != s.thread.ID:
+			case e.dead != nil:
+				return e.dead
+			case e.lost != nil:
+				return fmt.Errorf("following the conversation: %w", e.lost)
+			default:
+				return nil
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("following the conversation: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// deliver sends what was not acknowledged. A broken connection is no error
+// here: the message is sent again, under its key, when it is back.
+func (s *session) deliver(ctx context.Context) error {
+	if s.unsent == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := s.o.Client.Send(ctx, s.thread.ID, *s.unsent)
+	var refused *api.Error
+	switch {
+	case err == nil:
+		s.unsent = nil
+	case errors.As(err, &refused) && !errors.Is(err, api.ErrNoDaemon):
+		s.unsent, s.busy = nil, false
+		return fmt.Errorf("sending the message: %w", err)
+	}
+	return nil
+}
+
+// take notes what an event means for the session. It returns the messages to
+// show, and whether the turn that was running has ended.
+func (s *session) take(ctx context.Context, e event) (show []store.Message, ended bool, err error) {
+	if e.thread != s.thread.ID {
+		return nil, false, nil // of a conversation that was left
+	}
+	switch {
+	case e.dead != nil:
+		s.busy = false
+		return nil, true, fmt.Errorf("following the conversation: %w", e.dead)
+	case e.lost != nil:
+		return nil, false, nil
+	case e.back != nil:
+		missed := missedMessages(*e.back)
+		s.stirs = s.stirs || s.unsent == nil // what we sent is stored, so idle means that it was answered
+		return missed, false, s.deliver(ctx)
+	}
+	if e.chat.Message != nil {
+		s.stirs = true
+		show = append(show, *e.chat.Message)
+	}
+	switch e.chat.State {
+	case api.ChatWorking, api.ChatWaiting:
+		s.busy, s.stirs = true, true
+	case api.ChatIdle:
+		if s.busy && s.stirs {
+			s.busy, ended = false, true
+		}
+	}
+	return show, ended, nil
+}
+
+// missedMessages is a stored thread as the messages that its platform would
+// have shown: the model's turns, nize's notices, and cards that wait.
+func missedMessages(view api.ThreadView) []store.Message {
+	var out []store.Message
+	for _, turn := range view.Turns {
+		if m, ok := turnMessage(turn); ok && turn.Role == store.FromModel {
+			out = append(out, m)
+		}
+	}
+	for _, card := range view.Cards {
+		out = append(out, store.Message{ID: card.Call, Kind: store.CardMessage, Card: &card})
+	}
+	return out
+}
+
+// turnMessage is a stored turn as a message; false for what isn't shown.
+func turnMessage(turn store.Turn) (store.Message, bool) {
+	m := store.Message{ID: turn.Thread + "/" + strconv.Itoa(turn.N), Kind: store.TextMessage, Text: turn.Text, Final: true}
+	if turn.Role == store.FromNize {
+		m.Kind = store.NoticeMessage
+	}
+	return m, turn.Text != "" && turn.Role != store.FromTool
+}
+
+// decide presses a button of a card; the digest says which card was seen.
+func (s *session) decide(ctx context.Context, card store.Card, d api.Decide) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	d.Digest = card.Digest
+	if _, err := s.o.Client.Decide(ctx, card.Call, d); err != nil {
+		return fmt.Errorf("answering for %s: %w", bots.Escape(card.Tool), err)
+	}
+	return nil
+}
+
+// stop ends the running turn; it works after ctx has ended too.
+func (s *session) stop(ctx context.Context) error {
+	if s.thread.ID == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.o.Client.Stop(ctx, s.thread.ID); err != nil {
+		return fmt.Errorf("stopping the turn: %w", err)
+	}
+	return nil
+}
+
+// reader is who reads the cards.
+func (s *session) reader() bots.Reader {
+	return bots.Reader{Locale: s.o.Locale, Zone: s.zone, Now: s.o.Now()}
+}
+
+// transcript remembers what of each message was shown.
+type transcript struct{ seen map[string]store.Message }
+
+func (t *transcript) clear() { t.seen = map[string]store.Message{} }
+
+// fresh returns what of a text was not shown yet. again says that the text
+// began anew, and that what was shown of it is void.
+func (t *transcript) fresh(m store.Message) (more string, again, changed bool) {
+	old, known := t.seen[m.ID]
+	if known && old.Final {
+		return "", false, false
+	}
+	t.seen[m.ID] = m
+	if more, ok := strings.CutPrefix(m.Text, old.Text); ok {
+		return more, false, more != "" || m.Final
+	}
+	return m.Text, true, true
+}
+
+// changed says whether a message that is no text differs from what was shown.
+func (t *transcript) changed(m store.Message) bool {
+	old, known := t.seen[m.ID]
+	t.seen[m.ID] = m
+	return !known || !sameMessage(old, m)
+}
+
+func sameMessage(a, b store.Message) bool {
+	if a.Kind != b.Kind || a.Text != b.Text || a.Final != b.Final {
+		return false
+	}
+	if a.Tool != nil && b.Tool != nil && *a.Tool != *b.Tool {
+		return false
+	}
+	if a.Card != nil && b.Card != nil {
+		return a.Card.State == b.Card.State && a.Card.Approved == b.Card.Approved && a.Card.Outcome == b.Card.Outcome
+	}
+	return true
+}
+
+// waits says whether a card asks for an answer.
+func waits(c *store.Card) bool { return c != nil && c.State == store.Pending && !c.Approved }

@@ -1,0 +1,240 @@
+package terminal
+
+import (
+	"strings"
+	"unicode"
+)
+
+// style is what a terminal may be sent: nothing (dumb), or escapes without
+// colour (NO_COLOR), or all.
+type style struct {
+	escapes bool // may be sent escape sequences
+	colour  bool
+	ascii   bool // no box drawing: the locale is not UTF-8
+}
+
+// look is how a cell is painted.
+type look uint8
+
+const (
+	lookBold look = 1 << iota
+	lookItalic
+	lookCode
+	lookLink
+	lookDim
+	lookRed
+	lookGreen
+	lookYellow
+)
+
+const reset = "\x1b[0m"
+
+// sgr is the parameter of the look's escape sequence; code and links have no
+// attribute of their own but a colour.
+func (s style) sgr(l look) string {
+	var codes []string
+	add := func(on bool, code string) {
+		if on {
+			codes = append(codes, code)
+		}
+	}
+	add(l&lookBold != 0, "1")
+	add(l&lookDim != 0, "2")
+	add(l&lookItalic != 0, "3")
+	add(l&lookLink != 0, "4")
+	add(l&lookCode != 0 && s.colour, "36")
+	add(l&lookRed != 0 && s.colour, "31")
+	add(l&lookGreen != 0 && s.colour, "32")
+	add(l&lookYellow != 0 && s.colour, "33")
+	return strings.Join(codes, ";")
+}
+
+// paint wraps text in one look.
+func (s style) paint(text string, l look) string {
+	if !s.escapes || text == "" {
+		return text
+	}
+	code := s.sgr(l)
+	if code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + reset
+}
+
+func (s style) bold(text string) string   { return s.paint(text, lookBold) }
+func (s style) dim(text string) string    { return s.paint(text, lookDim) }
+func (s style) code(text string) string   { return s.paint(text, lookCode) }
+func (s style) red(text string) string    { return s.paint(text, lookRed) }
+func (s style) green(text string) string  { return s.paint(text, lookGreen) }
+func (s style) yellow(text string) string { return s.paint(text, lookYellow) }
+
+func (s style) each(f func(string) string, lines []string) []string {
+	for i, line := range lines {
+		lines[i] = f(line)
+	}
+	return lines
+}
+
+func (s style) bullet() string { return s.pick("•", "-") }
+func (s style) line() string   { return s.pick("─", "-") }
+func (s style) bar() string    { return s.pick("│", "|") }
+
+func (s style) pick(fine, ascii string) string {
+	if s.ascii {
+		return ascii
+	}
+	return fine
+}
+
+// cell is one character as it stands on the screen, with the marks and joiners
+// that belong to it.
+type cell struct {
+	text  string
+	width int
+	look  look
+}
+
+// cells cuts text into cells. A joiner takes the next character along.
+func cells(text string) []cell {
+	out := make([]cell, 0, len(text))
+	joined := false
+	for _, r := range text {
+		w := runeWidth(r)
+		if len(out) > 0 && (w == 0 || joined) {
+			last := &out[len(out)-1]
+			last.text += string(r)
+			last.width = max(last.width, w)
+		} else {
+			out = append(out, cell{text: string(r), width: w})
+		}
+		joined = r == 0x200D
+	}
+	return out
+}
+
+func paint(cs []cell, l look) []cell {
+	for i := range cs {
+		cs[i].look |= l
+	}
+	return cs
+}
+
+func cellsWidth(cs []cell) int {
+	n := 0
+	for _, c := range cs {
+		n += c.width
+	}
+	return n
+}
+
+// text is the cells as they are sent.
+func (s style) text(cs []cell) string {
+	var b strings.Builder
+	for i := 0; i < len(cs); {
+		j := i
+		var run strings.Builder
+		for j < len(cs) && cs[j].look == cs[i].look {
+			run.WriteString(cs[j].text)
+			j++
+		}
+		b.WriteString(s.paint(run.String(), cs[i].look))
+		i = j
+	}
+	return b.String()
+}
+
+// wrap breaks cells into lines of at most width columns, at blanks where it
+// can; first and next stand at the head of the first line and of the others.
+func (s style) wrap(cs []cell, width int, first, next string) []string {
+	var out []string
+	head := first
+	for {
+		room := max(width-visible(head), 8)
+		n, w, blank := 0, 0, -1
+		for n < len(cs) && w+cs[n].width <= room {
+			if cs[n].text == " " {
+				blank = n
+			}
+			w += cs[n].width
+			n++
+		}
+		if n == len(cs) {
+			return append(out, head+s.text(cs))
+		}
+		end := n
+		if cs[n].text == " " {
+			end = n
+		} else if blank > 0 {
+			end = blank
+		}
+		out = append(out, head+s.text(cs[:end]))
+		cs = cs[end:]
+		if len(cs) > 0 && cs[0].text == " " {
+			cs = cs[1:]
+		}
+		head = next
+	}
+}
+
+// visible is how many columns a line takes that may hold our own escapes.
+func visible(line string) int {
+	n, escape := 0, false
+	for _, r := range line {
+		switch {
+		case r == 0x1b:
+			escape = true
+		case escape:
+			escape = r != 'm'
+		default:
+			n += runeWidth(r)
+		}
+	}
+	return n
+}
+
+// clip cuts plain text to width columns and shows that it did.
+func clip(text string, width int) string {
+	cs := cells(text)
+	if cellsWidth(cs) <= width {
+		return text
+	}
+	var b strings.Builder
+	w := 0
+	for _, c := range cs {
+		if w += c.width; w > width-1 {
+			break
+		}
+		b.WriteString(c.text)
+	}
+	return b.String() + "…"
+}
+
+// wide is what takes two columns (UAX 11: W and F), in whole blocks.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x1100, 0x115F, 1}, {0x231A, 0x231B, 1}, {0x23E9, 0x23EC, 1}, {0x25FD, 0x25FE, 1}, {0x2614, 0x2615, 1},
+		{0x2648, 0x2653, 1}, {0x26A1, 0x26A1, 1}, {0x2705, 0x2705, 1}, {0x270A, 0x270B, 1}, {0x2728, 0x2728, 1},
+		{0x274C, 0x274C, 1}, {0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2795, 0x2797, 1}, {0x2B50, 0x2B50, 1},
+		{0x2E80, 0x303E, 1}, {0x3041, 0x33FF, 1}, {0x3400, 0x4DBF, 1}, {0x4E00, 0x9FFF, 1}, {0xA000, 0xA4CF, 1},
+		{0xA960, 0xA97F, 1}, {0xAC00, 0xD7A3, 1}, {0xF900, 0xFAFF, 1}, {0xFE30, 0xFE6F, 1}, {0xFF01, 0xFF60, 1},
+		{0xFFE0, 0xFFE6, 1},
+	},
+	R32: []unicode.Range32{
+		{0x16FE0, 0x18DFF, 1}, {0x1AFF0, 0x1B2FF, 1}, {0x1F004, 0x1F004, 1}, {0x1F0CF, 0x1F0CF, 1}, {0x1F18E, 0x1F18E, 1},
+		{0x1F191, 0x1F19A, 1}, {0x1F200, 0x1F320, 1}, {0x1F32D, 0x1F64F, 1}, {0x1F680, 0x1F6FF, 1}, {0x1F7E0, 0x1F7EB, 1},
+		{0x1F90C, 0x1F9FF, 1}, {0x1FA70, 0x1FAFF, 1}, {0x20000, 0x3FFFD, 1},
+	},
+}
+
+// runeWidth is how many columns r takes.
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.Is(wide, r):
+		return 2
+	}
+	return 1
+}
