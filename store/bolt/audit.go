@@ -1,0 +1,366 @@
+package bolt
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+)
+
+// The audit trail (SPEC 17) is a chain:
+//
+//	chain(n) = HMAC(audit key, chain(n-1) | seq | time | kind | subject | outcome | surface | tool | pseudonym | payload hash)
+//	pseudonym    = HMAC(audit key, user id), 16 bytes
+//	payload hash = SHA-256(salt | payload), payload = user id, user name, identity, token, data
+//
+// The parts of each are packed, so that none can flow into its neighbour.
+// Payload and salt can be erased and the chain stays valid, since it holds the
+// payload's hash only; without the salt the hash tells nothing.
+//
+// meta/audit_head names the newest event and how many there are, and
+// meta/audit_base the newest one that was pruned. Both carry an HMAC, so that
+// neither end of the chain can be cut off by who has the file but not the key.
+
+// The parts of a stored event.
+const (
+	evTime = iota
+	evKind
+	evSubject
+	evOutcome
+	evSurface
+	evTool
+	evPseudonym
+	evHash
+	evChain
+	evSalt
+	evPayload
+	evParts
+)
+
+const (
+	chainSize = sha256.Size
+	// SPEC 11 keeps whole arguments with the call; the trail has a look at them.
+	maxArgs   = 2 << 10
+	maxOutput = 1 << 10
+)
+
+// errChain says that the audit trail was tampered with.
+var errChain = errors.New("audit trail does not hold")
+
+func newAuditKey() []byte {
+	k := make([]byte, sha256.Size)
+	rand.Read(k) // never fails since Go 1.24
+	return k
+}
+
+// auditHead is one end of the chain: an event's number and chain, and how many
+// events were there up to it since the first of all.
+type auditHead struct {
+	seq   uint64
+	chain [chainSize]byte
+}
+
+func (h auditHead) encode(k []byte) []byte {
+	b := append(seqKey(h.seq), h.chain[:]...)
+	return append(b, sum(k, []byte("audit head"), b)...)
+}
+
+func decodeHead(k, b []byte) (auditHead, error) {
+	var h auditHead
+	const n = 8 + chainSize
+	if len(b) != n+sha256.Size || !hmac.Equal(b[n:], sum(k, []byte("audit head"), b[:n])) {
+		return h, fmt.Errorf("%w: its head was changed", errChain)
+	}
+	h.seq = decodeSeq(b[:8])
+	copy(h.chain[:], b[8:n])
+	return h, nil
+}
+
+func loadHead(t *tx, k []byte) (auditHead, error) {
+	return decodeHead(k, t.get("meta", []byte("audit_head")))
+}
+
+// loadBase returns the zero head where nothing was pruned yet.
+func loadBase(t *tx, k []byte) (auditHead, error) {
+	b := t.get("meta", []byte("audit_base"))
+	if b == nil {
+		return auditHead{}, nil
+	}
+	return decodeHead(k, b)
+}
+
+// sum is the keyed hash of the parts.
+func sum(k []byte, parts ...[]byte) []byte {
+	h := hmac.New(sha256.New, k)
+	h.Write(pack(parts...))
+	return h.Sum(nil)
+}
+
+func (d *DB) pseudonym(user string) []byte { return sum(d.auditKey, []byte("user"), []byte(user))[:16] }
+
+// note is what an event says, before it has a number.
+type note struct {
+	by      store.Caller
+	kind    string
+	subject string
+	tool    string
+	outcome store.State
+	data    any // JSON of it is redacted and cut, unless it is a json.RawMessage, which was
+}
+
+// event appends to the audit trail.
+func (t *tx) event(n note) error {
+	if n.by.User == "" {
+		return fmt.Errorf("%w caller: nobody is named for %s", store.ErrInvalid, n.kind)
+	}
+	data, ok := n.data.(json.RawMessage)
+	if !ok && n.data != nil {
+		b, err := json.Marshal(n.data)
+		if err != nil {
+			return err
+		}
+		data = store.Redact(b, maxArgs)
+	}
+	salt := make([]byte, 16)
+	rand.Read(salt) // never fails since Go 1.24
+	payload := pack([]byte(n.by.User), []byte(n.by.Name), []byte(n.by.Identity), []byte(n.by.Token), data)
+	hash := sha256.Sum256(append(append(make([]byte, 0, len(salt)+len(payload)), salt...), payload...))
+	p := make([][]byte, evParts)
+	p[evTime], p[evKind], p[evSubject] = timeKey(t.now), []byte(n.kind), []byte(n.subject)
+	p[evOutcome], p[evSurface], p[evTool] = []byte(n.outcome), []byte(n.by.Surface), []byte(n.tool)
+	p[evPseudonym], p[evHash], p[evSalt], p[evPayload] = t.db.pseudonym(n.by.User), hash[:], salt, payload
+
+	seq := t.head.seq + 1
+	p[evChain] = link(t.db.auditKey, t.head.chain, seq, p)
+	if err := t.put("events", seqKey(seq), pack(p...)); err != nil {
+		return err
+	}
+	t.head.seq = seq
+	copy(t.head.chain[:], p[evChain])
+	return nil
+}
+
+// AddEvent implements [store.Ledger]. Data is redacted and cut like that of
+// any event; what could not be written shows in the next Flush.
+func (d *DB) AddEvent(by store.Caller, e store.Event) {
+	data := own(e.Data)
+	ok := d.later(lazyOp{size: 512 + len(data)}, func(t *tx) error {
+		if e.Kind == "" {
+			return fmt.Errorf("adding an event: %w: it has no kind", store.ErrInvalid)
+		}
+		return t.event(note{by: by, kind: e.Kind, subject: e.Subject, tool: e.Tool, outcome: e.Outcome, data: cut(data, maxArgs)})
+	})
+	if !ok {
+		d.lost("adding event " + e.Kind)
+	}
+}
+
+// link computes the chain value of an event from its parts.
+func link(k []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
+	return sum(k, append([][]byte{before[:], seqKey(seq)}, p[evTime:evChain]...)...)
+}
+
+// decodeEvent makes a record of what is stored; the strings are copies.
+func decodeEvent(k []byte, p [][]byte) (store.Event, error) {
+	e := store.Event{
+		Seq: decodeSeq(k), At: timeOf(p[evTime]), Kind: string(p[evKind]), Subject: string(p[evSubject]),
+		Surface: store.Surface(p[evSurface]), Tool: string(p[evTool]), Outcome: store.State(p[evOutcome]),
+		Chain: hex.EncodeToString(p[evChain]),
+	}
+	if len(p[evPayload]) == 0 { // erased
+		return e, nil
+	}
+	who, err := unpackN(p[evPayload], 5)
+	if err != nil {
+		return e, err
+	}
+	e.User, e.UserName, e.Identity, e.Token = string(who[0]), string(who[1]), string(who[2]), string(who[3])
+	e.Data = own(who[4])
+	return e, nil
+}
+
+func eventParts(v []byte) ([][]byte, error) {
+	p, err := unpackN(v, evParts)
+	if err == nil && (len(p[evTime]) != 8 || len(p[evChain]) != chainSize) {
+		err = errRecord
+	}
+	return p, err
+}
+
+// eventPage bounds how many events one transaction looks at.
+const eventPage = 5000
+
+// Events implements [store.Ledger].
+func (d *DB) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
+	if q.Limit <= 0 {
+		q.Limit = 100
+	}
+	match := d.eventFilter(q)
+	var out []store.Event
+	next, done := q.After, false
+	for !done {
+		err := d.view(ctx, "reading the audit trail", func(t *tx) error {
+			c := t.bucket("events").Cursor()
+			k, v := c.Seek(seqKey(next + 1))
+			step := c.Next
+			if q.After == 0 { // newest first: next is the one last seen
+				step = c.Prev
+				if next == 0 {
+					k, v = c.Last()
+				} else {
+					c.Seek(seqKey(next))
+					k, v = c.Prev()
+				}
+			}
+			for range eventPage {
+				if k == nil || len(out) == q.Limit {
+					done = true
+					return nil
+				}
+				next = decodeSeq(k)
+				p, err := eventParts(v)
+				if err != nil {
+					return fmt.Errorf("event %d: %w", next, err)
+				}
+				if q.After == 0 && !q.Since.IsZero() && timeOf(p[evTime]).Before(q.Since) {
+					done = true // times never decrease along the chain
+					return nil
+				}
+				if match(p) {
+					e, err := decodeEvent(k, p)
+					if err != nil {
+						return fmt.Errorf("event %d: %w", next, err)
+					}
+					out = append(out, e)
+				}
+				k, v = step()
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// eventFilter is what q asks for, on the parts as they are stored.
+func (d *DB) eventFilter(q store.EventQuery) func(p [][]byte) bool {
+	who := ""
+	if q.User != "" {
+		who = string(d.pseudonym(q.User)) // finds those too whose payload was erased
+	}
+	return func(p [][]byte) bool {
+		kind := string(p[evKind])
+		return (q.Since.IsZero() || !timeOf(p[evTime]).Before(q.Since)) &&
+			(who == "" || string(p[evPseudonym]) == who) &&
+			(q.Tool == "" || len(p[evTool]) > 0 && store.MatchTool(q.Tool, string(p[evTool]))) &&
+			(q.Outcome == "" || string(p[evOutcome]) == string(q.Outcome)) &&
+			(q.Kind == "" || kind == q.Kind || strings.HasPrefix(kind, q.Kind+"."))
+	}
+}
+
+// VerifyEvents implements [store.Ledger]. It starts at the checkpoint that the
+// last pruning left and ends at the event that was the newest when it began.
+func (d *DB) VerifyEvents(ctx context.Context) (int, error) {
+	var at, head auditHead
+	err := d.view(ctx, "verifying the audit trail", func(t *tx) (err error) {
+		if head, err = loadHead(t, d.auditKey); err != nil {
+			return err
+		}
+		if k, _ := t.bucket("events").Cursor().Last(); k != nil && decodeSeq(k) != head.seq {
+			return fmt.Errorf("%w: the newest event is %d, its head says %d", errChain, decodeSeq(k), head.seq)
+		}
+		at, err = loadBase(t, d.auditKey)
+		return err
+	})
+	held := 0
+	for err == nil && at.seq < head.seq {
+		err = d.view(ctx, "verifying the audit trail", func(t *tx) error {
+			base, err := loadBase(t, d.auditKey)
+			if err != nil {
+				return err
+			}
+			if base.seq > at.seq { // pruned meanwhile
+				at = base
+			}
+			for range eventPage {
+				if at.seq >= head.seq {
+					break
+				}
+				if err := d.verifyNext(t, &at); err != nil {
+					return err
+				}
+				held++
+			}
+			return nil
+		})
+	}
+	if err == nil && at.seq == head.seq && at.chain != head.chain {
+		err = fmt.Errorf("verifying the audit trail: %w: event %d is not the one in its head", errChain, head.seq)
+	}
+	return held, err
+}
+
+// verifyNext checks the event after at and moves at to it.
+func (d *DB) verifyNext(t *tx, at *auditHead) error {
+	seq := at.seq + 1
+	v := t.get("events", seqKey(seq))
+	if v == nil {
+		return fmt.Errorf("%w: event %d is missing", errChain, seq)
+	}
+	p, err := eventParts(v)
+	if err != nil {
+		return fmt.Errorf("%w: event %d: %w", errChain, seq, err)
+	}
+	if !hmac.Equal(p[evChain], link(d.auditKey, at.chain, seq, p)) {
+		return fmt.Errorf("%w: event %d was changed", errChain, seq)
+	}
+	if len(p[evPayload])+len(p[evSalt]) > 0 {
+		hash := sha256.Sum256(slices.Concat(p[evSalt], p[evPayload]))
+		if !hmac.Equal(hash[:], p[evHash]) {
+			return fmt.Errorf("%w: the payload of event %d was changed", errChain, seq)
+		}
+	}
+	at.seq = seq
+	copy(at.chain[:], p[evChain])
+	return nil
+}
+
+// pruneEvents deletes up to limit events older than before and leaves a
+// checkpoint, all in this transaction.
+func (t *tx) pruneEvents(before time.Time, limit int) (int, error) {
+	base, err := loadBase(t, t.db.auditKey)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, k := range t.keys("events", nil, limit) {
+		p, err := eventParts(t.get("events", k))
+		if err != nil {
+			return n, err
+		}
+		if !timeOf(p[evTime]).Before(before) {
+			break
+		}
+		base.seq = decodeSeq(k)
+		copy(base.chain[:], p[evChain])
+		if err := t.del("events", k); err != nil {
+			return n, err
+		}
+		n++
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	return n, t.put("meta", []byte("audit_base"), base.encode(t.db.auditKey))
+}

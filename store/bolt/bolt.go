@@ -1,0 +1,256 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	bbolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"nize/store"
+	"nize/store/seal"
+)
+
+// Options say how to open a database. Path and Master are needed.
+type Options struct {
+	Path   string
+	Master *seal.Master
+	Now    func() time.Time // nil is time.Now
+	Log    *slog.Logger     // nil discards
+	// ReadOnlyLag is how long a record of a read-only call may wait for its
+	// place on disk; 0 is 200 ms, which keeps the promise of 250 ms (SPEC 21).
+	ReadOnlyLag time.Duration
+
+	testOnlyMigrations []migration // instead of the list in schema.go
+	testOnlyMaxSize    int         // of the file, in bytes: a full disk
+	testOnlyFeedWindow int         // instead of feedWindow
+}
+
+const (
+	defaultLag  = 200 * time.Millisecond
+	lockTimeout = 500 * time.Millisecond
+)
+
+// DB is the store. It is safe for concurrent use; Close ends it.
+type DB struct {
+	bolt     *bbolt.DB
+	path     string
+	log      *slog.Logger
+	lag      time.Duration
+	sealer   *seal.Sealer
+	auditKey []byte
+	clock    clock
+	feed     feed
+	clean    bool
+	head     auditHead // used by the writer only
+
+	wake    chan struct{} // holds one: a poke says "look again", not how often
+	written chan struct{} // closed when the writer has ended
+	closed  func() error
+
+	mu        sync.Mutex // guards what follows
+	waiting   []*op
+	lazy      []*op
+	lazySize  int
+	lazySince time.Time              // when the oldest of lazy came
+	lazyErr   error                  // what Flush has yet to report
+	retryAt   time.Time              // not before: the disk was full
+	unwritten map[string]*store.Call // calls in lazy, by id
+	room      sync.Cond              // lazy got shorter, or never will
+	full      error                  // the last commit met a full disk
+	broken    error                  // no commit can be trusted any more
+	closing   bool
+
+	usedMu sync.Mutex
+	used   map[string]time.Time // by token id: last use that was noted
+}
+
+var _ store.DB = (*DB)(nil)
+
+// Open opens the database at o.Path and makes it if there is none. An older
+// schema is migrated after a backup copy; a newer one is store.ErrOldSchema.
+// A damaged file is an error; one that nized has open is another, which says so.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if o.Master == nil {
+		return nil, fmt.Errorf("opening database %s: %w options: no master key", o.Path, store.ErrInvalid)
+	}
+	d := newDB(o)
+	if err := d.open(o); err != nil {
+		return nil, fmt.Errorf("opening database %s: %w", o.Path, err)
+	}
+	go d.write()
+	return d, nil
+}
+
+func newDB(o Options) *DB {
+	d := &DB{
+		path: o.Path, log: o.Log, lag: o.ReadOnlyLag,
+		clock:     clock{read: o.Now},
+		feed:      feed{window: feedWindow, grown: make(chan struct{})},
+		wake:      make(chan struct{}, 1),
+		written:   make(chan struct{}),
+		unwritten: map[string]*store.Call{},
+		used:      map[string]time.Time{},
+	}
+	d.room.L = &d.mu
+	d.closed = sync.OnceValue(d.close)
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.lag <= 0 {
+		d.lag = defaultLag
+	}
+	if d.clock.read == nil {
+		d.clock.read = time.Now
+	}
+	if o.testOnlyFeedWindow > 0 {
+		d.feed.window = o.testOnlyFeedWindow
+	}
+	return d
+}
+
+func (d *DB) open(o Options) error {
+	if err := precheck(o.Path); err != nil {
+		return err
+	}
+	d.clean = Clean(o.Path)
+	var err error
+	d.bolt, err = openFile(o.Path, &bbolt.Options{
+		Timeout:         lockTimeout,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: initialMmap,
+		MaxSize:         o.testOnlyMaxSize,
+	})
+	if err != nil {
+		return err
+	}
+	// From here on the file is ours: from now until Close it is not clean.
+	if err := d.start(o); err != nil {
+		return errors.Join(err, d.bolt.Close())
+	}
+	return nil
+}
+
+// start brings the schema up to date and loads what the writer needs.
+func (d *DB) start(o Options) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v; restore the last backup", errRecord, r)
+		}
+	}()
+	if err := unmark(d.path); err != nil {
+		return err
+	}
+	list := migrations
+	if o.testOnlyMigrations != nil {
+		list = o.testOnlyMigrations
+	}
+	if err := d.migrate(list); err != nil {
+		return err
+	}
+	if err := d.loadKeys(o.Master); err != nil {
+		return err
+	}
+	return d.bolt.View(func(b *bbolt.Tx) error {
+		t := &tx{db: d, b: b}
+		if at := t.get("meta", []byte("clock")); at != nil {
+			d.clock.raise(timeOf(at))
+		}
+		if ahead := d.clock.now().Sub(d.clock.read()); ahead > time.Hour {
+			d.log.Warn("the clock is behind the newest record; expiry uses the record's time", "behind", ahead.Round(time.Second))
+		}
+		if d.head, err = loadHead(t, d.auditKey); err != nil {
+			return err
+		}
+		k, _ := t.bucket("feed").Cursor().Last()
+		if k != nil {
+			d.feed.last.Store(decodeSeq(k))
+		}
+		return nil
+	})
+}
+
+// openFile is bbolt's Open without its panics.
+func openFile(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v; restore the last backup", errRecord, r)
+		}
+	}()
+	db, err = bbolt.Open(path, 0o600, o)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("%w: it is in use, most likely by another nized on this data directory; stop that one first", store.ErrConflict)
+	case err != nil:
+		return nil, err
+	}
+	if o.ReadOnly {
+		return db, nil
+	}
+	if err := os.Chmod(path, 0o600); err != nil { // a file that was copied here may be wider
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// WasClean says whether the database had been closed, not killed, before this
+// Open; a new one counts as clean.
+func (d *DB) WasClean() bool { return d.clean }
+
+// Close writes what waits and closes the file. Later calls of any method give
+// store.ErrNotOpen; a second Close gives what the first one gave.
+func (d *DB) Close() error { return d.closed() }
+
+func (d *DB) close() error {
+	d.mu.Lock()
+	d.closing = true
+	d.room.Broadcast()
+	d.mu.Unlock()
+	d.poke()
+	<-d.written
+	d.feed.end()
+	d.mu.Lock()
+	err := errors.Join(d.broken, d.lazyErr)
+	d.mu.Unlock()
+	if cerr := d.bolt.Close(); cerr != nil || err != nil {
+		return fmt.Errorf("closing database %s: %w", d.path, errors.Join(err, cerr))
+	}
+	if err := mark(d.path); err != nil {
+		return fmt.Errorf("closing database %s: %w", d.path, err)
+	}
+	return nil
+}
+
+// clock never goes back: not between two readings, and not behind what is
+// stored.
+type clock struct {
+	read func() time.Time
+	high atomic.Int64 // Unix nanoseconds
+}
+
+func (c *clock) now() time.Time {
+	c.raise(c.read())
+	return time.Unix(0, c.high.Load()).UTC()
+}
+
+func (c *clock) raise(t time.Time) {
+	n := t.UnixNano()
+	for {
+		old := c.high.Load()
+		if n <= old || c.high.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}

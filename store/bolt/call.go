@@ -1,0 +1,453 @@
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"nize/store"
+)
+
+// Calls keeps one record for each call. A transition rewrites its head only;
+// the sealed parts are carried over as they are.
+
+// storedCall is a call as it stands on disk. Its head has neither arguments
+// nor result.
+type storedCall struct {
+	head         store.Call
+	args, result []byte // sealed
+}
+
+// sealCall makes the stored form. Arguments that stand in a decision (an edit)
+// are sealed together with the call's own.
+func (t *tx) sealCall(c store.Call) (storedCall, error) {
+	parts := [][]byte{c.Args}
+	c.Decisions = slices.Clone(c.Decisions)
+	for i := range c.Decisions {
+		parts = append(parts, c.Decisions[i].Args)
+		c.Decisions[i].Args = nil
+	}
+	s := storedCall{args: t.seal("calls/args", c.ID, pack(parts...))}
+	if c.Result != nil {
+		var err error
+		if s.result, err = t.sealResult(c.ID, c.Result); err != nil {
+			return s, err
+		}
+	}
+	c.Args, c.Result = nil, nil
+	s.head = c
+	return s, nil
+}
+
+func (t *tx) sealResult(id string, r *store.Result) ([]byte, error) {
+	bare := *r
+	bare.Raw, bare.Shown = nil, nil
+	head, err := json.Marshal(bare)
+	if err != nil {
+		return nil, err
+	}
+	return t.seal("calls/result", id, pack(head, r.Raw, r.Shown)), nil
+}
+
+// openCall is the way back.
+func (d *DB) openCall(s storedCall) (store.Call, error) {
+	c := s.head
+	bad := func(err error) (store.Call, error) { return c, fmt.Errorf("opening call %s: %w", c.ID, err) }
+	plain, err := d.unseal("calls/args", c.ID, s.args)
+	if err != nil {
+		return bad(err)
+	}
+	parts, err := unpackN(plain, 1)
+	if err != nil {
+		return bad(err)
+	}
+	c.Args = own(parts[0])
+	for i := range c.Decisions {
+		if i+1 < len(parts) {
+			c.Decisions[i].Args = own(parts[i+1])
+		}
+	}
+	if len(s.result) == 0 {
+		return c, nil
+	}
+	if plain, err = d.unseal("calls/result", c.ID, s.result); err != nil {
+		return bad(err)
+	}
+	if parts, err = unpackN(plain, 3); err != nil {
+		return bad(err)
+	}
+	r, err := decodeJSON[store.Result](parts[0])
+	if err != nil {
+		return bad(err)
+	}
+	r.Raw, r.Shown = own(parts[1]), own(parts[2])
+	c.Result = &r
+	return c, nil
+}
+
+// decodeCall copies what is stored, so that it may leave the transaction.
+func decodeCall(v []byte) (storedCall, error) {
+	if v == nil {
+		return storedCall{}, store.ErrNotFound
+	}
+	p, err := unpackN(v, 3)
+	if err != nil {
+		return storedCall{}, err
+	}
+	head, err := decodeJSON[store.Call](p[0])
+	head.Args = nil
+	return storedCall{head: head, args: own(p[1]), result: own(p[2])}, err
+}
+
+func encodeCall(s storedCall) ([]byte, error) {
+	head, err := json.Marshal(s.head)
+	if err != nil {
+		return nil, err
+	}
+	return pack(head, s.args, s.result), nil
+}
+
+func (t *tx) loadCall(id string) (storedCall, error) {
+	s, err := decodeCall(t.get("calls", []byte(id)))
+	if err != nil {
+		return s, fmt.Errorf("call %q %w", id, err)
+	}
+	return s, nil
+}
+
+// saveCall writes the call and moves its index entries and its feed entry;
+// old is nil for a new call.
+func (t *tx) saveCall(old *storedCall, s storedCall) error {
+	v, err := encodeCall(s)
+	if err != nil {
+		return err
+	}
+	if err := t.put("calls", []byte(s.head.ID), v); err != nil {
+		return err
+	}
+	var before [][]byte
+	if old != nil {
+		before = callKeys(*old)
+	}
+	after := callKeys(s)
+	for _, k := range before {
+		if !containsKey(after, k) {
+			if err := t.del("calls_by", k); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range after {
+		if !containsKey(before, k) {
+			if err := t.put("calls_by", k, nil); err != nil {
+				return err
+			}
+		}
+	}
+	c := s.head
+	t.change(store.Change{Kind: "call", ID: c.ID, Thread: c.Thread, State: c.State, Approved: c.State == store.Pending && !c.Approved.IsZero()})
+	if c.State.Final() && (old == nil || !old.head.State.Final()) {
+		return t.countCall(c)
+	}
+	return nil
+}
+
+// callKeys are the index entries of a call: each one of the prefixes that
+// ListCalls knows, then its time and id.
+func callKeys(s storedCall) [][]byte {
+	c := s.head
+	tail := append(timeKey(c.Created), c.ID...)
+	heads := []string{"a", "s" + string(c.State) + "\x00", "u" + c.By + "\x00"}
+	if c.Thread != "" {
+		heads = append(heads, "t"+c.Thread+"\x00")
+	}
+	if c.Waiting() {
+		heads = append(heads, "w")
+	}
+	if len(s.result) > 0 {
+		heads = append(heads, "r")
+	}
+	keys := make([][]byte, len(heads))
+	for i, h := range heads {
+		keys[i] = append([]byte(h), tail...)
+	}
+	return keys
+}
+
+func containsKey(keys [][]byte, k []byte) bool {
+	return slices.ContainsFunc(keys, func(o []byte) bool { return string(o) == string(k) })
+}
+
+func checkCall(c store.Call) error {
+	if err := checkIDs("call id", c.ID, "requester", c.By); err != nil {
+		return err
+	}
+	return checkOptional("conversation", c.Thread, "server", c.Server, "tool", c.Tool)
+}
+
+// Begin implements [store.Calls].
+func (d *DB) Begin(ctx context.Context, by store.Caller, c store.Call) error {
+	by.User = cmp.Or(by.User, c.By)
+	return d.do(ctx, "beginning call "+c.ID, func(t *tx) error {
+		switch c.State {
+		case store.Planned, store.Pending, store.Running, store.Refused:
+		default:
+			return fmt.Errorf("%w state %q for a new call", store.ErrInvalid, c.State)
+		}
+		if err := checkCall(c); err != nil {
+			return err
+		}
+		if t.get("calls", []byte(c.ID)) != nil {
+			return fmt.Errorf("id %w", store.ErrExists)
+		}
+		if c.Replaces != "" {
+			if err := t.replaceCall(by, c); err != nil {
+				return fmt.Errorf("replacing call %s: %w", c.Replaces, err)
+			}
+		}
+		return t.addCall(by, c)
+	})
+}
+
+// replaceCall moves the call that c replaces to cancelled.
+func (t *tx) replaceCall(by store.Caller, c store.Call) error {
+	old, err := t.loadCall(c.Replaces)
+	switch {
+	case err != nil:
+		return err
+	case !old.head.Waiting():
+		return store.ErrDecided
+	case t.overdue(old.head):
+		return store.ErrExpired
+	}
+	s := old
+	s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, "edited", t.now
+	if err := t.saveCall(&old, s); err != nil {
+		return err
+	}
+	return t.callEvent(by, "call.edit", s.head, callData{Reason: s.head.Reason, ReplacedBy: c.ID})
+}
+
+// addCall stores a new call with the times that it lacks.
+func (t *tx) addCall(by store.Caller, c store.Call) error {
+	if c.Created.IsZero() {
+		c.Created = t.now
+	}
+	if c.State == store.Running && c.Started.IsZero() {
+		c.Started = t.now
+	}
+	if c.State.Final() && c.Finished.IsZero() {
+		c.Finished = t.now
+	}
+	s, err := t.sealCall(c)
+	if err != nil {
+		return err
+	}
+	if err := t.saveCall(nil, s); err != nil {
+		return err
+	}
+	return t.callEvent(by, "call."+string(c.State), c, callData{
+		Args: cut(c.Args, maxArgs), Output: output(c.Result), Digest: c.Digest, Reason: c.Reason, Replaces: c.Replaces, RunsAs: c.RunsAs,
+	})
+}
+
+func (t *tx) overdue(c store.Call) bool { return !c.Expires.IsZero() && !t.now.Before(c.Expires) }
+
+// Decide implements [store.Calls]. A decision that names another digest than
+// the call's is ErrConflict: the person saw something else.
+func (d *DB) Decide(ctx context.Context, by store.Caller, id string, dec store.Decision) (store.Call, error) {
+	var (
+		old, after storedCall
+		late       error // told after the commit, which keeps what it says
+	)
+	err := d.do(ctx, "deciding call "+id, func(t *tx) (err error) {
+		late = nil
+		if old, err = t.loadCall(id); err != nil {
+			return err
+		}
+		after = old
+		if !old.head.Waiting() {
+			return store.ErrDecided
+		}
+		verb := dec.Verb
+		if t.overdue(old.head) && verb != store.Expire {
+			verb, late = store.Expire, fmt.Errorf("deciding call %s: %w", id, store.ErrExpired)
+		} else if dec.Digest != "" && dec.Digest != old.head.Digest {
+			return fmt.Errorf("%w: its digest is %.12s, not %.12s", store.ErrConflict, old.head.Digest, dec.Digest)
+		}
+		actor := by
+		if late != nil {
+			actor = store.System
+		}
+		after.head.Decisions = append(slices.Clone(old.head.Decisions), t.signed(actor, verb, dec, late != nil))
+		if err := t.settleCall(&after.head, verb); err != nil {
+			return err
+		}
+		if err := t.saveCall(&old, after); err != nil {
+			return err
+		}
+		signed := after.head.Decisions[len(after.head.Decisions)-1]
+		return t.callEvent(actor, "call."+string(verb), after.head, callData{Digest: after.head.Digest, Reason: after.head.Reason, Decision: &signed})
+	})
+	return d.told(old, after, cmp.Or(err, late), err == nil)
+}
+
+// told is what a caller gets to see: the call as it became, or as it was if
+// nothing became of it.
+func (d *DB) told(old, after storedCall, err error, changed bool) (store.Call, error) {
+	if !changed {
+		after = old
+	}
+	if after.head.ID == "" { // it was not found, or nobody looked
+		return store.Call{}, err
+	}
+	c, oerr := d.openCall(after)
+	return c, cmp.Or(err, oerr)
+}
+
+// signed fills in who decided and when. One that came too late is nize's.
+func (t *tx) signed(by store.Caller, verb store.Verb, dec store.Decision, late bool) store.Decision {
+	if late {
+		dec = store.Decision{}
+	}
+	dec.Verb, dec.Args = verb, nil
+	dec.By = cmp.Or(dec.By, by.User)
+	dec.Name = cmp.Or(dec.Name, by.Name)
+	dec.Surface = cmp.Or(dec.Surface, by.Surface)
+	if dec.At.IsZero() {
+		dec.At = t.now
+	}
+	return dec
+}
+
+// settleCall moves a waiting call as its newest decision says.
+func (t *tx) settleCall(c *store.Call, verb store.Verb) error {
+	dec := c.Decisions[len(c.Decisions)-1]
+	who := cmp.Or(dec.Name, dec.By)
+	switch verb {
+	case store.Approve:
+		c.Approved = t.now
+		return nil
+	case store.Deny:
+		c.State, c.Reason = store.Refused, cmp.Or(dec.Reason, "denied by "+who)
+	case store.Cancel:
+		c.State, c.Reason = store.Cancelled, cmp.Or(dec.Reason, "cancelled by "+who)
+	case store.Expire:
+		c.State, c.Reason = store.Expired, cmp.Or(dec.Reason, "nobody answered in time")
+	default:
+		return fmt.Errorf("%w verb %q", store.ErrInvalid, verb)
+	}
+	c.Finished = t.now
+	return nil
+}
+
+// Start implements [store.Calls]. A call that nobody approved is ErrRefused.
+func (d *DB) Start(ctx context.Context, id, owner string) (store.Call, error) {
+	return d.transition(ctx, store.System, "starting call "+id, id, func(t *tx, s *storedCall) (callData, error) {
+		c := &s.head
+		switch {
+		case c.State != store.Pending && c.State != store.Planned:
+			return callData{}, store.ErrDecided
+		case c.State == store.Planned || c.Approved.IsZero():
+			return callData{}, fmt.Errorf("%w: nobody has approved it", store.ErrRefused)
+		}
+		c.State, c.Started, c.Owner = store.Running, t.now, owner
+		return callData{Owner: owner}, nil
+	})
+}
+
+// Finish implements [store.Calls]. Only a running call can be done or lost.
+func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Outcome) (store.Call, error) {
+	return d.transition(ctx, by, "finishing call "+id, id, func(t *tx, s *storedCall) (callData, error) {
+		c := &s.head
+		switch {
+		case !o.State.Final():
+			return callData{}, fmt.Errorf("%w state %q: it is not final", store.ErrInvalid, o.State)
+		case c.State.Final():
+			return callData{}, store.ErrDecided
+		case c.State != store.Running && (o.State == store.Done || o.State == store.Lost):
+			return callData{}, fmt.Errorf("%w state %q for a call that never ran", store.ErrInvalid, o.State)
+		}
+		c.State, c.Finished = o.State, t.now
+		c.Reason = cmp.Or(o.Reason, c.Reason)
+		if o.Result != nil {
+			var err error
+			if s.result, err = t.sealResult(id, o.Result); err != nil {
+				return callData{}, err
+			}
+		}
+		return callData{Digest: c.Digest, Reason: o.Reason, Output: output(o.Result), Took: took(*c).Milliseconds()}, nil
+	})
+}
+
+// transition loads a call, lets move change it, and stores it with an event.
+// The call is returned as it is then, also with ErrDecided.
+func (d *DB) transition(ctx context.Context, by store.Caller, what, id string, move func(*tx, *storedCall) (callData, error)) (store.Call, error) {
+	var old, after storedCall
+	err := d.do(ctx, what, func(t *tx) (err error) {
+		if old, err = t.loadCall(id); err != nil {
+			return err
+		}
+		after = old
+		data, err := move(t, &after)
+		if err != nil {
+			return err
+		}
+		if err := t.saveCall(&old, after); err != nil {
+			return err
+		}
+		return t.callEvent(by, "call."+string(after.head.State), after.head, data)
+	})
+	return d.told(old, after, err, err == nil)
+}
+
+// took is how long a call ran.
+func took(c store.Call) time.Duration {
+	if c.Started.IsZero() || c.Finished.Before(c.Started) {
+		return 0
+	}
+	return c.Finished.Sub(c.Started)
+}
+
+// callData is what the audit trail says of a transition.
+type callData struct {
+	Args       json.RawMessage `json:"args,omitempty"`   // redacted and cut
+	Output     json.RawMessage `json:"output,omitempty"` // redacted and cut
+	Digest     string          `json:"digest,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
+	Replaces   string          `json:"replaces,omitempty"`
+	ReplacedBy string          `json:"replaced_by,omitempty"`
+	RunsAs     string          `json:"runs_as,omitempty"`
+	Owner      string          `json:"owner,omitempty"`
+	Took       int64           `json:"took_ms,omitempty"`
+	Decision   *store.Decision `json:"decision,omitempty"`
+}
+
+func (t *tx) callEvent(by store.Caller, kind string, c store.Call, data callData) error {
+	data.Reason = store.RedactText(data.Reason)
+	if data.Decision != nil {
+		data.Decision.Reason = store.RedactText(data.Decision.Reason)
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return t.event(note{by: by, kind: kind, subject: c.ID, tool: c.ToolID(), outcome: c.State, data: json.RawMessage(b)})
+}
+
+func output(r *store.Result) json.RawMessage {
+	switch {
+	case r == nil:
+		return nil
+	case r.Error != nil:
+		b, err := json.Marshal(r.Error)
+		if err != nil {
+			return nil
+		}
+		return cut(b, maxOutput)
+	}
+	return cut(r.Passed(), maxOutput)
+}

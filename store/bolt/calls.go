@@ -1,0 +1,240 @@
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"nize/store"
+)
+
+// Record implements [store.Calls]. The call's bytes (arguments, result) must
+// not be changed afterwards; sealing and encoding are done by the writer. On a
+// full disk records wait in memory, up to 32 MiB, then Record waits; see
+// [DB.Healthy].
+func (d *DB) Record(by store.Caller, c store.Call) {
+	by.User = cmp.Or(by.User, c.By)
+	c.Hooks, c.Warnings, c.Decisions = slices.Clone(c.Hooks), slices.Clone(c.Warnings), slices.Clone(c.Decisions)
+	size := 1024 + len(c.Args)
+	if c.Result != nil {
+		r := *c.Result
+		c.Result = &r
+		size += len(r.Raw) + len(r.Shown)
+	}
+	ok := d.later(lazyOp{call: &c, size: size}, func(t *tx) error {
+		if err := t.record(by, c); err != nil {
+			return fmt.Errorf("recording call %s: %w", c.ID, err)
+		}
+		return nil
+	})
+	if !ok {
+		d.lost("recording call " + c.ID)
+	}
+}
+
+func (t *tx) record(by store.Caller, c store.Call) error {
+	if !c.State.Final() {
+		return fmt.Errorf("%w state %q: only calls that ended are recorded", store.ErrInvalid, c.State)
+	}
+	if err := checkCall(c); err != nil {
+		return err
+	}
+	if t.get("calls", []byte(c.ID)) != nil {
+		return fmt.Errorf("id %w", store.ErrExists)
+	}
+	return t.addCall(by, c)
+}
+
+// GetCall implements [store.Calls].
+func (d *DB) GetCall(ctx context.Context, id string) (store.Call, error) {
+	d.mu.Lock()
+	unwritten := d.unwritten[id]
+	d.mu.Unlock()
+	if unwritten != nil {
+		return copyCall(*unwritten), nil
+	}
+	var s storedCall
+	err := d.view(ctx, "reading call", func(t *tx) (err error) {
+		s, err = t.loadCall(id)
+		return err
+	})
+	if err != nil {
+		return store.Call{}, err
+	}
+	return d.openCall(s)
+}
+
+func copyCall(c store.Call) store.Call {
+	c.Args = own(c.Args)
+	c.Hooks, c.Warnings, c.Decisions = slices.Clone(c.Hooks), slices.Clone(c.Warnings), slices.Clone(c.Decisions)
+	if c.Result != nil {
+		r := *c.Result
+		r.Raw, r.Shown = own(r.Raw), own(r.Shown)
+		c.Result = &r
+	}
+	return c
+}
+
+// ListCalls implements [store.Calls]. Each condition of a query is a set of
+// index prefixes: the narrowest is walked, and in the others the entry is
+// looked up, so that no call is decoded that is not an answer.
+func (d *DB) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error) {
+	if q.Limit <= 0 {
+		q.Limit = 100
+	}
+	conds := callConditions(q)
+	var found [][]byte
+	err := d.view(ctx, "listing calls", func(t *tx) error {
+		var tails [][]byte
+		for _, prefix := range conds[0] {
+			tails = append(tails, t.walkCalls(prefix, conds[1:], q.Limit)...)
+		}
+		slices.SortFunc(tails, func(a, b []byte) int { return bytes.Compare(b, a) })
+		for _, tail := range tails[:min(len(tails), q.Limit)] {
+			if v := t.get("calls", tail[8:]); v != nil {
+				found = append(found, own(v))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	calls := make([]store.Call, 0, len(found))
+	for _, v := range found {
+		s, err := decodeCall(v)
+		if err != nil {
+			return nil, fmt.Errorf("listing calls: %w", err)
+		}
+		c, err := d.openCall(s)
+		if err != nil {
+			return nil, fmt.Errorf("listing calls: %w", err)
+		}
+		calls = append(calls, c)
+	}
+	return calls, nil
+}
+
+// callConditions are the index prefixes of a query, the narrowest condition
+// first; within one, any prefix will do.
+func callConditions(q store.CallQuery) [][]string {
+	var conds [][]string
+	if q.Waiting {
+		conds = append(conds, []string{"w"})
+	}
+	if q.Thread != "" {
+		conds = append(conds, []string{"t" + q.Thread + "\x00"})
+	}
+	if len(q.States) > 0 {
+		var any []string
+		for _, s := range q.States {
+			any = append(any, "s"+string(s)+"\x00")
+		}
+		slices.Sort(any)
+		conds = append(conds, slices.Compact(any))
+	}
+	if q.User != "" {
+		conds = append(conds, []string{"u" + q.User + "\x00"})
+	}
+	if len(conds) == 0 {
+		conds = append(conds, []string{"a"})
+	}
+	return conds
+}
+
+// walkCalls returns the newest entries under prefix that meet the other
+// conditions too, without the prefix: time and id.
+func (t *tx) walkCalls(prefix string, others [][]string, limit int) [][]byte {
+	b := t.bucket("calls_by")
+	c := b.Cursor()
+	var tails [][]byte
+	for k := seekLast(c, []byte(prefix)); bytes.HasPrefix(k, []byte(prefix)) && len(tails) < limit; k, _ = c.Prev() {
+		tail := k[len(prefix):]
+		meets := len(tail) > 8
+		for _, any := range others {
+			meets = meets && slices.ContainsFunc(any, func(p string) bool { return b.Get(append([]byte(p), tail...)) != nil })
+		}
+		if meets {
+			tails = append(tails, own(tail))
+		}
+	}
+	return tails
+}
+
+// cut is a redacted look at a JSON document for the audit trail. What is far
+// longer than the look is shortened first, since redaction reads it all.
+func cut(raw json.RawMessage, limit int) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	return store.Redact(shorten(raw, 8*limit), limit)
+}
+
+// shorten returns the beginning of a JSON document, closed properly, so that
+// redaction by the names of fields still works on it.
+func shorten(raw json.RawMessage, limit int) json.RawMessage {
+	if len(raw) <= limit {
+		return raw
+	}
+	var (
+		out   bytes.Buffer
+		dec   = json.NewDecoder(bytes.NewReader(raw))
+		open  []json.Delim // what is open, outermost first
+		count []int        // tokens so far in each
+	)
+	dec.UseNumber()
+	for out.Len() < limit {
+		tok, err := dec.Token()
+		if err != nil {
+			break
+		}
+		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
+			out.WriteRune(rune(d))
+			open, count = open[:len(open)-1], count[:len(count)-1]
+			if len(open) == 0 {
+				break
+			}
+			continue
+		}
+		inObject := len(open) > 0 && open[len(open)-1] == '{'
+		if n := len(count) - 1; n >= 0 {
+			switch {
+			case inObject && count[n]%2 == 1:
+				out.WriteByte(':')
+			case count[n] > 0:
+				out.WriteByte(',')
+			}
+			count[n]++
+		}
+		if d, ok := tok.(json.Delim); ok {
+			out.WriteRune(rune(d))
+			open, count = append(open, d), append(count, 0)
+			continue
+		}
+		if s, ok := tok.(string); ok && len(s) > limit {
+			tok = s[:limit]
+		}
+		b, err := json.Marshal(tok)
+		if err != nil {
+			break
+		}
+		out.Write(b)
+	}
+	for i := len(open) - 1; i >= 0; i-- {
+		switch {
+		case open[i] == '[':
+			out.WriteByte(']')
+		case count[i]%2 == 1: // a name without its value
+			out.WriteString(":null}")
+		default:
+			out.WriteByte('}')
+		}
+	}
+	if out.Len() == 0 { // no JSON at all
+		return raw[:limit]
+	}
+	return out.Bytes()
+}

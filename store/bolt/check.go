@@ -1,0 +1,213 @@
+package bolt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	bbolt "go.etcd.io/bbolt"
+
+	"nize/store"
+)
+
+// The two meta pages of a bbolt file (bbolt internal/common: page.go, meta.go,
+// file format version 2), in the byte order of the machine: a header of 16
+// bytes, then magic, version, page size, flags (4 each), root page, root
+// sequence, freelist page, first unused page, transaction, FNV-1a of all that.
+const (
+	pageHead  = 16
+	metaSize  = 64
+	metaSum   = 56
+	metaMagic = 0xED0CDAED
+)
+
+// fileState is what the newest valid meta page says.
+type fileState struct {
+	pages, pageSize, txid uint64
+}
+
+// readState reads the meta pages without mapping the file.
+func readState(path string) (fileState, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return fileState{}, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fileState{}, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return fileState{}, 0, fmt.Errorf("%w: not a regular file", store.ErrInvalid)
+	}
+	if info.Size() == 0 {
+		return fileState{}, 0, nil
+	}
+	best, ok := readMeta(f, 0)
+	// The second page follows the first, whose size may be unknown if it is the
+	// damaged one; bbolt tries the same sizes.
+	for size := int64(1024); size <= 1<<24; size *= 2 {
+		if ok && size != int64(best.pageSize) {
+			continue
+		}
+		if second, good := readMeta(f, size); good && second.pageSize == uint64(size) {
+			if !ok || second.txid > best.txid {
+				best = second
+			}
+			ok = true
+			break
+		}
+	}
+	if !ok {
+		return fileState{}, info.Size(), fmt.Errorf("%w: no valid head; it is damaged or no nize database", errRecord)
+	}
+	return best, info.Size(), nil
+}
+
+func readMeta(f io.ReaderAt, at int64) (fileState, bool) {
+	var page [pageHead + metaSize]byte
+	if _, err := f.ReadAt(page[:], at); err != nil {
+		return fileState{}, false
+	}
+	m, order := page[pageHead:], binary.NativeEndian
+	sum := fnv.New64a()
+	sum.Write(m[:metaSum])
+	if order.Uint32(m) != metaMagic || order.Uint64(m[metaSum:]) != sum.Sum64() {
+		return fileState{}, false
+	}
+	return fileState{
+		pageSize: uint64(order.Uint32(m[8:])),
+		pages:    order.Uint64(m[40:]),
+		txid:     order.Uint64(m[48:]),
+	}, true
+}
+
+// precheck refuses a file that would kill the process when it is mapped: one
+// that is shorter than its head says. A missing or empty file is fine.
+func precheck(path string) error {
+	s, size, err := readState(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if size > 0 && (s.pageSize == 0 || s.pages > uint64(size)/s.pageSize) {
+		return fmt.Errorf("%w: the file is cut off, %d bytes of at least %d are there; restore the last backup", errRecord, size, s.pages*s.pageSize)
+	}
+	return nil
+}
+
+// Check looks through the whole database, page by page, and returns the first
+// problems that it finds. Run it in a child process: some damage ends the
+// process that reads it, which is an answer too. It is an error while a nized
+// has the database open; a missing file is fine.
+func Check(path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("checking database %s: %w", path, err)
+		}
+	}()
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := precheck(path); err != nil {
+		return err
+	}
+	db, err := openFile(path, &bbolt.Options{ReadOnly: true, Timeout: lockTimeout, PreLoadFreelist: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v; restore the last backup", errRecord, r)
+		}
+	}()
+	return db.View(func(b *bbolt.Tx) error {
+		var found []error
+		for problem := range b.Check() { // must be read to its end
+			if len(found) < 5 {
+				found = append(found, problem)
+			}
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("%w: %w; restore the last backup", errRecord, errors.Join(found...))
+		}
+		_, err := schemaOf(b)
+		return err
+	})
+}
+
+// Clean says whether the database at path was closed, not killed, and not
+// touched since: then a small file beside it names its last transaction. It
+// does not open the database, so it is safe on a damaged one. A missing
+// database is clean.
+func Clean(path string) bool {
+	s, size, err := readState(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && size == 0 {
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	text, err := os.ReadFile(markPath(path))
+	return err == nil && strings.TrimSpace(string(text)) == strconv.FormatUint(s.txid, 10)
+}
+
+func markPath(path string) string { return path + ".clean" }
+
+// mark notes a clean end. The name of the transaction makes the mark void by
+// itself as soon as anything is written.
+func mark(path string) error {
+	s, _, err := readState(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(markPath(path), []byte(strconv.FormatUint(s.txid, 10)+"\n"), 0o600)
+}
+
+func unmark(path string) error {
+	if err := os.Remove(markPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Backup writes a consistent copy of the database to w while it is in use. The
+// copy first goes to a file beside the database, so that a slow w holds up
+// nobody.
+func (d *DB) Backup(ctx context.Context, w io.Writer) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("backing up: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(d.path), ".backup-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("backing up: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	err = d.view(ctx, "backing up", func(t *tx) error {
+		_, err := t.b.WriteTo(f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("backing up: %w", err)
+	}
+	if _, err := io.Copy(w, f); err != nil {
+		return fmt.Errorf("backing up: %w", err)
+	}
+	return nil
+}

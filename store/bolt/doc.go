@@ -1,0 +1,71 @@
+// Package bolt keeps everything in one bbolt file, nize.db (SPEC 3).
+//
+// # The bucket tree
+//
+// All buckets stand at the top; 0 is a zero byte, numbers are big-endian,
+// "pack" is length-prefixed parts (see pack.go). A field that must come back
+// byte for byte (arguments, results, schemas) is a part of its own and never
+// goes through encoding/json, which would rewrite its spaces and escapes.
+//
+//	meta                              schema, clock, audit_key, audit_head, audit_base, sealed at rest where secret
+//	keys          number              wrapped data key
+//	servers       name                JSON
+//	tools         server 0 name       pack: JSON, input schema, output schema, _meta
+//	users         id                  JSON
+//	identities    identity            user id
+//	tokens        id                  JSON with hash
+//	tokens_hash   hash                token id
+//	tokens_name   user 0 name 0 id    -
+//	credentials   scope 0 owner 0 service 0 name    pack: JSON, sealed secret
+//	calls         id                  pack: JSON, sealed arguments, sealed result
+//	calls_by      a|w|r|s state 0|u user 0|t thread 0, created, id    -
+//	grants        id                  user
+//	grants_user   user 0 id           JSON
+//	threads       id                  JSON
+//	threads_by    a|u user 0, updated, id; o id                       -
+//	turns         thread 0 n          pack: JSON, opaque
+//	inbox         id                  pack: JSON, payload
+//	inbox_keys    key                 time it was seen
+//	inbox_seen    time, key           -
+//	feed          seq                 pack: kind, id, thread, state, approved
+//	events        seq                 pack, see audit.go
+//	spends        time, id            fixed columns, then strings, see spend.go
+//	usage         dimension, day, key fixed counters
+//	settings      user 0 key          value
+//	providers     name                pack: JSON, sealed key
+//	models        name                JSON
+//	agents        id                  JSON
+//	vectors       model / key         little-endian float32; the model is a nested bucket
+//
+// # Writing
+//
+// One goroutine writes (writer.go). It merges all operations that wait into
+// one bbolt transaction, so sixteen at once share the two fsyncs of a commit;
+// bbolt's own Batch is not used, since it waits 10 ms for company. An
+// operation that errs is told its error and leaves no trace; the others of the
+// same transaction are not disturbed. Results are handed out after the commit
+// only. [DB.Record] and the noting of a token's last use do not wait: they go
+// with the next transaction, at the latest after Options.ReadOnlyLag.
+//
+// # Reading
+//
+// Reads are short View transactions; every value is copied before the
+// transaction ends (bbolt's values are mapped memory, and touching one later
+// is a fault that cannot be recovered). Nothing does I/O or calls a stranger
+// inside a transaction: a long reader stops page reuse and can stall a
+// growing writer.
+//
+// # Time
+//
+// Decisions about expiry use a clock that never goes back: the largest reading
+// ever taken is stored with every commit, so that a clock jump revives nothing
+// (SPEC 20).
+//
+// # Opening
+//
+// [Open] looks at the two meta pages itself before it lets bbolt map the file,
+// since a truncated file is a fault that kills the process. Whether the file
+// was closed cleanly is answered by [Clean] from a small file beside it that
+// names the last transaction, without opening the database; where it was not,
+// the caller runs [Check] in a child process first.
+package bolt

@@ -1,0 +1,124 @@
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"nize/store"
+)
+
+const (
+	// keepKeys is how long a platform may repeat itself.
+	keepKeys = 24 * time.Hour
+	// forgetKeys is how many old keys one new item takes with it: more than it
+	// brings, so that they do not pile up.
+	forgetKeys = 16
+)
+
+// Accept implements [store.Inbox]. An item's id counts as one of its keys.
+func (d *DB) Accept(ctx context.Context, item store.Item) (fresh bool, err error) {
+	err = d.do(ctx, "accepting item "+item.ID, func(t *tx) error {
+		item := item
+		fresh = false
+		if err := checkIDs("item id", item.ID); err != nil {
+			return err
+		}
+		for _, k := range item.Keys {
+			if err := checkIDs("key", k); err != nil {
+				return err
+			}
+		}
+		seen := append([]string{"id\x00" + item.ID}, item.Keys...)
+		for _, k := range seen {
+			if at := t.get("inbox_keys", []byte(k)); at != nil && t.now.Sub(timeOf(at)) < keepKeys {
+				return nil
+			}
+		}
+		fresh = true
+		if err := t.forgetKeys(forgetKeys); err != nil {
+			return err
+		}
+		for _, k := range seen {
+			if err := t.rememberKey(k); err != nil {
+				return err
+			}
+		}
+		if item.At.IsZero() {
+			item.At = t.now
+		}
+		payload := item.Payload
+		item.Payload = nil
+		head, err := json.Marshal(item)
+		if err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "inbox", ID: item.ID})
+		return t.put("inbox", []byte(item.ID), pack(head, payload))
+	})
+	return fresh && err == nil, err
+}
+
+func (t *tx) rememberKey(k string) error {
+	if at := t.get("inbox_keys", []byte(k)); at != nil { // an old one that was not forgotten yet
+		if err := t.del("inbox_seen", append(own(at), k...)); err != nil {
+			return err
+		}
+	}
+	if err := t.put("inbox_keys", []byte(k), timeKey(t.now)); err != nil {
+		return err
+	}
+	return t.put("inbox_seen", append(timeKey(t.now), k...), nil)
+}
+
+// forgetKeys deletes up to limit keys that are older than a day.
+func (t *tx) forgetKeys(limit int) error {
+	for _, k := range t.keys("inbox_seen", nil, limit) {
+		if t.now.Sub(timeOf(k)) < keepKeys {
+			return nil
+		}
+		if err := t.del("inbox_seen", k); err != nil {
+			return err
+		}
+		if err := t.del("inbox_keys", k[8:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Done implements [store.Inbox]. An item that is done already is fine.
+func (d *DB) Done(ctx context.Context, id string) error {
+	return d.do(ctx, "finishing item "+id, func(t *tx) error {
+		if err := checkIDs("item id", id); err != nil {
+			return err
+		}
+		if t.get("inbox", []byte(id)) == nil {
+			if t.get("inbox_keys", []byte("id\x00"+id)) == nil {
+				return store.ErrNotFound
+			}
+			return nil
+		}
+		return t.del("inbox", []byte(id))
+	})
+}
+
+// Pending implements [store.Inbox].
+func (d *DB) Pending(ctx context.Context) (list []store.Item, err error) {
+	err = d.view(ctx, "reading the inbox", func(t *tx) error {
+		return t.each("inbox", nil, func(_, v []byte) error {
+			p, err := unpackN(v, 2)
+			if err != nil {
+				return err
+			}
+			item, err := decodeJSON[store.Item](p[0])
+			item.Payload = own(p[1])
+			list = append(list, item)
+			return err
+		})
+	})
+	slices.SortFunc(list, func(a, b store.Item) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	return list, err
+}

@@ -1,0 +1,198 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"nize/store"
+)
+
+// pruneChunk bounds the deletions of one transaction, so that nobody waits
+// long behind it.
+const pruneChunk = 500
+
+// Prune implements [store.DB]. With a conversation go its turns and the calls
+// that it made; a call outside any goes with the audit trail's time. Usage
+// goes by whole days, rows and counters together.
+func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, error) {
+	var p store.Pruned
+	now := d.clock.now()
+	steps := []struct {
+		keep  time.Duration
+		count *int
+		prune func(t *tx, before time.Time) (n int, more bool, err error)
+	}{
+		{keep.Conversations, &p.Threads, (*tx).pruneThread},
+		{keep.Output, &p.Outputs, (*tx).pruneOutputs},
+		{keep.Audit, new(int), (*tx).pruneCalls},
+		{keep.Audit, &p.Events, (*tx).pruneTrail},
+		{keep.Usage, &p.Spends, (*tx).pruneSpends},
+		{keep.Usage, new(int), (*tx).pruneUsage},
+		{keepKeys, new(int), (*tx).pruneKeys},
+	}
+	for _, s := range steps {
+		for more := s.keep > 0; more; {
+			var n int
+			err := d.do(ctx, "pruning", func(t *tx) (err error) {
+				n, more, err = s.prune(t, now.Add(-s.keep))
+				return err
+			})
+			if err != nil {
+				return p, err
+			}
+			*s.count += n
+		}
+	}
+	return p, nil
+}
+
+// older returns up to a chunk of index keys under prefix whose time is before.
+func (t *tx) older(bucket, prefix string, before time.Time) [][]byte {
+	end := append([]byte(prefix), timeKey(before)...)
+	keys := t.keys(bucket, []byte(prefix), pruneChunk)
+	for i, k := range keys {
+		if bytes.Compare(k, end) >= 0 {
+			return keys[:i]
+		}
+	}
+	return keys
+}
+
+// pruneThread deletes the oldest conversation, or a chunk of its turns or calls.
+func (t *tx) pruneThread(before time.Time) (int, bool, error) {
+	old := t.older("threads_by", "a", before)
+	if len(old) == 0 {
+		return 0, false, nil
+	}
+	id := string(old[0][9:])
+	th, err := getJSON[store.Thread](t, "threads", []byte(id))
+	if err != nil {
+		return 0, false, err
+	}
+	turns := t.keys("turns", key(id, ""), pruneChunk)
+	for _, k := range turns {
+		if err := t.del("turns", k); err != nil {
+			return 0, false, err
+		}
+	}
+	prefix := "t" + id + "\x00"
+	deleted := 0
+	for _, k := range t.keys("calls_by", []byte(prefix), pruneChunk) {
+		n, err := t.deleteCall(string(k[len(prefix)+8:]))
+		if err != nil {
+			return 0, false, err
+		}
+		deleted += n
+	}
+	if len(turns) == pruneChunk || deleted == pruneChunk {
+		return 0, true, nil
+	}
+	for _, k := range threadKeys(th) {
+		if err := t.del("threads_by", k); err != nil {
+			return 0, false, err
+		}
+	}
+	t.change(store.Change{Kind: "thread", ID: id, Thread: id})
+	return 1, true, t.del("threads", []byte(id))
+}
+
+// deleteCall deletes a call that ended and says how many that were.
+func (t *tx) deleteCall(id string) (int, error) {
+	s, err := t.loadCall(id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !s.head.State.Final() {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range callKeys(s) {
+		if err := t.del("calls_by", k); err != nil {
+			return 0, err
+		}
+	}
+	return 1, t.del("calls", []byte(id))
+}
+
+// pruneOutputs takes the results out of old calls.
+func (t *tx) pruneOutputs(before time.Time) (int, bool, error) {
+	keys := t.older("calls_by", "r", before)
+	for _, k := range keys {
+		s, err := t.loadCall(string(k[9:]))
+		if err != nil {
+			return 0, false, err
+		}
+		s.result = nil
+		v, err := encodeCall(s)
+		if err != nil {
+			return 0, false, err
+		}
+		if err := t.put("calls", []byte(s.head.ID), v); err != nil {
+			return 0, false, err
+		}
+		if err := t.del("calls_by", k); err != nil {
+			return 0, false, err
+		}
+	}
+	return len(keys), len(keys) == pruneChunk, nil
+}
+
+// pruneCalls deletes calls that ended. It ends at a chunk in which none did,
+// since what is still open is younger than any retention that makes sense.
+func (t *tx) pruneCalls(before time.Time) (int, bool, error) {
+	keys, n := t.older("calls_by", "a", before), 0
+	for _, k := range keys {
+		m, err := t.deleteCall(string(k[9:]))
+		if err != nil {
+			return 0, false, err
+		}
+		n += m
+	}
+	return n, len(keys) == pruneChunk && n > 0, nil
+}
+
+func (t *tx) pruneTrail(before time.Time) (int, bool, error) {
+	n, err := t.pruneEvents(before, pruneChunk)
+	if err != nil || n == 0 {
+		return n, false, err
+	}
+	return n, n == pruneChunk, t.event(note{by: store.System, kind: "audit.prune", subject: "events", data: struct {
+		Deleted int       `json:"deleted"`
+		Before  time.Time `json:"before"`
+	}{n, before}})
+}
+
+func (t *tx) pruneSpends(before time.Time) (int, bool, error) {
+	keys := t.older("spends", "", before)
+	for _, k := range keys {
+		if err := t.del("spends", k); err != nil {
+			return 0, false, err
+		}
+	}
+	return len(keys), len(keys) == pruneChunk, nil
+}
+
+// pruneUsage deletes the counters of whole days.
+func (t *tx) pruneUsage(before time.Time) (int, bool, error) {
+	n := 0
+	for _, dim := range dimensions {
+		end := usageKey(dim, before, "")
+		for _, k := range t.keys("usage", []byte{dim}, pruneChunk) {
+			if bytes.Compare(k, end) >= 0 {
+				break
+			}
+			if err := t.del("usage", k); err != nil {
+				return 0, false, err
+			}
+			n++
+		}
+	}
+	return n, n > 0, nil
+}
+
+func (t *tx) pruneKeys(time.Time) (int, bool, error) {
+	before := t.writes
+	err := t.forgetKeys(pruneChunk)
+	return 0, t.writes >= before+2*pruneChunk, err
+}

@@ -1,0 +1,183 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"nize/store"
+)
+
+// Conversations are no audit: these methods leave no events.
+
+func threadKeys(th store.Thread) [][]byte {
+	tail := append(timeKey(th.Updated), th.ID...)
+	keys := [][]byte{append([]byte("a"), tail...), append([]byte("u"+th.User+"\x00"), tail...)}
+	if th.Open {
+		keys = append(keys, append([]byte("o"), th.ID...))
+	}
+	return keys
+}
+
+// saveThread writes the thread and moves its index entries.
+func (t *tx) saveThread(old *store.Thread, th store.Thread) error {
+	if old != nil {
+		for _, k := range threadKeys(*old) {
+			if err := t.del("threads_by", k); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range threadKeys(th) {
+		if err := t.put("threads_by", k, nil); err != nil {
+			return err
+		}
+	}
+	return t.putJSON("threads", []byte(th.ID), th)
+}
+
+// PutThread implements [store.Threads]. A missing time is now.
+func (d *DB) PutThread(ctx context.Context, _ store.Caller, th store.Thread) error {
+	return d.do(ctx, "storing conversation "+th.ID, func(t *tx) error {
+		th := th
+		if err := checkIDs("conversation id", th.ID); err != nil {
+			return err
+		}
+		if err := checkOptional("user", th.User); err != nil {
+			return err
+		}
+		var before *store.Thread
+		if v := t.get("threads", []byte(th.ID)); v != nil {
+			old, err := decodeJSON[store.Thread](v)
+			if err != nil {
+				return err
+			}
+			before = &old
+			th.Created = old.Created
+		}
+		if th.Created.IsZero() {
+			th.Created = t.now
+		}
+		if th.Updated.IsZero() {
+			th.Updated = t.now
+		}
+		t.change(store.Change{Kind: "thread", ID: th.ID, Thread: th.ID})
+		return t.saveThread(before, th)
+	})
+}
+
+// GetThread implements [store.Threads].
+func (d *DB) GetThread(ctx context.Context, id string) (th store.Thread, err error) {
+	err = d.view(ctx, "reading conversation "+id, func(t *tx) (err error) {
+		th, err = getJSON[store.Thread](t, "threads", []byte(id))
+		return err
+	})
+	return th, err
+}
+
+// ListThreads implements [store.Threads]; limit 0 is 100.
+func (d *DB) ListThreads(ctx context.Context, user string, limit int) (list []store.Thread, err error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	prefix := []byte("a")
+	if user != "" {
+		prefix = []byte("u" + user + "\x00")
+	}
+	err = d.view(ctx, "listing conversations", func(t *tx) error {
+		c := t.bucket("threads_by").Cursor()
+		for k := seekLast(c, prefix); bytes.HasPrefix(k, prefix) && len(list) < limit; k, _ = c.Prev() {
+			th, err := getJSON[store.Thread](t, "threads", k[len(prefix)+8:])
+			if err != nil {
+				return err
+			}
+			list = append(list, th)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Open implements [store.Threads].
+func (d *DB) Open(ctx context.Context) (list []store.Thread, err error) {
+	err = d.view(ctx, "listing open conversations", func(t *tx) error {
+		return t.each("threads_by", []byte("o"), func(k, _ []byte) error {
+			th, err := getJSON[store.Thread](t, "threads", k[1:])
+			list = append(list, th)
+			return err
+		})
+	})
+	return list, err
+}
+
+func turnKey(thread string, n int) []byte {
+	return append(key(thread, ""), seqKey(uint64(n))...)
+}
+
+// nextTurn is the first free place of a thread.
+func (t *tx) nextTurn(thread string) int {
+	prefix := key(thread, "")
+	k := seekLast(t.bucket("turns").Cursor(), prefix)
+	if !bytes.HasPrefix(k, prefix) || len(k) != len(prefix)+8 {
+		return 0
+	}
+	return int(decodeSeq(k[len(prefix):])) + 1
+}
+
+// Append implements [store.Threads]. A place beyond the next one is
+// ErrConflict: the turns before it are gone.
+func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open bool) error {
+	return d.do(ctx, fmt.Sprintf("adding turn %d of conversation %s", turn.N, turn.Thread), func(t *tx) error {
+		turn := turn
+		old, err := getJSON[store.Thread](t, "threads", []byte(turn.Thread))
+		if err != nil {
+			return err
+		}
+		switch next := t.nextTurn(turn.Thread); {
+		case turn.N < 0:
+			return fmt.Errorf("%w place", store.ErrInvalid)
+		case turn.N < next:
+			return store.ErrExists
+		case turn.N > next:
+			return fmt.Errorf("%w: the next place is %d", store.ErrConflict, next)
+		}
+		if turn.At.IsZero() {
+			turn.At = t.now
+		}
+		opaque := turn.Opaque
+		turn.Opaque = nil
+		head, err := json.Marshal(turn)
+		if err != nil {
+			return err
+		}
+		if err := t.put("turns", turnKey(turn.Thread, turn.N), pack(head, opaque)); err != nil {
+			return err
+		}
+		th := old
+		th.Open, th.Updated = open, t.now
+		t.change(store.Change{Kind: "turn", ID: turn.Thread + "/" + strconv.Itoa(turn.N), Thread: turn.Thread})
+		return t.saveThread(&old, th)
+	})
+}
+
+// Turns implements [store.Threads].
+func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err error) {
+	err = d.view(ctx, "reading conversation "+thread, func(t *tx) error {
+		if t.get("threads", []byte(thread)) == nil {
+			return store.ErrNotFound
+		}
+		return t.each("turns", key(thread, ""), func(_, v []byte) error {
+			p, err := unpackN(v, 2)
+			if err != nil {
+				return err
+			}
+			turn, err := decodeJSON[store.Turn](p[0])
+			turn.Opaque = own(p[1])
+			list = append(list, turn)
+			return err
+		})
+	})
+	return list, err
+}

@@ -1,0 +1,297 @@
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"nize/store"
+)
+
+// usedEvery is how often the last use of a token is noted.
+const usedEvery = time.Minute
+
+// storedToken is a token with its hash, which its JSON form leaves out.
+type storedToken struct {
+	store.Token
+	Hash []byte `json:"hash"`
+}
+
+func (s storedToken) token() store.Token {
+	t := s.Token
+	copy(t.Hash[:], s.Hash)
+	return t
+}
+
+func (t *tx) loadToken(id []byte) (store.Token, error) {
+	s, err := getJSON[storedToken](t, "tokens", id)
+	return s.token(), err
+}
+
+// tokensOf returns the tokens of the user ("" is all) with that name ("" is all).
+func (t *tx) tokensOf(user, name string) ([]store.Token, error) {
+	var prefix []byte
+	switch {
+	case user != "" && name != "":
+		prefix = key(user, name, "")
+	case user != "":
+		prefix = key(user, "")
+	}
+	var list []store.Token
+	for _, k := range t.keys("tokens_name", prefix, 0) {
+		parts := splitKey(k)
+		if len(parts) != 3 {
+			return nil, errRecord
+		}
+		if name != "" && parts[1] != name {
+			continue
+		}
+		tok, err := t.loadToken([]byte(parts[2]))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, tok)
+	}
+	return list, nil
+}
+
+// saveToken stores a token; fresh ones get their index entries.
+func (t *tx) saveToken(tok store.Token, fresh bool) error {
+	if err := t.putJSON("tokens", []byte(tok.ID), storedToken{Token: tok, Hash: tok.Hash[:]}); err != nil {
+		return err
+	}
+	if !fresh {
+		return nil
+	}
+	if err := t.put("tokens_hash", tok.Hash[:], []byte(tok.ID)); err != nil {
+		return err
+	}
+	return t.put("tokens_name", key(tok.User, tok.Name, tok.ID), nil)
+}
+
+// addToken stores a new token after a look at what it collides with.
+func (t *tx) addToken(tok store.Token) error {
+	if err := checkIDs("token id", tok.ID, "token name", tok.Name, "user", tok.User); err != nil {
+		return err
+	}
+	switch {
+	case tok.Hash == [32]byte{}:
+		return fmt.Errorf("%w token: it has no hash", store.ErrInvalid)
+	case !tok.Expires.After(t.now):
+		return fmt.Errorf("%w token: it expires before it begins", store.ErrInvalid)
+	case t.get("tokens", []byte(tok.ID)) != nil, t.get("tokens_hash", tok.Hash[:]) != nil:
+		return fmt.Errorf("id or secret %w", store.ErrExists)
+	}
+	return t.saveToken(tok, true)
+}
+
+func (t *tx) tokenEvent(by store.Caller, what string, tok store.Token) error {
+	t.change(store.Change{Kind: "token", ID: tok.ID})
+	return t.event(note{by: by, kind: "token." + what, subject: tok.ID, data: struct {
+		Name     string    `json:"name"`
+		User     string    `json:"user"`
+		Prefix   string    `json:"prefix"`
+		Audience string    `json:"audience"`
+		Scopes   []string  `json:"scopes,omitempty"`
+		Expires  time.Time `json:"expires"`
+		Revoked  time.Time `json:"revoked,omitzero"`
+	}{tok.Name, tok.User, tok.Prefix, tok.Audience, tok.Scopes, tok.Expires, tok.Revoked}})
+}
+
+// CreateToken implements [store.Tokens].
+func (d *DB) CreateToken(ctx context.Context, by store.Caller, tok store.Token, overwrite bool) (store.Token, error) {
+	given := tok
+	err := d.do(ctx, "creating token "+tok.Name, func(t *tx) error {
+		tok = given
+		if _, err := getJSON[store.User](t, "users", []byte(tok.User)); err != nil {
+			return fmt.Errorf("user %q: %w", tok.User, err)
+		}
+		others, err := t.tokensOf(tok.User, tok.Name)
+		if err != nil {
+			return err
+		}
+		taken := slices.ContainsFunc(others, func(o store.Token) bool { return o.State(t.now) == "active" })
+		if taken && !overwrite {
+			return fmt.Errorf("an active token of that name %w", store.ErrExists)
+		}
+		if taken {
+			if _, err := t.revoke(by, tok.User, tok.Name); err != nil {
+				return err
+			}
+		}
+		tok.ID = cmp.Or(tok.ID, store.NewID(t.now))
+		if tok.Created.IsZero() {
+			tok.Created = t.now
+		}
+		if err := t.addToken(tok); err != nil {
+			return err
+		}
+		return t.tokenEvent(by, "create", tok)
+	})
+	if err != nil {
+		return store.Token{}, err
+	}
+	return tok, nil
+}
+
+// RotateToken implements [store.Tokens]. The new token lives as long as the
+// old one was meant to.
+func (d *DB) RotateToken(ctx context.Context, by store.Caller, user, name string, next store.TokenSecret, grace time.Duration) (store.Token, error) {
+	var tok store.Token
+	err := d.do(ctx, "rotating token "+name, func(t *tx) error {
+		if err := checkIDs("user", user, "token name", name); err != nil {
+			return err
+		}
+		list, err := t.tokensOf(user, name)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list, func(o store.Token) bool { return o.Revoked.IsZero() && o.State(t.now) == "active" })
+		if i < 0 {
+			return fmt.Errorf("an active token of that name: %w", store.ErrNotFound)
+		}
+		old := list[i]
+		tok = old
+		tok.ID, tok.Prefix, tok.Hash = cmp.Or(next.ID, store.NewID(t.now)), next.Prefix, next.Hash
+		tok.Created, tok.Expires, tok.LastUsed = t.now, t.now.Add(old.Expires.Sub(old.Created)), time.Time{}
+		if err := t.addToken(tok); err != nil {
+			return err
+		}
+		old.Revoked = t.now.Add(max(0, grace))
+		if err := t.saveToken(old, false); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "token", ID: old.ID})
+		return t.tokenEvent(by, "rotate", tok)
+	})
+	if err != nil {
+		return store.Token{}, err
+	}
+	return tok, nil
+}
+
+// RevokeTokens implements [store.Tokens].
+func (d *DB) RevokeTokens(ctx context.Context, by store.Caller, user, name string) (n int, err error) {
+	err = d.do(ctx, "revoking tokens", func(t *tx) error {
+		if err := checkOptional("user", user, "token name", name); err != nil {
+			return err
+		}
+		n, err = t.revoke(by, user, name)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// revoke ends the active tokens, those in their grace time included.
+func (t *tx) revoke(by store.Caller, user, name string) (int, error) {
+	list, err := t.tokensOf(user, name)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, tok := range list {
+		if tok.State(t.now) != "active" {
+			continue
+		}
+		tok.Revoked = t.now
+		if err := t.saveToken(tok, false); err != nil {
+			return n, err
+		}
+		if err := t.tokenEvent(by, "revoke", tok); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// ListTokens implements [store.Tokens]; user "" is every user. Oldest first.
+func (d *DB) ListTokens(ctx context.Context, user string) (list []store.Token, err error) {
+	err = d.view(ctx, "listing tokens", func(t *tx) (err error) {
+		list, err = t.tokensOf(user, "")
+		return err
+	})
+	slices.SortFunc(list, func(a, b store.Token) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return list, err
+}
+
+// Authenticate implements [store.Tokens]. It reads in one transaction and
+// never waits for a write.
+func (d *DB) Authenticate(ctx context.Context, hash [32]byte) (store.Token, store.User, error) {
+	var (
+		tok store.Token
+		u   store.User
+	)
+	err := d.view(ctx, "checking token", func(t *tx) error {
+		id := t.get("tokens_hash", hash[:])
+		if id == nil {
+			return store.ErrNotFound
+		}
+		var err error
+		if tok, err = t.loadToken(id); err != nil {
+			return err
+		}
+		if subtle.ConstantTimeCompare(tok.Hash[:], hash[:]) != 1 {
+			tok = store.Token{}
+			return store.ErrNotFound
+		}
+		u, err = getJSON[store.User](t, "users", []byte(tok.User))
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("%w: its user is gone", store.ErrRefused)
+		}
+		return err
+	})
+	if err != nil {
+		return tok, u, err
+	}
+	now := d.clock.now()
+	switch state := tok.State(now); {
+	case state == "revoked":
+		return tok, u, fmt.Errorf("checking token: %w: it was revoked", store.ErrRefused)
+	case state == "expired":
+		return tok, u, fmt.Errorf("checking token: %w", store.ErrExpired)
+	case u.State != store.Active:
+		return tok, u, fmt.Errorf("checking token: %w: its user is disabled", store.ErrRefused)
+	}
+	d.noteUse(tok, now)
+	return tok, u, nil
+}
+
+// noteUse stores the time of the last use with the next transaction that
+// anybody makes, at most once a minute for each token.
+func (d *DB) noteUse(tok store.Token, now time.Time) {
+	if now.Sub(tok.LastUsed) < usedEvery {
+		return
+	}
+	d.usedMu.Lock()
+	recent := now.Sub(d.used[tok.ID]) < usedEvery
+	if !recent {
+		for id, at := range d.used { // what is older stands in the token itself
+			if now.Sub(at) >= usedEvery {
+				delete(d.used, id)
+			}
+		}
+		d.used[tok.ID] = now
+	}
+	d.usedMu.Unlock()
+	if recent || d.Healthy() != nil { // a full queue must not hold up a caller
+		return
+	}
+	d.later(lazyOp{size: 256}, func(t *tx) error {
+		cur, err := t.loadToken([]byte(tok.ID))
+		if err != nil || !cur.LastUsed.Before(now) {
+			return nil // it is gone, or was used since: nothing to note
+		}
+		cur.LastUsed = now
+		return t.saveToken(cur, false)
+	})
+}

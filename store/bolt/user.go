@@ -1,0 +1,152 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"nize/store"
+)
+
+// EnsureUser implements [store.Users]. Most calls find the user and write nothing.
+func (d *DB) EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error) {
+	var u store.User
+	find := func(t *tx) error {
+		id := t.get("identities", []byte(identity))
+		if id == nil {
+			return store.ErrNotFound
+		}
+		var err error
+		u, err = getJSON[store.User](t, "users", id)
+		return err
+	}
+	if err := checkIDs("identity", identity); err != nil {
+		return u, err
+	}
+	if err := d.view(ctx, "finding user", find); !errors.Is(err, store.ErrNotFound) {
+		return u, err
+	}
+	err := d.do(ctx, "adding user "+identity, func(t *tx) error {
+		if err := find(t); !errors.Is(err, store.ErrNotFound) { // somebody was first
+			return err
+		}
+		if role != store.Admin && role != store.Member {
+			return fmt.Errorf("%w role %q: use admin or member", store.ErrInvalid, role)
+		}
+		u = store.User{ID: store.NewID(t.now), Name: name, Role: role, State: store.Active, Identities: []string{identity}, Created: t.now}
+		if err := t.put("identities", []byte(identity), []byte(u.ID)); err != nil {
+			return err
+		}
+		return t.saveUser(store.System, u)
+	})
+	if err != nil {
+		return store.User{}, err
+	}
+	return u, nil
+}
+
+func (t *tx) saveUser(by store.Caller, u store.User) error {
+	if err := t.putJSON("users", []byte(u.ID), u); err != nil {
+		return err
+	}
+	t.change(store.Change{Kind: "user", ID: u.ID})
+	return t.event(note{by: by, kind: "user.put", subject: u.ID, data: u})
+}
+
+// GetUser implements [store.Users].
+func (d *DB) GetUser(ctx context.Context, id string) (u store.User, err error) {
+	err = d.view(ctx, "reading user "+id, func(t *tx) (err error) {
+		u, err = getJSON[store.User](t, "users", []byte(id))
+		return err
+	})
+	return u, err
+}
+
+// ListUsers implements [store.Users], by id, which is by age.
+func (d *DB) ListUsers(ctx context.Context) (list []store.User, err error) {
+	err = d.view(ctx, "listing users", func(t *tx) (err error) {
+		list, err = listJSON[store.User](t, "users", nil)
+		return err
+	})
+	return list, err
+}
+
+// PutUser implements [store.Users]. Identities and age stay as they are. The
+// last active admin cannot stop being one: ErrRefused. To disable a user also
+// takes away, in the same transaction, what acts in their name: tokens,
+// waiting calls, grants, personal credentials (SPEC 22).
+func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
+	return d.do(ctx, "storing user "+u.ID, func(t *tx) error {
+		old, err := getJSON[store.User](t, "users", []byte(u.ID))
+		if err != nil {
+			return err
+		}
+		if (u.Role != store.Admin && u.Role != store.Member) || (u.State != store.Active && u.State != store.Disabled) {
+			return fmt.Errorf("%w role %q or state %q", store.ErrInvalid, u.Role, u.State)
+		}
+		u.Identities, u.Created = old.Identities, old.Created
+		if acts(old) && !acts(u) {
+			if err := t.checkAdmins(u.ID); err != nil {
+				return err
+			}
+		}
+		if err := t.saveUser(by, u); err != nil {
+			return err
+		}
+		if old.State == store.Active && u.State == store.Disabled {
+			return t.offboard(by, u.ID)
+		}
+		return nil
+	})
+}
+
+// acts says whether the user can act as an admin.
+func acts(u store.User) bool { return u.Role == store.Admin && u.State == store.Active }
+
+// checkAdmins refuses if nobody but the user named is an active admin.
+func (t *tx) checkAdmins(but string) error {
+	users, err := listJSON[store.User](t, "users", nil)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(users, func(u store.User) bool { return acts(u) && u.ID != but }) {
+		return fmt.Errorf("%w: it is the last active admin; make another one first", store.ErrRefused)
+	}
+	return nil
+}
+
+// offboard takes away what acts in a user's name.
+func (t *tx) offboard(by store.Caller, user string) error {
+	if _, err := t.revoke(by, user, ""); err != nil {
+		return err
+	}
+	for _, k := range t.keys("grants_user", key(user, ""), 0) {
+		if err := t.deleteGrant(by, user, string(k[len(user)+1:])); err != nil {
+			return err
+		}
+	}
+	for _, k := range t.keys("credentials", key("user", user, ""), 0) {
+		if err := t.deleteCredential(by, k); err != nil {
+			return err
+		}
+	}
+	for _, tail := range t.walkCalls("w", [][]string{{"u" + user + "\x00"}}, maxWaiting) {
+		old, err := t.loadCall(string(tail[8:]))
+		if err != nil {
+			return err
+		}
+		s := old
+		s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, "its requester was disabled", t.now
+		if err := t.saveCall(&old, s); err != nil {
+			return err
+		}
+		if err := t.callEvent(by, "call.cancel", s.head, callData{Digest: s.head.Digest, Reason: s.head.Reason}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxWaiting is more calls than can wait for one person (SPEC 18, approvals.max_pending).
+const maxWaiting = 1 << 20

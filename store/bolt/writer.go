@@ -1,0 +1,410 @@
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	bbolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"nize/store"
+)
+
+const (
+	// lazyCount and lazyBytes bound what waits for the disk unwaited-for: a
+	// second's worth at full speed, and memory that a small machine has.
+	lazyCount = 8192
+	lazyBytes = 32 << 20
+	// flushCount is when the lag is not waited for: large commits cost little
+	// more than small ones, but they hold others up.
+	flushCount = 1024
+	// maxMerge bounds one transaction.
+	maxMerge = 1024
+	// retryAfter is how soon records are tried again on a full disk.
+	retryAfter = time.Second
+)
+
+// The life of an operation. Only its own goroutine may give it up, and only
+// while the writer has not taken it; so an operation whose context ended is
+// either not done at all or waited for.
+const (
+	opWaiting int32 = iota
+	opTaken
+	opGivenUp
+)
+
+// op is one operation on its way to the writer.
+type op struct {
+	// fn runs inside the transaction. It may run again if another operation of
+	// the transaction fails, so it assigns its results and does not add to them.
+	fn    func(*tx) error
+	err   error
+	state atomic.Int32
+	done  chan struct{} // nil: nobody waits
+	lazy  *lazyOp
+}
+
+// lazyOp is what an operation that nobody waits for carries.
+type lazyOp struct {
+	call *store.Call // shown by GetCall meanwhile
+	size int
+}
+
+// do runs fn in a writing transaction and returns when that is on disk.
+func (d *DB) do(ctx context.Context, what string, fn func(*tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	o := &op{fn: fn, done: make(chan struct{})}
+	d.mu.Lock()
+	if d.closing {
+		d.mu.Unlock()
+		return fmt.Errorf("%s: %w", what, store.ErrNotOpen)
+	}
+	d.waiting = append(d.waiting, o)
+	d.mu.Unlock()
+	d.poke()
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		if o.state.CompareAndSwap(opWaiting, opGivenUp) {
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		}
+		<-o.done // it is being written: the truth is a few milliseconds away
+	}
+	if o.err != nil {
+		return fmt.Errorf("%s: %w", what, o.err)
+	}
+	return nil
+}
+
+// later queues fn for the next transaction. It waits only while the queue is
+// full; it reports false when the store is closed or cannot be written any more.
+func (d *DB) later(l lazyOp, fn func(*tx) error) bool {
+	o := &op{fn: fn, lazy: &l}
+	d.mu.Lock()
+	for !d.closing && d.broken == nil && (len(d.lazy) >= lazyCount || d.lazySize >= lazyBytes) {
+		d.room.Wait()
+	}
+	if d.closing || d.broken != nil {
+		d.mu.Unlock()
+		return false
+	}
+	if len(d.lazy) == 0 {
+		d.lazySince = time.Now()
+	}
+	d.lazy = append(d.lazy, o)
+	d.lazySize += l.size
+	if l.call != nil {
+		d.unwritten[l.call.ID] = l.call
+	}
+	poke := len(d.lazy) == 1 || len(d.lazy) == flushCount
+	d.mu.Unlock()
+	if poke {
+		d.poke()
+	}
+	return true
+}
+
+// lost notes for Flush what later would not take.
+func (d *DB) lost(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lazyErr == nil { // one says it all: the store is closed or broken
+		d.lazyErr = fmt.Errorf("%s: %w", what, cmp.Or(d.broken, store.ErrNotOpen))
+	}
+}
+
+// poke wakes the writer; one waiting poke is enough.
+func (d *DB) poke() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write is the writer. It ends after Close, with both queues empty.
+func (d *DB) write() {
+	defer close(d.written)
+	// A damaged page makes bbolt touch memory outside the file; as a panic that
+	// can be reported to who waits.
+	debug.SetPanicOnFault(true)
+	for {
+		waiting, lazy, last := d.take()
+		if len(waiting)+len(lazy) > 0 {
+			d.settle(waiting, lazy)
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// take waits until there is something to write. last is set when the store is
+// closing and nothing is left behind.
+func (d *DB) take() (waiting, lazy []*op, last bool) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		d.mu.Lock()
+		wait, some := d.dueLocked()
+		if some && wait <= 0 {
+			n := min(len(d.waiting), maxMerge)
+			for _, o := range d.waiting[:n] {
+				if o.state.CompareAndSwap(opWaiting, opTaken) {
+					waiting = append(waiting, o)
+				}
+			}
+			d.waiting = append([]*op(nil), d.waiting[n:]...)
+			lazy, d.lazy = d.lazy, nil
+			last = d.closing && len(d.waiting) == 0
+			d.mu.Unlock()
+			return waiting, lazy, last
+		}
+		d.mu.Unlock()
+		if !some {
+			<-d.wake
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-d.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// dueLocked says whether there is something to write and how long that may
+// wait. It needs d.mu.
+func (d *DB) dueLocked() (wait time.Duration, some bool) {
+	if len(d.waiting) > 0 || d.closing {
+		return 0, true
+	}
+	if len(d.lazy) == 0 {
+		return 0, false
+	}
+	due := d.lazySince.Add(d.lag)
+	if len(d.lazy) >= flushCount {
+		due = d.lazySince
+	}
+	if due.Before(d.retryAt) {
+		due = d.retryAt
+	}
+	return time.Until(due), true
+}
+
+// settle writes what was taken and tells everybody.
+func (d *DB) settle(waiting, lazy []*op) {
+	err := d.run(append(lazy[:len(lazy):len(lazy)], waiting...))
+	if errors.Is(err, store.ErrDiskFull) && len(lazy) > 0 && len(waiting) > 0 {
+		// What people wait for is small, the records may be large: it may fit alone.
+		if err2 := d.run(waiting); err2 == nil {
+			d.setFull(err) // for records there is no room yet
+			d.keep(lazy, err)
+			d.tell(waiting, nil)
+			return
+		}
+	}
+	if len(lazy) > 0 {
+		d.keep(lazy, err)
+	}
+	d.tell(waiting, err)
+}
+
+// tell wakes those who wait; err is of the commit and concerns all.
+func (d *DB) tell(waiting []*op, err error) {
+	for _, o := range waiting {
+		if err != nil {
+			o.err = err
+		}
+		close(o.done)
+	}
+}
+
+// keep forgets records that are written and puts back those that the disk had
+// no room for.
+func (d *DB) keep(lazy []*op, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if errors.Is(err, store.ErrDiskFull) && !d.closing {
+		d.lazy = append(lazy, d.lazy...)
+		d.retryAt = time.Now().Add(retryAfter)
+		d.lazyErr = err
+		return
+	}
+	d.retryAt = time.Time{}
+	for _, o := range lazy {
+		d.lazySize -= o.lazy.size
+		if c := o.lazy.call; c != nil && d.unwritten[c.ID] == c {
+			delete(d.unwritten, c.ID)
+		}
+		if err == nil && o.err != nil {
+			d.lazyErr = errors.Join(d.lazyErr, o.err)
+		}
+	}
+	if err != nil {
+		d.lazyErr = errors.Join(d.lazyErr, fmt.Errorf("writing %d records: %w", len(lazy), err))
+	}
+	d.room.Broadcast()
+}
+
+// run writes the operations in one transaction. It sets the error of each and
+// returns that of the commit, which then holds for all of them.
+func (d *DB) run(ops []*op) error {
+	if err := d.Healthy(); err != nil && !errors.Is(err, store.ErrDiskFull) {
+		return err
+	}
+	for {
+		bad, err := d.try(ops)
+		if err != nil {
+			return d.failed(err)
+		}
+		if bad < 0 {
+			return nil
+		}
+		// That one had changed something before it erred: without it, again.
+		ops = append(ops[:bad:bad], ops[bad+1:]...)
+	}
+}
+
+// try runs the operations in one transaction and commits it. bad is the index
+// of an operation that erred after it had changed something; nothing is
+// committed then.
+func (d *DB) try(ops []*op) (bad int, err error) {
+	b, err := d.bolt.Begin(true)
+	if err != nil {
+		return -1, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			bad, err = -1, fmt.Errorf("%w: %v", errRecord, r)
+		}
+		b.Rollback() // does nothing after a commit
+	}()
+	t := &tx{db: d, b: b, now: d.clock.now(), head: d.head}
+	for i, o := range ops {
+		before := t.writes
+		if o.err = runOp(t, o.fn); o.err != nil && t.writes != before {
+			return i, nil
+		}
+	}
+	if t.writes == 0 {
+		return -1, nil
+	}
+	last, err := t.finish()
+	if err != nil {
+		return -1, err
+	}
+	if err := b.Commit(); err != nil {
+		return -1, err
+	}
+	d.head = t.head
+	d.setFull(nil)
+	if len(t.changes) > 0 {
+		d.feed.publish(last)
+	}
+	return -1, nil
+}
+
+// runOp shields the writer from an operation that panics, as bbolt does where
+// a page is damaged.
+func runOp(t *tx, fn func(*tx) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			t.writes++ // nobody knows how far it came
+			err = fmt.Errorf("%w: %v", errRecord, r)
+		}
+	}()
+	return fn(t)
+}
+
+// finish writes what every transaction writes: the feed, the head of the audit
+// chain, the clock. It returns the feed's last number.
+func (t *tx) finish() (store.Seq, error) {
+	last, err := t.writeFeed()
+	if err != nil {
+		return 0, err
+	}
+	if t.head.seq != t.db.head.seq {
+		if err := t.put("meta", []byte("audit_head"), t.head.encode(t.db.auditKey)); err != nil {
+			return 0, err
+		}
+	}
+	return last, t.put("meta", []byte("clock"), timeKey(t.now))
+}
+
+// failed turns an error of a commit into what callers may know, and remembers
+// what it means for later writes.
+func (d *DB) failed(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, bolterrors.ErrMaxSizeReached):
+		err = fmt.Errorf("%w: free some space; waiting records are kept and written then (%w)", store.ErrDiskFull, err)
+		d.setFull(err)
+		return err
+	case errors.Is(err, bolterrors.ErrDatabaseNotOpen):
+		return store.ErrNotOpen
+	}
+	// After a failed fsync nobody knows what is on disk, and trying again may
+	// report a success that is none.
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = fmt.Errorf("the database cannot be written any more, restart nized: %w", err)
+	d.room.Broadcast()
+	return d.broken
+}
+
+func (d *DB) setFull(err error) {
+	d.mu.Lock()
+	d.full = err
+	d.mu.Unlock()
+}
+
+// Healthy returns nil, or why the last commit failed: ErrDiskFull until one
+// succeeds again, or an I/O error, which stays until a restart. A gateway asks
+// before it runs a call whose record would not wait (SPEC 20).
+func (d *DB) Healthy() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken != nil {
+		return d.broken
+	}
+	return d.full
+}
+
+// Flush implements [store.DB].
+func (d *DB) Flush(ctx context.Context) error {
+	err := d.do(ctx, "flushing records", func(*tx) error { return nil })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	late := d.lazyErr
+	d.lazyErr = nil
+	return errors.Join(err, late)
+}
+
+// view runs fn in a reading transaction.
+func (d *DB) view(ctx context.Context, what string, fn func(*tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errRecord, r)
+		}
+		if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+			err = store.ErrNotOpen
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+		}
+	}()
+	return d.bolt.View(func(b *bbolt.Tx) error {
+		return fn(&tx{db: d, b: b})
+	})
+}
