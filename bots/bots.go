@@ -55,7 +55,8 @@ type Agent interface {
 	// calls, and tells what happens; tell may be called from several
 	// goroutines, but not after Work returned. It does nothing in a thread
 	// that is not open, and little where calls wait; it may be called at any
-	// time. When ctx ends it returns soon. A final notice ends a turn.
+	// time. When ctx ends it returns soon; the cause says whether the turn was
+	// stopped. A final notice ends a turn.
 	Work(ctx context.Context, thread string, tell func(store.Progress)) error
 }
 

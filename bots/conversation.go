@@ -75,7 +75,9 @@ type thread struct {
 	author    string                  // of the last message that was said
 	screen    *screen
 
-	failed bool // Work could not go on; only a new message tries again. Only the step touches it
+	// Only the step touches these.
+	failed  bool // Work could not go on; only a new message tries again
+	noticed bool // the last Work ended with a notice
 }
 
 type item struct {
@@ -220,7 +222,9 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	return nil
 }
 
-// Run works until ctx ends, and waits for every goroutine that it started. An
+// Run works until ctx ends, and waits for every goroutine that it started. The
+// cause of ctx's end reaches Agent.Work: llm.Agent leaves a turn to the next
+// start when it is llm.ErrShutdown, and stops it for good at any other. An
 // error means that the store's feed or first reading failed.
 func (c *Conversation) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -324,9 +328,7 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 			sc.card(change.ID)
 		}
 	}
-	if change.State.Final() {
-		c.wake(change.Thread, nil)
-	}
+	c.wake(change.Thread, nil)
 }
 
 // screenFor returns the screen of a thread, nil where no platform of ours

@@ -28,8 +28,9 @@ type screen struct {
 
 	mu      sync.Mutex // guards what follows
 	shown   map[string]*shown
+	state   State    // that was queued last
 	order   []string // of shown, for forgetting
-	queue   []string // ids that changed, in order
+	queue   []string // ids that changed and states, in order
 	late    []string // ids whose last sending failed: tried again with the next change
 	sending bool
 }
@@ -59,7 +60,7 @@ func (s *screen) knows(id string) bool {
 func (s *screen) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sending || len(s.late) > 0 {
+	if s.sending || len(s.late) > 0 || s.state != Idle && s.state != "" {
 		return false
 	}
 	for _, e := range s.shown {
@@ -107,6 +108,30 @@ func (s *screen) change(id string, set func(*shown)) {
 		}
 	}
 	s.late = nil
+	s.beginUnlock()
+}
+
+// statePrefix tells the states in a queue from ids.
+const statePrefix = "state "
+
+// present queues a change of the thread's state behind what was queued before
+// it. No state is left out: who follows the thread counts on each.
+func (s *screen) present(state State) {
+	if _, ok := s.platform.(Presence); !ok {
+		return
+	}
+	s.mu.Lock()
+	if s.state == state || s.state == "" && state == Idle {
+		s.mu.Unlock()
+		return
+	}
+	s.state = state
+	s.queue = append(s.queue, statePrefix+string(state))
+	s.beginUnlock()
+}
+
+// beginUnlock unlocks s.mu, which is held, and sees that the queue is sent.
+func (s *screen) beginUnlock() {
 	begin := !s.sending
 	s.sending = true
 	s.mu.Unlock()
@@ -142,7 +167,11 @@ func (s *screen) send(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		for _, id := range batch {
-			s.sendOne(ctx, id)
+			if state, ok := strings.CutPrefix(id, statePrefix); ok {
+				s.sendState(ctx, State(state))
+			} else {
+				s.sendOne(ctx, id)
+			}
 		}
 		sleep(ctx, s.c.o.Pace)
 	}
@@ -185,6 +214,13 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 	e.posted, e.at, e.sent = true, at, m
 }
 
+func (s *screen) sendState(ctx context.Context, state State) {
+	err := guard(func() error { return s.platform.(Presence).Present(ctx, s.to, state) })
+	if err != nil && ctx.Err() == nil {
+		s.c.o.Log.Error("showing a thread's state", "surface", string(s.platform.Surface()), "err", err)
+	}
+}
+
 func (s *screen) readCard(ctx context.Context, call string) (store.Message, error) {
 	card, err := s.c.o.Approver.Card(ctx, call)
 	if err != nil {
@@ -200,8 +236,9 @@ type turnView struct {
 	mu     sync.Mutex // guards what follows; tell comes from several goroutines
 	texts  map[string]*strings.Builder
 	open   []string // ids of texts that are not final
-	failed bool
-	ended  bool
+	failed  bool
+	noticed bool
+	ended   bool
 }
 
 func newTurnView(s *screen) *turnView {
@@ -233,6 +270,7 @@ func (v *turnView) tell(p store.Progress) {
 		v.failed = true
 		v.s.fail(p.Text)
 	case "notice":
+		v.noticed = true
 		v.s.notice(p.Text)
 	}
 }
@@ -271,8 +309,8 @@ func (v *turnView) turnLocked(id, text string) {
 }
 
 // end makes what was streamed and never stored final, and says whether the
-// person was told of an error.
-func (v *turnView) end() (failed bool) {
+// person was told of an error or a notice.
+func (v *turnView) end() (failed, noticed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ended = true
@@ -281,5 +319,5 @@ func (v *turnView) end() (failed bool) {
 			v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Final: true})
 		}
 	}
-	return v.failed
+	return v.failed, v.noticed
 }

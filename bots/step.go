@@ -32,33 +32,62 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	}
 	if by := c.takeStop(t); by != nil {
 		c.halt(ctx, t, sc, *by)
+		c.settle(ctx, t, sc)
 		return true
 	}
 	if it, ok := c.head(t); ok {
 		// Also while calls wait: the agent knows whose they are, and cancels
 		// them or lets the message wait (SPEC 10).
+		sc.present(Working)
 		if c.take(ctx, t, sc, it) {
 			c.turn(ctx, t, sc)
 		}
-		return true
+		if _, more := c.head(t); more {
+			return true
+		}
+		c.settle(ctx, t, sc)
+		return false
+	}
+	if th.Open && !t.failed {
+		calls, err := c.unfinished(ctx, t.id)
+		if err == nil && len(calls) == 0 {
+			sc.present(Working)
+			c.turn(ctx, t, sc)
+		}
+	}
+	c.settle(ctx, t, sc)
+	return false // the feed wakes us
+}
+
+// settle shows what the thread does now: the cards that wait, and its state.
+func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) {
+	th, err := c.o.Threads.GetThread(ctx, t.id)
+	if err != nil {
+		c.logUnlessEnded(ctx, "reading a thread", err)
+		return
 	}
 	if !th.Open || t.failed {
-		return false
+		sc.present(Idle)
+		return
 	}
 	calls, err := c.unfinished(ctx, t.id)
 	if err != nil {
 		c.logUnlessEnded(ctx, "reading the calls of a thread", err)
-		return false
+		return
 	}
+	state := Idle // nothing runs and nothing waits: the agent has no more to say
 	for _, call := range calls {
 		if call.State == store.Pending {
-			sc.card(call.ID) // posted before a restart, or not yet: a second look costs nothing
+			sc.card(call.ID) // a second look costs nothing
+		}
+		switch {
+		case call.Waiting():
+			state = Waiting
+		case state == Idle:
+			state = Working
 		}
 	}
-	if len(calls) == 0 {
-		c.turn(ctx, t, sc)
-	}
-	return false // the feed wakes us
+	sc.present(state)
 }
 
 // head returns the oldest message that waits.
@@ -182,8 +211,8 @@ func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 	}
 	show := newTurnView(sc)
 	err := guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
-	failed := show.end()
-	t.failed = failed
+	failed, noticed := show.end()
+	t.failed, t.noticed = failed, noticed
 	c.mu.Lock()
 	t.cancel = nil
 	c.mu.Unlock()
@@ -212,7 +241,10 @@ func (c *Conversation) halt(ctx context.Context, t *thread, sc *screen, by store
 		sc.fail(sc.words.Say(phrases.TurnFailed))
 		return
 	}
-	sc.notice(sc.words.Say(phrases.TurnStopped))
+	if !t.noticed { // the agent has not said so itself
+		sc.notice(sc.words.Say(phrases.TurnStopped))
+	}
+	t.noticed = false
 }
 
 // closeTurn appends nize's last word if the thread is still open. Messages of
