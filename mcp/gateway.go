@@ -81,7 +81,7 @@ type Options struct {
 type Gateway struct {
 	opt     Options
 	tools   *catalog
-	schemas *schema.Cache
+	schemas schema.Cache
 
 	ctx  context.Context // for the life of Run only: calls that the worker runs
 	work sync.WaitGroup  // those calls
@@ -98,7 +98,6 @@ func New(opt Options) *Gateway {
 	return &Gateway{
 		opt:     opt,
 		tools:   newCatalog(opt.Store),
-		schemas: schema.NewCache(4096),
 		waiters: map[string][]chan struct{}{},
 		hears:   map[string]store.ProgressFunc{},
 		expiry:  map[string]*time.Timer{},
@@ -195,22 +194,14 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 }
 
 // fit checks arguments against the tool's input schema. A schema that cannot
-// be compiled blocks nothing: its server will say what is wrong.
+// be checked blocks nothing: its server will say what is wrong.
 func (g *Gateway) fit(tool *entry, args json.RawMessage) error {
-	v, err := g.schemas.Get(tool.Pin, tool.InputSchema)
-	if err != nil {
-		g.opt.Log.Warn("schema not checked", "tool", tool.ID(), "err", err)
+	err := g.schemas.Check(tool.Tool, args)
+	if errors.Is(err, schema.ErrUnchecked) {
+		g.opt.Log.Warn("arguments not checked", "tool", tool.ID(), "err", err)
 		return nil
 	}
-	err = v.Check(args)
-	var bad *store.CallError
-	if errors.As(err, &bad) {
-		return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit " + tool.ID() + ": " + bad.Message}
-	}
-	if err != nil {
-		g.opt.Log.Warn("schema not checked", "tool", tool.ID(), "err", err)
-	}
-	return nil
+	return err
 }
 
 // settleArgs takes over what the before-hooks made of the arguments.

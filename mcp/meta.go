@@ -270,6 +270,19 @@ type Description struct {
 	NeedsApproval bool              `json:"needs_approval"`
 }
 
+// Asks says whether a call by this caller would need a yes, and by which rule.
+func (g *Gateway) Asks(ctx context.Context, by store.Caller, id string) (asks bool, why string) {
+	e, err := g.find(ctx, by, store.Scope{}, id)
+	if err != nil {
+		return true, "it cannot be used"
+	}
+	v, err := g.judge(ctx, by, &Invocation{By: by}, e)
+	if err != nil {
+		return true, "policy could not be read"
+	}
+	return v.ask != "" || v.deny != "", v.ask + v.deny
+}
+
 // Describe tells one tool that the caller may use.
 func (g *Gateway) Describe(ctx context.Context, by store.Caller, scope store.Scope, id string) (Description, error) {
 	e, err := g.find(ctx, by, scope, id)
@@ -317,7 +330,7 @@ func (g *Gateway) domains(ctx context.Context, inv *Invocation) (json.RawMessage
 		Domains []domain `json:"domains"`
 	}{[]domain{}}
 	for _, d := range list {
-		out.Domains = append(out.Domains, domain{d.ID, brief(d.Description, 120), d.ToolCount})
+		out.Domains = append(out.Domains, domain{d.ID, brief(d.Description, 120), d.Tools})
 	}
 	return mustJSON(out), nil
 }
@@ -325,18 +338,28 @@ func (g *Gateway) domains(ctx context.Context, inv *Invocation) (json.RawMessage
 // pageSize is how many tools a page of browse_tool_domain holds.
 const pageSize = 50
 
-func (g *Gateway) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
-	v, err := g.view(ctx, inv.By, inv.Scope)
+// Browse returns a page of the tools of a domain that the caller may use, and
+// the cursor of the next one.
+func (g *Gateway) Browse(ctx context.Context, by store.Caller, scope store.Scope, domain, cursor string) ([]store.Tool, string, error) {
+	v, err := g.view(ctx, by, scope)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	tools, next := g.opt.Index.Domain(a.DomainID, a.Cursor, pageSize, g.keep(v))
-	if len(tools) == 0 && a.Cursor == "" {
+	tools, next := g.opt.Index.Domain(domain, cursor, pageSize, g.keep(v))
+	if len(tools) == 0 && cursor == "" {
 		var ids []string
 		for _, d := range g.opt.Index.Domains(g.keep(v)) {
 			ids = append(ids, d.ID)
 		}
-		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("domain", a.DomainID, ids).Error()}
+		return nil, "", &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("domain", domain, ids).Error()}
+	}
+	return tools, next, nil
+}
+
+func (g *Gateway) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	tools, next, err := g.Browse(ctx, inv.By, inv.Scope, a.DomainID, a.Cursor)
+	if err != nil {
+		return nil, err
 	}
 	out := struct {
 		Tools      []found `json:"tools"`

@@ -1,0 +1,283 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// maxBody bounds a request on the control socket.
+const maxBody = 8 << 20
+
+// answerFunc answers one request of the control API with a value, or an error
+// that the one table of daemon/api turns into a wire code.
+type answerFunc func(ctx context.Context, by store.Caller, r *http.Request) (any, error)
+
+// streamFunc answers with lines; send fails when the client has left.
+type streamFunc func(ctx context.Context, by store.Caller, r *http.Request, send func(any) error) error
+
+// handlers is every request of the control API; a test compares it with
+// api.Routes.
+func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]streamFunc) {
+	answers = map[string]answerFunc{
+		"GET /v1/status":                      d.getStatus,
+		"GET /v1/users":                       d.listUsers,
+		"GET /v1/servers":                     d.listServers,
+		"POST /v1/servers":                    d.addServer,
+		"GET /v1/servers/{name}":              d.getServer,
+		"PATCH /v1/servers/{name}":            d.patchServer,
+		"DELETE /v1/servers/{name}":           d.removeServer,
+		"POST /v1/servers/{name}/test":        d.testServer,
+		"POST /v1/servers/{name}/restart":     d.restartServer,
+		"GET /v1/servers/{name}/trust":        d.listUntrusted,
+		"POST /v1/servers/{name}/trust":       d.trustTools,
+		"GET /v1/tools":                       d.listTools,
+		"GET /v1/tools/search":                d.searchTools,
+		"GET /v1/tools/{id}":                  d.getTool,
+		"POST /v1/tools/{id}/call":            d.callTool,
+		"GET /v1/domains":                     d.listDomains,
+		"GET /v1/domains/{id}":                d.getDomain,
+		"GET /v1/tokens":                      d.listTokens,
+		"POST /v1/tokens":                     d.createToken,
+		"DELETE /v1/tokens":                   d.revokeTokens,
+		"DELETE /v1/tokens/{name}":            d.revokeToken,
+		"POST /v1/tokens/{name}/rotate":       d.rotateToken,
+		"GET /v1/credentials":                 d.listCredentials,
+		"PUT /v1/credentials":                 d.putCredential,
+		"DELETE /v1/credentials":              d.deleteCredential,
+		"GET /v1/providers":                   d.listProviders,
+		"POST /v1/providers":                  d.addProvider,
+		"DELETE /v1/providers/{name}":         d.removeProvider,
+		"POST /v1/providers/{name}/test":      d.testProvider,
+		"POST /v1/providers/{name}/enable":    d.enableProvider,
+		"POST /v1/providers/{name}/disable":   d.disableProvider,
+		"GET /v1/models":                      d.listModels,
+		"PUT /v1/models/{logical}":            d.setModel,
+		"DELETE /v1/models/{logical}":         d.removeModel,
+		"POST /v1/models/{logical}/default":   d.defaultModel,
+		"PUT /v1/models/{logical}/fallbacks":  d.setFallbacks,
+		"GET /v1/agents":                      d.listAgents,
+		"PUT /v1/agents/{id}":                 d.putAgent,
+		"DELETE /v1/agents/{id}":              d.removeAgent,
+		"GET /v1/approvals":                   d.listApprovals,
+		"GET /v1/approvals/{id}":              d.getApproval,
+		"POST /v1/approvals/{id}":             d.decide,
+		"GET /v1/calls/{id}":                  d.getCall,
+		"GET /v1/grants":                      d.listGrants,
+		"DELETE /v1/grants/{id}":              d.deleteGrant,
+		"GET /v1/usage":                       d.usage,
+		"GET /v1/audit/verify":                d.verifyAudit,
+		"GET /v1/config":                      d.listSettings,
+		"PUT /v1/config/{key}":                d.putSetting,
+		"DELETE /v1/config/{key}":             d.unsetSetting,
+		"GET /v1/chat/threads":                d.listThreads,
+		"POST /v1/chat/threads":               d.newThread,
+		"GET /v1/chat/threads/{id}":           d.getThread,
+		"POST /v1/chat/threads/{id}/messages": d.sendMessage,
+		"POST /v1/chat/threads/{id}/stop":     d.stopThread,
+	}
+	streams = map[string]streamFunc{
+		"GET /v1/servers/{name}/logs":      d.serverLogs,
+		"GET /v1/audit":                    d.audit,
+		"POST /v1/reindex":                 d.reindex,
+		"GET /v1/chat/threads/{id}/events": d.threadEvents,
+	}
+	return answers, streams
+}
+
+// controlHandler serves the control socket.
+func (d *Daemon) controlHandler() http.Handler {
+	admin := map[string]bool{}
+	for _, route := range api.Routes {
+		admin[route.Method+" "+route.Path] = route.Admin
+	}
+	mux := http.NewServeMux()
+	answers, streams := d.handlers()
+	for pattern, h := range answers {
+		mux.HandleFunc(pattern, d.edge(admin[pattern], func(by store.Caller, w http.ResponseWriter, r *http.Request) {
+			d.answer(w, r, by, h)
+		}))
+	}
+	for pattern, h := range streams {
+		mux.HandleFunc(pattern, d.edge(admin[pattern], func(by store.Caller, w http.ResponseWriter, r *http.Request) {
+			d.stream(w, r, by, h)
+		}))
+	}
+	return mux
+}
+
+// edge is where a request on the socket gets its caller. Browsers are refused
+// before anything else, in case somebody puts the socket behind a proxy.
+func (d *Daemon) edge(admin bool, next func(store.Caller, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.VersionHeader, api.Version)
+		if r.Header.Get("Origin") != "" || r.Host != api.Host {
+			d.fail(w, r, fmt.Errorf("the control socket is for nizectl alone: %w", store.ErrRefused))
+			return
+		}
+		by, err := d.people.caller(r)
+		if err == nil && admin && !by.IsAdmin() {
+			err = fmt.Errorf("only admins may do this: %w", store.ErrRefused)
+		}
+		if err != nil {
+			d.fail(w, r, err)
+			return
+		}
+		next(by, w, r)
+	}
+}
+
+func (d *Daemon) answer(w http.ResponseWriter, r *http.Request, by store.Caller, h answerFunc) {
+	defer d.survive(w, r)
+	value, err := h(r.Context(), by, r)
+	if err != nil {
+		d.fail(w, r, err)
+		return
+	}
+	if value == nil {
+		value = api.Empty{}
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		d.fail(w, r, fmt.Errorf("encoding the answer: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+}
+
+func (d *Daemon) stream(w http.ResponseWriter, r *http.Request, by store.Caller, h streamFunc) {
+	defer d.survive(w, r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(d.closing, cancel)() // a drain cannot wait for those who listen
+	begun := false
+	flusher := http.NewResponseController(w)
+	lines := make(chan []byte)
+	done := make(chan error, 1)
+	send := func(v any) error {
+		line, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("encoding a line: %w", err)
+		}
+		select {
+		case lines <- append(line, '\n'):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	go func() { done <- d.guarded(func() error { return h(ctx, by, r, send) }) }()
+	idle := time.NewTicker(silence)
+	defer idle.Stop()
+	write := func(line []byte) {
+		if !begun {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			begun = true
+		}
+		if _, err := w.Write(line); err != nil {
+			cancel()
+			return
+		}
+		if err := flusher.Flush(); err != nil {
+			cancel()
+		}
+	}
+	for {
+		select {
+		case line := <-lines:
+			write(line)
+		case <-idle.C:
+			if begun {
+				write([]byte("\n"))
+			}
+		case err := <-done:
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case begun:
+				e, known := api.FromError(err)
+				if !known {
+					d.log.Error("control stream", "route", r.Pattern, "err", err)
+				}
+				line, _ := json.Marshal(api.Failure{Error: e}) // two strings always encode
+				write(append(line, '\n'))
+			default:
+				d.fail(w, r, err)
+			}
+			return
+		}
+	}
+}
+
+// guarded turns a panic into an error.
+func (d *Daemon) guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
+}
+
+// survive keeps a panic inside its request.
+func (d *Daemon) survive(w http.ResponseWriter, r *http.Request) {
+	if p := recover(); p != nil {
+		d.fail(w, r, fmt.Errorf("panic: %v", p))
+	}
+}
+
+// fail writes an error: the one place where it becomes a status and a code.
+func (d *Daemon) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // the client has left
+	}
+	e, known := api.FromError(err)
+	if !known {
+		d.log.Error("control request", "route", r.Pattern, "err", err)
+	}
+	body, _ := json.Marshal(api.Failure{Error: e}) // two strings always encode
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status())
+	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+}
+
+// decode reads the body of a request.
+func decode[T any](r *http.Request) (T, error) {
+	var v T
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return v, fmt.Errorf("reading the request: %w", err)
+	}
+	if len(b) > maxBody {
+		return v, fmt.Errorf("%w request: it is over %d MiB", store.ErrInvalid, maxBody>>20)
+	}
+	if len(b) == 0 {
+		return v, nil
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		var mismatch *json.UnmarshalTypeError
+		if errors.As(err, &mismatch) {
+			return v, fmt.Errorf("%w request: %s cannot be %s", store.ErrInvalid, mismatch.Field, mismatch.Value)
+		}
+		if errors.Is(err, store.ErrInvalid) {
+			return v, err
+		}
+		return v, fmt.Errorf("%w request: %w", store.ErrInvalid, err)
+	}
+	return v, nil
+}
+
+// items wraps a list; nil becomes an empty one.
+func items[T any](list []T) api.List[T] {
+	if list == nil {
+		list = []T{}
+	}
+	return api.List[T]{Items: list}
+}

@@ -1,0 +1,364 @@
+// Package daemon is the roof of nized: the only room that knows the others.
+//
+// [New] wires the rooms from top to bottom and opens what is to be opened;
+// [Daemon.Run] owns every goroutine and ends them all. Between them stand the
+// control socket (control.go and one file a noun), the HTTP listener
+// (http.go), the schedule, and the daemon's half of the terminal chat
+// (platforms.go).
+//
+// Start: key file → check of the database in a child process, if the last
+// daemon did not close it → database (its lock proves that no other daemon
+// runs) → guard of the child processes → index from the stored tools →
+// listeners → ready → servers connect in the background.
+//
+// Stop: no new work is taken → streams end → what runs finishes within the
+// grace time → children end → the database is closed and marked clean.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/llm"
+	"nize/mcp"
+	"nize/mcp/hook"
+	"nize/mcp/index"
+	"nize/mcp/scan"
+	"nize/mcp/upstream"
+	"nize/store"
+	"nize/store/bolt"
+	"nize/store/seal"
+)
+
+const (
+	// DefaultListen is the address of the HTTP listener.
+	DefaultListen = "127.0.0.1:19560"
+
+	maxItems   = 1000             // content items of a result that are passed on
+	idleConn   = 90 * time.Second // of connections to providers
+	headerTime = 5 * time.Second
+)
+
+// Options say where a daemon keeps its state and listens.
+type Options struct {
+	DataDir string
+	Listen  string
+	Socket  string
+	Log     *slog.Logger
+	Env     func(string) string
+	Now     func() time.Time
+}
+
+// Daemon is one nized.
+type Daemon struct {
+	opt     Options
+	log     *slog.Logger
+	now     func() time.Time
+	started time.Time
+
+	db           *bolt.DB
+	config       *config
+	guard        *upstream.Guard
+	pool         *upstream.Pool
+	index        *index.Index
+	gateway      *mcp.Gateway
+	mcp          *mcp.Server
+	router       *llm.Router
+	extra        []store.Provider
+	transport    *http.Transport
+	terminals    *terminals
+	conversation *bots.Conversation
+	people       *people
+
+	control, public net.Listener
+	host, port      string
+	ready           atomic.Bool
+
+	// closing ends when a drain begins: for streams and for work that nobody
+	// waits for.
+	closing context.Context
+	close   context.CancelFunc
+}
+
+// New opens a daemon: its state, its rooms and its listeners. Run makes it
+// work; if New fails, nothing is left open.
+func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), terminals: newTerminals(), extra: environmentProviders(opt.Env)}
+	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			d.closeAll()
+		}
+	}()
+	// A call allocates some 300 KB in the SDK's decoders: with the default
+	// target the collector would run on every other one.
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(2 << 30)
+
+	if err := os.MkdirAll(opt.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	if err := checkPrivate(opt.DataDir); err != nil {
+		return nil, err
+	}
+	if d.db, err = openDB(ctx, opt); err != nil {
+		return nil, err
+	}
+	if d.config, err = newConfig(ctx, d.db, opt.Env); err != nil {
+		return nil, err
+	}
+	d.people = newPeople(d.db)
+	if d.guard, err = upstream.StartGuard(ctx, d.log.With("room", "guard")); err != nil {
+		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
+	}
+	d.wire()
+	if err := d.rebuildIndex(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.useEmbedder(ctx); err != nil {
+		d.log.Error("the embedded vectors serve", "err", err)
+	}
+	if d.public, err = net.Listen("tcp", opt.Listen); err != nil {
+		return nil, fmt.Errorf("listening on %s: %w; choose another address with --listen", opt.Listen, err)
+	}
+	d.host, d.port, err = net.SplitHostPort(d.public.Addr().String())
+	if err != nil {
+		return nil, fmt.Errorf("reading the listener's address: %w", err)
+	}
+	if ip := net.ParseIP(d.host); ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("--listen %s is no loopback address: nized serves loopback only; put a TLS proxy in front", opt.Listen)
+	}
+	if err := writeAddr(filepath.Join(opt.DataDir, "nized.addr"), d.addr()); err != nil {
+		return nil, err
+	}
+	if d.control, err = listenSocket(opt.Socket); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// wire makes the rooms and lets them meet.
+func (d *Daemon) wire() {
+	owner := store.NewID(d.started)
+	d.index = index.New(index.Options{Log: d.log.With("room", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") }})
+	d.pool = upstream.New(upstream.Options{
+		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db,
+		Gate: scan.Gate{}, OnTools: d.onTools, Guard: d.guard,
+	})
+	d.gateway = mcp.New(mcp.Options{
+		Store: d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner,
+		Hooks: []mcp.Hook{
+			hook.Audit{Events: d.db, Log: d.log.With("room", "audit"), Now: d.now},
+			hook.Access{},
+			hook.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
+		},
+	})
+	d.mcp = mcp.NewServer(mcp.ServerOptions{
+		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("room", "mcp"), Now: d.now,
+	})
+	d.router = &llm.Router{Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("room", "llm")}
+	agent := llm.New(llm.Deps{
+		Threads: d.db, Calls: d.db, Ledger: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router,
+		Log: d.log.With("room", "llm"), Now: d.now,
+	})
+	d.conversation = bots.New(bots.Options{
+		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db,
+		Platforms: []bots.Platform{d.terminals}, Log: d.log.With("room", "bots"), Now: d.now,
+	})
+}
+
+// openDB opens the database with its key; one that was not closed is looked
+// through first, in a child process, since a damaged one can end the process
+// that reads it.
+func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
+	path := filepath.Join(opt.DataDir, "nize.db")
+	if !bolt.Clean(path) {
+		opt.Log.Info("the database was not closed; checking it", "path", path)
+		if err := checkInChild(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	master, err := seal.Open(filepath.Join(opt.DataDir, "nize.key"), store.NewSecret(opt.Env("NIZE_MASTER_KEY")))
+	if err != nil {
+		return nil, fmt.Errorf("opening the master key: %w", err)
+	}
+	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("room", "store")})
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	return db, nil
+}
+
+// CheckCommand is the hidden command of nized that looks through a database.
+const CheckCommand = "check-database"
+
+func checkInChild(ctx context.Context, path string) error {
+	own, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the program to check the database with: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, own, CheckCommand, path)
+	cmd.Env = []string{}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the database did not pass its check: %s (%w); restore the last backup, or move the file away to start anew", lastLine(out), err)
+	}
+	return nil
+}
+
+// Check looks through a database; CheckCommand runs it.
+func Check(path string) error { return bolt.Check(path) }
+
+func (d *Daemon) addr() string { return d.public.Addr().String() }
+
+// writeAddr tells scripts where the listener is, also with port 0.
+func writeAddr(path, addr string) error {
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, []byte(addr+"\n"), 0o600); err != nil {
+		return fmt.Errorf("writing the address: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("writing the address: %w", err)
+	}
+	return nil
+}
+
+// checkPrivate refuses a data directory that others can read.
+func checkPrivate(dir string) error {
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("looking at the data directory: %w", err)
+	}
+	if fi.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("data directory %s is open to others (%04o): chmod 700 %s", dir, fi.Mode().Perm(), dir)
+	}
+	return nil
+}
+
+// Run works until ctx ends, then drains and returns nil. It is called once.
+func (d *Daemon) Run(ctx context.Context) error {
+	defer d.closeAll()
+	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopWork(nil)
+	var running sync.WaitGroup
+	failed := make(chan error, 8) // one place for each of the goroutines below
+	keep := func(name string, f func(context.Context) error) {
+		running.Go(func() {
+			if err := f(work); err != nil && work.Err() == nil {
+				failed <- fmt.Errorf("%s: %w", name, err)
+			}
+		})
+	}
+	control := &http.Server{Handler: d.controlHandler(), ConnContext: withPeer, ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
+	public := &http.Server{Handler: d.httpHandler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
+	keep("gateway", d.gateway.Run)
+	keep("mcp server", d.mcp.Run)
+	keep("conversations", d.conversation.Run)
+	keep("schedule", d.keepSchedule)
+	keep("control socket", serve(control, d.control))
+	keep("http listener", serve(public, d.public))
+	if err := d.pool.Start(work); err != nil {
+		return err
+	}
+	d.ready.Store(true)
+	d.log.Info("nized is ready", "listen", d.addr(), "socket", d.opt.Socket, "data", d.opt.DataDir, "version", api.Version, "took", d.now().Sub(d.started).Round(time.Microsecond))
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	d.drain(control, public)
+	stopWork(errDraining)
+	running.Wait()
+	d.log.Info("nized has stopped")
+	return err
+}
+
+var errDraining = errors.New("nized is stopping")
+
+// serve serves until the server is shut down.
+func serve(s *http.Server, ln net.Listener) func(context.Context) error {
+	return func(context.Context) error {
+		if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	}
+}
+
+// drain stops taking work and lets what runs finish within the grace time.
+func (d *Daemon) drain(servers ...*http.Server) {
+	d.ready.Store(false)
+	ctx, cancel := context.WithTimeout(context.Background(), store.GetSpan(d.config, "", "drain.grace"))
+	defer cancel()
+	d.close()            // streams on the control socket
+	d.mcp.CloseStreams() // Shutdown never returns while a client listens
+	var ending sync.WaitGroup
+	for _, s := range servers {
+		ending.Go(func() {
+			if err := s.Shutdown(ctx); err != nil {
+				d.log.Warn("closing connections that are still busy", "err", err)
+				_ = s.Close() // cuts them; there is nothing more to do
+			}
+		})
+	}
+	ending.Wait()
+}
+
+// closeAll closes what New opened, in reverse.
+func (d *Daemon) closeAll() {
+	d.close()
+	for _, ln := range []net.Listener{d.control, d.public} {
+		if ln != nil {
+			_ = ln.Close() // a drain closed it already
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if d.pool != nil {
+		if err := d.pool.Close(ctx); err != nil {
+			d.log.Error("closing servers", "err", err)
+		}
+	}
+	if d.guard != nil {
+		if err := d.guard.Close(); err != nil {
+			d.log.Error("closing the guard", "err", err)
+		}
+	}
+	if d.index != nil {
+		d.index.Close()
+	}
+	d.transport.CloseIdleConnections()
+	if d.db != nil {
+		if err := d.db.Close(); err != nil {
+			d.log.Error("closing the database", "err", err)
+		}
+		_ = os.Remove(filepath.Join(d.opt.DataDir, "nized.addr")) // it may never have been written
+	}
+}
+
+func lastLine(out []byte) string {
+	text := string(out)
+	for i := len(text) - 1; i >= 0; i-- {
+		if text[i] == '\n' && i < len(text)-1 {
+			return text[i+1 : len(text)-1]
+		}
+	}
+	if n := len(text); n > 0 && text[n-1] == '\n' {
+		return text[:n-1]
+	}
+	return text
+}

@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// httpHandler is what the HTTP listener serves. Every route is behind the
+// check of Host and Origin.
+func (d *Daemon) httpHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", keepAlive(d.mcp.Handler()))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if d.ready.Load() {
+			plain(w, http.StatusOK, "ready")
+			return
+		}
+		plain(w, http.StatusServiceUnavailable, "starting or stopping")
+	})
+	return d.guardOrigin(mux)
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // the client has left: nothing to do
+}
+
+// guardOrigin refuses requests that a web page could have made a browser send
+// (DNS rebinding, SPEC 6): Host and Origin must name a loopback address or the
+// address that nized listens on.
+func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if !d.localHost(r.Host) {
+			plain(w, http.StatusForbidden, "this Host is not served here")
+			return
+		}
+		for _, origin := range r.Header.Values("Origin") {
+			u, err := url.Parse(origin)
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || !d.localHost(u.Host) {
+				plain(w, http.StatusForbidden, "this Origin may not ask here")
+				return
+			}
+		}
+		if q := r.URL.Query(); q.Has("access_token") || q.Has("token") {
+			plain(w, http.StatusUnauthorized, "a token in a URL is not taken; send it as Authorization: Bearer")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// localHost says whether a Host names this listener: a loopback name or
+// address with its port.
+func (d *Daemon) localHost(host string) bool {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), "80"
+	}
+	if port != d.port {
+		return false
+	}
+	if name == "localhost" || name == d.host {
+		return true
+	}
+	ip := net.ParseIP(name)
+	return ip != nil && ip.IsLoopback()
+}
+
+// silence is how long an event stream may be quiet before a comment is sent,
+// so that proxies between keep it open (SPEC 2).
+const silence = 15 * time.Second
+
+// keepAlive sends comments on event streams while nothing else is sent.
+func keepAlive(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		k := &keeper{ResponseWriter: w}
+		defer k.stop()
+		next.ServeHTTP(k, r)
+	})
+}
+
+// keeper is a ResponseWriter that notices event streams.
+type keeper struct {
+	http.ResponseWriter
+
+	mu      sync.Mutex // guards all writing once the timer runs
+	timer   *time.Timer
+	stopped bool
+	whole   bool // the last write ended an event
+}
+
+func (k *keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
+func (k *keeper) Flush() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if f, ok := k.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func (k *keeper) WriteHeader(status int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ResponseWriter.WriteHeader(status)
+	k.watchLocked()
+}
+
+func (k *keeper) Write(b []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n, err := k.ResponseWriter.Write(b)
+	k.whole = bytes.HasSuffix(b, []byte("\n\n"))
+	if k.timer == nil {
+		k.watchLocked()
+	} else {
+		k.timer.Reset(silence)
+	}
+	return n, err
+}
+
+// watchLocked starts the timer for an event stream; k.mu is held.
+func (k *keeper) watchLocked() {
+	if k.timer != nil || k.stopped || !strings.HasPrefix(k.Header().Get("Content-Type"), "text/event-stream") {
+		return
+	}
+	k.whole = true
+	k.timer = time.AfterFunc(silence, k.comment)
+}
+
+func (k *keeper) comment() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped {
+		return
+	}
+	if k.whole {
+		if _, err := k.ResponseWriter.Write([]byte(": still here\n\n")); err != nil {
+			return // the client has left; its handler will notice
+		}
+		if f, ok := k.ResponseWriter.(http.Flusher); ok {
+			f.Flush()
+		}
+	}
+	k.timer.Reset(silence)
+}
+
+func (k *keeper) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stopped = true
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+}

@@ -1,0 +1,204 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// pruneEvery is how often retention is applied.
+const pruneEvery = time.Hour
+
+// parseSchedule reads a cron line of index.schedule.
+func parseSchedule(line string) (cron.Schedule, error) {
+	s, err := cron.ParseStandard(line)
+	if err != nil {
+		return nil, fmt.Errorf("%w schedule %q: write a cron line such as \"0 */6 * * *\", or @every 6h", store.ErrInvalid, line)
+	}
+	return s, nil
+}
+
+// keepSchedule refreshes the tools when index.schedule says so and applies
+// retention every hour. It reads the setting anew each minute, so that a
+// change holds without a restart.
+func (d *Daemon) keepSchedule(ctx context.Context) error {
+	minute := time.NewTicker(time.Minute)
+	defer minute.Stop()
+	line, next := "", time.Time{}
+	pruned := d.now()
+	for {
+		if now := d.config.Get("", "index.schedule"); now != line {
+			line = now
+			s, err := parseSchedule(line)
+			if err != nil {
+				return err // it was checked when it was set
+			}
+			next = s.Next(d.now())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-minute.C:
+		}
+		now := d.now()
+		if !now.Before(next) {
+			d.refreshAll(ctx)
+			if s, err := parseSchedule(line); err == nil {
+				next = s.Next(d.now())
+			}
+		}
+		if now.Sub(pruned) >= pruneEvery {
+			pruned = now
+			d.prune(ctx)
+		}
+	}
+}
+
+func (d *Daemon) refreshAll(ctx context.Context) {
+	sum, err := d.reindexAll(ctx, "", func(api.ReindexLine) error { return nil })
+	if err != nil && ctx.Err() == nil {
+		d.log.Error("scheduled reindex", "err", err)
+		return
+	}
+	d.log.Info("scheduled reindex", "servers", sum.Servers, "failed", sum.Failed, "tools", sum.Tools)
+}
+
+func (d *Daemon) prune(ctx context.Context) {
+	keep := store.Retention{
+		Conversations: store.GetSpan(d.config, "", "retention.conversations"),
+		Output:        store.GetSpan(d.config, "", "retention.output"),
+		Audit:         store.GetSpan(d.config, "", "retention.audit"),
+		Usage:         store.GetSpan(d.config, "", "retention.usage"),
+	}
+	p, err := d.db.Prune(ctx, keep)
+	if err != nil && ctx.Err() == nil {
+		d.log.Error("retention", "err", err)
+		return
+	}
+	if p != (store.Pruned{}) {
+		d.log.Info("retention", "conversations", p.Threads, "outputs", p.Outputs, "events", p.Events, "spends", p.Spends)
+	}
+}
+
+// reindex refreshes tools and vectors and tells what changed, server by
+// server. Two at once share each server's refresh; queries go on being
+// answered from the old index meanwhile.
+func (d *Daemon) reindex(ctx context.Context, _ store.Caller, r *http.Request, send func(any) error) error {
+	req, err := decode[api.Reindex](r)
+	if err != nil {
+		return err
+	}
+	if req.Server != "" {
+		if _, err := d.server(ctx, req.Server); err != nil {
+			return err
+		}
+	}
+	if req.Full {
+		if err := d.rebuildIndex(ctx); err != nil {
+			return err
+		}
+	}
+	sum, err := d.reindexAll(ctx, req.Server, func(l api.ReindexLine) error { return send(l) })
+	if err != nil {
+		return err
+	}
+	return send(api.ReindexLine{Summary: &sum})
+}
+
+func (d *Daemon) reindexAll(ctx context.Context, only string, tell func(api.ReindexLine) error) (api.ReindexSummary, error) {
+	began := d.now()
+	servers, err := d.db.ListServers(ctx)
+	if err != nil {
+		return api.ReindexSummary{}, fmt.Errorf("listing servers: %w", err)
+	}
+	var sum api.ReindexSummary
+	for _, s := range servers {
+		if s.Disabled || only != "" && s.Name != only {
+			continue
+		}
+		sum.Servers++
+		line := api.ReindexLine{Server: s.Name}
+		diff, err := d.pool.Sync(ctx, store.System, s.Name)
+		if ctx.Err() != nil {
+			return sum, ctx.Err()
+		}
+		if err != nil {
+			sum.Failed++
+			line.Error = strings.ReplaceAll(err.Error(), "\n", " ")
+		}
+		line.Added, line.Changed, line.Removed, line.Held = diff.Added, diff.Changed, diff.Removed, diff.Held
+		if err := d.gateway.Refresh(ctx, s.Name); err != nil {
+			return sum, err
+		}
+		if err := tell(line); err != nil {
+			return sum, err
+		}
+	}
+	tools, err := d.db.ListTools(ctx, only)
+	if err != nil {
+		return sum, fmt.Errorf("counting tools: %w", err)
+	}
+	sum.Tools = len(tools)
+	sum.TookMS = float64(d.now().Sub(began)) / float64(time.Millisecond)
+	return sum, nil
+}
+
+// rebuildIndex fills the index from the store, at start and for a full
+// reindex.
+func (d *Daemon) rebuildIndex(ctx context.Context) error {
+	servers, err := d.db.ListServers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing servers: %w", err)
+	}
+	tools, err := d.db.ListTools(ctx, "")
+	if err != nil {
+		return fmt.Errorf("listing tools: %w", err)
+	}
+	byServer := map[string][]store.Tool{}
+	for _, t := range tools {
+		byServer[t.Server] = append(byServer[t.Server], t)
+	}
+	for _, s := range servers {
+		if err := d.indexServer(ctx, s, byServer[s.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexServer puts the tools that may be found into the index.
+func (d *Daemon) indexServer(ctx context.Context, s store.Server, tools []store.Tool) error {
+	if s.Disabled {
+		d.index.Remove(s.Name)
+		return nil
+	}
+	usable := make([]store.Tool, 0, len(tools))
+	for _, t := range tools {
+		if t.State == store.ToolAccepted {
+			usable = append(usable, t)
+		}
+	}
+	if err := d.index.Replace(ctx, s.Normal(), usable); err != nil {
+		return fmt.Errorf("indexing the tools of %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// onTools is told by the pool of every stored change of a server's tools.
+func (d *Daemon) onTools(ctx context.Context, server string, tools []store.Tool) {
+	s, err := d.db.GetServer(ctx, server)
+	if err != nil {
+		d.index.Remove(server) // it is gone
+		return
+	}
+	if err := d.indexServer(ctx, s, tools); err != nil {
+		d.log.Error("indexing", "server", server, "err", err)
+	}
+}

@@ -1,0 +1,467 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/mcp/upstream"
+	"nize/store"
+)
+
+func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
+	servers, err := d.db.ListServers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing servers: %w", err)
+	}
+	tools, err := d.db.ListTools(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("listing tools: %w", err)
+	}
+	byServer := map[string][]store.Tool{}
+	for _, t := range tools {
+		byServer[t.Server] = append(byServer[t.Server], t)
+	}
+	health := d.healths()
+	views := make([]api.ServerView, 0, len(servers))
+	for _, s := range servers {
+		if !by.IsAdmin() && len(s.Visibility) == 0 {
+			continue
+		}
+		views = append(views, api.ServerView{Health: healthOf(s, health, byServer[s.Name]), Server: s})
+	}
+	return items(views), nil
+}
+
+// healths is how each server of the pool is, by name.
+func (d *Daemon) healths() map[string]upstream.ServerStatus {
+	out := map[string]upstream.ServerStatus{}
+	for _, s := range d.pool.Status() {
+		out[s.Name] = s
+	}
+	return out
+}
+
+func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools []store.Tool) api.Health {
+	h := api.Health{Name: s.Name, State: "connecting", ToolCount: len(tools)}
+	if st, ok := all[s.Name]; ok {
+		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = st.State, float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
+	}
+	if s.Disabled {
+		h.State = "disabled"
+	}
+	for _, t := range tools {
+		if t.State != store.ToolAccepted {
+			h.Held++
+		}
+	}
+	return h
+}
+
+func toolView(t store.Tool, domain string) api.ToolView {
+	return api.ToolView{ID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings}
+}
+
+// serverView is one server whole.
+func (d *Daemon) serverView(ctx context.Context, name string) (api.ServerView, error) {
+	s, err := d.server(ctx, name)
+	if err != nil {
+		return api.ServerView{}, err
+	}
+	tools, err := d.db.ListTools(ctx, name)
+	if err != nil {
+		return api.ServerView{}, fmt.Errorf("listing tools of %s: %w", name, err)
+	}
+	view := api.ServerView{Health: healthOf(s, d.healths(), tools), Server: s}
+	for _, t := range tools {
+		view.Tools = append(view.Tools, toolView(t, s.Normal().Domain))
+		if t.State != store.ToolAccepted {
+			view.Warnings = append(view.Warnings, fmt.Sprintf("%s is held: %s; see nizectl servers trust %s", t.ID(), strings.Join(t.Findings, "; "), name))
+		}
+	}
+	return view, nil
+}
+
+// server finds a server by name; a miss names the nearest.
+func (d *Daemon) server(ctx context.Context, name string) (store.Server, error) {
+	s, err := d.db.GetServer(ctx, name)
+	if !errors.Is(err, store.ErrNotFound) {
+		return s, err
+	}
+	all, err := d.db.ListServers(ctx)
+	if err != nil {
+		return s, fmt.Errorf("listing servers: %w", err)
+	}
+	names := make([]string, len(all))
+	for i, o := range all {
+		names[i] = o.Name
+	}
+	return s, store.Unknown("server", name, names)
+}
+
+func (d *Daemon) getServer(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	view, err := d.serverView(ctx, r.PathValue("name"))
+	if err == nil && !by.IsAdmin() && len(view.Server.Visibility) == 0 {
+		return nil, fmt.Errorf("server %q %w", r.PathValue("name"), store.ErrNotFound)
+	}
+	return view, err
+}
+
+// addServer contacts the server first, so that nothing is stored of one that
+// cannot be reached, unless the operator insists.
+func (d *Daemon) addServer(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	req, err := decode[api.AddServer](r)
+	if err != nil {
+		return nil, err
+	}
+	s := req.Server
+	if err := d.checkServer(&s); err != nil {
+		return nil, err
+	}
+	if _, err := d.db.GetServer(ctx, s.Name); err == nil {
+		return nil, fmt.Errorf("server %q %w: choose another name, or remove it first: nizectl servers remove %s", s.Name, store.ErrExists, s.Name)
+	}
+	s.Created, s.Revision = d.now(), 0
+	if err := d.bindCredentials(ctx, by, s); err != nil {
+		return nil, err
+	}
+	_, probeErr := d.pool.Probe(ctx, s)
+	if probeErr != nil && !req.Force {
+		return nil, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v; add it all the same with --force", s.Name, probeErr)}
+	}
+	if s, err = d.db.PutServer(ctx, by, s, 0); err != nil {
+		return nil, fmt.Errorf("storing server %s: %w", s.Name, err)
+	}
+	_, syncErr := d.pool.Sync(ctx, by, s.Name)
+	if syncErr != nil && !req.Force {
+		if err := d.db.DeleteServer(ctx, by, s.Name); err != nil {
+			d.log.Error("taking back a server", "server", s.Name, "err", err)
+		}
+		_, _ = d.pool.Sync(context.WithoutCancel(ctx), by, s.Name) // closes what it opened; the error was reported
+		return nil, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", s.Name, syncErr)}
+	}
+	if err := d.gateway.Refresh(ctx, s.Name); err != nil {
+		return nil, err
+	}
+	view, err := d.serverView(ctx, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	if probeErr != nil {
+		view.Unreachable = true
+		view.Warnings = append(view.Warnings, "it could not be reached: "+probeErr.Error())
+	}
+	return view, nil
+}
+
+// checkServer refuses what cannot work and resolves the command.
+func (d *Daemon) checkServer(s *store.Server) error {
+	if err := store.CheckSlug(s.Name); err != nil {
+		return err
+	}
+	switch s.Transport {
+	case "":
+		s.Transport = store.Stdio
+		if s.URL != "" {
+			s.Transport = store.HTTP
+		}
+	case store.Stdio, store.HTTP, store.SSE:
+	default:
+		return fmt.Errorf("%w transport %q: use stdio, http or sse", store.ErrInvalid, s.Transport)
+	}
+	switch s.Approval {
+	case "", store.ApproveAuto, store.ApproveAlways, store.ApproveNever:
+	default:
+		return fmt.Errorf("%w approval %q: use auto, always or never", store.ErrInvalid, s.Approval)
+	}
+	if s.Timeout < 0 || time.Duration(s.Timeout) > time.Hour {
+		return fmt.Errorf("%w timeout %s: use up to 1h", store.ErrInvalid, s.Timeout)
+	}
+	if s.MaxConcurrency < 0 || s.MaxConcurrency > 1000 {
+		return fmt.Errorf("%w max_concurrency %d: use 1 to 1000", store.ErrInvalid, s.MaxConcurrency)
+	}
+	if s.Transport == store.Stdio {
+		return d.checkCommand(s)
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return fmt.Errorf("%w URL %q: use http:// or https:// with a host and no user name", store.ErrInvalid, s.URL)
+	}
+	if s.Command != "" || len(s.Args) > 0 {
+		return fmt.Errorf("%w server: give a URL or a command, not both", store.ErrInvalid)
+	}
+	return nil
+}
+
+// checkCommand resolves the command once, at registration: what was shown is
+// what will be spawned, whatever PATH says later. A program that stands beside
+// nized is found too.
+func (d *Daemon) checkCommand(s *store.Server) error {
+	if s.URL != "" {
+		return fmt.Errorf("%w server: a stdio server has no URL", store.ErrInvalid)
+	}
+	if s.Command == "" {
+		return fmt.Errorf("%w server: give a command after --, or --url", store.ErrInvalid)
+	}
+	path, err := exec.LookPath(s.Command)
+	if err != nil {
+		own, ownErr := os.Executable()
+		beside := filepath.Join(filepath.Dir(own), s.Command)
+		if fi, statErr := os.Stat(beside); ownErr == nil && statErr == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 && !strings.Contains(s.Command, "/") {
+			path, err = beside, nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w command %q: it is not in the daemon's PATH; give its absolute path", store.ErrInvalid, s.Command)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("resolving %s: %w", s.Command, err)
+	}
+	s.Command = path
+	if s.Cwd != "" {
+		if fi, err := os.Stat(s.Cwd); err != nil || !fi.IsDir() || !filepath.IsAbs(s.Cwd) {
+			return fmt.Errorf("%w working directory %q: it must be an absolute path of a directory", store.ErrInvalid, s.Cwd)
+		}
+	}
+	return nil
+}
+
+// bindCredentials ties the credentials of a server that were set before it
+// existed to its host: they are sent nowhere else (SPEC 4).
+func (d *Daemon) bindCredentials(ctx context.Context, by store.Caller, s store.Server) error {
+	u, err := url.Parse(s.URL)
+	if s.URL == "" || err != nil {
+		return nil
+	}
+	all, err := d.db.ListCredentials(ctx)
+	if err != nil {
+		return fmt.Errorf("listing credentials: %w", err)
+	}
+	for _, c := range all {
+		if c.Service != s.Name || c.Host != "" {
+			continue
+		}
+		whole, err := d.db.GetCredential(ctx, c.CredentialKey)
+		if err != nil {
+			return fmt.Errorf("reading credential %s: %w", c.Name, err)
+		}
+		whole.Host = u.Host
+		if err := d.db.PutCredential(ctx, by, whole); err != nil {
+			return fmt.Errorf("binding credential %s to %s: %w", c.Name, u.Host, err)
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	p, err := decode[api.PatchServer](r)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.server(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if p.Revision == 0 {
+		p.Revision = s.Revision
+	}
+	apply(&s.Disabled, p.Disabled)
+	apply(&s.Description, p.Description)
+	apply(&s.Domain, p.Domain)
+	apply(&s.Timeout, p.Timeout)
+	apply(&s.MaxConcurrency, p.MaxConcurrency)
+	apply(&s.Approval, p.Approval)
+	apply(&s.TrustAnnotations, p.TrustAnnotations)
+	apply(&s.UntrustedOutput, p.UntrustedOutput)
+	apply(&s.AcceptNew, p.AcceptNew)
+	apply(&s.AllowedTools, p.AllowedTools)
+	apply(&s.Visibility, p.Visibility)
+	apply(&s.Env, p.Env)
+	apply(&s.Headers, p.Headers)
+	if err := d.checkServer(&s); err != nil {
+		return nil, err
+	}
+	if _, err := d.db.PutServer(ctx, by, s, p.Revision); err != nil {
+		return nil, fmt.Errorf("storing server %s: %w", name, err)
+	}
+	_, syncErr := d.pool.Sync(ctx, by, name)
+	if err := d.gateway.Refresh(ctx, name); err != nil {
+		return nil, err
+	}
+	view, err := d.serverView(ctx, name)
+	if err == nil && syncErr != nil {
+		view.Warnings = append(view.Warnings, "the change is stored, but the server could not be listed: "+syncErr.Error())
+	}
+	return view, err
+}
+
+func apply[T any](to *T, v *T) {
+	if v != nil {
+		*to = *v
+	}
+}
+
+func (d *Daemon) removeServer(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if _, err := d.server(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := d.db.DeleteServer(ctx, by, name); err != nil {
+		return nil, fmt.Errorf("removing server %s: %w", name, err)
+	}
+	if err := d.gateway.Refresh(ctx, name); err != nil {
+		return nil, err
+	}
+	if _, err := d.pool.Sync(ctx, by, name); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("closing server %s: %w", name, err)
+	}
+	return nil, nil
+}
+
+func (d *Daemon) testServer(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
+	s, err := d.server(ctx, r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	p, err := d.pool.Probe(ctx, s)
+	if p == nil {
+		return nil, err
+	}
+	out := api.Probe{OK: err == nil, Tools: len(p.Tools), Stderr: string(p.Stderr)}
+	for _, step := range p.Steps {
+		view := api.ProbeStep{Name: step.Name, TookMS: float64(step.Took) / float64(time.Millisecond), Hint: step.Hint}
+		if step.Err != nil {
+			view.Error = step.Err.Error()
+		}
+		out.Steps = append(out.Steps, view)
+	}
+	return out, nil
+}
+
+func (d *Daemon) restartServer(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if _, err := d.server(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := d.pool.Restart(ctx, name); err != nil {
+		if errors.Is(err, store.ErrRefused) {
+			return nil, err
+		}
+		return nil, &api.Error{Code: "unavailable", Message: fmt.Sprintf("restarting %s: %v", name, err)}
+	}
+	if err := d.gateway.Refresh(ctx, name); err != nil {
+		return nil, err
+	}
+	return d.serverView(ctx, name)
+}
+
+func (d *Daemon) listUntrusted(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
+	name, only := r.PathValue("name"), r.URL.Query().Get("tool")
+	if _, err := d.server(ctx, name); err != nil {
+		return nil, err
+	}
+	tools, err := d.db.ListTools(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("listing tools of %s: %w", name, err)
+	}
+	var out []api.TrustView
+	var names []string
+	found := only == ""
+	for _, t := range tools {
+		names = append(names, t.Name)
+		found = found || t.Name == only
+		if only != "" && t.Name != only || t.State == store.ToolAccepted {
+			continue
+		}
+		out = append(out, api.TrustView{Tool: t.ID(), State: t.State, Pin: t.Pin, Accepted: t.Accepted, Findings: t.Findings, Description: t.Description})
+	}
+	if !found {
+		return nil, store.Unknown("tool", only, names)
+	}
+	return items(out), nil
+}
+
+func (d *Daemon) trustTools(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	req, err := decode[api.Accept](r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.server(ctx, name); err != nil {
+		return nil, err
+	}
+	for _, a := range req.Tools {
+		t, err := d.db.GetTool(ctx, a.Tool)
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", a.Tool, err)
+		}
+		if t.Server != name || t.State == store.ToolRefused {
+			return nil, fmt.Errorf("tool %s cannot be accepted: %w: %s", a.Tool, store.ErrRefused, strings.Join(t.Findings, "; "))
+		}
+	}
+	for _, a := range req.Tools {
+		if err := d.db.AcceptTool(ctx, by, a.Tool, a.Pin); err != nil {
+			return nil, fmt.Errorf("accepting %s: %w", a.Tool, err)
+		}
+	}
+	if _, err := d.pool.Sync(ctx, store.System, name); err != nil {
+		d.log.Warn("listing after a trust", "server", name, "err", err)
+	}
+	if err := d.gateway.Refresh(ctx, name); err != nil {
+		return nil, err
+	}
+	view, err := d.serverView(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return items(view.Tools), nil
+}
+
+func (d *Daemon) serverLogs(ctx context.Context, _ store.Caller, r *http.Request, send func(any) error) error {
+	name := r.PathValue("name")
+	s, err := d.server(ctx, name)
+	if err != nil {
+		return err
+	}
+	if s.Transport != store.Stdio {
+		return fmt.Errorf("server %s has no log: %w: only stdio servers write one", name, store.ErrInvalid)
+	}
+	var rest []byte
+	lines := func(chunk []byte) error {
+		rest = append(rest, chunk...)
+		for {
+			line, after, ok := strings.Cut(string(rest), "\n")
+			if !ok {
+				return nil
+			}
+			rest = []byte(after)
+			if err := send(api.LogLine{Text: strings.TrimSuffix(line, "\r")}); err != nil {
+				return err
+			}
+		}
+	}
+	if r.URL.Query().Get("follow") != "" {
+		for chunk := range d.pool.FollowLogs(ctx, name) {
+			if err := lines(chunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := lines(d.pool.Logs(name)); err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return send(api.LogLine{Text: string(rest)})
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"nize/store"
+)
+
+// maxSocketPath is what a Unix socket's address holds on Linux, less its NUL.
+const maxSocketPath = 107
+
+// listenSocket opens the control socket, 0600 from its first instant. The
+// database's lock is held by now, so a file that is there was left by a daemon
+// that is gone.
+func listenSocket(path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("socket path %s has %d bytes, at most %d work: choose a shorter one with --socket", path, len(path), maxSocketPath)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("making the socket's directory: %w", err)
+	}
+	if fi, err := os.Lstat(path); err == nil {
+		if fi.Mode()&os.ModeSocket == 0 {
+			return nil, fmt.Errorf("%s is there and is no socket: remove it, or choose another path with --socket", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("removing the old socket: %w", err)
+		}
+	}
+	old := syscall.Umask(0o177)
+	ln, err := net.Listen("unix", path)
+	syscall.Umask(old)
+	if err != nil {
+		return nil, fmt.Errorf("opening the control socket: %w", err)
+	}
+	return ln, nil
+}
+
+type peerKey struct{}
+
+// peer is who sits at the other end of a control connection, as the kernel
+// says; err says why that is not known.
+type peer struct {
+	uid uint32
+	err error
+}
+
+// withPeer is an http.Server's ConnContext. It is the one place where
+// something about the caller travels in a context: from the connection to the
+// edge, which turns it into a store.Caller.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	uid, err := peerUID(c)
+	return context.WithValue(ctx, peerKey{}, peer{uid, err})
+}
+
+// people turns peers into callers; each uid is looked up once.
+type people struct {
+	users store.Users
+	own   uint32
+
+	mu    sync.Mutex
+	known map[uint32]string // uid → user id
+}
+
+func newPeople(users store.Users) *people {
+	return &people{users: users, own: uint32(os.Getuid()), known: map[uint32]string{}}
+}
+
+// caller is who sent a request on the control socket: root and the daemon's
+// own user are admins, everybody else is refused (SPEC 22).
+func (p *people) caller(r *http.Request) (store.Caller, error) {
+	at, ok := r.Context().Value(peerKey{}).(peer)
+	if !ok || at.err != nil {
+		return store.Caller{}, fmt.Errorf("reading who is at the socket: %w", errors.Join(store.ErrRefused, at.err))
+	}
+	if at.uid != 0 && at.uid != p.own {
+		return store.Caller{}, fmt.Errorf("user %d may not use the control socket: %w", at.uid, store.ErrRefused)
+	}
+	u, err := p.user(r.Context(), at.uid)
+	if err != nil {
+		return store.Caller{}, err
+	}
+	if u.State != store.Active {
+		return store.Caller{}, fmt.Errorf("user %s is disabled: %w", u.Name, store.ErrRefused)
+	}
+	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnCLI, Identity: "local:" + strconv.Itoa(int(at.uid))}, nil
+}
+
+func (p *people) user(ctx context.Context, uid uint32) (store.User, error) {
+	p.mu.Lock()
+	id := p.known[uid]
+	p.mu.Unlock()
+	if id != "" {
+		u, err := p.users.GetUser(ctx, id)
+		if err == nil {
+			return u, nil
+		}
+	}
+	u, err := p.users.EnsureUser(ctx, "local:"+strconv.Itoa(int(uid)), loginName(uid), store.Admin)
+	if err != nil {
+		return store.User{}, fmt.Errorf("finding user %d: %w", uid, err)
+	}
+	p.mu.Lock()
+	p.known[uid] = u.ID
+	p.mu.Unlock()
+	return u, nil
+}
+
+func loginName(uid uint32) string {
+	if u, err := user.LookupId(strconv.Itoa(int(uid))); err == nil {
+		return u.Username
+	}
+	return "user " + strconv.Itoa(int(uid))
+}

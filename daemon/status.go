@@ -1,0 +1,252 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"time"
+
+	"nize/daemon/api"
+	"nize/llm"
+	"nize/store"
+)
+
+func (d *Daemon) getStatus(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
+	s := api.Status{
+		Version: api.Version, PID: os.Getpid(), Started: d.started, DataDir: d.opt.DataDir, Socket: d.opt.Socket,
+		Listen: d.addr(), You: by, Model: llm.OfflineModel, Sessions: d.mcp.Sessions(), Bots: []api.BotState{}, Servers: []api.Health{},
+	}
+	if targets, err := d.router.Resolve(ctx, ""); err == nil {
+		s.Model = targets[0].Name()
+	}
+	list, err := d.listServers(ctx, by, nil)
+	if err != nil {
+		return nil, err
+	}
+	if views, ok := list.(api.List[api.ServerView]); ok {
+		for _, v := range views.Items {
+			s.Servers = append(s.Servers, v.Health)
+			s.Tools += v.ToolCount - v.Held
+			if v.Held > 0 && by.IsAdmin() {
+				s.Warnings = append(s.Warnings, fmt.Sprintf("%d tools of %s wait for acceptance: nizectl servers trust %s", v.Held, v.Name, v.Name))
+			}
+		}
+	}
+	waiting, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 10_000})
+	if err != nil {
+		return nil, fmt.Errorf("counting waiting calls: %w", err)
+	}
+	running, err := d.db.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Limit: 10_000})
+	if err != nil {
+		return nil, fmt.Errorf("counting running calls: %w", err)
+	}
+	inbox, err := d.db.Pending(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("counting messages: %w", err)
+	}
+	s.Pending, s.Running = len(waiting), len(running)
+	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}}
+	s.Process = processStatus()
+	return s, nil
+}
+
+func processStatus() api.ProcessStatus {
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(heap)
+	p := api.ProcessStatus{Goroutines: runtime.NumGoroutine(), HeapBytes: heap[0].Value.Uint64(), Children: descendants(os.Getpid())}
+	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
+		p.OpenFiles = len(fds)
+	}
+	return p
+}
+
+func (d *Daemon) usage(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	p := r.URL.Query()
+	q := store.UsageQuery{By: p.Get("by")}
+	switch q.By {
+	case "":
+		q.By = "day"
+	case "day", "user", "agent", "provider", "model", "conversation", "tool":
+	default:
+		return nil, fmt.Errorf("%w grouping %q: use day, user, agent, provider, model, conversation or tool", store.ErrInvalid, q.By)
+	}
+	if !by.IsAdmin() {
+		return nil, fmt.Errorf("only admins see everybody's usage: %w", store.ErrRefused)
+	}
+	var err error
+	if q.Since, err = sinceOf(p.Get("since")); err != nil {
+		return nil, err
+	}
+	rows, err := d.db.Usage(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("summing usage: %w", err)
+	}
+	if q.By == "user" {
+		names, err := d.userNames(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if n := names[rows[i].Key]; n != "" {
+				rows[i].Key = n
+			}
+		}
+	}
+	return items(rows), nil
+}
+
+func sinceOf(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, fmt.Errorf("%w time %q: use RFC 3339", store.ErrInvalid, text)
+	}
+	return t, nil
+}
+
+// audit yields the newest events that match, oldest first, and then, with
+// follow, what comes.
+func (d *Daemon) audit(ctx context.Context, by store.Caller, r *http.Request, send func(any) error) error {
+	p := r.URL.Query()
+	q := store.EventQuery{Tool: p.Get("tool"), Outcome: store.State(p.Get("outcome")), Kind: p.Get("kind"), Limit: 100}
+	var err error
+	if q.Since, err = sinceOf(p.Get("since")); err != nil {
+		return err
+	}
+	if who := p.Get("user"); who != "" {
+		if q.User, err = d.userOf(ctx, by, who); err != nil {
+			return err
+		}
+	}
+	if v := p.Get("limit"); v != "" {
+		if q.Limit, err = strconv.Atoi(v); err != nil || q.Limit < 1 || q.Limit > 1_000_000 {
+			return fmt.Errorf("%w limit %q: use 1 to 1000000", store.ErrInvalid, v)
+		}
+	}
+	from := d.db.Last()
+	if err := d.db.Flush(ctx); err != nil {
+		return fmt.Errorf("writing what waits: %w", err)
+	}
+	events, err := d.db.Events(ctx, q)
+	if err != nil {
+		return fmt.Errorf("reading the audit trail: %w", err)
+	}
+	var last uint64
+	for i := len(events) - 1; i >= 0; i-- {
+		last = max(last, events[i].Seq)
+		if err := send(events[i]); err != nil {
+			return err
+		}
+	}
+	if p.Get("follow") == "" {
+		return nil
+	}
+	if len(events) == 0 {
+		newest, err := d.db.Events(ctx, store.EventQuery{Limit: 1})
+		if err != nil {
+			return fmt.Errorf("reading the audit trail: %w", err)
+		}
+		for _, e := range newest {
+			last = e.Seq
+		}
+	}
+	return d.followAudit(ctx, q, last, from, send)
+}
+
+// followAudit reads on in the trail whenever the feed says that something was
+// committed.
+func (d *Daemon) followAudit(ctx context.Context, q store.EventQuery, last uint64, from store.Seq, send func(any) error) error {
+	for _, err := range d.db.Watch(ctx, from) {
+		if err != nil {
+			return fmt.Errorf("following the audit trail: %w", err)
+		}
+		for {
+			q.After, q.Limit = last, 500
+			more, err := d.db.Events(ctx, q)
+			if err != nil {
+				return fmt.Errorf("reading the audit trail: %w", err)
+			}
+			for _, e := range more {
+				last = e.Seq
+				if err := send(e); err != nil {
+					return err
+				}
+			}
+			if len(more) < 500 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) verifyAudit(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
+	n, err := d.db.VerifyEvents(ctx)
+	out := api.Verified{OK: err == nil, Events: n}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out, nil
+}
+
+func (d *Daemon) listSettings(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	user := ""
+	if who := r.URL.Query().Get("user"); who != "" {
+		var err error
+		if user, err = d.userOf(ctx, by, who); err != nil {
+			return nil, err
+		}
+	}
+	views := make([]api.Setting, len(store.Keys))
+	for i, k := range store.Keys {
+		views[i] = d.config.view(user, k)
+	}
+	return items(views), nil
+}
+
+func (d *Daemon) putSetting(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	req, err := decode[api.PutSetting](r)
+	if err != nil {
+		return nil, err
+	}
+	if req.Value == "" {
+		return nil, fmt.Errorf("%w value: it is empty; use nizectl config unset %s", store.ErrInvalid, r.PathValue("key"))
+	}
+	return d.changeSetting(ctx, by, req.User, r.PathValue("key"), req.Value)
+}
+
+func (d *Daemon) unsetSetting(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	return d.changeSetting(ctx, by, r.URL.Query().Get("user"), r.PathValue("key"), "")
+}
+
+func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, value string) (any, error) {
+	user := ""
+	if who != "" {
+		var err error
+		if user, err = d.userOf(ctx, by, who); err != nil {
+			return nil, err
+		}
+	}
+	if key == "index.schedule" && value != "" {
+		if _, err := parseSchedule(value); err != nil {
+			return nil, err
+		}
+	}
+	if key == "embed.model" && value != "" {
+		if err := d.checkTarget(ctx, value); err != nil {
+			return nil, err
+		}
+	}
+	s, err := d.config.put(ctx, by, user, key, value)
+	if err != nil {
+		return nil, err
+	}
+	d.settingChanged(key)
+	return s, nil
+}

@@ -1,0 +1,285 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// tokenLife is how long a token lives unless told otherwise (SPEC 8).
+const tokenLife = 90 * 24 * time.Hour
+
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
+
+// userOf finds whose records a request is about: the caller's, or for admins
+// anybody's, by id, name or identity.
+func (d *Daemon) userOf(ctx context.Context, by store.Caller, who string) (string, error) {
+	if who == "" || who == by.User {
+		return by.User, nil
+	}
+	if !by.IsAdmin() {
+		return "", fmt.Errorf("only admins may look after other people's records: %w", store.ErrRefused)
+	}
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return "", fmt.Errorf("listing users: %w", err)
+	}
+	var names []string
+	for _, u := range users {
+		if u.ID == who || u.Name == who {
+			return u.ID, nil
+		}
+		for _, id := range u.Identities {
+			if id == who {
+				return u.ID, nil
+			}
+		}
+		names = append(names, u.Name)
+	}
+	return "", store.Unknown("user", who, names)
+}
+
+func (d *Daemon) userNames(ctx context.Context) (map[string]string, error) {
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	out := map[string]string{store.System.User: store.System.Name}
+	for _, u := range users {
+		out[u.ID] = u.Name
+	}
+	return out, nil
+}
+
+func (d *Daemon) listUsers(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	return items(users), nil
+}
+
+func (d *Daemon) listTokens(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	user := ""
+	if who := r.URL.Query().Get("user"); who != "" || !by.IsAdmin() {
+		var err error
+		if user, err = d.userOf(ctx, by, who); err != nil {
+			return nil, err
+		}
+	}
+	tokens, err := d.db.ListTokens(ctx, user)
+	if err != nil {
+		return nil, fmt.Errorf("listing tokens: %w", err)
+	}
+	names, err := d.userNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]api.TokenView, len(tokens))
+	for i, t := range tokens {
+		views[i] = api.TokenView{Token: t, State: t.State(d.now()), UserName: names[t.User]}
+	}
+	return items(views), nil
+}
+
+func (d *Daemon) createToken(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	req, err := decode[api.CreateToken](r)
+	if err != nil {
+		return nil, err
+	}
+	if !tokenName.MatchString(req.Name) {
+		return nil, fmt.Errorf("%w token name %q: use 1 to 63 letters, digits, dots, dashes or underscores", store.ErrInvalid, req.Name)
+	}
+	user, err := d.userOf(ctx, by, req.User)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range req.Scopes {
+		if p, ok := strings.CutPrefix(s, "tools:"); !ok || p == "" {
+			return nil, fmt.Errorf("%w scope %q: use tools:PATTERN, such as tools:github:*", store.ErrInvalid, s)
+		}
+	}
+	life := time.Duration(req.Expires)
+	if life == 0 {
+		life = tokenLife
+	}
+	if life < 0 || life > 10*365*24*time.Hour {
+		return nil, fmt.Errorf("%w expiry %s: use up to 3650d", store.ErrInvalid, req.Expires)
+	}
+	now := d.now()
+	secret, made := store.NewToken(now)
+	t, err := d.db.CreateToken(ctx, by, store.Token{
+		ID: made.ID, Name: req.Name, User: user, Prefix: made.Prefix, Hash: made.Hash, Audience: "mcp",
+		Scopes: req.Scopes, Created: now, Expires: now.Add(life),
+	}, req.Overwrite)
+	if errors.Is(err, store.ErrExists) {
+		return nil, fmt.Errorf("token %q %w: replace it with --overwrite, or nizectl tokens rotate %s", req.Name, store.ErrExists, req.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("storing token %s: %w", req.Name, err)
+	}
+	return api.CreatedToken{Token: t, Secret: api.Secret{Secret: secret}}, nil
+}
+
+func (d *Daemon) rotateToken(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	req, err := decode[api.RotateToken](r)
+	if err != nil {
+		return nil, err
+	}
+	user, err := d.userOf(ctx, by, req.User)
+	if err != nil {
+		return nil, err
+	}
+	if req.Grace < 0 || time.Duration(req.Grace) > 30*24*time.Hour {
+		return nil, fmt.Errorf("%w grace %s: use up to 30d", store.ErrInvalid, req.Grace)
+	}
+	secret, made := store.NewToken(d.now())
+	t, err := d.db.RotateToken(ctx, by, user, name, made, time.Duration(req.Grace))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, d.unknownToken(ctx, user, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rotating token %s: %w", name, err)
+	}
+	return api.CreatedToken{Token: t, Secret: api.Secret{Secret: secret}}, nil
+}
+
+func (d *Daemon) unknownToken(ctx context.Context, user, name string) error {
+	tokens, err := d.db.ListTokens(ctx, user)
+	if err != nil {
+		return fmt.Errorf("listing tokens: %w", err)
+	}
+	var names []string
+	for _, t := range tokens {
+		if t.State(d.now()) == "active" {
+			names = append(names, t.Name)
+		}
+	}
+	return store.Unknown("active token", name, names)
+}
+
+func (d *Daemon) revokeToken(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	user, err := d.userOf(ctx, by, r.URL.Query().Get("user"))
+	if err != nil {
+		return nil, err
+	}
+	n, err := d.db.RevokeTokens(ctx, by, user, name)
+	if err != nil {
+		return nil, fmt.Errorf("revoking token %s: %w", name, err)
+	}
+	if n == 0 {
+		return nil, d.unknownToken(ctx, user, name)
+	}
+	return api.Revoked{Revoked: n}, nil
+}
+
+// revokeTokens revokes all tokens of one user; for admins who name nobody,
+// everybody's.
+func (d *Daemon) revokeTokens(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	if r.URL.Query().Get("all") == "" {
+		return nil, fmt.Errorf("%w request: name a token, or say all", store.ErrInvalid)
+	}
+	user := ""
+	if who := r.URL.Query().Get("user"); who != "" || !by.IsAdmin() {
+		var err error
+		if user, err = d.userOf(ctx, by, who); err != nil {
+			return nil, err
+		}
+	}
+	n, err := d.db.RevokeTokens(ctx, by, user, "")
+	if err != nil {
+		return nil, fmt.Errorf("revoking tokens: %w", err)
+	}
+	return api.Revoked{Revoked: n}, nil
+}
+
+func (d *Daemon) listCredentials(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
+	all, err := d.db.ListCredentials(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing credentials: %w", err)
+	}
+	return items(all), nil
+}
+
+func (d *Daemon) putCredential(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	req, err := decode[api.PutCredential](r)
+	if err != nil {
+		return nil, err
+	}
+	key := req.CredentialKey
+	if err := d.checkCredentialKey(ctx, by, &key); err != nil {
+		return nil, err
+	}
+	if req.Secret.IsZero() {
+		return nil, fmt.Errorf("%w credential: the value is empty", store.ErrInvalid)
+	}
+	if len(req.Secret.Reveal()) > 64<<10 {
+		return nil, fmt.Errorf("%w credential: the value is over 64 KiB", store.ErrInvalid)
+	}
+	c := store.Credential{CredentialKey: key, Host: req.Host, Secret: req.Secret.Secret, Updated: d.now()}
+	s, err := d.db.GetServer(ctx, key.Service)
+	known := err == nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("reading server %s: %w", key.Service, err)
+	}
+	if u, err := url.Parse(s.URL); known && err == nil && s.URL != "" && c.Host == "" {
+		c.Host = u.Host // sent nowhere else
+	}
+	if err := d.db.PutCredential(ctx, by, c); err != nil {
+		return nil, fmt.Errorf("storing credential %s: %w", key.Name, err)
+	}
+	if known && !s.Disabled {
+		if err := d.pool.Restart(ctx, s.Name); err != nil {
+			d.log.Warn("restarting with a new credential", "server", s.Name, "err", err)
+		}
+	}
+	return nil, nil
+}
+
+func (d *Daemon) checkCredentialKey(ctx context.Context, by store.Caller, key *store.CredentialKey) error {
+	if err := store.CheckSlug(key.Service); err != nil {
+		return err
+	}
+	if key.Name == "" || len(key.Name) > 128 || strings.ContainsAny(key.Name, "\x00\r\n") {
+		return fmt.Errorf("%w credential name %q", store.ErrInvalid, key.Name)
+	}
+	switch key.Scope {
+	case "", "system":
+		key.Scope, key.Owner = "system", ""
+	case "team", "project":
+		if key.Owner == "" {
+			return fmt.Errorf("%w credential: scope %s needs an owner", store.ErrInvalid, key.Scope)
+		}
+	case "user":
+		owner, err := d.userOf(ctx, by, key.Owner)
+		if err != nil {
+			return err
+		}
+		key.Owner = owner
+	default:
+		return fmt.Errorf("%w scope %q: use system, team, project or user", store.ErrInvalid, key.Scope)
+	}
+	return nil
+}
+
+func (d *Daemon) deleteCredential(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	q := r.URL.Query()
+	key := store.CredentialKey{Scope: q.Get("scope"), Owner: q.Get("owner"), Service: q.Get("service"), Name: q.Get("name")}
+	if err := d.checkCredentialKey(ctx, by, &key); err != nil {
+		return nil, err
+	}
+	if err := d.db.DeleteCredential(ctx, by, key); err != nil {
+		return nil, fmt.Errorf("credential %s of %s: %w", key.Name, key.Service, err)
+	}
+	return nil, nil
+}

@@ -1,0 +1,147 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"nize/daemon/api"
+	"nize/mcp/index"
+	"nize/store"
+)
+
+func (d *Daemon) listTools(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	only := r.URL.Query().Get("server")
+	if only != "" {
+		if _, err := d.server(ctx, only); err != nil {
+			return nil, err
+		}
+	}
+	tools, err := d.db.ListTools(ctx, only)
+	if err != nil {
+		return nil, fmt.Errorf("listing tools: %w", err)
+	}
+	domains, err := d.domainsOfServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]api.ToolView, 0, len(tools))
+	for _, t := range tools {
+		if !by.IsAdmin() {
+			if _, err := d.gateway.Describe(ctx, by, store.Scope{}, t.ID()); err != nil {
+				continue
+			}
+		}
+		views = append(views, toolView(t, domains[t.Server]))
+	}
+	return items(views), nil
+}
+
+func (d *Daemon) domainsOfServers(ctx context.Context) (map[string]string, error) {
+	servers, err := d.db.ListServers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing servers: %w", err)
+	}
+	out := map[string]string{}
+	for _, s := range servers {
+		out[s.Name] = s.Normal().Domain
+	}
+	return out, nil
+}
+
+func (d *Daemon) searchTools(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	p := r.URL.Query()
+	q := index.Query{Text: p.Get("q"), Domain: p.Get("domain"), TopK: 5, MinScore: store.GetFloat(d.config, "", "index.min_similarity")}
+	if q.Text == "" {
+		return nil, fmt.Errorf("%w search: say what the tool should do", store.ErrInvalid)
+	}
+	if v := p.Get("top_k"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > 50 {
+			return nil, fmt.Errorf("%w top_k %q: use 1 to 50", store.ErrInvalid, v)
+		}
+		q.TopK = n
+	}
+	if v := p.Get("min"); v != "" {
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(f >= 0 && f <= 1) {
+			return nil, fmt.Errorf("%w min %q: use 0 to 1", store.ErrInvalid, v)
+		}
+		q.MinScore = f
+	}
+	answer, err := d.gateway.Search(ctx, by, store.Scope{}, q)
+	if err != nil {
+		return nil, fmt.Errorf("searching tools: %w", err)
+	}
+	out := api.Found{Tools: []api.FoundTool{}, Degraded: answer.Degraded, Note: answer.Note}
+	for _, h := range answer.Hits {
+		s, err := d.db.GetServer(ctx, h.Tool.Server)
+		if err != nil {
+			continue // removed meanwhile
+		}
+		s = s.Normal()
+		out.Tools = append(out.Tools, api.FoundTool{ID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: s.Name, ServerDescription: s.Description, Score: h.Score})
+	}
+	return out, nil
+}
+
+func (d *Daemon) getTool(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	id := r.PathValue("id")
+	t, err := d.db.GetTool(ctx, id)
+	if err == nil && by.IsAdmin() && t.State != store.ToolAccepted {
+		domains, err := d.domainsOfServers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return schemaView(t, domains[t.Server]), nil // an admin may look at what is held
+	}
+	desc, err := d.gateway.Describe(ctx, by, store.Scope{}, id)
+	if err != nil {
+		return nil, err
+	}
+	if t, err = d.db.GetTool(ctx, desc.ToolID); err != nil {
+		return nil, fmt.Errorf("tool %s: %w", desc.ToolID, err)
+	}
+	view := schemaView(t, desc.Domain)
+	by.Surface = store.OnTerminal // an admin's own call from nizectl asks nobody; what a chat would ask is what counts
+	view.NeedsApproval, view.Why = d.gateway.Asks(ctx, by, desc.ToolID)
+	return view, nil
+}
+
+func schemaView(t store.Tool, domain string) api.ToolSchema {
+	return api.ToolSchema{ToolView: toolView(t, domain), InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Pin: t.Pin, Accepted: t.Accepted}
+}
+
+func (d *Daemon) callTool(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	req, err := decode[api.CallTool](r)
+	if err != nil {
+		return nil, err
+	}
+	return d.gateway.Execute(ctx, by, store.Request{ID: store.NewID(d.now()), Tool: r.PathValue("id"), Args: req.Args}, nil)
+}
+
+func (d *Daemon) listDomains(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
+	list, err := d.gateway.Domains(ctx, by, store.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.Domain, len(list))
+	for i, dom := range list {
+		out[i] = api.Domain{ID: dom.ID, Description: dom.Description, ToolCount: dom.Tools}
+	}
+	return items(out), nil
+}
+
+func (d *Daemon) getDomain(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	id := r.PathValue("id")
+	tools, next, err := d.gateway.Browse(ctx, by, store.Scope{}, id, r.URL.Query().Get("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	out := api.DomainTools{Items: []api.ToolView{}, NextCursor: next}
+	for _, t := range tools {
+		out.Items = append(out.Items, toolView(t, id))
+	}
+	return out, nil
+}
