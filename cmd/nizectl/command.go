@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// leaf is one command that does something.
+type leaf struct {
+	name  string
+	args  string // "NAME [TOOL]", "NAME COMMAND..."; what the user must give is what is checked
+	usage string
+	more  string // shown by --help below the usage
+	flags []cli.Flag
+	names completer // of the first argument
+	run   func(ctx context.Context, c *call) error
+}
+
+// call is one run of a leaf.
+type call struct {
+	*app
+	cmd  *cli.Command
+	args []string
+	json bool
+	api  *api.Client
+}
+
+// arg returns an argument, "" where it was not given.
+func (c *call) arg(i int) string {
+	if i < len(c.args) {
+		return c.args[i]
+	}
+	return ""
+}
+
+// root is the whole tree of commands.
+func (a *app) root() *cli.Command {
+	root := &cli.Command{
+		Name:                  "nizectl",
+		Usage:                 "steer nized, the daemon that gives a team's chat its tools",
+		Version:               api.Version,
+		EnableShellCompletion: true,
+		HideHelpCommand:       true,
+		Writer:                a.out,
+		ErrWriter:             a.err,
+		ExitErrHandler:        func(context.Context, *cli.Command, error) {}, // or cli.Exit ends the process inside Run
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "socket", Usage: "the daemon's control `SOCKET` (default: $NIZE_SOCKET, or where nized puts it)"},
+			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
+		},
+		Commands: []*cli.Command{
+			a.status(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(),
+			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(),
+			a.usage(), a.audit(), a.config(), a.version(),
+		},
+		ConfigureShellCompletionCommand: func(c *cli.Command) {
+			c.Hidden = false
+			c.Usage = "print the completion script for bash, zsh, fish or pwsh"
+			c.Action = unknownCommand
+			c.OnUsageError = wrongUse
+		},
+	}
+	root.Action = unknownCommand
+	root.OnUsageError = wrongUse
+	return root
+}
+
+// group is a noun: its commands and nothing of its own.
+func group(name, usage string, commands ...*cli.Command) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, Commands: commands, Action: unknownCommand, OnUsageError: wrongUse}
+}
+
+// command builds the library's command around a leaf. The library ignores extra
+// arguments, prints help to standard output on wrong use, and cuts values of
+// repeated flags at commas; none of that happens here.
+func (a *app) command(l leaf) *cli.Command {
+	return &cli.Command{
+		Name:                      l.name,
+		ArgsUsage:                 l.args,
+		Usage:                     l.usage,
+		Description:               l.more,
+		Flags:                     l.flags,
+		DisableSliceFlagSeparator: true,
+		OnUsageError:              wrongUse,
+		ShellComplete:             a.complete(l.names),
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			args := cmd.Args().Slice()
+			if len(args) > 0 && len(cmd.Commands) > 0 {
+				return unknownCommand(ctx, cmd)
+			}
+			if err := checkArgs(cmd, l.args, args); err != nil {
+				return err
+			}
+			c := &call{app: a, cmd: cmd, args: args, json: cmd.Bool("json"), api: a.client(cmd)}
+			defer c.api.Close()
+			return l.run(ctx, c)
+		},
+	}
+}
+
+func (a *app) client(cmd *cli.Command) *api.Client {
+	socket := cmd.String("socket")
+	if socket == "" {
+		socket = api.FindSocket()
+	}
+	client := api.New(socket)
+	client.Warn = func(line string) { fmt.Fprintln(a.err, "nizectl: "+clean(line)) }
+	return client
+}
+
+// checkArgs compares the arguments with their form: capital words in order,
+// [optional] ones last, "..." after one that may be repeated.
+func checkArgs(cmd *cli.Command, form string, args []string) error {
+	words := strings.Fields(form)
+	need, most := 0, 0
+	for _, w := range words {
+		switch {
+		case w == "[--]":
+			continue
+		case strings.Contains(w, "..."):
+			most = len(args)
+		default:
+			most++
+		}
+		if !strings.HasPrefix(w, "[") {
+			need++
+		}
+	}
+	path := shortPath(cmd)
+	if len(args) < need {
+		return usagef("%s needs %s: nizectl %s %s", path, missing(words, len(args)), path, form)
+	}
+	if len(args) > max(most, need) {
+		if form == "" {
+			return usagef("%s takes no arguments, but got %q: see nizectl %s --help", path, args[most], path)
+		}
+		return usagef("%s got one argument too many, %q: nizectl %s %s", path, args[most], path, form)
+	}
+	for i, arg := range args[:min(need, len(args))] {
+		if strings.TrimSpace(arg) == "" {
+			return usagef("%s: %s is empty: nizectl %s %s", path, missing(words, i), path, form)
+		}
+	}
+	return nil
+}
+
+// missing is the first argument that is not there.
+func missing(words []string, have int) string {
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "[--]" })
+	return strings.Trim(words[have], "[].")
+}
+
+// unknownCommand is the action of a group: it was called bare, or with a word
+// that is no command of it.
+func unknownCommand(_ context.Context, cmd *cli.Command) error {
+	path := cmd.FullName()
+	names := visible(cmd)
+	if cmd.Args().Present() {
+		word := cmd.Args().First()
+		if near := store.Nearest(word, names); near != "" {
+			return usagef("unknown command %q; did you mean %s %s?", word, path, near)
+		}
+		return usagef("unknown command %q: %s has %s", word, path, strings.Join(names, ", "))
+	}
+	return usagef("say what to do: %s %s (%s --help explains them)", path, strings.Join(names, "|"), path)
+}
+
+// shortPath is the command without "nizectl", which starts every message anyway.
+func shortPath(cmd *cli.Command) string { return strings.TrimPrefix(cmd.FullName(), "nizectl ") }
+
+func visible(cmd *cli.Command) []string {
+	var names []string
+	for _, sub := range cmd.Commands {
+		if !sub.Hidden {
+			names = append(names, sub.Name)
+		}
+	}
+	return names
+}
+
+// wrongUse turns the library's error about flags into one line that says what
+// to do.
+func wrongUse(_ context.Context, cmd *cli.Command, err error, _ bool) error {
+	path, text := cmd.FullName(), err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		if near := store.Nearest(strings.TrimLeft(name, "-"), flagNames(cmd)); near != "" {
+			return usagef("unknown flag %s; did you mean --%s?", dashed(name), near)
+		}
+		return usagef("unknown flag %s: see %s --help (put -- before a command's own flags)", dashed(name), path)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
+		return usagef("flag %s needs a value: see %s --help", dashed(name), path)
+	}
+	if i := strings.Index(text, ": strconv."); i >= 0 {
+		text = text[:i]
+	}
+	return usagef("%s: see %s --help", text, path)
+}
+
+func dashed(name string) string {
+	name = strings.TrimLeft(name, "-")
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func flagNames(cmd *cli.Command) []string {
+	var names []string
+	for _, c := range cmd.Lineage() {
+		for _, f := range c.VisibleFlags() {
+			names = append(names, f.Names()[0])
+		}
+	}
+	return names
+}

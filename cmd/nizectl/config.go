@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+func (a *app) config() *cli.Command {
+	user := func() []cli.Flag {
+		return []cli.Flag{&cli.StringFlag{Name: "user", Usage: "a person's own value (default: the system's)"}}
+	}
+	return group("config", "settings",
+		a.command(leaf{name: "list", usage: "list settings with their values and where these come from", run: configList, flags: user()}),
+		a.command(leaf{name: "get", args: "KEY", usage: "print a setting's value", names: settingNames, run: configGet, flags: user()}),
+		a.command(leaf{name: "set", args: "KEY VALUE", usage: "set a setting; VALUE - reads standard input", names: settingNames, run: configSet, flags: user()}),
+		a.command(leaf{name: "unset", args: "KEY", usage: "go back to the default", names: settingNames, run: configUnset, flags: user()}),
+	)
+}
+
+func settingNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Settings(ctx, "")
+	return each(list, func(s api.Setting) string { return s.Name }), err
+}
+
+func configList(ctx context.Context, c *call) error {
+	list, err := c.api.Settings(ctx, c.cmd.String("user"))
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(items(list))
+	}
+	t := c.table("KEY", "VALUE", "FROM", "WHAT IT IS")
+	for _, s := range list {
+		from := s.Source
+		if s.Where != "" {
+			from += " " + s.Where
+		}
+		t.row(s.Name, clip(s.Value, 40), from, s.Help)
+	}
+	t.print("no settings")
+	return nil
+}
+
+func configGet(ctx context.Context, c *call) error {
+	list, err := c.api.Settings(ctx, c.cmd.String("user"))
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(s api.Setting) bool { return s.Name == c.arg(0) })
+	if i < 0 {
+		return store.Unknown("setting", c.arg(0), each(list, func(s api.Setting) string { return s.Name }))
+	}
+	if c.json {
+		return c.printJSON(list[i])
+	}
+	c.line("%s", cleanText(list[i].Value))
+	return nil
+}
+
+func configSet(ctx context.Context, c *call) error {
+	value := c.arg(1)
+	if value == "-" {
+		text, err := c.textOrFile("the value", value)
+		if err != nil {
+			return err
+		}
+		value = strings.TrimRight(text, "\r\n")
+	}
+	s, err := c.api.PutSetting(ctx, c.arg(0), api.PutSetting{Value: value, User: c.cmd.String("user")})
+	if err != nil {
+		return err
+	}
+	return c.report(s, "%s is %s", s.Name, clip(s.Value, 60))
+}
+
+func configUnset(ctx context.Context, c *call) error {
+	s, err := c.api.UnsetSetting(ctx, c.cmd.String("user"), c.arg(0))
+	if err != nil {
+		return err
+	}
+	return c.report(s, "%s is %s again (%s)", s.Name, clip(s.Value, 60), s.Source)
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/daemon/api"
+)
+
+func (a *app) status() *cli.Command {
+	return a.command(leaf{name: "status", usage: "show how the daemon, its servers and its bots are",
+		run: func(ctx context.Context, c *call) error {
+			st, err := c.api.Status(ctx)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(st)
+			}
+			c.printStatus(st)
+			return nil
+		}})
+}
+
+func (c *call) printStatus(st api.Status) {
+	c.field("nized", fmt.Sprintf("%s, pid %d, up %s", st.Version, st.PID, span(c.now().Sub(st.Started))))
+	c.field("listening", st.Listen)
+	c.field("public URL", st.PublicURL)
+	c.field("socket", st.Socket)
+	c.field("data", st.DataDir)
+	c.field("you", strings.TrimSpace(st.You.Name+" ("+string(st.You.Role)+")"))
+	c.field("model", st.Model)
+	c.field("tools", fmt.Sprintf("%d of %s", st.Tools, count(len(st.Servers), "server")))
+	c.field("waiting", count(st.Pending, "approval"))
+	c.field("running", count(st.Running, "call"))
+	c.field("sessions", count(st.Sessions, "MCP session"))
+	c.field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %d MB heap",
+		children(st.Process.Children), st.Process.Goroutines, st.Process.OpenFiles, st.Process.HeapBytes>>20))
+	for _, q := range st.Queues {
+		if q.Depth > 0 {
+			c.field("queue", fmt.Sprintf("%s: %d", q.Name, q.Depth))
+		}
+	}
+	if len(st.Servers) > 0 {
+		c.line("")
+		c.healthTable(st.Servers).print("")
+	}
+	if len(st.Bots) > 0 {
+		c.line("")
+		t := c.table("BOT", "STATE", "SINCE", "LAST ERROR")
+		t.state = 1
+		for _, b := range st.Bots {
+			t.row(b.Name, b.State, c.when(b.Since), clip(b.LastError, 60))
+		}
+		t.print("")
+	}
+	for _, w := range st.Warnings {
+		c.note("warning: %s", w)
+	}
+}
+
+func children(n int) string {
+	if n == 1 {
+		return "1 child"
+	}
+	return fmt.Sprintf("%d children", n)
+}
+
+// healthTable shows servers as people ask for them.
+func (a *app) healthTable(servers []api.Health) *table {
+	t := a.table("SERVER", "STATE", "TOOLS", "LATENCY", "RESTARTS", "LAST ERROR").numbers(2, 3, 4)
+	t.state = 1
+	for _, s := range servers {
+		tools := fmt.Sprint(s.ToolCount)
+		if s.Held > 0 {
+			tools += fmt.Sprintf(" (%d held)", s.Held)
+		}
+		t.row(s.Name, s.State, tools, millis(s.LatencyMS), fmt.Sprint(s.Restarts), clip(s.LastError, 60))
+	}
+	return t
+}
