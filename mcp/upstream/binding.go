@@ -1,0 +1,129 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// binding is an argument that travels as a header too, since 2026-07-28 (an
+// x-mcp-header annotation in the input schema, SEP-2243).
+type binding struct {
+	path   []string
+	header string
+}
+
+// bindingsOf finds the annotations of an input schema. One that breaks the
+// rules refuses the tool, as the specification asks of clients. The schema has
+// passed the gate, so its depth is bounded.
+func bindingsOf(schema json.RawMessage) ([]binding, error) {
+	if !strings.Contains(string(schema), `x-mcp-header`) {
+		return nil, nil
+	}
+	var all []binding
+	err := collectBindings(schema, nil, map[string]bool{}, &all)
+	return all, err
+}
+
+func collectBindings(schema json.RawMessage, path []string, seen map[string]bool, all *[]binding) error {
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil // true, false, or a shape that has no properties
+	}
+	for name, raw := range s.Properties {
+		var p struct {
+			Type   json.RawMessage `json:"type"`
+			Header json.RawMessage `json:"x-mcp-header"`
+		}
+		if json.Unmarshal(raw, &p) != nil {
+			continue
+		}
+		at := append(append([]string(nil), path...), name)
+		if p.Header != nil {
+			b := binding{path: at}
+			if json.Unmarshal(p.Header, &b.header) != nil || !isToken(b.header) {
+				return fmt.Errorf("property %q: x-mcp-header is no header name", strings.Join(at, "."))
+			}
+			switch string(p.Type) {
+			case `"string"`, `"integer"`, `"boolean"`:
+			default:
+				return fmt.Errorf("property %q: x-mcp-header is for strings, integers and booleans only", strings.Join(at, "."))
+			}
+			if lower := strings.ToLower(b.header); seen[lower] {
+				return fmt.Errorf("property %q: x-mcp-header %q stands there twice", strings.Join(at, "."), b.header)
+			} else {
+				seen[lower] = true
+			}
+			b.header = "Mcp-Param-" + b.header
+			*all = append(*all, b)
+		}
+		if err := collectBindings(raw, at, seen, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isToken says whether s is a field name of RFC 9110 5.6.2.
+func isToken(s string) bool {
+	for _, c := range s {
+		if c > 0x7e || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+var errFound = errors.New("found")
+
+// value is what the header says of these arguments; ok is false where the
+// argument is absent or has no form for a header.
+func (b binding) value(args json.RawMessage) (string, bool) {
+	doc := []byte(args)
+	for _, name := range b.path {
+		var next []byte
+		err := members(doc, func(key, value []byte) error {
+			if string(key) == name {
+				next = value
+				return errFound
+			}
+			return nil
+		})
+		if !errors.Is(err, errFound) {
+			return "", false
+		}
+		doc = next
+	}
+	switch {
+	case string(doc) == "true" || string(doc) == "false":
+		return string(doc), true
+	case len(doc) > 0 && doc[0] == '"':
+		var s string
+		if json.Unmarshal(doc, &s) != nil {
+			return "", false
+		}
+		return encodeHeader(s), true
+	}
+	n, err := strconv.ParseFloat(string(doc), 64)
+	if err != nil || n != float64(int64(n)) || n > 1<<53-1 || n < -(1<<53-1) {
+		return "", false
+	}
+	return strconv.FormatInt(int64(n), 10), true
+}
+
+// encodeHeader wraps what a header cannot carry as it is (SEP-2243).
+func encodeHeader(s string) string {
+	plainText := strings.Trim(s, " \t") == s && !(strings.HasPrefix(s, "=?base64?") && strings.HasSuffix(s, "?="))
+	for i := range len(s) {
+		plainText = plainText && s[i] >= 0x20 && s[i] <= 0x7e
+	}
+	if plainText {
+		return s
+	}
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
+}

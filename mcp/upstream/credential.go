@@ -1,0 +1,167 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// secretKeys are the credentials that a server's headers and environment name.
+func secretKeys(cfg store.Server) []string {
+	var keys []string
+	for _, values := range []map[string]store.Value{cfg.Headers, cfg.Env} {
+		for _, v := range values {
+			if v.SecretKey != "" {
+				keys = append(keys, v.SecretKey)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// owner says whose session a user's calls of the server go over: their own if
+// one of the credentials that it names is personal, else "", the shared one.
+func (p *Pool) owner(ctx context.Context, cfg store.Server, user string) (string, error) {
+	if user == "" || user == store.System.User || p.opt.Credentials == nil {
+		return "", nil
+	}
+	for _, key := range secretKeys(cfg) {
+		_, err := p.opt.Credentials.GetCredential(ctx, store.CredentialKey{Scope: "user", Owner: user, Service: cfg.Name, Name: key})
+		switch {
+		case err == nil:
+			return user, nil
+		case !errors.Is(err, store.ErrNotFound):
+			return "", fmt.Errorf("reading credential %s of %s: %w", key, cfg.Name, err)
+		}
+	}
+	return "", nil
+}
+
+// credential looks a value up: the owner's own, the team's, the system's.
+// host is where it goes; a credential that is bound to another one is refused,
+// and one that is bound to none yet is bound to this one.
+func (p *Pool) credential(ctx context.Context, cfg store.Server, owner, key string) (store.Secret, error) {
+	if p.opt.Credentials == nil {
+		return store.Secret{}, missing(cfg.Name, key)
+	}
+	for _, k := range []store.CredentialKey{
+		{Scope: "user", Owner: owner, Service: cfg.Name, Name: key},
+		{Scope: "team", Service: cfg.Name, Name: key},
+		{Scope: "system", Service: cfg.Name, Name: key},
+	} {
+		if k.Scope == "user" && owner == "" {
+			continue
+		}
+		c, err := p.opt.Credentials.GetCredential(ctx, k)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return store.Secret{}, fmt.Errorf("reading credential %s of %s: %w", key, cfg.Name, err)
+		}
+		if err := p.bind(ctx, cfg, c); err != nil {
+			return store.Secret{}, err
+		}
+		return c.Secret, nil
+	}
+	return store.Secret{}, missing(cfg.Name, key)
+}
+
+func missing(server, key string) error {
+	return fmt.Errorf("credential %q of server %s is %w; set it with nizectl credentials set %s %s", key, server, store.ErrNotFound, server, key)
+}
+
+// bind holds a credential to one host (SPEC 4: it is sent to no other). A
+// command has no host that could be checked, so it gets unbound ones only.
+func (p *Pool) bind(ctx context.Context, cfg store.Server, c store.Credential) error {
+	if cfg.Transport == store.Stdio {
+		if c.Host != "" {
+			return fmt.Errorf("%w: credential %q is for host %s and is not given to the command of %s; set it again without --host", store.ErrRefused, c.Name, c.Host, cfg.Name)
+		}
+		return nil
+	}
+	u, err := url.Parse(cfg.URL)
+	if err != nil {
+		return fmt.Errorf("%w URL of server %s", store.ErrInvalid, cfg.Name)
+	}
+	switch c.Host {
+	case u.Host, u.Hostname():
+		return nil
+	case "":
+		c.Host = u.Host
+		if err := p.opt.Credentials.PutCredential(ctx, store.System, c); err != nil {
+			return fmt.Errorf("binding credential %q of %s to %s: %w", c.Name, cfg.Name, u.Host, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: credential %q of %s is for host %s, not for %s; set it with nizectl credentials set %s %s --host %s",
+		store.ErrRefused, c.Name, cfg.Name, c.Host, u.Host, cfg.Name, c.Name, u.Host)
+}
+
+// resolve gives the text of a value; secret says that it must not be seen.
+func (p *Pool) resolve(ctx context.Context, cfg store.Server, owner string, v store.Value) (text string, secret bool, err error) {
+	if v.SecretKey == "" {
+		return v.Text, false, nil
+	}
+	s, err := p.credential(ctx, cfg, owner, v.SecretKey)
+	return s.Reveal(), true, err
+}
+
+// headers are the registered headers with their credentials filled in. A
+// caller's own token is never among them: it isn't known here.
+func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (http.Header, error) {
+	h := make(http.Header, len(cfg.Headers)+8)
+	for name, v := range cfg.Headers {
+		text, secret, err := p.resolve(ctx, cfg, owner, v)
+		if err != nil {
+			return nil, err
+		}
+		text = strings.TrimSpace(text)
+		name = http.CanonicalHeaderKey(name)
+		if secret && name == "Authorization" && !strings.Contains(text, " ") {
+			text = "Bearer " + text
+		}
+		if strings.ContainsAny(text, "\r\n\x00") {
+			return nil, fmt.Errorf("%w header %s of server %s: it holds a line break", store.ErrInvalid, name, cfg.Name)
+		}
+		h.Set(name, text)
+	}
+	return h, nil
+}
+
+// environ is all that a stdio server sees: PATH, HOME, LANG and what its entry
+// declares. The secrets among it are returned apart, to be kept out of logs.
+func (p *Pool) environ(ctx context.Context, cfg store.Server, owner string) (env, secrets []string, err error) {
+	vars := map[string]string{}
+	for _, name := range []string{"PATH", "HOME", "LANG"} {
+		if v, ok := os.LookupEnv(name); ok {
+			vars[name] = v
+		}
+	}
+	for name, v := range cfg.Env {
+		text, secret, err := p.resolve(ctx, cfg, owner, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(text, 0) {
+			return nil, nil, fmt.Errorf("%w environment variable %q of server %s", store.ErrInvalid, name, cfg.Name)
+		}
+		if secret && len(text) >= 6 { // shorter ones would blot out ordinary words
+			secrets = append(secrets, text)
+		}
+		vars[name] = text
+	}
+	for name, v := range vars {
+		env = append(env, name+"="+v)
+	}
+	slices.Sort(env)
+	return env, secrets, nil
+}

@@ -1,0 +1,441 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/store"
+)
+
+// wire carries requests of ours to one server: *httpWire and *peer.
+type wire interface {
+	// call sends a request and returns the bytes of its result; the error is
+	// a *fault.
+	call(ctx context.Context, r *request) (json.RawMessage, error)
+	// done is closed when the wire is gone; cause then says why.
+	done() <-chan struct{}
+	cause() error
+	// close ends it and waits; kill skips the polite part.
+	close(kill bool)
+	pid() int
+}
+
+// dialer is one attempt to open a session, and what was learnt on the way.
+type dialer struct {
+	pool  *Pool
+	cfg   store.Server
+	owner string
+	log   *ring
+	// legacy skips the probe for 2026-07-28: the server has shown that it
+	// speaks only the older wire.
+	legacy bool
+	// step is told when a step of Probe has been passed.
+	step func(name string)
+}
+
+// Steps of reaching a server, as Probe names them.
+const (
+	StepSpawn      = "spawn"
+	StepConnect    = "connect"
+	StepInitialize = "initialize"
+	StepList       = "list"
+)
+
+// clientInfo is how nize presents itself.
+var clientInfo = &sdk.Implementation{Name: "nize", Title: "nize", Version: "1"}
+
+// dial opens a session. Its steps together have one deadline.
+func (d *dialer) dial(ctx context.Context) (*session, error) {
+	limit := connectTime
+	if d.cfg.Transport == store.Stdio {
+		limit = spawnTime
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	defer cancel()
+	s := &session{cfg: d.cfg, owner: d.owner, gate: d.pool.opt.Gate, changed: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
+	var err error
+	switch d.cfg.Transport {
+	case store.Stdio:
+		err = d.stdio(ctx, s)
+	case store.HTTP:
+		err = d.http(ctx, s)
+	case store.SSE:
+		err = d.sse(ctx, s)
+	default:
+		err = fmt.Errorf("%w transport %q", store.ErrInvalid, d.cfg.Transport)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *dialer) passed(step string) {
+	if d.step != nil {
+		d.step(step)
+	}
+}
+
+// client makes the SDK's half of a session. It offers a server nothing.
+func (d *dialer) client(changed func()) *sdk.Client {
+	return sdk.NewClient(clientInfo, &sdk.ClientOptions{
+		Capabilities:           &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed() },
+	})
+}
+
+// stdio spawns the command and speaks 2025-11-25 with it: some servers end or
+// hang when they are probed for a newer one.
+func (d *dialer) stdio(ctx context.Context, s *session) error {
+	env, secrets, err := d.pool.environ(ctx, d.cfg, d.owner)
+	if err != nil {
+		return err
+	}
+	d.log.hide(secrets)
+	frames, err := d.spawn(env)
+	if err != nil {
+		return err
+	}
+	d.passed(StepSpawn)
+	return d.handshake(ctx, s, frames)
+}
+
+// handshake initializes a session over frames, and ends them if that fails.
+func (d *dialer) handshake(ctx context.Context, s *session, f frames) error {
+	p := newPeer(f, s.mark, d.warn)
+	cs, err := d.client(s.mark).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: versionLegacy})
+	if err != nil {
+		if cause := p.cause(); cause != nil && !errors.Is(cause, errEnded) {
+			err = cause
+		}
+		p.close(true)
+		return fmt.Errorf("initializing: %w", err)
+	}
+	s.wire = &sdkPeer{peer: p, session: cs}
+	s.learn(cs.InitializeResult())
+	d.passed(StepInitialize)
+	return nil
+}
+
+// sdkPeer is a peer together with the SDK's session on it.
+type sdkPeer struct {
+	*peer
+	session *sdk.ClientSession
+}
+
+func (p *sdkPeer) close(kill bool) {
+	p.peer.close(kill)
+	p.session.Close() //nolint:errcheck // the peer is closed: there is nothing left that can fail
+}
+
+func (d *dialer) warn(msg string) {
+	d.log.log.Warn("server misbehaves", "what", store.RedactText(msg))
+}
+
+// spawn starts the command with pipes for its standard streams.
+func (d *dialer) spawn(env []string) (*stdioFrames, error) {
+	path := d.cfg.Command
+	if !filepath.IsAbs(path) {
+		found, err := exec.LookPath(path)
+		if err != nil {
+			return nil, fmt.Errorf("the command %s is not on nized's PATH", path)
+		}
+		path = found
+	}
+	dir := d.cfg.Cwd
+	if dir == "" {
+		dir = "/"
+		if home := os.Getenv("HOME"); home != "" {
+			if st, err := os.Stat(home); err == nil && st.IsDir() {
+				dir = home
+			}
+		}
+	}
+	var ours, theirs [3]*os.File
+	closeAll := func(files [3]*os.File) {
+		for _, f := range files {
+			if f != nil {
+				f.Close()
+			}
+		}
+	}
+	defer func() { closeAll(theirs) }()
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours)
+			return nil, fmt.Errorf("making a pipe: %w", err)
+		}
+		if ours[i], theirs[i] = r, w; i == 0 {
+			ours[i], theirs[i] = w, r
+		}
+		// Ours have deadlines; a child expects its own to block.
+		if err := syscall.SetNonblock(int(theirs[i].Fd()), false); err != nil {
+			closeAll(ours)
+			return nil, fmt.Errorf("making a pipe: %w", err)
+		}
+	}
+	cmd := Command{Path: path, Args: d.cfg.Args, Env: env, Dir: dir, Files: theirs}
+	proc, err := d.pool.spawn(cmd)
+	if err != nil {
+		closeAll(ours)
+		return nil, fmt.Errorf("starting %s: %w", path, err)
+	}
+	return startStdio(proc, ours[0], ours[1], ours[2], d.log, d.warn), nil
+}
+
+// spawn starts a command under the guard, if there is one.
+func (p *Pool) spawn(cmd Command) (Process, error) {
+	if p.opt.Guard != nil {
+		return p.opt.Guard.Spawn(cmd)
+	}
+	return spawnDirect(cmd)
+}
+
+// sse connects over the older HTTP+SSE.
+func (d *dialer) sse(ctx context.Context, s *session) error {
+	life, end := context.WithCancelCause(context.Background())
+	client, err := d.httpClient(ctx, life, end)
+	if err != nil {
+		end(err)
+		return err
+	}
+	frames, err := dialSSE(ctx, d.cfg.URL, client)
+	if err != nil {
+		end(err)
+		return fmt.Errorf("connecting: %w", err)
+	}
+	d.passed(StepConnect)
+	err = d.handshake(ctx, s, &endingFrames{frames, end})
+	return err
+}
+
+// endingFrames ends what else belongs to the frames.
+type endingFrames struct {
+	*sseFrames
+	end context.CancelCauseFunc
+}
+
+func (f *endingFrames) close(kill bool) {
+	f.sseFrames.close(kill)
+	f.end(errEnded)
+}
+
+// http connects over Streamable HTTP, 2026-07-28 first unless the server is
+// known not to speak it.
+func (d *dialer) http(ctx context.Context, s *session) error {
+	u, err := url.Parse(d.cfg.URL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("%w URL of server %s: it must start with http:// or https://", store.ErrInvalid, d.cfg.Name)
+	}
+	u.User = nil // a password in the URL would be sent to whoever reads it; headers carry credentials
+	u.Fragment = ""
+	life, end := context.WithCancelCause(context.Background())
+	client, err := d.httpClient(ctx, life, end)
+	if err != nil {
+		end(err)
+		return err
+	}
+	trip := client.Transport.(*tripper)
+	opts := &sdk.ClientSessionOptions{}
+	if d.legacy {
+		opts.ProtocolVersion = versionLegacy
+	}
+	transport := &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxEventSize: maxMessage}
+	cs, err := d.connect(ctx, d.client(s.mark), transport, opts, end)
+	if err != nil {
+		end(err)
+		if last := trip.failure.Load(); last != nil && ctx.Err() == nil {
+			err = *last
+		}
+		return fmt.Errorf("connecting: %w", plain(err))
+	}
+	init := cs.InitializeResult()
+	w := &httpWire{url: u, base: d.pool.base, modern: init.ProtocolVersion >= versionModern, header: trip.header.Clone(),
+		session: cs, life: life, end: end, gone: make(chan struct{})}
+	w.cut, w.stop = context.WithCancel(context.Background())
+	if trip.secret {
+		w.secret = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
+		w.header = http.Header{}
+	}
+	w.header.Set("Content-Type", mediaJSON)
+	w.header.Set("Accept", acceptBoth)
+	w.header.Set(headerVersion, init.ProtocolVersion)
+	if id := cs.ID(); id != "" {
+		w.header.Set(headerSession, id)
+	}
+	if w.modern {
+		w.meta = modernMeta(init.ProtocolVersion)
+	}
+	s.wire = w
+	w.watch()
+	s.learn(init)
+	d.passed(StepInitialize)
+	return nil
+}
+
+// connect runs the SDK's handshake. Some of its waits (subscriptions/listen)
+// know no deadline: at the end of ctx everything that it has open is cut.
+func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, opts *sdk.ClientSessionOptions, end context.CancelCauseFunc) (*sdk.ClientSession, error) {
+	unhook := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	defer unhook()
+	if d.step != nil {
+		var once atomic.Bool
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+			if once.CompareAndSwap(false, true) {
+				d.passed(StepConnect)
+			}
+		}})
+	}
+	return c.Connect(ctx, t, opts)
+}
+
+// modernMeta is the inside of the _meta of each request since 2026-07-28.
+func modernMeta(version string) string {
+	info, err := json.Marshal(clientInfo)
+	if err != nil {
+		panic(err) // a constant
+	}
+	return fmt.Sprintf(`%q:%q,%q:%s,%q:{}`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities)
+}
+
+// httpClient is what the SDK, and the older transport, send with.
+func (d *dialer) httpClient(ctx context.Context, life context.Context, end context.CancelCauseFunc) (*http.Client, error) {
+	u, err := url.Parse(d.cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%w URL of server %s", store.ErrInvalid, d.cfg.Name)
+	}
+	header, err := d.pool.headers(ctx, d.cfg, d.owner) // fails early and in words
+	if err != nil {
+		return nil, err
+	}
+	t := &tripper{base: d.pool.base, scheme: u.Scheme, host: u.Host, header: header, life: life, end: end}
+	for _, v := range d.cfg.Headers {
+		t.secret = t.secret || v.SecretKey != ""
+	}
+	if t.secret {
+		t.fresh = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
+	}
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// tripper is the door through which everything but our own calls goes out: it
+// adds the registered headers, keeps to the registered host, bounds bodies,
+// and ends with the session.
+type tripper struct {
+	base         http.RoundTripper
+	scheme, host string
+	header       http.Header
+	secret       bool
+	fresh        func(ctx context.Context) (http.Header, error)
+	life         context.Context
+	end          context.CancelCauseFunc
+	failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
+}
+
+func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != t.scheme || req.URL.Host != t.host {
+		return nil, fmt.Errorf("%w: %s is another host than the registered one", store.ErrRefused, req.URL.Host)
+	}
+	header := t.header
+	if t.fresh != nil {
+		fresh, err := t.fresh(req.Context())
+		if err != nil {
+			return nil, err
+		}
+		header = fresh
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	unhook := context.AfterFunc(t.life, cancel)
+	req = req.Clone(ctx)
+	for k, v := range header {
+		if _, ok := req.Header[k]; !ok && !protocolHeader(k) {
+			req.Header[k] = v
+		}
+	}
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		unhook()
+		cancel()
+		err = plain(err)
+		t.failure.Store(&err)
+		return nil, err
+	}
+	if resp.StatusCode >= 300 && req.Method == http.MethodPost {
+		var status error = &statusError{status: resp.StatusCode}
+		t.failure.Store(&status)
+	}
+	body := &boundBody{ReadCloser: resp.Body, left: maxMessage, closed: func() { unhook(); cancel() }}
+	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
+		body.left = -1 // each event is bounded by its reader
+	}
+	if req.Header.Get(headerMethod) == methodListen {
+		// The SDK does not open it again, and without it no change is heard:
+		// the session is made anew.
+		body.ended = func() { t.end(errors.New("its stream of notifications ended")) }
+	}
+	resp.Body = body
+	return resp, nil
+}
+
+// boundBody ends a body that is too large.
+type boundBody struct {
+	io.ReadCloser
+	left   int64  // -1: no bound
+	closed func() // once or more
+	ended  func() // on the first error or end; may be nil
+}
+
+func (b *boundBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errTooLarge
+	}
+	if b.left > 0 && int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	if err != nil && b.ended != nil {
+		b.ended()
+	}
+	return n, err
+}
+
+func (b *boundBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.closed()
+	return err
+}
+
+// learn keeps what initialize told.
+func (s *session) learn(init *sdk.InitializeResult) {
+	s.instructions = clip(init.Instructions, 64<<10)
+	s.version = init.ProtocolVersion
+	if init.ServerInfo != nil {
+		s.serverInfo = strings.TrimSpace(clip(init.ServerInfo.Name, 100) + " " + clip(init.ServerInfo.Version, 50))
+	}
+	s.since = time.Now()
+}

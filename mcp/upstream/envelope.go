@@ -1,0 +1,333 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// envelope is one JSON-RPC message cut into its members; the slices point into
+// the message.
+type envelope struct {
+	id     []byte // nil: a notification
+	method string
+	params json.RawMessage
+	result json.RawMessage
+	fault  json.RawMessage // "error"
+}
+
+var errNotJSON = errors.New("not JSON")
+
+// openEnvelope cuts one JSON-RPC message. Unlike encoding/json it takes member
+// names exactly, refuses one that stands there twice (two readers could see two
+// messages), and copies nothing.
+func openEnvelope(msg []byte) (envelope, error) {
+	var e envelope
+	if !json.Valid(msg) {
+		return e, errNotJSON
+	}
+	err := members(msg, func(key, value []byte) error {
+		var at *json.RawMessage
+		switch string(key) {
+		case "id":
+			if e.id != nil {
+				return fmt.Errorf("member %q stands there twice", key)
+			}
+			if string(value) != "null" {
+				e.id = value
+			}
+			return nil
+		case "method":
+			if e.method != "" {
+				return fmt.Errorf("member %q stands there twice", key)
+			}
+			return json.Unmarshal(value, &e.method)
+		case "params":
+			at = &e.params
+		case "result":
+			at = &e.result
+		case "error":
+			at = &e.fault
+		default:
+			return nil
+		}
+		if *at != nil {
+			return fmt.Errorf("member %q stands there twice", key)
+		}
+		*at = value
+		return nil
+	})
+	if string(e.fault) == "null" {
+		e.fault = nil
+	}
+	return e, err
+}
+
+// members calls f for each member of the object in doc, which must be valid
+// JSON. Keys come without their quotes, escapes undone.
+func members(doc []byte, f func(key, value []byte) error) error {
+	doc = bytes.TrimLeft(doc, " \t\r\n")
+	if len(doc) == 0 || doc[0] != '{' {
+		return errors.New("not a JSON object")
+	}
+	i := skipSpace(doc, 1)
+	for doc[i] != '}' {
+		end := skipValue(doc, i)
+		key := doc[i+1 : end-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			var s string
+			if err := json.Unmarshal(doc[i:end], &s); err != nil {
+				return err
+			}
+			key = []byte(s)
+		}
+		i = skipSpace(doc, skipSpace(doc, end)+1) // over the colon
+		end = skipValue(doc, i)
+		if err := f(key, doc[i:end]); err != nil {
+			return err
+		}
+		i = skipSpace(doc, end)
+		if doc[i] == ',' {
+			i = skipSpace(doc, i+1)
+		}
+	}
+	return nil
+}
+
+func skipSpace(doc []byte, i int) int {
+	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\t' || doc[i] == '\n' || doc[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the index after the value that starts at i of valid JSON.
+func skipValue(doc []byte, i int) int {
+	depth := 0
+	for ; i < len(doc); i++ {
+		switch doc[i] {
+		case '"':
+			for i++; doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+			if depth < 0 { // the end of what holds a bare number or word
+				return i
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			if depth == 0 { // inside a number or a word
+				continue
+			}
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return i
+}
+
+// depthOf is how deep valid JSON nests.
+func depthOf(doc []byte) int {
+	depth, deepest := 0, 0
+	for i := 0; i < len(doc); i++ {
+		switch doc[i] {
+		case '"':
+			for i++; doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// rpcError is the error member of a JSON-RPC answer.
+type rpcError struct {
+	Code    int64  `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+
+// JSON-RPC and MCP error codes that matter here.
+const (
+	codeMethodNotFound = -32601
+	codeInvalidParams  = -32602
+	codeUnsupported    = -32022 // protocol version, since 2026-07-28
+)
+
+func openError(raw json.RawMessage) *rpcError {
+	var e rpcError
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return &rpcError{Message: "an error that is no JSON-RPC error object"}
+	}
+	e.Message = clip(e.Message, 2000)
+	return &e
+}
+
+// answer is the result of a response, or its error.
+func (e envelope) answer() (json.RawMessage, error) {
+	if e.fault != nil {
+		return nil, &fault{reach: answered, err: openError(e.fault)}
+	}
+	if e.result == nil {
+		return nil, &fault{reach: answered, err: errors.New("an answer without result and error")}
+	}
+	if !utf8.Valid(e.result) {
+		// JSON is UTF-8 (RFC 8259 8.1); what isn't would break every reader after us.
+		e.result = bytes.ToValidUTF8(e.result, []byte("\uFFFD"))
+	}
+	if depthOf(e.result) > maxDepth {
+		return nil, &fault{reach: answered, err: fmt.Errorf("a result that nests deeper than %d", maxDepth)}
+	}
+	return e.result, nil
+}
+
+// idPrefix tells our requests from those of the SDK, which numbers its own.
+const idPrefix = "nize-"
+
+// ourID reads an id member; ok is false for one that is not ours.
+func ourID(id []byte) (n uint64, ok bool) {
+	s, found := bytes.CutPrefix(id, []byte(`"`+idPrefix))
+	if !found || len(s) < 2 || s[len(s)-1] != '"' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(s[:len(s)-1]), 10, 64)
+	return n, err == nil
+}
+
+// request is one of our own requests.
+type request struct {
+	method   string
+	name     string          // tools/call: the tool
+	args     json.RawMessage // tools/call: canonical, sent verbatim
+	cursor   string          // tools/list
+	progress func(raw json.RawMessage)
+	bindings []binding // arguments that travel as headers too (2026-07-28)
+}
+
+// encode builds the message. meta is the inside of the _meta object, without
+// braces, and may be empty.
+func (r *request) encode(id uint64, meta string) []byte {
+	b := make([]byte, 0, 192+len(r.name)+len(r.args)+len(r.cursor)+len(meta))
+	b = append(b, `{"jsonrpc":"2.0","id":"`+idPrefix...)
+	b = strconv.AppendUint(b, id, 10)
+	b = append(b, `","method":"`...)
+	b = append(b, r.method...)
+	b = append(b, `","params":{`...)
+	switch {
+	case r.name != "":
+		b = append(b, `"name":`...)
+		b = appendString(b, r.name)
+		b = append(b, `,"arguments":`...)
+		if len(r.args) == 0 {
+			b = append(b, "{}"...)
+		} else {
+			b = append(b, r.args...)
+		}
+		if meta != "" || r.progress != nil {
+			b = append(b, ',')
+		}
+	case r.cursor != "":
+		b = append(b, `"cursor":`...)
+		b = appendString(b, r.cursor)
+		if meta != "" {
+			b = append(b, ',')
+		}
+	}
+	if meta != "" || r.progress != nil {
+		b = append(b, `"_meta":{`...)
+		if r.progress != nil {
+			b = append(b, `"progressToken":"`+idPrefix...)
+			b = strconv.AppendUint(b, id, 10)
+			b = append(b, '"')
+			if meta != "" {
+				b = append(b, ',')
+			}
+		}
+		b = append(b, meta...)
+		b = append(b, '}')
+	}
+	return append(b, "}}"...)
+}
+
+// appendString quotes s as JSON.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(s)
+			if err != nil {
+				return append(b, `""`...) // a string always encodes
+			}
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// cancelled is the notice that the request id is no longer waited for.
+func cancelled(id uint64, reason string) []byte {
+	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"`+idPrefix...)
+	b = strconv.AppendUint(b, id, 10)
+	b = append(b, `","reason":`...)
+	b = appendString(b, reason)
+	return append(b, "}}"...)
+}
+
+// replyTo answers a request of the server: a ping as it wants, and anything
+// else (elicitation, sampling, roots) with an error, since nobody is there to
+// be asked while a tool runs.
+func replyTo(e envelope) []byte {
+	b := append([]byte(nil), `{"jsonrpc":"2.0","id":`...)
+	b = append(b, e.id...)
+	if e.method == "ping" {
+		return append(b, `,"result":{}}`...)
+	}
+	b = append(b, `,"error":{"code":-32601,"message":`...)
+	b = appendString(b, fmt.Sprintf("nize does not offer %s to servers", clip(e.method, 100)))
+	return append(b, "}}"...)
+}
+
+// progressOf reads a progress notification and the request that it is for.
+func progressOf(params json.RawMessage) (id uint64, ok bool) {
+	var p struct {
+		Token json.RawMessage `json:"progressToken"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return 0, false
+	}
+	return ourID(p.Token)
+}
+
+// clip cuts s to at most n bytes at a rune's border.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,62 @@
+package upstream
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// guardEnv tells a process that it is the guard, and on which descriptor its
+// socket is.
+const guardEnv = "NIZE_GUARD_FD"
+
+// maxFrame bounds one message between daemon and guard: an argument list and an
+// environment, which the system itself bounds lower.
+const maxFrame = 4 << 20
+
+// frame is a message between daemon and guard. A spawn carries the three
+// descriptors of the child beside it.
+//
+//	daemon → guard   spawn, signal
+//	guard → daemon   started, ended
+type frame struct {
+	Op   string   `json:"op"`
+	ID   uint64   `json:"id"`
+	Path string   `json:"path,omitempty"`
+	Args []string `json:"args,omitempty"`
+	Env  []string `json:"env,omitempty"`
+	Dir  string   `json:"dir,omitempty"`
+	Sig  int      `json:"sig,omitempty"`
+	PID  int      `json:"pid,omitempty"`
+	Err  string   `json:"err,omitempty"`
+}
+
+// encodeFrame is a length of four bytes and JSON.
+func encodeFrame(f frame) ([]byte, error) {
+	body, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a frame: %w", err)
+	}
+	if len(body) > maxFrame {
+		return nil, fmt.Errorf("a command of %d bytes is too long", len(body))
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...), nil
+}
+
+// readFrame reads the rest of a frame whose length has come.
+func readFrame(r io.Reader, head [4]byte) (frame, error) {
+	var f frame
+	n := binary.BigEndian.Uint32(head[:])
+	if n > maxFrame {
+		return f, fmt.Errorf("a frame of %d bytes", n)
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return f, fmt.Errorf("reading a frame: %w", err)
+	}
+	if err := json.Unmarshal(body, &f); err != nil {
+		return f, fmt.Errorf("decoding a frame: %w", err)
+	}
+	return f, nil
+}

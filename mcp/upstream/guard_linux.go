@@ -1,0 +1,307 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// spawnWait bounds how long the guard may take to start a command.
+const spawnWait = 5 * time.Second
+
+// Guard spawns processes through a second process of the same program, which
+// outlives the daemon just long enough to kill them all, however the daemon
+// ended (SPEC 4). It is safe for concurrent use.
+//
+// The guard process is the subreaper of everything below it, so that nothing
+// can leave its tree; it kills each child's group when the child ends, and
+// every descendant when the socket to the daemon ends. If the guard itself is
+// killed its direct children die with it (Pdeathsig), the daemon kills their
+// groups, and the next Spawn starts a new guard.
+type Guard struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	link   *guardLink // nil: no guard process
+	closed bool
+}
+
+// guardLink is the daemon's end of one guard process.
+type guardLink struct {
+	log  *slog.Logger
+	conn *net.UnixConn
+	cmd  *exec.Cmd
+	over chan struct{} // closed when the guard process is gone and cleared away
+
+	write sync.Mutex // one frame at a time
+
+	mu       sync.Mutex
+	next     uint64
+	children map[uint64]*guarded
+	dead     bool
+}
+
+// guarded is a child of the guard.
+type guarded struct {
+	link    *guardLink
+	id      uint64
+	pid     int           // set before started is closed
+	started chan struct{} // closed when it runs, or didn't
+	done    chan struct{} // closed when it has ended
+	err     error         // set before started or done is closed
+}
+
+// StartGuard starts the guard process. The context bounds the start only.
+func StartGuard(ctx context.Context, log *slog.Logger) (*Guard, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	g := &Guard{log: log}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if _, err := g.linked(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// linked returns the link to a living guard, started if there is none.
+func (g *Guard) linked() (*guardLink, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, errors.New("the guard is closed")
+	}
+	if g.link != nil && g.link.alive() {
+		return g.link, nil
+	}
+	if g.link != nil {
+		g.log.Warn("the guard of the child processes died; starting a new one")
+		<-g.link.over
+	}
+	link, err := startLink(g.log)
+	if err != nil {
+		return nil, fmt.Errorf("starting the guard: %w", err)
+	}
+	g.link = link
+	return link, nil
+}
+
+func startLink(log *slog.Logger) (*guardLink, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making a socket pair: %w", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "guard")
+	defer theirs.Close()
+	ours := os.NewFile(uintptr(fds[0]), "daemon")
+	conn, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Args = []string{"nized-guard"} // as ps shows it
+	cmd.Env = []string{guardEnv + "=3"}
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = []*os.File{theirs}
+	// A group of its own: what a terminal sends to the daemon's is not for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	l := &guardLink{log: log, conn: conn.(*net.UnixConn), cmd: cmd, over: make(chan struct{}), children: map[uint64]*guarded{}}
+	go l.listen() // ends when the guard does; Close waits for over
+	return l, nil
+}
+
+func (l *guardLink) alive() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.dead
+}
+
+// listen hears of the children until the guard is gone, and then clears away.
+func (l *guardLink) listen() {
+	defer close(l.over)
+	var err error
+	for err == nil {
+		var head [4]byte
+		if _, err = io.ReadFull(l.conn, head[:]); err != nil {
+			break
+		}
+		var f frame
+		if f, err = readFrame(l.conn, head); err == nil {
+			l.hear(f)
+		}
+	}
+	l.conn.Close()
+	waited := l.cmd.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+	for _, c := range l.children {
+		if c.pid > 0 {
+			// Its direct child has died with it; this is for the grandchildren.
+			if err := killGroup(c.pid, syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				l.log.Warn("killing what the guard left", "err", err)
+			}
+		}
+		c.endLocked(fmt.Errorf("the end of the guard (%v)", waited))
+	}
+	l.children = nil
+}
+
+// hear takes one message of the guard.
+func (l *guardLink) hear(f frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.children[f.ID]
+	if c == nil {
+		return
+	}
+	switch f.Op {
+	case "started":
+		c.pid = f.PID
+		if f.Err != "" {
+			delete(l.children, f.ID)
+			c.endLocked(errors.New(f.Err))
+			return
+		}
+		close(c.started)
+	case "ended":
+		delete(l.children, f.ID)
+		if f.Err != "" {
+			c.endLocked(errors.New(f.Err))
+		} else {
+			c.endLocked(nil)
+		}
+	}
+}
+
+// endLocked needs the link's lock.
+func (c *guarded) endLocked(err error) {
+	c.err = err
+	select {
+	case <-c.started:
+	default:
+		close(c.started)
+	}
+	close(c.done)
+}
+
+// Spawn starts a command below the guard.
+func (g *Guard) Spawn(cmd Command) (Process, error) {
+	l, err := g.linked()
+	if err != nil {
+		return nil, err
+	}
+	c := &guarded{link: l, started: make(chan struct{}), done: make(chan struct{})}
+	l.mu.Lock()
+	if l.dead {
+		l.mu.Unlock()
+		return nil, errors.New("the guard has just died")
+	}
+	l.next++
+	c.id = l.next
+	l.children[c.id] = c
+	l.mu.Unlock()
+	f := frame{Op: "spawn", ID: c.id, Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir}
+	if err := l.send(f, &cmd.Files); err != nil {
+		l.mu.Lock()
+		delete(l.children, c.id)
+		l.mu.Unlock()
+		return nil, err
+	}
+	timer := time.NewTimer(spawnWait)
+	defer timer.Stop()
+	select {
+	case <-c.started:
+	case <-timer.C:
+		return nil, fmt.Errorf("the guard did not answer within %s", spawnWait)
+	}
+	if c.pid == 0 {
+		<-c.done
+		return nil, c.err
+	}
+	return c, nil
+}
+
+// send writes one frame, with the descriptors beside its first byte.
+func (l *guardLink) send(f frame, files *[3]*os.File) error {
+	b, err := encodeFrame(f)
+	if err != nil {
+		return err
+	}
+	var oob []byte
+	if files != nil {
+		oob = unix.UnixRights(int(files[0].Fd()), int(files[1].Fd()), int(files[2].Fd()))
+	}
+	l.write.Lock()
+	defer l.write.Unlock()
+	if err := l.conn.SetWriteDeadline(time.Now().Add(spawnWait)); err != nil {
+		return fmt.Errorf("telling the guard: %w", err)
+	}
+	n, _, err := l.conn.WriteMsgUnix(b, oob, nil)
+	if err == nil && n < len(b) {
+		_, err = l.conn.Write(b[n:])
+	}
+	if err != nil {
+		return fmt.Errorf("telling the guard: %w", err)
+	}
+	return nil
+}
+
+// Close ends the guard and with it everything below it, and waits.
+func (g *Guard) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	l := g.link
+	g.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	if err := l.conn.CloseWrite(); err != nil && l.alive() {
+		return fmt.Errorf("closing the guard: %w", err)
+	}
+	<-l.over
+	return nil
+}
+
+func (c *guarded) PID() int              { return c.pid }
+func (c *guarded) Done() <-chan struct{} { return c.done }
+
+func (c *guarded) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+func (c *guarded) Signal(sig syscall.Signal) error {
+	select {
+	case <-c.done:
+		return os.ErrProcessDone
+	default:
+	}
+	return c.link.send(frame{Op: "signal", ID: c.id, Sig: int(sig)}, nil)
+}

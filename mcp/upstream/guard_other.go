@@ -1,0 +1,32 @@
+//go:build unix && !linux
+
+package upstream
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Guard spawns directly on this system, which has no subreaper: children die
+// with a daemon that ends in order, not with one that is killed.
+type Guard struct{}
+
+// GuardMain returns at once: there is no guard process here.
+func GuardMain() {}
+
+// StartGuard says once what is weaker here.
+func StartGuard(_ context.Context, log *slog.Logger) (*Guard, error) {
+	if log != nil {
+		log.Warn("on this system child processes may outlive a daemon that is killed")
+	}
+	return &Guard{}, nil
+}
+
+// Spawn starts a command as a child of the daemon.
+func (*Guard) Spawn(cmd Command) (Process, error) { return spawnDirect(cmd) }
+
+// Close does nothing: the pool ends its children itself.
+func (*Guard) Close() error { return nil }
+
+// processGroups is not known here.
+func processGroups() map[int]int { return nil }

@@ -1,0 +1,297 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// GuardMain does the guard's work and never returns, if this process was
+// started to be the guard; else it returns at once. Call it first in main and
+// in TestMain of whatever starts a guard.
+func GuardMain() {
+	v, ok := os.LookupEnv(guardEnv)
+	if !ok {
+		return
+	}
+	fd, err := strconv.Atoi(v)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "nized-guard: %s=%q is no descriptor\n", guardEnv, v)
+		os.Exit(2)
+	}
+	// Pdeathsig of a child fires at the end of the thread that made it: this
+	// one makes them all, and lives as long as the guard.
+	runtime.LockOSThread()
+	if err := guardWork(fd); err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintf(os.Stderr, "nized-guard: %v\n", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// warden is the state of the guard process.
+type warden struct {
+	conn *net.UnixConn
+
+	mu       sync.Mutex     // held while forking, so that an end is not seen before its start
+	children map[int]uint64 // by pid: the daemon's id
+	write    sync.Mutex
+}
+
+func guardWork(fd int) error {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("becoming a subreaper: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	file := os.NewFile(uintptr(fd), "daemon")
+	conn, err := net.FileConn(file)
+	file.Close()
+	if err != nil {
+		return fmt.Errorf("the socket to the daemon: %w", err)
+	}
+	uc, ok := conn.(*net.UnixConn)
+	if !ok {
+		return errors.New("the descriptor is no unix socket")
+	}
+	w := &warden{conn: uc, children: map[int]uint64{}}
+	ended := make(chan os.Signal, 1) // 1: one signal stands for many ends; reap looks for all
+	signal.Notify(ended, syscall.SIGCHLD)
+	go func() {
+		for range ended {
+			w.reap()
+		}
+	}()
+	err = w.serve()
+	w.killAll()
+	return err
+}
+
+// serve does what the daemon asks until the daemon is gone.
+func (w *warden) serve() error {
+	for {
+		f, files, err := w.receive()
+		if err != nil {
+			return err
+		}
+		switch f.Op {
+		case "spawn":
+			w.spawn(f, files)
+		case "signal":
+			w.signal(f)
+		}
+		for _, fd := range files {
+			unix.Close(fd)
+		}
+	}
+}
+
+// receive reads one frame and the descriptors that came with it.
+func (w *warden) receive() (frame, []int, error) {
+	var head [4]byte
+	var files []int
+	for got := 0; got < len(head); {
+		oob := make([]byte, unix.CmsgSpace(3*4))
+		n, oobn, _, _, err := w.conn.ReadMsgUnix(head[got:], oob)
+		if err != nil {
+			return frame{}, nil, err
+		}
+		if n == 0 {
+			return frame{}, nil, io.EOF
+		}
+		got += n
+		msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+		if err != nil {
+			return frame{}, nil, fmt.Errorf("reading descriptors: %w", err)
+		}
+		for _, m := range msgs {
+			fds, err := unix.ParseUnixRights(&m)
+			if err != nil {
+				return frame{}, nil, fmt.Errorf("reading descriptors: %w", err)
+			}
+			files = append(files, fds...)
+		}
+	}
+	f, err := readFrame(w.conn, head)
+	return f, files, err
+}
+
+// spawn starts one child in a group of its own and answers.
+func (w *warden) spawn(f frame, files []int) {
+	answer := frame{Op: "started", ID: f.ID}
+	if len(files) != 3 {
+		answer.Err = "no pipes came with the command"
+		w.tell(answer)
+		return
+	}
+	attr := &syscall.ProcAttr{Dir: f.Dir, Env: f.Env, Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}}
+	w.mu.Lock()
+	defer w.mu.Unlock() // the answer goes out before the news of an end
+	pid, err := syscall.ForkExec(f.Path, append([]string{f.Path}, f.Args...), attr)
+	if err != nil {
+		answer.Err = err.Error()
+	} else {
+		answer.PID = pid
+		w.children[pid] = f.ID
+	}
+	w.tell(answer)
+}
+
+// signal sends to a child's group; a kill goes to all that descend from the
+// child too, wherever they have gone.
+func (w *warden) signal(f frame) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for pid, id := range w.children {
+		if id != f.ID {
+			continue
+		}
+		if syscall.Signal(f.Sig) == syscall.SIGKILL {
+			for _, d := range descendants(pid) {
+				unix.Kill(d, unix.SIGKILL) //nolint:errcheck // it may have just ended
+			}
+		}
+		unix.Kill(-pid, syscall.Signal(f.Sig)) //nolint:errcheck // the group may have just ended
+	}
+}
+
+// reap buries everything that has ended, orphans too, and kills what is left of
+// a child's group. Its number cannot be another group's: it stays taken while a
+// member lives, and with none left the signal meets nobody.
+func (w *warden) reap() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		id, ours := w.children[pid]
+		if !ours {
+			continue
+		}
+		unix.Kill(-pid, unix.SIGKILL) //nolint:errcheck // mostly nobody is left
+		delete(w.children, pid)
+		w.tell(frame{Op: "ended", ID: id, PID: pid, Err: endWords(status)})
+	}
+}
+
+// endWords says how a process ended; "" is exit status 0.
+func endWords(s syscall.WaitStatus) string {
+	switch {
+	case s.Signaled():
+		return "signal: " + s.Signal().String()
+	case s.ExitStatus() != 0:
+		return fmt.Sprintf("exit status %d", s.ExitStatus())
+	}
+	return ""
+}
+
+// tell sends a frame to the daemon. If the daemon is gone serve finds out.
+func (w *warden) tell(f frame) {
+	b, err := encodeFrame(f)
+	if err != nil {
+		return // frames of the guard are small
+	}
+	w.write.Lock()
+	defer w.write.Unlock()
+	w.conn.SetWriteDeadline(time.Now().Add(spawnWait)) //nolint:errcheck // the write tells
+	w.conn.Write(b)                                    //nolint:errcheck // see above
+}
+
+// killAll kills every descendant until none is left: one that forks while it is
+// killed is met in the next round.
+func (w *warden) killAll() {
+	self := os.Getpid()
+	for {
+		all := descendants(self)
+		if len(all) == 0 {
+			return
+		}
+		for _, pid := range all {
+			unix.Kill(pid, unix.SIGKILL) //nolint:errcheck // it may have just ended
+		}
+		w.reap()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// descendants are all processes below pid, zombies included.
+func descendants(pid int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	below := map[int][]int{}
+	for _, e := range entries {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if st, ok := readStat(child); ok {
+			below[st.ppid] = append(below[st.ppid], child)
+		}
+	}
+	var all []int
+	for next := []int{pid}; len(next) > 0; next = next[1:] {
+		all = append(all, below[next[0]]...)
+		next = append(next, below[next[0]]...)
+	}
+	return slices.DeleteFunc(all, func(p int) bool { return p == pid })
+}
+
+// procStat is what is read of /proc/PID/stat.
+type procStat struct{ ppid, pgrp int }
+
+func readStat(pid int) (procStat, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return procStat{}, false
+	}
+	// The name in brackets may hold anything; what counts comes after it.
+	i := strings.LastIndexByte(string(b), ')')
+	if i < 0 {
+		return procStat{}, false
+	}
+	fields := strings.Fields(string(b[i+1:]))
+	if len(fields) < 3 {
+		return procStat{}, false
+	}
+	ppid, err1 := strconv.Atoi(fields[1])
+	pgrp, err2 := strconv.Atoi(fields[2])
+	return procStat{ppid, pgrp}, err1 == nil && err2 == nil
+}
+
+// processGroups counts the processes of each group.
+func processGroups() map[int]int {
+	groups := map[int]int{}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return groups
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if st, ok := readStat(pid); ok {
+				groups[st.pgrp]++
+			}
+		}
+	}
+	return groups
+}

@@ -1,0 +1,144 @@
+package upstream
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"nize/store"
+)
+
+// Step is one step of reaching a server.
+type Step struct {
+	Name string        `json:"name"` // spawn, connect, initialize or list
+	Took time.Duration `json:"took"` // nanoseconds
+	Err  string        `json:"err,omitempty"`
+	Hint string        `json:"hint,omitempty"` // what to do about it
+}
+
+// Probe is what contacting a server has shown.
+type Probe struct {
+	Steps        []Step       `json:"steps"` // in order; the one that failed is the last
+	Tools        []store.Tool `json:"tools"` // with pins; refused and found-out ones have their Findings
+	Instructions string       `json:"instructions,omitempty"`
+	Protocol     string       `json:"protocol,omitempty"` // version spoken
+	Info         string       `json:"info,omitempty"`     // the server's own name and version
+	Stderr       []byte       `json:"stderr,omitempty"`   // the last of it, of a stdio server
+	Warnings     []string     `json:"warnings,omitempty"`
+}
+
+// Probe contacts a server that may not be registered, step by step, and lets it
+// go again. The error names the step that failed and, for a stdio server, its
+// last words; the Probe is returned in either case. Credentials are those of
+// the team and the system.
+func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
+	cfg = cfg.Normal()
+	log := newRing(p.opt.Log.With("server", cfg.Name))
+	res := &Probe{}
+	begin := time.Now()
+	pass := func(name string) {
+		res.Steps = append(res.Steps, Step{Name: name, Took: time.Since(begin)})
+		begin = time.Now()
+	}
+	d := &dialer{pool: p, cfg: cfg, log: log, step: pass}
+	sess, err := d.dial(ctx)
+	if err == nil {
+		res.Instructions, res.Protocol, res.Info = sess.instructions, sess.version, sess.serverInfo
+		if err = sess.list(ctx); err == nil {
+			pass(StepList)
+		}
+		sess.close(false)
+	}
+	res.Stderr = log.bytes()
+	if err != nil {
+		step := Step{Name: nextStep(cfg, res.Steps), Took: time.Since(begin), Err: store.RedactText(err.Error()), Hint: hint(cfg, err)}
+		res.Steps = append(res.Steps, step)
+		text := fmt.Sprintf("server %s: %s failed: %s", cfg.Name, step.Name, step.Err)
+		if step.Hint != "" {
+			text += "; " + step.Hint
+		}
+		return res, errors.New(text)
+	}
+	catalog := sess.tools.Load()
+	res.Warnings = catalog.warns
+	for _, l := range catalog.list {
+		t := l.tool
+		t.Findings = l.findings
+		if t.State = store.ToolQuarantined; l.refused != nil {
+			t.State, t.Findings = store.ToolRefused, []string{clip(l.refused.Error(), 300)}
+		} else if len(l.findings) == 0 {
+			t.State = store.ToolAccepted // as a registration would make it
+		}
+		res.Tools = append(res.Tools, t)
+	}
+	return res, nil
+}
+
+// nextStep is the step after those that were passed.
+func nextStep(cfg store.Server, passed []Step) string {
+	order := []string{StepConnect, StepInitialize, StepList}
+	if cfg.Transport == store.Stdio {
+		order[0] = StepSpawn
+	}
+	return order[min(len(passed), len(order)-1)]
+}
+
+// hint says what a person can do about an error of Probe.
+func hint(cfg store.Server, err error) string {
+	var dns *net.DNSError
+	var status *statusError
+	var unknownCA x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	text := err.Error()
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrInvalid):
+		return "" // our own words say it already
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there; is the server running, and is the port right?"
+	case errors.As(err, &dns):
+		return "check the host name in the URL"
+	case errors.As(err, &unknownCA), errors.As(err, &hostname):
+		return "its certificate is not trusted on this machine"
+	case errors.As(err, &status):
+		return statusHint(cfg, status)
+	case cfg.Transport == store.Stdio && strings.Contains(text, "not on nized's PATH"):
+		return "install it, or give its absolute path"
+	case errors.Is(err, syscall.ENOENT), strings.Contains(text, "no such file"):
+		return "check the path of the command and the working directory"
+	case errors.Is(err, syscall.EACCES), strings.Contains(text, "permission denied"):
+		return "the command is not executable for nized's user"
+	case strings.Contains(text, "it exited"), strings.Contains(text, "it ended with"):
+		return "run the command by hand to see why it ends; it sees only PATH, HOME, LANG and its own env"
+	case strings.Contains(text, "no answer within") && cfg.Transport == store.Stdio:
+		return "is it an MCP server that speaks on standard input and output?"
+	case strings.Contains(text, "no answer within"):
+		return "is it an MCP server? try --transport sse if it is an older one"
+	}
+	return ""
+}
+
+func statusHint(cfg store.Server, status *statusError) string {
+	switch status.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Sprintf("it wants a credential: register it with --header-secret Authorization and run nizectl credentials set %s NAME", cfg.Name)
+	case http.StatusNotFound:
+		if u, err := url.Parse(cfg.URL); err == nil && (u.Path == "" || u.Path == "/") {
+			return "check the path of the URL; many servers answer under /mcp"
+		}
+		return "check the path of the URL"
+	case http.StatusMethodNotAllowed:
+		return "it may speak the older transport: try --transport sse"
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return "redirects are not followed: register the address that it redirects to"
+	case http.StatusOK:
+		return "does the URL lead to an MCP server?"
+	}
+	return ""
+}

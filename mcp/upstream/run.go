@@ -1,0 +1,174 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"nize/store"
+)
+
+// Run sends one call to its server and returns what came of it; it is the
+// mcp.Runner for upstream servers. The error is a *store.CallError. Whatever
+// was accepted is checked here once more, against what this very session
+// listed, since the definition may have changed after the card was shown.
+func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+	s, err := p.entry(ctx, c.Server)
+	if err != nil {
+		return nil, entryError(c, err)
+	}
+	s.mu.Lock()
+	cfg, slots, tool := s.cfg, s.slots, s.tools[c.Tool]
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
+	defer cancel()
+	again := repeatable(cfg, tool)
+	select {
+	case slots <- struct{}{}:
+	default:
+		if err := wait(ctx, slots); err != nil {
+			return nil, callError(ctx, cfg, c.Tool, again, err)
+		}
+	}
+	defer func() { <-slots }()
+
+	r := &request{method: methodCall, name: c.Tool, args: c.Args, progress: progressTo(progress)}
+	for try := 0; ; try++ {
+		raw, sess, err := s.send(ctx, by, c, r)
+		if err == nil {
+			return finish(cfg, c.Tool, raw)
+		}
+		f := asFault(err)
+		if f.drop && sess != nil {
+			s.spoil(sess, f.err)
+		}
+		// A second time only if the first cannot have reached the tool, or may
+		// be repeated; and never because the server is down, or said no.
+		if try > 0 || ctx.Err() != nil || sess == nil || !f.drop || f.code != "" || f.reach == answered || (f.reach == maybe && !again) {
+			return nil, callError(ctx, cfg, c.Tool, again, err)
+		}
+	}
+}
+
+// wait waits for one of the server's places.
+func wait(ctx context.Context, slots chan<- struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &fault{reach: never, err: fmt.Errorf("all %d calls at once that it takes were under way: %w", cap(slots), ctx.Err())}
+	}
+}
+
+func entryError(c *store.Call, err error) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found: there is no server %s", c.ToolID(), c.Server)}
+	case errors.Is(err, store.ErrRefused):
+		return &store.CallError{Code: store.CodeUnavailable, Message: err.Error()}
+	}
+	return &store.CallError{Code: store.CodeUnavailable, Message: store.RedactText(err.Error()), Retryable: true}
+}
+
+// send finds the caller's session, checks the tool and sends the call. sess is
+// nil if there was none to send it over.
+func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *request) (json.RawMessage, *session, error) {
+	owner, err := s.pool.owner(ctx, s.config(), by.User)
+	if err != nil {
+		return nil, nil, &fault{reach: never, err: err}
+	}
+	sess, err := s.session(ctx, owner, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if sess.dirty.Load() {
+		if err := sess.relist(ctx); err != nil {
+			return nil, sess, err
+		}
+	}
+	if err := s.settle(ctx, sess); err != nil {
+		return nil, nil, &fault{reach: never, err: err}
+	}
+	l, err := s.check(ctx, sess, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.bindings = l.bindings
+	raw, err := sess.call(ctx, r)
+	return raw, sess, err
+}
+
+// check compares the pin that the call was decided for with the accepted one
+// and with the one of the session's own list. The pool writes the stored tools
+// itself and so knows them; only an acceptance comes from elsewhere, and is
+// looked for in the store when the known state does not suffice.
+func (s *server) check(ctx context.Context, sess *session, c *store.Call) (*listed, error) {
+	l := sess.tools.Load().byName[c.Tool]
+	if l == nil {
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found: its server no longer lists it", c.ToolID())}
+	}
+	if l.tool.Pin != c.Pin || c.Pin == "" {
+		return nil, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s has another definition than the one that was asked for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
+	}
+	s.mu.Lock()
+	t := s.tools[c.Tool]
+	s.mu.Unlock()
+	if t.State == store.ToolAccepted && t.Accepted == c.Pin {
+		return l, nil
+	}
+	t, err := s.pool.opt.Tools.GetTool(ctx, c.ToolID())
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found", c.ToolID())}
+	case err != nil:
+		return nil, &fault{reach: never, err: fmt.Errorf("reading %s: %w", c.ToolID(), err)}
+	case t.State != store.ToolAccepted || t.Accepted != c.Pin || l.refused != nil:
+		return nil, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
+	}
+	s.mu.Lock()
+	s.tools[c.Tool] = t
+	s.mu.Unlock()
+	return l, nil
+}
+
+// progressTo reads progress notifications for f. Numbers are for display.
+func progressTo(f store.ProgressFunc) func(json.RawMessage) {
+	if f == nil {
+		return nil
+	}
+	return func(raw json.RawMessage) {
+		var p struct {
+			Progress float64 `json:"progress"`
+			Total    float64 `json:"total"`
+			Message  string  `json:"message"`
+		}
+		if json.Unmarshal(raw, &p) == nil {
+			f(p.Progress, p.Total, clip(p.Message, 1000))
+		}
+	}
+}
+
+// finish makes the result. isError is read, nothing else is touched.
+func finish(cfg store.Server, tool string, raw json.RawMessage) (*store.Result, error) {
+	res := &store.Result{Raw: raw}
+	asks := false
+	err := members(raw, func(key, value []byte) error {
+		switch string(key) {
+		case "isError":
+			res.IsError = string(value) == "true"
+		case "resultType":
+			asks = string(value) == `"input_required"`
+		}
+		return nil
+	})
+	id := cfg.Name + ":" + tool
+	if err != nil {
+		return nil, &store.CallError{Code: store.CodeTool, Message: fmt.Sprintf("%s: the server's result is %v", id, err)}
+	}
+	if asks {
+		return nil, &store.CallError{Code: store.CodeTool, Message: fmt.Sprintf("%s asks for more input while it runs, which nize does not offer to servers", id)}
+	}
+	return res, nil
+}

@@ -1,0 +1,454 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/store"
+)
+
+// server is the pool's entry for one registered server. It lives as long as the
+// record does; disabled, it has no sessions.
+type server struct {
+	pool *Pool
+	name string
+	log  *ring
+
+	// settling is held (1) while the stored tools are compared and written, by
+	// Sync from the change of the record on: so that an admin's sync comes
+	// before the keeper's, which accepts nothing. It is taken before mu.
+	settling chan struct{}
+
+	mu       sync.Mutex
+	cfg      store.Server // as of the last Sync
+	slots    chan struct{}
+	ctx      context.Context // of the keeper; ends when removed or disabled
+	cancel   context.CancelFunc
+	lanes    map[string]*lane
+	tools    map[string]store.Tool // as stored
+	seen     bool                  // settled once in this process
+	told     bool                  // OnTools heard of these tools since they were last withdrawn
+	legacy   bool                  // speaks only the older HTTP wire
+	restarts int
+	lastErr  string
+	since    time.Time // of the present state
+}
+
+// lane is the way to the server for one credential owner.
+type lane struct {
+	owner    string
+	sess     *session // nil while there is none
+	dial     *dialing // not nil while one is being made
+	failures int      // since one last lived for a while
+	next     time.Time
+	lastErr  error
+	used     time.Time
+}
+
+// dialing is one attempt, shared by all who wait for it.
+type dialing struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	sess   *session
+	err    error
+}
+
+func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
+	cfg = cfg.Normal()
+	s := &server{pool: p, name: cfg.Name, cfg: cfg, settling: make(chan struct{}, 1), lanes: map[string]*lane{},
+		log: newRing(p.opt.Log.With("server", cfg.Name)), told: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
+	s.slots = make(chan struct{}, cfg.MaxConcurrency)
+	s.setTools(stored)
+	s.ctx, s.cancel = context.WithCancel(p.ctx)
+	if cfg.Disabled {
+		s.cancel()
+	}
+	return s
+}
+
+func (s *server) setTools(tools []store.Tool) {
+	byName := make(map[string]store.Tool, len(tools))
+	for _, t := range tools {
+		byName[t.Name] = t
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tools = byName
+}
+
+func (s *server) config() store.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg
+}
+
+// allowed says whether the record's list of tools admits this one.
+func allowed(cfg store.Server, name string) bool {
+	if len(cfg.AllowedTools) == 0 {
+		return true
+	}
+	for _, p := range cfg.AllowedTools {
+		head, wild := strings.CutSuffix(p, "*")
+		if p == name || store.MatchTool(p, cfg.Name+":"+name) || wild && strings.HasPrefix(name, head) {
+			return true
+		}
+	}
+	return false
+}
+
+// rewired says whether a change of the record needs new sessions.
+func rewired(a, b store.Server) bool {
+	return a.Transport != b.Transport || a.Command != b.Command || !slices.Equal(a.Args, b.Args) || a.Cwd != b.Cwd ||
+		a.URL != b.URL || !reflect.DeepEqual(a.Env, b.Env) || !reflect.DeepEqual(a.Headers, b.Headers)
+}
+
+// backoff is how long to wait after n failures in a row, with jitter.
+func backoff(n int) time.Duration {
+	if n <= 0 {
+		return 0
+	}
+	d := min(250*time.Millisecond<<min(n-1, 10), time.Minute)
+	return d/2 + rand.N(d/2+1)
+}
+
+// steady is how long a session must live before its end counts as the first.
+const steady = 10 * time.Second
+
+// session returns the owner's session, made if there is none. A caller's first
+// attempt is never delayed; while a server keeps failing, callers are told so
+// at once between attempts, unless they force one.
+func (s *server) session(ctx context.Context, owner string, force bool) (*session, error) {
+	s.mu.Lock()
+	if s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return nil, &fault{reach: never, err: fmt.Errorf("%w: server %s is disabled, removed or closing", store.ErrRefused, s.name)}
+	}
+	l := s.lanes[owner]
+	if l == nil {
+		l = &lane{owner: owner}
+		s.lanes[owner] = l
+	}
+	l.used = time.Now()
+	if l.sess != nil {
+		select {
+		case <-l.sess.done():
+			s.lostLocked(l, l.sess)
+		default:
+			defer s.mu.Unlock()
+			return l.sess, nil
+		}
+	}
+	d := l.dial
+	if d == nil {
+		if wait := time.Until(l.next); !force && wait > 0 && s.holdLocked(l) {
+			defer s.mu.Unlock()
+			return nil, &fault{reach: never, err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, wait.Round(100*time.Millisecond))}
+		}
+		d = s.dialLocked(l)
+	}
+	s.mu.Unlock()
+	select {
+	case <-d.done:
+		if d.err != nil {
+			return nil, &fault{reach: never, err: d.err}
+		}
+		return d.sess, nil
+	case <-ctx.Done():
+		return nil, &fault{reach: never, err: ctx.Err()}
+	}
+}
+
+// holdLocked says whether a caller must wait for the backoff: a spawn is dear,
+// so always after the second failure; a dial is cheap, so only for a moment,
+// and a server that comes back is found at once.
+func (s *server) holdLocked(l *lane) bool {
+	if s.cfg.Transport == store.Stdio {
+		return l.failures >= 2
+	}
+	return time.Until(l.next) > backoffFloor(l.failures)
+}
+
+// backoffFloor is the part of a backoff that holds for callers over HTTP too.
+func backoffFloor(failures int) time.Duration {
+	return max(0, min(250*time.Millisecond<<min(max(failures-1, 0), 10), time.Minute)/2-100*time.Millisecond)
+}
+
+// dialLocked begins an attempt, which goes on if those who wait for it leave.
+func (s *server) dialLocked(l *lane) *dialing {
+	d := &dialing{done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(s.ctx)
+	d.cancel = cancel
+	l.dial = d
+	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, legacy: s.legacy}
+	ok := s.pool.spawnTask(func() {
+		defer cancel()
+		sess, err := dr.dial(ctx)
+		if err == nil {
+			if err = sess.list(ctx); err != nil {
+				sess.close(true)
+			}
+		}
+		s.dialed(l, d, sess, err)
+	})
+	if !ok {
+		l.dial = nil
+		d.err = errClosed
+		close(d.done)
+	}
+	return d
+}
+
+// dialed settles an attempt. One that was overtaken by a change of the record
+// has been cancelled and its session is thrown away.
+func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(d.done)
+	if s.lanes[l.owner] != l || l.dial != d {
+		if err == nil {
+			s.pool.spawnTask(func() { sess.close(true) })
+			err = errEnded
+		}
+		d.err = err
+		return
+	}
+	l.dial = nil
+	if err != nil {
+		d.err = fmt.Errorf("server %s: %w", s.name, err)
+		l.failures++
+		l.lastErr = d.err
+		l.next = time.Now().Add(backoff(l.failures))
+		s.noteLocked(l, err.Error())
+		return
+	}
+	d.sess, l.sess = sess, sess
+	l.lastErr = nil
+	if l.owner == "" {
+		s.lastErr = ""
+		s.since = s.pool.opt.Now()
+	}
+	if s.cfg.Transport == store.HTTP {
+		s.legacy = sess.version < versionModern
+	}
+	for _, w := range sess.tools.Load().warns {
+		s.log.log.Warn("server misbehaves", "what", w)
+	}
+	if !s.pool.spawnTask(func() { s.watch(l, sess) }) {
+		s.pool.wg.Go(func() { sess.close(true) })
+	}
+}
+
+// noteLocked keeps the last error of the shared lane, and logs a new one once.
+func (s *server) noteLocked(l *lane, msg string) {
+	msg = store.RedactText(msg)
+	if l.owner != "" || s.lastErr == msg {
+		return
+	}
+	if s.lastErr == "" {
+		s.since = s.pool.opt.Now()
+	}
+	s.lastErr = msg
+	s.log.log.Warn("server is down", "why", msg)
+}
+
+// watch sees a session to its end and clears it away.
+func (s *server) watch(l *lane, sess *session) {
+	<-sess.done()
+	s.lost(l, sess)
+	sess.close(true)
+}
+
+// lost takes a dead session out of its lane.
+func (s *server) lost(l *lane, sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lostLocked(l, sess)
+}
+
+func (s *server) lostLocked(l *lane, sess *session) {
+	if l.sess != sess {
+		return
+	}
+	l.sess = nil
+	s.restarts++
+	if time.Since(sess.since) >= steady {
+		l.failures = 0
+	}
+	l.failures++
+	l.next = time.Now().Add(backoff(l.failures - 1))
+	l.lastErr = fmt.Errorf("server %s keeps failing: %w", s.name, cmpErr(sess.cause(), errEnded))
+	if s.ctx.Err() == nil {
+		s.noteLocked(l, cmpErr(sess.cause(), errEnded).Error())
+	}
+}
+
+func cmpErr(err, otherwise error) error {
+	if err == nil {
+		return otherwise
+	}
+	return err
+}
+
+// spoil drops a session that a fault has shown to be of no more use.
+func (s *server) spoil(sess *session, why error) {
+	s.mu.Lock()
+	l := s.lanes[sess.owner]
+	if l == nil || l.sess != sess {
+		s.mu.Unlock()
+		return
+	}
+	l.sess = nil
+	s.restarts++
+	s.noteLocked(l, why.Error())
+	s.mu.Unlock()
+	s.pool.spawnTask(func() { sess.close(false) })
+}
+
+// closeLanes ends all sessions and attempts, and waits for them.
+func (s *server) closeLanes(kill bool) {
+	s.mu.Lock()
+	lanes := s.lanes
+	s.lanes = map[string]*lane{}
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, l := range lanes {
+		s.mu.Lock()
+		sess, d := l.sess, l.dial
+		l.sess = nil
+		s.mu.Unlock()
+		if d != nil {
+			d.cancel()
+			wg.Go(func() { <-d.done })
+		}
+		if sess != nil {
+			wg.Go(func() { sess.close(kill && s.config().Transport != store.Stdio) })
+		}
+	}
+	wg.Wait()
+}
+
+// keep is the one goroutine of a server: it keeps the shared lane connected,
+// listed and settled.
+func (s *server) keep() {
+	s.mu.Lock()
+	ctx := s.ctx
+	s.mu.Unlock()
+	pause := settleTime // between lists, growing while changes do not cease
+	for ctx.Err() == nil {
+		sess, err := s.reconnect(ctx)
+		if err != nil {
+			continue // the lane's backoff is waited for there
+		}
+		if err := s.settle(ctx, sess); err != nil && ctx.Err() == nil {
+			s.log.log.Error("settling the tools of a server", "err", err)
+		}
+		relist := time.NewTimer(relistTime)
+		select {
+		case <-ctx.Done():
+		case <-sess.done():
+		case <-relist.C:
+			s.again(ctx, sess, sess.list)
+			s.closeIdle()
+		case <-sess.changed:
+			pause = s.calm(ctx, sess, pause)
+		}
+		relist.Stop()
+	}
+}
+
+// calm lists after a change, not before the pause is over, and returns the
+// next pause: double while changes come one upon the other.
+func (s *server) calm(ctx context.Context, sess *session, pause time.Duration) time.Duration {
+	last := sess.tools.Load().at
+	quiet := time.Since(last) > 3*pause
+	if quiet {
+		pause = settleTime
+	}
+	timer := time.NewTimer(pause - time.Since(last))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return pause
+	case <-sess.done():
+		return pause
+	}
+	s.again(ctx, sess, sess.relist)
+	if quiet {
+		return pause
+	}
+	return min(2*pause, 30*time.Second)
+}
+
+// again lists once more; a session that cannot is spoiled.
+func (s *server) again(ctx context.Context, sess *session, list func(context.Context) error) {
+	if err := list(ctx); err != nil && ctx.Err() == nil {
+		s.spoil(sess, err)
+	}
+}
+
+// reconnect waits for the backoff and for a place among those who connect, and
+// returns the shared session.
+func (s *server) reconnect(ctx context.Context) (*session, error) {
+	s.mu.Lock()
+	var wait time.Duration
+	if l := s.lanes[""]; l != nil && l.sess == nil {
+		wait = time.Until(l.next)
+	}
+	s.mu.Unlock()
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	select {
+	case s.pool.gate <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-s.pool.gate }()
+	return s.session(ctx, "", true)
+}
+
+// closeIdle ends personal sessions that nobody has used for a while.
+func (s *server) closeIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for owner, l := range s.lanes {
+		if owner == "" || l.dial != nil || time.Since(l.used) < idleLane {
+			continue
+		}
+		delete(s.lanes, owner)
+		if sess := l.sess; sess != nil {
+			l.sess = nil
+			s.pool.spawnTask(func() { sess.close(false) })
+		}
+	}
+}
+
+// spawnTask runs f in the background of the pool, unless it is closed.
+func (p *Pool) spawnTask(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.wg.Go(f)
+	return true
+}
+
+// dropped says whether err speaks of a server that is no longer there.
+func dropped(err error) bool {
+	return errors.Is(err, store.ErrNotFound)
+}

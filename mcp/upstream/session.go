@@ -1,0 +1,262 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"nize/store"
+)
+
+// session is one connection to one server for one credential owner.
+type session struct {
+	wire
+	cfgMu        sync.Mutex
+	cfg          store.Server // what it was dialed with, and edits that need no new session
+	owner        string
+	gate         Gate
+	instructions string
+	version      string // of the protocol
+	serverInfo   string
+	since        time.Time
+
+	dirty   atomic.Bool   // list_changed came since the last list began
+	changed chan struct{} // 1: wakes the keeper, however many came
+	listing chan struct{} // 1: held while listing
+	tools   atomic.Pointer[catalog]
+	settled atomic.Pointer[catalog] // the one that was compared with the store
+}
+
+// catalog is one whole list of a server's tools.
+type catalog struct {
+	list   []*listed
+	byName map[string]*listed
+	at     time.Time     // when it was complete
+	took   time.Duration // the whole list
+	warns  []string
+}
+
+// listed is one tool as the server described it.
+type listed struct {
+	tool     store.Tool // State and Accepted are not set
+	refused  error      // by the schema gate
+	findings []string
+	bindings []binding
+}
+
+// mark notes that the server says its list has changed.
+func (s *session) mark() {
+	s.dirty.Store(true)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// list reads all tools anew.
+func (s *session) list(ctx context.Context) error {
+	select {
+	case s.listing <- struct{}{}:
+	case <-ctx.Done():
+		return &fault{reach: never, err: ctx.Err()}
+	}
+	defer func() { <-s.listing }()
+	return s.listLocked(ctx)
+}
+
+// relist reads the tools anew if the server said that they changed, at most
+// once in settleTime however often it says so.
+func (s *session) relist(ctx context.Context) error {
+	select {
+	case s.listing <- struct{}{}:
+	case <-ctx.Done():
+		return &fault{reach: never, err: ctx.Err()}
+	}
+	defer func() { <-s.listing }()
+	if !s.dirty.Load() {
+		return nil // somebody was first
+	}
+	if last := s.tools.Load(); last != nil {
+		timer := time.NewTimer(settleTime - time.Since(last.at))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return &fault{reach: never, err: ctx.Err()}
+		case <-s.done():
+			return &fault{reach: never, drop: true, err: s.cause()}
+		}
+	}
+	return s.listLocked(ctx)
+}
+
+// listLocked needs s.listing.
+func (s *session) listLocked(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("no complete list within %s", listTime))
+	defer cancel()
+	s.dirty.Store(false)
+	c, err := s.fetch(ctx)
+	if err != nil {
+		s.dirty.Store(true)
+		if ctx.Err() != nil {
+			err = &fault{reach: never, drop: true, err: context.Cause(ctx)}
+		}
+		f := *asFault(err)
+		f.reach = never // of the tool that somebody may wait for
+		f.err = fmt.Errorf("listing its tools: %w", f.err)
+		return &f
+	}
+	s.tools.Store(c)
+	return nil
+}
+
+// fetch reads page after page. A list that does not end is cut at the bounds,
+// with a warning: the tools that came are good.
+func (s *session) fetch(ctx context.Context) (*catalog, error) {
+	begin := time.Now()
+	c := &catalog{byName: map[string]*listed{}}
+	seen := map[string]bool{}
+	size, cursor := 0, ""
+	for page := 1; ; page++ {
+		raw, err := s.call(ctx, &request{method: methodList, cursor: cursor})
+		if err != nil {
+			var rpc *rpcError
+			if errors.As(err, &rpc) && rpc.Code == codeMethodNotFound && page == 1 {
+				break // a server without tools
+			}
+			return nil, err
+		}
+		var got struct {
+			Tools []json.RawMessage `json:"tools"`
+			Next  string            `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(raw, &got); err != nil {
+			return nil, &fault{reach: answered, err: fmt.Errorf("a list that is not one: %w", err)}
+		}
+		for _, t := range got.Tools {
+			if len(c.list) == maxTools {
+				break
+			}
+			s.take(c, t)
+		}
+		cursor = got.Next
+		size += len(raw)
+		switch {
+		case cursor == "":
+		case len(c.list) >= maxTools:
+			c.warns = append(c.warns, fmt.Sprintf("it lists more than %d tools; the rest is left out", maxTools))
+			cursor = ""
+		case page >= maxPages:
+			c.warns = append(c.warns, fmt.Sprintf("its list has more than %d pages; the rest is left out", maxPages))
+			cursor = ""
+		case size > maxMessage:
+			c.warns = append(c.warns, fmt.Sprintf("its list is over %d MiB; the rest is left out", maxMessage>>20))
+			cursor = ""
+		case seen[cursor]:
+			c.warns = append(c.warns, "its list repeats a cursor; it ends there")
+			cursor = ""
+		}
+		if cursor == "" {
+			break
+		}
+		seen[cursor] = true
+	}
+	c.at = time.Now()
+	c.took = c.at.Sub(begin)
+	return c, nil
+}
+
+// take adds one tool of a page, gated and pinned.
+func (s *session) take(c *catalog, raw json.RawMessage) {
+	var t struct {
+		Name        string          `json:"name"`
+		Title       string          `json:"title"`
+		Description string          `json:"description"`
+		Input       json.RawMessage `json:"inputSchema"`
+		Output      json.RawMessage `json:"outputSchema"`
+		Annotations json.RawMessage `json:"annotations"`
+		Meta        json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal(raw, &t); err != nil {
+		c.warns = append(c.warns, fmt.Sprintf("a tool that is not one is left out: %v", err))
+		return
+	}
+	switch {
+	case t.Name == "" || len(t.Name) > 256 || !utf8.ValidString(t.Name):
+		c.warns = append(c.warns, fmt.Sprintf("a tool with the name %q is left out: names have 1 to 256 bytes", clip(t.Name, 40)))
+		return
+	case c.byName[t.Name] != nil:
+		c.warns = append(c.warns, fmt.Sprintf("a second tool with the name %q is left out", t.Name))
+		return
+	case !allowed(s.config(), t.Name):
+		return
+	}
+	if len(t.Input) == 0 {
+		t.Input = json.RawMessage(`{"type":"object"}`)
+	}
+	l := &listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema: t.Input, OutputSchema: null(t.Output), Meta: null(t.Meta), Annotations: annotations(t.Annotations)}}
+	l.refused = s.gate.Check(l.tool)
+	if l.refused == nil {
+		l.bindings, l.refused = bindingsOf(t.Input)
+	}
+	l.tool.Pin, l.findings = s.gate.Pin(s.config(), s.instructions, l.tool)
+	c.byName[t.Name] = l
+	c.list = append(c.list, l)
+}
+
+func null(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// annotations reads the claims that have the right type; a wrong one counts as
+// not said.
+func annotations(raw json.RawMessage) store.Annotations {
+	var a store.Annotations
+	var claims map[string]json.RawMessage
+	if json.Unmarshal(raw, &claims) != nil {
+		return a
+	}
+	flag := func(name string) *bool {
+		var b *bool
+		if json.Unmarshal(claims[name], &b) != nil {
+			return nil
+		}
+		return b
+	}
+	if json.Unmarshal(claims["title"], &a.Title) != nil {
+		a.Title = ""
+	}
+	a.ReadOnly, a.Destructive = flag("readOnlyHint"), flag("destructiveHint")
+	a.Idempotent, a.OpenWorld = flag("idempotentHint"), flag("openWorldHint")
+	return a
+}
+
+// repeatable says whether running the tool twice does no harm, as far as its
+// server is trusted to say so.
+func repeatable(cfg store.Server, t store.Tool) bool {
+	yes := func(b *bool) bool { return b != nil && *b }
+	return cfg.TrustAnnotations && (yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent))
+}
+
+// adopt takes over what an edit of the record changed without a new session.
+// It is called under the server's settling, before the list that uses it.
+func (s *session) adopt(cfg store.Server) {
+	s.cfgMu.Lock()
+	defer s.cfgMu.Unlock()
+	s.cfg = cfg
+}
+
+func (s *session) config() store.Server {
+	s.cfgMu.Lock()
+	defer s.cfgMu.Unlock()
+	return s.cfg
+}

@@ -1,0 +1,73 @@
+//go:build unix
+
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// directProcess is a child of the daemon itself. It has a process group of its
+// own, and the group is killed with its leader; but a daemon that is killed
+// takes nothing with it, and a descendant that left the group stays. That is
+// all there is outside Linux.
+type directProcess struct {
+	pid  int
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// spawnDirect starts a command without the guard.
+func spawnDirect(c Command) (Process, error) {
+	cmd := &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir,
+		Stdin: c.Files[0], Stdout: c.Files[1], Stderr: c.Files[2],
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
+	if err := cmd.Start(); err != nil {
+		return nil, spawnError(err)
+	}
+	p := &directProcess{pid: cmd.Process.Pid, done: make(chan struct{})}
+	go func() { // ends with the process, which close kills
+		defer close(p.done)
+		p.err = cmd.Wait()
+		_ = killGroup(p.pid, syscall.SIGKILL) // who is left; nobody is no error here
+	}()
+	return p, nil
+}
+
+// spawnError takes the path out of the error: the caller names it.
+func spawnError(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+func (p *directProcess) PID() int              { return p.pid }
+func (p *directProcess) Done() <-chan struct{} { return p.done }
+
+func (p *directProcess) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+func (p *directProcess) Signal(sig syscall.Signal) error { return killGroup(p.pid, sig) }
+
+// killGroup signals a process group; one that is gone is os.ErrProcessDone.
+func killGroup(pid int, sig syscall.Signal) error {
+	err := syscall.Kill(-pid, sig)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	if err != nil {
+		return fmt.Errorf("signalling group %d: %w", pid, err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// event is one server-sent event. Its data points into the reader's buffer and
+// holds until the next one is read.
+type event struct {
+	name string
+	data []byte
+}
+
+// eventReader reads server-sent events (HTML standard 9.2) with a bound on
+// each. Reset readies it for another stream.
+type eventReader struct {
+	r      *bufio.Reader
+	data   []byte
+	lastID string
+	retry  time.Duration // the server's wish before a reconnect; 0 is none
+}
+
+var errTooLarge = fmt.Errorf("a message over %d MiB", maxMessage>>20)
+
+func newEventReader(r io.Reader) *eventReader {
+	return &eventReader{r: bufio.NewReaderSize(r, 4<<10)}
+}
+
+func (er *eventReader) reset(r io.Reader) {
+	er.r.Reset(r)
+	er.lastID, er.retry = "", 0
+	if cap(er.data) > 64<<10 {
+		er.data = nil // one large result must not stay pinned in the pool
+	}
+}
+
+// next returns the next event that has data; io.EOF at the end of the stream.
+// An event that the end cuts off is dropped, as the standard says.
+func (er *eventReader) next() (event, error) {
+	var ev event
+	er.data = er.data[:0]
+	size, some := 0, false
+	for {
+		line, err := er.line(maxMessage - size)
+		if err != nil {
+			return ev, err
+		}
+		size += len(line)
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			if !some {
+				ev, size = event{}, 0
+				continue
+			}
+			ev.data = er.data
+			return ev, nil
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "data":
+			if some {
+				er.data = append(er.data, '\n')
+			}
+			er.data = append(er.data, value...)
+			some = some || len(value) > 0
+		case "event":
+			ev.name = string(value)
+		case "id":
+			if bytes.IndexByte(value, 0) < 0 {
+				er.lastID = string(value)
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				er.retry = time.Duration(ms) * time.Millisecond
+			}
+		}
+	}
+}
+
+// line returns the next line with its end. It points into the buffer where it
+// fits, and is put together where it doesn't.
+func (er *eventReader) line(limit int) ([]byte, error) {
+	line, err := er.r.ReadSlice('\n')
+	if err == nil {
+		if len(line) > limit {
+			return nil, errTooLarge
+		}
+		return line, nil
+	}
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return nil, err
+	}
+	long := append([]byte(nil), line...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if len(long) > limit {
+			return nil, errTooLarge
+		}
+		line, err = er.r.ReadSlice('\n')
+		long = append(long, line...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(long) > limit {
+		return nil, errTooLarge
+	}
+	return long, nil
+}

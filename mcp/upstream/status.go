@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/store"
+)
+
+// State is how a server is doing.
+type State string
+
+const (
+	Connected  State = "connected"
+	Connecting State = "connecting"
+	Down       State = "down"
+	Disabled   State = "disabled"
+)
+
+// ServerStatus is how one server is doing.
+type ServerStatus struct {
+	Name      string        `json:"name"`
+	State     State         `json:"state"`
+	Tools     int           `json:"tools"`          // accepted ones
+	Held      int           `json:"held"`           // quarantined or refused
+	Latency   time.Duration `json:"latency"`        // of the last tools/list, in nanoseconds
+	LastError string        `json:"last_error"`     // of the shared session; "" when all is well
+	Restarts  int           `json:"restarts"`       // sessions that ended by themselves
+	Sessions  int           `json:"sessions"`       // the shared one and personal ones
+	Since     time.Time     `json:"since"`          // of the state
+	Protocol  string        `json:"protocol"`       // version spoken
+	PID       int           `json:"pid,omitempty"`  // of the child process
+	Children  int           `json:"children"`       // processes of its group; 0 where the system cannot tell
+	Info      string        `json:"info,omitempty"` // the server's own name and version: its claim
+}
+
+// Status tells how all servers are doing, by name.
+func (p *Pool) Status() []ServerStatus {
+	groups := processGroups()
+	var all []ServerStatus
+	for _, s := range p.all() {
+		all = append(all, s.status(groups))
+	}
+	slices.SortFunc(all, func(a, b ServerStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (s *server) status(groups map[int]int) ServerStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := ServerStatus{Name: s.name, State: Connecting, LastError: s.lastErr, Restarts: s.restarts, Since: s.since}
+	for _, t := range s.tools {
+		if t.State == store.ToolAccepted {
+			st.Tools++
+		} else {
+			st.Held++
+		}
+	}
+	for _, l := range s.lanes {
+		if l.sess == nil {
+			continue
+		}
+		st.Sessions++
+		pid := l.sess.pid()
+		st.Children += groups[pid]
+		if l.owner == "" || st.State != Connected {
+			st.State = Connected
+			st.Latency = l.sess.tools.Load().took
+			st.Protocol, st.Info, st.PID = l.sess.version, l.sess.serverInfo, pid
+		}
+	}
+	switch {
+	case s.cfg.Disabled:
+		st.State = Disabled
+	case st.State != Connected && s.lastErr != "":
+		st.State = Down
+	}
+	return st
+}
+
+// Logs returns the last 64 KiB that a server wrote to standard error, also
+// after it has ended. It is nil for a server that the pool does not know.
+func (p *Pool) Logs(name string) []byte {
+	s, ok := p.find(name)
+	if !ok {
+		return nil
+	}
+	return s.log.bytes()
+}
+
+// FollowLogs yields what Logs would return and then what the server writes,
+// until ctx ends.
+func (p *Pool) FollowLogs(ctx context.Context, name string) iter.Seq[[]byte] {
+	s, ok := p.find(name)
+	if !ok {
+		return func(func([]byte) bool) {}
+	}
+	return s.log.follow(ctx)
+}

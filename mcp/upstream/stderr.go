@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"nize/store"
+)
+
+// ringSize is how much of a server's standard error is kept (SPEC 4).
+const ringSize = 64 << 10
+
+// ring keeps the last of what a server wrote to standard error, across its
+// restarts, without the secrets that it was given. Lines go into the log too,
+// at a bounded rate.
+type ring struct {
+	log   *slog.Logger
+	limit *rate.Limiter
+
+	mu      sync.Mutex
+	buf     []byte
+	total   uint64        // bytes ever written
+	more    chan struct{} // closed and replaced at each write
+	mask    *strings.Replacer
+	dropped int // lines that the log did not get
+}
+
+func newRing(log *slog.Logger) *ring {
+	return &ring{log: log, limit: rate.NewLimiter(10, 50), more: make(chan struct{})}
+}
+
+// hide replaces these texts in all that comes.
+func (r *ring) hide(secrets []string) {
+	var pairs []string
+	for _, s := range secrets {
+		pairs = append(pairs, s, "••••")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mask = nil
+	if len(pairs) > 0 {
+		r.mask = strings.NewReplacer(pairs...)
+	}
+}
+
+// readFrom copies lines until the stream ends.
+func (r *ring) readFrom(src io.Reader) {
+	br := bufio.NewReaderSize(src, 4<<10)
+	for {
+		line, err := br.ReadSlice('\n')
+		if len(line) > 0 {
+			r.line(string(line))
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// line stores one line, or the part of a long one.
+func (r *ring) line(s string) {
+	r.mu.Lock()
+	if r.mask != nil {
+		s = r.mask.Replace(s)
+	}
+	s = store.RedactText(strings.ToValidUTF8(s, "\uFFFD"))
+	r.buf = append(r.buf, s...)
+	if over := len(r.buf) - ringSize; over > 0 {
+		r.buf = append(r.buf[:0], r.buf[over:]...)
+	}
+	r.total += uint64(len(s))
+	close(r.more)
+	r.more = make(chan struct{})
+	dropped, quiet := 0, !r.limit.Allow()
+	if quiet {
+		r.dropped++
+	} else {
+		dropped, r.dropped = r.dropped, 0
+	}
+	r.mu.Unlock()
+	if quiet {
+		return
+	}
+	if dropped > 0 {
+		r.log.Info("server wrote more than is logged", "lines", dropped)
+	}
+	r.log.Info("server wrote", "line", clip(strings.TrimRight(s, "\r\n"), 500))
+}
+
+// bytes is what is kept.
+func (r *ring) bytes() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]byte(nil), r.buf...)
+}
+
+// last is the last n lines in one, for an error.
+func (r *ring) last(n int) string {
+	lines := strings.Split(strings.TrimSpace(string(r.bytes())), "\n")
+	lines = lines[max(0, len(lines)-n):]
+	for i, l := range lines {
+		lines[i] = clip(strings.TrimSpace(l), 200)
+	}
+	return strings.Join(lines, " | ")
+}
+
+// follow yields what is kept and then what comes, until ctx ends. A reader
+// that is too slow misses what has left the ring.
+func (r *ring) follow(ctx context.Context) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var seen uint64
+		for {
+			r.mu.Lock()
+			fresh := min(r.total-seen, uint64(len(r.buf)))
+			chunk := append([]byte(nil), r.buf[uint64(len(r.buf))-fresh:]...)
+			seen = r.total
+			more := r.more
+			r.mu.Unlock()
+			if len(chunk) > 0 && !yield(chunk) {
+				return
+			}
+			select {
+			case <-more:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Command is what is spawned: argv, never a shell.
+type Command struct {
+	Path  string   // absolute
+	Args  []string // without the program itself
+	Env   []string
+	Dir   string
+	Files [3]*os.File // standard input, output, error of the child; the caller closes them
+}
+
+// Process is a running command, the leader of its own process group. The
+// guard's and the direct one are the implementations.
+type Process interface {
+	PID() int
+	// Signal sends sig to the whole group.
+	Signal(sig syscall.Signal) error
+	// Done is closed when the leader has ended. What is left of its group is
+	// killed then.
+	Done() <-chan struct{}
+	// Err says how it ended; nil before, and after exit status 0.
+	Err() error
+}
+
+// stdioFrames are messages as lines over the pipes of a child process.
+type stdioFrames struct {
+	proc   Process
+	stdin  *os.File
+	stdout *os.File
+	stderr *os.File
+	r      *bufio.Reader
+	log    *ring
+	warn   func(string)
+	noise  int
+
+	out  chan *outgoing // to the writer; unbuffered: what is in it is sent next
+	quit chan struct{}  // ends the writer
+	once sync.Once
+	wg   sync.WaitGroup // writer, stderr reader
+	over chan struct{}  // closed when close has finished
+}
+
+// outgoing is one message on its way into the pipe.
+type outgoing struct {
+	msg  []byte
+	done chan error // 1: the writer never waits for who has left
+}
+
+// startStdio wires a spawned process up.
+func startStdio(proc Process, stdin, stdout, stderr *os.File, log *ring, warn func(string)) *stdioFrames {
+	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn,
+		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), over: make(chan struct{})}
+	f.wg.Go(f.writer)
+	f.wg.Go(func() { log.readFrom(stderr) })
+	return f
+}
+
+func (f *stdioFrames) pid() int { return f.proc.PID() }
+
+// write hands the message to the writer and waits until it is in the pipe, the
+// context ends, or the session does.
+func (f *stdioFrames) write(ctx context.Context, msg []byte) error {
+	o := &outgoing{msg: append(msg, '\n'), done: make(chan error, 1)}
+	select {
+	case f.out <- o:
+	case <-ctx.Done():
+		return &fault{reach: never, err: ctx.Err()}
+	case <-f.quit:
+		return &fault{reach: never, drop: true, err: errEnded}
+	case <-f.proc.Done():
+		return &fault{reach: never, drop: true, err: f.ended()}
+	}
+	select {
+	case err := <-o.done:
+		return err
+	case <-ctx.Done():
+		return &fault{reach: maybe, err: ctx.Err()}
+	}
+}
+
+// writer puts messages into the pipe. A server that has stopped reading would
+// block it for ever: at the deadline it is killed, with its group, and the
+// reader finds the end of its output.
+func (f *stdioFrames) writer() {
+	for {
+		select {
+		case o := <-f.out:
+			o.done <- f.put(o.msg)
+		case <-f.quit:
+			return
+		}
+	}
+}
+
+func (f *stdioFrames) put(line []byte) error {
+	if err := f.stdin.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return &fault{reach: never, drop: true, err: fmt.Errorf("its standard input: %w", err)}
+	}
+	n, err := f.stdin.Write(line)
+	if err == nil {
+		return nil
+	}
+	reached := maybe
+	if n < len(line)-1 {
+		reached = never // a line without its end is no message
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("it has stopped reading its standard input; it was killed after %s", writeTime)
+	}
+	f.warn(err.Error())
+	f.signal(syscall.SIGKILL)
+	return &fault{reach: reached, drop: true, err: err}
+}
+
+// read returns the next line that is JSON. A line that isn't is noise: skipped,
+// reported in words, and fatal only after maxNoise of them.
+func (f *stdioFrames) read() ([]byte, error) {
+	for {
+		line, err := f.line()
+		if err != nil {
+			return nil, err
+		}
+		trimmed := bytes.TrimSpace(line)
+		if len(trimmed) == 0 {
+			continue
+		}
+		if (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
+			return trimmed, nil
+		}
+		f.noise++
+		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", clip(string(trimmed), 80))
+		if f.noise > maxNoise {
+			return nil, fmt.Errorf("%s, the %dth; it must log to standard error", words, f.noise)
+		}
+		if f.noise <= 3 || f.noise == maxNoise {
+			f.warn(words)
+		}
+	}
+}
+
+// line returns one line, bounded.
+func (f *stdioFrames) line() ([]byte, error) {
+	var long []byte
+	for {
+		part, err := f.r.ReadSlice('\n')
+		long = append(long, part...)
+		switch {
+		case err == nil:
+			return long, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, f.ended()
+		case len(long) > maxMessage:
+			return nil, fmt.Errorf("it wrote a line over %d MiB", maxMessage>>20)
+		}
+	}
+}
+
+// ended says how the process ended, with its last words. It is asked when the
+// output has ended, which comes a moment before the exit is known.
+func (f *stdioFrames) ended() error {
+	timer := time.NewTimer(stopTime)
+	defer timer.Stop()
+	select {
+	case <-f.proc.Done():
+	case <-f.quit:
+		return errEnded
+	case <-timer.C:
+		return errors.New("it closed its standard output")
+	}
+	how := "it exited"
+	if err := f.proc.Err(); err != nil {
+		how = "it ended with " + err.Error()
+	}
+	if last := f.log.last(3); last != "" {
+		how += "; its last words: " + last
+	}
+	return errors.New(how)
+}
+
+// close ends the process as the MCP specification asks: standard input closed,
+// then SIGTERM, then SIGKILL, always to the whole group.
+func (f *stdioFrames) close(kill bool) {
+	f.once.Do(func() {
+		defer close(f.over)
+		close(f.quit)
+		f.stdin.Close()
+		if !kill && !f.await() {
+			f.signal(syscall.SIGTERM)
+			kill = !f.await()
+		}
+		if kill {
+			f.signal(syscall.SIGKILL)
+			f.await()
+		}
+		f.signal(syscall.SIGKILL) // who is left of the group
+		f.stdout.Close()
+		f.stderr.Close()
+		f.wg.Wait()
+	})
+	<-f.over
+}
+
+// await waits for the end of the process, at most stopTime.
+func (f *stdioFrames) await() bool {
+	timer := time.NewTimer(stopTime)
+	defer timer.Stop()
+	select {
+	case <-f.proc.Done():
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (f *stdioFrames) signal(sig syscall.Signal) {
+	select {
+	case <-f.proc.Done():
+		return
+	default:
+	}
+	if err := f.proc.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		f.warn(fmt.Sprintf("sending %s: %v", sig, err))
+	}
+}

@@ -1,0 +1,319 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// Sync makes reality match the record of one server: it connects, lists, gates,
+// pins, stores the tools and tells OnTools; for a server that is removed or
+// disabled it ends the sessions and withdraws the tools. It returns what
+// changed in the store.
+//
+// Whose sync it is decides what may be accepted (SPEC 4, Pinning). An admin at
+// the CLI who registers a server accepts its tools, unless a scan found
+// something. An admin's own edit re-accepts what it did not change, and accepts
+// what it newly allows by name. Everybody else, nize itself included, accepts
+// nothing: a tool whose pin is not the accepted one is held, and so is a new
+// one unless the server has accept_new.
+func (p *Pool) Sync(ctx context.Context, by store.Caller, name string) (store.ToolDiff, error) {
+	cfg, err := p.opt.Servers.GetServer(ctx, name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return p.withdraw(ctx, name, nil)
+	case err != nil:
+		return store.ToolDiff{}, fmt.Errorf("reading server %s: %w", name, err)
+	case cfg.Disabled:
+		return p.withdraw(ctx, name, &cfg)
+	}
+	s, ok := p.find(name)
+	if !ok {
+		return p.enlist(ctx, by, cfg)
+	}
+	return s.refreshed(ctx, by, &cfg)
+}
+
+// enlist adds a server that the pool has not met. Its keeper starts only when
+// the first sync is over, so that it cannot be the keeper that meets the tools
+// first.
+func (p *Pool) enlist(ctx context.Context, by store.Caller, cfg store.Server) (store.ToolDiff, error) {
+	stored, err := p.opt.Tools.ListTools(ctx, cfg.Name)
+	if err != nil {
+		return store.ToolDiff{}, fmt.Errorf("reading the tools of %s: %w", cfg.Name, err)
+	}
+	s := newServer(p, cfg, stored)
+	s.settling <- struct{}{}
+	p.mu.Lock()
+	other, ok := p.servers[cfg.Name]
+	if p.closed {
+		p.mu.Unlock()
+		return store.ToolDiff{}, errClosed
+	}
+	if !ok {
+		p.servers[cfg.Name] = s
+		p.wg.Go(s.keep)
+	}
+	p.mu.Unlock()
+	if ok {
+		return other.refreshed(ctx, by, &cfg)
+	}
+	defer func() { <-s.settling }()
+	return s.refreshLocked(ctx, by, nil)
+}
+
+// withdraw ends the sessions of a server and takes its tools out of the index.
+// cfg is nil for one that is gone from the store.
+func (p *Pool) withdraw(ctx context.Context, name string, cfg *store.Server) (store.ToolDiff, error) {
+	p.mu.Lock()
+	s, ok := p.servers[name]
+	if ok && cfg == nil {
+		delete(p.servers, name)
+	}
+	p.mu.Unlock()
+	var diff store.ToolDiff
+	if !ok && cfg != nil {
+		if _, err := p.open(ctx, *cfg); err != nil {
+			return diff, err
+		}
+	}
+	if ok {
+		s.mu.Lock()
+		s.cancel()
+		if cfg != nil {
+			s.cfg = cfg.Normal()
+		} else {
+			for _, t := range s.tools {
+				diff.Removed = append(diff.Removed, t.ID())
+			}
+		}
+		s.told, s.lastErr, s.since = false, "", p.opt.Now()
+		s.mu.Unlock()
+		s.closeLanes(false)
+		slices.Sort(diff.Removed)
+	}
+	if p.opt.OnTools != nil {
+		p.opt.OnTools(ctx, name, nil)
+	}
+	return diff, nil
+}
+
+// refreshed brings the record up to date if one is given, lists the server anew
+// and settles the tools.
+func (s *server) refreshed(ctx context.Context, by store.Caller, cfg *store.Server) (store.ToolDiff, error) {
+	select {
+	case s.settling <- struct{}{}:
+	case <-ctx.Done():
+		return store.ToolDiff{}, fmt.Errorf("waiting for another sync of %s: %w", s.name, ctx.Err())
+	}
+	defer func() { <-s.settling }()
+	var prev *store.Server
+	if cfg != nil {
+		prev = s.reconfigure(*cfg)
+	}
+	return s.refreshLocked(ctx, by, prev)
+}
+
+// reconfigure takes the record over and returns the one before, if it was
+// another revision. Sessions that no longer fit are ended.
+func (s *server) reconfigure(cfg store.Server) *store.Server {
+	cfg = cfg.Normal()
+	s.mu.Lock()
+	prev := s.cfg
+	s.cfg = cfg
+	if cap(s.slots) != cfg.MaxConcurrency {
+		s.slots = make(chan struct{}, cfg.MaxConcurrency) // calls under way give back to the old one
+	}
+	revive := s.ctx.Err() != nil && s.pool.ctx.Err() == nil
+	if revive {
+		s.ctx, s.cancel = context.WithCancel(s.pool.ctx)
+	}
+	if rewired(prev, cfg) {
+		s.legacy = false
+	}
+	s.mu.Unlock()
+	if revive {
+		s.pool.spawnTask(s.keep)
+	}
+	if rewired(prev, cfg) || revive {
+		s.closeLanes(false)
+	}
+	if prev.Revision == cfg.Revision {
+		return nil
+	}
+	return &prev
+}
+
+// refreshLocked needs s.settling. It lists anew unless the session was made
+// for it, and settles.
+func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store.Server) (store.ToolDiff, error) {
+	owner, err := s.pool.owner(ctx, s.config(), by.User)
+	if err != nil {
+		return store.ToolDiff{}, err
+	}
+	had := s.current(owner)
+	sess, err := s.session(ctx, owner, true)
+	if err != nil {
+		return store.ToolDiff{}, err
+	}
+	sess.adopt(s.config())
+	if sess == had || prev != nil {
+		if err := sess.list(ctx); err != nil {
+			if asFault(err).drop {
+				s.spoil(sess, err)
+			}
+			return store.ToolDiff{}, fmt.Errorf("server %s: %w", s.name, err)
+		}
+	}
+	return s.settleLocked(ctx, by, sess, prev)
+}
+
+// current is the owner's session, if there is one.
+func (s *server) current(owner string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.lanes[owner]; l != nil {
+		return l.sess
+	}
+	return nil
+}
+
+// settle compares what a shared session lists with the store, as nize itself.
+func (s *server) settle(ctx context.Context, sess *session) error {
+	if sess.owner != "" || sess.settled.Load() == sess.tools.Load() {
+		return nil
+	}
+	select {
+	case s.settling <- struct{}{}:
+	case <-ctx.Done():
+		return &fault{reach: never, err: ctx.Err()}
+	}
+	defer func() { <-s.settling }()
+	if sess.settled.Load() == sess.tools.Load() {
+		return nil
+	}
+	_, err := s.settleLocked(ctx, store.System, sess, nil)
+	return err
+}
+
+// settleLocked needs s.settling. It judges the session's list, stores it if it
+// is another than the stored one, and tells OnTools.
+func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *session, prev *store.Server) (store.ToolDiff, error) {
+	list := sess.tools.Load()
+	stored, err := s.pool.opt.Tools.ListTools(ctx, s.name)
+	if err != nil {
+		return store.ToolDiff{}, fmt.Errorf("reading the tools of %s: %w", s.name, err)
+	}
+	s.mu.Lock()
+	j := judge{gate: s.pool.opt.Gate, cfg: s.cfg, instructions: sess.instructions, known: map[string]store.Tool{}}
+	admin := by.IsAdmin() && by.Surface == store.OnCLI
+	j.registration = admin && !s.seen && len(stored) == 0
+	told := s.told
+	s.mu.Unlock()
+	if admin {
+		j.prev = prev
+	}
+	for _, t := range stored {
+		j.known[t.Name] = t
+	}
+	tools := make([]store.Tool, 0, len(list.list))
+	for _, l := range list.list {
+		tools = append(tools, j.judge(l))
+	}
+	slices.SortFunc(tools, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
+
+	var diff store.ToolDiff
+	changed := !sameTools(stored, tools)
+	if changed {
+		if diff, err = s.pool.opt.Tools.PutTools(ctx, by, s.name, tools); err != nil {
+			return diff, fmt.Errorf("storing the tools of %s: %w", s.name, err)
+		}
+	}
+	s.setTools(tools)
+	s.mu.Lock()
+	s.seen, s.told = true, true
+	s.mu.Unlock()
+	sess.settled.Store(list)
+	if (changed || !told) && s.pool.opt.OnTools != nil {
+		s.pool.opt.OnTools(ctx, s.name, tools)
+	}
+	return diff, nil
+}
+
+// sameTools says whether the store has these tools already. A nil and an empty
+// list of findings are the same.
+func sameTools(stored, tools []store.Tool) bool {
+	if len(stored) != len(tools) {
+		return false
+	}
+	byName := make(map[string]store.Tool, len(stored))
+	for _, t := range stored {
+		byName[t.Name] = t
+	}
+	for _, t := range tools {
+		old, ok := byName[t.Name]
+		if !ok || len(old.Findings) != len(t.Findings) {
+			return false
+		}
+		if len(t.Findings) == 0 {
+			old.Findings, t.Findings = nil, nil
+		}
+		if !reflect.DeepEqual(old, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// judge decides the state of each tool of one list.
+type judge struct {
+	gate         Gate
+	cfg          store.Server
+	instructions string
+	known        map[string]store.Tool
+	registration bool          // an admin is just registering the server
+	prev         *store.Server // the record before an admin's edit
+}
+
+const (
+	findingChanged = "its definition changed"
+	findingNew     = "it is new on this server"
+)
+
+func (j *judge) judge(l *listed) store.Tool {
+	t := l.tool
+	old, known := j.known[t.Name]
+	t.Accepted = old.Accepted
+	switch {
+	case l.refused != nil:
+		t.State, t.Findings = store.ToolRefused, []string{clip(l.refused.Error(), 300)}
+	case t.Accepted != "" && t.Accepted == t.Pin:
+		t.State = store.ToolAccepted
+	case t.Accepted != "" && j.unchanged(t):
+		t.State, t.Accepted = store.ToolAccepted, t.Pin
+	case t.Accepted != "":
+		t.State, t.Findings = store.ToolQuarantined, append([]string{findingChanged}, l.findings...)
+	case len(l.findings) > 0:
+		t.State, t.Findings = store.ToolQuarantined, l.findings
+	case j.registration || j.cfg.AcceptNew || !known && j.prev != nil && !allowed(*j.prev, t.Name):
+		t.State, t.Accepted = store.ToolAccepted, t.Pin
+	default:
+		t.State, t.Findings = store.ToolQuarantined, []string{findingNew}
+	}
+	return t
+}
+
+// unchanged says whether the tool is what was accepted, and only the record
+// around it was edited: under the record before, it has the accepted pin.
+func (j *judge) unchanged(t store.Tool) bool {
+	if j.prev == nil {
+		return false
+	}
+	pin, _ := j.gate.Pin(*j.prev, j.instructions, t)
+	return pin == t.Accepted
+}

@@ -1,0 +1,263 @@
+// Package upstream is the pool of MCP servers: it dials them, keeps one session
+// with each, makes the stored tools match what they list, and sends the calls.
+//
+// # How a call travels
+//
+// The MCP SDK's ClientSession does the handshake, the standing event stream and
+// the version negotiation. A tools/call does not go through it: the SDK decodes
+// results into float64 and drops what it does not know. Here the arguments are
+// put verbatim into an envelope, and the bytes of "result" come back as they
+// stood on the wire (SPEC 6). Over Streamable HTTP that is a POST of our own
+// beside the SDK's session (wire_http.go); over stdio and the older SSE our
+// Connection carries both the SDK's messages and ours, told apart by the id
+// (peer.go).
+//
+// # Rooms in the room
+//
+//	Pool ── server (one registered one)
+//	          ├─ keeper: one goroutine that reconnects, re-lists, debounces
+//	          └─ lanes: one session for each credential owner; "" is shared
+//	               └─ session ── wire: httpWire, or peer over stdio or SSE frames
+//
+// The store is the truth. [Pool.Sync] is the one path that makes reality match
+// it: it reads the record, connects, lists, asks the [Gate], compares pins with
+// the accepted ones, and stores the tools. The keeper does the same by itself
+// after a reconnect and after list_changed, as [store.System], which never
+// accepts anything.
+//
+// # What is never assumed
+//
+// An upstream is hostile: bodies, events and lines end at 8 MiB, lists at 50
+// pages and 2,000 tools, nesting at 64, every wait at a deadline on its total
+// time; redirects are not followed; headers with secrets go to the registered
+// host only. A session that one bad reply or one wedged pipe has spoiled is
+// thrown away and made anew.
+//
+// A call is sent a second time only if the first cannot have reached the tool,
+// or the tool says that it may be repeated and its server is trusted (SPEC 4).
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"nize/store"
+)
+
+// Bounds of SPEC 4 and the security notes.
+const (
+	maxMessage = 8 << 20 // bytes of one body, event or line
+	maxPages   = 50      // of one tools/list
+	maxTools   = 2000    // of one server
+	maxDepth   = 64      // of a result
+	maxNoise   = 1000    // lines on standard output that are no JSON
+
+	connectTime = 10 * time.Second // to connect and initialize over HTTP
+	spawnTime   = 30 * time.Second // the same over stdio: npx may have to install first
+	listTime    = 15 * time.Second // for a whole tools/list
+	writeTime   = 10 * time.Second // for one message into a pipe
+	noticeTime  = 5 * time.Second  // for a best-effort notification
+	stopTime    = 2 * time.Second  // between closing stdin, SIGTERM and SIGKILL
+	relistTime  = 5 * time.Minute  // between lists of a quiet server
+	settleTime  = time.Second      // at least, between two lists after list_changed
+	idleLane    = 10 * time.Minute // after which a person's own session is closed
+)
+
+// Options says what a pool works with. Servers, Tools and Gate are needed.
+type Options struct {
+	Log         *slog.Logger
+	Now         func() time.Time
+	Servers     store.Servers
+	Tools       store.Tools
+	Credentials store.Credentials
+	// Gate judges definitions; mcp/scan is the real one.
+	Gate Gate
+	// OnTools hears of the tools of a server after each stored change, and
+	// of none when the server is removed or disabled. The caller fills its
+	// index from the store at start. Calls for one server come one at a time.
+	OnTools func(ctx context.Context, server string, tools []store.Tool)
+	// Guard spawns the stdio servers; nil spawns them directly, and then they
+	// may outlive a daemon that was killed.
+	Guard *Guard
+	// Base carries all HTTP; nil is a keep-alive transport made for this.
+	Base http.RoundTripper
+	// MaxParallel bounds the connects at once at start; 0 is 16.
+	MaxParallel int
+}
+
+// Gate judges the definition of a tool before anything else touches it.
+type Gate interface {
+	// Check is the schema gate: an error refuses the tool by name, and the
+	// other tools of its server work.
+	Check(tool store.Tool) error
+	// Pin returns the hash of the definition and what a scan found in it.
+	Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string)
+}
+
+// Pool keeps the sessions. It is safe for concurrent use.
+type Pool struct {
+	opt    Options
+	base   http.RoundTripper
+	ctx    context.Context // the life of all background work; ended by Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	gate   chan struct{} // MaxParallel tokens: background connects at once
+
+	mu      sync.Mutex
+	servers map[string]*server
+	closed  bool
+}
+
+// New returns a pool that does nothing until Start, Sync, Run or Probe.
+func New(opt Options) *Pool {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.MaxParallel <= 0 {
+		opt.MaxParallel = 16
+	}
+	p := &Pool{
+		opt:     opt,
+		base:    opt.Base,
+		gate:    make(chan struct{}, opt.MaxParallel),
+		servers: map[string]*server{},
+	}
+	if p.base == nil {
+		p.base = newTransport()
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// Start begins the background work: it connects all enabled servers, in
+// parallel and bounded, and keeps them connected and listed until Close or the
+// end of ctx. It does not wait for them.
+func (p *Pool) Start(ctx context.Context) error {
+	all, err := p.opt.Servers.ListServers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing servers: %w", err)
+	}
+	for _, cfg := range all {
+		if _, err := p.open(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	context.AfterFunc(ctx, p.cancel)
+	return nil
+}
+
+// errClosed is what a closed pool answers.
+var errClosed = errors.New("the pool of servers is closed")
+
+// open returns the entry of a server, made and started if there was none.
+func (p *Pool) open(ctx context.Context, cfg store.Server) (*server, error) {
+	p.mu.Lock()
+	s, ok := p.servers[cfg.Name]
+	p.mu.Unlock()
+	if ok {
+		return s, nil
+	}
+	stored, err := p.opt.Tools.ListTools(ctx, cfg.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the tools of %s: %w", cfg.Name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed
+	}
+	if s, ok := p.servers[cfg.Name]; ok { // somebody was first
+		return s, nil
+	}
+	s = newServer(p, cfg, stored)
+	p.servers[cfg.Name] = s
+	if !cfg.Disabled {
+		p.wg.Go(s.keep)
+	}
+	return s, nil
+}
+
+// find returns the entry of a server that the pool knows.
+func (p *Pool) find(name string) (*server, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.servers[name]
+	return s, ok
+}
+
+// all returns the entries.
+func (p *Pool) all() []*server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]*server, 0, len(p.servers))
+	for _, s := range p.servers {
+		out = append(out, s)
+	}
+	return out
+}
+
+// Restart ends the sessions of a server and connects it again.
+func (p *Pool) Restart(ctx context.Context, name string) error {
+	s, err := p.entry(ctx, name)
+	if err != nil {
+		return err
+	}
+	s.closeLanes(true)
+	_, err = s.refreshed(ctx, store.System, nil)
+	return err
+}
+
+// entry returns the entry of an enabled server, looking into the store for one
+// that the pool has not met.
+func (p *Pool) entry(ctx context.Context, name string) (*server, error) {
+	s, ok := p.find(name)
+	if !ok {
+		cfg, err := p.opt.Servers.GetServer(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("server %q: %w", name, err)
+		}
+		if s, err = p.open(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	if s.config().Disabled {
+		return nil, fmt.Errorf("%w: server %s is disabled; enable it with nizectl servers enable %s", store.ErrRefused, name, name)
+	}
+	return s, nil
+}
+
+// Close ends all sessions and process groups and waits for them, at most until
+// ctx ends.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	var wg sync.WaitGroup
+	for _, s := range p.all() {
+		wg.Go(func() { s.closeLanes(true) })
+	}
+	done := make(chan struct{})
+	go func() { // ends when the last session has, which has deadlines of its own
+		defer close(done)
+		wg.Wait()
+		p.wg.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("closing the servers: %w", ctx.Err())
+	}
+	if t, ok := p.base.(*http.Transport); ok && p.opt.Base == nil {
+		t.CloseIdleConnections()
+	}
+	return nil
+}
