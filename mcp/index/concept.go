@@ -6,14 +6,16 @@ import "math"
 type expansion struct {
 	term   term
 	factor float64 // 1 for the word itself
+	unit   float32
 }
 
 // concept is one word of a request as this index knows it.
 type concept struct {
-	word   string
-	weight float64 // less than 1 for values
-	idf    float64 // damped; of the word itself, also where no tool has it
-	terms  []expansion
+	word      string
+	weight    float64 // less than 1 for values
+	sentences uint32
+	idf       float64 // damped; of the word itself, also where no tool has it
+	terms     []expansion
 }
 
 // near says whether the expansion counts as the word itself rather than as
@@ -35,7 +37,7 @@ func (s *snapshot) concepts(req *request, w *weights) []concept {
 			break
 		}
 		a := &req.words[i]
-		c := concept{word: a.word, weight: 1}
+		c := concept{word: a.word, weight: 1, sentences: a.sentences}
 		if a.literal {
 			c.weight = w.value
 		}
@@ -101,5 +103,5 @@ func (c *concept) add(s *snapshot, t term, factor float64) {
 			return
 		}
 	}
-	c.terms = append(c.terms, expansion{t, factor})
+	c.terms = append(c.terms, expansion{term: t, factor: factor})
 }

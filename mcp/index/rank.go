@@ -42,6 +42,7 @@ const (
 	byCoverage
 	byServer
 	byAction
+	bySentence
 	byVector
 	parts
 )
@@ -122,24 +123,31 @@ func (s *search) words() {
 	for i := range s.concepts {
 		c := &s.concepts[i]
 		bit := uint64(1) << i
-		for _, e := range c.terms {
+		for k := range c.terms {
+			e := &c.terms[k]
 			if sc.factor[e.term] == 0 {
 				sc.terms = append(sc.terms, e.term)
 			}
 			sc.factor[e.term] = max(sc.factor[e.term], float32(e.factor))
 			l := s.snap.lists[e.term]
 			idf := s.snap.idf(int(l.live), s.w.idfPower)
-			unit := float32(c.weight * e.factor * idf * maxImpact / impactSteps)
+			if !e.near() {
+				idf = min(idf, c.idf) // a rare synonym is no better than the word
+			}
+			e.unit = float32(c.weight * e.factor * idf * maxImpact / impactSteps)
 			marks := sc.like
 			if e.near() {
 				marks = sc.near
 			}
 			for _, p := range l.posts {
 				d := p.doc()
+				if (sc.near[d]|sc.like[d])&bit != 0 && !e.near() {
+					continue // the word itself, or a nearer one, counts already
+				}
 				if sc.score[d] == 0 {
 					sc.touched = append(sc.touched, d)
 				}
-				sc.score[d] += unit * float32(p.impact())
+				sc.score[d] += e.unit * float32(p.impact())
 				marks[d] |= bit
 			}
 		}
@@ -246,27 +254,22 @@ func (s *search) take(nums []uint32, limit int) {
 // signals fills in the other parts and sorts by the total.
 func (s *search) signals() {
 	cands := s.sc.cands
-	servers := make(map[*about]float64, 16)
 	for i := range cands {
 		c := &cands[i]
 		c.parts[byName] = s.nameShare(c.doc)
 		c.cover = s.coverage(c.num)
 		c.parts[byCoverage] = c.cover
-		sv, ok := servers[c.doc.about]
-		if !ok {
-			sv = s.serverShare(c.doc.about)
-			servers[c.doc.about] = sv
-		}
-		c.parts[byServer] = sv
 		c.parts[byAction] = s.agreement(c.doc)
 	}
+	s.serverShares()
+	s.bestSentences()
 	s.order()
 }
 
 // order scales every part by its best candidate, adds them up and sorts.
 func (s *search) order() {
 	cands := s.sc.cands
-	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.vector}
+	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.sentence, s.w.vector}
 	for p := range weight {
 		if p == byAction {
 			continue // agreement is -1, 0 or 1 as it is
@@ -289,77 +292,6 @@ func (s *search) order() {
 	slices.SortFunc(cands, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), strings.Compare(a.doc.id, b.doc.id))
 	})
-}
-
-// nameShare is how much of the tool's name the request says. A name is what
-// its maker thought the tool does in the fewest words, so each word of it that
-// nobody asked for speaks against it.
-func (s *search) nameShare(d *doc) float64 {
-	said, all := 0.0, 0.0
-	for _, t := range d.name {
-		idf := s.snap.idf(s.snap.df(t), s.w.idfPower)
-		all += idf
-		said += idf * float64(s.sc.factor[t])
-	}
-	if all == 0 {
-		return 0
-	}
-	return said / all
-}
-
-// coverage is how much of the request the tool says: BM25F can be won by one
-// rare word alone, this one needs many.
-func (s *search) coverage(d uint32) float64 {
-	if s.asked == 0 {
-		return 0
-	}
-	near, like := s.sc.near[d], s.sc.like[d]
-	sum := 0.0
-	for i := range s.concepts {
-		c := &s.concepts[i]
-		switch bit := uint64(1) << i; {
-		case near&bit != 0:
-			sum += c.weight * c.idf
-		case like&bit != 0:
-			sum += c.weight * c.idf * likeShare
-		}
-	}
-	return sum / s.asked
-}
-
-// likeShare is how much of a word's coverage a synonym gives.
-const likeShare = 0.5
-
-// serverShare is how much of the request the server says about itself: of two
-// equal tools the one whose server is about the request is meant.
-func (s *search) serverShare(a *about) float64 {
-	sum := 0.0
-	for i := range s.concepts {
-		c := &s.concepts[i]
-		for _, e := range c.terms {
-			if !e.near() {
-				continue
-			}
-			if _, ok := slices.BinarySearch(a.terms, e.term); ok {
-				sum += c.weight * c.idf
-				break
-			}
-		}
-	}
-	return sum
-}
-
-// agreement is 1 where the tool does what the request's verb says, -1 where it
-// does something else, 0 where one of them doesn't tell: "delete the file" is
-// no wish to create one, however alike the rest.
-func (s *search) agreement(d *doc) float64 {
-	switch {
-	case d.action == actUnknown || s.req.action == actUnknown:
-		return 0
-	case d.action == s.req.action:
-		return 1
-	}
-	return -1
 }
 
 // hits are the first of the running as the query wants them.

@@ -135,6 +135,7 @@ func (r *reader) weigh() []posting {
 		impact := tf * (saturation + 1) / (tf + saturation) / maxImpact
 		out[i] = posting(t<<8 | max(1, uint32(impact*impactSteps+0.5)))
 	}
+	slices.Sort(out)
 	return out
 }
 

@@ -7,16 +7,18 @@ import (
 )
 
 const (
-	maxRequest = 4 << 10 // bytes of a request that are read
-	maxAsked   = 64      // different words of a request that count; one bit each
+	maxRequest   = 4 << 10 // bytes of a request that are read
+	maxSentences = 32
+	maxAsked     = 64 // different words of a request that count; one bit each
 )
 
 // asked is one word of a request.
 type asked struct {
-	word    string
-	literal bool     // quoted, or part of an id, path, URL: a value, not a wish
-	joined  string   // this word and the next as one ("data base"), "" at the end of a phrase
-	english []string // what a Chinese word means
+	word      string
+	literal   bool     // quoted, or part of an id, path, URL: a value, not a wish
+	joined    string   // this word and the next as one ("data base"), "" at the end of a phrase
+	english   []string // what a Chinese word means
+	sentences uint32   // a bit for each sentence that says it
 }
 
 // request is what somebody asked for, cut into words. It is the same for every
@@ -51,6 +53,7 @@ type parser struct {
 	seen     map[string]int // place in req.words
 	literal  bool
 	keepStop bool
+	sentence uint32
 	last     int // place+1 of the word just before in the same phrase, 0 for none
 }
 
@@ -79,6 +82,11 @@ func (p *parser) text(s string) {
 			end = q + 1
 		}
 		p.token(s[:end])
+		if strings.ContainsAny(s[end-1:end], ".?!;") && len(p.req.words) > 0 && p.sentence < maxSentences-1 {
+			if p.req.words[len(p.req.words)-1].sentences>>p.sentence != 0 {
+				p.sentence++
+			}
+		}
 		s = s[end:]
 	}
 }
@@ -267,8 +275,10 @@ func (p *parser) whole(w string, _ int) {
 
 // add notes a word once; wishes outweigh values.
 func (p *parser) add(a asked) int {
+	a.sentences = 1 << p.sentence
 	if at, ok := p.seen[a.word]; ok {
 		p.req.words[at].literal = p.req.words[at].literal && a.literal
+		p.req.words[at].sentences |= a.sentences
 		return at
 	}
 	p.req.words = append(p.req.words, a)

@@ -1,5 +1,10 @@
 package index
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // Signal is one reason for a tool's place in the ranking.
 type Signal string
 
@@ -11,13 +16,14 @@ const (
 	Spelling Signal = "spelling" // mended typos
 	Name     Signal = "name"     // the share of the tool's name that the request says
 	Coverage Signal = "coverage" // the share of the request that the tool says
-	Server   Signal = "server"   // the share of the request that its server says
+	Server   Signal = "server"   // the share of the request that its server and the tools beside it say
 	Action   Signal = "action"   // create, read, update, delete, send or run
+	Sentence Signal = "sentence" // the best sentence of a request of several
 	Vector   Signal = "vector"   // cosine of the vectors
 )
 
 // Signals lists those that can be left out.
-var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Vector}
+var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, Vector}
 
 // weights is everything that was measured; eval prints what each is worth.
 type weights struct {
@@ -32,6 +38,7 @@ type weights struct {
 	coverage float64
 	server   float64
 	action   float64
+	sentence float64
 	vector   float64
 }
 
@@ -42,18 +49,19 @@ var tuned = weights{
 		inFirst:       {0.5, 0.75, 9},
 		inDescription: {0.5, 0.75, 20},
 		inParam:       {1, 0.9, 6},
-		inParamText:   {1, 0.9, 35},
+		inParamText:   {0.6, 0.9, 35},
 	},
 	idfPower: 0.8,
 	value:    0.5,
 	synonym:  0.3,
 	joined:   0.6,
-	mended:   0.6,
+	mended:   0.5,
 	chinese:  0.8,
-	name:     0.5,
+	name:     0.6,
 	coverage: 0.4,
-	server:   0.2,
+	server:   0.4,
 	action:   0.15,
+	sentence: 0.6,
 	vector:   0.15,
 }
 
@@ -74,7 +82,156 @@ func (w *weights) leaveOut(s Signal) {
 		w.server = 0
 	case Action:
 		w.action = 0
+	case Sentence:
+		w.sentence = 0
 	case Vector:
 		w.vector = 0
 	}
+}
+
+// nameShare is how much of the tool's name the request says. A name is what
+// its maker thought the tool does in the fewest words, so each word of it that
+// nobody asked for speaks against it.
+func (s *search) nameShare(d *doc) float64 {
+	said, all := 0.0, 0.0
+	for _, t := range d.name {
+		idf := s.snap.idf(s.snap.df(t), s.w.idfPower)
+		all += idf
+		said += idf * float64(s.sc.factor[t])
+	}
+	if all == 0 {
+		return 0
+	}
+	return said / all
+}
+
+// coverage is how much of the request the tool says: BM25F can be won by one
+// rare word alone, this one needs many.
+func (s *search) coverage(d uint32) float64 {
+	if s.asked == 0 {
+		return 0
+	}
+	near, like := s.sc.near[d], s.sc.like[d]
+	sum := 0.0
+	for i := range s.concepts {
+		c := &s.concepts[i]
+		switch bit := uint64(1) << i; {
+		case near&bit != 0:
+			sum += c.weight * c.idf
+		case like&bit != 0:
+			sum += c.weight * c.idf * likeShare
+		}
+	}
+	return sum / s.asked
+}
+
+// likeShare is how much of a word's coverage a synonym gives.
+const likeShare = 0.5
+
+// serverShares fills in how much of the request a server and its tools in the
+// running say together: most requests are the business of one server, and of
+// two equal tools the one among relatives is meant.
+func (s *search) serverShares() {
+	cands := s.sc.cands
+	said := make(map[*about]uint64, 16)
+	for i := range cands {
+		a := cands[i].doc.about
+		if _, ok := said[a]; !ok {
+			said[a] = s.saidBy(a)
+		}
+		said[a] |= s.sc.near[cands[i].num]
+	}
+	for i := range cands {
+		sum := 0.0
+		for m := said[cands[i].doc.about]; m != 0; m &= m - 1 {
+			c := &s.concepts[bits.TrailingZeros64(m)]
+			sum += c.weight * c.idf
+		}
+		cands[i].parts[byServer] = sum
+	}
+}
+
+// saidBy returns a bit for each word of the request that the server says about itself.
+func (s *search) saidBy(a *about) (said uint64) {
+	for i := range s.concepts {
+		for _, e := range s.concepts[i].terms {
+			if !e.near() {
+				continue
+			}
+			if _, ok := slices.BinarySearch(a.terms, e.term); ok {
+				said |= 1 << i
+				break
+			}
+		}
+	}
+	return said
+}
+
+// agreement is 1 where the tool does what the request's verb says, -1 where it
+// does something else, 0 where one of them doesn't tell: "delete the file" is
+// no wish to create one, however alike the rest.
+func (s *search) agreement(d *doc) float64 {
+	switch {
+	case d.action == actUnknown || s.req.action == actUnknown:
+		return 0
+	case d.action == s.req.action:
+		return 1
+	}
+	return -1
+}
+
+// bestSentences fills in how well a tool does for the sentence of the request
+// that it fits best, against the best tool for that sentence. Who writes
+// several sentences wants several things, and a tool does one of them; in the
+// sum over all words the tools for the shorter wish would be lost.
+func (s *search) bestSentences() {
+	n := 0
+	for i := range s.concepts {
+		n = max(n, bits.Len32(s.concepts[i].sentences))
+	}
+	if n < 2 {
+		return
+	}
+	cands := s.sc.cands
+	sums := make([][maxSentences]float32, len(cands))
+	var top [maxSentences]float32
+	for j := range cands {
+		for i := range s.concepts {
+			c := &s.concepts[i]
+			got := c.in(cands[j].doc)
+			if got == 0 {
+				continue
+			}
+			for m := c.sentences; m != 0; m &= m - 1 {
+				k := bits.TrailingZeros32(m)
+				sums[j][k] += got
+				top[k] = max(top[k], sums[j][k])
+			}
+		}
+	}
+	for j := range cands {
+		best := float32(0)
+		for k := range n {
+			if top[k] > 0 {
+				best = max(best, sums[j][k]/top[k])
+			}
+		}
+		cands[j].parts[bySentence] = float64(best)
+	}
+}
+
+// in is what the concept adds to the words of one tool.
+func (c *concept) in(d *doc) float32 {
+	got := float32(0)
+	for i := range c.terms {
+		e := &c.terms[i]
+		if got > 0 && !e.near() {
+			continue
+		}
+		at, _ := slices.BinarySearch(d.terms, posting(e.term<<8))
+		if at < len(d.terms) && d.terms[at].doc() == e.term {
+			got += e.unit * float32(d.terms[at].impact())
+		}
+	}
+	return got
 }

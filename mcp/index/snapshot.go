@@ -36,7 +36,7 @@ type doc struct {
 	action action
 	sum    uint64    // of the definition, to find out what changed
 	name   []term    // the different words of its name, in order
-	terms  []posting // every term (in the place of the doc number) with its weight
+	terms  []posting // every term (in the place of the doc number) with its weight, sorted
 }
 
 // about is what a server says about itself. It never changes.
@@ -264,6 +264,7 @@ func (u *update) compact() {
 			for i, p := range d.terms {
 				d.terms[i] = posting(renamed[p.doc()]<<8 | p.impact())
 			}
+			slices.Sort(d.terms)
 			m := u.add(&d)
 			u.vecs[m] = from.vecs[n]
 			next.docs = append(next.docs, m)

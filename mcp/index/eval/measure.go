@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+	"unicode"
+
+	"nize/mcp/index"
+	"nize/store"
+)
+
+// score is how well requests were answered, averaged.
+type score struct {
+	R1, R3, R5, R10, MRR, NDCG float64
+}
+
+// metrics are what a score is made of, for adding and dividing.
+func (s *score) metrics() []*float64 {
+	return []*float64{&s.R1, &s.R3, &s.R5, &s.R10, &s.MRR, &s.NDCG}
+}
+
+// rate scores one ranking: recall is the share of the gold tools among the
+// first k, MRR takes the first gold tool, nDCG has binary gains.
+func rate(hits, gold []string) score {
+	var s score
+	dcg, ideal := 0.0, 0.0
+	for i, h := range hits[:min(len(hits), 10)] {
+		if !slices.Contains(gold, h) {
+			continue
+		}
+		share := 1 / float64(len(gold))
+		for k, r := range map[int]*float64{1: &s.R1, 3: &s.R3, 5: &s.R5, 10: &s.R10} {
+			if i < k {
+				*r += share
+			}
+		}
+		if s.MRR == 0 {
+			s.MRR = 1 / float64(i+1)
+		}
+		dcg += 1 / math.Log2(float64(i+2))
+	}
+	for i := range min(len(gold), 10) {
+		ideal += 1 / math.Log2(float64(i+2))
+	}
+	s.NDCG = dcg / ideal
+	return s
+}
+
+// result is a corpus answered.
+type result struct {
+	All      score            // macro over families
+	Families map[string]score // averages
+	Times    []time.Duration  // of each search, sorted
+}
+
+// quantile of the search times.
+func (r *result) quantile(p float64) time.Duration {
+	if len(r.Times) == 0 {
+		return 0
+	}
+	return r.Times[min(len(r.Times)-1, int(p*float64(len(r.Times))))]
+}
+
+// ask is how a request is put to an index.
+type ask func(r request) index.Query
+
+func plain(r request) index.Query { return index.Query{Text: r.Text, TopK: 10} }
+
+// serverKnown searches only the servers of the gold tools.
+func serverKnown(r request) index.Query {
+	servers := make(map[string]bool)
+	for _, g := range r.Gold {
+		s, _, _ := store.SplitToolID(g)
+		servers[s] = true
+	}
+	q := plain(r)
+	q.Keep = func(t store.Tool) bool { return servers[t.Server] }
+	return q
+}
+
+// misspelled swaps two letters inside the longest word.
+func misspelled(r request) index.Query {
+	r.Text = misspell(r.Text)
+	return plain(r)
+}
+
+func misspell(text string) string {
+	best, at := "", -1
+	for i := 0; i < len(text); {
+		j := i
+		for j < len(text) && text[j] < 128 && unicode.IsLetter(rune(text[j])) {
+			j++
+		}
+		if j-i > len(best) {
+			best, at = text[i:j], i
+		}
+		i = j + 1
+	}
+	if len(best) < 6 {
+		return text
+	}
+	for m := at + len(best)/2; m < at+len(best)-1; m++ {
+		if text[m] != text[m+1] {
+			return text[:m] + string(text[m+1]) + string(text[m]) + text[m+2:]
+		}
+	}
+	return text
+}
+
+// build puts a corpus into a new index, by the same door as the daemon.
+func build(c *corpus, o index.Options) (*index.Index, error) {
+	x := index.New(o)
+	for _, s := range c.Servers {
+		if err := x.Replace(context.Background(), s, c.Tools[s.Name]); err != nil {
+			x.Close()
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// measure answers all requests.
+func measure(x *index.Index, requests []request, how ask) (result, error) {
+	res := result{Families: make(map[string]score)}
+	n := make(map[string]float64)
+	for _, r := range requests {
+		q := how(r)
+		start := time.Now()
+		a, err := x.Search(context.Background(), q)
+		res.Times = append(res.Times, time.Since(start))
+		if err != nil {
+			return res, fmt.Errorf("request %s: %w", r.ID, err)
+		}
+		var hits []string
+		for _, h := range a.Hits {
+			hits = append(hits, h.Tool.ID())
+		}
+		one, sum := rate(hits, r.Gold), res.Families[r.Family]
+		for i, m := range sum.metrics() {
+			*m += *one.metrics()[i]
+		}
+		res.Families[r.Family] = sum
+		n[r.Family]++
+	}
+	for f, sum := range res.Families {
+		for _, m := range sum.metrics() {
+			*m /= n[f]
+		}
+		res.Families[f] = sum
+		for i, m := range res.All.metrics() {
+			*m += *sum.metrics()[i] / float64(len(n))
+		}
+	}
+	slices.Sort(res.Times)
+	return res, nil
+}
+
+// grow returns a corpus of n tools: all corpora, and copies of them under other
+// server names.
+func grow(all []*corpus, n int) *corpus {
+	big := &corpus{Name: fmt.Sprintf("%d tools", n), Tools: make(map[string][]store.Tool)}
+	total := 0
+	for round := 0; ; round++ {
+		for _, c := range all {
+			for _, s := range c.Servers {
+				tools := c.Tools[s.Name]
+				s.Name = fmt.Sprintf("%s-%s-%d", c.Name, s.Name, round)
+				for _, t := range tools[:min(len(tools), n-total)] {
+					t.Server = s.Name
+					big.Tools[s.Name] = append(big.Tools[s.Name], t)
+				}
+				big.Servers = append(big.Servers, s)
+				if total += len(big.Tools[s.Name]); total == n {
+					return big
+				}
+			}
+		}
+	}
+}
