@@ -28,7 +28,7 @@ type Deps struct {
 	Config  store.Config
 	Tools   Tools
 	Models  Models
-	Log     *slog.Logger
+	Log     *slog.Logger // optional
 
 	ContextTokens int                    // estimated tokens above which a history is compacted
 	Now           func() time.Time       // optional
@@ -57,6 +57,9 @@ func New(d Deps) *Agent {
 	}
 	if d.NewID == nil {
 		d.NewID = store.NewID
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
 	}
 	if d.ContextTokens == 0 {
 		d.ContextTokens = DefaultContextTokens

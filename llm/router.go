@@ -67,7 +67,7 @@ type Router struct {
 	// of the same name in the store goes before them.
 	Extra []store.Provider
 	Now   func() time.Time // optional
-	Log   *slog.Logger
+	Log   *slog.Logger     // optional
 
 	mu     sync.Mutex // guards what follows
 	opened map[string]openedModel
@@ -86,6 +86,13 @@ func (r *Router) now() time.Time {
 		return r.Now()
 	}
 	return time.Now()
+}
+
+func (r *Router) log() *slog.Logger {
+	if r.Log != nil {
+		return r.Log
+	}
+	return slog.New(slog.DiscardHandler)
 }
 
 // Resolve returns the model behind a logical name or provider/model and then
@@ -218,7 +225,7 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 		if shown || !temporary || ctx.Err() != nil || i == len(targets)-1 {
 			return reply, err
 		}
-		r.Log.Warn("model failed, asking the fallback", "model", t.Name(), "fallback", targets[i+1].Name(), "error", err)
+		r.log().Warn("model failed, asking the fallback", "model", t.Name(), "fallback", targets[i+1].Name(), "error", err)
 	}
 	return Reply{}, err // not reached: Resolve never returns an empty list
 }

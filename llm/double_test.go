@@ -1,0 +1,344 @@
+package llm_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nize/llm"
+	"nize/llm/llmtest"
+	"nize/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	ann = store.Caller{User: "U-ann", Name: "Ann", Role: store.Member, Surface: store.OnTerminal}
+	bob = store.Caller{User: "U-bob", Name: "Bob", Role: store.Member, Surface: store.OnTerminal}
+)
+
+// memory behaves like a store for the parts that the agent needs.
+type memory struct {
+	mu      sync.Mutex
+	now     time.Time
+	thread  store.Thread
+	turns   []store.Turn
+	calls   map[string]store.Call
+	order   []string // of calls
+	spends  []store.Spend
+	agents  []store.Agent
+	appends int
+	// failAppend makes that append fail: before it is stored, or after.
+	failAppend, lostAck int
+	// before runs, without the lock, before an append is looked at.
+	before func(store.Turn)
+}
+
+func newMemory() *memory {
+	return &memory{
+		now: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), calls: make(map[string]store.Call),
+		thread: store.Thread{ID: "T1", User: ann.User, Zone: "Europe/Berlin", Locale: "de-DE"}, failAppend: -1, lostAck: -1,
+	}
+}
+
+var errDisk = errors.New("disk trouble")
+
+func (m *memory) Now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = m.now.Add(time.Millisecond)
+	return m.now
+}
+
+func (m *memory) GetThread(_ context.Context, id string) (store.Thread, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if id != m.thread.ID {
+		return store.Thread{}, store.ErrNotFound
+	}
+	return m.thread, nil
+}
+
+func (m *memory) Append(ctx context.Context, _ store.Caller, t store.Turn, open bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.before != nil {
+		m.before(t)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.appends
+	m.appends++
+	if n == m.failAppend {
+		return errDisk
+	}
+	if t.N < len(m.turns) {
+		return fmt.Errorf("turn %d: %w", t.N, store.ErrExists)
+	}
+	if t.N != len(m.turns) {
+		return fmt.Errorf("turn %d leaves a gap", t.N)
+	}
+	m.turns, m.thread.Open = append(m.turns, t), open
+	if n == m.lostAck {
+		return errDisk
+	}
+	return nil
+}
+
+func (m *memory) Turns(ctx context.Context, _ string) ([]store.Turn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.turns), ctx.Err()
+}
+
+func (m *memory) GetCall(_ context.Context, id string) (store.Call, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.calls[id]
+	if !ok {
+		return c, store.ErrNotFound
+	}
+	return c, nil
+}
+
+func (m *memory) ListCalls(_ context.Context, q store.CallQuery) ([]store.Call, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []store.Call
+	for _, id := range slices.Backward(m.order) {
+		if c := m.calls[id]; c.Thread == q.Thread {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) put(c store.Call) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.calls[c.ID]; !ok {
+		m.order = append(m.order, c.ID)
+	}
+	m.calls[c.ID] = c
+}
+
+// finish ends a call, as the gateway does after a press.
+func (m *memory) finish(id string, s store.State, text string) {
+	now := m.Now()
+	c, _ := m.GetCall(context.Background(), id)
+	c.State, c.Finished = s, now
+	if text != "" {
+		c.Result = textResult(text)
+	}
+	m.put(c)
+}
+
+func (m *memory) AddSpend(_ context.Context, s store.Spend) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spends = append(m.spends, s)
+	return nil
+}
+
+func (m *memory) GetAgent(_ context.Context, id string) (store.Agent, error) {
+	for _, a := range m.agents {
+		if a.ID == id {
+			return a, nil
+		}
+	}
+	return store.Agent{}, store.ErrNotFound
+}
+
+func (m *memory) ListAgents(context.Context) ([]store.Agent, error) { return m.agents, nil }
+
+func textResult(text string) *store.Result {
+	raw, err := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}}})
+	if err != nil {
+		panic(err)
+	}
+	return &store.Result{Raw: raw}
+}
+
+// gateway is a double of the one door: tools that start with "ask" wait for a
+// yes, "no" is refused, everything else answers with its arguments.
+type gateway struct {
+	m    *memory
+	mu   sync.Mutex
+	runs []string // tool and arguments of every execution
+	by   []string // who asked
+	meta func(fn store.ToolCall) (*store.Result, error)
+	slow func(ctx context.Context, tool string) // before a call runs
+}
+
+func (g *gateway) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
+	return []store.Function{{Name: "discover_tools"}, {Name: "get_tool_schema"}, {Name: "execute_tool"}}, nil
+}
+
+func (g *gateway) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn store.ToolCall) (*store.Result, error) {
+	if g.meta != nil {
+		return g.meta(fn)
+	}
+	return textResult("meta " + fn.Name), nil
+}
+
+func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
+	if _, err := g.m.GetCall(ctx, req.ID); err == nil {
+		return nil, fmt.Errorf("call %s: %w", req.ID, store.ErrExists)
+	}
+	server, tool, _ := strings.Cut(req.Tool, ":")
+	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now()}
+	g.mu.Lock()
+	g.by = append(g.by, by.User)
+	g.mu.Unlock()
+	switch {
+	case tool == "unknown":
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: "tool s:unknown not found; did you mean s:known?"}
+	case tool == "no":
+		c.State, c.Reason = store.Refused, "policy says no"
+	case strings.HasPrefix(tool, "ask"):
+		c.State = store.Pending
+	default:
+		g.m.put(c)
+		if g.slow != nil {
+			g.slow(ctx, tool)
+		}
+		g.mu.Lock()
+		g.runs = append(g.runs, req.Tool+string(req.Args))
+		g.mu.Unlock()
+		g.m.finish(c.ID, store.Done, "ran "+tool)
+		c, _ = g.m.GetCall(ctx, c.ID)
+		return &c, nil
+	}
+	g.m.put(c)
+	return &c, nil
+}
+
+func (g *gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
+	c, err := g.m.GetCall(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !c.Waiting() {
+		return &c, store.ErrDecided
+	}
+	c.Decisions, c.Reason = append(c.Decisions, d), d.Reason
+	g.m.put(c)
+	g.m.finish(id, store.Cancelled, "")
+	c, _ = g.m.GetCall(ctx, id)
+	return &c, nil
+}
+
+// models lets a scripted model answer under the name fake/m.
+type models struct{ llm.Model }
+
+func (m models) Generate(ctx context.Context, name string, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
+	reply, err := m.Model.Generate(ctx, req, delta)
+	reply.Model, reply.Kind = "fake/m", "openai-compatible"
+	return reply, err
+}
+
+// bench is an agent with its doubles.
+type bench struct {
+	*llm.Agent
+	t      *testing.T
+	m      *memory
+	g      *gateway
+	script *llmtest.Script
+	config store.Defaults
+
+	mu   sync.Mutex
+	told []store.Progress
+}
+
+func newBench(t *testing.T, steps ...llmtest.Step) *bench {
+	m := newMemory()
+	b := &bench{t: t, m: m, g: &gateway{m: m}, script: llmtest.New(t, steps...), config: store.Defaults{}}
+	b.Agent = b.agent()
+	return b
+}
+
+// agent makes another agent on the same store, as after a restart.
+func (b *bench) agent() *llm.Agent {
+	return llm.New(llm.Deps{
+		Threads: b.m, Calls: b.m, Ledger: b.m, Agents: b.m, Config: b.config, Tools: b.g,
+		Models: models{b.script}, Now: b.m.Now, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+func (b *bench) tell(p store.Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = append(b.told, p)
+}
+
+func (b *bench) say(by store.Caller, text string) store.Turn {
+	b.t.Helper()
+	t, err := b.Say(b.t.Context(), by, store.Inbound{Key: "key " + text, Thread: "T1", By: by, Text: text})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return t
+}
+
+func (b *bench) work() {
+	b.t.Helper()
+	if err := b.Work(b.t.Context(), "T1", b.tell); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// talk is the thread as lines, for comparing.
+func (b *bench) talk() []string {
+	var out []string
+	turns, _ := b.m.Turns(context.Background(), "T1")
+	for _, t := range turns {
+		line := string(t.Role) + ": " + t.Text
+		for _, c := range t.Calls {
+			line += " [" + c.Name + " " + c.Args + "]"
+		}
+		if t.Final {
+			line += " (final)"
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// kinds are the kinds of what was told, without text.
+func (b *bench) kinds() []string {
+	var out []string
+	for _, p := range b.told {
+		switch p.Kind {
+		case "text":
+		case "tool":
+			out = append(out, "tool "+p.Tool.Name+" "+string(p.Tool.State))
+		case "call":
+			out = append(out, "call "+string(p.Call.State))
+		default:
+			out = append(out, p.Kind)
+		}
+	}
+	return out
+}
+
+func (b *bench) pendingCall() store.Call {
+	b.t.Helper()
+	calls, _ := b.m.ListCalls(b.t.Context(), store.CallQuery{Thread: "T1"})
+	for _, c := range calls {
+		if c.Waiting() {
+			return c
+		}
+	}
+	b.t.Fatal("no call waits")
+	return store.Call{}
+}
