@@ -233,9 +233,9 @@ func (s *screen) readCard(ctx context.Context, call string) (store.Message, erro
 type turnView struct {
 	s *screen
 
-	mu     sync.Mutex // guards what follows; tell comes from several goroutines
-	texts  map[string]*strings.Builder
-	open   []string // ids of texts that are not final
+	mu      sync.Mutex // guards what follows; tell comes from several goroutines
+	texts   map[string]*strings.Builder
+	open    []string // ids of texts that are not final
 	failed  bool
 	noticed bool
 	ended   bool

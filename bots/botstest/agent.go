@@ -1,0 +1,319 @@
+package botstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/store"
+)
+
+// Agent is a scripted bots.Agent that keeps its thread as the real one does:
+// all it knows it reads from the store. What a message says is what it does:
+//
+//	say WORDS        streams WORDS, word by word, as its answer
+//	call TOOL JSON   proposes one call that waits, then answers "TOOL is STATE"
+//	slow WORDS       streams WORDS and hangs until it is stopped
+//	fail             tells that it can't go on
+//	break            returns an error
+//	panic            panics
+type Agent struct {
+	Threads store.Threads
+	Calls   store.Calls
+	Now     func() time.Time
+
+	mu   sync.Mutex // guards said
+	said map[string]int
+}
+
+// Said counts how often a message was answered with a turn, by its text.
+func (a *Agent) Said(text string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.said[text]
+}
+
+// Say implements bots.Agent.
+func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (store.Turn, error) {
+	for {
+		turns, err := a.Threads.Turns(ctx, in.Thread)
+		if err != nil {
+			return store.Turn{}, err
+		}
+		for _, t := range turns {
+			if t.Key == in.Key && t.Role == store.FromUser {
+				return t, nil
+			}
+		}
+		t := store.Turn{Thread: in.Thread, N: len(turns), Role: store.FromUser, By: by, Text: in.Text, Key: in.Key, At: a.Now()}
+		if err = a.Threads.Append(ctx, by, t, true); !errors.Is(err, store.ErrExists) {
+			return t, err
+		}
+	}
+}
+
+// Work implements bots.Agent.
+func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
+	for {
+		turns, err := a.Threads.Turns(ctx, thread)
+		if err != nil {
+			return err
+		}
+		w := &work{a: a, thread: thread, turns: turns, tell: tell}
+		more, err := w.step(ctx)
+		if !more || err != nil {
+			return err
+		}
+	}
+}
+
+// work is one look at a thread.
+type work struct {
+	a      *Agent
+	thread string
+	turns  []store.Turn
+	tell   func(store.Progress)
+}
+
+// step answers the first message that nothing answers, or goes on with its call.
+func (w *work) step(ctx context.Context) (more bool, err error) {
+	answered := -1
+	var called *store.ToolCall
+	var result bool
+	for i := range w.turns {
+		t := &w.turns[i]
+		switch {
+		case t.Role == store.FromModel && len(t.Calls) > 0:
+			called, result = &t.Calls[0], false
+		case t.Role == store.FromTool:
+			result = true
+		case t.Final || t.Role == store.FromModel:
+			answered, called = max(answered, t.Re), nil
+		}
+	}
+	for _, t := range w.turns {
+		if t.Role != store.FromUser || t.N <= answered {
+			continue
+		}
+		if called != nil && !result {
+			return w.settle(ctx, t, *called)
+		}
+		return w.answer(ctx, t)
+	}
+	return false, nil
+}
+
+func (w *work) id() string { return w.thread + "/" + strconv.Itoa(len(w.turns)) }
+
+func (w *work) append(ctx context.Context, t store.Turn, open bool) error {
+	t.Thread, t.N, t.At = w.thread, len(w.turns), w.a.Now()
+	return w.a.Threads.Append(ctx, store.System, t, open)
+}
+
+func (w *work) stream(words string) {
+	for word := range strings.SplitAfterSeq(words, " ") {
+		w.tell(store.Progress{Kind: "text", Turn: w.id(), Delta: word})
+	}
+}
+
+// open says whether another message waits behind t.
+func (w *work) open(t store.Turn) bool {
+	for _, other := range w.turns {
+		if other.Role == store.FromUser && other.N > t.N {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *work) reply(ctx context.Context, t store.Turn, text string) (bool, error) {
+	open := w.open(t)
+	w.stream(text)
+	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Re: t.N}, open); err != nil {
+		return false, err
+	}
+	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Text: text})
+	w.a.mu.Lock()
+	defer w.a.mu.Unlock()
+	if w.a.said == nil {
+		w.a.said = map[string]int{}
+	}
+	w.a.said[t.Text]++
+	return open, nil
+}
+
+func (w *work) answer(ctx context.Context, t store.Turn) (more bool, err error) {
+	verb, rest, _ := strings.Cut(t.Text, " ")
+	switch verb {
+	case "call":
+		tool, args, _ := strings.Cut(rest, " ")
+		return w.propose(ctx, t, tool, args)
+	case "slow":
+		w.stream(rest)
+		<-ctx.Done()
+		return false, w.append(context.WithoutCancel(ctx), store.Turn{Role: store.FromModel, Text: rest, Final: true, Re: t.N}, false)
+	case "fail":
+		w.tell(store.Progress{Kind: "error", Text: "The provider is out."})
+		return false, w.append(ctx, store.Turn{Role: store.FromNize, Text: "The provider is out.", Final: true, Re: t.N}, false)
+	case "break":
+		return false, errors.New("broken on request")
+	case "panic":
+		panic("on request")
+	}
+	return w.reply(ctx, t, rest)
+}
+
+// propose stores a model's turn with one call, and the call as pending.
+func (w *work) propose(ctx context.Context, t store.Turn, tool, args string) (bool, error) {
+	id := store.NewID(w.a.Now())
+	turn := store.Turn{Role: store.FromModel, Re: t.N, Calls: []store.ToolCall{{ID: id, Name: tool, Args: args}}}
+	if err := w.append(ctx, turn, true); err != nil {
+		return false, err
+	}
+	canonical, err := store.Canonical([]byte(args))
+	if err != nil {
+		return false, err
+	}
+	server, name, _ := store.SplitToolID(tool)
+	call := store.Call{
+		ID: id, Server: server, Tool: name, Args: canonical, Pin: "pin", Thread: w.thread, By: t.By.User, ByName: t.By.Name,
+		Surface: t.By.Surface, RunsAs: t.By.Name, Why: "because you asked", State: store.Pending,
+		Created: w.a.Now(), Expires: w.a.Now().Add(15 * time.Minute), Policy: store.ByRequester,
+	}
+	call.Digest = call.ComputeDigest()
+	w.tell(store.Progress{Kind: "tool", ID: id, Tool: &store.ToolLine{Name: tool, State: store.Planned}})
+	if err := w.a.Calls.Begin(ctx, t.By, call); err != nil {
+		return false, err
+	}
+	w.tell(store.Progress{Kind: "call", ID: id, Call: &call})
+	return false, nil
+}
+
+// settle turns a settled call into its result.
+func (w *work) settle(ctx context.Context, t store.Turn, tc store.ToolCall) (bool, error) {
+	call, err := w.a.Calls.GetCall(ctx, tc.ID)
+	if err != nil {
+		return false, err
+	}
+	calls, err := w.a.Calls.ListCalls(ctx, store.CallQuery{Thread: w.thread})
+	if err != nil {
+		return false, err
+	}
+	for _, later := range calls { // the last of a chain of edits
+		if later.Replaces == call.ID {
+			call = later
+		}
+	}
+	if !call.State.Final() {
+		return false, nil
+	}
+	text := fmt.Sprintf("%s is %s", tc.Name, call.State.Word())
+	w.tell(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: tc.Name, State: call.State}})
+	if err := w.append(ctx, store.Turn{Role: store.FromTool, CallID: tc.ID, Text: text}, true); err != nil {
+		return false, err
+	}
+	w.turns = append(w.turns, store.Turn{N: len(w.turns), Role: store.FromTool, CallID: tc.ID})
+	return w.reply(ctx, t, text)
+}
+
+// Gateway is a bots.Approver that decides in the store and runs what was
+// approved, as mcp.Gateway does, in a goroutine of its own that Close awaits.
+type Gateway struct {
+	Calls store.Calls
+	Now   func() time.Time
+
+	wg   sync.WaitGroup
+	mu   sync.Mutex // guards runs
+	runs map[string]int
+}
+
+// Runs counts how often a call was run.
+func (g *Gateway) Runs(call string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.runs[call]
+}
+
+// Close waits for what runs.
+func (g *Gateway) Close() { g.wg.Wait() }
+
+// Decide implements bots.Approver.
+func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
+	call, err := g.Calls.GetCall(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if by.User != call.By && !by.IsAdmin() {
+		return &call, fmt.Errorf("%w: its requester decides", store.ErrRefused)
+	}
+	d.By, d.Name, d.Surface, d.At = by.User, by.Name, by.Surface, g.Now()
+	if d.Verb == store.Edit {
+		return g.edit(ctx, by, call, d)
+	}
+	call, err = g.Calls.Decide(ctx, by, id, d)
+	if err != nil {
+		return &call, err
+	}
+	if d.Verb == store.Approve {
+		g.run(by, id, call.Args)
+	}
+	return &call, nil
+}
+
+func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
+	next := old
+	next.ID, next.Replaces, next.Args, next.Decisions = store.NewID(g.Now()), old.ID, d.Args, nil
+	next.Digest = next.ComputeDigest()
+	if err := g.Calls.Begin(ctx, by, next); err != nil {
+		return &old, err
+	}
+	return g.Decide(ctx, by, next.ID, store.Decision{Verb: store.Approve})
+}
+
+func (g *Gateway) run(by store.Caller, id string, args json.RawMessage) {
+	g.wg.Go(func() {
+		ctx := context.Background()
+		if _, err := g.Calls.Start(ctx, id, "test"); err != nil {
+			return // somebody else runs it
+		}
+		g.mu.Lock()
+		if g.runs == nil {
+			g.runs = map[string]int{}
+		}
+		g.runs[id]++
+		g.mu.Unlock()
+		text, err := json.Marshal("ran with " + string(args))
+		if err != nil {
+			panic(err) // a string always encodes
+		}
+		raw := json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`)
+		if _, err := g.Calls.Finish(ctx, by, id, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
+			panic(fmt.Sprintf("finishing call %s: %v", id, err))
+		}
+	})
+}
+
+// Card implements bots.Approver.
+func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
+	c, err := g.Calls.GetCall(ctx, id)
+	if err != nil {
+		return store.Card{}, err
+	}
+	card := store.Card{
+		Call: c.ID, Tool: c.ToolID(), Description: "A tool of the tests.", Server: c.Server, Where: "/usr/bin/" + c.Server,
+		By: c.ByName, RunsAs: c.RunsAs, Why: c.Why, Args: c.Args, Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy,
+		Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(), Outcome: c.Reason, Always: true,
+	}
+	for _, d := range c.Decisions {
+		card.DecidedBy = d.Name
+	}
+	if c.Result != nil {
+		card.Outcome = c.Result.Text()
+	}
+	return card, nil
+}
