@@ -57,8 +57,8 @@ func (a *app) root() *cli.Command {
 		},
 		Commands: []*cli.Command{
 			a.status(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(),
-			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(),
-			a.usage(), a.audit(), a.config(), a.version(),
+			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.chat(),
+			a.usage(), a.audit(), a.config(), a.version(), a.help(),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) {
 			c.Hidden = false
@@ -220,4 +220,23 @@ func flagNames(cmd *cli.Command) []string {
 		}
 	}
 	return names
+}
+
+// help explains a command; it stands at the root alone, since one in every
+// group would shadow a name.
+func (a *app) help() *cli.Command {
+	return a.command(leaf{name: "help", args: "[COMMAND...]", usage: "explain a command", run: func(ctx context.Context, c *call) error {
+		at := c.cmd.Root()
+		for i, word := range c.args {
+			sub := at.Command(word)
+			if sub == nil {
+				return usagef("help: unknown command %q: %s has %s", word, at.FullName(), strings.Join(visible(at), ", "))
+			}
+			if i == len(c.args)-1 {
+				return cli.ShowCommandHelp(ctx, at, word)
+			}
+			at = sub
+		}
+		return cli.ShowRootCommandHelp(at)
+	}})
 }

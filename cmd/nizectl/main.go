@@ -39,6 +39,7 @@ func main() { os.Exit(Main()) }
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends at once
 	a := &app{
 		in:     os.Stdin,
 		raw:    os.Stdout,
@@ -92,7 +93,7 @@ func failf(code int, format string, args ...any) error {
 // run runs one command line and returns its exit code. It is the one place
 // where an error becomes text and a code.
 func (a *app) run(ctx context.Context, args []string) int {
-	err := a.root().Run(ctx, append([]string{"nizectl"}, helpWords(args)...))
+	err := a.root().Run(ctx, append([]string{"nizectl"}, args...))
 	if flushErr := a.out.Flush(); err == nil && flushErr != nil {
 		err = fmt.Errorf("writing the answer: %w", flushErr)
 	}
@@ -110,15 +111,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return f.code
 	}
 	return api.ExitCode(err)
-}
-
-// helpWords lets `nizectl help servers add` mean `nizectl servers add --help`,
-// without a help command in every group that would shadow a name.
-func helpWords(args []string) []string {
-	if len(args) > 0 && args[0] == "help" {
-		return append(append([]string{}, args[1:]...), "--help")
-	}
-	return args
 }
 
 // oneLine makes an error's text one line without control characters.

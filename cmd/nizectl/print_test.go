@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+func TestClean(t *testing.T) {
+	for _, test := range []struct{ in, line, text string }{
+		{"plain", "plain", "plain"},
+		{"Grüße 世界 🎲", "Grüße 世界 🎲", "Grüße 世界 🎲"},
+		{"\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`, `\x1b[31mred\x1b[0m`},
+		{"a\nb\tc\r", `a\x0ab\x09c\x0d`, "a\nb\tc\\x0d"},
+		{"\u009b31m", `\x9b31m`, `\x9b31m`},
+		{"\x9b31m", `\x9b31m`, `\x9b31m`}, // a raw C1 byte, no UTF-8
+		{"pay\u202epal", `pay\u202epal`, `pay\u202epal`},
+		{"a\u200bb", `a\u200bb`, `a\u200bb`},
+		{"tag\U000e0041", `tag\U000e0041`, `tag\U000e0041`},
+		{"del\x7f", `del\x7f`, `del\x7f`},
+		{"\u2028", `\u2028`, `\u2028`},
+		{"soft\u00adhyphen", `soft\xadhyphen`, `soft\xadhyphen`},
+	} {
+		if got := clean(test.in); got != test.line {
+			t.Errorf("clean(%q) = %q, want %q", test.in, got, test.line)
+		}
+		if got := cleanText(test.in); got != test.text {
+			t.Errorf("cleanText(%q) = %q, want %q", test.in, got, test.text)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("\x1b]0;x\x07 \u202e \xff\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, got := range []string{clean(s), strings.ReplaceAll(strings.ReplaceAll(cleanText(s), "\n", ""), "\t", "")} {
+			if !utf8.ValidString(got) || strings.IndexFunc(got, unsafeRune) >= 0 {
+				t.Errorf("%q became %q", s, got)
+			}
+		}
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after string
+		safe := safeJSON(b)
+		if err := errors.Join(json.Unmarshal(b, &before), json.Unmarshal(safe, &after)); err != nil || before != after {
+			t.Errorf("%q: %q, %v", b, safe, err)
+		}
+		if strings.IndexFunc(strings.ReplaceAll(string(safe), "\n", ""), unsafeRune) >= 0 {
+			t.Errorf("%q is not safe", safe)
+		}
+	})
+}
+
+func TestWidth(t *testing.T) {
+	for s, want := range map[string]int{"": 0, "abc": 3, "Grüße": 5, "世界": 4, "🎲": 2, "e\u0301": 1, "ｗ": 2, "한": 2, "✅": 2, "→": 1} {
+		if got := width(s); got != want {
+			t.Errorf("width(%q) = %d, want %d", s, got, want)
+		}
+	}
+	for i := 1; i < len(wide); i++ {
+		if wide[i-1].hi >= wide[i].lo {
+			t.Errorf("%x is out of place", wide[i].lo)
+		}
+	}
+}
+
+func TestTableAlignsAndColours(t *testing.T) {
+	for name, test := range map[string]struct {
+		tty  bool
+		env  map[string]string
+		want string
+	}{
+		"file":     {false, nil, "NAME  STATE    N\n世界  ready    1\nlong  failed  12\n"},
+		"NO_COLOR": {true, map[string]string{"NO_COLOR": "1"}, "NAME  STATE    N\n世界  ready    1\nlong  failed  12\n"},
+		"dumb":     {true, map[string]string{"TERM": "dumb"}, "NAME  STATE    N\n世界  ready    1\nlong  failed  12\n"},
+		"terminal": {true, nil, "\x1b[1mNAME\x1b[0m  \x1b[1mSTATE\x1b[0m    \x1b[1mN\x1b[0m\n世界  \x1b[32mready\x1b[0m    1\nlong  \x1b[31mfailed\x1b[0m  12\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs strings.Builder
+			a := &app{out: bufio.NewWriter(&out), err: &errs, outTTY: test.tty, env: func(k string) string { return test.env[k] }}
+			table := a.table("NAME", "STATE", "N").numbers(2)
+			table.state = 1
+			table.row("世界", "ready", "1")
+			table.row("long", "failed", "12")
+			table.print("")
+			a.out.Flush()
+			if diff := cmp.Diff(out.String(), test.want); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+			a.table("NAME").print("nothing here")
+			if errs.String() != "nothing here\n" {
+				t.Errorf("empty: %q", errs.String())
+			}
+		})
+	}
+}
+
+func TestWhen(t *testing.T) {
+	a := &app{now: func() time.Time { return now }}
+	for want, at := range map[string]time.Time{
+		"-": {}, "now": now.Add(-time.Second), "30 s ago": now.Add(-30 * time.Second), "5 min ago": now.Add(-5 * time.Minute),
+		"3 h ago": now.Add(-3 * time.Hour), "in 90 d": now.Add(90 * 24 * time.Hour),
+	} {
+		if got := a.when(at); got != want {
+			t.Errorf("%v: %q, want %q", at, got, want)
+		}
+	}
+}
+
+// TestNothingOfOthersReachesTheTerminal puts escapes wherever a server or a
+// model may write and runs every command that shows them.
+func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
+	const evil = "x\x1b]0;owned\x07\u009b2J\u202e\ny"
+	f := newFake(t)
+	f.servers["toolbox"] = store.Server{Name: "toolbox", Transport: store.Stdio, Command: evil, Description: evil, Cwd: evil,
+		Env: map[string]store.Value{"A": {Text: evil}}, Visibility: []string{evil}, AllowedTools: []string{evil}}
+	schema, _ := json.Marshal(map[string]string{"description": evil})
+	f.tools = []api.ToolSchema{{ToolView: api.ToolView{ID: "toolbox:" + evil, Server: evil, Name: evil, Title: evil, Description: evil + " time", Domain: evil,
+		State: store.ToolState(evil), Findings: []string{evil}}, InputSchema: schema, OutputSchema: schema, Why: evil}}
+	f.probe = api.Probe{Steps: []api.ProbeStep{{Name: evil, Error: evil, Hint: evil}}, Stderr: evil}
+	f.logs = []string{evil}
+	f.held = []api.TrustView{{Tool: evil, State: store.ToolState(evil), Pin: evil, Accepted: evil, Findings: []string{evil}, Diff: evil}, {Tool: evil, Description: evil}}
+	f.events = []store.Event{{At: now, Kind: evil, Subject: evil, UserName: evil, Surface: store.Surface(evil), Tool: evil, Outcome: store.State(evil)}}
+	f.reindex = []api.ReindexLine{{Server: evil, Added: []string{evil}}, {Server: evil, Error: evil}, {Summary: &api.ReindexSummary{}}}
+	f.usage = []store.UsageRow{{Key: evil, Calls: 1}}
+	args, _ := json.Marshal(map[string]string{evil: evil})
+	f.cards["01A"] = store.Card{Call: "01A", Tool: evil, Title: evil, Description: evil, Server: evil, Where: evil, By: evil, RunsAs: evil, Why: evil, Args: args,
+		Warnings: []string{evil}, Digest: evil + evil, State: store.State(evil), DecidedBy: evil, Outcome: evil}
+	f.call = func(id string, _ json.RawMessage) (store.Call, error) {
+		raw, _ := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": evil}}})
+		return store.Call{Server: "toolbox", Tool: evil, State: store.Done, Result: &store.Result{Raw: raw}}, nil
+	}
+	f.agents["main"] = store.Agent{ID: "main", Name: evil, Model: evil, SystemPrompt: evil, Approval: evil, AllowedTools: []string{evil}}
+	f.models["m"] = store.ModelName{Name: "m", Target: evil, Fallbacks: []string{evil}}
+	f.tokens["t"] = store.Token{Name: "t", Prefix: evil, Expires: now.Add(time.Hour)}
+	f.settings["agent.tools.systemPrompt"] = evil
+	for _, line := range []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
+		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "reindex", "usage", "usage --by tool", "usage --csv",
+		"approvals list", "approvals show 01A", "agents list", "agents show main", "models list", "tokens list", "config list", "config get agent.tools.systemPrompt",
+		"servers show missing" + "E", "credentials list", "users list"} {
+		for _, asJSON := range []bool{false, true} {
+			words := strings.Fields(line)
+			for i, w := range words {
+				words[i] = strings.ReplaceAll(w, "E", evil)
+			}
+			if asJSON {
+				words = append(words, "--json")
+			}
+			got := f.nizectl(surroundings{env: map[string]string{"NO_COLOR": "1"}}, words...)
+			rest := strings.NewReplacer("\n", "", "\t", "").Replace(got.out + got.err)
+			if i := strings.IndexFunc(rest, unsafeRune); i >= 0 {
+				t.Errorf("%q lets %q through: %+v", words, rest[i], got)
+			}
+			if asJSON && got.code == 0 && !strings.HasPrefix(line, "usage --csv") {
+				dec := json.NewDecoder(strings.NewReader(got.out))
+				for dec.More() {
+					var v any
+					if err := dec.Decode(&v); err != nil {
+						t.Errorf("%q prints no JSON: %v", words, err)
+						break
+					}
+				}
+			}
+		}
+	}
+}
