@@ -1,0 +1,189 @@
+package storetest
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"nize/store"
+)
+
+func users(e *env) {
+	ctx := e.Context()
+	ids := make([]string, 30)
+	got := e.race(30, func(i int) error {
+		u, err := e.EnsureUser(ctx, "slack:T:U", "Ada", store.Member)
+		ids[i] = u.ID
+		return err
+	})
+	e.same(got, map[string]int{"ok": 30})
+	for _, id := range ids {
+		e.same(id, ids[0])
+	}
+	u := must(e.EnsureUser(ctx, "slack:T:U", "Other", store.Admin))(e)
+	if u.Name != "Ada" || u.Role != store.Member || u.State != store.Active || u.Created.IsZero() || u.Identities[0] != "slack:T:U" {
+		e.Fatalf("who is there already changes: %+v", u)
+	}
+	e.same(must(e.GetUser(ctx, u.ID))(e), u)
+	_, err := e.GetUser(ctx, "nobody")
+	e.is(err, store.ErrNotFound)
+	_, err = e.EnsureUser(ctx, "discord:1", "x", "king")
+	e.is(err, store.ErrInvalid)
+	e.is(e.PutUser(ctx, ada, store.User{ID: "nobody", Role: store.Member, State: store.Active}), store.ErrNotFound)
+	changed := u
+	changed.Name, changed.Identities = "Ada L.", nil
+	e.ok(e.PutUser(ctx, ada, changed))
+	changed.Identities = u.Identities // those are not its business
+	e.same(must(e.ListUsers(ctx))(e), []store.User{changed})
+	e.same(e.kinds(), "user.put user.put")
+}
+
+func lastAdmin(e *env) {
+	ctx := e.Context()
+	a := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
+	b := must(e.EnsureUser(ctx, "local:2", "B", store.Admin))(e)
+	got := e.race(2, func(i int) error { // both at once must not both succeed
+		u := []store.User{a, b}[i]
+		u.Role = store.Member
+		return e.PutUser(ctx, ada, u)
+	})
+	e.same(got, map[string]int{"ok": 1, "refused": 1})
+	for _, u := range must(e.ListUsers(ctx))(e) {
+		u.State = store.Disabled
+		err := e.PutUser(ctx, ada, u)
+		if u.Role == store.Admin {
+			e.is(err, store.ErrRefused)
+		} else {
+			e.ok(err)
+		}
+	}
+}
+
+// secretOf makes the hash of a token that the tests know by its name.
+func secretOf(name string) [32]byte { return sha256.Sum256([]byte("nize_" + name)) }
+
+func (e *env) newToken(user, name, secret string) store.Token {
+	return store.Token{Name: name, User: user, Prefix: "nize_ab", Hash: secretOf(secret), Audience: "mcp", Scopes: []string{"tools:*"}, Expires: time.Now().UTC().Add(time.Hour)}
+}
+
+func tokens(e *env) {
+	ctx := e.Context()
+	u := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
+	other := must(e.EnsureUser(ctx, "local:2", "B", store.Member))(e)
+	tok := must(e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", "one"), false))(e)
+	if tok.ID == "" || tok.Created.IsZero() {
+		e.Fatalf("as stored: %+v", tok)
+	}
+	_, err := e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", "two"), false)
+	e.is(err, store.ErrExists)
+	_, err = e.CreateToken(ctx, ada, e.newToken(u.ID, "cli2", "one"), false)
+	e.is(err, store.ErrExists) // one secret is one token
+	_, err = e.CreateToken(ctx, ada, e.newToken("nobody", "cli", "two"), false)
+	e.is(err, store.ErrNotFound)
+	past := e.newToken(u.ID, "late", "late")
+	past.Expires = time.Now().Add(-time.Hour)
+	_, err = e.CreateToken(ctx, ada, past, false)
+	e.is(err, store.ErrInvalid)
+	must(e.CreateToken(ctx, ada, e.newToken(other.ID, "cli", "three"), false))(e)
+
+	got, who, err := e.Authenticate(ctx, secretOf("one"))
+	e.ok(err)
+	e.same(got.ID, tok.ID)
+	e.same(got.Hash, tok.Hash)
+	e.same(who.ID, u.ID)
+	_, _, err = e.Authenticate(ctx, secretOf("none"))
+	e.is(err, store.ErrNotFound)
+	e.ok(e.Flush(ctx))
+	if list := must(e.ListTokens(ctx, u.ID))(e); len(list) != 1 || list[0].LastUsed.IsZero() {
+		e.Fatalf("the use was not noted: %+v", list)
+	}
+
+	next := must(e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", "two"), true))(e)
+	got, _, err = e.Authenticate(ctx, secretOf("one"))
+	e.is(err, store.ErrRefused)
+	e.same(got.ID, tok.ID) // for the log
+	got, _, err = e.Authenticate(ctx, secretOf("two"))
+	e.ok(err)
+	e.same(got.ID, next.ID)
+
+	e.same(len(must(e.ListTokens(ctx, ""))(e)), 3)
+	e.same(must(e.RevokeTokens(ctx, ada, u.ID, "nothing"))(e), 0)
+	e.same(must(e.RevokeTokens(ctx, ada, "", "cli"))(e), 2) // of everybody
+	e.same(must(e.RevokeTokens(ctx, ada, u.ID, ""))(e), 0)
+	_, _, err = e.Authenticate(ctx, secretOf("three"))
+	e.is(err, store.ErrRefused)
+	e.same(e.kinds(), "user.put user.put token.create token.create token.revoke token.create token.revoke token.revoke")
+}
+
+func tokenOverwriteRace(e *env) {
+	ctx := e.Context()
+	u := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
+	got := e.race(30, func(i int) error {
+		_, err := e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", id("s", i)), i%2 == 0)
+		return err
+	})
+	if got["ok"] < 15 || got["ok"]+got["already exists"] != 30 {
+		e.Fatalf("outcomes: %v", got)
+	}
+	active := 0
+	for _, t := range must(e.ListTokens(ctx, u.ID))(e) {
+		if t.State(time.Now()) == "active" {
+			active++
+		}
+	}
+	e.same(active, 1)
+}
+
+func tokenRotate(e *env) {
+	ctx := e.Context()
+	u := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
+	old := must(e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", "one"), false))(e)
+	next := store.TokenSecret{ID: store.NewID(time.Now()), Prefix: "nize_cd", Hash: secretOf("two")}
+	got := must(e.RotateToken(ctx, ada, u.ID, "cli", next, time.Hour))(e)
+	if got.ID != next.ID || got.Prefix != next.Prefix || got.Audience != old.Audience || len(got.Scopes) != 1 || got.Name != "cli" || !got.Revoked.IsZero() {
+		e.Fatalf("rotated: %+v", got)
+	}
+	for _, s := range []string{"one", "two"} { // both, for the grace time
+		_, _, err := e.Authenticate(ctx, secretOf(s))
+		e.ok(err)
+	}
+	must(e.RotateToken(ctx, ada, u.ID, "cli", store.TokenSecret{ID: store.NewID(time.Now()), Hash: secretOf("three")}, 0))(e)
+	_, _, err := e.Authenticate(ctx, secretOf("two"))
+	e.is(err, store.ErrRefused)
+	_, err = e.RotateToken(ctx, ada, u.ID, "none", store.TokenSecret{Hash: secretOf("four")}, 0)
+	e.is(err, store.ErrNotFound)
+	_, err = e.RotateToken(ctx, ada, u.ID, "cli", store.TokenSecret{Hash: secretOf("one")}, 0)
+	e.is(err, store.ErrExists)
+	e.same(must(e.RevokeTokens(ctx, ada, u.ID, "cli"))(e), 2) // the one in its grace time too
+	_, _, err = e.Authenticate(ctx, secretOf("one"))
+	e.is(err, store.ErrRefused)
+}
+
+// offboarding: to disable somebody takes all at once (SPEC 22).
+func offboarding(e *env) {
+	ctx := e.Context()
+	must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
+	u := must(e.EnsureUser(ctx, "local:2", "B", store.Member))(e)
+	must(e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", "one"), false))(e)
+	e.ok(e.PutGrant(ctx, ada, store.Grant{ID: "g", User: u.ID, Tool: "box:x"}))
+	mine := store.CredentialKey{Scope: "user", Owner: u.ID, Service: "box", Name: "T"}
+	shared := store.CredentialKey{Scope: "system", Service: "box", Name: "T"}
+	for _, k := range []store.CredentialKey{mine, shared} {
+		e.ok(e.PutCredential(ctx, ada, store.Credential{CredentialKey: k, Secret: store.NewSecret("x")}))
+	}
+	waits, runs, others := newCall(store.Pending), newCall(store.Running), newCall(store.Pending)
+	waits.By, runs.By = u.ID, u.ID
+	for _, c := range []store.Call{waits, runs, others} {
+		e.ok(e.Begin(ctx, ada, c))
+	}
+	u.State = store.Disabled
+	e.ok(e.PutUser(ctx, ada, u))
+	_, _, err := e.Authenticate(ctx, secretOf("one"))
+	e.is(err, store.ErrRefused)
+	e.same(len(must(e.ListGrants(ctx, u.ID))(e)), 0)
+	_, err = e.GetCredential(ctx, mine)
+	e.is(err, store.ErrNotFound)
+	must(e.GetCredential(ctx, shared))(e)
+	e.same(must(e.GetCall(ctx, waits.ID))(e).State, store.Cancelled)
+	e.same(must(e.GetCall(ctx, runs.ID))(e).State, store.Running) // nobody can take that back
+	e.same(must(e.GetCall(ctx, others.ID))(e).State, store.Pending)
+}
