@@ -12,6 +12,8 @@ type expansion struct {
 // concept is one word of a request as this index knows it.
 type concept struct {
 	word      string
+	literal   bool
+	mended    bool    // terms are a guess at what was meant
 	weight    float64 // less than 1 for values
 	sentences uint32
 	idf       float64 // damped; of the word itself, also where no tool has it
@@ -37,7 +39,7 @@ func (s *snapshot) concepts(req *request, w *weights) []concept {
 			break
 		}
 		a := &req.words[i]
-		c := concept{word: a.word, weight: 1, sentences: a.sentences}
+		c := concept{word: a.word, weight: 1, literal: a.literal, sentences: a.sentences}
 		if a.literal {
 			c.weight = w.value
 		}
@@ -67,6 +69,7 @@ func (s *snapshot) concepts(req *request, w *weights) []concept {
 			}
 			if w.mended > 0 && len(c.terms) == 0 {
 				s.mend(a, &c, w)
+				c.mended = true
 			}
 			c.idf = s.idf(0, w.idfPower)
 			if len(c.terms) > 0 && c.terms[0].near() {

@@ -131,7 +131,7 @@ func New(o Options) *Index {
 		x.weights.leaveOut(s)
 	}
 	x.scratch.New = func() any { return new(scratch) }
-	x.now.Store(new(snapshot))
+	x.now.Store(&snapshot{space: &space{embedder: embedded{}, builtin: true}})
 	x.vectors.start(x, o)
 	return x
 }

@@ -68,7 +68,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	defer x.scratch.Put(sc)
 	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
 	s.lexical()
-	a, err := x.vectors.finish(ctx, &s)
+	a, err := x.finish(ctx, &s)
 	if err != nil {
 		return Answer{}, fmt.Errorf("searching tools: %w", err)
 	}
@@ -160,7 +160,7 @@ func (s *search) keeps(d uint32) bool {
 		return false
 	}
 	doc := s.snap.docs[d]
-	if q := s.q.Domain; q != "" && doc.about.domain != q && doc.about.name != q {
+	if !s.inDomain(doc.about) {
 		return false
 	}
 	return s.q.Keep == nil || s.q.Keep(doc.tool)
@@ -266,13 +266,13 @@ func (s *search) signals() {
 	s.order()
 }
 
-// order scales every part by its best candidate, adds them up and sorts.
-func (s *search) order() {
+// scale is what each part counts: its weight, over the best of the running.
+func (s *search) scale() [parts]float64 {
 	cands := s.sc.cands
 	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.sentence, s.w.vector}
 	for p := range weight {
-		if p == byAction {
-			continue // agreement is -1, 0 or 1 as it is
+		if p == byAction || p == byVector {
+			continue // these are -1 to 1 as they are
 		}
 		top := 0.0
 		for i := range cands {
@@ -282,6 +282,12 @@ func (s *search) order() {
 			weight[p] /= top
 		}
 	}
+	return weight
+}
+
+// order adds up the scaled parts and sorts.
+func (s *search) order() {
+	cands, weight := s.sc.cands, s.scale()
 	for i := range cands {
 		c := &cands[i]
 		c.total = 0

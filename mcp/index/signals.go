@@ -62,7 +62,7 @@ var tuned = weights{
 	server:   0.4,
 	action:   0.15,
 	sentence: 0.6,
-	vector:   0.15,
+	vector:   0.1,
 }
 
 // leaveOut takes one signal out of the ranking.

@@ -94,6 +94,7 @@ type update struct {
 	old   *snapshot
 	vocab *vocabulary
 	read  reader
+	hash  hasher
 }
 
 // beginLocked starts an update; the caller holds x.mu.
@@ -149,7 +150,9 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 			doc := *u.docs[d]
 			doc.about = next.about
 			u.drop(d)
-			next.docs = append(next.docs, u.add(&doc))
+			n := u.add(&doc)
+			u.vecs[n] = u.vecs[d]
+			next.docs = append(next.docs, n)
 		default:
 			if had {
 				u.drop(d)
@@ -165,6 +168,7 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 		u.drop(d)
 	}
 	slices.SortFunc(next.docs, func(a, b uint32) int { return strings.Compare(u.docs[a].id, u.docs[b].id) })
+	u.shelve(next)
 	if known {
 		u.servers[i] = next
 	} else {
@@ -249,7 +253,7 @@ func (u *update) compact() {
 		return out
 	}
 	u.snapshot = snapshot{space: from.space}
-	u.old = new(snapshot)
+	u.old = new(snapshot) // nothing is shared with it
 	for _, s := range from.servers {
 		a := *s.about
 		a.terms, a.names = rename(a.terms), rename(a.names)

@@ -1,0 +1,110 @@
+package index
+
+import "strings"
+
+// Share is what one signal adds to a tool's place in the ranking.
+type Share struct {
+	Signal Signal
+	Value  float64 // in units of what the words give the best tool, which is 1
+}
+
+// Explain says what each signal adds for one tool, the words and what mends
+// them first. Under a configured embedder the vector's value is its cosine,
+// which is fused by rank and not added. It returns nil for a tool that is not
+// indexed and for an empty request.
+func (x *Index) Explain(q Query, toolID string) []Share {
+	snap := x.now.Load()
+	if snap.live == 0 || strings.TrimSpace(q.Text) == "" {
+		return nil
+	}
+	num, ok := snap.find(toolID)
+	if !ok {
+		return nil
+	}
+	sc := x.scratch.Get().(*scratch)
+	defer x.scratch.Put(sc)
+	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
+	s.lexical()
+	c := s.candidate(num)
+	scale := s.scale()
+	kinds := make(map[Signal]float64)
+	for i := range s.concepts {
+		for kind, v := range s.concepts[i].kinds(c.doc) {
+			kinds[kind] += float64(v) * scale[byWords]
+		}
+	}
+	out := []Share{
+		{Words, kinds[Words]},
+		{Values, kinds[Values]},
+		{Synonyms, kinds[Synonyms]},
+		{Spelling, kinds[Spelling]},
+	}
+	for part, signal := range [parts]Signal{byName: Name, byCoverage: Coverage, byServer: Server, byAction: Action, bySentence: Sentence} {
+		if signal != "" {
+			out = append(out, Share{signal, scale[part] * c.parts[part]})
+		}
+	}
+	var h hasher
+	if v := h.vector(q.Text); snap.space.builtin && good(v) && len(snap.vecs[num]) == len(v) {
+		out = append(out, Share{Vector, s.w.vector * max(0, float64(dot(v, snap.vecs[num])))})
+	}
+	return out
+}
+
+// find returns the number of a tool.
+func (s *snapshot) find(id string) (uint32, bool) {
+	// The name of a server may hold a colon in a test corpus only; the id is
+	// compared as a whole.
+	for _, sv := range s.servers {
+		if !strings.HasPrefix(id, sv.about.name) {
+			continue
+		}
+		for _, n := range sv.docs {
+			if s.docs[n].id == id {
+				return n, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// candidate returns the tool's entry in the running, and puts it there if it
+// was not.
+func (s *search) candidate(num uint32) *candidate {
+	cands := s.sc.cands
+	for i := range cands {
+		if cands[i].num == num {
+			return &cands[i]
+		}
+	}
+	s.sc.cands = append(cands, candidate{num: num, doc: s.snap.docs[num]})
+	c := &s.sc.cands[len(s.sc.cands)-1]
+	c.parts[byWords] = float64(s.sc.score[num])
+	s.signals()
+	return s.candidate(num)
+}
+
+// kinds splits what the concept adds to the words of one tool by why.
+func (c *concept) kinds(d *doc) map[Signal]float32 {
+	out := make(map[Signal]float32)
+	for i := range c.terms {
+		one := *c
+		one.terms = c.terms[i : i+1]
+		kind := Words
+		switch {
+		case !c.terms[i].near():
+			kind = Synonyms
+		case c.mended:
+			kind = Spelling
+		case c.literal:
+			kind = Values
+		}
+		if kind == Synonyms && len(out) > 0 {
+			continue
+		}
+		if v := one.in(d); v > 0 {
+			out[kind] += v
+		}
+	}
+	return out
+}

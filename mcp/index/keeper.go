@@ -1,0 +1,314 @@
+package index
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"nize/store"
+)
+
+const (
+	batchSize    = 64  // texts of one call of an embedder
+	cacheBatch   = 512 // keys of one look into the cache
+	queryTimeout = 3 * time.Second
+	batchTimeout = 60 * time.Second
+	restAfter    = 5 * time.Second // a query's embedding failed: no query asks again for so long
+	firstRetry   = 2 * time.Second
+	lastRetry    = 5 * time.Minute
+)
+
+// keeper brings the vectors of a configured embedder into the index, in the
+// background, and asks it about queries.
+type keeper struct {
+	index  *Index
+	log    *slog.Logger
+	cache  store.Vectors
+	failed atomic.Bool  // the embedder that is wanted did not answer when it was last asked
+	rest   atomic.Int64 // unix nanoseconds until which queries do not ask it
+
+	// The worker's own: texts without a usable vector, which are not tried again.
+	bad   []string
+	badOf Embedder
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	bell   chan struct{} // of one: a second ring before the first is heard says the same
+
+	mu     sync.Mutex // guards what follows
+	want   Embedder
+	closed bool
+}
+
+func (k *keeper) start(x *Index, o Options) {
+	k.index, k.log, k.cache = x, x.log, o.Vectors
+	k.want = o.Embedder
+	if k.want == nil {
+		k.want = embedded{}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	k.cancel, k.done, k.bell = cancel, make(chan struct{}), make(chan struct{}, 1)
+	go k.run(ctx)
+	k.wake()
+}
+
+func (k *keeper) close() {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.cancel()
+	<-k.done
+}
+
+// wake has the worker look whether a vector is missing.
+func (k *keeper) wake() {
+	select {
+	case k.bell <- struct{}{}:
+	default:
+	}
+}
+
+func (k *keeper) wanted() Embedder {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.want
+}
+
+// SetEmbedder makes e the embedder; nil is the embedded one. It returns at
+// once: the tools are embedded anew in the background while the old vectors
+// serve. It fails only on a closed index and a cancelled context.
+func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("changing the embedder: %w", err)
+	}
+	if e == nil {
+		e = embedded{}
+	}
+	k := &x.vectors
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return fmt.Errorf("changing the embedder: %w", store.ErrNotOpen)
+	}
+	k.want = e
+	k.failed.Store(false)
+	k.rest.Store(0)
+	k.wake()
+	return nil
+}
+
+// run is the worker: it ends with ctx.
+func (k *keeper) run(ctx context.Context) {
+	defer close(k.done)
+	retry := time.NewTimer(time.Hour)
+	retry.Stop()
+	defer retry.Stop()
+	wait := firstRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.bell:
+		case <-retry.C:
+		}
+		e := k.wanted()
+		err := k.fill(ctx, e)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && k.wanted() == e:
+			if !k.failed.Swap(true) {
+				k.log.Warn("embedding tools failed, words rank alone", "model", e.Model(), "err", err)
+			}
+			retry.Reset(wait)
+			wait = min(2*wait, lastRetry)
+		default:
+			k.failed.Store(false)
+			wait = firstRetry
+		}
+	}
+}
+
+// fill gives every tool its vector by e and then makes e the space of the index.
+func (k *keeper) fill(ctx context.Context, e Embedder) error {
+	_, builtin := e.(embedded)
+	have := make(map[string][]float32) // by key; nil for a text that has no usable vector
+	if k.badOf != e {
+		k.badOf, k.bad = e, nil
+	}
+	for _, key := range k.bad {
+		have[key] = nil
+	}
+	for ctx.Err() == nil {
+		snap := k.index.now.Load()
+		same := snap.space.embedder == e
+		if same && builtin {
+			return nil // Replace does it
+		}
+		var missing []*doc
+		for _, sv := range snap.servers {
+			for _, n := range sv.docs {
+				d := snap.docs[n]
+				if same && snap.vecs[n] != nil {
+					continue
+				}
+				if _, ok := have[keyOf(d)]; !ok {
+					missing = append(missing, d)
+				}
+			}
+		}
+		if len(missing) == 0 {
+			if k.publish(snap, e, builtin, have) {
+				return nil
+			}
+			continue // tools came meanwhile
+		}
+		if err := k.embed(ctx, e, builtin, missing, have); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// keyOf is the content hash under which a tool's vector is cached.
+func keyOf(d *doc) string {
+	sum := sha256.Sum256([]byte(textOf(d)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// embed fills have with the vectors of docs, from the cache or from e.
+func (k *keeper) embed(ctx context.Context, e Embedder, builtin bool, docs []*doc, have map[string][]float32) error {
+	texts := make(map[string]string, len(docs))
+	var keys []string
+	for _, d := range docs {
+		key := keyOf(d)
+		if _, ok := texts[key]; !ok {
+			texts[key] = textOf(d)
+			keys = append(keys, key)
+		}
+	}
+	if k.cache != nil && !builtin {
+		keys = k.cached(ctx, e, keys, have)
+	}
+	for len(keys) > 0 {
+		n := min(batchSize, len(keys))
+		batch := make([]string, n)
+		for i, key := range keys[:n] {
+			batch[i] = texts[key]
+		}
+		bctx, cancel := context.WithTimeout(ctx, batchTimeout)
+		vecs, err := e.Embed(bctx, batch)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("embedding %d tools: %w", n, err)
+		}
+		if len(vecs) != n {
+			return fmt.Errorf("embedding %d tools: got %d vectors", n, len(vecs))
+		}
+		fresh := make(map[string][]float32, n)
+		for i, key := range keys[:n] {
+			if !good(vecs[i]) {
+				have[key] = nil
+				k.bad = append(k.bad, key)
+				k.log.Warn("dropped an unusable vector", "model", e.Model(), "dims", len(vecs[i]))
+				continue
+			}
+			have[key], fresh[key] = vecs[i], vecs[i]
+		}
+		if k.cache != nil && !builtin && len(fresh) > 0 {
+			if err := k.cache.PutVectors(ctx, e.Model(), fresh); err != nil {
+				k.log.Warn("caching vectors failed", "model", e.Model(), "err", err) // they serve all the same
+			}
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// cached moves what the cache has into have and returns the keys that it has not.
+func (k *keeper) cached(ctx context.Context, e Embedder, keys []string, have map[string][]float32) []string {
+	var rest []string
+	for len(keys) > 0 {
+		n := min(cacheBatch, len(keys))
+		got, err := k.cache.GetVectors(ctx, e.Model(), keys[:n])
+		if err != nil {
+			k.log.Warn("reading cached vectors failed", "model", e.Model(), "err", err)
+		}
+		for _, key := range keys[:n] {
+			if v := got[key]; good(v) {
+				have[key] = v
+			} else {
+				rest = append(rest, key)
+			}
+		}
+		keys = keys[n:]
+	}
+	return rest
+}
+
+// publish makes e's vectors those of the index; false if tools came since snap.
+func (k *keeper) publish(snap *snapshot, e Embedder, builtin bool, have map[string][]float32) bool {
+	x := k.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.now.Load() != snap {
+		return false
+	}
+	if k.wanted() != e {
+		return true // the bell has rung for the next one
+	}
+	next := *snap
+	same := snap.space.embedder == e
+	next.space = &space{embedder: e, builtin: builtin}
+	next.vecs = make([][]float32, len(snap.docs), cap(snap.docs))
+	if same {
+		copy(next.vecs, snap.vecs)
+	}
+	next.servers = make([]*server, len(snap.servers))
+	for i, sv := range snap.servers {
+		changed := !same
+		for _, n := range sv.docs {
+			if next.vecs[n] == nil {
+				if v := have[keyOf(snap.docs[n])]; v != nil {
+					next.vecs[n] = v
+					changed = true
+				}
+			}
+		}
+		next.servers[i] = sv
+		if changed {
+			s := *sv
+			s.shelf = newShelf(sv.about.name, &next, sv.docs)
+			next.servers[i] = &s
+		}
+	}
+	x.now.Store(&next)
+	return true
+}
+
+var errResting = errors.New("the embedder did not answer a moment ago")
+
+// query returns the vector of a request. It fails fast while the embedder rests.
+func (k *keeper) query(ctx context.Context, e Embedder, text string) ([]float32, error) {
+	if time.Now().UnixNano() < k.rest.Load() {
+		return nil, errResting
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	vecs, err := e.Embed(ctx, []string{text[:min(len(text), maxRequest)]})
+	switch {
+	case err != nil:
+	case len(vecs) != 1 || !good(vecs[0]):
+		err = errors.New("no usable vector came back")
+	default:
+		return vecs[0], nil
+	}
+	k.rest.Store(time.Now().Add(restAfter).UnixNano())
+	return nil, fmt.Errorf("embedding the request: %w", err)
+}
