@@ -334,8 +334,8 @@ func (g *Gateway) Wait(ctx context.Context, id string) (*store.Call, error) {
 	}
 }
 
-// forget takes a waiter out and says whether nobody else waits.
-func (g *Gateway) forget(id string, told chan struct{}) (last bool) {
+// forget takes a waiter out.
+func (g *Gateway) forget(id string, told chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, w := range g.waiters[id] {
@@ -346,10 +346,7 @@ func (g *Gateway) forget(id string, told chan struct{}) (last bool) {
 	}
 	if len(g.waiters[id]) == 0 {
 		delete(g.waiters, id)
-		delete(g.hears, id)
-		return true
 	}
-	return false
 }
 
 func (g *Gateway) wake(id string) {

@@ -33,7 +33,7 @@ func (g *Gateway) Execute(ctx context.Context, by store.Caller, req store.Reques
 // joinable finds the same call of the same token that waits already.
 func (g *Gateway) joinable(ctx context.Context, by store.Caller, req store.Request) (string, error) {
 	g.mu.Lock()
-	nobody := len(g.waiters) == 0
+	nobody := len(g.callers) == 0
 	g.mu.Unlock()
 	if by.Token == "" || nobody {
 		return "", nil
@@ -62,12 +62,14 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 	told := make(chan struct{}, 1) // one place, so that wake never blocks
 	g.mu.Lock()
 	g.waiters[id] = append(g.waiters[id], told)
+	g.callers[id]++
 	if progress != nil {
 		g.hears[id] = progress
 	}
 	g.mu.Unlock()
 	c, err := g.waitTelling(ctx, id, told, progress)
-	last := g.forget(id, told)
+	g.forget(id, told)
+	last := g.hangUp(id)
 	if err == nil || !last {
 		return c, err
 	}
@@ -86,6 +88,18 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 		return &c2, nil
 	}
 	return nil, err
+}
+
+// hangUp counts a caller out and says whether nobody is left on the line.
+func (g *Gateway) hangUp(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.callers[id]--; g.callers[id] > 0 {
+		return false
+	}
+	delete(g.callers, id)
+	delete(g.hears, id)
+	return true
 }
 
 func (g *Gateway) waitTelling(ctx context.Context, id string, told chan struct{}, progress store.ProgressFunc) (*store.Call, error) {

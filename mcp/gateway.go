@@ -88,6 +88,7 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}    // by call id: who is told when it settles
+	callers map[string]int                // by call id: how many callers stay on the line for it
 	hears   map[string]store.ProgressFunc // by call id: the waiting client's progress
 	expiry  map[string]*time.Timer        // by call id
 	stopped bool                          // Run is ending: no timer starts work any more
@@ -99,6 +100,7 @@ func New(opt Options) *Gateway {
 		opt:     opt,
 		tools:   newCatalog(opt.Store),
 		waiters: map[string][]chan struct{}{},
+		callers: map[string]int{},
 		hears:   map[string]store.ProgressFunc{},
 		expiry:  map[string]*time.Timer{},
 	}
@@ -166,7 +168,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	}
 	canonical, err := store.Canonical(args)
 	if err != nil {
-		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), errors.Unwrap(err))}
+		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), whatIsWrong(err))}
 	}
 	if canonical[0] != '{' {
 		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}

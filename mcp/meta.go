@@ -135,7 +135,7 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	}
 	canonical, err := store.Canonical(raw)
 	if err != nil {
-		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON object: %v", tool, errors.Unwrap(err))}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON object: %v", tool, whatIsWrong(err))}
 	}
 	if err := json.Unmarshal(canonical, &a); err != nil {
 		var mismatch *json.UnmarshalTypeError
@@ -162,6 +162,11 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 		return a, missing("domain_id")
 	}
 	return a, nil
+}
+
+// whatIsWrong is the text of an error of store.Canonical without its head.
+func whatIsWrong(err error) string {
+	return strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+" JSON: ")
 }
 
 func jsonType(e *json.UnmarshalTypeError) string {

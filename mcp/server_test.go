@@ -1,0 +1,330 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/mcp"
+	"nize/store"
+)
+
+// front is a house with its MCP server on a loopback port.
+type front struct {
+	*house
+	server *mcp.Server
+	url    string
+}
+
+func newFront(t *testing.T, change func(*store.Server)) *front {
+	t.Helper()
+	h := newHouse(t, change)
+	s := mcp.NewServer(mcp.ServerOptions{Gateway: h.gateway, Tokens: h.db, Feed: h.db, Config: h.config, Version: "test", Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		s.CloseStreams()
+		web.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("mcp server: %v", err)
+		}
+	})
+	return &front{h, s, web.URL + "/mcp"}
+}
+
+func (f *front) token(name string, life time.Duration, scopes ...string) string {
+	f.t.Helper()
+	secret, made := store.NewToken(time.Now())
+	_, err := f.db.CreateToken(f.t.Context(), f.root, store.Token{ID: made.ID, Name: name, User: f.root.User, Prefix: made.Prefix, Hash: made.Hash, Audience: "mcp", Scopes: scopes, Created: time.Now(), Expires: time.Now().Add(life)}, false)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return secret.Reveal()
+}
+
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+func (f *front) client(token, version string, opt *sdk.ClientOptions) *sdk.ClientSession {
+	f.t.Helper()
+	transport := &http.Transport{}
+	f.t.Cleanup(transport.CloseIdleConnections)
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opt)
+	s, err := c.Connect(f.t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url, HTTPClient: &http.Client{Transport: bearer{token, transport}}}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		f.t.Fatalf("connecting with %s: %v", version, err)
+	}
+	f.t.Cleanup(func() { _ = s.Close() }) // some tests revoke its token first
+	return s
+}
+
+// structured calls a tool and decodes its structured answer.
+func structured[T any](t *testing.T, s *sdk.ClientSession, tool string, args any) (T, *sdk.CallToolResult) {
+	t.Helper()
+	var out T
+	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	b, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatalf("%s answered %s: %v", tool, b, err)
+	}
+	return out, r
+}
+
+type ran struct {
+	Success  bool             `json:"success"`
+	ToolName string           `json:"tool_name"`
+	Result   json.RawMessage  `json:"result"`
+	Error    *store.CallError `json:"error"`
+}
+
+func TestBothWires(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
+		t.Run(version, func(t *testing.T) {
+			f := newFront(t, nil)
+			s := f.client(f.token("client", time.Hour), version, nil)
+			list, err := s.ListTools(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, tool := range list.Tools {
+				names = append(names, tool.Name)
+				if tool.OutputSchema == nil || tool.Annotations == nil {
+					t.Errorf("%s has no output schema or annotations", tool.Name)
+				}
+			}
+			if got := strings.Join(names, " "); got != "browse_tool_domain discover_tools execute_tool get_tool_schema list_tool_domains" {
+				t.Errorf("tools %s", got)
+			}
+			found, _ := structured[struct {
+				Tools []struct {
+					ToolID string `json:"tool_id"`
+				} `json:"tools"`
+			}](t, s, "discover_tools", map[string]any{"query": "look at something"})
+			if len(found.Tools) == 0 || found.Tools[0].ToolID != "box:look" {
+				t.Errorf("found %+v", found)
+			}
+			got, r := structured[ran](t, s, "execute_tool", map[string]any{"tool_id": "box:look", "params": map[string]any{"what": "x"}})
+			if !got.Success || r.IsError || len(r.Content) != 1 {
+				t.Errorf("execute_tool: %+v %+v", got, r)
+			}
+			got, r = structured[ran](t, s, "execute_tool", map[string]any{"tool_id": "box:look", "params": map[string]any{}})
+			if got.Success || !r.IsError || got.Error.Code != store.CodeInvalid {
+				t.Errorf("execute_tool without an argument: %+v", got)
+			}
+			if _, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "no_such_tool"}); err == nil {
+				t.Error("an unknown tool was served")
+			}
+		})
+	}
+}
+
+func TestWireKeepsBytes(t *testing.T) {
+	f := newFront(t, nil)
+	f.runner.raw = json.RawMessage(`{"content":[{"type":"hologram","data":1e400,"id":9007199254740993},{"type":"text","text":"<&>","x":{"y":1.0}}],"structuredContent":{"id":12345678901234567890},"_meta":{"n":9007199254740993}}`)
+	token := f.token("client", time.Hour)
+	body := f.post(token, "2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:look","params":{"what":"x","n":9007199254740993}},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	for _, want := range []string{`"type":"hologram","data":1e400,"id":9007199254740993`, `"x":{"y":1.0}`, `"id":12345678901234567890`, `"n":9007199254740993`, `"resultType":"complete"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s is not in %s", want, body)
+		}
+	}
+}
+
+// post sends one modern request and returns the body of the answer.
+func (f *front) post(token, version, body string) string {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.t.Context(), "POST", f.url, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("MCP-Protocol-Version", version)
+	req.Header.Set("Mcp-Method", "tools/call")
+	req.Header.Set("Mcp-Name", "execute_tool")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return resp.Status + "\n" + string(b)
+}
+
+func TestTokens(t *testing.T) {
+	f := newFront(t, nil)
+	good := f.token("good", time.Hour)
+	expired := f.token("expired", time.Millisecond)
+	<-time.After(2 * time.Millisecond) // it is the clock that makes it expire
+	revoked := f.token("revoked", time.Hour)
+	if _, err := f.db.RevokeTokens(t.Context(), f.root, f.root.User, "revoked"); err != nil {
+		t.Fatal(err)
+	}
+	mistyped := []byte(good)
+	mistyped[10] ^= 1
+	for name, c := range map[string]struct{ token, want string }{
+		"none":     {"", "401"},
+		"mistyped": {string(mistyped), "mistyped"},
+		"unknown":  {func() string { s, _ := store.NewToken(time.Now()); return s.Reveal() }(), "not known"},
+		"expired":  {expired, "expired"},
+		"revoked":  {revoked, "revoked"},
+		"good":     {good, "200 OK"},
+	} {
+		body := f.post(c.token, "2025-11-25", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		if !strings.Contains(body, c.want) {
+			t.Errorf("%s token: %s, want %s", name, body, c.want)
+		}
+		if c.token != "" && name != "good" && !strings.HasPrefix(body, "401") || strings.Contains(body, c.token) && c.token != "" {
+			t.Errorf("%s token: %s", name, body)
+		}
+	}
+}
+
+func TestTokenScope(t *testing.T) {
+	f := newFront(t, nil)
+	s := f.client(f.token("narrow", time.Hour, "tools:box:write"), "2025-11-25", nil)
+	got, _ := structured[ran](t, s, "execute_tool", map[string]any{"tool_id": "box:look", "params": map[string]any{"what": "x"}})
+	if got.Success || got.Error.Code != store.CodeNotFound || strings.Contains(got.Error.Message, "box:look?") {
+		t.Errorf("outside the scope: %+v", got.Error)
+	}
+}
+
+// A call that needs a yes waits, tells its progress, and runs once decided.
+func TestWaitsWithProgress(t *testing.T) {
+	f := newFront(t, nil)
+	told := make(chan string, 16)
+	opt := &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { told <- r.Params.Message }}
+	s := f.client(f.token("client", time.Hour), "2025-11-25", opt)
+	answer := make(chan *sdk.CallToolResult, 2)
+	call := func() {
+		p := &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}}
+		p.SetProgressToken("p")
+		r, err := s.CallTool(t.Context(), p)
+		if err != nil {
+			t.Errorf("execute_tool: %v", err)
+		}
+		answer <- r
+	}
+	go call()
+	if message := <-told; !strings.Contains(message, "nizectl approvals show") {
+		t.Errorf("told %q", message)
+	}
+	go call() // the same call by the same token joins
+	<-told
+	waiting, err := f.db.ListCalls(t.Context(), store.CallQuery{Waiting: true})
+	if err != nil || len(waiting) != 1 {
+		t.Fatalf("%d calls wait (%v), want 1", len(waiting), err)
+	}
+	if _, err := f.gateway.Decide(t.Context(), f.root, waiting[0].ID, store.Decision{Verb: store.Approve, Digest: waiting[0].Digest}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r := <-answer; r == nil || r.IsError {
+			t.Errorf("answer %+v", r)
+		}
+	}
+	if n := f.runner.runs.Load(); n != 1 {
+		t.Errorf("%d runs, want 1", n)
+	}
+}
+
+// A caller who leaves takes the waiting call along.
+func TestCallerLeaves(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			f := newFront(t, nil)
+			s := f.client(f.token("client", time.Hour), version, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				_, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}})
+				if err == nil {
+					t.Error("the call came back without a decision")
+				}
+			}()
+			var id string
+			for c := range f.db.Watch(t.Context(), 0) {
+				if c.Kind == "call" && c.State == store.Pending {
+					id = c.ID
+					break
+				}
+			}
+			cancel()
+			<-gone
+			if c := f.wait(id); c.State != store.Cancelled || f.runner.runs.Load() != 0 {
+				t.Errorf("the call is %s after %d runs, want cancelled after none", c.State, f.runner.runs.Load())
+			}
+		})
+	}
+}
+
+func TestRevokingEndsStreams(t *testing.T) {
+	f := newFront(t, nil)
+	s := f.client(f.token("client", time.Hour), "2025-11-25", nil)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}})
+		ended <- err
+	}()
+	for c := range f.db.Watch(t.Context(), 0) {
+		if c.Kind == "call" && c.State == store.Pending {
+			break
+		}
+	}
+	if _, err := f.db.RevokeTokens(t.Context(), f.root, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the stream of a revoked token goes on")
+	}
+}
+
+func TestAnswersAreSmall(t *testing.T) {
+	f := newFront(t, nil)
+	var list bytes.Buffer
+	s := f.client(f.token("client", time.Hour), "2025-11-25", nil)
+	tools, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(&list).Encode(tools); err != nil {
+		t.Fatal(err)
+	}
+	if list.Len() > 5000 { // SPEC 21
+		t.Errorf("tools/list has %d bytes, want at most 5000", list.Len())
+	}
+}
