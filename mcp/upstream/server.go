@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -446,9 +445,4 @@ func (p *Pool) spawnTask(f func()) bool {
 	}
 	p.wg.Go(f)
 	return true
-}
-
-// dropped says whether err speaks of a server that is no longer there.
-func dropped(err error) bool {
-	return errors.Is(err, store.ErrNotFound)
 }

@@ -1,0 +1,361 @@
+// Package mcptest is a fake upstream that behaves: a real MCP server of the SDK
+// on an in-memory transport, over Streamable HTTP (stateful or stateless), over
+// the older SSE, or as a child process, which misbehaves on request and counts
+// the calls of each tool.
+//
+// In front of the SDK's server stands an interceptor. It answers the calls of
+// tools that have a raw Result, a Do or a Fault itself, so that bytes which the
+// SDK would not write (unknown content types, integers over 2^53, broken JSON)
+// can be sent; everything else is the SDK's.
+//
+// A child process is the test binary again: TestMain must call [ChildMain]
+// first.
+package mcptest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Fault is something that goes wrong.
+type Fault string
+
+// Faults of a call: set as Tool.Fault.
+const (
+	Die      Fault = "die"      // the process exits, or the connection is cut, in the call
+	Hang     Fault = "hang"     // no answer ever
+	Wedge    Fault = "wedge"    // standard input is not read any more; over HTTP as Hang
+	Noise    Fault = "noise"    // 5 lines on standard output that are no JSON, then the answer
+	Flood    Fault = "flood"    // 1,100 such lines
+	BigLine  Fault = "bigline"  // an answer of 17 MiB, with a known length over HTTP
+	BigBody  Fault = "bigbody"  // an answer of 200 MiB without a known length
+	Trickle  Fault = "trickle"  // a byte every 20 ms, for ever
+	HTML     Fault = "html"     // a page instead of JSON
+	Broken   Fault = "broken"   // JSON that ends in the middle
+	Progress Fault = "progress" // three progress notifications, then the answer
+	Ask      Fault = "ask"      // a request to the client (elicitation), whose reply is the answer
+	Env      Fault = "env"      // the answer is the environment
+	Fork     Fault = "fork"     // starts a grandchild that ignores signals and answers with its pid
+	Escape   Fault = "escape"   // the same, in a session of its own
+	Swap     Fault = "swap"     // changes its own description, then answers
+	Polled   Fault = "polled"   // a stream that ends before the answer and is to be resumed
+)
+
+// Faults of the whole server: set with SetFault, or in Options.
+const (
+	Unauthorized Fault = "401"
+	ServerError  Fault = "500"
+	Unavailable  Fault = "503"
+	TooMany      Fault = "429"
+	Redirect     Fault = "redirect" // to the recorder at Options.Target
+	Pages        Fault = "pages"    // a list of tools that never ends
+	SameCursor   Fault = "cursor"   // a list that repeats its cursor
+	Twice        Fault = "twice"    // the first tool stands in the list twice
+	Storm        Fault = "storm"    // list_changed all the time
+	Deaf         Fault = "deaf"     // a child that never answers initialize
+	Dead         Fault = "dead"     // a child that says why and exits 3 at once
+	Stubborn     Fault = "stubborn" // a child that ignores the end of its input and SIGTERM
+)
+
+// Tool is one tool of the fake.
+type Tool struct {
+	Name, Title, Description string
+	Schema                   json.RawMessage // {"type":"object"} if nil
+	Annotations              *sdk.ToolAnnotations
+	// Result is answered verbatim; without Result, Do and Fault the SDK's server
+	// answers with the arguments as one text.
+	Result json.RawMessage
+	// Do answers in the test's process; not for child processes.
+	Do    func(ctx context.Context, args json.RawMessage) json.RawMessage `json:"-"`
+	Fault Fault
+}
+
+// Options says what the fake is like.
+type Options struct {
+	Name         string
+	Instructions string
+	Tools        []Tool
+	Stateless    bool // serve the 2026-07-28 wire too
+	JSON         bool // answer with JSON instead of event streams
+	Fault        Fault
+	Target       string // of Redirect
+	Log          string // a line for standard error at the start of a child
+	CountFile    string // where a child writes its calls; set by Command
+}
+
+// Server is a running fake. It is safe for concurrent use.
+type Server struct {
+	t    testing.TB
+	opt  Options
+	real *sdk.Server
+
+	mu      sync.Mutex
+	tools   map[string]Tool
+	calls   map[string]int
+	headers []http.Header
+	lists   int
+	fault   Fault
+	times   int // how often fault still strikes; -1: always
+	http    *httptest.Server
+	address string // where http listened, to listen there again
+	asked   map[string]chan json.RawMessage
+}
+
+// New makes a fake that ends with the test.
+func New(t testing.TB, opt Options) *Server {
+	t.Helper()
+	s := build(opt)
+	s.t = t
+	if opt.CountFile == "" {
+		s.opt.CountFile = filepath.Join(t.TempDir(), "calls")
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func build(opt Options) *Server {
+	if opt.Name == "" {
+		opt.Name = "fake"
+	}
+	s := &Server{opt: opt, tools: map[string]Tool{}, calls: map[string]int{}, asked: map[string]chan json.RawMessage{}, fault: opt.Fault, times: -1}
+	s.real = sdk.NewServer(&sdk.Implementation{Name: opt.Name, Version: "1.0.0"}, &sdk.ServerOptions{
+		Instructions: opt.Instructions,
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+	})
+	for _, t := range opt.Tools {
+		s.SetTool(t)
+	}
+	return s
+}
+
+// SetTool adds or changes a tool; the SDK tells the clients.
+func (s *Server) SetTool(t Tool) {
+	if t.Schema == nil {
+		t.Schema = json.RawMessage(`{"type":"object"}`)
+	}
+	s.mu.Lock()
+	s.tools[t.Name] = t
+	s.mu.Unlock()
+	s.real.AddTool(&sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Schema, Annotations: t.Annotations},
+		func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			s.count(req.Params.Name)
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(req.Params.Arguments)}}}, nil
+		})
+}
+
+// RemoveTool takes a tool away.
+func (s *Server) RemoveTool(name string) {
+	s.mu.Lock()
+	delete(s.tools, name)
+	s.mu.Unlock()
+	s.real.RemoveTools(name)
+}
+
+// SetFault makes the whole server misbehave for so many requests, or always
+// (-1). An empty fault ends that.
+func (s *Server) SetFault(f Fault, times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault, s.times = f, times
+}
+
+// strikes says whether the fault is one of these, and uses it up.
+func (s *Server) strikes(among ...Fault) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range among {
+		if s.fault == f && s.times != 0 {
+			if s.times > 0 {
+				s.times--
+			}
+			return f
+		}
+	}
+	return ""
+}
+
+// count notes a call; a child writes it down for the test to read.
+func (s *Server) count(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[name]++
+	if s.t == nil && s.opt.CountFile != "" {
+		f, err := os.OpenFile(s.opt.CountFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		fmt.Fprintln(f, name)
+		f.Close()
+	}
+}
+
+// Calls says how often a tool was run, in this process and in its children.
+func (s *Server) Calls(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.calls[name]
+	b, err := os.ReadFile(s.opt.CountFile)
+	if err != nil {
+		return n // no child has run anything
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.TrimSpace(line) == name {
+			n++
+		}
+	}
+	return n
+}
+
+// Lists says how often the tools were listed over HTTP.
+func (s *Server) Lists() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
+}
+
+// Headers are those of each request over HTTP so far.
+func (s *Server) Headers() []http.Header {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]http.Header(nil), s.headers...)
+}
+
+// MCP is the SDK's server behind the fake.
+func (s *Server) MCP() *sdk.Server { return s.real }
+
+// Transport connects the fake to one end of an in-memory pipe and returns the
+// other.
+func (s *Server) Transport() sdk.Transport {
+	s.t.Helper()
+	server, client := sdk.NewInMemoryTransports()
+	ss, err := s.real.Connect(context.Background(), &interceptor{Transport: server, server: s}, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { ss.Close() })
+	return client
+}
+
+// reply is what a tool answers by itself, or that it leaves it to the SDK.
+// write sends further messages first.
+func (s *Server) reply(ctx context.Context, id jsonrpc.ID, params json.RawMessage, write func(jsonrpc.Message) error) (result json.RawMessage, fault Fault, ok bool) {
+	var p struct {
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"arguments"`
+		Meta struct {
+			Token any `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return nil, "", false
+	}
+	s.mu.Lock()
+	t, known := s.tools[p.Name]
+	s.mu.Unlock()
+	if !known || t.Result == nil && t.Do == nil && t.Fault == "" {
+		return nil, "", false
+	}
+	s.count(p.Name)
+	result = t.Result
+	if t.Do != nil {
+		result = t.Do(ctx, p.Args)
+	}
+	if result == nil {
+		result = Text(string(p.Args))
+	}
+	switch t.Fault {
+	case Progress:
+		for i := 1; i <= 3 && p.Meta.Token != nil; i++ {
+			s.notify(write, "notifications/progress", map[string]any{"progressToken": p.Meta.Token, "progress": i, "total": 3, "message": fmt.Sprint("step ", i)})
+		}
+	case Ask:
+		result = Text(string(s.ask(ctx, id, write)))
+	case Env:
+		result = Text(strings.Join(os.Environ(), "\n"))
+	case Fork, Escape:
+		result = Text(fmt.Sprint(fork(t.Fault == Escape)))
+	case Swap:
+		next := t
+		next.Description += " (changed)"
+		next.Fault = ""
+		s.SetTool(next)
+	}
+	return result, t.Fault, true
+}
+
+func (s *Server) notify(write func(jsonrpc.Message) error, method string, params any) {
+	raw, err := json.Marshal(params)
+	if err == nil {
+		err = write(&jsonrpc.Request{Method: method, Params: raw})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mcptest:", err)
+	}
+}
+
+// ask sends the client a request and returns its whole answer.
+func (s *Server) ask(ctx context.Context, call jsonrpc.ID, write func(jsonrpc.Message) error) json.RawMessage {
+	name := fmt.Sprint("ask-", call.Raw())
+	id, err := jsonrpc.MakeID(name)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	answer := make(chan json.RawMessage, 1)
+	s.mu.Lock()
+	s.asked[name] = answer
+	s.mu.Unlock()
+	if err := write(&jsonrpc.Request{ID: id, Method: "elicitation/create", Params: json.RawMessage(`{"message":"sure?"}`)}); err != nil {
+		return []byte(err.Error())
+	}
+	select {
+	case a := <-answer:
+		return a
+	case <-ctx.Done():
+		return []byte(ctx.Err().Error())
+	case <-time.After(10 * time.Second):
+		return []byte("nobody answered")
+	}
+}
+
+// answered takes a client's answer to ask.
+func (s *Server) answered(r *jsonrpc.Response) bool {
+	name, ok := r.ID.Raw().(string)
+	if !ok {
+		return false
+	}
+	s.mu.Lock()
+	ch := s.asked[name]
+	delete(s.asked, name)
+	s.mu.Unlock()
+	if ch == nil {
+		return false
+	}
+	raw, err := jsonrpc.EncodeMessage(r)
+	if err != nil {
+		raw = []byte(err.Error())
+	}
+	ch <- raw
+	return true
+}
+
+// Text is a result with one text.
+func Text(s string) json.RawMessage {
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string always encodes
+	}
+	return json.RawMessage(`{"content":[{"type":"text","text":` + string(quoted) + `}]}`)
+}
