@@ -72,11 +72,11 @@ const (
 // Tool is one tool of the fake.
 type Tool struct {
 	Name, Title, Description string
-	Schema                   json.RawMessage // {"type":"object"} if nil
+	Schema                   json.RawMessage `json:",omitempty"` // {"type":"object"} if nil
 	Annotations              *sdk.ToolAnnotations
 	// Result is answered verbatim; without Result, Do and Fault the SDK's server
 	// answers with the arguments as one text.
-	Result json.RawMessage
+	Result json.RawMessage `json:",omitempty"`
 	// Do answers in the test's process; not for child processes.
 	Do    func(ctx context.Context, args json.RawMessage) json.RawMessage `json:"-"`
 	Fault Fault
