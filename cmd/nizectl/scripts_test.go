@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"nize/daemon/api"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"nizectl": func() { os.Exit(Main()) },
+		"mcpcall": func() { os.Exit(mcpcall()) },
+	})
+}
+
+// patience is how long a script waits for what the daemon does by itself.
+const patience = 20 * time.Second
+
+// TestScripts runs testdata/*.txtar: the real nizectl against the real nized
+// with the real nize-toolbox, each script with its own daemon.
+//
+//	ready              waits until the daemon answers
+//	exits N CMD ARGS…  runs a command that must exit with N
+//	capture VAR REGEXP keeps the first group found in the last output
+//	waiting VAR        waits for a call that needs a yes and keeps its id
+func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("scripts build and start nized")
+	}
+	if _, err := os.Stat(filepath.Join("..", "nized", "main.go")); err != nil {
+		t.Skip("cmd/nized is not in the tree yet, so there is no daemon to drive")
+	}
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-tags", "urfave_cli_no_template", "-o", bin+string(filepath.Separator), "nize/cmd/nized", "nize/cmd/nize-toolbox")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building nized and nize-toolbox: %v\n%s", err, out)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			data := filepath.Join(e.WorkDir, "data")
+			for k, v := range map[string]string{
+				"PATH": bin + string(os.PathListSeparator) + e.Getenv("PATH"), "HOME": e.WorkDir, "NIZE_DATA_DIR": data, "NIZE_LISTEN": "127.0.0.1:0",
+				"NIZE_SOCKET": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "INVOCATION_ID": "", "TERM": "dumb", "TZ": "UTC", "BIN": bin,
+			} {
+				e.Setenv(k, v)
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
+		},
+	})
+}
+
+func scriptClient(ts *testscript.TestScript) *api.Client {
+	return api.New(api.SocketIn(ts.Getenv("NIZE_DATA_DIR")))
+}
+
+// until asks again every 20 ms until it is told yes.
+func until(ts *testscript.TestScript, what string, ask func(context.Context) bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ask(ctx) {
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("%s did not come within %v", what, patience)
+		case <-tick.C:
+		}
+	}
+}
+
+func scriptReady(ts *testscript.TestScript, neg bool, args []string) {
+	c := scriptClient(ts)
+	defer c.Close()
+	until(ts, "the daemon", func(ctx context.Context) bool { _, err := c.Status(ctx); return err == nil })
+}
+
+func scriptWaiting(ts *testscript.TestScript, neg bool, args []string) {
+	c := scriptClient(ts)
+	defer c.Close()
+	until(ts, "a waiting call", func(ctx context.Context) bool {
+		cards, err := c.Approvals(ctx)
+		if err != nil || len(cards) == 0 {
+			return false
+		}
+		ts.Setenv(args[0], cards[0].Call)
+		return true
+	})
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits N CMD ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit %d, want %d", got, want)
+	}
+}
+
+func scriptCapture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture VAR REGEXP")
+	}
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) < 2 {
+		ts.Fatalf("no match for %q", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// mcpcall TOKEN TOOL ARGS is an MCP client of the wire of 2025-11-25: it calls
+// execute_tool and prints the answer's text.
+func mcpcall() int {
+	if err := mcpCall(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, "mcpcall:", err)
+		return 1
+	}
+	return 0
+}
+
+func mcpCall(token, tool, args string) error {
+	addr, err := os.ReadFile(filepath.Join(os.Getenv("NIZE_DATA_DIR"), "nized.addr"))
+	if err != nil {
+		return err
+	}
+	session := ""
+	post := func(message string) (string, error) {
+		req, err := http.NewRequest("POST", "http://"+strings.TrimSpace(string(addr))+"/mcp", strings.NewReader(message))
+		if err != nil {
+			return "", err
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+			req.Header.Set("MCP-Protocol-Version", "2025-11-25")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode/100 != 2 {
+			return "", fmt.Errorf("HTTP %d: %s (%v)", resp.StatusCode, body, err)
+		}
+		if session == "" {
+			session = resp.Header.Get("Mcp-Session-Id")
+		}
+		return string(body), nil
+	}
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpcall","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	} {
+		if _, err := post(message); err != nil {
+			return err
+		}
+	}
+	body, err := post(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":%q,"params":%s}}}`, tool, args))
+	if err != nil {
+		return err
+	}
+	return printAnswer(body)
+}
+
+// printAnswer finds the answer to request 2 in JSON or an event stream.
+func printAnswer(body string) error {
+	for line := range strings.Lines(body) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "data:")
+		var message struct {
+			ID     json.RawMessage `json:"id"`
+			Error  json.RawMessage `json:"error"`
+			Result struct {
+				IsError bool `json:"isError"`
+				Content []struct {
+					Text string `json:"text"`
+				} `json:"content"`
+			} `json:"result"`
+		}
+		if json.Unmarshal([]byte(line), &message) != nil || !bytes.Equal(message.ID, []byte("2")) {
+			continue
+		}
+		if message.Error != nil {
+			return fmt.Errorf("%s", message.Error)
+		}
+		for _, c := range message.Result.Content {
+			fmt.Println(c.Text)
+		}
+		if message.Result.IsError {
+			return errors.New("the tool failed or was refused")
+		}
+		return nil
+	}
+	return fmt.Errorf("no answer in %q", body)
+}
