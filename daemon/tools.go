@@ -118,7 +118,7 @@ func (d *Daemon) callTool(ctx context.Context, by store.Caller, r *http.Request)
 	if err != nil {
 		return nil, err
 	}
-	return d.gateway.Execute(ctx, by, store.Request{ID: store.NewID(d.now()), Tool: r.PathValue("id"), Args: req.Args}, nil)
+	return d.gateway.Execute(ctx, by, store.Request{Tool: r.PathValue("id"), Args: req.Args}, nil)
 }
 
 func (d *Daemon) listDomains(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {

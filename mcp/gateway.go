@@ -122,8 +122,10 @@ func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 }
 
 func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
-	if old, err := g.opt.Store.GetCall(ctx, req.ID); err == nil && req.ID != "" {
-		return g.repeated(by, old) // the step was repeated after a crash
+	if req.ID != "" { // an id that is chosen here cannot have been used before
+		if old, err := g.opt.Store.GetCall(ctx, req.ID); err == nil {
+			return g.repeated(by, old) // the step was repeated after a crash
+		}
 	}
 	inv, tool, err := g.plan(ctx, by, req)
 	if err != nil {
@@ -137,14 +139,11 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 		return g.refuse(ctx, inv, err)
 	}
 	c.Digest = c.ComputeDigest()
-	verdict, err := g.judge(ctx, by, inv, tool)
+	verdict, err := g.judge(ctx, inv.view, inv, tool)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case verdict.deny != "":
-		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRefused, Message: verdict.deny})
-	case verdict.ask != "":
+	if verdict.ask != "" {
 		return g.wait(ctx, by, inv, verdict)
 	}
 	return g.runNow(ctx, inv, progress)
@@ -192,7 +191,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		c.ID = store.NewID(now)
 	}
 	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval,
-		usable: func() string { return v.usable(tool) }}, tool, nil
+		view: v, usable: func() string { return v.usable(tool) }}, tool, nil
 }
 
 // fit checks arguments against the tool's input schema. A schema that cannot

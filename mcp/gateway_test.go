@@ -374,6 +374,13 @@ func TestAlways(t *testing.T) {
 	if c := h.call(h.root, "box:write", `{"what":"again"}`); c.State != store.Pending {
 		t.Errorf("with another definition the call is %s, want pending", c.State)
 	}
+	again := h.call(h.member, "box:write", `{"what":"never"}`)
+	if _, err := h.gateway.Decide(t.Context(), h.member, again.ID, store.Decision{Verb: store.Deny, Always: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("denied for good: %v, want not found", err)
+	}
 	h.config["approvals.mode"] = "all"
 	if c := h.call(h.root, "box:look", `{"what":"x"}`); c.State != store.Pending {
 		t.Errorf("in mode all a read is %s, want pending", c.State)

@@ -28,6 +28,7 @@ type Invocation struct {
 	Approval store.Approval  // what the request wants
 	Started  time.Time
 
+	view   *view
 	usable func() string // the rule that says no, or ""; nil around a meta-tool
 }
 

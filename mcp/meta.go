@@ -277,24 +277,32 @@ type Description struct {
 
 // Asks says whether a call by this caller would need a yes, and by which rule.
 func (g *Gateway) Asks(ctx context.Context, by store.Caller, id string) (asks bool, why string) {
-	e, err := g.find(ctx, by, store.Scope{}, id)
-	if err != nil {
-		return true, "it cannot be used"
-	}
-	v, err := g.judge(ctx, by, &Invocation{By: by}, e)
+	seen, err := g.view(ctx, by, store.Scope{})
 	if err != nil {
 		return true, "policy could not be read"
 	}
-	return v.ask != "" || v.deny != "", v.ask + v.deny
+	e, err := g.findIn(seen, id)
+	if err != nil {
+		return true, "it cannot be used"
+	}
+	v, err := g.judge(ctx, seen, &Invocation{By: by}, e)
+	if err != nil {
+		return true, "policy could not be read"
+	}
+	return v.ask != "", v.ask
 }
 
 // Describe tells one tool that the caller may use.
 func (g *Gateway) Describe(ctx context.Context, by store.Caller, scope store.Scope, id string) (Description, error) {
-	e, err := g.find(ctx, by, scope, id)
+	seen, err := g.view(ctx, by, scope)
 	if err != nil {
 		return Description{}, err
 	}
-	v, err := g.judge(ctx, by, &Invocation{By: by, Scope: scope}, e)
+	e, err := g.findIn(seen, id)
+	if err != nil {
+		return Description{}, err
+	}
+	v, err := g.judge(ctx, seen, &Invocation{By: by, Scope: scope}, e)
 	if err != nil {
 		return Description{}, err
 	}

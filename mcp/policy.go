@@ -15,10 +15,10 @@ import (
 type view struct {
 	by      store.Caller
 	servers []string
-	allowed []string // the agent's patterns
-	limited bool     // the agent has patterns
-	denied  []store.Grant
-	scoped  []string // the token's tools: patterns
+	allowed []string      // the agent's patterns
+	limited bool          // the agent has patterns
+	grants  []store.Grant // the person's standing answers
+	scoped  []string      // the token's tools: patterns
 }
 
 // view reads what narrows the caller's tools.
@@ -43,11 +43,7 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 	if err != nil {
 		return nil, fmt.Errorf("reading grants: %w", err)
 	}
-	for _, gr := range grants {
-		if gr.Deny {
-			v.denied = append(v.denied, gr)
-		}
-	}
+	v.grants = grants
 	return v, nil
 }
 
@@ -65,7 +61,7 @@ func (v *view) usable(e *entry) string {
 		return "its server is not shared with you"
 	case e.Server == ownServer:
 		return "" // nize's own tools show a caller only what is theirs
-	case slices.ContainsFunc(v.denied, func(gr store.Grant) bool { return gr.Tool == id }):
+	case slices.ContainsFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == id }):
 		return "you denied it"
 	case len(v.servers) > 0 && !slices.Contains(v.servers, e.Server):
 		return "the conversation does not allow its server"
@@ -126,34 +122,25 @@ func (g *Gateway) findIn(v *view, id string) (*entry, error) {
 	return nil, &store.CallError{Code: store.CodeNotFound, Message: message}
 }
 
-// verdict is what policy says of one call: deny, ask, or neither. The texts
-// say why.
+// verdict is what policy says of one call: ask, with the reason, or not.
 type verdict struct {
-	deny, ask string
+	ask       string
 	warnings  []string
 	grantable bool // a standing "allow" would lift the ask
 }
 
-// judge decides whether a call needs a yes (SPEC 11). The strictest wins: a
-// standing denial, a conversation that read untrusted text, the system's and
+// judge decides whether a call needs a yes (SPEC 11); what its person denied
+// for good was not found in the first place. The strictest wins: a
+// conversation that read untrusted text, the system's and
 // the agent's mode, the server, the request; a standing "allow" lifts only
 // what the mode auto asks, never what an admin chose to have asked.
-func (g *Gateway) judge(ctx context.Context, by store.Caller, inv *Invocation, e *entry) (verdict, error) {
+func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *entry) (verdict, error) {
 	if e.Server == ownServer {
 		return verdict{}, nil
 	}
-	grants, err := g.opt.Store.ListGrants(ctx, by.User)
-	if err != nil {
-		return verdict{}, fmt.Errorf("reading grants: %w", err)
-	}
-	now := g.opt.Now()
-	holds := func(deny bool) bool {
-		return slices.ContainsFunc(grants, func(gr store.Grant) bool {
-			return gr.Deny == deny && gr.Tool == e.ID() && (deny || gr.Pin == e.Accepted) && (gr.Expires.IsZero() || now.Before(gr.Expires))
-		})
-	}
-	if holds(true) {
-		return verdict{deny: "you denied " + e.ID() + " for good; see nizectl approvals grants list"}, nil
+	by, now := seen.by, g.opt.Now()
+	allowed := func(gr store.Grant) bool {
+		return !gr.Deny && gr.Tool == e.ID() && gr.Pin == e.Accepted && (gr.Expires.IsZero() || now.Before(gr.Expires))
 	}
 	v, err := g.asks(ctx, inv.Scope, inv.Approval, e)
 	if err != nil {
@@ -162,7 +149,7 @@ func (g *Gateway) judge(ctx context.Context, by store.Caller, inv *Invocation, e
 	if by.Surface == store.OnCLI && by.IsAdmin() {
 		return verdict{}, nil // an admin's own nizectl tools call is its own approval
 	}
-	if v.grantable && holds(false) {
+	if v.grantable && slices.ContainsFunc(seen.grants, allowed) {
 		return verdict{}, nil
 	}
 	return v, nil

@@ -227,7 +227,7 @@ func (s *Server) execute(ctx context.Context, by store.Caller, req *sdk.CallTool
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
 	defer cancel()
-	c, err := s.opt.Gateway.Execute(ctx, by, store.Request{ID: store.NewID(s.opt.Now()), Tool: args.ToolID, Args: args.Params}, progressOf(ctx, req))
+	c, err := s.opt.Gateway.Execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, progressOf(ctx, req))
 	if err != nil {
 		if failure := callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
 			s.opt.Log.Error("execute_tool", "tool", args.ToolID, "err", err)
