@@ -1,0 +1,50 @@
+# The few commands of this house; `make` alone says what there is.
+
+GO       ?= go
+TAGS      = urfave_cli_no_template
+BUILD     = CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w'
+PROGRAMS  = nized nizectl nize-toolbox
+FUZZTIME ?= 5s
+
+# The race detector needs cgo, and cgo a C compiler; all else here does without.
+CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
+
+.PHONY: help build test demo bench eval lint fuzz clean
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+build: ## build nized, nizectl and nize-toolbox into bin/
+	@mkdir -p bin
+	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+
+test: ## vet and run all tests, with the race detector where there is a C compiler
+	$(GO) vet -tags $(TAGS) ./...
+ifeq ($(CC_FOUND),)
+	@echo 'tests run without the race detector: it needs a C compiler, and there is none'
+	CGO_ENABLED=0 $(GO) test -tags $(TAGS) ./...
+else
+	@echo 'tests run with the race detector ($(CC_FOUND))'
+	CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) ./...
+endif
+	@echo 'passed. Left out, because they need npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
+
+demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
+	@scripts/demo
+
+bench: build ## measure what SPEC promises, side by side with direct calls
+	$(GO) run -trimpath ./scripts/bench
+
+eval: ## measure the quality of discovery (CORPORA=DIR for other corpora than the built-in ones)
+	$(GO) run -trimpath ./mcp/index/eval $(if $(CORPORA),-corpora $(CORPORA))
+
+lint: ## gofmt, vet and staticcheck
+	@bad=$$(gofmt -l .) && [ -z "$$bad" ] || { echo "run gofmt -w on: $$bad"; exit 1; }
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) tool staticcheck -tags $(TAGS) ./...
+
+fuzz: ## fuzz every decoder for FUZZTIME (5s) each
+	@scripts/fuzz $(FUZZTIME)
+
+clean: ## remove what was built
+	rm -rf bin
