@@ -1,0 +1,393 @@
+package daemon
+
+import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"nize/daemon/api"
+)
+
+// The house rules, read from the sources. Each ban stands beside its reason; a
+// new room or library is argued for by adding its row here.
+
+// room says what the code of a folder may import of ours, besides store. Tests
+// may also use what lies below their room, and doubles.
+type room struct {
+	may string // folders, separated by spaces
+	why string // ...not more
+}
+
+// floors is DESIGN's picture as a table.
+var floors = map[string]room{
+	"store":           {"", "the ground floor: words that all share, on the standard library alone"},
+	"store/seal":      {"", "keys know nothing of what they seal"},
+	"store/bolt":      {"store/seal", "it seals what it writes, so that no one above can forget to"},
+	"store/storetest": {"", "the contract holds for every backend, so it sees none"},
+
+	"bots":                       {"bots/phrases", "a sister of llm and mcp: they meet on the roof, by words of store"},
+	"bots/phrases":               {"", "text"},
+	"bots/terminal":              {"bots daemon/api", "it lives in nizectl, which must start in milliseconds"},
+	"bots/botstest":              {"bots", "the script holds for every platform, so it sees none"},
+	"llm":                        {"", "a sister of bots and mcp"},
+	"llm/openai":                 {"llm", "a leaf: one protocol"},
+	"llm/offline":                {"llm", "a leaf: no network"},
+	"llm/llmtest":                {"llm", "a double of a model"},
+	"mcp":                        {"mcp/schema mcp/index", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
+	"mcp/schema":                 {"", "a leaf"},
+	"mcp/index":                  {"", "a leaf: it can be thrown away and rebuilt from the store"},
+	"mcp/index/eval":             {"mcp/index", "it measures the index alone"},
+	"mcp/upstream":               {"", "a leaf: scan and schema gate reach it through an interface of its own"},
+	"mcp/scan":                   {"", "a leaf"},
+	"mcp/hook":                   {"mcp", "a leaf"},
+	"mcp/mcptest":                {"", "a double of an upstream"},
+	"daemon/api":                 {"", "what nizectl and nized agree on; it cannot see the server"},
+	"cmd/nized":                  {"daemon daemon/api mcp/upstream", "main parses, builds, runs, exits; upstream for the guard process alone"},
+	"cmd/nizectl":                {"daemon/api bots/terminal", "it talks to the control socket and to nothing else"},
+	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},
+	"scripts/bench":              {"daemon/api", "it measures the programs from outside"},
+	"daemon":                     {"*", "the roof: the only room that knows the others"},
+	"scripts/conformance/addhdr": {"", "a proxy"},
+}
+
+// libraries says where each foreign library lives: its types do not leave that
+// room, so that it can be exchanged there. The longest prefix counts.
+var libraries = map[string]string{
+	"go.etcd.io/bbolt":                         "store/bolt",
+	"github.com/oklog/ulid/v2":                 "store",
+	"github.com/philippgille/chromem-go":       "mcp/index",
+	"github.com/kljensen/snowball":             "mcp/index",
+	"github.com/modelcontextprotocol/go-sdk":   "mcp mcp/upstream mcp/mcptest cmd/nize-toolbox scripts/bench",
+	"github.com/santhosh-tekuri/jsonschema/v6": "mcp/schema",
+	"golang.org/x/oauth2":                      "mcp/upstream",
+	"golang.org/x/time":                        "mcp/upstream",
+	"github.com/sashabaranov/go-openai":        "llm/openai",
+	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl",
+	"github.com/robfig/cron/v3":                "daemon",
+	"github.com/coreos/go-systemd/v22":         "daemon cmd/nized",
+	"golang.org/x/term":                        "cmd/nized cmd/nizectl bots/terminal",
+	"golang.org/x/sys":                         "daemon mcp/upstream bots/terminal store/bolt",
+	"golang.org/x/text":                        "mcp/index mcp/scan",
+	"golang.org/x/sync":                        "daemon mcp/upstream mcp/index",
+
+	// For tests and doubles everywhere, and for nothing else.
+	"github.com/google/go-cmp":                   "tests",
+	"go.uber.org/goleak":                         "tests",
+	"github.com/rogpeppe/go-internal/testscript": "tests",
+	"github.com/creack/pty":                      "tests",
+}
+
+// sisters never import one another, in tests neither: what needs two of them
+// is tested on the roof.
+var sisters = []string{"bots", "llm", "mcp"}
+
+// banned names of folders say nothing about what is in them.
+var banned = []string{"util", "utils", "common", "helper", "helpers", "types", "internal", "pkg", "misc", "lib"}
+
+// untyped lists the maps of any on the call path, each with its reason: a
+// number that goes through one is rounded (SPEC 6).
+var untyped = map[string]string{
+	"mcp/server.go": "the SDK's auth.TokenInfo.Extra has that type; the caller is put in and taken out as it is",
+}
+
+// source is one Go file.
+type source struct {
+	path string // from the module's root, with slashes
+	room string
+	test bool
+	file *ast.File
+}
+
+func (s source) double() bool { return s.test || strings.HasSuffix(s.room, "test") }
+
+// sources parses every Go file of the module, whatever its build tags.
+func sources(t *testing.T) (*token.FileSet, []source) {
+	t.Helper()
+	fset := token.NewFileSet()
+	var all []source
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(p, ".."+string(filepath.Separator)))
+		if d.IsDir() {
+			if name := d.Name(); p != ".." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "bin") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		all = append(all, source{path: rel, room: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), file: f})
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("reading the sources: %v", err)
+	}
+	if len(all) < 100 {
+		t.Fatalf("read %d Go files: this is not the whole house", len(all))
+	}
+	return fset, all
+}
+
+func (s source) imports() []string {
+	var list []string
+	for _, i := range s.file.Imports {
+		p, _ := strconv.Unquote(i.Path.Value) // the parser let it pass
+		list = append(list, p)
+	}
+	return list
+}
+
+func TestFloors(t *testing.T) {
+	_, all := sources(t)
+	for _, s := range all {
+		row, ok := floors[s.room]
+		if !ok {
+			t.Errorf("%s: the room %s has no row among the floors", s.path, s.room)
+			continue
+		}
+		for _, imp := range s.imports() {
+			own, ours := strings.CutPrefix(imp, "nize/")
+			if !ours || own == s.room || own == "store" {
+				continue
+			}
+			if sister(s.room) != "" && sister(own) != "" && sister(own) != sister(s.room) {
+				t.Errorf("%s imports %s: sisters don't import one another; they meet on the roof, by words of store", s.path, own)
+				continue
+			}
+			may := strings.Fields(row.may)
+			if slices.Contains(may, "*") || slices.Contains(may, own) {
+				continue
+			}
+			if s.test && testMay(s.room, own) {
+				continue
+			}
+			t.Errorf("%s imports %s: %s may import store %s: %s", s.path, own, s.room, row.may, row.why)
+		}
+	}
+	rooms := map[string]bool{}
+	for _, s := range all {
+		rooms[s.room] = true
+	}
+	for name := range floors {
+		if !rooms[name] {
+			t.Errorf("the floors have a row for %s, which is no room", name)
+		}
+	}
+}
+
+// testMay lets tests use real neighbours below the roof, and a command's tests
+// the whole house that it is a part of.
+func testMay(from, own string) bool {
+	if strings.HasPrefix(from, "cmd/") {
+		return true
+	}
+	return own != "daemon" && !strings.HasPrefix(own, "cmd/") && !strings.HasPrefix(own, "scripts/")
+}
+
+// sister is which of the three a room belongs to, "" for none of them.
+// bots/terminal is nizectl's half of a chat and belongs to bots all the same.
+func sister(room string) string {
+	top, _, _ := strings.Cut(room, "/")
+	if slices.Contains(sisters, top) {
+		return top
+	}
+	return ""
+}
+
+func TestLibrariesHaveOneRoom(t *testing.T) {
+	_, all := sources(t)
+	for _, s := range all {
+		for _, imp := range s.imports() {
+			if first, _, _ := strings.Cut(imp, "/"); !strings.Contains(first, ".") {
+				continue // ours, or the standard library
+			}
+			lib := library(imp)
+			if lib == "" {
+				t.Errorf("%s imports %s, which has no room: argue for it in the commit, then add its row", s.path, imp)
+				continue
+			}
+			rooms := strings.Fields(libraries[lib])
+			switch {
+			case slices.Contains(rooms, s.room):
+			case slices.Contains(rooms, "tests") && s.double():
+			case s.test && underneath(s.room, rooms):
+			default:
+				t.Errorf("%s imports %s, which lives in %s and nowhere else", s.path, imp, libraries[lib])
+			}
+		}
+	}
+}
+
+// underneath lets the tests of a room speak a protocol from the other side
+// where the library's room is the sister's: a client of our server, a server
+// for our client.
+func underneath(from string, rooms []string) bool {
+	return slices.ContainsFunc(rooms, func(r string) bool { return sister(r) != "" && (sister(r) == sister(from) || from == "daemon") })
+}
+
+func library(imp string) string {
+	best := ""
+	for lib := range libraries {
+		if (imp == lib || strings.HasPrefix(imp, lib+"/")) && len(lib) > len(best) {
+			best = lib
+		}
+	}
+	return best
+}
+
+func TestFoldersAreNamedForWhatTheyKeep(t *testing.T) {
+	_, all := sources(t)
+	for _, s := range all {
+		for part := range strings.SplitSeq(s.room, "/") {
+			if slices.Contains(banned, part) {
+				t.Errorf("%s: a folder called %q says nothing; name it by the noun that it keeps", s.path, part)
+			}
+		}
+	}
+}
+
+func TestBannedWords(t *testing.T) {
+	fset, all := sources(t)
+	callPath := []string{"mcp", "mcp/upstream", "mcp/hook"}
+	for _, s := range all {
+		names := importNames(s.file)
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			at := func() string { return fset.Position(n.Pos()).String() }
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if shell := shellCall(names, n); shell != "" && !s.test {
+					t.Errorf("%s runs %s: argv, never a shell (SPEC 4)", at(), shell)
+				}
+			case *ast.SelectorExpr:
+				what := selected(names, n)
+				if !s.test && slices.Contains([]string{"net/http.DefaultClient", "net/http.DefaultTransport", "net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head"}, what) {
+					t.Errorf("%s uses %s: it has no deadline, follows redirects with our headers, and is shared by all", at(), what)
+				}
+				if s.test && what == "time.Sleep" {
+					t.Errorf("%s sleeps: wait for the event itself; testing/synctest runs time", at())
+				}
+			case *ast.MapType:
+				if !s.test && slices.Contains(callPath, s.room) && isAnyMap(n) && untyped[s.path] == "" {
+					t.Errorf("%s: map[string]any on the call path rounds numbers over 2^53 (SPEC 6)", at())
+				}
+			}
+			return true
+		})
+	}
+}
+
+// importNames maps the names that a file gives its imports to their paths.
+func importNames(f *ast.File) map[string]string {
+	names := map[string]string{}
+	for _, i := range f.Imports {
+		p, _ := strconv.Unquote(i.Path.Value) // the parser let it pass
+		name := path.Base(p)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		names[name] = p
+	}
+	return names
+}
+
+// selected is "path.Name" for a name of an imported package, else "".
+func selected(names map[string]string, e ast.Expr) string {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	id, ok := sel.X.(*ast.Ident)
+	if !ok || names[id.Name] == "" {
+		return ""
+	}
+	return names[id.Name] + "." + sel.Sel.Name
+}
+
+// shellCall is the shell that an os/exec call starts, "" if none.
+func shellCall(names map[string]string, call *ast.CallExpr) string {
+	arg := 0
+	switch selected(names, call.Fun) {
+	case "os/exec.Command":
+	case "os/exec.CommandContext":
+		arg = 1
+	default:
+		return ""
+	}
+	if len(call.Args) <= arg {
+		return ""
+	}
+	lit, ok := call.Args[arg].(*ast.BasicLit)
+	if !ok {
+		return ""
+	}
+	name, _ := strconv.Unquote(lit.Value) // a literal of the parser's
+	if slices.Contains([]string{"sh", "bash", "dash", "zsh", "cmd", "cmd.exe", "powershell"}, path.Base(name)) {
+		return name
+	}
+	return ""
+}
+
+func isAnyMap(m *ast.MapType) bool {
+	key, ok := m.Key.(*ast.Ident)
+	if !ok || key.Name != "string" {
+		return false
+	}
+	switch v := m.Value.(type) {
+	case *ast.Ident:
+		return v.Name == "any"
+	case *ast.InterfaceType:
+		return len(v.Methods.List) == 0
+	}
+	return false
+}
+
+func TestRoutesAreSorted(t *testing.T) {
+	byPath := func(a, b api.Route) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
+	}
+	for i := 1; i < len(api.Routes); i++ {
+		if a, b := api.Routes[i-1], api.Routes[i]; byPath(a, b) >= 0 {
+			t.Errorf("api.Routes: %s %s stands before %s %s", a.Method, a.Path, b.Method, b.Path)
+		}
+	}
+}
+
+func TestRoutesAreServed(t *testing.T) {
+	answers, streams := new(Daemon).handlers()
+	routes := map[string]bool{}
+	for _, r := range api.Routes {
+		pattern := r.Method + " " + r.Path
+		routes[pattern] = true
+		says := strings.HasSuffix(r.Summary, "(stream)")
+		switch _, isStream := streams[pattern]; {
+		case answers[pattern] == nil && streams[pattern] == nil:
+			t.Errorf("api.Routes has %s, and nobody answers it", pattern)
+		case says != isStream:
+			t.Errorf("%s: its summary says stream: %t, its handler: %t", pattern, says, isStream)
+		}
+	}
+	for _, pattern := range slices.Concat(slices.Collect(maps.Keys(answers)), slices.Collect(maps.Keys(streams))) {
+		if !routes[pattern] {
+			t.Errorf("%s is answered, and not in api.Routes", pattern)
+		}
+		if answers[pattern] != nil && streams[pattern] != nil {
+			t.Errorf("%s is answered twice", pattern)
+		}
+	}
+}
