@@ -53,7 +53,7 @@ func (d *Daemon) healths() map[string]upstream.ServerStatus {
 func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools []store.Tool) api.Health {
 	h := api.Health{Name: s.Name, State: "connecting", ToolCount: len(tools)}
 	if st, ok := all[s.Name]; ok {
-		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = st.State, float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
+		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = stateWord[st.State], float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
 	}
 	if s.Disabled {
 		h.State = "disabled"
@@ -65,6 +65,9 @@ func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools []stor
 	}
 	return h
 }
+
+// stateWord is how the pool's states are called on the wire.
+var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Disabled: "disabled"}
 
 func toolView(t store.Tool, domain string) api.ToolView {
 	return api.ToolView{ID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings}
@@ -338,11 +341,7 @@ func (d *Daemon) testServer(ctx context.Context, _ store.Caller, r *http.Request
 	}
 	out := api.Probe{OK: err == nil, Tools: len(p.Tools), Stderr: string(p.Stderr)}
 	for _, step := range p.Steps {
-		view := api.ProbeStep{Name: step.Name, TookMS: float64(step.Took) / float64(time.Millisecond), Hint: step.Hint}
-		if step.Err != nil {
-			view.Error = step.Err.Error()
-		}
-		out.Steps = append(out.Steps, view)
+		out.Steps = append(out.Steps, api.ProbeStep{Name: step.Name, TookMS: float64(step.Took) / float64(time.Millisecond), Error: step.Err, Hint: step.Hint})
 	}
 	return out, nil
 }
