@@ -83,10 +83,11 @@ func tokenNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return names, err
 }
 
-func each[T any](items []T, name func(T) string) []string {
-	names := make([]string, len(items))
-	for i, item := range items {
-		names[i] = name(item)
+// each maps a list.
+func each[T, U any](list []T, f func(T) U) []U {
+	out := make([]U, len(list))
+	for i, v := range list {
+		out[i] = f(v)
 	}
-	return names
+	return out
 }

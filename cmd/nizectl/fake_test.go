@@ -303,7 +303,7 @@ func (f *fake) toolHandlers() map[string]handler {
 		return find("tool", r.PathValue("id"), m)
 	}
 	views := func() []api.ToolView {
-		return each2(f.tools, func(t api.ToolSchema) api.ToolView { return t.ToolView })
+		return each(f.tools, func(t api.ToolSchema) api.ToolView { return t.ToolView })
 	}
 	return map[string]handler{
 		"GET /v1/tools": func(r *http.Request) (any, error) { return api.List[api.ToolView]{Items: views()}, nil },

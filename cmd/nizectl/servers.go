@@ -42,18 +42,9 @@ func serversList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	c.healthTable(each2(list, func(s api.ServerView) api.Health { return s.Health })).
+	c.healthTable(each(list, func(s api.ServerView) api.Health { return s.Health })).
 		print("no servers yet: nizectl servers add NAME -- COMMAND, or --url URL")
 	return nil
-}
-
-// each2 maps a list.
-func each2[T, U any](list []T, f func(T) U) []U {
-	out := make([]U, len(list))
-	for i, v := range list {
-		out[i] = f(v)
-	}
-	return out
 }
 
 func serversShow(ctx context.Context, c *call) error {

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// text is a result of one text item.
+func text(s string, isError bool) *store.Result {
+	raw, _ := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": s}}})
+	return &store.Result{Raw: raw, IsError: isError}
+}
+
+// TestCallOutcomes: what a call's end means for standard output and exit code.
+func TestCallOutcomes(t *testing.T) {
+	ours := func(code store.Code) *store.Result {
+		return &store.Result{IsError: true, Error: &store.CallError{Code: code, Message: "because"}}
+	}
+	for name, test := range map[string]struct {
+		call store.Call
+		code int
+		out  string
+		errs string
+	}{
+		"done":              {store.Call{State: store.Done, Result: text("14:00", false)}, 0, "14:00\n", ""},
+		"done, but":         {store.Call{State: store.Done, Result: text("no such city", true)}, 1, "", "toolbox:x failed: no such city"},
+		"failed":            {store.Call{State: store.Failed, Result: text("no such city", true)}, 1, "", "toolbox:x failed: no such city"},
+		"invalid arguments": {store.Call{State: store.Failed, Result: ours(store.CodeInvalid)}, 2, "", "toolbox:x failed: because"},
+		"not found":         {store.Call{State: store.Failed, Result: ours(store.CodeNotFound)}, 4, "", "because"},
+		"timeout":           {store.Call{State: store.Failed, Result: ours(store.CodeTimeout)}, 1, "", "because"},
+		"refused":           {store.Call{State: store.Refused, Reason: "policy says no"}, 6, "", "was not run (refused): policy says no"},
+		"expired":           {store.Call{State: store.Expired}, 6, "", "was not run (expired)"},
+		"cancelled":         {store.Call{State: store.Cancelled, Reason: "edited"}, 6, "", "was not run (cancelled)"},
+		"lost":              {store.Call{State: store.Lost}, 1, "", "the outcome is unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			test.call.Server, test.call.Tool = "toolbox", "x"
+			f.call = func(string, json.RawMessage) (store.Call, error) { return test.call, nil }
+			got := f.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
+			if got.code != test.code || got.out != test.out || !strings.Contains(got.err, test.errs) {
+				t.Errorf("%+v, want exit %d, %q, %q", got, test.code, test.out, test.errs)
+			}
+			got = f.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time", "--json")
+			var record store.Call
+			if err := json.Unmarshal([]byte(got.out), &record); err != nil || record.State != test.call.State || got.code != test.code {
+				t.Errorf("%+v: %v", got, err)
+			}
+		})
+	}
+}
+
+// TestCallThatWaits: a call that needs somebody else's yes is waited for.
+func TestCallThatWaits(t *testing.T) {
+	f := newFake(t)
+	f.call = func(string, json.RawMessage) (store.Call, error) {
+		return store.Call{ID: "01C", Server: "toolbox", Tool: "convert_time", State: store.Pending}, nil
+	}
+	got := f.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
+	if got.code != 0 || got.out != "at last\n" || !strings.Contains(got.err, "nizectl approvals show 01C") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAnswers is what people and programs read.
+func TestAnswers(t *testing.T) {
+	f := newFake(t)
+	f.cards["01A"] = pending
+	f.tokens["laptop"] = store.Token{Name: "laptop", Prefix: "nize_ab", Created: now.Add(-time.Hour), Expires: now.Add(48 * time.Hour)}
+	f.usage = []store.UsageRow{{Key: "openai/gpt-x", Calls: 2, Prompt: 100, Completion: 20, MicroUSD: 1500, TookMS: 3000}, {Key: "=cmd()", Calls: 1, Unpriced: 1, Estimated: 1}}
+	f.events = []store.Event{{At: now, Kind: "call.done", Subject: "01A", UserName: "ada", Surface: store.OnCLI, Tool: "toolbox:roll", Outcome: store.Done}}
+	f.reindex = []api.ReindexLine{{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, {Server: "quiet"}, {Summary: &api.ReindexSummary{Servers: 2, Tools: 3}}}
+	for _, test := range []struct{ args, out, errs string }{
+		{"servers list", "SERVER   STATE  TOOLS  LATENCY  RESTARTS  LAST ERROR\ntoolbox  ready      1   1.5 ms         0\n", ""},
+		{"tools search time", "TOOL                  SCORE  DESCRIPTION\ntoolbox:convert_time   0.87  Convert a time between cities\n", ""},
+		{"tools search nothing", "", "no tool fits: say it in other words, or see nizectl tools domains\n"},
+		{"tokens list", "NAME    USER  PREFIX    CREATED     LAST USED  EXPIRES  STATE\nlaptop  ada   nize_ab…  60 min ago  -          in 2 d   active\n", ""},
+		{"tokens create x", "nize_abcdefghijklmnopqrstuvwxyz\n", "shown this once; it expires in 90 d\n"},
+		{"usage --by model", "MODEL         CALLS  PROMPT  CACHED  COMPLETION  REASONING       COST     TIME\nopenai/gpt-x      2     100       0          20          0    $0.0015  3000 ms\n" +
+			"=cmd()            1       0       0           0          0    unknown        -\nall               3     100       0          20          0  > $0.0015  3000 ms\n",
+			"the price of 1 call is unknown, so the cost is at least that\nthe tokens of 1 call are an estimate: the provider sent no numbers\n"},
+		{"usage --csv", "key,calls,prompt,completion,cached,reasoning,estimated,micro_usd,unpriced,failed,took_ms\nopenai/gpt-x,2,100,20,0,0,0,1500,0,0,3000\n'=cmd(),1,0,0,0,0,1,0,1,0,0\n", ""},
+		{"reindex", "toolbox: added toolbox:a; held toolbox:b\nquiet: nothing changed\n", "3 tools of 2 servers, 0 vectors computed, -\n"},
+		{"config get agent.tools.maxSteps", "10\n", ""},
+		{"servers logs toolbox", "", ""},
+		{"audit verify", "the audit trail holds: 3 events\n", ""},
+		{"approvals grants list", "ID   USER  TOOL          ANSWER  CREATED  EXPIRES\n01G  01U   toolbox:roll  never   now      -\n", ""},
+	} {
+		got := f.nizectl(surroundings{}, strings.Fields(test.args)...)
+		want := result{0, test.out, test.errs}
+		if diff := cmp.Diff(fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want)); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", test.args, diff)
+		}
+	}
+}
+
+// TestCardIsWhole: every argument, escaped, numbers as written, who and what.
+func TestCardIsWhole(t *testing.T) {
+	f := newFake(t)
+	f.cards["01A"] = pending
+	got := f.nizectl(surroundings{}, "approvals", "show", "01A").out
+	for _, want := range []string{"9007199254740993", `"note": "\u001b]0;x"`, `model says:  because \x1b[2J`, "its claim:   Roll dice", "asked by:    ada", "runs as:     nobody",
+		"digest:      ab12ab12ab12\n", "server:      toolbox (/bin/nize-toolbox)", "expires:     in 15 min", "state:       pending"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+// TestFieldNames: the names that scripts depend on.
+func TestFieldNames(t *testing.T) {
+	f := newFake(t)
+	f.cards["01A"] = pending
+	f.tokens["laptop"] = store.Token{Name: "laptop", Expires: now.Add(time.Hour)}
+	f.models["m"] = store.ModelName{Name: "m", Target: "a/b"}
+	f.providers["have"] = provider
+	f.usage = []store.UsageRow{{Key: "k"}}
+	f.events = []store.Event{{Kind: "call.done"}}
+	for args, names := range map[string]string{
+		"servers list":                    "name state tool_count latency_ms server",
+		"servers show toolbox":            "name state tools server",
+		"tools list":                      "tool_id server_id tool_name state",
+		"tools show toolbox:convert_time": "tool_id input_schema needs_approval pin",
+		"tools search time":               "tools tool_id score",
+		"tokens create x":                 "name token expires",
+		"tokens list":                     "name prefix state expires user_name",
+		"models list":                     "name target available",
+		"providers list":                  "name kind enabled has_key",
+		"agents list":                     "id system_prompt",
+		"approvals list":                  "call tool args digest state",
+		"usage":                           "key calls took_ms",
+		"audit":                           "seq at kind subject user chain",
+		"audit verify":                    "ok events",
+		"config list":                     "key value source default",
+		"status":                          "version listen servers pending_approvals process goroutines",
+		"users list":                      "id name role state identities",
+		"version":                         "nizectl nized go",
+	} {
+		got := f.nizectl(surroundings{}, append(strings.Fields(args), "--json")...)
+		for _, name := range strings.Fields(names) {
+			if got.code != 0 || !strings.Contains(got.out, `"`+name+`":`) {
+				t.Errorf("%s --json: no %q in %+v", args, name, got)
+			}
+		}
+	}
+	// An empty list is a list.
+	empty := newFake(t)
+	clear(empty.servers)
+	for _, args := range []string{"servers list", "tokens list", "credentials list", "providers list", "models list", "approvals list", "usage"} {
+		if got := empty.nizectl(surroundings{}, append(strings.Fields(args), "--json")...); got.out != "[]\n" {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}
+
+// TestServersTestNamesTheStep: the step that fails, why, and what to do.
+func TestServersTestNamesTheStep(t *testing.T) {
+	f := newFake(t)
+	f.probe = api.Probe{Steps: []api.ProbeStep{{Name: "spawn", TookMS: 2}, {Name: "initialize", Error: "it wrote \"hi\" to standard output", Hint: "make it log to standard error"}}, Stderr: "boom\n"}
+	got := f.nizectl(surroundings{}, "servers", "test", "toolbox")
+	if got.code != 1 || !strings.Contains(got.err, "toolbox fails at initialize: it wrote \"hi\" to standard output; make it log to standard error\n") || !strings.Contains(got.err, "  boom\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTrustAcceptsWhatWasShown: the pins that were on the screen, no others.
+func TestTrustAcceptsWhatWasShown(t *testing.T) {
+	f := newFake(t)
+	f.held = []api.TrustView{{Tool: "toolbox:a", State: store.ToolQuarantined, Pin: "p2", Accepted: "p1", Diff: "-old\n+new", Findings: []string{"its description changed"}}}
+	got := f.nizectl(surroundings{tty: true, stdin: "n\n"}, "servers", "trust", "toolbox")
+	if got.code != 1 || f.changes() != nil || !strings.Contains(got.out, "+new") || !strings.Contains(got.out, "its description changed") {
+		t.Errorf("%+v", got)
+	}
+	got = f.nizectl(surroundings{}, "servers", "trust", "toolbox", "toolbox:a", "--yes")
+	if diff := cmp.Diff(f.changes(), []string{`POST /v1/servers/toolbox/trust {"tools":[{"tool":"toolbox:a","pin":"p2"}]}`}); got.code != 0 || diff != "" {
+		t.Errorf("%+v\n%s", got, diff)
+	}
+}
+
+// TestReindexFails: a server that failed makes exit 1, for cron.
+func TestReindexFails(t *testing.T) {
+	f := newFake(t)
+	f.reindex = []api.ReindexLine{{Server: "far", Error: "connection refused"}, {Summary: &api.ReindexSummary{Servers: 1, Failed: 1}}}
+	if got := f.nizectl(surroundings{}, "reindex"); got.code != 1 || got.err != "nizectl: 1 server failed: far: connection refused\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFullDisk: an answer that can't be written is a failure.
+func TestFullDisk(t *testing.T) {
+	f := newFake(t)
+	a := &app{in: strings.NewReader(""), out: fullDisk(), err: &strings.Builder{}, env: func(string) string { return "" }, now: func() time.Time { return now }}
+	if code := a.run(t.Context(), []string{"--socket", f.socket, "servers", "list"}); code != 1 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// full is a file on a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func fullDisk() *bufio.Writer { return bufio.NewWriter(full{}) }
