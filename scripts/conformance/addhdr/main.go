@@ -1,0 +1,98 @@
+// Addhdr is a loopback proxy that adds one header to every request. The
+// conformance runner has no option for a bearer token; through this it can test
+// a server that wants one.
+//
+// It must not blunt what the runner tests, so Host and Origin arrive as they
+// were sent, with one exception: where they name this proxy's own address they
+// name the target's instead, as they would have done without a proxy between.
+// Those that name somebody else (DNS rebinding) stay as they are.
+//
+// The header comes in the variable ADDHDR ("Authorization: Bearer …"), since
+// everybody on a machine can read a command line. The proxy prints its address
+// and ends with its standard input.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	to := flag.String("to", "", "`URL` of the server, such as http://127.0.0.1:19560")
+	flag.Parse()
+	if err := run(*to, os.Getenv("ADDHDR")); err != nil {
+		fmt.Fprintf(os.Stderr, "addhdr: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(to, header string) error {
+	target, err := url.Parse(to)
+	if err != nil || target.Host == "" {
+		return fmt.Errorf("-to %q: want the URL of a server", to)
+	}
+	name, value, ok := strings.Cut(header, ":")
+	if !ok {
+		return errors.New("the variable ADDHDR holds no header: want Name: value")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return fmt.Errorf("reading the listener's address: %w", err)
+	}
+	fmt.Println(ln.Addr())
+	server := &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		Handler: &httputil.ReverseProxy{
+			FlushInterval: -1, // event streams
+			Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(target)
+				r.Out.Host = translate(r.In.Host, port, target.Port())
+				if origin, err := url.Parse(r.In.Header.Get("Origin")); err == nil && origin.Host != "" {
+					origin.Host = translate(origin.Host, port, target.Port())
+					r.Out.Header.Set("Origin", origin.String())
+				}
+				r.Out.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
+			},
+		},
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that counts
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close() // streams are cut
+		}
+	}()
+	if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}
+
+// translate turns a loopback name with this proxy's port into the same with
+// the target's.
+func translate(host, own, target string) string {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil || port != own {
+		return host
+	}
+	if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return host
+	}
+	return net.JoinHostPort(name, target)
+}
