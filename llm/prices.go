@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// pricesAsOf dates the table below. Prices change; what is not in it counts as
+// PricesAsOf dates the table below, for reports. Prices change; what is not in it counts as
 // unknown, never as zero (SPEC 17).
-const pricesAsOf = "2026-01"
+const PricesAsOf = "2026-01"
 
 // price is in US dollars per million tokens, as published by the provider for
 // its standard tier.

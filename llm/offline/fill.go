@@ -1,0 +1,471 @@
+package offline
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// filled is what could be told from the words.
+type filled struct {
+	args    map[string]json.RawMessage
+	missing []param // required ones, in order
+	told    int     // arguments that came from the words
+}
+
+func (f filled) raw() json.RawMessage {
+	b, err := json.Marshal(f.args)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// fill finds the arguments of a tool in a message. about is the tool's name
+// and description: words of theirs ask for the tool and are no argument.
+func fill(params []param, r *request, about string) filled {
+	f := filled{args: make(map[string]json.RawMessage)}
+	put := func(p param, v json.RawMessage, s span) {
+		f.args[p.name] = v
+		f.told++
+		r.use(s)
+	}
+	for _, p := range params { // name=value beats every guess
+		if v, s, ok := explicit(p, r, params); ok {
+			put(p, v, s)
+		}
+	}
+	for _, finder := range finders {
+		for _, p := range params {
+			if _, ok := f.args[p.name]; ok {
+				continue
+			}
+			if v, s, ok := finder(p, r); ok {
+				put(p, v, s)
+			}
+		}
+	}
+	f.freeText(params, r, about, put)
+	for _, p := range params {
+		if _, ok := f.args[p.name]; ok || !p.required {
+			continue
+		}
+		if len(p.fallback) > 0 {
+			f.args[p.name] = p.fallback
+			continue
+		}
+		f.missing = append(f.missing, p)
+	}
+	return f
+}
+
+// freeText gives what is left of the message to the one required text.
+func (f *filled) freeText(params []param, r *request, about string, put func(param, json.RawMessage, span)) {
+	var open []param
+	for _, p := range params {
+		if _, ok := f.args[p.name]; !ok && p.required && len(p.fallback) == 0 {
+			open = append(open, p)
+		}
+	}
+	if len(open) != 1 || open[0].kind != "string" || len(open[0].enum) > 0 || !open[0].freeText() {
+		return
+	}
+	if f.told > 0 && !open[0].texty() && !open[0].named(queryWords...) {
+		return // what is left beside other arguments is seldom a value
+	}
+	vocabulary := make(map[string]bool)
+	for w := range strings.FieldsFuncSeq(strings.ToLower(about), notWord) {
+		vocabulary[stem(w)] = true
+	}
+	if rest := r.rest(func(w string) bool { return vocabulary[stem(w)] }); rest != "" {
+		put(open[0], jsonString(rest), span{0, len(r.text)})
+	}
+}
+
+func notWord(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 0x80) }
+
+// stem cuts the endings of words, enough to meet "counts" with "count".
+func stem(w string) string {
+	for _, end := range []string{"ing", "es", "ed", "s"} {
+		if cut, ok := strings.CutSuffix(w, end); ok && len(cut) >= 3 {
+			return strings.TrimSuffix(cut, "e")
+		}
+	}
+	return strings.TrimSuffix(w, "e")
+}
+
+// freeText says whether any words may be its value.
+func (p param) freeText() bool {
+	if p.format != "" || p.from() || p.to() || p.timely() || p.placely() {
+		return false
+	}
+	return !p.named("url", "uri", "link", "path", "file", "filename", "email", "dice", "id", "expression", "date", "unit", "currency")
+}
+
+func (p param) from() bool { return p.named("from", "source", "src", "origin", "departure", "start") }
+func (p param) to() bool {
+	return p.named("to", "target", "dest", "destination", "into", "arrival")
+}
+func (p param) timely() bool {
+	return !p.named("zone", "timezone", "tz") && (p.named("time", "clock", "hour", "when", "datetime", "timestamp") || p.format == "time" || p.format == "date-time")
+}
+func (p param) placely() bool {
+	return p.named("place", "city", "location", "timezone", "tz", "zone", "country", "where", "region", "town", "address")
+}
+func (p param) texty() bool {
+	return p.named("text", "body", "content", "message", "note", "input", "prompt", "comment", "sentence", "data", "string")
+}
+
+// explicit finds name=value and name: value.
+func explicit(p param, r *request, params []param) (json.RawMessage, span, bool) {
+	name := regexp.QuoteMeta(p.name)
+	if len(p.words) > 1 {
+		name += "|" + regexp.QuoteMeta(strings.Join(p.words, " "))
+	}
+	re, err := regexp.Compile(`(?is)(?:^|[\s,;(])(?:` + name + `)\s*(?:=|:\s)\s*(?:"([^"]*)"|'([^']*)'|(.+))`)
+	if err != nil {
+		return nil, span{}, false
+	}
+	m := re.FindStringSubmatchIndex(r.text)
+	if m == nil {
+		return nil, span{}, false
+	}
+	s := span{m[0], m[1]}
+	for g := 2; g <= 6; g += 2 {
+		if m[g] < 0 {
+			continue
+		}
+		v := r.text[m[g]:m[g+1]]
+		if g == 6 { // unquoted: up to the next argument, or one word
+			v = untilNext(v, params, p.texty() || p.named("title", "query"))
+			s.to = m[g] + len(v)
+		}
+		if raw, ok := convert(p, strings.TrimSpace(v)); ok && r.free(s) {
+			return raw, s, true
+		}
+	}
+	return nil, span{}, false
+}
+
+func untilNext(v string, params []param, long bool) string {
+	if !long {
+		if i := strings.IndexAny(v, " \t\n,;"); i >= 0 {
+			v = v[:i]
+		}
+		return strings.TrimRight(v, "?!.,;")
+	}
+	for _, p := range params {
+		re, err := regexp.Compile(`(?i)[\s,;]+` + regexp.QuoteMeta(p.name) + `\s*[=:]`)
+		if err != nil {
+			continue
+		}
+		if m := re.FindStringIndex(v); m != nil {
+			v = v[:m[0]]
+		}
+	}
+	return v
+}
+
+// finder looks for the value of one argument. Finders are in the order of how
+// sure they are; each may take only what those before have left.
+type finder func(p param, r *request) (json.RawMessage, span, bool)
+
+var finders = []finder{findEnum, findBool, findAddress, findDice, findExpression, findTime, findNumber, findFrom, findTo, findPlace, findTitle, findText, findArray}
+
+func findEnum(p param, r *request) (json.RawMessage, span, bool) {
+	for _, e := range slices.SortedFunc(slices.Values(p.enum), func(a, b string) int { return len(b) - len(a) }) {
+		if !p.required && len(e) < 3 {
+			continue // too short to be meant
+		}
+		words := strings.FieldsFunc(e, func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
+		for i := range words {
+			words[i] = regexp.QuoteMeta(words[i])
+		}
+		re, err := regexp.Compile(`(?i)(?:^|[^\pL\pN])(` + strings.Join(words, `[\s_-]*`) + `)(?:s|es)?(?:$|[^\pL\pN])`)
+		if err != nil {
+			continue
+		}
+		if _, s, ok := r.first(re); ok {
+			return jsonString(e), s, true
+		}
+	}
+	return nil, span{}, false
+}
+
+func findBool(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "boolean" {
+		return nil, span{}, false
+	}
+	re, err := regexp.Compile(`(?i)\b((?:not|no|without|don't|off)\s+)?` + regexp.QuoteMeta(strings.Join(p.words, " ")) + `(\s+off)?\b`)
+	if err != nil {
+		return nil, span{}, false
+	}
+	m := re.FindStringSubmatchIndex(r.text)
+	if m == nil {
+		return nil, span{}, false
+	}
+	return json.RawMessage(strconv.FormatBool(m[2] < 0 && m[4] < 0)), span{m[0], m[1]}, true
+}
+
+// findAddress finds URLs, e-mail addresses and paths.
+func findAddress(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 {
+		return nil, span{}, false
+	}
+	var re *regexp.Regexp
+	switch {
+	case p.format == "uri" || p.format == "url" || p.named("url", "uri", "link", "href", "website"):
+		re = urlRE
+	case p.format == "email" || p.named("email", "mail", "recipient", "recipients"):
+		re = emailRE
+	case p.named("path", "file", "filename", "filepath", "directory", "dir", "folder"):
+		re = pathRE
+	default:
+		return nil, span{}, false
+	}
+	v, s, ok := r.first(re)
+	return jsonString(v), s, ok
+}
+
+func findDice(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || !(p.named("dice", "notation", "roll") || strings.Contains(p.about, "2d6") || strings.Contains(p.about, "dice notation")) {
+		return nil, span{}, false
+	}
+	v, s, ok := r.dice()
+	return jsonString(v), s, ok
+}
+
+func findExpression(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || !p.named("expression", "expr", "formula", "calculation", "equation", "math") {
+		return nil, span{}, false
+	}
+	v, s, ok := r.expression()
+	return jsonString(v), s, ok
+}
+
+func findTime(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 {
+		return nil, span{}, false
+	}
+	if p.format == "date" || p.named("date", "day") {
+		v, s, ok := r.date()
+		return jsonString(v), s, ok
+	}
+	if !p.timely() {
+		return nil, span{}, false
+	}
+	v, s, ok := r.clock()
+	return jsonString(v), s, ok
+}
+
+// findNumber takes the next number for a required argument; an optional one
+// must be named beside it.
+func findNumber(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "number" && p.kind != "integer" {
+		return nil, span{}, false
+	}
+	if v, s, ok := namedNumber(p, r); ok {
+		return v, s, true
+	}
+	if !p.required {
+		return nil, span{}, false
+	}
+	v, s, ok := r.number(p.kind == "integer")
+	return json.RawMessage(v), s, ok
+}
+
+func namedNumber(p param, r *request) (json.RawMessage, span, bool) {
+	for _, w := range p.words {
+		if len(w) < 3 {
+			continue
+		}
+		w = regexp.QuoteMeta(stem(w))
+		re, err := regexp.Compile(`(?i)\b` + w + `\w*\s*(?:=|:|of|is|to)?\s*(-?\d+(?:\.\d+)?)\b|(?:^|\s)(-?\d+(?:\.\d+)?)\s+` + w)
+		if err != nil {
+			continue
+		}
+		if v, s, ok := r.first(re); ok {
+			if raw, ok := convert(p, v); ok {
+				return raw, s, true
+			}
+		}
+	}
+	return nil, span{}, false
+}
+
+// anchor is the last number or time that is used: units and places stand
+// behind it.
+func anchor(r *request) (span, bool) {
+	var last span
+	for _, re := range []*regexp.Regexp{stampRE, clockRE, numberRE} {
+		for _, m := range re.FindAllStringIndex(r.text, -1) {
+			for _, u := range r.used {
+				if m[0] <= u.from && u.from < m[1] && u.to > last.to && u.to-u.from <= m[1]-m[0] {
+					last = u
+				}
+			}
+		}
+	}
+	return last, last.to > 0
+}
+
+// findFrom finds where something comes from: "from X", or the unit or place
+// behind the number or time.
+func findFrom(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 || !p.from() || p.timely() {
+		return nil, span{}, false
+	}
+	if v, s, ok := r.after("from"); ok {
+		return jsonString(v), s, true
+	}
+	if at, ok := anchor(r); ok {
+		clock := clockRE.MatchString(r.text[at.from:at.to])
+		if v, s, ok := r.behind(at, clock); ok {
+			return jsonString(v), s, true
+		}
+	}
+	return nil, span{}, false
+}
+
+func findTo(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 || !p.to() || p.timely() {
+		return nil, span{}, false
+	}
+	if v, s, ok := r.after("into", "to"); ok {
+		return jsonString(v), s, true
+	}
+	if v, s, ok := r.first(howManyRE); ok {
+		return jsonString(v), s, true
+	}
+	v, s, ok := r.after("in", "as", "for")
+	return jsonString(v), s, ok
+}
+
+func findPlace(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 || !p.placely() {
+		return nil, span{}, false
+	}
+	if v, s, ok := r.after("in", "at", "near", "for", "to", "from", "of"); ok {
+		return jsonString(v), s, true
+	}
+	v, s, ok := r.proper()
+	return jsonString(v), s, ok
+}
+
+func findTitle(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 || !p.named("title", "name", "subject", "heading", "label", "topic", "key") {
+		return nil, span{}, false
+	}
+	if v, s, ok := r.first(titleRE); ok {
+		return jsonString(strings.Trim(v, `"“”'‘’ `)), s, true
+	}
+	if p.required {
+		if v, s, ok := r.quoted(); ok {
+			return jsonString(v), s, true
+		}
+	}
+	return nil, span{}, false
+}
+
+func findText(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "string" || len(p.enum) > 0 {
+		return nil, span{}, false
+	}
+	if p.texty() {
+		for _, re := range []*regexp.Regexp{colonRE, sayRE} {
+			if v, s, ok := r.first(re); ok {
+				return jsonString(unquote(v)), s, true
+			}
+		}
+	}
+	if p.required || p.texty() {
+		if v, s, ok := r.quoted(); ok {
+			return jsonString(v), s, true
+		}
+	}
+	if p.required && p.named(queryWords...) {
+		if v, s, ok := r.after("for", "about"); ok {
+			return jsonString(v), s, true
+		}
+	}
+	return nil, span{}, false
+}
+
+// findArray takes a list: numbers, or words with commas between them.
+func findArray(p param, r *request) (json.RawMessage, span, bool) {
+	if p.kind != "array" || !p.required {
+		return nil, span{}, false
+	}
+	var items []json.RawMessage
+	if p.item == "number" || p.item == "integer" {
+		for {
+			v, s, ok := r.number(p.item == "integer")
+			if !ok {
+				break
+			}
+			r.use(s)
+			items = append(items, json.RawMessage(v))
+		}
+	} else if v, _, ok := r.first(colonRE); ok && p.item == "string" {
+		for item := range strings.SplitSeq(strings.ReplaceAll(v, " and ", ","), ",") {
+			if item = strings.TrimSpace(strings.Trim(strings.TrimSpace(item), ".")); item != "" {
+				items = append(items, jsonString(item))
+			}
+		}
+	}
+	if len(items) == 0 {
+		return nil, span{}, false
+	}
+	raw, err := json.Marshal(items)
+	return raw, span{0, len(r.text)}, err == nil
+}
+
+// convert makes a value of a parameter's kind from text.
+func convert(p param, text string) (json.RawMessage, bool) {
+	switch p.kind {
+	case "number", "integer":
+		v, s, ok := (&request{text: text}).number(p.kind == "integer")
+		return json.RawMessage(v), ok && s.to-s.from >= len(strings.TrimSpace(text))
+	case "boolean":
+		switch strings.ToLower(text) {
+		case "true", "yes", "y", "on", "1":
+			return json.RawMessage("true"), true
+		case "false", "no", "n", "off", "0":
+			return json.RawMessage("false"), true
+		}
+		return nil, false
+	case "array":
+		if json.Valid([]byte(text)) && strings.HasPrefix(text, "[") {
+			return json.RawMessage(text), true
+		}
+		return nil, false
+	case "object":
+		if json.Valid([]byte(text)) && strings.HasPrefix(text, "{") {
+			return json.RawMessage(text), true
+		}
+		return nil, false
+	}
+	if len(p.enum) > 0 {
+		for _, e := range p.enum {
+			if strings.EqualFold(e, text) {
+				return jsonString(e), true
+			}
+		}
+		return nil, false
+	}
+	return jsonString(text), text != ""
+}
+
+var queryWords = []string{"query", "q", "search", "term", "keyword", "keywords", "topic", "question"}
+
+func unquote(s string) string { return strings.Trim(strings.TrimSpace(s), "\"“”") }
+
+func jsonString(s string) json.RawMessage {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return b
+}

@@ -1,0 +1,468 @@
+// Package offline is the built-in planner, offline/planner: a model without a
+// key, a network or a language model (SPEC 9). It serves the first run, tests
+// and outages, and says what it is.
+//
+// It follows one plan, and reads from the history how far it came:
+//
+//	a message          ─► discover_tools with its words
+//	tools were found   ─► get_tool_schema of the best ones
+//	schemas are known  ─► fill the arguments from the words; the first tool
+//	                      whose required ones are all told is executed
+//	one is missing     ─► ask for it; the next message supplies it
+//	a result is there  ─► show it
+//
+// Which argument was asked for is kept with the turn (store.Turn.Opaque), so
+// the planner itself remembers nothing. The same history gives the same reply.
+//
+//   - extract.go finds things in a sentence, fill.go gives them to parameters,
+//     schema.go reads what a tool wants, say.go has the words.
+package offline
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/llm"
+	"nize/store"
+)
+
+const (
+	discoverTools = "discover_tools"
+	toolSchema    = "get_tool_schema"
+	listDomains   = "list_tool_domains"
+
+	// maxMessage is the longest message that is read, in bytes.
+	maxMessage = 8 << 10
+	// candidates is how many of the found tools are looked at.
+	candidates = 3
+	// nearScore is the share of the best tool's score that another needs.
+	nearScore = 0.6
+)
+
+// Planner is the model. Its zero value works.
+type Planner struct{}
+
+// New returns the planner.
+func New() *Planner { return &Planner{} }
+
+var _ llm.Model = (*Planner)(nil)
+
+// Generate does the next step of the plan.
+func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return llm.Reply{}, context.Cause(ctx)
+	}
+	at := newest(req.Turns)
+	if at < 0 {
+		return llm.Reply{Text: introduction, Finish: "stop"}, nil
+	}
+	r := round{req: req, user: req.Turns[at], before: req.Turns[:at], since: req.Turns[at+1:]}
+	reply := r.next()
+	if reply.Text != "" && len(reply.Calls) == 0 && !introduced(req.Turns) {
+		reply.Text = introduction + "\n\n" + reply.Text
+	}
+	reply.Finish = "stop"
+	if len(reply.Calls) > 0 {
+		reply.Finish = "tool_calls"
+	}
+	if delta != nil {
+		for w := range llm.Words(reply.Text) {
+			if ctx.Err() != nil {
+				return llm.Reply{}, context.Cause(ctx)
+			}
+			delta(llm.Delta{Text: w})
+		}
+	}
+	return reply, nil
+}
+
+// newest is the last message.
+func newest(turns []store.Turn) int {
+	for i := len(turns) - 1; i >= 0; i-- {
+		if turns[i].Role == store.FromUser {
+			return i
+		}
+	}
+	return -1
+}
+
+func introduced(turns []store.Turn) bool {
+	return slices.ContainsFunc(turns, func(t store.Turn) bool {
+		return t.Role == store.FromModel && strings.Contains(t.Text, introduction)
+	})
+}
+
+// memo is what the planner keeps with its own turns.
+type memo struct {
+	Planner bool            `json:"planner"` // marks it as ours
+	Tool    string          `json:"tool,omitempty"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	Args    json.RawMessage `json:"args,omitempty"`
+	Ask     string          `json:"ask,omitempty"` // the argument that was asked for
+	Approve bool            `json:"approve,omitempty"`
+}
+
+func (m memo) raw() json.RawMessage {
+	m.Planner = true
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// memoOf reads what was kept with a turn of the planner.
+func memoOf(t store.Turn) (m memo, ok bool) {
+	return m, t.Role == store.FromModel && json.Unmarshal(t.Opaque, &m) == nil && m.Planner
+}
+
+// round is one look at the history.
+type round struct {
+	req    llm.Request
+	user   store.Turn   // the newest message
+	before []store.Turn // what was said before it
+	since  []store.Turn // what was done about it
+}
+
+// next is the next step of the plan.
+func (r round) next() llm.Reply {
+	text := strings.TrimSpace(r.user.Text)
+	if len(r.req.Functions) == 0 {
+		return say(noTools)
+	}
+	if len(text) > maxMessage {
+		return say(tooLong)
+	}
+	step, results := r.lastStep()
+	if step == nil {
+		return r.begin(text)
+	}
+	if r.req.NoCalls {
+		return say(giveUp)
+	}
+	switch step.Calls[0].Name {
+	case discoverTools:
+		return r.discovered(text, step, results)
+	case listDomains:
+		return say(listedDomains(results[0]))
+	case toolSchema:
+		return r.described(text, results)
+	case llm.ExecuteTool:
+		return say(outcome(toolOf(step.Calls[0]), results[0]))
+	}
+	return say(giveUp)
+}
+
+// lastStep is the last step with calls since the message, and its results.
+func (r round) lastStep() (*store.Turn, []string) {
+	for i := len(r.since) - 1; i >= 0; i-- {
+		step := &r.since[i]
+		if step.Role != store.FromModel || len(step.Calls) == 0 {
+			continue
+		}
+		results := make([]string, len(step.Calls))
+		for j, c := range step.Calls {
+			for _, t := range r.since[i:] {
+				if t.Role == store.FromTool && t.CallID == c.ID {
+					results[j] = llm.Unframe(t.Text)
+				}
+			}
+		}
+		return step, results
+	}
+	return nil, nil
+}
+
+var (
+	greetingRE = regexp.MustCompile(`(?i)^(?:hi|hello|hey|hallo|good (?:morning|afternoon|evening|day)|greetings|moin|servus|howdy)(?:\s+(?:there|nize|all|everyone|bot))?[\s!.,]*$`)
+	thanksRE   = regexp.MustCompile(`(?i)^(?:thanks?|thank you|thx|cheers|great|ok|okay|cool|nice)(?:\s+(?:a lot|so much|very much|you|nize))?[\s!.,]*$`)
+	neverRE    = regexp.MustCompile(`(?i)^(?:no|nope|cancel|stop|never ?mind|forget it|abort|nothing|leave it)[\s!.,]*$`)
+	helpRE     = regexp.MustCompile(`(?i)^(?:help|what can (?:you|nize) do|what (?:else )?do you do|who are you|what are you|(?:what|which) tools (?:are there|do you have|exist|can you use|are available)|(?:list|show)(?: me)?(?: all)?(?: the| your)? tools)[\s?!.]*$`)
+	whichRE    = regexp.MustCompile(`(?i)^(?:which|what) tools?\s+(?:(?:can|could|would|will|do|does|is|are|should|to|for|helps?|that|i use|i need|there|you have)\s+)*(.+?)[\s?!.]*$|^(?:is|are) there (?:a |any )?tools?\s+(?:(?:that|which|can|could|to|for)\s+)*(.+?)[\s?!.]*$|^do you have (?:a |any )?tools?\s+(?:(?:that|which|can|could|to|for)\s+)*(.+?)[\s?!.]*$|^(?:find|search|list|show)(?: me)?(?: a| the| all)? tools?\s+(?:(?:that|which|can|could|to|for|about)\s+)*(.+?)[\s?!.]*$`)
+)
+
+// begin answers a new message.
+func (r round) begin(text string) llm.Reply {
+	if m, ok := r.asked(); ok {
+		if reply, ok := r.supplied(text, m); ok {
+			return reply
+		}
+	}
+	switch {
+	case greetingRE.MatchString(text):
+		return say(greeting)
+	case thanksRE.MatchString(text):
+		return say(welcome)
+	case neverRE.MatchString(text):
+		return say(nothingDone)
+	case r.req.NoCalls:
+		return say(giveUp)
+	case helpRE.MatchString(text) && r.has(listDomains):
+		return call(listDomains, struct{}{})
+	}
+	if wanted, ok := onlyList(text); ok {
+		return call(discoverTools, discoverArgs{Query: wanted})
+	}
+	return call(discoverTools, discoverArgs{Query: text + hint(text)})
+}
+
+var (
+	unitsRE = regexp.MustCompile(`(?i)\d\s*[\pL°][\pL°/²³]*\s+(?:to|in|into|as)\s+[\pL°]|\bhow (?:many|much)\s+\S+\s+(?:are|is|in)\s+(?:a|an|[\d.,]+)\s`)
+	zonesRE = regexp.MustCompile(`(?i)\b(?:to|in|into)\s+\pL`)
+)
+
+// hint adds what a message means where its form says more than its words:
+// "17*23" holds no word that a search could find.
+func hint(text string) string {
+	r := &request{text: text}
+	switch {
+	case urlRE.MatchString(text):
+		return " (fetch a URL)"
+	case diceRE.MatchString(text):
+		return " (roll dice)"
+	case clockRE.MatchString(text) && zonesRE.MatchString(text):
+		return " (convert a time between time zones)"
+	case unitsRE.MatchString(text):
+		return " (convert units)"
+	}
+	if _, _, ok := r.expression(); ok && mathOnlyRE.MatchString(text) {
+		return " (calculate an arithmetic expression)"
+	}
+	return ""
+}
+
+// mathOnlyRE is a message that holds little but a calculation.
+var mathOnlyRE = regexp.MustCompile(`(?i)^(?:what(?:'s|’s| is| are)?|how much is|calculate|compute|solve|evaluate|=|\s)*[-+−\d\s.,()*×·÷/^%x]*(?:\s*(?:plus|minus|times|multiplied by|divided by|over)\s*[-+−\d\s.,()*×·÷/^%x]+)*[\s=?!.]*$`)
+
+type discoverArgs struct {
+	Query string   `json:"query"`
+	TopK  int      `json:"top_k,omitempty"`
+	Min   *float64 `json:"min_similarity,omitempty"`
+}
+
+// onlyList says whether a message asks which tools there are for something.
+func onlyList(text string) (wanted string, ok bool) {
+	m := whichRE.FindStringSubmatch(text)
+	if m == nil {
+		return "", false
+	}
+	for _, g := range m[1:] {
+		if g != "" {
+			return g, true
+		}
+	}
+	return "", false
+}
+
+func (r round) has(function string) bool {
+	return slices.ContainsFunc(r.req.Functions, func(f store.Function) bool { return f.Name == function })
+}
+
+// found is one tool of an answer of discover_tools.
+type found struct {
+	ID          string  `json:"tool_id"`
+	Description string  `json:"description"`
+	Score       float64 `json:"score"`
+}
+
+func readFound(result string) (tools []found, ok bool) {
+	var doc struct {
+		Tools []found `json:"tools"`
+	}
+	err := json.Unmarshal([]byte(result), &doc)
+	return doc.Tools, err == nil
+}
+
+// discovered looks at what was found.
+func (r round) discovered(text string, step *store.Turn, results []string) llm.Reply {
+	tools, ok := readFound(results[0])
+	if !ok {
+		return say(failed(results[0]))
+	}
+	var args discoverArgs
+	near := json.Unmarshal([]byte(step.Calls[0].Args), &args) == nil && args.Min != nil
+	wanted, list := onlyList(text)
+	if !list {
+		wanted = text
+	}
+	switch {
+	case near:
+		return say(notFound(wanted, tools))
+	case len(tools) == 0:
+		zero := 0.0 // anything that is near, to name it
+		return call(discoverTools, discoverArgs{Query: args.Query, TopK: 3, Min: &zero})
+	case list:
+		return say(listed(wanted, tools))
+	}
+	var reply llm.Reply
+	for i, t := range tools {
+		if i < candidates && t.Score >= nearScore*tools[0].Score {
+			reply.Calls = append(reply.Calls, call(toolSchema, struct {
+				ToolID string `json:"tool_id"`
+			}{t.ID}).Calls...)
+		}
+	}
+	return reply
+}
+
+// description is what get_tool_schema answers.
+type description struct {
+	ID            string          `json:"tool_id"`
+	Name          string          `json:"name"`
+	Description   string          `json:"description"`
+	InputSchema   json.RawMessage `json:"input_schema"`
+	NeedsApproval bool            `json:"needs_approval"`
+}
+
+// described fills the arguments of the tools that were looked at. The best one
+// is taken, unless something is missing for it and another is complete and was
+// told as much by the words.
+func (r round) described(text string, results []string) llm.Reply {
+	var best *description
+	var bestFilled filled
+	for _, result := range results {
+		var d description
+		if json.Unmarshal([]byte(result), &d) != nil || d.ID == "" {
+			continue
+		}
+		f := fill(readParams(d.InputSchema), r.words(text), d.Name+" "+d.Description)
+		if best == nil || better(f, bestFilled) {
+			best, bestFilled = &d, f
+		}
+	}
+	if best == nil {
+		return say(failed(results[0]))
+	}
+	return propose(memo{Tool: best.ID, Schema: best.InputSchema, Approve: best.NeedsApproval}, bestFilled)
+}
+
+// better says whether a tool that was found later fits the words more than the
+// one before it.
+func better(f, than filled) bool {
+	if len(than.missing) == 0 {
+		return false
+	}
+	if len(f.missing) == 0 {
+		return f.told >= max(1, than.told)
+	}
+	return f.told > than.told && len(f.missing) < len(than.missing)
+}
+
+// propose executes the tool, or asks for what is missing.
+func propose(m memo, f filled) llm.Reply {
+	m.Args = f.raw()
+	if len(f.missing) > 0 {
+		m.Ask = f.missing[0].name
+		return llm.Reply{Text: question(m.Tool, f.missing), Opaque: m.raw()}
+	}
+	reply := call(llm.ExecuteTool, struct {
+		ToolID string          `json:"tool_id"`
+		Params json.RawMessage `json:"params"`
+	}{m.Tool, m.Args})
+	if m.Approve {
+		reply.Text = proposal(m.Tool)
+	}
+	return reply
+}
+
+// asked is what the planner asked for last, if the message may be the answer.
+func (r round) asked() (memo, bool) {
+	for i := len(r.before) - 1; i >= 0; i-- {
+		if t := r.before[i]; t.Role == store.FromModel {
+			m, ok := memoOf(t)
+			return m, ok && m.Ask != ""
+		}
+	}
+	return memo{}, false
+}
+
+// supplied reads the message as the argument that was asked for. ok is false
+// if it rather is a new request.
+func (r round) supplied(text string, m memo) (reply llm.Reply, ok bool) {
+	if neverRE.MatchString(text) {
+		return say(nothingDone), true
+	}
+	if r.req.NoCalls || greetingRE.MatchString(text) || helpRE.MatchString(text) || whichRE.MatchString(text) {
+		return llm.Reply{}, false
+	}
+	params := readParams(m.Schema)
+	i := slices.IndexFunc(params, func(p param) bool { return p.name == m.Ask })
+	if i < 0 {
+		return llm.Reply{}, false
+	}
+	value, ok := answerFor(params[i], r.words(text))
+	if !ok {
+		return llm.Reply{}, false
+	}
+	f := filled{args: make(map[string]json.RawMessage)}
+	if json.Unmarshal(m.Args, &f.args) != nil {
+		return llm.Reply{}, false
+	}
+	f.args[m.Ask] = value
+	for _, p := range params {
+		if _, ok := f.args[p.name]; !ok && p.required {
+			f.missing = append(f.missing, p)
+		}
+	}
+	return propose(m, f), true
+}
+
+// answerFor reads a whole message as one argument.
+func answerFor(p param, r *request) (json.RawMessage, bool) {
+	for _, find := range finders {
+		if v, _, ok := find(p, r); ok {
+			return v, true
+		}
+	}
+	text := strings.TrimSpace(r.text)
+	if p.kind != "string" || len(p.enum) > 0 {
+		return convert(p, text)
+	}
+	place := p.from() || p.to() || p.placely()
+	switch words := len(strings.Fields(text)); {
+	case p.timely() || !(place || p.freeText()):
+		return nil, false // it has a form, and nothing in the message has it
+	case !p.texty() && (strings.HasSuffix(text, "?") || words > 8 || (place && words > 4)):
+		return nil, false // that is a new request
+	}
+	return jsonString(strings.TrimRight(unquote(text), ".")), text != ""
+}
+
+var zoneRE = regexp.MustCompile(`\(([A-Za-z]+(?:/[A-Za-z_+-]+)+)\)`)
+
+// words is the message to extract from, with its time in the person's zone.
+func (r round) words(text string) *request {
+	at := r.user.At
+	if m := zoneRE.FindStringSubmatch(r.req.Context); m != nil {
+		if zone, err := time.LoadLocation(m[1]); err == nil {
+			at = at.In(zone)
+		}
+	}
+	return &request{text: text, at: at}
+}
+
+// toolOf is the tool that a call executes.
+func toolOf(c store.ToolCall) string {
+	var args struct {
+		ToolID string `json:"tool_id"`
+	}
+	if json.Unmarshal([]byte(c.Args), &args) != nil {
+		return ""
+	}
+	return args.ToolID
+}
+
+func say(text string) llm.Reply { return llm.Reply{Text: text} }
+
+// call is a reply that calls one function.
+func call(name string, args any) llm.Reply {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return say(giveUp)
+	}
+	return llm.Reply{Calls: []store.ToolCall{{Name: name, Args: string(raw)}}}
+}

@@ -1,0 +1,347 @@
+package offline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/llm"
+	"nize/store"
+)
+
+// tool is one of a fake server.
+type tool struct {
+	id, about, schema string
+	ask               bool
+}
+
+var toolbox = []tool{
+	{"toolbox:current_time", "The current date and time in a place or time zone.", `{"type":"object","properties":{"place":{"type":"string","description":"city or IANA time zone"}},"required":["place"]}`, false},
+	{"toolbox:convert_time", "Convert a time of day from one place or time zone to another.", `{"type":"object","properties":{"time":{"type":"string","description":"15:00 or 3pm"},"from":{"type":"string"},"to":{"type":"string"},"date":{"type":"string","format":"date"}},"required":["time","from","to"]}`, false},
+	{"toolbox:convert_units", "Convert a value between units of length, mass, temperature.", `{"type":"object","properties":{"value":{"type":"number"},"from":{"type":"string"},"to":{"type":"string"}},"required":["value","from","to"]}`, false},
+	{"toolbox:roll_dice", "Roll dice.", `{"type":"object","properties":{"dice":{"type":"string","description":"such as 2d6"}},"required":["dice"]}`, false},
+	{"toolbox:note_add", "Add a note.", `{"type":"object","properties":{"title":{"type":"string"},"text":{"type":"string"}},"required":["title","text"]}`, true},
+	{"toolbox:note_list", "List all notes.", `{"type":"object","properties":{}}`, false},
+	{"toolbox:calculate", "Calculate an arithmetic expression: what is 2+2.", `{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}`, false},
+	{"toolbox:text_stats", "Count the characters, words and lines of a text.", `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`, false},
+	{"toolbox:random_number", "A random whole number between min and max.", `{"type":"object","properties":{"min":{"type":"integer"},"max":{"type":"integer"}},"required":["min","max"]}`, false},
+	{"web:fetch", "Fetch a web page by its URL.", `{"type":"object","properties":{"url":{"type":"string","format":"uri"},"max_length":{"type":"integer"},"raw":{"type":"boolean"}},"required":["url"]}`, false},
+	{"mail:send", "Send an e-mail to somebody.", `{"type":"object","properties":{"email":{"type":"string","format":"email"},"subject":{"type":"string"},"body":{"type":"string"}},"required":["email","subject","body"]}`, true},
+}
+
+// chat plays a conversation with the planner and the toolbox.
+type chat struct {
+	t     *testing.T
+	turns []store.Turn
+	runs  []string
+	tools []tool
+	out   string // what the next execution gives; "" is "ok"
+}
+
+var functions = []store.Function{{Name: discoverTools}, {Name: toolSchema}, {Name: llm.ExecuteTool}, {Name: listDomains}}
+
+// say adds a message and returns the answer.
+func (c *chat) say(text string) string {
+	c.t.Helper()
+	c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromUser, Text: text, At: time.Date(2026, 11, 21, 23, 30, 0, 0, time.UTC)})
+	for range 8 {
+		var streamed string
+		req := llm.Request{Turns: slices.Clone(c.turns), Functions: functions, Context: "Local time of the person: … (Asia/Tokyo)"}
+		reply, err := New().Generate(c.t.Context(), req, func(d llm.Delta) { streamed += d.Text })
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if streamed != reply.Text {
+			c.t.Errorf("streamed %q, said %q", streamed, reply.Text)
+		}
+		turn := store.Turn{N: len(c.turns), Role: store.FromModel, Text: reply.Text, Opaque: reply.Opaque, Calls: reply.Calls}
+		for i := range turn.Calls {
+			turn.Calls[i].ID = fmt.Sprintf("c%d-%d", turn.N, i)
+		}
+		c.turns = append(c.turns, turn)
+		if len(turn.Calls) == 0 {
+			return reply.Text
+		}
+		for _, call := range turn.Calls {
+			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: call.ID, Text: llm.Frame(c.serve(call))})
+		}
+	}
+	c.t.Fatalf("no answer to %q", text)
+	return ""
+}
+
+// serve is the gateway.
+func (c *chat) serve(call store.ToolCall) string {
+	var args struct {
+		Query  string          `json:"query"`
+		Min    *float64        `json:"min_similarity"`
+		ToolID string          `json:"tool_id"`
+		Params json.RawMessage `json:"params"`
+	}
+	if err := json.Unmarshal([]byte(call.Args), &args); err != nil {
+		c.t.Fatal(err)
+	}
+	find := func() tool {
+		i := slices.IndexFunc(c.tools, func(t tool) bool { return t.id == args.ToolID })
+		return c.tools[i]
+	}
+	switch call.Name {
+	case discoverTools:
+		var hits []found
+		for _, t := range c.tools {
+			score := overlap(args.Query, t)
+			if score > 0 || args.Min != nil {
+				hits = append(hits, found{ID: t.id, Description: t.about, Score: score})
+			}
+		}
+		slices.SortStableFunc(hits, func(a, b found) int { return int((b.Score - a.Score) * 1000) })
+		return toJSON(struct {
+			Tools []found `json:"tools"`
+		}{hits[:min(len(hits), 5)]})
+	case toolSchema:
+		t := find()
+		return toJSON(description{ID: t.id, Name: strings.SplitN(t.id, ":", 2)[1], Description: t.about, InputSchema: json.RawMessage(t.schema), NeedsApproval: t.ask})
+	case listDomains:
+		return `{"domains":[{"id":"toolbox","description":"everyday tools","tool_count":9}]}`
+	}
+	params, err := store.Canonical(args.Params)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.runs = append(c.runs, find().id+" "+string(params))
+	if c.out != "" {
+		return c.out
+	}
+	return "ok"
+}
+
+func toJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// overlap is a poor man's search: the share of words that the tool knows.
+func overlap(query string, t tool) float64 {
+	words := func(s string) []string { return strings.FieldsFunc(strings.ToLower(s), notWord) }
+	var have []string
+	for _, w := range words(t.id + " " + t.about) {
+		have = append(have, stem(w))
+	}
+	n, hits := 0, 0
+	for _, w := range words(query) {
+		if filler[w] || len(w) < 3 && w != "is" {
+			continue
+		}
+		n++
+		if slices.Contains(have, stem(w)) {
+			hits++
+		}
+	}
+	return float64(hits) / float64(max(n, 1))
+}
+
+func newChat(t *testing.T) *chat { return &chat{t: t, tools: toolbox} }
+
+func TestOneMessage(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"What time is it in Tokyo?", `toolbox:current_time {"place":"Tokyo"}`},
+		{"what's the current time in new york now", `toolbox:current_time {"place":"new york"}`},
+		{"convert 5 miles to kilometres", `toolbox:convert_units {"from":"miles","to":"kilometres","value":5}`},
+		{"Convert -40 °C into °F, please.", `toolbox:convert_units {"from":"°C","to":"°F","value":-40}`},
+		{"convert 1,250.5 pounds in kg", `toolbox:convert_units {"from":"pounds","to":"kg","value":1250.5}`},
+		{"convert units: how many feet are 3 metres?", `toolbox:convert_units {"from":"metres","to":"feet","value":3}`},
+		{"roll 2d6", `toolbox:roll_dice {"dice":"2d6"}`},
+		{"Roll a D20!", `toolbox:roll_dice {"dice":"1d20"}`},
+		{"roll three dice", `toolbox:roll_dice {"dice":"3d6"}`},
+		{"add a note titled shopping: milk and eggs", `toolbox:note_add {"text":"milk and eggs","title":"shopping"}`},
+		{"Add a note called “Dentist” with the text Tuesday 9:30, second floor", `toolbox:note_add {"text":"Tuesday 9:30, second floor","title":"Dentist"}`},
+		{"what is 17*23?", `toolbox:calculate {"expression":"17*23"}`},
+		{"calculate (2 + 3) × 4 - 1", `toolbox:calculate {"expression":"(2 + 3) * 4 - 1"}`},
+		{"calculate 12 divided by 5 plus 1", `toolbox:calculate {"expression":"12/5+1"}`},
+		{"convert 3pm from London to New York", `toolbox:convert_time {"from":"London","time":"15:00","to":"New York"}`},
+		{"convert time 9:05 in Berlin to Tokyo", `toolbox:convert_time {"from":"Berlin","time":"09:05","to":"Tokyo"}`},
+		{"convert the time 15:00 tomorrow from Oslo to Lima", `toolbox:convert_time {"date":"2026-11-23","from":"Oslo","time":"15:00","to":"Lima"}`},
+		{"count the words of this text: one two three", `toolbox:text_stats {"text":"one two three"}`},
+		{"count the words in hello wide world", `toolbox:text_stats {"text":"hello wide world"}`},
+		{"count the characters of \"a b\"", `toolbox:text_stats {"text":"a b"}`},
+		{"a random number between 5 and 10", `toolbox:random_number {"max":10,"min":5}`},
+		{"random number max=3 min=1", `toolbox:random_number {"max":3,"min":1}`},
+		{"fetch the page https://example.com/a?b=c, raw, max length 500", `web:fetch {"max_length":500,"raw":true,"url":"https://example.com/a?b=c"}`},
+		{"list all notes", `toolbox:note_list {}`},
+		{`send an e-mail to a.b@example.com with subject Hello and body: see you`, `mail:send {"body":"see you","email":"a.b@example.com","subject":"Hello"}`},
+	}
+	for _, tt := range tests {
+		c := newChat(t)
+		answer := c.say(tt.text)
+		if got := strings.Join(c.runs, "; "); got != tt.want {
+			t.Errorf("%q:\n got %s\nwant %s\nsaid %s", tt.text, got, tt.want, answer)
+		}
+	}
+}
+
+func TestAsksForWhatIsMissing(t *testing.T) {
+	c := newChat(t)
+	first := c.say("add a note")
+	if !strings.Contains(first, "**title**") || !strings.HasPrefix(first, introduction) || len(c.runs) != 0 {
+		t.Errorf("said %q, ran %v", first, c.runs)
+	}
+	second := c.say("Groceries.")
+	if !strings.Contains(second, "**text**") || strings.Contains(second, introduction) {
+		t.Errorf("said %q", second)
+	}
+	c.say("milk, eggs and what is left of the bread?")
+	if d := cmp.Diff(c.runs, []string{`toolbox:note_add {"text":"milk, eggs and what is left of the bread?","title":"Groceries"}`}); d != "" {
+		t.Error(d)
+	}
+
+	c = newChat(t)
+	c.say("convert 5 miles please")
+	if got := c.say("never mind"); got != nothingDone {
+		t.Errorf("said %q", got)
+	}
+	c.say("convert 5 miles please")
+	c.say("to kilometres")
+	if d := cmp.Diff(c.runs, []string{`toolbox:convert_units {"from":"miles","to":"kilometres","value":5}`}); d != "" {
+		t.Error(d)
+	}
+	c.say("convert units")
+	c.say("What time is it in Tokyo?") // no number: a new request
+	if got := c.runs[len(c.runs)-1]; got != `toolbox:current_time {"place":"Tokyo"}` {
+		t.Errorf("ran %s", got)
+	}
+}
+
+func TestTalk(t *testing.T) {
+	for text, want := range map[string]string{
+		"hello!": greeting, "Good morning": greeting, "thanks a lot": welcome, "never mind": nothingDone,
+		"what can you do?": "**toolbox** (9)", "which tools are there?": "**toolbox** (9)",
+		"which tool can convert units?":    "`toolbox:convert_units`",
+		"Is there a tool to count words?":  "`toolbox:text_stats`",
+		"knit me a qwertz xyzzy":           "I found no tool for “knit me a qwertz xyzzy” here. The nearest are:",
+		strings.Repeat("very long ", 1000): tooLong,
+	} {
+		c := newChat(t)
+		if got := c.say(text); !strings.Contains(got, want) || len(c.runs) != 0 || !strings.HasPrefix(got, introduction) {
+			t.Errorf("%.50q: said %q, ran %v", text, got, c.runs)
+		}
+	}
+	c := &chat{t: t}
+	if got := c.say("roll 2d6"); !strings.HasSuffix(got, "I found no tool for “roll 2d6” here.") {
+		t.Errorf("said %q", got)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	for result, want := range map[string]string{
+		"8.05 km":                  "8.05 km\n\n(from `toolbox:roll_dice`)",
+		`{"total":7,"dice":"2d6"}`: "total: 7, dice: 2d6",
+		"line\nline":               "```\nline\nline\n```",
+		"has ```\nfence":           "````\nhas ```\nfence\n````",
+		"(no output)":              "returned nothing",
+		"Nobody approved the call in time, so it was not run.":                                                        "was not run: nobody approved it in time.",
+		"A person refused the call, so it was not run: no. Do not propose it again unless asked.":                     "was not run, because it was refused.",
+		"The call was refused and not run: policy says no.":                                                           "it was refused: policy says no.",
+		"The call failed: no answer within 30s":                                                                       "failed: no answer within 30s.",
+		"The tool reported an error: bad dice":                                                                        "reported an error: bad dice.",
+		"nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it": "it is unknown whether it took effect. Please check",
+		"Nothing was done: tool x not found (not_found).":                                                             "was not run: tool x not found (not_found).",
+	} {
+		c := newChat(t)
+		c.out = result
+		if got := c.say("roll 2d6"); !strings.Contains(got, want) {
+			t.Errorf("%q: said %q", result, got)
+		}
+	}
+	c := newChat(t)
+	c.out = strings.Repeat("x", 9000)
+	if got := c.say("roll 2d6"); len(got) > 2500 || !strings.Contains(got, "are left out") {
+		t.Errorf("%d bytes shown", len(got))
+	}
+}
+
+// A tool that needs a yes is proposed in words.
+func TestProposal(t *testing.T) {
+	c := newChat(t)
+	c.say("add a note titled a: b")
+	var said bool
+	for _, turn := range c.turns {
+		said = said || strings.Contains(turn.Text, "needs a yes first")
+	}
+	if !said {
+		t.Error("the proposal has no words")
+	}
+}
+
+func TestWithoutTools(t *testing.T) {
+	turns := []store.Turn{{Role: store.FromUser, Text: "roll 2d6"}}
+	reply, err := New().Generate(t.Context(), llm.Request{Turns: turns}, nil)
+	if err != nil || !strings.HasSuffix(reply.Text, noTools) {
+		t.Errorf("got %+v, %v", reply, err)
+	}
+	reply, err = New().Generate(t.Context(), llm.Request{Turns: turns, Functions: functions, NoCalls: true}, nil)
+	if err != nil || len(reply.Calls) > 0 || reply.Text == "" {
+		t.Errorf("got %+v, %v", reply, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := New().Generate(ctx, llm.Request{Turns: turns}, nil); err == nil {
+		t.Error("a cancelled round gave no error")
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	schema := `{"$defs":{"unit":{"type":"string","enum":["metric","imperial_us"]},"r":{"$ref":"#/$defs/r"}},
+	 "properties":{"unit":{"$ref":"#/$defs/unit"},"fromCity":{"type":["null","string"]},"when":{"anyOf":[{"type":"null"},{"type":"string","format":"date"}]},
+	 "loop":{"$ref":"#/$defs/r"},"any":true,"tags":{"type":"array","items":{"type":"string"}},"n":{"type":"integer","default":3}},"required":["unit","n","ghost"]}`
+	var got []string
+	for _, p := range readParams(json.RawMessage(schema)) {
+		got = append(got, fmt.Sprintf("%s %s %s %v %v %s", p.name, p.kind, p.item, p.required, p.enum, p.format))
+	}
+	want := []string{"unit string  true [metric imperial_us] ", "n integer  true [] ", "ghost string  true [] ",
+		"any string  false [] ", "fromCity string  false [] ", "loop string  false [] ", "tags array string false [] ", "when string  false [] date"}
+	if d := cmp.Diff(got, want); d != "" {
+		t.Errorf("-got +want:\n%s", d)
+	}
+	r := &request{text: "show it in imperial US units, from Paris, tomorrow", at: time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)}
+	f := fill(readParams(json.RawMessage(schema)), r, "")
+	if d := cmp.Diff(string(f.raw()), `{"fromCity":"Paris","n":3,"unit":"imperial_us","when":"2027-01-01"}`); d != "" {
+		t.Error(d)
+	}
+	if len(f.missing) != 1 || f.missing[0].name != "ghost" {
+		t.Errorf("missing %+v", f.missing)
+	}
+}
+
+func FuzzFill(f *testing.F) {
+	for _, tool := range toolbox {
+		f.Add(tool.schema, "convert 5 miles from “A” to b: c 3pm 2d6 x@y.de /tmp/x")
+	}
+	f.Add(`{"properties":{"a":{"type":"array","items":{"type":"number"}},"b(":{"type":"object"}},"required":["a","b("]}`, "1, 2 and -3 b(={}")
+	f.Fuzz(func(t *testing.T, schema, text string) {
+		if len(text) > maxMessage {
+			return
+		}
+		filled := fill(readParams(json.RawMessage(schema)), &request{text: text}, "some tool")
+		if !json.Valid(filled.raw()) {
+			t.Errorf("not JSON: %s", filled.raw())
+		}
+		for name, v := range filled.args {
+			if !json.Valid(v) {
+				t.Errorf("%q is not JSON: %s", name, v)
+			}
+		}
+		turns := []store.Turn{{Role: store.FromUser, Text: text}}
+		if _, err := New().Generate(t.Context(), llm.Request{Turns: turns, Functions: functions}, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}

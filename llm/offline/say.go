@@ -1,0 +1,196 @@
+package offline
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"nize/llm"
+)
+
+// introduction is said once in a conversation, before the first answer.
+const introduction = "I am nize's offline planner, not a language model: I look for a tool that fits your words, fill in what I can tell from them, and show the result."
+
+const (
+	greeting    = "Hello! Tell me what you need, for example “what time is it in Tokyo?”, or ask “what can you do?”."
+	welcome     = "You are welcome."
+	nothingDone = "All right, nothing was done."
+	noTools     = "Tools are switched off in this conversation, and without them I can do nothing."
+	tooLong     = "That message is too long for me. Please say in a few words what you need."
+	giveUp      = "I could not finish this. Please try again in other words."
+)
+
+const (
+	maxShown = 1500 // bytes of a result that is shown
+	maxLine  = 300  // bytes of a result that is shown within a sentence
+)
+
+// listed names the tools that were found.
+func listed(wanted string, tools []found) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "For “%s” I found:\n", short(wanted))
+	for _, t := range tools {
+		fmt.Fprintf(&b, "\n- `%s`: %s", t.ID, short(t.Description))
+	}
+	return b.String()
+}
+
+func notFound(wanted string, near []found) string {
+	text := fmt.Sprintf("I found no tool for “%s” here.", short(wanted))
+	if len(near) == 0 {
+		return text
+	}
+	text += " The nearest are:\n"
+	for i, t := range near {
+		if i < 3 {
+			text += fmt.Sprintf("\n- `%s`: %s", t.ID, short(t.Description))
+		}
+	}
+	return text
+}
+
+// listedDomains says what tools exist for.
+func listedDomains(result string) string {
+	var doc struct {
+		Domains []struct {
+			ID          string `json:"id"`
+			Description string `json:"description"`
+			Count       int    `json:"tool_count"`
+		} `json:"domains"`
+	}
+	if json.Unmarshal([]byte(result), &doc) != nil {
+		return failed(result)
+	}
+	if len(doc.Domains) == 0 {
+		return "There are no tools here yet. An admin adds some with `nizectl servers add`."
+	}
+	var b strings.Builder
+	b.WriteString("I can use tools for:\n")
+	for _, d := range doc.Domains {
+		fmt.Fprintf(&b, "\n- **%s** (%d)", d.ID, d.Count)
+		if d.Description != "" {
+			b.WriteString(": " + short(d.Description))
+		}
+	}
+	b.WriteString("\n\nSay what you need, or ask “which tool can …?”.")
+	return b.String()
+}
+
+func question(tool string, missing []param) string {
+	p := missing[0]
+	text := fmt.Sprintf("I would use `%s`, but I could not tell the **%s** from your words.", tool, p.label())
+	if p.about != "" {
+		text += " (" + short(p.about) + ")"
+	}
+	if len(p.enum) > 0 {
+		text += " It is one of: " + strings.Join(p.enum, ", ") + "."
+	}
+	return text + fmt.Sprintf(" What is the %s?", p.label())
+}
+
+func proposal(tool string) string {
+	return fmt.Sprintf("I propose to run `%s` with what I could tell from your words. It needs a yes first.", tool)
+}
+
+// ends are the sentences with which the agent tells a model that a call gave
+// no result, and what the person is told.
+var ends = []struct{ head, said string }{
+	{"A person refused the call", "`%s` was not run, because it was refused."},
+	{"The call was refused", "`%s` was not run: it was refused%s."},
+	{"Nobody approved the call", "`%s` was not run: nobody approved it in time."},
+	{"The call was cancelled", "`%s` was not run: the call was cancelled."},
+	{"nize stopped while the call ran", "nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again."},
+	{"The call failed", "`%s` failed%s."},
+	{"The tool reported an error", "`%s` reported an error%s."},
+	{"Nothing was done", "`%s` was not run%s."},
+}
+
+// outcome shows what a call gave.
+func outcome(tool, result string) string {
+	for _, e := range ends {
+		if !strings.HasPrefix(result, e.head) {
+			continue
+		}
+		_, why, ok := strings.Cut(result, ": ")
+		why = strings.TrimSuffix(strings.TrimSpace(why), ".")
+		if ok && why != "" {
+			why = ": " + llm.Cut(why, maxShown)
+		} else {
+			why = ""
+		}
+		if strings.Count(e.said, "%s") == 2 {
+			return fmt.Sprintf(e.said, tool, why)
+		}
+		return fmt.Sprintf(e.said, tool)
+	}
+	return shown(tool, result)
+}
+
+// shown is a result in a sentence or, if it is longer, below one.
+func shown(tool, result string) string {
+	result = strings.TrimSpace(result)
+	if fields, ok := flat(result); ok {
+		result = fields
+	}
+	switch {
+	case result == "" || result == "(no output)":
+		return fmt.Sprintf("`%s` ran and returned nothing.", tool)
+	case len(result) <= maxLine && !strings.Contains(result, "\n"):
+		return fmt.Sprintf("%s\n\n(from `%s`)", result, tool)
+	}
+	fence := "```"
+	for strings.Contains(result, fence) {
+		fence += "`"
+	}
+	return fmt.Sprintf("`%s` returned:\n\n%s\n%s\n%s", tool, fence, llm.Cut(result, maxShown), fence)
+}
+
+// flat writes a small JSON object of plain values as name: value, in its order.
+func flat(result string) (string, bool) {
+	if !strings.HasPrefix(result, "{") || len(result) > 4<<10 {
+		return "", false
+	}
+	dec := json.NewDecoder(strings.NewReader(result))
+	dec.UseNumber()
+	var parts []string
+	if _, err := dec.Token(); err != nil {
+		return "", false
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return "", false
+		}
+		value, err := dec.Token()
+		if err != nil {
+			return "", false
+		}
+		if _, nested := value.(json.Delim); nested {
+			return "", false
+		}
+		parts = append(parts, fmt.Sprintf("%v: %v", name, value))
+	}
+	sep := ", "
+	if len(parts) > 5 {
+		sep = "\n"
+	}
+	return strings.Join(parts, sep), len(parts) > 0
+}
+
+func failed(result string) string {
+	result = strings.TrimSpace(result)
+	if result == "" {
+		return giveUp
+	}
+	return "That did not work: " + llm.Cut(strings.TrimSuffix(result, "."), maxLine) + "."
+}
+
+// short is one bounded line.
+func short(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > 160 {
+		return string(bytes.TrimSpace([]byte(string(r[:159])))) + "…"
+	}
+	return s
+}
