@@ -42,7 +42,7 @@ func evaluate(s string) (value, error) {
 	if len(s) > maxExpression {
 		return value{}, fmt.Errorf("the expression has %d characters: at most %d", len(s), maxExpression)
 	}
-	c := calculator{s: strings.NewReplacer("×", "*", "·", "*", "÷", "/", "−", "-", "–", "-", "²", "^2", "³", "^3", "√", "sqrt", "π", "pi", "**", "^").Replace(s)}
+	c := calculator{s: strings.NewReplacer("×", "*", "·", "*", "÷", "/", "−", "-", "–", "-", "²", "^2", "³", "^3", "√", "sqrt ", "π", "pi", "**", "^").Replace(s)}
 	if c.peek() == 0 {
 		return value{}, errors.New("the expression is empty")
 	}

@@ -178,7 +178,7 @@ func (t term) bounds() (low, high int) {
 
 type pickArgs struct {
 	Items []string `json:"items"`
-	Count int      `json:"count"`
+	Count integer  `json:"count"`
 }
 
 type pickOut struct {
@@ -188,17 +188,15 @@ type pickOut struct {
 
 // randomPick draws without putting back.
 func (b *toolbox) randomPick(in pickArgs) (pickOut, string, error) {
-	if in.Count == 0 {
-		in.Count = 1
-	}
-	if in.Count > len(in.Items) {
-		return pickOut{}, "", fmt.Errorf("can't pick %d of %d items: give more items or a smaller count", in.Count, len(in.Items))
+	n := max(1, int(in.Count))
+	if n > len(in.Items) {
+		return pickOut{}, "", fmt.Errorf("can't pick %d of %d items: give more items or a smaller count", n, len(in.Items))
 	}
 	items := slices.Clone(in.Items)
-	for i := range in.Count {
+	for i := range n {
 		j := i + b.random(len(items)-i)
 		items[i], items[j] = items[j], items[i]
 	}
-	out := pickOut{Picked: items[:in.Count], Of: len(items)}
+	out := pickOut{Picked: items[:n], Of: len(items)}
 	return out, "Picked: " + strings.Join(out.Picked, ", "), nil
 }

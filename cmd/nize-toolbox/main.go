@@ -88,7 +88,7 @@ func run(args []string, out io.Writer) error {
 	// No signal is caught: what is written is written whole, and a client that
 	// wants us gone should not have to wait.
 	err := server.Run(context.Background(), &sdk.StdioTransport{})
-	if errors.Is(err, io.EOF) || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, fs.ErrClosed) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, fs.ErrClosed) {
 		return nil // the client left, perhaps in the middle of a line
 	}
 	return err

@@ -155,9 +155,9 @@ func (b *toolbox) noteAdd(in addArgs) (note, string, error) {
 }
 
 type listArgs struct {
-	Tag   string `json:"tag"`
-	Query string `json:"query"`
-	Limit int    `json:"limit"`
+	Tag   string  `json:"tag"`
+	Query string  `json:"query"`
+	Limit integer `json:"limit"`
 }
 
 // noteHead is a note without its whole text.
@@ -209,7 +209,7 @@ func (b *toolbox) list(in listArgs, keep func(note) bool) (listOut, string, erro
 		if !keep(n) {
 			continue
 		}
-		if out.Total++; out.Total > in.Limit {
+		if out.Total++; out.Total > int(in.Limit) {
 			continue
 		}
 		head := noteHead{ID: n.ID, Title: n.Title, Tags: n.Tags, Created: n.Created, Snippet: snippet(n.Text, in.Query)}
@@ -251,7 +251,7 @@ func snippet(s, query string) string {
 }
 
 type idArgs struct {
-	ID int `json:"id"`
+	ID integer `json:"id"`
 }
 
 func (b *toolbox) noteRead(in idArgs) (note, string, error) {
@@ -259,9 +259,9 @@ func (b *toolbox) noteRead(in idArgs) (note, string, error) {
 	if err != nil {
 		return note{}, "", err
 	}
-	i := f.index(in.ID)
+	i := f.index(int(in.ID))
 	if i < 0 {
-		return note{}, "", f.unknown(in.ID)
+		return note{}, "", f.unknown(int(in.ID))
 	}
 	n := f.Notes[i]
 	return n, n.Title + "\n\n" + n.Text, nil
@@ -286,11 +286,11 @@ type deletedOut struct {
 }
 
 func (b *toolbox) noteDelete(in idArgs) (deletedOut, string, error) {
-	out := deletedOut{Deleted: in.ID}
+	out := deletedOut{Deleted: int(in.ID)}
 	err := b.notes.change(func(f *noteFile) error {
-		i := f.index(in.ID)
+		i := f.index(int(in.ID))
 		if i < 0 {
-			return f.unknown(in.ID)
+			return f.unknown(int(in.ID))
 		}
 		out.Title = f.Notes[i].Title
 		f.Notes = slices.Delete(f.Notes, i, i+1)

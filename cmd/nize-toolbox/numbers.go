@@ -56,3 +56,19 @@ func readNumber(s string) (*big.Rat, error) {
 
 // jsonNumber is text as a JSON number.
 func jsonNumber(text string) json.Number { return json.Number(text) }
+
+// integer is an int that also reads 5.0, which JSON Schema calls an integer
+// and models write.
+type integer int
+
+func (n *integer) UnmarshalJSON(b []byte) error {
+	r, err := readNumber(string(b))
+	if err != nil {
+		return err
+	}
+	if !r.IsInt() || !r.Num().IsInt64() {
+		return fmt.Errorf("%s is not a whole number in range", shorten(string(b)))
+	}
+	*n = integer(r.Num().Int64())
+	return nil
+}

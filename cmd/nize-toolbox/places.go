@@ -47,10 +47,7 @@ var gazetteer = sync.OnceValue(func() map[string]place {
 			if len(parts) > 2 {
 				p.zones, _ = strconv.Atoi(parts[2]) // 0 where the file is wrong: no note
 			}
-			// A country's name is also a zone's for Singapore and a few islands.
-			if _, taken := m[key(parts[0])]; !taken || p.zones == 0 {
-				m[key(parts[0])] = p
-			}
+			m[key(parts[0])] = p // a country goes before the zone of the same name (Singapore, Jamaica)
 		}
 	}
 	return m

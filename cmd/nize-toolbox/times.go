@@ -236,13 +236,13 @@ func count(n int, what string) string {
 }
 
 type dateArgs struct {
-	Date   string `json:"date"`
-	Place  string `json:"place"`
-	Years  int    `json:"years"`
-	Months int    `json:"months"`
-	Weeks  int    `json:"weeks"`
-	Days   int    `json:"days"`
-	Until  string `json:"until"`
+	Date   string  `json:"date"`
+	Place  string  `json:"place"`
+	Years  integer `json:"years"`
+	Months integer `json:"months"`
+	Weeks  integer `json:"weeks"`
+	Days   integer `json:"days"`
+	Until  string  `json:"until"`
 }
 
 type dateOut struct {
@@ -261,7 +261,7 @@ func (b *toolbox) dateMath(in dateArgs) (dateOut, string, error) {
 	if err != nil {
 		return dateOut{}, "", err
 	}
-	moved := addMonths(day, in.Years*12+in.Months).AddDate(0, 0, in.Weeks*7+in.Days)
+	moved := addMonths(day, int(in.Years*12+in.Months)).AddDate(0, 0, int(in.Weeks*7+in.Days))
 	if moved.Year() < 1 || moved.Year() > 9999 {
 		return dateOut{}, "", fmt.Errorf("the result is in the year %d: only the years 1 to 9999 are computed", moved.Year())
 	}
