@@ -128,7 +128,7 @@ func (t *tx) event(n note) error {
 		if err != nil {
 			return err
 		}
-		data = store.Redact(b, maxArgs)
+		data = cut(b, maxArgs)
 	}
 	salt := make([]byte, 16)
 	rand.Read(salt) // never fails since Go 1.24

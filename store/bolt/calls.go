@@ -170,7 +170,7 @@ func cut(raw json.RawMessage, limit int) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
-	return store.Redact(shorten(raw, 8*limit), limit)
+	return store.Redact(shorten(raw, 4*limit), limit)
 }
 
 // shorten returns the beginning of a JSON document, closed properly, so that

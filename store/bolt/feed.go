@@ -125,12 +125,20 @@ func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change,
 func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change, err error) {
 	err = d.view(ctx, "reading changes", func(t *tx) error {
 		c := t.bucket("feed").Cursor()
-		first, _ := c.First()
+		// Both ends as this transaction sees them: a commit is here a moment
+		// before it is published.
+		var oldest, newest uint64
+		if k, _ := c.First(); k != nil {
+			oldest = decodeSeq(k)
+		}
+		if k, _ := c.Last(); k != nil {
+			newest = decodeSeq(k)
+		}
 		switch {
-		case first != nil && uint64(after)+1 < decodeSeq(first):
-			return fmt.Errorf("changes after %d %w: the oldest one kept is %d", after, store.ErrNotFound, decodeSeq(first))
-		case uint64(after) > d.feed.last.Load():
-			return fmt.Errorf("changes after %d %w: the newest one is %d", after, store.ErrNotFound, d.feed.last.Load())
+		case uint64(after)+1 < oldest:
+			return fmt.Errorf("changes after %d %w: the oldest one kept is %d", after, store.ErrNotFound, oldest)
+		case uint64(after) > newest:
+			return fmt.Errorf("changes after %d %w: the newest one is %d", after, store.ErrNotFound, newest)
 		}
 		for k, v := c.Seek(seqKey(uint64(after) + 1)); k != nil && len(page) < feedPage; k, v = c.Next() {
 			p, err := unpackN(v, 5)

@@ -1,0 +1,229 @@
+package bolt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	bbolt "go.etcd.io/bbolt"
+
+	"nize/store"
+)
+
+// TestTamper: who has the file, but not the key, cannot change, remove or
+// invent an event unseen.
+func TestTamper(t *testing.T) {
+	edit := func(part int, with []byte) func(b, meta *bbolt.Bucket) error {
+		return func(b, _ *bbolt.Bucket) error {
+			p, err := eventParts(b.Get(seqKey(5)))
+			if err != nil {
+				return err
+			}
+			p[part] = with
+			return b.Put(seqKey(5), pack(p...))
+		}
+	}
+	for _, test := range []struct {
+		name string
+		do   func(b, meta *bbolt.Bucket) error
+		want string // "" holds
+	}{
+		{"nothing", func(b, _ *bbolt.Bucket) error { return nil }, ""},
+		{"time", edit(evTime, seqKey(1)), "event 5 was changed"},
+		{"kind", edit(evKind, []byte("x")), "event 5 was changed"},
+		{"subject", edit(evSubject, []byte("x")), "event 5 was changed"},
+		{"outcome", edit(evOutcome, []byte("done")), "event 5 was changed"},
+		{"surface", edit(evSurface, []byte("x")), "event 5 was changed"},
+		{"tool", edit(evTool, []byte("x")), "event 5 was changed"},
+		{"pseudonym", edit(evPseudonym, []byte("x")), "event 5 was changed"},
+		{"payload", edit(evPayload, pack([]byte("eve"), nil, nil, nil, nil)), "payload of event 5"},
+		{"salt", edit(evSalt, []byte("x")), "payload of event 5"},
+		{"a part flows into the next", func(b, _ *bbolt.Bucket) error {
+			p, err := eventParts(b.Get(seqKey(5)))
+			if err != nil {
+				return err
+			}
+			p[evSubject], p[evKind] = p[evSubject][1:], append(own(p[evKind]), p[evSubject][0])
+			return b.Put(seqKey(5), pack(p...))
+		}, "event 5 was changed"},
+		{"removed in the middle", func(b, _ *bbolt.Bucket) error { return b.Delete(seqKey(4)) }, "event 4 is missing"},
+		{"removed at the start", func(b, _ *bbolt.Bucket) error { return b.Delete(seqKey(1)) }, "event 1 is missing"},
+		{"removed at the end", func(b, _ *bbolt.Bucket) error { return b.Delete(seqKey(8)) }, "newest event is 7"},
+		{"all removed", func(b, _ *bbolt.Bucket) error {
+			for i := range 8 {
+				if err := b.Delete(seqKey(uint64(i + 1))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, "event 1 is missing"},
+		{"two swapped", func(b, _ *bbolt.Bucket) error {
+			v3, v4 := own(b.Get(seqKey(3))), own(b.Get(seqKey(4)))
+			return errors.Join(b.Put(seqKey(3), v4), b.Put(seqKey(4), v3))
+		}, "event 3 was changed"},
+		{"one added", func(b, _ *bbolt.Bucket) error { return b.Put(seqKey(9), own(b.Get(seqKey(8)))) }, "newest event is 9"},
+		{"cut, with a head to match", func(b, meta *bbolt.Bucket) error {
+			p, err := eventParts(b.Get(seqKey(7)))
+			if err != nil {
+				return err
+			}
+			h := auditHead{seq: 7, chain: [32]byte(p[evChain])}
+			return errors.Join(b.Delete(seqKey(8)), meta.Put([]byte("audit_head"), h.encode([]byte("not the key"))))
+		}, "head was changed"},
+		{"cut at the start, with a checkpoint to match", func(b, meta *bbolt.Bucket) error {
+			p, err := eventParts(b.Get(seqKey(1)))
+			if err != nil {
+				return err
+			}
+			h := auditHead{seq: 1, chain: [32]byte(p[evChain])}
+			return errors.Join(b.Delete(seqKey(1)), meta.Put([]byte("audit_base"), h.encode([]byte("not the key"))))
+		}, "head was changed"},
+		{"no head", func(_, meta *bbolt.Bucket) error { return meta.Delete([]byte("audit_head")) }, "head was changed"},
+		{"noise", func(b, _ *bbolt.Bucket) error { return b.Put(seqKey(5), []byte{200, 1, 2}) }, "event 5"},
+		{"erased", func(b, m *bbolt.Bucket) error { // by right: payload and salt go, the chain holds
+			return errors.Join(edit(evPayload, nil)(b, m), edit(evSalt, nil)(b, m))
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := openTest(t, t.TempDir(), Options{})
+			for i := range 8 {
+				if err := d.PutSetting(t.Context(), tester, "", fmt.Sprint(i), "x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := d.bolt.Update(func(b *bbolt.Tx) error { return test.do(b.Bucket([]byte("events")), b.Bucket([]byte("meta"))) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, err := d.VerifyEvents(t.Context())
+			switch {
+			case test.want == "" && (err != nil || held != 8):
+				t.Errorf("%d hold: %v", held, err)
+			case test.want != "" && (!errors.Is(err, errChain) || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestErasedIsFound: without its payload an event is still found by its user.
+func TestErasedIsFound(t *testing.T) {
+	d := openTest(t, t.TempDir(), Options{})
+	if err := d.PutSetting(t.Context(), tester, "", "a", "x"); err != nil {
+		t.Fatal(err)
+	}
+	err := d.bolt.Update(func(b *bbolt.Tx) error {
+		e := b.Bucket([]byte("events"))
+		p, err := eventParts(e.Get(seqKey(1)))
+		if err != nil {
+			return err
+		}
+		p[evPayload], p[evSalt] = nil, nil
+		return e.Put(seqKey(1), pack(p...))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Events(t.Context(), store.EventQuery{User: tester.User})
+	if err != nil || len(got) != 1 || got[0].User != "" || got[0].Kind != "setting.put" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestPagedTrail: more events than one transaction looks at.
+func TestPagedTrail(t *testing.T) {
+	d := openTest(t, t.TempDir(), Options{})
+	ctx := t.Context()
+	const n = 2*eventPage + 17
+	for i := range n {
+		d.AddEvent(tester, store.Event{Kind: "test.event", Subject: fmt.Sprint(i)})
+	}
+	if err := d.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := d.VerifyEvents(ctx); held != n || err != nil {
+		t.Errorf("%d hold: %v", held, err)
+	}
+	for _, q := range []store.EventQuery{{Limit: 2 * n}, {After: 1, Limit: 2 * n}} {
+		got, err := d.Events(ctx, q)
+		want := n
+		if q.After > 0 {
+			want--
+		}
+		if err != nil || len(got) != want {
+			t.Fatalf("%d events: %v", len(got), err)
+		}
+		for i, e := range got {
+			seq := uint64(n - i)
+			if q.After > 0 {
+				seq = uint64(i + 2)
+			}
+			if e.Seq != seq {
+				t.Fatalf("place %d has %d, want %d", i, e.Seq, seq)
+			}
+		}
+	}
+	p, err := d.Prune(ctx, store.Retention{Audit: 1})
+	if err != nil || p.Events < n {
+		t.Fatalf("pruned %+v: %v", p, err)
+	}
+	if _, err := d.VerifyEvents(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzShorten(f *testing.F) {
+	f.Add([]byte(`{"a":[1,2,{"password":"x"}],"b":"long"}`), 8)
+	f.Add([]byte(`[[[[[[]]]]]]`), 3)
+	f.Add([]byte(`nonsense and more of it`), 4)
+	f.Add([]byte(`{"token":{"x":"y","z":[null,true,1e9]}}`), 12)
+	f.Fuzz(func(t *testing.T, raw []byte, limit int) {
+		limit = 1 + limit&0xff
+		got := shorten(raw, limit)
+		if json.Valid(raw) && len(raw) > limit && !json.Valid(got) {
+			t.Fatalf("%q became %q", raw, got)
+		}
+		if json.Valid(raw) && len(got) > 16*(len(raw)+16) {
+			t.Fatalf("%d bytes became %d", len(raw), len(got))
+		}
+		cut(raw, limit) // must not panic
+	})
+}
+
+// TestShortenKeepsNames: redaction by name works on what was shortened.
+func TestShortenKeepsNames(t *testing.T) {
+	raw := `{"list":[{"password":"hunter2","n":1}],"text":"` + strings.Repeat("x", 100_000) + `"}`
+	got := string(cut(json.RawMessage(raw), maxOutput))
+	if strings.Contains(got, "hunter2") || !strings.Contains(got, `password`) || len(got) > maxOutput+100 {
+		t.Errorf("got %d bytes: %.200s", len(got), got)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	f.Add(pack([]byte("a"), nil, []byte("bc")))
+	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		parts, err := unpack(b)
+		if err != nil {
+			return
+		}
+		again, err := unpack(pack(parts...))
+		if err != nil || len(again) != len(parts) {
+			t.Fatalf("%v, %d parts became %d", err, len(parts), len(again))
+		}
+		for i := range parts {
+			if string(again[i]) != string(parts[i]) {
+				t.Fatalf("part %d: %q became %q", i, parts[i], again[i])
+			}
+		}
+		decodeCall(b)
+		decodeTool(b)
+		decodeProvider(b)
+		decodeCounters(b)
+		if p, err := eventParts(b); err == nil {
+			decodeEvent(seqKey(1), p)
+		}
+	})
+}
