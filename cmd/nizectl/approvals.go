@@ -133,7 +133,11 @@ func approvalsDecide(verb store.Verb) func(context.Context, *call) error {
 		if c.cmd.Bool("always") {
 			word += ", and from now on"
 		}
-		return c.report(call, "%s %s: %s", card.Tool, word, call.State.Word())
+		state := call.State.Word()
+		if call.State == store.Pending && verb == store.Approve {
+			state = "it starts now" // the press only decides
+		}
+		return c.report(call, "%s %s: %s", card.Tool, word, state)
 	}
 }
 

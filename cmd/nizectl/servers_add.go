@@ -86,9 +86,12 @@ func (c *call) reportAdded(view api.ServerView) error {
 		return c.printJSON(view)
 	}
 	name := view.Server.Name
-	if view.Unreachable {
+	switch {
+	case view.Unreachable && len(view.Warnings) > 0: // they say why
+		c.note("%s is kept, though it can't be reached", name)
+	case view.Unreachable:
 		c.note("%s is kept, though it can't be reached: %s", name, view.LastError)
-	} else {
+	default:
 		c.toolTable(view.Tools).print("the server offers no tools")
 		c.note("%s added: %s", name, view.Server.Where())
 	}
