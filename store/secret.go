@@ -9,18 +9,32 @@ import (
 // Secret is a string that cannot be printed: every verb of fmt, slog and JSON
 // shows dots. Only Reveal gives the text, so a search for Reveal finds every
 // place where a secret leaves its wrapping.
-type Secret struct{ text string }
+//
+// The text stands behind a pointer, because fmt asks no method where it meets
+// an unexported field or %p: it then shows an address and not the text. So
+// two Secrets of the same text are not ==.
+type Secret struct{ text *string }
 
 const dots = "••••"
 
-// NewSecret wraps text.
-func NewSecret(text string) Secret { return Secret{text} }
+// NewSecret wraps text; that of "" is the zero Secret.
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{&text}
+}
 
 // Reveal returns the text.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
 
 // IsZero says whether there is nothing inside.
-func (s Secret) IsZero() bool { return s.text == "" }
+func (s Secret) IsZero() bool { return s.text == nil }
 
 func (s Secret) String() string               { return dots }
 func (s Secret) GoString() string             { return dots }
@@ -32,5 +46,10 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(dots), nil }
 // UnmarshalJSON reads a plain string, so that a request can carry a secret in;
 // nothing carries one out.
 func (s *Secret) UnmarshalJSON(b []byte) error {
-	return json.Unmarshal(b, &s.text)
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	*s = NewSecret(text)
+	return nil
 }
