@@ -13,13 +13,31 @@ var secretText = regexp.MustCompile(`nize_[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-
 // secretKey matches names of fields whose value is not for the audit.
 var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(password|passwd|pwd|secret|token|api_?key|authorization|credential|private_?key|cookie)s?($|[_.-])`)
 
+// secretMarks are lower-case texts of which each match of secretText holds one.
+// Looking for them first is what makes redaction cheap: the expression alone
+// takes 0.4 s for a megabyte.
+var secretMarks = []string{"nize_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "xapp-", "sk-", "akia", "bearer", "-----begin "}
+
+func marked(s string) bool {
+	lower := strings.ToLower(s)
+	for _, m := range secretMarks {
+		if strings.Contains(lower, m) {
+			return true
+		}
+	}
+	return false
+}
+
 // RedactText replaces what looks like a key by dots.
 func RedactText(s string) string {
+	if !marked(s) {
+		return s
+	}
 	return secretText.ReplaceAllString(s, dots)
 }
 
 // LooksSecret says whether s is, or holds, what looks like a key.
-func LooksSecret(s string) bool { return secretText.MatchString(s) }
+func LooksSecret(s string) bool { return marked(s) && secretText.MatchString(s) }
 
 // SecretName says whether a field of that name holds a secret by its name.
 func SecretName(name string) bool {
@@ -61,24 +79,35 @@ func redactedString(s string, limit int) json.RawMessage {
 	return b
 }
 
-// redactValue walks generic JSON; it is for the trail only, never for what runs.
+// redactValue walks generic JSON; it is for the trail only, never for what
+// runs. What stands below a secret's name is secret too, at any depth; counts
+// of tokens (max_tokens) are not.
 func redactValue(name string, v any) any {
 	switch t := v.(type) {
 	case map[string]any:
+		out := make(map[string]any, len(t))
 		for k, e := range t {
-			t[k] = redactValue(k, e)
+			below := k
+			if SecretName(name) {
+				below = name
+			}
+			out[RedactText(k)] = redactValue(below, e)
 		}
-		return t
+		return out
 	case []any:
 		for i, e := range t {
 			t[i] = redactValue(name, e)
 		}
 		return t
 	case string:
-		if name != "" && SecretName(name) {
+		if SecretName(name) {
 			return dots
 		}
 		return RedactText(t)
+	case json.Number:
+		if SecretName(name) && !strings.HasSuffix(strings.ToLower(name), "tokens") {
+			return dots
+		}
 	}
 	return v
 }
