@@ -37,7 +37,8 @@ func ReadToken(text string) ([32]byte, error) {
 		return [32]byte{}, ErrMistyped
 	}
 	b, err := tokenText.DecodeString(strings.ToUpper(body))
-	if err != nil || len(b) != 36 || binary.BigEndian.Uint32(b[32:]) != crc32.ChecksumIEEE(b[:32]) || body != strings.ToLower(body) {
+	if err != nil || len(b) != 36 || binary.BigEndian.Uint32(b[32:]) != crc32.ChecksumIEEE(b[:32]) ||
+		body != strings.ToLower(tokenText.EncodeToString(b)) { // the decoder passes over line ends and spare bits
 		return [32]byte{}, ErrMistyped
 	}
 	return sha256.Sum256([]byte(text)), nil
