@@ -1,0 +1,126 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestRedact(t *testing.T) {
+	for _, test := range []struct{ name, in, want string }{
+		{"by name", `{"password":"x","API_KEY":"x","apiKey":"x","accessToken":"x","Authorization":"x","user.secret":"x"}`,
+			`{"API_KEY":"••••","Authorization":"••••","accessToken":"••••","apiKey":"••••","password":"••••","user.secret":"••••"}`},
+		{"not by half a name", `{"secretary":"Ann","tokenizer":"bpe","monkey":"x","author":"y"}`, `{"author":"y","monkey":"x","secretary":"Ann","tokenizer":"bpe"}`},
+		{"below a name", `{"credentials":{"user":"a","list":["b",{"c":"d"}]}}`, `{"credentials":{"list":["••••",{"c":"••••"}],"user":"••••"}}`},
+		{"a number", `{"password":12345678,"max_tokens":500,"n":5}`, `{"max_tokens":500,"n":5,"password":"••••"}`},
+		{"by form", `["ghp_0123456789abcdefXY","see xoxb-1234567890-abc here","Bearer abcdef123456789","bEARER abcdef123456789","AKIA0123456789ABCDEF"]`,
+			`["••••","see •••• here","••••","••••","••••"]`},
+		{"a key block", `"x -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- y"`, `"x •••• y"`},
+		{"a key block that was cut", `"-----BEGIN PRIVATE KEY-----\nabc"`, `"••••"`},
+		{"as the name of a field", `{"ghp_0123456789abcdefXY":1}`, `{"••••":1}`},
+		{"numbers as written", `{"n":9007199254740993}`, `{"n":9007199254740993}`},
+		{"no JSON", `password sk-0123456789abcdefgh`, `"password ••••"`},
+		{"nothing to hide", `{"a":"<b>"}`, `{"a":"<b>"}`},
+	} {
+		if got := string(Redact(json.RawMessage(test.in), 1000)); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestRedactMarks: the quick look before the expression misses none of its forms.
+func TestRedactMarks(t *testing.T) {
+	for _, s := range []string{
+		"nize_0123456789abcdef", "ghp_0123456789abcdef", "gho_0123456789abcdef", "ghu_0123456789abcdef", "ghs_0123456789abcdef", "ghr_0123456789abcdef",
+		"github_pat_0123456789abcdef", "xoxb-0123456789", "xoxe-0123456789", "xapp-0123456789", "sk-0123456789abcdef", "AKIA0123456789ABCDEF",
+		"Bearer 0123456789ab", "BEARER\t0123456789ab", "-----BEGIN PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----",
+	} {
+		if !secretText.MatchString(s) || !LooksSecret(s) || !LooksSecret("see: "+s+".") || RedactText(s) != dots {
+			t.Errorf("%q is shown", s)
+		}
+	}
+	for _, s := range []string{"", "sk-short", "a risk-free ask", "the bearer of news", "nize_"} {
+		if LooksSecret(s) || RedactText(s) != s {
+			t.Errorf("%q is hidden", s)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add([]byte(`{"token":"a","x":["ghp_0123456789abcdefXY"]}`), 40)
+	f.Add([]byte("\xff\xfe nize_0123456789abcdefgh"), 7)
+	f.Add([]byte(`{"a":"é€😀é€😀"}`), 9)
+	f.Fuzz(func(t *testing.T, raw []byte, limit int) {
+		limit &= 0xfff
+		got := Redact(raw, limit)
+		if !json.Valid(got) || !utf8.Valid(got) {
+			t.Fatalf("not JSON: %q", got)
+		}
+		var text string
+		if json.Unmarshal(got, &text) == nil && len(text) > limit+len("… (cut)")+3*len(raw) {
+			t.Fatalf("%d bytes, the limit is %d", len(text), limit)
+		}
+		if secretText.MatchString(string(raw)) != LooksSecret(string(raw)) {
+			t.Fatalf("the quick look is wrong about %q", raw)
+		}
+	})
+}
+
+func TestRedactLimit(t *testing.T) {
+	got := Redact(json.RawMessage(`{"a":"`+strings.Repeat("é", 5000)+`"}`), 1001)
+	var text string
+	if err := json.Unmarshal(got, &text); err != nil || len(text) > 1001+len("… (cut)") || !strings.HasSuffix(text, "(cut)") {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
+// TestSecretPrints: no way of printing shows what is inside.
+func TestSecretPrints(t *testing.T) {
+	s := NewSecret("hunter2")
+	type holder struct {
+		S Secret
+		u Secret // fmt asks no method of it
+		P *Secret
+		M map[string]Secret
+		L []Secret
+	}
+	h := holder{s, s, &s, map[string]Secret{"k": s}, []Secret{s}}
+	var out strings.Builder
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T %v", "%10.3s", "%p"} {
+		fmt.Fprintf(&out, verb+"\n", s)
+		fmt.Fprintf(&out, verb+"\n", &s)
+		fmt.Fprintf(&out, verb+"\n", h)
+	}
+	fmt.Fprint(&out, s, h, fmt.Errorf("with %v", s))
+	b, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(b)
+	if b, err = json.Marshal(map[Secret]int{s: 1}); err == nil {
+		out.Write(b)
+	}
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+		slog.New(handler).Info("m", "s", s, "p", &s, "h", h, slog.Group("g", "s", s))
+	}
+	for _, form := range []string{"hunter2", "68756e74657232", "68756E74657232", "104 117 110"} {
+		if strings.Contains(out.String(), form) {
+			t.Errorf("it is shown: %s", out.String())
+		}
+	}
+	if s.Reveal() != "hunter2" || s.IsZero() || !(Secret{}).IsZero() {
+		t.Error("Reveal or IsZero")
+	}
+	var in struct{ Key Secret }
+	if err := json.Unmarshal([]byte(`{"Key":"k"}`), &in); err != nil || in.Key.Reveal() != "k" {
+		t.Errorf("a request cannot carry one in: %v", err)
+	}
+	// A provider or credential cannot be marshalled with its secret.
+	b, err = json.Marshal([]any{Provider{Key: s}, Credential{Secret: s}, Token{Hash: [32]byte{1, 2, 3}}})
+	if err != nil || strings.Contains(string(b), "hunter2") || strings.Contains(string(b), "[1,2,3") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
