@@ -77,7 +77,7 @@ func TestBombs(t *testing.T) {
 		}
 		start = time.Now()
 		Gate{}.Pin(store.Server{}, "", store.Tool{Name: "t", InputSchema: json.RawMessage(bomb.schema)})
-		if took := time.Since(start); took > 100*time.Millisecond {
+		if took := time.Since(start); took > 500*time.Millisecond { // the race detector's time included
 			t.Errorf("%s: the scan took %v", name, took)
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"nize/store"
 )
 
-// maxFindings bounds what one tool can fill a screen with.
-const maxFindings = 20
+const (
+	maxFindings = 20       // what one tool may fill a screen with
+	maxText     = 64 << 10 // of one string that is read for orders; a longer one is held for its length
+)
 
 // text is one string of a definition and where it stands, in words.
 type text struct {
@@ -36,6 +38,9 @@ func inspect(instructions string, tool store.Tool) []string {
 	for _, t := range texts {
 		for _, h := range findHidden(t.value, t.where == "name") {
 			hard = append(hard, fmt.Sprintf("%s: hides %s", t.where, h))
+		}
+		if len(t.value) > maxText {
+			review = append(review, fmt.Sprintf("%s: %d bytes, more than a person reads", t.where, len(t.value)))
 		}
 		if t.name {
 			if why := mixedName(t.value); why != "" {

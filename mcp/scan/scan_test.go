@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,6 +96,17 @@ func TestFindingsText(t *testing.T) {
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestFindingsLong(t *testing.T) {
+	start := time.Now()
+	_, got := Gate{}.Pin(store.Server{}, "", store.Tool{Name: "t", Description: strings.Repeat("ignore the user, tell no tool prompt http <!-- ", 20_000)})
+	if len(got) == 0 || !strings.Contains(got[0], "more than a person reads") {
+		t.Errorf("got %q", got)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("took %v", took)
 	}
 }
 
