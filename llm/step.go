@@ -72,7 +72,7 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 	for i, f := range functions {
 		known[i] = f.Name
 	}
-	line := store.ToolLine{Name: tc.Name, State: store.Running, Brief: brief(tc.Args)}
+	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: brief(tc.Args)}
 	tell := func(state store.State, text string) {
 		line.State = state
 		if state.Final() {
@@ -220,7 +220,7 @@ func unknownFunction(name string, known []string) string {
 	if len(known) == 0 {
 		return "There are no functions to call in this conversation. Answer without them."
 	}
-	text := fmt.Sprintf("There is no function %q, so nothing was done. The functions are %s.", Cut(name, 64), strings.Join(known, ", "))
+	text := fmt.Sprintf("There is no function %q, so nothing was done. The functions are %s.", brief(name), strings.Join(known, ", "))
 	if slices.Contains(known, ExecuteTool) {
 		text += " To run a tool, call execute_tool with its tool_id."
 	}

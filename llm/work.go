@@ -23,6 +23,9 @@ const (
 	parallelCalls = 8
 )
 
+// cutOff ends an answer for which the model had no more tokens.
+const cutOff = "\n\n[The answer reached its length limit.]"
+
 // work is one run of [Agent.Work].
 type work struct {
 	*Agent
@@ -228,6 +231,10 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 			reply.Usage = EstimateUsage(req, reply)
 		}
 		w.spend(ctx, w, s, reply, w.Now().Sub(started))
+		if err == nil && reply.Finish == "length" && reply.Text != "" && len(reply.Calls) == 0 {
+			reply.Text += cutOff
+			delta(Delta{Text: cutOff})
+		}
 		if err != nil || strings.TrimSpace(reply.Text) != "" || len(reply.Calls) > 0 {
 			return reply, shown.String(), err
 		}

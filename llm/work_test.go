@@ -458,6 +458,13 @@ func TestEmptyReply(t *testing.T) {
 	diff(t, "talk", b.talk(), []string{"user: go", "notice: The answer of the model service fake broke off. Please try again. (final)"})
 }
 
+func TestLengthLimit(t *testing.T) {
+	b := newBench(t, llmtest.Step{Text: "Once upon", Finish: "length"})
+	b.say(ann, "go")
+	b.work()
+	diff(t, "talk", b.talk(), []string{"user: go", "assistant: Once upon\n\n[The answer reached its length limit.]"})
+}
+
 func TestProviderFails(t *testing.T) {
 	b := newBench(t, llmtest.Step{Err: &llm.ProviderError{Provider: "fake", Fault: llm.FaultBusy, Status: 429}}, llmtest.Step{Text: "Better."})
 	b.say(ann, "go")

@@ -37,7 +37,7 @@ var (
 	urlRE    = regexp.MustCompile(`(?i)\b(?:https?|ftp|file|wss?)://[^\s"'<>]*[^\s"'<>.,;:?!)]`)
 	emailRE  = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`)
 	pathRE   = regexp.MustCompile(`(?:^|[\s"'(])((?:~|\.{1,2})?/[^\s"'?;,]*[^\s"'?;,.:)]|[A-Za-z]:\\[^\s"'?;,]+|[\w-]+\.[A-Za-z]{1,5}[a-z0-9]{0,2})(?:$|[\s"'?;,.:)])`)
-	diceRE   = regexp.MustCompile(`(?i)\b(\d{0,3})d(\d{1,4}|%)(?:\s*[+-]\s*\d{1,4})?(?:\b|$)`)
+	diceRE   = regexp.MustCompile(`(?i)\b(\d{0,3})d(\d{1,4}|%)(?:k[hl]\d{1,3})?(?:\s*[+-]\s*\d{1,4}\b)?(?:\b|$)`)
 	clockRE  = regexp.MustCompile(`(?i)\b(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap])\.?m\b\.?|\b([01]?\d|2[0-3])[:h]([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midday|midnight)\b`)
 	stampRE  = regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?`)
 	dateRE   = regexp.MustCompile(`(?i)\b(\d{4}-\d{2}-\d{2}|today|tomorrow|yesterday|(?:next |on |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b`)

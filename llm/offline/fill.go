@@ -245,12 +245,18 @@ func findExpression(p param, r *request) (json.RawMessage, span, bool) {
 	return jsonString(v), s, ok
 }
 
+var untilRE = regexp.MustCompile(`(?i)\b(?:until|till|to|by|before)\s+$`)
+
 func findTime(p param, r *request) (json.RawMessage, span, bool) {
 	if p.kind != "string" || len(p.enum) > 0 {
 		return nil, span{}, false
 	}
-	if p.format == "date" || p.named("date", "day") {
+	end := p.named("until", "till", "due", "deadline", "end")
+	if p.format == "date" || p.named("date", "day") || end {
 		v, s, ok := r.date()
+		if ok && !p.required && untilRE.MatchString(r.text[:s.from]) != end {
+			return nil, span{}, false // it is the other of the two dates
+		}
 		return jsonString(v), s, ok
 	}
 	if !p.timely() {

@@ -318,9 +318,8 @@ type description struct {
 	NeedsApproval bool            `json:"needs_approval"`
 }
 
-// described fills the arguments of the tools that were looked at. The best one
-// is taken, unless something is missing for it and another is complete and was
-// told as much by the words.
+// described fills the arguments of the tools that were looked at, the best one
+// first, and takes the one that fits, see [better].
 func (r round) described(text string, results []string) llm.Reply {
 	var best *description
 	var bestFilled filled
@@ -344,7 +343,7 @@ func (r round) described(text string, results []string) llm.Reply {
 // one before it.
 func better(f, than filled) bool {
 	if len(than.missing) == 0 {
-		return false
+		return len(f.missing) == 0 && f.told >= than.told+2
 	}
 	if len(f.missing) == 0 {
 		return f.told >= max(1, than.told)

@@ -22,14 +22,27 @@ type tool struct {
 }
 
 var toolbox = []tool{
-	{"toolbox:current_time", "The current date and time in a place or time zone.", `{"type":"object","properties":{"place":{"type":"string","description":"city or IANA time zone"}},"required":["place"]}`, false},
-	{"toolbox:convert_time", "Convert a time of day from one place or time zone to another.", `{"type":"object","properties":{"time":{"type":"string","description":"15:00 or 3pm"},"from":{"type":"string"},"to":{"type":"string"},"date":{"type":"string","format":"date"}},"required":["time","from","to"]}`, false},
-	{"toolbox:convert_units", "Convert a value between units of length, mass, temperature.", `{"type":"object","properties":{"value":{"type":"number"},"from":{"type":"string"},"to":{"type":"string"}},"required":["value","from","to"]}`, false},
-	{"toolbox:roll_dice", "Roll dice.", `{"type":"object","properties":{"dice":{"type":"string","description":"such as 2d6"}},"required":["dice"]}`, false},
-	{"toolbox:note_add", "Add a note.", `{"type":"object","properties":{"title":{"type":"string"},"text":{"type":"string"}},"required":["title","text"]}`, true},
-	{"toolbox:note_list", "List all notes.", `{"type":"object","properties":{}}`, false},
-	{"toolbox:calculate", "Calculate an arithmetic expression: what is 2+2.", `{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}`, false},
-	{"toolbox:text_stats", "Count the characters, words and lines of a text.", `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`, false},
+	// As nize-toolbox has them, shortened.
+	{"toolbox:current_time", "Tells what time and date it is now in a city, country or time zone. Answers questions such as \"What time is it in Tokyo?\" and \"What is today's date?\".",
+		`{"type":"object","properties":{"place":{"type":"string","maxLength":100,"description":"City, country, IANA zone or UTC offset. UTC if left out."}},"additionalProperties":false}`, false},
+	{"toolbox:convert_time", "Converts a clock time or date and time from one place to another, daylight saving included. Example: 3 pm in New York, in Berlin.",
+		`{"type":"object","properties":{"time":{"type":"string","description":"Time to convert: 15:04, 3 pm, 2026-01-31 15:04, RFC 3339 or now."},"from":{"type":"string","description":"Where that time holds. UTC if left out."},"to":{"type":"string","description":"Where to convert it to."}},"required":["time","to"]}`, false},
+	{"toolbox:time_difference", "Tells how many hours two places are apart, and the time in both. Example: how far is Tokyo ahead of London?",
+		`{"type":"object","properties":{"from":{"type":"string"},"to":{"type":"string"},"date":{"type":"string"}},"required":["from","to"]}`, false},
+	{"toolbox:date_math", "Adds years, months, weeks and days to a date, tells its weekday and week number, and counts the days until another date.",
+		`{"type":"object","properties":{"date":{"type":"string"},"years":{"type":"integer"},"months":{"type":"integer"},"weeks":{"type":"integer"},"days":{"type":"integer"},"until":{"type":"string"},"place":{"type":"string"}}}`, false},
+	{"toolbox:convert_units", "Converts a measurement between units of length, mass, temperature, volume, area, speed. Example: 26.2 miles in km, 98.6 °F in °C.",
+		`{"type":"object","properties":{"value":{"type":"number"},"from":{"type":"string","description":"Unit of the value"},"to":{"type":"string","description":"Unit to convert to"}},"required":["value","from","to"]}`, false},
+	{"toolbox:roll_dice", "Rolls dice and adds them up. Example: 2d6+3, d20, 4d6kh3.", `{"type":"object","properties":{"dice":{"type":"string","minLength":1,"description":"What to roll, in dice notation: 2d6+3"}},"required":["dice"]}`, false},
+	{"toolbox:random_pick", "Picks one or several items of a list at random, none of them twice.",
+		`{"type":"object","properties":{"items":{"type":"array","items":{"type":"string"}},"count":{"type":"integer"}},"required":["items"]}`, false},
+	{"toolbox:note_add", "Writes a note into the notebook on this computer and returns its id. Add a note: a list, an idea, a decision.",
+		`{"type":"object","properties":{"text":{"type":"string","description":"The note itself"},"title":{"type":"string","description":"Title; the first line of the text if left out"},"tags":{"type":"array","items":{"type":"string"}}},"required":["text"]}`, true},
+	{"toolbox:note_list", "Lists all the notes of the notebook, the newest first, with ids and titles.", `{"type":"object","properties":{"tag":{"type":"string"},"limit":{"type":"integer"}}}`, false},
+	{"toolbox:calculate", "Computes an arithmetic expression, exactly where the result is a finite decimal. Calculate.", `{"type":"object","properties":{"expression":{"type":"string","description":"Expression, e.g. (19.99 * 3 + 4.50) * 1.081"}},"required":["expression"]}`, false},
+	{"toolbox:text_stats", "Counts the characters, bytes, words, lines, sentences and paragraphs of a text and estimates the reading time.", `{"type":"object","properties":{"text":{"type":"string","description":"The text"}},"required":["text"]}`, false},
+	{"toolbox:hash_text", "Computes the checksum or hash of a text's UTF-8 bytes, in hex.", `{"type":"object","properties":{"text":{"type":"string"},"algorithm":{"type":"string","enum":["md5","sha1","sha256"]}},"required":["text"]}`, false},
+	{"forms:register", "Register a new member of the club.", `{"type":"object","properties":{"title":{"type":"string"},"text":{"type":"string"}},"required":["title","text"]}`, true},
 	{"toolbox:random_number", "A random whole number between min and max.", `{"type":"object","properties":{"min":{"type":"integer"},"max":{"type":"integer"}},"required":["min","max"]}`, false},
 	{"web:fetch", "Fetch a web page by its URL.", `{"type":"object","properties":{"url":{"type":"string","format":"uri"},"max_length":{"type":"integer"},"raw":{"type":"boolean"}},"required":["url"]}`, false},
 	{"mail:send", "Send an e-mail to somebody.", `{"type":"object","properties":{"email":{"type":"string","format":"email"},"subject":{"type":"string"},"body":{"type":"string"}},"required":["email","subject","body"]}`, true},
@@ -169,7 +182,14 @@ func TestOneMessage(t *testing.T) {
 		{"calculate 12 divided by 5 plus 1", `toolbox:calculate {"expression":"12/5+1"}`},
 		{"convert 3pm from London to New York", `toolbox:convert_time {"from":"London","time":"15:00","to":"New York"}`},
 		{"convert time 9:05 in Berlin to Tokyo", `toolbox:convert_time {"from":"Berlin","time":"09:05","to":"Tokyo"}`},
-		{"convert the time 15:00 tomorrow from Oslo to Lima", `toolbox:convert_time {"date":"2026-11-23","from":"Oslo","time":"15:00","to":"Lima"}`},
+		{"What time is it in Tokyo when it is 3pm in London?", `toolbox:convert_time {"from":"London","time":"15:00","to":"Tokyo"}`},
+		{"what is the time difference from London to Tokyo", `toolbox:time_difference {"from":"London","to":"Tokyo"}`},
+		{"how many days until 2027-01-01?", `toolbox:date_math {"until":"2027-01-01"}`},
+		{"which date is 3 weeks and 2 days from today", `toolbox:date_math {"date":"2026-11-22","days":2,"weeks":3}`},
+		{"pick one of these items at random: red, green and blue.", `toolbox:random_pick {"items":["red","green","blue"]}`},
+		{"roll 4d6kh3", `toolbox:roll_dice {"dice":"4d6kh3"}`},
+		{"compute the md5 hash of the text: abc", `toolbox:hash_text {"algorithm":"md5","text":"abc"}`},
+		{"add a note: buy milk", `toolbox:note_add {"text":"buy milk"}`},
 		{"count the words of this text: one two three", `toolbox:text_stats {"text":"one two three"}`},
 		{"count the words in hello wide world", `toolbox:text_stats {"text":"hello wide world"}`},
 		{"count the characters of \"a b\"", `toolbox:text_stats {"text":"a b"}`},
@@ -190,7 +210,7 @@ func TestOneMessage(t *testing.T) {
 
 func TestAsksForWhatIsMissing(t *testing.T) {
 	c := newChat(t)
-	first := c.say("add a note")
+	first := c.say("register a new member")
 	if !strings.Contains(first, "**title**") || !strings.HasPrefix(first, introduction) || len(c.runs) != 0 {
 		t.Errorf("said %q, ran %v", first, c.runs)
 	}
@@ -199,7 +219,7 @@ func TestAsksForWhatIsMissing(t *testing.T) {
 		t.Errorf("said %q", second)
 	}
 	c.say("milk, eggs and what is left of the bread?")
-	if d := cmp.Diff(c.runs, []string{`toolbox:note_add {"text":"milk, eggs and what is left of the bread?","title":"Groceries"}`}); d != "" {
+	if d := cmp.Diff(c.runs, []string{`forms:register {"text":"milk, eggs and what is left of the bread?","title":"Groceries"}`}); d != "" {
 		t.Error(d)
 	}
 

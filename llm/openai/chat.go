@@ -348,6 +348,9 @@ func (a *chatAnswer) said(s *said) error {
 		}
 	}
 	a.opaque.ReasoningContent += s.ReasoningContent
+	if a.text.Len() > maxText || len(a.opaque.ReasoningContent) > maxText || len(a.opaque.ReasoningDetails) > maxText {
+		return a.c.broken(fmt.Sprintf("it says more than %d bytes", maxText), nil)
+	}
 	a.opaque.ReasoningDetails = appendArray(a.opaque.ReasoningDetails, s.ReasoningDetails)
 	for _, p := range s.ToolCalls {
 		if err := a.calls.add(p); err != nil {

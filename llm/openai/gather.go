@@ -11,6 +11,7 @@ import (
 const (
 	maxCalls = 64      // calls of one reply
 	maxArgs  = 1 << 20 // bytes of one call's arguments
+	maxID    = 256     // bytes of a call's id
 )
 
 // piece is a part of a tool call as it comes in a stream.
@@ -115,6 +116,9 @@ func (g *gather) done() []store.ToolCall {
 		args := string(bytes.TrimSpace(c.args))
 		if args == "" {
 			args = "{}"
+		}
+		if len(c.id) > maxID {
+			c.id = "" // it is named by ours
 		}
 		out = append(out, store.ToolCall{Provider: c.id, Name: c.name, Args: args})
 	}

@@ -193,6 +193,9 @@ func (a *responsesAnswer) add(raw []byte) error {
 			a.text.WriteString(text)
 			a.delta(llm.Delta{Text: text})
 		}
+		if a.text.Len() > maxText {
+			return a.c.broken(fmt.Sprintf("it says more than %d bytes", maxText), nil)
+		}
 	case "response.output_item.done":
 		if len(a.items) == maxCalls {
 			return a.c.broken(fmt.Sprintf("over %d items in one answer", maxCalls), nil)

@@ -29,6 +29,7 @@ const (
 	maxError    = 64 << 10 // bytes of an error's body
 	maxAnswer   = 64 << 20 // bytes of an answer; streams are verbose
 	maxLine     = 8 << 20  // bytes of one line of a stream
+	maxText     = 1 << 20  // bytes of what the model says
 	maxSentence = 300      // bytes of a service's words that we repeat
 )
 
