@@ -3,7 +3,7 @@ package main
 // tools is the table of all tools. Schemas are written out: they are what a
 // model reads, so every word counts.
 func (b *toolbox) tools() []tool {
-	return []tool{
+	tools := []tool{
 		{name: "current_time", title: "Current time", kind: reading,
 			description: "Tells what time and date it is now in a city, country or time zone. Answers questions such as \"What time is it in Tokyo?\" and \"What is today's date?\".",
 			in:          object(`"place":{"type":"string","maxLength":100,"description":"City, country, IANA zone or UTC offset, e.g. Tokyo, Brazil, Europe/Zurich, UTC+2. UTC if left out."}`),
@@ -75,6 +75,12 @@ func (b *toolbox) tools() []tool {
 			in:          object(longText+`,"algorithm":{"type":"string","enum":["md5","sha1","sha256","sha512","crc32"],"description":"sha256 if left out"}`, "text"),
 			out:         `{"type":"object","properties":{"algorithm":{"type":"string"},"hash":{"type":"string"}},"required":["algorithm","hash"]}`,
 			run:         typed(hashText)},
+	}
+	return append(tools, b.noteTools()...)
+}
+
+func (b *toolbox) noteTools() []tool {
+	return []tool{
 		{name: "note_add", title: "Add a note", kind: adding,
 			description: "Writes a note into the notebook on this computer and returns its id. For remembering something: a list, an idea, a decision.",
 			in: object(`"text":{"type":"string","minLength":1,"maxLength":65536,"description":"The note itself"},
