@@ -25,14 +25,18 @@ type concept struct {
 func (e expansion) near() bool { return e.factor >= 0.5 }
 
 // idf is the damped rarity of a word that df of the tools have.
-func (s *snapshot) idf(df int, power float64) float64 {
-	n := float64(s.live)
-	return math.Pow(math.Log(1+(n-float64(df)+0.5)/(float64(df)+0.5)), power)
+func (s *search) idf(df int) float64 {
+	known := &s.sc.rarity[df]
+	if *known == 0 {
+		n := float64(s.snap.live)
+		*known = math.Pow(math.Log(1+(n-float64(df)+0.5)/(float64(df)+0.5)), s.w.idfPower)
+	}
+	return *known
 }
 
-// concepts meets the request with the index's vocabulary.
-func (s *snapshot) concepts(req *request, w *weights) []concept {
-	lex := loadLexicon()
+// resolve meets the request with the index's vocabulary.
+func (s *search) resolve() []concept {
+	lex, req, w, snap := loadLexicon(), &s.req, s.w, s.snap
 	out := make([]concept, 0, len(req.words))
 	for i := range req.words {
 		if len(out) == maxAsked {
@@ -43,37 +47,37 @@ func (s *snapshot) concepts(req *request, w *weights) []concept {
 		if a.literal {
 			c.weight = w.value
 		}
-		own, known := s.words.find(a.word)
-		known = known && s.df(own) > 0
+		own, known := snap.words.find(a.word)
+		known = known && snap.df(own) > 0
 		if known {
-			c.idf = s.idf(s.df(own), w.idfPower)
-			c.add(s, own, 1)
+			c.idf = s.idf(snap.df(own))
+			c.add(snap, own, 1)
 		}
 		if a.joined != "" {
-			if t, ok := s.words.find(a.joined); ok {
-				c.add(s, t, w.joined)
+			if t, ok := snap.words.find(a.joined); ok {
+				c.add(snap, t, w.joined)
 			}
 		}
 		for _, e := range a.english {
-			c.addWord(s, stem(e), w.chinese)
+			c.addWord(snap, stem(e), w.chinese)
 			for _, syn := range lex.synonyms[stem(e)] {
-				c.addWord(s, syn, w.synonym)
+				c.addWord(snap, syn, w.synonym)
 			}
 		}
 		for _, syn := range lex.synonyms[stem(a.word)] {
-			c.addWord(s, syn, w.synonym)
+			c.addWord(snap, syn, w.synonym)
 		}
 		if !known {
 			if cjk(a.word) && len(a.english) == 0 {
 				continue // most pairs of signs are no words
 			}
 			if w.mended > 0 && len(c.terms) == 0 {
-				s.mend(a, &c, w)
+				snap.mend(a, &c, w)
 				c.mended = true
 			}
-			c.idf = s.idf(0, w.idfPower)
+			c.idf = s.idf(0)
 			if len(c.terms) > 0 && c.terms[0].near() {
-				c.idf = s.idf(s.df(c.terms[0].term), w.idfPower)
+				c.idf = s.idf(snap.df(c.terms[0].term))
 			}
 		}
 		out = append(out, c)

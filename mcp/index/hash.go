@@ -43,7 +43,10 @@ func (embedded) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 // direction is where one word points: places in the vector with signs.
 type direction []int16 // place+1, negative for a minus; the first stands for the whole word
 
-// hasher remembers the directions of the words of one batch.
+// maxKnown words are remembered by a hasher, about 1 MB.
+const maxKnown = 8192
+
+// hasher makes vectors one after the other and remembers the directions of words.
 type hasher struct {
 	known map[string]direction
 	split splitter
@@ -58,6 +61,9 @@ func (h *hasher) vector(text string) []float32 {
 		h.known = make(map[string]direction)
 		h.seen = make(map[string]float32)
 		h.split.word = h.word
+	}
+	if len(h.known) > maxKnown {
+		clear(h.known)
 	}
 	clear(h.seen)
 	h.order = h.order[:0]

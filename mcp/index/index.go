@@ -116,6 +116,7 @@ type Index struct {
 
 	mu    sync.Mutex // guards what follows: one update at a time
 	vocab *vocabulary
+	hash  hasher
 }
 
 // New returns an empty index. Close ends what it started.

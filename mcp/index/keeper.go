@@ -312,3 +312,16 @@ func (k *keeper) query(ctx context.Context, e Embedder, text string) ([]float32,
 	k.rest.Store(time.Now().Add(restAfter).UnixNano())
 	return nil, fmt.Errorf("embedding the request: %w", err)
 }
+
+// Vectors says whose vectors serve now, and how many of the tools have one.
+// While a new embedder's are being made the old one's serve; a text without a
+// usable vector never gets one.
+func (x *Index) Vectors() (model string, have, tools int) {
+	snap := x.now.Load()
+	for _, sv := range snap.servers {
+		if sv.shelf != nil {
+			have += sv.shelf.count
+		}
+	}
+	return snap.space.embedder.Model(), have, snap.live
+}

@@ -22,7 +22,11 @@ type scratch struct {
 	touched []uint32
 	factor  []float32 // by term: how well it stands for a word of the request
 	terms   []term    // set in factor
+	kept    []uint32
 	cands   []candidate
+	rarity  []float64 // idf by the number of tools that have a word, 0 where not yet computed
+	of      int       // the number of tools that rarity is for
+	hash    hasher
 }
 
 // candidate is one tool in the running.
@@ -86,21 +90,21 @@ type search struct {
 	asked    float64 // what the request's words weigh together
 }
 
-// lexical ranks by words and the plain signals; sc.cands is the result, best first.
+// lexical puts the best by words into the running and gives them their signals.
 func (s *search) lexical() {
 	s.req = parse(s.q.Text)
-	s.concepts = s.snap.concepts(&s.req, s.w)
+	s.sc.reset(len(s.snap.docs), len(s.snap.lists), s.snap.live)
+	s.concepts = s.resolve()
 	for i := range s.concepts {
 		s.asked += s.concepts[i].weight * s.concepts[i].idf
 	}
-	s.sc.reset(len(s.snap.docs), len(s.snap.lists))
 	s.words()
 	s.pick()
 	s.signals()
 }
 
 // reset makes room for n docs and clears what the last search touched.
-func (sc *scratch) reset(docs, terms int) {
+func (sc *scratch) reset(docs, terms, live int) {
 	for _, d := range sc.touched {
 		sc.score[d], sc.near[d], sc.like[d] = 0, 0, 0
 	}
@@ -111,6 +115,9 @@ func (sc *scratch) reset(docs, terms int) {
 	if len(sc.score) < docs {
 		docs += docs / 8
 		sc.score, sc.near, sc.like = make([]float32, docs), make([]uint64, docs), make([]uint64, docs)
+	}
+	if sc.of != live {
+		sc.of, sc.rarity = live, make([]float64, live+1)
 	}
 	if len(sc.factor) < terms {
 		sc.factor = make([]float32, terms+terms/8)
@@ -130,7 +137,7 @@ func (s *search) words() {
 			}
 			sc.factor[e.term] = max(sc.factor[e.term], float32(e.factor))
 			l := s.snap.lists[e.term]
-			idf := s.snap.idf(int(l.live), s.w.idfPower)
+			idf := s.idf(int(l.live))
 			if !e.near() {
 				idf = min(idf, c.idf) // a rare synonym is no better than the word
 			}
@@ -239,19 +246,27 @@ func down(h []uint32, worse func(a, b uint32) bool) {
 // take puts the limit best of nums that the filters let through into the running.
 func (s *search) take(nums []uint32, limit int) {
 	sc := s.sc
+	kept := sc.kept[:0]
 	for _, d := range nums {
 		if s.keeps(d) {
-			sc.cands = append(sc.cands, candidate{num: d, doc: s.snap.docs[d]})
-			sc.cands[len(sc.cands)-1].parts[byWords] = float64(sc.score[d])
+			kept = append(kept, d)
 		}
 	}
-	slices.SortFunc(sc.cands, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.parts[byWords], a.parts[byWords]), strings.Compare(a.doc.id, b.doc.id))
+	slices.SortFunc(kept, func(a, b uint32) int {
+		if c := cmp.Compare(sc.score[b], sc.score[a]); c != 0 {
+			return c
+		}
+		return strings.Compare(s.snap.docs[a].id, s.snap.docs[b].id)
 	})
-	sc.cands = sc.cands[:min(len(sc.cands), limit)]
+	for _, d := range kept[:min(len(kept), limit)] {
+		c := candidate{num: d, doc: s.snap.docs[d]}
+		c.parts[byWords] = float64(sc.score[d])
+		sc.cands = append(sc.cands, c)
+	}
+	sc.kept = kept
 }
 
-// signals fills in the other parts and sorts by the total.
+// signals fills in the other parts.
 func (s *search) signals() {
 	cands := s.sc.cands
 	for i := range cands {
@@ -263,7 +278,6 @@ func (s *search) signals() {
 	}
 	s.serverShares()
 	s.bestSentences()
-	s.order()
 }
 
 // scale is what each part counts: its weight, over the best of the running.

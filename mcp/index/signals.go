@@ -62,7 +62,7 @@ var tuned = weights{
 	server:   0.4,
 	action:   0.15,
 	sentence: 0.6,
-	vector:   0.1,
+	vector:   0.2,
 }
 
 // leaveOut takes one signal out of the ranking.
@@ -95,7 +95,7 @@ func (w *weights) leaveOut(s Signal) {
 func (s *search) nameShare(d *doc) float64 {
 	said, all := 0.0, 0.0
 	for _, t := range d.name {
-		idf := s.snap.idf(s.snap.df(t), s.w.idfPower)
+		idf := s.idf(s.snap.df(t))
 		all += idf
 		said += idf * float64(s.sc.factor[t])
 	}

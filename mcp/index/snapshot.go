@@ -94,13 +94,13 @@ type update struct {
 	old   *snapshot
 	vocab *vocabulary
 	read  reader
-	hash  hasher
+	hash  *hasher
 }
 
 // beginLocked starts an update; the caller holds x.mu.
 func (x *Index) beginLocked() *update {
 	old := x.now.Load()
-	u := &update{snapshot: *old, old: old, vocab: x.vocab}
+	u := &update{snapshot: *old, old: old, vocab: x.vocab, hash: &x.hash}
 	u.lists = slices.Clone(old.lists)
 	u.gone = slices.Clone(old.gone)
 	u.servers = slices.Clone(old.servers)

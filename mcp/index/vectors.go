@@ -190,7 +190,9 @@ func (x *Index) finish(ctx context.Context, s *search) (Answer, error) {
 			return a, ctx.Err()
 		case err != nil:
 			a.Degraded = true
+			s.order()
 		default:
+			s.order()
 			if err := s.fuse(ctx, v, x.fusion()); err != nil {
 				return a, err
 			}
@@ -204,12 +206,9 @@ func (x *Index) finish(ctx context.Context, s *search) (Answer, error) {
 // rerank adds the embedded vectors' part to the running, or searches with them
 // alone where the words found almost nothing; found says that it did.
 func (s *search) rerank(ctx context.Context) (found bool, err error) {
-	if s.w.vector <= 0 {
-		return false, nil
-	}
-	var h hasher
-	v := h.vector(s.q.Text)
-	if !good(v) {
+	v := s.sc.hash.vector(s.q.Text[:min(len(s.q.Text), maxRequest)])
+	if s.w.vector <= 0 || !good(v) {
+		s.order()
 		return false, nil
 	}
 	best := 0.0

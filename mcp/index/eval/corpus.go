@@ -129,6 +129,8 @@ func family(source string) string {
 		return "mongo+chrome"
 	case strings.HasPrefix(source, "livemcp"):
 		return "livemcp"
+	case strings.HasPrefix(source, "toolbench"):
+		return "toolbench" // multi-step requests of one kind; one of its three parts has 13
 	}
 	return source
 }

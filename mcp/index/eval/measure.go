@@ -51,13 +51,13 @@ func rate(hits, gold []string) score {
 
 // result is a corpus answered.
 type result struct {
-	All      score            // macro over families
+	All      score            // the mean of the families, so that a large one does not rule
 	Families map[string]score // averages
 	Times    []time.Duration  // of each search, sorted
 }
 
 // quantile of the search times.
-func (r *result) quantile(p float64) time.Duration {
+func (r result) quantile(p float64) time.Duration {
 	if len(r.Times) == 0 {
 		return 0
 	}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"nize/mcp/index"
+	"nize/store"
+)
+
+// recorded is an embedder that ranks as a large model did: each tool has a
+// direction of its own, and a request points to the tools that the model put
+// first, in that order.
+type recorded struct {
+	dims     int
+	tools    map[string]int // tool id → direction
+	requests map[string][]string
+}
+
+func record(c *corpus) *recorded {
+	r := &recorded{tools: make(map[string]int), requests: make(map[string][]string)}
+	for _, ts := range c.Tools {
+		for _, t := range ts {
+			r.tools[t.ID()] = len(r.tools)
+		}
+	}
+	r.dims = len(r.tools)
+	for _, q := range c.Requests {
+		r.requests[q.Text] = c.Dense[q.ID]
+	}
+	return r
+}
+
+func (r *recorded) Model() string { return "recorded/text-embedding-3-large" }
+
+func (r *recorded) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, t := range texts {
+		v := make([]float32, r.dims)
+		if top, ok := r.requests[t]; ok {
+			for rank, id := range top {
+				v[r.tools[id]] = float32(10 - rank)
+			}
+		} else if at, ok := r.tools[toolOf(t)]; ok {
+			v[at] = 1
+		} else {
+			return nil, errors.New("a text that was not recorded")
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// toolOf reads the tool's id from the first line of the text that is embedded
+// for it: "name (server)".
+func toolOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	i := strings.LastIndex(line, " (")
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimSuffix(line[i+2:], ")") + ":" + line[:i]
+}
+
+// useless is an embedder that should lose nothing: every text has a direction
+// of its own, or all have the same, or only letters count.
+type useless struct{ kind string }
+
+func (u useless) Model() string { return "useless/" + u.kind }
+
+func (u useless) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, t := range texts {
+		v := make([]float32, 32)
+		switch u.kind {
+		case "random":
+			h := fnv.New64a()
+			io.WriteString(h, t)
+			rnd := rand.New(rand.NewPCG(h.Sum64(), 1))
+			for j := range v {
+				v[j] = float32(rnd.NormFloat64())
+			}
+		case "constant":
+			v[0] = 1
+		case "letters":
+			for j := range len(t) {
+				v[t[j]%32]++
+			}
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// azureOnly is the part of the corpus that the recorded model ranked.
+func azureOnly(c *corpus) *corpus {
+	part := &corpus{Name: "azure", Tools: make(map[string][]store.Tool), Dense: c.Dense}
+	for _, s := range c.Servers {
+		if strings.HasPrefix(s.Name, "azure-") {
+			part.Servers = append(part.Servers, s)
+			part.Tools[s.Name] = c.Tools[s.Name]
+		}
+	}
+	for _, r := range c.Requests {
+		if r.Family == "azure" {
+			part.Requests = append(part.Requests, r)
+		}
+	}
+	return part
+}
+
+// settle builds a corpus with a configured embedder and waits until its
+// vectors serve.
+func settle(c *corpus, e index.Embedder, share float64) (*index.Index, error) {
+	x, err := build(c, index.Options{Embedder: e, Fusion: func() float64 { return share }})
+	if err != nil {
+		return nil, err
+	}
+	for range 1000 {
+		if model, have, tools := x.Vectors(); model == e.Model() && have == tools {
+			return x, nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	x.Close()
+	return nil, fmt.Errorf("the vectors of %s did not come", e.Model())
+}
+
+// printFusion shows what fusing with a large model gives, and what a useless
+// one costs.
+func printFusion(w io.Writer, c *corpus) error {
+	fmt.Fprintf(w, "\n## With an embedding model\n\n| corpus | model | share | R@1 | R@3 | R@5 |\n|---|---|---|---|---|---|\n")
+	row := func(c *corpus, e index.Embedder, share float64) error {
+		x, err := settle(c, e, share)
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		r, err := measure(x, c.Requests, plain)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "| %s | %s | %.2f | %.3f | %.3f | %.3f |\n", c.Name, e.Model(), share, r.All.R1, r.All.R3, r.All.R5)
+		return nil
+	}
+	azure := azureOnly(c)
+	for _, share := range []float64{0, 0.25, 0.5, 0.67, 0.75, 0.9, 1} {
+		if err := row(azure, record(azure), share); err != nil {
+			return err
+		}
+	}
+	for _, c := range []*corpus{azure, c} {
+		if err := row(c, useless{"random"}, 0); err != nil {
+			return err
+		}
+		for _, kind := range []string{"random", "constant", "letters"} {
+			if err := row(c, useless{kind}, index.DefaultFusion); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
