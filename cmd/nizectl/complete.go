@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -13,9 +12,6 @@ import (
 
 // completer asks the daemon for names.
 type completer func(ctx context.Context, c *api.Client) ([]string, error)
-
-// completionBudget is how long a person who pressed Tab waits for us.
-const completionBudget = 300 * time.Millisecond
 
 // complete offers flags, subcommands and, for the first argument, live names.
 // It says nothing where there is no daemon. It never runs in Before, which the
@@ -27,7 +23,7 @@ func (a *app) complete(names completer) cli.ShellCompleteFunc {
 		if names == nil || len(args) > 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, completionBudget)
+		ctx, cancel := context.WithTimeout(ctx, a.tabWait)
 		defer cancel()
 		client := a.client(cmd)
 		client.Warn = nil

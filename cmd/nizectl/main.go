@@ -41,16 +41,17 @@ func Main() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends at once
 	a := &app{
-		in:     os.Stdin,
-		raw:    os.Stdout,
-		out:    bufio.NewWriter(os.Stdout),
-		err:    os.Stderr,
-		inTTY:  term.IsTerminal(int(os.Stdin.Fd())),
-		outTTY: term.IsTerminal(int(os.Stdout.Fd())),
-		errTTY: term.IsTerminal(int(os.Stderr.Fd())),
-		env:    os.Getenv,
-		now:    time.Now,
-		hidden: func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
+		in:      os.Stdin,
+		raw:     os.Stdout,
+		out:     bufio.NewWriter(os.Stdout),
+		err:     os.Stderr,
+		inTTY:   term.IsTerminal(int(os.Stdin.Fd())),
+		outTTY:  term.IsTerminal(int(os.Stdout.Fd())),
+		errTTY:  term.IsTerminal(int(os.Stderr.Fd())),
+		env:     os.Getenv,
+		now:     time.Now,
+		hidden:  func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
+		tabWait: 300 * time.Millisecond,
 	}
 	return a.run(ctx, os.Args[1:])
 }
@@ -58,16 +59,17 @@ func Main() int {
 // app is the process: its streams and what it may ask of its surroundings.
 // Tests put their own in.
 type app struct {
-	in     io.Reader
-	raw    io.Writer     // standard output itself, for the chat
-	out    *bufio.Writer // over raw, for all others
-	err    io.Writer
-	inTTY  bool // standard input is a terminal, and so on
-	outTTY bool
-	errTTY bool
-	env    func(string) string
-	now    func() time.Time
-	hidden func() ([]byte, error) // reads a line without echo
+	in      io.Reader
+	raw     io.Writer     // standard output itself, for the chat
+	out     *bufio.Writer // over raw, for all others
+	err     io.Writer
+	inTTY   bool // standard input is a terminal, and so on
+	outTTY  bool
+	errTTY  bool
+	env     func(string) string
+	now     func() time.Time
+	hidden  func() ([]byte, error) // reads a line without echo
+	tabWait time.Duration          // how long a person who pressed Tab waits for names
 
 	stdin *bufio.Reader // over in, once it is read
 }
