@@ -36,11 +36,13 @@ func (s *Server) Command() (path string, env map[string]string) {
 		opt.Tools = append(opt.Tools, t)
 	}
 	s.mu.Unlock()
-	raw, err := json.Marshal(opt)
-	if err != nil {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false) // raw results stay as they are
+	if err := enc.Encode(opt); err != nil {
 		s.t.Fatal(err)
 	}
-	return path, map[string]string{childEnv: string(raw)}
+	return path, map[string]string{childEnv: strings.TrimSpace(raw.String())}
 }
 
 // ChildMain runs the fake over standard input and output and never returns, if

@@ -38,6 +38,9 @@ func benchmarkHTTP(b *testing.B, bare bool) {
 			result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`
 		case "tools/call":
 			result = `{"content":[{"type":"text","text":"0123456789012345678901234567890123456789012345678901234567890123456789"}]}`
+		case "notifications/initialized":
+			w.WriteHeader(http.StatusAccepted)
+			return
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			return

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -356,10 +355,4 @@ func eventually(t *testing.T, what string, within time.Duration, cond func() boo
 // seen says whether a header reached the fake with this value.
 func seen(m *mcptest.Server, name, value string) bool {
 	return slices.ContainsFunc(m.Headers(), func(h http.Header) bool { return h.Get(name) == value })
-}
-
-// alive says whether a process runs.
-func alive(pid int) bool {
-	p, err := os.FindProcess(pid)
-	return err == nil && p.Signal(nil0) == nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,8 +17,6 @@ import (
 	"nize/mcp/mcptest"
 	"nize/store"
 )
-
-const nil0 = syscall.Signal(0) // asks whether a process is there
 
 // exact holds what every decoder between here and there could spoil.
 const exact = `{"content":[{"type":"hologram","beam":[1,2.50]},{"type":"text","text":"<b>&"}],"structuredContent":{"id":9007199254740993,"big":12345678901234567890,"x":1.10},"unheard":{"of":null}}`

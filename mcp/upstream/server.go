@@ -43,10 +43,11 @@ type server struct {
 // lane is the way to the server for one credential owner.
 type lane struct {
 	owner    string
-	sess     *session // nil while there is none
-	dial     *dialing // not nil while one is being made
-	failures int      // since one last lived for a while
-	next     time.Time
+	sess     *session  // nil while there is none
+	dial     *dialing  // not nil while one is being made
+	failures int       // since one last lived for a while
+	failed   time.Time // the last attempt that failed
+	next     time.Time // before it the keeper does not try again
 	lastErr  error
 	used     time.Time
 }
@@ -164,6 +165,9 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	}
 }
 
+// dialPause is the least time between two dials that callers ask for.
+const dialPause = 100 * time.Millisecond
+
 // holdLocked says whether a caller must wait for the backoff: a spawn is dear,
 // so always after the second failure; a dial is cheap, so only for a moment,
 // and a server that comes back is found at once.
@@ -171,12 +175,7 @@ func (s *server) holdLocked(l *lane) bool {
 	if s.cfg.Transport == store.Stdio {
 		return l.failures >= 2
 	}
-	return time.Until(l.next) > backoffFloor(l.failures)
-}
-
-// backoffFloor is the part of a backoff that holds for callers over HTTP too.
-func backoffFloor(failures int) time.Duration {
-	return max(0, min(250*time.Millisecond<<min(max(failures-1, 0), 10), time.Minute)/2-100*time.Millisecond)
+	return time.Since(l.failed) < dialPause
 }
 
 // dialLocked begins an attempt, which goes on if those who wait for it leave.
@@ -223,7 +222,8 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 		d.err = fmt.Errorf("server %s: %w", s.name, err)
 		l.failures++
 		l.lastErr = d.err
-		l.next = time.Now().Add(backoff(l.failures))
+		l.failed = time.Now()
+		l.next = l.failed.Add(backoff(l.failures))
 		s.noteLocked(l, err.Error())
 		return
 	}

@@ -1,0 +1,211 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/store"
+)
+
+func TestOpenEnvelope(t *testing.T) {
+	e, err := openEnvelope([]byte(` { "jsonrpc":"2.0", "id" : "nize-7" , "result" : {"a":[1,{"b":"}\""}]} , "x":null} `))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := ourID(e.id); !ok || n != 7 {
+		t.Errorf("id %s", e.id)
+	}
+	if got := string(e.result); got != `{"a":[1,{"b":"}\""}]}` {
+		t.Errorf("result %s", got)
+	}
+	for _, bad := range []string{``, `x`, `[]`, `"s"`, `{"id":1,"id":2}`, `{"result":1,"result":2}`, `{"method":1}`, `{"a":1}{"b":2}`, `{"res\u0075lt":1,"result":2}`} {
+		if _, err := openEnvelope([]byte(bad)); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func TestAnswerIsBounded(t *testing.T) {
+	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
+	e, err := openEnvelope([]byte(`{"id":1,"result":{"a":` + deep + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.answer(); err == nil || asFault(err).reach != answered {
+		t.Errorf("nesting of 71: %v", err)
+	}
+	e, err = openEnvelope([]byte("{\"id\":1,\"result\":{\"a\":\"\xff\"}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := e.answer()
+	if err != nil || string(raw) != "{\"a\":\"\uFFFD\"}" {
+		t.Errorf("invalid UTF-8: %q, %v", raw, err)
+	}
+}
+
+func TestEncode(t *testing.T) {
+	nop := func(json.RawMessage) {}
+	cases := map[string]struct {
+		r    request
+		meta string
+		want string
+	}{
+		"call":   {request{method: methodCall, name: "a\"b", args: []byte(`{"n":1.0}`)}, "", `{"name":"a\"b","arguments":{"n":1.0}}`},
+		"empty":  {request{method: methodCall, name: "a"}, "", `{"name":"a","arguments":{}}`},
+		"token":  {request{method: methodCall, name: "a", progress: nop}, "", `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3"}}`},
+		"modern": {request{method: methodCall, name: "a", progress: nop}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3","v":1}}`},
+		"list":   {request{method: methodList}, "", `{}`},
+		"page":   {request{method: methodList, cursor: "é"}, `"v":1`, `{"cursor":"é","_meta":{"v":1}}`},
+	}
+	for name, c := range cases {
+		got := string(c.r.encode(3, c.meta))
+		want := `{"jsonrpc":"2.0","id":"nize-3","method":"` + c.r.method + `","params":` + c.want + `}`
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", name, diff)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	long := strings.Repeat("x", 10<<10)
+	er := newEventReader(strings.NewReader(": comment\n\nid: 5\nretry: 20\ndata:\n\nevent: message\r\ndata: one\r\ndata:two\r\n\r\nnonsense\ndata: " + long + "\n\ndata: cut off"))
+	var got []string
+	for {
+		ev, err := er.next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			break
+		}
+		got = append(got, ev.name+"="+string(ev.data))
+	}
+	if diff := cmp.Diff(got, []string{"message=one\ntwo", "=" + long}); diff != "" {
+		t.Errorf("events (-got +want):\n%s", diff)
+	}
+	if er.lastID != "5" || er.retry.Milliseconds() != 20 {
+		t.Errorf("id %q, retry %s", er.lastID, er.retry)
+	}
+	er = newEventReader(strings.NewReader("data: " + strings.Repeat("x", maxMessage+1) + "\n\n"))
+	if _, err := er.next(); !errors.Is(err, errTooLarge) {
+		t.Errorf("an event over the bound: %v", err)
+	}
+	er = newEventReader(strings.NewReader(strings.Repeat("data: "+strings.Repeat("y", 1<<20)+"\n", 9) + "\n"))
+	if _, err := er.next(); !errors.Is(err, errTooLarge) {
+		t.Errorf("an event of many lines over the bound: %v", err)
+	}
+}
+
+func TestRing(t *testing.T) {
+	var logged logBuffer
+	r := newRing(slog.New(slog.NewTextHandler(&logged, nil)))
+	r.hide([]string{"hunter22"})
+	r.readFrom(strings.NewReader("pass hunter22 and ghp_0123456789abcdefABCDEF\n" + strings.Repeat("line\n", 30000)))
+	if got := len(r.bytes()); got != ringSize {
+		t.Errorf("it keeps %d bytes, want %d", got, ringSize)
+	}
+	if got := strings.Count(logged.String(), "server wrote"); got > 70 {
+		t.Errorf("%d lines were logged", got)
+	}
+	if strings.Contains(logged.String(), "hunter22") || strings.Contains(logged.String(), "ghp_0") {
+		t.Error("a secret is in the log")
+	}
+	if got := r.last(2); got != "line | line" {
+		t.Errorf("last %q", got)
+	}
+}
+
+func TestAnnotations(t *testing.T) {
+	a := annotations([]byte(`{"title":"T","readOnlyHint":true,"destructiveHint":"yes","idempotentHint":null,"openWorldHint":false}`))
+	if a.Title != "T" || a.ReadOnly == nil || !*a.ReadOnly || a.Destructive != nil || a.Idempotent != nil || a.OpenWorld == nil || *a.OpenWorld {
+		t.Errorf("annotations %+v", a)
+	}
+	if got := annotations([]byte(`7`)); got != (store.Annotations{}) {
+		t.Errorf("annotations of a number: %+v", got)
+	}
+}
+
+func TestAllowed(t *testing.T) {
+	cfg := store.Server{Name: "s", AllowedTools: []string{"one", "s:two", "list_*"}}
+	for name, want := range map[string]bool{"one": true, "two": true, "list_all": true, "three": false, "on": false} {
+		if got := allowed(cfg, name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// FuzzOpenEnvelope compares our cutter with encoding/json.
+func FuzzOpenEnvelope(f *testing.F) {
+	for _, s := range []string{`{"id":1,"result":{}}`, `{"method":"x","params":[1,"]"]}`, `{"error":{"code":-1,"message":"m"},"id":"nize-1"}`, `{"a":{"b":[1,2,{"c":"\\"}]},"result":-1.5e3}`, ` {}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := openEnvelope(data)
+		var want map[string]json.RawMessage
+		if jsonErr := json.Unmarshal(data, &want); jsonErr != nil {
+			if err == nil && want == nil {
+				t.Fatalf("%q is no object, and was taken", data)
+			}
+			return
+		}
+		if err != nil {
+			return // stricter than encoding/json: twins, types
+		}
+		if got := string(e.result); got != string(want["result"]) {
+			t.Errorf("result %q, want %q", got, want["result"])
+		}
+		if got := string(e.params); got != string(want["params"]) {
+			t.Errorf("params %q, want %q", got, want["params"])
+		}
+		if e.result != nil {
+			if raw, err := e.answer(); err == nil && !json.Valid(raw) {
+				t.Errorf("answer %q is no JSON", raw)
+			}
+		}
+		ourID(e.id)
+	})
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("event: message\ndata: {}\n\n"))
+	f.Add([]byte("data\n\n:\r\n\r\ndata:x\ndata:y\n\nid:\x00\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		er := newEventReader(strings.NewReader(string(data)))
+		for range len(data) + 1 {
+			ev, err := er.next()
+			if err != nil {
+				return
+			}
+			if len(ev.data) == 0 || len(ev.data) > len(data) {
+				t.Fatalf("an event of %d bytes out of %d", len(ev.data), len(data))
+			}
+		}
+		t.Fatal("more events than bytes")
+	})
+}
+
+func FuzzBindings(f *testing.F) {
+	f.Add([]byte(`{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}`), []byte(`{"a":"é"}`))
+	f.Add([]byte(`{"properties":{"a":{"properties":{"b":{"type":"integer","x-mcp-header":"B"}}}}}`), []byte(`{"a":{"b":9007199254740993}}`))
+	f.Fuzz(func(t *testing.T, schema, args []byte) {
+		all, err := bindingsOf(schema)
+		if err != nil || !json.Valid(args) {
+			return
+		}
+		for _, b := range all {
+			v, ok := b.value(args)
+			for i := range len(v) {
+				if ok && (v[i] < 0x20 || v[i] > 0x7e) {
+					t.Fatalf("header value %q", v)
+				}
+			}
+		}
+	})
+}
