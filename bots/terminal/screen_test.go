@@ -1,0 +1,307 @@
+package terminal
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// console is a pseudo-terminal with a chat in it.
+type console struct {
+	t    *testing.T
+	ptmx *os.File
+	done chan error
+
+	mu     sync.Mutex // guards what follows
+	text   strings.Builder
+	change chan struct{} // closed and replaced when text grows
+	from   int           // where the next await begins to look
+}
+
+func openConsole(t *testing.T, o Options, env map[string]string) *console {
+	t.Helper()
+	ptmx, tty, err := pty.Open()
+	if err != nil {
+		t.Skipf("no pseudo-terminal here: %v", err)
+	}
+	if err := pty.Setsize(ptmx, &pty.Winsize{Rows: 30, Cols: 100}); err != nil {
+		t.Fatal(err)
+	}
+	o.In, o.Out, o.Err, o.TTY = tty, tty, tty, true
+	if o.History == "" {
+		o.History = filepath.Join(t.TempDir(), "history")
+	}
+	o.Getenv = func(name string) string { return env[name] }
+	c := &console{t: t, ptmx: ptmx, done: make(chan error, 1), change: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { c.done <- Run(ctx, o) })
+	wg.Go(c.read)
+	t.Cleanup(func() {
+		cancel()
+		tty.Close()
+		ptmx.Close()
+		wg.Wait()
+	})
+	return c
+}
+
+func (c *console) read() {
+	b := make([]byte, 4096)
+	for {
+		n, err := c.ptmx.Read(b)
+		c.mu.Lock()
+		c.text.Write(b[:n])
+		close(c.change)
+		c.change = make(chan struct{})
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await waits until want has been written since the last await.
+func (c *console) await(want string) {
+	c.t.Helper()
+	if !c.awaitFor(want, 10*time.Second) {
+		c.t.Fatalf("waiting for %q; the terminal got %q", want, c.all())
+	}
+}
+
+func (c *console) awaitFor(want string, patience time.Duration) bool {
+	timeout := time.After(patience)
+	for {
+		c.mu.Lock()
+		all, change := c.text.String(), c.change
+		if i := strings.Index(all[c.from:], want); i >= 0 {
+			c.from += i + len(want)
+			c.mu.Unlock()
+			return true
+		}
+		c.mu.Unlock()
+		select {
+		case <-change:
+		case <-timeout:
+			return false
+		}
+	}
+}
+
+func (c *console) all() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+func (c *console) send(text string) {
+	c.t.Helper()
+	if _, err := c.ptmx.WriteString(text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// answer presses a key until the card takes it: keys that come early do not count.
+func (c *console) answer(key, want string) {
+	c.t.Helper()
+	for range 20 {
+		c.send(key)
+		if c.awaitFor(want, quiet+100*time.Millisecond) {
+			return
+		}
+	}
+	c.t.Fatalf("waiting for %q after %q; the terminal got %q", want, key, c.all())
+}
+
+func (c *console) end() error {
+	c.t.Helper()
+	select {
+	case err := <-c.done:
+		return err
+	case <-time.After(10 * time.Second):
+		c.t.Fatalf("the chat does not end; the terminal got %q", c.all())
+		return nil
+	}
+}
+
+func TestScreen(t *testing.T) {
+	d := newDaemon(t)
+	history := filepath.Join(t.TempDir(), "state", "history")
+	c := openConsole(t, Options{Client: d.client(), History: history}, nil)
+	c.await("offline planner")
+	c.send("say hello **bold** and `code`\r")
+	c.await("\x1b[1mbold\x1b[0m")
+	c.send(`call toolbox:greet {"name":"Bo","raw":"a` + "\\u202e" + `b"}` + "\r")
+	c.await("Run toolbox:greet?")
+	c.await(`"a\u202eb"`)
+	c.await("y run, n cancel")
+	c.answer("y", "ran with")
+	c.await("toolbox:greet is done")
+	c.send("/hel\t\r")
+	c.await("my conversations, newest first")
+	c.send("/qut\r")
+	c.await("did you mean /quit?")
+	c.send("\x04")
+	if err := c.end(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(c.all(), "--resume") {
+		t.Error("the chat did not say how to come back")
+	}
+	info, err := os.Stat(history)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("history: %v, %v; want mode 0600", info, err)
+	}
+}
+
+func TestScreenEarlyKey(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("offline planner")
+	c.send("call toolbox:greet {}\ryyyy") // typed ahead: no answer to a card that nobody has seen
+	c.await("Run toolbox:greet?")
+	c.await("y run, n cancel")
+	if c.awaitFor("ran with", 2*quiet) {
+		t.Fatal("keys that were typed before the card ran the call")
+	}
+	c.answer("n", "toolbox:greet is refused")
+}
+
+func TestScreenStop(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("offline planner")
+	c.send("slow thinking hard\r")
+	c.await("thinking hard")
+	c.send("\x03")
+	c.await("stopping")
+	c.send("say on we go\r")
+	c.await("on we go")
+	c.await("on we go")
+	c.send("\x03")
+	c.await("once more")
+	c.send("\x03")
+	if err := c.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestScreenEdit(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("offline planner")
+	c.send("call toolbox:greet {\"n\":1}\r")
+	c.await("y run, n cancel")
+	c.answer("e", "arguments>")
+	c.send("\x15{broken\r")
+	c.await("invalid JSON")
+	c.send("\x15{\"n\":42}\r")
+	c.await(`ran with {"n":42}`)
+	c.await("toolbox:greet is done")
+}
+
+func TestScreenEditor(t *testing.T) {
+	d := newDaemon(t)
+	program := filepath.Join(t.TempDir(), "ed")
+	script := "#!/bin/sh\nprintf 'editing %s' \"$(stat -c %a \"$1\")\"\nprintf '{\"n\":43}' > \"$1\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := openConsole(t, Options{Client: d.client()}, map[string]string{"EDITOR": program})
+	c.await("offline planner")
+	c.send("call toolbox:greet {\"n\":1}\r")
+	c.await("y run, n cancel")
+	c.answer("e", "editing 600")
+	c.await(`ran with {"n":43}`)
+	c.send("say the keys are back\r")
+	c.await("the keys are back")
+}
+
+func TestScreenResize(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("offline planner")
+	if err := pty.Setsize(c.ptmx, &pty.Winsize{Rows: 10, Cols: 40}); err != nil {
+		t.Fatal(err)
+	}
+	// The chat has no controlling terminal here, so the signal is sent by hand.
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(syscall.SIGWINCH); err != nil {
+		t.Fatal(err)
+	}
+	c.send("say " + strings.Repeat("word ", 30) + "\r")
+	c.await(strings.TrimSpace(strings.Repeat("word ", 8)) + "\r\n" + "word")
+}
+
+func TestScreenReconnect(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("offline planner")
+	c.send("call toolbox:greet {}\r")
+	c.await("y run, n cancel")
+	d.stop()
+	c.await("connection lost")
+	d.start()
+	c.await("connected again")
+	c.answer("y", "ran with")
+	c.await("toolbox:greet is done")
+}
+
+func TestScreenResume(t *testing.T) {
+	d := newDaemon(t)
+	out, _, err := runChat(t, Options{Client: d.client(), Message: "say remember me"})
+	if err != nil {
+		t.Fatal(out, err)
+	}
+	threads, err := d.db.ListThreads(t.Context(), "", 1)
+	if err != nil || len(threads) != 1 {
+		t.Fatal(threads, err)
+	}
+	c := openConsole(t, Options{Client: d.client(), Resume: threads[0].ID}, map[string]string{"NO_COLOR": "1"})
+	c.await("> say remember me")
+	c.await("remember me")
+	c.send("say again\r")
+	c.await("again")
+	if strings.Contains(c.all(), "\x1b[3") {
+		t.Error("colours despite NO_COLOR")
+	}
+	c2 := openConsole(t, Options{Client: d.client(), Resume: store.NewID(time.Now())}, nil)
+	if got := api.ExitCode(c2.end()); got != api.ExitNotFound {
+		t.Errorf("resuming what is not there: exit %d", got)
+	}
+}
+
+func TestDumbTerminal(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, map[string]string{"TERM": "dumb"})
+	c.await("> ")
+	c.send("call toolbox:greet {\"a\":1}\n")
+	c.await("d deny always")
+	c.send("e\n")
+	c.await("new arguments")
+	c.send("nonsense\n")
+	c.await("invalid JSON")
+	c.send("{\"a\":2}\n")
+	c.await(`ran with {"a":2}`)
+	c.await("toolbox:greet is done")
+	c.send("/quit\n")
+	if err := c.end(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(c.all(), "\x1b") {
+		t.Errorf("an escape sequence on a dumb terminal: %q", c.all())
+	}
+}
