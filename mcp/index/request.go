@@ -140,23 +140,28 @@ func (p *parser) value(s string) {
 // token reads one token without spaces.
 func (p *parser) token(tok string) {
 	bare := strings.Trim(tok, ".,;:!?()[]{}'\"")
-	switch kind := kindOf(bare); kind {
-	case "":
+	kind := kindOf(bare)
+	if kind == "" {
 		p.split.split(tok)
 		if strings.ContainsAny(tok[len(tok)-1:], ".,;:!?)") {
 			p.last = 0
 		}
-	default:
-		was := p.literal
-		p.literal = true
-		p.last = 0
-		if kind != "id" {
-			p.split.split(bare)
-		}
-		p.last = 0
-		p.kind(kind, bare)
-		p.literal = was
+		return
 	}
+	was := p.literal
+	p.literal = true
+	p.last = 0
+	switch kind {
+	case "url":
+		if _, rest, ok := strings.Cut(bare, "://"); ok {
+			bare = rest
+		}
+		p.split.split(strings.TrimPrefix(bare, "www."))
+	case "email", "path":
+		p.split.split(bare)
+	}
+	p.kind(kind, bare)
+	p.literal = was
 }
 
 // kind adds the words for what a literal is.
@@ -169,6 +174,7 @@ func (p *parser) kind(kind, tok string) {
 		p.word("email")
 	case "path":
 		p.word("file")
+		p.last = 0
 		if ext := path.Ext(tok); len(ext) > 1 && len(ext) < 6 {
 			p.word(strings.ToLower(ext[1:]))
 		}

@@ -13,9 +13,9 @@ is are was were be been being am do does did doing done has have had having can 
 not no don doesn didn isn aren wasn weren won wouldn couldn shouldn haven hasn hadn ain ll ve re
 what which who whom whose when where why how
 please kindly help need want like wish hope let lets hey hi hello thanks thank ok okay
-i'm im id ive just also too very really quite some any each every both either neither such same other another
+im ive just also too very really quite some any each every both either neither such same other another
 able possible possibly maybe perhaps try trying provide tell know give using use used make sure
-would'd something anything everything someone anyone thing things way
+something anything everything someone anyone thing things way
 up out off down again once only own more most much many few
 because while during before after until since
 `) {
