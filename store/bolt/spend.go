@@ -46,34 +46,35 @@ type counters struct {
 	calls, prompt, completion, cached, reasoning, estimated, microUSD, unpriced, failed, took int64
 }
 
-func (c *counters) fields() []*int64 {
-	return []*int64{&c.calls, &c.prompt, &c.completion, &c.cached, &c.reasoning, &c.estimated, &c.microUSD, &c.unpriced, &c.failed, &c.took}
+func (c *counters) add(o *counters) {
+	c.calls += o.calls
+	c.prompt += o.prompt
+	c.completion += o.completion
+	c.cached += o.cached
+	c.reasoning += o.reasoning
+	c.estimated += o.estimated
+	c.microUSD += o.microUSD
+	c.unpriced += o.unpriced
+	c.failed += o.failed
+	c.took += o.took
 }
 
-func (c *counters) add(o counters) {
-	to, from := c.fields(), o.fields()
-	for i := range to {
-		*to[i] += *from[i]
-	}
-}
+const countersSize = 10 * 8
 
 func (c *counters) encode() []byte {
-	b := make([]byte, 0, 80)
-	for _, f := range c.fields() {
-		b = binary.BigEndian.AppendUint64(b, uint64(*f))
+	b := make([]byte, 0, countersSize)
+	for _, n := range []int64{c.calls, c.prompt, c.completion, c.cached, c.reasoning, c.estimated, c.microUSD, c.unpriced, c.failed, c.took} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	return b
 }
 
-func decodeCounters(b []byte) (c counters, err error) {
-	f := c.fields()
-	if len(b) < 8*len(f) {
-		return c, errRecord
+func decodeCounters(b []byte) (counters, error) {
+	if len(b) < countersSize {
+		return counters{}, errRecord
 	}
-	for i := range f {
-		*f[i] = int64(binary.BigEndian.Uint64(b[8*i:]))
-	}
-	return c, nil
+	n := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
+	return counters{n(0), n(1), n(2), n(3), n(4), n(5), n(6), n(7), n(8), n(9)}, nil
 }
 
 const secondsOfDay = 86400
@@ -94,7 +95,7 @@ func (t *tx) count(dim string, at time.Time, name string, c counters) error {
 		if err != nil {
 			return err
 		}
-		c.add(sum)
+		c.add(&sum)
 	}
 	return t.put("usage", k, c.encode())
 }
@@ -155,7 +156,11 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, e
 		return nil, fmt.Errorf("reading usage: %w dimension %q: use day, user, agent, provider, model, conversation or tool", store.ErrInvalid, q.By)
 	}
 	since := usageKey(dim, q.Since, "")
-	sums := map[string]*counters{}
+	var (
+		place = map[string]int{} // of each key in names and sums
+		names []string
+		sums  []counters
+	)
 	err := d.view(ctx, "reading usage", func(t *tx) error {
 		c := t.bucket("usage").Cursor()
 		for k, v := c.Seek(since); len(k) > 0 && k[0] == dim; k, v = c.Next() {
@@ -167,11 +172,12 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, e
 			if dim == 'd' {
 				name = []byte(time.Unix(int64(binary.BigEndian.Uint32(k[1:]))*secondsOfDay, 0).UTC().Format(time.DateOnly))
 			}
-			if sum := sums[string(name)]; sum != nil {
-				sum.add(n)
-			} else {
-				sums[string(name)] = &n
+			if i, ok := place[string(name)]; ok {
+				sums[i].add(&n)
+				continue
 			}
+			place[string(name)] = len(sums)
+			names, sums = append(names, string(name)), append(sums, n)
 		}
 		return nil
 	})
@@ -179,9 +185,9 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, e
 		return nil, err
 	}
 	rows := make([]store.UsageRow, 0, len(sums))
-	for name, c := range sums {
+	for i, c := range sums {
 		rows = append(rows, store.UsageRow{
-			Key: name, Calls: c.calls, Prompt: c.prompt, Completion: c.completion, Cached: c.cached, Reasoning: c.reasoning,
+			Key: names[i], Calls: c.calls, Prompt: c.prompt, Completion: c.completion, Cached: c.cached, Reasoning: c.reasoning,
 			Estimated: c.estimated, MicroUSD: c.microUSD, Unpriced: c.unpriced, Failed: c.failed, TookMS: time.Duration(c.took).Milliseconds(),
 		})
 	}

@@ -1,0 +1,157 @@
+package bolt
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"nize/store"
+)
+
+// benchCall is a call of a few hundred bytes.
+func benchCall(i int64, state store.State) store.Call {
+	now := time.Now().UTC()
+	return store.Call{
+		ID: fmt.Sprintf("01ARYZ6S41%016d", i), Server: "box", Tool: "x", Args: []byte(`{"text":"` + strings.Repeat("x", 80) + `"}`),
+		By: "u", Thread: fmt.Sprint("t", i%100), State: state, Created: now, Started: now, Finished: now,
+		Result: &store.Result{Raw: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("y", 80) + `"}]}`)},
+	}
+}
+
+// BenchmarkRecord is the cost for the caller, the waiting for a full queue
+// included; with Flush it is that of the whole record.
+func BenchmarkRecord(b *testing.B) {
+	b.Run("caller", func(b *testing.B) {
+		d := openTest(b, b.TempDir(), Options{})
+		var n int64
+		for b.Loop() {
+			n++
+			d.Record(tester, benchCall(n, store.Done))
+			if n%1000 == 0 { // the writer's part is not the caller's
+				b.StopTimer()
+				if err := d.Flush(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		}
+	})
+	b.Run("whole", func(b *testing.B) {
+		d := openTest(b, b.TempDir(), Options{})
+		var n int64
+		for b.Loop() {
+			n++
+			d.Record(tester, benchCall(n, store.Done))
+		}
+		if err := d.Flush(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// BenchmarkBeginFinish is a call that may change something: two durable writes.
+func BenchmarkBeginFinish(b *testing.B) {
+	for _, callers := range []int{1, 16} {
+		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
+			d := openTest(b, b.TempDir(), Options{})
+			var n atomic.Int64
+			b.SetParallelism((callers + 1) / 2) // times GOMAXPROCS, which is 2 here
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					c := benchCall(n.Add(1), store.Running)
+					r := c.Result
+					c.Result = nil
+					if err := d.Begin(b.Context(), tester, c); err != nil {
+						b.Error(err)
+					}
+					if _, err := d.Finish(b.Context(), tester, c.ID, store.Outcome{State: store.Done, Result: r}); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			s, _, err := readState(d.path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(2*s.txid)/float64(b.N), "fsyncs/op") // two for each commit
+		})
+	}
+}
+
+func BenchmarkAuthenticate(b *testing.B) {
+	d := openTest(b, b.TempDir(), Options{})
+	u, err := d.EnsureUser(b.Context(), "local:1", "U", store.Admin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 100 {
+		tok := store.Token{Name: fmt.Sprint(i), User: u.ID, Hash: [32]byte{1, byte(i)}, Audience: "mcp", Expires: time.Now().Add(time.Hour)}
+		if _, err := d.CreateToken(b.Context(), tester, tok, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if _, _, err := d.Authenticate(b.Context(), [32]byte{1, 50}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkUsage asks for the usage of a year: 50 people, 20 models, 40
+// conversations a day. The counters are the same for any number of rows.
+func BenchmarkUsage(b *testing.B) {
+	d := openTest(b, b.TempDir(), Options{})
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for day := range 365 {
+		at := start.AddDate(0, 0, day)
+		err := d.do(b.Context(), "", func(t *tx) error {
+			c := counters{calls: 55, prompt: 1000, took: 1e9}
+			for i := range 50 {
+				if err := t.count("user", at, fmt.Sprintf("01ARYZ6S41%016d", i), c); err != nil {
+					return err
+				}
+				if err := t.count("model", at, fmt.Sprint("main/model-", i%20), c); err != nil {
+					return err
+				}
+				if err := t.count("conversation", at, fmt.Sprintf("01ARYZ6S41%016d", day*40+i%40), c); err != nil {
+					return err
+				}
+			}
+			return t.count("day", at, "", c)
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, by := range []string{"day", "user", "model", "conversation"} {
+		b.Run(by, func(b *testing.B) {
+			for b.Loop() {
+				rows, err := d.Usage(b.Context(), store.UsageQuery{By: by})
+				if err != nil || len(rows) == 0 {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("30 days by user", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := d.Usage(b.Context(), store.UsageQuery{By: "user", Since: start.AddDate(0, 0, 335)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkGetCall(b *testing.B) {
+	d := openTest(b, b.TempDir(), Options{})
+	if err := d.Begin(b.Context(), tester, benchCall(1, store.Running)); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := d.GetCall(b.Context(), benchCall(1, store.Running).ID); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
