@@ -13,11 +13,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -54,22 +56,21 @@ func run(to, header string) error {
 		return fmt.Errorf("reading the listener's address: %w", err)
 	}
 	fmt.Println(ln.Addr())
-	server := &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		Handler: &httputil.ReverseProxy{
-			FlushInterval: -1, // event streams
-			Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.SetURL(target)
-				r.Out.Host = translate(r.In.Host, port, target.Port())
-				if origin, err := url.Parse(r.In.Header.Get("Origin")); err == nil && origin.Host != "" {
-					origin.Host = translate(origin.Host, port, target.Port())
-					r.Out.Header.Set("Origin", origin.String())
-				}
-				r.Out.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
-			},
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1, // event streams
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
+		ErrorLog:      log.New(io.Discard, "", 0), // that a client leaves in the middle is no news
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = translate(r.In.Host, port, target.Port())
+			if origin, err := url.Parse(r.In.Header.Get("Origin")); err == nil && origin.Host != "" {
+				origin.Host = translate(origin.Host, port, target.Port())
+				r.Out.Header.Set("Origin", origin.String())
+			}
+			r.Out.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
 		},
 	}
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: whole(proxy)}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that counts
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -82,6 +83,26 @@ func run(to, header string) error {
 		return fmt.Errorf("serving: %w", err)
 	}
 	return nil
+}
+
+// maxBody bounds a request, as the SDK's servers do.
+const maxBody = 4 << 20
+
+// whole reads each request to its end before it is passed on. Otherwise a
+// server that is quick answers while the transport still looks for the end of
+// the body; the answer's first byte makes our side close that body, the
+// transport takes it for an error and cuts the connection, and with it the
+// answer.
+func whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		next.ServeHTTP(w, r)
+	})
 }
 
 // translate turns a loopback name with this proxy's port into the same with

