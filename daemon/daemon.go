@@ -36,7 +36,6 @@ import (
 	"nize/mcp"
 	"nize/mcp/hook"
 	"nize/mcp/index"
-	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/store"
 	"nize/store/bolt"
@@ -72,6 +71,7 @@ type Daemon struct {
 	db           *bolt.DB
 	config       *config
 	guard        *upstream.Guard
+	gate         *gate
 	pool         *upstream.Pool
 	index        *index.Index
 	gateway      *mcp.Gateway
@@ -154,9 +154,10 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 func (d *Daemon) wire() {
 	owner := store.NewID(d.started)
 	d.index = index.New(index.Options{Log: d.log.With("room", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") }})
+	d.gate = &gate{tools: d.db, log: d.log.With("room", "scan")}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db,
-		Gate: scan.Gate{}, OnTools: d.onTools, Guard: d.guard,
+		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
 	d.gateway = mcp.New(mcp.Options{
 		Store: d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner,
@@ -202,25 +203,54 @@ func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
 	return db, nil
 }
 
-// CheckCommand is the hidden command of nized that looks through a database.
-const CheckCommand = "check-database"
+// checkVar tells a process that it is the child which looks through the
+// database at that path.
+const checkVar = "NIZE_CHECK_DATABASE"
+
+// ExitInUse is the exit code of nized, and of the child that looks through its
+// database, where another nized holds it.
+const ExitInUse = 5
+
+// ChildMain is the first thing that main calls: it does not return in a
+// process that nized started from its own program to guard the children or to
+// look through a database.
+func ChildMain() {
+	upstream.GuardMain()
+	path := os.Getenv(checkVar)
+	if path == "" {
+		return
+	}
+	err := bolt.Check(path)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		os.Exit(ExitInUse)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 func checkInChild(ctx context.Context, path string) error {
+	if os.Getenv(checkVar) != "" {
+		return errors.New("the program does not call daemon.ChildMain first, so it cannot check its database in a child process")
+	}
 	own, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding the program to check the database with: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, own, CheckCommand, path)
-	cmd.Env = []string{}
+	cmd := exec.CommandContext(ctx, own)
+	cmd.Env = []string{checkVar + "=" + path}
 	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == ExitInUse {
+		return fmt.Errorf("another nized runs on %s: %w; stop it first, or choose another --data-dir", filepath.Dir(path), store.ErrConflict)
+	}
 	if err != nil {
 		return fmt.Errorf("the database did not pass its check: %s (%w); restore the last backup, or move the file away to start anew", lastLine(out), err)
 	}
 	return nil
 }
-
-// Check looks through a database; CheckCommand runs it.
-func Check(path string) error { return bolt.Check(path) }
 
 func (d *Daemon) addr() string { return d.public.Addr().String() }
 
@@ -281,13 +311,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	d.drain(control, public)
-	stopWork(errDraining)
+	stopWork(llm.ErrShutdown) // a turn that is under way stays open and goes on after the restart
 	running.Wait()
 	d.log.Info("nized has stopped")
 	return err
 }
-
-var errDraining = errors.New("nized is stopping")
 
 // serve serves until the server is shut down.
 func serve(s *http.Server, ln net.Listener) func(context.Context) error {

@@ -193,6 +193,7 @@ func (d *Daemon) indexServer(ctx context.Context, s store.Server, tools []store.
 
 // onTools is told by the pool of every stored change of a server's tools.
 func (d *Daemon) onTools(ctx context.Context, server string, tools []store.Tool) {
+	d.gate.changed()
 	s, err := d.db.GetServer(ctx, server)
 	if err != nil {
 		d.index.Remove(server) // it is gone

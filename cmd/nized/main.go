@@ -19,11 +19,11 @@ import (
 
 	"nize/daemon"
 	"nize/daemon/api"
-	"nize/mcp/upstream"
+	"nize/store"
 )
 
 func main() {
-	upstream.GuardMain() // does not return in the process that guards the children
+	daemon.ChildMain()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends at once
 	if err := command().Run(ctx, os.Args); err != nil {
@@ -36,8 +36,11 @@ func main() {
 var errUsage = errors.New("see nized --help")
 
 func exitCode(err error) int {
-	if errors.Is(err, errUsage) {
+	switch {
+	case errors.Is(err, errUsage):
 		return 2
+	case errors.Is(err, store.ErrConflict):
+		return daemon.ExitInUse
 	}
 	return 1
 }
@@ -58,11 +61,6 @@ func command() *cli.Command {
 		OnUsageError:   usage,
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Action:         run,
-		Commands: []*cli.Command{{
-			Name: daemon.CheckCommand, Hidden: true, OnUsageError: usage,
-			ExitErrHandler: func(context.Context, *cli.Command, error) {},
-			Action:         func(_ context.Context, c *cli.Command) error { return daemon.Check(c.Args().First()) },
-		}},
 	}
 }
 

@@ -1,0 +1,280 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nize/daemon"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+func TestMain(m *testing.M) {
+	daemon.ChildMain()
+	goleak.VerifyTestMain(m)
+}
+
+// roof is a daemon of a test.
+type roof struct {
+	*api.Client
+	dir  string
+	stop func()
+}
+
+// open starts a daemon in dir with the environment given.
+func open(t *testing.T, dir string, env map[string]string) *roof {
+	t.Helper()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := daemon.New(ctx, daemon.Options{
+		DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler),
+		Env: func(name string) string { return env[name] }, Now: time.Now,
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	r := &roof{Client: api.New(filepath.Join(dir, "s")), dir: dir}
+	stopped := false
+	r.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		r.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the daemon: %v", err)
+		}
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+// toolbox builds the real server of everyday tools.
+func toolbox(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nize-toolbox")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "nize/cmd/nize-toolbox").CombinedOutput()
+	if err != nil {
+		t.Fatalf("building nize-toolbox: %v\n%s", err, out)
+	}
+	return path
+}
+
+func TestMainJob(t *testing.T) {
+	r := open(t, t.TempDir(), nil)
+	ctx := t.Context()
+	view, err := r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "notes.json")}}})
+	if err != nil || view.ToolCount < 10 || view.State != "ready" {
+		t.Fatalf("adding the toolbox: %+v, %v", view.Health, err)
+	}
+	if _, err := r.AddServer(ctx, api.AddServer{Server: view.Server}); !errors.Is(err, store.ErrExists) {
+		t.Errorf("adding it twice: %v", err)
+	}
+	th, err := r.NewThread(ctx, api.NewThread{Zone: "Europe/Paris"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, sent, approved := "", false, 0
+	for e, err := range r.Events(ctx, th.ID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sent {
+			sent = true
+			for range 3 { // a client that is unsure sends again
+				if err := r.Send(ctx, th.ID, api.NewMessage{Key: "m1", Text: "What time is it in Tokyo?"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if m := e.Message; m != nil && m.Card != nil && m.Card.State == store.Pending && !m.Card.Approved && approved == 0 {
+			approved++
+			if _, err := r.Decide(ctx, m.Card.Call, api.Decide{Verb: store.Approve, Digest: m.Card.Digest}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m := e.Message; m != nil && m.Kind == store.TextMessage {
+			answer = m.Text
+		}
+		if e.State == api.ChatIdle && answer != "" && approved > 0 {
+			break
+		}
+	}
+	if !strings.Contains(answer, "Asia/Tokyo") {
+		t.Errorf("answer %q", answer)
+	}
+	whole, err := r.Thread(ctx, th.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, turn := range whole.Turns {
+		if turn.Role == store.FromUser {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the message is in the thread %d times, want once", asked)
+	}
+	if v, err := r.VerifyAudit(ctx); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+	if rows, err := r.Usage(ctx, store.UsageQuery{By: "provider"}); err != nil || len(rows) != 1 || rows[0].Key != "offline" {
+		t.Errorf("usage %+v, %v", rows, err)
+	}
+}
+
+func TestHostAndOrigin(t *testing.T) {
+	r := open(t, t.TempDir(), nil)
+	s, err := r.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(s.Listen, ":")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, path := range []string{"/mcp", "/healthz", "/readyz", "/nothing"} {
+		for _, c := range []struct {
+			host, origin string
+			forbidden    bool
+		}{
+			{"127.0.0.1:" + port, "", false},
+			{"localhost:" + port, "http://localhost:" + port, false},
+			{"evil.example", "", true},
+			{"127.0.0.1.evil.example:" + port, "", true},
+			{"localhost:1", "", true},
+			{"127.0.0.1:" + port, "http://evil.example", true},
+			{"127.0.0.1:" + port, "null", true},
+			{"127.0.0.1:" + port, "http://localhost.evil.example:" + port, true},
+			{"127.0.0.1:" + port, "http://localhost:1", true},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.Listen+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = c.host
+			if c.origin != "" {
+				req.Header.Set("Origin", c.origin)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if (resp.StatusCode == http.StatusForbidden) != c.forbidden {
+				t.Errorf("%s with Host %s and Origin %q: %s", path, c.host, c.origin, resp.Status)
+			}
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Listen+"/mcp?access_token=x", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a token in the URL: %s", resp.Status)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	r := open(t, t.TempDir(), map[string]string{"NIZE_APPROVALS_MODE": "all"})
+	ctx := t.Context()
+	if _, err := r.PutSetting(ctx, "approvals.mode", api.PutSetting{Value: "none"}); !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "NIZE_APPROVALS_MODE") {
+		t.Errorf("a key that the environment sets: %v", err)
+	}
+	if _, err := r.PutSetting(ctx, "approvals.mod", api.PutSetting{Value: "none"}); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "approvals.mode") {
+		t.Errorf("an unknown key: %v", err)
+	}
+	if _, err := r.PutSetting(ctx, "index.schedule", api.PutSetting{Value: "now and then"}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a broken schedule: %v", err)
+	}
+	s, err := r.PutSetting(ctx, "agent.tools.maxSteps", api.PutSetting{Value: "6"})
+	if err != nil || s.Value != "6" || s.Source != "system" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err = r.UnsetSetting(ctx, "", "agent.tools.maxSteps"); err != nil || s.Value != "10" || s.Source != "default" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestSecondDaemonAndPrivateFiles(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, nil)
+	_, err := daemon.New(t.Context(), daemon.Options{DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s2"), Log: slog.New(slog.DiscardHandler), Env: func(string) string { return "" }, Now: time.Now})
+	if err == nil {
+		t.Fatal("a second daemon started")
+	}
+	err = filepath.Walk(dir, func(path string, fi os.FileInfo, err error) error {
+		if err == nil && fi.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s is open to others: %v", path, fi.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Nothing that a token or credential holds may be found on disk.
+func TestSecretsOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir, nil)
+	ctx := t.Context()
+	const canary = "canary-4f1d-secret"
+	if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: store.CredentialKey{Service: "tracker", Name: "KEY"}, Secret: api.NewSecret(canary)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "openai", Key: api.NewSecret("sk-" + canary)}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := r.CreateToken(ctx, api.CreateToken{Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := r.Credentials(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := json.Marshal(all)
+	if err != nil || strings.Contains(string(shown), canary) {
+		t.Errorf("credentials show %s (%v)", shown, err)
+	}
+	r.stop()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{canary, made.Secret.Reveal()} {
+			if strings.Contains(string(b), secret) {
+				t.Errorf("%s holds a secret", f.Name())
+			}
+		}
+	}
+}
