@@ -32,11 +32,11 @@ endif
 demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
 	@scripts/demo
 
-bench: build ## measure what SPEC promises, side by side with direct calls
-	$(GO) run -trimpath ./scripts/bench
+bench: build ## measure what SPEC promises, side by side with direct calls (FLOORS=1 fails below a floor)
+	$(GO) run -trimpath ./scripts/bench $(if $(FLOORS),-floors)
 
-eval: ## measure the quality of discovery (CORPORA=DIR for other corpora than the built-in ones)
-	$(GO) run -trimpath ./mcp/index/eval $(if $(CORPORA),-corpora $(CORPORA))
+eval: ## measure the quality of discovery (CORPORA=DIR for other corpora than the built-in ones, FLOORS=1)
+	$(GO) run -trimpath ./mcp/index/eval $(if $(CORPORA),-corpora $(CORPORA)) $(if $(FLOORS),-floors)
 
 lint: ## gofmt, vet and staticcheck
 	@bad=$$(gofmt -l .) && [ -z "$$bad" ] || { echo "run gofmt -w on: $$bad"; exit 1; }
