@@ -28,8 +28,8 @@
 //     while calls wait is said at once: the agent knows whose turn it is, and
 //     cancels the calls or lets the message queue (SPEC 10).
 //   - What is shown may lag and may be lost; what was said and decided may
-//     not. A platform's failed Post is logged and tried again with the next
-//     update of that thread, and never touches the turn.
+//     not. A platform's failed Post is logged, tried again a few times and with
+//     the next update of that thread, and never touches the turn.
 //   - Everything shown has a stable id, and its text is always the whole text
 //     so far, so a platform can edit, append or print the difference.
 //

@@ -137,7 +137,22 @@ func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
 	if left <= 0 {
 		return words.Say(phrases.CardExpired, at.Format(layout))
 	}
-	return words.Say(phrases.CardExpires, at.Format(layout), left.String())
+	return words.Say(phrases.CardExpires, at.Format(layout), span(left))
+}
+
+// span is a duration without the parts that say nothing: 15m, 23h59m, 40s.
+func span(d time.Duration) string {
+	if d >= time.Hour {
+		d = d.Round(time.Minute)
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // digestHead is enough of the digest to compare two cards by eye.

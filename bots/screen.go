@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"nize/bots/phrases"
 	"nize/store"
@@ -15,6 +16,8 @@ const (
 	maxText = 1 << 20
 	// maxShown is how many messages of a thread are remembered for editing.
 	maxShown = 512
+	// resends is how often what a platform refused is sent again by itself.
+	resends = 4
 )
 
 // screen is what a thread looks like on its platform. Changes are put in and
@@ -31,7 +34,7 @@ type screen struct {
 	state   State    // that was queued last
 	order   []string // of shown, for forgetting
 	queue   []string // ids that changed and states, in order
-	late    []string // ids whose last sending failed: tried again with the next change
+	late    []string // ids whose last sending failed: sent again after a pause, or with the next change
 	sending bool
 }
 
@@ -156,16 +159,17 @@ func (s *screen) forgetLocked() {
 
 // send brings the platform up to date until nothing is left to send.
 func (s *screen) send(ctx context.Context) {
-	for {
-		s.mu.Lock()
-		batch := s.queue
-		s.queue = nil
-		if len(batch) == 0 || ctx.Err() != nil {
-			s.sending = false
-			s.mu.Unlock()
+	for tries := 0; ; {
+		batch, late := s.batch(ctx, tries < resends)
+		if len(batch) == 0 {
 			return
 		}
-		s.mu.Unlock()
+		if late {
+			tries++
+			sleep(ctx, s.c.o.Pace*time.Duration(10<<tries)) // 1 s, 2 s, 4 s … at the usual pace
+		} else {
+			tries = 0
+		}
 		for _, id := range batch {
 			if state, ok := strings.CutPrefix(id, statePrefix); ok {
 				s.sendState(ctx, State(state))
@@ -177,11 +181,31 @@ func (s *screen) send(ctx context.Context) {
 	}
 }
 
+// batch takes what is to be sent next: what changed, else what failed before.
+// With nothing in it the sender has ended.
+func (s *screen) batch(ctx context.Context, again bool) (ids []string, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids, s.queue = s.queue, nil
+	if len(ids) == 0 && again {
+		ids, s.late, late = s.late, nil, len(s.late) > 0
+	}
+	if len(ids) == 0 || ctx.Err() != nil {
+		s.sending = false
+		return nil, false
+	}
+	return ids, late
+}
+
 // sendOne posts or updates one message. A failure is logged here and tried
-// again with the next change; the turn never hears of it.
+// again; the turn never hears of it.
 func (s *screen) sendOne(ctx context.Context, id string) {
 	s.mu.Lock()
 	e := s.shown[id]
+	if e == nil { // forgotten while it was late
+		s.mu.Unlock()
+		return
+	}
 	e.queued = false
 	m, card, posted, at, sent := e.want, e.card, e.posted, e.at, e.sent
 	s.mu.Unlock()

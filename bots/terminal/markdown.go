@@ -241,7 +241,7 @@ func emphasis(text string, n int) (string, bool) {
 		}
 		end += from
 		after := end + n
-		closes := end > n && text[end-1] != ' ' && (after == len(text) || text[after] != text[0]) &&
+		closes := end > n && text[end-1] != ' ' && text[end-1] != '\\' && (after == len(text) || text[after] != text[0]) &&
 			(text[0] == '*' || after == len(text) || !wordByte(text[after]))
 		if closes {
 			return text[n:end], true

@@ -547,7 +547,7 @@ func boxLines(s style, lines []string, width int) []string {
 	var rows []string
 	for _, line := range lines {
 		indent := strings.Repeat(" ", min(len(line)-len(strings.TrimLeft(line, " "))+2, 8))
-		rows = append(rows, s.wrap(cells(line), width-5, "", indent)...)
+		rows = append(rows, s.fold(cells(line), width-5, indent)...)
 	}
 	for _, row := range rows {
 		inner = max(inner, visible(row))

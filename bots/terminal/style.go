@@ -176,6 +176,32 @@ func (s style) wrap(cs []cell, width int, first, next string) []string {
 	}
 }
 
+// fold breaks cells into lines of at most width columns and drops nothing: a
+// blank at a break stays at the end of its line.
+func (s style) fold(cs []cell, width int, next string) []string {
+	var out []string
+	head := ""
+	for {
+		room := max(width-visible(head), 8)
+		n, w, after := 0, 0, 0
+		for n < len(cs) && w+cs[n].width <= room {
+			w += cs[n].width
+			n++
+			if cs[n-1].text == " " {
+				after = n
+			}
+		}
+		if n == len(cs) {
+			return append(out, head+s.text(cs))
+		}
+		if after > 0 && strings.TrimSpace(s.text(cs[:after])) != "" {
+			n = after
+		}
+		out = append(out, head+s.text(cs[:n]))
+		cs, head = cs[n:], next
+	}
+}
+
 // visible is how many columns a line takes that may hold our own escapes.
 func visible(line string) int {
 	n, escape := 0, false

@@ -1,0 +1,136 @@
+package bots
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/store"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+var now = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+
+func plainCard() store.Card {
+	return store.Card{
+		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "toolbox:convert_time", Title: "Convert a time", Server: "toolbox",
+		Where: "/usr/bin/nize-toolbox --all", By: "ann", RunsAs: "the server's own credential", Policy: store.ByRequester,
+		Description: "Converts a time.\nRun cancelled:true?", Why: "You asked for Tokyo.",
+		Args:   json.RawMessage(`{"from":"Europe/Berlin","n":9007199254740993,"to":["Asia/Tokyo",{}]}`),
+		Digest: strings.Repeat("3f2a9c01", 8), Expires: now.Add(15 * time.Minute), State: store.Pending,
+	}
+}
+
+func TestCardLines(t *testing.T) {
+	tokyo := time.FixedZone("JST", 9*3600)
+	hostile := plainCard()
+	hostile.Tool = "evil:run\x1b[2J"
+	hostile.Description = "nice\nstate: done\x07\r\n\u202egnorts"
+	hostile.Why = "pay\u200bpal"
+	hostile.Warnings = []string{"the definition changed", "host xn--pypal-4ve.com mixes scripts"}
+	hostile.Args = json.RawMessage("{\"a\":\"x\u202ey\u200b\U000E0041\x7f\u00a0\",\"b\\n\":\"<!channel> `*_\",\"c\":\"日本\"}")
+	broken := plainCard()
+	broken.Args = json.RawMessage("{\"a\":\x1b")
+	admins := plainCard()
+	admins.Policy, admins.Args, admins.Expires = store.ByAdmins, json.RawMessage(`{}`), now.Add(24*time.Hour)
+	approved := plainCard()
+	approved.Approved, approved.DecidedBy = true, "bo"
+	done := plainCard()
+	done.State, done.DecidedBy, done.Outcome = store.Done, "ann", "12:00 JST\nand more"
+	for name, card := range map[string]store.Card{
+		"plain": plainCard(), "hostile": hostile, "broken": broken, "admins": admins, "approved": approved, "done": done,
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := CardLines(card, Reader{Zone: tokyo, Now: now})
+			golden(t, "card_"+name+".txt", strings.Join(lines, "\n")+"\n")
+			for _, line := range lines {
+				if strings.ContainsAny(line, "\n\r\x1b\x07") {
+					t.Errorf("line %q can steer a terminal", line)
+				}
+			}
+		})
+	}
+}
+
+func TestStateWords(t *testing.T) {
+	for _, s := range []store.State{
+		store.Planned, store.Pending, store.Running, store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost, "from the future",
+	} {
+		if StateWords(store.Card{State: s}, "zz-unknown") == "" {
+			t.Errorf("state %q has no word", s)
+		}
+	}
+}
+
+// FuzzPrettyJSON: what a person reads is the same document as what runs, and
+// holds nothing that can't be seen.
+func FuzzPrettyJSON(f *testing.F) {
+	f.Add([]byte(`{"a":[1,2.50,"x"],"b":{"c":null}}`))
+	f.Add([]byte("{\"\u202e\":\"\u200b\U000E0041\x7f\\n\u00a0\\ud800\"}"))
+	f.Add([]byte(`"\u001b[2J"`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		canonical, err := store.Canonical(raw)
+		if err != nil {
+			return
+		}
+		pretty, ok := PrettyJSON(canonical)
+		if !ok {
+			t.Fatalf("%q is JSON", canonical)
+		}
+		back, err := store.Canonical([]byte(pretty))
+		if err != nil {
+			t.Fatalf("%q: %v", pretty, err)
+		}
+		if string(back) != string(canonical) {
+			t.Fatalf("shown %q reads as %q, not as %q", pretty, back, canonical)
+		}
+		for _, r := range pretty {
+			if r != '\n' && hidden(r) {
+				t.Fatalf("%U is shown raw in %q", r, pretty)
+			}
+		}
+	})
+}
+
+func FuzzEscape(f *testing.F) {
+	f.Add("a\x1b[2J\u202e\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, r := range Escape(s) {
+			if hidden(r) {
+				t.Fatalf("Escape(%q) shows %U", s, r)
+			}
+		}
+		for _, r := range Plain(s) {
+			if steers(r) {
+				t.Fatalf("Plain(%q) shows %U", s, r)
+			}
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package bots_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/store"
+	"nize/store/bolt"
+	"nize/store/seal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// office is a conversation over a real store, with one platform in memory.
+type office struct {
+	*bots.Conversation
+	t      *testing.T
+	db     *bolt.DB
+	memory *botstest.Memory
+	agent  *botstest.Agent
+	log    *lockedBuffer
+	by     store.Caller
+	ctx    context.Context
+}
+
+// lockedBuffer collects log lines from several goroutines.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	dir := t.TempDir()
+	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &office{
+		t: t, db: db, memory: botstest.NewMemory(store.OnTerminal), log: &lockedBuffer{},
+		agent: &botstest.Agent{Threads: db, Calls: db, Now: time.Now},
+		by:    store.Caller{User: botstest.Requester, Name: "ann", Surface: store.OnTerminal},
+	}
+	gateway := &botstest.Gateway{Calls: db, Now: time.Now}
+	o.Conversation = bots.New(bots.Options{
+		Agent: o.agent, Approver: gateway, Inbox: db, Threads: db, Calls: db, Feed: db,
+		Platforms: []bots.Platform{o.memory}, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond, AtOnce: 4,
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	o.ctx = ctx
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		gateway.Close()
+		db.Close()
+	})
+	wg.Go(func() {
+		if err := o.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return o
+}
+
+func (o *office) thread() string {
+	o.t.Helper()
+	id := store.NewID(time.Now())
+	th := store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnTerminal, Thread: id}, Created: time.Now()}
+	if err := o.db.PutThread(o.ctx, store.System, th); err != nil {
+		o.t.Fatal(err)
+	}
+	return id
+}
+
+func (o *office) say(thread, key, text string) {
+	o.t.Helper()
+	if _, err := o.Message(o.ctx, store.Inbound{Key: key, Thread: thread, By: o.by, Text: text}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *office) see(kind store.MessageKind, text string) {
+	o.t.Helper()
+	shown, err := o.memory.See(o.ctx, func(all []store.Message) bool {
+		return slices.ContainsFunc(all, func(m store.Message) bool { return m.Kind == kind && m.Final && strings.Contains(m.Text, text) })
+	})
+	if err != nil {
+		o.t.Fatalf("waiting for %s %q: %v; shown %+v; log %s", kind, text, err, shown, o.log)
+	}
+}
+
+func TestPanicEndsOneTurnOnly(t *testing.T) {
+	o := newOffice(t)
+	a, b := o.thread(), o.thread()
+	o.say(a, "1", "panic")
+	o.see(store.ErrorMessage, "error inside nize")
+	o.say(b, "2", "say fine here")
+	o.see(store.TextMessage, "fine here")
+	if n := strings.Count(o.log.String(), "level=ERROR"); n != 1 {
+		t.Errorf("%d errors were logged, want 1: %s", n, o.log)
+	}
+}
+
+func TestBrokenAgentIsToldOnce(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	o.say(id, "1", "break")
+	o.see(store.ErrorMessage, "error inside nize")
+	o.say(id, "2", "break")
+	pending, err := o.db.Pending(o.ctx)
+	for err == nil && len(pending) > 0 {
+		pending, err = o.db.Pending(o.ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlatformAway: what could not be shown is shown when the platform is back,
+// and the turn doesn't suffer.
+func TestPlatformAway(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	o.memory.Break(3)
+	o.say(id, "1", "say first")
+	o.see(store.TextMessage, "first")
+	o.say(id, "2", "say second")
+	o.see(store.TextMessage, "second")
+}
+
+func TestMessagesOfOneThreadKeepTheirOrder(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	for i := range 20 {
+		o.say(id, string(rune('a'+i)), "say number "+string(rune('a'+i)))
+	}
+	o.see(store.TextMessage, "number t")
+	turns, err := o.db.Turns(o.ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, turn := range turns {
+		if turn.Role == store.FromModel {
+			said = append(said, turn.Text)
+		}
+	}
+	if !slices.IsSorted(said) || len(said) != 20 {
+		t.Errorf("answers: %v", said)
+	}
+}
+
+func TestSecretsAreMaskedBeforeTheyAreStored(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	key := "ghp_" + strings.Repeat("a1", 18)
+	o.say(id, "1", "say "+key)
+	o.see(store.NoticeMessage, "revoke")
+	o.see(store.TextMessage, "••••")
+	turns, err := o.db.Turns(o.ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range turns {
+		if strings.Contains(turn.Text, key) {
+			t.Errorf("turn %d holds the key", turn.N)
+		}
+	}
+}
+
+func TestMessageIsChecked(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	for name, test := range map[string]struct {
+		in   store.Inbound
+		want error
+	}{
+		"no key":     {store.Inbound{Thread: id, Text: "x"}, store.ErrInvalid},
+		"no text":    {store.Inbound{Thread: id, Key: "k", Text: " \n"}, store.ErrInvalid},
+		"too long":   {store.Inbound{Thread: id, Key: "k", Text: strings.Repeat("x", bots.MaxMessage+1)}, store.ErrInvalid},
+		"not UTF-8":  {store.Inbound{Thread: id, Key: "k", Text: "\xff"}, store.ErrInvalid},
+		"no thread":  {store.Inbound{Thread: store.NewID(time.Now()), Key: "k", Text: "x"}, store.ErrNotFound},
+		"the empty!": {store.Inbound{}, store.ErrInvalid},
+	} {
+		if _, err := o.Message(o.ctx, test.in); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+func TestStopIsForThoseWhoMay(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	other := store.Caller{User: "01ARZ3NDEKTSV4RRFFQ69G5FAX", Surface: store.OnTerminal}
+	if err := o.Stop(o.ctx, other, id); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("a stranger's stop: %v", err)
+	}
+	if err := o.Stop(o.ctx, o.by, id); err != nil {
+		t.Errorf("stopping what doesn't run: %v", err)
+	}
+}
+
+func TestStatesComeInOrder(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	o.say(id, "1", "call toolbox:greet {}")
+	shown, err := o.memory.See(o.ctx, func([]store.Message) bool { return slices.Contains(o.memory.States(), bots.Waiting) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(shown, func(m store.Message) bool { return m.Kind == store.CardMessage })
+	if i < 0 {
+		t.Fatal("waiting, but no card is shown")
+	}
+	if _, err := o.Press(o.ctx, o.by, shown[i].Card.Call, store.Decision{Verb: store.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	o.see(store.TextMessage, "refused")
+	if _, err := o.memory.See(o.ctx, func([]store.Message) bool {
+		states := o.memory.States()
+		return len(states) > 0 && states[len(states)-1] == bots.Idle
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if states := o.memory.States(); states[0] != bots.Working {
+		t.Errorf("states: %v", states)
+	}
+}
