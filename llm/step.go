@@ -72,7 +72,7 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 	for i, f := range functions {
 		known[i] = f.Name
 	}
-	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: brief(tc.Args)}
+	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: asked(tc)}
 	tell := func(state store.State, text string) {
 		line.State = state
 		if state.Final() {
@@ -107,7 +107,7 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 	if result.IsError || result.Error != nil {
 		return mend(text)
 	}
-	tell(store.Done, text)
+	tell(store.Done, found(tc, text))
 	return answer{text: text, settled: true}, nil
 }
 
