@@ -29,9 +29,8 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 	scale := s.scale()
 	kinds := make(map[Signal]float64)
 	for i := range s.concepts {
-		for kind, v := range s.concepts[i].kinds(c.doc) {
-			kinds[kind] += float64(v) * scale[byWords]
-		}
+		kind, v := s.concepts[i].kind(c.doc)
+		kinds[kind] += float64(v) * scale[byWords]
 	}
 	out := []Share{
 		{Words, kinds[Words]},
@@ -53,8 +52,6 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 
 // find returns the number of a tool.
 func (s *snapshot) find(id string) (uint32, bool) {
-	// The name of a server may hold a colon in a test corpus only; the id is
-	// compared as a whole.
 	for _, sv := range s.servers {
 		if !strings.HasPrefix(id, sv.about.name) {
 			continue
@@ -84,27 +81,23 @@ func (s *search) candidate(num uint32) *candidate {
 	return s.candidate(num)
 }
 
-// kinds splits what the concept adds to the words of one tool by why.
-func (c *concept) kinds(d *doc) map[Signal]float32 {
-	out := make(map[Signal]float32)
+// kind says why the concept adds to the words of one tool, and how much.
+func (c *concept) kind(d *doc) (Signal, float32) {
 	for i := range c.terms {
 		one := *c
 		one.terms = c.terms[i : i+1]
-		kind := Words
+		v := one.in(d)
 		switch {
-		case !c.terms[i].near():
-			kind = Synonyms
-		case c.mended:
-			kind = Spelling
-		case c.literal:
-			kind = Values
-		}
-		if kind == Synonyms && len(out) > 0 {
+		case v == 0:
 			continue
+		case !c.terms[i].near():
+			return Synonyms, v
+		case c.mended:
+			return Spelling, v
+		case c.literal:
+			return Values, v
 		}
-		if v := one.in(d); v > 0 {
-			out[kind] += v
-		}
+		return Words, v
 	}
-	return out
+	return Words, 0
 }

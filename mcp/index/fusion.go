@@ -35,7 +35,11 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 	}
 	share = min(max(share, 0), 1) * s.trust(v)
 	for i := range s.sc.cands {
-		s.sc.cands[i].total = (1 - share) / float64(rankOffset+i+1)
+		c := &s.sc.cands[i]
+		c.total = (1 - share) / float64(rankOffset+i+1)
+		if s.snap.vecs[c.num] == nil { // not embedded yet, or not embeddable: its place by words is all there is
+			c.total += share / float64(rankOffset+i+1)
+		}
 	}
 	at := make(map[uint32]int, len(s.sc.cands))
 	for i := range s.sc.cands {
@@ -76,7 +80,7 @@ func (s *search) trust(v []float32) float64 {
 		}
 	}
 	if seen == 0 {
-		return 1
+		return 0 // nobody can vouch for it
 	}
 	above := (sum/float64(seen) - mean) / deviation
 	limit := min(doubt, doubtOfN*math.Sqrt(float64(n))) // few tools leave no room for more

@@ -205,6 +205,9 @@ func (x *Index) Domains(keep func(store.Tool) bool) []Domain {
 // after and that keep lets through. next is the value of after for the rest,
 // "" at the end. Tools come without schemas.
 func (x *Index) Domain(id, after string, n int, keep func(store.Tool) bool) (tools []store.Tool, next string) {
+	if n <= 0 {
+		return nil, ""
+	}
 	snap := x.now.Load()
 	var found []*doc
 	for _, s := range snap.servers {

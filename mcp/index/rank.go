@@ -148,7 +148,7 @@ func (s *search) words() {
 			}
 			for _, p := range l.posts {
 				d := p.doc()
-				if (sc.near[d]|sc.like[d])&bit != 0 && !e.near() {
+				if (sc.near[d]|sc.like[d])&bit != 0 {
 					continue // the word itself, or a nearer one, counts already
 				}
 				if sc.score[d] == 0 {

@@ -222,16 +222,12 @@ func (s *search) bestSentences() {
 
 // in is what the concept adds to the words of one tool.
 func (c *concept) in(d *doc) float32 {
-	got := float32(0)
 	for i := range c.terms {
 		e := &c.terms[i]
-		if got > 0 && !e.near() {
-			continue
-		}
 		at, _ := slices.BinarySearch(d.terms, posting(e.term<<8))
 		if at < len(d.terms) && d.terms[at].doc() == e.term {
-			got += e.unit * float32(d.terms[at].impact())
+			return e.unit * float32(d.terms[at].impact())
 		}
 	}
-	return got
+	return 0
 }

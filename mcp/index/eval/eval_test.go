@@ -1,0 +1,117 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"nize/mcp/index"
+)
+
+func TestRate(t *testing.T) {
+	for _, tt := range []struct {
+		hits, gold string
+		want       score
+	}{
+		{"a b c", "a", score{1, 1, 1, 1, 1, 1}},
+		{"b a c", "a", score{0, 1, 1, 1, 0.5, 0.6309}},
+		{"a b c", "a c", score{0.5, 1, 1, 1, 1, 0.9197}},
+		{"b c", "a", score{}},
+		{"", "a", score{}},
+		{"x x x x x x x x x x a", "a", score{}},
+	} {
+		got := rate(strings.Fields(tt.hits), strings.Fields(tt.gold))
+		if diff := cmp.Diff(tt.want, got, cmpopts.EquateApprox(0, 1e-4)); diff != "" {
+			t.Errorf("rate(%q, %q): -want +got\n%s", tt.hits, tt.gold, diff)
+		}
+	}
+}
+
+func TestMisspell(t *testing.T) {
+	for in, want := range map[string]string{
+		"show the calendar": "show the calednar",
+		"a few tiny words":  "a few tiny words",
+		"aaaaaaaa":          "aaaaaaaa",
+	} {
+		if got := misspell(in); got != want {
+			t.Errorf("misspell(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// The embedded corpora keep their floors of quality; time and memory are for
+// `eval -floors`, which has the machine to itself.
+func TestFloors(t *testing.T) {
+	fsys, err := files("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*corpus
+	for _, name := range corpusNames {
+		c, err := load(fsys, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	figures, err := printQuality(io.Discard, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figures {
+		if f.low() {
+			t.Errorf("%s is %.3f, its floor %.2f", f.name, f.value, f.floor)
+		}
+	}
+	if n := printFloors(io.Discard, []figure{{name: "x", value: 1, floor: 2}, {name: "y", value: 1, floor: 2, below: true}}); n != 1 {
+		t.Errorf("printFloors counts %d low figures, want 1", n)
+	}
+}
+
+// A strong model leads, a useless one loses at most two points.
+func TestFusion(t *testing.T) {
+	fsys, err := files("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := load(fsys, "mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	azure := azureOnly(c)
+	at := func(e index.Embedder, share float64) score {
+		x, err := settle(azure, e, share)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		r, err := measure(x, azure.Requests, plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.All
+	}
+	words := at(useless{"random"}, 0)
+	if s := at(record(azure), index.DefaultFusion); s.R1 < 0.93 || s.R5 < 0.97 {
+		t.Errorf("with a large model R@1 %.3f, R@5 %.3f", s.R1, s.R5)
+	}
+	for _, kind := range []string{"random", "constant", "letters"} {
+		if s := at(useless{kind}, index.DefaultFusion); s.R5 < words.R5-0.02 || s.R3 < words.R3-0.02 {
+			t.Errorf("%s: R@3 %.3f, R@5 %.3f; by words alone %.3f, %.3f", kind, s.R3, s.R5, words.R3, words.R5)
+		}
+	}
+}
+
+func TestLoadSaysWhere(t *testing.T) {
+	fsys := fstest.MapFS{"mcp/tools.jsonl": {Data: []byte("{}\n{")}}
+	if _, err := load(fsys, "mcp"); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a broken line: %v", err)
+	}
+	if _, err := load(fsys, "none"); err == nil {
+		t.Error("a corpus that is not there was loaded")
+	}
+}

@@ -1,0 +1,432 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	chromem "github.com/philippgille/chromem-go"
+
+	"nize/store"
+)
+
+// meaning is an embedder that knows what a few words have to do with each
+// other, which no list of words tells.
+type meaning struct {
+	name  string
+	about map[string]int // word → direction
+	dims  int
+	bad   string // a text that holds this gets a zero vector
+	gate  chan struct{}
+
+	mu    sync.Mutex
+	err   error
+	texts map[string]int // how often each was embedded
+	calls int
+}
+
+func (m *meaning) Model() string { return m.name }
+
+func (m *meaning) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if m.gate != nil {
+		select {
+		case <-m.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if m.err != nil {
+		return nil, m.err
+	}
+	out := make([][]float32, len(texts))
+	for i, t := range texts {
+		if m.texts == nil {
+			m.texts = make(map[string]int)
+		}
+		m.texts[t]++
+		v := make([]float32, m.dims)
+		if m.bad == "" || !strings.Contains(t, m.bad) {
+			v[0] = 0.1 // no text is quite without meaning
+			for w, d := range m.about {
+				if strings.Contains(strings.ToLower(t), w) {
+					v[d]++
+				}
+			}
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+func (m *meaning) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+func (m *meaning) count() (calls, most int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.texts {
+		most = max(most, n)
+	}
+	return m.calls, most
+}
+
+func newMeaning(name string, dims int) *meaning {
+	return &meaning{name: name, dims: dims, about: map[string]int{
+		"umbrella": 1, "forecast": 1, "sunglasses": 1,
+		"colleague": 2, "invite": 2, "gather": 2,
+		"gamble": 3, "dice": 3,
+		"issue": 4, "repository": 5, "file": 6, "database": 7,
+	}}
+}
+
+// vectorCache is a store.Vectors in memory.
+type vectorCache struct {
+	mu   sync.Mutex
+	vecs map[string][]float32
+}
+
+func (c *vectorCache) GetVectors(_ context.Context, model string, keys []string) (map[string][]float32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make(map[string][]float32)
+	for _, k := range keys {
+		if v, ok := c.vecs[model+"/"+k]; ok {
+			out[k] = slices.Clone(v)
+		}
+	}
+	return out, nil
+}
+
+func (c *vectorCache) PutVectors(_ context.Context, model string, vecs map[string][]float32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.vecs == nil {
+		c.vecs = make(map[string][]float32)
+	}
+	for k, v := range vecs {
+		c.vecs[model+"/"+k] = slices.Clone(v)
+	}
+	return nil
+}
+
+var _ store.Vectors = (*vectorCache)(nil)
+
+// waitFor lets d pass on the bubble's clock.
+func waitFor(d time.Duration) { <-time.After(d) }
+
+// bubble runs f under synctest: synctest.Wait then waits for the worker.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	loadLexicon() // a sync.Once must not be entered inside
+	synctest.Test(t, f)
+}
+
+func TestEmbedderLeads(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMeaning("m", 8)
+		x := officeIndex(t, Options{Embedder: m})
+		synctest.Wait()
+		if model, have, tools := x.Vectors(); model != "m" || have != tools {
+			t.Fatalf("Vectors() = %s, %d of %d", model, have, tools)
+		}
+		for in, want := range map[string]string{
+			"do I need an umbrella":       "weather:get_forecast",
+			"gather some colleagues":      "mail:create_event",
+			"I feel like I should gamble": "misc:roll_dice",
+		} {
+			a := must(x.Search(context.Background(), Query{Text: in, MinScore: 0.15}))
+			if len(a.Hits) == 0 || a.Hits[0].Tool.ID() != want || a.Degraded {
+				t.Errorf("Search(%q) = %+v, want %s first", in, a, want)
+			}
+			narrow := func(t store.Tool) bool { return t.ID() == want }
+			if got := ids(t, x, Query{Text: in, Keep: narrow}); !slices.Equal(got, []string{want}) {
+				t.Errorf("Search(%q) in a narrow view = %v", in, got)
+			}
+			if got := ids(t, x, Query{Text: in, Domain: "db"}); slices.Contains(got, want) {
+				t.Errorf("Search(%q) in another domain = %v", in, got)
+			}
+		}
+		if got := ids(t, x, Query{Text: "delete a branch"}); got[0] != "github:delete_branch" {
+			t.Errorf("words under an embedder: %v", got)
+		}
+	})
+}
+
+func TestNothingIsEmbeddedTwice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cache := new(vectorCache)
+		m := newMeaning("m", 8)
+		m.bad = "Roll dice"
+		x := officeIndex(t, Options{Embedder: m, Vectors: cache})
+		synctest.Wait()
+		calls, most := m.count()
+		if calls == 0 || most != 1 {
+			t.Errorf("%d calls, a text %d times", calls, most)
+		}
+		changed := slices.Clone(office["github"])
+		changed[0].Description = "Quite another description"
+		changed[1].Annotations.Title = "" // no change
+		replace(t, x, "github", changed)
+		synctest.Wait()
+		if again, most := m.count(); again != calls+1 || most != 1 {
+			t.Errorf("one changed tool: %d more calls, a text %d times", again-calls, most)
+		}
+		replace(t, x, "github", office["github"]) // back to a text that the cache has
+		synctest.Wait()
+		if again, most := m.count(); again != calls+1 || most != 1 {
+			t.Errorf("a known text: %d more calls, a text %d times", again-calls-1, most)
+		}
+		if _, have, tools := x.Vectors(); have != tools-1 {
+			t.Errorf("%d of %d vectors, want all but the zero one", have, tools)
+		}
+		if got := ids(t, x, Query{Text: "roll dice"}); got[0] != "misc:roll_dice" {
+			t.Errorf("a tool without a vector: %v", got)
+		}
+
+		next := newMeaning("m", 8) // a restart: same model, same cache
+		next.bad = m.bad
+		y := officeIndex(t, Options{Embedder: next, Vectors: cache})
+		synctest.Wait()
+		if _, have, tools := y.Vectors(); have != tools-1 {
+			t.Errorf("after a restart %d of %d vectors", have, tools)
+		}
+		if calls, _ := next.count(); calls > 1 { // the text whose vector was not usable
+			t.Errorf("%d calls after a restart", calls)
+		}
+	})
+}
+
+func TestModelChange(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		old, next := newMeaning("old", 8), newMeaning("next", 16)
+		next.gate = make(chan struct{})
+		x := officeIndex(t, Options{Embedder: old})
+		synctest.Wait()
+		if err := x.SetEmbedder(context.Background(), next); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if model, _, _ := x.Vectors(); model != "old" {
+			t.Fatalf("the new vectors serve before they are made: %s", model)
+		}
+		if got := ids(t, x, Query{Text: "do I need an umbrella"}); got[0] != "weather:get_forecast" {
+			t.Errorf("while the model changes: %v", got)
+		}
+		replace(t, x, "late", []store.Tool{tool("late", "sunglasses", "Sell sunglasses")})
+		close(next.gate)
+		synctest.Wait()
+		if model, have, tools := x.Vectors(); model != "next" || have != tools {
+			t.Errorf("Vectors() = %s, %d of %d", model, have, tools)
+		}
+		if got := ids(t, x, Query{Text: "do I need an umbrella"}); !slices.Contains(got[:2], "weather:get_forecast") {
+			t.Errorf("after the model changed: %v", got)
+		}
+		if err := x.SetEmbedder(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if model, have, tools := x.Vectors(); model != hashModel || have != tools {
+			t.Errorf("back to the embedded one: %s, %d of %d", model, have, tools)
+		}
+	})
+}
+
+func TestEmbedderDown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMeaning("m", 8)
+		x := officeIndex(t, Options{Embedder: m})
+		synctest.Wait()
+		m.fail(errors.New("service down"))
+		before, _ := m.count()
+		for range 3 {
+			a := must(x.Search(context.Background(), Query{Text: "delete a branch"}))
+			if !a.Degraded || len(a.Hits) == 0 || a.Hits[0].Tool.ID() != "github:delete_branch" {
+				t.Errorf("embedder down: %+v", a)
+			}
+		}
+		if calls, _ := m.count(); calls != before+1 {
+			t.Errorf("a dead embedder was asked %d times by three searches", calls-before)
+		}
+		cancelled, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := x.Search(cancelled, Query{Text: "branch"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		replace(t, x, "late", []store.Tool{tool("late", "sunglasses", "Sell sunglasses")})
+		synctest.Wait()
+		if _, have, tools := x.Vectors(); have != tools-1 {
+			t.Errorf("%d of %d vectors", have, tools)
+		}
+		m.fail(nil)
+		for range 2 {
+			waitFor(firstRetry + restAfter)
+			synctest.Wait()
+		}
+		if _, have, tools := x.Vectors(); have != tools {
+			t.Errorf("after it came back %d of %d vectors", have, tools)
+		}
+		if a := must(x.Search(context.Background(), Query{Text: "umbrella"})); a.Degraded || len(a.Hits) == 0 {
+			t.Errorf("after it came back: %+v", a)
+		}
+	})
+}
+
+// A model that was down from the start: the embedded vectors serve, and say so.
+func TestEmbedderNeverUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMeaning("m", 8)
+		m.fail(errors.New("no such host"))
+		x := officeIndex(t, Options{Embedder: m})
+		synctest.Wait()
+		a := must(x.Search(context.Background(), Query{Text: "delete a branch"}))
+		if model, _, _ := x.Vectors(); model != hashModel || !a.Degraded || a.Hits[0].Tool.ID() != "github:delete_branch" {
+			t.Errorf("%s: %+v", model, a)
+		}
+	})
+}
+
+func TestSlowEmbedderDoesNotHoldASearch(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMeaning("m", 8)
+		x := officeIndex(t, Options{Embedder: m})
+		synctest.Wait()
+		m.gate = make(chan struct{}) // from here on it never answers
+		a := must(x.Search(context.Background(), Query{Text: "delete a branch"}))
+		if !a.Degraded || a.Hits[0].Tool.ID() != "github:delete_branch" {
+			t.Errorf("slow embedder: %+v", a)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout/2)
+		defer cancel()
+		waitFor(restAfter)
+		if _, err := x.Search(ctx, Query{Text: "branch"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a search that ends before the embedder: %v", err)
+		}
+	})
+}
+
+func TestClosed(t *testing.T) {
+	x := New(Options{})
+	replace(t, x, "files", office["files"])
+	x.Close()
+	if got := ids(t, x, Query{Text: "read a file"}); got[0] != "files:read_file" {
+		t.Errorf("a closed index: %v", got)
+	}
+	if err := x.SetEmbedder(context.Background(), nil); !errors.Is(err, store.ErrNotOpen) {
+		t.Errorf("SetEmbedder on a closed index: %v", err)
+	}
+}
+
+// Bad vectors of every kind are dropped one by one.
+func TestBadVectors(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, v := range [][]float32{nil, {}, {0, 0}, {nan, 1}, {inf, 1}, {-inf, inf}} {
+		if good(v) {
+			t.Errorf("good(%v)", v)
+		}
+	}
+	v := []float32{3, 4}
+	if !good(v) || math.Abs(float64(v[0])-0.6) > 1e-6 {
+		t.Errorf("good scaled to %v", v)
+	}
+	if !good([]float32{1e-30, 1e-30}) || !good([]float32{1e30, 1e30}) {
+		t.Error("tiny and huge vectors are good")
+	}
+	snap := &snapshot{}
+	for i, v := range [][]float32{{1, 0}, nil, {1, 0, 0}, {0, 1}} {
+		snap.docs = append(snap.docs, &doc{id: fmt.Sprint(i)})
+		snap.vecs = append(snap.vecs, v)
+	}
+	s := newShelf("s", snap, []uint32{0, 1, 2, 3})
+	if s == nil || s.count != 2 || s.dims != 2 {
+		t.Fatalf("shelf %+v, want the two vectors of the first length", s)
+	}
+	if s := newShelf("s", snap, []uint32{1}); s != nil {
+		t.Errorf("a shelf without vectors: %+v", s)
+	}
+}
+
+// What chromem-go does and we keep away from; should one of these change, the
+// rule on top of vectors.go can be loosened.
+func TestChromemTraps(t *testing.T) {
+	ctx := context.Background()
+	c := must(chromem.NewDB().CreateCollection("c", nil, notEmbedding))
+	add := func(id string, v ...float32) {
+		if err := c.AddDocument(ctx, chromem.Document{ID: id, Embedding: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("a", 1, 0)
+	add("b", 0, 1)
+	if _, err := c.QueryEmbedding(ctx, []float32{1, 0}, 3, nil, nil); err == nil {
+		t.Error("n above the count is no longer an error")
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if got, err := c.QueryEmbedding(cancelled, []float32{1, 0}, 2, nil, nil); err != nil || len(got) == 2 {
+		t.Errorf("a cancelled query now gives %d and %v", len(got), err)
+	}
+	add("short", 1)
+	if _, err := c.QueryEmbedding(ctx, []float32{1, 0}, 1, nil, nil); err == nil {
+		t.Error("vectors of two lengths are no longer an error")
+	}
+	if _, err := notEmbedding(ctx, "text"); err == nil {
+		t.Error("chromem must never embed by itself")
+	}
+}
+
+func TestHasher(t *testing.T) {
+	e := embedded{}
+	texts := []string{"archive the project", "the projects are archived", "bake bread with yeast", "", "the of and", "北京天气预报", "天气预报"}
+	vecs := must(e.Embed(context.Background(), texts))
+	if again := must(e.Embed(context.Background(), texts[1:2])); !slices.Equal(again[0], vecs[1]) {
+		t.Error("a vector depends on what was embedded before")
+	}
+	for i, v := range vecs {
+		if len(v) != hashDims {
+			t.Fatalf("%d dimensions", len(v))
+		}
+		if ok := good(v); ok != (i != 3 && i != 4) {
+			t.Errorf("vector of %q: good is %v", texts[i], ok)
+		}
+	}
+	if a, b := dot(vecs[0], vecs[1]), dot(vecs[0], vecs[2]); a < 0.6 || b > 0.3 {
+		t.Errorf("alike %.2f, unlike %.2f", a, b)
+	}
+	if a := dot(vecs[5], vecs[6]); a < 0.4 {
+		t.Errorf("Chinese alike: %.2f", a)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := e.Embed(ctx, texts); err == nil {
+		t.Error("a cancelled Embed succeeds")
+	}
+}
+
+// Where no word of the request meets, vectors find what looks alike.
+func TestNoWordMeets(t *testing.T) {
+	x := officeIndex(t, Options{})
+	a := must(x.Search(context.Background(), Query{Text: "screenshotting"}))
+	if len(a.Hits) == 0 || a.Hits[0].Tool.ID() != "misc:take_screenshot" {
+		t.Errorf("by vectors alone: %+v", a)
+	}
+	replace(t, x, "odd", []store.Tool{tool("odd", "electroencephalography", "")})
+	a = must(x.Search(context.Background(), Query{Text: "electroencephalogram"}))
+	if len(a.Hits) == 0 || a.Hits[0].Tool.Name != "electroencephalography" {
+		t.Errorf("by vectors alone: %+v", a)
+	}
+	if a := must(x.Search(context.Background(), Query{Text: "zzzz qqqq"})); len(a.Hits) > 0 || a.Note == "" {
+		t.Errorf("nothing alike: %+v", a)
+	}
+}
