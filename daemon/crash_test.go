@@ -1,0 +1,242 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/daemon/api"
+	"nize/mcp/mcptest"
+	"nize/store"
+)
+
+// killable is a real nized process on a data directory that outlives it.
+type killable struct {
+	*api.Client
+	t    *testing.T
+	path string
+	dir  string
+	cmd  *exec.Cmd
+}
+
+func newKillable(t *testing.T) *killable {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nized")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "nize/cmd/nized").CombinedOutput(); err != nil {
+		t.Fatalf("building nized: %v\n%s", err, out)
+	}
+	k := &killable{t: t, path: path, dir: t.TempDir()}
+	if err := os.Chmod(k.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	k.start()
+	t.Cleanup(k.kill)
+	return k
+}
+
+func (k *killable) start() {
+	k.t.Helper()
+	k.cmd = exec.Command(k.path, "--data-dir", k.dir, "--listen", "127.0.0.1:0", "--socket", filepath.Join(k.dir, "s"), "--log-level", "error")
+	k.cmd.Stderr = os.Stderr
+	if err := k.cmd.Start(); err != nil {
+		k.t.Fatal(err)
+	}
+	k.Client = api.New(filepath.Join(k.dir, "s"))
+	k.until("nized is ready", func() bool { _, err := k.Status(k.t.Context()); return err == nil })
+}
+
+// kill ends the process as a power cut would.
+func (k *killable) kill() {
+	k.Close()
+	_ = k.cmd.Process.Kill() // it may have ended
+	_ = k.cmd.Wait()         // it was killed
+}
+
+// until asks again and again until it is told yes.
+func (k *killable) until(what string, ask func() bool) {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ask() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			k.t.Fatalf("%s: not within 20 s", what)
+		}
+	}
+}
+
+// execute asks as an MCP client would and returns when the answer, or the end
+// of the daemon, comes.
+func (k *killable) execute(token, tool, args string) string {
+	s, err := k.Status(context.Background())
+	if err != nil {
+		return err.Error()
+	}
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"` + tool + `","params":` + args + `},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	req, err := http.NewRequest("POST", "http://"+s.Listen+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "execute_tool"} {
+		req.Header.Set(name, value)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// Pulling the plug while a call waits and while one runs: what waits runs
+// once when it is approved, from two places at the same time; what ran is
+// "outcome unknown" and never runs again.
+func TestKilled(t *testing.T) {
+	var runs atomic.Int64
+	began, hold := make(chan struct{}, 4), make(chan struct{})
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
+		{Name: "write", Description: "Write something down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
+			runs.Add(1)
+			return json.RawMessage(`{"content":[{"type":"text","text":"written"}]}`)
+		}},
+		{Name: "slow", Description: "Take long.", Annotations: &sdk.ToolAnnotations{}, Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {
+			runs.Add(1)
+			began <- struct{}{}
+			select {
+			case <-hold:
+			case <-ctx.Done():
+			}
+			return json.RawMessage(`{"content":[]}`)
+		}},
+	}})
+	defer close(hold)
+	k := newKillable(t)
+	ctx := t.Context()
+	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients sync.WaitGroup
+	defer clients.Wait()
+
+	clients.Go(func() { k.execute(made.Secret.Reveal(), "box:write", `{}`) })
+	var card store.Card
+	k.until("a call waits", func() bool {
+		cards, err := k.Approvals(ctx)
+		if err != nil || len(cards) != 1 {
+			return false
+		}
+		card = cards[0]
+		return true
+	})
+	k.kill()
+	clients.Wait()
+	k.start()
+	var presses sync.WaitGroup
+	var won, late atomic.Int64
+	for range 8 {
+		presses.Go(func() {
+			_, err := k.Decide(ctx, card.Call, api.Decide{Verb: store.Approve, Digest: card.Digest})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, store.ErrDecided):
+				late.Add(1)
+			default:
+				t.Errorf("press: %v", err)
+			}
+		})
+	}
+	presses.Wait()
+	if won.Load() != 1 || late.Load() != 7 {
+		t.Errorf("%d presses won and %d were late, want 1 and 7", won.Load(), late.Load())
+	}
+	k.until("the call is done", func() bool {
+		c, err := k.Call(ctx, card.Call)
+		return err == nil && c.State == store.Done
+	})
+	if runs.Load() != 1 {
+		t.Errorf("%d runs, want 1", runs.Load())
+	}
+
+	clients.Go(func() { _, _ = k.CallTool(ctx, "box:slow", api.CallTool{}) }) // the daemon is killed meanwhile
+	<-began
+	k.kill()
+	clients.Wait()
+	k.start()
+	var lost string
+	k.until("the call is lost", func() bool {
+		for e, err := range k.Audit(ctx, api.AuditQuery{Outcome: store.Lost}) {
+			if err != nil {
+				return false
+			}
+			lost = e.Subject
+		}
+		return lost != ""
+	})
+	if c, err := k.Call(ctx, lost); err != nil || c.State != store.Lost || c.Tool != "slow" {
+		t.Errorf("the call that ran is %+v (%v)", c, err)
+	}
+	if _, err := k.Decide(ctx, lost, api.Decide{Verb: store.Approve}); !errors.Is(err, store.ErrDecided) {
+		t.Errorf("approving a lost call: %v", err)
+	}
+	k.kill()
+	k.start()
+	if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+	if runs.Load() != 2 {
+		t.Errorf("%d runs, want 2: a lost call must not run again", runs.Load())
+	}
+}
+
+// A killed daemon leaves no child behind.
+func TestKilledChildren(t *testing.T) {
+	k := newKillable(t)
+	path := toolbox(t)
+	if _, err := k.AddServer(t.Context(), api.AddServer{Server: store.Server{Name: "toolbox", Command: path, Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !runsProgram(t, path) {
+		t.Skip("this system does not tell what runs")
+	}
+	k.kill()
+	k.until("the child has ended", func() bool { return !runsProgram(t, path) })
+}
+
+// runsProgram says whether a process of that program is there.
+func runsProgram(t *testing.T, path string) bool {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		if at, err := os.Readlink(l); err == nil && at == path {
+			return true
+		}
+	}
+	return false
+}
