@@ -81,7 +81,8 @@ type Handler interface {
 	// that, with an error too wherever the card could be read: an error
 	// wrapping ErrDecided says in words what had been decided.
 	Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error)
-	// Stop ends the running turn of the thread and cancels its waiting calls.
+	// Stop ends the running turn of the thread, what waits behind it, and
+	// cancels its waiting calls.
 	Stop(ctx context.Context, by store.Caller, thread string) error
 }
 

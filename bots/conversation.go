@@ -71,13 +71,20 @@ type thread struct {
 	scheduled bool                    // in ready, or a worker has it
 	dirty     bool                    // something happened since the last step began
 	cancel    context.CancelCauseFunc // of the Work that runs
-	stop      *store.Caller           // who asked to stop
+	stop      *stopRequest            // what a person asked for since the last step
 	author    string                  // of the last message that was said
 	screen    *screen
 
 	// Only the step touches these.
 	failed  bool // Work could not go on; only a new message tries again
 	noticed bool // the last Work ended with a notice
+}
+
+// stopRequest is a stop: it ends what was asked for before it, also what waits
+// in the queue still.
+type stopRequest struct {
+	by   store.Caller
+	upTo string // the newest message that waited then, "" for none
 }
 
 type item struct {
@@ -205,7 +212,7 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	c.mu.Lock()
 	t := c.threadLocked(id)
 	may := by.IsAdmin() || by.User == th.User || (t.author != "" && by.User == t.author)
-	active := th.Open || t.cancel != nil
+	active := th.Open || t.cancel != nil || len(t.queue) > 0
 	c.mu.Unlock()
 	if !may {
 		return fmt.Errorf("stopping a turn: %w: only its author, the conversation's owner or an admin may", store.ErrRefused)
@@ -214,7 +221,10 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 		return nil
 	}
 	c.wake(id, func(t *thread) {
-		t.stop = &by
+		t.stop = &stopRequest{by: by}
+		if n := len(t.queue); n > 0 {
+			t.stop.upTo = t.queue[n-1].id
+		}
 		if t.cancel != nil {
 			t.cancel(errStopped)
 		}

@@ -255,3 +255,21 @@ func TestStatesComeInOrder(t *testing.T) {
 		t.Errorf("states: %v", states)
 	}
 }
+
+// TestStopBeforeTheTurnBegan: what was sent before the stop doesn't run after it.
+func TestStopBeforeTheTurnBegan(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	for i := range 5 {
+		o.say(id, string(rune('a'+i)), "slow thinking")
+	}
+	if err := o.Stop(o.ctx, o.by, id); err != nil {
+		t.Fatal(err)
+	}
+	o.see(store.NoticeMessage, "Stopped.")
+	o.say(id, "last", "say free again")
+	o.see(store.TextMessage, "free again")
+	if o.agent.Said("say free again") != 1 {
+		t.Error("the message after the stop was not answered once")
+	}
+}

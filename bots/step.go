@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"nize/bots/phrases"
@@ -30,8 +31,9 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	if sc == nil {
 		return false
 	}
-	if by := c.takeStop(t); by != nil {
-		c.halt(ctx, t, sc, *by)
+	if stop := c.takeStop(t); stop != nil {
+		c.takeUpTo(ctx, t, sc, stop.upTo)
+		c.halt(ctx, t, sc, stop.by)
 		c.settle(ctx, t, sc)
 		return true
 	}
@@ -100,13 +102,26 @@ func (c *Conversation) head(t *thread) (item, bool) {
 	return t.queue[0], true
 }
 
-// takeStop returns who asked to stop since the last step, if anybody did.
-func (c *Conversation) takeStop(t *thread) *store.Caller {
+// takeStop returns the stop that a person asked for since the last step, if any.
+func (c *Conversation) takeStop(t *thread) *stopRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	by := t.stop
+	stop := t.stop
 	t.stop = nil
-	return by
+	return stop
+}
+
+// takeUpTo says the messages that waited when a stop was asked for, so that
+// the stop ends them too.
+func (c *Conversation) takeUpTo(ctx context.Context, t *thread, sc *screen, id string) {
+	c.mu.Lock()
+	n := slices.IndexFunc(t.queue, func(it item) bool { return it.id == id }) + 1
+	c.mu.Unlock()
+	for range n {
+		if it, ok := c.head(t); ok {
+			c.take(ctx, t, sc, it)
+		}
+	}
 }
 
 // orphaned deals with a thread that can't be read.

@@ -44,14 +44,15 @@ func openConsole(t *testing.T, o Options, env map[string]string) *console {
 	o.Getenv = func(name string) string { return env[name] }
 	c := &console{t: t, ptmx: ptmx, done: make(chan error, 1), change: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { c.done <- Run(ctx, o) })
-	wg.Go(c.read)
+	var run, read sync.WaitGroup
+	run.Go(func() { c.done <- Run(ctx, o) })
+	read.Go(c.read)
 	t.Cleanup(func() {
 		cancel()
+		run.Wait()
 		tty.Close()
 		ptmx.Close()
-		wg.Wait()
+		read.Wait()
 	})
 	return c
 }
@@ -182,9 +183,12 @@ func TestScreenStop(t *testing.T) {
 	c := openConsole(t, Options{Client: d.client()}, nil)
 	c.await("offline planner")
 	c.send("slow thinking hard\r")
-	c.await("thinking hard")
+	c.await("thinking hard") // what was typed
+	c.await("\x1b[Jthinking hard")
 	c.send("\x03")
-	c.await("stopping")
+	c.await("Stopped.")
+	c.send("slow again\r\x03") // before it has begun
+	c.await("Stopped.")
 	c.send("say on we go\r")
 	c.await("on we go")
 	c.await("on we go")

@@ -40,12 +40,14 @@ type session struct {
 	wg     sync.WaitGroup
 	thread store.Thread // ID "" until something was said
 	unhook context.CancelFunc
-
 	status api.Status
 	busy   bool            // a turn runs, as far as we know
 	stirs  bool            // something happened since we sent
 	unsent *api.NewMessage // not acknowledged yet
 	script transcript
+
+	mu       sync.Mutex         // guards unlisten, which followers set
+	unlisten context.CancelFunc // ends the connection that is being read
 }
 
 func newSession(ctx context.Context, o Options) *session {
@@ -182,9 +184,27 @@ func (s *session) follow(ctx context.Context, id string) {
 	}
 }
 
+// redial ends the connection that is being read, so that the follower makes a
+// new one and everything is read and sent again.
+func (s *session) redial() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unlisten != nil {
+		s.unlisten()
+	}
+}
+
 // listen reads one connection until it ends or each says no.
 func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent) bool) error {
-	for chat, err := range s.o.Client.Events(ctx, id) {
+	once, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.unlisten = cancel
+	s.mu.Unlock()
+	for chat, err := range s.o.Client.Events(once, id) {
+		if once.Err() != nil {
+			return errors.New("nized did not take a message")
+		}
 		if err != nil {
 			return err
 		}
@@ -249,6 +269,8 @@ func (s *session) deliver(ctx context.Context) error {
 	case errors.As(err, &refused) && !errors.Is(err, api.ErrNoDaemon):
 		s.unsent, s.busy = nil, false
 		return fmt.Errorf("sending the message: %w", err)
+	default:
+		s.redial()
 	}
 	return nil
 }
