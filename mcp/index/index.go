@@ -86,7 +86,8 @@ type Query struct {
 	// Keep is the access filter; nil keeps all. It works inside the search, so
 	// that a narrow view still gets TopK hits. It must not block.
 	Keep func(store.Tool) bool
-	// Servers that were used earlier in this conversation.
+	// Servers that were used earlier in this conversation; their tools come a
+	// little further in front.
 	Servers []string
 }
 

@@ -453,6 +453,20 @@ func TestSearchWhileReplacing(t *testing.T) {
 	wg.Wait()
 }
 
+// A server that was used before wins a draw, and nothing more.
+func TestServersUsedBefore(t *testing.T) {
+	x := officeIndex(t, Options{})
+	replace(t, x, "jira", []store.Tool{tool("jira", "create_issue", "Open a new issue in a project"), tool("jira", "list_issues", "List the issues of a project")})
+	for _, server := range []string{"jira", "github"} {
+		if got := ids(t, x, Query{Text: "create an issue", Servers: []string{server, "unknown"}}); got[0] != server+":create_issue" {
+			t.Errorf("%s was used before: %v", server, got)
+		}
+	}
+	if got := ids(t, x, Query{Text: "roll dice", Servers: []string{"jira"}}); got[0] != "misc:roll_dice" {
+		t.Errorf("another server was used before: %v", got)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	x := officeIndex(t, Options{})
 	for _, id := range []string{"github:create_issue", "misc:roll_dice"} {

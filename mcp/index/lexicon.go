@@ -277,6 +277,47 @@ ai llm model
 chatbot assistant bot
 agent assistant
 cache redis
+accessibility a11y
+internationalization i18n localization
+application app
+documentation docs document manual
+directory dir folder
+environment env
+authentication auth
+configuration config
+parameter param argument
+message msg
+average avg mean
+maximum max highest most
+minimum min lowest least
+production prod
+development dev
+transaction txn
+bitcoin btc
+ethereum eth
+dollar usd
+euro eur
+kubernetes aks eks gke
+postgresql postgres pg
+javascript js
+typescript ts
+python py
+markdown md
+question ask
+purchase order
+airport iata
+author writer
+actor cast
+biography bio
+birthday birth
+lottery lotto
+neighborhood district area
+apartment flat
+subway metro
+petrol gas fuel
+earthquake seismic
+tide ocean sea
+sunrise sunset
 function lambda serverless
 workflow automation pipeline
 webhook callback

@@ -47,6 +47,7 @@ const (
 	byServer
 	byAction
 	bySentence
+	byHistory
 	byVector
 	parts
 )
@@ -275,6 +276,9 @@ func (s *search) signals() {
 		c.cover = s.coverage(c.num)
 		c.parts[byCoverage] = c.cover
 		c.parts[byAction] = s.agreement(c.doc)
+		if slices.Contains(s.q.Servers, c.doc.about.name) {
+			c.parts[byHistory] = 1
+		}
 	}
 	s.serverShares()
 	s.bestSentences()
@@ -283,7 +287,7 @@ func (s *search) signals() {
 // scale is what each part counts: its weight, over the best of the running.
 func (s *search) scale() [parts]float64 {
 	cands := s.sc.cands
-	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.sentence, s.w.vector}
+	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.sentence, s.w.history, s.w.vector}
 	for p := range weight {
 		if p == byAction || p == byVector {
 			continue // these are -1 to 1 as they are

@@ -40,6 +40,9 @@ func parse(text string) request {
 		text = text[:maxRequest] // half a letter at the cut is no letter
 	}
 	p.text(text)
+	if p.req.action == actUnknown && question(text) {
+		p.req.action = actRead
+	}
 	if len(p.req.words) == 0 { // nothing but stop words: better those than nothing
 		p.keepStop = true
 		p.text(text)
@@ -313,3 +316,20 @@ func (p *parser) chinese(run string) {
 		i += n
 	}
 }
+
+// question says whether a request that names no action asks for something to
+// be told: how many, which, is there, do I have.
+func question(text string) bool {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	first, _, _ = strings.Cut(strings.ToLower(first), "'")
+	_, ok := questions[strings.Trim(first, ",.;:!?")]
+	return ok
+}
+
+var questions = func() map[string]struct{} {
+	m := make(map[string]struct{})
+	for w := range strings.FieldsSeq("what which who whose where when how why is are was were do does did has have any") {
+		m[w] = struct{}{}
+	}
+	return m
+}()

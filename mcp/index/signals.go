@@ -19,11 +19,12 @@ const (
 	Server   Signal = "server"   // the share of the request that its server and the tools beside it say
 	Action   Signal = "action"   // create, read, update, delete, send or run
 	Sentence Signal = "sentence" // the best sentence of a request of several
+	History  Signal = "history"  // servers that were used earlier in the conversation
 	Vector   Signal = "vector"   // cosine of the vectors
 )
 
 // Signals lists those that can be left out.
-var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, Vector}
+var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, History, Vector}
 
 // weights is everything that was measured; eval prints what each is worth.
 type weights struct {
@@ -39,6 +40,7 @@ type weights struct {
 	server   float64
 	action   float64
 	sentence float64
+	history  float64
 	vector   float64
 }
 
@@ -62,6 +64,7 @@ var tuned = weights{
 	server:   0.4,
 	action:   0.15,
 	sentence: 0.6,
+	history:  0.25,
 	vector:   0.2,
 }
 
@@ -84,6 +87,8 @@ func (w *weights) leaveOut(s Signal) {
 		w.action = 0
 	case Sentence:
 		w.sentence = 0
+	case History:
+		w.history = 0
 	case Vector:
 		w.vector = 0
 	}

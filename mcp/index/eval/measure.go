@@ -81,6 +81,30 @@ func serverKnown(r request) index.Query {
 	return q
 }
 
+// serverUsed says that three servers were used earlier in the conversation, the
+// first gold tool's among them.
+func serverUsed(all []store.Server) ask {
+	return func(r request) index.Query {
+		s, _, _ := store.SplitToolID(r.Gold[0])
+		q := plain(r)
+		at := len(r.Text) % len(all) // any two others, the same in each run
+		q.Servers = []string{all[at].Name, s, all[(at+97)%len(all)].Name}
+		return q
+	}
+}
+
+// otherServersUsed says that the servers of three other requests were used.
+func otherServersUsed(requests []request) ask {
+	return func(r request) index.Query {
+		q := plain(r)
+		for i := range 3 {
+			s, _, _ := store.SplitToolID(requests[(7*len(r.Text)+97*i)%len(requests)].Gold[0])
+			q.Servers = append(q.Servers, s)
+		}
+		return q
+	}
+}
+
 // misspelled swaps two letters inside the longest word.
 func misspelled(r request) index.Query {
 	r.Text = misspell(r.Text)

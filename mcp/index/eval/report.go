@@ -70,7 +70,12 @@ func printQuality(w io.Writer, all []*corpus) ([]figure, error) {
 			continue
 		}
 		fmt.Fprint(w, baselines)
-		for name, how := range map[string]ask{"server known": serverKnown, "one misspelled word": misspelled} {
+		for name, how := range map[string]ask{
+			"server known":                serverKnown,
+			"one misspelled word":         misspelled,
+			"server among three used":     serverUsed(c.Servers),
+			"servers of others were used": otherServersUsed(c.Requests),
+		} {
 			if variants[name], err = measure(x, c.Requests, how); err != nil {
 				return nil, err
 			}
