@@ -345,7 +345,9 @@ func (f *linesFront) show(ctx context.Context, m store.Message) {
 	}
 	switch {
 	case m.Kind == store.ToolMessage && m.Tool != nil:
-		f.note(toolLine(*m.Tool))
+		if !f.s.script.carded(m) {
+			f.note(toolLine(*m.Tool))
+		}
 	case m.Kind == store.CardMessage && m.Card != nil:
 		f.card(ctx, *m.Card)
 	case m.Kind == store.ErrorMessage:

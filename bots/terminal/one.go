@@ -158,7 +158,9 @@ func (o *one) show(ctx context.Context, m store.Message) error {
 		if m.Tool.State.Final() {
 			o.settled(m.Tool.Name, m.Tool.State)
 		}
-		fmt.Fprintln(note, toolLine(*m.Tool))
+		if !o.s.script.carded(m) {
+			fmt.Fprintln(note, toolLine(*m.Tool))
+		}
 	case m.Kind == store.CardMessage && m.Card != nil:
 		return o.card(ctx, note, *m.Card)
 	case m.Kind == store.ErrorMessage:

@@ -386,6 +386,14 @@ func (t *transcript) changed(m store.Message) bool {
 	return !known || !sameMessage(old, m)
 }
 
+// carded says whether the call behind a tool's line has a card, which then
+// tells all that the line could.
+func (t *transcript) carded(line store.Message) bool {
+	id, ok := strings.CutPrefix(line.ID, "tool/")
+	_, seen := t.seen[id]
+	return ok && seen
+}
+
 func sameMessage(a, b store.Message) bool {
 	if a.Kind != b.Kind || a.Text != b.Text || a.Final != b.Final {
 		return false

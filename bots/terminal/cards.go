@@ -1,0 +1,135 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// The cards on the screen: each is printed whole, in a frame, before a key
+// counts for it.
+
+// card puts a card on the screen, or says what became of it.
+func (f *screen) card(c store.Card) {
+	first := len(f.cards) > 0 && f.cards[0].Call == c.Call
+	if i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == "tool/"+c.Call || t.id == c.Call }); i >= 0 {
+		f.tools = slices.Delete(f.tools, i, i+1)
+	}
+	if waits(&c) {
+		if i := slices.IndexFunc(f.cards, func(o store.Card) bool { return o.Call == c.Call }); i >= 0 {
+			f.cards[i] = c
+			return
+		}
+		if f.cards = append(f.cards, c); len(f.cards) == 1 {
+			f.box(c)
+		}
+		return
+	}
+	f.cards = withoutCard(f.cards, c.Call)
+	if first {
+		f.args = nil
+	}
+	if c.State.Final() {
+		f.note(f.outcomePaint(c.State), settledLine(c, f.s.o.Locale))
+	} else {
+		f.tools = append(f.tools, toolRow{c.Call, bots.Escape(c.Tool) + " " + bots.StateWords(c, f.s.o.Locale)})
+	}
+	if first && len(f.cards) > 0 {
+		f.box(f.cards[0])
+	}
+}
+
+func (f *screen) outcomePaint(state store.State) func(string) string {
+	switch state {
+	case store.Done:
+		return f.style.green
+	case store.Failed, store.Refused, store.Lost:
+		return f.style.red
+	}
+	return f.style.yellow
+}
+
+// box prints a card whole.
+func (f *screen) box(c store.Card) {
+	f.cardAt = f.s.o.Now()
+	f.settled = append(f.settled, boxLines(f.style, bots.CardLines(c, f.s.reader()), f.live.width)...)
+}
+
+// boxLines draws a frame around lines, which are broken, never cut.
+func boxLines(s style, lines []string, width int) []string {
+	inner := 0
+	var rows []string
+	for _, line := range lines {
+		indent := strings.Repeat(" ", min(len(line)-len(strings.TrimLeft(line, " "))+2, 8))
+		rows = append(rows, s.fold(cells(line), width-5, indent)...)
+	}
+	for _, row := range rows {
+		inner = max(inner, visible(row))
+	}
+	edge := strings.Repeat(s.line(), inner+2)
+	out := []string{s.pick("╭", "+") + edge + s.pick("╮", "+")}
+	for i, row := range rows {
+		pad := strings.Repeat(" ", inner-visible(row))
+		if i == 0 {
+			row = s.bold(row)
+		}
+		out = append(out, s.bar()+" "+row+pad+" "+s.bar())
+	}
+	return append(out, s.pick("╰", "+")+edge+s.pick("╯", "+"))
+}
+
+// cardKey answers the card on the screen. Keys that come before it could be
+// read are not taken for an answer.
+func (f *screen) cardKey(ctx context.Context, k key) error {
+	now := f.s.o.Now()
+	early := now.Sub(f.cardAt) < f.quiet
+	c := f.cards[0]
+	var d api.Decide
+	switch {
+	case k.r == '?':
+		f.box(c)
+		f.say(f.style.dim("digest: "+bots.Escape(c.Digest)), f.style.dim(cardKeys(c)+", Ctrl-C stop the turn"))
+		return nil
+	case early:
+		f.cardAt = now
+		f.hint = "read the card first; then press a key"
+		return nil
+	case k.r == 'y':
+		d = api.Decide{Verb: store.Approve}
+	case k.r == 'n':
+		d = api.Decide{Verb: store.Deny}
+	case k.r == 'a' && c.Always:
+		d = api.Decide{Verb: store.Approve, Always: true}
+	case k.r == 'd':
+		d = api.Decide{Verb: store.Deny, Always: true}
+	case k.r == 'e':
+		return f.editArgs(ctx, c)
+	default:
+		f.hint = "this call waits for your answer; Ctrl-C stops the turn"
+		return nil
+	}
+	f.decide(ctx, c, d)
+	return nil
+}
+
+// decide presses a button; the card leaves the screen when the daemon says so,
+// or at once where the answer was refused because there was one.
+func (f *screen) decide(ctx context.Context, c store.Card, d api.Decide) {
+	f.args = nil
+	if err := f.s.decide(ctx, c, d); err != nil {
+		f.note(f.style.red, err.Error())
+		if !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrNotFound) {
+			f.cardAt = f.s.o.Now()
+			return
+		}
+	}
+	f.cards = withoutCard(f.cards, c.Call)
+	if len(f.cards) > 0 {
+		f.box(f.cards[0])
+	}
+}
