@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"nize/bots"
-	"nize/daemon/api"
 	"nize/store"
 )
 
