@@ -132,6 +132,9 @@ func (d *Daemon) addServer(ctx context.Context, by store.Caller, r *http.Request
 	if _, err := d.db.GetServer(ctx, s.Name); err == nil {
 		return nil, fmt.Errorf("server %q %w: choose another name, or remove it first: nizectl servers remove %s", s.Name, store.ErrExists, s.Name)
 	}
+	if s.Visibility, err = d.audience(ctx, by, s.Visibility); err != nil {
+		return nil, err
+	}
 	s.Created, s.Revision = d.now(), 0
 	if err := d.bindCredentials(ctx, by, s); err != nil {
 		return nil, err
@@ -163,6 +166,28 @@ func (d *Daemon) addServer(ctx context.Context, by store.Caller, r *http.Request
 		view.Warnings = append(view.Warnings, "it could not be reached: "+probeErr.Error())
 	}
 	return view, nil
+}
+
+// audience checks whom a server is shared with and turns names of users into
+// their ids.
+func (d *Daemon) audience(ctx context.Context, by store.Caller, with []string) ([]string, error) {
+	var out []string
+	for _, w := range with {
+		if w == "all" {
+			out = append(out, w)
+			continue
+		}
+		who, ok := strings.CutPrefix(w, "user:")
+		if !ok || who == "" {
+			return nil, fmt.Errorf("%w audience %q: use all or user:U", store.ErrInvalid, w)
+		}
+		id, err := d.userOf(ctx, by, who)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, "user:"+id)
+	}
+	return out, nil
 }
 
 // checkServer refuses what cannot work and resolves the command.
@@ -291,6 +316,9 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 	apply(&s.Env, p.Env)
 	apply(&s.Headers, p.Headers)
 	if err := d.checkServer(&s); err != nil {
+		return nil, err
+	}
+	if s.Visibility, err = d.audience(ctx, by, s.Visibility); err != nil {
 		return nil, err
 	}
 	if _, err := d.db.PutServer(ctx, by, s, p.Revision); err != nil {

@@ -76,7 +76,7 @@ type Server struct {
 	UntrustedOutput  bool             `json:"untrusted_output,omitempty"`
 	AcceptNew        bool             `json:"accept_new,omitempty"`
 	AllowedTools     []string         `json:"allowed_tools,omitempty"` // names or patterns; empty is all
-	Visibility       []string         `json:"visibility,omitempty"`    // all, group:G, user:U; empty is admins only
+	Visibility       []string         `json:"visibility,omitempty"`    // all or user:ID; empty is admins only
 	Created          time.Time        `json:"created"`
 	Revision         uint64           `json:"revision"` // grows with every change
 }
