@@ -29,11 +29,14 @@ const (
 // 0 to 1 deviations above the mean, of vectors of mere letters 1 to 2, of a
 // large model 3 to 6.
 func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
+	if !(share > 0) {
+		return nil // a setting of 0, or no number
+	}
 	dense, err := s.scan(ctx, v, max(denseDepth, 2*s.q.TopK))
 	if err != nil {
 		return err
 	}
-	share = min(max(share, 0), 1) * s.trust(v)
+	share = min(share, 1) * s.trust(v)
 	for i := range s.sc.cands {
 		c := &s.sc.cands[i]
 		c.total = (1 - share) / float64(rankOffset+i+1)

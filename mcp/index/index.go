@@ -117,6 +117,7 @@ type Index struct {
 
 	mu    sync.Mutex // guards what follows: one update at a time
 	vocab *vocabulary
+	read  reader // these two remember what words they have met
 	hash  hasher
 }
 

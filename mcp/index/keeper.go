@@ -35,22 +35,22 @@ type keeper struct {
 
 	// The worker's own: texts without a usable vector, which are not tried again.
 	bad   []string
-	badOf Embedder
+	badOf *space
 
 	cancel context.CancelFunc
 	done   chan struct{}
 	bell   chan struct{} // of one: a second ring before the first is heard says the same
 
 	mu     sync.Mutex // guards what follows
-	want   Embedder
+	want   *space     // compared as a pointer: an Embedder need not be comparable
 	closed bool
 }
 
 func (k *keeper) start(x *Index, o Options) {
 	k.index, k.log, k.cache = x, x.log, o.Vectors
-	k.want = o.Embedder
-	if k.want == nil {
-		k.want = embedded{}
+	k.want = x.now.Load().space
+	if o.Embedder != nil {
+		k.want = &space{embedder: o.Embedder}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel, k.done, k.bell = cancel, make(chan struct{}), make(chan struct{}, 1)
@@ -74,7 +74,7 @@ func (k *keeper) wake() {
 	}
 }
 
-func (k *keeper) wanted() Embedder {
+func (k *keeper) wanted() *space {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.want
@@ -87,8 +87,9 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("changing the embedder: %w", err)
 	}
+	next := &space{embedder: e}
 	if e == nil {
-		e = embedded{}
+		next = &space{embedder: embedded{}, builtin: true}
 	}
 	k := &x.vectors
 	k.mu.Lock()
@@ -96,7 +97,7 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 	if k.closed {
 		return fmt.Errorf("changing the embedder: %w", store.ErrNotOpen)
 	}
-	k.want = e
+	k.want = next
 	k.failed.Store(false)
 	k.rest.Store(0)
 	k.wake()
@@ -110,34 +111,40 @@ func (k *keeper) run(ctx context.Context) {
 	retry.Stop()
 	defer retry.Stop()
 	wait := firstRetry
+	var down *space // failed last; it is asked again when the timer says so
 	for {
+		rung := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-k.bell:
+			rung = true
 		case <-retry.C:
 		}
 		e := k.wanted()
+		if rung && e == down {
+			continue // a new tool does not make it answer
+		}
 		err := k.fill(ctx, e)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && k.wanted() == e:
 			if !k.failed.Swap(true) {
-				k.log.Warn("embedding tools failed, words rank alone", "model", e.Model(), "err", err)
+				k.log.Warn("embedding tools failed, words rank alone", "model", e.embedder.Model(), "err", err)
 			}
+			down = e
 			retry.Reset(wait)
 			wait = min(2*wait, lastRetry)
 		default:
 			k.failed.Store(false)
-			wait = firstRetry
+			down, wait = nil, firstRetry
 		}
 	}
 }
 
 // fill gives every tool its vector by e and then makes e the space of the index.
-func (k *keeper) fill(ctx context.Context, e Embedder) error {
-	_, builtin := e.(embedded)
+func (k *keeper) fill(ctx context.Context, e *space) error {
 	have := make(map[string][]float32) // by key; nil for a text that has no usable vector
 	if k.badOf != e {
 		k.badOf, k.bad = e, nil
@@ -147,8 +154,8 @@ func (k *keeper) fill(ctx context.Context, e Embedder) error {
 	}
 	for ctx.Err() == nil {
 		snap := k.index.now.Load()
-		same := snap.space.embedder == e
-		if same && builtin {
+		same := snap.space == e
+		if same && e.builtin {
 			return nil // Replace does it
 		}
 		var missing []*doc
@@ -164,12 +171,12 @@ func (k *keeper) fill(ctx context.Context, e Embedder) error {
 			}
 		}
 		if len(missing) == 0 {
-			if k.publish(snap, e, builtin, have) {
+			if k.publish(snap, e, have) {
 				return nil
 			}
 			continue // tools came meanwhile
 		}
-		if err := k.embed(ctx, e, builtin, missing, have); err != nil {
+		if err := k.embed(ctx, e, missing, have); err != nil {
 			return err
 		}
 	}
@@ -183,7 +190,7 @@ func keyOf(d *doc) string {
 }
 
 // embed fills have with the vectors of docs, from the cache or from e.
-func (k *keeper) embed(ctx context.Context, e Embedder, builtin bool, docs []*doc, have map[string][]float32) error {
+func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[string][]float32) error {
 	texts := make(map[string]string, len(docs))
 	var keys []string
 	for _, d := range docs {
@@ -193,8 +200,8 @@ func (k *keeper) embed(ctx context.Context, e Embedder, builtin bool, docs []*do
 			keys = append(keys, key)
 		}
 	}
-	if k.cache != nil && !builtin {
-		keys = k.cached(ctx, e, keys, have)
+	if k.cache != nil && !e.builtin {
+		keys = k.cached(ctx, e.embedder.Model(), keys, have)
 	}
 	for len(keys) > 0 {
 		n := min(batchSize, len(keys))
@@ -203,7 +210,7 @@ func (k *keeper) embed(ctx context.Context, e Embedder, builtin bool, docs []*do
 			batch[i] = texts[key]
 		}
 		bctx, cancel := context.WithTimeout(ctx, batchTimeout)
-		vecs, err := e.Embed(bctx, batch)
+		vecs, err := e.embedder.Embed(bctx, batch)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("embedding %d tools: %w", n, err)
@@ -216,14 +223,14 @@ func (k *keeper) embed(ctx context.Context, e Embedder, builtin bool, docs []*do
 			if !good(vecs[i]) {
 				have[key] = nil
 				k.bad = append(k.bad, key)
-				k.log.Warn("dropped an unusable vector", "model", e.Model(), "dims", len(vecs[i]))
+				k.log.Warn("dropped an unusable vector", "model", e.embedder.Model(), "dims", len(vecs[i]))
 				continue
 			}
 			have[key], fresh[key] = vecs[i], vecs[i]
 		}
-		if k.cache != nil && !builtin && len(fresh) > 0 {
-			if err := k.cache.PutVectors(ctx, e.Model(), fresh); err != nil {
-				k.log.Warn("caching vectors failed", "model", e.Model(), "err", err) // they serve all the same
+		if k.cache != nil && !e.builtin && len(fresh) > 0 {
+			if err := k.cache.PutVectors(ctx, e.embedder.Model(), fresh); err != nil {
+				k.log.Warn("caching vectors failed", "model", e.embedder.Model(), "err", err) // they serve all the same
 			}
 		}
 		keys = keys[n:]
@@ -232,13 +239,13 @@ func (k *keeper) embed(ctx context.Context, e Embedder, builtin bool, docs []*do
 }
 
 // cached moves what the cache has into have and returns the keys that it has not.
-func (k *keeper) cached(ctx context.Context, e Embedder, keys []string, have map[string][]float32) []string {
+func (k *keeper) cached(ctx context.Context, model string, keys []string, have map[string][]float32) []string {
 	var rest []string
 	for len(keys) > 0 {
 		n := min(cacheBatch, len(keys))
-		got, err := k.cache.GetVectors(ctx, e.Model(), keys[:n])
+		got, err := k.cache.GetVectors(ctx, model, keys[:n])
 		if err != nil {
-			k.log.Warn("reading cached vectors failed", "model", e.Model(), "err", err)
+			k.log.Warn("reading cached vectors failed", "model", model, "err", err)
 		}
 		for _, key := range keys[:n] {
 			if v := got[key]; good(v) {
@@ -253,7 +260,7 @@ func (k *keeper) cached(ctx context.Context, e Embedder, keys []string, have map
 }
 
 // publish makes e's vectors those of the index; false if tools came since snap.
-func (k *keeper) publish(snap *snapshot, e Embedder, builtin bool, have map[string][]float32) bool {
+func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bool {
 	x := k.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -264,8 +271,8 @@ func (k *keeper) publish(snap *snapshot, e Embedder, builtin bool, have map[stri
 		return true // the bell has rung for the next one
 	}
 	next := *snap
-	same := snap.space.embedder == e
-	next.space = &space{embedder: e, builtin: builtin}
+	same := snap.space == e
+	next.space = e
 	next.vecs = make([][]float32, len(snap.docs), cap(snap.docs))
 	if same {
 		copy(next.vecs, snap.vecs)

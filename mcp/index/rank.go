@@ -193,8 +193,10 @@ func (s *search) pick() {
 
 // front returns the n best by words, unfiltered.
 func (s *search) front(n int) []uint32 {
-	score := s.sc.score
-	worse := func(a, b uint32) bool { return score[a] < score[b] }
+	score, docs := s.sc.score, s.snap.docs
+	worse := func(a, b uint32) bool {
+		return score[a] < score[b] || score[a] == score[b] && docs[a].id > docs[b].id
+	}
 	heap := make([]uint32, 0, n)
 	for _, d := range s.sc.touched {
 		if len(heap) < n {
@@ -203,13 +205,6 @@ func (s *search) front(n int) []uint32 {
 		} else if worse(heap[0], d) {
 			heap[0] = d
 			down(heap, worse)
-		}
-	}
-	// Ties at the border must not depend on the order of the numbers.
-	border := score[heap[0]]
-	for _, d := range s.sc.touched {
-		if score[d] == border && !slices.Contains(heap, d) && len(heap) < 2*n {
-			heap = append(heap, d)
 		}
 	}
 	return heap

@@ -72,6 +72,7 @@ type reader struct {
 	split splitter
 	tally tally
 	field field
+	verbs map[string]action // of words that have stood in names
 }
 
 // text reads s into field f.
@@ -98,7 +99,7 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 		t.Title = t.Annotations.Title
 	}
 	d.name = slices.Clone(r.tally.terms)
-	d.action = actionOf(&t)
+	d.action = r.action(&t)
 	r.text(t.Title, inName)
 	r.text(a.name, inServer)
 	if a.domain != a.name {
@@ -170,13 +171,13 @@ func firstSentence(s string) string {
 	return s
 }
 
-// actionOf is the action of the first verb in a tool's name, or of the verb
-// that its description starts with.
-func actionOf(t *store.Tool) action {
+// action is what the first verb of a tool's name does, or the verb that its
+// description starts with.
+func (r *reader) action(t *store.Tool) action {
 	found, first := actUnknown, true
 	sp := splitter{word: func(w string) {
 		if found == actUnknown {
-			found = actions[stem(w)]
+			found = r.verb(w)
 		}
 	}}
 	sp.split(t.Name)
@@ -185,10 +186,23 @@ func actionOf(t *store.Tool) action {
 	}
 	sp.word = func(w string) {
 		if first {
-			found = actions[stem(w)]
+			found = r.verb(w)
 		}
 		first = false
 	}
 	sp.split(t.Description[:min(len(t.Description), 40)])
 	return found
+}
+
+// verb is the action of a word.
+func (r *reader) verb(w string) action {
+	a, ok := r.verbs[w]
+	if !ok {
+		if r.verbs == nil || len(r.verbs) > maxKnown {
+			r.verbs = make(map[string]action)
+		}
+		a = actions[stem(w)]
+		r.verbs[strings.Clone(w)] = a
+	}
+	return a
 }

@@ -93,18 +93,18 @@ type update struct {
 	snapshot
 	old   *snapshot
 	vocab *vocabulary
-	read  reader
+	read  *reader
 	hash  *hasher
 }
 
 // beginLocked starts an update; the caller holds x.mu.
 func (x *Index) beginLocked() *update {
 	old := x.now.Load()
-	u := &update{snapshot: *old, old: old, vocab: x.vocab, hash: &x.hash}
+	u := &update{snapshot: *old, old: old, vocab: x.vocab, read: &x.read, hash: &x.hash}
 	u.lists = slices.Clone(old.lists)
 	u.gone = slices.Clone(old.gone)
 	u.servers = slices.Clone(old.servers)
-	u.read = reader{vocab: x.vocab}
+	u.read.vocab = x.vocab
 	return u
 }
 

@@ -316,6 +316,58 @@ func TestSlowEmbedderDoesNotHoldASearch(t *testing.T) {
 	})
 }
 
+// list is an embedder that cannot be compared with ==.
+type list struct{ names []string }
+
+func (list) Model() string { return "list" }
+
+func (l list) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i := range out {
+		out[i] = []float32{1, float32(i)}
+	}
+	return out, nil
+}
+
+func TestAnyEmbedder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		x := officeIndex(t, Options{Embedder: list{[]string{"a"}}})
+		synctest.Wait()
+		if err := x.SetEmbedder(context.Background(), list{nil}); err != nil {
+			t.Fatal(err)
+		}
+		replace(t, x, "late", []store.Tool{tool("late", "sunglasses", "Sell sunglasses")})
+		synctest.Wait()
+		if model, have, tools := x.Vectors(); model != "list" || have != tools {
+			t.Errorf("Vectors() = %s, %d of %d", model, have, tools)
+		}
+	})
+}
+
+// New tools do not make a dead embedder answer: only time does.
+func TestDeadEmbedderIsLeftAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMeaning("m", 8)
+		m.fail(errors.New("no such host"))
+		x := officeIndex(t, Options{Embedder: m})
+		synctest.Wait()
+		before, _ := m.count()
+		for i := range 20 {
+			replace(t, x, "late", []store.Tool{tool("late", fmt.Sprint("n", i), "Sell sunglasses")})
+			synctest.Wait()
+		}
+		if calls, _ := m.count(); calls != before {
+			t.Errorf("asked %d times more", calls-before)
+		}
+		m.fail(nil)
+		waitFor(lastRetry)
+		synctest.Wait()
+		if model, have, tools := x.Vectors(); model != "m" || have != tools {
+			t.Errorf("after it came back: %s, %d of %d", model, have, tools)
+		}
+	})
+}
+
 func TestClosed(t *testing.T) {
 	x := New(Options{})
 	replace(t, x, "files", office["files"])
