@@ -1,0 +1,98 @@
+// Bench measures what SPEC 21 promises, and prints it as one table.
+//
+// It drives the real bin/nized as a separate process with the SDK's client, and
+// beside it, in the same run and round by round, the same upstream server
+// directly: ratios hold on a busy machine where times don't. The upstream is
+// this program once more, as a process of its own. All protocols are
+// 2025-11-25, stateful, over loopback HTTP; results are 100 bytes.
+//
+//	go run ./scripts/bench [-bin DIR] [-rounds N] [-floors]
+//
+// With -floors it exits 1 when a figure that does not depend on the machine (a
+// ratio, a count, a size) misses its floor.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	if spec := os.Getenv(upstreamEnv); spec != "" {
+		if err := serveUpstream(spec); err != nil {
+			fmt.Fprintf(os.Stderr, "bench upstream: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
+	b := bench{}
+	flag.StringVar(&b.bin, "bin", "bin", "`DIR` with nized and nizectl")
+	flag.IntVar(&b.rounds, "rounds", 9, "rounds of direct and gateway calls")
+	floors := flag.Bool("floors", false, "exit 1 when a ratio, a count or a size misses its floor")
+	flag.Parse()
+	if flag.NArg() > 0 || b.rounds < 1 {
+		fmt.Fprintln(os.Stderr, "usage: bench [-bin DIR] [-rounds N] [-floors]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := b.run(ctx)
+	if err == nil && *floors {
+		err = b.table.missed()
+	}
+	if err != nil {
+		stop()
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run.
+type bench struct {
+	bin    string
+	rounds int
+	dir    string // of everything that this run writes
+	table  table
+}
+
+func (b *bench) run(ctx context.Context) (err error) {
+	if b.bin, err = filepath.Abs(b.bin); err != nil {
+		return fmt.Errorf("finding the programs: %w", err)
+	}
+	for _, name := range []string{"nized", "nizectl"} {
+		if _, err := os.Stat(filepath.Join(b.bin, name)); err != nil {
+			return fmt.Errorf("%w: build the programs first, with make build", err)
+		}
+	}
+	if b.dir, err = os.MkdirTemp("", "nize-bench."); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+
+	parts := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"calls", b.calls},
+		{"an upstream that comes back", b.comesBack},
+		{"discovery", b.discovery},
+		{"start", b.start},
+		{"restart", b.restart},
+		{"programs", b.programs},
+	}
+	for _, p := range parts {
+		fmt.Fprintf(os.Stderr, "bench: %s\n", p.name)
+		if err := p.run(ctx); err != nil {
+			return fmt.Errorf("measuring %s: %w", p.name, err)
+		}
+	}
+	fmt.Printf("%s\n\n", machine())
+	b.table.print(os.Stdout)
+	return nil
+}

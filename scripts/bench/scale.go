@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const (
+	manyTools  = 5000
+	perServer  = 1000 // tools of one upstream
+	settle     = 3 * time.Second
+	restarts   = 5
+	oldServers = 100
+	oldTools   = 10_000
+	queries    = 200
+)
+
+type discover struct {
+	Query string `json:"query"`
+	TopK  int    `json:"top_k,omitempty"`
+}
+
+// start measures a first start with thousands of new tools, and memory.
+func (b *bench) start(ctx context.Context) (err error) {
+	batches := split(0, manyTools, perServer)
+	up, err := startUpstream(ctx, "", batches...)
+	if err != nil {
+		return err
+	}
+	defer up.kill()
+	d, err := b.startNized(ctx, "start")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	if err := d.register(ctx, up, 0, len(batches)); err != nil {
+		return err
+	}
+	for _, batch := range batches { // the last tool of each server
+		if err := d.until(ctx, "to find what it was given", d.finds(batch.First+batch.Count-1)); err != nil {
+			return err
+		}
+	}
+	took := time.Since(d.started)
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	own, guard := d.resident()
+	if err := b.search(ctx, d, manyTools, row{floor: 5, aim: 2}); err != nil {
+		return err
+	}
+	b.table.add(row{what: "first start with 5,000 new tools of 5 servers until search answers", value: millis(took), unit: "ms", floor: 1500, aim: 500})
+	if err := b.idle(ctx); err != nil {
+		return err
+	}
+	b.table.add(row{what: "resident memory with 5,000 tools", value: own, unit: "MB", reference: guardText(guard), floor: 80, aim: 45, missing: noProc(own)})
+	return nil
+}
+
+func guardText(mb float64) string { return fmt.Sprintf("and its guard process %s MB", number(mb)) }
+
+// idle measures a daemon that has nothing to do, after it came to rest.
+func (b *bench) idle(ctx context.Context) (err error) {
+	d, err := b.startNized(ctx, "idle")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	own, guard := d.resident()
+	b.table.add(row{what: "resident memory, idle", value: own, unit: "MB", reference: guardText(guard), floor: 30, aim: 20, missing: noProc(own)})
+	return nil
+}
+
+// discovery measures discover_tools with few tools and with many.
+func (b *bench) discovery(ctx context.Context) (err error) {
+	batches := []batch{{First: 0, Count: 50}, {First: 50, Count: 950}}
+	up, err := startUpstream(ctx, "", batches...)
+	if err != nil {
+		return err
+	}
+	defer up.kill()
+	d, err := b.startNized(ctx, "discovery")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	for i, limits := range []row{{floor: 2, aim: 0.7}, {floor: 3, aim: 1}} {
+		if err := d.register(ctx, up, i, i+1); err != nil {
+			return err
+		}
+		if err := b.search(ctx, d, batches[i].First+batches[i].Count, limits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// search measures discover_tools over HTTP, one caller, 200 different
+// requests; limits holds floor and aim.
+func (b *bench) search(ctx context.Context, d *nized, tools int, limits row) error {
+	token, err := d.token(ctx)
+	if err != nil {
+		return err
+	}
+	gateway, err := connect(ctx, "http://"+d.addr+"/mcp", token)
+	if err != nil {
+		return err
+	}
+	defer gateway.close()
+	ask := func(ctx context.Context, i int) error {
+		return gateway.call(ctx, "discover_tools", discover{Query: generate(i * 7919 % tools).asks}) // a prime: all over the tools
+	}
+	if _, err := p50(ctx, 50, ask); err != nil {
+		return err
+	}
+	took, err := p50(ctx, queries, ask)
+	if err != nil {
+		return err
+	}
+	limits.what, limits.value, limits.unit = fmt.Sprintf("`discover_tools` over HTTP at %d tools, p50", tools), millis(took), "ms"
+	b.table.add(limits)
+	if tools != manyTools {
+		return nil
+	}
+	gateway.meter.bytes.Store(0)
+	if err := gateway.call(ctx, "discover_tools", discover{Query: generate(1234).asks, TopK: 10}); err != nil {
+		return err
+	}
+	b.table.add(row{what: "`discover_tools` answer of 10, on the wire", value: float64(gateway.meter.bytes.Load()) / 1000, unit: "kB", floor: 4, aim: 2.5, counted: true})
+	return nil
+}
+
+// restart measures a start with what was stored before.
+func (b *bench) restart(ctx context.Context) (err error) {
+	batches := split(0, oldTools, oldTools/oldServers)
+	up, err := startUpstream(ctx, "", batches...)
+	if err != nil {
+		return err
+	}
+	defer up.kill()
+	d, err := b.startNized(ctx, "restart")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(d.register(ctx, up, 0, len(batches)), d.stop()); err != nil {
+		return err
+	}
+	var took []time.Duration
+	for range restarts {
+		if d, err = b.startNized(ctx, "restart"); err != nil {
+			return err
+		}
+		err := d.until(ctx, "to find what it had stored", d.finds(oldTools-1))
+		took = append(took, time.Since(d.started))
+		if err := errors.Join(err, d.stop()); err != nil {
+			return err
+		}
+	}
+	b.table.add(row{what: "restart with 100 servers and 10,000 stored tools until ready and found", value: millis(median(took)), unit: "ms", floor: 500, aim: 100})
+	return nil
+}
+
+// programs measures the files, and nizectl as a whole process.
+func (b *bench) programs(ctx context.Context) (err error) {
+	d, err := b.startNized(ctx, "programs")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	took, err := p50(ctx, 60, func(ctx context.Context, _ int) error {
+		cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "nizectl"), "status", "--json")
+		cmd.Env = []string{"NIZE_SOCKET=" + d.api.Socket, "HOME=" + b.dir}
+		return cmd.Run()
+	})
+	if err != nil {
+		return fmt.Errorf("running nizectl status: %w", err)
+	}
+	b.table.add(row{what: "`nizectl status --json`, whole process", value: millis(took), unit: "ms", floor: 20, aim: 8})
+	for _, name := range []string{"nized", "nizectl"} {
+		fi, err := os.Stat(filepath.Join(b.bin, name))
+		if err != nil {
+			return fmt.Errorf("looking at %s: %w", name, err)
+		}
+		b.table.add(row{what: "size of " + name, value: float64(fi.Size()) / 1e6, unit: "MB"})
+	}
+	return nil
+}
