@@ -316,12 +316,12 @@ func TestSlowEmbedderDoesNotHoldASearch(t *testing.T) {
 	})
 }
 
-// list is an embedder that cannot be compared with ==.
-type list struct{ names []string }
+// uncomparable is an embedder that cannot be compared with ==.
+type uncomparable struct{ names []string }
 
-func (list) Model() string { return "list" }
+func (uncomparable) Model() string { return "list" }
 
-func (l list) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (uncomparable) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	for i := range out {
 		out[i] = []float32{1, float32(i)}
@@ -331,9 +331,9 @@ func (l list) Embed(_ context.Context, texts []string) ([][]float32, error) {
 
 func TestAnyEmbedder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		x := officeIndex(t, Options{Embedder: list{[]string{"a"}}})
+		x := officeIndex(t, Options{Embedder: uncomparable{[]string{"a"}}})
 		synctest.Wait()
-		if err := x.SetEmbedder(context.Background(), list{nil}); err != nil {
+		if err := x.SetEmbedder(context.Background(), uncomparable{nil}); err != nil {
 			t.Fatal(err)
 		}
 		replace(t, x, "late", []store.Tool{tool("late", "sunglasses", "Sell sunglasses")})
