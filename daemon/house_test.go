@@ -63,21 +63,16 @@ var floors = map[string]room{
 // room, so that it can be exchanged there. The longest prefix counts.
 var libraries = map[string]string{
 	"go.etcd.io/bbolt":                         "store/bolt",
-	"github.com/oklog/ulid/v2":                 "store",
 	"github.com/philippgille/chromem-go":       "mcp/index",
 	"github.com/kljensen/snowball":             "mcp/index",
 	"github.com/modelcontextprotocol/go-sdk":   "mcp mcp/upstream mcp/mcptest cmd/nize-toolbox scripts/bench",
 	"github.com/santhosh-tekuri/jsonschema/v6": "mcp/schema",
-	"golang.org/x/oauth2":                      "mcp/upstream",
 	"golang.org/x/time":                        "mcp/upstream",
 	"github.com/sashabaranov/go-openai":        "llm/openai",
 	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl",
 	"github.com/robfig/cron/v3":                "daemon",
-	"github.com/coreos/go-systemd/v22":         "daemon cmd/nized",
 	"golang.org/x/term":                        "cmd/nized cmd/nizectl bots/terminal",
 	"golang.org/x/sys":                         "daemon mcp/upstream bots/terminal store/bolt",
-	"golang.org/x/text":                        "mcp/index mcp/scan",
-	"golang.org/x/sync":                        "daemon mcp/upstream mcp/index",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",
