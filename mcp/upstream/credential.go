@@ -126,6 +126,9 @@ func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (htt
 		}
 		text = strings.TrimSpace(text)
 		name = http.CanonicalHeaderKey(name)
+		if protocolHeader(name) {
+			return nil, fmt.Errorf("%w header %s of server %s: the protocol itself sets it", store.ErrInvalid, name, cfg.Name)
+		}
 		if secret && name == "Authorization" && !strings.Contains(text, " ") {
 			text = "Bearer " + text
 		}

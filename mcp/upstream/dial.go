@@ -56,8 +56,10 @@ const (
 	StepList       = "list"
 )
 
-// clientInfo is how nize presents itself.
-var clientInfo = &sdk.Implementation{Name: "nize", Title: "nize", Version: "1"}
+// info is how nize presents itself.
+func (p *Pool) info() *sdk.Implementation {
+	return &sdk.Implementation{Name: "nize", Title: "nize", Version: p.opt.Version}
+}
 
 // dial opens a session. Its steps together have one deadline.
 func (d *dialer) dial(ctx context.Context) (*session, error) {
@@ -67,7 +69,8 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
-	s := &session{cfg: d.cfg, owner: d.owner, gate: d.pool.opt.Gate, changed: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
+	s := &session{cfg: d.cfg, owner: d.owner, gate: d.pool.opt.Gate,
+		changed: make(chan struct{}, 1), doubt: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
 	var err error
 	switch d.cfg.Transport {
 	case store.Stdio:
@@ -96,7 +99,7 @@ func (d *dialer) passed(step string) {
 
 // client makes the SDK's half of a session. It offers a server nothing.
 func (d *dialer) client(changed func()) *sdk.Client {
-	return sdk.NewClient(clientInfo, &sdk.ClientOptions{
+	return sdk.NewClient(d.pool.info(), &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed() },
 	})
@@ -240,13 +243,22 @@ func (f *endingFrames) close(kill bool) {
 }
 
 // http connects over Streamable HTTP, 2026-07-28 first unless the server is
-// known not to speak it.
+// known not to speak it. The SDK takes any failure of its probe for a server
+// that is older, and a modern one that is just starting would stay without
+// notifications: a probe that met trouble is repeated once, and is no proof.
 func (d *dialer) http(ctx context.Context, s *session) error {
+	if err := d.streamable(ctx, s); err != nil || !s.unsure {
+		return err
+	}
+	s.close(true)
+	return d.streamable(ctx, s)
+}
+
+func (d *dialer) streamable(ctx context.Context, s *session) error {
 	u, err := url.Parse(d.cfg.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return fmt.Errorf("%w URL of server %s: it must start with http:// or https://", store.ErrInvalid, d.cfg.Name)
 	}
-	u.User = nil // a password in the URL would be sent to whoever reads it; headers carry credentials
 	u.Fragment = ""
 	life, end := context.WithCancelCause(context.Background())
 	client, err := d.httpClient(ctx, life, end)
@@ -271,7 +283,7 @@ func (d *dialer) http(ctx context.Context, s *session) error {
 	init := cs.InitializeResult()
 	w := &httpWire{url: u, base: d.pool.base, modern: init.ProtocolVersion >= versionModern, header: trip.header.Clone(),
 		session: cs, life: life, end: end, gone: make(chan struct{})}
-	w.cut, w.stop = context.WithCancel(context.Background())
+	w.cut, w.stop = context.WithCancel(d.pool.ctx)
 	if trip.secret {
 		w.secret = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
 		w.header = http.Header{}
@@ -283,9 +295,13 @@ func (d *dialer) http(ctx context.Context, s *session) error {
 		w.header.Set(headerSession, id)
 	}
 	if w.modern {
-		w.meta = modernMeta(init.ProtocolVersion)
+		if w.meta, err = modernMeta(d.pool.info(), init.ProtocolVersion); err != nil {
+			w.close(true)
+			return err
+		}
 	}
 	s.wire = w
+	s.unsure = !w.modern && trip.trouble.Load()
 	w.watch()
 	s.learn(init)
 	d.passed(StepInitialize)
@@ -309,12 +325,12 @@ func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, op
 }
 
 // modernMeta is the inside of the _meta of each request since 2026-07-28.
-func modernMeta(version string) string {
-	info, err := json.Marshal(clientInfo)
+func modernMeta(impl *sdk.Implementation, version string) (string, error) {
+	info, err := json.Marshal(impl)
 	if err != nil {
-		panic(err) // a constant
+		return "", fmt.Errorf("encoding our own name: %w", err)
 	}
-	return fmt.Sprintf(`%q:%q,%q:%s,%q:{}`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities)
+	return fmt.Sprintf(`%q:%q,%q:%s,%q:{}`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities), nil
 }
 
 // httpClient is what the SDK, and the older transport, send with.
@@ -322,6 +338,9 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	u, err := url.Parse(d.cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("%w URL of server %s", store.ErrInvalid, d.cfg.Name)
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("%w URL of server %s: it holds a password, which every list would show; use --header-secret Authorization", store.ErrInvalid, d.cfg.Name)
 	}
 	header, err := d.pool.headers(ctx, d.cfg, d.owner) // fails early and in words
 	if err != nil {
@@ -352,6 +371,7 @@ type tripper struct {
 	life         context.Context
 	end          context.CancelCauseFunc
 	failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
+	trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
 }
 
 func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -375,6 +395,9 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := t.base.RoundTrip(req)
+	if req.Header.Get(headerMethod) == methodDiscover {
+		t.trouble.Store(err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
+	}
 	if err != nil {
 		unhook()
 		cancel()

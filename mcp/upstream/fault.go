@@ -33,6 +33,9 @@ func (f *fault) Unwrap() error { return f.err }
 
 // asFault finds the fault in err; an error without one tells nothing.
 func asFault(err error) *fault {
+	if err == nil {
+		return nil
+	}
 	var f *fault
 	if errors.As(err, &f) {
 		return f

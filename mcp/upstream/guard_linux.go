@@ -235,6 +235,10 @@ func (g *Guard) Spawn(cmd Command) (Process, error) {
 	select {
 	case <-c.started:
 	case <-timer.C:
+		// Should it start after all, nobody would know it.
+		if err := l.send(frame{Op: "signal", ID: c.id, Sig: int(syscall.SIGKILL)}, nil); err != nil {
+			l.log.Warn("calling a late child back", "err", err)
+		}
 		return nil, fmt.Errorf("the guard did not answer within %s", spawnWait)
 	}
 	if c.pid == 0 {
@@ -264,6 +268,7 @@ func (l *guardLink) send(f frame, files *[3]*os.File) error {
 		_, err = l.conn.Write(b[n:])
 	}
 	if err != nil {
+		l.conn.Close() // half a frame: nothing that follows would be understood
 		return fmt.Errorf("telling the guard: %w", err)
 	}
 	return nil
@@ -281,6 +286,11 @@ func (g *Guard) Close() error {
 	if err := l.conn.CloseWrite(); err != nil && l.alive() {
 		return fmt.Errorf("closing the guard: %w", err)
 	}
+	timer := time.AfterFunc(2*spawnWait, func() {
+		l.log.Error("the guard does not end; killing it")
+		l.cmd.Process.Kill() //nolint:errcheck // it may have just ended
+	})
+	defer timer.Stop()
 	<-l.over
 	return nil
 }

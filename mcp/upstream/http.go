@@ -50,6 +50,7 @@ const (
 	methodCall     = "tools/call"
 	methodList     = "tools/list"
 	methodListen   = "subscriptions/listen"
+	methodDiscover = "server/discover"
 	mediaJSON      = "application/json"
 	mediaStream    = "text/event-stream"
 	acceptBoth     = mediaJSON + ", " + mediaStream
@@ -80,6 +81,7 @@ type httpWire struct {
 
 	mu     sync.Mutex
 	closed bool
+	calls  sync.WaitGroup // in flight
 	wg     sync.WaitGroup // notices, side answers, drains, the watch
 }
 
@@ -107,8 +109,8 @@ func (w *httpWire) done() <-chan struct{} { return w.gone }
 func (w *httpWire) cause() error          { return context.Cause(w.life) }
 func (w *httpWire) pid() int              { return 0 }
 
-// close ends the session: politely, with a DELETE where the server gave it an
-// id, or at once together with the calls in flight.
+// close ends the session, with a DELETE where the server gave it an id: when
+// the calls in flight are over, which have deadlines, or cutting them off.
 func (w *httpWire) close(kill bool) {
 	w.mu.Lock()
 	first := !w.closed
@@ -117,16 +119,26 @@ func (w *httpWire) close(kill bool) {
 	if kill {
 		w.stop()
 	}
-	if first && kill {
-		w.end(errClosed)
-	}
+	w.calls.Wait()
 	if first {
-		timer := time.AfterFunc(noticeTime, func() { w.end(errClosed) })
+		timer := time.AfterFunc(noticeTime, func() { w.end(errEnded) })
 		w.session.Close() //nolint:errcheck // it is over either way
 		timer.Stop()
-		w.end(errClosed)
+		w.end(errEnded)
+		w.stop()
 	}
 	w.wg.Wait()
+}
+
+// enter counts a call in, unless the wire is closed.
+func (w *httpWire) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.calls.Add(1)
+	return true
 }
 
 // errEnded is what calls in flight get when their session is ended by us.
@@ -136,6 +148,10 @@ var errEnded = errors.New("the session was ended")
 // a context of its own, so that the rest of its answer can be read after the
 // caller has left with the result.
 func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error) {
+	if !w.enter() {
+		return nil, &fault{reach: never, drop: true, err: errEnded}
+	}
+	defer w.calls.Done()
 	id := w.ids.Add(1)
 	header, err := w.headerFor(ctx, r)
 	if err != nil {
@@ -150,13 +166,14 @@ func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error
 	} else {
 		result, err = w.read(own, resp, id, r)
 	}
-	if !unhook() || err != nil {
-		if ctx.Err() != nil {
-			err = ctxFault(ctx, err)
-			w.abandon(ctx, id)
-		} else if w.cut.Err() != nil {
-			err = &fault{reach: maybe, drop: true, err: errEnded}
-		}
+	unhook()
+	switch f := asFault(err); {
+	case err == nil || f.reach == answered:
+	case ctx.Err() != nil: // not a broken wire
+		err = &fault{reach: f.reach, err: ctx.Err()}
+		w.abandon(ctx, id)
+	case w.cut.Err() != nil:
+		err = &fault{reach: f.reach, drop: true, err: errEnded}
 	}
 	switch {
 	case resp == nil:
@@ -168,19 +185,6 @@ func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error
 		cancel()
 	}
 	return result, err
-}
-
-// ctxFault lets the end of the caller's context be told from a broken wire. An
-// answer that came all the same stands.
-func ctxFault(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	f := asFault(err)
-	if f.reach == answered {
-		return err
-	}
-	return &fault{reach: f.reach, err: ctx.Err()}
 }
 
 // post builds the request by hand: parsing the URL and cloning the headers for

@@ -49,8 +49,8 @@ type peer struct {
 
 // waiter is one of our requests under way.
 type waiter struct {
-	answer   chan envelope // 1: the reader never waits for who has left
-	progress func(json.RawMessage)
+	answer   chan envelope        // 1: the reader never waits for who has left
+	progress chan json.RawMessage // 16: nor for who is slow to hear of progress; the rest is dropped
 }
 
 var _ sdk.Connection = (*peer)(nil)
@@ -99,7 +99,10 @@ func (p *peer) dispatch(msg []byte, quests chan struct{}) error {
 	case e.method == "notifications/progress":
 		if id, ok := progressOf(e.params); ok {
 			if w := p.waiter(id, false); w != nil && w.progress != nil {
-				w.progress(e.params)
+				select {
+				case w.progress <- e.params:
+				default:
+				}
 			}
 		}
 	case e.method != "":
@@ -190,7 +193,10 @@ func (p *peer) cause() error {
 // call sends one of our requests and waits for its answer.
 func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 	id := p.ids.Add(1)
-	w := &waiter{answer: make(chan envelope, 1), progress: r.progress}
+	w := &waiter{answer: make(chan envelope, 1)}
+	if r.progress != nil {
+		w.progress = make(chan json.RawMessage, 16)
+	}
 	p.mu.Lock()
 	if p.failure != nil {
 		p.mu.Unlock()
@@ -206,19 +212,35 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 		}
 		return nil, err
 	}
-	select {
-	case e := <-w.answer:
-		return e.answer()
-	case <-ctx.Done():
-		p.abandon(ctx, id)
-		return nil, &fault{reach: maybe, err: ctx.Err()}
-	case <-p.gone:
-		select { // it may have answered with its last breath
+	for {
+		select {
+		case raw := <-w.progress:
+			r.progress(raw)
 		case e := <-w.answer:
-			return e.answer()
-		default:
+			return w.finish(e, r)
+		case <-ctx.Done():
+			p.abandon(ctx, id)
+			return nil, &fault{reach: maybe, err: ctx.Err()}
+		case <-p.gone:
+			select { // it may have answered with its last breath
+			case e := <-w.answer:
+				return w.finish(e, r)
+			default:
+			}
+			return nil, &fault{reach: maybe, drop: true, err: p.cause()}
 		}
-		return nil, &fault{reach: maybe, drop: true, err: p.cause()}
+	}
+}
+
+// finish hands on the progress that came before the answer, and the answer.
+func (w *waiter) finish(e envelope, r *request) (json.RawMessage, error) {
+	for {
+		select {
+		case raw := <-w.progress:
+			r.progress(raw)
+		default:
+			return e.answer()
+		}
 	}
 }
 

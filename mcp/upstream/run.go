@@ -96,7 +96,12 @@ func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *re
 		return nil, nil, err
 	}
 	r.bindings = l.bindings
+	sess.flying.Add(1)
 	raw, err := sess.call(ctx, r)
+	sess.flying.Add(-1)
+	if errors.Is(err, context.DeadlineExceeded) {
+		sess.suspect()
+	}
 	return raw, sess, err
 }
 

@@ -139,7 +139,7 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	if l.sess != nil {
 		select {
 		case <-l.sess.done():
-			s.lostLocked(l, l.sess)
+			s.lostLocked(l, l.sess, l.sess.cause())
 		default:
 			defer s.mu.Unlock()
 			return l.sess, nil
@@ -211,7 +211,7 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 	defer close(d.done)
 	if s.lanes[l.owner] != l || l.dial != d {
 		if err == nil {
-			s.pool.spawnTask(func() { sess.close(true) })
+			s.pool.wg.Go(func() { sess.close(true) }) // the attempt itself holds the group open
 			err = errEnded
 		}
 		d.err = err
@@ -230,18 +230,19 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 	d.sess, l.sess = sess, sess
 	l.lastErr = nil
 	if l.owner == "" {
+		if s.lastErr != "" {
+			s.log.log.Info("server is back", "was", s.lastErr)
+		}
 		s.lastErr = ""
 		s.since = s.pool.opt.Now()
 	}
 	if s.cfg.Transport == store.HTTP {
-		s.legacy = sess.version < versionModern
+		s.legacy = sess.version < versionModern && !sess.unsure
 	}
 	for _, w := range sess.tools.Load().warns {
 		s.log.log.Warn("server misbehaves", "what", w)
 	}
-	if !s.pool.spawnTask(func() { s.watch(l, sess) }) {
-		s.pool.wg.Go(func() { sess.close(true) })
-	}
+	s.pool.wg.Go(func() { s.watch(sess) })
 }
 
 // noteLocked keeps the last error of the shared lane, and logs a new one once.
@@ -257,22 +258,26 @@ func (s *server) noteLocked(l *lane, msg string) {
 	s.log.log.Warn("server is down", "why", msg)
 }
 
-// watch sees a session to its end and clears it away.
-func (s *server) watch(l *lane, sess *session) {
+// watch sees a session to its end and clears it away. A process is killed: its
+// pipes are of no more use. Calls in flight over HTTP go on: the end of the
+// standing stream is not theirs.
+func (s *server) watch(sess *session) {
 	<-sess.done()
-	s.lost(l, sess)
-	sess.close(true)
+	s.lost(sess)
+	sess.close(sess.pid() != 0)
 }
 
-// lost takes a dead session out of its lane.
-func (s *server) lost(l *lane, sess *session) {
+// lost takes a session that has ended out of its lane.
+func (s *server) lost(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lostLocked(l, sess)
+	s.lostLocked(s.lanes[sess.owner], sess, sess.cause()) // which is set once it is done
 }
 
-func (s *server) lostLocked(l *lane, sess *session) {
-	if l.sess != sess {
+// lostLocked clears the lane and counts the failure: one that comes long after
+// the session was made is the first of its kind.
+func (s *server) lostLocked(l *lane, sess *session, why error) {
+	if l == nil || l.sess != sess {
 		return
 	}
 	l.sess = nil
@@ -282,35 +287,26 @@ func (s *server) lostLocked(l *lane, sess *session) {
 	}
 	l.failures++
 	l.next = time.Now().Add(backoff(l.failures - 1))
-	l.lastErr = fmt.Errorf("server %s keeps failing: %w", s.name, cmpErr(sess.cause(), errEnded))
+	l.lastErr = fmt.Errorf("server %s keeps failing: %w", s.name, why)
 	if s.ctx.Err() == nil {
-		s.noteLocked(l, cmpErr(sess.cause(), errEnded).Error())
+		s.noteLocked(l, why.Error())
 	}
-}
-
-func cmpErr(err, otherwise error) error {
-	if err == nil {
-		return otherwise
-	}
-	return err
 }
 
 // spoil drops a session that a fault has shown to be of no more use.
 func (s *server) spoil(sess *session, why error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	l := s.lanes[sess.owner]
 	if l == nil || l.sess != sess {
-		s.mu.Unlock()
-		return
+		return // somebody was first
 	}
-	l.sess = nil
-	s.restarts++
-	s.noteLocked(l, why.Error())
-	s.mu.Unlock()
-	s.pool.spawnTask(func() { sess.close(false) })
+	s.lostLocked(l, sess, why)
+	s.pool.spawnTask(func() { sess.close(false) }) // if the pool is closed, watch ends it
 }
 
-// closeLanes ends all sessions and attempts, and waits for them.
+// closeLanes ends all sessions and attempts, and waits for them. kill cuts off
+// calls in flight over HTTP; a child process is always asked first.
 func (s *server) closeLanes(kill bool) {
 	s.mu.Lock()
 	lanes := s.lanes
@@ -327,7 +323,7 @@ func (s *server) closeLanes(kill bool) {
 			wg.Go(func() { <-d.done })
 		}
 		if sess != nil {
-			wg.Go(func() { sess.close(kill && s.config().Transport != store.Stdio) })
+			wg.Go(func() { sess.close(kill && sess.pid() == 0) })
 		}
 	}
 	wg.Wait()
@@ -352,11 +348,14 @@ func (s *server) keep() {
 		select {
 		case <-ctx.Done():
 		case <-sess.done():
+			s.lost(sess) // before the backoff is asked for
 		case <-relist.C:
 			s.again(ctx, sess, sess.list)
 			s.closeIdle()
 		case <-sess.changed:
 			pause = s.calm(ctx, sess, pause)
+		case <-sess.doubt:
+			s.again(ctx, sess, sess.list)
 		}
 		relist.Stop()
 	}
@@ -386,11 +385,18 @@ func (s *server) calm(ctx context.Context, sess *session, pause time.Duration) t
 	return min(2*pause, 30*time.Second)
 }
 
-// again lists once more; a session that cannot is spoiled.
+// again lists once more; a session that cannot is spoiled, unless calls are in
+// flight: a server that does one thing at a time may be busy with them.
 func (s *server) again(ctx context.Context, sess *session, list func(context.Context) error) {
-	if err := list(ctx); err != nil && ctx.Err() == nil {
-		s.spoil(sess, err)
+	err := list(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
 	}
+	if f := asFault(err); f.drop && sess.flying.Load() == 0 {
+		s.spoil(sess, err)
+		return
+	}
+	s.log.log.Warn("server misbehaves", "what", store.RedactText(err.Error()))
 }
 
 // reconnect waits for the backoff and for a place among those who connect, and

@@ -22,11 +22,14 @@ type session struct {
 	gate         Gate
 	instructions string
 	version      string // of the protocol
+	unsure       bool   // it may speak a newer one: the probe for it met trouble
 	serverInfo   string
 	since        time.Time
 
 	dirty   atomic.Bool   // list_changed came since the last list began
 	changed chan struct{} // 1: wakes the keeper, however many came
+	doubt   chan struct{} // 1: a call timed out; the keeper looks whether the server still answers
+	flying  atomic.Int32  // calls in flight
 	listing chan struct{} // 1: held while listing
 	tools   atomic.Pointer[catalog]
 	settled atomic.Pointer[catalog] // the one that was compared with the store
@@ -54,6 +57,14 @@ func (s *session) mark() {
 	s.dirty.Store(true)
 	select {
 	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// suspect asks the keeper to look whether the server still answers.
+func (s *session) suspect() {
+	select {
+	case s.doubt <- struct{}{}:
 	default:
 	}
 }
@@ -97,13 +108,17 @@ func (s *session) relist(ctx context.Context) error {
 
 // listLocked needs s.listing.
 func (s *session) listLocked(ctx context.Context) error {
+	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("no complete list within %s", listTime))
 	defer cancel()
 	s.dirty.Store(false)
 	c, err := s.fetch(ctx)
 	if err != nil {
 		s.dirty.Store(true)
-		if ctx.Err() != nil {
+		switch {
+		case caller.Err() != nil: // who asked has left: that says nothing of the server
+			err = &fault{reach: never, err: caller.Err()}
+		case ctx.Err() != nil:
 			err = &fault{reach: never, drop: true, err: context.Cause(ctx)}
 		}
 		f := *asFault(err)

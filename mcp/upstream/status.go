@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"nize/store"
@@ -39,7 +40,7 @@ type ServerStatus struct {
 
 // Status tells how all servers are doing, by name.
 func (p *Pool) Status() []ServerStatus {
-	groups := processGroups()
+	groups := sync.OnceValue(processGroups) // only if there is a child process
 	var all []ServerStatus
 	for _, s := range p.all() {
 		all = append(all, s.status(groups))
@@ -48,7 +49,7 @@ func (p *Pool) Status() []ServerStatus {
 	return all
 }
 
-func (s *server) status(groups map[int]int) ServerStatus {
+func (s *server) status(groups func() map[int]int) ServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := ServerStatus{Name: s.name, State: Connecting, LastError: s.lastErr, Restarts: s.restarts, Since: s.since}
@@ -65,7 +66,9 @@ func (s *server) status(groups map[int]int) ServerStatus {
 		}
 		st.Sessions++
 		pid := l.sess.pid()
-		st.Children += groups[pid]
+		if pid != 0 {
+			st.Children += groups()[pid]
+		}
 		if l.owner == "" || st.State != Connected {
 			st.State = Connected
 			st.Latency = l.sess.tools.Load().took

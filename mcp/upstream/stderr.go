@@ -73,8 +73,8 @@ func (r *ring) line(s string) {
 	}
 	s = store.RedactText(strings.ToValidUTF8(s, "\uFFFD"))
 	r.buf = append(r.buf, s...)
-	if over := len(r.buf) - ringSize; over > 0 {
-		r.buf = append(r.buf[:0], r.buf[over:]...)
+	if len(r.buf) > 2*ringSize { // moved seldom, not for each line
+		r.buf = append(r.buf[:0], r.buf[len(r.buf)-ringSize:]...)
 	}
 	r.total += uint64(len(s))
 	close(r.more)
@@ -99,8 +99,10 @@ func (r *ring) line(s string) {
 func (r *ring) bytes() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]byte(nil), r.buf...)
+	return append([]byte(nil), r.keptLocked()...)
 }
+
+func (r *ring) keptLocked() []byte { return r.buf[max(0, len(r.buf)-ringSize):] }
 
 // last is the last n lines in one, for an error.
 func (r *ring) last(n int) string {
@@ -119,8 +121,9 @@ func (r *ring) follow(ctx context.Context) iter.Seq[[]byte] {
 		var seen uint64
 		for {
 			r.mu.Lock()
-			fresh := min(r.total-seen, uint64(len(r.buf)))
-			chunk := append([]byte(nil), r.buf[uint64(len(r.buf))-fresh:]...)
+			kept := r.keptLocked()
+			fresh := min(r.total-seen, uint64(len(kept)))
+			chunk := append([]byte(nil), kept[uint64(len(kept))-fresh:]...)
 			seen = r.total
 			more := r.more
 			r.mu.Unlock()

@@ -94,7 +94,9 @@ func (p *Pool) withdraw(ctx context.Context, name string, cfg *store.Server) (st
 		}
 		s.told, s.lastErr, s.since = false, "", p.opt.Now()
 		s.mu.Unlock()
-		s.closeLanes(false)
+		s.closeLanes(true)
+		s.settling <- struct{}{} // a sync under way finds no session any more and ends
+		defer func() { <-s.settling }()
 		slices.Sort(diff.Removed)
 	}
 	if p.opt.OnTools != nil {
@@ -141,7 +143,7 @@ func (s *server) reconfigure(cfg store.Server) *store.Server {
 		s.pool.spawnTask(s.keep)
 	}
 	if rewired(prev, cfg) || revive {
-		s.closeLanes(false)
+		s.closeLanes(true)
 	}
 	if prev.Revision == cfg.Revision {
 		return nil
@@ -171,6 +173,13 @@ func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store
 		}
 	}
 	return s.settleLocked(ctx, by, sess, prev)
+}
+
+// ended says whether the server was disabled or removed, or the pool closed.
+func (s *server) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ctx.Err() != nil
 }
 
 // current is the owner's session, if there is one.
@@ -204,6 +213,9 @@ func (s *server) settle(ctx context.Context, sess *session) error {
 // settleLocked needs s.settling. It judges the session's list, stores it if it
 // is another than the stored one, and tells OnTools.
 func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *session, prev *store.Server) (store.ToolDiff, error) {
+	if s.ended() {
+		return store.ToolDiff{}, fmt.Errorf("%w: server %s was disabled or removed meanwhile", store.ErrRefused, s.name)
+	}
 	list := sess.tools.Load()
 	stored, err := s.pool.opt.Tools.ListTools(ctx, s.name)
 	if err != nil {

@@ -88,6 +88,8 @@ type Options struct {
 	Base http.RoundTripper
 	// MaxParallel bounds the connects at once at start; 0 is 16.
 	MaxParallel int
+	// Version is what servers are told of nize's; "" is "dev".
+	Version string
 }
 
 // Gate judges the definition of a tool before anything else touches it.
@@ -120,6 +122,9 @@ func New(opt Options) *Pool {
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
+	}
+	if opt.Version == "" {
+		opt.Version = "dev"
 	}
 	if opt.MaxParallel <= 0 {
 		opt.MaxParallel = 16
