@@ -67,6 +67,11 @@ type Options struct {
 	Without  []Signal       // signals to leave out, to measure what they are worth
 }
 
+// DefaultMinScore is the least score that costs no recall worth speaking of
+// (eval prints the table): requests in other words than the tool's are covered
+// by a tenth or less, so a higher one throws away their right answers first.
+const DefaultMinScore = 0.05
+
 // DefaultFusion is the share of a configured embedder in the ranking, measured
 // on the azure requests of the evaluation (see eval).
 const DefaultFusion = 0.75

@@ -276,4 +276,5 @@ func (s *search) note(hits []store.Hit, byVectors bool) string {
 }
 
 // poorFit is the coverage below which an answer says that nothing fits well.
-const poorFit = 0.3
+// Requests in other words than the right tool's reach little more.
+const poorFit = 0.12

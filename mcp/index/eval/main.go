@@ -54,6 +54,9 @@ func run(w io.Writer, dir string, ablate bool) (low int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := printThreshold(w, all); err != nil {
+		return 0, err
+	}
 	large, err := printLarge(w, all)
 	if err != nil {
 		return 0, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/mcp/index"
+	"nize/store"
 )
 
 // baselines on the requests of mcp, measured before this index was written.
@@ -108,6 +109,51 @@ func printQuality(w io.Writer, all []*corpus) ([]figure, error) {
 		{name: "bfcl R@5", value: results["bfcl"].All.R5, floor: 0.86},
 		{name: "refservers R@5", value: results["refservers"].All.R5, floor: 0.80},
 	}, nil
+}
+
+// printThreshold prints what a least score (index.min_similarity) costs, and
+// how many requests it answers with nothing once the gold servers are hidden.
+func printThreshold(w io.Writer, all []*corpus) error {
+	cuts := []float64{0, 0.05, 0.1, 0.15, 0.2}
+	fmt.Fprint(w, "\n| least score: R@5 (refused without the right server) |")
+	for _, cut := range cuts {
+		fmt.Fprintf(w, " %.2f |", cut)
+	}
+	fmt.Fprintln(w, "\n|---|---|---|---|---|---|")
+	for _, c := range all {
+		x, err := build(c, index.Options{})
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		fmt.Fprintf(w, "| %s |", c.Name)
+		for _, cut := range cuts {
+			r, err := measure(x, c.Requests, func(r request) index.Query {
+				q := plain(r)
+				q.MinScore = cut
+				return q
+			})
+			if err != nil {
+				return err
+			}
+			refused := 0
+			for _, r := range c.Requests {
+				q := serverKnown(r)
+				known := q.Keep
+				q.Keep, q.MinScore = func(t store.Tool) bool { return !known(t) }, cut
+				a, err := x.Search(context.Background(), q)
+				if err != nil {
+					return err
+				}
+				if len(a.Hits) == 0 {
+					refused++
+				}
+			}
+			fmt.Fprintf(w, " %.3f (%.0f %%) |", r.All.R5, 100*float64(refused)/float64(len(c.Requests)))
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
 }
 
 // printLarge prints what 12,000 and 100,000 tools cost.
