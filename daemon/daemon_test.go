@@ -34,7 +34,7 @@ type roof struct {
 }
 
 // open starts a daemon in dir with the environment given.
-func open(t *testing.T, dir string, env map[string]string) *roof {
+func open(t testing.TB, dir string, env map[string]string) *roof {
 	t.Helper()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -63,6 +63,8 @@ type Store interface {
 	store.Credentials
 	store.Feed
 	AddEvent(by store.Caller, e store.Event)
+	// Healthy says why nothing can be recorded now, such as a full disk.
+	Healthy() error
 }
 
 // Options are what a Gateway is made of. All fields but Hooks are required.
@@ -280,6 +282,9 @@ func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.Pr
 	c := inv.Call
 	c.State, c.Started, c.Owner = store.Running, g.opt.Now(), g.opt.Owner
 	if c.ReadOnly {
+		if err := g.opt.Store.Healthy(); err != nil {
+			return nil, err // no call without its record
+		}
 		o := g.execute(ctx, inv, progress)
 		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, g.opt.Now()
 		g.opt.Store.Record(inv.By, *c)
