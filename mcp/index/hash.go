@@ -12,7 +12,7 @@ import (
 // of it, so that texts with the same words and with related ones (archive,
 // unarchived; 天气预报, 天气) point the same way. It knows nothing of the
 // corpus: a tool's vector depends on the tool's text alone, so it is computed
-// again from the text rather than stored, which takes longer to read.
+// again from the text at start rather than kept on disk.
 
 const (
 	hashDims  = 256

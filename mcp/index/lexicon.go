@@ -5,9 +5,11 @@ import (
 	"sync"
 )
 
-// The rule of this file: general knowledge only, written down before any
-// request was looked at. A group holds words that people and vendors use for
-// one thing; it is no dictionary, and a word may stand in several groups.
+// The rule of this file: general knowledge only. A group holds words that
+// people and vendors use for one thing; it is no dictionary, and a word may
+// stand in several groups. Most were written before any miss of the evaluation
+// was looked at; the abbreviations at the end came after. No group may be there
+// for one request's sake.
 
 // groups are the synonyms, one group a line.
 const groups = `

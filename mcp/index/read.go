@@ -24,9 +24,10 @@ const (
 )
 
 // fieldWeights is how much a word counts in each field, how strongly a field's
-// length is normed (b of BM25), and the length that is typical: medians over
-// public MCP servers. Typical lengths instead of this index's averages keep a
-// tool's weights fixed.
+// length is normed (b of BM25), and the length that is typical. The typical
+// lengths were set by hand; the means over the evaluation's 1,809 MCP tools are
+// 3, 2, 7, 21, 6 and 23 words. Fixed lengths instead of this index's averages
+// keep a tool's weights fixed.
 type fieldWeights [fields]struct{ weight, b, typical float64 }
 
 const (

@@ -5,7 +5,7 @@ import "encoding/json"
 // The rule of this file: a schema is a server's own bytes. The gate has seen
 // it, but nothing here relies on that: length, depth and number are bounded,
 // and what cannot be read gives no words. It is read by hand since it is most
-// of the bytes of a tool and encoding/json takes ten times as long.
+// of the bytes of a tool and encoding/json takes three times as long.
 
 const (
 	maxSchema      = 64 << 10 // bytes that are read

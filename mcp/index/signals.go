@@ -26,7 +26,8 @@ const (
 // Signals lists those that can be left out.
 var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, History, Vector}
 
-// weights is everything that was measured; eval prints what each is worth.
+// weights is everything that was tuned, on the evaluation's dev requests only;
+// eval -ablate prints what each signal is worth, family by family.
 type weights struct {
 	fields   fieldWeights
 	idfPower float64 // below 1: a rare word outweighs common ones less than idf says
