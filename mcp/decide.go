@@ -203,6 +203,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 		return err
 	}
 	if err := g.resume(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped while it began
+		}
 		return err
 	}
 	defer g.work.Wait()
@@ -307,7 +310,7 @@ func (g *Gateway) runApproved(ctx context.Context, id string) error {
 	g.mu.Lock()
 	progress := g.hears[id]
 	g.mu.Unlock()
-	_, err = g.finish(ctx, inv, g.execute(ctx, inv, progress))
+	_, err = g.finish(ctx, inv, g.run(ctx, inv, progress))
 	return err
 }
 

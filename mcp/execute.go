@@ -18,16 +18,31 @@ const tellEvery = 10 * time.Second
 // the same token joins one that waits already. When the last caller leaves, or
 // its limit passes, a call that still waits is cancelled.
 func (g *Gateway) Execute(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
-	if id, err := g.joinable(ctx, by, req); err != nil {
+	return g.execute(ctx, by, req, line{progress: progress})
+}
+
+// line is what a caller who stays hears; both parts may be nil.
+type line struct {
+	progress store.ProgressFunc
+	waits    func() // the call has to wait for a person
+}
+
+func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Request, l line) (*store.Call, error) {
+	id, err := g.joinable(ctx, by, req)
+	if err != nil {
 		return nil, err
-	} else if id != "" {
-		return g.attend(ctx, by, id, progress)
 	}
-	c, err := g.call(ctx, by, req, progress)
-	if err != nil || c.State.Final() {
-		return c, err
+	if id == "" {
+		c, err := g.call(ctx, by, req, l.progress)
+		if err != nil || c.State.Final() {
+			return c, err
+		}
+		id = c.ID
 	}
-	return g.attend(ctx, by, c.ID, progress)
+	if l.waits != nil {
+		l.waits()
+	}
+	return g.attend(ctx, by, id, l.progress)
 }
 
 // joinable finds the same call of the same token that waits already.

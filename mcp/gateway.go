@@ -285,7 +285,7 @@ func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.Pr
 		if err := g.opt.Store.Healthy(); err != nil {
 			return nil, err // no call without its record
 		}
-		o := g.execute(ctx, inv, progress)
+		o := g.run(ctx, inv, progress)
 		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, g.opt.Now()
 		g.opt.Store.Record(inv.By, *c)
 		return c, nil
@@ -293,7 +293,7 @@ func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.Pr
 	if err := g.opt.Store.Begin(ctx, inv.By, *c); err != nil {
 		return nil, fmt.Errorf("storing a call before it runs: %w", err)
 	}
-	return g.finish(ctx, inv, g.execute(ctx, inv, progress))
+	return g.finish(ctx, inv, g.run(ctx, inv, progress))
 }
 
 // finish stores how a running call ended, also when its caller has left.
@@ -307,9 +307,9 @@ func (g *Gateway) finish(ctx context.Context, inv *Invocation, o store.Outcome) 
 	return &c, nil
 }
 
-// execute runs the tool and the after-hooks and says how it ended. It never
+// run runs the tool and the after-hooks and says how it ended. It never
 // panics and always returns a final state.
-func (g *Gateway) execute(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (o store.Outcome) {
+func (g *Gateway) run(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (o store.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.opt.Log.Error("a call panicked", "call", inv.Call.ID, "tool", inv.Tool, "panic", fmt.Sprint(p))

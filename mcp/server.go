@@ -40,6 +40,7 @@ type ServerOptions struct {
 type Server struct {
 	opt     ServerOptions
 	handler http.Handler
+	short   *shortcut
 
 	mu      sync.Mutex
 	streams map[*stream]struct{} // requests under way, to end them when their token does
@@ -74,12 +75,13 @@ func NewServer(opt ServerOptions) *Server {
 	get := func(*http.Request) *sdk.Server { return srv }
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: opt.Log, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: opt.Log, DisableLocalhostProtection: true})
+	s.short = newShortcut(s, stateful, store.GetSpan(opt.Config, "", "mcp.session_timeout"))
 	s.handler = s.authenticate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
 			stateless.ServeHTTP(w, r)
 			return
 		}
-		stateful.ServeHTTP(w, r)
+		s.short.ServeHTTP(w, r)
 	}))
 	return s
 }
@@ -196,7 +198,7 @@ func (s *Server) recover(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// tool serves one meta-tool.
+// tool serves one meta-tool through the SDK.
 func (s *Server) tool(name string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if req.Extra == nil || req.Extra.TokenInfo == nil {
@@ -206,28 +208,40 @@ func (s *Server) tool(name string) sdk.ToolHandler {
 		if !ok {
 			return nil, errors.New("internal error")
 		}
-		if name == Execute {
-			return s.execute(ctx, by, req)
-		}
-		r, err := s.opt.Gateway.Meta(ctx, by, store.Scope{}, store.ToolCall{Name: name, Args: string(req.Params.Arguments)})
+		a, err := s.serve(ctx, by, toolCall{name: name, args: req.Params.Arguments, progress: progressOf(ctx, req)})
 		if err != nil {
-			s.opt.Log.Error("meta-tool", "tool", name, "err", err)
-			return nil, errors.New("internal error")
+			return nil, err
 		}
-		return metaResult(name, r), nil
+		return a.result(), nil
 	}
 }
 
-// execute runs execute_tool: it answers at once, or waits for a person's yes
-// while it tells the client so.
-func (s *Server) execute(ctx context.Context, by store.Caller, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	args, err := parseMeta(Execute, req.Params.Arguments)
+// toolCall is one use of a meta-tool.
+type toolCall struct {
+	name     string
+	args     json.RawMessage
+	progress store.ProgressFunc
+	waits    func() // told once, if the call has to wait for a person
+}
+
+// serve answers one use of a meta-tool. execute_tool waits for a person's yes
+// where one is needed, and tells the client so.
+func (s *Server) serve(ctx context.Context, by store.Caller, t toolCall) (answer, error) {
+	if t.name != Execute {
+		r, err := s.opt.Gateway.Meta(ctx, by, store.Scope{}, store.ToolCall{Name: t.name, Args: string(t.args)})
+		if err != nil {
+			s.opt.Log.Error("meta-tool", "tool", t.name, "err", err)
+			return answer{}, errors.New("internal error")
+		}
+		return looked(t.name, r), nil
+	}
+	args, err := parseMeta(Execute, t.args)
 	if err != nil {
 		return executed(args, nil, err), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
 	defer cancel()
-	c, err := s.opt.Gateway.Execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, progressOf(ctx, req))
+	c, err := s.opt.Gateway.execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, line{t.progress, t.waits})
 	if err != nil {
 		if failure := callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
 			s.opt.Log.Error("execute_tool", "tool", args.ToolID, "err", err)
@@ -258,9 +272,59 @@ type rawContent struct {
 
 func (c rawContent) MarshalJSON() ([]byte, error) { return c.raw, nil }
 
+// answer is the result of a meta-tool before it is put on a wire: content
+// items, structuredContent and _meta as they came.
+type answer struct {
+	items      []json.RawMessage
+	structured json.RawMessage
+	meta       json.RawMessage
+	isError    bool
+}
+
+// result is the answer as the SDK wants it.
+func (a answer) result() *sdk.CallToolResult {
+	res := &sdk.CallToolResult{IsError: a.isError, Meta: readMeta(a.meta)}
+	for _, item := range a.items {
+		res.Content = append(res.Content, rawContent{raw: item})
+	}
+	if len(a.structured) > 0 {
+		res.StructuredContent = a.structured
+	}
+	return res
+}
+
+// append writes the answer as a CallToolResult.
+func (a answer) append(b []byte) []byte {
+	b = append(b, `{"content":[`...)
+	for i, item := range a.items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	b = append(b, ']')
+	if len(a.structured) > 0 {
+		b = append(append(b, `,"structuredContent":`...), a.structured...)
+	}
+	if len(a.meta) > 0 {
+		b = append(append(b, `,"_meta":`...), a.meta...)
+	}
+	if a.isError {
+		b = append(b, `,"isError":true`...)
+	}
+	return append(b, '}')
+}
+
+func textItem(text string) json.RawMessage {
+	return mustJSON(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", text})
+}
+
 // executed is the answer of execute_tool (SPEC 6): the upstream's items
 // verbatim, or one text of ours, and {success, tool_name, result?, error?}.
-func executed(args metaArgs, c *store.Call, err error) *sdk.CallToolResult {
+func executed(args metaArgs, c *store.Call, err error) answer {
 	out := struct {
 		Success  bool             `json:"success"`
 		ToolName string           `json:"tool_name"`
@@ -274,7 +338,7 @@ func executed(args metaArgs, c *store.Call, err error) *sdk.CallToolResult {
 		out.Error = failureOf(c)
 		out.Success = out.Error == nil
 	}
-	res := &sdk.CallToolResult{IsError: !out.Success}
+	a := answer{isError: !out.Success}
 	if c != nil && c.Result != nil && len(c.Result.Raw) > 0 {
 		var up struct {
 			Content    []json.RawMessage `json:"content"`
@@ -282,18 +346,14 @@ func executed(args metaArgs, c *store.Call, err error) *sdk.CallToolResult {
 			Meta       json.RawMessage   `json:"_meta"`
 		}
 		if err := json.Unmarshal(c.Result.Passed(), &up); err == nil {
-			out.Result = up.Structured
-			for _, item := range up.Content {
-				res.Content = append(res.Content, rawContent{raw: item})
-			}
-			res.Meta = readMeta(up.Meta)
+			a.items, out.Result, a.meta = up.Content, up.Structured, up.Meta
 		}
 	}
-	if len(res.Content) == 0 && out.Error != nil {
-		res.Content = []sdk.Content{&sdk.TextContent{Text: out.Error.Message}}
+	if len(a.items) == 0 && out.Error != nil {
+		a.items = []json.RawMessage{textItem(out.Error.Message)}
 	}
-	res.StructuredContent = mustJSON(out)
-	return res
+	a.structured = mustJSON(out)
+	return a
 }
 
 // readMeta keeps numbers as they were written.
@@ -342,23 +402,23 @@ func nonEmpty(s, or string) string {
 	return s
 }
 
-// metaResult is the answer of one of the tools that only look: the structured
-// form, and a text that is short enough for a model's context.
-func metaResult(name string, r *store.Result) *sdk.CallToolResult {
+// looked is the answer of one of the tools that only look: the structured form,
+// and a text that is short enough for a model's context.
+func looked(name string, r *store.Result) answer {
 	if r.Error != nil {
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: r.Error.Message}}}
+		return answer{isError: true, items: []json.RawMessage{textItem(r.Error.Message)}}
 	}
 	var up struct {
 		Structured json.RawMessage `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(r.Raw, &up); err != nil {
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "internal error"}}}
+		return answer{isError: true, items: []json.RawMessage{textItem("internal error")}}
 	}
 	text := string(up.Structured)
 	if name == Discover || name == Browse {
 		text = listText(up.Structured)
 	}
-	return &sdk.CallToolResult{StructuredContent: up.Structured, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+	return answer{structured: up.Structured, items: []json.RawMessage{textItem(text)}}
 }
 
 // listText is a list of tools in words, one a line.

@@ -313,6 +313,85 @@ func TestRevokingEndsStreams(t *testing.T) {
 	}
 }
 
+// The shortcut for sessions that are known: cancelling, foreign users, ended
+// sessions, and what it leaves to the SDK.
+func TestShortcut(t *testing.T) {
+	f := newFront(t, nil)
+	token := f.token("client", time.Hour)
+	send := func(token, session, method, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, f.url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session} {
+			if v != "" {
+				req.Header.Set(k, v)
+			}
+		}
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	text := func(r *http.Response) string {
+		t.Helper()
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	begun := send(token, "", "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	session := begun.Header.Get("Mcp-Session-Id")
+	if session == "" {
+		t.Fatalf("no session: %s", begun.Status)
+	}
+	send(token, session, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	look := `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:look","params":{"what":"x","n":9007199254740993}}}}`
+	r := send(token, session, "POST", look)
+	if body := text(r); r.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, `"id":"a"`) || !strings.Contains(body, `"n":9007199254740993`) || !strings.Contains(body, `"success":true`) {
+		t.Errorf("%s %s", r.Header.Get("Content-Type"), body)
+	}
+	for what, body := range map[string]string{
+		"progress":     `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:look","params":{"what":"x"}},"_meta":{"progressToken":1}}}`,
+		"another tool": `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"no_such"}}`,
+		"a list":       `{"jsonrpc":"2.0","id":4,"method":"tools/list"}`,
+	} {
+		if r := send(token, session, "POST", body); r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
+			t.Errorf("%s was not left to the SDK: %s %s", what, r.Status, r.Header.Get("Content-Type"))
+		}
+	}
+	// Somebody else's session.
+	secret, made := store.NewToken(time.Now())
+	if _, err := f.db.CreateToken(t.Context(), f.root, store.Token{ID: made.ID, Name: "m", User: f.member.User, Prefix: made.Prefix, Hash: made.Hash, Audience: "mcp", Created: time.Now(), Expires: time.Now().Add(time.Hour)}, false); err != nil {
+		t.Fatal(err)
+	}
+	if r := send(secret.Reveal(), session, "POST", look); r.StatusCode != http.StatusForbidden {
+		t.Errorf("somebody else's session: %s", r.Status)
+	}
+	// A call that waits comes as an event stream, and is cancelled by its id.
+	r = send(token, session, "POST", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:write","params":{"what":"x"}}}}`)
+	if ct := r.Header.Get("Content-Type"); ct != "text/event-stream" {
+		t.Errorf("a call that waits is answered as %s", ct)
+	}
+	send(token, session, "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	if body := text(r); !strings.Contains(body, `"code":"cancelled"`) {
+		t.Errorf("after the cancelling: %s", body)
+	}
+	if r := send(token, session, "DELETE", ""); r.StatusCode >= 300 {
+		t.Errorf("ending the session: %s", r.Status)
+	}
+	if r := send(token, session, "POST", look); r.StatusCode != http.StatusNotFound {
+		t.Errorf("an ended session: %s", r.Status)
+	}
+	if n := f.runner.runs.Load(); n != 2 {
+		t.Errorf("%d runs, want 2", n)
+	}
+}
+
 func TestAnswersAreSmall(t *testing.T) {
 	f := newFront(t, nil)
 	var list bytes.Buffer

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -269,26 +270,25 @@ func (r *Result) text(raw json.RawMessage) string {
 	return strings.Join(parts, "\n")
 }
 
-// Digest is the hash that an approval is bound to (SPEC 11): hex SHA-256 of
-// the canonical JSON of {call id, requester, conversation, accepted pin,
-// arguments}. Args must be canonical already.
+// ComputeDigest is the hash that an approval is bound to (SPEC 11): hex
+// SHA-256 of the canonical JSON of {call id, requester, conversation, accepted
+// pin, arguments}, or "" for arguments that have no canonical form: they match
+// no digest. The keys stand in the order that [Canonical] gives them.
 func (c Call) ComputeDigest() string {
-	doc := struct {
-		Arguments    json.RawMessage `json:"arguments"`
-		Call         string          `json:"call"`
-		Conversation string          `json:"conversation"`
-		Pin          string          `json:"pin"`
-		Requester    string          `json:"requester"`
-	}{c.Args, c.ID, c.Thread, c.Pin, c.By}
-	plain, err := json.Marshal(doc)
-	if err != nil {
-		return "" // arguments that are no JSON match no digest
-	}
-	canonical, err := Canonical(plain)
+	args, err := Canonical(c.Args)
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(canonical)
+	var doc bytes.Buffer
+	doc.Grow(len(args) + 256)
+	doc.WriteString(`{"arguments":`)
+	doc.Write(args)
+	for _, m := range [...][2]string{{"call", c.ID}, {"conversation", c.Thread}, {"pin", c.Pin}, {"requester", c.By}} {
+		doc.WriteString(`,"` + m[0] + `":`)
+		writeString(&doc, m[1])
+	}
+	doc.WriteByte('}')
+	sum := sha256.Sum256(doc.Bytes())
 	return hex.EncodeToString(sum[:])
 }
 

@@ -1,0 +1,296 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"nize/store"
+)
+
+const (
+	maxRequest = 4 << 20 // bytes of a body, as the SDK's default
+	// maxSessions bounds what is remembered of sessions; one that is forgotten
+	// goes through the SDK, which knows it.
+	maxSessions = 10_000
+)
+
+// shortcut stands before the SDK's stateful handler and answers the calls of
+// the five tools itself. The SDK takes four goroutines and some 300 KB of
+// buffers to a call, half of the gateway's whole time; a call of a session
+// that is known needs neither. Everything else is the SDK's: the handshake,
+// lists, notifications, streams, progress, and the life of a session, whose
+// clock is kept going by sending a call through the SDK now and then.
+//
+// The answer is one JSON document, or, when a person has to be waited for, an
+// event stream, which can be kept alive.
+type shortcut struct {
+	server *Server
+	sdk    http.Handler
+	touch  time.Duration // the SDK sees a call of each session at least so often
+
+	mu       sync.Mutex
+	sessions map[string]*known
+}
+
+// known is a session of the SDK's that was seen to begin.
+type known struct {
+	user   string
+	seen   time.Time                     // when the SDK last had a request of it
+	flying map[string]context.CancelFunc // by the request's id
+}
+
+func newShortcut(s *Server, sdk http.Handler, timeout time.Duration) *shortcut {
+	return &shortcut{server: s, sdk: sdk, touch: timeout / 2, sessions: map[string]*known{}}
+}
+
+// rpc is the part of a request that decides who answers it.
+type rpc struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		RequestID json.RawMessage `json:"requestId"`
+		Meta      struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+func (h *shortcut) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	session := r.Header.Get("Mcp-Session-Id")
+	if r.Method != http.MethodPost || session == "" {
+		h.pass(w, r, session)
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+	if err != nil || len(body) > maxRequest {
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+		h.pass(w, r, session) // the SDK says what is wrong
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var req rpc
+	if err := json.Unmarshal(body, &req); err != nil {
+		h.pass(w, r, session)
+		return
+	}
+	info := auth.TokenInfoFromContext(r.Context())
+	if req.Method == "notifications/cancelled" {
+		h.cancel(session, info.UserID, string(req.Params.RequestID))
+	}
+	by, _ := info.Extra["caller"].(store.Caller)
+	if !h.takes(r, req) {
+		h.pass(w, r, session)
+		return
+	}
+	ctx, done, ok := h.enter(r.Context(), session, info.UserID, string(req.ID))
+	if !ok {
+		h.pass(w, r, session)
+		return
+	}
+	defer done()
+	h.answer(ctx, w, by, req)
+}
+
+// takes says whether the request is a plain call of one of the five.
+func (h *shortcut) takes(r *http.Request, req rpc) bool {
+	if req.Version != "2.0" || req.Method != "tools/call" || len(req.ID) == 0 || req.Params.Meta.ProgressToken != nil {
+		return false
+	}
+	if id := req.ID[0]; id != '"' && (id < '0' || id > '9') && id != '-' {
+		return false
+	}
+	accept := r.Header.Get("Accept")
+	if !strings.Contains(accept, "application/json") || !strings.Contains(accept, "text/event-stream") || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		return false // the SDK says what is wrong
+	}
+	for _, m := range metaTools {
+		if m.name == req.Params.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// enter notes a call of a session that is known, belongs to the user, and was
+// seen by the SDK not long ago. Its context ends when the client cancels it.
+func (h *shortcut) enter(ctx context.Context, session, user, id string) (context.Context, func(), bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := h.sessions[session]
+	if k == nil || k.user != user || h.server.opt.Now().Sub(k.seen) > h.touch || k.flying[id] != nil {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	k.flying[id] = cancel
+	return ctx, func() {
+		cancel()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(k.flying, id)
+	}, true
+}
+
+func (h *shortcut) cancel(session, user, id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.sessions[session]; k != nil && k.user == user && k.flying[id] != nil {
+		k.flying[id]()
+	}
+}
+
+// pass lets the SDK answer and learns from it which sessions there are.
+func (h *shortcut) pass(w http.ResponseWriter, r *http.Request, session string) {
+	user := auth.TokenInfoFromContext(r.Context()).UserID
+	now := h.server.opt.Now()
+	if session != "" && r.Method == http.MethodPost {
+		h.mu.Lock()
+		if k := h.sessions[session]; k != nil && k.user == user {
+			k.seen = now
+		}
+		h.mu.Unlock()
+	}
+	seen := &sniffer{ResponseWriter: w, header: func(status int) {
+		h.learn(session, user, r.Method, status, w.Header().Get("Mcp-Session-Id"), now)
+	}}
+	h.sdk.ServeHTTP(seen, r)
+}
+
+// learn notes a session that began, or ended.
+func (h *shortcut) learn(asked, user, method string, status int, given string, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case asked != "" && (status == http.StatusNotFound || method == http.MethodDelete && status < 300):
+		delete(h.sessions, asked)
+	case asked == "" && given != "" && status < 300:
+		if len(h.sessions) >= maxSessions {
+			h.tidyLocked(now)
+		}
+		if len(h.sessions) < maxSessions {
+			h.sessions[given] = &known{user: user, seen: now, flying: map[string]context.CancelFunc{}}
+		}
+	}
+}
+
+// tidyLocked forgets sessions that the SDK has given up by now; h.mu is held.
+func (h *shortcut) tidyLocked(now time.Time) {
+	for id, k := range h.sessions {
+		if len(k.flying) == 0 && now.Sub(k.seen) > 2*h.touch {
+			delete(h.sessions, id)
+		}
+	}
+}
+
+// answer runs the call and writes the response.
+func (h *shortcut) answer(ctx context.Context, w http.ResponseWriter, by store.Caller, req rpc) {
+	out := &reply{w: w, id: req.ID}
+	defer func() {
+		if p := recover(); p != nil {
+			h.server.opt.Log.Error("a request panicked", "method", req.Method, "panic", fmt.Sprint(p))
+			out.fail("internal error")
+		}
+	}()
+	a, err := h.server.serve(ctx, by, toolCall{name: req.Params.Name, args: req.Params.Arguments, waits: out.stream})
+	if err != nil {
+		out.fail(err.Error())
+		return
+	}
+	out.send(append(a.append(append(out.head(), `"result":`...)), '}'))
+}
+
+// reply writes one JSON-RPC response, as a document or as an event.
+type reply struct {
+	w         http.ResponseWriter
+	id        json.RawMessage
+	streaming bool
+}
+
+func (o *reply) head() []byte {
+	b := append(make([]byte, 0, 2048), `{"jsonrpc":"2.0","id":`...)
+	return append(append(b, o.id...), ',')
+}
+
+// stream begins an event stream: the answer will take a while.
+func (o *reply) stream() {
+	o.streaming = true
+	o.w.Header().Set("Content-Type", "text/event-stream")
+	o.w.Header().Set("Cache-Control", "no-cache, no-transform")
+	o.w.WriteHeader(http.StatusOK)
+	o.flush()
+}
+
+func (o *reply) fail(message string) {
+	e := mustJSON(struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{-32603, message}) // JSON-RPC 2.0: internal error
+	o.send(append(append(append(o.head(), `"error":`...), e...), '}'))
+}
+
+func (o *reply) send(doc []byte) {
+	if o.streaming {
+		// One line a document: our own JSON has no line breaks, and an
+		// upstream's are spaces between its tokens.
+		doc = bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
+		doc = append(append([]byte("event: message\ndata: "), doc...), "\n\n"...)
+	} else {
+		o.w.Header().Set("Content-Type", "application/json")
+	}
+	_, _ = o.w.Write(doc) // the client has left: nothing to do
+	o.flush()
+}
+
+func (o *reply) flush() {
+	if !o.streaming {
+		return
+	}
+	if f, ok := o.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// sniffer is a ResponseWriter that tells the status once it is known.
+type sniffer struct {
+	http.ResponseWriter
+	header func(status int)
+	told   bool
+}
+
+func (s *sniffer) WriteHeader(status int) {
+	s.tell(status)
+	s.ResponseWriter.WriteHeader(status)
+}
+
+func (s *sniffer) Write(b []byte) (int, error) {
+	s.tell(http.StatusOK)
+	return s.ResponseWriter.Write(b)
+}
+
+func (s *sniffer) tell(status int) {
+	if !s.told {
+		s.told = true
+		s.header(status)
+	}
+}
+
+// Flush and Unwrap keep event streams flowing.
+func (s *sniffer) Flush() {
+	s.tell(http.StatusOK)
+	if f, ok := s.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func (s *sniffer) Unwrap() http.ResponseWriter { return s.ResponseWriter }
