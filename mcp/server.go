@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -142,7 +143,7 @@ func (s *Server) Sessions() int {
 // authenticate turns a bearer token into the caller. A good token is never
 // held up by the bad ones that others send.
 func (s *Server) authenticate(next http.Handler) http.Handler {
-	verify := func(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
+	verify := func(ctx context.Context, text string, r *http.Request) (*auth.TokenInfo, error) {
 		hash, err := store.ReadToken(text)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
@@ -161,7 +162,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		case t.Audience != "mcp":
 			return nil, fmt.Errorf("%w: it is for %s, not for mcp", auth.ErrInvalidToken, t.Audience)
 		}
-		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnMCP, Token: t.ID, Scopes: t.Scopes}
+		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnMCP, Token: t.ID, Scopes: t.Scopes, Address: address(r)}
 		return &auth.TokenInfo{UserID: u.ID, Expiration: t.Expires, Extra: map[string]any{"caller": by, "hash": hash}}, nil
 	}
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -182,6 +183,15 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 	return auth.RequireBearerToken(verify, nil)(inner)
+}
+
+// address is where a request came from, without the port; whoever listens put
+// there what it believes of a proxy's word.
+func address(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
 }
 
 // recover keeps a panic inside its request: the SDK would let it end the

@@ -17,6 +17,7 @@ type Event struct {
 	UserName string          `json:"user_name,omitempty"`
 	Surface  Surface         `json:"surface,omitempty"`
 	Identity string          `json:"identity,omitempty"`
+	Address  string          `json:"address,omitempty"` // of the client on the network
 	Token    string          `json:"token,omitempty"`
 	Tool     string          `json:"tool,omitempty"`
 	Outcome  State           `json:"outcome,omitempty"`

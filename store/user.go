@@ -49,6 +49,7 @@ type Caller struct {
 	Role     Role     `json:"role,omitempty"`
 	Surface  Surface  `json:"surface,omitempty"`
 	Identity string   `json:"identity,omitempty"` // local:<uid> at the socket
+	Address  string   `json:"address,omitempty"`  // of the client on the network, as trusted proxies tell it
 	Token    string   `json:"token,omitempty"`    // the id of the bearer token, if one was used
 	Scopes   []string `json:"scopes,omitempty"`   // of that token: tools:PATTERN, expose:MODE
 }

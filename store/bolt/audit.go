@@ -20,7 +20,7 @@ import (
 //
 //	chain(n) = HMAC(audit key, chain(n-1) | seq | time | kind | subject | outcome | surface | tool | pseudonym | payload hash)
 //	pseudonym    = HMAC(audit key, user id), 16 bytes
-//	payload hash = SHA-256(salt | payload), payload = user id, user name, identity, token, data
+//	payload hash = SHA-256(salt | payload), payload = user id, user name, identity, token, address, data
 //
 // The parts of each are packed, so that none can flow into its neighbour.
 // Payload and salt can be erased and the chain stays valid, since it holds the
@@ -132,7 +132,7 @@ func (t *tx) event(n note) error {
 	}
 	salt := make([]byte, 16)
 	rand.Read(salt) // never fails since Go 1.24
-	payload := pack([]byte(n.by.User), []byte(n.by.Name), []byte(n.by.Identity), []byte(n.by.Token), data)
+	payload := pack([]byte(n.by.User), []byte(n.by.Name), []byte(n.by.Identity), []byte(n.by.Token), []byte(n.by.Address), data)
 	hash := sha256.Sum256(append(append(make([]byte, 0, len(salt)+len(payload)), salt...), payload...))
 	p := make([][]byte, evParts)
 	p[evTime], p[evKind], p[evSubject] = timeKey(t.now), []byte(n.kind), []byte(n.subject)
@@ -179,12 +179,12 @@ func decodeEvent(k []byte, p [][]byte) (store.Event, error) {
 	if len(p[evPayload]) == 0 { // erased
 		return e, nil
 	}
-	who, err := unpackN(p[evPayload], 5)
+	who, err := unpackN(p[evPayload], 6)
 	if err != nil {
 		return e, err
 	}
-	e.User, e.UserName, e.Identity, e.Token = string(who[0]), string(who[1]), string(who[2]), string(who[3])
-	e.Data = own(who[4])
+	e.User, e.UserName, e.Identity, e.Token, e.Address = string(who[0]), string(who[1]), string(who[2]), string(who[3]), string(who[4])
+	e.Data = own(who[5])
 	return e, nil
 }
 

@@ -38,7 +38,7 @@ func TestTamper(t *testing.T) {
 		{"surface", edit(evSurface, []byte("x")), "event 5 was changed"},
 		{"tool", edit(evTool, []byte("x")), "event 5 was changed"},
 		{"pseudonym", edit(evPseudonym, []byte("x")), "event 5 was changed"},
-		{"payload", edit(evPayload, pack([]byte("eve"), nil, nil, nil, nil)), "payload of event 5"},
+		{"payload", edit(evPayload, pack([]byte("eve"), nil, nil, nil, nil, nil)), "payload of event 5"},
 		{"salt", edit(evSalt, []byte("x")), "payload of event 5"},
 		{"a part flows into the next", func(b, _ *bbolt.Bucket) error {
 			p, err := eventParts(b.Get(seqKey(5)))

@@ -92,6 +92,7 @@ func events(e *env) {
 		e.Fatalf("the yes: %+v %s", yes, yes.Data)
 	}
 	e.same(all[4].Identity, "local:1")
+	e.same(all[4].Address, "203.0.113.9")
 	for _, test := range []struct {
 		q    store.EventQuery
 		want string

@@ -68,7 +68,7 @@ type env struct {
 
 // The people of the tests.
 var (
-	ada  = store.Caller{User: "ada", Name: "Ada", Role: store.Admin, Surface: store.OnTerminal, Identity: "local:1"}
+	ada  = store.Caller{User: "ada", Name: "Ada", Role: store.Admin, Surface: store.OnTerminal, Identity: "local:1", Address: "203.0.113.9"}
 	bert = store.Caller{User: "bert", Name: "Bert", Role: store.Member, Surface: store.OnSlack}
 )
 
