@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"regexp"
 	"strings"
 )
@@ -42,6 +43,34 @@ func LooksSecret(s string) bool { return marked(s) && secretText.MatchString(s) 
 // SecretName says whether a field of that name holds a secret by its name.
 func SecretName(name string) bool {
 	return secretKey.MatchString(camel.ReplaceAllString(name, "${1}_$2"))
+}
+
+// SecretValue says whether name=value holds a key, by its form or by its name.
+// Numbers, switches and paths under such a name are none (MAX_TOKENS=4096,
+// TOKEN_FILE=/run/token); an address with a password is one.
+func SecretValue(name, value string) bool {
+	if LooksSecret(value) {
+		return true
+	}
+	if u, err := url.Parse(value); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has {
+			return true
+		}
+	}
+	upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	if !SecretName(name) && upper != "KEY" && !strings.HasSuffix(upper, "_KEY") && !strings.HasSuffix(upper, "APIKEY") {
+		return false
+	}
+	for _, tail := range []string{"_FILE", "_PATH", "_DIR", "_URL", "_URI"} {
+		if strings.HasSuffix(upper, tail) {
+			return false
+		}
+	}
+	switch strings.ToLower(value) {
+	case "", "true", "false", "yes", "no", "on", "off", "none":
+		return false
+	}
+	return strings.Trim(value, "0123456789") != ""
 }
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)

@@ -76,6 +76,11 @@ type Server struct {
 	UntrustedOutput  bool             `json:"untrusted_output,omitempty"`
 	AcceptNew        bool             `json:"accept_new,omitempty"`
 	AllowedTools     []string         `json:"allowed_tools,omitempty"` // names or patterns; empty is all
+	KeepAlive        bool             `json:"keep_alive,omitempty"`    // never closed for being idle
+	IdleTimeout      Duration         `json:"idle_timeout,omitempty"`  // after which the session is closed; 10 min for stdio, else never
+	MemoryLimit      Size             `json:"memory_limit,omitempty"`  // resident, of a stdio server's process group; 512 MiB
+	RateLimit        Rate             `json:"rate_limit,omitzero"`     // of everybody's calls together; no limit
+	Origin           Origin           `json:"origin,omitzero"`         // the watched file that it is from
 	Visibility       []string         `json:"visibility,omitempty"`    // all or user:ID; empty is admins only
 	Created          time.Time        `json:"created"`
 	Revision         uint64           `json:"revision"` // grows with every change
@@ -85,6 +90,8 @@ type Server struct {
 const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultConcurrency = 8
+	DefaultIdle        = 10 * time.Minute
+	DefaultMemory      = Size(512 << 20)
 )
 
 // Normal returns s with its defaults filled in.
@@ -100,6 +107,12 @@ func (s Server) Normal() Server {
 	}
 	if s.Approval == "" {
 		s.Approval = ApproveAuto
+	}
+	if s.Transport == Stdio && s.IdleTimeout == 0 {
+		s.IdleTimeout = Duration(DefaultIdle)
+	}
+	if s.Transport == Stdio && s.MemoryLimit == 0 {
+		s.MemoryLimit = DefaultMemory
 	}
 	return s
 }

@@ -203,7 +203,7 @@ func checkURL(raw string) error {
 	}
 	secretQuery := false
 	for key, vals := range u.Query() {
-		secretQuery = secretQuery || secretValue(key, strings.Join(vals, ""))
+		secretQuery = secretQuery || store.SecretValue(key, strings.Join(vals, ""))
 	}
 	if u.User != nil || secretQuery || store.LooksSecret(raw) {
 		return usagef("--url holds what looks like a key: give it with --header-secret NAME")
@@ -258,7 +258,7 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 			return nil, usagef("--%s %s: want K=V", flag, word)
 		}
 		v := readValue(text)
-		if v.SecretKey == "" && secretValue(k, text) {
+		if v.SecretKey == "" && store.SecretValue(k, text) {
 			return nil, usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, k, flag, k)
 		}
 		if strings.ContainsAny(text, "\x00\r\n") {
@@ -294,29 +294,6 @@ func readValue(text string) store.Value {
 		return store.Value{SecretKey: ref.SecretKey}
 	}
 	return store.Value{Text: text}
-}
-
-// secretValue says whether name=value looks like a key, by its form or by its
-// name. Numbers, switches and paths under such a name are none (MAX_TOKENS=4096,
-// TOKEN_FILE=/run/token).
-func secretValue(name, value string) bool {
-	if store.LooksSecret(value) {
-		return true
-	}
-	upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if !store.SecretName(name) && upper != "KEY" && !strings.HasSuffix(upper, "_KEY") && !strings.HasSuffix(upper, "APIKEY") {
-		return false
-	}
-	for _, tail := range []string{"_FILE", "_PATH", "_DIR", "_URL", "_URI"} {
-		if strings.HasSuffix(upper, tail) {
-			return false
-		}
-	}
-	switch strings.ToLower(value) {
-	case "", "true", "false", "yes", "no", "on", "off", "none":
-		return false
-	}
-	return strings.Trim(value, "0123456789") != ""
 }
 
 // putSecrets reads the secrets and seals them as the server's credentials. The
