@@ -398,6 +398,11 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Header.Get(headerMethod) == methodDiscover {
 		t.trouble.Store(err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
 	}
+	listen := req.Header.Get(headerMethod) == methodListen
+	if listen && (err != nil || resp.StatusCode >= 500) {
+		// The SDK does not look at it, and would never hear of a change.
+		t.end(errors.New("its stream of notifications could not be opened"))
+	}
 	if err != nil {
 		unhook()
 		cancel()
@@ -413,7 +418,7 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
 		body.left = -1 // each event is bounded by its reader
 	}
-	if req.Header.Get(headerMethod) == methodListen {
+	if listen {
 		// The SDK does not open it again, and without it no change is heard:
 		// the session is made anew.
 		body.ended = func() { t.end(errors.New("its stream of notifications ended")) }

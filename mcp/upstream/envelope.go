@@ -169,11 +169,10 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
-// JSON-RPC and MCP error codes that matter here.
+// JSON-RPC error codes that matter here.
 const (
 	codeMethodNotFound = -32601
 	codeInvalidParams  = -32602
-	codeUnsupported    = -32022 // protocol version, since 2026-07-28
 )
 
 func openError(raw json.RawMessage) *rpcError {

@@ -62,8 +62,8 @@ func plain(err error) error {
 	return err
 }
 
-// callError is what the caller of Run is told. ran says that the call was sent
-// and repeatable that running it twice does no harm.
+// callError is what the caller of Run is told. repeatable says that running the
+// call twice does no harm, so that its outcome need not be known.
 func callError(ctx context.Context, cfg store.Server, tool string, repeatable bool, err error) *store.CallError {
 	var known *store.CallError
 	if errors.As(err, &known) {

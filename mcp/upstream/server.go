@@ -336,6 +336,7 @@ func (s *server) keep() {
 	ctx := s.ctx
 	s.mu.Unlock()
 	pause := settleTime // between lists, growing while changes do not cease
+	var known *session  // whose first list was made sure of
 	for ctx.Err() == nil {
 		sess, err := s.reconnect(ctx)
 		if err != nil {
@@ -344,7 +345,14 @@ func (s *server) keep() {
 		if err := s.settle(ctx, sess); err != nil && ctx.Err() == nil {
 			s.log.log.Error("settling the tools of a server", "err", err)
 		}
-		relist := time.NewTimer(relistTime)
+		next := relistTime
+		if sess != known && sess.version >= versionModern {
+			// The stream of notifications opens beside the first list: a change
+			// between the two is told to nobody.
+			next = 2 * settleTime
+		}
+		known = sess
+		relist := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
 		case <-sess.done():
