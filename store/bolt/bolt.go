@@ -44,7 +44,7 @@ type DB struct {
 	path     string
 	log      *slog.Logger
 	lag      time.Duration
-	sealer   *seal.Sealer
+	keys     atomic.Pointer[keyring]
 	auditKey []byte
 	clock    clock
 	feed     feed

@@ -1,14 +1,12 @@
 package bolt
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -179,35 +177,6 @@ func mark(path string) error {
 func unmark(path string) error {
 	if err := os.Remove(markPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
-	}
-	return nil
-}
-
-// Backup writes a consistent copy of the database to w while it is in use. The
-// copy first goes to a file beside the database, so that a slow w holds up
-// nobody.
-func (d *DB) Backup(ctx context.Context, w io.Writer) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("backing up: %w", err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(d.path), ".backup-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("backing up: %w", err)
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	err = d.view(ctx, "backing up", func(t *tx) error {
-		_, err := t.b.WriteTo(f)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("backing up: %w", err)
-	}
-	if _, err := io.Copy(w, f); err != nil {
-		return fmt.Errorf("backing up: %w", err)
 	}
 	return nil
 }

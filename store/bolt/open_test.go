@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -282,13 +283,20 @@ func TestBackup(t *testing.T) {
 	if err := d.Begin(ctx, tester, c); err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := d.Backup(ctx, &b); err != nil {
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	said, err := d.Backup(ctx, copied)
+	if err != nil {
 		t.Fatal(err)
 	}
-	copied := filepath.Join(t.TempDir(), "copy.db")
-	if err := os.WriteFile(copied, b.Bytes(), 0o600); err != nil {
+	whole, err := os.ReadFile(copied)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%x", sha256.Sum256(whole)); got != said.SHA256 || said.Size != int64(len(whole)) || said.Key != d.KeyID() {
+		t.Errorf("backup says %+v; the file has %d bytes, sum %s, the key is %s", said, len(whole), got, d.KeyID())
+	}
+	if _, err := d.Backup(ctx, copied); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a backup over a file that is there: %v", err)
 	}
 	if err := Check(copied); err != nil {
 		t.Fatal(err)

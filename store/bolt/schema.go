@@ -103,8 +103,9 @@ func (d *DB) migrate(list []migration) error {
 		err = syncFile(filepath.Dir(d.path))
 	}
 	if err == nil && copied != "" {
-		d.log.Info("database migrated", "from", have, "to", want, "copy", copied,
-			"way_back", fmt.Sprintf("stop nized, mv %s %s, start the older nized", copied, d.path))
+		// A warning, so that it is read: the way back loses what is written from here on.
+		d.log.Warn("database migrated", "from", have, "to", want, "copy", copied,
+			"way_back", fmt.Sprintf("stop nized; mv '%s' '%s'; start the older nized", copied, d.path))
 	}
 	return err
 }
@@ -153,15 +154,9 @@ func syncFile(path string) error {
 // database. With another master key it is seal.ErrWrongKey.
 func (d *DB) loadKeys(master *seal.Master) error {
 	var keys []seal.DataKey
-	err := d.bolt.View(func(b *bbolt.Tx) error {
-		return b.Bucket([]byte("keys")).ForEach(func(k, v []byte) error {
-			if len(k) != 4 {
-				return fmt.Errorf("%w: data key", errRecord)
-			}
-			dk, err := master.Unwrap(binary.BigEndian.Uint32(k), own(v))
-			keys = append(keys, dk)
-			return err
-		})
+	err := d.bolt.View(func(b *bbolt.Tx) (err error) {
+		keys, err = unwrapKeys(b, master)
+		return err
 	})
 	if err != nil {
 		return err
@@ -169,9 +164,11 @@ func (d *DB) loadKeys(master *seal.Master) error {
 	if len(keys) == 0 {
 		return d.makeKeys(master)
 	}
-	if d.sealer, err = seal.NewSealer(keys...); err != nil {
+	sealer, err := seal.NewSealer(keys...)
+	if err != nil {
 		return err
 	}
+	d.keys.Store(&keyring{master, sealer})
 	return d.bolt.View(func(b *bbolt.Tx) error {
 		sealed := own(b.Bucket([]byte("meta")).Get([]byte("audit_key")))
 		if d.auditKey, err = d.unseal("meta", "audit_key", sealed); err != nil {
@@ -191,10 +188,12 @@ func (d *DB) makeKeys(master *seal.Master) error {
 		if err != nil {
 			return err
 		}
-		if d.sealer, err = seal.NewSealer(dk); err != nil {
+		sealer, err := seal.NewSealer(dk)
+		if err != nil {
 			return err
 		}
-		if err := b.Bucket([]byte("keys")).Put(binary.BigEndian.AppendUint32(nil, dk.Number), wrapped); err != nil {
+		d.keys.Store(&keyring{master, sealer})
+		if err := b.Bucket([]byte("keys")).Put(keyNumber(dk.Number), wrapped); err != nil {
 			return err
 		}
 		d.auditKey = newAuditKey()

@@ -136,9 +136,9 @@ func (t *tx) change(c store.Change) {
 
 // seal encrypts a value for its place. what tells several of one record apart.
 func (t *tx) seal(what, id string, plain []byte) []byte {
-	return t.db.sealer.Seal(seal.Place(what, []byte(id)), plain)
+	return t.db.keys.Load().sealer.Seal(seal.Place(what, []byte(id)), plain)
 }
 
 func (d *DB) unseal(what, id string, sealed []byte) ([]byte, error) {
-	return d.sealer.Open(seal.Place(what, []byte(id)), sealed)
+	return d.keys.Load().sealer.Open(seal.Place(what, []byte(id)), sealed)
 }

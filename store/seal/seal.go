@@ -195,6 +195,9 @@ func NewSealer(keys ...DataKey) (*Sealer, error) {
 	return s, nil
 }
 
+// Newest is the number of the data key that seals.
+func (s *Sealer) Newest() uint32 { return s.newest }
+
 // headSize is what stands before the nonce of a sealed value.
 const headSize = 1 + 4
 
@@ -311,4 +314,31 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// WrappedBy is the id of the master key under which a data key was wrapped.
+func WrappedBy(wrapped []byte) (string, error) {
+	if len(wrapped) < 1+idSize || wrapped[0] != version {
+		return "", fmt.Errorf("%w: a data key has an unknown form", ErrDamaged)
+	}
+	return hex.EncodeToString(wrapped[1 : 1+idSize]), nil
+}
+
+// Export reads the master key from where [Open] finds it and returns it as
+// text that a key file or NIZE_MASTER_KEY takes, with its id. It never makes
+// one.
+func Export(keyFile string, env store.Secret) (text store.Secret, id string, err error) {
+	var key []byte
+	if env.IsZero() {
+		if key, err = readKeyFile(keyFile); err != nil {
+			return store.Secret{}, "", fmt.Errorf("reading key file %s: %w", keyFile, err)
+		}
+	} else if key, err = decode(env.Reveal()); err != nil {
+		return store.Secret{}, "", fmt.Errorf("reading NIZE_MASTER_KEY: %w", err)
+	}
+	m, err := newMaster(key)
+	if err != nil {
+		return store.Secret{}, "", err
+	}
+	return store.NewSecret(base64.StdEncoding.EncodeToString(key)), m.ID(), nil
 }

@@ -1,0 +1,139 @@
+package bolt
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"syscall"
+
+	bbolt "go.etcd.io/bbolt"
+
+	"nize/store"
+	"nize/store/seal"
+)
+
+// Copy says what a backup holds. The key is not in it: what is sealed opens
+// with the master key of that id only.
+type Copy struct {
+	Key    string // id of the master key
+	Size   int64  // bytes
+	SHA256 string // of the file, in hex
+}
+
+// Backup writes a consistent copy of the database to a new file at path, mode
+// 0600, while the database is in use: everything acknowledged before the call
+// is in it, records that wait for their place on disk included. A file that is
+// there is an error; one that could not be finished is removed.
+//
+// The copy is made inside one reading transaction, which a slow disk must not
+// make long: path is a local file and never a stranger's connection.
+func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
+	if err := d.Flush(ctx); err != nil {
+		return c, fmt.Errorf("backing up: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return c, fmt.Errorf("backing up: %w", noRoom(err))
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, removeIfThere(path))
+		}
+	}()
+	err = d.view(ctx, "backing up", func(t *tx) (err error) {
+		if c.Key, err = wrappedBy(t.b); err != nil {
+			return err
+		}
+		_, err = t.b.WriteTo(f)
+		return noRoom(err)
+	})
+	if err != nil {
+		return c, err
+	}
+	if err := f.Sync(); err != nil {
+		return c, fmt.Errorf("backing up: %w", noRoom(err))
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return c, fmt.Errorf("backing up: %w", err)
+	}
+	sum := sha256.New()
+	if c.Size, err = io.Copy(sum, f); err != nil {
+		return c, fmt.Errorf("backing up: %w", err)
+	}
+	c.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return c, nil
+}
+
+// noRoom gives a full disk its name.
+func noRoom(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: free some space (%w)", store.ErrDiskFull, err)
+	}
+	return err
+}
+
+// wrappedBy is the id of the master key that the data keys are wrapped under:
+// one key wraps all of them.
+func wrappedBy(b *bbolt.Tx) (string, error) {
+	keys := b.Bucket([]byte("keys"))
+	if keys == nil {
+		return "", fmt.Errorf("%w: no data keys", errRecord)
+	}
+	k, v := keys.Cursor().First()
+	if k == nil {
+		return "", fmt.Errorf("%w: no data key", errRecord)
+	}
+	return seal.WrappedBy(v)
+}
+
+// Inspect says under which master key the database at path is sealed, without
+// changing it. Another program's file is store.ErrInvalid, as is an empty one;
+// one with a newer schema is store.ErrOldSchema. The file should have passed
+// [Check] in a child process.
+func Inspect(path string) (key string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reading database %s: %w", path, err)
+		}
+	}()
+	if info, err := os.Stat(path); err != nil {
+		return "", err
+	} else if info.Size() == 0 {
+		return "", fmt.Errorf("%w file: it is empty", store.ErrInvalid)
+	}
+	if err := precheck(path); err != nil {
+		return "", err
+	}
+	db, err := openFile(path, &bbolt.Options{ReadOnly: true, Timeout: lockTimeout})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errRecord, r)
+		}
+	}()
+	err = db.View(func(b *bbolt.Tx) error {
+		have, err := schemaOf(b)
+		if err != nil {
+			return err
+		}
+		newest := migrations[len(migrations)-1].version
+		switch {
+		case have == 0:
+			return fmt.Errorf("%w file: it is an empty database", store.ErrInvalid)
+		case have > newest:
+			return fmt.Errorf("%w: its schema is %d, this nized knows %d; use the newer nized", store.ErrOldSchema, have, newest)
+		}
+		key, err = wrappedBy(b)
+		return err
+	})
+	return key, err
+}
