@@ -51,6 +51,7 @@ var floors = map[string]room{
 	"mcp/hook":                   {"mcp", "a leaf"},
 	"mcp/mcptest":                {"", "a double of an upstream"},
 	"daemon/api":                 {"", "what nizectl and nized agree on; it cannot see the server"},
+	"daemon/mcpfile":             {"", "a leaf: it reads files of others and contacts nothing"},
 	"cmd/nized":                  {"daemon daemon/api mcp/upstream", "main parses, builds, runs, exits; upstream for the guard process alone"},
 	"cmd/nizectl":                {"daemon/api bots/terminal", "it talks to the control socket and to nothing else"},
 	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},

@@ -1,0 +1,318 @@
+package mcpfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// written is an entry as the clients write it. A field that is not here gets a
+// note: what it asks for does not happen.
+type written struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]scalar `json:"env"`
+	Cwd     string            `json:"cwd"`
+	URL     string            `json:"url"`
+	Server  string            `json:"serverUrl"` // Windsurf's word for url
+	HTTP    string            `json:"httpUrl"`   // Gemini's
+	Headers map[string]scalar `json:"headers"`
+
+	Description string `json:"description"`
+	Disabled    bool   `json:"disabled"` // Cline, Windsurf
+	Enabled     *bool  `json:"enabled"`
+}
+
+// scalar is a text; numbers and switches are taken for what they look like,
+// and null for the empty text.
+type scalar string
+
+func (s *scalar) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && (b[0] == '{' || b[0] == '[') {
+		return fmt.Errorf("a value is no text")
+	}
+	var text string
+	switch {
+	case string(b) == "null":
+	case len(b) > 0 && b[0] == '"':
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+	default:
+		text = string(b)
+	}
+	*s = scalar(text)
+	return nil
+}
+
+// known are the fields of written; ignored ones have the reason why nothing is
+// lost without them.
+var known = []string{"type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "description", "disabled", "enabled", "name"}
+
+var ignored = map[string]string{
+	"alwaysAllow":          "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
+	"autoApprove":          "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
+	"trust":                "nize asks by its own rules: see nizectl servers edit --approval and --trust-annotations",
+	"envFile":              "the file is not read: put what the server needs into env, or seal it with nizectl credentials set",
+	"timeout":              "clients don't agree on its unit: see nizectl servers edit --timeout",
+	"oauth":                "register the server with --header-secret Authorization",
+	"auth":                 "register the server with --header-secret Authorization",
+	"headersHelper":        "no helper is run: register the server with --header-secret Authorization",
+	"authProviderType":     "register the server with --header-secret Authorization",
+	"dev":                  "it is for developing the server",
+	"sandboxEnabled":       "nize has no such sandbox",
+	"includeTools":         "see nizectl servers edit --allow",
+	"excludeTools":         "see nizectl servers edit --allow",
+	"disabledTools":        "see nizectl servers edit --allow",
+	"initializationConfig": "it is the editor's",
+}
+
+// entry reads one entry; whatever is wrong with it is in Err.
+func (r *reader) entry(key string, raw json.RawMessage) Entry {
+	e := Entry{Key: clip(key), Secrets: map[string]store.Secret{}}
+	fields, err := membersOf(raw)
+	if err != nil {
+		e.Err = invalid("it is no object")
+		return e
+	}
+	var w written
+	if err := json.Unmarshal(raw, &w); err != nil {
+		e.Err = invalid("%s", fieldError(fields))
+		return e
+	}
+	if t, ok := pick(fields, "transport"); ok && w.Type == "" {
+		if json.Unmarshal(t, &w.Type) != nil {
+			w.Type = ""
+		}
+	}
+	for _, f := range fields {
+		if !slices.Contains(known, f.key) {
+			why := ignored[f.key]
+			if why == "" {
+				why = "nize does not know it"
+			}
+			e.Notes = append(e.Notes, fmt.Sprintf("%s is left out: %s", clip(f.key), why))
+		}
+	}
+	e.Server.Description = clip(w.Description)
+	e.Server.Disabled = w.Disabled || w.Enabled != nil && !*w.Enabled
+	if w.URL == "" {
+		w.URL = w.HTTP
+	}
+	if w.URL == "" {
+		w.URL = w.Server
+	}
+	e.Err = r.fill(&e, w)
+	return e
+}
+
+// fieldError finds the field that has another type than it should have.
+func fieldError(fields []member) string {
+	for _, f := range fields {
+		var w written
+		one := fmt.Appendf(nil, "{%q:%s}", f.key, f.value)
+		if !slices.Contains(known, f.key) || json.Unmarshal(one, &w) == nil {
+			continue
+		}
+		want := "text"
+		switch f.key {
+		case "args":
+			want = "a list of texts"
+		case "env", "headers":
+			want = "an object of texts"
+		case "disabled", "enabled":
+			want = "true or false"
+		}
+		return fmt.Sprintf("%s is not %s", f.key, want)
+	}
+	return "one of its fields has a wrong type"
+}
+
+// fill makes the record.
+func (r *reader) fill(e *Entry, w written) error {
+	s := &e.Server
+	if err := transport(s, w); err != nil {
+		return err
+	}
+	if len(w.Args) > maxValues || len(w.Env) > maxValues || len(w.Headers) > maxValues {
+		return invalid("it has more than %d arguments, variables or headers", maxValues)
+	}
+	x := &expander{env: r.opt.Env, inputs: r.inputs, own: w.Env}
+	if s.Transport != store.Stdio {
+		x.own = nil
+		if len(w.Env) > 0 {
+			e.Notes = append(e.Notes, "env is left out: a server over "+string(s.Transport)+" has none")
+		}
+		return r.fillRemote(e, w, x)
+	}
+	if len(w.Headers) > 0 {
+		e.Notes = append(e.Notes, "headers is left out: a command has none")
+	}
+	return r.fillCommand(e, w, x)
+}
+
+// transport tells how the server is reached.
+func transport(s *store.Server, w written) error {
+	switch strings.ToLower(w.Type) {
+	case "":
+		switch {
+		case w.Command != "":
+			s.Transport = store.Stdio
+		case w.URL != "":
+			s.Transport = store.HTTP
+			if u, err := url.Parse(w.URL); err == nil && w.HTTP == "" && strings.HasSuffix(u.Path, "/sse") {
+				s.Transport = store.SSE
+			}
+		}
+	case "stdio", "local":
+		s.Transport = store.Stdio
+	case "http", "streamable-http", "streamablehttp", "streamable_http", "remote":
+		s.Transport = store.HTTP
+	case "sse":
+		s.Transport = store.SSE
+	default:
+		return invalid("type %q is none of stdio, http and sse", clip(w.Type))
+	}
+	switch {
+	case w.Command != "" && w.URL != "":
+		return invalid("it has both a command and a url")
+	case w.Command == "" && w.URL == "":
+		return invalid("it has neither a command nor a url")
+	case s.Transport == store.Stdio && w.Command == "":
+		return invalid("type %s needs a command", w.Type)
+	case s.Transport != store.Stdio && w.URL == "":
+		return invalid("type %s needs a url", w.Type)
+	}
+	return nil
+}
+
+func (r *reader) fillCommand(e *Entry, w written, x *expander) error {
+	s := &e.Server
+	var err error
+	if s.Command, err = x.text("command", w.Command); err != nil {
+		return err
+	}
+	if s.Cwd, err = x.text("cwd", w.Cwd); err != nil {
+		return err
+	}
+	for i, arg := range w.Args {
+		where := fmt.Sprintf("args[%d]", i)
+		text, err := x.text(where, arg)
+		if err != nil {
+			return err
+		}
+		name := "" // --api-key VALUE and --api-key=VALUE
+		if i > 0 && strings.HasPrefix(w.Args[i-1], "-") && !strings.HasPrefix(arg, "-") {
+			name = strings.TrimLeft(w.Args[i-1], "-")
+		}
+		value := text
+		if flag, after, ok := strings.Cut(text, "="); ok && strings.HasPrefix(flag, "-") {
+			name, value = strings.TrimLeft(flag, "-"), after
+		}
+		if x.sealed || !strings.Contains(value, "${") && store.SecretValue(name, value) {
+			return invalid("%s holds a key, which everybody on the machine could read there: give it to the server in env", where)
+		}
+		s.Args = append(s.Args, text)
+	}
+	return r.values(e, "env", w.Env, x, &s.Env)
+}
+
+func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
+	s := &e.Server
+	text, err := x.text("url", w.URL)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return invalid("url is no http or https address")
+	}
+	secret := x.sealed || u.User != nil || store.LooksSecret(text)
+	for key, vals := range u.Query() {
+		secret = secret || store.SecretValue(key, strings.Join(vals, ""))
+	}
+	if secret {
+		return invalid("url holds a key, which would be kept in clear: give it to the server in headers")
+	}
+	s.URL = text
+	return r.values(e, "headers", w.Headers, x, &s.Headers)
+}
+
+// values reads env or headers. What is a key goes into the entry's secrets.
+func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expander, out *map[string]store.Value) error {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if !validName(field, name) {
+			return invalid("%s: %q is no name of one", field, clip(name))
+		}
+		where := field + "." + name
+		raw := string(in[name])
+		if id, ok := wholeInput(name, raw); ok {
+			if *out == nil {
+				*out = map[string]store.Value{}
+			}
+			(*out)[name] = store.Value{SecretKey: name}
+			e.asks = append(e.asks, ask{where: where, input: clip(id) + described(r.inputs[id]), credential: name})
+			continue
+		}
+		x.skip = name // a variable that stands for itself means the daemon's
+		text, err := x.text(where, raw)
+		x.skip = ""
+		if err != nil {
+			return err
+		}
+		if strings.ContainsAny(text, "\x00") || field == "headers" && strings.ContainsAny(text, "\r\n") {
+			return invalid("%s holds a line break or a zero byte", where)
+		}
+		v := store.Value{Text: text}
+		if x.sealed || mustSeal(name, text) {
+			v = store.Value{SecretKey: name}
+			e.Secrets[name] = store.NewSecret(text)
+			e.Notes = append(e.Notes, fmt.Sprintf("%s is sealed as a credential of the server", where))
+		}
+		if *out == nil {
+			*out = map[string]store.Value{}
+		}
+		(*out)[name] = v
+	}
+	return nil
+}
+
+func described(in Input) string {
+	if in.Description == "" {
+		return ""
+	}
+	return " (" + in.Description + ")"
+}
+
+// mustSeal is stricter than store.SecretValue: nobody is in the way of sealing
+// a number too, if it stands under the name of a password.
+func mustSeal(name, value string) bool {
+	upper := strings.ToUpper(name)
+	number := value != "" && strings.Trim(value, "0123456789") == ""
+	return store.SecretValue(name, value) || number && store.SecretName(name) && !strings.HasSuffix(upper, "TOKENS")
+}
+
+// validName says what a variable and a header may be called.
+func validName(field, name string) bool {
+	if name == "" || len(name) > 128 {
+		return false
+	}
+	for i, c := range name {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		digit := c >= '0' && c <= '9'
+		switch {
+		case letter, digit && (i > 0 || field == "headers"):
+		case field == "headers" && strings.ContainsRune("!#$%&'*+.^`|~-", c):
+		case field == "env" && i > 0 && (c == '.' || c == '-'): // some programs read those
+		default:
+			return false
+		}
+	}
+	return true
+}

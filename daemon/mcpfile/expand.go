@@ -1,0 +1,99 @@
+package mcpfile
+
+import (
+	"strings"
+
+	"nize/store"
+)
+
+// expander replaces the placeholders of one entry.
+type expander struct {
+	env    func(string) (string, bool)
+	inputs map[string]Input
+	own    map[string]scalar // variables that the entry declares for its command
+	skip   string            // the one that is being read, which is not yet declared
+	sealed bool              // the last text has a key in it by the name of a variable
+}
+
+// text replaces what stands in ${…}; where is for the error.
+func (x *expander) text(where, s string) (string, error) {
+	x.sealed = false
+	if len(s) > 64<<10 {
+		return "", invalid("%s is over 64 KiB", where)
+	}
+	var b strings.Builder
+	for {
+		head, rest, ok := strings.Cut(s, "${")
+		b.WriteString(head)
+		if !ok {
+			return b.String(), nil
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			b.WriteString("${" + rest) // a text like any other
+			return b.String(), nil
+		}
+		value, err := x.value(where, name)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(value)
+		if b.Len() > 64<<10 {
+			return "", invalid("%s is over 64 KiB when its placeholders are filled in", where)
+		}
+		s = after
+	}
+}
+
+// value is what one placeholder stands for.
+func (x *expander) value(where, name string) (string, error) {
+	if id, ok := strings.CutPrefix(name, "input:"); ok {
+		return "", invalid("%s asks for the input %s%s, which nize can take only as the whole value of a variable or header: write the value there", where, clip(id), described(x.inputs[id]))
+	}
+	switch name {
+	case "workspaceFolder", "workspaceFolderBasename", "workspaceRoot", "file", "cwd":
+		return "", invalid("%s: ${%s} is the folder that an editor has open: write the path", where, name)
+	case "userHome":
+		name = "env:HOME"
+	case "pathSeparator", "/":
+		return "/", nil
+	}
+	fallback, hasFallback := "", false
+	variable := strings.TrimPrefix(name, "env:")
+	if head, tail, ok := strings.Cut(variable, ":-"); ok {
+		variable, fallback, hasFallback = head, tail, true
+	}
+	if !validName("env", variable) {
+		return "${" + name + "}", nil // no placeholder of ours: the program may know it
+	}
+	if _, declared := x.own[variable]; declared && variable != x.skip {
+		return "${" + name + "}", nil // the command sees it
+	}
+	if strings.HasPrefix(strings.ToUpper(variable), "NIZE_") {
+		return "", invalid("%s: ${%s} is nize's own and is given to no server", where, variable)
+	}
+	text, ok := x.env(variable)
+	if !ok || text == "" && hasFallback {
+		if !hasFallback {
+			return "", invalid("%s: the variable %s is not set for nized; set it where nized is started, or write the value", where, variable)
+		}
+		text = fallback
+	}
+	x.sealed = x.sealed || store.SecretValue(variable, text)
+	return text, nil
+}
+
+// wholeInput says whether a value is one ${input:ID} and nothing else. nize
+// puts "Bearer " before an Authorization without a scheme itself.
+func wholeInput(name, value string) (id string, ok bool) {
+	value = strings.TrimSpace(value)
+	if strings.EqualFold(name, "Authorization") {
+		value = strings.TrimPrefix(value, "Bearer ")
+	}
+	id, ok = strings.CutPrefix(value, "${input:")
+	if !ok || strings.Count(value, "${") != 1 || !strings.HasSuffix(id, "}") {
+		return "", false
+	}
+	id = strings.TrimSuffix(id, "}")
+	return id, !strings.Contains(id, "}")
+}
