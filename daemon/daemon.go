@@ -25,7 +25,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +69,7 @@ type Daemon struct {
 
 	db           *bolt.DB
 	config       *config
+	memory       *memory
 	guard        *upstream.Guard
 	gate         *gate
 	pool         *upstream.Pool
@@ -96,18 +96,13 @@ type Daemon struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), terminals: newTerminals(), extra: environmentProviders(opt.Env)}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: newMemory(), terminals: newTerminals(), extra: environmentProviders(opt.Env)}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
 			d.closeAll()
 		}
 	}()
-	// A call allocates some 300 KB in the SDK's decoders: with the default
-	// target the collector would run on every other one.
-	debug.SetGCPercent(400)
-	debug.SetMemoryLimit(2 << 30)
-
 	if err := os.MkdirAll(opt.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
@@ -154,7 +149,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 func (d *Daemon) wire() {
 	owner := store.NewID(d.started)
 	d.index = index.New(index.Options{Log: d.log.With("room", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") }})
-	d.gate = &gate{tools: d.db, log: d.log.With("room", "scan")}
+	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, log: d.log.With("room", "scan")}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
@@ -370,6 +365,7 @@ func (d *Daemon) closeAll() {
 		d.index.Close()
 	}
 	d.transport.CloseIdleConnections()
+	d.memory.stop()
 	if d.db != nil {
 		if err := d.db.Close(); err != nil {
 			d.log.Error("closing the database", "err", err)

@@ -2,6 +2,9 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
 	"log/slog"
 	"sync"
 
@@ -10,28 +13,79 @@ import (
 	"nize/store"
 )
 
+// maxJudged bounds what is remembered of definitions: about 200 bytes each.
+const maxJudged = 20_000
+
 // gate judges the definitions of upstream tools: the scan of one definition by
 // itself, and of its text against the names of other servers' tools, which only
-// the roof knows.
+// the roof knows. A registration lists a server twice, and a refresh lists what
+// is known, so what was said of a definition is remembered.
 type gate struct {
 	scan.Gate
-	tools store.Tools
-	log   *slog.Logger
+	ids func(context.Context) ([]string, error) // of all tools
+	log *slog.Logger
 
-	mu    sync.Mutex
-	names *scan.Names // of all tools; nil until read, and again after a change
+	mu     sync.Mutex
+	names  *scan.Names // of all tools; nil until read, and again after a change
+	judged map[[32]byte]judgement
+}
+
+// judgement is what the scan says of one definition by itself.
+type judgement struct {
+	pin      string
+	findings []string
 }
 
 var _ upstream.Gate = (*gate)(nil)
 
 // Pin implements upstream.Gate.
 func (g *gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
-	pin, findings = g.Gate.Pin(server, instructions, tool)
+	j := g.judge(server, instructions, tool)
 	names := g.all()
 	if names == nil {
-		return pin, append(findings, "it could not be compared with other servers' tools")
+		return j.pin, append(j.findings[:len(j.findings):len(j.findings)], "it could not be compared with other servers' tools")
 	}
-	return pin, append(findings, g.Shadow(instructions, tool, names)...)
+	return j.pin, append(j.findings[:len(j.findings):len(j.findings)], g.Shadow(instructions, tool, names)...)
+}
+
+func (g *gate) judge(server store.Server, instructions string, tool store.Tool) judgement {
+	key, ok := definition(server, instructions, tool)
+	g.mu.Lock()
+	j, known := g.judged[key]
+	g.mu.Unlock()
+	if known && ok {
+		return j
+	}
+	j.pin, j.findings = g.Gate.Pin(server, instructions, tool)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.judged == nil || len(g.judged) >= maxJudged {
+		g.judged = map[[32]byte]judgement{}
+	}
+	if ok {
+		g.judged[key] = j
+	}
+	return j
+}
+
+// definition is a key for everything that the scan looks at, byte for byte.
+func definition(server store.Server, instructions string, tool store.Tool) (key [32]byte, ok bool) {
+	record, err := json.Marshal(struct {
+		Server      store.Server
+		Annotations store.Annotations
+	}{server, tool.Annotations})
+	if err != nil {
+		return key, false
+	}
+	h := sha256.New()
+	for _, part := range [][]byte{record, []byte(instructions), []byte(tool.Server), []byte(tool.Name), []byte(tool.Title), []byte(tool.Description), tool.InputSchema, tool.OutputSchema, tool.Meta} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	h.Sum(key[:0])
+	return key, true
 }
 
 // all reads the names of all tools, once until something changes.
@@ -39,14 +93,10 @@ func (g *gate) all() *scan.Names {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.names == nil {
-		tools, err := g.tools.ListTools(context.Background(), "")
+		ids, err := g.ids(context.Background())
 		if err != nil {
 			g.log.Error("reading the names of tools", "err", err)
 			return nil
-		}
-		ids := make([]string, len(tools))
-		for i, t := range tools {
-			ids[i] = t.ID()
 		}
 		g.names = scan.NewNames(ids)
 	}

@@ -161,6 +161,7 @@ func (d *Daemon) rebuildIndex(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing tools: %w", err)
 	}
+	defer d.memory.changed()
 	byServer := map[string][]store.Tool{}
 	for _, t := range tools {
 		byServer[t.Server] = append(byServer[t.Server], t)
@@ -193,7 +194,11 @@ func (d *Daemon) indexServer(ctx context.Context, s store.Server, tools []store.
 
 // onTools is told by the pool of every stored change of a server's tools.
 func (d *Daemon) onTools(ctx context.Context, server string, tools []store.Tool) {
+	if err := d.gateway.Refresh(ctx, server); err != nil {
+		d.log.Error("refreshing tools", "server", server, "err", err)
+	}
 	d.gate.changed()
+	defer d.memory.changed()
 	s, err := d.db.GetServer(ctx, server)
 	if err != nil {
 		d.index.Remove(server) // it is gone

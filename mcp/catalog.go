@@ -168,3 +168,18 @@ func (c *catalog) each(f func(*entry) bool) {
 		}
 	}
 }
+
+// ToolIDs names every tool of every server, also those that are held.
+func (g *Gateway) ToolIDs(ctx context.Context) ([]string, error) {
+	if err := g.tools.load(ctx); err != nil {
+		return nil, err
+	}
+	var ids []string
+	g.tools.each(func(e *entry) bool {
+		if e.Server != ownServer {
+			ids = append(ids, e.ID())
+		}
+		return true
+	})
+	return ids, nil
+}
