@@ -70,10 +70,13 @@ func (g *gate) judge(server store.Server, instructions string, tool store.Tool) 
 
 // definition is a key for everything that the scan looks at, byte for byte.
 func definition(server store.Server, instructions string, tool store.Tool) (key [32]byte, ok bool) {
+	// Of the record only what says where the server is: the rest is the
+	// operator's own, and not part of a definition.
+	at := store.Server{Name: server.Name, Transport: server.Transport, Command: server.Command, Args: server.Args, Cwd: server.Cwd, URL: server.URL}
 	record, err := json.Marshal(struct {
 		Server      store.Server
 		Annotations store.Annotations
-	}{server, tool.Annotations})
+	}{at, tool.Annotations})
 	if err != nil {
 		return key, false
 	}
