@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -279,16 +278,13 @@ func (c Call) ComputeDigest() string {
 	if err != nil {
 		return ""
 	}
-	var doc bytes.Buffer
-	doc.Grow(len(args) + 256)
-	doc.WriteString(`{"arguments":`)
-	doc.Write(args)
+	doc := append(make([]byte, 0, len(args)+320), `{"arguments":`...)
+	doc = append(doc, args...)
 	for _, m := range [...][2]string{{"call", c.ID}, {"conversation", c.Thread}, {"pin", c.Pin}, {"requester", c.By}} {
-		doc.WriteString(`,"` + m[0] + `":`)
-		writeString(&doc, m[1])
+		doc = append(append(append(doc, `,"`...), m[0]...), `":`...)
+		doc = appendText(doc, m[1])
 	}
-	doc.WriteByte('}')
-	sum := sha256.Sum256(doc.Bytes())
+	sum := sha256.Sum256(append(doc, '}'))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"unicode/utf8"
 )
@@ -21,111 +20,193 @@ func Canonical(raw []byte) (json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, fmt.Errorf("%w JSON: not UTF-8", ErrInvalid)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var out bytes.Buffer
-	out.Grow(len(raw))
-	if err := canonValue(dec, &out, 0); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
+	// The grammar is encoding/json's business; what follows relies on it.
+	if !json.Valid(raw) {
+		return nil, fmt.Errorf("%w JSON: %w", ErrInvalid, syntaxOf(raw))
+	}
+	c := canon{in: raw, out: make([]byte, 0, len(raw))}
+	if err := c.value(0); err != nil {
 		return nil, fmt.Errorf("%w JSON: %w", ErrInvalid, err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w JSON: more than one value", ErrInvalid)
-	}
-	return out.Bytes(), nil
+	return c.out, nil
 }
 
-func canonValue(dec *json.Decoder, out *bytes.Buffer, depth int) error {
-	tok, err := dec.Token()
-	if err != nil {
+// syntaxOf says what is wrong with a text that is no JSON.
+func syntaxOf(raw []byte) error {
+	var v json.RawMessage
+	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
 	}
-	return canonToken(dec, tok, out, depth)
+	return fmt.Errorf("not one value")
 }
 
-func canonToken(dec *json.Decoder, tok json.Token, out *bytes.Buffer, depth int) error {
+// canon rewrites one valid JSON text.
+type canon struct {
+	in  []byte
+	at  int
+	out []byte
+}
+
+// space skips what may stand between tokens.
+func (c *canon) space() {
+	for c.at < len(c.in) && (c.in[c.at] == ' ' || c.in[c.at] == '\n' || c.in[c.at] == '\t' || c.in[c.at] == '\r') {
+		c.at++
+	}
+}
+
+func (c *canon) value(depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("nested deeper than %d", maxDepth)
 	}
-	switch t := tok.(type) {
-	case json.Delim:
-		if t == '{' {
-			return canonObject(dec, out, depth)
-		}
-		out.WriteByte('[')
-		for i := 0; dec.More(); i++ {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			if err := canonValue(dec, out, depth+1); err != nil {
-				return err
-			}
-		}
-		out.WriteByte(']')
-		_, err := dec.Token()
-		return err
-	case json.Number:
-		out.WriteString(t.String())
-	case string:
-		writeString(out, t)
-	case bool:
-		if t {
-			out.WriteString("true")
-		} else {
-			out.WriteString("false")
-		}
-	case nil:
-		out.WriteString("null")
+	c.space()
+	switch c.in[c.at] {
+	case '{':
+		return c.object(depth)
+	case '[':
+		return c.array(depth)
+	case '"':
+		c.out = appendString(c.out, c.text())
+		return nil
 	}
+	start := c.at // a number, true, false or null: up to what may follow a value
+	for c.at < len(c.in) && !bytes.ContainsRune([]byte(" \n\t\r,]}"), rune(c.in[c.at])) {
+		c.at++
+	}
+	c.out = append(c.out, c.in[start:c.at]...)
 	return nil
 }
 
-func canonObject(dec *json.Decoder, out *bytes.Buffer, depth int) error {
-	type member struct {
-		key        string
-		start, end int
+// text reads a string and returns it with its quotes, as written.
+func (c *canon) text() []byte {
+	start := c.at
+	for c.at++; c.in[c.at] != '"'; c.at++ {
+		if c.in[c.at] == '\\' {
+			c.at++
+		}
 	}
-	var members []member
-	var values bytes.Buffer
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
+	c.at++
+	return c.in[start:c.at]
+}
+
+func (c *canon) array(depth int) error {
+	c.at++
+	c.out = append(c.out, '[')
+	for n := 0; ; n++ {
+		c.space()
+		switch c.in[c.at] {
+		case ']':
+			c.at++
+			c.out = append(c.out, ']')
+			return nil
+		case ',':
+			c.at++
+			c.out = append(c.out, ',')
+		}
+		c.space()
+		if c.in[c.at] == ']' {
+			continue
+		}
+		if err := c.value(depth + 1); err != nil {
 			return err
 		}
-		m := member{key: tok.(string), start: values.Len()} // the decoder lets only strings be keys
-		if err := canonValue(dec, &values, depth+1); err != nil {
+	}
+}
+
+// member is one key of an object and where its rewritten value stands.
+type member struct {
+	key        string
+	start, end int
+}
+
+// object rewrites the members one after another behind what is written
+// already, and then puts them into order.
+func (c *canon) object(depth int) error {
+	c.at++
+	var few [8]member
+	members, from := few[:0], len(c.out)
+	for {
+		c.space()
+		switch c.in[c.at] {
+		case '}':
+			c.at++
+			return c.order(members, from)
+		case ',':
+			c.at++
+			c.space()
+		}
+		m := member{key: decoded(c.text())}
+		c.space()
+		c.at++ // the colon
+		m.start = len(c.out)
+		if err := c.value(depth + 1); err != nil {
 			return err
 		}
-		m.end = values.Len()
+		m.end = len(c.out)
 		members = append(members, m)
 	}
-	if _, err := dec.Token(); err != nil {
-		return err
-	}
+}
+
+func (c *canon) order(members []member, from int) error {
 	slices.SortFunc(members, func(a, b member) int { return bytes.Compare([]byte(a.key), []byte(b.key)) })
-	out.WriteByte('{')
+	sorted := make([]byte, 0, len(c.out)-from+32*len(members)+2)
+	sorted = append(sorted, '{')
 	for i, m := range members {
 		if i > 0 {
 			if members[i-1].key == m.key {
 				return fmt.Errorf("duplicate key %q", m.key)
 			}
-			out.WriteByte(',')
+			sorted = append(sorted, ',')
 		}
-		writeString(out, m.key)
-		out.WriteByte(':')
-		out.Write(values.Bytes()[m.start:m.end])
+		sorted = appendText(sorted, m.key)
+		sorted = append(sorted, ':')
+		sorted = append(sorted, c.out[m.start:m.end]...)
 	}
-	out.WriteByte('}')
+	c.out = append(append(c.out[:from], sorted...), '}')
 	return nil
 }
 
-// writeString escapes only what JSON demands, so that the bytes sent are those
+// decoded is the text of a valid JSON string. Half a surrogate pair becomes
+// U+FFFD, as for every reader that uses encoding/json.
+func decoded(quoted []byte) string {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner)
+	}
+	var s string
+	if err := json.Unmarshal(quoted, &s); err != nil {
+		return string(inner) // it was valid a moment ago
+	}
+	return s
+}
+
+// appendString writes a quoted string in its one form.
+func appendString(out, quoted []byte) []byte {
+	if plain(quoted[1 : len(quoted)-1]) {
+		return append(out, quoted...)
+	}
+	return appendText(out, decoded(quoted))
+}
+
+// appendText escapes only what JSON demands, so that the bytes sent are those
 // that a person would write; what must not be seen raw is escaped by the card.
-func writeString(out *bytes.Buffer, s string) {
-	enc := json.NewEncoder(out)
+func appendText(out []byte, s string) []byte {
+	if plain([]byte(s)) {
+		return append(append(append(out, '"'), s...), '"')
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s)           // a string always encodes
-	out.Truncate(out.Len() - 1) // Encode ends with a newline
+	_ = enc.Encode(s)                            // a string always encodes
+	return append(out, b.Bytes()[:b.Len()-1]...) // Encode ends with a newline
+}
+
+// plain says whether a text stands in JSON as it is. U+2028 and U+2029 are
+// escaped by encoding/json.
+func plain(s []byte) bool {
+	for _, b := range s {
+		if b < 0x20 || b == '"' || b == '\\' || b == 0xe2 {
+			return false
+		}
+	}
+	return true
 }

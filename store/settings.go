@@ -53,6 +53,7 @@ var Keys = []Key{
 	{Name: "approvals.max_arguments", Kind: Int, Default: "65536", Min: 1024, Max: 1 << 20, Help: "bytes of arguments above which a call that needs a yes is refused"},
 	{Name: "approvals.max_pending", Kind: Int, Default: "10", Min: 1, Max: 1000, Help: "calls of one person that may wait at once"},
 	{Name: "approvals.mode", Kind: Enum, Default: "auto", Choices: []string{"none", "all", "whitelist", "blacklist", "auto"}, Help: "which calls need a yes"},
+	{Name: "backup.schedule", Kind: Text, Default: "@daily", Help: "when a backup is made, as a cron line, or off; the newest of each of seven days is kept"},
 	{Name: "drain.grace", Kind: Span, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
 	{Name: "embed.model", Kind: Text, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},
 	{Name: "index.fusion", Kind: Float, Default: "0.75", Min: 0, Max: 1, Help: "share of a configured embedding model in the ranking"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
@@ -136,4 +137,62 @@ func Inspect(path string) (key string, err error) {
 		return err
 	})
 	return key, err
+}
+
+// Replace puts the closed database at with in the place of the one at path,
+// which is kept as keep; a missing one needs no keeping. At every moment, and
+// after a crash at any, a whole database stands at path.
+func Replace(path, with, keep string) error {
+	err := keepAside(path, keep)
+	if err == nil {
+		err = unmark(path)
+	}
+	if err == nil {
+		err = os.Rename(with, path)
+	}
+	if err == nil {
+		err = os.Rename(markPath(with), markPath(path))
+	}
+	if err == nil {
+		err = syncFile(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("replacing database %s: %w", path, noRoom(err))
+	}
+	return nil
+}
+
+// keepAside gives the file a second name, or copies it where the file system
+// has no links.
+func keepAside(path, keep string) error {
+	err := os.Link(path, keep)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if errors.Is(err, os.ErrExist) {
+		return err
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(keep, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return errors.Join(err, removeIfThere(keep))
+	}
+	return nil
+}
+
+// Discard removes a closed database and what stands beside it.
+func Discard(path string) error {
+	found, err := filepath.Glob(path + ".before-schema-*")
+	for _, f := range append(found, path, markPath(path)) {
+		err = errors.Join(err, removeIfThere(f))
+	}
+	return err
 }
