@@ -85,6 +85,7 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 	}
 	streams = map[string]streamFunc{
 		"GET /v1/servers/{name}/logs":      d.serverLogs,
+		"POST /v1/servers/import":          d.importServers,
 		"GET /v1/audit":                    d.audit,
 		"POST /v1/reindex":                 d.reindex,
 		"GET /v1/chat/threads/{id}/events": d.threadEvents,

@@ -125,41 +125,50 @@ func (d *Daemon) addServer(ctx context.Context, by store.Caller, r *http.Request
 	if err != nil {
 		return nil, err
 	}
-	s := req.Server
+	req.Server.Origin = store.Origin{} // only the watched file has one
+	return d.register(ctx, by, req.Server, req.Force)
+}
+
+// register checks a server, contacts it unless it is disabled, and stores it.
+// What can't be reached is kept by force only.
+func (d *Daemon) register(ctx context.Context, by store.Caller, s store.Server, force bool) (none api.ServerView, err error) {
 	if err := d.checkServer(&s); err != nil {
-		return nil, err
+		return none, err
 	}
 	if _, err := d.db.GetServer(ctx, s.Name); err == nil {
-		return nil, fmt.Errorf("server %q %w: choose another name, or remove it first: nizectl servers remove %s", s.Name, store.ErrExists, s.Name)
+		return none, fmt.Errorf("server %q %w: choose another name, or remove it first: nizectl servers remove %s", s.Name, store.ErrExists, s.Name)
 	}
 	if s.Visibility, err = d.audience(ctx, by, s.Visibility); err != nil {
-		return nil, err
+		return none, err
 	}
 	s.Created, s.Revision = d.now(), 0
 	if err := d.bindCredentials(ctx, by, s); err != nil {
-		return nil, err
+		return none, err
 	}
-	_, probeErr := d.pool.Probe(ctx, s)
-	if probeErr != nil && !req.Force {
-		return nil, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v; add it all the same with --force", s.Name, probeErr)}
+	var probeErr error
+	if !s.Disabled {
+		_, probeErr = d.pool.Probe(ctx, s)
+	}
+	if probeErr != nil && !force {
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v; add it all the same with --force", s.Name, probeErr)}
 	}
 	if s, err = d.db.PutServer(ctx, by, s, 0); err != nil {
-		return nil, fmt.Errorf("storing server %s: %w", s.Name, err)
+		return none, fmt.Errorf("storing server %s: %w", s.Name, err)
 	}
 	_, syncErr := d.pool.Sync(ctx, by, s.Name)
-	if syncErr != nil && !req.Force {
+	if syncErr != nil && !force {
 		if err := d.db.DeleteServer(ctx, by, s.Name); err != nil {
 			d.log.Error("taking back a server", "server", s.Name, "err", err)
 		}
 		_, _ = d.pool.Sync(context.WithoutCancel(ctx), by, s.Name) // closes what it opened; the error was reported
-		return nil, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", s.Name, syncErr)}
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", s.Name, syncErr)}
 	}
 	if err := d.gateway.Refresh(ctx, s.Name); err != nil {
-		return nil, err
+		return none, err
 	}
 	view, err := d.serverView(ctx, s.Name)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	if probeErr != nil {
 		view.Unreachable = true

@@ -16,6 +16,7 @@ import (
 func (a *app) servers() *cli.Command {
 	return group("servers", "register and look after MCP servers",
 		a.serversAdd(),
+		a.serversImport(),
 		a.command(leaf{name: "list", usage: "list servers with their state", run: serversList}),
 		a.command(leaf{name: "show", args: "NAME", usage: "show a server and its tools", names: serverNames, run: serversShow}),
 		a.command(leaf{name: "edit", args: "NAME", usage: "change a server's settings", names: serverNames, flags: serverFlags(), run: serversEdit}),

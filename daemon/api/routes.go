@@ -50,6 +50,7 @@ var Routes = []Route{
 	{"POST", "/v1/reindex", true, "refresh tools and vectors (stream)"},
 	{"GET", "/v1/servers", false, "list servers"},
 	{"POST", "/v1/servers", true, "register a server"},
+	{"POST", "/v1/servers/import", true, "register the servers of an MCP client's file (stream)"},
 	{"DELETE", "/v1/servers/{name}", true, "remove a server"},
 	{"GET", "/v1/servers/{name}", false, "show a server and its tools"},
 	{"PATCH", "/v1/servers/{name}", true, "change a server"},

@@ -273,7 +273,6 @@ func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expande
 		if x.sealed || mustSeal(name, text) {
 			v = store.Value{SecretKey: name}
 			e.Secrets[name] = store.NewSecret(text)
-			e.Notes = append(e.Notes, fmt.Sprintf("%s is sealed as a credential of the server", where))
 		}
 		if *out == nil {
 			*out = map[string]store.Value{}
