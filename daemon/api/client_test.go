@@ -358,6 +358,7 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.Untrusted(ctx, "n", "t")) },
 		func() error { return two(c.Trust(ctx, "n", Accept{})) },
 		func() error { return last(c.ServerLogs(ctx, "n", true)) },
+		func() error { return last(c.ImportServers(ctx, Import{})) },
 		func() error { return two(c.Tools(ctx, "n")) },
 		func() error { return two(c.SearchTools(ctx, Search{Query: "q", TopK: 3, Min: .5})) },
 		func() error { return two(c.Tool(ctx, "a:b")) },
