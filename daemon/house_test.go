@@ -51,6 +51,7 @@ var floors = map[string]room{
 	"mcp/hook":                   {"mcp", "a leaf"},
 	"mcp/mcptest":                {"", "a double of an upstream"},
 	"daemon/api":                 {"", "what nizectl and nized agree on; it cannot see the server"},
+	"daemon/mcpfile":             {"", "a leaf: it reads what other clients wrote, and contacts nothing"},
 	"cmd/nized":                  {"daemon daemon/api", "main parses, builds, runs, exits"},
 	"cmd/nizectl":                {"daemon/api bots/terminal", "it talks to the control socket and to nothing else"},
 	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},
