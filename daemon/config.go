@@ -3,19 +3,19 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"strings"
+	"strconv"
 	"sync"
 
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// config answers what a setting is (SPEC 18): environment, stored system
-// value, default; then the user's own value where the key allows one. Stored
-// values are held decoded, since settings are read on every call.
+// config answers what a setting is (SPEC 18): flag, environment, file, stored
+// system value, default; then the user's own value where the key allows one.
+// Stored values are held decoded, since settings are read on every call.
 type config struct {
 	stored store.Settings
-	env    func(string) string
+	layers *Layers
 
 	mu     sync.RWMutex
 	system map[string]string
@@ -24,21 +24,9 @@ type config struct {
 
 var _ store.Config = (*config)(nil)
 
-func newConfig(ctx context.Context, stored store.Settings, env func(string) string) (*config, error) {
-	c := &config{stored: stored, env: env}
-	for _, k := range store.Keys {
-		if v := env(envName(k.Name)); v != "" {
-			if _, err := k.Check(v); err != nil {
-				return nil, fmt.Errorf("environment variable %s: %w", envName(k.Name), err)
-			}
-		}
-	}
+func newConfig(ctx context.Context, stored store.Settings, layers *Layers) (*config, error) {
+	c := &config{stored: stored, layers: layers}
 	return c, c.reload(ctx)
-}
-
-// envName is NIZE_ and the key: agent.tools.maxSteps is NIZE_AGENT_TOOLS_MAXSTEPS.
-func envName(key string) string {
-	return "NIZE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 // reload forgets what was read.
@@ -61,26 +49,59 @@ func (c *config) Get(user, key string) string {
 
 // lookup returns the value in force and where it comes from.
 func (c *config) lookup(user, key string) (value, source string) {
-	k, err := store.FindKey(key)
+	k, err := findKey(key)
 	if err != nil {
 		panic(err) // keys are literals of ours
 	}
-	if user != "" && k.User {
-		if v, ok := c.of(user)[key]; ok {
-			return v, "user"
-		}
+	v := c.decide(user, k)
+	return v.value, v.source
+}
+
+// decide goes through the layers.
+func (c *config) decide(user string, k store.Key) said {
+	system := c.ofSystem(k)
+	if user == "" || !k.User {
+		return system
 	}
-	if v := c.env(envName(key)); v != "" {
-		if normal, err := k.Check(v); err == nil {
-			return normal, "environment"
-		}
+	own, ok := c.of(user)[k.Name]
+	if !ok {
+		return system
+	}
+	if bounded(k, own, system.value) != own {
+		return system
+	}
+	return said{value: own, source: fromUser}
+}
+
+// ofSystem is the value for nobody in particular.
+func (c *config) ofSystem(k store.Key) said {
+	if s, ok := c.layers.find(k.Name); ok {
+		return s
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if v, ok := c.system[key]; ok {
-		return v, "system"
+	if v, ok := c.system[k.Name]; ok {
+		return said{value: v, source: fromSystem}
 	}
-	return k.Default, "default"
+	return said{value: c.layers.fallback(k.Name), source: fromDefault}
+}
+
+// bounded is a user's value within the system's (SPEC 18): not more of it, and
+// not on where the system is off. Text and choices have no more and less.
+func bounded(k store.Key, own, system string) string {
+	switch k.Kind {
+	case store.Bool:
+		if system == "false" {
+			return system
+		}
+	case store.Int:
+		mine, err := strconv.Atoi(own)
+		most, err2 := strconv.Atoi(system)
+		if err == nil && err2 == nil && mine > most { // both were checked
+			return system
+		}
+	}
+	return own
 }
 
 func (c *config) of(user string) map[string]string {
@@ -104,17 +125,13 @@ func (c *config) of(user string) map[string]string {
 }
 
 func (c *config) view(user string, k store.Key) api.Setting {
-	value, source := c.lookup(user, k.Name)
-	s := api.Setting{Key: k, Value: value, Source: source}
-	if source == "environment" {
-		s.Where = envName(k.Name)
-	}
-	return s
+	v := c.decide(user, k)
+	return api.Setting{Key: k, Value: v.value, Source: v.source, Where: v.where}
 }
 
 // put checks and stores a value; "" unsets it.
 func (c *config) put(ctx context.Context, by store.Caller, user, key, value string) (api.Setting, error) {
-	k, err := store.FindKey(key)
+	k, err := findKey(key)
 	if err != nil {
 		return api.Setting{}, err
 	}
@@ -127,11 +144,11 @@ func (c *config) put(ctx context.Context, by store.Caller, user, key, value stri
 	if user != "" && user != by.User && !by.IsAdmin() {
 		return api.Setting{}, fmt.Errorf("only admins set other people's settings: %w", store.ErrRefused)
 	}
-	if user == "" && c.env(envName(key)) != "" {
-		return api.Setting{}, fmt.Errorf("%s is set by the environment variable %s: %w; change it there", key, envName(key), store.ErrConflict)
+	if err := c.settable(user, k); err != nil {
+		return api.Setting{}, err
 	}
 	if value != "" {
-		if value, err = k.Check(value); err != nil {
+		if value, err = checkValue(k, value); err != nil {
 			return api.Setting{}, err
 		}
 	}
@@ -142,4 +159,20 @@ func (c *config) put(ctx context.Context, by store.Caller, user, key, value stri
 		return api.Setting{}, err
 	}
 	return c.view(user, k), nil
+}
+
+// settable refuses what a stored value would not change: a key that something
+// outside the database sets, and the daemon's own keys.
+func (c *config) settable(user string, k store.Key) error {
+	if user != "" {
+		return nil
+	}
+	own, isOwn := ownOf(k.Name)
+	if s, ok := c.layers.find(k.Name); ok {
+		return &api.Error{Code: "conflict", Message: fmt.Sprintf("%s is set by the %s, which goes before stored values: %s", k.Name, placeOf(s), c.changeIt(s, k))}
+	}
+	if isOwn {
+		return &api.Error{Code: "refused", Message: fmt.Sprintf("%s is read before the database is open, so it can't be stored there: %s", own.Name, c.changeIt(said{source: fromDefault}, k))}
+	}
+	return nil
 }

@@ -79,6 +79,7 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"DELETE /v1/config/{key}":             d.unsetSetting,
 		"GET /v1/chat/threads":                d.listThreads,
 		"POST /v1/chat/threads":               d.newThread,
+		"GET /v1/config/{key}":                d.explainSetting,
 		"GET /v1/chat/threads/{id}":           d.getThread,
 		"POST /v1/chat/threads/{id}/messages": d.sendMessage,
 		"POST /v1/chat/threads/{id}/stop":     d.stopThread,

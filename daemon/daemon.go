@@ -50,14 +50,18 @@ const (
 	headerTime = 5 * time.Second
 )
 
-// Options say where a daemon keeps its state and listens.
+// Options say where a daemon keeps its state and listens. [Configure] makes
+// them from flags, environment and nized.toml.
 type Options struct {
 	DataDir string
 	Listen  string
 	Socket  string
 	Log     *slog.Logger
+	Level   *slog.LevelVar // of Log, where a reload may change it
 	Env     func(string) string
 	Now     func() time.Time
+	Layers  *Layers          // nil: the fields above and Env are all there is
+	Hangup  <-chan os.Signal // each asks for a reload
 }
 
 // Daemon is one nized.
@@ -68,7 +72,10 @@ type Daemon struct {
 	started time.Time
 
 	db           *bolt.DB
+	layers       *Layers
 	config       *config
+	cert         *certificate // of the HTTP listener; nil serves clear text
+	door         atomic.Pointer[door]
 	memory       *memory
 	guard        *upstream.Guard
 	gate         *gate
@@ -103,6 +110,9 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 			d.closeAll()
 		}
 	}()
+	if d.layers, err = layersOf(opt); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(opt.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
@@ -112,7 +122,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.db, err = openDB(ctx, opt); err != nil {
 		return nil, err
 	}
-	if d.config, err = newConfig(ctx, d.db, opt.Env); err != nil {
+	if d.config, err = newConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
 	}
 	d.people = newPeople(d.db)
@@ -126,20 +136,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err := d.useEmbedder(ctx); err != nil {
 		d.log.Error("the embedded vectors serve", "err", err)
 	}
-	if d.public, err = net.Listen("tcp", opt.Listen); err != nil {
-		return nil, fmt.Errorf("listening on %s: %w; choose another address with --listen", opt.Listen, err)
-	}
-	d.host, d.port, err = net.SplitHostPort(d.public.Addr().String())
-	if err != nil {
-		return nil, fmt.Errorf("reading the listener's address: %w", err)
-	}
-	if ip := net.ParseIP(d.host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("--listen %s is no loopback address: nized serves loopback only; put a TLS proxy in front", opt.Listen)
-	}
-	if err := writeAddr(filepath.Join(opt.DataDir, "nized.addr"), d.addr()); err != nil {
-		return nil, err
-	}
-	if d.control, err = listenSocket(opt.Socket); err != nil {
+	if err := d.listen(); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -279,7 +276,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 8) // one place for each of the goroutines below
+	failed := make(chan error, 10) // one place for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -293,13 +290,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 	keep("mcp server", d.mcp.Run)
 	keep("conversations", d.conversation.Run)
 	keep("schedule", d.keepSchedule)
-	keep("control socket", serve(control, d.control))
-	keep("http listener", serve(public, d.public))
+	keep("control socket", serve(control, d.control, (*http.Server).Serve))
+	keep("http listener", serve(public, d.public, d.servePublic))
+	keep("reloads", d.keepReloading)
+	keep("watchdog", d.keepWatchdog)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}
 	d.ready.Store(true)
 	d.log.Info("nized is ready", "listen", d.addr(), "socket", d.opt.Socket, "data", d.opt.DataDir, "version", api.Version, "took", d.now().Sub(d.started).Round(time.Microsecond))
+	d.tell("READY=1")
 	var err error
 	select {
 	case <-ctx.Done():
@@ -313,9 +313,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 }
 
 // serve serves until the server is shut down.
-func serve(s *http.Server, ln net.Listener) func(context.Context) error {
+func serve(s *http.Server, ln net.Listener, how func(*http.Server, net.Listener) error) func(context.Context) error {
 	return func(context.Context) error {
-		if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := how(s, ln); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -325,6 +325,7 @@ func serve(s *http.Server, ln net.Listener) func(context.Context) error {
 // drain stops taking work and lets what runs finish within the grace time.
 func (d *Daemon) drain(servers ...*http.Server) {
 	d.ready.Store(false)
+	d.tell("STOPPING=1")
 	ctx, cancel := context.WithTimeout(context.Background(), store.GetSpan(d.config, "", "drain.grace"))
 	defer cancel()
 	d.close()            // streams on the control socket

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"bytes"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -32,22 +30,14 @@ func plain(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text + "\n")) // the client has left: nothing to do
 }
 
-// guardOrigin refuses requests that a web page could have made a browser send
-// (DNS rebinding, SPEC 6): Host and Origin must name a loopback address or the
-// address that nized listens on.
+// guardOrigin lets in what the door does, and nothing with a token in its URL.
 func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if !d.localHost(r.Host) {
-			plain(w, http.StatusForbidden, "this Host is not served here")
+		r, err := d.door.Load().enter(r)
+		if err != nil {
+			plain(w, http.StatusForbidden, err.Error())
 			return
-		}
-		for _, origin := range r.Header.Values("Origin") {
-			u, err := url.Parse(origin)
-			if err != nil || u.Scheme != "http" && u.Scheme != "https" || !d.localHost(u.Host) {
-				plain(w, http.StatusForbidden, "this Origin may not ask here")
-				return
-			}
 		}
 		if q := r.URL.Query(); q.Has("access_token") || q.Has("token") {
 			plain(w, http.StatusUnauthorized, "a token in a URL is not taken; send it as Authorization: Bearer")
@@ -55,23 +45,6 @@ func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// localHost says whether a Host names this listener: a loopback name or
-// address with its port.
-func (d *Daemon) localHost(host string) bool {
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
-		name, port = strings.Trim(host, "[]"), "80"
-	}
-	if port != d.port {
-		return false
-	}
-	if name == "localhost" || name == d.host {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
 }
 
 // silence is how long an event stream may be quiet before a comment is sent,

@@ -7,25 +7,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUID asks the kernel who opened the other end (LOCAL_PEERCRED).
-func peerUID(c net.Conn) (uint32, error) {
+// peerIDs asks the kernel who opened the other end and in which groups they are
+// (LOCAL_PEERCRED; it tells the first 16).
+func peerIDs(c net.Conn) (uid uint32, groups []uint32, err error) {
 	uc, ok := c.(*net.UnixConn)
 	if !ok {
-		return 0, fmt.Errorf("%T is no Unix connection", c)
+		return 0, nil, fmt.Errorf("%T is no Unix connection", c)
 	}
 	raw, err := uc.SyscallConn()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	var cred *unix.Xucred
 	var credErr error
 	if err := raw.Control(func(fd uintptr) {
 		cred, credErr = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	}); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	if credErr != nil {
-		return 0, credErr
+		return 0, nil, credErr
 	}
-	return cred.Uid, nil
+	return cred.Uid, cred.Groups[:min(max(int(cred.Ngroups), 0), len(cred.Groups))], nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -19,10 +20,10 @@ import (
 // maxSocketPath is what a Unix socket's address holds on Linux, less its NUL.
 const maxSocketPath = 107
 
-// listenSocket opens the control socket, 0600 from its first instant. The
-// database's lock is held by now, so a file that is there was left by a daemon
-// that is gone.
-func listenSocket(path string) (net.Listener, error) {
+// listenSocket opens the control socket, 0600 from its first instant, and then
+// to members if there are any. The database's lock is held by now, so a file
+// that is there was left by a daemon that is gone.
+func listenSocket(path string, members *group) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("socket path %s has %d bytes, at most %d work: choose a shorter one with --socket", path, len(path), maxSocketPath)
 	}
@@ -43,6 +44,12 @@ func listenSocket(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the control socket: %w", err)
 	}
+	if members != nil {
+		if err := members.admit(path); err != nil {
+			_ = ln.Close() // nothing was accepted from it
+			return nil, err
+		}
+	}
 	return ln, nil
 }
 
@@ -51,22 +58,24 @@ type peerKey struct{}
 // peer is who sits at the other end of a control connection, as the kernel
 // says; err says why that is not known.
 type peer struct {
-	uid uint32
-	err error
+	uid    uint32
+	groups []uint32
+	err    error
 }
 
 // withPeer is an http.Server's ConnContext. It is the one place where
 // something about the caller travels in a context: from the connection to the
 // edge, which turns it into a store.Caller.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	uid, err := peerUID(c)
-	return context.WithValue(ctx, peerKey{}, peer{uid, err})
+	uid, groups, err := peerIDs(c)
+	return context.WithValue(ctx, peerKey{}, peer{uid, groups, err})
 }
 
 // people turns peers into callers; each uid is looked up once.
 type people struct {
-	users store.Users
-	own   uint32
+	users   store.Users
+	own     uint32
+	members *group // who may come in besides; nil is nobody
 
 	mu    sync.Mutex
 	known map[uint32]string // uid → user id
@@ -77,16 +86,21 @@ func newPeople(users store.Users) *people {
 }
 
 // caller is who sent a request on the control socket: root and the daemon's
-// own user are admins, everybody else is refused (SPEC 22).
+// own user are admins, those in socket.group are members unless an admin made
+// more of them, and everybody else is refused (SPEC 22).
 func (p *people) caller(r *http.Request) (store.Caller, error) {
 	at, ok := r.Context().Value(peerKey{}).(peer)
 	if !ok || at.err != nil {
 		return store.Caller{}, fmt.Errorf("reading who is at the socket: %w", errors.Join(store.ErrRefused, at.err))
 	}
+	role := store.Admin
 	if at.uid != 0 && at.uid != p.own {
-		return store.Caller{}, fmt.Errorf("user %d may not use the control socket: %w", at.uid, store.ErrRefused)
+		if p.members == nil || !slices.Contains(at.groups, p.members.gid) {
+			return store.Caller{}, fmt.Errorf("user %d may not use the control socket: %w", at.uid, store.ErrRefused)
+		}
+		role = store.Member
 	}
-	u, err := p.user(r.Context(), at.uid)
+	u, err := p.user(r.Context(), at.uid, role)
 	if err != nil {
 		return store.Caller{}, err
 	}
@@ -96,7 +110,7 @@ func (p *people) caller(r *http.Request) (store.Caller, error) {
 	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnCLI, Identity: "local:" + strconv.Itoa(int(at.uid))}, nil
 }
 
-func (p *people) user(ctx context.Context, uid uint32) (store.User, error) {
+func (p *people) user(ctx context.Context, uid uint32, role store.Role) (store.User, error) {
 	p.mu.Lock()
 	id := p.known[uid]
 	p.mu.Unlock()
@@ -106,7 +120,7 @@ func (p *people) user(ctx context.Context, uid uint32) (store.User, error) {
 			return u, nil
 		}
 	}
-	u, err := p.users.EnsureUser(ctx, "local:"+strconv.Itoa(int(uid)), loginName(uid), store.Admin)
+	u, err := p.users.EnsureUser(ctx, "local:"+strconv.Itoa(int(uid)), loginName(uid), role)
 	if err != nil {
 		return store.User{}, fmt.Errorf("finding user %d: %w", uid, err)
 	}

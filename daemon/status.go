@@ -20,6 +20,10 @@ func (d *Daemon) getStatus(ctx context.Context, by store.Caller, _ *http.Request
 		Version: api.Version, PID: os.Getpid(), Started: d.started, DataDir: d.opt.DataDir, Socket: d.opt.Socket,
 		Listen: d.addr(), You: by, Model: llm.OfflineModel, Sessions: d.mcp.Sessions(), Bots: []api.BotState{}, Servers: []api.Health{},
 	}
+	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.inUse()
+	if by.IsAdmin() {
+		s.Warnings = d.layers.warnings()
+	}
 	if targets, err := d.router.Resolve(ctx, ""); err == nil {
 		s.Model = targets[0].Name()
 	}
@@ -203,8 +207,9 @@ func (d *Daemon) listSettings(ctx context.Context, by store.Caller, r *http.Requ
 			return nil, err
 		}
 	}
-	views := make([]api.Setting, len(store.Keys))
-	for i, k := range store.Keys {
+	keys := allKeys()
+	views := make([]api.Setting, len(keys))
+	for i, k := range keys {
 		views[i] = d.config.view(user, k)
 	}
 	return items(views), nil
@@ -230,11 +235,6 @@ func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, v
 	if who != "" {
 		var err error
 		if user, err = d.userOf(ctx, by, who); err != nil {
-			return nil, err
-		}
-	}
-	if key == "index.schedule" && value != "" {
-		if _, err := parseSchedule(value); err != nil {
 			return nil, err
 		}
 	}

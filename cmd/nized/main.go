@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,11 +51,14 @@ func command() *cli.Command {
 	return &cli.Command{
 		Name: "nized", Usage: "the daemon of nize", Version: api.Version, HideHelpCommand: true,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "data-dir", Usage: "where its state is kept, `DIR`", Sources: cli.EnvVars("NIZE_DATA_DIR"), DefaultText: "by the XDG rules"},
-			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` of the HTTP listener; port 0 takes any, see nized.addr in the data directory", Sources: cli.EnvVars("NIZE_LISTEN")},
-			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the control socket", Sources: cli.EnvVars("NIZE_SOCKET"), DefaultText: "by the XDG rules"},
-			&cli.StringFlag{Name: "log-level", Usage: "debug, info, warn or error", Value: "info", Sources: cli.EnvVars("NIZE_LOG_LEVEL")},
-			&cli.StringFlag{Name: "log-format", Usage: "text or json", Sources: cli.EnvVars("NIZE_LOG_FORMAT"), DefaultText: "text on a terminal, json otherwise"},
+			&cli.StringFlag{Name: "data-dir", Usage: "where its state is kept, `DIR` ($NIZE_DATA_DIR)", DefaultText: "by the XDG rules"},
+			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` of the HTTP listener ($NIZE_LISTEN); port 0 takes any, see nized.addr in the data directory", DefaultText: daemon.DefaultListen},
+			&cli.BoolFlag{Name: "insecure-listen", Usage: "listen beyond loopback without TLS ($NIZE_INSECURE_LISTEN)"},
+			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the control socket ($NIZE_SOCKET)", DefaultText: "by the XDG rules"},
+			&cli.StringFlag{Name: "config", Usage: "configuration `FILE` ($NIZE_CONFIG)", DefaultText: "nized.toml by the XDG rules, if it is there"},
+			&cli.StringFlag{Name: "public-url", Usage: "https `ORIGIN` that a TLS proxy in front serves ($NIZE_PUBLIC_URL)"},
+			&cli.StringFlag{Name: "log-level", Usage: "debug, info, warn or error ($NIZE_LOG_LEVEL)", DefaultText: "info"},
+			&cli.StringFlag{Name: "log-format", Usage: "text or json ($NIZE_LOG_FORMAT)", DefaultText: "text on a terminal, json otherwise"},
 		},
 		OnUsageError:   usage,
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
@@ -68,28 +70,23 @@ func run(ctx context.Context, c *cli.Command) error {
 	if c.Args().Present() {
 		return fmt.Errorf("%q is no command of nized; %w", c.Args().First(), errUsage)
 	}
-	log, err := logger(os.Stderr, c.String("log-level"), c.String("log-format"))
+	src := daemon.Sources{Flags: map[string]string{}, Defaults: map[string]string{}, Env: os.Getenv, File: c.String("config")}
+	for key, flag := range daemon.Flags() {
+		if c.IsSet(flag) {
+			src.Flags[key] = fmt.Sprint(c.Value(flag))
+		}
+	}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		src.Defaults["log.format"] = "text"
+	}
+	hangups := make(chan os.Signal, 1) // one that waits says as much as ten
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	opt, err := daemon.Configure(src)
 	if err != nil {
 		return err
 	}
-	opt := daemon.Options{
-		DataDir: cmp.Or(c.String("data-dir"), api.DefaultDataDir()),
-		Listen:  c.String("listen"),
-		Socket:  c.String("socket"),
-		Log:     log, Env: os.Getenv, Now: time.Now,
-	}
-	if opt.Socket == "" {
-		opt.Socket = api.DefaultSocket()
-		if c.String("data-dir") != "" {
-			opt.Socket = api.SocketIn(opt.DataDir)
-		}
-	}
-	if opt.Listen == "" {
-		opt.Listen = daemon.DefaultListen
-		if port := os.Getenv("NIZE_MCP_PORT"); port != "" {
-			opt.Listen = "127.0.0.1:" + port
-		}
-	}
+	opt.Log, opt.Now, opt.Hangup = logger(os.Stderr, opt), time.Now, hangups
 	d, err := daemon.New(ctx, opt)
 	if err != nil {
 		return err
@@ -97,27 +94,11 @@ func run(ctx context.Context, c *cli.Command) error {
 	return d.Run(ctx)
 }
 
-func logger(w *os.File, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error; %w", level, errUsage)
+// logger writes what opt's level lets through; a reload may change that.
+func logger(w io.Writer, opt daemon.Options) *slog.Logger {
+	how := &slog.HandlerOptions{Level: opt.Level}
+	if opt.Layers.Get("log.format") == "text" {
+		return slog.New(slog.NewTextHandler(w, how))
 	}
-	if format == "" {
-		format = "json"
-		if term.IsTerminal(int(w.Fd())) {
-			format = "text"
-		}
-	}
-	return newLogger(w, l, format)
-}
-
-func newLogger(w io.Writer, level slog.Level, format string) (*slog.Logger, error) {
-	opt := &slog.HandlerOptions{Level: level}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, opt)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, opt)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q: use text or json; %w", format, errUsage)
+	return slog.New(slog.NewJSONHandler(w, how))
 }

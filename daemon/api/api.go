@@ -84,8 +84,9 @@ func FindSocket() string {
 }
 
 const (
-	systemSocket  = "/run/nize/" + SocketName
-	systemDataDir = "/var/lib/nize"
+	systemSocket    = "/run/nize/" + SocketName
+	systemDataDir   = "/var/lib/nize"
+	systemConfigDir = "/etc/nize"
 )
 
 // DefaultDataDir is where nized keeps its state unless --data-dir says
@@ -93,6 +94,12 @@ const (
 // /var/lib/nize for root under systemd, else $XDG_DATA_HOME/nize, else
 // ~/.local/share/nize.
 func DefaultDataDir() string { return defaultDataDir(os.Getenv, os.Getuid()) }
+
+// DefaultConfig is where nized looks for its configuration unless --config
+// says otherwise: systemd's $CONFIGURATION_DIRECTORY, else /etc/nize for root
+// under systemd, else $XDG_CONFIG_HOME/nize, else ~/.config/nize; the file's
+// name is nized.toml.
+func DefaultConfig() string { return defaultConfig(os.Getenv, os.Getuid()) }
 
 // SocketIn is the socket of a data directory that was chosen by hand.
 func SocketIn(dataDir string) string { return filepath.Join(dataDir, SocketName) }
@@ -131,6 +138,20 @@ func defaultDataDir(env func(string) string, uid int) string {
 		return filepath.Join(dir, "nize")
 	}
 	return filepath.Join(env("HOME"), ".local", "share", "nize")
+}
+
+func defaultConfig(env func(string) string, uid int) string {
+	const name = "nized.toml"
+	if dir := unitDir(env, "CONFIGURATION_DIRECTORY"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	if rootUnit(env, uid) {
+		return filepath.Join(systemConfigDir, name)
+	}
+	if dir := env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "nize", name)
+	}
+	return filepath.Join(env("HOME"), ".config", "nize", name)
 }
 
 // unitDir reads a directory that systemd made for the unit; it may list

@@ -29,6 +29,7 @@ var Routes = []Route{
 	{"GET", "/v1/config", false, "list settings"},
 	{"DELETE", "/v1/config/{key}", false, "unset a setting"},
 	{"PUT", "/v1/config/{key}", false, "set a setting"},
+	{"GET", "/v1/config/{key}", false, "explain where a setting comes from"},
 	{"DELETE", "/v1/credentials", true, "remove a credential"},
 	{"GET", "/v1/credentials", true, "list credentials, without their values"},
 	{"PUT", "/v1/credentials", true, "set a credential"},

@@ -18,8 +18,10 @@ type Status struct {
 	Socket    string        `json:"socket"`
 	Listen    string        `json:"listen"` // the HTTP listener's real address
 	PublicURL string        `json:"public_url,omitempty"`
-	You       store.Caller  `json:"you"`             // who asks
-	Model     string        `json:"model,omitempty"` // the default one, or offline
+	TLS       bool          `json:"tls,omitempty"`    // on the HTTP listener
+	Config    string        `json:"config,omitempty"` // the configuration file, if there is one
+	You       store.Caller  `json:"you"`              // who asks
+	Model     string        `json:"model,omitempty"`  // the default one, or offline
 	Servers   []Health      `json:"servers"`
 	Bots      []BotState    `json:"bots"`
 	Tools     int           `json:"tools"`

@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// lookEvery is how often a handshake looks whether the certificate's files
+// changed. Nothing watches them in between.
+const lookEvery = 5 * time.Second
+
+// certificate serves tls.cert and tls.key, and follows their files: a renewed
+// certificate holds for new connections without a restart. While the new files
+// don't fit one another, as between two renames, the old certificate serves.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+	now               func() time.Time
+
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	seen   [2]fileMark
+	looked time.Time
+}
+
+// fileMark tells one state of a file from another.
+type fileMark struct {
+	mod  time.Time
+	size int64
+}
+
+func openCertificate(certFile, keyFile string) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: slog.New(slog.DiscardHandler), now: time.Now}
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *certificate) marks() (m [2]fileMark, err error) {
+	for i, path := range []string{c.certFile, c.keyFile} {
+		fi, err := os.Stat(path)
+		if err != nil {
+			return m, fmt.Errorf("looking at the certificate: %w", err)
+		}
+		m[i] = fileMark{fi.ModTime(), fi.Size()}
+	}
+	return m, nil
+}
+
+// load reads both files, whatever was seen before.
+func (c *certificate) load() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	marks, err := c.marks()
+	if err != nil {
+		return err
+	}
+	return c.loadLocked(marks)
+}
+
+// loadLocked keeps the old pair if the new one is bad; c.mu is held.
+func (c *certificate) loadLocked(marks [2]fileMark) error {
+	c.seen = marks // a bad state is not tried again until it changes
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("reading tls.cert %s and tls.key %s: %w", c.certFile, c.keyFile, err)
+	}
+	c.pair = &pair
+	return nil
+}
+
+// get is a tls.Config's GetCertificate.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); now.Sub(c.looked) >= lookEvery || now.Before(c.looked) {
+		c.looked = now
+		marks, err := c.marks()
+		if err == nil && marks != c.seen {
+			if err = c.loadLocked(marks); err == nil {
+				c.log.Info("the certificate was reloaded", "cert", c.certFile)
+			}
+		}
+		if err != nil {
+			c.log.Error("the old certificate serves", "err", err)
+		}
+	}
+	return c.pair, nil
+}
+
+// servePublic serves the HTTP listener, with TLS if there is a certificate.
+func (d *Daemon) servePublic(s *http.Server, ln net.Listener) error {
+	if d.cert == nil {
+		return s.Serve(ln)
+	}
+	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get}
+	return s.ServeTLS(ln, "", "")
+}

@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// door is whom the HTTP listener believes and lets in: the hosts it answers to,
+// and the proxies whose word on the client counts (SPEC 2). It is made anew by
+// a reload and never changed.
+type door struct {
+	public  *url.URL // the origin that a proxy serves; nil without one
+	proxies []netip.Prefix
+	tls     bool
+	host    string // that nized listens on
+	port    string
+}
+
+// newDoor reads the settings; they were checked.
+func (d *Daemon) newDoor() *door {
+	o := &door{tls: d.cert != nil, host: d.host, port: d.port}
+	if v := d.layers.Get("public_url"); v != "" {
+		o.public, _ = parsePublicURL(v)
+	}
+	o.proxies, _ = parseProxies(d.layers.Get("http.trusted_proxies"))
+	return o
+}
+
+// parsePublicURL reads an https origin; "" is none.
+func parsePublicURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("want an https origin such as https://nize.example.com")
+	}
+	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
+}
+
+// parseProxies reads networks and single addresses, comma-separated.
+func parseProxies(text string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for item := range strings.SplitSeq(text, ",") {
+		if item == "" {
+			continue
+		}
+		if ip, err := netip.ParseAddr(item); err == nil {
+			list = append(list, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(item)
+		if err != nil || p.Masked() != p {
+			return nil, fmt.Errorf("%q is no address or network: write 10.0.0.7 or 10.0.0.0/8", item)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+func (o *door) trusts(ip netip.Addr) bool {
+	return slices.ContainsFunc(o.proxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
+}
+
+// enter decides whether a request may come in, and returns it with the
+// client's own address where a trusted proxy tells it. What a web page could
+// have made a browser send is refused (DNS rebinding, SPEC 6): every Host, the
+// proxy's too, and Origin must name this listener or the public origin.
+func (o *door) enter(r *http.Request) (*http.Request, error) {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !o.serves(r.Host, local) {
+		return nil, errors.New("this Host is not served here")
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		u, err := url.Parse(origin)
+		if err != nil || !o.originAllowed(u, local) {
+			return nil, errors.New("this Origin may not ask here")
+		}
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !o.trusts(peer.Addr()) {
+		return r, nil // whatever it says of others is not heard
+	}
+	host := last(r.Header.Values("X-Forwarded-Host"))
+	if host != "" && !o.serves(host, local) {
+		return nil, errors.New("this Host is not served here")
+	}
+	asked := r.Host
+	if host != "" {
+		asked = host
+	}
+	if proto := last(r.Header.Values("X-Forwarded-Proto")); o.isPublic(asked) && proto != "" && proto != "https" {
+		return nil, fmt.Errorf("ask %s: a token must not travel without TLS", o.public)
+	}
+	client := o.client(peer.Addr(), r.Header.Values("X-Forwarded-For"))
+	if client == peer.Addr() {
+		return r, nil
+	}
+	inside := new(http.Request)
+	*inside = *r
+	inside.RemoteAddr = netip.AddrPortFrom(client, 0).String()
+	return inside, nil
+}
+
+// client walks X-Forwarded-For from its end, where the nearest proxy wrote, to
+// the first address that is no proxy of ours: what stands before it anybody
+// could have sent.
+func (o *door) client(peer netip.Addr, forwarded []string) netip.Addr {
+	hops := strings.Split(strings.Join(forwarded, ","), ",")
+	at := peer
+	for _, hop := range slices.Backward(hops) {
+		if !o.trusts(at) {
+			break
+		}
+		hop = strings.TrimSpace(hop)
+		ip, err := netip.ParseAddr(hop)
+		if err != nil {
+			withPort, err := netip.ParseAddrPort(hop)
+			if err != nil {
+				break
+			}
+			ip = withPort.Addr()
+		}
+		at = ip.Unmap().WithZone("")
+	}
+	return at
+}
+
+// last is the word of the nearest proxy: the end of a list.
+func last(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	text := values[len(values)-1]
+	return strings.ToLower(strings.TrimSpace(text[strings.LastIndexByte(text, ',')+1:]))
+}
+
+// serves says whether a Host names this listener: the public origin, or a
+// loopback name, or the address that was reached, with the port. Names that
+// resolve to it don't count: anybody can make one.
+func (o *door) serves(host string, local net.Addr) bool {
+	if o.isPublic(host) {
+		return true
+	}
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), "80"
+		if o.tls {
+			port = "443"
+		}
+	}
+	if port != o.port {
+		return false
+	}
+	if name == "localhost" || name == o.host {
+		return true
+	}
+	ip := net.ParseIP(name)
+	if ip == nil {
+		return false
+	}
+	reached, _ := local.(*net.TCPAddr)
+	return ip.IsLoopback() || reached != nil && reached.IP.Equal(ip)
+}
+
+func (o *door) isPublic(host string) bool {
+	return o.public != nil && strings.EqualFold(strings.TrimSuffix(host, ":443"), strings.TrimSuffix(o.public.Host, ":443"))
+}
+
+func (o *door) originAllowed(u *url.URL, local net.Addr) bool {
+	switch u.Scheme {
+	case "https":
+		return o.isPublic(u.Host) || o.serves(u.Host, local)
+	case "http":
+		return !o.isPublic(u.Host) && o.serves(u.Host, local)
+	}
+	return false
+}
+
+// checkListen refuses to listen where others could reach it in clear text.
+func checkListen(addr *net.TCPAddr, tls, insecure bool) error {
+	if addr.IP.IsLoopback() || tls || insecure {
+		return nil
+	}
+	return fmt.Errorf("listening on %s: %w, since it is no loopback address and tokens would travel in clear text; set tls.cert and tls.key, or put a TLS proxy in front of %s and set --public-url (--insecure-listen does it all the same)", addr, store.ErrRefused, DefaultListen)
+}

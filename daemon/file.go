@@ -1,0 +1,201 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"nize/store"
+)
+
+// maxFile bounds nized.toml; it holds a few dozen short lines.
+const maxFile = 1 << 20
+
+// fileValue is a value of nized.toml in normal form, and where it stands.
+type fileValue struct {
+	value string
+	line  int
+}
+
+// readFile reads and checks a configuration file: all of it, or an error that
+// says where it is bad. A file that is not there has no values, unless somebody
+// named it.
+func readFile(path string, named bool) (map[string]fileValue, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) && !named {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the configuration: %w", err)
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("looking at the configuration: %w", err)
+	case !fi.Mode().IsRegular():
+		return nil, fmt.Errorf("%w configuration %s: it is no regular file", store.ErrInvalid, path)
+	case fi.Mode().Perm()&0o002 != 0:
+		return nil, fmt.Errorf("%w configuration %s: everybody may write it (%04o), and it says who must approve what; chmod o-w %s", store.ErrInvalid, path, fi.Mode().Perm(), path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%w configuration %s: it is over %d MiB", store.ErrInvalid, path, maxFile>>20)
+	}
+	values, err := decodeFile(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", path, err)
+	}
+	return values, nil
+}
+
+// lineError is an error at a line of the file; it reads on from the file's
+// name and a colon.
+type lineError struct {
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string {
+	if e.line == 0 {
+		return " " + e.err.Error()
+	}
+	return fmt.Sprintf("%d: %v", e.line, e.err)
+}
+
+func (e *lineError) Unwrap() error { return e.err }
+
+// decodeFile turns TOML into checked values by dotted key. The library's decoder
+// says whether it is TOML at all; its parser, walked a second time, is what
+// knows the lines.
+func decodeFile(data []byte) (map[string]fileValue, error) {
+	var tree map[string]any
+	bad := toml.Unmarshal(data, &tree)
+	var at *toml.DecodeError
+	if errors.As(bad, &at) {
+		row, _ := at.Position()
+		return nil, &lineError{row, fmt.Errorf("%w TOML: %s", store.ErrInvalid, strings.TrimPrefix(at.Error(), "toml: "))}
+	}
+	w := walker{values: map[string]fileValue{}}
+	w.Reset(data)
+	var table []string
+	for w.NextExpression() {
+		n := w.Expression()
+		var err error
+		switch n.Kind {
+		case unstable.Table:
+			table, err = w.table(n)
+		case unstable.ArrayTable:
+			name, line := w.key(n)
+			err = &lineError{line, fmt.Errorf("%w setting %q: no setting is a list of tables", store.ErrInvalid, strings.Join(name, "."))}
+		case unstable.KeyValue:
+			err = w.put(table, n)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(w.Error(), bad); err != nil { // it has no line, and the walk found nothing
+		return nil, &lineError{0, fmt.Errorf("%w TOML: %w", store.ErrInvalid, err)}
+	}
+	return w.values, nil
+}
+
+// walker collects the values of a file.
+type walker struct {
+	unstable.Parser
+	values map[string]fileValue
+}
+
+// key is the dotted key of a table or a value, and its line.
+func (w *walker) key(n *unstable.Node) (parts []string, line int) {
+	for it := n.Key(); it.Next(); {
+		part := it.Node()
+		parts = append(parts, string(part.Data))
+		line = w.Shape(part.Raw).Start.Line
+	}
+	return parts, line
+}
+
+// table checks a header, so that a misspelt one is found even if it is empty.
+func (w *walker) table(n *unstable.Node) ([]string, error) {
+	parts, line := w.key(n)
+	name := strings.Join(parts, ".")
+	var tables []string
+	for _, k := range allKeys() {
+		for i, r := range k.Name {
+			if r == '.' {
+				tables = append(tables, k.Name[:i])
+			}
+		}
+	}
+	if !slices.Contains(tables, name) {
+		return nil, &lineError{line, store.Unknown("table", name, tables)}
+	}
+	return parts, nil
+}
+
+func (w *walker) put(table []string, n *unstable.Node) error {
+	parts, line := w.key(n)
+	parts = slices.Concat(table, parts)
+	v := n.Value()
+	if v.Kind == unstable.InlineTable {
+		for it := v.Children(); it.Next(); {
+			if err := w.put(parts, it.Node()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	name := strings.Join(parts, ".")
+	k, err := findKey(name)
+	if err != nil {
+		return &lineError{line, err}
+	}
+	if old, twice := w.values[name]; twice {
+		return &lineError{line, fmt.Errorf("%w setting %s: line %d has it already", store.ErrInvalid, name, old.line)}
+	}
+	text, err := textOf(k, v)
+	if err == nil {
+		text, err = checkValue(k, text)
+	}
+	if err != nil {
+		return &lineError{line, err}
+	}
+	w.values[name] = fileValue{text, line}
+	return nil
+}
+
+// textOf is a TOML value as one would type it after `config set`. Strings are
+// taken for every setting, since that is how durations and choices are written.
+func textOf(k store.Key, v *unstable.Node) (string, error) {
+	switch v.Kind {
+	case unstable.String, unstable.Bool:
+		return string(v.Data), nil
+	case unstable.Integer, unstable.Float:
+		return strings.TrimPrefix(strings.ReplaceAll(string(v.Data), "_", ""), "+"), nil
+	case unstable.Array:
+		if k.Kind != store.List {
+			return "", fmt.Errorf("%w value for %s: it is a %s, not a list", store.ErrInvalid, k.Name, k.Kind)
+		}
+		var list []string
+		for it := v.Children(); it.Next(); {
+			item := it.Node()
+			if item.Kind != unstable.String || strings.Contains(string(item.Data), ",") {
+				return "", fmt.Errorf("%w value for %s: want a list of strings without commas", store.ErrInvalid, k.Name)
+			}
+			list = append(list, string(item.Data))
+		}
+		return strings.Join(list, ","), nil
+	}
+	return "", fmt.Errorf("%w value for %s: want a %s", store.ErrInvalid, k.Name, k.Kind)
+}

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+)
+
+// layersOf are the layers given, or what New's plain options say.
+func layersOf(opt Options) (*Layers, error) {
+	if opt.Layers != nil {
+		return opt.Layers, nil
+	}
+	l := &Layers{src: Sources{
+		Flags: map[string]string{"data_dir": opt.DataDir, "listen": opt.Listen, "socket.path": opt.Socket}, Env: opt.Env,
+	}, level: opt.Level}
+	return l, l.open()
+}
+
+// listen opens the HTTP listener and the control socket, or takes those that
+// systemd opened.
+func (d *Daemon) listen() error {
+	handed, err := takeListeners()
+	if err != nil {
+		return err
+	}
+	d.control, d.public = handed.control, handed.public // closeAll closes them
+	if err := d.listenPublic(); err != nil {
+		return err
+	}
+	d.door.Store(d.newDoor())
+	if err := writeAddr(filepath.Join(d.opt.DataDir, "nized.addr"), d.addr()); err != nil {
+		return err
+	}
+	return d.listenControl()
+}
+
+// listenPublic refuses before it listens, not after.
+func (d *Daemon) listenPublic() (err error) {
+	if file := d.layers.Get("tls.cert"); file != "" {
+		if d.cert, err = openCertificate(file, d.layers.Get("tls.key")); err != nil {
+			return err
+		}
+		d.cert.log, d.cert.now = d.log.With("room", "tls"), d.now
+	}
+	addr, given := (*net.TCPAddr)(nil), d.public != nil
+	if given {
+		addr, _ = d.public.Addr().(*net.TCPAddr)
+		if addr == nil {
+			return fmt.Errorf("systemd hands over %s, which is no TCP socket", d.public.Addr())
+		}
+	} else if addr, err = net.ResolveTCPAddr("tcp", d.opt.Listen); err != nil {
+		return fmt.Errorf("finding the address %s: %w; choose another with --listen", d.opt.Listen, err)
+	}
+	if err := checkListen(addr, d.cert != nil, d.layers.Get("insecure_listen") == "true"); err != nil {
+		return err
+	}
+	if !given {
+		if d.public, err = net.Listen("tcp", addr.String()); err != nil {
+			return fmt.Errorf("listening on %s: %w; choose another address with --listen", d.opt.Listen, err)
+		}
+	}
+	d.host, d.port, err = net.SplitHostPort(d.public.Addr().String())
+	if err != nil {
+		return fmt.Errorf("reading the listener's address: %w", err)
+	}
+	return nil
+}
+
+// listenControl opens the control socket, for the members of socket.group too
+// if there is one.
+func (d *Daemon) listenControl() error {
+	var members *group
+	if name := d.layers.Get("socket.group"); name != "" {
+		g, err := findGroup(name)
+		if err != nil {
+			return err
+		}
+		members = &g
+	}
+	d.people.members = members
+	if d.control != nil {
+		d.opt.Socket = d.control.Addr().String()
+		return nil // its owner and mode are the unit's
+	}
+	var err error
+	d.control, err = listenSocket(d.opt.Socket, members)
+	return err
+}

@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+
+	"nize/store"
+)
+
+// handed are the listeners that systemd opened for us (sd_listen_fds(3)). A
+// Unix socket is the control socket, a TCP one the HTTP listener; names in the
+// unit don't matter.
+type handed struct {
+	control, public net.Listener
+}
+
+// takeListeners takes what systemd hands over, once: children must not think
+// that it is theirs.
+func takeListeners() (h handed, err error) {
+	defer func() {
+		if err != nil {
+			h.close()
+		}
+	}()
+	for _, f := range activation.Files(true) {
+		ln, err := net.FileListener(f)
+		_ = f.Close() // the listener has its own copy
+		if err != nil {
+			return h, fmt.Errorf("taking over the socket %s from systemd: %w", f.Name(), err)
+		}
+		into := &h.public
+		if _, unix := ln.(*net.UnixListener); unix {
+			into = &h.control
+		}
+		if *into != nil {
+			_ = ln.Close() // the error below is what matters
+			return h, fmt.Errorf("%w units: systemd hands over two sockets of the kind of %s; one Unix and one TCP socket are served", store.ErrInvalid, f.Name())
+		}
+		*into = ln
+	}
+	if h.control != nil {
+		h.control.(*net.UnixListener).SetUnlinkOnClose(false) // the file is systemd's
+	}
+	return h, nil
+}
+
+func (h *handed) close() {
+	for _, ln := range []net.Listener{h.control, h.public} {
+		if ln != nil {
+			_ = ln.Close() // nothing was accepted from it
+		}
+	}
+}
+
+// tell tells systemd how the service is (sd_notify(3)). Without systemd it
+// does nothing.
+func (d *Daemon) tell(state string) {
+	if _, err := systemd.SdNotify(false, state); err != nil {
+		d.log.Warn("telling systemd", "err", err)
+	}
+}
+
+// keepWatchdog tells systemd that the daemon lives, twice in the time that the
+// unit's WatchdogSec allows. It first reads from the database, as every request
+// does: a daemon that cannot do that is better started anew.
+func (d *Daemon) keepWatchdog(ctx context.Context) error {
+	within, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		return fmt.Errorf("reading the time of systemd's watchdog: %w", err)
+	}
+	if within == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(within / 2)
+	defer tick.Stop()
+	for {
+		if err := d.alive(ctx, within/4); err == nil {
+			d.tell(systemd.SdNotifyWatchdog)
+		} else if ctx.Err() == nil {
+			d.log.Error("the watchdog is not told", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *Daemon) alive(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if _, err := d.db.ListSettings(ctx, ""); err != nil {
+		return fmt.Errorf("reading from the database: %w", err)
+	}
+	return nil
+}
+
+// keepReloading reloads the configuration on every hangup until ctx ends.
+func (d *Daemon) keepReloading(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.opt.Hangup:
+			d.reload()
+		}
+	}
+}
+
+// reload reads configuration and certificate anew. What is bad changes
+// nothing; what needs a restart says so.
+func (d *Daemon) reload() {
+	d.tell(systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec())
+	defer d.tell(systemd.SdNotifyReady)
+	if d.cert != nil {
+		if err := d.cert.load(); err != nil {
+			d.log.Error("the old certificate serves", "err", err)
+		}
+	}
+	changed, err := d.layers.reload()
+	if err != nil {
+		d.log.Error("the configuration was not reloaded", "err", err)
+		return
+	}
+	d.door.Store(d.newDoor())
+	for _, key := range changed {
+		if own, ok := ownOf(key); ok && !own.live {
+			d.log.Warn("a changed setting needs a restart", "key", key)
+		}
+		d.settingChanged(key)
+	}
+	d.log.Info("the configuration was reloaded", "file", d.layers.inUse(), "changed", changed)
+}
