@@ -72,14 +72,18 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"GET /v1/calls/{id}":                  d.getCall,
 		"GET /v1/grants":                      d.listGrants,
 		"DELETE /v1/grants/{id}":              d.deleteGrant,
+		"GET /v1/backup":                      d.backup,
+		"POST /v1/restore":                    d.restore,
+		"POST /v1/keys/export":                d.exportKey,
+		"POST /v1/keys/rotate":                d.rotateKeys,
 		"GET /v1/usage":                       d.usage,
 		"GET /v1/audit/verify":                d.verifyAudit,
 		"GET /v1/config":                      d.listSettings,
+		"GET /v1/config/{key}":                d.explainSetting,
 		"PUT /v1/config/{key}":                d.putSetting,
 		"DELETE /v1/config/{key}":             d.unsetSetting,
 		"GET /v1/chat/threads":                d.listThreads,
 		"POST /v1/chat/threads":               d.newThread,
-		"GET /v1/config/{key}":                d.explainSetting,
 		"GET /v1/chat/threads/{id}":           d.getThread,
 		"POST /v1/chat/threads/{id}/messages": d.sendMessage,
 		"POST /v1/chat/threads/{id}/stop":     d.stopThread,
@@ -141,6 +145,10 @@ func (d *Daemon) answer(w http.ResponseWriter, r *http.Request, by store.Caller,
 	value, err := h(r.Context(), by, r)
 	if err != nil {
 		d.fail(w, r, err)
+		return
+	}
+	if file, ok := value.(download); ok {
+		file.send(w)
 		return
 	}
 	if value == nil {

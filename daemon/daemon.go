@@ -25,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,6 @@ import (
 	"nize/mcp/upstream"
 	"nize/store"
 	"nize/store/bolt"
-	"nize/store/seal"
 )
 
 const (
@@ -71,7 +71,9 @@ type Daemon struct {
 	now     func() time.Time
 	started time.Time
 
+	lock         *os.File // on the data directory
 	db           *bolt.DB
+	keeping      *keeping
 	layers       *Layers
 	config       *config
 	cert         *certificate // of the HTTP listener; nil serves clear text
@@ -103,11 +105,12 @@ type Daemon struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: newMemory(), terminals: newTerminals(), extra: environmentProviders(opt.Env)}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: newMemory(), terminals: newTerminals(), keeping: newKeeping(), extra: environmentProviders(opt.Env)}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
 			d.closeAll()
+			d.unlock()
 		}
 	}()
 	if d.layers, err = layersOf(opt); err != nil {
@@ -117,6 +120,9 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	if err := checkPrivate(opt.DataDir); err != nil {
+		return nil, err
+	}
+	if d.lock, err = lockDir(opt.DataDir); err != nil {
 		return nil, err
 	}
 	if d.db, err = openDB(ctx, opt); err != nil {
@@ -173,28 +179,6 @@ func (d *Daemon) wire() {
 	})
 }
 
-// openDB opens the database with its key; one that was not closed is looked
-// through first, in a child process, since a damaged one can end the process
-// that reads it.
-func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
-	path := filepath.Join(opt.DataDir, "nize.db")
-	if !bolt.Clean(path) {
-		opt.Log.Info("the database was not closed; checking it", "path", path)
-		if err := checkInChild(ctx, path); err != nil {
-			return nil, err
-		}
-	}
-	master, err := seal.Open(filepath.Join(opt.DataDir, "nize.key"), store.NewSecret(opt.Env("NIZE_MASTER_KEY")))
-	if err != nil {
-		return nil, fmt.Errorf("opening the master key: %w", err)
-	}
-	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("room", "store")})
-	if err != nil {
-		return nil, fmt.Errorf("opening the database: %w", err)
-	}
-	return db, nil
-}
-
 // checkVar tells a process that it is the child which looks through the
 // database at that path.
 const checkVar = "NIZE_CHECK_DATABASE"
@@ -236,10 +220,13 @@ func checkInChild(ctx context.Context, path string) error {
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == ExitInUse {
-		return fmt.Errorf("another nized runs on %s: %w; stop it first, or choose another --data-dir", filepath.Dir(path), store.ErrConflict)
+		return inUse(filepath.Dir(path))
+	}
+	if err != nil && exit != nil && exit.ExitCode() == 1 {
+		return errors.New(strings.TrimPrefix(lastLine(out), "checking database "+path+": "))
 	}
 	if err != nil {
-		return fmt.Errorf("the database did not pass its check: %s (%w); restore the last backup, or move the file away to start anew", lastLine(out), err)
+		return fmt.Errorf("it ended the process that read it: %w", err)
 	}
 	return nil
 }
@@ -270,8 +257,12 @@ func checkPrivate(dir string) error {
 	return nil
 }
 
-// Run works until ctx ends, then drains and returns nil. It is called once.
-func (d *Daemon) Run(ctx context.Context) error {
+// Run works until ctx ends, then drains and returns nil; ErrRestart if a
+// restore ended it. It is called once.
+func (d *Daemon) Run(ctx context.Context) (err error) {
+	var restored *staged
+	defer d.unlock()
+	defer func() { err = errors.Join(err, d.swap(restored)) }()
 	defer d.closeAll()
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
@@ -294,20 +285,23 @@ func (d *Daemon) Run(ctx context.Context) error {
 	keep("http listener", serve(public, d.public, d.servePublic))
 	keep("reloads", d.keepReloading)
 	keep("watchdog", d.keepWatchdog)
+	keep("keys", d.keepKeys)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}
 	d.ready.Store(true)
 	d.log.Info("nized is ready", "listen", d.addr(), "socket", d.opt.Socket, "data", d.opt.DataDir, "version", api.Version, "took", d.now().Sub(d.started).Round(time.Microsecond))
 	d.tell("READY=1")
-	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
+	case s := <-d.keeping.staged:
+		restored = &s
 	}
-	d.drain(control, public)
+	d.drain(restored == nil, control, public)
 	stopWork(llm.ErrShutdown) // a turn that is under way stays open and goes on after the restart
 	running.Wait()
+	restored = d.keeping.take(restored)
 	d.log.Info("nized has stopped")
 	return err
 }
@@ -323,9 +317,11 @@ func serve(s *http.Server, ln net.Listener, how func(*http.Server, net.Listener)
 }
 
 // drain stops taking work and lets what runs finish within the grace time.
-func (d *Daemon) drain(servers ...*http.Server) {
+func (d *Daemon) drain(forGood bool, servers ...*http.Server) {
 	d.ready.Store(false)
-	d.tell("STOPPING=1")
+	if forGood {
+		d.tell("STOPPING=1")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), store.GetSpan(d.config, "", "drain.grace"))
 	defer cancel()
 	d.close()            // streams on the control socket

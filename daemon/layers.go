@@ -107,6 +107,8 @@ func checkValue(k store.Key, value string) (string, error) {
 	switch k.Name {
 	case "index.schedule":
 		_, err = parseSchedule(value)
+	case "backup.schedule":
+		err = checkBackupSchedule(value)
 	case "listen":
 		_, _, err = net.SplitHostPort(value)
 	case "public_url":

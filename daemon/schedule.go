@@ -25,15 +25,17 @@ func parseSchedule(line string) (cron.Schedule, error) {
 	return s, nil
 }
 
-// keepSchedule refreshes the tools when index.schedule says so and applies
-// retention every hour. It reads the setting anew each minute, so that a
-// change holds without a restart.
+// keepSchedule refreshes the tools when index.schedule says so, makes backups
+// when backup.schedule does, and applies retention every hour. It reads the
+// settings anew each minute, so that a change holds without a restart.
 func (d *Daemon) keepSchedule(ctx context.Context) error {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
 	line, next := "", time.Time{}
 	pruned := d.now()
+	var daily dailyBackup
 	for {
+		daily.tick(ctx, d)
 		if now := d.config.Get("", "index.schedule"); now != line {
 			line = now
 			s, err := parseSchedule(line)

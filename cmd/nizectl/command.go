@@ -58,7 +58,8 @@ func (a *app) root() *cli.Command {
 		Commands: []*cli.Command{
 			a.status(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(),
 			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.chat(),
-			a.usage(), a.audit(), a.config(), a.version(), a.help(),
+			a.usage(), a.audit(), a.config(),
+			a.backup(), a.restore(), a.keys(), a.version(), a.help(),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) {
 			c.Hidden = false

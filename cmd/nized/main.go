@@ -63,6 +63,7 @@ func command() *cli.Command {
 		OnUsageError:   usage,
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Action:         run,
+		Commands:       []*cli.Command{restore(usage)},
 	}
 }
 
@@ -70,6 +71,31 @@ func run(ctx context.Context, c *cli.Command) error {
 	if c.Args().Present() {
 		return fmt.Errorf("%q is no command of nized; %w", c.Args().First(), errUsage)
 	}
+	hangups := make(chan os.Signal, 1) // one that waits says as much as ten
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	opt, err := options(c)
+	if err != nil {
+		return err
+	}
+	opt.Log, opt.Now, opt.Hangup = logger(os.Stderr, opt), time.Now, hangups
+	bySystemd := os.Getenv("LISTEN_FDS") != "" // New takes it out
+	d, err := daemon.New(ctx, opt)
+	if err != nil {
+		return err
+	}
+	err = d.Run(ctx)
+	if !errors.Is(err, daemon.ErrRestart) {
+		return err
+	}
+	if ctx.Err() != nil { // it was told to stop meanwhile
+		return nil
+	}
+	return again(opt.Log, bySystemd)
+}
+
+// options gathers flags, environment and configuration file.
+func options(c *cli.Command) (daemon.Options, error) {
 	src := daemon.Sources{Flags: map[string]string{}, Defaults: map[string]string{}, Env: os.Getenv, File: c.String("config")}
 	for key, flag := range daemon.Flags() {
 		if c.IsSet(flag) {
@@ -79,19 +105,7 @@ func run(ctx context.Context, c *cli.Command) error {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		src.Defaults["log.format"] = "text"
 	}
-	hangups := make(chan os.Signal, 1) // one that waits says as much as ten
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
-	opt, err := daemon.Configure(src)
-	if err != nil {
-		return err
-	}
-	opt.Log, opt.Now, opt.Hangup = logger(os.Stderr, opt), time.Now, hangups
-	d, err := daemon.New(ctx, opt)
-	if err != nil {
-		return err
-	}
-	return d.Run(ctx)
+	return daemon.Configure(src)
 }
 
 // logger writes what opt's level lets through; a reload may change that.

@@ -65,7 +65,9 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 type request struct {
 	method, path string
 	query        url.Values
-	body         any // nil sends none
+	body         any       // nil sends none
+	raw          io.Reader // a file of size bytes, in place of body
+	size         int64
 }
 
 // do sends a request and decodes its answer.
@@ -159,6 +161,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		}
 		body = bytes.NewReader(b)
 	}
+	if r.raw != nil {
+		body = r.raw
+	}
 	target := "http://" + Host + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
@@ -168,7 +173,11 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("asking for %s %s: %w", r.method, r.path, err)
 	}
 	req.Header.Set(VersionHeader, Version)
-	if body != nil {
+	switch {
+	case r.raw != nil:
+		req.ContentLength = r.size
+		req.Header.Set("Content-Type", "application/octet-stream")
+	case body != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := c.http.Do(req)

@@ -396,8 +396,18 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.Usage(ctx, store.UsageQuery{})) },
 		func() error { return last(c.Audit(ctx, AuditQuery{Limit: 3})) },
 		func() error { return two(c.VerifyAudit(ctx)) },
+		func() error {
+			if _, err := c.Backup(ctx, io.Discard); err == nil || !strings.Contains(err.Error(), "incomplete") {
+				return fmt.Errorf("a backup without its sum: %v", err)
+			}
+			return nil
+		},
+		func() error { return two(c.Restore(ctx, strings.NewReader("copy"), 4, true)) },
+		func() error { return two(c.RotateKeys(ctx)) },
+		func() error { return two(c.ExportKey(ctx)) },
 		func() error { return last(c.Reindex(ctx, Reindex{})) },
 		func() error { return two(c.Settings(ctx, "")) },
+		func() error { return two(c.ExplainSetting(ctx, "", "k")) },
 		func() error { return two(c.PutSetting(ctx, "k", PutSetting{})) },
 		func() error { return two(c.UnsetSetting(ctx, "", "k")) },
 		func() error { return two(c.Users(ctx)) },

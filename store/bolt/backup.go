@@ -70,6 +70,10 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 	return c, nil
 }
 
+// Damaged says whether err is about a file that cannot be read as it should:
+// a backup is the way back.
+func Damaged(err error) bool { return errors.Is(err, errRecord) }
+
 // noRoom gives a full disk its name.
 func noRoom(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

@@ -146,7 +146,7 @@ func (d *DB) start(o Options) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v; restore the last backup", errRecord, r)
+			err = fmt.Errorf("%w: %v", errRecord, r)
 		}
 	}()
 	if err := unmark(d.path); err != nil {
@@ -186,7 +186,7 @@ func openFile(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v; restore the last backup", errRecord, r)
+			err = fmt.Errorf("%w: %v", errRecord, r)
 		}
 	}()
 	db, err = bbolt.Open(path, 0o600, o)

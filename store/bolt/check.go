@@ -99,7 +99,7 @@ func precheck(path string) error {
 		return err
 	}
 	if size > 0 && (s.pageSize == 0 || s.pages > uint64(size)/s.pageSize) {
-		return fmt.Errorf("%w: the file is cut off, %d bytes of at least %d are there; restore the last backup", errRecord, size, s.pages*s.pageSize)
+		return fmt.Errorf("%w: the file is cut off, %d bytes of at least %d are there", errRecord, size, s.pages*s.pageSize)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func Check(path string) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v; restore the last backup", errRecord, r)
+			err = fmt.Errorf("%w: %v", errRecord, r)
 		}
 	}()
 	return db.View(func(b *bbolt.Tx) error {
@@ -139,7 +139,7 @@ func Check(path string) (err error) {
 			}
 		}
 		if len(found) > 0 {
-			return fmt.Errorf("%w: %w; restore the last backup", errRecord, errors.Join(found...))
+			return fmt.Errorf("%w: %w", errRecord, errors.Join(found...))
 		}
 		_, err := schemaOf(b)
 		return err

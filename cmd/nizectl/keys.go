@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
+)
+
+func (a *app) keys() *cli.Command {
+	return group("keys", "the keys that secrets are sealed with",
+		a.command(leaf{name: "rotate", usage: "make new keys and seal every secret anew, while the daemon works", run: keysRotate,
+			more:  "The old master key is kept beside the new one: backups made before need it.",
+			flags: []cli.Flag{yesFlag()}}),
+		a.command(leaf{name: "export", usage: "copy the master key to a file of mode 0600", run: keysExport, flags: []cli.Flag{
+			&cli.StringFlag{Name: "to", Usage: "the new `FILE`; the key is never printed"},
+			yesFlag(),
+		}}),
+	)
+}
+
+func keysRotate(ctx context.Context, c *call) error {
+	if err := c.confirm("Replace the keys? Copies of the key that were made before don't open the database any more."); err != nil {
+		return err
+	}
+	done := c.busy("sealing every secret anew…")
+	said, err := c.api.RotateKeys(ctx)
+	done()
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(said)
+	}
+	c.field("key", said.Key)
+	c.field("before", said.Was)
+	c.field("kept", said.Kept)
+	c.note("%s sealed anew under data key %d", count(said.Resealed, "record"), said.DataKey)
+	if said.Key == said.Was {
+		c.note("the master key comes from NIZE_MASTER_KEY and is the same: to change it, put it into nize.key in the data directory (0600), start nized without the variable, and rotate again")
+		return nil
+	}
+	c.note("keep a copy of the new key elsewhere: nizectl keys export --to FILE; remove %s when no backup from before is left", said.Kept)
+	return nil
+}
+
+// exportedKey is what --json prints of an export: never the key.
+type exportedKey struct {
+	ID   string `json:"id"`
+	File string `json:"file"`
+}
+
+func keysExport(ctx context.Context, c *call) error {
+	path := c.cmd.String("to")
+	if path == "" {
+		return usagef("keys export needs --to FILE: the key is written to a file that only you can read, and never printed")
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return usagef("%s is there: name a new file", path)
+	}
+	if err := c.confirm("Write the master key to %s? Who has it and the database can read every secret.", path); err != nil {
+		return err
+	}
+	key, err := c.api.ExportKey(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("writing the key: %w", err)
+	}
+	_, err = f.WriteString(key.Key.Reveal() + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(fmt.Errorf("writing the key: %w", err), os.Remove(path))
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		path = c.cmd.String("to")
+	}
+	return c.report(exportedKey{key.ID, path}, "master key %s written to %s; keep it apart from the backups", key.ID, path)
+}

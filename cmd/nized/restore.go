@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/daemon"
+)
+
+func restore(usage cli.OnUsageErrorFunc) *cli.Command {
+	return &cli.Command{
+		Name: "restore", ArgsUsage: "FILE", Usage: "put a backup in the database's place, while no nized runs (else: nizectl restore FILE)",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "keep-access", Usage: "keep the tokens and the standing answers of the backup valid"},
+		},
+		OnUsageError: usage,
+		Action:       runRestore,
+	}
+}
+
+func runRestore(ctx context.Context, c *cli.Command) error {
+	if c.Args().Len() != 1 {
+		return fmt.Errorf("restore needs one FILE; %w", errUsage)
+	}
+	opt, err := options(c)
+	if err != nil {
+		return err
+	}
+	opt.Log, opt.Now = logger(os.Stderr, opt), time.Now
+	said, err := daemon.Restore(ctx, opt, c.Args().First(), c.Bool("keep-access"))
+	if err != nil {
+		return fmt.Errorf("restoring %s: %w", c.Args().First(), err)
+	}
+	fmt.Println(said)
+	if said.Kept != "" {
+		fmt.Printf("the database from before is kept as %s; remove it when all is well\n", said.Kept)
+	}
+	return nil
+}
+
+// again starts this program anew in this process, so that systemd and scripts
+// keep its pid. Sockets that systemd opened can't be handed on; it starts the
+// service again, with them.
+func again(log *slog.Logger, bySystemd bool) error {
+	if bySystemd {
+		return errors.New("the database was restored; systemd starts nized again with its sockets")
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the program to start again: %w", err)
+	}
+	log.Info("nized starts again")
+	return fmt.Errorf("starting again: %w", syscall.Exec(path, os.Args, os.Environ()))
+}

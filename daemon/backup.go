@@ -1,0 +1,228 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+	"nize/store/bolt"
+)
+
+const (
+	// keptDays is how many days the scheduled backups go back.
+	keptDays = 7
+	// backupRetry is when a scheduled backup that failed is tried again.
+	backupRetry = time.Hour
+	// backupTime is the time in the name of a scheduled backup: sorted by name
+	// is sorted by time.
+	backupTime = "20060102T150405Z"
+	// noSchedule as backup.schedule makes no backups.
+	noSchedule = "off"
+)
+
+var backupName = regexp.MustCompile(`^nize-(\d{8}T\d{6}Z)\.db$`)
+
+// download is an answer that is a file.
+type download struct {
+	file   *os.File
+	copied bolt.Copy
+}
+
+// send writes the file and closes it.
+func (f download) send(w http.ResponseWriter) {
+	defer f.file.Close()
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.FormatInt(f.copied.Size, 10))
+	h.Set(api.BackupKeyHeader, f.copied.Key)
+	h.Set(api.BackupSumHeader, f.copied.SHA256)
+	_, _ = io.Copy(w, f.file) // a client that gets less than was announced knows it
+}
+
+// backup answers with a consistent copy. It is made beside the database first,
+// so that a slow client holds up nobody, and has no name any more while it is
+// sent.
+func (d *Daemon) backup(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
+	path := filepath.Join(d.opt.DataDir, tempMark+"backup-"+store.NewID(d.now()))
+	copied, err := d.copyDatabase(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err = errors.Join(err, os.Remove(path)); err != nil {
+		return nil, fmt.Errorf("opening the backup: %w", err)
+	}
+	d.db.AddEvent(by, store.Event{Kind: "database.backup", Subject: copied.SHA256})
+	return download{f, copied}, nil
+}
+
+// copyDatabase writes a copy that passed its check.
+func (d *Daemon) copyDatabase(ctx context.Context, path string) (bolt.Copy, error) {
+	copied, err := d.db.Backup(ctx, path)
+	if err != nil {
+		return copied, err
+	}
+	if err := checkInChild(ctx, path); err != nil {
+		return copied, errors.Join(fmt.Errorf("the copy did not pass its check: %w", err), os.Remove(path))
+	}
+	return copied, nil
+}
+
+// dailyBackup keeps the scheduled backups. Only the schedule's goroutine uses
+// it.
+type dailyBackup struct {
+	line string // of backup.schedule, as it was read last
+	next time.Time
+}
+
+// tick makes a backup if it is time for one. What the newest backup missed
+// while no daemon ran is made up for.
+func (b *dailyBackup) tick(ctx context.Context, d *Daemon) {
+	now := d.now()
+	if line := d.config.Get("", "backup.schedule"); line != b.line {
+		b.line = line
+		from := now
+		if at, ok := backupAt(newestBackup(d.opt.DataDir)); ok && at.Before(now) {
+			from = at.In(now.Location())
+		}
+		b.next = nextBackup(line, from)
+	}
+	if b.next.IsZero() || now.Before(b.next) {
+		return
+	}
+	b.next = nextBackup(b.line, now)
+	path, err := d.keepBackup(ctx, now)
+	if err != nil && ctx.Err() == nil {
+		d.log.Error("scheduled backup", "err", err)
+		if again := now.Add(backupRetry); again.Before(b.next) {
+			b.next = again
+		}
+		return
+	}
+	d.log.Info("scheduled backup", "file", path)
+}
+
+// nextBackup is the zero time where there is none.
+func nextBackup(line string, after time.Time) time.Time {
+	if line == noSchedule {
+		return time.Time{}
+	}
+	s, err := parseSchedule(line)
+	if err != nil {
+		return time.Time{} // it was checked when it was set
+	}
+	return s.Next(after)
+}
+
+// checkBackupSchedule refuses what nextBackup could not read.
+func checkBackupSchedule(line string) error {
+	if line == noSchedule {
+		return nil
+	}
+	if _, err := parseSchedule(line); err != nil {
+		return fmt.Errorf("%w; %s makes none", err, noSchedule)
+	}
+	return nil
+}
+
+// keepBackup puts a copy among the scheduled ones and removes those that are
+// one too many.
+func (d *Daemon) keepBackup(ctx context.Context, now time.Time) (string, error) {
+	dir := filepath.Join(d.opt.DataDir, backupsName)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the directory of backups: %w", err)
+	}
+	if err := checkPrivate(dir); err != nil {
+		return "", err
+	}
+	part := filepath.Join(d.opt.DataDir, tempMark+"backup-"+store.NewID(now))
+	if _, err := d.copyDatabase(ctx, part); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "nize-"+now.UTC().Format(backupTime)+".db")
+	if err := os.Rename(part, path); err != nil {
+		return "", errors.Join(fmt.Errorf("keeping the backup: %w", err), os.Remove(part))
+	}
+	if err := syncDir(dir); err != nil {
+		return path, err
+	}
+	for _, old := range surplus(backups(d.opt.DataDir)) {
+		if err := os.Remove(filepath.Join(dir, old)); err != nil {
+			return path, fmt.Errorf("removing an old backup: %w", err)
+		}
+	}
+	return path, nil
+}
+
+// surplus returns those of the names, which are sorted, that are not the newest
+// of one of the last seven days that have any.
+func surplus(names []string) (old []string) {
+	day, days := "", 0
+	for _, name := range slices.Backward(names) {
+		this := backupName.FindStringSubmatch(name)[1][:8]
+		if this != day {
+			day = this
+			if days++; days <= keptDays {
+				continue
+			}
+		}
+		old = append(old, name)
+	}
+	return old
+}
+
+// backups lists the scheduled backups by time. What else is in their directory
+// is not nize's.
+func backups(dataDir string) []string {
+	entries, err := os.ReadDir(filepath.Join(dataDir, backupsName))
+	if err != nil {
+		return nil // there is none yet
+	}
+	var names []string
+	for _, e := range entries {
+		if backupName.MatchString(e.Name()) && e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names // ReadDir sorts
+}
+
+// newestBackup is the path of the newest scheduled backup, "" where there is
+// none.
+func newestBackup(dataDir string) string {
+	names := backups(dataDir)
+	if len(names) == 0 {
+		return ""
+	}
+	return filepath.Join(dataDir, backupsName, names[len(names)-1])
+}
+
+func backupAt(path string) (time.Time, bool) {
+	m := backupName.FindStringSubmatch(filepath.Base(path))
+	if m == nil {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(backupTime, m[1])
+	return at, err == nil
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("syncing %s: %w", dir, err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("syncing %s: %w", dir, err)
+	}
+	return nil
+}
