@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ func (a *app) config() *cli.Command {
 		a.command(leaf{name: "list", usage: "list settings with their values and where these come from", run: configList, flags: user()}),
 		a.command(leaf{name: "get", args: "KEY", usage: "print a setting's value", names: settingNames, run: configGet, flags: user()}),
 		a.command(leaf{name: "set", args: "KEY VALUE", usage: "set a setting; VALUE - reads standard input", names: settingNames, run: configSet, flags: user()}),
+		a.command(leaf{name: "explain", args: "KEY", usage: "show what every layer says of a setting, which one decides, and how to change it", names: settingNames, run: configExplain, flags: user()}),
 		a.command(leaf{name: "unset", args: "KEY", usage: "go back to the default", names: settingNames, run: configUnset, flags: user()}),
 	)
 }
@@ -86,4 +88,32 @@ func configUnset(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.report(s, "%s is %s again (%s)", s.Name, clip(s.Value, 60), s.Source)
+}
+
+func configExplain(ctx context.Context, c *call) error {
+	e, err := c.api.ExplainSetting(ctx, c.cmd.String("user"), c.arg(0))
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(e)
+	}
+	t := c.table("", "LAYER", "VALUE", "WHERE")
+	for _, l := range e.Layers {
+		mark, value, where := "", "-", l.Where
+		if l.Decides {
+			mark = "*"
+		}
+		if l.Set {
+			value = clip(cmp.Or(l.Value, "(empty)"), 60)
+		}
+		if l.Note != "" {
+			where += " (" + l.Note + ")"
+		}
+		t.row(mark, l.Name, value, where)
+	}
+	t.print("no layers")
+	c.line("")
+	c.line("%s is %s. To change it: %s", e.Name, clip(cmp.Or(e.Value, "(empty)"), 60), cleanText(e.Change))
+	return nil
 }

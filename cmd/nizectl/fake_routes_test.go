@@ -358,6 +358,16 @@ func (f *fake) restHandlers() map[string]handler {
 			}
 			return l, nil
 		},
+		"GET /v1/config/{key}": func(r *http.Request) (any, error) {
+			k, err := store.FindKey(r.PathValue("key"))
+			if err != nil {
+				return nil, err
+			}
+			s := f.setting(k)
+			return api.Explanation{Setting: s, Layers: []api.Layer{
+				{Name: "environment", Where: "NIZE_X"}, {Name: s.Source, Set: true, Value: s.Value, Decides: true},
+			}, Change: "nizectl config set " + k.Name + " VALUE"}, nil
+		},
 		"PUT /v1/config/{key}": func(r *http.Request) (any, error) {
 			k, err := store.FindKey(r.PathValue("key"))
 			if err != nil {

@@ -193,6 +193,7 @@ func TestRequests(t *testing.T) {
 		{args: "config set agent.tool.maxSteps 6", want: []string{`PUT /v1/config/agent.tool.maxSteps {"value":"6"}`}, code: 4, errs: "did you mean agent.tools.maxSteps?"},
 		{args: "config set agent.tools.systemPrompt -", stdin: "two\nlines\n", want: []string{`PUT /v1/config/agent.tools.systemPrompt {"value":"two\nlines"}`}},
 		{args: "config unset agent.tools.maxSteps", want: []string{"DELETE /v1/config/agent.tools.maxSteps"}},
+		{args: "config explain agent.tools.maxStep", code: 4, errs: "did you mean agent.tools.maxSteps?"},
 		{args: "config get agent.tools.maxStep", code: 4, errs: "did you mean agent.tools.maxSteps?"},
 	} {
 		t.Run(test.args, func(t *testing.T) {

@@ -39,6 +39,9 @@ const patience = 20 * time.Second
 //	exits N CMD ARGS…  runs a command that must exit with N
 //	capture VAR REGEXP keeps the first group found in the last output
 //	waiting VAR        waits for a call that needs a yes and keeps its id
+//	hangup             sends the daemon a SIGHUP
+//	warned REGEXP      waits until a warning of the status matches
+//	setting KEY VALUE  waits until a setting has that value
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scripts build and start nized")
@@ -58,7 +61,7 @@ func TestScripts(t *testing.T) {
 			data := filepath.Join(e.WorkDir, "data")
 			for k, v := range map[string]string{
 				"PATH": bin + string(os.PathListSeparator) + e.Getenv("PATH"), "HOME": e.WorkDir, "NIZE_DATA_DIR": data, "NIZE_LISTEN": "127.0.0.1:0",
-				"NIZE_SOCKET": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "INVOCATION_ID": "", "TERM": "dumb", "TZ": "UTC", "BIN": bin,
+				"NIZE_SOCKET": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "NIZE_CONFIG": "", "INVOCATION_ID": "", "TERM": "dumb", "TZ": "UTC", "BIN": bin,
 			} {
 				e.Setenv(k, v)
 			}
@@ -66,6 +69,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
+			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
 		},
 	})
 }
