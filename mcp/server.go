@@ -61,9 +61,7 @@ func NewServer(opt ServerOptions) *Server {
 	srv := sdk.NewServer(&sdk.Implementation{Name: "nize", Version: opt.Version}, &sdk.ServerOptions{
 		Instructions: "nize finds and runs a team's tools. Search with discover_tools, read the parameters with get_tool_schema, run with execute_tool. A person may have to approve a call: it then waits.",
 		Logger:       opt.Log,
-		// Prompts are declared, though there are none, since the SDK answers
-		// prompts/list in any case.
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Logging: &sdk.LoggingCapabilities{}},
+		Capabilities: capabilities(),
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	for _, m := range metaTools {
@@ -85,6 +83,17 @@ func NewServer(opt ServerOptions) *Server {
 		s.short.ServeHTTP(w, r)
 	}))
 	return s
+}
+
+// capabilities declares prompts and resources, though there are none, since the
+// SDK answers their lists in any case, and logging, which clients of 2025-11-25
+// may set the level of.
+func capabilities() *sdk.ServerCapabilities {
+	return &sdk.ServerCapabilities{
+		Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{},
+		//lint:ignore SA1019 deprecated in 2026-07-28, wanted by the conformance suite of 2025-11-25
+		Logging: &sdk.LoggingCapabilities{},
+	}
 }
 
 func annotations(m metaTool) *sdk.ToolAnnotations {

@@ -84,8 +84,7 @@ func TestCredentialIsBoundToItsHost(t *testing.T) {
 
 func TestPersonalCredentialsNeverCross(t *testing.T) {
 	b := newBench(t, nil)
-	var m *mcptest.Server
-	m = mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "whoami"}}, JSON: true})
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "whoami"}}, JSON: true})
 	b.secret("system", "", "TOKEN", "", "shared-key")
 	for _, u := range []string{"ann", "bob"} {
 		b.secret("user", u, "TOKEN", "", u+"-key")

@@ -195,14 +195,13 @@ func TestHTTPServerComesBack(t *testing.T) {
 			m.Stop()
 			// A call that met the connection in its last moment is of unknown
 			// outcome; from then on nothing can have been sent.
-			begin := time.Now()
 			eventually(t, "word that it is down", time.Second, func() bool {
 				_, err := b.run(t.Context(), "far:echo", `{}`)
 				var ce *store.CallError
 				return errors.As(err, &ce) && ce.Code == store.CodeUnavailable
 			})
 			m.HTTP()
-			begin = time.Now()
+			begin := time.Now()
 			eventually(t, "a call that works", time.Second, func() bool {
 				_, err := b.run(t.Context(), "far:echo", `{}`)
 				return err == nil
