@@ -56,6 +56,7 @@ type Options struct {
 	DataDir string
 	Listen  string
 	Socket  string
+	Servers string // a file whose servers are kept as it has them, or ""
 	Log     *slog.Logger
 	Level   *slog.LevelVar // of Log, where a reload may change it
 	Env     func(string) string
@@ -91,6 +92,7 @@ type Daemon struct {
 	terminals    *terminals
 	conversation *bots.Conversation
 	people       *people
+	servers      *serversFile // nil without Options.Servers
 
 	control, public net.Listener
 	host, port      string
@@ -136,6 +138,13 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
 	}
 	d.wire()
+	if opt.Servers != "" {
+		path, err := filepath.Abs(opt.Servers)
+		if err != nil {
+			return nil, fmt.Errorf("finding --mcp-config %s: %w", opt.Servers, err)
+		}
+		d.servers = &serversFile{d: d, path: path}
+	}
 	if err := d.rebuildIndex(ctx); err != nil {
 		return nil, err
 	}
@@ -267,7 +276,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 10) // one place for each of the goroutines below
+	failed := make(chan error, 12) // one place for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -288,6 +297,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("keys", d.keepKeys)
 	if err := d.pool.Start(work); err != nil {
 		return err
+	}
+	if d.servers != nil {
+		keep("servers file", d.servers.keep)
 	}
 	d.ready.Store(true)
 	d.log.Info("nized is ready", "listen", d.addr(), "socket", d.opt.Socket, "data", d.opt.DataDir, "version", api.Version, "took", d.now().Sub(d.started).Round(time.Microsecond))

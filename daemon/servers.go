@@ -355,16 +355,20 @@ func (d *Daemon) removeServer(ctx context.Context, by store.Caller, r *http.Requ
 	if _, err := d.server(ctx, name); err != nil {
 		return nil, err
 	}
+	return nil, d.remove(ctx, by, name)
+}
+
+func (d *Daemon) remove(ctx context.Context, by store.Caller, name string) error {
 	if err := d.db.DeleteServer(ctx, by, name); err != nil {
-		return nil, fmt.Errorf("removing server %s: %w", name, err)
+		return fmt.Errorf("removing server %s: %w", name, err)
 	}
 	if err := d.gateway.Refresh(ctx, name); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := d.pool.Sync(ctx, by, name); err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("closing server %s: %w", name, err)
+		return fmt.Errorf("closing server %s: %w", name, err)
 	}
-	return nil, nil
+	return nil
 }
 
 func (d *Daemon) testServer(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {

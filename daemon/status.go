@@ -40,6 +40,9 @@ func (d *Daemon) getStatus(ctx context.Context, by store.Caller, _ *http.Request
 			}
 		}
 	}
+	if by.IsAdmin() {
+		s.Warnings = append(s.Warnings, d.servers.warnings()...)
+	}
 	waiting, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 10_000})
 	if err != nil {
 		return nil, fmt.Errorf("counting waiting calls: %w", err)

@@ -96,6 +96,7 @@ func (r *Rate) UnmarshalText(b []byte) (err error) {
 // Origin says that a server is kept as a watched file has it (SPEC 4): an
 // entry that vanishes from the file is removed only if it came from there.
 type Origin struct {
-	File   string   `json:"file"`             // absolute
-	Sealed []string `json:"sealed,omitempty"` // names of the credentials whose values stood in the file
+	File     string   `json:"file"`               // absolute
+	Sealed   []string `json:"sealed,omitempty"`   // names of the credentials whose values stood in the file
+	Disabled bool     `json:"disabled,omitempty"` // what the file said of that when it was last applied
 }

@@ -38,6 +38,7 @@ const patience = 20 * time.Second
 //	ready              waits until the daemon answers
 //	exits N CMD ARGS…  runs a command that must exit with N
 //	capture VAR REGEXP keeps the first group found in the last output
+//	until REGEXP CMD…  runs a command again until its output matches
 //	waiting VAR        waits for a call that needs a yes and keeps its id
 //	hangup             sends the daemon a SIGHUP
 //	warned REGEXP      waits until a warning of the status matches
@@ -70,6 +71,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
+			"until": scriptUntil,
 		},
 	})
 }
@@ -109,6 +111,16 @@ func scriptWaiting(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		ts.Setenv(args[0], cards[0].Call)
 		return true
+	})
+}
+
+func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP CMD ARGS…")
+	}
+	want := regexp.MustCompile("(?m)" + args[0])
+	until(ts, args[0], func(context.Context) bool {
+		return ts.Exec(args[1], args[2:]...) == nil && want.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr"))
 	})
 }
 

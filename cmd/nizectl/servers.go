@@ -68,6 +68,7 @@ func (c *call) printServer(v api.ServerView) {
 	c.field("transport", string(s.Transport))
 	c.field("where", s.Where())
 	c.field("in", s.Cwd)
+	c.field("kept as in", s.Origin.File)
 	c.field("env", values(s.Env))
 	c.field("headers", values(s.Headers))
 	c.field("about", s.Description)

@@ -1,0 +1,324 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/mcpfile"
+	"nize/store"
+)
+
+// The file of --mcp-config (SPEC 4): its servers are kept as it has them.
+//
+//   - An entry that is new is registered, one that changed is changed, one that
+//     vanished is removed; but only where the server came from this file, as
+//     its store.Origin says. One that was registered by hand is left alone.
+//   - The file says how a server is reached, and whether it is disabled at the
+//     moment when it says something else than before. What else an admin set
+//     (timeout, approval, who may use it) stays.
+//   - A file that can't be read, is no JSON or may be written by others changes
+//     nothing. Nor does an invalid entry change the server that it once was.
+//   - What is wrong is a line in the log, once, and a warning of nizectl status
+//     for as long as it is wrong.
+//
+// Who may write the file may run commands as nized. So it must belong to
+// nized's user or root and be writable by nobody else: whoever can write it is
+// then an admin at the control socket anyway, and counts as one here.
+const (
+	// The file is looked at, not listened to: one stat twice a second costs
+	// nothing, and works as well on a network file system, a bind mount and a
+	// file that editors replace instead of writing, which each ask for care of
+	// their own with inotify. A change counts once two looks have seen the same,
+	// so that half a file is not read.
+	fileEvery = 500 * time.Millisecond
+
+	fileRetry    = 30 * time.Second // after which an unreachable new entry is tried again
+	fileRetryMax = 10 * time.Minute // the longest pause between such attempts
+)
+
+// fileCaller is who changes servers by way of the file.
+var fileCaller = store.Caller{User: store.System.User, Name: "--mcp-config", Role: store.Admin, Surface: store.OnCLI}
+
+// serversFile keeps the servers of one file.
+type serversFile struct {
+	d    *Daemon
+	path string // absolute
+
+	mu       sync.Mutex
+	problems []string // what is wrong now
+}
+
+// warnings are for nizectl status; a daemon without such a file has none.
+func (f *serversFile) warnings() []string {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.problems)
+}
+
+// report replaces what is wrong and logs what is so newly.
+func (f *serversFile) report(now []string) {
+	f.mu.Lock()
+	before := f.problems
+	f.problems = now
+	f.mu.Unlock()
+	for _, p := range now {
+		if !slices.Contains(before, p) {
+			f.d.log.Warn("servers file", "problem", p)
+		}
+	}
+	if len(now) == 0 && len(before) > 0 {
+		f.d.log.Info("servers file", "problem", "none any more")
+	}
+}
+
+// keep applies the file at start and after each change, until ctx ends.
+func (f *serversFile) keep(ctx context.Context) error {
+	tick := time.NewTicker(fileEvery)
+	defer tick.Stop()
+	var seen, applied fs.FileInfo
+	var data []byte
+	var retry time.Time // zero while nothing is left to try again
+	pause, first := fileRetry, true
+	for {
+		info, err := os.Stat(f.path)
+		switch {
+		case err != nil:
+			seen, applied, retry = nil, nil, time.Time{}
+			f.report([]string{f.trouble(err)})
+		case !first && !sameFile(info, seen):
+			seen = info // and look once more
+		case sameFile(info, applied) && (retry.IsZero() || time.Now().Before(retry)):
+		default:
+			fresh, err := f.read()
+			changed := !bytes.Equal(fresh, data)
+			seen, applied = info, info
+			if err != nil {
+				retry, data, applied = time.Time{}, nil, nil // its owner may change, which no time tells
+				f.report([]string{f.trouble(err)})
+				break
+			}
+			if data = fresh; changed {
+				pause = fileRetry
+			}
+			retry = time.Time{}
+			if f.apply(ctx, data) {
+				retry = time.Now().Add(pause)
+				pause = min(2*pause, fileRetryMax)
+			}
+		}
+		first = false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// sameFile says whether two looks saw the same content.
+func sameFile(a, b fs.FileInfo) bool {
+	return a != nil && b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+}
+
+// trouble is why the file as a whole was not applied.
+func (f *serversFile) trouble(err error) string {
+	why := err.Error()
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		why = path.Err.Error()
+	}
+	return fmt.Sprintf("%s changes nothing: %s", f.path, strings.TrimPrefix(why, store.ErrInvalid.Error()+" file: "))
+}
+
+// read reads the file if nobody else may write it.
+func (f *serversFile) read() ([]byte, error) {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat() // of what was opened, not of what the name means by now
+	if err != nil {
+		return nil, err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no file")
+	case info.Mode().Perm()&0o022 != 0:
+		return nil, fmt.Errorf("others may write it (%04o), and so run commands as nized: chmod go-w it", info.Mode().Perm())
+	case ok && owner.Uid != 0 && int(owner.Uid) != os.Geteuid():
+		return nil, errors.New("it belongs to another user, who could run commands as nized: chown it")
+	case info.Size() > mcpfile.MaxSize:
+		return nil, fmt.Errorf("it is over %d MiB", mcpfile.MaxSize>>20)
+	}
+	data := make([]byte, info.Size())
+	n, err := file.ReadAt(data, 0)
+	if n < len(data) {
+		return nil, fmt.Errorf("reading it: %w", err)
+	}
+	return data, nil
+}
+
+// apply makes the servers as the file has them; again says that one could not
+// be reached and is worth another attempt.
+func (f *serversFile) apply(ctx context.Context, data []byte) (again bool) {
+	file, err := mcpfile.Read(data, f.d.fileOptions())
+	if err != nil {
+		f.report([]string{f.trouble(err)})
+		return false
+	}
+	problems := make([]string, len(file.Entries)) // each goroutine writes its own
+	retry := make([]bool, len(file.Entries))
+	places := make(chan struct{}, importAtOnce)
+	var running sync.WaitGroup
+	for i, e := range file.Entries {
+		running.Go(func() {
+			select {
+			case places <- struct{}{}:
+				defer func() { <-places }()
+				problems[i], retry[i] = f.entry(ctx, e)
+			case <-ctx.Done():
+			}
+		})
+	}
+	running.Wait()
+	gone := f.vanished(ctx, file)
+	if ctx.Err() != nil {
+		return false
+	}
+	problems = append(problems, gone...)
+	f.report(slices.DeleteFunc(problems, func(p string) bool { return p == "" }))
+	return slices.Contains(retry, true)
+}
+
+// entry makes one server as the file has it.
+func (f *serversFile) entry(ctx context.Context, e mcpfile.Entry) (problem string, again bool) {
+	fail := func(why string) string {
+		return fmt.Sprintf("%s: %s is not as the file has it: %s", f.path, e.Key, why)
+	}
+	old, err := f.d.db.GetServer(ctx, e.Name)
+	switch {
+	case err == nil && old.Origin.File == f.path && e.Err == nil:
+		if err := f.change(ctx, old, e); err != nil {
+			return fail(err.Error()), false
+		}
+		return "", false
+	case err == nil && old.Origin.File != f.path:
+		return fail(fmt.Sprintf("the server %s was registered by hand: nizectl servers remove %s", e.Name, e.Name)), false
+	}
+	line := f.d.admit(ctx, fileCaller, e, admission{origin: store.Origin{File: f.path, Disabled: e.Server.Disabled}})
+	if line.Status == api.ImportAdded {
+		f.d.log.Info("server added from file", "server", e.Name, "tools", line.Tools)
+		return "", false
+	}
+	return fail(strings.TrimSuffix(line.Reason, "; add it all the same with --force")), line.Status == api.ImportUnreachable
+}
+
+// change brings a server of the file up to date. What an admin set beside the
+// file's own words stays.
+func (f *serversFile) change(ctx context.Context, old store.Server, e mcpfile.Entry) error {
+	next, file := old, e.Server
+	if err := f.d.checkServer(&file); err != nil {
+		return err
+	}
+	next.Transport, next.Command, next.Args, next.Cwd, next.URL = file.Transport, file.Command, file.Args, file.Cwd, file.URL
+	next.Env, next.Headers = file.Env, file.Headers
+	if file.Disabled != old.Origin.Disabled {
+		next.Disabled = file.Disabled
+	}
+	next.Origin = store.Origin{File: f.path, Disabled: file.Disabled}
+	resealed, err := f.reseal(ctx, old, &next, e.Secrets)
+	if err != nil {
+		return err
+	}
+	if wiredAlike(old, next) && old.Disabled == next.Disabled && old.Origin.Disabled == next.Origin.Disabled && slices.Equal(old.Origin.Sealed, next.Origin.Sealed) {
+		if resealed && !next.Disabled {
+			return f.d.pool.Restart(ctx, next.Name)
+		}
+		return nil
+	}
+	if _, err := f.d.db.PutServer(ctx, fileCaller, next, old.Revision); err != nil {
+		return fmt.Errorf("storing it: %w", err)
+	}
+	f.d.log.Info("server changed from file", "server", next.Name)
+	_, syncErr := f.d.pool.Sync(ctx, fileCaller, next.Name)
+	if err := f.d.gateway.Refresh(ctx, next.Name); err != nil {
+		return err
+	}
+	if syncErr != nil {
+		return fmt.Errorf("it is changed, but could not be listed: %w", syncErr)
+	}
+	return nil
+}
+
+// reseal seals those of the file's secrets that are new or another, and removes
+// those that are no longer in it. A credential that was set by hand stays.
+func (f *serversFile) reseal(ctx context.Context, old store.Server, next *store.Server, secrets map[string]store.Secret) (changed bool, err error) {
+	host := ""
+	if u, err := url.Parse(next.URL); err == nil {
+		host = u.Host
+	}
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		have, err := f.d.db.GetCredential(ctx, ownCredential(next.Name, name))
+		ours := slices.Contains(old.Origin.Sealed, name)
+		switch {
+		case err == nil && !ours:
+			continue
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return changed, fmt.Errorf("reading credential %s: %w", name, err)
+		}
+		next.Origin.Sealed = append(next.Origin.Sealed, name)
+		if err == nil && have.Secret.Reveal() == secrets[name].Reveal() && have.Host == host {
+			continue
+		}
+		if err := f.d.seal(ctx, fileCaller, *next, name, secrets[name]); err != nil {
+			return changed, err
+		}
+		changed = true
+	}
+	var gone []string
+	for _, name := range old.Origin.Sealed {
+		if _, ok := secrets[name]; !ok {
+			gone = append(gone, name)
+		}
+	}
+	f.d.unseal(ctx, fileCaller, next.Name, gone)
+	return changed || len(gone) > 0, nil
+}
+
+// vanished removes the servers that came from the file and are in it no more,
+// with the credentials that came from it.
+func (f *serversFile) vanished(ctx context.Context, file mcpfile.File) (problems []string) {
+	servers, err := f.d.db.ListServers(ctx)
+	if err != nil {
+		return []string{fmt.Sprintf("%s: listing servers: %v", f.path, err)}
+	}
+	for _, s := range servers {
+		if s.Origin.File != f.path || slices.ContainsFunc(file.Entries, func(e mcpfile.Entry) bool { return e.Name == s.Name }) {
+			continue
+		}
+		if err := f.d.remove(ctx, fileCaller, s.Name); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %s is gone from it, but %v", f.path, s.Name, err))
+			continue
+		}
+		f.d.unseal(ctx, fileCaller, s.Name, s.Origin.Sealed)
+		f.d.log.Info("server removed, as it is gone from the file", "server", s.Name)
+	}
+	return problems
+}
