@@ -1,0 +1,142 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func testDoor(t *testing.T, public, proxies string) *door {
+	t.Helper()
+	o := &door{host: "127.0.0.1", port: "19560"}
+	var err error
+	if o.public, err = parsePublicURL(public); err != nil {
+		t.Fatal(err)
+	}
+	if o.proxies, err = parseProxies(proxies); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestDoor(t *testing.T) {
+	const public = "https://nize.example.com"
+	for _, c := range []struct {
+		name            string
+		public, proxies string
+		peer, host      string
+		header          []string // name, value, …
+		client          string   // as the audit has it; "" is refused
+	}{
+		{"loopback", "", "", "127.0.0.1:5", "127.0.0.1:19560", nil, "127.0.0.1:5"},
+		{"another host", "", "", "127.0.0.1:5", "nize.example.com", nil, ""},
+		{"the public host", public, "", "127.0.0.1:5", "nize.example.com", nil, "127.0.0.1:5"},
+		{"the public host with its port", public, "", "127.0.0.1:5", "NIZE.example.com:443", nil, "127.0.0.1:5"},
+		{"the public host with another port", public, "", "127.0.0.1:5", "nize.example.com:80", nil, ""},
+		{"a host below the public one", public, "", "127.0.0.1:5", "x.nize.example.com", nil, ""},
+		{"the public origin", public, "", "127.0.0.1:5", "nize.example.com", []string{"Origin", public}, "127.0.0.1:5"},
+		{"the public origin in clear", public, "", "127.0.0.1:5", "nize.example.com", []string{"Origin", "http://nize.example.com"}, ""},
+		{"another origin", public, "", "127.0.0.1:5", "nize.example.com", []string{"Origin", "https://evil.example"}, ""},
+		{"the opaque origin", public, "", "127.0.0.1:5", "nize.example.com", []string{"Origin", "null"}, ""},
+
+		{"nobody is trusted", public, "", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "203.0.113.7"}, "127.0.0.1:5"},
+		{"a stranger is not trusted", public, "10.0.0.0/8", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "203.0.113.7", "X-Forwarded-Host", "evil.example"}, "127.0.0.1:5"},
+		{"a proxy is", public, "127.0.0.1", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "203.0.113.7", "X-Forwarded-Proto", "https"}, "203.0.113.7:0"},
+		{"what the client made up", public, "127.0.0.1", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "198.51.100.1, 203.0.113.7"}, "203.0.113.7:0"},
+		{"two proxies", public, "127.0.0.0/8,10.0.0.0/8", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "198.51.100.1, 203.0.113.7, 10.1.2.3"}, "203.0.113.7:0"},
+		{"two headers", public, "127.0.0.0/8,10.0.0.0/8", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "203.0.113.7", "X-Forwarded-For", "10.1.2.3"}, "203.0.113.7:0"},
+		{"only proxies", public, "127.0.0.0/8", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "127.0.0.9"}, "127.0.0.9:0"},
+		{"IPv6 with a port", public, "::1", "[::1]:5", "nize.example.com", []string{"X-Forwarded-For", "[2001:db8::7]:4711"}, "[2001:db8::7]:0"},
+		{"no address", public, "127.0.0.1", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-For", "unknown"}, "127.0.0.1:5"},
+		{"an IPv4 proxy on an IPv6 socket", public, "127.0.0.1", "[::ffff:127.0.0.1]:5", "nize.example.com", []string{"X-Forwarded-For", "203.0.113.7"}, "203.0.113.7:0"},
+		{"the proxy's host counts", public, "127.0.0.1", "127.0.0.1:5", "127.0.0.1:19560", []string{"X-Forwarded-Host", "evil.example"}, ""},
+		{"the proxy's host is ours", public, "127.0.0.1", "127.0.0.1:5", "127.0.0.1:19560", []string{"X-Forwarded-Host", "nize.example.com", "X-Forwarded-For", "203.0.113.7"}, "203.0.113.7:0"},
+		{"in clear text at the proxy", public, "127.0.0.1", "127.0.0.1:5", "nize.example.com", []string{"X-Forwarded-Proto", "http"}, ""},
+		{"in clear text on loopback", public, "127.0.0.1", "127.0.0.1:5", "127.0.0.1:19560", []string{"X-Forwarded-Proto", "http"}, "127.0.0.1:5"},
+	} {
+		r := httptest.NewRequest("POST", "/mcp", nil)
+		r.Host, r.RemoteAddr = c.host, c.peer
+		for i := 0; i < len(c.header); i += 2 {
+			r.Header.Add(c.header[i], c.header[i+1])
+		}
+		got := ""
+		if in, err := testDoor(t, c.public, c.proxies).enter(r); err == nil {
+			got = in.RemoteAddr
+		}
+		if got != c.client {
+			t.Errorf("%s: client %q, want %q", c.name, got, c.client)
+		}
+	}
+}
+
+// Beyond loopback the address that was reached is served; a name is not.
+func TestDoorBeyondLoopback(t *testing.T) {
+	o := &door{host: "::", port: "443", tls: true}
+	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443}))
+	for host, want := range map[string]bool{"192.0.2.1": true, "192.0.2.1:443": true, "192.0.2.2": false, "evil.example": false, "localhost": true} {
+		r := httptest.NewRequest("POST", "/mcp", nil).WithContext(ctx)
+		r.Host, r.RemoteAddr = host, "203.0.113.7:5"
+		if _, err := o.enter(r); (err == nil) != want {
+			t.Errorf("Host %s: %v, want served: %t", host, err, want)
+		}
+	}
+}
+
+func TestParsePublicURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "https://nize.example.com": "https://nize.example.com", "https://Nize.Example.com:8443/": "https://nize.example.com:8443",
+		"http://nize.example.com": "!", "https://": "!", "nize.example.com": "!", "https://u@nize.example.com": "!", "https://nize.example.com/x": "!", "https://nize.example.com?x": "!", "https://nize.example.com#x": "!",
+	} {
+		got := "!"
+		if u, err := parsePublicURL(text); err == nil {
+			got = ""
+			if u != nil {
+				got = u.String()
+			}
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestCheckListen(t *testing.T) {
+	for _, c := range []struct {
+		addr          string
+		tls, insecure bool
+		ok            bool
+	}{
+		{"127.0.0.1:1", false, false, true}, {"[::1]:1", false, false, true}, {"127.9.9.9:1", false, false, true},
+		{"0.0.0.0:1", false, false, false}, {":1", false, false, false}, {"192.0.2.1:1", false, false, false},
+		{"0.0.0.0:1", true, false, true}, {"0.0.0.0:1", false, true, true},
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", c.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkListen(addr, c.tls, c.insecure); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// What a client sends in X-Forwarded-For ends nothing, and never makes it a
+// proxy of ours.
+func FuzzForwarded(f *testing.F) {
+	for _, seed := range []string{"", "203.0.113.7", "1.2.3.4, 10.0.0.1", "[::1]:80", ",,,", "unknown", "::ffff:10.0.0.1", "fe80::1%eth0"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, forwarded string) {
+		o := testDoor(t, "https://nize.example.com", "10.0.0.0/8")
+		r := httptest.NewRequest("POST", "/mcp", nil)
+		r.Host, r.RemoteAddr = "nize.example.com", "10.0.0.1:5"
+		r.Header.Set("X-Forwarded-For", forwarded+", 203.0.113.7")
+		in, err := o.enter(r)
+		if err != nil || !strings.HasPrefix(in.RemoteAddr, "203.0.113.7:") {
+			t.Errorf("%q: client %v, %v", forwarded, in, err)
+		}
+	})
+}
