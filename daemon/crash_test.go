@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -239,4 +240,55 @@ func runsProgram(t *testing.T, path string) bool {
 		}
 	}
 	return false
+}
+
+// A stop lets a call that runs finish and tells its caller; one that waits for
+// a person is cancelled; the program ends with 0.
+func TestStopped(t *testing.T) {
+	began, hold := make(chan struct{}, 1), make(chan struct{})
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
+		{Name: "write", Description: "Write something down."},
+		{Name: "slow", Description: "Take long.", Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {
+			began <- struct{}{}
+			select {
+			case <-hold:
+			case <-ctx.Done():
+			}
+			return json.RawMessage(`{"content":[{"type":"text","text":"took long"}]}`)
+		}},
+	}})
+	k := newKillable(t)
+	ctx := t.Context()
+	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited, ran := make(chan string, 1), make(chan string, 1)
+	go func() { waited <- k.execute(made.Secret.Reveal(), "box:write", `{}`) }()
+	k.until("a call waits", func() bool { cards, err := k.Approvals(ctx); return err == nil && len(cards) == 1 })
+	go func() {
+		c, err := k.CallTool(ctx, "box:slow", api.CallTool{})
+		if err != nil {
+			ran <- err.Error()
+			return
+		}
+		ran <- string(c.State) + " " + c.Result.Text()
+	}()
+	<-began
+	if err := k.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if answer := <-waited; !strings.Contains(answer, "nized is stopping") {
+		t.Errorf("the caller who waited was told %s", answer)
+	}
+	close(hold)
+	if answer := <-ran; answer != "done took long" {
+		t.Errorf("the caller of the call that ran was told %s", answer)
+	}
+	if err := k.cmd.Wait(); err != nil {
+		t.Errorf("nized ended with %v", err)
+	}
 }

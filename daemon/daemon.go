@@ -334,8 +334,10 @@ func (d *Daemon) drain(forGood bool, servers ...*http.Server) {
 	if forGood {
 		d.tell("STOPPING=1")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), store.GetSpan(d.config, "", "drain.grace"))
+	grace := store.GetSpan(d.config, "", "drain.grace")
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
+	d.gateway.Drain(time.Now().Add(grace))
 	d.close()            // streams on the control socket
 	d.mcp.CloseStreams() // Shutdown never returns while a client listens
 	var ending sync.WaitGroup

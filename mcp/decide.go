@@ -197,7 +197,11 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 // expires what nobody answered, tells who waits, and keeps the catalog fresh.
 // It returns when ctx ends and the calls that it runs have finished.
 func (g *Gateway) Run(ctx context.Context) error {
-	g.ctx = ctx
+	// A stop must not cut a call that is on its way at once: it gets the grace
+	// time.
+	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	g.ctx = calls
 	after := g.opt.Store.Last()
 	if err := g.tools.load(ctx); err != nil {
 		return err
@@ -208,7 +212,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	defer g.work.Wait()
+	defer g.finishWork(cut)
 	defer g.stopTimers()
 	for change, err := range g.opt.Store.Watch(ctx, after) {
 		if err != nil {
@@ -224,6 +228,20 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// finishWork waits for the calls that run; when the grace time is over it cuts
+// them, and they end as their servers' transports tell: cancelled, or unknown.
+func (g *Gateway) finishWork(cut context.CancelFunc) {
+	grace := time.Duration(0)
+	select {
+	case <-g.draining:
+		grace = time.Until(g.until)
+	default: // Run ends without a drain: nothing was promised
+	}
+	late := time.AfterFunc(grace, cut)
+	defer late.Stop()
+	g.work.Wait()
 }
 
 // resume settles what a stopped daemon left: running calls are lost and never
@@ -277,10 +295,7 @@ func (g *Gateway) changed(ctx context.Context, change store.Change) {
 // one daemon and one goroutine move it to running.
 func (g *Gateway) start(id string) {
 	g.work.Go(func() {
-		// A stop of the worker must not cut a call that is on its way; its
-		// server's own timeout bounds it, and the drain waits for it.
-		ctx := context.WithoutCancel(g.ctx)
-		if err := g.runApproved(ctx, id); err != nil {
+		if err := g.runApproved(g.ctx, id); err != nil {
 			g.opt.Log.Error("running an approved call", "call", id, "err", err)
 		}
 	})

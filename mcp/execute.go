@@ -10,6 +10,9 @@ import (
 	"nize/store"
 )
 
+// errDraining ends the wait of a caller when the daemon stops.
+var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: "nized is stopping; ask again when it is back", Retryable: true}
+
 // tellEvery is how often a waiting client hears that it waits.
 const tellEvery = 10 * time.Second
 
@@ -90,8 +93,11 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 	}
 	// The caller left or its limit passed: nobody would see the result.
 	reason := "its caller left"
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		reason = "nobody approved it within the caller's limit (mcp.wait)"
+	case errors.Is(err, errDraining):
+		reason = "nized is stopping"
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -131,9 +137,15 @@ func (g *Gateway) waitTelling(ctx context.Context, id string, told chan struct{}
 		if progress != nil && c.Waiting() {
 			progress(n, 0, fmt.Sprintf("waiting for a yes to %s: nizectl approvals show %s", c.ToolID(), c.ID))
 		}
+		draining := g.draining
+		if !c.Waiting() {
+			draining = nil // it runs, or will in a moment
+		}
 		select {
 		case <-told:
 		case <-tick.C:
+		case <-draining:
+			return nil, errDraining
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

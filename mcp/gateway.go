@@ -50,6 +50,7 @@ type Index interface {
 	Search(ctx context.Context, q index.Query) (index.Answer, error)
 	Domains(keep func(store.Tool) bool) []index.Domain
 	Domain(id, after string, n int, keep func(store.Tool) bool) ([]store.Tool, string)
+	Explain(q index.Query, toolID string) []index.Share
 }
 
 // Store is what the gateway needs kept.
@@ -85,8 +86,10 @@ type Gateway struct {
 	tools   *catalog
 	schemas schema.Cache
 
-	ctx  context.Context // for the life of Run only: calls that the worker runs
-	work sync.WaitGroup  // those calls
+	ctx      context.Context // for the life of Run only: calls that the worker runs
+	work     sync.WaitGroup  // those calls
+	draining chan struct{}   // closed by Drain
+	until    time.Time       // set by Drain: when calls that still run are cut
 
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}    // by call id: who is told when it settles
@@ -99,12 +102,13 @@ type Gateway struct {
 // New makes the gateway. Run must be running before a pending call can go on.
 func New(opt Options) *Gateway {
 	return &Gateway{
-		opt:     opt,
-		tools:   newCatalog(opt.Store),
-		waiters: map[string][]chan struct{}{},
-		callers: map[string]int{},
-		hears:   map[string]store.ProgressFunc{},
-		expiry:  map[string]*time.Timer{},
+		opt:      opt,
+		tools:    newCatalog(opt.Store),
+		draining: make(chan struct{}),
+		waiters:  map[string][]chan struct{}{},
+		callers:  map[string]int{},
+		hears:    map[string]store.ProgressFunc{},
+		expiry:   map[string]*time.Timer{},
 	}
 }
 
@@ -113,6 +117,14 @@ func New(opt Options) *Gateway {
 // follows the feed for all others.
 func (g *Gateway) Refresh(ctx context.Context, server string) error {
 	return g.tools.refresh(ctx, server)
+}
+
+// Drain lets callers go who wait for a person, since nobody may come before the
+// daemon stops, and says until when calls that run may finish. It is called
+// once, before Run's context ends.
+func (g *Gateway) Drain(until time.Time) {
+	g.until = until
+	close(g.draining)
 }
 
 // Call asks for one call of one tool. The call comes back done, failed,

@@ -49,9 +49,10 @@ type Server struct {
 
 // stream is one request under way.
 type stream struct {
-	token  string // id
-	hash   [32]byte
-	cancel context.CancelFunc
+	token   string // id
+	hash    [32]byte
+	listens bool // for what happens, and waits for no answer
+	cancel  context.CancelFunc
 }
 
 // NewServer makes the server; Handler serves it and Run ends the streams of
@@ -132,13 +133,15 @@ func (s *Server) recheck(ctx context.Context) {
 	}
 }
 
-// CloseStreams ends every request under way: a drain cannot wait for clients
-// that listen.
+// CloseStreams ends the requests that listen: a drain cannot wait for them.
+// Those that wait for an answer go on.
 func (s *Server) CloseStreams() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for st := range s.streams {
-		st.cancel()
+		if st.listens {
+			st.cancel()
+		}
 	}
 }
 
@@ -180,7 +183,8 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		defer cancel()
 		by, _ := info.Extra["caller"].(store.Caller)
 		hash, _ := info.Extra["hash"].([32]byte)
-		st := &stream{token: by.Token, hash: hash, cancel: cancel}
+		st := &stream{token: by.Token, hash: hash, cancel: cancel,
+			listens: r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"}
 		s.mu.Lock()
 		s.streams[st] = struct{}{}
 		s.mu.Unlock()
