@@ -1,0 +1,135 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"nize/daemon/api"
+	"nize/mcp/mcptest"
+	"nize/store"
+)
+
+// provider is a model service that speaks OpenAI's protocol: it asks for the
+// tool once and answers with what came of it.
+func provider(t *testing.T, tool string) (url string, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer the-key" {
+			http.Error(w, `{"error":{"message":"Incorrect API key"}}`, http.StatusUnauthorized)
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/models") {
+			fmt.Fprint(w, `{"data":[{"id":"parrot"}]}`)
+			return
+		}
+		var req struct {
+			Model    string `json:"model"`
+			Messages []struct {
+				Role    string `json:"role"`
+				Content string `json:"content"`
+			} `json:"messages"`
+			Tools []struct {
+				Function struct {
+					Name string `json:"name"`
+				} `json:"function"`
+			} `json:"tools"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || req.Model != "parrot" || len(req.Tools) != 5 {
+			t.Errorf("request %+v, %v", req, err)
+		}
+		asked.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		last := req.Messages[len(req.Messages)-1]
+		chunk := func(choice string) { fmt.Fprintf(w, "data: {\"choices\":[%s]}\n\n", choice) }
+		if last.Role == "tool" {
+			chunk(`{"delta":{"content":"It said: "}}`)
+			text, _ := json.Marshal(strings.TrimSpace(last.Content)) // a string always encodes
+			chunk(fmt.Sprintf(`{"delta":{"content":%s},"finish_reason":"stop"}`, text))
+		} else {
+			args, _ := json.Marshal(fmt.Sprintf(`{"tool_id":%q,"params":{"text":"hello"}}`, tool))
+			chunk(fmt.Sprintf(`{"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"execute_tool","arguments":%s}}]},"finish_reason":"tool_calls"}`, args))
+		}
+		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":10}}\n\ndata: [DONE]\n\n")
+	}))
+	t.Cleanup(web.Close)
+	return web.URL + "/v1", asked
+}
+
+// With any provider added the same chat runs on a real model.
+func TestRealModel(t *testing.T) {
+	var runs atomic.Int64
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Do: func(_ context.Context, args json.RawMessage) json.RawMessage {
+		runs.Add(1)
+		return json.RawMessage(`{"content":[{"type":"text","text":"HELLO"}]}`)
+	}}}})
+	url, asked := provider(t, "box:shout")
+	r := open(t, t.TempDir(), nil)
+	ctx := t.Context()
+	if _, err := r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("a-wrong-key")}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := r.TestProvider(ctx, "parrots"); err != nil || p.OK || strings.Contains(p.Error, "a-wrong-key") {
+		t.Errorf("a wrong key: %+v, %v", p, err)
+	}
+	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("the-key")}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := r.TestProvider(ctx, "parrots"); err != nil || !p.OK || len(p.Models) != 1 {
+		t.Errorf("the right key: %+v, %v", p, err)
+	}
+	if _, err := r.SetModel(ctx, "smart", api.SetModel{Target: "parrots/parrot"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.DefaultModel(ctx, "smart"); err != nil {
+		t.Fatal(err)
+	}
+	th, err := r.NewThread(ctx, api.NewThread{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, pressed, answer := false, false, ""
+	for e, err := range r.Events(ctx, th.ID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sent {
+			sent = true
+			if err := r.Send(ctx, th.ID, api.NewMessage{Key: "1", Text: "shout hello"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := e.Message
+		if m != nil && m.Card != nil && m.Card.State == store.Pending && !pressed {
+			pressed = true
+			if runs.Load() != 0 {
+				t.Error("it ran before the yes")
+			}
+			if _, err := r.Decide(ctx, m.Card.Call, api.Decide{Verb: store.Approve, Digest: m.Card.Digest}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m != nil && m.Kind == store.TextMessage {
+			answer = m.Text
+		}
+		if e.State == api.ChatIdle && strings.Contains(answer, "HELLO") {
+			break
+		}
+	}
+	if !strings.Contains(answer, "It said: ") || runs.Load() != 1 || asked.Load() != 2 {
+		t.Errorf("answer %q after %d runs and %d rounds", answer, runs.Load(), asked.Load())
+	}
+	rows, err := r.Usage(ctx, store.UsageQuery{By: "model"})
+	if err != nil || len(rows) != 1 || rows[0].Calls != 2 || rows[0].Prompt != 200 || rows[0].Completion != 20 || rows[0].Unpriced != 2 {
+		t.Errorf("usage %+v, %v", rows, err)
+	}
+}
