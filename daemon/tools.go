@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -70,20 +71,46 @@ func (d *Daemon) searchTools(ctx context.Context, by store.Caller, r *http.Reque
 		}
 		q.MinScore = f
 	}
-	answer, err := d.gateway.Search(ctx, by, store.Scope{}, q)
+	var answer index.Answer
+	var shares [][]index.Share
+	var err error
+	switch v := p.Get("explain"); v {
+	case "", "0":
+		answer, err = d.gateway.Search(ctx, by, store.Scope{}, q)
+	case "1":
+		answer, shares, err = d.gateway.Explain(ctx, by, store.Scope{}, q)
+	default:
+		return nil, fmt.Errorf("%w explain %q: use 1 or 0", store.ErrInvalid, v)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("searching tools: %w", err)
 	}
 	out := api.Found{Tools: []api.FoundTool{}, Degraded: answer.Degraded, Note: answer.Note}
-	for _, h := range answer.Hits {
+	for i, h := range answer.Hits {
 		s, err := d.db.GetServer(ctx, h.Tool.Server)
 		if err != nil {
 			continue // removed meanwhile
 		}
 		s = s.Normal()
-		out.Tools = append(out.Tools, api.FoundTool{ID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: s.Name, ServerDescription: s.Description, Score: h.Score})
+		f := api.FoundTool{ID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: s.Name, ServerDescription: s.Description, Score: h.Score}
+		if shares != nil {
+			f.Shares = sharesView(shares[i])
+		}
+		out.Tools = append(out.Tools, f)
 	}
 	return out, nil
+}
+
+// sharesView leaves out the signals that have no say about a tool, and rounds:
+// a share is read, not reckoned with.
+func sharesView(shares []index.Share) []api.Share {
+	var out []api.Share
+	for _, s := range shares {
+		if v := math.Round(s.Value*1000) / 1000; v != 0 {
+			out = append(out, api.Share{Signal: string(s.Signal), Value: v})
+		}
+	}
+	return out
 }
 
 func (d *Daemon) getTool(ctx context.Context, by store.Caller, r *http.Request) (any, error) {

@@ -229,6 +229,25 @@ func (g *Gateway) Search(ctx context.Context, by store.Caller, scope store.Scope
 	return g.opt.Index.Search(ctx, q)
 }
 
+// Explain is Search that also says, hit by hit, what each signal adds to the
+// place of the tool.
+func (g *Gateway) Explain(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, [][]index.Share, error) {
+	v, err := g.view(ctx, by, scope)
+	if err != nil {
+		return index.Answer{}, nil, err
+	}
+	q.Keep = g.keep(v)
+	a, err := g.opt.Index.Search(ctx, q)
+	if err != nil {
+		return index.Answer{}, nil, err
+	}
+	shares := make([][]index.Share, len(a.Hits))
+	for i, h := range a.Hits {
+		shares[i] = g.opt.Index.Explain(q, h.Tool.ID())
+	}
+	return a, shares, nil
+}
+
 // keep is the access filter of a search. The index may be a moment behind the
 // store, so the catalog's own record decides.
 func (g *Gateway) keep(v *view) func(store.Tool) bool {

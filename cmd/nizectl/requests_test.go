@@ -92,6 +92,7 @@ func TestRequests(t *testing.T) {
 		{args: "servers show a/b", gets: []string{"GET /v1/servers/a%2Fb"}, code: 4, errs: "not found"},
 
 		// tools
+		{args: "tools search convert␣a␣time --explain", gets: []string{"GET /v1/tools/search?explain=1&q=convert+a+time"}},
 		{args: "tools search convert␣a␣time -n 3 --min 0.2 --domain time", gets: []string{"GET /v1/tools/search?domain=time&min=0.2&q=convert+a+time&top_k=3"}},
 		{args: "tools search x --top-k 51", code: 2, errs: "1 to 50"},
 		{args: "tools search x --min 2", code: 2, errs: "0 to 1"},

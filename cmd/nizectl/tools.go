@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +23,7 @@ func (a *app) tools() *cli.Command {
 			&cli.StringFlag{Name: "domain", Usage: "only tools of this domain"},
 			&cli.IntFlag{Name: "top-k", Aliases: []string{"n"}, Usage: "at most so many answers (default: 5, at most 50)"},
 			&cli.FloatFlag{Name: "min", Usage: "only answers with at least this score, 0 to 1"},
+			&cli.BoolFlag{Name: "explain", Usage: "say what put each answer in its place"},
 		}}),
 		a.command(leaf{name: "list", usage: "list tools", run: toolsList,
 			flags: []cli.Flag{&cli.StringFlag{Name: "server", Usage: "only tools of this server"}}}),
@@ -45,7 +49,7 @@ func toolsSearch(ctx context.Context, c *call) error {
 	if m := c.cmd.Float("min"); m < 0 || m > 1 {
 		return usagef("--min %g: want 0 to 1", m)
 	}
-	found, err := c.api.SearchTools(ctx, api.Search{Query: c.arg(0), Domain: c.cmd.String("domain"), TopK: c.cmd.Int("top-k"), Min: c.cmd.Float("min")})
+	found, err := c.api.SearchTools(ctx, api.Search{Query: c.arg(0), Domain: c.cmd.String("domain"), TopK: c.cmd.Int("top-k"), Min: c.cmd.Float("min"), Explain: c.cmd.Bool("explain")})
 	if err != nil {
 		return err
 	}
@@ -53,9 +57,17 @@ func toolsSearch(ctx context.Context, c *call) error {
 		found.Tools = items(found.Tools)
 		return c.printJSON(found)
 	}
-	t := c.table("TOOL", "SCORE", "DESCRIPTION").numbers(1)
+	last := "DESCRIPTION"
+	if c.cmd.Bool("explain") {
+		last = "WHY"
+	}
+	t := c.table("TOOL", "SCORE", last).numbers(1)
 	for _, f := range found.Tools {
-		t.row(f.ID, fmt.Sprintf("%.2f", f.Score), clip(f.Description, 80))
+		text := clip(f.Description, 80)
+		if c.cmd.Bool("explain") {
+			text = why(f.Shares)
+		}
+		t.row(f.ID, fmt.Sprintf("%.2f", f.Score), text)
 	}
 	t.print("no tool fits: say it in other words, or see nizectl tools domains")
 	if found.Note != "" {
@@ -64,6 +76,17 @@ func toolsSearch(ctx context.Context, c *call) error {
 		c.note("note: the embedding service is down, so the ranking is lexical only")
 	}
 	return nil
+}
+
+// why is what put a tool in its place, the weightiest reason first.
+func why(shares []api.Share) string {
+	shares = slices.Clone(shares)
+	slices.SortStableFunc(shares, func(a, b api.Share) int { return cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)) })
+	parts := make([]string, len(shares))
+	for i, s := range shares {
+		parts[i] = fmt.Sprintf("%s %+.2f", s.Signal, s.Value)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func toolsList(ctx context.Context, c *call) error {

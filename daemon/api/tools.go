@@ -39,6 +39,8 @@ type Search struct {
 	Domain string
 	TopK   int
 	Min    float64
+	// Explain asks for each answer's shares.
+	Explain bool
 }
 
 // Found is the answer to a search (SPEC 5); the order is the rank.
@@ -58,6 +60,15 @@ type FoundTool struct {
 	ServerName        string  `json:"server_name"`
 	ServerDescription string  `json:"server_description,omitempty"`
 	Score             float64 `json:"score"`
+	Shares            []Share `json:"shares,omitempty"` // where they were asked for
+}
+
+// Share is what one signal adds to a tool's place in the ranking, in units of
+// what the request's words give the best tool. The score is another measure:
+// how much of the request the tool covers.
+type Share struct {
+	Signal string  `json:"signal"`
+	Value  float64 `json:"value"`
 }
 
 // CallTool runs a tool. Args are JSON as the person wrote them.
@@ -91,6 +102,9 @@ func (c *Client) SearchTools(ctx context.Context, s Search) (Found, error) {
 	}
 	if s.Min > 0 {
 		q.Set("min", strconv.FormatFloat(s.Min, 'g', -1, 64))
+	}
+	if s.Explain {
+		q.Set("explain", "1")
 	}
 	return do[Found](ctx, c, request{method: "GET", path: "/v1/tools/search", query: q})
 }
