@@ -105,6 +105,9 @@ func finishRotation(ctx context.Context, keyFile string, opt bolt.Options, wrong
 
 // wayBack is the command that restores the newest backup.
 func wayBack(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // for whoever reads it elsewhere
+	}
 	if name := newestBackup(dir); name != "" {
 		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", quoted(dir), quoted(name))
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	bbolt "go.etcd.io/bbolt"
+
 	"nize/store"
 	"nize/store/seal"
 )
@@ -242,5 +244,34 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 	if n, err := b.VerifyEvents(ctx); err != nil || n < len(before) {
 		t.Errorf("%d events, %v", n, err)
+	}
+}
+
+// What is no database of ours is told apart without being changed.
+func TestInspect(t *testing.T) {
+	dir := t.TempDir()
+	foreign := filepath.Join(dir, "foreign.db")
+	b, err := bbolt.Open(foreign, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Update(func(b *bbolt.Tx) error { _, err := b.CreateBucket([]byte("theirs")); return err }), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	bare := filepath.Join(dir, "bare.db")
+	if b, err = bbolt.Open(bare, 0o600, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(dir, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{foreign: store.ErrInvalid, bare: store.ErrInvalid, empty: store.ErrInvalid, filepath.Join(dir, "none"): os.ErrNotExist} {
+		if _, err := Inspect(path); !errors.Is(err, want) {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }

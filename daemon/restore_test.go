@@ -1,0 +1,211 @@
+package daemon_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// copied makes a backup in memory.
+func (k *killable) copied() []byte {
+	k.t.Helper()
+	var b bytes.Buffer
+	said, err := k.Backup(k.t.Context(), &b)
+	if err != nil || said.Size != int64(b.Len()) {
+		k.t.Fatalf("backup %+v of %d bytes: %v", said, b.Len(), err)
+	}
+	return b.Bytes()
+}
+
+// restored puts a copy in place and waits until the daemon is back with it.
+func (k *killable) restored(copied []byte, keepAccess bool) api.Restored {
+	k.t.Helper()
+	ctx := k.t.Context()
+	before, err := k.Status(ctx)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	said, err := k.Restore(ctx, bytes.NewReader(copied), int64(len(copied)), keepAccess)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.until("nized is back", func() bool {
+		s, err := k.Status(ctx)
+		return err == nil && s.Started.After(before.Started) && s.PID == before.PID
+	})
+	if took, err := k.RestoredAs(ctx, said.SHA256); err != nil || !took {
+		k.t.Fatalf("restored %v, %v", took, err)
+	}
+	return said
+}
+
+// A copy made while others write restores to a database that holds together
+// and has everything that was acknowledged before.
+func TestRestoreUnderLoad(t *testing.T) {
+	k := newKillable(t)
+	ctx := t.Context()
+	var writers sync.WaitGroup
+	var mu sync.Mutex
+	var acked []string
+	stop, enough := make(chan struct{}), make(chan struct{})
+	for w := range 3 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				name := fmt.Sprintf("t%d-%d", w, i)
+				if _, err := k.CreateToken(ctx, api.CreateToken{Name: name}); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if acked = append(acked, name); len(acked) == 60 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-enough
+	mu.Lock()
+	before := append([]string(nil), acked...)
+	mu.Unlock()
+	copied := k.copied()
+	close(stop)
+	writers.Wait()
+	said := k.restored(copied, false)
+	if said.Tokens < len(before) {
+		t.Errorf("%d tokens revoked of %d", said.Tokens, len(before))
+	}
+	tokens, err := k.Tokens(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := map[string]string{}
+	for _, tok := range tokens {
+		state[tok.Name] = tok.State
+	}
+	for _, name := range before {
+		if state[name] != "revoked" {
+			t.Errorf("token %s is %q", name, state[name])
+		}
+	}
+	if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+}
+
+// What is not a copy of ours is refused, and nothing changes.
+func TestRestoreRefuses(t *testing.T) {
+	k := newKillable(t)
+	ctx := t.Context()
+	good := k.copied()
+	mark := []byte("\x00\x00\x00\x00\x00\x00\x00\x01")
+	newer := bytes.ReplaceAll(bytes.Clone(good), append([]byte("schema"), mark...), append([]byte("schema"), 0, 0, 0, 0, 0, 0, 0, 99))
+	if bytes.Equal(newer, good) {
+		t.Fatal("the schema's version was not found")
+	}
+	other := newKillable(t)
+	for _, test := range []struct {
+		name   string
+		copied []byte
+		want   error
+		says   string
+	}{
+		{"foreign", []byte("this is no database"), store.ErrInvalid, "no nize database"},
+		{"truncated", good[:len(good)/2], store.ErrInvalid, "cut off"},
+		{"newer schema", newer, store.ErrOldSchema, "its schema is 99"},
+		{"another key", other.copied(), store.ErrRefused, "is not here"},
+	} {
+		_, err := k.Restore(ctx, bytes.NewReader(test.copied), int64(len(test.copied)), false)
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(k.dir, "*restore*"))
+	hidden, err2 := filepath.Glob(filepath.Join(k.dir, ".nize-*"))
+	if err != nil || err2 != nil || len(left)+len(hidden) > 0 {
+		t.Errorf("left behind: %v %v", left, hidden)
+	}
+	if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+}
+
+// Killed anywhere in a rotation, every secret stays readable, and the rotation
+// is finished by the next start.
+func TestKilledRotation(t *testing.T) {
+	k := newKillable(t)
+	ctx := t.Context()
+	var calls []string
+	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 120 { // more than one transaction
+		c, err := k.CallTool(ctx, "toolbox:convert_units", api.CallTool{Args: fmt.Appendf(nil, `{"value":%d,"from":"km","to":"m"}`, i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, c.ID)
+	}
+	for range 12 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = k.RotateKeys(ctx) // it is cut off, or not
+		}()
+		select {
+		case <-done:
+		case <-time.After(time.Duration(rand.IntN(12_000)) * time.Microsecond):
+		}
+		k.kill()
+		<-done
+		k.start()
+		for i, id := range calls {
+			if c, err := k.Call(ctx, id); err != nil || !strings.Contains(string(c.Args), fmt.Sprintf(`"value":%d}`, i)) {
+				t.Fatalf("call %d: %s, %v", i, c.Args, err)
+			}
+		}
+		if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+			t.Fatalf("audit %+v, %v", v, err)
+		}
+	}
+}
+
+// A kill between the commit and the key file's change is mended by the start.
+func TestRotationCutOff(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, dir, nil)
+	said, err := r.RotateKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	key := filepath.Join(dir, "nize.key")
+	for _, move := range [][2]string{{key, key + ".new"}, {said.Kept, key}} {
+		if err := os.Rename(move[0], move[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = open(t, dir, nil)
+	if v, err := r.VerifyAudit(t.Context()); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+	got, err := r.ExportKey(t.Context())
+	if err != nil || got.ID != said.Key {
+		t.Errorf("the key is %s, %v; want %s", got.ID, err, said.Key)
+	}
+}
