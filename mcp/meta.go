@@ -221,22 +221,20 @@ func (c *catalog) server(name string) store.Server {
 
 // Search is discover_tools for callers inside the house.
 func (g *Gateway) Search(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, error) {
-	v, err := g.view(ctx, by, scope)
+	q, err := g.prepared(ctx, by, scope, q)
 	if err != nil {
 		return index.Answer{}, err
 	}
-	q.Keep = g.keep(v)
 	return g.opt.Index.Search(ctx, q)
 }
 
 // Explain is Search that also says, hit by hit, what each signal adds to the
 // place of the tool.
 func (g *Gateway) Explain(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, [][]index.Share, error) {
-	v, err := g.view(ctx, by, scope)
+	q, err := g.prepared(ctx, by, scope, q)
 	if err != nil {
 		return index.Answer{}, nil, err
 	}
-	q.Keep = g.keep(v)
 	a, err := g.opt.Index.Search(ctx, q)
 	if err != nil {
 		return index.Answer{}, nil, err
