@@ -22,6 +22,8 @@ func (a *app) approvals() *cli.Command {
 			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for you and this exact tool"}, digest(), reason, yesFlag()}}),
 		a.command(leaf{name: "deny", args: "ID", usage: "refuse a call", names: approvalIDs, run: approvalsDecide(store.Deny),
 			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for you and this tool"}, digest(), reason}}),
+		a.command(leaf{name: "edit", args: "ID", usage: "let a call run with other arguments: a new call replaces it", names: approvalIDs, run: approvalsEdit,
+			flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input"}, digest(), reason}}),
 		group("grants", "standing answers (always, never)",
 			a.command(leaf{name: "list", usage: "list standing answers", run: grantsList,
 				flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's"}}}),
@@ -139,6 +141,37 @@ func approvalsDecide(verb store.Verb) func(context.Context, *call) error {
 		}
 		return c.report(call, "%s %s: %s", card.Tool, word, state)
 	}
+}
+
+// approvalsEdit replaces a waiting call by one with other arguments. Where the
+// editor may approve, that is the approval, too.
+func approvalsEdit(ctx context.Context, c *call) error {
+	if !c.cmd.IsSet("args") {
+		return usagef("approvals edit needs --args with the new arguments")
+	}
+	args, err := c.readArgs()
+	if err != nil {
+		return err
+	}
+	card, err := c.api.Approval(ctx, c.arg(0))
+	if err != nil {
+		return err
+	}
+	if err := c.checkDigest(card); err != nil {
+		return err
+	}
+	made, err := c.api.Decide(ctx, card.Call, api.Decide{Verb: store.Edit, Digest: card.Digest, Args: args, Reason: c.cmd.String("reason")})
+	if err != nil {
+		return err
+	}
+	state := "it waits for a yes"
+	switch {
+	case !made.Approved.IsZero() && made.State == store.Pending:
+		state = "it starts now"
+	case made.State != store.Pending:
+		state = made.State.Word()
+	}
+	return c.report(made, "%s edited: call %s replaces it, %s", card.Tool, made.ID, state)
 }
 
 // checkDigest compares --digest with the card.
