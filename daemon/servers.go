@@ -63,7 +63,7 @@ func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools []stor
 }
 
 // stateWord is how the pool's states are called on the wire.
-var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Disabled: "disabled"}
+var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Idle: "idle", upstream.Open: "open", upstream.Disabled: "disabled"}
 
 func toolView(t store.Tool, domain string) api.ToolView {
 	return api.ToolView{ID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings}

@@ -21,7 +21,11 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	s.mu.Lock()
 	cfg, slots, tool := s.cfg, s.slots, s.tools[c.Tool]
+	err = s.passLocked(time.Now())
 	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
 	defer cancel()
 	again := repeatable(cfg, tool)
@@ -99,6 +103,7 @@ func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *re
 	sess.flying.Add(1)
 	raw, err := sess.call(ctx, r)
 	sess.flying.Add(-1)
+	s.called(sess, err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		sess.suspect()
 	}

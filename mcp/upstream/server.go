@@ -37,7 +37,12 @@ type server struct {
 	legacy   bool                  // speaks only the older HTTP wire
 	restarts int
 	lastErr  string
-	since    time.Time // of the present state
+	since    time.Time     // of the present state
+	resting  bool          // the shared session was closed for being idle
+	woken    chan struct{} // 1: wakes the keeper, however often
+	recent   []time.Time   // when the calls of the rate's interval came
+	killed   string        // why its process was last killed
+	killedAt time.Time
 }
 
 // lane is the way to the server for one credential owner.
@@ -49,7 +54,10 @@ type lane struct {
 	failed   time.Time // the last attempt that failed
 	next     time.Time // before it the keeper does not try again
 	lastErr  error
-	used     time.Time
+	used     time.Time // by a call; what the keeper does is no use
+
+	unanswered int       // calls in a row over this session
+	shut       time.Time // until then the circuit is open, if unanswered reached openAfter
 }
 
 // dialing is one attempt, shared by all who wait for it.
@@ -62,7 +70,7 @@ type dialing struct {
 
 func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 	cfg = cfg.Normal()
-	s := &server{pool: p, name: cfg.Name, cfg: cfg, settling: make(chan struct{}, 1), lanes: map[string]*lane{},
+	s := &server{pool: p, name: cfg.Name, cfg: cfg, settling: make(chan struct{}, 1), woken: make(chan struct{}, 1), lanes: map[string]*lane{},
 		log: newRing(p.opt.Log.With("server", cfg.Name)), told: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
 	s.slots = make(chan struct{}, cfg.MaxConcurrency)
 	s.setTools(stored)
@@ -135,13 +143,20 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 		l = &lane{owner: owner}
 		s.lanes[owner] = l
 	}
-	l.used = time.Now()
+	if !force || l.used.IsZero() {
+		l.used = time.Now()
+	}
 	if l.sess != nil {
 		select {
 		case <-l.sess.done():
 			s.lostLocked(l, l.sess, l.sess.cause())
 		default:
 			defer s.mu.Unlock()
+			if !force {
+				if err := l.openLocked(time.Now()); err != nil {
+					return nil, &fault{reach: never, err: err}
+				}
+			}
 			return l.sess, nil
 		}
 	}
@@ -184,6 +199,10 @@ func (s *server) dialLocked(l *lane) *dialing {
 	ctx, cancel := context.WithCancel(s.ctx)
 	d.cancel = cancel
 	l.dial = d
+	if l.owner == "" && s.resting {
+		s.resting = false
+		s.wake()
+	}
 	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, legacy: s.legacy}
 	ok := s.pool.spawnTask(func() {
 		defer cancel()
@@ -228,7 +247,10 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 		return
 	}
 	d.sess, l.sess = sess, sess
-	l.lastErr = nil
+	l.lastErr, l.unanswered = nil, 0
+	if sess.pid() != 0 {
+		s.pool.memory.Do(func() { s.pool.wg.Go(s.pool.watchMemory) }) // the attempt holds the group open
+	}
 	if l.owner == "" {
 		if s.lastErr != "" {
 			s.log.log.Info("server is back", "was", s.lastErr)
@@ -337,6 +359,7 @@ func (s *server) keep() {
 	s.mu.Unlock()
 	pause := settleTime // between lists, growing while changes do not cease
 	var known *session  // whose first list was made sure of
+	var due time.Time   // the next list of a quiet server
 	for ctx.Err() == nil {
 		sess, err := s.reconnect(ctx)
 		if err != nil {
@@ -345,27 +368,35 @@ func (s *server) keep() {
 		if err := s.settle(ctx, sess); err != nil && ctx.Err() == nil {
 			s.log.log.Error("settling the tools of a server", "err", err)
 		}
-		next := relistTime
-		if sess != known && sess.version >= versionModern {
-			// The stream of notifications opens beside the first list: a change
-			// between the two is told to nobody.
-			next = 2 * settleTime
+		if sess != known {
+			due = time.Now().Add(relistTime)
+			if sess.version >= versionModern {
+				// The stream of notifications opens beside the first list: a change
+				// between the two is told to nobody.
+				due = time.Now().Add(2 * settleTime)
+			}
 		}
 		known = sess
-		relist := time.NewTimer(next)
+		relist, idle := time.NewTimer(time.Until(due)), time.NewTimer(s.untilIdle())
 		select {
 		case <-ctx.Done():
 		case <-sess.done():
 			s.lost(sess) // before the backoff is asked for
 		case <-relist.C:
 			s.again(ctx, sess, sess.list)
-			s.closeIdle()
+			due = time.Now().Add(relistTime)
+		case <-idle.C:
+			if s.closeIdle() {
+				s.rest(ctx)
+			}
+		case <-s.woken:
 		case <-sess.changed:
 			pause = s.calm(ctx, sess, pause)
 		case <-sess.doubt:
 			s.again(ctx, sess, sess.list)
 		}
 		relist.Stop()
+		idle.Stop()
 	}
 }
 
@@ -432,22 +463,6 @@ func (s *server) reconnect(ctx context.Context) (*session, error) {
 	}
 	defer func() { <-s.pool.gate }()
 	return s.session(ctx, "", true)
-}
-
-// closeIdle ends personal sessions that nobody has used for a while.
-func (s *server) closeIdle() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for owner, l := range s.lanes {
-		if owner == "" || l.dial != nil || time.Since(l.used) < idleLane {
-			continue
-		}
-		delete(s.lanes, owner)
-		if sess := l.sess; sess != nil {
-			l.sess = nil
-			s.pool.spawnTask(func() { sess.close(false) })
-		}
-	}
 }
 
 // spawnTask runs f in the background of the pool, unless it is closed.

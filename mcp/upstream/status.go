@@ -18,6 +18,8 @@ const (
 	Connected  State = "connected"
 	Connecting State = "connecting"
 	Down       State = "down"
+	Idle       State = "idle" // closed until the next call; its tools stay listed
+	Open       State = "open" // the circuit: calls are refused at once, for a while
 	Disabled   State = "disabled"
 )
 
@@ -78,8 +80,15 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 	switch {
 	case s.cfg.Disabled:
 		st.State = Disabled
+	case s.lanes[""] != nil && s.isOpenLocked(s.lanes[""], time.Now()):
+		st.State = Open
+	case s.resting:
+		st.State = Idle
 	case st.State != Connected && s.lastErr != "":
 		st.State = Down
+	}
+	if st.LastError == "" && s.killed != "" && s.pool.opt.Now().Sub(s.killedAt) < killedShown {
+		st.LastError = s.killed
 	}
 	return st
 }

@@ -139,6 +139,7 @@ func (s *server) reconfigure(cfg store.Server) *store.Server {
 		s.legacy = false
 	}
 	s.mu.Unlock()
+	s.wake() // its times may be others
 	if revive {
 		s.pool.spawnTask(s.keep)
 	}

@@ -65,7 +65,7 @@ const (
 	stopTime    = 2 * time.Second  // between closing stdin, SIGTERM and SIGKILL
 	relistTime  = 5 * time.Minute  // between lists of a quiet server
 	settleTime  = time.Second      // at least, between two lists after list_changed
-	idleLane    = 10 * time.Minute // after which a person's own session is closed
+	idleLane    = 10 * time.Minute // after which a person's own session is closed, unless the record says
 )
 
 // Options says what a pool works with. Servers, Tools and Gate are needed.
@@ -109,6 +109,7 @@ type Pool struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	gate   chan struct{} // MaxParallel tokens: background connects at once
+	memory sync.Once     // begins to watch it, with the first child process
 
 	mu      sync.Mutex
 	servers map[string]*server

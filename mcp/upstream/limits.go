@@ -1,0 +1,234 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"nize/store"
+)
+
+// What keeps one server from being a burden (SPEC 4): it rests when nobody
+// calls it, it takes so many calls in an interval, it holds so much memory, and
+// while its calls are not answered it gets few of them.
+const (
+	// openAfter is how many failures in a row open a circuit. It counts calls
+	// that a living session does not answer; a server that can't be reached at
+	// all has its lane's backoff.
+	openAfter   = 5
+	memoryEvery = 2 * time.Second // between samples of all groups
+	killedShown = time.Hour       // how long a status tells why a process was killed
+)
+
+// passLocked takes one call into the server's rate, or says when there is
+// room. It needs s.mu.
+func (s *server) passLocked(now time.Time) error {
+	limit := s.cfg.RateLimit
+	if limit.Calls == 0 {
+		return nil
+	}
+	per := time.Duration(limit.Per)
+	for len(s.recent) > 0 && now.Sub(s.recent[0]) >= per {
+		s.recent = s.recent[1:]
+	}
+	if len(s.recent) >= limit.Calls {
+		next := per - now.Sub(s.recent[len(s.recent)-limit.Calls])
+		return &store.CallError{Code: store.CodeRateLimited, Retryable: true,
+			Message: fmt.Sprintf("%s takes %s calls (its rate_limit); there is room again in %s", s.name, limit, next.Round(10*time.Millisecond))}
+	}
+	s.recent = append(s.recent, now)
+	return nil
+}
+
+// openLocked refuses a call while the lane's circuit is open. When its time is
+// over the circuit is half open: one call goes through, and the others wait for
+// what comes of it. It needs s.mu.
+func (l *lane) openLocked(now time.Time) error {
+	if l.unanswered < openAfter {
+		return nil
+	}
+	if wait := l.shut.Sub(now); wait > 0 {
+		return fmt.Errorf("%w; its circuit is open, the next attempt is in %s", l.lastErr, wait.Round(100*time.Millisecond))
+	}
+	l.shut = now.Add(pauseOf(l.unanswered))
+	return nil
+}
+
+// pauseOf is how long a circuit is open after so many failures.
+func pauseOf(n int) time.Duration { return backoff(n - openAfter + 3) }
+
+// answeredLocked notes what came of a call: an answer, of whatever kind, closes
+// the circuit, and openAfter calls without one open it. Who left tells nothing.
+// It needs s.mu.
+func (s *server) answeredLocked(l *lane, err error) {
+	f := asFault(err)
+	switch {
+	case err == nil || f.reach == answered || f.code == store.CodeRateLimited:
+		if l.unanswered >= openAfter {
+			s.log.log.Info("server answers again", "circuit", "closed")
+			if l.owner == "" {
+				s.lastErr, s.since = "", s.pool.opt.Now()
+			}
+		}
+		l.unanswered = 0
+	case f.reach == never || errors.Is(err, context.Canceled):
+	default:
+		l.unanswered++
+		if l.unanswered >= openAfter {
+			l.shut = time.Now().Add(pauseOf(l.unanswered))
+			l.lastErr = fmt.Errorf("server %s did not answer %d calls in a row: %v", s.name, l.unanswered, f.err) // %w would make a later call's refusal a timeout
+			s.noteLocked(l, fmt.Sprintf("%d calls in a row were not answered", openAfter))
+		}
+	}
+}
+
+// called notes the end of a call over a session.
+func (s *server) called(sess *session, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[sess.owner]
+	if l == nil || l.sess != sess {
+		return // the session is gone, and what it did with it
+	}
+	l.used = time.Now()
+	s.answeredLocked(l, err)
+}
+
+// isOpenLocked says whether callers are refused at once: because calls were not
+// answered, or because a command keeps ending. It needs s.mu.
+func (s *server) isOpenLocked(l *lane, now time.Time) bool {
+	if l.sess != nil {
+		return l.unanswered >= openAfter
+	}
+	return s.cfg.Transport == store.Stdio && l.failures >= openAfter && now.Before(l.next)
+}
+
+// idleLimitLocked is after what time without a call a lane's session is closed;
+// 0 is never. A personal one never stays for good. It needs s.mu.
+func (s *server) idleLimitLocked(l *lane) time.Duration {
+	limit := time.Duration(s.cfg.IdleTimeout)
+	switch {
+	case l.owner == "" && s.cfg.KeepAlive:
+		return 0
+	case l.owner != "" && limit == 0:
+		return idleLane
+	}
+	return limit
+}
+
+// untilIdle is when closeIdle is to be asked next.
+func (s *server) untilIdle() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := relistTime
+	for _, l := range s.lanes {
+		if limit := s.idleLimitLocked(l); limit > 0 && (l.sess != nil || l.owner != "") {
+			next = min(next, limit-time.Since(l.used))
+		}
+	}
+	return max(next, 10*time.Millisecond)
+}
+
+// closeIdle ends the sessions that nobody has used for their time. rests says
+// that the shared one is among those that have ended so.
+func (s *server) closeIdle() (rests bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for owner, l := range s.lanes {
+		limit := s.idleLimitLocked(l)
+		if limit == 0 || l.dial != nil || time.Since(l.used) < limit || owner == "" && l.sess == nil {
+			continue
+		}
+		sess := l.sess
+		if sess != nil && sess.flying.Load() > 0 {
+			l.used = time.Now()
+			continue
+		}
+		delete(s.lanes, owner)
+		if owner == "" {
+			s.resting, s.since = true, s.pool.opt.Now()
+		}
+		if sess != nil {
+			l.sess = nil
+			s.pool.spawnTask(func() { sess.close(sess.pid() == 0) }) // no call is in flight that could be cut
+		}
+	}
+	return s.resting
+}
+
+// rest waits until a call has made a shared session again, or failed to.
+func (s *server) rest(ctx context.Context) {
+	s.log.log.Info("server is idle; the next call starts it again")
+	for {
+		timer := time.NewTimer(s.untilIdle())
+		select {
+		case <-ctx.Done():
+		case <-s.woken:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil || !s.closeIdle() {
+			return
+		}
+	}
+}
+
+// wake tells the keeper that something is another than it thinks.
+func (s *server) wake() {
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+}
+
+// watchMemory ends the child processes whose group holds more than its limit,
+// until the pool is closed. One walk through /proc serves all servers.
+func (p *Pool) watchMemory() {
+	tick := time.NewTicker(memoryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		children := map[int]*server{}
+		for _, s := range p.all() {
+			s.mu.Lock()
+			for _, l := range s.lanes {
+				if l.sess != nil && l.sess.pid() != 0 && s.cfg.MemoryLimit > 0 {
+					children[l.sess.pid()] = s
+				}
+			}
+			s.mu.Unlock()
+		}
+		if len(children) == 0 {
+			continue
+		}
+		for pid, used := range groupMemory(children) {
+			children[pid].outgrown(pid, used)
+		}
+	}
+}
+
+// outgrown kills the process group with that leader if it holds more than the
+// server may. Its calls in flight are told why.
+func (s *server) outgrown(pid int, used store.Size) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lanes {
+		if l.sess == nil || l.sess.pid() != pid || used <= s.cfg.MemoryLimit {
+			continue
+		}
+		sess := l.sess
+		why := fmt.Errorf("it was killed: it held %s MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", fmt.Sprint(used>>20), s.cfg.MemoryLimit, s.name)
+		s.killed, s.killedAt = why.Error(), s.pool.opt.Now()
+		if w, ok := sess.wire.(interface{ fail(error) }); ok {
+			w.fail(why)
+		}
+		s.lostLocked(l, sess, why)
+		s.pool.spawnTask(func() { sess.close(true) }) // if the pool is closed, watch ends it
+		return
+	}
+}

@@ -1,0 +1,286 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nize/mcp/mcptest"
+	"nize/store"
+)
+
+func (b *bench) state(name string) ServerStatus {
+	b.t.Helper()
+	for _, st := range b.Status() {
+		if st.Name == name {
+			return st
+		}
+	}
+	b.t.Fatalf("no server %s", name)
+	return ServerStatus{}
+}
+
+func TestIdleServerRestsUntilItIsCalled(t *testing.T) {
+	b := newBench(t, nil)
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
+	cfg := stdio(m)
+	cfg.IdleTimeout = store.Duration(100 * time.Millisecond)
+	b.register(cfg)
+	for round := range 2 {
+		eventually(t, "its rest", 10*time.Second, func() bool { st := b.state("child"); return st.State == Idle && st.Sessions == 0 })
+		if st := b.state("child"); st.Tools != 1 || st.Restarts != 0 || st.LastError != "" {
+			t.Errorf("round %d: at rest it is %+v", round, st)
+		}
+		b.good("child:echo", `{"n":1}`, `{"n":1}`)
+		if st := b.state("child"); st.State != Connected || st.Restarts != 0 {
+			t.Errorf("round %d: after a call it is %+v", round, st)
+		}
+	}
+	// An edit that keeps it wakes it for good.
+	cfg.KeepAlive = true
+	b.put(cfg)
+	b.sync(admin, "child")
+	held, ok := b.find("child")
+	if !ok {
+		t.Fatal("no entry")
+	}
+	if got := held.untilIdle(); got != relistTime {
+		t.Errorf("a server that is kept alive is looked at in %s, want %s", got, relistTime)
+	}
+}
+
+func TestBusyServerIsNotIdle(t *testing.T) {
+	b := newBench(t, nil)
+	release := make(chan struct{})
+	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{{Name: "slow", Do: func(context.Context, json.RawMessage) json.RawMessage {
+		<-release
+		return mcptest.Text("done")
+	}}}})
+	cfg := remote(m.HTTP())
+	cfg.IdleTimeout = store.Duration(50 * time.Millisecond)
+	b.register(cfg)
+	done := make(chan error, 1)
+	call := b.call("far:slow", `{}`)
+	go func() {
+		_, err := b.Run(t.Context(), member, call, nil)
+		done <- err
+	}()
+	eventually(t, "the call", 10*time.Second, func() bool { return m.Calls("slow") == 1 })
+	held, _ := b.find("far")
+	for range 20 { // whenever it is asked
+		if held.closeIdle() {
+			t.Fatal("it rests with a call in flight")
+		}
+		runtime.Gosched()
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	b := newBench(t, nil)
+	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{echo}})
+	cfg := remote(m.HTTP())
+	cfg.RateLimit = store.Rate{Calls: 3, Per: store.Duration(time.Hour)}
+	b.register(cfg)
+	var wg sync.WaitGroup
+	var passed atomic.Int32
+	for range 10 {
+		wg.Go(func() {
+			if _, err := b.Run(t.Context(), member, b.call("far:echo", `{}`), nil); err == nil {
+				passed.Add(1)
+			} else {
+				fails(t, err, store.CodeRateLimited, "far takes 3/1h calls", "room again in")
+			}
+		})
+	}
+	wg.Wait()
+	if passed.Load() != 3 || m.Calls("echo") != 3 {
+		t.Errorf("%d passed, %d arrived, want 3", passed.Load(), m.Calls("echo"))
+	}
+}
+
+func TestRateLimitForgets(t *testing.T) {
+	s := &server{name: "x", cfg: store.Server{RateLimit: store.Rate{Calls: 2, Per: store.Duration(time.Minute)}}}
+	at := time.Unix(0, 0)
+	for i, test := range []struct {
+		after time.Duration
+		pass  bool
+	}{{0, true}, {30 * time.Second, true}, {59 * time.Second, false}, {60 * time.Second, true}, {61 * time.Second, false}, {90 * time.Second, true}, {10 * time.Minute, true}} {
+		if err := s.passLocked(at.Add(test.after)); (err == nil) != test.pass {
+			t.Errorf("call %d at %s: %v", i, test.after, err)
+		}
+	}
+	if len(s.recent) != 1 {
+		t.Errorf("it remembers %d calls", len(s.recent))
+	}
+}
+
+func TestCircuit(t *testing.T) {
+	b := newBench(t, nil)
+	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{{Name: "hang", Fault: mcptest.Hang}, echo}})
+	cfg := remote(m.HTTP())
+	cfg.Timeout = store.Duration(50 * time.Millisecond)
+	b.register(cfg)
+	for range openAfter {
+		_, err := b.run(t.Context(), "far:hang", `{}`)
+		fails(t, err, store.CodeUnknown)
+	}
+	st := b.state("far")
+	if st.State != Open || !strings.Contains(st.LastError, "5 calls in a row") {
+		t.Errorf("after %d calls without an answer: %+v", openAfter, st)
+	}
+	_, err := b.run(t.Context(), "far:echo", `{}`)
+	fails(t, err, store.CodeUnavailable, "its circuit is open", "the next attempt is in")
+	if n := m.Calls("echo"); n != 0 {
+		t.Errorf("%d calls came through", n)
+	}
+	// It half-opens by itself, and an answer closes it.
+	eventually(t, "an answer", 10*time.Second, func() bool { _, err := b.run(t.Context(), "far:echo", `{}`); return err == nil })
+	if st := b.state("far"); st.State != Connected || st.LastError != "" {
+		t.Errorf("after an answer: %+v", st)
+	}
+	for range 20 {
+		b.good("far:echo", `{}`, `{}`)
+	}
+}
+
+func TestCircuitLetsOneCallTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lane{unanswered: openAfter, shut: time.Now().Add(time.Second), lastErr: io.EOF}
+		if l.openLocked(time.Now()) == nil {
+			t.Error("an open circuit lets a call through")
+		}
+		time.Sleep(time.Second) // the bubble's
+		if err := l.openLocked(time.Now()); err != nil {
+			t.Errorf("the first after the pause: %v", err)
+		}
+		if l.openLocked(time.Now()) == nil {
+			t.Error("and so does a second, while the first is under way")
+		}
+	})
+}
+
+func TestServerThatKeepsEndingIsOpen(t *testing.T) {
+	b := newBench(t, nil)
+	b.put(store.Server{Name: "child", Transport: store.Stdio, Command: "/bin/false"})
+	for range openAfter {
+		if _, err := b.Sync(t.Context(), admin, "child"); err == nil {
+			t.Fatal("false is no server")
+		}
+	}
+	if st := b.state("child"); st.State != Open {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is sampled on Linux only")
+	}
+	b := newBench(t, nil)
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "hang", Fault: mcptest.Hang}}})
+	cfg := stdio(m)
+	cfg.MemoryLimit = 1 << 30
+	b.register(cfg)
+	done := make(chan error, 1)
+	call := b.call("child:hang", `{}`)
+	go func() {
+		_, err := b.Run(t.Context(), member, call, nil)
+		done <- err
+	}()
+	eventually(t, "the call", 10*time.Second, func() bool { return m.Calls("hang") == 1 })
+	pid := b.state("child").PID
+	held, _ := b.find("child")
+	sizes := groupMemory(map[int]*server{pid: held})
+	if sizes[pid] < 1<<20 || sizes[pid] > 1<<30 || len(sizes) != 1 {
+		t.Fatalf("the group holds %v", sizes)
+	}
+	cfg.MemoryLimit = 1 << 20 // less than any test binary has
+	b.put(cfg)
+	b.sync(admin, "child")
+	fails(t, <-done, store.CodeUnknown, "over its memory_limit of 1MiB")
+	eventually(t, "a word on it", 10*time.Second, func() bool { return strings.Contains(b.state("child").LastError, "over its memory_limit of 1MiB") })
+	eventually(t, "its end", 10*time.Second, func() bool { return processGroups()[pid] == 0 })
+}
+
+// watchful checks each call's header against who the arguments say calls.
+type watchful struct {
+	t     *testing.T
+	seen  [2]atomic.Int32
+	under http.RoundTripper
+}
+
+func (w *watchful) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body.Close()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		for i, user := range []string{"ann", "bob"} {
+			if bytes.Contains(body, []byte(`"i_am":"`+user+`"`)) {
+				w.seen[i].Add(1)
+				if got := r.Header.Get("Authorization"); got != "Bearer "+user+"-key" {
+					w.t.Errorf("a call of %s had %q", user, got)
+				}
+			}
+		}
+	}
+	return w.under.RoundTrip(r)
+}
+
+func TestHeadersOfTwoPeopleNeverCross(t *testing.T) {
+	const calls = 10_000
+	b := newBench(t, nil)
+	base := newTransport()
+	t.Cleanup(base.CloseIdleConnections)
+	w := &watchful{t: t, under: base}
+	b.base = w
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "whoami", Fault: mcptest.Fault("none")}}, JSON: true})
+	for _, u := range []string{"ann", "bob"} {
+		b.secret("user", u, "TOKEN", "", u+"-key")
+	}
+	b.secret("system", "", "TOKEN", "", "shared-key")
+	cfg := withKey(m.HTTP())
+	cfg.MaxConcurrency = 32
+	b.register(cfg)
+	var wg sync.WaitGroup
+	var next atomic.Int32
+	for range 32 {
+		wg.Go(func() {
+			for {
+				n := next.Add(1)
+				if n > calls {
+					return
+				}
+				user := []string{"ann", "bob"}[n%2]
+				args := fmt.Sprintf(`{"i_am":%q,"n":%d}`, user, n)
+				res, err := b.Run(t.Context(), store.Caller{User: user}, b.call("far:whoami", args), nil)
+				if err != nil || res.Text() != args {
+					t.Errorf("call %d of %s: %v", n, user, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range w.seen {
+		if got := w.seen[i].Load(); got != calls/2 {
+			t.Errorf("person %d: %d calls were seen, want %d", i, got, calls/2)
+		}
+	}
+}
