@@ -199,6 +199,15 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 	apply(&s.Visibility, p.Visibility)
 	apply(&s.Env, p.Env)
 	apply(&s.Headers, p.Headers)
+	apply(&s.KeepAlive, p.KeepAlive)
+	apply(&s.IdleTimeout, p.IdleTimeout)
+	apply(&s.MemoryLimit, p.MemoryLimit)
+	apply(&s.RateLimit, p.RateLimit)
+	apply(&s.Transport, p.Transport)
+	apply(&s.Command, p.Command)
+	apply(&s.Args, p.Args)
+	apply(&s.Cwd, p.Cwd)
+	apply(&s.URL, p.URL)
 	if err := d.checkServer(&s); err != nil {
 		return nil, err
 	}

@@ -63,6 +63,12 @@ func (d *Daemon) checkServer(s *store.Server) error {
 	if s.MaxConcurrency < 0 || s.MaxConcurrency > 1000 {
 		return fmt.Errorf("%w max_concurrency %d: use 1 to 1000", store.ErrInvalid, s.MaxConcurrency)
 	}
+	if s.IdleTimeout < 0 || s.IdleTimeout > 0 && time.Duration(s.IdleTimeout) < time.Second {
+		return fmt.Errorf("%w idle_timeout %s: use 1s or more", store.ErrInvalid, s.IdleTimeout)
+	}
+	if s.MemoryLimit != 0 && (s.MemoryLimit < 16<<20 || s.Transport != store.Stdio) {
+		return fmt.Errorf("%w memory_limit %s: use 16MiB or more, for a stdio server", store.ErrInvalid, s.MemoryLimit)
+	}
 	if s.Transport == store.Stdio {
 		return d.checkCommand(s)
 	}

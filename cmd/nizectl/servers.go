@@ -19,7 +19,8 @@ func (a *app) servers() *cli.Command {
 		a.serversImport(),
 		a.command(leaf{name: "list", usage: "list servers with their state", run: serversList}),
 		a.command(leaf{name: "show", args: "NAME", usage: "show a server and its tools", names: serverNames, run: serversShow}),
-		a.command(leaf{name: "edit", args: "NAME", usage: "change a server's settings", names: serverNames, flags: serverFlags(), run: serversEdit}),
+		a.command(leaf{name: "tools", args: "NAME", usage: "list a server's tools", names: serverNames, run: serversTools}),
+		a.serversEdit(),
 		a.command(leaf{name: "test", args: "NAME", usage: "connect to a server step by step and name the step that fails", names: serverNames, run: serversTest}),
 		a.command(leaf{name: "logs", args: "NAME", usage: "show what a stdio server wrote to standard error", names: serverNames,
 			flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes"}}, run: serversLogs}),
@@ -60,6 +61,18 @@ func serversShow(ctx context.Context, c *call) error {
 	return nil
 }
 
+func serversTools(ctx context.Context, c *call) error {
+	view, err := c.api.Server(ctx, c.arg(0))
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(items(view.Tools))
+	}
+	c.toolTable(view.Tools).print("the server offers no tools")
+	return nil
+}
+
 func (c *call) printServer(v api.ServerView) {
 	s := v.Server.Normal()
 	c.field("server", s.Name)
@@ -75,6 +88,17 @@ func (c *call) printServer(v api.ServerView) {
 	c.field("domain", s.Domain)
 	c.field("timeout", s.Timeout.String())
 	c.field("at once", count(s.MaxConcurrency, "call"))
+	if s.KeepAlive {
+		c.field("idle", "kept alive")
+	} else if s.IdleTimeout > 0 {
+		c.field("idle", "closed after "+s.IdleTimeout.String())
+	}
+	if s.MemoryLimit > 0 {
+		c.field("memory", "at most "+s.MemoryLimit.String())
+	}
+	if s.RateLimit.Calls > 0 {
+		c.field("rate", "at most "+s.RateLimit.String()+" calls")
+	}
 	c.field("approval", string(s.Approval))
 	c.field("allowed", strings.Join(s.AllowedTools, ", "))
 	c.field("visible to", visibleTo(s.Visibility))

@@ -30,6 +30,10 @@ func serverFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "trust-annotations", Usage: "believe what it says of its tools (read-only and so on)"},
 		&cli.BoolFlag{Name: "untrusted-output", Usage: "what its tools return taints the conversation"},
 		&cli.BoolFlag{Name: "accept-new", Usage: "accept tools that it adds later"},
+		&cli.BoolFlag{Name: "keep-alive", Usage: "never close it for being idle"},
+		&cli.StringFlag{Name: "idle-timeout", Usage: "close it after so long without a call, such as 10m (default: 10m for a command, never for a URL)"},
+		&cli.StringFlag{Name: "memory-limit", Usage: "kill a command that holds more, such as 512MiB (the default; Linux only)"},
+		&cli.StringFlag{Name: "rate-limit", Usage: "calls in an interval, such as 60/1m; 0 is no limit"},
 		&cli.StringSliceFlag{Name: "allow", Usage: "`TOOL` or pattern that may be used; may be repeated (default: all)"},
 	}
 }
@@ -375,6 +379,29 @@ func (c *call) patchFromFlags() (api.PatchServer, error) {
 		}
 		p.Approval = &mode
 	}
+	p.KeepAlive = on("keep-alive")
+	if v := text("idle-timeout"); v != nil {
+		d, err := store.ParseSpan(*v)
+		if err != nil {
+			return p, usagef("--idle-timeout %s: write 30s, 10m or 1h; 0s is the default", *v)
+		}
+		span := store.Duration(d)
+		p.IdleTimeout = &span
+	}
+	if v := text("memory-limit"); v != nil {
+		size, err := store.ParseSize(*v)
+		if err != nil {
+			return p, usagef("--memory-limit %s: write 512MiB or 2GiB; 0 is the default", *v)
+		}
+		p.MemoryLimit = &size
+	}
+	if v := text("rate-limit"); v != nil {
+		rate, err := store.ParseRate(*v)
+		if err != nil {
+			return p, usagef("--rate-limit %s: write calls and interval, such as 60/1m; 0 is no limit", *v)
+		}
+		p.RateLimit = &rate
+	}
 	if c.cmd.IsSet("allow") {
 		allowed := slices.DeleteFunc(c.cmd.StringSlice("allow"), func(s string) bool { return s == "" })
 		p.AllowedTools = &allowed
@@ -392,25 +419,14 @@ func applyPatch(s *store.Server, p api.PatchServer) {
 	set(&s.UntrustedOutput, p.UntrustedOutput)
 	set(&s.AcceptNew, p.AcceptNew)
 	set(&s.AllowedTools, p.AllowedTools)
+	set(&s.KeepAlive, p.KeepAlive)
+	set(&s.IdleTimeout, p.IdleTimeout)
+	set(&s.MemoryLimit, p.MemoryLimit)
+	set(&s.RateLimit, p.RateLimit)
 }
 
 func set[T any](into *T, value *T) {
 	if value != nil {
 		*into = *value
 	}
-}
-
-func serversEdit(ctx context.Context, c *call) error {
-	p, err := c.patchFromFlags()
-	if err != nil {
-		return err
-	}
-	if p == (api.PatchServer{}) {
-		return usagef("servers edit needs something to change: see nizectl servers edit --help")
-	}
-	view, err := c.api.PatchServer(ctx, c.arg(0), p)
-	if err != nil {
-		return err
-	}
-	return c.report(view, "%s changed", view.Server.Name)
 }

@@ -34,6 +34,15 @@ type PatchServer struct {
 	Visibility       *[]string               `json:"visibility,omitempty"`
 	Env              *map[string]store.Value `json:"env,omitempty"`
 	Headers          *map[string]store.Value `json:"headers,omitempty"`
+	KeepAlive        *bool                   `json:"keep_alive,omitempty"`
+	IdleTimeout      *store.Duration         `json:"idle_timeout,omitempty"` // 0 is the default again
+	MemoryLimit      *store.Size             `json:"memory_limit,omitempty"` // 0 is the default again
+	RateLimit        *store.Rate             `json:"rate_limit,omitempty"`   // 0 is none
+	Transport        *store.Transport        `json:"transport,omitempty"`
+	Command          *string                 `json:"command,omitempty"`
+	Args             *[]string               `json:"args,omitempty"`
+	Cwd              *string                 `json:"cwd,omitempty"`
+	URL              *string                 `json:"url,omitempty"`
 }
 
 // Health is how a server is. It is flat in [ServerView].

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+func (a *app) serversEdit() *cli.Command {
+	flags := append([]cli.Flag{
+		&cli.StringFlag{Name: "url", Usage: "another `URL`"},
+		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse"},
+		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
+		&cli.StringSliceFlag{Name: "header", Usage: "set the header K=V; the others stay"},
+		&cli.StringSliceFlag{Name: "header-secret", Usage: "set the header `K` to a value that is asked for, or read as a line of standard input"},
+		&cli.StringSliceFlag{Name: "no-header", Usage: "remove the header `K`"},
+		&cli.StringSliceFlag{Name: "env", Usage: "set the variable K=V; the others stay"},
+		&cli.StringSliceFlag{Name: "env-secret", Usage: "set the variable `K` to a value that is asked for, or read as a line of standard input"},
+		&cli.StringSliceFlag{Name: "no-env", Usage: "remove the variable `K`"},
+	}, serverFlags()...)
+	return a.command(leaf{name: "edit", args: "NAME [--] [COMMAND...]", usage: "change a server's settings, or how it is reached", names: serverNames, flags: flags, run: serversEdit,
+		more: "nizectl servers edit files --timeout 2m --idle-timeout 1h\n" +
+			"nizectl servers edit files --env DEBUG=1 -- npx -y @modelcontextprotocol/server-filesystem /srv/docs"})
+}
+
+// wired are the flags that change how a server is reached: these need the
+// record as it is.
+var wired = []string{"url", "transport", "cwd", "header", "header-secret", "no-header", "env", "env-secret", "no-env"}
+
+func serversEdit(ctx context.Context, c *call) error {
+	p, err := c.patchFromFlags()
+	if err != nil {
+		return err
+	}
+	name := c.arg(0)
+	undo := func(context.Context) {}
+	if len(c.args) > 1 || slices.ContainsFunc(wired, c.cmd.IsSet) {
+		view, err := c.api.Server(ctx, name)
+		if err != nil {
+			return err
+		}
+		secrets, err := c.rewire(&p, view.Server)
+		if err != nil {
+			return err
+		}
+		if undo, err = c.putSecrets(ctx, name, secrets); err != nil {
+			return err
+		}
+	}
+	if p == (api.PatchServer{}) {
+		return usagef("servers edit needs something to change: see nizectl servers edit --help")
+	}
+	view, err := c.api.PatchServer(ctx, name, p)
+	if err != nil {
+		undo(context.WithoutCancel(ctx))
+		return err
+	}
+	for _, w := range view.Warnings {
+		c.note("warning: %s", w)
+	}
+	return c.report(view, "%s changed", view.Server.Name)
+}
+
+// rewire puts into p what the flags change of how s is reached. The revision
+// guards what was read.
+func (c *call) rewire(p *api.PatchServer, s store.Server) ([]secret, error) {
+	p.Revision = s.Revision
+	argv := c.args[1:]
+	switch {
+	case c.cmd.IsSet("url") || len(argv) > 0:
+		next := store.Server{Name: s.Name, URL: c.cmd.String("url"), Cwd: c.cmd.String("cwd")}
+		if len(argv) > 0 && next.Cwd == "" {
+			next.Cwd = s.Cwd
+		}
+		if err := c.setWhere(&next, argv); err != nil {
+			return nil, err
+		}
+		p.Transport, p.Command, p.Args, p.Cwd, p.URL = &next.Transport, &next.Command, &next.Args, &next.Cwd, &next.URL
+		s.Transport = next.Transport
+	case c.cmd.IsSet("transport"):
+		t := store.Transport(c.cmd.String("transport"))
+		p.Transport = &t
+	}
+	if c.cmd.IsSet("cwd") && p.Cwd == nil {
+		next := store.Server{Name: s.Name, Cwd: c.cmd.String("cwd")}
+		if next.Cwd != "" {
+			if err := c.setWhere(&next, []string{s.Command}); err != nil {
+				return nil, err
+			}
+		}
+		p.Cwd = &next.Cwd
+	}
+	var secrets []secret
+	for _, kind := range []struct {
+		flag, what string
+		old        map[string]store.Value
+		into       **map[string]store.Value
+		fits       bool
+	}{
+		{"header", "header", s.Headers, &p.Headers, s.Transport != store.Stdio},
+		{"env", "variable", s.Env, &p.Env, s.Transport == store.Stdio},
+	} {
+		plain, hidden, gone := c.cmd.StringSlice(kind.flag), c.cmd.StringSlice(kind.flag+"-secret"), c.cmd.StringSlice("no-"+kind.flag)
+		if len(plain)+len(hidden)+len(gone) == 0 {
+			if !kind.fits && len(kind.old) > 0 {
+				*kind.into = &map[string]store.Value{} // the other way of reaching it has none
+			}
+			continue
+		}
+		if !kind.fits {
+			return nil, usagef("--%s does nothing for a server over %s", kind.flag, s.Transport)
+		}
+		fresh, err := readValues(kind.flag, plain, hidden)
+		if err != nil {
+			return nil, err
+		}
+		m := maps.Clone(kind.old)
+		if m == nil {
+			m = map[string]store.Value{}
+		}
+		for _, k := range gone {
+			if _, ok := m[k]; !ok {
+				return nil, usagef("--no-%s %s: %s has no such %s", kind.flag, k, s.Name, kind.what)
+			}
+			delete(m, k)
+		}
+		maps.Copy(m, fresh)
+		*kind.into = &m
+		for _, k := range hidden {
+			secrets = append(secrets, secret{k, kind.what + " " + k})
+		}
+	}
+	return secrets, nil
+}
