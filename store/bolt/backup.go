@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -50,8 +51,9 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 		if c.Key, err = wrappedBy(t.b); err != nil {
 			return err
 		}
-		_, err = t.b.WriteTo(f)
-		return noRoom(err)
+		to := &file{File: f}
+		_, err = t.b.WriteTo(to)
+		return noRoom(cmp.Or(to.err, err))
 	})
 	if err != nil {
 		return c, err
@@ -73,6 +75,25 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 // Damaged says whether err is about a file that cannot be read as it should:
 // a backup is the way back.
 func Damaged(err error) bool { return errors.Is(err, errRecord) }
+
+// file remembers what went wrong with it: bbolt tells only the text.
+type file struct {
+	*os.File
+	err error
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	f.err = cmp.Or(f.err, err)
+	return n, err
+}
+
+// ReadFrom is the file's own, which copies inside the kernel.
+func (f *file) ReadFrom(r io.Reader) (int64, error) {
+	n, err := f.File.ReadFrom(r)
+	f.err = cmp.Or(f.err, err)
+	return n, err
+}
 
 // noRoom gives a full disk its name.
 func noRoom(err error) error {
@@ -158,6 +179,9 @@ func Replace(path, with, keep string) error {
 		err = os.Rename(markPath(with), markPath(path))
 	}
 	if err == nil {
+		err = removeIfThere(with + reserveName)
+	}
+	if err == nil {
 		err = syncFile(filepath.Dir(path))
 	}
 	if err != nil {
@@ -195,7 +219,7 @@ func keepAside(path, keep string) error {
 // Discard removes a closed database and what stands beside it.
 func Discard(path string) error {
 	found, err := filepath.Glob(path + ".before-schema-*")
-	for _, f := range append(found, path, markPath(path)) {
+	for _, f := range append(found, path, markPath(path), path+reserveName) {
 		err = errors.Join(err, removeIfThere(f))
 	}
 	return err

@@ -88,6 +88,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := d.open(o); err != nil {
 		return nil, fmt.Errorf("opening database %s: %w", o.Path, err)
 	}
+	d.reserve()
 	go d.write()
 	return d, nil
 }

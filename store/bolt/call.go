@@ -263,7 +263,11 @@ func (d *DB) Decide(ctx context.Context, by store.Caller, id string, dec store.D
 		old, after storedCall
 		late       error // told after the commit, which keeps what it says
 	)
-	err := d.do(ctx, "deciding call "+id, func(t *tx) (err error) {
+	do := d.do
+	if dec.Verb == store.Deny || dec.Verb == store.Cancel || dec.Verb == store.Expire {
+		do = d.doUrgent // it keeps something from running
+	}
+	err := do(ctx, "deciding call "+id, func(t *tx) (err error) {
 		late = nil
 		if old, err = t.loadCall(id); err != nil {
 			return err

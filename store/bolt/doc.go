@@ -55,6 +55,12 @@
 // inside a transaction: a long reader stops page reuse and can stall a
 // growing writer.
 //
+// # A full disk
+//
+// A write that finds no room is store.ErrDiskFull, and the records that nobody
+// waits for are kept until there is some. A refusing decision still gets
+// through, in room that is kept for it (reserve.go).
+//
 // # Time
 //
 // Decisions about expiry use a clock that never goes back: the largest reading

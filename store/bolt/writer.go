@@ -47,7 +47,9 @@ type op struct {
 	err   error
 	state atomic.Int32
 	done  chan struct{} // nil: nobody waits
-	lazy  *lazyOp
+	// urgent is for what a full disk must not hold up, see reserve.go.
+	urgent bool
+	lazy   *lazyOp
 }
 
 // lazyOp is what an operation that nobody waits for carries.
@@ -58,10 +60,13 @@ type lazyOp struct {
 
 // do runs fn in a writing transaction and returns when that is on disk.
 func (d *DB) do(ctx context.Context, what string, fn func(*tx) error) error {
+	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{})})
+}
+
+func (d *DB) submit(ctx context.Context, what string, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	o := &op{fn: fn, done: make(chan struct{})}
 	d.mu.Lock()
 	if d.closing {
 		d.mu.Unlock()
@@ -213,6 +218,9 @@ func (d *DB) settle(waiting, lazy []*op) {
 	}
 	if len(lazy) > 0 {
 		d.keep(lazy, err)
+	}
+	if errors.Is(err, store.ErrDiskFull) {
+		waiting = d.squeeze(waiting, err)
 	}
 	d.tell(waiting, err)
 }

@@ -1,0 +1,121 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// smallDisk mounts a file system of that size, and gives its directory.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
+		t.Skipf("this system lets nobody mount a small file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // it goes with the test at the latest
+	return dir
+}
+
+// fill takes all the room that is left and returns how to give it back.
+func fill(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 64<<10); len(block) > 0; block = block[:len(block)/2] {
+		for err = nil; err == nil; _, err = f.Write(block) {
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// On a full disk nothing runs unrecorded, what needs no record works, a no is
+// taken, and all goes on by itself when there is room (SPEC 20).
+func TestFullDisk(t *testing.T) {
+	dir := smallDisk(t, "8m")
+	k := newKillable(t)
+	k.kill()
+	k.dir = dir
+	k.start()
+	ctx := t.Context()
+	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer k.kill() // or a client of a failed test waits for its yes
+	clients.Go(func() {
+		k.execute(made.Secret.Reveal(), "toolbox:convert_time", `{"time":"14:30","from":"Lisbon","to":"Tokyo"}`)
+	})
+	var card store.Card
+	k.until("a call waits", func() bool {
+		cards, err := k.Approvals(ctx)
+		if err != nil || len(cards) == 0 {
+			return false
+		}
+		card = cards[0]
+		return true
+	})
+
+	free := fill(t, dir)
+	big := `{"title":"x","text":"` + strings.Repeat("all work and no play ", 2000) + `"}`
+	call := func() error {
+		_, err := k.CallTool(ctx, "toolbox:note_add", api.CallTool{Args: []byte(big)})
+		return err
+	}
+	k.until("calls are refused", func() bool { return errors.Is(call(), store.ErrDiskFull) })
+	if err := call(); !errors.Is(err, store.ErrDiskFull) || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("a call on a full disk: %v", err)
+	}
+	if got := k.execute(made.Secret.Reveal(), "toolbox:current_time", `{"place":"Tokyo"}`); !strings.Contains(got, "the disk is full, so nothing can be recorded and nothing runs") {
+		t.Errorf("an MCP client's call: %s", got)
+	}
+	if found, err := k.SearchTools(ctx, api.Search{Query: "convert a time"}); err != nil || len(found.Tools) == 0 {
+		t.Errorf("search: %+v, %v", found, err)
+	}
+	if list, err := k.Servers(ctx); err != nil || len(list) != 1 {
+		t.Errorf("list: %v, %v", list, err)
+	}
+	if _, err := k.Status(ctx); err != nil {
+		t.Errorf("status: %v", err)
+	}
+	if _, err := k.Backup(ctx, new(strings.Builder)); !errors.Is(err, store.ErrDiskFull) {
+		t.Errorf("backup: %v", err)
+	}
+	if _, err := k.Decide(ctx, card.Call, api.Decide{Verb: store.Deny, Digest: card.Digest}); err != nil {
+		t.Errorf("a no: %v", err)
+	}
+	clients.Wait()
+
+	free()
+	k.until("calls run again", func() bool { return call() == nil })
+	if v, err := k.VerifyAudit(context.WithoutCancel(ctx)); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+}
