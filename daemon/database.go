@@ -49,7 +49,7 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 func inUse(dir string) error {
-	return fmt.Errorf("another nized runs on %s: %w; stop it first, or choose another --data-dir", dir, store.ErrConflict)
+	return inUse(dir)
 }
 
 // openDB opens the database with its key; one that was not closed is looked
@@ -130,3 +130,14 @@ func (d *Daemon) unlock() {
 		_ = d.lock.Close() // nothing was written to it
 	}
 }
+
+// inUse is the error for a data directory that another nized has: a conflict,
+// in its own words.
+type inUse string
+
+func (dir inUse) Error() string {
+	return "another nized runs on " + string(dir) + "; stop it first, or choose another --data-dir"
+}
+
+// Is meets the sentinel.
+func (inUse) Is(target error) bool { return target == store.ErrConflict }
