@@ -67,12 +67,19 @@ func (s *Server) Stop() {
 	srv := s.http
 	s.http = nil
 	s.mu.Unlock()
+	if srv != nil {
+		// First, or a client that connects again at once would be waited for.
+		srv.Listener.Close()
+		srv.CloseClientConnections()
+	}
 	for ss := range s.real.Sessions() {
 		ss.Close()
 	}
 	if srv != nil {
-		srv.CloseClientConnections()
 		srv.Close()
+	}
+	for ss := range s.real.Sessions() { // of a request that was under way
+		ss.Close()
 	}
 }
 

@@ -151,7 +151,7 @@ func (s *server) closeIdle() (rests bool) {
 		}
 		if sess != nil {
 			l.sess = nil
-			s.pool.spawnTask(func() { sess.close(sess.pid() == 0) }) // no call is in flight that could be cut
+			s.pool.spawnTask(func() { sess.close(false) })
 		}
 	}
 	return s.resting
