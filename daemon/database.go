@@ -48,10 +48,6 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-func inUse(dir string) error {
-	return inUse(dir)
-}
-
 // openDB opens the database with its key; one that was not closed is looked
 // through first, in a child process, since a damaged one can end the process
 // that reads it. The caller holds the directory's lock.
