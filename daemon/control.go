@@ -29,6 +29,9 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 	answers = map[string]answerFunc{
 		"GET /v1/status":                      d.getStatus,
 		"GET /v1/users":                       d.listUsers,
+		"POST /v1/users":                      d.addUser,
+		"GET /v1/users/{id}":                  d.getUser,
+		"PATCH /v1/users/{id}":                d.patchUser,
 		"GET /v1/servers":                     d.listServers,
 		"POST /v1/servers":                    d.addServer,
 		"GET /v1/servers/{name}":              d.getServer,

@@ -28,23 +28,8 @@ func (d *Daemon) userOf(ctx context.Context, by store.Caller, who string) (strin
 	if !by.IsAdmin() {
 		return "", fmt.Errorf("only admins may look after other people's records: %w", store.ErrRefused)
 	}
-	users, err := d.db.ListUsers(ctx)
-	if err != nil {
-		return "", fmt.Errorf("listing users: %w", err)
-	}
-	var names []string
-	for _, u := range users {
-		if u.ID == who || u.Name == who {
-			return u.ID, nil
-		}
-		for _, id := range u.Identities {
-			if id == who {
-				return u.ID, nil
-			}
-		}
-		names = append(names, u.Name)
-	}
-	return "", store.Unknown("user", who, names)
+	u, err := d.findUser(ctx, who)
+	return u.ID, err
 }
 
 func (d *Daemon) userNames(ctx context.Context) (map[string]string, error) {

@@ -71,6 +71,9 @@ type Users interface {
 	// EnsureUser returns the user that holds identity and makes one with the
 	// role and name given if there is none.
 	EnsureUser(ctx context.Context, identity, name string, role Role) (User, error)
+	// AddUser makes a user with the name, role and identities given before
+	// anybody came with one of them. ErrExists if one is taken.
+	AddUser(ctx context.Context, by Caller, u User) (User, error)
 	GetUser(ctx context.Context, id string) (User, error)
 	ListUsers(ctx context.Context) ([]User, error)
 	// PutUser changes name, role or state of an existing user.

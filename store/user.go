@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Role is what a user may do: admins steer nize, members use it.
 type Role string
@@ -24,9 +28,21 @@ type User struct {
 	Name       string    `json:"name"`
 	Role       Role      `json:"role"`
 	State      UserState `json:"state"`
-	Identities []string  `json:"identities"` // slack:<team>:<U>, discord:<U>, local:<uid>
+	Identities []string  `json:"identities"` // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>
 	Created    time.Time `json:"created"`
 }
+
+// Steers says whether the user is an admin who can act as one. A person whom
+// an admin only named comes in with bearer tokens alone, never at the socket or
+// in a chat, so nize must not be left to them.
+func (u User) Steers() bool {
+	return u.Role == Admin && u.State == Active &&
+		slices.ContainsFunc(u.Identities, func(id string) bool { return !strings.HasPrefix(id, NamedIdentity) })
+}
+
+// NamedIdentity heads the identity of a person whom an admin named before they
+// were met anywhere.
+const NamedIdentity = "named:"
 
 // Surface is where a person meets nize.
 type Surface string

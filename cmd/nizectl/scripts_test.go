@@ -24,8 +24,9 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"nizectl": func() { os.Exit(Main()) },
-		"mcpcall": func() { os.Exit(mcpcall()) },
+		"nizectl":   func() { os.Exit(Main()) },
+		"mcpcall":   func() { os.Exit(mcpcall()) },
+		"mcplisten": func() { os.Exit(mcplisten()) },
 	})
 }
 

@@ -2,27 +2,126 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"nize/daemon/api"
+	"nize/store"
 )
 
 func (a *app) users() *cli.Command {
 	return group("users", "the people that nize knows",
-		a.command(leaf{name: "list", usage: "list people, their roles and identities", run: func(ctx context.Context, c *call) error {
-			list, err := c.api.Users(ctx)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.printJSON(items(list))
-			}
-			t := c.table("NAME", "ROLE", "STATE", "IDENTITIES", "ID")
-			t.state = 2
-			for _, u := range list {
-				t.row(u.Name, string(u.Role), string(u.State), strings.Join(u.Identities, ", "), u.ID)
-			}
-			t.print("nobody yet")
-			return nil
-		}}))
+		a.command(leaf{name: "list", usage: "list people, their roles and identities", run: usersList}),
+		a.command(leaf{name: "show", args: "USER", usage: "show a person and what acts in their name", names: userNames, run: usersShow}),
+		a.command(leaf{name: "add", args: "NAME", usage: "name a person who is in no chat yet, to make tokens for",
+			flags: []cli.Flag{&cli.StringFlag{Name: "role", Usage: "admin or member", Value: string(store.Member)}}, run: usersAdd}),
+		a.command(leaf{name: "role", args: "USER ROLE", usage: "make a person an admin or a member", names: userNames, run: usersRole}),
+		a.command(leaf{name: "disable", args: "USER", usage: "shut a person out, and end what acts in their name", names: userNames,
+			flags: []cli.Flag{yesFlag()}, run: usersDisable}),
+		a.command(leaf{name: "enable", args: "USER", usage: "let a disabled person in again", names: userNames, run: usersEnable}),
+	)
+}
+
+func userNames(ctx context.Context, c *api.Client) ([]string, error) {
+	items, err := c.Users(ctx)
+	return each(items, func(u store.User) string { return u.Name }), err
+}
+
+func usersList(ctx context.Context, c *call) error {
+	list, err := c.api.Users(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(items(list))
+	}
+	t := c.table("NAME", "ROLE", "STATE", "IDENTITIES", "ID")
+	t.state = 2
+	for _, u := range list {
+		t.row(u.Name, string(u.Role), string(u.State), strings.Join(u.Identities, ", "), u.ID)
+	}
+	t.print("nobody yet")
+	return nil
+}
+
+func usersShow(ctx context.Context, c *call) error {
+	u, err := c.api.User(ctx, c.arg(0))
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(u)
+	}
+	c.field("name", u.Name)
+	c.field("role", string(u.Role))
+	c.field("state", string(u.State))
+	c.field("identities", strings.Join(u.Identities, ", "))
+	c.field("id", u.ID)
+	c.field("known since", c.when(u.Created))
+	c.field("tokens", strings.Join(u.Tokens, ", "))
+	c.field("waiting", count(u.Waiting, "call"))
+	c.field("grants", count(u.Grants, "standing answer"))
+	c.field("credentials", fmt.Sprint(u.Credentials))
+	return nil
+}
+
+func usersAdd(ctx context.Context, c *call) error {
+	role, err := roleOf(c.cmd.String("role"))
+	if err != nil {
+		return err
+	}
+	u, err := c.api.AddUser(ctx, api.AddUser{Name: c.arg(0), Role: role})
+	if err != nil {
+		return err
+	}
+	return c.report(u, "%s added as %s; for a token: nizectl tokens create NAME --user %s", u.Name, u.Role, u.Name)
+}
+
+func roleOf(text string) (store.Role, error) {
+	role := store.Role(text)
+	if role != store.Admin && role != store.Member {
+		return "", usagef("role %s: want admin or member", text)
+	}
+	return role, nil
+}
+
+func usersRole(ctx context.Context, c *call) error {
+	role, err := roleOf(c.arg(1))
+	if err != nil {
+		return err
+	}
+	u, err := c.api.PatchUser(ctx, c.arg(0), api.PatchUser{Role: &role})
+	if err != nil {
+		return err
+	}
+	return c.report(u, "%s is %s", u.Name, u.Role)
+}
+
+func usersDisable(ctx context.Context, c *call) error {
+	was, err := c.api.User(ctx, c.arg(0))
+	if err != nil {
+		return err
+	}
+	ends := fmt.Sprintf("%s, %s, %s and %s", count(len(was.Tokens), "token"), count(was.Waiting, "waiting call"),
+		count(was.Grants, "standing answer"), count(was.Credentials, "personal credential"))
+	if err := c.confirm("Disable %s, and end %s?", was.Name, ends); err != nil {
+		return err
+	}
+	state := store.Disabled
+	u, err := c.api.PatchUser(ctx, was.ID, api.PatchUser{State: &state})
+	if err != nil {
+		return err
+	}
+	return c.report(u, "%s is disabled; ended: %s", u.Name, ends)
+}
+
+func usersEnable(ctx context.Context, c *call) error {
+	state := store.Active
+	u, err := c.api.PatchUser(ctx, c.arg(0), api.PatchUser{State: &state})
+	if err != nil {
+		return err
+	}
+	return c.report(u, "%s is active again; what was revoked stays revoked", u.Name)
 }

@@ -76,4 +76,7 @@ var Routes = []Route{
 	{"POST", "/v1/tools/{id}/call", false, "call a tool"},
 	{"GET", "/v1/usage", false, "what model and tool calls cost"},
 	{"GET", "/v1/users", true, "list users"},
+	{"POST", "/v1/users", true, "name a person"},
+	{"GET", "/v1/users/{id}", true, "show a person and what acts in their name"},
+	{"PATCH", "/v1/users/{id}", true, "change a person's role or state"},
 }

@@ -46,6 +46,35 @@ func (d *DB) EnsureUser(ctx context.Context, identity, name string, role store.R
 	return u, nil
 }
 
+// AddUser implements [store.Users].
+func (d *DB) AddUser(ctx context.Context, by store.Caller, u store.User) (store.User, error) {
+	err := d.do(ctx, "adding user "+u.Name, func(t *tx) error {
+		if u.Role != store.Admin && u.Role != store.Member {
+			return fmt.Errorf("%w role %q: use admin or member", store.ErrInvalid, u.Role)
+		}
+		if len(u.Identities) == 0 {
+			return fmt.Errorf("%w user %q: no identity", store.ErrInvalid, u.Name)
+		}
+		u.ID, u.State, u.Created = store.NewID(t.now), store.Active, t.now
+		for _, identity := range u.Identities {
+			if err := checkIDs("identity", identity); err != nil {
+				return err
+			}
+			if t.get("identities", []byte(identity)) != nil {
+				return store.ErrExists
+			}
+			if err := t.put("identities", []byte(identity), []byte(u.ID)); err != nil {
+				return err
+			}
+		}
+		return t.saveUser(by, u)
+	})
+	if err != nil {
+		return store.User{}, err
+	}
+	return u, nil
+}
+
 func (t *tx) saveUser(by store.Caller, u store.User) error {
 	if err := t.putJSON("users", []byte(u.ID), u); err != nil {
 		return err
@@ -86,7 +115,7 @@ func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 			return fmt.Errorf("%w role %q or state %q", store.ErrInvalid, u.Role, u.State)
 		}
 		u.Identities, u.Created = old.Identities, old.Created
-		if acts(old) && !acts(u) {
+		if old.Steers() && !u.Steers() {
 			if err := t.checkAdmins(u.ID); err != nil {
 				return err
 			}
@@ -101,16 +130,13 @@ func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 	})
 }
 
-// acts says whether the user can act as an admin.
-func acts(u store.User) bool { return u.Role == store.Admin && u.State == store.Active }
-
 // checkAdmins refuses if nobody but the user named is an active admin.
 func (t *tx) checkAdmins(but string) error {
 	users, err := listJSON[store.User](t, "users", nil)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(users, func(u store.User) bool { return acts(u) && u.ID != but }) {
+	if !slices.ContainsFunc(users, func(u store.User) bool { return u.Steers() && u.ID != but }) {
 		return fmt.Errorf("%w: it is the last active admin; make another one first", store.ErrRefused)
 	}
 	return nil

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"nize/store"
@@ -35,6 +36,36 @@ func users(e *env) {
 	changed.Identities = u.Identities // those are not its business
 	e.same(must(e.ListUsers(ctx))(e), []store.User{changed})
 	e.same(e.kinds(), "user.put user.put")
+}
+
+func addUser(e *env) {
+	ctx := e.Context()
+	named := store.User{Name: "mia", Role: store.Admin, Identities: []string{"named:mia"}}
+	ids := make([]string, 20)
+	got := e.race(20, func(i int) error {
+		u, err := e.AddUser(ctx, ada, named)
+		ids[i] = u.ID
+		return err
+	})
+	e.same(got, map[string]int{"ok": 1, "already exists": 19})
+	u := must(e.EnsureUser(ctx, "named:mia", "x", store.Member))(e)
+	if !slices.Contains(ids, u.ID) || u.Name != "mia" || u.Role != store.Admin || u.State != store.Active || u.Created.IsZero() {
+		e.Fatalf("as stored: %+v", u)
+	}
+	for _, bad := range []store.User{{Name: "x", Role: "king", Identities: []string{"named:x"}}, {Name: "x", Role: store.Member}} {
+		_, err := e.AddUser(ctx, ada, bad)
+		e.is(err, store.ErrInvalid)
+	}
+	list := must(e.Events(ctx, store.EventQuery{Limit: 10}))(e)
+	if len(list) != 1 || list[0].User != ada.User {
+		e.Fatalf("the trail names nobody, or more: %+v", list)
+	}
+	// A person who was only named can't reach nize as an admin, and doesn't count as the last one.
+	local := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
+	local.State = store.Disabled
+	e.is(e.PutUser(ctx, ada, local), store.ErrRefused)
+	u.Role = store.Member
+	e.ok(e.PutUser(ctx, ada, u))
 }
 
 func lastAdmin(e *env) {

@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// People (SPEC 22). Somebody who was only named has the identity named:NAME:
+// they come in with bearer tokens, until a chat knows them.
+
+// findUser finds a person by id, identity or name. A name that several have
+// finds nobody: who is disabled must be who was meant.
+func (d *Daemon) findUser(ctx context.Context, who string) (store.User, error) {
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return store.User{}, fmt.Errorf("listing users: %w", err)
+	}
+	var names []string
+	var named []store.User
+	for _, u := range users {
+		if u.ID == who || slices.Contains(u.Identities, who) {
+			return u, nil
+		}
+		if u.Name == who {
+			named = append(named, u)
+		}
+		names = append(names, u.Name)
+	}
+	switch len(named) {
+	case 0:
+		return store.User{}, store.Unknown("user", who, names)
+	case 1:
+		return named[0], nil
+	}
+	ids := make([]string, len(named))
+	for i, u := range named {
+		ids[i] = u.ID
+	}
+	return store.User{}, fmt.Errorf("%w user %q: several have that name; say which by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
+}
+
+func (d *Daemon) userView(ctx context.Context, u store.User) (api.UserView, error) {
+	v := api.UserView{User: u, Tokens: []string{}}
+	tokens, err := d.db.ListTokens(ctx, u.ID)
+	if err != nil {
+		return v, fmt.Errorf("listing tokens of %s: %w", u.Name, err)
+	}
+	for _, t := range tokens {
+		if t.State(d.now()) == "active" {
+			v.Tokens = append(v.Tokens, t.Name)
+		}
+	}
+	calls, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, User: u.ID, Limit: 1000})
+	if err != nil {
+		return v, fmt.Errorf("listing calls of %s: %w", u.Name, err)
+	}
+	v.Waiting = len(calls)
+	grants, err := d.db.ListGrants(ctx, u.ID)
+	if err != nil {
+		return v, fmt.Errorf("listing standing answers of %s: %w", u.Name, err)
+	}
+	v.Grants = len(grants)
+	credentials, err := d.db.ListCredentials(ctx)
+	if err != nil {
+		return v, fmt.Errorf("listing credentials: %w", err)
+	}
+	for _, c := range credentials {
+		if c.Scope == "user" && c.Owner == u.ID {
+			v.Credentials++
+		}
+	}
+	return v, nil
+}
+
+func (d *Daemon) getUser(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
+	u, err := d.findUser(ctx, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	return d.userView(ctx, u)
+}
+
+func (d *Daemon) addUser(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	req, err := decode[api.AddUser](r)
+	if err != nil {
+		return nil, err
+	}
+	if !tokenName.MatchString(req.Name) {
+		return nil, fmt.Errorf("%w user name %q: use 1 to 63 letters, digits, dots, dashes, underscores or @", store.ErrInvalid, req.Name)
+	}
+	if req.Role == "" {
+		req.Role = store.Member
+	}
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	taken := slices.ContainsFunc(users, func(u store.User) bool { return u.Name == req.Name || u.ID == req.Name })
+	u := store.User{}
+	if !taken {
+		u, err = d.db.AddUser(ctx, by, store.User{Name: req.Name, Role: req.Role, Identities: []string{store.NamedIdentity + req.Name}})
+	}
+	if taken || errors.Is(err, store.ErrExists) {
+		return nil, fmt.Errorf("user %q %w: see nizectl users show %s", req.Name, store.ErrExists, req.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("storing user %s: %w", req.Name, err)
+	}
+	return d.userView(ctx, u)
+}
+
+// patchUser changes a role or a state. To disable somebody also takes away
+// what acts in their name, in the same transaction of the store; the MCP
+// server hears of it and ends their streams.
+func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	req, err := decode[api.PatchUser](r)
+	if err != nil {
+		return nil, err
+	}
+	u, err := d.findUser(ctx, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	was := u
+	apply(&u.Role, req.Role)
+	apply(&u.State, req.State)
+	if u.Role != was.Role || u.State != was.State {
+		if err := d.db.PutUser(ctx, by, u); err != nil {
+			return nil, fmt.Errorf("user %s: %w", u.Name, err)
+		}
+	}
+	return d.userView(ctx, u)
+}
