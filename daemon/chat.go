@@ -63,6 +63,9 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 		}
 	}
 	for _, s := range req.Servers {
+		if err := d.mayKnow(ctx, by, s); err != nil {
+			return nil, err
+		}
 		if _, err := d.server(ctx, s); err != nil {
 			return nil, err
 		}

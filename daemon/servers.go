@@ -29,10 +29,10 @@ func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Reque
 	health := d.healths()
 	views := make([]api.ServerView, 0, len(servers))
 	for _, s := range servers {
-		if !by.IsAdmin() && len(s.Visibility) == 0 {
+		if !shared(by, s) {
 			continue
 		}
-		views = append(views, api.ServerView{Health: healthOf(s, health, byServer[s.Name]), Server: s})
+		views = append(views, forCaller(by, api.ServerView{Health: healthOf(s, health, byServer[s.Name]), Server: s}))
 	}
 	return items(views), nil
 }
@@ -107,11 +107,14 @@ func (d *Daemon) server(ctx context.Context, name string) (store.Server, error) 
 }
 
 func (d *Daemon) getServer(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	view, err := d.serverView(ctx, r.PathValue("name"))
-	if err == nil && !by.IsAdmin() && len(view.Server.Visibility) == 0 {
-		return nil, fmt.Errorf("server %q %w", r.PathValue("name"), store.ErrNotFound)
+	if err := d.mayKnow(ctx, by, r.PathValue("name")); err != nil {
+		return nil, err
 	}
-	return view, err
+	view, err := d.serverView(ctx, r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	return forCaller(by, view), nil
 }
 
 // addServer contacts the server first, so that nothing is stored of one that

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/store"
 )
 
 // A real nized takes both sockets from systemd, tells it how it is, and leaves
@@ -191,6 +192,23 @@ func TestSocketGroup(t *testing.T) {
 	}
 	if out, code := as(4321, gid, nil, "users", "list"); code != 6 {
 		t.Errorf("a member's admin command: exit %d, %s", code, out)
+	}
+	for _, name := range []string{"private", "public"} {
+		if _, err := c.AddServer(ctx, api.AddServer{Server: store.Server{Name: name, Command: "/bin/sh", Args: []string{"-c", "exit 3"}, Env: map[string]store.Value{"WHERE": {Text: "in-the-cellar"}}}, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.PatchServer(ctx, "public", api.PatchServer{Visibility: &[]string{"all"}}); err != nil {
+		t.Fatal(err)
+	}
+	out, code := as(4321, gid, nil, "servers", "list", "--json")
+	if code != 0 || strings.Contains(out, "private") || !strings.Contains(out, "public") || strings.Contains(out, "cellar") || strings.Contains(out, "exit 3") {
+		t.Errorf("a member sees these servers: %s", out)
+	}
+	hidden, code := as(4321, gid, nil, "servers", "show", "private")
+	missing, missingCode := as(4321, gid, nil, "servers", "show", "missing")
+	if code != 4 || missingCode != 4 || hidden != strings.ReplaceAll(missing, "missing", "private") {
+		t.Errorf("a hidden server tells of itself: %q, a missing one %q", hidden, missing)
 	}
 	if out, code := as(4322, 7, nil, "status"); code == 0 {
 		t.Errorf("a stranger: %s", out)

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// What members, who may come in by socket.group, learn of servers: those that
+// are shared with them exist, and how they are; how they are run (commands,
+// environment, addresses, last words) is for admins. A server that is not
+// shared gives the same error as one that is not there (SPEC 22).
+
+// shared says whether a server is shared with the caller; admins see all.
+func shared(by store.Caller, s store.Server) bool {
+	return by.IsAdmin() || slices.Contains(s.Visibility, "all") || slices.Contains(s.Visibility, "user:"+by.User)
+}
+
+// mayKnow refuses a server that is not shared with the caller; a miss names
+// the nearest of those that are.
+func (d *Daemon) mayKnow(ctx context.Context, by store.Caller, name string) error {
+	if by.IsAdmin() {
+		return nil
+	}
+	all, err := d.db.ListServers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing servers: %w", err)
+	}
+	var names []string
+	for _, s := range all {
+		if shared(by, s) {
+			names = append(names, s.Name)
+		}
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return store.Unknown("server", name, names)
+}
+
+// forCaller is a view without what is for admins.
+func forCaller(by store.Caller, v api.ServerView) api.ServerView {
+	if by.IsAdmin() {
+		return v
+	}
+	v.LastError, v.Warnings = "", nil
+	v.Server = store.Server{Name: v.Server.Name, Transport: v.Server.Transport, Description: v.Server.Description, Domain: v.Server.Domain, Disabled: v.Server.Disabled, Created: v.Server.Created, Revision: v.Server.Revision}
+	v.Tools = slices.DeleteFunc(v.Tools, func(t api.ToolView) bool { return t.State != store.ToolAccepted })
+	return v
+}
