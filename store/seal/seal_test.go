@@ -158,7 +158,7 @@ func TestSealer(t *testing.T) {
 	aad := Place("credentials", []byte("a"))
 	for _, plain := range []string{"", "x", strings.Repeat("long", 10_000)} {
 		a, b := old.Seal(aad, []byte(plain)), old.Seal(aad, []byte(plain))
-		if bytes.Equal(a, b) || plain != "" && bytes.Contains(a, []byte(plain)) {
+		if bytes.Equal(a, b) || len(plain) > 8 && bytes.Contains(a, []byte(plain)) {
 			t.Fatal("it is not sealed")
 		}
 		got, err := both.Open(aad, a) // a newer key does not shut out the older one
