@@ -414,6 +414,11 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		var status error = &statusError{status: resp.StatusCode}
 		t.failure.Store(&status)
 	}
+	if media := mediaType(resp.Header.Get("Content-Type")); resp.StatusCode == http.StatusOK && req.Method == http.MethodPost && media != "" && media != mediaJSON && media != mediaStream {
+		// The SDK says so too, unless it finds its connection closed first.
+		page := notMCP(media)
+		t.failure.Store(&page)
+	}
 	body := &boundBody{ReadCloser: resp.Body, left: maxMessage, closed: func() { unhook(); cancel() }}
 	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
 		body.left = -1 // each event is bounded by its reader

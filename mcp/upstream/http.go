@@ -260,13 +260,18 @@ func (w *httpWire) read(ctx context.Context, resp *http.Response, id uint64, r *
 	case mediaStream:
 		return w.stream(ctx, resp, id, r)
 	default:
-		return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("it answered with %q instead of JSON; does the URL lead to an MCP server?", clip(media, 60))}
+		return nil, &fault{reach: maybe, drop: true, err: notMCP(media)}
 	}
 }
 
 func mediaType(contentType string) string {
 	media, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(media))
+}
+
+// notMCP is the error for an answer of another media type.
+func notMCP(media string) error {
+	return fmt.Errorf("it answered with %q instead of JSON; does the URL lead to an MCP server?", clip(media, 60))
 }
 
 // refused says what a status other than 200 means.
