@@ -41,6 +41,7 @@ type stdioFrames struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
+	told   chan struct{} // closed when standard error has ended
 	r      *bufio.Reader
 	log    *ring
 	warn   func(string)
@@ -61,10 +62,13 @@ type outgoing struct {
 
 // startStdio wires a spawned process up.
 func startStdio(proc Process, stdin, stdout, stderr *os.File, log *ring, warn func(string)) *stdioFrames {
-	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn,
+	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, told: make(chan struct{}),
 		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), over: make(chan struct{})}
 	f.wg.Go(f.writer)
-	f.wg.Go(func() { log.readFrom(stderr) })
+	f.wg.Go(func() {
+		defer close(f.told)
+		log.readFrom(stderr)
+	})
 	return f
 }
 
@@ -179,6 +183,15 @@ func (f *stdioFrames) ended() error {
 		return errEnded
 	case <-timer.C:
 		return errors.New("it closed its standard output")
+	}
+	// What it wrote last may still be on its way. A grandchild can keep the pipe
+	// open, so this wait is short.
+	words := time.NewTimer(lastWords)
+	defer words.Stop()
+	select {
+	case <-f.told:
+	case <-words.C:
+	case <-f.quit:
 	}
 	how := "it exited"
 	if err := f.proc.Err(); err != nil {
