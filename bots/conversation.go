@@ -242,7 +242,7 @@ func (c *Conversation) Run(ctx context.Context) error {
 	defer cancel()
 	after := c.o.Feed.Last()
 	if err := c.load(ctx); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	c.mu.Lock()
 	c.life = ctx
@@ -264,10 +264,19 @@ func (c *Conversation) Run(ctx context.Context) error {
 		// We were slower than the feed's window: the records tell the same.
 		after = c.o.Feed.Last()
 		if err := c.load(ctx); err != nil {
-			return err
+			return unlessEnded(ctx, err)
 		}
 	}
 	return nil
+}
+
+// unlessEnded is err, or nil if ctx has ended: to be stopped while one begins
+// is no failure.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // load queues what is left over: messages not worked off, threads not answered.
