@@ -160,6 +160,9 @@ func (d *DB) start(o Options) (err error) {
 	if err := d.migrate(list); err != nil {
 		return err
 	}
+	if err := d.addBuckets(); err != nil {
+		return err
+	}
 	if err := d.loadKeys(o.Master); err != nil {
 		return err
 	}

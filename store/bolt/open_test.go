@@ -443,3 +443,26 @@ func TestTokenUse(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A database from before a bucket was thought of gets it on open, and keeps
+// what it has.
+func TestMissingBucketIsMade(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir)
+	raw, err := bbolt.Open(filepath.Join(dir, "nize.db"), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = raw.Update(func(b *bbolt.Tx) error { return b.DeleteBucket([]byte("agents")) })
+	if err := errors.Join(err, raw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db := openTest(t, dir, Options{})
+	if err := db.PutAgent(t.Context(), store.System, store.Agent{ID: "ops", Name: "Ops"}); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := db.ListCalls(t.Context(), store.CallQuery{Limit: 300})
+	if err != nil || len(calls) != 300 {
+		t.Errorf("what it had: %d calls, %v", len(calls), err)
+	}
+}

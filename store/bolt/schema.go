@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	bbolt "go.etcd.io/bbolt"
@@ -30,19 +31,39 @@ type migration struct {
 // is appended here, with a test that starts from the one before; nothing that
 // was released is changed.
 var migrations = []migration{
-	{1, "all buckets", func(b *bbolt.Tx) error {
-		for _, name := range []string{
-			"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
-			"credentials", "calls", "calls_by", "grants", "grants_user", "threads", "threads_by", "turns",
-			"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "settings",
-			"providers", "models", "agents", "vectors",
-		} {
-			if _, err := b.CreateBucketIfNotExists([]byte(name)); err != nil {
-				return fmt.Errorf("making bucket %s: %w", name, err)
-			}
+	{1, "all buckets", makeBuckets},
+}
+
+// buckets are those of the tree in the package comment. One that is added here
+// needs no migration: it is made on open where it lacks, and an older nized
+// doesn't look at it.
+var buckets = []string{
+	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
+	"credentials", "calls", "calls_by", "grants", "grants_user", "threads", "threads_by", "turns",
+	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "settings",
+	"providers", "models", "agents", "vectors",
+}
+
+func makeBuckets(b *bbolt.Tx) error {
+	for _, name := range buckets {
+		if _, err := b.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return fmt.Errorf("making bucket %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// addBuckets makes those that the database lacks, and writes only then.
+func (d *DB) addBuckets() error {
+	lacks := false
+	err := d.bolt.View(func(b *bbolt.Tx) error {
+		lacks = slices.ContainsFunc(buckets, func(name string) bool { return b.Bucket([]byte(name)) == nil })
 		return nil
-	}},
+	})
+	if err != nil || !lacks {
+		return err
+	}
+	return d.bolt.Update(makeBuckets)
 }
 
 // schemaOf returns the version of the database, 0 for an empty one.
