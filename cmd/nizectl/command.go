@@ -61,12 +61,7 @@ func (a *app) root() *cli.Command {
 			a.usage(), a.audit(), a.config(),
 			a.backup(), a.restore(), a.keys(), a.version(), a.help(),
 		},
-		ConfigureShellCompletionCommand: func(c *cli.Command) {
-			c.Hidden = false
-			c.Usage = "print the completion script for bash, zsh, fish or pwsh"
-			c.Action = unknownCommand
-			c.OnUsageError = wrongUse
-		},
+		ConfigureShellCompletionCommand: a.completion,
 	}
 	root.Action = unknownCommand
 	root.OnUsageError = wrongUse

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -13,29 +14,69 @@ import (
 // completer asks the daemon for names.
 type completer func(ctx context.Context, c *api.Client) ([]string, error)
 
-// complete offers flags, subcommands and, for the first argument, live names.
-// It says nothing where there is no daemon. It never runs in Before, which the
-// library also calls here.
+// flagValues are the names that a flag's value can be, by the flag.
+var flagValues = map[string]completer{
+	"agent": agentNames, "domain": domainNames, "model": modelNames, "server": serverNames, "tool": toolNames, "user": userNames,
+	"approve": fixed("ask", "all", "none"),
+	"role":    fixed("admin", "member"),
+}
+
+// fixed completes what is always the same.
+func fixed(list ...string) completer {
+	return func(context.Context, *api.Client) ([]string, error) { return list, nil }
+}
+
+// complete offers flags, subcommands, and live names for the first argument
+// and for the flags of [flagValues]. It says nothing where there is no daemon.
+// It never runs in Before, which the library also calls here.
 func (a *app) complete(names completer) cli.ShellCompleteFunc {
 	return func(ctx context.Context, cmd *cli.Command) {
 		args := cmd.Args().Slice()
-		cli.DefaultCompleteWithFlags(ctx, cmd)
-		if names == nil || len(args) > 0 {
+		if values, ok := flagAwaiting(cmd, args); ok {
+			a.offer(ctx, cmd, values)
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, a.tabWait)
-		defer cancel()
-		client := a.client(cmd)
-		client.Warn = nil
-		defer client.Close()
-		all, err := names(ctx, client)
-		if err != nil {
-			return // a half-typed line is no place for an error
+		cli.DefaultCompleteWithFlags(ctx, cmd)
+		if len(args) == 0 {
+			a.offer(ctx, cmd, names)
 		}
-		for _, name := range all {
-			if completable(name) {
-				fmt.Fprintln(cmd.Root().Writer, name)
+	}
+}
+
+// flagAwaiting says whether the line ends with a flag that lacks its value,
+// which the library leaves among the arguments, and what the value can be.
+func flagAwaiting(cmd *cli.Command, args []string) (completer, bool) {
+	if len(args) == 0 || !strings.HasPrefix(args[len(args)-1], "-") {
+		return nil, false
+	}
+	name := strings.TrimLeft(args[len(args)-1], "-")
+	for _, c := range cmd.Lineage() {
+		for _, f := range c.VisibleFlags() {
+			if d, ok := f.(cli.DocGenerationFlag); ok && slices.Contains(f.Names(), name) && d.TakesValue() {
+				return flagValues[f.Names()[0]], true
 			}
+		}
+	}
+	return nil, false
+}
+
+// offer prints names for the shell.
+func (a *app) offer(ctx context.Context, cmd *cli.Command, names completer) {
+	if names == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.tabWait)
+	defer cancel()
+	client := a.client(cmd)
+	client.Warn = nil
+	defer client.Close()
+	all, err := names(ctx, client)
+	if err != nil {
+		return // a half-typed line is no place for an error
+	}
+	for _, name := range all {
+		if completable(name) {
+			fmt.Fprintln(cmd.Root().Writer, name)
 		}
 	}
 }

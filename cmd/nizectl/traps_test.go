@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,32 +211,6 @@ func TestCompletion(t *testing.T) {
 		if got := f.nizectl(surroundings{}, "completion", shell); got.code != 0 || !strings.Contains(got.out, "generate-shell-completion") {
 			t.Errorf("%s: %+v", shell, got)
 		}
-	}
-}
-
-// TestBashCompletion runs the script in bash, where there is one.
-func TestBashCompletion(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash here")
-	}
-	f := newFake(t)
-	script := f.nizectl(surroundings{}, "completion", "bash").out
-	dir := t.TempDir()
-	// Stands in for the program: what it answers is the test above.
-	stub := "#!/bin/sh\nprintf 'toolbox.convert_time\\ntoolbox.roll\\nother\\n'\n"
-	if err := os.WriteFile(filepath.Join(dir, "nizectl"), []byte(stub), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(bash, "--norc", "-c", script+`
-_get_comp_words_by_ref() { :; }
-COMP_WORDS=(nizectl tools call toolb); COMP_CWORD=3
-__nizectl_bash_autocomplete
-printf '%s\n' "${COMPREPLY[@]}"`)
-	cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
-	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != "toolbox.convert_time\ntoolbox.roll\n" {
-		t.Errorf("%v: %q", err, out)
 	}
 }
 
