@@ -251,6 +251,7 @@ type DB interface {
 	Models
 	Agents
 	Vectors
+	Incidents
 	// Flush waits until everything given to Record is on disk.
 	Flush(ctx context.Context) error
 	// Prune deletes what retention no longer keeps, in small transactions.

@@ -35,6 +35,7 @@
 //	providers     name                pack: JSON, sealed key
 //	models        name                JSON
 //	agents        id                  JSON
+//	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	vectors       model / key         little-endian float32; the model is a nested bucket
 //
 // # Writing

@@ -28,6 +28,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keep.Output, &p.Outputs, (*tx).pruneOutputs},
 		{keep.Audit, new(int), (*tx).pruneCalls},
 		{keep.Audit, &p.Events, (*tx).pruneTrail},
+		{keep.Audit, new(int), (*tx).pruneIncidents},
 		{keep.Usage, &p.Spends, (*tx).pruneSpends},
 		{keep.Usage, new(int), (*tx).pruneUsage},
 		{keepKeys, new(int), (*tx).pruneKeys},
