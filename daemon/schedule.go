@@ -33,6 +33,7 @@ func (d *Daemon) keepSchedule(ctx context.Context) error {
 	defer minute.Stop()
 	line, next := "", time.Time{}
 	pruned := d.now()
+	d.resumeErasures(ctx)
 	var daily dailyBackup
 	for {
 		daily.tick(ctx, d)

@@ -21,9 +21,19 @@ type Event struct {
 	Token    string          `json:"token,omitempty"`
 	Tool     string          `json:"tool,omitempty"`
 	Outcome  State           `json:"outcome,omitempty"`
-	Data     json.RawMessage `json:"data,omitempty"` // redacted
+	Data     json.RawMessage `json:"data,omitempty"`   // redacted
+	Erased   bool            `json:"erased,omitempty"` // who and what was taken out: a person was forgotten
 	Chain    string          `json:"chain"`
 }
+
+// TamperedError says where the audit trail stops to hold: somebody changed the
+// database, or a part of it was lost.
+type TamperedError struct {
+	Seq uint64 // of the first event that fails; 0 where it is an end of the chain
+	Why string
+}
+
+func (e *TamperedError) Error() string { return "audit trail does not hold: " + e.Why }
 
 // EventQuery selects events.
 type EventQuery struct {

@@ -199,6 +199,20 @@ type Ledger interface {
 	VerifyEvents(ctx context.Context) (int, error)
 }
 
+// Trail keeps the audit trail honest and small (SPEC 17).
+type Trail interface {
+	// EraseEvents takes out of the trail who and what a person's events name:
+	// those of their own, those about them, and those of others that name them.
+	// The chain stays valid, and a checkpoint says that it was done. It returns
+	// how many events there were. It goes in small transactions; after an
+	// interruption it goes on when it is asked again, or by ResumeErasures.
+	EraseEvents(ctx context.Context, by Caller, user string) (int, error)
+	// ResumeErasures ends the erasures that were interrupted.
+	ResumeErasures(ctx context.Context) (int, error)
+	// Checkpoints returns the events that are checkpoints, newest first.
+	Checkpoints(ctx context.Context, limit int) ([]Event, error)
+}
+
 // Settings keeps the values that were set; defaults are in [Keys] (SPEC 18).
 type Settings interface {
 	// PutSetting stores a value of the system (user "") or of a user; "" as
@@ -247,6 +261,7 @@ type DB interface {
 	Inbox
 	Feed
 	Ledger
+	Trail
 	Settings
 	Models
 	Agents

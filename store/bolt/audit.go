@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,8 +52,10 @@ const (
 	maxOutput = 1 << 10
 )
 
-// errChain says that the audit trail was tampered with.
-var errChain = errors.New("audit trail does not hold")
+// tampered says that the audit trail does not hold from an event on.
+func tampered(seq uint64, format string, args ...any) error {
+	return &store.TamperedError{Seq: seq, Why: fmt.Sprintf(format, args...)}
+}
 
 func newAuditKey() []byte {
 	k := make([]byte, sha256.Size)
@@ -78,7 +79,7 @@ func decodeHead(k, b []byte) (auditHead, error) {
 	var h auditHead
 	const n = 8 + chainSize
 	if len(b) != n+sha256.Size || !hmac.Equal(b[n:], sum(k, []byte("audit head"), b[:n])) {
-		return h, fmt.Errorf("%w: its head was changed", errChain)
+		return h, tampered(0, "its head was changed")
 	}
 	h.seq = decodeSeq(b[:8])
 	copy(h.chain[:], b[8:n])
@@ -170,18 +171,23 @@ func link(k []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
 }
 
 // decodeEvent makes a record of what is stored; the strings are copies.
-func decodeEvent(k []byte, p [][]byte) (store.Event, error) {
+func (t *tx) decodeEvent(k, v []byte, known *names) (store.Event, error) {
+	p, err := eventParts(v)
+	if err != nil {
+		return store.Event{}, fmt.Errorf("event %d: %w", decodeSeq(k), err)
+	}
 	e := store.Event{
 		Seq: decodeSeq(k), At: timeOf(p[evTime]), Kind: string(p[evKind]), Subject: string(p[evSubject]),
 		Surface: store.Surface(p[evSurface]), Tool: string(p[evTool]), Outcome: store.State(p[evOutcome]),
 		Chain: hex.EncodeToString(p[evChain]),
 	}
-	if len(p[evPayload]) == 0 { // erased
-		return e, nil
+	if len(p[evPayload]) == 0 {
+		e.Erased = true
+		return e, known.fill(t, &e, p[evPseudonym])
 	}
 	who, err := unpackN(p[evPayload], 6)
 	if err != nil {
-		return e, err
+		return e, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	e.User, e.UserName, e.Identity, e.Token, e.Address = string(who[0]), string(who[1]), string(who[2]), string(who[3]), string(who[4])
 	e.Data = own(who[5])
@@ -205,7 +211,10 @@ func (d *DB) Events(ctx context.Context, q store.EventQuery) ([]store.Event, err
 		q.Limit = 100
 	}
 	match := d.eventFilter(q)
-	var out []store.Event
+	var (
+		out   []store.Event
+		known names
+	)
 	next, done := q.After, false
 	for !done {
 		err := d.view(ctx, "reading the audit trail", func(t *tx) error {
@@ -236,9 +245,9 @@ func (d *DB) Events(ctx context.Context, q store.EventQuery) ([]store.Event, err
 					return nil
 				}
 				if match(p) {
-					e, err := decodeEvent(k, p)
+					e, err := t.decodeEvent(k, v, &known)
 					if err != nil {
-						return fmt.Errorf("event %d: %w", next, err)
+						return err
 					}
 					out = append(out, e)
 				}
@@ -278,7 +287,7 @@ func (d *DB) VerifyEvents(ctx context.Context) (int, error) {
 			return err
 		}
 		if k, _ := t.bucket("events").Cursor().Last(); k != nil && decodeSeq(k) != head.seq {
-			return fmt.Errorf("%w: the newest event is %d, its head says %d", errChain, decodeSeq(k), head.seq)
+			return tampered(min(decodeSeq(k), head.seq)+1, "the newest event is %d, its head says %d", decodeSeq(k), head.seq)
 		}
 		at, err = loadBase(t, d.auditKey)
 		return err
@@ -306,7 +315,7 @@ func (d *DB) VerifyEvents(ctx context.Context) (int, error) {
 		})
 	}
 	if err == nil && at.seq == head.seq && at.chain != head.chain {
-		err = fmt.Errorf("verifying the audit trail: %w: event %d is not the one in its head", errChain, head.seq)
+		err = fmt.Errorf("verifying the audit trail: %w", tampered(head.seq, "event %d is not the one in its head", head.seq))
 	}
 	return held, err
 }
@@ -316,19 +325,19 @@ func (d *DB) verifyNext(t *tx, at *auditHead) error {
 	seq := at.seq + 1
 	v := t.get("events", seqKey(seq))
 	if v == nil {
-		return fmt.Errorf("%w: event %d is missing", errChain, seq)
+		return tampered(seq, "event %d is missing", seq)
 	}
 	p, err := eventParts(v)
 	if err != nil {
-		return fmt.Errorf("%w: event %d: %w", errChain, seq, err)
+		return tampered(seq, "event %d: %v", seq, err)
 	}
 	if !hmac.Equal(p[evChain], link(d.auditKey, at.chain, seq, p)) {
-		return fmt.Errorf("%w: event %d was changed", errChain, seq)
+		return tampered(seq, "event %d was changed", seq)
 	}
 	if len(p[evPayload])+len(p[evSalt]) > 0 {
 		hash := sha256.Sum256(slices.Concat(p[evSalt], p[evPayload]))
 		if !hmac.Equal(hash[:], p[evHash]) {
-			return fmt.Errorf("%w: the payload of event %d was changed", errChain, seq)
+			return tampered(seq, "the payload of event %d was changed", seq)
 		}
 	}
 	at.seq = seq
@@ -361,6 +370,14 @@ func (t *tx) pruneEvents(before time.Time, limit int) (int, error) {
 	}
 	if n == 0 {
 		return 0, nil
+	}
+	for _, k := range t.keys("checkpoints", nil, limit) {
+		if decodeSeq(k) > base.seq {
+			break
+		}
+		if err := t.del("checkpoints", k); err != nil {
+			return n, err
+		}
 	}
 	return n, t.put("meta", []byte("audit_base"), base.encode(t.db.auditKey))
 }

@@ -49,7 +49,8 @@ type DB struct {
 	clock    clock
 	feed     feed
 	clean    bool
-	head     auditHead // used by the writer only
+	head     auditHead     // used by the writer only
+	erasing  chan struct{} // holds one: the erasure that may go on
 
 	wake    chan struct{} // holds one: a poke says "look again", not how often
 	written chan struct{} // closed when the writer has ended
@@ -100,6 +101,7 @@ func newDB(o Options) *DB {
 		feed:      feed{window: feedWindow, grown: make(chan struct{})},
 		wake:      make(chan struct{}, 1),
 		written:   make(chan struct{}),
+		erasing:   make(chan struct{}, 1),
 		unwritten: map[string]*store.Call{},
 		used:      map[string]time.Time{},
 	}

@@ -71,6 +71,18 @@ func child(role, dir string) int {
 			return 2
 		}
 		writeForEver(ctx, d)
+	case "erase":
+		d, err := openAt(ctx, dir, Options{})
+		if err != nil {
+			fmt.Println(err)
+			return 2
+		}
+		go writeForEver(ctx, d) // gives the parent something to count by
+		for {                   // until it is killed, whose own events never end
+			if _, err := d.EraseEvents(ctx, store.System, tester.User); err != nil {
+				return 2
+			}
+		}
 	}
 	return 0
 }

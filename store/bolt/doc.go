@@ -29,6 +29,8 @@
 //	inbox_seen    time, key           -
 //	feed          seq                 pack: kind, id, thread, state, approved
 //	events        seq                 pack, see audit.go
+//	checkpoints   seq of an event     its head, see checkpoint.go
+//	erasures      user                JSON, while it is under way
 //	spends        time, id            fixed columns, then strings, see spend.go
 //	usage         dimension, day, key fixed counters
 //	settings      user 0 key          value

@@ -27,7 +27,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keep.Conversations, &p.Threads, (*tx).pruneThread},
 		{keep.Output, &p.Outputs, (*tx).pruneOutputs},
 		{keep.Audit, new(int), (*tx).pruneCalls},
-		{keep.Audit, &p.Events, (*tx).pruneTrail},
+		{keep.Audit, &p.Events, func(t *tx, before time.Time) (int, bool, error) { return t.pruneTrail(before, p.Events) }},
 		{keep.Audit, new(int), (*tx).pruneIncidents},
 		{keep.Usage, &p.Spends, (*tx).pruneSpends},
 		{keep.Usage, new(int), (*tx).pruneUsage},
@@ -153,15 +153,23 @@ func (t *tx) pruneCalls(before time.Time) (int, bool, error) {
 	return n, len(keys) == pruneChunk && n > 0, nil
 }
 
-func (t *tx) pruneTrail(before time.Time) (int, bool, error) {
+// pruneTrail deletes a chunk of old events; deleted is how many went before, in
+// this run. The first chunk and the last one leave a checkpoint: a run over a
+// million events must not fill the trail with its own.
+func (t *tx) pruneTrail(before time.Time, deleted int) (int, bool, error) {
 	n, err := t.pruneEvents(before, pruneChunk)
-	if err != nil || n == 0 {
+	if err != nil || n+deleted == 0 {
 		return n, false, err
 	}
-	return n, n == pruneChunk, t.event(note{by: store.System, kind: "audit.prune", subject: "events", data: struct {
+	more := n == pruneChunk
+	if more && deleted > 0 {
+		return n, true, nil
+	}
+	return n, more, t.checkpoint(note{by: store.System, kind: "audit.prune", subject: "events", data: struct {
 		Deleted int       `json:"deleted"`
 		Before  time.Time `json:"before"`
-	}{n, before}})
+		More    bool      `json:"more,omitempty"` // it was the first part only
+	}{deleted + n, before, more}})
 }
 
 func (t *tx) pruneSpends(before time.Time) (int, bool, error) {

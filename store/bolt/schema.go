@@ -41,7 +41,7 @@ var buckets = []string{
 	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
 	"credentials", "calls", "calls_by", "grants", "grants_user", "threads", "threads_by", "turns",
 	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "settings",
-	"providers", "models", "agents", "vectors", "incidents",
+	"providers", "models", "agents", "vectors", "checkpoints", "erasures", "incidents",
 }
 
 func makeBuckets(b *bbolt.Tx) error {
