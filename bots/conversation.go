@@ -41,7 +41,8 @@ type Options struct {
 	Threads   store.Threads
 	Calls     Calls
 	Feed      store.Feed
-	Platforms []Platform // one for a surface; threads of other surfaces are left alone
+	Places    store.Places // where messages stand is remembered there; nil forgets it at the end
+	Platforms []Platform   // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 
 	Now    func() time.Time // nil is time.Now
@@ -72,7 +73,7 @@ type thread struct {
 	dirty     bool                    // something happened since the last step began
 	cancel    context.CancelCauseFunc // of the Work that runs
 	stop      *stopRequest            // what a person asked for since the last step
-	author    string                  // of the last message that was said
+	asker     store.Asker             // who wrote the last message that was said
 	screen    *screen
 
 	// Only the step touches these.
@@ -211,7 +212,7 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	}
 	c.mu.Lock()
 	t := c.threadLocked(id)
-	may := by.IsAdmin() || by.User == th.User || (t.author != "" && by.User == t.author)
+	may := by.IsAdmin() || by.User == th.User || (t.asker.User != "" && by.User == t.asker.User)
 	active := th.Open || t.cancel != nil || len(t.queue) > 0
 	c.mu.Unlock()
 	if !may {

@@ -2,6 +2,7 @@ package bots
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 	"sync"
@@ -26,10 +27,12 @@ const (
 type screen struct {
 	c        *Conversation
 	platform Platform
+	thread   string
 	to       store.Address
 	words    phrases.Catalogue
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex   // guards what follows
+	asker   *store.Asker // of what is put from now on
 	shown   map[string]*shown
 	state   State    // that was queued last
 	order   []string // of shown, for forgetting
@@ -43,13 +46,14 @@ type shown struct {
 	want   store.Message
 	card   string // the call, if want is its card and has to be read first
 	queued bool
+	looked bool // for a place that was noted before a restart
 	posted bool
 	at     store.Address
 	sent   store.Message
 }
 
 func newScreen(c *Conversation, p Platform, th store.Thread) *screen {
-	return &screen{c: c, platform: p, to: th.Address, words: phrases.For(th.Locale), shown: map[string]*shown{}}
+	return &screen{c: c, platform: p, thread: th.ID, to: th.Address, words: phrases.For(th.Locale), shown: map[string]*shown{}}
 }
 
 // knows says whether a message of that id was put before.
@@ -91,7 +95,20 @@ func (s *screen) card(call string) {
 
 // put shows m, or replaces what its id showed.
 func (s *screen) put(m store.Message) {
-	s.change(m.ID, func(e *shown) { e.want = m })
+	s.change(m.ID, func(e *shown) {
+		m.For = s.asker
+		if e.want.For != nil {
+			m.For = e.want.For
+		}
+		e.want = m
+	})
+}
+
+// answers says whose message is answered by what is put from now on.
+func (s *screen) answers(asker store.Asker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asker = &asker
 }
 
 func (s *screen) change(id string, set func(*shown)) {
@@ -207,25 +224,37 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 		return
 	}
 	e.queued = false
-	m, card, posted, at, sent := e.want, e.card, e.posted, e.at, e.sent
+	m, card, posted, at, sent, looked, asker := e.want, e.card, e.posted, e.at, e.sent, e.looked, s.asker
 	s.mu.Unlock()
 	err := guard(func() (err error) {
 		if card != "" {
 			if m, err = s.readCard(ctx, card); err != nil {
 				return err
 			}
+			m.For = asker
+		}
+		if !posted && !looked {
+			at, posted = s.place(ctx, id)
+			looked = true
 		}
 		switch {
 		case posted && reflect.DeepEqual(m, sent):
+			return nil
 		case posted:
-			err = s.platform.Update(ctx, at, m)
-		default:
-			at, err = s.platform.Post(ctx, s.to, m)
+			if err = s.platform.Update(ctx, at, m); !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			// Somebody deleted it there: it is shown anew.
+		}
+		posted = false
+		if at, err = s.platform.Post(ctx, s.to, m); err == nil {
+			s.notePlace(ctx, id, at)
 		}
 		return err
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	e.looked = looked
 	if err != nil {
 		if len(s.late) < maxShown {
 			s.late = append(s.late, id)
@@ -236,6 +265,31 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 		return
 	}
 	e.posted, e.at, e.sent = true, at, m
+}
+
+// place finds where a message stands that was shown before a restart.
+func (s *screen) place(ctx context.Context, id string) (store.Address, bool) {
+	if s.c.o.Places == nil {
+		return store.Address{}, false
+	}
+	at, err := s.c.o.Places.GetPlace(ctx, s.thread, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		s.c.logUnlessEnded(ctx, "finding where a message stands", err)
+	}
+	return at, err == nil
+}
+
+// notePlace remembers where a message stands, also while a stop is under way:
+// what is not noted is posted a second time.
+func (s *screen) notePlace(ctx context.Context, id string, at store.Address) {
+	if s.c.o.Places == nil || at.Message == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.c.o.Places.PutPlace(ctx, s.thread, id, at); err != nil {
+		s.c.o.Log.Error("noting where a message stands", "message", id, "err", err)
+	}
 }
 
 func (s *screen) sendState(ctx context.Context, state State) {

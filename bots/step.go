@@ -187,9 +187,11 @@ func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item)
 		sc.fail(sc.words.Say(phrases.TurnUnsaid))
 		return false
 	}
+	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: c.o.Now()}
 	c.mu.Lock()
-	t.author = it.in.By.User
+	t.asker = asker
 	c.mu.Unlock()
+	sc.answers(asker)
 	return true
 }
 
@@ -224,6 +226,7 @@ func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 	if stopped {
 		return // the next step halts
 	}
+	c.findAsker(ctx, t, sc)
 	show := newTurnView(sc)
 	err := guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
 	failed, noticed := show.end()
@@ -238,6 +241,31 @@ func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 	c.o.Log.Error("a turn could not go on", "thread", t.id, "err", err)
 	if !failed {
 		sc.fail(sc.words.Say(phrases.TurnFailed))
+	}
+}
+
+// findAsker reads who is being answered where a restart forgot it.
+func (c *Conversation) findAsker(ctx context.Context, t *thread, sc *screen) {
+	c.mu.Lock()
+	known := t.asker.User != ""
+	c.mu.Unlock()
+	if known {
+		return
+	}
+	turns, err := c.o.Threads.Turns(ctx, t.id)
+	if err != nil {
+		c.logUnlessEnded(ctx, "reading who is answered", err)
+		return
+	}
+	for _, turn := range slices.Backward(turns) {
+		if turn.Role == store.FromUser {
+			asker := store.Asker{User: turn.By.User, Identity: turn.By.Identity, At: turn.At}
+			c.mu.Lock()
+			t.asker = asker
+			c.mu.Unlock()
+			sc.answers(asker)
+			return
+		}
 	}
 }
 

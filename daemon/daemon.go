@@ -183,7 +183,7 @@ func (d *Daemon) wire() {
 		Log: d.log.With("room", "llm"), Now: d.now,
 	})
 	d.conversation = bots.New(bots.Options{
-		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db,
+		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db,
 		Platforms: []bots.Platform{d.terminals}, Log: d.log.With("room", "bots"), Now: d.now,
 	})
 }

@@ -50,8 +50,7 @@ func (t *terminals) Run(ctx context.Context, _ bots.Handler) error {
 // the thread, and a client that comes later reads it there.
 func (t *terminals) Post(_ context.Context, to store.Address, m store.Message) (store.Address, error) {
 	t.tell(to.Thread, api.ChatEvent{Message: &m})
-	to.Message = m.ID
-	return to, nil
+	return to, nil // without a message: a client finds all of it in the thread
 }
 
 // Update implements bots.Platform.

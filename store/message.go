@@ -33,6 +33,14 @@ type Message struct {
 	Final bool        `json:"final,omitempty"` // nothing more will change
 	Card  *Card       `json:"card,omitempty"`
 	Tool  *ToolLine   `json:"tool,omitempty"`
+	For   *Asker      `json:"-"` // whose message it answers, where that is known
+}
+
+// Asker is who wrote the message that is being answered.
+type Asker struct {
+	User     string    `json:"user"`
+	Identity string    `json:"identity,omitempty"` // on the surface of the thread
+	At       time.Time `json:"at"`
 }
 
 // ToolLine is the activity of one tool in a turn.

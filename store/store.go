@@ -148,6 +148,10 @@ type Grants interface {
 type Threads interface {
 	PutThread(ctx context.Context, by Caller, t Thread) error
 	GetThread(ctx context.Context, id string) (Thread, error)
+	// EditThread changes the settings of a conversation in one transaction;
+	// edit must do nothing else, and what it does to id, user, address, times
+	// and Open has no effect.
+	EditThread(ctx context.Context, by Caller, id string, edit func(*Thread)) (Thread, error)
 	// ListThreads returns the newest first; user "" is every user.
 	ListThreads(ctx context.Context, user string, limit int) ([]Thread, error)
 	// Append stores t as number t.N of its thread. ErrExists if that place is
@@ -267,6 +271,8 @@ type DB interface {
 	Agents
 	Vectors
 	Incidents
+	Bots
+	Places
 	// Flush waits until everything given to Record is on disk.
 	Flush(ctx context.Context) error
 	// Prune deletes what retention no longer keeps, in small transactions.

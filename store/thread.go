@@ -24,9 +24,11 @@ type Thread struct {
 	Model   string    `json:"model,omitempty"`   // logical name or provider/model; "" is the agent's
 	Servers []string  `json:"servers,omitempty"` // allowed ones; empty is all
 	Title   string    `json:"title,omitempty"`
-	Zone    string    `json:"zone,omitempty"`   // IANA name of the person's time zone
-	Locale  string    `json:"locale,omitempty"` // BCP 47
-	Open    bool      `json:"open,omitempty"`   // the last turn still wants work
+	Zone    string    `json:"zone,omitempty"`    // IANA name of the person's time zone
+	Locale  string    `json:"locale,omitempty"`  // BCP 47
+	Muted   bool      `json:"muted,omitempty"`   // answered only where nize is addressed by name
+	Follows string    `json:"follows,omitempty"` // the platform's id of whom nize answers here without being addressed
+	Open    bool      `json:"open,omitempty"`    // the last turn still wants work
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
@@ -84,7 +86,7 @@ type Seq uint64
 // Change is one entry of the feed.
 type Change struct {
 	Seq    Seq    `json:"seq"`
-	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential
+	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential, bot
 	ID     string `json:"id"`
 	Thread string `json:"thread,omitempty"`
 	State  State  `json:"state,omitempty"` // of a call

@@ -88,7 +88,7 @@ func (h *house) start() {
 	h.agent = &Agent{Threads: h.db, Calls: h.db, Now: time.Now}
 	h.gateway = &Gateway{Calls: h.db, Now: time.Now}
 	c := bots.New(bots.Options{
-		Agent: h.agent, Approver: h.gateway, Inbox: h.db, Threads: h.db, Calls: h.db, Feed: h.db,
+		Agent: h.agent, Approver: h.gateway, Inbox: h.db, Threads: h.db, Calls: h.db, Feed: h.db, Places: h.db,
 		Platforms: []bots.Platform{h.platform}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Pace: time.Millisecond,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

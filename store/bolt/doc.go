@@ -23,6 +23,8 @@
 //	grants_user   user 0 id           JSON
 //	threads       id                  JSON
 //	threads_by    a|u user 0, updated, id; o id                       -
+//	threads_at    surface 0 team 0 channel 0 thread    thread id
+//	places        thread 0 message    JSON address
 //	turns         thread 0 n          pack: JSON, opaque
 //	inbox         id                  pack: JSON, payload
 //	inbox_keys    key                 time it was seen
@@ -38,6 +40,8 @@
 //	models        name                JSON
 //	agents        id                  JSON
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
+//	bots          surface             pack: JSON, sealed tokens
+//	claims        surface             JSON with hash
 //	vectors       model / key         little-endian float32; the model is a nested bucket
 //
 // # Writing

@@ -46,6 +46,7 @@ var sealed = []struct {
 	}},
 	{"credentials", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "credentials") }},
 	{"providers", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "providers") }},
+	{"bots", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "bots") }},
 	{"calls", func(t *tx, k, v []byte) ([]byte, error) {
 		return t.resealParts(v, k, "", "calls/args", "calls/result")
 	}},

@@ -95,6 +95,9 @@ func (t *tx) pruneThread(before time.Time) (int, bool, error) {
 			return 0, false, err
 		}
 	}
+	if err := t.forgetPlaces(th); err != nil {
+		return 0, false, err
+	}
 	t.change(store.Change{Kind: "thread", ID: id, Thread: id})
 	return 1, true, t.del("threads", []byte(id))
 }

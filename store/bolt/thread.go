@@ -41,31 +41,35 @@ func (t *tx) saveThread(old *store.Thread, th store.Thread) error {
 // PutThread implements [store.Threads]. A missing time is now.
 func (d *DB) PutThread(ctx context.Context, _ store.Caller, th store.Thread) error {
 	return d.do(ctx, "storing conversation "+th.ID, func(t *tx) error {
-		th := th
-		if err := checkIDs("conversation id", th.ID); err != nil {
-			return err
-		}
-		if err := checkOptional("user", th.User); err != nil {
-			return err
-		}
-		var before *store.Thread
-		if v := t.get("threads", []byte(th.ID)); v != nil {
-			old, err := decodeJSON[store.Thread](v)
-			if err != nil {
-				return err
-			}
-			before = &old
-			th.Created = old.Created
-		}
-		if th.Created.IsZero() {
-			th.Created = t.now
-		}
-		if th.Updated.IsZero() {
-			th.Updated = t.now
-		}
-		t.change(store.Change{Kind: "thread", ID: th.ID, Thread: th.ID})
-		return t.saveThread(before, th)
+		_, err := t.putThread(th)
+		return err
 	})
+}
+
+func (t *tx) putThread(th store.Thread) (store.Thread, error) {
+	if err := checkIDs("conversation id", th.ID); err != nil {
+		return th, err
+	}
+	if err := checkOptional("user", th.User); err != nil {
+		return th, err
+	}
+	var before *store.Thread
+	if v := t.get("threads", []byte(th.ID)); v != nil {
+		old, err := decodeJSON[store.Thread](v)
+		if err != nil {
+			return th, err
+		}
+		before = &old
+		th.Created = old.Created
+	}
+	if th.Created.IsZero() {
+		th.Created = t.now
+	}
+	if th.Updated.IsZero() {
+		th.Updated = t.now
+	}
+	t.change(store.Change{Kind: "thread", ID: th.ID, Thread: th.ID})
+	return th, t.saveThread(before, th)
 }
 
 // GetThread implements [store.Threads].

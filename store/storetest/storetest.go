@@ -40,7 +40,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"CallLife", callLife}, {"CallBytes", callBytes}, {"BeginTwice", beginTwice}, {"Replaces", replaces},
 		{"DecideRace", decideRace}, {"StartRace", startRace}, {"FinishRace", finishRace}, {"DecideExpired", decideExpired},
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Record", record}, {"RecordTwice", recordTwice},
-		{"Threads", threads}, {"AppendRace", appendRace}, {"Inbox", inbox}, {"InboxRace", inboxRace},
+		{"Threads", threads}, {"AppendRace", appendRace}, {"Places", places}, {"Bots", botAccounts}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
 		{"Feed", feed}, {"FeedOrder", feedOrder}, {"Usage", usage}, {"UsageTools", usageTools},
 		{"Events", events}, {"AddEvent", addEvent}, {"Erase", erase}, {"EraseOwn", eraseOwn},
 		{"NoName", noName}, {"Incidents", incidents}, {"IncidentRace", incidentRace}, {"Prune", prune}, {"Copies", copies}, {"Context", contexts}, {"Closed", closed},

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Bot is nize's own account on a chat platform (SPEC 12, 13); a surface has at
+// most one.
+type Bot struct {
+	Surface   Surface   `json:"surface"`
+	Enabled   bool      `json:"enabled"` // started with the daemon
+	Mode      string    `json:"mode"`    // how events come in: socket or http
+	Team      string    `json:"team"`    // the workspace's or guild's id
+	TeamName  string    `json:"team_name"`
+	User      string    `json:"user"` // the bot's own id there
+	App       string    `json:"app,omitempty"`
+	Connected time.Time `json:"connected"`
+	// Tokens are the secrets of the account by name; they are sealed and never
+	// listed.
+	Tokens map[string]Secret `json:"-"`
+}
+
+// Bots keeps the accounts on chat platforms and the codes that make somebody
+// there an admin.
+type Bots interface {
+	// PutBot stores b. Without Tokens, those that are kept stay.
+	PutBot(ctx context.Context, by Caller, b Bot) error
+	// GetBot opens the tokens.
+	GetBot(ctx context.Context, at Surface) (Bot, error)
+	// DeleteBot removes the account, its tokens and its codes.
+	DeleteBot(ctx context.Context, by Caller, at Surface) error
+	// PutClaim stores the hash of a code that makes whoever sends it on that
+	// surface an admin, once, until it expires. An older one of the surface
+	// stops working.
+	PutClaim(ctx context.Context, by Caller, at Surface, hash [32]byte, expires time.Time) error
+	// Claim uses a code up and makes the user with that identity an admin, in
+	// one transaction. ErrNotFound for a code that is unknown or used,
+	// ErrExpired, and ErrRefused for somebody disabled; these leave the code.
+	Claim(ctx context.Context, at Surface, hash [32]byte, who Claimer) (User, error)
+}
+
+// Claimer is who sends a code.
+type Claimer struct {
+	Identity, Name string
+}
+
+// Places remembers where on a platform stands what nize showed there, so that
+// it is found again after a restart (SPEC 11), and which thread of a platform
+// is which conversation.
+type Places interface {
+	// ThreadAt returns the conversation at th.Address, its Message aside, and
+	// stores th there if there is none, which made tells.
+	ThreadAt(ctx context.Context, by Caller, th Thread) (got Thread, made bool, err error)
+	// FindThread returns the conversation at an address, its Message aside.
+	FindThread(ctx context.Context, at Address) (Thread, error)
+	// PutPlace notes that the message of that id, in that thread, stands at at.
+	PutPlace(ctx context.Context, thread, message string, at Address) error
+	// GetPlace returns what PutPlace noted, or ErrNotFound.
+	GetPlace(ctx context.Context, thread, message string) (Address, error)
+}
