@@ -28,7 +28,8 @@ type Deps struct {
 	Config  store.Config
 	Tools   Tools
 	Models  Models
-	Log     *slog.Logger // optional
+	Wanted  func(text string) // optional: hears what no tool could do (SPEC 23)
+	Log     *slog.Logger      // optional
 
 	ContextTokens int                    // estimated tokens above which a history is compacted
 	Now           func() time.Time       // optional

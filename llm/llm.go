@@ -116,6 +116,12 @@ type Tools interface {
 // ExecuteTool is the function whose use becomes a stored call (SPEC 6).
 const ExecuteTool = "execute_tool"
 
+// The functions by which a model looks for a tool and reads about it.
+const (
+	discoverTools = "discover_tools"
+	describeTool  = "get_tool_schema"
+)
+
 // Threads is the part of [store.Threads] that the agent needs.
 type Threads interface {
 	GetThread(ctx context.Context, id string) (store.Thread, error)

@@ -1,6 +1,10 @@
 package llm
 
-import "nize/store"
+import (
+	"encoding/json"
+
+	"nize/store"
+)
 
 // state is what a thread says about itself: see the package comment.
 type state struct {
@@ -58,6 +62,43 @@ func speaks(t store.Turn) bool {
 // calls says whether the turn is a step that needs results.
 func calls(t store.Turn) bool {
 	return t.Role == store.FromModel && len(t.Calls) > 0 && !t.Final
+}
+
+// unmet is what a turn that ends with answer looked for first and found no tool
+// for: it searched, and then neither read about a tool nor ran one. "" is
+// nothing.
+func unmet(s state, answer store.Turn) string {
+	if calls(answer) {
+		return ""
+	}
+	query := ""
+	for _, t := range s.turns {
+		if !calls(t) || t.Re != s.target.N {
+			continue
+		}
+		for _, c := range t.Calls {
+			switch c.Name {
+			case ExecuteTool, describeTool:
+				return ""
+			case discoverTools:
+				if query == "" {
+					query = queryOf(c)
+				}
+			}
+		}
+	}
+	return query
+}
+
+// queryOf is what a search asked for.
+func queryOf(c store.ToolCall) string {
+	var args struct {
+		Query string `json:"query"`
+	}
+	if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
+		return "" // the model was told what was wrong with it
+	}
+	return args.Query
 }
 
 // unanswered returns the calls of a step that no tool turn answers.

@@ -196,6 +196,9 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	stored, err := w.append(ctx, s, turn)
 	if stored {
 		w.say(store.Progress{Kind: "turn", Turn: w.turnID(s), Text: turn.Text})
+		if text := unmet(s, turn); text != "" && w.Wanted != nil {
+			w.Wanted(text)
+		}
 	}
 	if err != nil && ctx.Err() != nil {
 		return true, nil // the next look stops

@@ -391,3 +391,30 @@ func TestMessageWhileSpeaking(t *testing.T) {
 	}
 	diff(t, "history", order, []string{"one", "First.", "two"})
 }
+
+// TestWanted: what a turn looked for is told once where it neither read about
+// a tool nor ran one.
+func TestWanted(t *testing.T) {
+	find := func(q string) store.ToolCall {
+		return llmtest.Call("discover_tools", map[string]string{"query": q})
+	}
+	for name, c := range map[string]struct {
+		steps []llmtest.Step
+		want  []string
+	}{
+		"nothing fits":    {[]llmtest.Step{{Calls: []store.ToolCall{find("book a flight")}}, {Calls: []store.ToolCall{find("flights")}}, {Text: "No tool for that."}}, []string{"book a flight"}},
+		"one was run":     {[]llmtest.Step{{Calls: []store.ToolCall{find("a flight")}}, {Calls: []store.ToolCall{llmtest.Execute("s:one", nil)}}, {Text: "Done."}}, nil},
+		"one was read":    {[]llmtest.Step{{Calls: []store.ToolCall{find("a flight")}}, {Calls: []store.ToolCall{llmtest.Call("get_tool_schema", map[string]string{"tool_id": "s:one"})}}, {Text: "Which day?"}}, nil},
+		"none was wanted": {[]llmtest.Step{{Text: "Hello."}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, c.steps...)
+			var got []string
+			b.Wanted = func(text string) { got = append(got, text) }
+			b.say(ann, "hi")
+			b.work()
+			b.work()
+			diff(t, "wanted", got, c.want)
+		})
+	}
+}

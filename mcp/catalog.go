@@ -15,7 +15,13 @@ import (
 type entry struct {
 	store.Tool
 	server store.Server
+	id     string // server:name, made once: a search asks it of every tool
 }
+
+func newEntry(t store.Tool, s store.Server) *entry { return &entry{t, s, t.ID()} }
+
+// ID is server:name.
+func (e *entry) ID() string { return e.id }
 
 // readOnly says whether the tool may be taken at its server's word to change
 // nothing: annotations count only where an admin trusts them (SPEC 4).
@@ -87,11 +93,11 @@ func (c *catalog) load(ctx context.Context) error {
 	}
 	for _, t := range tools {
 		if s, ok := c.servers[t.Server]; ok {
-			c.tools[t.ID()] = &entry{t, s}
+			c.tools[t.ID()] = newEntry(t, s)
 		}
 	}
 	for _, t := range ownTools {
-		c.tools[t.ID()] = &entry{t, ownRecord}
+		c.tools[t.ID()] = newEntry(t, ownRecord)
 	}
 	c.loaded = true
 	return nil
@@ -127,7 +133,7 @@ func (c *catalog) refresh(ctx context.Context, name string) error {
 	}
 	c.servers[name] = s.Normal()
 	for _, t := range tools {
-		c.tools[t.ID()] = &entry{t, c.servers[name]}
+		c.tools[t.ID()] = newEntry(t, c.servers[name])
 	}
 	return nil
 }

@@ -176,8 +176,8 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		if e.Accepted != c.Pin || e.Pin != c.Pin {
 			card.Warnings = append(card.Warnings, "the tool's definition changed since this was proposed; it will not run")
 		}
-		v, err := g.asks(ctx, store.Scope{Agent: c.Agent, Thread: c.Thread}, "", e)
-		card.Always = err == nil && v.grantable
+		grantable, err := g.grantable(ctx, c, e)
+		card.Always = err == nil && grantable
 	} else {
 		card.Warnings = append(card.Warnings, "the tool is gone; it will not run")
 	}

@@ -64,6 +64,7 @@ type Store interface {
 	store.Credentials
 	store.Feed
 	AddEvent(by store.Caller, e store.Event)
+	AddWish(text string)
 	// Healthy says why nothing can be recorded now, such as a full disk.
 	Healthy() error
 }
@@ -205,7 +206,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		c.ID = store.NewID(now)
 	}
 	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval,
-		view: v, usable: func() string { return v.usable(tool) }}, tool, nil
+		view: v, usable: func() *rule { return v.usable(tool) }}, tool, nil
 }
 
 // fit checks arguments against the tool's input schema. A schema that cannot

@@ -29,7 +29,7 @@ type Invocation struct {
 	Started  time.Time
 
 	view   *view
-	usable func() string // the rule that says no, or ""; nil around a meta-tool
+	usable func() *rule // the one that denies, or nil; nil itself around a meta-tool
 }
 
 // Allowed says whether the caller may use the tool that is called, by the
@@ -38,8 +38,8 @@ func (inv *Invocation) Allowed() error {
 	if inv.usable == nil {
 		return nil
 	}
-	if rule := inv.usable(); rule != "" {
-		return &store.CallError{Code: store.CodeRefused, Message: inv.Tool + ": " + rule}
+	if r := inv.usable(); r != nil {
+		return &store.CallError{Code: store.CodeRefused, Message: inv.Tool + ": " + r.no}
 	}
 	return nil
 }

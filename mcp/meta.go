@@ -225,7 +225,18 @@ func (g *Gateway) Search(ctx context.Context, by store.Caller, scope store.Scope
 	if err != nil {
 		return index.Answer{}, err
 	}
-	return g.opt.Index.Search(ctx, q)
+	a, err := g.opt.Index.Search(ctx, q)
+	if err == nil && g.unmet(scope, q, a) {
+		g.opt.Store.AddWish(q.Text)
+	}
+	return a, err
+}
+
+// unmet says whether a search shows that no tool can do what was asked for
+// (SPEC 23). In a conversation the end of the turn tells, since a model asks in
+// several ways; a search that was narrowed tells nothing.
+func (g *Gateway) unmet(scope store.Scope, q index.Query, a index.Answer) bool {
+	return len(a.Hits) == 0 && scope.Thread == "" && q.Domain == "" && q.MinScore <= store.GetFloat(g.opt.Config, "", "index.min_similarity")
 }
 
 // Explain is Search that also says, hit by hit, what each signal adds to the
@@ -251,7 +262,7 @@ func (g *Gateway) Explain(ctx context.Context, by store.Caller, scope store.Scop
 func (g *Gateway) keep(v *view) func(store.Tool) bool {
 	return func(t store.Tool) bool {
 		e, ok := g.tools.get(t.ID())
-		return ok && v.usable(e) == ""
+		return ok && v.usable(e) == nil
 	}
 }
 

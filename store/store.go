@@ -273,6 +273,7 @@ type DB interface {
 	Incidents
 	Bots
 	Places
+	Wishes
 	// Flush waits until everything given to Record is on disk.
 	Flush(ctx context.Context) error
 	// Prune deletes what retention no longer keeps, in small transactions.

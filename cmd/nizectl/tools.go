@@ -31,6 +31,8 @@ func (a *app) tools() *cli.Command {
 		a.command(leaf{name: "call", args: "TOOL", usage: "call a tool and wait for its result", names: toolNames, run: toolsCall,
 			flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"}}}),
 		a.command(leaf{name: "domains", args: "[DOMAIN]", usage: "list domains, or the tools of one", names: domainNames, run: toolsDomains}),
+		a.toolsWhy(),
+		a.toolsWanted(),
 	)
 }
 

@@ -43,6 +43,7 @@
 //	bots          surface             pack: JSON, sealed tokens
 //	claims        surface             JSON with hash
 //	vectors       model / key         little-endian float32; the model is a nested bucket
+//	wishes        sorted words        JSON
 //
 // # Writing
 //

@@ -31,6 +31,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keep.Audit, new(int), (*tx).pruneIncidents},
 		{keep.Usage, &p.Spends, (*tx).pruneSpends},
 		{keep.Usage, new(int), (*tx).pruneUsage},
+		{store.KeepWishes, new(int), (*tx).pruneWishes},
 		{keepKeys, new(int), (*tx).pruneKeys},
 	}
 	for _, s := range steps {

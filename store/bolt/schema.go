@@ -42,8 +42,7 @@ var buckets = []string{
 	"credentials", "calls", "calls_by", "grants", "grants_user", "threads", "threads_by", "turns",
 	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "settings",
 	"providers", "models", "agents", "vectors", "checkpoints", "erasures", "incidents",
-	"providers", "models", "agents", "vectors", "incidents",
-	"bots", "claims", "threads_at", "places",
+	"bots", "claims", "threads_at", "places", "wishes",
 }
 
 func makeBuckets(b *bbolt.Tx) error {

@@ -1,0 +1,270 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"nize/store"
+)
+
+// verdict is what policy says of one call: ask, with the reason, or not.
+type verdict struct {
+	ask       string // "" for no
+	by        string // the name of the rule that decided
+	warnings  []string
+	grantable bool // a standing "allow" would lift the ask
+}
+
+// question is all that the rules of asking look at, read once for a call.
+type question struct {
+	by      store.Caller
+	entry   *entry
+	mode    string   // the system's
+	list    []string // approvals.list
+	agent   store.Agent
+	tainted bool
+	request store.Approval
+	grants  []store.Grant
+	now     func() int64 // Unix nanoseconds
+}
+
+// say is what one rule of asking says. The mode auto only asks softly: what
+// was decided for this case lifts that. What an admin chose to have asked, and
+// taint, asks firmly; nothing lifts it.
+type say int
+
+const (
+	silent say = iota
+	asksSoftly
+	asksFirmly
+	lifts
+)
+
+// askRule is one rule about when a call needs a yes.
+type askRule struct {
+	name    string
+	says    func(*question) say
+	reason  func(*question) string // why it asks, or why it lifts that
+	command func(*question) string // that changes it
+}
+
+// askRules are SPEC 11's, in its order: the first that asks firmly decides; a
+// soft ask holds unless one lifts it. A standing denial comes before all of
+// them: such a tool is not usable.
+var askRules = [...]askRule{
+	{"taint",
+		func(q *question) say { return firmIf(q.tainted && !q.entry.readOnly()) },
+		func(*question) string { return "the conversation has read untrusted text" },
+		func(q *question) string { return "" }},
+	{"mode",
+		func(q *question) say { return modeSays(q.mode, q) },
+		func(q *question) string {
+			if q.mode == "auto" {
+				return "it may change something"
+			}
+			return "the mode " + q.mode + " of the system asks"
+		},
+		func(*question) string { return "nizectl config set approvals.mode none|all|whitelist|blacklist|auto" }},
+	{"server",
+		func(q *question) say { return approvalSays(q.entry.server.Approval) },
+		func(q *question) string {
+			if q.entry.server.Approval == store.ApproveNever {
+				return "the server " + q.entry.Server + " never asks"
+			}
+			return "the server " + q.entry.Server + " always asks"
+		},
+		func(q *question) string { return "nizectl servers edit " + q.entry.Server + " --approval auto" }},
+	{"agent",
+		func(q *question) say {
+			if q.agent.Approval == "" {
+				return silent
+			}
+			return modeSays(q.agent.Approval, q)
+		},
+		func(q *question) string {
+			if q.agent.Approval == "auto" {
+				return "it may change something"
+			}
+			return "the agent " + q.agent.ID + " asks"
+		},
+		func(q *question) string { return "nizectl agents set " + q.agent.ID + " --approval ''" }},
+	{"request",
+		func(q *question) say { return firmIf(q.request == store.ApproveAlways) },
+		func(*question) string { return "the request asks" },
+		func(*question) string { return "" }},
+	{"grant",
+		func(q *question) say {
+			if slices.ContainsFunc(q.grants, q.allows) {
+				return lifts
+			}
+			return silent
+		},
+		func(*question) string { return "the person always allows it" },
+		func(q *question) string {
+			return "nizectl approvals grants revoke " + q.grants[slices.IndexFunc(q.grants, q.allows)].ID
+		}},
+}
+
+func firmIf(yes bool) say {
+	if yes {
+		return asksFirmly
+	}
+	return silent
+}
+
+func approvalSays(a store.Approval) say {
+	switch a {
+	case store.ApproveAlways:
+		return asksFirmly
+	case store.ApproveNever:
+		return lifts
+	}
+	return silent
+}
+
+func modeSays(mode string, q *question) say {
+	switch mode {
+	case "none":
+		return silent
+	case "all":
+		return asksFirmly
+	case "whitelist":
+		return firmIf(store.MatchAny(q.list, q.entry.id))
+	case "blacklist":
+		return firmIf(!store.MatchAny(q.list, q.entry.id))
+	case "auto":
+		if q.entry.readOnly() {
+			return silent
+		}
+		return asksSoftly
+	}
+	return asksFirmly // an unknown mode fails closed
+}
+
+// allows says whether a standing answer lets this call run unasked.
+func (q *question) allows(gr store.Grant) bool {
+	return !gr.Deny && gr.Tool == q.entry.id && gr.Pin == q.entry.Accepted && (gr.Expires.IsZero() || q.now() < gr.Expires.UnixNano())
+}
+
+// decide walks the rules; it is the one place that says whether a call asks.
+func (q *question) decide() verdict {
+	var v verdict
+	if q.entry.Server == ownServer {
+		return v
+	}
+	if q.tainted {
+		v.warnings = append(v.warnings, "this conversation has read untrusted text, which may have asked for this call")
+	}
+	var soft, lift *askRule
+	for i := range askRules {
+		r := &askRules[i]
+		switch r.says(q) {
+		case asksFirmly:
+			v.ask, v.by = r.reason(q), r.name
+			return q.own(v)
+		case asksSoftly:
+			if soft == nil {
+				soft = r
+			}
+		case lifts:
+			if lift == nil {
+				lift = r
+			}
+		}
+	}
+	switch {
+	case soft == nil:
+	case lift != nil:
+		v.by = lift.name
+	default:
+		v.ask, v.by, v.grantable = soft.reason(q), soft.name, true
+	}
+	return q.own(v)
+}
+
+// own lifts what is asked of an admin's own nizectl tools call: that is its
+// own approval.
+func (q *question) own(v verdict) verdict {
+	if q.by.Surface == store.OnCLI && q.by.IsAdmin() {
+		return verdict{by: "own call", warnings: v.warnings}
+	}
+	return v
+}
+
+// judge decides whether a call needs a yes (SPEC 11).
+func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *entry) (verdict, error) {
+	if e.Server == ownServer {
+		return verdict{}, nil
+	}
+	q, err := g.question(ctx, inv.Scope, e)
+	if err != nil {
+		return verdict{}, err
+	}
+	q.by, q.agent, q.request, q.grants = seen.by, seen.agent, inv.Approval, seen.grants
+	return q.decide(), nil
+}
+
+// question reads what does not depend on the person.
+func (g *Gateway) question(ctx context.Context, scope store.Scope, e *entry) (*question, error) {
+	tainted, err := g.tainted(ctx, scope.Thread)
+	if err != nil {
+		return nil, err
+	}
+	return &question{
+		entry: e, tainted: tainted, now: func() int64 { return g.opt.Now().UnixNano() },
+		mode: g.opt.Config.Get("", "approvals.mode"), list: store.GetList(g.opt.Config, "", "approvals.list"),
+	}, nil
+}
+
+// grantable says whether a standing "allow" would lift what was asked of a
+// stored call.
+func (g *Gateway) grantable(ctx context.Context, c store.Call, e *entry) (bool, error) {
+	q, err := g.question(ctx, store.Scope{Thread: c.Thread}, e)
+	if err != nil {
+		return false, err
+	}
+	if c.Agent != "" {
+		if q.agent, err = g.opt.Store.GetAgent(ctx, c.Agent); err != nil {
+			return false, fmt.Errorf("reading agent %s: %w", c.Agent, err)
+		}
+	}
+	return q.decide().grantable, nil
+}
+
+// tainted says whether the conversation holds output of a server whose output
+// an admin marked as untrusted.
+func (g *Gateway) tainted(ctx context.Context, thread string) (bool, error) {
+	if thread == "" || !g.tools.anyUntrusted() {
+		return false, nil
+	}
+	calls, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Thread: thread, States: []store.State{store.Done, store.Failed}, Limit: 1000})
+	if err != nil {
+		return false, fmt.Errorf("reading the conversation's calls: %w", err)
+	}
+	for _, c := range calls {
+		if g.tools.untrusted(c.Server) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (c *catalog) anyUntrusted() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, s := range c.servers {
+		if s.UntrustedOutput {
+			return true
+		}
+	}
+	return false
+}
+
+// untrusted is true of a server that is gone, too: fail closed.
+func (c *catalog) untrusted(server string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, ok := c.servers[server]
+	return s.UntrustedOutput || !ok && server != ownServer
+}

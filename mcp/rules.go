@@ -1,0 +1,190 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// view is what one caller may use, decided once per request: the agent's
+// patterns and the person's standing denials are read here, not per tool.
+type view struct {
+	by      store.Caller
+	servers []string
+	agent   store.Agent   // the zero one outside a conversation
+	limited bool          // the agent has patterns
+	grants  []store.Grant // the person's standing answers
+	denied  []string      // the tools among them that they denied
+	scoped  []string      // the token's tools: patterns
+	rules   []*rule       // those that can deny this caller anything
+}
+
+// view reads what narrows the caller's tools.
+func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) (*view, error) {
+	if err := g.tools.load(ctx); err != nil {
+		return nil, err
+	}
+	v := &view{by: by, servers: scope.Servers}
+	for _, s := range by.Scopes {
+		if p, ok := strings.CutPrefix(s, "tools:"); ok {
+			v.scoped = append(v.scoped, p)
+		}
+	}
+	if scope.Agent != "" {
+		a, err := g.opt.Store.GetAgent(ctx, scope.Agent)
+		if err != nil {
+			return nil, fmt.Errorf("reading agent %s: %w", scope.Agent, err)
+		}
+		v.agent, v.limited = a, a.AllowedTools != nil
+	}
+	grants, err := g.opt.Store.ListGrants(ctx, by.User)
+	if err != nil {
+		return nil, fmt.Errorf("reading grants: %w", err)
+	}
+	v.grants = grants
+	for _, gr := range grants {
+		if gr.Deny {
+			v.denied = append(v.denied, gr.Tool)
+		}
+	}
+	v.narrow()
+	return v, nil
+}
+
+// narrow picks the rules that can deny this caller anything, so that a search
+// asks each tool no others.
+func (v *view) narrow() {
+	v.rules = make([]*rule, 0, len(rules))
+	for i := range rules {
+		if r := &rules[i]; r.applies == nil || r.applies(v) {
+			v.rules = append(v.rules, r)
+		}
+	}
+}
+
+// rule is one condition of SPEC 1 for a tool to be usable by somebody.
+type rule struct {
+	name    string
+	yes, no string           // what is said where it allows, and where it denies
+	hides   bool             // a member is not told of a tool that it denies
+	own     bool             // it holds for nize's own tools, too
+	applies func(*view) bool // nil: to every caller
+	denies  func(*view, *entry) bool
+	command func(*view, *entry) string // that lifts the denial
+}
+
+// rules are all of them, in the order in which they are asked. A search, a
+// call and [Gateway.Why] walk this one list.
+var rules = [...]rule{
+	{"server", "its server is enabled", "its server is disabled", true, true, nil,
+		func(_ *view, e *entry) bool { return e.server.Disabled },
+		func(_ *view, e *entry) string { return "nizectl servers enable " + e.Server }},
+	{"definition", "its definition is accepted", "its definition is not accepted", true, true, nil,
+		func(_ *view, e *entry) bool { return e.State != store.ToolAccepted || e.Pin != e.Accepted },
+		func(_ *view, e *entry) string { return "nizectl servers trust " + e.Server + " " + e.Name }},
+	{"sharing", "its server is shared with the person", "its server is not shared with the person", true, false, func(v *view) bool { return !v.by.IsAdmin() },
+		func(v *view, e *entry) bool { return !visible(v.by, e.server) },
+		func(v *view, e *entry) string {
+			return "nizectl servers share " + e.Server + " --with user:" + v.by.User
+		}},
+	{"denial", "the person has not denied it", "the person denied it for good", false, false, func(v *view) bool { return len(v.denied) > 0 },
+		func(v *view, e *entry) bool { return slices.Contains(v.denied, e.id) },
+		func(v *view, e *entry) string {
+			i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == e.id })
+			return "nizectl approvals grants revoke " + v.grants[i].ID
+		}},
+	{"conversation", "no conversation keeps it out", "the conversation does not allow its server", false, false, func(v *view) bool { return len(v.servers) > 0 },
+		func(v *view, e *entry) bool { return !slices.Contains(v.servers, e.Server) },
+		func(_ *view, e *entry) string { return "nizectl chat --server " + e.Server }},
+	{"agent", "no agent keeps it out", "the agent does not allow it", false, false, func(v *view) bool { return v.limited },
+		func(v *view, e *entry) bool { return !store.MatchAny(v.agent.AllowedTools, e.id) },
+		func(v *view, e *entry) string {
+			return "nizectl agents set " + v.agent.ID + allowFlags(append(v.agent.AllowedTools[:len(v.agent.AllowedTools):len(v.agent.AllowedTools)], e.id))
+		}},
+	{"token", "no token keeps it out", "the token does not allow it", false, false, func(v *view) bool { return len(v.scoped) > 0 },
+		func(v *view, e *entry) bool { return !store.MatchAny(v.scoped, e.id) },
+		func(v *view, e *entry) string {
+			return "nizectl tokens create NAME --overwrite --scope tools:" + e.id
+		}},
+}
+
+func allowFlags(patterns []string) string {
+	var b strings.Builder
+	for _, p := range patterns {
+		b.WriteString(" --allow '" + p + "'")
+	}
+	return b.String()
+}
+
+func (r *rule) deniesTo(v *view, e *entry) bool {
+	return (r.applies == nil || r.applies(v)) && r.denies(v, e)
+}
+
+// usable returns the rule that denies the caller the tool, or nil.
+func (v *view) usable(e *entry) *rule {
+	own := e.Server == ownServer // nize's own tools show a caller only what is theirs
+	for _, r := range v.rules {
+		if (r.own || !own) && r.denies(v, e) {
+			return r
+		}
+	}
+	return nil
+}
+
+// visible says whether a server is shared with the caller: admins see all,
+// others what was shared with them (SPEC 22).
+func visible(by store.Caller, s store.Server) bool {
+	return by.IsAdmin() || slices.Contains(s.Visibility, "all") || slices.Contains(s.Visibility, "user:"+by.User)
+}
+
+// find returns the tool if the caller may use it. An unknown and a forbidden
+// tool give the same error; only names that the caller may use are suggested.
+func (g *Gateway) find(ctx context.Context, by store.Caller, scope store.Scope, id string) (*entry, error) {
+	v, err := g.view(ctx, by, scope)
+	if err != nil {
+		return nil, err
+	}
+	return g.findIn(v, id)
+}
+
+func (g *Gateway) findIn(v *view, id string) (*entry, error) {
+	if e, ok := g.tools.get(id); ok && v.usable(e) == nil {
+		return e, nil
+	}
+	return nil, g.unknown(v, id)
+}
+
+// unknown is the error for a tool that the caller may not use or that is not
+// there.
+func (g *Gateway) unknown(v *view, id string) error {
+	var names []string
+	g.tools.each(func(e *entry) bool {
+		if e.Server != ownServer && v.usable(e) == nil {
+			names = append(names, e.id)
+		}
+		return true
+	})
+	slices.Sort(names)
+	near := store.Nearest(id, names)
+	if _, name, ok := store.SplitToolID(id); near == "" && (ok || !strings.Contains(id, ".")) {
+		if !ok {
+			name = id
+		}
+		for _, n := range names {
+			if strings.HasSuffix(n, ":"+name) {
+				near = n
+				break
+			}
+		}
+	}
+	message := fmt.Sprintf("tool %q not found", id)
+	if near != "" {
+		message += "; did you mean " + near + "?"
+	} else {
+		message += "; search with discover_tools"
+	}
+	return &store.CallError{Code: store.CodeNotFound, Message: message}
+}

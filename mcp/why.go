@@ -1,0 +1,113 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+
+	"nize/store"
+)
+
+// Why is what the gateway's rules say of one tool for one caller (SPEC 1),
+// from the same lists that calls and searches walk.
+type Why struct {
+	Tool     string
+	Usable   bool
+	Rules    []WhyRule    // in the order in which they are asked
+	Approval *WhyApproval // nil where the tool is not usable
+}
+
+// WhyRule is one rule and what it says.
+type WhyRule struct {
+	Rule    string
+	Verdict string // allows or denies; of an approval: asks, asks unless lifted, lifts, or "" for nothing
+	Says    string
+	Decides bool
+	Command string // that changes it
+}
+
+// WhyApproval says whether a call would need a yes, and whose.
+type WhyApproval struct {
+	Asks      bool
+	Reason    string
+	RunsAs    string
+	Approvers string // who may press, in words
+	Rules     []WhyRule
+}
+
+// Why asks the rules of a tool for the caller who, on behalf of by. Somebody
+// who is no admin is not told whether a tool exists that they cannot see.
+func (g *Gateway) Why(ctx context.Context, by, who store.Caller, scope store.Scope, id string) (Why, error) {
+	v, err := g.view(ctx, who, scope)
+	if err != nil {
+		return Why{}, err
+	}
+	e, ok := g.tools.get(id)
+	if ok && !by.IsAdmin() && slices.ContainsFunc(rules[:], func(r rule) bool { return r.hides && r.deniesTo(v, e) }) {
+		ok = false
+	}
+	if !ok {
+		if by.IsAdmin() {
+			ids, err := g.ToolIDs(ctx)
+			if err != nil {
+				return Why{}, err
+			}
+			return Why{}, store.Unknown("tool", id, ids)
+		}
+		return Why{}, g.unknown(v, id)
+	}
+	w := Why{Tool: e.id, Usable: true}
+	for i := range rules {
+		r := &rules[i]
+		if e.Server == ownServer && !r.own {
+			continue
+		}
+		said := WhyRule{Rule: r.name, Verdict: "allows", Says: r.yes}
+		if r.deniesTo(v, e) {
+			said.Verdict, said.Says, said.Command = "denies", r.no, r.command(v, e)
+			said.Decides, w.Usable = w.Usable, false
+		}
+		w.Rules = append(w.Rules, said)
+	}
+	if w.Usable {
+		w.Approval, err = g.whyApproval(ctx, v, scope, e)
+	}
+	return w, err
+}
+
+func (g *Gateway) whyApproval(ctx context.Context, v *view, scope store.Scope, e *entry) (*WhyApproval, error) {
+	q, err := g.question(ctx, scope, e)
+	if err != nil {
+		return nil, err
+	}
+	q.by, q.agent, q.grants = v.by, v.agent, v.grants
+	decided := q.decide()
+	runsAs, policy, err := g.credentials(ctx, v.by, e)
+	if err != nil {
+		return nil, err
+	}
+	w := &WhyApproval{Asks: decided.ask != "", Reason: decided.ask, RunsAs: runsAs}
+	if w.Asks {
+		w.Approvers = whoDecides(store.Call{ByName: v.by.Name, Policy: policy})
+	}
+	for i := range askRules {
+		r := &askRules[i]
+		said := WhyRule{Rule: r.name, Verdict: r.says(q).word(), Decides: r.name == decided.by}
+		if said.Verdict != "" {
+			said.Says, said.Command = r.reason(q), r.command(q)
+		}
+		w.Rules = append(w.Rules, said)
+	}
+	return w, nil
+}
+
+func (s say) word() string {
+	switch s {
+	case asksFirmly:
+		return "asks"
+	case asksSoftly:
+		return "asks unless lifted"
+	case lifts:
+		return "lifts"
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// KeepWishes is how long a wish counts (SPEC 23).
+const KeepWishes = 30 * 24 * time.Hour
+
+// maxWish bounds the text of a wish, in bytes.
+const maxWish = 200
+
+// Wish is something that was asked for and no tool could do (SPEC 23). Who
+// asked is not kept.
+type Wish struct {
+	Text  string    `json:"text"` // as it was said first, without what looks like a secret or an address
+	Count int       `json:"count"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+}
+
+// Wishes keeps what no tool could do.
+type Wishes interface {
+	// AddWish counts text, together with what says nearly the same. It has no
+	// caller and leaves no event, since nobody is to learn who asked. It returns
+	// at once; the record is on disk within 250 ms.
+	AddWish(text string)
+	// ListWishes returns those of the last [KeepWishes], the most wanted first.
+	ListWishes(ctx context.Context) ([]Wish, error)
+	// DeleteWishes forgets the wish that text would count for, or all for "",
+	// and returns how many those were. ErrNotFound if there is none such.
+	DeleteWishes(ctx context.Context, by Caller, text string) (int, error)
+}
+
+// personal matches what tells of a person: addresses of mail, handles, long
+// numbers.
+var personal = regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN.-]+|@[\pL\pN._-]+|\+?\d[\d ()/-]{5,}\d`)
+
+// WishText is a request as it is kept: one line, short, without secrets,
+// addresses and long numbers.
+func WishText(text string) string {
+	if len(text) > 4<<10 { // more than is kept, and not more than is worth a look
+		text = text[:4<<10]
+	}
+	text = personal.ReplaceAllString(RedactText(strings.ToValidUTF8(text, "")), dots)
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if len(text) > maxWish {
+		text = strings.ToValidUTF8(text[:maxWish-len("…")], "") + "…"
+	}
+	return text
+}
+
+// idle words say nothing about what is wanted.
+var idle = map[string]bool{
+	"a": true, "an": true, "and": true, "are": true, "be": true, "can": true, "could": true, "do": true, "for": true, "from": true,
+	"get": true, "give": true, "have": true, "how": true, "i": true, "in": true, "is": true, "it": true, "me": true, "my": true,
+	"need": true, "of": true, "on": true, "our": true, "please": true, "some": true, "that": true, "the": true, "this": true,
+	"to": true, "tool": true, "us": true, "want": true, "we": true, "what": true, "with": true, "would": true, "you": true, "your": true,
+}
+
+// WishWords are the words of a request that matter, sorted, each once, at most
+// 24. A letter of a script without spaces is a word.
+func WishWords(text string) []string {
+	var words []string
+	add := func(w string) {
+		if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
+			w = w[:len(w)-1]
+		}
+		if w != "" && !idle[w] {
+			words = append(words, w)
+		}
+	}
+	for part := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		rest := part
+		for rest != "" {
+			i := strings.IndexFunc(rest, spaceless)
+			if i < 0 {
+				add(rest)
+				break
+			}
+			add(rest[:i])
+			r := []rune(rest[i:])[0]
+			add(string(r))
+			rest = rest[i+len(string(r)):]
+		}
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
+	return words[:min(len(words), 24)]
+}
+
+func spaceless(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
+}
+
+// SameWish says whether two requests, given as their words, ask for nearly the
+// same: six in ten of their words are shared.
+func SameWish(a, b []string) bool {
+	shared := 0
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch strings.Compare(a[i], b[j]) {
+		case 0:
+			shared, i, j = shared+1, i+1, j+1
+		case -1:
+			i++
+		default:
+			j++
+		}
+	}
+	return shared > 0 && shared*10 >= (len(a)+len(b)-shared)*6
+}
