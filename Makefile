@@ -5,11 +5,12 @@ TAGS      = urfave_cli_no_template
 BUILD     = CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w'
 PROGRAMS  = nized nizectl nize-toolbox
 FUZZTIME ?= 5s
+PREFIX   ?= /usr/local
 
 # The race detector needs cgo, and cgo a C compiler; all else here does without.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
-.PHONY: help build test demo bench eval lint fuzz clean
+.PHONY: help build man install image test demo bench eval lint fuzz clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -17,6 +18,21 @@ help: ## say what there is
 build: ## build nized, nizectl and nize-toolbox into bin/
 	@mkdir -p bin
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+
+man: ## write the manual pages, from the commands themselves, into bin/man
+	@mkdir -p bin/man
+	@$(GO) test -tags $(TAGS) -count=1 -run '^TestMan$$' ./cmd/nized ./cmd/nizectl -args -man $(CURDIR)/bin/man >/dev/null
+
+install: build man ## install programs, manual pages and completion below PREFIX (/usr/local)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin share/man/man1 share/bash-completion/completions share/zsh/site-functions share/fish/vendor_completions.d)
+	install -m 755 $(addprefix bin/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 bin/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 cmd/nizectl/completion/nizectl.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/nizectl
+	install -m 644 cmd/nizectl/completion/nizectl.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_nizectl
+	install -m 644 cmd/nizectl/completion/nizectl.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+image: build ## build the container image `nize` with docker, podman or buildah (BASE=scratch)
+	@scripts/container/build $(BASE)
 
 test: ## vet and run all tests, with the race detector where there is a C compiler
 	$(GO) vet -tags $(TAGS) ./...

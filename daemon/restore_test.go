@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,6 +144,46 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
+	}
+}
+
+// TestRollback is the way back from an upgrade that migrated the database: the
+// older nized refuses that, says what to do, and that works.
+func TestRollback(t *testing.T) {
+	k := newKillable(t)
+	ctx := t.Context()
+	if _, err := k.AddUser(ctx, api.AddUser{Name: "mia", Role: store.Member}); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "before-upgrade.db")
+	if err := os.WriteFile(copied, k.copied(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.kill()
+	path := filepath.Join(k.dir, "nize.db")
+	db, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, later := []byte("schema\x00\x00\x00\x00\x00\x00\x00\x01"), []byte("schema\x00\x00\x00\x00\x00\x00\x00\x02")
+	if err := os.WriteFile(path, bytes.ReplaceAll(db, one, later), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, k.path, append(args, "--data-dir", k.dir)...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("--listen", "127.0.0.1:0"); err == nil || !strings.Contains(out, "restore the backup made before the upgrade") {
+		t.Fatalf("the older nized: %v, %s", err, out)
+	}
+	out, err := exec.CommandContext(ctx, k.path, "--data-dir", k.dir, "restore", copied).CombinedOutput()
+	if err != nil {
+		t.Fatalf("restoring: %v, %s", err, out)
+	}
+	k.start()
+	users, err := k.Users(ctx)
+	if err != nil || !slices.ContainsFunc(users, func(u store.User) bool { return u.Name == "mia" }) {
+		t.Errorf("after the way back: %v, %v", users, err)
 	}
 }
 

@@ -339,7 +339,7 @@ func (a *app) when(t time.Time) string {
 	}
 	d := a.now().Sub(t)
 	if d < 0 {
-		return "in " + span(-d)
+		return "in " + span(-d+time.Second) // 90 days don't become 89 while they are printed
 	}
 	if d < 5*time.Second {
 		return "now"

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"nize/cmd/manpage"
+)
+
+var manDir = flag.String("man", "", "write the manual page into this `directory`")
+
+// TestMan makes the manual page from the flags, as `make man` does.
+func TestMan(t *testing.T) {
+	root := command()
+	root.Writer = io.Discard
+	if err := root.Run(t.Context(), []string{"nized", "--version"}); err != nil { // commands know their parents now
+		t.Fatal(err)
+	}
+	page := manpage.Page(root,
+		manpage.Section{Head: "CONFIGURATION", Paras: []string{
+			"None is needed. A value comes from the first of: a flag, an environment variable (NIZE_ and the key, as in NIZE_APPROVALS_MODE), nized.toml, what nizectl config set stored, the default. nizectl config list and explain tell every key and where its value is from."}},
+		manpage.Section{Head: "SIGNALS", Paras: []string{
+			"SIGTERM, SIGINT\ttake no new work, finish what runs within drain.grace, end every child, close the database; a second one ends at once",
+			"SIGHUP\tread nized.toml and the certificate anew"}},
+		manpage.Section{Head: "EXIT STATUS", Paras: []string{
+			"0\tit was told to stop", "1\tfailed", "2\twrong use", "5\tanother nized works on the data directory"}},
+		manpage.Section{Head: "FILES", Paras: []string{
+			"nize.db, nize.key, nized.addr\tin the data directory: the database, the key that its secrets are sealed with (keep a copy elsewhere), the address of the HTTP listener"}},
+		manpage.Section{Head: "SEE ALSO", Paras: []string{"nizectl(1)"}})
+	for _, want := range []string{`\-\-data\-dir`, `\-\-listen`, "restore", "SIGHUP"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%s is not in it", want)
+		}
+	}
+	if *manDir != "" {
+		if err := os.WriteFile(filepath.Join(*manDir, "nized.1"), []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
