@@ -14,11 +14,6 @@ import (
 // environment, addresses, last words) is for admins. A server that is not
 // shared gives the same error as one that is not there (SPEC 22).
 
-// shared says whether a server is shared with the caller; admins see all.
-func shared(by store.Caller, s store.Server) bool {
-	return by.IsAdmin() || slices.Contains(s.Visibility, "all") || slices.Contains(s.Visibility, "user:"+by.User)
-}
-
 // mayKnow refuses a server that is not shared with the caller; a miss names
 // the nearest of those that are.
 func (d *Daemon) mayKnow(ctx context.Context, by store.Caller, name string) error {
@@ -29,9 +24,10 @@ func (d *Daemon) mayKnow(ctx context.Context, by store.Caller, name string) erro
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
+	groups := d.groupsOf(ctx, by)
 	var names []string
 	for _, s := range all {
-		if shared(by, s) {
+		if s.SharedWith(by, groups) {
 			names = append(names, s.Name)
 		}
 	}

@@ -28,8 +28,9 @@ func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Reque
 	}
 	health := d.healths()
 	views := make([]api.ServerView, 0, len(servers))
+	groups := d.groupsOf(ctx, by)
 	for _, s := range servers {
-		if !shared(by, s) {
+		if !s.SharedWith(by, groups) {
 			continue
 		}
 		views = append(views, forCaller(by, api.ServerView{Health: healthOf(s, health, byServer[s.Name]), Server: s}))

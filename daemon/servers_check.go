@@ -24,9 +24,16 @@ func (d *Daemon) audience(ctx context.Context, by store.Caller, with []string) (
 			out = append(out, w)
 			continue
 		}
+		if name, ok := strings.CutPrefix(w, "group:"); ok {
+			if _, err := d.findGroup(ctx, name); err != nil {
+				return nil, err
+			}
+			out = append(out, w)
+			continue
+		}
 		who, ok := strings.CutPrefix(w, "user:")
 		if !ok || who == "" {
-			return nil, fmt.Errorf("%w audience %q: use all or user:U", store.ErrInvalid, w)
+			return nil, fmt.Errorf("%w audience %q: use all, group:G or user:U", store.ErrInvalid, w)
 		}
 		id, err := d.userOf(ctx, by, who)
 		if err != nil {

@@ -59,6 +59,7 @@ type Store interface {
 	store.Tools
 	store.Calls
 	store.Grants
+	store.Groups
 	store.Users
 	store.Agents
 	store.Credentials

@@ -13,6 +13,7 @@ import (
 // patterns and the person's standing denials are read here, not per tool.
 type view struct {
 	by      store.Caller
+	groups  []string // that the person is in
 	servers []string
 	agent   store.Agent   // the zero one outside a conversation
 	limited bool          // the agent has patterns
@@ -48,6 +49,12 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 	for _, gr := range grants {
 		if gr.Deny {
 			v.denied = append(v.denied, gr.Tool)
+		}
+	}
+	if !by.IsAdmin() {
+		if v.groups, err = g.opt.Store.GroupsOf(ctx, by.User); err != nil {
+			// Groups only ever allow: who can't be looked up is in none (SPEC 22).
+			g.opt.Log.Warn("reading groups; the caller counts as in none", "err", err)
 		}
 	}
 	v.narrow()
@@ -86,7 +93,7 @@ var rules = [...]rule{
 		func(_ *view, e *entry) bool { return e.State != store.ToolAccepted || e.Pin != e.Accepted },
 		func(_ *view, e *entry) string { return "nizectl servers trust " + e.Server + " " + e.Name }},
 	{"sharing", "its server is shared with the person", "its server is not shared with the person", true, false, func(v *view) bool { return !v.by.IsAdmin() },
-		func(v *view, e *entry) bool { return !visible(v.by, e.server) },
+		func(v *view, e *entry) bool { return !e.server.SharedWith(v.by, v.groups) },
 		func(v *view, e *entry) string {
 			return "nizectl servers share " + e.Server + " --with user:" + v.by.User
 		}},
@@ -132,12 +139,6 @@ func (v *view) usable(e *entry) *rule {
 		}
 	}
 	return nil
-}
-
-// visible says whether a server is shared with the caller: admins see all,
-// others what was shared with them (SPEC 22).
-func visible(by store.Caller, s store.Server) bool {
-	return by.IsAdmin() || slices.Contains(s.Visibility, "all") || slices.Contains(s.Visibility, "user:"+by.User)
 }
 
 // find returns the tool if the caller may use it. An unknown and a forbidden

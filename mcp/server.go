@@ -45,6 +45,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	streams map[*stream]struct{} // requests under way, to end them when their token does
+	checks  uint64               // how often they were gone through for that
 }
 
 // stream is one request under way.
@@ -121,6 +122,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) recheck(ctx context.Context) {
 	s.mu.Lock()
+	s.checks++
 	open := make([]*stream, 0, len(s.streams))
 	for st := range s.streams {
 		open = append(open, st)
@@ -160,6 +162,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
 		}
+		checks := s.checked()
 		t, u, err := s.opt.Tokens.Authenticate(ctx, hash)
 		switch {
 		case errors.Is(err, store.ErrExpired):
@@ -175,7 +178,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return nil, fmt.Errorf("%w: it is for %s, not for mcp", auth.ErrInvalidToken, t.Audience)
 		}
 		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnMCP, Token: t.ID, Scopes: t.Scopes, Address: address(r)}
-		return &auth.TokenInfo{UserID: u.ID, Expiration: t.Expires, Extra: map[string]any{"caller": by, "hash": hash}}, nil
+		return &auth.TokenInfo{UserID: u.ID, Expiration: t.Expires, Extra: map[string]any{"caller": by, "hash": hash, "checks": checks}}, nil
 	}
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := auth.TokenInfoFromContext(r.Context())
@@ -183,19 +186,35 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		defer cancel()
 		by, _ := info.Extra["caller"].(store.Caller)
 		hash, _ := info.Extra["hash"].([32]byte)
+		checks, _ := info.Extra["checks"].(uint64)
 		st := &stream{token: by.Token, hash: hash, cancel: cancel,
 			listens: r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"}
 		s.mu.Lock()
 		s.streams[st] = struct{}{}
+		missed := s.checks != checks
 		s.mu.Unlock()
 		defer func() {
 			s.mu.Lock()
 			delete(s.streams, st)
 			s.mu.Unlock()
 		}()
+		if missed {
+			// A token may have been revoked between the look at it and here,
+			// and whoever went through the streams did not see this one.
+			if _, _, err := s.opt.Tokens.Authenticate(ctx, hash); err != nil {
+				http.Error(w, auth.ErrInvalidToken.Error(), http.StatusUnauthorized)
+				return
+			}
+		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 	return auth.RequireBearerToken(verify, nil)(inner)
+}
+
+func (s *Server) checked() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.checks
 }
 
 // address is where a request came from, without the port; whoever listens put

@@ -185,8 +185,9 @@ func (f *front) post(token, version, body string) string {
 func TestTokens(t *testing.T) {
 	f := newFront(t, nil)
 	good := f.token("good", time.Hour)
-	expired := f.token("expired", time.Millisecond)
-	<-time.After(2 * time.Millisecond) // it is the clock that makes it expire
+	const life = 200 * time.Millisecond // enough for a busy machine to store it
+	expired := f.token("expired", life)
+	<-time.After(life) // it is the clock that makes it expire
 	revoked := f.token("revoked", time.Hour)
 	if _, err := f.db.RevokeTokens(t.Context(), f.root, f.root.User, "revoked"); err != nil {
 		t.Fatal(err)
@@ -267,15 +268,17 @@ func TestCallerLeaves(t *testing.T) {
 			s := f.client(f.token("client", time.Hour), version, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			gone := make(chan struct{})
+			watch, early := context.WithCancel(t.Context())
 			go func() {
 				defer close(gone)
+				defer early()
 				_, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}})
 				if err == nil {
 					t.Error("the call came back without a decision")
 				}
 			}()
 			var id string
-			for c := range f.db.Watch(t.Context(), 0) {
+			for c := range f.db.Watch(watch, 0) {
 				if c.Kind == "call" && c.State == store.Pending {
 					id = c.ID
 					break
@@ -294,11 +297,13 @@ func TestRevokingEndsStreams(t *testing.T) {
 	f := newFront(t, nil)
 	s := f.client(f.token("client", time.Hour), "2025-11-25", nil)
 	ended := make(chan error, 1)
+	watch, early := context.WithCancel(t.Context())
 	go func() {
+		defer early()
 		_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}})
 		ended <- err
 	}()
-	for c := range f.db.Watch(t.Context(), 0) {
+	for c := range f.db.Watch(watch, 0) {
 		if c.Kind == "call" && c.State == store.Pending {
 			break
 		}

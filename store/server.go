@@ -81,7 +81,7 @@ type Server struct {
 	MemoryLimit      Size             `json:"memory_limit,omitempty"`  // resident, of a stdio server's process group; 512 MiB
 	RateLimit        Rate             `json:"rate_limit,omitzero"`     // of everybody's calls together; no limit
 	Origin           Origin           `json:"origin,omitzero"`         // the watched file that it is from
-	Visibility       []string         `json:"visibility,omitempty"`    // all or user:ID; empty is admins only
+	Visibility       []string         `json:"visibility,omitempty"`    // all, user:ID or group:NAME; empty is admins only
 	Created          time.Time        `json:"created"`
 	Revision         uint64           `json:"revision"` // grows with every change
 }

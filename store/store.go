@@ -261,6 +261,7 @@ type DB interface {
 	Credentials
 	Calls
 	Grants
+	Groups
 	Threads
 	Inbox
 	Feed

@@ -79,7 +79,7 @@ func TestRequests(t *testing.T) {
 		{args: "servers edit toolbox", code: 2, errs: "something to change"},
 		{args: "servers share toolbox --with all --with user:01U", want: []string{`PATCH /v1/servers/toolbox {"visibility":["all","user:01U"]}`}},
 		{args: "servers share toolbox --with nobody", want: []string{`PATCH /v1/servers/toolbox {"visibility":[]}`}},
-		{args: "servers share toolbox --with ops", code: 2, errs: "want all, user:U"},
+		{args: "servers share toolbox --with ops", code: 2, errs: "want all, group:G, user:U"},
 		{args: "servers share toolbox", code: 2, errs: "--with"},
 		{args: "servers enable toolbox", want: []string{`PATCH /v1/servers/toolbox {"disabled":false}`}},
 		{args: "servers disable toolbox", want: []string{`PATCH /v1/servers/toolbox {"disabled":true}`}},

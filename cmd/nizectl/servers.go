@@ -28,7 +28,7 @@ func (a *app) servers() *cli.Command {
 		a.command(leaf{name: "trust", args: "NAME [TOOL]", usage: "show what changed in a server's tools and accept it", names: serverNames,
 			flags: []cli.Flag{yesFlag()}, run: serversTrust}),
 		a.command(leaf{name: "share", args: "NAME", usage: "say who may use a server besides admins", names: serverNames,
-			flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, user:U or nobody; may be repeated"}}, run: serversShare}),
+			flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U or nobody; may be repeated"}}, run: serversShare}),
 		a.command(leaf{name: "enable", args: "NAME", usage: "switch a server on", names: serverNames, run: serversSwitch(true)}),
 		a.command(leaf{name: "disable", args: "NAME", usage: "switch a server off and keep it", names: serverNames, run: serversSwitch(false)}),
 		a.command(leaf{name: "remove", args: "NAME", usage: "remove a server and its tools", names: serverNames,
@@ -290,7 +290,7 @@ func (c *call) printHeld(t api.TrustView) {
 func serversShare(ctx context.Context, c *call) error {
 	with := c.cmd.StringSlice("with")
 	if len(with) == 0 {
-		return usagef("servers share needs --with: all, user:U or nobody")
+		return usagef("servers share needs --with: all, group:G, user:U or nobody")
 	}
 	if slices.Contains(with, "nobody") {
 		if len(with) > 1 {
@@ -299,8 +299,8 @@ func serversShare(ctx context.Context, c *call) error {
 		with = []string{}
 	}
 	for _, who := range with {
-		if who != "all" && !strings.HasPrefix(who, "user:") {
-			return usagef("--with %s: want all, user:U or nobody", who)
+		if who != "all" && !strings.HasPrefix(who, "user:") && !strings.HasPrefix(who, "group:") {
+			return usagef("--with %s: want all, group:G, user:U or nobody", who)
 		}
 	}
 	view, err := c.api.PatchServer(ctx, c.arg(0), api.PatchServer{Visibility: &with})

@@ -106,7 +106,7 @@ func (c *call) reportAdded(view api.ServerView) error {
 		c.note("%s held back: see nizectl servers trust %s", count(view.Held, "tool is"), name)
 	}
 	if len(view.Server.Visibility) == 0 {
-		c.note("only admins can use it; to share it: nizectl servers share %s --with all|user:U", name)
+		c.note("only admins can use it; to share it: nizectl servers share %s --with all|group:G|user:U", name)
 	}
 	return nil
 }

@@ -21,6 +21,8 @@
 //	calls_by      a|w|r|s state 0|u user 0|t thread 0, created, id    -
 //	grants        id                  user
 //	grants_user   user 0 id           JSON
+//	groups        name                JSON
+//	groups_user   user 0 name         -
 //	threads       id                  JSON
 //	threads_by    a|u user 0, updated, id; o id                       -
 //	threads_at    surface 0 team 0 channel 0 thread    thread id

@@ -39,7 +39,7 @@ var migrations = []migration{
 // doesn't look at it.
 var buckets = []string{
 	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
-	"credentials", "calls", "calls_by", "grants", "grants_user", "threads", "threads_by", "turns",
+	"credentials", "calls", "calls_by", "grants", "grants_user", "groups", "groups_user", "threads", "threads_by", "turns",
 	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "settings",
 	"providers", "models", "agents", "vectors", "checkpoints", "erasures", "incidents",
 	"bots", "claims", "threads_at", "places", "wishes",

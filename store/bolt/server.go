@@ -18,6 +18,9 @@ func (d *DB) PutServer(ctx context.Context, by store.Caller, s store.Server, rev
 		if err := store.CheckSlug(s.Name); err != nil {
 			return err
 		}
+		if err := t.checkGroups(s.Visibility); err != nil {
+			return err
+		}
 		old, err := getJSON[store.Server](t, "servers", []byte(s.Name))
 		switch {
 		case errors.Is(err, store.ErrNotFound) && rev != 0:

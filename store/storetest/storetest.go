@@ -33,7 +33,7 @@ func Run(t *testing.T, open OpenFunc) {
 		run  func(*env)
 	}{
 		{"Servers", servers}, {"ServersRace", serversRace}, {"Tools", tools}, {"ToolsBytes", toolsBytes},
-		{"Users", users}, {"AddUser", addUser}, {"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
+		{"Users", users}, {"AddUser", addUser}, {"Groups", groups}, {"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
 		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate},
 		{"Credentials", credentials}, {"Providers", providers}, {"Models", models}, {"Agents", agents},
 		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"Wishes", wishes},

@@ -1,0 +1,139 @@
+package bolt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// AddGroup implements [store.Groups].
+func (d *DB) AddGroup(ctx context.Context, by store.Caller, g store.Group) (store.Group, error) {
+	var made store.Group
+	err := d.do(ctx, "adding group "+g.Name, func(t *tx) error {
+		if err := store.CheckSlug(g.Name); err != nil {
+			return err
+		}
+		if t.get("groups", []byte(g.Name)) != nil {
+			return store.ErrExists
+		}
+		made = store.Group{Name: g.Name, Created: t.now}
+		return t.putGroup(by, &made, g.Members, nil)
+	})
+	if err != nil {
+		return store.Group{}, err
+	}
+	return made, nil
+}
+
+// EditGroup implements [store.Groups].
+func (d *DB) EditGroup(ctx context.Context, by store.Caller, name string, in, out []string) (g store.Group, err error) {
+	err = d.do(ctx, "changing group "+name, func(t *tx) (err error) {
+		if g, err = getJSON[store.Group](t, "groups", []byte(name)); err != nil {
+			return err
+		}
+		return t.putGroup(by, &g, in, out)
+	})
+	if err != nil {
+		return store.Group{}, err
+	}
+	return g, nil
+}
+
+// putGroup takes members in and out, in the group and in the index by user.
+func (t *tx) putGroup(by store.Caller, g *store.Group, in, out []string) error {
+	for _, id := range in {
+		if t.get("users", []byte(id)) == nil {
+			return fmt.Errorf("member %s: %w", id, store.ErrNotFound)
+		}
+	}
+	members := slices.Concat(g.Members, in)
+	members = slices.DeleteFunc(members, func(id string) bool { return slices.Contains(out, id) })
+	slices.Sort(members)
+	members = slices.Compact(members)
+	if err := t.indexGroup(g.Name, g.Members, members); err != nil {
+		return err
+	}
+	g.Members = members
+	return t.putThing(by, thing{"group", "groups", g.Name}, *g)
+}
+
+// indexGroup moves the group's entries by user from the old members to the new.
+func (t *tx) indexGroup(name string, old, members []string) error {
+	for _, id := range old {
+		if err := t.del("groups_user", key(id, name)); err != nil {
+			return err
+		}
+	}
+	for _, id := range members {
+		if err := t.put("groups_user", key(id, name), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteGroup implements [store.Groups].
+func (d *DB) DeleteGroup(ctx context.Context, by store.Caller, name string) error {
+	return d.do(ctx, "removing group "+name, func(t *tx) error {
+		g, err := getJSON[store.Group](t, "groups", []byte(name))
+		if err != nil {
+			return err
+		}
+		servers, err := listJSON[store.Server](t, "servers", nil)
+		if err != nil {
+			return err
+		}
+		for _, s := range servers {
+			if slices.Contains(s.Visibility, "group:"+name) {
+				return fmt.Errorf("%w: server %s is shared with it; share that otherwise first", store.ErrRefused, s.Name)
+			}
+		}
+		if err := t.del("groups", []byte(name)); err != nil {
+			return err
+		}
+		if err := t.indexGroup(name, g.Members, nil); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "group", ID: name})
+		return t.event(note{by: by, kind: "group.delete", subject: name})
+	})
+}
+
+// checkGroups refuses a list of whom something is shared with that names a
+// group which is not there: one that is made later must not get it unasked.
+func (t *tx) checkGroups(list []string) error {
+	for _, who := range list {
+		if name, ok := strings.CutPrefix(who, "group:"); ok && t.get("groups", []byte(name)) == nil {
+			return fmt.Errorf("group %q: %w", name, store.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// ListGroups implements [store.Groups].
+func (d *DB) ListGroups(ctx context.Context) (list []store.Group, err error) {
+	err = d.view(ctx, "listing groups", func(t *tx) (err error) {
+		list, err = listJSON[store.Group](t, "groups", nil)
+		return err
+	})
+	return list, err
+}
+
+// GroupsOf implements [store.Groups].
+func (d *DB) GroupsOf(ctx context.Context, user string) (names []string, err error) {
+	err = d.view(ctx, "reading the groups of "+user, func(t *tx) error {
+		names = t.groupsOf(user)
+		return nil
+	})
+	return names, err
+}
+
+func (t *tx) groupsOf(user string) (names []string) {
+	for _, k := range t.keys("groups_user", key(user, ""), 0) {
+		names = append(names, string(k[len(user)+1:]))
+	}
+	return names
+}
