@@ -38,11 +38,16 @@ func (e *TamperedError) Error() string { return "audit trail does not hold: " + 
 // EventQuery selects events.
 type EventQuery struct {
 	Since   time.Time
+	Until   time.Time // not at it and later
 	User    string
-	Tool    string // server:tool, or server:*
+	Tool    string // server:tool, or a pattern such as server:*
+	Server  string // what its tools did, and changes of the server itself
 	Outcome State
+	Surface Surface
 	Kind    string // or its head before the dot
+	Forward bool   // oldest first
 	After   uint64 // only events with a larger Seq, oldest first
+	Before  uint64 // only events with a smaller Seq
 	Limit   int    // 0 is 100
 }
 

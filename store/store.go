@@ -203,8 +203,24 @@ type Ledger interface {
 	VerifyEvents(ctx context.Context) (int, error)
 }
 
-// Trail keeps the audit trail honest and small (SPEC 17).
+// Trail proves that the audit trail is whole (SPEC 17). A checkpoint is an
+// event from which verifying may start: pruning and erasure leave one, and so
+// does a daily check.
 type Trail interface {
+	// VerifyFrom is VerifyEvents from a checkpoint on: after is its Seq, or 0 to
+	// begin at the oldest event. progress, which may be nil, is told now and
+	// then how many events of how many were verified.
+	VerifyFrom(ctx context.Context, after uint64, progress func(done, all int)) (int, error)
+	// AddCheckpoint appends a checkpoint that says how many events held.
+	AddCheckpoint(ctx context.Context, by Caller, held int) error
+	// Checkpoints returns the events that are checkpoints, newest first.
+	Checkpoints(ctx context.Context, limit int) ([]Event, error)
+	// WaitEvents returns when there is an event with a larger Seq.
+	WaitEvents(ctx context.Context, after uint64) error
+}
+
+// Erasures forgets people in the audit trail.
+type Erasures interface {
 	// EraseEvents takes out of the trail who and what a person's events name:
 	// those of their own, those about them, and those of others that name them.
 	// The chain stays valid, and a checkpoint says that it was done. It returns
@@ -213,8 +229,6 @@ type Trail interface {
 	EraseEvents(ctx context.Context, by Caller, user string) (int, error)
 	// ResumeErasures ends the erasures that were interrupted.
 	ResumeErasures(ctx context.Context) (int, error)
-	// Checkpoints returns the events that are checkpoints, newest first.
-	Checkpoints(ctx context.Context, limit int) ([]Event, error)
 }
 
 // Settings keeps the values that were set; defaults are in [Keys] (SPEC 18).
@@ -267,6 +281,7 @@ type DB interface {
 	Feed
 	Ledger
 	Trail
+	Erasures
 	Settings
 	Models
 	Agents

@@ -1,15 +1,13 @@
 package bolt
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"nize/store"
@@ -167,7 +165,19 @@ func (d *DB) AddEvent(by store.Caller, e store.Event) {
 
 // link computes the chain value of an event from its parts.
 func link(k []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
-	return sum(k, append([][]byte{before[:], seqKey(seq)}, p[evTime:evChain]...)...)
+	h := hmac.New(sha256.New, k)
+	h.Write(appendLink(nil, before, seq, p))
+	return h.Sum(nil)
+}
+
+// appendLink appends what the chain value of an event is the keyed hash of.
+func appendLink(b []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte {
+	b = appendPart(b, before[:])
+	b = binary.BigEndian.AppendUint64(append(b, 8), seq)
+	for _, part := range p[evTime:evChain] {
+		b = appendPart(b, part)
+	}
+	return b
 }
 
 // decodeEvent makes a record of what is stored; the strings are copies.
@@ -194,155 +204,15 @@ func (t *tx) decodeEvent(k, v []byte, known *names) (store.Event, error) {
 	return e, nil
 }
 
-func eventParts(v []byte) ([][]byte, error) {
-	p, err := unpackN(v, evParts)
-	if err == nil && (len(p[evTime]) != 8 || len(p[evChain]) != chainSize) {
+func eventParts(v []byte) ([][]byte, error) { return eventPartsTo(nil, v) }
+
+// eventPartsTo is eventParts into a slice that is used again.
+func eventPartsTo(to [][]byte, v []byte) ([][]byte, error) {
+	p, err := unpackTo(to[:0], v)
+	if err == nil && (len(p) < evParts || len(p[evTime]) != 8 || len(p[evChain]) != chainSize) {
 		err = errRecord
 	}
 	return p, err
-}
-
-// eventPage bounds how many events one transaction looks at.
-const eventPage = 5000
-
-// Events implements [store.Ledger].
-func (d *DB) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
-	if q.Limit <= 0 {
-		q.Limit = 100
-	}
-	match := d.eventFilter(q)
-	var (
-		out   []store.Event
-		known names
-	)
-	next, done := q.After, false
-	for !done {
-		err := d.view(ctx, "reading the audit trail", func(t *tx) error {
-			c := t.bucket("events").Cursor()
-			k, v := c.Seek(seqKey(next + 1))
-			step := c.Next
-			if q.After == 0 { // newest first: next is the one last seen
-				step = c.Prev
-				if next == 0 {
-					k, v = c.Last()
-				} else {
-					c.Seek(seqKey(next))
-					k, v = c.Prev()
-				}
-			}
-			for range eventPage {
-				if k == nil || len(out) == q.Limit {
-					done = true
-					return nil
-				}
-				next = decodeSeq(k)
-				p, err := eventParts(v)
-				if err != nil {
-					return fmt.Errorf("event %d: %w", next, err)
-				}
-				if q.After == 0 && !q.Since.IsZero() && timeOf(p[evTime]).Before(q.Since) {
-					done = true // times never decrease along the chain
-					return nil
-				}
-				if match(p) {
-					e, err := t.decodeEvent(k, v, &known)
-					if err != nil {
-						return err
-					}
-					out = append(out, e)
-				}
-				k, v = step()
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// eventFilter is what q asks for, on the parts as they are stored.
-func (d *DB) eventFilter(q store.EventQuery) func(p [][]byte) bool {
-	who := ""
-	if q.User != "" {
-		who = string(d.pseudonym(q.User)) // finds those too whose payload was erased
-	}
-	return func(p [][]byte) bool {
-		kind := string(p[evKind])
-		return (q.Since.IsZero() || !timeOf(p[evTime]).Before(q.Since)) &&
-			(who == "" || string(p[evPseudonym]) == who) &&
-			(q.Tool == "" || len(p[evTool]) > 0 && store.MatchTool(q.Tool, string(p[evTool]))) &&
-			(q.Outcome == "" || string(p[evOutcome]) == string(q.Outcome)) &&
-			(q.Kind == "" || kind == q.Kind || strings.HasPrefix(kind, q.Kind+"."))
-	}
-}
-
-// VerifyEvents implements [store.Ledger]. It starts at the checkpoint that the
-// last pruning left and ends at the event that was the newest when it began.
-func (d *DB) VerifyEvents(ctx context.Context) (int, error) {
-	var at, head auditHead
-	err := d.view(ctx, "verifying the audit trail", func(t *tx) (err error) {
-		if head, err = loadHead(t, d.auditKey); err != nil {
-			return err
-		}
-		if k, _ := t.bucket("events").Cursor().Last(); k != nil && decodeSeq(k) != head.seq {
-			return tampered(min(decodeSeq(k), head.seq)+1, "the newest event is %d, its head says %d", decodeSeq(k), head.seq)
-		}
-		at, err = loadBase(t, d.auditKey)
-		return err
-	})
-	held := 0
-	for err == nil && at.seq < head.seq {
-		err = d.view(ctx, "verifying the audit trail", func(t *tx) error {
-			base, err := loadBase(t, d.auditKey)
-			if err != nil {
-				return err
-			}
-			if base.seq > at.seq { // pruned meanwhile
-				at = base
-			}
-			for range eventPage {
-				if at.seq >= head.seq {
-					break
-				}
-				if err := d.verifyNext(t, &at); err != nil {
-					return err
-				}
-				held++
-			}
-			return nil
-		})
-	}
-	if err == nil && at.seq == head.seq && at.chain != head.chain {
-		err = fmt.Errorf("verifying the audit trail: %w", tampered(head.seq, "event %d is not the one in its head", head.seq))
-	}
-	return held, err
-}
-
-// verifyNext checks the event after at and moves at to it.
-func (d *DB) verifyNext(t *tx, at *auditHead) error {
-	seq := at.seq + 1
-	v := t.get("events", seqKey(seq))
-	if v == nil {
-		return tampered(seq, "event %d is missing", seq)
-	}
-	p, err := eventParts(v)
-	if err != nil {
-		return tampered(seq, "event %d: %v", seq, err)
-	}
-	if !hmac.Equal(p[evChain], link(d.auditKey, at.chain, seq, p)) {
-		return tampered(seq, "event %d was changed", seq)
-	}
-	if len(p[evPayload])+len(p[evSalt]) > 0 {
-		hash := sha256.Sum256(slices.Concat(p[evSalt], p[evPayload]))
-		if !hmac.Equal(hash[:], p[evHash]) {
-			return tampered(seq, "the payload of event %d was changed", seq)
-		}
-	}
-	at.seq = seq
-	copy(at.chain[:], p[evChain])
-	return nil
 }
 
 // pruneEvents deletes up to limit events older than before and leaves a
@@ -370,6 +240,9 @@ func (t *tx) pruneEvents(before time.Time, limit int) (int, error) {
 	}
 	if n == 0 {
 		return 0, nil
+	}
+	if err := t.pruneBlocks(base.seq, limit); err != nil {
+		return n, err
 	}
 	for _, k := range t.keys("checkpoints", nil, limit) {
 		if decodeSeq(k) > base.seq {

@@ -50,6 +50,7 @@ type DB struct {
 	feed     feed
 	clean    bool
 	head     auditHead     // used by the writer only
+	trail    feed          // of the audit trail: numbers of events
 	erasing  chan struct{} // holds one: the erasure that may go on
 
 	wake    chan struct{} // holds one: a poke says "look again", not how often
@@ -99,6 +100,7 @@ func newDB(o Options) *DB {
 		path: o.Path, log: o.Log, lag: o.ReadOnlyLag,
 		clock:     clock{read: o.Now},
 		feed:      feed{window: feedWindow, grown: make(chan struct{})},
+		trail:     feed{grown: make(chan struct{})},
 		wake:      make(chan struct{}, 1),
 		written:   make(chan struct{}),
 		erasing:   make(chan struct{}, 1),
@@ -179,6 +181,7 @@ func (d *DB) start(o Options) (err error) {
 		if d.head, err = loadHead(t, d.auditKey); err != nil {
 			return err
 		}
+		d.trail.last.Store(d.head.seq)
 		k, _ := t.bucket("feed").Cursor().Last()
 		if k != nil {
 			d.feed.last.Store(decodeSeq(k))
@@ -227,6 +230,7 @@ func (d *DB) close() error {
 	d.poke()
 	<-d.written
 	d.feed.end()
+	d.trail.end()
 	d.mu.Lock()
 	err := errors.Join(d.broken, d.lazyErr)
 	d.mu.Unlock()

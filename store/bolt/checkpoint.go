@@ -19,6 +19,15 @@ func (t *tx) checkpoint(n note) error {
 	return t.put("checkpoints", seqKey(t.head.seq), t.head.encode(t.db.auditKey))
 }
 
+// AddCheckpoint implements [store.Trail].
+func (d *DB) AddCheckpoint(ctx context.Context, by store.Caller, held int) error {
+	return d.do(ctx, "adding a checkpoint", func(t *tx) error {
+		return t.checkpoint(note{by: by, kind: "audit.checkpoint", subject: "events", data: struct {
+			Events int `json:"events"`
+		}{held}})
+	})
+}
+
 // Checkpoints implements [store.Trail].
 func (d *DB) Checkpoints(ctx context.Context, limit int) ([]store.Event, error) {
 	var (

@@ -33,6 +33,7 @@
 //	inbox_seen    time, key           -
 //	feed          seq                 pack: kind, id, thread, state, approved
 //	events        seq                 pack, see audit.go
+//	event_blocks  seq / 1024          pack: what occurs in these events, see block.go
 //	checkpoints   seq of an event     its head, see checkpoint.go
 //	erasures      user                JSON, while it is under way
 //	spends        time, id            fixed columns, then strings, see spend.go

@@ -33,7 +33,7 @@ type erasure struct {
 	Erased     int      `json:"erased"`
 }
 
-// EraseEvents implements [store.Trail].
+// EraseEvents implements [store.Erasures].
 func (d *DB) EraseEvents(ctx context.Context, by store.Caller, user string) (int, error) {
 	if err := checkIDs("user", user); err != nil {
 		return 0, fmt.Errorf("erasing events: %w", err)
@@ -89,7 +89,7 @@ func (t *tx) identitiesOf(user string, known []string) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// ResumeErasures implements [store.Trail].
+// ResumeErasures implements [store.Erasures].
 func (d *DB) ResumeErasures(ctx context.Context) (int, error) {
 	if err := d.lockErasing(ctx); err != nil {
 		return 0, err

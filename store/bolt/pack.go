@@ -22,15 +22,20 @@ func pack(parts ...[]byte) []byte {
 	}
 	out := make([]byte, 0, n)
 	for _, p := range parts {
-		out = binary.AppendUvarint(out, uint64(len(p)))
-		out = append(out, p...)
+		out = appendPart(out, p)
 	}
 	return out
 }
 
+func appendPart(b, part []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
+}
+
 // unpack cuts what pack joined. The parts point into b.
-func unpack(b []byte) ([][]byte, error) {
-	var parts [][]byte
+func unpack(b []byte) ([][]byte, error) { return unpackTo(nil, b) }
+
+// unpackTo is unpack that appends to parts.
+func unpackTo(parts [][]byte, b []byte) ([][]byte, error) {
 	for len(b) > 0 {
 		n, w := binary.Uvarint(b)
 		if w <= 0 || n > uint64(len(b)-w) {

@@ -41,8 +41,7 @@ var buckets = []string{
 	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
 	"credentials", "calls", "calls_by", "grants", "grants_user", "groups", "groups_user", "threads", "threads_by", "turns",
 	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "settings",
-	"providers", "models", "agents", "vectors", "checkpoints", "erasures", "incidents",
-	"bots", "claims", "threads_at", "places", "wishes",
+	"providers", "models", "agents", "vectors", "checkpoints", "erasures", "incidents", "bots", "claims", "threads_at", "places", "wishes", "event_blocks",
 }
 
 func makeBuckets(b *bbolt.Tx) error {

@@ -312,6 +312,9 @@ func (d *DB) try(ops []*op) (bad int, err error) {
 	if err := b.Commit(); err != nil {
 		return -1, err
 	}
+	if t.head.seq != d.head.seq {
+		d.trail.publish(store.Seq(t.head.seq))
+	}
 	d.head = t.head
 	d.setFull(nil)
 	if len(t.changes) > 0 {
@@ -341,6 +344,9 @@ func (t *tx) finish() (store.Seq, error) {
 	}
 	if t.head.seq != t.db.head.seq {
 		if err := t.put("meta", []byte("audit_head"), t.head.encode(t.db.auditKey)); err != nil {
+			return 0, err
+		}
+		if err := t.writeBlocks(); err != nil {
 			return 0, err
 		}
 	}

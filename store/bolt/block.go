@@ -1,0 +1,217 @@
+package bolt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// A block is a run of 1,024 events. When its last event is written the same
+// transaction notes which users, tools, servers, kinds, outcomes and surfaces
+// occur in it, in the bucket event_blocks. A filter looks there first and
+// passes over the blocks that cannot hold an answer: a million events are a
+// thousand blocks.
+//
+// An index entry for each event would find no more and would cost each call
+// several scattered writes; this costs one write in 1,024 events. What a block
+// says is never relied on to be there: a block without is read. Verifying
+// checks that it hides nothing.
+const blockSize = 1024
+
+// The columns of a block, each a set of values.
+const (
+	blockUsers = iota // pseudonyms
+	blockTools
+	blockServers
+	blockKinds
+	blockOutcomes
+	blockSurfaces
+	blockCols
+)
+
+// blockValues are what an event adds to the columns of its block.
+func blockValues(p [][]byte) [blockCols]string {
+	return [blockCols]string{
+		string(p[evPseudonym]), string(p[evTool]), eventServer(p), string(p[evKind]), string(p[evOutcome]), string(p[evSurface]),
+	}
+}
+
+// eventServer is the server that an event is about, or "".
+func eventServer(p [][]byte) string {
+	if tool := string(p[evTool]); tool != "" {
+		server, _, _ := strings.Cut(tool, ":")
+		return server
+	}
+	switch head, _, _ := strings.Cut(string(p[evKind]), "."); head {
+	case "server", "tools":
+		return string(p[evSubject])
+	}
+	return ""
+}
+
+// writeBlocks notes the blocks that this transaction completed.
+func (t *tx) writeBlocks() error {
+	for n := (t.db.head.seq + 1) / blockSize; n < (t.head.seq+1)/blockSize; n++ {
+		v, err := t.sumBlock(n)
+		if err != nil {
+			return fmt.Errorf("noting block %d of the audit trail: %w", n, err)
+		}
+		if err := t.put("event_blocks", seqKey(n), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sumBlock reads the events of a block.
+func (t *tx) sumBlock(n uint64) ([]byte, error) {
+	var (
+		cols  [blockCols][][]byte
+		seen  [blockCols]map[string]bool
+		parts [][]byte
+		err   error
+	)
+	for i := range seen {
+		seen[i] = map[string]bool{}
+	}
+	c := t.bucket("events").Cursor()
+	for k, v := c.Seek(seqKey(n * blockSize)); k != nil && decodeSeq(k)/blockSize == n; k, v = c.Next() {
+		if parts, err = eventPartsTo(parts, v); err != nil {
+			return nil, err
+		}
+		for i, s := range blockValues(parts) {
+			if !seen[i][s] {
+				seen[i][s] = true
+				cols[i] = append(cols[i], []byte(s))
+			}
+		}
+	}
+	packed := make([][]byte, blockCols)
+	for i := range cols {
+		packed[i] = pack(cols[i]...)
+	}
+	return pack(packed...), nil
+}
+
+// loadBlock returns the columns of a block, or nil if nothing is noted of it.
+func (t *tx) loadBlock(n uint64) ([][][]byte, error) {
+	v := t.get("event_blocks", seqKey(n))
+	if v == nil {
+		return nil, nil
+	}
+	packed, err := unpackN(v, blockCols)
+	if err != nil {
+		return nil, fmt.Errorf("block %d of the audit trail: %w", n, err)
+	}
+	cols := make([][][]byte, blockCols)
+	for i := range cols {
+		if cols[i], err = unpack(packed[i]); err != nil {
+			return nil, fmt.Errorf("block %d of the audit trail: %w", n, err)
+		}
+	}
+	return cols, nil
+}
+
+// pruneBlocks deletes those of which no event is left.
+func (t *tx) pruneBlocks(base uint64, limit int) error {
+	for _, k := range t.keys("event_blocks", nil, limit) {
+		if decodeSeq(k) >= (base+1)/blockSize {
+			break
+		}
+		if err := t.del("event_blocks", k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blockCheck verifies that blocks hide no event.
+type blockCheck struct {
+	n    uint64
+	cols []map[string]bool // nil: nothing is noted of it
+	read bool
+}
+
+// verify checks one event; they come in their order.
+func (b *blockCheck) verify(t *tx, seq uint64, p [][]byte) error {
+	if n := seq / blockSize; !b.read || n != b.n {
+		cols, err := t.loadBlock(n)
+		if err != nil {
+			return tampered(seq, "event %d: %v", seq, err)
+		}
+		*b = blockCheck{n: n, read: true}
+		for _, values := range cols {
+			set := make(map[string]bool, len(values))
+			for _, v := range values {
+				set[string(v)] = true
+			}
+			b.cols = append(b.cols, set)
+		}
+	}
+	if b.cols == nil {
+		return nil
+	}
+	for i, s := range blockValues(p) {
+		if !b.cols[i][s] {
+			return tampered(seq, "what is noted of the events from %d on hides event %d", b.n*blockSize, seq)
+		}
+	}
+	return nil
+}
+
+// eventMatch is what a query asks of an event, on the parts as they are stored.
+type eventMatch struct {
+	store.EventQuery
+	who []byte // the user's pseudonym, which finds what was erased too
+	any bool   // nothing is asked
+}
+
+func (d *DB) eventMatch(q store.EventQuery) eventMatch {
+	m := eventMatch{EventQuery: q, any: q.User+q.Tool+q.Server+q.Kind+string(q.Outcome)+string(q.Surface) == ""}
+	if q.User != "" {
+		m.who = d.pseudonym(q.User)
+	}
+	return m
+}
+
+// value says whether one column's value is what is asked for.
+func (m *eventMatch) value(col int, v []byte) bool {
+	switch col {
+	case blockUsers:
+		return m.User == "" || string(v) == string(m.who)
+	case blockTools:
+		return m.Tool == "" || len(v) > 0 && store.MatchTool(m.Tool, string(v))
+	case blockServers:
+		return m.Server == "" || string(v) == m.Server
+	case blockKinds:
+		return m.Kind == "" || string(v) == m.Kind || len(v) > len(m.Kind) && v[len(m.Kind)] == '.' && string(v[:len(m.Kind)]) == m.Kind
+	case blockOutcomes:
+		return m.Outcome == "" || string(v) == string(m.Outcome)
+	}
+	return m.Surface == "" || string(v) == string(m.Surface)
+}
+
+func (m *eventMatch) event(p [][]byte) bool {
+	return m.any || m.value(blockUsers, p[evPseudonym]) && m.value(blockKinds, p[evKind]) && m.value(blockTools, p[evTool]) &&
+		m.value(blockOutcomes, p[evOutcome]) && m.value(blockSurfaces, p[evSurface]) &&
+		(m.Server == "" || eventServer(p) == m.Server)
+}
+
+// block says whether an event of the block may be asked for.
+func (m *eventMatch) block(t *tx, n uint64) (bool, error) {
+	if m.any {
+		return true, nil
+	}
+	cols, err := t.loadBlock(n)
+	if err != nil || cols == nil {
+		return true, err
+	}
+	for i, values := range cols {
+		if !slices.ContainsFunc(values, func(v []byte) bool { return m.value(i, v) }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
