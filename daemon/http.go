@@ -21,6 +21,7 @@ func (d *Daemon) httpHandler() http.Handler {
 		}
 		plain(w, http.StatusServiceUnavailable, "starting or stopping")
 	})
+	d.serveOwnTokens(mux)
 	return d.guardOrigin(mux)
 }
 

@@ -80,16 +80,29 @@ func (d *Daemon) createToken(ctx context.Context, by store.Caller, r *http.Reque
 	if err != nil {
 		return nil, err
 	}
+	return d.mint(ctx, by, req)
+}
+
+// mint makes a token. Its secret is in the answer and nowhere else.
+func (d *Daemon) mint(ctx context.Context, by store.Caller, req api.CreateToken) (api.CreatedToken, error) {
+	var none api.CreatedToken
 	if !tokenName.MatchString(req.Name) {
-		return nil, fmt.Errorf("%w token name %q: use 1 to 63 letters, digits, dots, dashes or underscores", store.ErrInvalid, req.Name)
+		return none, fmt.Errorf("%w token name %q: use 1 to 63 letters, digits, dots, dashes or underscores", store.ErrInvalid, req.Name)
+	}
+	switch req.Audience {
+	case "":
+		req.Audience = store.ForMCP
+	case store.ForMCP, store.ForAPI:
+	default:
+		return none, fmt.Errorf("%w audience %q: use %s or %s", store.ErrInvalid, req.Audience, store.ForMCP, store.ForAPI)
 	}
 	user, err := d.userOf(ctx, by, req.User)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	for _, s := range req.Scopes {
 		if p, ok := strings.CutPrefix(s, "tools:"); !ok || p == "" {
-			return nil, fmt.Errorf("%w scope %q: use tools:PATTERN, such as tools:github:*", store.ErrInvalid, s)
+			return none, fmt.Errorf("%w scope %q: use tools:PATTERN, such as tools:github:*", store.ErrInvalid, s)
 		}
 	}
 	life := time.Duration(req.Expires)
@@ -97,19 +110,19 @@ func (d *Daemon) createToken(ctx context.Context, by store.Caller, r *http.Reque
 		life = tokenLife
 	}
 	if life < 0 || life > 10*365*24*time.Hour {
-		return nil, fmt.Errorf("%w expiry %s: use up to 3650d", store.ErrInvalid, req.Expires)
+		return none, fmt.Errorf("%w expiry %s: use up to 3650d", store.ErrInvalid, req.Expires)
 	}
 	now := d.now()
 	secret, made := store.NewToken(now)
 	t, err := d.db.CreateToken(ctx, by, store.Token{
-		ID: made.ID, Name: req.Name, User: user, Prefix: made.Prefix, Hash: made.Hash, Audience: "mcp",
+		ID: made.ID, Name: req.Name, User: user, Prefix: made.Prefix, Hash: made.Hash, Audience: req.Audience,
 		Scopes: req.Scopes, Created: now, Expires: now.Add(life),
 	}, req.Overwrite)
 	if errors.Is(err, store.ErrExists) {
-		return nil, fmt.Errorf("token %q %w: replace it with --overwrite, or nizectl tokens rotate %s", req.Name, store.ErrExists, req.Name)
+		return none, fmt.Errorf("token %q %w: replace it with --overwrite, or nizectl tokens rotate %s", req.Name, store.ErrExists, req.Name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("storing token %s: %w", req.Name, err)
+		return none, fmt.Errorf("storing token %s: %w", req.Name, err)
 	}
 	return api.CreatedToken{Token: t, Secret: api.Secret{Secret: secret}}, nil
 }

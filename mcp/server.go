@@ -174,7 +174,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		case err != nil:
 			s.opt.Log.Error("authenticating", "err", err)
 			return nil, errors.New("internal error")
-		case t.Audience != "mcp":
+		case t.Audience != store.ForMCP:
 			return nil, fmt.Errorf("%w: it is for %s, not for mcp", auth.ErrInvalidToken, t.Audience)
 		}
 		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnMCP, Token: t.ID, Scopes: t.Scopes, Address: address(r)}

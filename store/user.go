@@ -76,6 +76,12 @@ var System = Caller{User: "system", Name: "nize", Role: Admin, Surface: OnSystem
 // IsAdmin says whether the caller may steer nize.
 func (c Caller) IsAdmin() bool { return c.Role == Admin }
 
+// The audiences of a token: neither works on the other's routes (SPEC 8).
+const (
+	ForMCP = "mcp" // /mcp
+	ForAPI = "api" // the rest of the HTTP listener
+)
+
 // Token is a bearer token; its secret is kept as a hash only (SPEC 8).
 type Token struct {
 	ID       string    `json:"id"`
@@ -83,7 +89,7 @@ type Token struct {
 	User     string    `json:"user"`
 	Prefix   string    `json:"prefix"` // the head of the secret, to recognise it by
 	Hash     [32]byte  `json:"-"`
-	Audience string    `json:"audience"` // mcp or api
+	Audience string    `json:"audience"` // [ForMCP] or [ForAPI]
 	Scopes   []string  `json:"scopes,omitempty"`
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires"`

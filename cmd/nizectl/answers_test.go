@@ -76,7 +76,7 @@ func TestCallThatWaits(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	f := newFake(t)
 	f.cards["01A"] = pending
-	f.tokens["laptop"] = store.Token{Name: "laptop", Prefix: "nize_ab", Created: now.Add(-time.Hour), Expires: now.Add(48 * time.Hour)}
+	f.tokens["laptop"] = store.Token{Name: "laptop", Audience: store.ForMCP, Prefix: "nize_ab", Created: now.Add(-time.Hour), Expires: now.Add(48 * time.Hour)}
 	f.usage = []store.UsageRow{{Key: "openai/gpt-x", Calls: 2, Prompt: 100, Completion: 20, MicroUSD: 1500, TookMS: 3000}, {Key: "=cmd()", Calls: 1, Unpriced: 1, Estimated: 1}}
 	f.events = []store.Event{{At: now, Kind: "call.done", Subject: "01A", UserName: "ada", Surface: store.OnCLI, Tool: "toolbox:roll", Outcome: store.Done}}
 	f.reindex = []api.ReindexLine{{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, {Server: "quiet"}, {Summary: &api.ReindexSummary{Servers: 2, Tools: 3}}}
@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 		{"servers list", "SERVER   STATE  TOOLS  LATENCY  RESTARTS  LAST ERROR\ntoolbox  ready      1   1.5 ms         0\n", ""},
 		{"tools search time", "TOOL                  SCORE  DESCRIPTION\ntoolbox:convert_time   0.87  Convert a time between cities\n", ""},
 		{"tools search nothing", "", "no tool fits: say it in other words, or see nizectl tools domains\n"},
-		{"tokens list", "NAME    USER  PREFIX    CREATED     LAST USED  EXPIRES  STATE\nlaptop  ada   nize_ab…  60 min ago  -          in 2 d   active\n", ""},
+		{"tokens list", "NAME    USER  FOR  PREFIX    CREATED     LAST USED  EXPIRES  STATE\nlaptop  ada   mcp  nize_ab…  60 min ago  -          in 2 d   active\n", ""},
 		{"tokens create x", "nize_abcdefghijklmnopqrstuvwxyz\n", "shown this once; it expires in 90 d\n"},
 		{"usage --by model", "MODEL         CALLS  PROMPT  CACHED  COMPLETION  REASONING       COST     TIME\nopenai/gpt-x      2     100       0          20          0    $0.0015  3000 ms\n" +
 			"=cmd()            1       0       0           0          0    unknown        -\nall               3     100       0          20          0  > $0.0015  3000 ms\n",

@@ -17,8 +17,9 @@ type completer func(ctx context.Context, c *api.Client) ([]string, error)
 // flagValues are the names that a flag's value can be, by the flag.
 var flagValues = map[string]completer{
 	"agent": agentNames, "domain": domainNames, "model": modelNames, "server": serverNames, "tool": toolNames, "user": userNames,
-	"approve": fixed("ask", "all", "none"),
-	"role":    fixed("admin", "member"),
+	"audience": fixed("mcp", "api"),
+	"approve":  fixed("ask", "all", "none"),
+	"role":     fixed("admin", "member"),
 }
 
 // fixed completes what is always the same.

@@ -16,7 +16,8 @@ func (a *app) tokens() *cli.Command {
 		a.command(leaf{name: "create", args: "NAME", usage: "make a token and print it, once", run: tokensCreate, flags: []cli.Flag{
 			user(),
 			&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it works, such as 12h or 90d (default: 90d)"},
-			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN or expose:MODE; may be repeated"},
+			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN; may be repeated"},
+			&cli.StringFlag{Name: "audience", Usage: "mcp for MCP clients, api for the other HTTP routes (default: mcp)"},
 			&cli.BoolFlag{Name: "overwrite", Usage: "revoke an active token of that name"},
 		}}),
 		a.command(leaf{name: "rotate", args: "NAME", usage: "replace a token and print the new one, once", names: tokenNames, run: tokensRotate, flags: []cli.Flag{
@@ -33,12 +34,6 @@ func (a *app) tokens() *cli.Command {
 	)
 }
 
-// newToken is a token with its secret, as --json prints it.
-type newToken struct {
-	store.Token
-	Secret api.Secret `json:"token"`
-}
-
 func tokensCreate(ctx context.Context, c *call) error {
 	expires, err := c.spanFlag("expires")
 	if err != nil {
@@ -46,7 +41,7 @@ func tokensCreate(ctx context.Context, c *call) error {
 	}
 	made, err := c.api.CreateToken(ctx, api.CreateToken{
 		Name: c.arg(0), User: c.cmd.String("user"), Expires: expires,
-		Scopes: c.cmd.StringSlice("scope"), Overwrite: c.cmd.Bool("overwrite"),
+		Scopes: c.cmd.StringSlice("scope"), Audience: c.cmd.String("audience"), Overwrite: c.cmd.Bool("overwrite"),
 	})
 	if err != nil {
 		return err
@@ -58,7 +53,7 @@ func tokensCreate(ctx context.Context, c *call) error {
 // caught by a script.
 func (c *call) printToken(made api.CreatedToken) error {
 	if c.json {
-		return c.printJSON(newToken{made.Token, made.Secret})
+		return c.printJSON(api.MintedToken{Token: made.Token, Secret: made.Secret})
 	}
 	c.line("%s", clean(made.Secret.Reveal()))
 	c.note("shown this once; it expires %s", c.when(made.Token.Expires))
@@ -101,14 +96,14 @@ func tokensList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("NAME", "USER", "PREFIX", "CREATED", "LAST USED", "EXPIRES", "STATE")
-	t.state = 6
+	t := c.table("NAME", "USER", "FOR", "PREFIX", "CREATED", "LAST USED", "EXPIRES", "STATE")
+	t.state = 7
 	for _, tok := range list {
 		user := tok.UserName
 		if user == "" {
 			user = tok.User
 		}
-		t.row(tok.Name, user, tok.Prefix+"…", c.when(tok.Created), c.when(tok.LastUsed), c.when(tok.Expires), tok.State)
+		t.row(tok.Name, user, tok.Audience, tok.Prefix+"…", c.when(tok.Created), c.when(tok.LastUsed), c.when(tok.Expires), tok.State)
 	}
 	t.print("no tokens: nizectl tokens create NAME makes one")
 	return nil

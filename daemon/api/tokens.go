@@ -13,7 +13,24 @@ type CreateToken struct {
 	User      string         `json:"user,omitempty"`    // "" is the caller
 	Expires   store.Duration `json:"expires,omitempty"` // from now; 0 is 90 days
 	Scopes    []string       `json:"scopes,omitempty"`
+	Audience  string         `json:"audience,omitempty"` // "" is [store.ForMCP]
 	Overwrite bool           `json:"overwrite,omitempty"`
+}
+
+// OwnToken asks over HTTP for a token for MCP clients, in the name of the
+// owner of the token that asks (POST /auth/mcp-tokens, SPEC 8).
+type OwnToken struct {
+	Name      string         `json:"name"`
+	Expires   store.Duration `json:"expires,omitempty"` // from now; 0 is 90 days
+	Scopes    []string       `json:"scopes,omitempty"`  // at most the maker's; those where empty
+	Overwrite bool           `json:"overwrite,omitempty"`
+}
+
+// MintedToken is a new token with its secret as a field of its own, as scripts
+// read it.
+type MintedToken struct {
+	store.Token
+	Secret Secret `json:"token"`
 }
 
 // CreatedToken is a new token with its secret, shown this once.

@@ -1,0 +1,110 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// TestOwnTokens: a program with a token for the API makes, lists and revokes
+// its owner's tokens for MCP clients, within its own scopes, and nothing else.
+func TestOwnTokens(t *testing.T) {
+	r := open(t, t.TempDir(), nil)
+	ctx := t.Context()
+	status, err := r.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.AddUser(ctx, api.AddUser{Name: "mia", Role: store.Member}); err != nil {
+		t.Fatal(err)
+	}
+	mint := func(name, audience string, scopes ...string) string {
+		made, err := r.CreateToken(ctx, api.CreateToken{Name: name, User: "mia", Audience: audience, Scopes: scopes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Secret.Reveal()
+	}
+	all, narrow, mcp := mint("all", store.ForAPI), mint("narrow", store.ForAPI, "tools:files:*"), mint("client", store.ForMCP)
+	admins, err := r.CreateToken(ctx, api.CreateToken{Name: "client"}) // somebody else's of the same name
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(token, method, path, body string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(ctx, method, "http://"+status.Listen+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(text)
+	}
+	for _, test := range []struct {
+		token, method, path, body string
+		status                    int
+		says                      string
+	}{
+		{"", "GET", "/auth/mcp-tokens", "", 401, "a token is needed"},
+		{"nize_nonsense", "GET", "/auth/mcp-tokens", "", 401, `"type":"invalid_token"`},
+		{mcp, "GET", "/auth/mcp-tokens", "", 401, "is for mcp, not for the API"},
+		{all, "POST", "/mcp", "{}", 401, "is for api, not for mcp"},
+		{all, "POST", "/auth/mcp-tokens", `{"name":"ide"}`, 200, `"token":"nize_`},
+		{all, "POST", "/auth/mcp-tokens", `{"name":"ide"}`, 409, `overwrite`},
+		{all, "POST", "/auth/mcp-tokens", `{"name":"ide","overwrite":true}`, 200, `"audience":"mcp"`},
+		{all, "POST", "/auth/mcp-tokens", `{"name":"no name"}`, 400, "token name"},
+		{all, "POST", "/auth/mcp-tokens", `{"name":`, 400, "invalid"},
+		{all, "POST", "/auth/mcp-tokens", `{"name":"wide","scopes":["tools:*"]}`, 200, `tools:*`},
+		{narrow, "POST", "/auth/mcp-tokens", `{"name":"n1"}`, 200, `"scopes":["tools:files:*"]`},
+		{narrow, "POST", "/auth/mcp-tokens", `{"name":"n2","scopes":["tools:files:read"]}`, 200, `tools:files:read`},
+		{narrow, "POST", "/auth/mcp-tokens", `{"name":"n3","scopes":["tools:*"]}`, 403, "has only tools:files:*"},
+		{narrow, "POST", "/auth/mcp-tokens", `{"name":"n3","scopes":["tools:files:*","tools:mail:send"]}`, 403, "tools:mail:send"},
+		{all, "DELETE", "/auth/mcp-tokens/narrow", "", 404, "not found"}, // it is for the API
+		{all, "DELETE", "/auth/mcp-tokens/n1", "", 200, `"revoked":1`},
+		{all, "DELETE", "/auth/mcp-tokens/n1", "", 404, "not found"},
+		{all, "POST", "/auth/logout-all", "", 200, `"revoked":6`},
+		{all, "GET", "/auth/mcp-tokens", "", 401, "revoked"},
+	} {
+		code, text := ask(test.token, test.method, test.path, test.body)
+		if code != test.status || !strings.Contains(text, test.says) {
+			t.Errorf("%s %s %s: %d %s", test.method, test.path, test.body, code, text)
+		}
+		if test.path == "/auth/mcp-tokens" && test.method == "GET" && strings.Contains(text, `"token"`) {
+			t.Errorf("a list shows secrets: %s", text)
+		}
+	}
+	var body struct{ Items []api.TokenView }
+	own := mint("again", store.ForAPI)
+	if code, text := ask(own, "GET", "/auth/mcp-tokens", ""); code != 200 || json.Unmarshal([]byte(text), &body) != nil || len(body.Items) == 0 {
+		t.Errorf("list: %d %s", code, text)
+	}
+	for _, tok := range body.Items {
+		if tok.UserName != "mia" || tok.State == "active" {
+			t.Errorf("in mia's list after she logged out everywhere: %+v", tok)
+		}
+	}
+	tokens, err := r.Tokens(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tok := range tokens {
+		if tok.ID == admins.Token.ID && tok.State != "active" {
+			t.Error("somebody else's token was revoked")
+		}
+	}
+}
