@@ -137,8 +137,8 @@ func TestMainJob(t *testing.T) {
 	if v, err := r.VerifyAudit(ctx); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
-	if rows, err := r.Usage(ctx, store.UsageQuery{By: "provider"}); err != nil || len(rows) != 1 || rows[0].Key != "offline" {
-		t.Errorf("usage %+v, %v", rows, err)
+	if report, err := r.Usage(ctx, store.UsageQuery{By: "provider"}); err != nil || len(report.Rows) != 1 || report.Rows[0].Key != "offline" {
+		t.Errorf("usage %+v, %v", report, err)
 	}
 }
 

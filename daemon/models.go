@@ -135,6 +135,9 @@ func (d *Daemon) listModels(ctx context.Context, _ store.Caller, _ *http.Request
 		if _, err := d.router.Resolve(ctx, m.Target); err != nil {
 			views[i].Available, views[i].Why = false, err.Error()
 		}
+		if views[i].Price, err = d.price(ctx, m.Target); err != nil {
+			return nil, fmt.Errorf("reading the price of %s: %w", m.Target, err)
+		}
 	}
 	return items(views), nil
 }

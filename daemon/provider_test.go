@@ -129,7 +129,7 @@ func TestRealModel(t *testing.T) {
 		t.Errorf("answer %q after %d runs and %d rounds", answer, runs.Load(), asked.Load())
 	}
 	rows, err := r.Usage(ctx, store.UsageQuery{By: "model"})
-	if err != nil || len(rows) != 1 || rows[0].Calls != 2 || rows[0].Prompt != 200 || rows[0].Completion != 20 || rows[0].Unpriced != 2 {
+	if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Calls != 2 || rows.Rows[0].Prompt != 200 || rows.Rows[0].Completion != 20 || rows.Rows[0].Unpriced != 2 {
 		t.Errorf("usage %+v, %v", rows, err)
 	}
 }

@@ -70,41 +70,6 @@ func processStatus() api.ProcessStatus {
 	return p
 }
 
-func (d *Daemon) usage(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	p := r.URL.Query()
-	q := store.UsageQuery{By: p.Get("by")}
-	switch q.By {
-	case "":
-		q.By = "day"
-	case "day", "user", "agent", "provider", "model", "conversation", "tool":
-	default:
-		return nil, fmt.Errorf("%w grouping %q: use day, user, agent, provider, model, conversation or tool", store.ErrInvalid, q.By)
-	}
-	if !by.IsAdmin() {
-		return nil, fmt.Errorf("only admins see everybody's usage: %w", store.ErrRefused)
-	}
-	var err error
-	if q.Since, err = sinceOf(p.Get("since")); err != nil {
-		return nil, err
-	}
-	rows, err := d.db.Usage(ctx, q)
-	if err != nil {
-		return nil, fmt.Errorf("summing usage: %w", err)
-	}
-	if q.By == "user" {
-		names, err := d.userNames(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for i := range rows {
-			if n := names[rows[i].Key]; n != "" {
-				rows[i].Key = n
-			}
-		}
-	}
-	return items(rows), nil
-}
-
 func sinceOf(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

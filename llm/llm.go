@@ -140,6 +140,11 @@ type Ledger interface {
 	AddSpend(ctx context.Context, s store.Spend) error
 }
 
+// Prices is the part of [store.Prices] that the agent needs.
+type Prices interface {
+	GetPrice(ctx context.Context, model string) (store.Price, error)
+}
+
 // Agents is the part of [store.Agents] that the agent needs.
 type Agents interface {
 	GetAgent(ctx context.Context, id string) (store.Agent, error)

@@ -1,54 +1,105 @@
 package llm
 
 import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
-// PricesAsOf dates the table below, for reports. Prices change; what is not in it counts as
-// unknown, never as zero (SPEC 17).
-const PricesAsOf = "2026-01"
-
-// price is in US dollars per million tokens, as published by the provider for
-// its standard tier.
-type price struct {
-	in, cached, out float64
+// TokenPrice is what a model costs, in US dollars per million tokens.
+type TokenPrice struct {
+	In     float64     `json:"in"`
+	Cached float64     `json:"cached"`
+	Out    float64     `json:"out"`
+	Above  *PriceAbove `json:"above,omitempty"`
 }
 
-// prices by kind of provider and model, without the date that a model's name
-// may end in.
-var prices = map[string]map[string]price{
-	"openai": {
-		"gpt-5": {1.25, 0.125, 10}, "gpt-5-mini": {0.25, 0.025, 2}, "gpt-5-nano": {0.05, 0.005, 0.4},
-		"gpt-4.1": {2, 0.5, 8}, "gpt-4.1-mini": {0.4, 0.1, 1.6}, "gpt-4.1-nano": {0.1, 0.025, 0.4},
-		"gpt-4o": {2.5, 1.25, 10}, "gpt-4o-mini": {0.15, 0.075, 0.6},
-		"o3": {2, 0.5, 8}, "o4-mini": {1.1, 0.275, 4.4},
-		"text-embedding-3-small": {0.02, 0.02, 0}, "text-embedding-3-large": {0.13, 0.13, 0},
-	},
-	"deepseek": {
-		"deepseek-chat": {0.28, 0.028, 0.42}, "deepseek-reasoner": {0.28, 0.028, 0.42},
-	},
-	"groq": {
-		"llama-3.3-70b-versatile": {0.59, 0.59, 0.79}, "llama-3.1-8b-instant": {0.05, 0.05, 0.08},
-	},
+// PriceAbove is the price of a call whose prompt has more than so many tokens.
+type PriceAbove struct {
+	Tokens int64   `json:"tokens"`
+	In     float64 `json:"in"`
+	Cached float64 `json:"cached"`
+	Out    float64 `json:"out"`
 }
+
+// pricesJSON has what providers published, with its date, its sources and what
+// it doesn't cover. What is not in it counts as unknown, never as zero (SPEC 17).
+//
+//go:embed prices.json
+var pricesJSON []byte
+
+type priceTable struct {
+	AsOf       string                           `json:"as_of"`
+	Unit       string                           `json:"unit"`
+	Sources    []string                         `json:"sources"`
+	Exceptions []string                         `json:"exceptions"`
+	Prices     map[string]map[string]TokenPrice `json:"prices"` // by kind of provider and model
+}
+
+// prices is read when the first price is asked for.
+var prices = sync.OnceValue(func() priceTable {
+	var t priceTable
+	d := json.NewDecoder(bytes.NewReader(pricesJSON))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&t); err != nil {
+		panic(fmt.Sprintf("prices.json: %v", err)) // it is ours, and a test reads it
+	}
+	return t
+})
+
+// PricesAsOf is the month of the built-in prices.
+func PricesAsOf() string { return prices().AsOf }
 
 // dated is the release date at the end of a model's name.
 var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 
+// Free says whether models of that kind of provider run on one's own machine
+// and cost nothing.
+func Free(kind string) bool { return kind == Offline || kind == "ollama" }
+
+// TablePrice is the built-in price of a model (its provider's own name) of a
+// provider of that kind. A release is priced as its model where it has no price
+// of its own; a deployment at Azure as the model it is named after.
+func TablePrice(kind, model string) (TokenPrice, bool) {
+	if kind == "azure" {
+		kind = "openai"
+	}
+	model = strings.ToLower(model)
+	of := prices().Prices[kind]
+	if p, ok := of[model]; ok {
+		return p, true
+	}
+	p, ok := of[dated.ReplaceAllString(model, "")]
+	return p, ok
+}
+
+// Cost is what u costs at that price, in millionths of a dollar.
+func (p TokenPrice) Cost(u Usage) int64 {
+	in, cached, out := p.In, p.Cached, p.Out
+	if p.Above != nil && u.Prompt > p.Above.Tokens {
+		in, cached, out = p.Above.In, p.Above.Cached, p.Above.Out
+	}
+	hit := min(max(u.Cached, 0), u.Prompt)
+	return int64(float64(u.Prompt-hit)*in + float64(hit)*cached + float64(u.Completion)*out + 0.5)
+}
+
 // Price is what u cost with a model (its provider's own name) of a provider of
-// that kind, in millionths of a dollar. known is false where no price is known.
+// that kind, in millionths of a dollar, as the provider names it itself or else
+// by the built-in table. known is false where no price is known.
 func Price(kind, model string, u Usage) (microUSD int64, known bool) {
-	if u.Priced {
+	switch {
+	case u.Priced:
 		return u.MicroUSD, true
+	case Free(kind):
+		return 0, true
 	}
-	if kind == Offline || kind == "ollama" {
-		return 0, true // runs on one's own machine
-	}
-	p, ok := prices[kind][dated.ReplaceAllString(strings.ToLower(model), "")]
+	p, ok := TablePrice(kind, model)
 	if !ok {
 		return 0, false
 	}
-	fresh := max(u.Prompt-u.Cached, 0)
-	return int64(float64(fresh)*p.in + float64(u.Cached)*p.cached + float64(u.Completion)*p.out + 0.5), true
+	return p.Cost(u), true
 }

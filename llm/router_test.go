@@ -187,10 +187,36 @@ func TestPrice(t *testing.T) {
 		{"openai-compatible", "gpt-5-mini", u, 0, false},
 		{"openrouter", "x/y", llm.Usage{MicroUSD: 7, Priced: true}, 7, true},
 		{"ollama", "llama", u, 0, true},
+		{"azure", "gpt-5-mini", u, 360_000, true},
+		{"openai", "gpt-4o-2024-05-13", llm.Usage{Prompt: 1_000_000}, 5_000_000, true}, // a release with a price of its own
+		{"openai", "gpt-5.4", llm.Usage{Prompt: 272_000, Completion: 1000}, 680_000 + 15_000, true},
+		{"openai", "gpt-5.4", llm.Usage{Prompt: 272_001, Completion: 1000}, 1_360_005 + 22_500, true}, // a long prompt, whole
+		{"groq", "openai/gpt-oss-20b", llm.Usage{Prompt: 100, Cached: 200}, 4, true},                  // more cached than sent is no refund
 	}
 	for _, tt := range tests {
 		if got, known := llm.Price(tt.kind, tt.model, tt.u); got != tt.want || known != tt.known {
 			t.Errorf("%s/%s: got %d, %v; want %d, %v", tt.kind, tt.model, got, known, tt.want, tt.known)
+		}
+	}
+}
+
+// The built-in table is whole: every price is above 0 but for the answers of
+// embeddings, and a cached token is never dearer than a fresh one.
+func TestPriceTable(t *testing.T) {
+	if len(llm.PricesAsOf()) != len("2026-06") {
+		t.Errorf("as of %q", llm.PricesAsOf())
+	}
+	for kind, models := range llm.PriceTable() {
+		for model, p := range models {
+			if !(p.In > 0 && p.Cached > 0 && p.Cached <= p.In) || p.Out <= 0 && !strings.Contains(model, "embedding") {
+				t.Errorf("%s/%s: %+v", kind, model, p)
+			}
+			if a := p.Above; a != nil && !(a.Tokens > 0 && a.In >= p.In && a.Out >= p.Out && a.Cached >= p.Cached) {
+				t.Errorf("%s/%s above %+v", kind, model, a)
+			}
+			if got, ok := llm.TablePrice(kind, strings.ToUpper(model)); !ok || got != p {
+				t.Errorf("%s/%s is not found", kind, model)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -56,6 +57,7 @@ type Spend struct {
 	ID         string        `json:"id"`
 	At         time.Time     `json:"at"`
 	User       string        `json:"user"`
+	Team       string        `json:"team,omitempty"` // [TeamOf] the person, there
 	Thread     string        `json:"thread,omitempty"`
 	Agent      string        `json:"agent,omitempty"`
 	Provider   string        `json:"provider"`
@@ -70,10 +72,37 @@ type Spend struct {
 	Priced     bool          `json:"priced,omitempty"`    // false: the price is unknown, not zero
 }
 
+// ModelName is provider/model.
+func (s Spend) ModelName() string {
+	if s.Provider == "" || strings.HasPrefix(s.Model, s.Provider+"/") {
+		return s.Model
+	}
+	return s.Provider + "/" + s.Model
+}
+
+// UsageGroupings are what usage can be summed up by.
+var UsageGroupings = []string{"day", "user", "team", "agent", "provider", "model", "conversation", "tool"}
+
 // UsageQuery asks the rollups.
 type UsageQuery struct {
-	Since time.Time
-	By    string // day, user, agent, provider, model, conversation or tool
+	Since time.Time      // counted from the day that it falls into
+	By    string         // one of [UsageGroupings]; "" is day
+	User  string         // only what this person spent; "" is everybody
+	Zone  *time.Location // whose days are meant by day; nil is UTC
+	Top   int            // at most so many rows, the largest; 0 is all. Days are never cut
+}
+
+// UsageReport is the answer.
+type UsageReport struct {
+	By    string     `json:"by"`
+	Since time.Time  `json:"since"` // the first moment that is counted
+	Zone  string     `json:"zone"`  // whose days were counted: by day the reader's, else UTC
+	Rows  []UsageRow `json:"rows"`
+	Total UsageRow   `json:"total"`
+	More  int        `json:"more,omitempty"` // rows that Top cut off; Total has them
+	// Unpriced are the models, as provider/model, of which calls are in here
+	// whose price nobody knew.
+	Unpriced []string `json:"unpriced_models,omitempty"`
 }
 
 // UsageRow is one line of a usage report.

@@ -21,6 +21,15 @@ type ModelName struct {
 	Default   bool     `json:"default,omitempty"` // PutModel clears it on the others
 }
 
+// Price is what a model costs, in US dollars per million tokens.
+type Price struct {
+	Model   string    `json:"model"`            // provider/model
+	In      float64   `json:"in"`               // of the prompt
+	Cached  float64   `json:"cached"`           // of what of the prompt the provider had cached
+	Out     float64   `json:"out"`              // of the answer, reasoning included
+	Updated time.Time `json:"updated,omitzero"` // when an admin set it
+}
+
 // Agent is a named profile (SPEC 1).
 type Agent struct {
 	ID           string    `json:"id"`

@@ -195,7 +195,7 @@ type Ledger interface {
 	// disk within 250 ms, like a Record.
 	AddEvent(by Caller, e Event)
 	// Usage sums the rollups.
-	Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
+	Usage(ctx context.Context, q UsageQuery) (UsageReport, error)
 	// Events returns the audit trail, newest first unless q says otherwise.
 	Events(ctx context.Context, q EventQuery) ([]Event, error)
 	// VerifyEvents recomputes the chain and returns how many events hold; the
@@ -251,6 +251,15 @@ type Models interface {
 	DeleteModel(ctx context.Context, by Caller, name string) error
 }
 
+// Prices keeps what admins know of models' prices (SPEC 9).
+type Prices interface {
+	PutPrice(ctx context.Context, by Caller, p Price) error
+	// GetPrice returns what was set for provider/model, or ErrNotFound.
+	GetPrice(ctx context.Context, model string) (Price, error)
+	ListPrices(ctx context.Context) ([]Price, error)
+	DeletePrice(ctx context.Context, by Caller, model string) error
+}
+
 // Agents keeps the named profiles (SPEC 1).
 type Agents interface {
 	PutAgent(ctx context.Context, by Caller, a Agent) error
@@ -284,6 +293,7 @@ type DB interface {
 	Erasures
 	Settings
 	Models
+	Prices
 	Agents
 	Vectors
 	Incidents

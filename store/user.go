@@ -70,6 +70,19 @@ type Caller struct {
 	Scopes   []string `json:"scopes,omitempty"`   // of that token: tools:PATTERN, expose:MODE
 }
 
+// TeamOf is the team that a caller acts in at an address (SPEC 1): slack:<team>,
+// discord:<guild>, or local.
+func TeamOf(by Caller, at Address) string {
+	if at.Team != "" {
+		return string(at.Surface) + ":" + at.Team
+	}
+	if surface, rest, ok := strings.Cut(by.Identity, ":"); ok && surface == string(OnSlack) {
+		team, _, _ := strings.Cut(rest, ":")
+		return surface + ":" + team
+	}
+	return "local"
+}
+
 // System is the caller for what nize does by itself.
 var System = Caller{User: "system", Name: "nize", Role: Admin, Surface: OnSystem}
 

@@ -201,15 +201,15 @@ func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
 }
 
 func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
-	rows, err := s.o.Client.Usage(ctx, store.UsageQuery{Since: s.o.Now().AddDate(0, 0, -30), By: "model"})
+	report, err := s.o.Client.Usage(ctx, store.UsageQuery{Since: s.o.Now().AddDate(0, 0, -30), By: "model"})
 	if err != nil {
 		return reply{}, fmt.Errorf("reading the usage: %w", err)
 	}
-	if len(rows) == 0 {
+	if len(report.Rows) == 0 {
 		return reply{lines: []string{"No model was asked in the last 30 days."}}, nil
 	}
 	table := [][]string{{"model", "calls", "tokens in", "tokens out", "cost"}}
-	for _, r := range rows {
+	for _, r := range report.Rows {
 		cost := fmt.Sprintf("$%.4f", float64(r.MicroUSD)/1e6)
 		if r.Unpriced > 0 {
 			cost += fmt.Sprintf(" and %d calls of unknown price", r.Unpriced)

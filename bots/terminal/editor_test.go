@@ -143,7 +143,7 @@ func TestEnvironment(t *testing.T) {
 	if got := localeOf(get); got != "de-CH" {
 		t.Errorf("locale %q", got)
 	}
-	if got := localZone(get); got != "Europe/Zurich" {
+	if got := LocalZone(get); got != "Europe/Zurich" {
 		t.Errorf("zone %q", got)
 	}
 	env["LC_ALL"] = "C"

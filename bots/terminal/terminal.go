@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Zone == "" {
-		o.Zone = localZone(o.Getenv)
+		o.Zone = LocalZone(o.Getenv)
 	}
 	if o.Locale == "" {
 		o.Locale = localeOf(o.Getenv)
@@ -175,8 +175,8 @@ func localeOf(getenv func(string) string) string {
 	return strings.ReplaceAll(lang, "_", "-")
 }
 
-// localZone is the IANA name of this machine's zone, "" where it has none.
-func localZone(getenv func(string) string) string {
+// LocalZone is the IANA name of this machine's zone, "" where it has none.
+func LocalZone(getenv func(string) string) string {
 	name := strings.TrimPrefix(getenv("TZ"), ":")
 	if name == "" {
 		target, err := os.Readlink("/etc/localtime")

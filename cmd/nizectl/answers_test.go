@@ -88,8 +88,11 @@ func TestAnswers(t *testing.T) {
 		{"tokens create x", "nize_abcdefghijklmnopqrstuvwxyz\n", "shown this once; it expires in 90 d\n"},
 		{"usage --by model", "MODEL         CALLS  PROMPT  CACHED  COMPLETION  REASONING       COST     TIME\nopenai/gpt-x      2     100       0          20          0    $0.0015  3000 ms\n" +
 			"=cmd()            1       0       0           0          0    unknown        -\nall               3     100       0          20          0  > $0.0015  3000 ms\n",
-			"the price of 1 call is unknown, so the cost is at least that\nthe tokens of 1 call are an estimate: the provider sent no numbers\n"},
-		{"usage --csv", "key,calls,prompt,completion,cached,reasoning,estimated,micro_usd,unpriced,failed,took_ms\nopenai/gpt-x,2,100,20,0,0,0,1500,0,0,3000\n'=cmd(),1,0,0,0,0,1,0,1,0,0\n", ""},
+			"the price of 1 call is unknown, so the cost is at least that; to set it: nizectl models price PROVIDER/MODEL --in USD --out USD (=cmd())\nthe tokens of 1 call are an estimate: the provider sent no numbers\nsince 2026-01-30, in days of UTC\n"},
+		{"models price openai/x", "openai/x: $1 in, $0.5 cached, $2 out (built in, 2026-06)\n", ""},
+		{"models price openai/x --in 1 --out 3", "openai/x: $1 in, $1 cached, $3 out (set)\n", ""},
+		{"models price openai/x --unset", "openai/x: unknown\n", "to set it: nizectl models price openai/x --in USD --out USD\n"},
+		{"usage --csv", "key,calls,prompt,completion,cached,reasoning,estimated,micro_usd,unpriced,failed,took_ms\r\nopenai/gpt-x,2,100,20,0,0,0,1500,0,0,3000\r\n'=cmd(),1,0,0,0,0,1,0,1,0,0\r\n", ""},
 		{"reindex", "toolbox: added toolbox:a; held toolbox:b\nquiet: nothing changed\n", "3 tools of 2 servers, 0 vectors computed, -\n"},
 		{"config get agent.tools.maxSteps", "10\n", ""},
 		{"servers logs toolbox", "", ""},
@@ -138,7 +141,8 @@ func TestFieldNames(t *testing.T) {
 		"providers list":                  "name kind enabled has_key",
 		"agents list":                     "id system_prompt",
 		"approvals list":                  "call tool args digest state",
-		"usage":                           "key calls took_ms",
+		"usage":                           "by since zone rows key calls took_ms total",
+		"models price a/b":                "model in cached out known source",
 		"audit":                           "seq at kind subject user chain",
 		"audit verify":                    "ok events",
 		"config list":                     "key value source default",
@@ -156,7 +160,7 @@ func TestFieldNames(t *testing.T) {
 	// An empty list is a list.
 	empty := newFake(t)
 	clear(empty.servers)
-	for _, args := range []string{"servers list", "tokens list", "credentials list", "providers list", "models list", "approvals list", "usage"} {
+	for _, args := range []string{"servers list", "tokens list", "credentials list", "providers list", "models list", "approvals list"} {
 		if got := empty.nizectl(surroundings{}, append(strings.Fields(args), "--json")...); got.out != "[]\n" {
 			t.Errorf("%s: %+v", args, got)
 		}

@@ -332,7 +332,17 @@ func (f *fake) restHandlers() map[string]handler {
 			return api.List[store.Grant]{Items: []store.Grant{{ID: "01G", User: "01U", Tool: "toolbox:roll", Deny: true, Created: now}}}, nil
 		},
 		"DELETE /v1/grants/{id}": func(r *http.Request) (any, error) { return api.Empty{}, nil },
-		"GET /v1/usage":          func(r *http.Request) (any, error) { return api.List[store.UsageRow]{Items: f.usage}, nil },
+		"GET /v1/usage":          func(r *http.Request) (any, error) { return usageReport(r, f.usage), nil },
+		"GET /v1/prices/{model}": func(r *http.Request) (any, error) {
+			return api.PriceView{Price: store.Price{Model: r.PathValue("model"), In: 1, Cached: 0.5, Out: 2}, Known: true, Source: "table", AsOf: "2026-06"}, nil
+		},
+		"PUT /v1/prices/{model}": func(r *http.Request) (any, error) {
+			p, err := read[api.SetPrice](r)
+			return api.PriceView{Price: store.Price{Model: r.PathValue("model"), In: p.In, Cached: p.In, Out: p.Out}, Known: true, Source: "admin"}, err
+		},
+		"DELETE /v1/prices/{model}": func(r *http.Request) (any, error) {
+			return api.PriceView{Price: store.Price{Model: r.PathValue("model")}}, nil
+		},
 		"GET /v1/audit": func(r *http.Request) (any, error) {
 			out := lines{}
 			for _, e := range f.events {
@@ -399,4 +409,20 @@ func (f *fake) setting(k store.Key) api.Setting {
 		return api.Setting{Key: k, Value: v, Source: "system"}
 	}
 	return api.Setting{Key: k, Value: k.Default, Source: "default"}
+}
+
+// usageReport is what the daemon makes of rows.
+func usageReport(r *http.Request, rows []store.UsageRow) store.UsageReport {
+	p := r.URL.Query()
+	since, _ := time.Parse(time.RFC3339Nano, p.Get("since"))
+	report := store.UsageReport{By: p.Get("by"), Since: since, Zone: "UTC", Rows: rows, Total: store.UsageRow{Key: "all"}}
+	t := &report.Total
+	for _, row := range rows {
+		t.Calls, t.Prompt, t.Cached, t.Completion, t.Reasoning = t.Calls+row.Calls, t.Prompt+row.Prompt, t.Cached+row.Cached, t.Completion+row.Completion, t.Reasoning+row.Reasoning
+		t.MicroUSD, t.Unpriced, t.Estimated, t.Failed, t.TookMS = t.MicroUSD+row.MicroUSD, t.Unpriced+row.Unpriced, t.Estimated+row.Estimated, t.Failed+row.Failed, t.TookMS+row.TookMS
+		if row.Unpriced > 0 {
+			report.Unpriced = append(report.Unpriced, row.Key)
+		}
+	}
+	return report
 }

@@ -261,8 +261,14 @@ func (f *fake) run(ctx context.Context, s surroundings, args ...string) result {
 	a := &app{
 		in: strings.NewReader(s.stdin), raw: &out, out: bufio.NewWriter(&out), err: &errs,
 		inTTY: s.tty, outTTY: s.tty, errTTY: s.tty,
-		env:     func(k string) string { return s.env[k] },
+		env: func(k string) string {
+			if k == "TZ" {
+				return cmp.Or(s.env[k], "UTC")
+			}
+			return s.env[k]
+		},
 		now:     func() time.Time { return now },
+		columns: func() int { return 0 },
 		hidden:  func() ([]byte, error) { return []byte(s.hidden), nil },
 		tabWait: cmp.Or(s.tabWait, time.Minute),
 	}

@@ -41,15 +41,22 @@ func Main() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends at once
 	a := &app{
-		in:      os.Stdin,
-		raw:     os.Stdout,
-		out:     bufio.NewWriter(os.Stdout),
-		err:     os.Stderr,
-		inTTY:   term.IsTerminal(int(os.Stdin.Fd())),
-		outTTY:  term.IsTerminal(int(os.Stdout.Fd())),
-		errTTY:  term.IsTerminal(int(os.Stderr.Fd())),
-		env:     os.Getenv,
-		now:     time.Now,
+		in:     os.Stdin,
+		raw:    os.Stdout,
+		out:    bufio.NewWriter(os.Stdout),
+		err:    os.Stderr,
+		inTTY:  term.IsTerminal(int(os.Stdin.Fd())),
+		outTTY: term.IsTerminal(int(os.Stdout.Fd())),
+		errTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		env:    os.Getenv,
+		now:    time.Now,
+		columns: func() int {
+			n, _, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil {
+				return 0 // no terminal
+			}
+			return n
+		},
 		hidden:  func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
 		tabWait: 300 * time.Millisecond,
 	}
@@ -68,6 +75,7 @@ type app struct {
 	errTTY  bool
 	env     func(string) string
 	now     func() time.Time
+	columns func() int             // of the terminal, 0 for none
 	hidden  func() ([]byte, error) // reads a line without echo
 	tabWait time.Duration          // how long a person who pressed Tab waits for names
 

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -17,6 +20,14 @@ func (a *app) models() *cli.Command {
 			more: "nizectl models set smart openai/MODEL"}),
 		a.command(leaf{name: "default", args: "LOGICAL", usage: "make a name the default", names: modelNames, run: modelsDefault}),
 		a.command(leaf{name: "fallback", args: "LOGICAL [PROVIDER/MODEL...]", usage: "say what stands in, in order; none clears it", names: modelNames, run: modelsFallback}),
+		a.command(leaf{name: "price", args: "PROVIDER/MODEL", usage: "show or set what a model costs, in US dollars per million tokens", names: modelTargets, run: modelsPrice,
+			more: "nizectl models price openai/MODEL --in 1.25 --cached 0.125 --out 10",
+			flags: []cli.Flag{
+				&cli.FloatFlag{Name: "in", Usage: "`USD` for the prompt"},
+				&cli.FloatFlag{Name: "out", Usage: "`USD` for the answer, its reasoning included"},
+				&cli.FloatFlag{Name: "cached", Usage: "`USD` for what the provider had cached of the prompt (default: as --in)"},
+				&cli.BoolFlag{Name: "unset", Usage: "forget what was set"},
+			}}),
 		a.command(leaf{name: "remove", args: "LOGICAL", usage: "remove a name", names: modelNames, run: modelsRemove, flags: []cli.Flag{yesFlag()}}),
 	)
 }
@@ -24,6 +35,17 @@ func (a *app) models() *cli.Command {
 func modelNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := c.Models(ctx)
 	return each(list, func(m api.ModelView) string { return m.Name }), err
+}
+
+// modelTargets offers what the names are mapped to.
+func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Models(ctx)
+	var targets []string
+	for _, m := range list {
+		targets = append(append(targets, m.Target), m.Fallbacks...)
+	}
+	slices.Sort(targets)
+	return slices.Compact(targets), err
 }
 
 func modelsList(ctx context.Context, c *call) error {
@@ -34,7 +56,7 @@ func modelsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "FALLBACKS")
+	t := c.table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "PRICE", "FALLBACKS")
 	for _, m := range list {
 		def, available := "", "yes"
 		if m.Default {
@@ -43,7 +65,7 @@ func modelsList(ctx context.Context, c *call) error {
 		if !m.Available {
 			available = "no: " + m.Why
 		}
-		t.row(m.Name, m.Target, def, available, strings.Join(m.Fallbacks, ", "))
+		t.row(m.Name, m.Target, def, available, priceText(m.Price), strings.Join(m.Fallbacks, ", "))
 	}
 	t.print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
 	return nil
@@ -109,3 +131,64 @@ func modelsRemove(ctx context.Context, c *call) error {
 	}
 	return c.removed("model name", c.arg(0))
 }
+
+func modelsPrice(ctx context.Context, c *call) error {
+	model := c.arg(0)
+	if err := checkTarget(model); err != nil {
+		return err
+	}
+	in, out, cached, unset := c.cmd.IsSet("in"), c.cmd.IsSet("out"), c.cmd.IsSet("cached"), c.cmd.Bool("unset")
+	var p api.PriceView
+	var err error
+	switch {
+	case unset && (in || out || cached):
+		return usagef("give --unset or prices, not both")
+	case unset:
+		p, err = c.api.UnsetPrice(ctx, model)
+	case in && out:
+		set := api.SetPrice{In: c.cmd.Float("in"), Out: c.cmd.Float("out")}
+		if cached {
+			usd := c.cmd.Float("cached")
+			set.Cached = &usd
+		}
+		p, err = c.api.SetPrice(ctx, model, set)
+	case in || out || cached:
+		return usagef("models price needs --in and --out, in US dollars per million tokens")
+	default:
+		p, err = c.api.Price(ctx, model)
+	}
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(p)
+	}
+	c.line("%s", clean(model+": "+priceText(p)))
+	if p.Above != nil {
+		c.note("with more than %d tokens in the prompt: %s in, %s cached, %s out", p.Above.Tokens, dollars(p.Above.In), dollars(p.Above.Cached), dollars(p.Above.Out))
+	}
+	if !p.Known && p.Source == "" {
+		c.note("to set it: nizectl models price %s --in USD --out USD", model)
+	}
+	return nil
+}
+
+// priceText is a price and where it is from.
+func priceText(p api.PriceView) string {
+	switch {
+	case p.Source == "local":
+		return "costs nothing"
+	case !p.Known && p.Source == "provider":
+		return "named by the provider"
+	case !p.Known:
+		return "unknown"
+	}
+	text := fmt.Sprintf("%s in, %s cached, %s out", dollars(p.In), dollars(p.Cached), dollars(p.Out))
+	if p.Source == "table" {
+		return text + " (built in, " + p.AsOf + ")"
+	}
+	return text + " (set)"
+}
+
+// dollars writes a price with as many digits as it has.
+func dollars(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', -1, 64) }

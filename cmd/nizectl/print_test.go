@@ -146,7 +146,7 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 	f.tokens["t"] = store.Token{Name: "t", Prefix: evil, Expires: now.Add(time.Hour)}
 	f.settings["agent.tools.systemPrompt"] = evil
 	for _, line := range []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
-		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "reindex", "usage", "usage --by tool", "usage --csv",
+		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "reindex", "usage", "usage --by tool", "usage --csv", "usage --by model --chart",
 		"approvals list", "approvals show 01A", "agents list", "agents show main", "models list", "tokens list", "config list", "config get agent.tools.systemPrompt",
 		"servers show missing" + "E", "credentials list", "users list"} {
 		for _, asJSON := range []bool{false, true} {
@@ -158,7 +158,7 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 				words = append(words, "--json")
 			}
 			got := f.nizectl(surroundings{env: map[string]string{"NO_COLOR": "1"}}, words...)
-			rest := strings.NewReplacer("\n", "", "\t", "").Replace(got.out + got.err)
+			rest := strings.NewReplacer("\r\n", "", "\n", "", "\t", "").Replace(got.out + got.err)
 			if i := strings.IndexFunc(rest, unsafeRune); i >= 0 {
 				t.Errorf("%q lets %q through: %+v", words, rest[i], got)
 			}

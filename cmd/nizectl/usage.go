@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -11,16 +12,20 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/bots/terminal"
 	"nize/store"
 )
 
-// groupings of a usage report.
-var groupings = []string{"day", "user", "agent", "provider", "model", "conversation", "tool"}
+// manyRows is how many conversations and tools are shown without --top.
+const manyRows = 40
 
 func (a *app) usage() *cli.Command {
 	return a.command(leaf{name: "usage", usage: "show what model and tool calls cost", run: usage, flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Value: "30d", Usage: "`HOW LONG` back, such as 24h or 30d, or a date"},
-		&cli.StringFlag{Name: "by", Value: "day", Usage: strings.Join(groupings, ", ")},
+		&cli.StringFlag{Name: "by", Value: "day", Usage: strings.Join(store.UsageGroupings, ", ")},
+		&cli.StringFlag{Name: "user", Usage: "what this `USER` spent (for admins; members see their own)"},
+		&cli.IntFlag{Name: "top", Usage: fmt.Sprintf("the `N` largest, 0 for all (default: all; %d conversations or tools for people)", manyRows)},
+		&cli.BoolFlag{Name: "chart", Usage: "draw bars of tokens (by tool: of calls)"},
 		&cli.BoolFlag{Name: "csv", Usage: "answer in CSV"},
 	}})
 }
@@ -43,65 +48,98 @@ func (c *call) since() (time.Time, error) {
 }
 
 func usage(ctx context.Context, c *call) error {
-	by := c.cmd.String("by")
-	if !slices.Contains(groupings, by) {
-		return usagef("--by %s: want one of %s", by, strings.Join(groupings, ", "))
+	q := store.UsageQuery{By: c.cmd.String("by"), User: c.cmd.String("user"), Top: c.cmd.Int("top")}
+	if !slices.Contains(store.UsageGroupings, q.By) {
+		return usagef("--by %s: want one of %s", q.By, strings.Join(store.UsageGroupings, ", "))
 	}
-	if c.json && c.cmd.Bool("csv") {
+	asCSV, chart := c.cmd.Bool("csv"), c.cmd.Bool("chart")
+	switch {
+	case c.json && asCSV:
 		return usagef("give --json or --csv, not both")
+	case chart && (c.json || asCSV):
+		return usagef("--chart is for people: leave out --json and --csv")
+	case q.Top < 0:
+		return usagef("--top %d: want a whole number, 0 for all", q.Top)
 	}
-	since, err := c.since()
+	if !c.cmd.IsSet("top") && !c.json && !asCSV && (q.By == "conversation" || q.By == "tool") {
+		q.Top = manyRows
+	}
+	var err error
+	if q.Since, err = c.since(); err != nil {
+		return err
+	}
+	if zone, err := time.LoadLocation(cmp.Or(terminal.LocalZone(c.env), "UTC")); err == nil {
+		q.Zone = zone
+	}
+	report, err := c.api.Usage(ctx, q)
 	if err != nil {
 		return err
 	}
-	rows, err := c.api.Usage(ctx, store.UsageQuery{Since: since, By: by})
-	if err != nil {
-		return err
-	}
+	report.Rows = items(report.Rows)
 	switch {
 	case c.json:
-		return c.printJSON(items(rows))
-	case c.cmd.Bool("csv"):
-		return c.usageCSV(rows)
-	case by == "tool":
-		c.toolUsage(rows)
+		return c.printJSON(report)
+	case asCSV:
+		return c.usageCSV(report.Rows)
+	case chart:
+		c.usageChart(report, q.Zone)
+	case q.By == "tool":
+		c.toolUsage(report)
 	default:
-		c.modelUsage(by, rows)
+		c.modelUsage(report)
 	}
+	c.usageNotes(report)
 	return nil
 }
 
-func (c *call) modelUsage(by string, rows []store.UsageRow) {
-	t := c.table(strings.ToUpper(by), "CALLS", "PROMPT", "CACHED", "COMPLETION", "REASONING", "COST", "TIME").numbers(1, 2, 3, 4, 5, 6, 7)
-	var sum store.UsageRow
-	for _, r := range rows {
-		t.row(usageCells(r)...)
-		sum.Calls += r.Calls
-		sum.Prompt += r.Prompt
-		sum.Cached += r.Cached
-		sum.Completion += r.Completion
-		sum.Reasoning += r.Reasoning
-		sum.MicroUSD += r.MicroUSD
-		sum.Unpriced += r.Unpriced
-		sum.Estimated += r.Estimated
-		sum.TookMS += r.TookMS
+// usageNotes says what the numbers leave out, and whose days they count.
+func (c *call) usageNotes(r store.UsageReport) {
+	if len(r.Rows) == 0 {
+		return
 	}
-	if len(rows) > 1 {
-		sum.Key = "all"
-		t.row(usageCells(sum)...)
+	if r.More > 0 {
+		c.note("%d more are in the sum; --top 0 shows all", r.More)
 	}
-	t.print("no model was called in that time")
-	if sum.Unpriced > 0 {
-		c.note("the price of %s is unknown, so the cost is at least that", count(int(sum.Unpriced), "call"))
+	if r.Total.Unpriced > 0 {
+		c.note("the price of %s is unknown, so the cost is at least that; to set it: nizectl models price PROVIDER/MODEL --in USD --out USD%s",
+			count(int(r.Total.Unpriced), "call"), unpricedModels(r.Unpriced))
 	}
-	if sum.Estimated > 0 {
-		c.note("the tokens of %s are an estimate: the provider sent no numbers", count(int(sum.Estimated), "call"))
+	if r.Total.Estimated > 0 {
+		c.note("the tokens of %s are an estimate: the provider sent no numbers", count(int(r.Total.Estimated), "call"))
+	}
+	if !r.Since.IsZero() {
+		c.note("since %s, in days of %s", r.Since.Format(time.DateOnly), r.Zone)
 	}
 }
 
-func usageCells(r store.UsageRow) []string {
-	return []string{r.Key, number(r.Calls), number(r.Prompt), number(r.Cached), number(r.Completion), number(r.Reasoning), cost(r), millis(float64(r.TookMS))}
+func unpricedModels(models []string) string {
+	const shown = 5
+	switch {
+	case len(models) == 0:
+		return ""
+	case len(models) > shown:
+		return fmt.Sprintf(" (%s and %d more)", strings.Join(models[:shown], ", "), len(models)-shown)
+	}
+	return " (" + strings.Join(models, ", ") + ")"
 }
+
+func (c *call) modelUsage(r store.UsageReport) {
+	t := c.table(strings.ToUpper(r.By), "CALLS", "PROMPT", "CACHED", "COMPLETION", "REASONING", "COST", "TIME").numbers(1, 2, 3, 4, 5, 6, 7)
+	for _, row := range r.Rows {
+		t.row(usageCells(row)...)
+	}
+	if len(r.Rows) > 1 {
+		t.row(usageCells(r.Total)...)
+	}
+	t.print("no model was called in that time")
+}
+
+func usageCells(r store.UsageRow) []string {
+	return []string{keyOf(r), number(r.Calls), number(r.Prompt), number(r.Cached), number(r.Completion), number(r.Reasoning), cost(r), millis(float64(r.TookMS))}
+}
+
+// keyOf names a row; what belongs to nobody in particular has a dash.
+func keyOf(r store.UsageRow) string { return cmp.Or(r.Key, "-") }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
@@ -117,22 +155,30 @@ func cost(r store.UsageRow) string {
 	return text
 }
 
-func (c *call) toolUsage(rows []store.UsageRow) {
+func (c *call) toolUsage(r store.UsageReport) {
 	t := c.table("TOOL", "CALLS", "FAILED", "TIME").numbers(1, 2, 3)
-	for _, r := range rows {
-		t.row(r.Key, number(r.Calls), number(r.Failed), millis(float64(r.TookMS)))
+	for _, row := range r.Rows {
+		t.row(keyOf(row), number(row.Calls), number(row.Failed), millis(float64(row.TookMS)))
+	}
+	if len(r.Rows) > 1 {
+		t.row("all", number(r.Total.Calls), number(r.Total.Failed), millis(float64(r.Total.TookMS)))
 	}
 	t.print("no tool was called in that time")
 }
 
-// usageCSV writes the rows with the field names of --json.
+// formula heads a cell that a spreadsheet may take for one (OWASP, CSV
+// injection).
+const formula = "=+-@\t\r"
+
+// usageCSV writes the rows with the field names of --json (RFC 4180).
 func (c *call) usageCSV(rows []store.UsageRow) error {
 	w := csv.NewWriter(c.out)
+	w.UseCRLF = true
 	w.Write([]string{"key", "calls", "prompt", "completion", "cached", "reasoning", "estimated", "micro_usd", "unpriced", "failed", "took_ms"})
 	for _, r := range rows {
 		key := clean(r.Key)
-		if strings.HasPrefix(key, "=") || strings.HasPrefix(key, "+") || strings.HasPrefix(key, "@") || strings.HasPrefix(key, "-") {
-			key = "'" + key // or a spreadsheet takes it for a formula
+		if start := strings.TrimLeft(key, " "); start != "" && strings.ContainsRune(formula, rune(start[0])) {
+			key = "'" + key
 		}
 		w.Write([]string{key, number(r.Calls), number(r.Prompt), number(r.Completion), number(r.Cached), number(r.Reasoning),
 			number(r.Estimated), number(r.MicroUSD), number(r.Unpriced), number(r.Failed), number(r.TookMS)})

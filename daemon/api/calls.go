@@ -70,11 +70,6 @@ func (c *Client) Call(ctx context.Context, id string) (store.Call, error) {
 	return do[store.Call](ctx, c, request{method: "GET", path: "/v1/calls/" + url.PathEscape(id)})
 }
 
-// Usage sums what model calls (by tool: tool calls) cost since a time.
-func (c *Client) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, error) {
-	return list[store.UsageRow](ctx, c, request{method: "GET", path: "/v1/usage", query: query("since", stamp(q.Since), "by", q.By)})
-}
-
 // Audit yields events, oldest first: the newest Limit ones that match and, with
 // Follow, what comes.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) iter.Seq2[store.Event, error] {

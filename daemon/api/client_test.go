@@ -396,7 +396,10 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.Grants(ctx, "")) },
 		func() error { return c.RevokeGrant(ctx, "i") },
 		func() error { return two(c.Call(ctx, "i")) },
-		func() error { return two(c.Usage(ctx, store.UsageQuery{})) },
+		func() error { return two(c.Usage(ctx, store.UsageQuery{Zone: time.UTC, Top: 3})) },
+		func() error { return two(c.Price(ctx, "p/m")) },
+		func() error { return two(c.SetPrice(ctx, "p/m", SetPrice{})) },
+		func() error { return two(c.UnsetPrice(ctx, "p/m")) },
 		func() error { return last(c.Audit(ctx, AuditQuery{Limit: 3})) },
 		func() error { return two(c.VerifyAudit(ctx)) },
 		func() error {

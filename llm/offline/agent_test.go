@@ -124,7 +124,7 @@ func TestPlannerBehindAgent(t *testing.T) {
 		t.Errorf("open threads %v, %v", open, err)
 	}
 	rows, err := db.Usage(ctx, store.UsageQuery{By: "model"})
-	if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Key, "planner") || rows[0].Unpriced != 0 {
+	if err != nil || len(rows.Rows) != 1 || !strings.Contains(rows.Rows[0].Key, "planner") || rows.Rows[0].Unpriced != 0 {
 		t.Errorf("usage %+v, %v", rows, err)
 	}
 }

@@ -99,49 +99,37 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 }
 
-// BenchmarkUsage asks for the usage of a year: 50 people, 20 models, 40
-// conversations a day. The counters are the same for any number of rows.
+// BenchmarkUsage asks for the usage of 1,000,000 model calls of 400 days: 50
+// people, 20 models, 100,000 conversations of ten calls each.
 func BenchmarkUsage(b *testing.B) {
+	const calls, days, batch = 1_000_000, 400, 20_000
 	d := openTest(b, b.TempDir(), Options{})
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for day := range 365 {
-		at := start.AddDate(0, 0, day)
-		err := d.do(b.Context(), "", func(t *tx) error {
-			c := counters{calls: 55, prompt: 1000, took: 1e9}
-			for i := range 50 {
-				if err := t.count("user", at, fmt.Sprintf("01ARYZ6S41%016d", i), c); err != nil {
-					return err
-				}
-				if err := t.count("model", at, fmt.Sprint("main/model-", i%20), c); err != nil {
-					return err
-				}
-				if err := t.count("conversation", at, fmt.Sprintf("01ARYZ6S41%016d", day*40+i%40), c); err != nil {
-					return err
-				}
+	end := time.Date(2026, 6, 30, 23, 0, 0, 0, time.UTC)
+	start := end.AddDate(0, 0, -days)
+	for i := 0; i < calls; i += batch {
+		rows := make([]store.Spend, batch)
+		for j := range rows {
+			n := i + j
+			rows[j] = store.Spend{
+				ID: fmt.Sprintf("01S%023d", n), At: start.Add(time.Duration(n) * (days * 24 * time.Hour / calls)), User: fmt.Sprintf("01U%023d", n/10%50), Team: "local",
+				Thread: fmt.Sprintf("01T%023d", n/10), Agent: "main", Provider: "main", Model: fmt.Sprint("model-", n%20), Prompt: int64(1000 + n%100), Completion: 10, Took: time.Second,
 			}
-			return t.count("day", at, "", c)
-		})
-		if err != nil {
+		}
+		if err := d.AddSpends(b.Context(), rows); err != nil {
 			b.Fatal(err)
 		}
 	}
-	for _, by := range []string{"day", "user", "model", "conversation"} {
-		b.Run(by, func(b *testing.B) {
-			for b.Loop() {
-				rows, err := d.Usage(b.Context(), store.UsageQuery{By: by})
-				if err != nil || len(rows) == 0 {
-					b.Fatal(err)
+	for _, span := range []int{30, days} {
+		for _, by := range store.UsageGroupings {
+			b.Run(fmt.Sprint(span, " days by ", by), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := d.Usage(b.Context(), store.UsageQuery{By: by, Since: end.AddDate(0, 0, -span), Top: 40}); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
-	}
-	b.Run("30 days by user", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := d.Usage(b.Context(), store.UsageQuery{By: "user", Since: start.AddDate(0, 0, 335)}); err != nil {
-				b.Fatal(err)
-			}
+			})
 		}
-	})
+	}
 }
 
 func BenchmarkGetCall(b *testing.B) {

@@ -37,10 +37,12 @@
 //	checkpoints   seq of an event     its head, see checkpoint.go
 //	erasures      user                JSON, while it is under way
 //	spends        time, id            fixed columns, then strings, see spend.go
-//	usage         dimension, day, key fixed counters
+//	usage         dimension, period, key         fixed counters
+//	usage_user    user 0 dimension, period, key  fixed counters
 //	settings      user 0 key          value
 //	providers     name                pack: JSON, sealed key
 //	models        name                JSON
+//	prices        provider/model      JSON
 //	agents        id                  JSON
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens

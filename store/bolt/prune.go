@@ -188,9 +188,13 @@ func (t *tx) pruneSpends(before time.Time) (int, bool, error) {
 
 // pruneUsage deletes the counters of whole days.
 func (t *tx) pruneUsage(before time.Time) (int, bool, error) {
-	n := 0
+	day := before.Truncate(secondsOfDay * time.Second)
+	old, err := t.oldCounters(day)
+	if err != nil {
+		return 0, false, err
+	}
 	for _, dim := range dimensions {
-		end := usageKey(dim, before, "")
+		end := usageKey(dim, day, "")
 		for _, k := range t.keys("usage", []byte{dim}, pruneChunk) {
 			if bytes.Compare(k, end) >= 0 {
 				break
@@ -198,10 +202,37 @@ func (t *tx) pruneUsage(before time.Time) (int, bool, error) {
 			if err := t.del("usage", k); err != nil {
 				return 0, false, err
 			}
-			n++
+			old++
 		}
 	}
-	return n, n > 0, nil
+	return old, old > 0, nil
+}
+
+// oldCounters deletes a chunk of what was counted for persons, whose keys stand
+// before the time: it goes from one person's dimension to the next.
+func (t *tx) oldCounters(before time.Time) (int, error) {
+	var keys [][]byte
+	c := t.bucket("usage_user").Cursor()
+	for k, _ := c.First(); k != nil && len(keys) < pruneChunk; {
+		head := bytes.IndexByte(k, 0) + 2 // user, 0, dimension
+		if head < 2 || len(k) < head+4 {
+			return 0, errRecord
+		}
+		end := append(own(k[:head-1]), usageKey(k[head-1], before, "")...)
+		if bytes.Compare(k, end) < 0 {
+			keys = append(keys, own(k))
+			k, _ = c.Next()
+			continue
+		}
+		next := append(own(k[:head-1]), k[head-1]+1)
+		k, _ = c.Seek(next)
+	}
+	for _, k := range keys {
+		if err := t.del("usage_user", k); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
 }
 
 func (t *tx) pruneKeys(time.Time) (int, bool, error) {

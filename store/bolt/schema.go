@@ -40,8 +40,8 @@ var migrations = []migration{
 var buckets = []string{
 	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
 	"credentials", "calls", "calls_by", "grants", "grants_user", "groups", "groups_user", "threads", "threads_by", "turns",
-	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "settings",
-	"providers", "models", "agents", "vectors", "checkpoints", "erasures", "incidents", "bots", "claims", "threads_at", "places", "wishes", "event_blocks",
+	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "usage_user", "settings",
+	"providers", "models", "prices", "agents", "vectors", "checkpoints", "erasures", "incidents", "bots", "claims", "threads_at", "places", "wishes", "event_blocks",
 }
 
 func makeBuckets(b *bbolt.Tx) error {
@@ -53,17 +53,24 @@ func makeBuckets(b *bbolt.Tx) error {
 	return nil
 }
 
-// addBuckets makes those that the database lacks, and writes only then.
+// addBuckets makes those that the database lacks, and writes only then. The
+// counters of persons are made of the rows that are there.
 func (d *DB) addBuckets() error {
-	lacks := false
+	lacks, uncounted := false, false
 	err := d.bolt.View(func(b *bbolt.Tx) error {
+		uncounted = b.Bucket([]byte("usage_user")) == nil
 		lacks = slices.ContainsFunc(buckets, func(name string) bool { return b.Bucket([]byte(name)) == nil })
 		return nil
 	})
 	if err != nil || !lacks {
 		return err
 	}
-	return d.bolt.Update(makeBuckets)
+	return d.bolt.Update(func(b *bbolt.Tx) error {
+		if err := makeBuckets(b); err != nil || !uncounted {
+			return err
+		}
+		return recount(b)
+	})
 }
 
 // schemaOf returns the version of the database, 0 for an empty one.

@@ -5,21 +5,24 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
+
+	bbolt "go.etcd.io/bbolt"
 
 	"nize/store"
 )
 
 // A row of what a model call cost is fixed columns (eight numbers of eight
 // bytes, one byte of flags), then its strings packed. Usage never reads rows:
-// it reads the counters, which are kept by day (UTC), dimension and key in the
-// same transaction.
+// it reads the counters, which are kept by period, dimension and key in the
+// same transaction, for everybody and for each person.
 
 const (
 	spendEstimated = 1 << iota
 	spendPriced
 )
+
+const spendColumns = 8*8 + 1
 
 func encodeSpend(s store.Spend) []byte {
 	b := make([]byte, 0, 192)
@@ -33,12 +36,49 @@ func encodeSpend(s store.Spend) []byte {
 	if s.Priced {
 		flags |= spendPriced
 	}
-	return append(append(b, flags), pack([]byte(s.ID), []byte(s.User), []byte(s.Thread), []byte(s.Agent), []byte(s.Provider), []byte(s.Model))...)
+	return append(append(b, flags), pack([]byte(s.ID), []byte(s.User), []byte(s.Thread), []byte(s.Agent), []byte(s.Provider), []byte(s.Model), []byte(s.Team))...)
 }
 
-// The dimensions of usage, each the first byte of its counters' keys.
+// decodeSpend reads a row; the first ones that were written have no team.
+func decodeSpend(b []byte) (store.Spend, error) {
+	if len(b) < spendColumns {
+		return store.Spend{}, errRecord
+	}
+	parts, err := unpack(b[spendColumns:])
+	if err != nil || len(parts) < 6 {
+		return store.Spend{}, errRecord
+	}
+	n := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
+	flags := b[spendColumns-1]
+	s := store.Spend{
+		At: time.Unix(0, n(0)).UTC(), Prompt: n(1), Completion: n(2), Cached: n(3), Reasoning: n(4), Took: time.Duration(n(5)), MicroUSD: n(6),
+		Estimated: flags&spendEstimated != 0, Priced: flags&spendPriced != 0,
+		ID: string(parts[0]), User: string(parts[1]), Thread: string(parts[2]), Agent: string(parts[3]), Provider: string(parts[4]), Model: string(parts[5]),
+	}
+	if len(parts) > 6 {
+		s.Team = string(parts[6])
+	}
+	return s, nil
+}
+
+// The dimensions of usage, each the first byte of its counters' keys. Time is
+// counted by quarters of an hour, of which the days of every zone are made; all
+// else by days of UTC.
 var dimensions = map[string]byte{
-	"day": 'd', "user": 'u', "agent": 'a', "provider": 'p', "model": 'm', "conversation": 'c', "tool": 't',
+	"day": 'q', "user": 'u', "team": 'g', "agent": 'a', "provider": 'p', "model": 'm', "conversation": 'c', "tool": 't',
+}
+
+const (
+	secondsOfDay     = 86400
+	secondsOfQuarter = 900
+)
+
+// periodOf is how long a counter of the dimension counts, in seconds.
+func periodOf(dim byte) int64 {
+	if dim == dimensions["day"] {
+		return secondsOfQuarter
+	}
+	return secondsOfDay
 }
 
 // counters are what a usage row sums up, in the order in which they are stored.
@@ -77,27 +117,70 @@ func decodeCounters(b []byte) (counters, error) {
 	return counters{n(0), n(1), n(2), n(3), n(4), n(5), n(6), n(7), n(8), n(9)}, nil
 }
 
-const secondsOfDay = 86400
-
-// usageKey is dimension, day since 1970, key.
+// usageKey is dimension, number of the period since 1970, key.
 func usageKey(dim byte, at time.Time, k string) []byte {
-	b := binary.BigEndian.AppendUint32([]byte{dim}, uint32(max(0, at.Unix())/secondsOfDay))
+	b := binary.BigEndian.AppendUint32([]byte{dim}, uint32(max(0, at.Unix())/periodOf(dim)))
 	return append(b, k...)
 }
 
-func (t *tx) count(dim string, at time.Time, name string, c counters) error {
+// tally collects counters before they are written, so that a batch of rows
+// touches each counter once.
+type tally map[[2]string]*counters // by bucket and key
+
+// count adds c to the counters of a name, everybody's and the person's.
+func (y tally) count(dim string, at time.Time, name, user string, c counters) {
 	if len(name) > maxID {
 		name = name[:maxID]
 	}
 	k := usageKey(dimensions[dim], at, name)
-	if v := t.get("usage", k); v != nil {
-		sum, err := decodeCounters(v)
-		if err != nil {
+	y.add("usage", k, c)
+	if dim != "user" && user != "" {
+		y.add("usage_user", append(key(user, ""), k...), c)
+	}
+}
+
+func (y tally) add(bucket string, k []byte, c counters) {
+	at := [2]string{bucket, string(k)}
+	if sum := y[at]; sum != nil {
+		sum.add(&c)
+		return
+	}
+	y[at] = &c
+}
+
+func (y tally) spend(s store.Spend) {
+	c := counters{calls: 1, prompt: s.Prompt, completion: s.Completion, cached: s.Cached, reasoning: s.Reasoning, took: int64(s.Took)}
+	if s.Estimated {
+		c.estimated = 1
+	}
+	if s.Priced {
+		c.microUSD = s.MicroUSD
+	} else {
+		c.unpriced = 1
+	}
+	for _, by := range []struct{ dim, key string }{
+		{"day", ""}, {"user", s.User}, {"team", s.Team}, {"agent", s.Agent}, {"provider", s.Provider}, {"model", s.ModelName()}, {"conversation", s.Thread},
+	} {
+		y.count(by.dim, s.At, by.key, s.User, c)
+	}
+}
+
+// store adds what was collected to what stands there.
+func (y tally) store(t *tx) error {
+	for at, c := range y {
+		k := []byte(at[1])
+		if v := t.get(at[0], k); v != nil {
+			sum, err := decodeCounters(v)
+			if err != nil {
+				return err
+			}
+			c.add(&sum)
+		}
+		if err := t.put(at[0], k, c.encode()); err != nil {
 			return err
 		}
-		c.add(&sum)
 	}
-	return t.put("usage", k, c.encode())
+	return nil
 }
 
 // countCall adds a call that ended to the counters of its tool.
@@ -106,18 +189,32 @@ func (t *tx) countCall(c store.Call) error {
 	if c.State != store.Done {
 		n.failed = 1
 	}
-	return t.count("tool", c.Finished, c.ToolID(), n)
+	y := tally{}
+	y.count("tool", c.Finished, c.ToolID(), c.By, n)
+	return y.store(t)
 }
 
 // AddSpend implements [store.Ledger]. ErrExists if that call was booked before.
 func (d *DB) AddSpend(ctx context.Context, s store.Spend) error {
-	return d.do(ctx, "booking a model call", func(t *tx) error {
-		s := s
+	return d.AddSpends(ctx, []store.Spend{s})
+}
+
+// AddSpends books many calls in one transaction, all or none.
+func (d *DB) AddSpends(ctx context.Context, list []store.Spend) error {
+	return d.do(ctx, "booking a model call", func(t *tx) error { return t.addSpends(list) })
+}
+
+func (t *tx) addSpends(list []store.Spend) error {
+	y := tally{}
+	for _, s := range list {
 		if s.At.IsZero() {
 			s.At = t.now
 		}
 		s.ID = cmp.Or(s.ID, store.NewID(s.At))
 		if err := checkIDs("spend id", s.ID); err != nil {
+			return err
+		}
+		if err := checkOptional("user", s.User); err != nil {
 			return err
 		}
 		k := append(timeKey(s.At), s.ID...)
@@ -127,75 +224,33 @@ func (d *DB) AddSpend(ctx context.Context, s store.Spend) error {
 		if err := t.put("spends", k, encodeSpend(s)); err != nil {
 			return err
 		}
-		c := counters{calls: 1, prompt: s.Prompt, completion: s.Completion, cached: s.Cached, reasoning: s.Reasoning, took: int64(s.Took)}
-		if s.Estimated {
-			c.estimated = 1
-		}
-		if s.Priced {
-			c.microUSD = s.MicroUSD
-		} else {
-			c.unpriced = 1
-		}
-		for _, by := range []struct{ dim, key string }{
-			{"day", ""}, {"user", s.User}, {"agent", s.Agent}, {"provider", s.Provider}, {"model", s.Model}, {"conversation", s.Thread},
-		} {
-			if err := t.count(by.dim, s.At, by.key, c); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+		y.spend(s)
+	}
+	return y.store(t)
 }
 
-// Usage implements [store.Ledger]. It counts whole days (UTC) from the one
-// that q.Since falls into. Days come in order, all else by tokens, then calls.
-func (d *DB) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, error) {
-	by := cmp.Or(q.By, "day")
-	dim, ok := dimensions[by]
-	if !ok {
-		return nil, fmt.Errorf("reading usage: %w dimension %q: use day, user, agent, provider, model, conversation or tool", store.ErrInvalid, q.By)
-	}
-	since := usageKey(dim, q.Since, "")
-	var (
-		place = map[string]int{} // of each key in names and sums
-		names []string
-		sums  []counters
-	)
-	err := d.view(ctx, "reading usage", func(t *tx) error {
-		c := t.bucket("usage").Cursor()
-		for k, v := c.Seek(since); len(k) > 0 && k[0] == dim; k, v = c.Next() {
-			n, err := decodeCounters(v)
-			if err != nil || len(k) < 5 {
-				return errRecord
-			}
-			name := k[5:]
-			if dim == 'd' {
-				name = []byte(time.Unix(int64(binary.BigEndian.Uint32(k[1:]))*secondsOfDay, 0).UTC().Format(time.DateOnly))
-			}
-			if i, ok := place[string(name)]; ok {
-				sums[i].add(&n)
-				continue
-			}
-			place[string(name)] = len(sums)
-			names, sums = append(names, string(name)), append(sums, n)
+// recount makes the counters anew from the rows, but for those of tools, for a
+// database that counted less than it does now.
+func recount(b *bbolt.Tx) error {
+	t := &tx{b: b}
+	for _, k := range t.keys("usage", nil, 0) {
+		if k[0] == dimensions["tool"] {
+			continue
 		}
-		return nil
+		if err := t.del("usage", k); err != nil {
+			return err
+		}
+	}
+	y := tally{}
+	err := t.each("spends", nil, func(_, v []byte) error {
+		s, err := decodeSpend(v)
+		if err == nil {
+			y.spend(s)
+		}
+		return err
 	})
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("counting usage anew: %w", err)
 	}
-	rows := make([]store.UsageRow, 0, len(sums))
-	for i, c := range sums {
-		rows = append(rows, store.UsageRow{
-			Key: names[i], Calls: c.calls, Prompt: c.prompt, Completion: c.completion, Cached: c.cached, Reasoning: c.reasoning,
-			Estimated: c.estimated, MicroUSD: c.microUSD, Unpriced: c.unpriced, Failed: c.failed, TookMS: time.Duration(c.took).Milliseconds(),
-		})
-	}
-	slices.SortFunc(rows, func(a, b store.UsageRow) int {
-		if dim == 'd' {
-			return cmp.Compare(a.Key, b.Key)
-		}
-		return cmp.Or(cmp.Compare(b.Prompt+b.Completion, a.Prompt+a.Completion), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Key, b.Key))
-	})
-	return rows, nil
+	return y.store(t)
 }

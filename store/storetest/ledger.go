@@ -14,7 +14,7 @@ func usage(e *env) {
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 40 {
 		e.ok(e.AddSpend(ctx, store.Spend{
-			ID: id("s", i), At: day.Add(time.Duration(i) * 6 * time.Hour), User: []string{"ada", "bert"}[i%2], Thread: id("t", i%5), Agent: "helper",
+			ID: id("s", i), At: day.Add(time.Duration(i) * 6 * time.Hour), User: []string{"ada", "bert"}[i%2], Team: []string{"local", "slack:T1"}[i%2], Thread: id("t", i%5), Agent: "helper",
 			Provider: "main", Model: "main/fast", Prompt: 100, Completion: 10, Cached: 5, Reasoning: 1, Took: 1500 * time.Microsecond,
 			Estimated: i%4 == 0, MicroUSD: 7, Priced: i%10 != 0,
 		}))
@@ -22,22 +22,41 @@ func usage(e *env) {
 	e.is(e.AddSpend(ctx, store.Spend{ID: "s0000", At: day}), store.ErrExists)
 	e.reopen()
 	got := must(e.Usage(ctx, store.UsageQuery{By: "provider"}))(e)
-	e.same(got, []store.UsageRow{{
+	e.same(got.Unpriced, []string{"main/fast"})
+	e.same(got.Rows, []store.UsageRow{{
 		Key: "main", Calls: 40, Prompt: 4000, Completion: 400, Cached: 200, Reasoning: 40, Estimated: 10, MicroUSD: 36 * 7, Unpriced: 4, TookMS: 60,
 	}})
 	got = must(e.Usage(ctx, store.UsageQuery{By: "day", Since: day.AddDate(0, 0, 8).Add(23 * time.Hour)}))(e)
-	if len(got) != 2 || got[0].Key != "2026-03-09" || got[1].Key != "2026-03-10" || got[0].Calls != 4 {
+	if rows := got.Rows; len(rows) != 2 || rows[0].Key != "2026-03-09" || rows[1].Key != "2026-03-10" || rows[0].Calls != 4 || got.Total.Calls != 8 {
 		e.Fatalf("by day: %+v", got)
 	}
-	for by, want := range map[string]int{"user": 2, "agent": 1, "model": 1, "conversation": 5, "day": 10, "tool": 0} {
-		e.same(len(must(e.Usage(ctx, store.UsageQuery{By: by}))(e)), want)
+	for by, want := range map[string]int{"user": 2, "team": 2, "agent": 1, "model": 1, "conversation": 5, "day": 10, "tool": 0} {
+		e.same(len(must(e.Usage(ctx, store.UsageQuery{By: by}))(e).Rows), want)
+	}
+	for by, want := range map[string]int{"user": 1, "team": 1, "agent": 1, "model": 1, "conversation": 5, "day": 10, "tool": 0} { // of one person
+		got := must(e.Usage(ctx, store.UsageQuery{By: by, User: "ada"}))(e)
+		if len(got.Rows) != want || want > 0 && (got.Total.Calls != 20 || got.Total.Prompt != 2000) {
+			e.Fatalf("ada's by %s: %+v", by, got)
+		}
+	}
+	e.same(len(must(e.Usage(ctx, store.UsageQuery{By: "model", User: "nobody"}))(e).Rows), 0)
+	top := must(e.Usage(ctx, store.UsageQuery{By: "conversation", Top: 2}))(e)
+	if len(top.Rows) != 2 || top.More != 3 || top.Total.Calls != 40 || top.Rows[0].Key != id("t", 0) {
+		e.Fatalf("the two largest: %+v", top)
 	}
 	_, err := e.Usage(ctx, store.UsageQuery{By: "moon"})
 	e.is(err, store.ErrInvalid)
-	// The day is that of Greenwich, wherever the time was read.
+	// The day is that of the zone that is asked for, wherever the time was read.
 	e.ok(e.AddSpend(ctx, store.Spend{ID: "x", At: time.Date(2026, 5, 1, 1, 0, 0, 0, time.FixedZone("", 2*3600))}))
 	got = must(e.Usage(ctx, store.UsageQuery{Since: day.AddDate(0, 1, 0), By: "day"}))(e)
-	e.same(got[0].Key, "2026-04-30")
+	e.same(got.Rows[0].Key, "2026-04-30")
+	e.same(got.Zone, "UTC")
+	for name, want := range map[string]string{"Asia/Kathmandu": "2026-05-01", "America/New_York": "2026-04-30"} { // +05:45, -04:00
+		zone, err := time.LoadLocation(name)
+		e.ok(err)
+		got = must(e.Usage(ctx, store.UsageQuery{Since: day.AddDate(0, 1, 0), By: "day", Zone: zone}))(e)
+		e.same([]string{got.Rows[0].Key, got.Zone}, []string{want, name})
+	}
 }
 
 func usageTools(e *env) {
@@ -58,7 +77,7 @@ func usageTools(e *env) {
 	e.ok(e.Begin(ctx, ada, newCall(store.Pending))) // not over yet
 	e.ok(e.Flush(ctx))
 	got := must(e.Usage(ctx, store.UsageQuery{By: "tool"}))(e)
-	if len(got) != 1 || got[0].Key != "box:convert" || got[0].Calls != 5 || got[0].Failed != 2 || got[0].TookMS < 1000 || got[0].TookMS > 60_000 {
+	if rows := got.Rows; len(rows) != 1 || rows[0].Key != "box:convert" || rows[0].Calls != 5 || rows[0].Failed != 2 || rows[0].TookMS < 1000 || rows[0].TookMS > 60_000 {
 		e.Fatalf("got %+v", got)
 	}
 }
@@ -166,7 +185,8 @@ func prune(e *env) {
 	if c := must(e.GetCall(ctx, "c0001"))(e); c.Result == nil {
 		e.Fatal("the new one lost its result")
 	}
-	e.same(must(e.Usage(ctx, store.UsageQuery{By: "user"}))(e)[0].Calls, int64(1))
+	e.same(must(e.Usage(ctx, store.UsageQuery{By: "user"}))(e).Rows[0].Calls, int64(1))
+	e.same(must(e.Usage(ctx, store.UsageQuery{By: "agent", User: "ada"}))(e).Total.Calls, int64(1))
 
 	got = must(e.Prune(ctx, store.Retention{Conversations: month}))(e)
 	e.same(got, store.Pruned{Threads: 1})

@@ -1,0 +1,4 @@
+package llm
+
+// PriceTable is the built-in table, by kind of provider and model.
+func PriceTable() map[string]map[string]TokenPrice { return prices().Prices }
