@@ -38,6 +38,7 @@ var floors = map[string]room{
 	"bots/phrases":               {"", "text"},
 	"bots/terminal":              {"bots daemon/api", "it lives in nizectl, which must start in milliseconds"},
 	"bots/botstest":              {"bots", "the script holds for every platform, so it sees none"},
+	"bots/slack/slacktest":       {"", "a double of Slack: it knows nothing of nize, so that a mistake of either shows"},
 	"llm":                        {"", "a sister of bots and mcp"},
 	"llm/openai":                 {"llm", "a leaf: one protocol"},
 	"llm/offline":                {"llm", "a leaf: no network"},
@@ -77,6 +78,10 @@ var libraries = map[string]string{
 	"github.com/pelletier/go-toml/v2":          "daemon",
 	"golang.org/x/term":                        "cmd/nized cmd/nizectl bots/terminal",
 	"golang.org/x/sys":                         "daemon mcp/upstream bots/terminal store/bolt",
+
+	// A websocket for the doubles of the platforms: already there for the
+	// libraries that the adapters are built on.
+	"github.com/gorilla/websocket": "bots/slack/slacktest bots/discord/discordtest",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",

@@ -1,0 +1,216 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+)
+
+// delivery is one thing on its way to the app, until it is acknowledged or
+// given up.
+type delivery struct {
+	kind    string // events_api, interactive, slash_commands
+	payload json.RawMessage
+	event   string // event_id, of events
+	attempt int    // 0 for the first
+	reason  string // why it comes again
+	env     string // envelope id of this attempt
+	link    *link
+	sent    time.Time
+	timer   *time.Timer
+	settled bool
+	reply   json.RawMessage // what came with the acknowledgement
+	err     error
+	done    chan struct{} // closed when settled
+}
+
+// ErrNotAcked is what a person sees as "operation failed": the app did not
+// acknowledge in time, or nobody listened.
+var ErrNotAcked = errors.New("slacktest: the app did not acknowledge")
+
+// settleLocked ends a delivery; s.mu must be held.
+func (d *delivery) settleLocked(reply json.RawMessage, err error) {
+	if d.settled {
+		return
+	}
+	d.settled, d.reply, d.err = true, reply, err
+	close(d.done)
+}
+
+// outer is the envelope of an event.
+type outer struct {
+	Token          string          `json:"token"`
+	TeamID         string          `json:"team_id"`
+	ContextTeamID  string          `json:"context_team_id"`
+	APIAppID       string          `json:"api_app_id"`
+	Event          json.RawMessage `json:"event"`
+	Type           string          `json:"type"`
+	EventID        string          `json:"event_id"`
+	EventTime      int64           `json:"event_time"`
+	Authorizations []authorization `json:"authorizations"`
+	External       bool            `json:"is_ext_shared_channel"`
+	EventContext   string          `json:"event_context"`
+}
+
+type authorization struct {
+	EnterpriseID *string `json:"enterprise_id"`
+	TeamID       string  `json:"team_id"`
+	UserID       string  `json:"user_id"`
+	IsBot        bool    `json:"is_bot"`
+	IsEnterprise bool    `json:"is_enterprise_install"`
+}
+
+// eventLocked sends an event if the app subscribed to it; name is that of the
+// subscription, e.g. message.channels. It returns the event's id, "" if nobody
+// wants it; s.mu must be held.
+func (s *Server) eventLocked(name string, event any) string {
+	if !slices.Contains(s.opt.Events, name) || s.closed {
+		return ""
+	}
+	inner, err := json.Marshal(event)
+	if err != nil {
+		panic(err) // our own struct
+	}
+	id := s.idLocked("Ev")
+	body, err := json.Marshal(outer{
+		Token: "fake-verification", TeamID: Team, ContextTeamID: Team, APIAppID: App, Event: inner, Type: "event_callback", EventID: id,
+		EventTime: s.opt.Now().Unix(), EventContext: "4-" + id,
+		Authorizations: []authorization{{TeamID: Team, UserID: Bot, IsBot: true}},
+	})
+	if err != nil {
+		panic(err) // our own struct
+	}
+	s.world.events = append(s.world.events, Event{ID: id, Name: name, Payload: body})
+	s.sendLocked(&delivery{kind: "events_api", payload: body, event: id, done: make(chan struct{})})
+	return id
+}
+
+// Event is one that was sent.
+type Event struct {
+	ID, Name string
+	Payload  json.RawMessage
+}
+
+// Events are all that were sent, in order, each once.
+func (s *Server) Events() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.world.events)
+}
+
+// Repeat sends events once more, in random order: those named by id, or all.
+// Each has its event_id, as if its acknowledgement had been lost.
+func (s *Server) Repeat(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events := slices.DeleteFunc(slices.Clone(s.world.events), func(e Event) bool { return len(ids) > 0 && !slices.Contains(ids, e.ID) })
+	s.rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	for _, e := range events {
+		s.sendLocked(&delivery{kind: "events_api", payload: e.Payload, event: e.ID, attempt: 1, reason: s.lostReason(), done: make(chan struct{})})
+	}
+}
+
+// lostReason is the reason of a repeated event.
+func (s *Server) lostReason() string {
+	if s.opt.Endpoint != "" {
+		return "http_timeout"
+	}
+	return "timeout"
+}
+
+// sendLocked puts d on its way. Events wait for a link, what a person waits
+// for does not; s.mu must be held.
+func (s *Server) sendLocked(d *delivery) {
+	if s.closed {
+		d.settleLocked(nil, errClosed)
+		return
+	}
+	d.sent = s.opt.Now()
+	if s.opt.Endpoint != "" {
+		s.stats.Sent++
+		s.running.Go(func() { s.request(d) })
+		return
+	}
+	open := slices.DeleteFunc(slices.Clone(s.links), func(l *link) bool { return l.leaving })
+	if len(open) == 0 {
+		if d.kind == "events_api" {
+			s.waiting = append(s.waiting, d)
+		} else {
+			d.settleLocked(nil, ErrNotAcked)
+		}
+		return
+	}
+	s.stats.Sent++
+	d.env = s.idLocked("env")
+	d.link = open[s.rand.IntN(len(open))]
+	s.pending[d.env] = d
+	d.timer = s.afterLocked(s.opt.AckTimeout, func() { s.missedLocked(d) })
+	d.link.send(envelope{
+		ID: d.env, Type: d.kind, AcceptsResponse: d.kind != "events_api", Payload: d.payload,
+		RetryAttempt: d.attempt, RetryReason: d.reason,
+	})
+}
+
+// missedLocked is for what was not acknowledged in time; s.mu must be held.
+func (s *Server) missedLocked(d *delivery) {
+	if d.settled {
+		return
+	}
+	delete(s.pending, d.env)
+	s.late[d.env] = true
+	s.stats.Missed++
+	s.againLocked(d, s.lostReason())
+	s.touchLocked()
+}
+
+// againLocked repeats an event later, or tells the person that it failed;
+// s.mu must be held.
+func (s *Server) againLocked(d *delivery, reason string) {
+	if d.kind != "events_api" {
+		d.settleLocked(nil, ErrNotAcked)
+		return
+	}
+	if d.attempt >= len(s.opt.RetryAfter) {
+		s.stats.Dropped++
+		d.settleLocked(nil, ErrNotAcked)
+		return
+	}
+	after := s.opt.RetryAfter[d.attempt]
+	d.attempt++
+	d.reason = reason
+	if after == 0 {
+		s.sendLocked(d)
+		return
+	}
+	s.afterLocked(after, func() { s.sendLocked(d) })
+}
+
+// ackLocked takes an acknowledgement; s.mu must be held.
+func (s *Server) ackLocked(env string, reply json.RawMessage, size int) {
+	d := s.pending[env]
+	switch {
+	case d == nil && s.late[env]:
+		s.stats.Late++
+		return
+	case d == nil:
+		s.stats.Strange++
+		return
+	case size >= maxAck:
+		s.stats.TooBig++ // dropped: the timer goes on
+		return
+	}
+	delete(s.pending, env)
+	s.stopLocked(d.timer)
+	s.tookLocked(s.opt.Now().Sub(d.sent))
+	d.settleLocked(reply, nil)
+}
+
+// tookLocked counts an acknowledgement; s.mu must be held.
+func (s *Server) tookLocked(took time.Duration) {
+	s.stats.Acked++
+	s.stats.totalAck += took
+	s.stats.MaxAck = max(s.stats.MaxAck, took)
+}
+
+const maxAck = 20_480 // bytes; Slack drops what is bigger

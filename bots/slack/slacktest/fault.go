@@ -1,0 +1,136 @@
+package slacktest
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Fault is what goes wrong with calls of a method.
+type Fault struct {
+	Times      int           // calls that it hits; 0 is one
+	Delay      time.Duration // before anything else
+	Status     int           // HTTP status without a JSON body, e.g. 500
+	RetryAfter time.Duration // a 429
+	Error      string        // an error code with ok false
+	After      bool          // the call is done first, and only its answer is lost
+}
+
+// Fail makes calls of a method fail; "*" is any method. Faults of a method hit
+// in the order in which they were asked for.
+func (s *Server) Fail(method string, f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.Times == 0 {
+		f.Times = 1
+	}
+	s.faults[method] = append(s.faults[method], &f)
+}
+
+// Revoke makes every token fail from now on: token_revoked, account_inactive,
+// invalid_auth. An empty code makes them good again.
+func (s *Server) Revoke(code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = code
+}
+
+func (s *Server) faultOf(name string) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range []string{name, "*"} {
+		list := s.faults[key]
+		if len(list) == 0 {
+			continue
+		}
+		f := list[0]
+		if f.Times--; f.Times <= 0 {
+			s.faults[key] = list[1:]
+		}
+		return f
+	}
+	return nil
+}
+
+// pause waits a fault's delay and says whether to go on.
+func (s *Server) pause(r *http.Request, f *Fault) bool {
+	if f == nil || f.Delay <= 0 {
+		return true
+	}
+	t := time.NewTimer(f.Delay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.Context().Done():
+	case <-s.ctx.Done():
+	}
+	return false
+}
+
+// writeFault answers in the method's stead; false means that the fault was a
+// delay only.
+func (s *Server) writeFault(w http.ResponseWriter, name string, f *Fault) bool {
+	switch {
+	case f.RetryAfter > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
+		http.Error(w, `{"ok":false,"error":"ratelimited"}`, http.StatusTooManyRequests)
+	case f.Status != 0:
+		http.Error(w, http.StatusText(f.Status), f.Status)
+	case f.Error != "":
+		writeAnswer(w, s.opt.Scopes, nil, fail(f.Error))
+	default:
+		return false
+	}
+	if !f.After {
+		s.mu.Lock()
+		s.stats.Calls[name]++
+		s.touchLocked()
+		s.mu.Unlock()
+	}
+	return true
+}
+
+// Refusal is a call that was answered with an error.
+type Refusal struct{ Method, Error string }
+
+// Stats count what the app did, above all what it did wrong without noticing.
+type Stats struct {
+	Calls     map[string]int // by method, failed ones too
+	Refused   []Refusal      // by the fake's rules, not by faults
+	Unknown   []string       // methods that Slack, or this fake, does not have
+	Links     int            // open now
+	Opened    int            // links ever
+	Sent      int            // envelopes and requests, repeated ones too
+	Acked     int            // in time
+	Missed    int            // not acknowledged within the time
+	Late      int            // acknowledged after it
+	Strange   int            // acknowledgements of nothing that was sent
+	TooBig    int            // answers of 20 kB and over, which Slack drops
+	Dropped   int            // events given up after all retries
+	MaxAck    time.Duration
+	totalAck  time.Duration
+	Responses int // uses of response URLs
+}
+
+// MeanAck is how long an acknowledgement took on average.
+func (st Stats) MeanAck() time.Duration {
+	if st.Acked == 0 {
+		return 0
+	}
+	return st.totalAck / time.Duration(st.Acked)
+}
+
+// Stats are the counts up to now.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.stats
+	out.Calls = maps.Clone(out.Calls)
+	out.Refused = slices.Clone(out.Refused)
+	out.Unknown = slices.Clone(out.Unknown)
+	out.Links = len(s.links)
+	return out
+}

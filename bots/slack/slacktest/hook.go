@@ -1,0 +1,161 @@
+package slacktest
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// HTTP mode: signed requests to /slack/events, /slack/interactions and
+// /slack/commands of Options.Endpoint.
+
+var hookPaths = map[string]string{"events_api": "/slack/events", "interactive": "/slack/interactions", "slash_commands": "/slack/commands"}
+
+// Sign is Slack's signature of a body.
+func Sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "v0:%s:%s", timestamp, body)
+	return "v0=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// client posts to the app; it follows no redirect, as Slack doesn't.
+var client = &http.Client{
+	Transport:     &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// request makes one attempt of a delivery.
+func (s *Server) request(d *delivery) {
+	body, kind := []byte(d.payload), "application/json"
+	switch d.kind {
+	case "interactive":
+		body, kind = []byte(url.Values{"payload": {string(d.payload)}}.Encode()), "application/x-www-form-urlencoded"
+	case "slash_commands":
+		body, kind = formOf(d.payload), "application/x-www-form-urlencoded"
+	}
+	header := http.Header{"Content-Type": {kind}}
+	if d.attempt > 0 {
+		header.Set("X-Slack-Retry-Num", strconv.Itoa(d.attempt))
+		header.Set("X-Slack-Retry-Reason", d.reason)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.opt.AckTimeout)
+	defer cancel()
+	resp, err := s.PostSigned(ctx, hookPaths[d.kind], header, body)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.touchLocked()
+	took := s.opt.Now().Sub(d.sent)
+	switch {
+	case s.closed:
+		d.settleLocked(nil, errClosed)
+	case errors.Is(err, context.DeadlineExceeded):
+		s.stats.Missed++
+		s.againLocked(d, "http_timeout")
+	case err != nil:
+		s.stats.Missed++
+		s.againLocked(d, "connection_failed")
+	case resp.Status/100 != 2 && resp.Header.Get("X-Slack-No-Retry") == "1":
+		s.stats.Missed++
+		s.stats.Dropped++
+		d.settleLocked(nil, ErrNotAcked)
+	case resp.Status/100 != 2:
+		s.stats.Missed++
+		s.againLocked(d, "http_error")
+	default:
+		s.tookLocked(took)
+		reply := json.RawMessage(bytes.TrimSpace(resp.Body))
+		if len(reply) > 0 && !json.Valid(reply) {
+			reply = mustJSON(string(reply)) // a command may be answered with bare text
+		}
+		d.settleLocked(reply, nil)
+	}
+}
+
+// HookAnswer is what the app answered in HTTP mode.
+type HookAnswer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// PostSigned posts a body to the app, signed now. A header that is given
+// already (a wrong signature, an old timestamp) is kept.
+func (s *Server) PostSigned(ctx context.Context, path string, header http.Header, body []byte) (HookAnswer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.opt.Endpoint+path, bytes.NewReader(body))
+	if err != nil {
+		return HookAnswer{}, fmt.Errorf("posting to the app: %w", err)
+	}
+	req.Header = header.Clone()
+	if req.Header.Get("X-Slack-Request-Timestamp") == "" {
+		req.Header.Set("X-Slack-Request-Timestamp", strconv.FormatInt(s.opt.Now().Unix(), 10))
+	}
+	if req.Header.Get("X-Slack-Signature") == "" {
+		req.Header.Set("X-Slack-Signature", Sign(s.opt.SigningSecret, req.Header.Get("X-Slack-Request-Timestamp"), body))
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return HookAnswer{}, fmt.Errorf("posting to the app: %w", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		return HookAnswer{}, fmt.Errorf("reading the app's answer: %w", err)
+	}
+	return HookAnswer{Status: resp.StatusCode, Header: resp.Header, Body: answer}, nil
+}
+
+// Verify does the url_verification of the events endpoint.
+func (s *Server) Verify(ctx context.Context) error {
+	const challenge = "3eZbrw1aB10"
+	body := mustJSON(verification{Type: "url_verification", Token: "fake-verification", Challenge: challenge})
+	got, err := s.PostSigned(ctx, hookPaths["events_api"], http.Header{"Content-Type": {"application/json"}}, body)
+	if err != nil {
+		return err
+	}
+	var answer verification
+	_ = json.Unmarshal(got.Body, &answer) // bare text is right too
+	if got.Status != http.StatusOK || answer.Challenge != challenge && string(bytes.TrimSpace(got.Body)) != challenge {
+		return fmt.Errorf("slacktest: the events endpoint answered %d %.100q instead of the challenge", got.Status, got.Body)
+	}
+	return nil
+}
+
+type verification struct {
+	Type      string `json:"type"`
+	Token     string `json:"token"`
+	Challenge string `json:"challenge"`
+}
+
+// formOf turns a flat JSON object into a form.
+func formOf(payload json.RawMessage) []byte {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(payload, &fields) // our own struct
+	form := url.Values{}
+	for k, v := range fields {
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			text = string(v)
+		}
+		form.Set(k, text)
+	}
+	return []byte(form.Encode())
+}
+
+// mustJSON is for our own structs.
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,440 @@
+package slacktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// interaction is the payload of everything that people press.
+type interaction struct {
+	Type        string            `json:"type"`
+	Team        interTeam         `json:"team"`
+	User        interUser         `json:"user"`
+	AppID       string            `json:"api_app_id"`
+	Token       string            `json:"token"`
+	TriggerID   string            `json:"trigger_id"`
+	ResponseURL string            `json:"response_url,omitempty"`
+	Container   *container        `json:"container,omitempty"`
+	Channel     *interChannel     `json:"channel,omitempty"`
+	Message     *wireMessage      `json:"message,omitempty"`
+	MessageTS   string            `json:"message_ts,omitempty"`
+	View        *wireView         `json:"view,omitempty"`
+	State       *state            `json:"state,omitempty"`
+	Actions     []json.RawMessage `json:"actions,omitempty"`
+	CallbackID  string            `json:"callback_id,omitempty"`
+	ActionTS    string            `json:"action_ts,omitempty"`
+	Cleared     *bool             `json:"is_cleared,omitempty"`
+	Enterprise  *string           `json:"enterprise"`
+	IsOrg       bool              `json:"is_enterprise_install"`
+	ResponseTo  []string          `json:"response_urls,omitempty"`
+}
+
+type interTeam struct {
+	ID     string `json:"id"`
+	Domain string `json:"domain"`
+}
+
+type interUser struct {
+	ID       string `json:"id"`
+	Username string `json:"username"`
+	Name     string `json:"name"`
+	TeamID   string `json:"team_id"`
+}
+
+type interChannel struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type container struct {
+	Type        string `json:"type"`
+	MessageTS   string `json:"message_ts,omitempty"`
+	ChannelID   string `json:"channel_id,omitempty"`
+	ThreadTS    string `json:"thread_ts,omitempty"`
+	IsEphemeral bool   `json:"is_ephemeral"`
+	ViewID      string `json:"view_id,omitempty"`
+}
+
+// pressed is an entry of actions.
+type pressed struct {
+	ActionID string          `json:"action_id"`
+	BlockID  string          `json:"block_id"`
+	Text     json.RawMessage `json:"text,omitempty"`
+	Value    string          `json:"value,omitempty"`
+	Style    string          `json:"style,omitempty"`
+	ActionTS string          `json:"action_ts"`
+	Type     string          `json:"type"`
+}
+
+// interactionLocked begins the payload of what a user does; s.mu must be held.
+func (s *Server) interactionLocked(kind, user, view string) (interaction, error) {
+	u := s.world.user(user)
+	if u == nil {
+		return interaction{}, fmt.Errorf("slacktest: no user %s", user)
+	}
+	return interaction{Type: kind, Team: interTeam{ID: Team, Domain: "fake"}, User: interUser{ID: u.ID, Username: u.Name, Name: u.Name, TeamID: u.Team},
+		AppID: App, Token: "fake-verification", TriggerID: s.triggerLocked(user, view)}, nil
+}
+
+// channelOf is a channel's part of a payload.
+func channelOf(c *Channel) *interChannel {
+	name := c.Name
+	switch {
+	case c.IM:
+		name = "directmessage"
+	case c.Private:
+		name = "privategroup"
+	}
+	return &interChannel{ID: c.ID, Name: name}
+}
+
+// ask sends a payload and waits for its acknowledgement.
+func (s *Server) ask(ctx context.Context, kind string, payload json.RawMessage) (json.RawMessage, error) {
+	d := &delivery{kind: kind, payload: payload, done: make(chan struct{})}
+	s.mu.Lock()
+	s.sendLocked(d)
+	s.touchLocked()
+	s.mu.Unlock()
+	select {
+	case <-d.done:
+		return d.reply, d.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Press presses a button of a message and waits until the app acknowledged.
+// The action is an action_id, "block_id/action_id", or the button's text.
+func (s *Server) Press(ctx context.Context, user string, m Message, action string) error {
+	return s.Choose(ctx, user, m, action)
+}
+
+// Choose picks values in a select, or other element, of a message.
+func (s *Server) Choose(ctx context.Context, user string, m Message, action string, values ...string) error {
+	payload, err := s.pressPayload(user, m, action, values)
+	if err != nil {
+		return err
+	}
+	_, err = s.ask(ctx, "interactive", payload)
+	return err
+}
+
+func (s *Server) pressPayload(user string, m Message, action string, values []string) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got, c := s.world.message(m.Channel, m.TS), s.world.channel(m.Channel)
+	if got == nil || !c.has(user) || got.For != "" && got.For != user {
+		return nil, fmt.Errorf("slacktest: %s sees no message %s", user, m.TS)
+	}
+	p, err := findSpot(got.Blocks, action)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.interactionLocked("block_actions", user, "")
+	if err != nil {
+		return nil, err
+	}
+	if out.Actions, err = s.actionLocked(p, values); err != nil {
+		return nil, err
+	}
+	thread := ""
+	if got.ThreadTS != "" {
+		thread = got.ThreadTS
+	}
+	out.Container = &container{Type: "message", MessageTS: got.TS, ChannelID: c.ID, ThreadTS: thread, IsEphemeral: got.For != ""}
+	out.Channel = channelOf(c)
+	st := initialState(got.Blocks)
+	out.State = &st
+	if got.For == "" {
+		w := s.wireLocked(got)
+		out.Message = &w
+	}
+	out.ResponseURL = s.replyURLLocked(user, c.ID, got.Root(), got)
+	return mustJSON(out), nil
+}
+
+// actionLocked is the actions of one press; s.mu must be held.
+func (s *Server) actionLocked(p spot, values []string) ([]json.RawMessage, error) {
+	at := s.stampLocked()
+	if p.Type == "button" || p.Type == "icon_button" || p.Type == "workflow_button" {
+		return []json.RawMessage{mustJSON(pressed{ActionID: p.ActionID, BlockID: p.block, Text: p.Text, Value: p.Value, Style: p.Style, ActionTS: at, Type: p.Type})}, nil
+	}
+	v, err := p.fill(values)
+	if err != nil {
+		return nil, err
+	}
+	return []json.RawMessage{mustJSON(chosen{value: v, ActionID: p.ActionID, BlockID: p.block, ActionTS: at})}, nil
+}
+
+// chosen is an entry of actions of what is not a button.
+type chosen struct {
+	value
+	ActionID string `json:"action_id"`
+	BlockID  string `json:"block_id"`
+	ActionTS string `json:"action_ts"`
+}
+
+// Views are a user's open dialogs, the top one last.
+func (s *Server) Views(user string) []View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []View
+	for _, v := range s.world.stacks[user] {
+		list = append(list, v.cloneLocked())
+	}
+	return list
+}
+
+// Home is a user's App Home, and whether there is one.
+func (s *Server) Home(user string) (View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.world.homes[user]; v != nil {
+		return v.cloneLocked(), true
+	}
+	return View{}, false
+}
+
+func (v *View) cloneLocked() View {
+	out := *v
+	out.Errors = maps.Clone(v.Errors)
+	return out
+}
+
+// openViewLocked is a view that the user sees; s.mu must be held.
+func (s *Server) openViewLocked(user, view string) (*View, error) {
+	v := s.views[view]
+	if v == nil || v.User != user || v.Type == "modal" && !slices.Contains(s.world.stacks[user], v) {
+		return nil, fmt.Errorf("slacktest: %s has no open view %s", user, view)
+	}
+	return v, nil
+}
+
+// PressView presses a button in a dialog or in App Home, or picks values
+// there.
+func (s *Server) PressView(ctx context.Context, user, view, action string, values ...string) error {
+	s.mu.Lock()
+	v, err := s.openViewLocked(user, view)
+	var payload json.RawMessage
+	if err == nil {
+		payload, err = s.viewActionLocked(v, action, values)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = s.ask(ctx, "interactive", payload)
+	return err
+}
+
+func (s *Server) viewActionLocked(v *View, action string, values []string) (json.RawMessage, error) {
+	p, err := findSpot(v.Blocks, action)
+	if err != nil {
+		return nil, err
+	}
+	if p.input && !p.dispatch {
+		return nil, fmt.Errorf("slacktest: input %s tells nobody before it is submitted", p.ActionID)
+	}
+	out, err := s.interactionLocked("block_actions", v.User, v.ID)
+	if err != nil {
+		return nil, err
+	}
+	if out.Actions, err = s.actionLocked(p, values); err != nil {
+		return nil, err
+	}
+	if p.Type != "button" && p.Type != "overflow" {
+		filled, err := p.fill(values)
+		if err != nil {
+			return nil, err
+		}
+		v.state.set(p, filled)
+	}
+	w, st := v.wire(), v.state
+	out.View, out.State = &w, &st
+	out.Container = &container{Type: "view", ViewID: v.ID}
+	return mustJSON(out), nil
+}
+
+// Refused are the errors that the app showed at the inputs of a dialog.
+type Refused map[string]string
+
+func (r Refused) Error() string {
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(r)) {
+		list = append(list, k+": "+r[k])
+	}
+	return "slacktest: the app refused the dialog: " + strings.Join(list, "; ")
+}
+
+// viewAnswer is what an app may answer a submission with.
+type viewAnswer struct {
+	Action string            `json:"response_action"`
+	Errors map[string]string `json:"errors"`
+	View   json.RawMessage   `json:"view"`
+}
+
+// Submit presses a dialog's submit button with these values, by
+// "block_id/action_id", action_id or block_id; inputs that are not named keep
+// what stands in them. The error is a [Refused] if the app found the input
+// wrong, [ErrNotAcked] if it said nothing: then the dialog stays open.
+func (s *Server) Submit(ctx context.Context, user, view string, values map[string][]string) error {
+	s.mu.Lock()
+	v, err := s.openViewLocked(user, view)
+	var payload json.RawMessage
+	if err == nil {
+		payload, err = s.submissionLocked(v, values)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	reply, err := s.ask(ctx, "interactive", payload)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.touchLocked()
+	var answer viewAnswer
+	if len(reply) > 0 && json.Unmarshal(reply, &answer) != nil {
+		return errors.New("slacktest: the app's answer to the dialog is none")
+	}
+	return s.answeredLocked(v, answer)
+}
+
+// submissionLocked fills the inputs in and makes the payload; s.mu must be
+// held.
+func (s *Server) submissionLocked(v *View, values map[string][]string) (json.RawMessage, error) {
+	if v.Submit == "" {
+		return nil, fmt.Errorf("slacktest: view %s has no submit button", v.ID)
+	}
+	left := maps.Clone(values)
+	for _, p := range spots(v.Blocks) {
+		for _, name := range []string{p.block + "/" + p.ActionID, p.ActionID, p.block} {
+			given, ok := values[name]
+			if !ok {
+				continue
+			}
+			delete(left, name)
+			filled, err := p.fill(given)
+			if err != nil {
+				return nil, err
+			}
+			v.state.set(p, filled)
+			break
+		}
+		if p.input && !p.optional && v.state.Values[p.block][p.ActionID].empty() && p.Type != "checkboxes" {
+			return nil, fmt.Errorf("slacktest: %s must be filled in", p.ActionID)
+		}
+	}
+	for name := range left {
+		return nil, fmt.Errorf("slacktest: the dialog has no input %s", name)
+	}
+	out, err := s.interactionLocked("view_submission", v.User, v.ID)
+	if err != nil {
+		return nil, err
+	}
+	w := v.wire()
+	out.View = &w
+	return mustJSON(out), nil
+}
+
+func (s *Server) answeredLocked(v *View, answer viewAnswer) error {
+	switch answer.Action {
+	case "":
+		s.closeLocked(v)
+	case "clear":
+		s.world.stacks[v.User] = nil
+	case "errors":
+		v.Errors = answer.Errors
+		for block := range answer.Errors {
+			if v.state.Values[block] == nil {
+				return fmt.Errorf("slacktest: the app named an error at %s, which is no input", block)
+			}
+		}
+		return Refused(answer.Errors)
+	case "update", "push":
+		def, err := readView(answer.View, "modal")
+		if err != nil {
+			return fmt.Errorf("slacktest: the app's %s of the dialog: %w", answer.Action, err)
+		}
+		if answer.Action == "push" {
+			_, err = s.stackLocked(v.User, def)
+			return err
+		}
+		v.setLocked(s, def)
+	default:
+		return fmt.Errorf("slacktest: the app answered the dialog with %q", answer.Action)
+	}
+	return nil
+}
+
+// closeLocked takes a view from its stack; s.mu must be held.
+func (s *Server) closeLocked(v *View) {
+	s.world.stacks[v.User] = slices.DeleteFunc(slices.Clone(s.world.stacks[v.User]), func(o *View) bool { return o == v })
+}
+
+// CloseView closes a user's dialog without submitting it.
+func (s *Server) CloseView(ctx context.Context, user, view string) error {
+	s.mu.Lock()
+	v, err := s.openViewLocked(user, view)
+	var payload json.RawMessage
+	if err == nil {
+		if v.def.ClearOnClose {
+			s.world.stacks[user] = nil
+		} else {
+			s.closeLocked(v)
+		}
+		s.touchLocked()
+		if v.def.NotifyOnClose {
+			var out interaction
+			if out, err = s.interactionLocked("view_closed", user, v.ID); err == nil {
+				w := v.wire()
+				out.View, out.Cleared = &w, &v.def.ClearOnClose
+				payload = mustJSON(out)
+			}
+		}
+	}
+	s.mu.Unlock()
+	if err != nil || payload == nil {
+		return err
+	}
+	_, err = s.ask(ctx, "interactive", payload)
+	return err
+}
+
+// Shortcut runs a message shortcut, or with an empty message a global one.
+func (s *Server) Shortcut(ctx context.Context, user string, m Message, callback string) error {
+	s.mu.Lock()
+	kind := "shortcut"
+	if m.TS != "" {
+		kind = "message_action"
+	}
+	out, err := s.interactionLocked(kind, user, "")
+	out.CallbackID, out.ActionTS = callback, s.stampLocked()
+	if got := s.world.message(m.Channel, m.TS); got != nil && err == nil {
+		c := s.world.channel(m.Channel)
+		w := s.wireLocked(got)
+		out.Message, out.MessageTS, out.Channel = &w, got.TS, channelOf(c)
+		out.ResponseURL = s.replyURLLocked(user, c.ID, got.Root(), nil)
+	} else if kind == "message_action" && err == nil {
+		err = fmt.Errorf("slacktest: no message %s", m.TS)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = s.ask(ctx, "interactive", mustJSON(out))
+	return err
+}
+
+const (
+	replyLife = 30 * time.Minute
+	replyUses = 5
+)

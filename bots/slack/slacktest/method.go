@@ -1,0 +1,349 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// method is one row of the Web API.
+type method struct {
+	scopes []string // one of them is enough; none: every bot token may
+	tier   int      // 1 to 4; 0: a rule of its own, or none
+	app    bool     // takes the app-level token
+	run    func(*Server, args) (any, error)
+}
+
+// perMinute are the tiers' limits.
+var perMinute = [...]int{math.MaxInt, 1, 20, 50, 100}
+
+var methods = map[string]method{
+	"auth.test":             {run: (*Server).authTest},
+	"apps.connections.open": {tier: 3, app: true, run: (*Server).openConnection},
+	"bots.info":             {scopes: []string{"users:read"}, tier: 3, run: (*Server).botsInfo},
+
+	"chat.postMessage":   {scopes: []string{"chat:write"}, run: (*Server).postMessage},
+	"chat.postEphemeral": {scopes: []string{"chat:write"}, tier: 4, run: (*Server).postEphemeral},
+	"chat.update":        {scopes: []string{"chat:write"}, tier: 3, run: (*Server).update},
+	"chat.delete":        {scopes: []string{"chat:write"}, tier: 3, run: (*Server).deleteMessage},
+	"chat.getPermalink":  {run: (*Server).permalink},
+	"chat.startStream":   {scopes: []string{"chat:write"}, tier: 2, run: (*Server).startStream},
+	"chat.appendStream":  {scopes: []string{"chat:write"}, tier: 4, run: (*Server).appendStream},
+	"chat.stopStream":    {scopes: []string{"chat:write"}, tier: 2, run: (*Server).stopStream},
+
+	"conversations.open":    {scopes: []string{"im:write", "mpim:write"}, tier: 3, run: (*Server).openDirect},
+	"conversations.info":    {scopes: readScopes, tier: 3, run: (*Server).channelInfo},
+	"conversations.members": {scopes: readScopes, tier: 4, run: (*Server).channelMembers},
+	"conversations.list":    {scopes: readScopes, tier: 2, run: (*Server).channelList},
+	"users.conversations":   {scopes: readScopes, tier: 3, run: (*Server).userChannels},
+	"conversations.replies": {scopes: historyScopes, tier: 3, run: (*Server).repliesOf},
+	"conversations.history": {scopes: historyScopes, tier: 3, run: (*Server).history},
+
+	"users.info":            {scopes: []string{"users:read"}, tier: 4, run: (*Server).usersInfo},
+	"users.list":            {scopes: []string{"users:read"}, tier: 2, run: (*Server).usersList},
+	"usergroups.list":       {scopes: []string{"usergroups:read"}, tier: 2, run: (*Server).groupsList},
+	"usergroups.users.list": {scopes: []string{"usergroups:read"}, tier: 2, run: (*Server).groupUsers},
+	"team.info":             {scopes: []string{"team:read"}, tier: 3, run: (*Server).teamInfo},
+	"reactions.add":         {scopes: []string{"reactions:write"}, tier: 3, run: (*Server).addReaction},
+	"reactions.remove":      {scopes: []string{"reactions:write"}, tier: 2, run: (*Server).removeReaction},
+
+	"views.open":    {tier: 4, run: (*Server).viewOpen},
+	"views.push":    {tier: 4, run: (*Server).viewPush},
+	"views.update":  {tier: 4, run: (*Server).viewUpdate},
+	"views.publish": {tier: 4, run: (*Server).viewPublish},
+
+	"assistant.threads.setStatus":           {scopes: []string{"chat:write", "assistant:write"}, tier: 3, run: (*Server).assistantStatus},
+	"assistant.threads.setTitle":            {scopes: []string{"assistant:write"}, tier: 3, run: (*Server).assistantTitle},
+	"assistant.threads.setSuggestedPrompts": {scopes: []string{"assistant:write"}, tier: 3, run: (*Server).assistantPrompts},
+	"agents.sessions.setStatus":             {scopes: []string{"chat:write"}, tier: 3, run: (*Server).sessionStatus},
+	"agents.sessions.rename":                {scopes: []string{"chat:write"}, tier: 3, run: (*Server).sessionRename},
+
+	"files.getUploadURLExternal":   {scopes: []string{"files:write"}, tier: 4, run: (*Server).uploadURL},
+	"files.completeUploadExternal": {scopes: []string{"files:write"}, tier: 4, run: (*Server).completeUpload},
+	"files.info":                   {scopes: []string{"files:read"}, tier: 4, run: (*Server).fileInfo},
+}
+
+var (
+	readScopes    = []string{"channels:read", "groups:read", "im:read", "mpim:read"}
+	historyScopes = []string{"channels:history", "groups:history", "im:history", "mpim:history"}
+)
+
+// scopeOf is the scope of a family ("read", "history") that a channel needs.
+func scopeOf(c *Channel, family string) string {
+	return map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}[c.kind()] + ":" + family
+}
+
+// failure is an answer with ok false.
+type failure struct {
+	Code     string
+	Messages []string      // of response_metadata
+	Needed   string        // of missing_scope
+	after    time.Duration // of a 429
+}
+
+func (f *failure) Error() string {
+	return strings.Join(append([]string{f.Code}, f.Messages...), ": ")
+}
+
+func fail(code string, messages ...string) error { return &failure{Code: code, Messages: messages} }
+
+// metadata is response_metadata.
+type metadata struct {
+	Messages   []string `json:"messages,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"`
+	NextCursor string   `json:"next_cursor"`
+}
+
+// args are a call's arguments; nested ones are JSON.
+type args map[string]string
+
+// raw is an argument that is JSON, nil if it was not given.
+func (a args) raw(name string) json.RawMessage {
+	if v := strings.TrimSpace(a[name]); v != "" && v != "null" {
+		return json.RawMessage(v)
+	}
+	return nil
+}
+
+func (a args) flag(name string, absent bool) bool {
+	switch a[name] {
+	case "true", "1":
+		return true
+	case "false", "0":
+		return false
+	}
+	return absent
+}
+
+// limit is the page size that was asked for.
+func (a args) limit(most int) int {
+	n, err := strconv.Atoi(a["limit"])
+	if err != nil || n < 1 {
+		return most
+	}
+	return min(n, most)
+}
+
+// page cuts a list at limit and cursor.
+func page[T any](a args, list []T, most int) ([]T, metadata) {
+	from, err := strconv.Atoi(strings.TrimPrefix(a["cursor"], "c"))
+	if err != nil || from < 0 || from > len(list) {
+		from = 0
+	}
+	to := min(from+a.limit(most), len(list))
+	meta := metadata{}
+	if to < len(list) {
+		meta.NextCursor = "c" + strconv.Itoa(to)
+	}
+	return list[from:to], meta
+}
+
+const maxBody = 1 << 20 // of a Web API call; Slack's own is undocumented
+
+func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("method")
+	a, err := readArgs(w, r)
+	fault := s.faultOf(name)
+	if !s.pause(r, fault) {
+		return // the client left, or the fake was closed
+	}
+	if fault != nil && !fault.After {
+		if s.writeFault(w, name, fault) {
+			return
+		}
+	}
+	var answer any
+	if err == nil {
+		answer, err = s.call(name, token(r, a), a)
+	}
+	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
+	w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(methods[name].scopes, ","))
+	if fault != nil && fault.After && err == nil && s.writeFault(w, name, fault) {
+		return
+	}
+	writeAnswer(w, s.opt.Scopes, answer, err)
+}
+
+// call runs a method; everything that it refuses is a *failure.
+func (s *Server) call(name, token string, a args) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.touchLocked()
+	s.stats.Calls[name]++
+	m, known := methods[name]
+	if !known {
+		s.stats.Unknown = append(s.stats.Unknown, name)
+		return nil, fail("unknown_method")
+	}
+	if err := s.allowLocked(name, m, token, a); err != nil {
+		s.stats.Refused = append(s.stats.Refused, Refusal{Method: name, Error: err.Error()})
+		return nil, err
+	}
+	s.endStreamsLocked()
+	answer, err := m.run(s, a)
+	if err != nil {
+		s.stats.Refused = append(s.stats.Refused, Refusal{Method: name, Error: err.Error()})
+	}
+	return answer, err
+}
+
+// allowLocked checks token, scope and rate; s.mu must be held.
+func (s *Server) allowLocked(name string, m method, token string, a args) error {
+	want, other := s.opt.BotToken, s.opt.AppToken
+	if m.app {
+		want, other = other, want
+	}
+	switch {
+	case token == "":
+		return fail("not_authed")
+	case s.dead != "":
+		return fail(s.dead)
+	case token == other:
+		return fail("not_allowed_token_type")
+	case token != want:
+		return fail("invalid_auth")
+	}
+	if len(m.scopes) > 0 && !slices.ContainsFunc(m.scopes, s.scopeLocked) {
+		return &failure{Code: "missing_scope", Needed: m.scopes[0]}
+	}
+	if s.opt.Unlimited {
+		return nil
+	}
+	if name == "chat.postMessage" {
+		return s.postRateLocked(a["channel"])
+	}
+	return s.rateLocked(name, perMinute[m.tier], time.Minute)
+}
+
+func (s *Server) scopeLocked(scope string) bool { return slices.Contains(s.opt.Scopes, scope) }
+
+// needLocked refuses what lacks a scope; s.mu must be held.
+func (s *Server) needLocked(scope string) error {
+	if s.scopeLocked(scope) {
+		return nil
+	}
+	return &failure{Code: "missing_scope", Needed: scope}
+}
+
+// rateLocked lets n calls pass in each window; s.mu must be held.
+func (s *Server) rateLocked(key string, n int, window time.Duration) error {
+	now := s.opt.Now()
+	recent := slices.DeleteFunc(s.rates[key], func(t time.Time) bool { return now.Sub(t) >= window })
+	s.rates[key] = recent
+	if len(recent) >= n {
+		return &failure{Code: "ratelimited", after: max(window-now.Sub(recent[0]), time.Second)}
+	}
+	s.rates[key] = append(recent, now)
+	return nil
+}
+
+// postRateLocked is one message per second and channel, after a short burst;
+// s.mu must be held.
+func (s *Server) postRateLocked(channel string) error {
+	return s.rateLocked("chat.postMessage "+channel, s.opt.Burst, time.Duration(s.opt.Burst)*time.Second)
+}
+
+func token(r *http.Request, a args) string {
+	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return t
+	}
+	return a["token"]
+}
+
+// readArgs takes a form, a multipart form or JSON.
+func readArgs(w http.ResponseWriter, r *http.Request) (args, error) {
+	a := args{}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // none is a form without fields
+	if kind == "application/json" {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return a, fail("request_timeout")
+		}
+		var values map[string]json.RawMessage
+		if err := json.Unmarshal(body, &values); err != nil {
+			return a, fail("invalid_json")
+		}
+		for k, v := range values {
+			var text string
+			if json.Unmarshal(v, &text) == nil {
+				a[k] = text
+			} else {
+				a[k] = string(v)
+			}
+		}
+		return a, nil
+	}
+	err := r.ParseForm()
+	if kind == "multipart/form-data" {
+		err = r.ParseMultipartForm(maxBody)
+	}
+	if err != nil {
+		return a, fail("invalid_form_data")
+	}
+	for k := range r.Form {
+		a[k] = r.Form.Get(k)
+	}
+	return a, nil
+}
+
+// writeAnswer writes {"ok":…} with the fields of the answer, or of the failure.
+func writeAnswer(w http.ResponseWriter, scopes []string, answer any, err error) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if err == nil {
+		body, merr := spliceOK(answer)
+		if merr == nil {
+			_, _ = w.Write(body) // the client is gone
+			return
+		}
+		err = merr
+	}
+	f, ok := err.(*failure)
+	if !ok {
+		f = &failure{Code: "internal_error", Messages: []string{err.Error()}}
+	}
+	out := struct {
+		OK       bool      `json:"ok"`
+		Error    string    `json:"error"`
+		Needed   string    `json:"needed,omitempty"`
+		Provided string    `json:"provided,omitempty"`
+		Errors   []string  `json:"errors,omitempty"`
+		Meta     *metadata `json:"response_metadata,omitempty"`
+	}{Error: f.Code, Needed: f.Needed, Errors: f.Messages}
+	if f.Needed != "" {
+		out.Provided = strings.Join(scopes, ",")
+	}
+	if len(f.Messages) > 0 {
+		out.Meta = &metadata{}
+		for _, m := range f.Messages {
+			out.Meta.Messages = append(out.Meta.Messages, "[ERROR] "+m)
+		}
+	}
+	if f.after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.after.Seconds()))))
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	_ = json.NewEncoder(w).Encode(out) // the client is gone
+}
+
+// spliceOK puts "ok":true before the fields of a struct.
+func spliceOK(answer any) ([]byte, error) {
+	if answer == nil {
+		return []byte(`{"ok":true}`), nil
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return nil, fmt.Errorf("writing an answer: %w", err)
+	}
+	if string(body) == "{}" {
+		return []byte(`{"ok":true}`), nil
+	}
+	return append([]byte(`{"ok":true,`), body[1:]...), nil
+}

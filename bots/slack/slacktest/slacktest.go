@@ -1,0 +1,274 @@
+// Package slacktest is a Slack of our own: a workspace in memory with the Web
+// API, Socket Mode and the HTTP mode that an app talks to, and a Go API by
+// which a test, or the page of `nizectl dev slack`, acts as the people in it.
+//
+// # What it is for
+//
+// Tests and developers meet Slack's limits here and not in front of a team. So
+// it refuses what Slack refuses, with Slack's codes: Block Kit is checked
+// field by field (blocks.go), methods ask for their scopes and tiers
+// (method.go), trigger ids, response URLs and streams end when Slack's do. It
+// knows nothing of nize and nothing of the library that the adapter uses, so
+// that a mistake of either shows.
+//
+// # How it is built
+//
+//	people.go   what persons do ──► deliver.go  events, interactions, commands
+//	                                  │  socket.go: envelopes, one of the links
+//	                                  └─ hook.go:   signed requests
+//	method.go   the app's calls ──► chat.go stream.go view.go …  ──► world.go
+//
+// One mutex guards the world; whatever holds it neither waits nor writes to a
+// connection. Everything that changes wakes [Server.Wait], so tests wait for
+// what they expect and never sleep. Ids count up and choices come from a
+// seeded source, so that two runs look the same.
+//
+// Faults are asked for with [Server.Fail], [Server.Drop], [Server.Disconnect]
+// and [Server.Repeat]; what the app did wrong without an error code, such as an
+// envelope it did not acknowledge, is counted in [Stats].
+package slacktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options of a [Server]. The zero value is an app with everything that nize
+// uses, over Socket Mode.
+type Options struct {
+	BotToken, AppToken string           // default "xoxb-fake-bot" and "xapp-fake-app"
+	Scopes             []string         // of the bot token; nil: [Scopes]
+	Events             []string         // that the app subscribed to; nil: [Events]
+	Assistant          bool             // the app has the older assistant_view instead of agent_view
+	Endpoint           string           // base URL of an app in HTTP mode; empty: Socket Mode
+	SigningSecret      string           // for HTTP mode; default "fake-signing-secret"
+	Unlimited          bool             // no rate limits
+	Burst              int              // posts in one channel before 1/s counts; default 5
+	AckTimeout         time.Duration    // default 3 s
+	PingEvery          time.Duration    // from server to client; default 5 s
+	RetryAfter         []time.Duration  // when an event comes again; nil: at once, 1 min, 5 min
+	Now                func() time.Time // default time.Now
+	Seed               uint64           // of the choice among links
+}
+
+// Scopes are the bot scopes of nize's manifest.
+var Scopes = []string{"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands",
+	"files:read", "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history",
+	"mpim:read", "reactions:write", "usergroups:read", "users:read"}
+
+// Events are the events of nize's manifest.
+var Events = []string{"agent_session_stopped", "agent_session_title_changed", "app_context_changed", "app_home_opened",
+	"app_mention", "assistant_thread_context_changed", "assistant_thread_started", "message.channels", "message.groups",
+	"message.im", "message.mpim", "user_change"}
+
+// Server is the fake. Its methods may be called concurrently.
+type Server struct {
+	opt     Options
+	handler http.Handler
+	http    *http.Server
+	url     string
+	ctx     context.Context // ends with Close; for deliveries and links, which outlive the call that began them
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	changed  chan struct{} // closed and made anew at every change
+	rand     *rand.Rand
+	serial   int   // of ids
+	lastTS   int64 // microseconds, so that no two messages have one ts
+	world    world
+	links    []*link
+	tickets  map[string]bool
+	pending  map[string]*delivery // by envelope id
+	late     map[string]bool      // envelopes that were not acknowledged in time
+	waiting  []*delivery          // no link was open
+	timers   map[*time.Timer]bool
+	triggers map[string]trigger
+	replies  map[string]*replyURL
+	uploads  map[string]*File
+	views    map[string]*View // by id
+	faults   map[string][]*Fault
+	rates    map[string][]time.Time
+	stats    Stats
+	dead     string // the error code that every token gets
+}
+
+// New builds a workspace with its people and channels: see [Server.Seed].
+func New(opt Options) *Server {
+	def := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		}
+	}
+	def(&opt.BotToken, "xoxb-fake-bot")
+	def(&opt.AppToken, "xapp-fake-app")
+	def(&opt.SigningSecret, "fake-signing-secret")
+	opt.Endpoint = strings.TrimSuffix(opt.Endpoint, "/")
+	if opt.Scopes == nil {
+		opt.Scopes = Scopes
+	}
+	if opt.Events == nil {
+		opt.Events = Events
+	}
+	if opt.Burst == 0 {
+		opt.Burst = 5
+	}
+	if opt.AckTimeout == 0 {
+		opt.AckTimeout = 3 * time.Second
+	}
+	if opt.PingEvery == 0 {
+		opt.PingEvery = 5 * time.Second
+	}
+	if opt.RetryAfter == nil {
+		opt.RetryAfter = []time.Duration{0, time.Minute, 5 * time.Minute}
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	s := &Server{
+		opt: opt, changed: make(chan struct{}), rand: rand.New(rand.NewPCG(opt.Seed, 1)),
+		tickets: map[string]bool{}, pending: map[string]*delivery{}, late: map[string]bool{}, timers: map[*time.Timer]bool{},
+		triggers: map[string]trigger{}, replies: map[string]*replyURL{}, uploads: map[string]*File{},
+		views: map[string]*View{}, faults: map[string][]*Fault{}, rates: map[string][]time.Time{},
+		stats: Stats{Calls: map[string]int{}},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.world.seed()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/{method}", s.serveMethod)
+	mux.HandleFunc("GET /link", s.serveLink)
+	mux.HandleFunc("POST /upload/{id}", s.serveUpload)
+	mux.HandleFunc("POST /reply/{id}", s.serveReply)
+	mux.HandleFunc("GET /files/{id}", s.serveFile)
+	s.handler = mux
+	return s
+}
+
+// Start serves on l, which belongs to the Server from then on. A nil l is a
+// free port of the loopback.
+func (s *Server) Start(l net.Listener) error { return s.StartWith(l, s.handler) }
+
+// StartWith serves with a handler around the Server's own, see [Server.Handler].
+func (s *Server) StartWith(l net.Listener, h http.Handler) error {
+	if l == nil {
+		var err error
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return err
+		}
+	}
+	s.url = "http://" + l.Addr().String()
+	s.http = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	s.running.Go(func() { _ = s.http.Serve(l) }) // ends with Close, and then always with an error
+	return nil
+}
+
+// Handler is what the platform serves: /api/, the links, uploads, files and
+// response URLs.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// URL is where the Server listens, without a slash at the end.
+func (s *Server) URL() string { return s.url }
+
+// APIURL is what `slack.api_url` must be.
+func (s *Server) APIURL() string { return s.url + "/api/" }
+
+// BotToken and AppToken are what the operator would copy from Slack's pages.
+func (s *Server) BotToken() string { return s.opt.BotToken }
+
+// AppToken is the app-level token for Socket Mode.
+func (s *Server) AppToken() string { return s.opt.AppToken }
+
+// SigningSecret is what HTTP mode signs with.
+func (s *Server) SigningSecret() string { return s.opt.SigningSecret }
+
+// Close ends all links, deliveries and timers, and waits for them.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
+	for t := range s.timers {
+		t.Stop()
+	}
+	links := s.links
+	for _, d := range s.pending {
+		d.settleLocked(nil, errClosed)
+	}
+	for _, d := range s.waiting {
+		d.settleLocked(nil, errClosed)
+	}
+	s.touchLocked()
+	s.mu.Unlock()
+	s.cancel()
+	for _, l := range links {
+		l.close()
+	}
+	if s.http != nil {
+		_ = s.http.Close() // it is going away
+	}
+	s.running.Wait()
+}
+
+var errClosed = errors.New("slacktest: the fake was closed")
+
+// Wait returns when cond is true, which is looked at after every change, or
+// with ctx's error. cond may call any method of s.
+func (s *Server) Wait(ctx context.Context, cond func() bool) error {
+	for {
+		changed := s.Changed()
+		if cond() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Changed is closed at the next change of anything.
+func (s *Server) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// touchLocked wakes who waits; s.mu must be held.
+func (s *Server) touchLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// afterLocked runs f with s.mu held after d, unless the Server was closed
+// before; s.mu must be held.
+func (s *Server) afterLocked(d time.Duration, f func()) *time.Timer {
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.timers, t)
+		if !s.closed {
+			f()
+		}
+	})
+	s.timers[t] = true
+	return t
+}
+
+// stopLocked ends a timer early; s.mu must be held.
+func (s *Server) stopLocked(t *time.Timer) {
+	if t != nil {
+		t.Stop()
+		delete(s.timers, t)
+	}
+}

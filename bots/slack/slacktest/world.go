@@ -1,0 +1,398 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The ids of the seeded workspace.
+const (
+	Team      = "T0FAKE"
+	OtherTeam = "T0OTHER"
+	App       = "A0NIZE"
+	Bot       = "U0NIZE" // nize's user
+	BotID     = "B0NIZE"
+
+	Ann      = "U0ANN"      // admin of the workspace, English
+	Ben      = "U0BEN"      // member, German
+	Cho      = "U0CHO"      // member, Chinese
+	Guest    = "U0GUEST"    // guest of one channel
+	Stranger = "U0STRANGER" // of another workspace, by Slack Connect
+	OtherBot = "U0OTHERBOT" // another app's bot
+
+	General = "C0GENERAL" // public, with the bot and everybody
+	Random  = "C0RANDOM"  // public, without the bot
+	Secret  = "C0SECRET"  // private, with the bot, Ann and Ben
+	Shared  = "C0SHARED"  // public, with the bot and the stranger
+)
+
+// User is somebody of the workspace.
+type User struct {
+	ID, Name, RealName  string
+	Team, Locale, Zone  string
+	Admin, Bot, Deleted bool
+	Guest, SingleGuest  bool // is_restricted, is_ultra_restricted
+	Stranger            bool // from another workspace
+}
+
+// Channel is a conversation of any kind.
+type Channel struct {
+	ID, Name      string
+	Private       bool
+	IM, MPIM      bool
+	External      bool // shared with another workspace
+	Archived      bool
+	Members       []string
+	PinnedPrompts []Prompt // assistant.threads.setSuggestedPrompts without a thread
+}
+
+func (c *Channel) has(user string) bool { return slices.Contains(c.Members, user) }
+
+// kind is the channel_type of its events.
+func (c *Channel) kind() string {
+	switch {
+	case c.IM:
+		return "im"
+	case c.MPIM:
+		return "mpim"
+	case c.Private:
+		return "group"
+	}
+	return "channel"
+}
+
+// UserGroup is a @group.
+type UserGroup struct {
+	ID, Handle, Name string
+	Users            []string
+}
+
+// Version is how a message looked at some time.
+type Version struct {
+	Text   string
+	Blocks json.RawMessage
+	At     time.Time
+}
+
+// Message is what stands in a channel.
+type Message struct {
+	Channel, TS, ThreadTS string
+	User, BotID, Text     string
+	Blocks                json.RawMessage
+	Attachments           json.RawMessage
+	Subtype               string
+	Versions              []Version // every look it had, the present one last
+	Deleted               bool
+	Files                 []File
+	Reactions             []Reaction
+	Stream                *Stream // of a message that was streamed
+	For                   string  // the only one who sees it: an ephemeral message
+	Unfurl                bool    // links in it are unfurled
+	Mrkdwn                bool    // its text is formatted
+	Plain                 bool    // parse=none was asked for: text is not linked
+}
+
+// Root is the ts of the thread that m is in or would begin.
+func (m Message) Root() string {
+	if m.ThreadTS != "" {
+		return m.ThreadTS
+	}
+	return m.TS
+}
+
+// Reaction is an emoji below a message.
+type Reaction struct {
+	Name  string
+	Users []string
+}
+
+// Prompt is a suggested prompt of the agent view.
+type Prompt struct {
+	Title   string `json:"title"`
+	Message string `json:"message"`
+}
+
+// Session is what the app said of a thread: its status and title.
+type Session struct {
+	Channel, ThreadTS string
+	Status            string // agents.sessions.setStatus: processing, suspended, active…
+	Loading           string // assistant.threads.setStatus: free text
+	LoadingUntil      time.Time
+	LoadingMessages   []string
+	Title             string
+	Prompts           []Prompt
+	Statuses          []string // every status it had
+	Initiator         string
+}
+
+// world is what the mutex guards.
+type world struct {
+	users    []*User
+	channels []*Channel
+	groups   []*UserGroup
+	messages map[string][]*Message // by channel, in order
+	sessions map[string]*Session   // by channel and thread
+	homes    map[string]*View      // by user
+	stacks   map[string][]*View    // open dialogs by user, the top last
+	files    map[string]*File
+	events   []Event
+}
+
+func (w *world) seed() {
+	*w = world{messages: map[string][]*Message{}, sessions: map[string]*Session{}, homes: map[string]*View{}, stacks: map[string][]*View{}, files: map[string]*File{}}
+	w.users = []*User{
+		{ID: Bot, Name: "nize", RealName: "nize", Bot: true},
+		{ID: Ann, Name: "ann", RealName: "Ann Lee", Admin: true, Locale: "en-US", Zone: "America/New_York"},
+		{ID: Ben, Name: "ben", RealName: "Ben Roth", Locale: "de-DE", Zone: "Europe/Berlin"},
+		{ID: Cho, Name: "cho", RealName: "Cho Wang", Locale: "zh-CN", Zone: "Asia/Shanghai"},
+		{ID: Guest, Name: "guest", RealName: "Gil Guest", Guest: true, SingleGuest: true},
+		{ID: Stranger, Name: "stranger", RealName: "Sam Stranger", Stranger: true, Team: OtherTeam},
+		{ID: OtherBot, Name: "otherbot", RealName: "Other Bot", Bot: true},
+	}
+	for _, u := range w.users {
+		u.fill()
+	}
+	w.channels = []*Channel{
+		{ID: General, Name: "general", Members: []string{Bot, Ann, Ben, Cho, Guest, OtherBot}},
+		{ID: Random, Name: "random", Members: []string{Ann, Ben, Cho}},
+		{ID: Secret, Name: "secret", Private: true, Members: []string{Bot, Ann, Ben}},
+		{ID: Shared, Name: "shared", External: true, Members: []string{Bot, Ann, Stranger}},
+	}
+	w.groups = []*UserGroup{{ID: "S0OPS", Handle: "ops", Name: "Operators", Users: []string{Ann, Ben}}}
+}
+
+func (u *User) fill() {
+	if u.Team == "" {
+		u.Team = Team
+	}
+	if u.Locale == "" {
+		u.Locale = "en-US"
+	}
+	if u.Zone == "" {
+		u.Zone = "Etc/UTC"
+	}
+	if u.RealName == "" {
+		u.RealName = u.Name
+	}
+}
+
+func (w *world) user(id string) *User {
+	if i := slices.IndexFunc(w.users, func(u *User) bool { return u.ID == id }); i >= 0 {
+		return w.users[i]
+	}
+	return nil
+}
+
+func (w *world) channel(id string) *Channel {
+	if i := slices.IndexFunc(w.channels, func(c *Channel) bool { return c.ID == id }); i >= 0 {
+		return w.channels[i]
+	}
+	return nil
+}
+
+func (w *world) message(channel, ts string) *Message {
+	list := w.messages[channel]
+	if i := slices.IndexFunc(list, func(m *Message) bool { return m.TS == ts && !m.Deleted }); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// direct is the direct conversation of exactly these people, made if needed.
+func (w *world) direct(ids ...string) *Channel {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for _, c := range w.channels {
+		if (c.IM || c.MPIM) && slices.Equal(c.Members, ids) {
+			return c
+		}
+	}
+	c := &Channel{Members: ids}
+	if len(ids) <= 2 {
+		c.IM, c.ID = true, "D0"+strings.TrimPrefix(w.other(ids), "U0")
+	} else {
+		c.MPIM, c.Private, c.ID, c.Name = true, true, fmt.Sprintf("G0MPDM%d", len(w.channels)), fmt.Sprintf("mpdm-%d", len(w.channels))
+	}
+	w.channels = append(w.channels, c)
+	return c
+}
+
+// other is who a bot's direct conversation is with.
+func (w *world) other(ids []string) string {
+	for _, id := range ids {
+		if id != Bot {
+			return id
+		}
+	}
+	return Bot
+}
+
+// session is what is known of a thread, made if needed.
+func (w *world) session(channel, thread string) *Session {
+	key := channel + "/" + thread
+	if w.sessions[key] == nil {
+		w.sessions[key] = &Session{Channel: channel, ThreadTS: thread}
+	}
+	return w.sessions[key]
+}
+
+// idLocked makes a new id; s.mu must be held.
+func (s *Server) idLocked(prefix string) string {
+	s.serial++
+	return fmt.Sprintf("%s0%06d", prefix, s.serial)
+}
+
+// stampLocked makes a ts that no other message has; s.mu must be held.
+func (s *Server) stampLocked() string {
+	s.lastTS = max(s.opt.Now().UnixMicro(), s.lastTS+1)
+	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
+}
+
+// AddUser puts somebody into the workspace, or replaces who has that id.
+func (s *Server) AddUser(u User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.fill()
+	if old := s.world.user(u.ID); old != nil {
+		*old = u
+	} else {
+		s.world.users = append(s.world.users, &u)
+	}
+	s.touchLocked()
+}
+
+// AddChannel puts a conversation into the workspace, or replaces it.
+func (s *Server) AddChannel(c Channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Members = slices.Clone(c.Members)
+	if old := s.world.channel(c.ID); old != nil {
+		*old = c
+	} else {
+		s.world.channels = append(s.world.channels, &c)
+	}
+	s.touchLocked()
+}
+
+// AddGroup puts a user group into the workspace, or replaces it.
+func (s *Server) AddGroup(g UserGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.Users = slices.Clone(g.Users)
+	s.world.groups = slices.DeleteFunc(s.world.groups, func(old *UserGroup) bool { return old.ID == g.ID })
+	s.world.groups = append(s.world.groups, &g)
+	s.touchLocked()
+}
+
+// Deactivate ends a user's account, and tells an app that listens for
+// user_change.
+func (s *Server) Deactivate(user string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.world.user(user)
+	if u == nil {
+		return fmt.Errorf("slacktest: no user %s", user)
+	}
+	u.Deleted = true
+	s.eventLocked("user_change", userChange{Type: "user_change", User: u.wire(), EventTS: s.stampLocked()})
+	s.touchLocked()
+	return nil
+}
+
+// Users are the people of the workspace, bots too.
+func (s *Server) Users() []User {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []User
+	for _, u := range s.world.users {
+		list = append(list, *u)
+	}
+	return list
+}
+
+// Channels are the conversations of a user.
+func (s *Server) Channels(user string) []Channel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Channel
+	for _, c := range s.world.channels {
+		if c.has(user) {
+			list = append(list, c.clone())
+		}
+	}
+	return list
+}
+
+func (c *Channel) clone() Channel {
+	out := *c
+	out.Members = slices.Clone(c.Members)
+	out.PinnedPrompts = slices.Clone(c.PinnedPrompts)
+	return out
+}
+
+// Messages are those that stand in a channel in order, threads included,
+// ephemeral ones not.
+func (s *Server) Messages(channel string) []Message {
+	return s.read(channel, func(m *Message) bool { return m.For == "" })
+}
+
+// Thread are the messages of a thread, its root first.
+func (s *Server) Thread(channel, root string) []Message {
+	return s.read(channel, func(m *Message) bool { return m.For == "" && m.Root() == root })
+}
+
+// Ephemerals are the messages of a channel that only this user sees.
+func (s *Server) Ephemerals(channel, user string) []Message {
+	return s.read(channel, func(m *Message) bool { return m.For == user })
+}
+
+func (s *Server) read(channel string, want func(*Message) bool) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endStreamsLocked()
+	var list []Message
+	for _, m := range s.world.messages[channel] {
+		if !m.Deleted && want(m) {
+			list = append(list, m.clone())
+		}
+	}
+	return list
+}
+
+func (m *Message) clone() Message {
+	out := *m
+	out.Versions = slices.Clone(m.Versions)
+	out.Files = slices.Clone(m.Files)
+	out.Reactions = slices.Clone(m.Reactions)
+	if m.Stream != nil {
+		st := m.Stream.clone()
+		out.Stream = &st
+	}
+	return out
+}
+
+// Message is one message as it stands, and whether it does.
+func (s *Server) Message(channel, ts string) (Message, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endStreamsLocked()
+	if m := s.world.message(channel, ts); m != nil {
+		return m.clone(), true
+	}
+	return Message{}, false
+}
+
+// Session is what the app said of a thread.
+func (s *Server) Session(channel, thread string) Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := *s.world.session(channel, thread)
+	got.Statuses = slices.Clone(got.Statuses)
+	if !got.LoadingUntil.IsZero() && s.opt.Now().After(got.LoadingUntil) {
+		got.Loading = ""
+	}
+	return got
+}
