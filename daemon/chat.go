@@ -53,11 +53,14 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 		return nil, err
 	}
 	if req.Agent != "" {
-		if _, err := d.agent(ctx, req.Agent); err != nil {
+		if _, err := d.agent(ctx, by, req.Agent); err != nil {
 			return nil, err
 		}
 	}
 	if req.Model != "" {
+		if err := d.router.MayAsk(ctx, by, d.groupsOf(ctx, by), req.Model); err != nil {
+			return nil, err
+		}
 		if _, err := d.router.Resolve(ctx, req.Model); err != nil {
 			return nil, err
 		}

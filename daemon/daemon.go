@@ -179,7 +179,7 @@ func (d *Daemon) wire() {
 	})
 	d.router = &llm.Router{Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("room", "llm")}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Ledger: d.db, Prices: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Wanted: d.db.AddWish,
+		Threads: d.db, Calls: d.db, Ledger: d.db, Prices: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.db, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
 		Log: d.log.With("room", "llm"), Now: d.now,
 	})
 	d.conversation = bots.New(bots.Options{

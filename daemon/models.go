@@ -124,20 +124,28 @@ func (d *Daemon) testProvider(ctx context.Context, _ store.Caller, r *http.Reque
 	return out, nil
 }
 
-func (d *Daemon) listModels(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
+func (d *Daemon) listModels(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
 	list, err := d.db.ListModels(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing models: %w", err)
 	}
-	views := make([]api.ModelView, len(list))
-	for i, m := range list {
-		views[i] = api.ModelView{ModelName: m, Available: true}
-		if _, err := d.router.Resolve(ctx, m.Target); err != nil {
-			views[i].Available, views[i].Why = false, err.Error()
+	groups := d.groupsOf(ctx, by)
+	var views []api.ModelView
+	for _, m := range list {
+		if !m.MayUse(by, groups) {
+			continue
 		}
-		if views[i].Price, err = d.price(ctx, m.Target); err != nil {
+		v := api.ModelView{ModelName: m, Available: true}
+		if _, err := d.router.Resolve(ctx, m.Target); err != nil {
+			v.Available, v.Why = false, err.Error()
+		}
+		if !by.IsAdmin() { // what is behind a name is for admins
+			v.ModelName, v.Why = store.ModelName{Name: m.Name, Default: m.Default}, ""
+		}
+		if v.Price, err = d.price(ctx, m.Target); err != nil {
 			return nil, fmt.Errorf("reading the price of %s: %w", m.Target, err)
 		}
+		views = append(views, v)
 	}
 	return items(views), nil
 }
@@ -180,6 +188,11 @@ func (d *Daemon) setModel(ctx context.Context, by store.Caller, r *http.Request)
 		return nil, err
 	}
 	m.Target = req.Target
+	if req.Who != nil {
+		if m.Who, err = d.whoMay(ctx, by, *req.Who); err != nil {
+			return nil, err
+		}
+	}
 	return d.putModel(ctx, by, m)
 }
 
@@ -243,12 +256,25 @@ func (d *Daemon) setFallbacks(ctx context.Context, by store.Caller, r *http.Requ
 	return d.putModel(ctx, by, m)
 }
 
-func (d *Daemon) listAgents(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
+func (d *Daemon) listAgents(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
+	list, err := d.agentsFor(ctx, by)
+	if err != nil || by.IsAdmin() {
+		return items(list), err
+	}
+	for i, a := range list { // how it is made is for admins
+		list[i] = store.Agent{ID: a.ID, Name: a.Name, Default: a.Default, Created: a.Created}
+	}
+	return items(list), nil
+}
+
+// agentsFor lists the agents that the caller may use.
+func (d *Daemon) agentsFor(ctx context.Context, by store.Caller) ([]store.Agent, error) {
 	list, err := d.db.ListAgents(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing agents: %w", err)
 	}
-	return items(list), nil
+	groups := d.groupsOf(ctx, by)
+	return slices.DeleteFunc(list, func(a store.Agent) bool { return !a.MayUse(by, groups) }), nil
 }
 
 func (d *Daemon) putAgent(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
@@ -269,6 +295,9 @@ func (d *Daemon) putAgent(ctx context.Context, by store.Caller, r *http.Request)
 			return nil, fmt.Errorf("agent %s: %w", a.ID, err)
 		}
 	}
+	if a.Who, err = d.whoMay(ctx, by, a.Who); err != nil {
+		return nil, err
+	}
 	if a.Model != "" {
 		if _, err := d.router.Resolve(ctx, a.Model); err != nil {
 			return nil, err
@@ -288,24 +317,24 @@ func (d *Daemon) putAgent(ctx context.Context, by store.Caller, r *http.Request)
 	return a, nil
 }
 
-func (d *Daemon) agent(ctx context.Context, id string) (store.Agent, error) {
-	a, err := d.db.GetAgent(ctx, id)
-	if !errors.Is(err, store.ErrNotFound) {
-		return a, err
-	}
-	all, err := d.db.ListAgents(ctx)
+// agent finds one that the caller may use; a forbidden one is an unknown one.
+func (d *Daemon) agent(ctx context.Context, by store.Caller, id string) (store.Agent, error) {
+	list, err := d.agentsFor(ctx, by)
 	if err != nil {
-		return a, fmt.Errorf("listing agents: %w", err)
+		return store.Agent{}, err
 	}
-	names := make([]string, len(all))
-	for i, o := range all {
-		names[i] = o.ID
+	names := make([]string, len(list))
+	for i, a := range list {
+		if a.ID == id {
+			return a, nil
+		}
+		names[i] = a.ID
 	}
-	return a, store.Unknown("agent", id, names)
+	return store.Agent{}, store.Unknown("agent", id, names)
 }
 
 func (d *Daemon) removeAgent(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	a, err := d.agent(ctx, r.PathValue("id"))
+	a, err := d.agent(ctx, by, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

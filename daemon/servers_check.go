@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,19 @@ func (d *Daemon) audience(ctx context.Context, by store.Caller, with []string) (
 		out = append(out, "user:"+id)
 	}
 	return out, nil
+}
+
+// whoMay checks who may use an agent or a model name; all is kept as none.
+func (d *Daemon) whoMay(ctx context.Context, by store.Caller, who []string) ([]string, error) {
+	switch {
+	case slices.Contains(who, "all"), len(who) == 0:
+		return nil, nil
+	case len(who) == 1 && who[0] == "admins":
+		return who, nil
+	case slices.Contains(who, "admins"):
+		return nil, fmt.Errorf("%w audience: admins may use everything; leave them out where others are named", store.ErrInvalid)
+	}
+	return d.audience(ctx, by, who)
 }
 
 // checkServer refuses what cannot work and resolves the command.

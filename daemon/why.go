@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"nize/daemon/api"
 	"nize/mcp"
@@ -31,7 +30,7 @@ func (d *Daemon) whyTool(ctx context.Context, by store.Caller, r *http.Request) 
 	}
 	agent := p.Get("agent")
 	if agent != "" {
-		if err := d.knownAgent(ctx, agent); err != nil {
+		if _, err := d.agent(ctx, by, agent); err != nil {
 			return nil, err
 		}
 	}
@@ -60,21 +59,6 @@ func (d *Daemon) withToken(ctx context.Context, who *store.Caller, name string) 
 		names = append(names, t.Name)
 	}
 	return store.Unknown("token", name, names)
-}
-
-func (d *Daemon) knownAgent(ctx context.Context, id string) error {
-	agents, err := d.db.ListAgents(ctx)
-	if err != nil {
-		return fmt.Errorf("listing agents: %w", err)
-	}
-	names := make([]string, len(agents))
-	for i, a := range agents {
-		names[i] = a.ID
-	}
-	if !slices.Contains(names, id) {
-		return store.Unknown("agent", id, names)
-	}
-	return nil
 }
 
 func whyView(w mcp.Why, u store.User) api.Why {

@@ -29,6 +29,8 @@ type Deps struct {
 	Config  store.Config
 	Tools   Tools
 	Models  Models
+	Groups  Groups            // optional: without it nobody is in one
+	MayAsk  MayAskFunc        // optional: without it everybody may ask for every model
 	Wanted  func(text string) // optional: hears what no tool could do (SPEC 23)
 	Log     *slog.Logger      // optional
 
@@ -138,12 +140,30 @@ func (a *Agent) enter(ctx context.Context, thread string) (leave func(), err err
 	}
 }
 
-// profile is the agent that a thread is with. One that was deleted is replaced
-// by the default one, and that by an empty profile.
-func (a *Agent) profile(ctx context.Context, th store.Thread) (store.Agent, error) {
+// groups names the groups that the caller is in. Groups only ever allow: who
+// can't be looked up is in none (SPEC 22).
+func (a *Agent) groups(ctx context.Context, by store.Caller) []string {
+	if a.Groups == nil {
+		return nil
+	}
+	names, err := a.Groups.GroupsOf(ctx, by.User)
+	if err != nil {
+		a.Log.Warn("reading groups; the caller counts as in none", "err", err)
+	}
+	return names
+}
+
+// profile is the agent that a thread is with. One that was deleted, or is not
+// for the author of the turn, is replaced by the default one, and that by an
+// empty profile.
+func (a *Agent) profile(ctx context.Context, th store.Thread, by store.Caller) (store.Agent, error) {
+	groups := a.groups(ctx, by)
 	if th.Agent != "" {
 		p, err := a.Agents.GetAgent(ctx, th.Agent)
-		if err == nil || !errors.Is(err, store.ErrNotFound) {
+		if err == nil && p.MayUse(by, groups) {
+			return p, nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return p, err
 		}
 	}
@@ -152,7 +172,7 @@ func (a *Agent) profile(ctx context.Context, th store.Thread) (store.Agent, erro
 		return store.Agent{}, err
 	}
 	for _, p := range all {
-		if p.Default {
+		if p.Default && p.MayUse(by, groups) {
 			return p, nil
 		}
 	}

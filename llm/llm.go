@@ -151,6 +151,16 @@ type Agents interface {
 	ListAgents(ctx context.Context) ([]store.Agent, error)
 }
 
+// Groups is the part of [store.Groups] that the agent needs.
+type Groups interface {
+	GroupsOf(ctx context.Context, user string) ([]string, error)
+}
+
+// MayAskFunc says why a person may not ask for a model by that name ("" is the
+// default); [Router.MayAsk] is it. A forbidden and an unknown name give the
+// same error.
+type MayAskFunc func(ctx context.Context, by store.Caller, groups []string, name string) error
+
 // Models answers for a name; [*Router] is it.
 type Models interface {
 	// Generate is [Model.Generate] by the model of that logical name or

@@ -161,19 +161,45 @@ func candidates(name string, names []store.ModelName, providers []store.Provider
 	return []string{OfflineModel}
 }
 
+// noModel is the error for a name that is none of those.
+func noModel(name string, names []store.ModelName) error {
+	known := make([]string, len(names))
+	for i, m := range names {
+		known[i] = m.Name
+	}
+	why := "there is no model of that name; see nizectl models list"
+	if near := store.Nearest(name, known); near != "" {
+		why = "there is no model of that name; did you mean " + near + "?"
+	}
+	return &TargetError{Name: name, Why: why, Err: store.ErrNotFound}
+}
+
+// MayAsk is a [MayAskFunc]: admins may ask for every model, all others for the
+// logical names that are meant for them, and never for provider/model (SPEC 1).
+func (r *Router) MayAsk(ctx context.Context, by store.Caller, groups []string, name string) error {
+	if by.IsAdmin() {
+		return nil
+	}
+	all, err := r.Store.ListModels(ctx)
+	if err != nil {
+		return fmt.Errorf("listing models: %w", err)
+	}
+	theirs := slices.DeleteFunc(slices.Clone(all), func(m store.ModelName) bool { return !m.MayUse(by, groups) })
+	asked := func(m store.ModelName) bool { return m.Name == name || name == "" && m.Default }
+	switch {
+	case slices.ContainsFunc(theirs, asked), name == "" && !slices.ContainsFunc(all, asked):
+		return nil
+	case name == "":
+		return &TargetError{Name: "of the default", Why: "it is not meant for you; see nizectl models list for those that are", Err: store.ErrNotFound}
+	}
+	return noModel(name, theirs)
+}
+
 // target finds the provider of provider/model.
 func target(name string, providers []store.Provider, names []store.ModelName) (Target, error) {
 	head, model, ok := strings.Cut(name, "/")
 	if !ok || model == "" {
-		known := make([]string, len(names))
-		for i, m := range names {
-			known[i] = m.Name
-		}
-		why := "there is no model of that name; see nizectl models list"
-		if near := store.Nearest(name, known); near != "" {
-			why = "there is no model of that name; did you mean " + near + "?"
-		}
-		return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrNotFound}
+		return Target{}, noModel(name, names)
 	}
 	for _, p := range providers {
 		if p.Name != head {

@@ -74,6 +74,37 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+func TestMayAsk(t *testing.T) {
+	s := newShelf()
+	s.models[1].Who = []string{"group:ops", "user:ada"}
+	s.models[2].Who = []string{"admins"}
+	r := &llm.Router{Store: s}
+	member := store.Caller{User: "mia", Role: store.Member}
+	for _, tt := range []struct {
+		by     store.Caller
+		groups []string
+		name   string
+		ok     bool
+	}{
+		{member, nil, "", true}, {member, nil, "fast", true}, {member, nil, "smart", false}, {member, nil, "broken", false},
+		{member, nil, "groq/a", false}, {member, nil, "nope", false},
+		{member, []string{"ops"}, "smart", true}, {member, []string{"admins"}, "broken", false},
+		{store.Caller{User: "ada", Role: store.Member}, nil, "smart", true},
+		{store.Caller{User: "root", Role: store.Admin}, nil, "broken", true}, {store.Caller{User: "root", Role: store.Admin}, nil, "groq/a", true},
+	} {
+		if err := r.MayAsk(t.Context(), tt.by, tt.groups, tt.name); (err == nil) != tt.ok || err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s in %v asks for %q: %v, want %v", tt.by.User, tt.groups, tt.name, err, tt.ok)
+		}
+	}
+	if hidden, missing := r.MayAsk(t.Context(), member, nil, "smart").Error(), r.MayAsk(t.Context(), member, nil, "smxxx").Error(); hidden != strings.ReplaceAll(missing, "smxxx", "smart") {
+		t.Errorf("a hidden name tells of itself: %q, a missing one %q", hidden, missing)
+	}
+	s.models[1].Default = true
+	if err := r.MayAsk(t.Context(), member, nil, ""); err == nil {
+		t.Error("a default that is meant for others was given")
+	}
+}
+
 // answers is a Model that gives an error or its provider's name.
 type answers struct {
 	name  string

@@ -81,14 +81,16 @@ func (w *work) next(ctx context.Context, thread string) (more bool, err error) {
 	if w.thread, err = w.Threads.GetThread(read, thread); err != nil {
 		return false, err
 	}
-	if w.profile, err = w.Agent.profile(read, w.thread); err != nil {
-		return false, fmt.Errorf("reading the agent: %w", err)
-	}
 	turns, err := w.Threads.Turns(read, thread)
 	if err != nil {
 		return false, err
 	}
 	s := look(turns)
+	if s.target != nil {
+		if w.profile, err = w.Agent.profile(read, w.thread, s.target.By); err != nil {
+			return false, fmt.Errorf("reading the agent: %w", err)
+		}
+	}
 	switch {
 	case s.target == nil:
 		return w.retried(read, s)
@@ -218,8 +220,14 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 		w.say(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text})
 	}
 	model := w.thread.Model
+	chosen := model != "" || w.profile.Model == "" // by the person, not by who made the agent
 	if model == "" {
 		model = w.profile.Model
+	}
+	if chosen && w.MayAsk != nil {
+		if err := w.MayAsk(ctx, s.target.By, w.groups(ctx, s.target.By), model); err != nil {
+			return reply, "", err
+		}
 	}
 	for range 2 {
 		started := w.Now()

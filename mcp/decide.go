@@ -18,6 +18,10 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	if err != nil || !sees(by, c) && !may(by, c, d.Verb) {
 		return nil, fmt.Errorf("call %s: %w", id, notFound(err))
 	}
+	if !may(by, c, d.Verb) && c.State.Final() {
+		g.pressRefused(by, c, d, "too late")
+		return &c, fmt.Errorf("call %s is %s: %w", id, wordOf(c), store.ErrDecided)
+	}
 	if !may(by, c, d.Verb) {
 		g.pressRefused(by, c, d, "may not decide it")
 		return &c, fmt.Errorf("call %s: %w: %s decides it", id, store.ErrRefused, whoDecides(c))

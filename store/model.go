@@ -19,6 +19,7 @@ type ModelName struct {
 	Target    string   `json:"target"` // provider/model
 	Fallbacks []string `json:"fallbacks,omitempty"`
 	Default   bool     `json:"default,omitempty"` // PutModel clears it on the others
+	Who       []string `json:"who,omitempty"`     // may use it: user:ID, group:NAME, or admins alone; empty is all
 }
 
 // Price is what a model costs, in US dollars per million tokens.
@@ -42,5 +43,18 @@ type Agent struct {
 	MaxSteps     int       `json:"max_steps,omitempty"`     // 0 is the setting agent.tools.maxSteps
 	Approval     string    `json:"approval,omitempty"`      // none, all, whitelist, blacklist, auto; "" is the system's
 	Default      bool      `json:"default,omitempty"`       // PutAgent clears it on the others
+	Who          []string  `json:"who,omitempty"`           // may use it: user:ID, group:NAME, or admins alone; empty is all
 	Created      time.Time `json:"created"`
+}
+
+// MayUse says whether the caller, who is in the groups named, may use the
+// model by its name; admins may use all.
+func (m ModelName) MayUse(by Caller, groups []string) bool { return mayUse(m.Who, by, groups) }
+
+// MayUse says whether the caller, who is in the groups named, may use the
+// agent; admins may use all.
+func (a Agent) MayUse(by Caller, groups []string) bool { return mayUse(a.Who, by, groups) }
+
+func mayUse(who []string, by Caller, groups []string) bool {
+	return len(who) == 0 || by.IsAdmin() || Among(who, by.User, groups)
 }

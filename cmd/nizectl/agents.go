@@ -25,6 +25,7 @@ func (a *app) agents() *cli.Command {
 			&cli.IntFlag{Name: "max-steps", Usage: "model rounds in one turn; 0 is the setting agent.tools.maxSteps"},
 			&cli.StringFlag{Name: "approval", Usage: "none, all, whitelist, blacklist or auto; empty is the system's"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "tool pattern that it may use; may be repeated, empty is all MCP tools"},
+			whoFlag(),
 			&cli.BoolFlag{Name: "default", Usage: "make it the default"},
 		}}),
 		a.command(leaf{name: "default", args: "ID", usage: "make an agent the default", names: agentNames, run: agentsDefault}),
@@ -97,6 +98,7 @@ func agentsShow(ctx context.Context, c *call) error {
 	}
 	c.field("approval", agent.Approval)
 	c.field("tools", strings.Join(agent.AllowedTools, ", "))
+	c.field("who", strings.Join(agent.Who, ", "))
 	if agent.SystemPrompt != "" {
 		c.line("%s", c.paint(bold, "system prompt:"))
 		c.line("%s", cleanText(indent(agent.SystemPrompt)))
@@ -160,10 +162,35 @@ func (c *call) changeAgent(agent *store.Agent) error {
 			agent.AllowedTools = nil
 		}
 	}
+	who, err := c.who()
+	if err != nil {
+		return err
+	}
+	if who != nil {
+		agent.Who = *who
+	}
 	if c.cmd.Bool("default") {
 		agent.Default = true
 	}
 	return nil
+}
+
+func whoFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "who", Usage: "`WHO` may use it: all, admins, group:G or user:U; may be repeated"}
+}
+
+// who reads a whoFlag, nil where it was not given.
+func (c *call) who() (*[]string, error) {
+	if !c.cmd.IsSet("who") {
+		return nil, nil
+	}
+	list := c.cmd.StringSlice("who")
+	for _, w := range list {
+		if w != "all" && w != "admins" && !strings.HasPrefix(w, "user:") && !strings.HasPrefix(w, "group:") {
+			return nil, usagef("--who %s: want all, admins, group:G or user:U", w)
+		}
+	}
+	return &list, nil
 }
 
 func temperature(text string) (*float64, error) {

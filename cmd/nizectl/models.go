@@ -16,7 +16,7 @@ import (
 func (a *app) models() *cli.Command {
 	return group("models", "names for models, and what stands in for them",
 		a.command(leaf{name: "list", usage: "list model names", run: modelsList}),
-		a.command(leaf{name: "set", args: "LOGICAL PROVIDER/MODEL", usage: "map a name to a provider's model", names: modelNames, run: modelsSet,
+		a.command(leaf{name: "set", args: "LOGICAL PROVIDER/MODEL", usage: "map a name to a provider's model", names: modelNames, run: modelsSet, flags: []cli.Flag{whoFlag()},
 			more: "nizectl models set smart openai/MODEL"}),
 		a.command(leaf{name: "default", args: "LOGICAL", usage: "make a name the default", names: modelNames, run: modelsDefault}),
 		a.command(leaf{name: "fallback", args: "LOGICAL [PROVIDER/MODEL...]", usage: "say what stands in, in order; none clears it", names: modelNames, run: modelsFallback}),
@@ -56,7 +56,7 @@ func modelsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "PRICE", "FALLBACKS")
+	t := c.table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "PRICE", "FALLBACKS", "WHO")
 	for _, m := range list {
 		def, available := "", "yes"
 		if m.Default {
@@ -65,7 +65,7 @@ func modelsList(ctx context.Context, c *call) error {
 		if !m.Available {
 			available = "no: " + m.Why
 		}
-		t.row(m.Name, m.Target, def, available, priceText(m.Price), strings.Join(m.Fallbacks, ", "))
+		t.row(m.Name, m.Target, def, available, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
 	}
 	t.print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
 	return nil
@@ -84,7 +84,11 @@ func modelsSet(ctx context.Context, c *call) error {
 	if err := checkTarget(c.arg(1)); err != nil {
 		return err
 	}
-	m, err := c.api.SetModel(ctx, c.arg(0), api.SetModel{Target: c.arg(1)})
+	who, err := c.who()
+	if err != nil {
+		return err
+	}
+	m, err := c.api.SetModel(ctx, c.arg(0), api.SetModel{Target: c.arg(1), Who: who})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@ type ModelView struct {
 
 // SetModel maps a model name.
 type SetModel struct {
-	Target string `json:"target"` // provider/model
+	Target string    `json:"target"`        // provider/model
+	Who    *[]string `json:"who,omitempty"` // may use it: all, admins, group:G, user:U; nil leaves it
 }
 
 // SetFallbacks replaces a model name's fallbacks, in order.

@@ -13,6 +13,9 @@ func (d *DB) PutAgent(ctx context.Context, by store.Caller, a store.Agent) error
 		if err := checkIDs("agent", a.ID); err != nil {
 			return err
 		}
+		if err := t.checkGroups(a.Who); err != nil {
+			return err
+		}
 		others, err := listJSON[store.Agent](t, "agents", nil)
 		if err != nil {
 			return err

@@ -82,14 +82,8 @@ func (d *DB) DeleteGroup(ctx context.Context, by store.Caller, name string) erro
 		if err != nil {
 			return err
 		}
-		servers, err := listJSON[store.Server](t, "servers", nil)
-		if err != nil {
+		if err := t.unshared("group:" + name); err != nil {
 			return err
-		}
-		for _, s := range servers {
-			if slices.Contains(s.Visibility, "group:"+name) {
-				return fmt.Errorf("%w: server %s is shared with it; share that otherwise first", store.ErrRefused, s.Name)
-			}
 		}
 		if err := t.del("groups", []byte(name)); err != nil {
 			return err
@@ -100,6 +94,39 @@ func (d *DB) DeleteGroup(ctx context.Context, by store.Caller, name string) erro
 		t.change(store.Change{Kind: "group", ID: name})
 		return t.event(note{by: by, kind: "group.delete", subject: name})
 	})
+}
+
+// unshared refuses if something is shared with who: what is to be gone then
+// must be shared otherwise first.
+func (t *tx) unshared(who string) error {
+	servers, err := listJSON[store.Server](t, "servers", nil)
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		if slices.Contains(s.Visibility, who) {
+			return fmt.Errorf("%w: server %s is shared with it; share that otherwise first", store.ErrRefused, s.Name)
+		}
+	}
+	agents, err := listJSON[store.Agent](t, "agents", nil)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		if slices.Contains(a.Who, who) {
+			return fmt.Errorf("%w: agent %s is for it; change its --who first", store.ErrRefused, a.ID)
+		}
+	}
+	models, err := listJSON[store.ModelName](t, "models", nil)
+	if err != nil {
+		return err
+	}
+	for _, m := range models {
+		if slices.Contains(m.Who, who) {
+			return fmt.Errorf("%w: model %s is for it; change its --who first", store.ErrRefused, m.Name)
+		}
+	}
+	return nil
 }
 
 // checkGroups refuses a list of whom something is shared with that names a

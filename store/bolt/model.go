@@ -95,6 +95,9 @@ func (d *DB) PutModel(ctx context.Context, by store.Caller, m store.ModelName) e
 		if err := checkIDs("model", m.Name); err != nil {
 			return err
 		}
+		if err := t.checkGroups(m.Who); err != nil {
+			return err
+		}
 		if m.Default {
 			others, err := listJSON[store.ModelName](t, "models", nil)
 			if err != nil {

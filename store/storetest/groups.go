@@ -35,12 +35,20 @@ func groups(e *env) {
 	e.is(e.DeleteGroup(ctx, ada, "ops"), store.ErrRefused)
 	s.Visibility = nil
 	must(e.PutServer(ctx, ada, s, s.Revision))(e)
+	e.ok(e.PutAgent(ctx, ada, store.Agent{ID: "helper", Who: []string{"group:ops"}}))
+	e.is(e.DeleteGroup(ctx, ada, "ops"), store.ErrRefused)
+	e.ok(e.PutAgent(ctx, ada, store.Agent{ID: "helper"}))
+	e.ok(e.PutModel(ctx, ada, store.ModelName{Name: "fast", Target: "a/b", Who: []string{"group:ops"}}))
+	e.is(e.DeleteGroup(ctx, ada, "ops"), store.ErrRefused)
+	e.ok(e.PutModel(ctx, ada, store.ModelName{Name: "fast", Target: "a/b"}))
+	e.is(e.PutAgent(ctx, ada, store.Agent{ID: "helper", Who: []string{"group:none"}}), store.ErrNotFound)
+	e.is(e.PutModel(ctx, ada, store.ModelName{Name: "fast", Target: "a/b", Who: []string{"group:none"}}), store.ErrNotFound)
 	e.reopen()
 	e.ok(e.DeleteGroup(ctx, ada, "ops"))
 	e.same(len(must(e.GroupsOf(ctx, b.ID))(e)), 0)
 	e.is(last(e.PutServer(ctx, ada, store.Server{Name: "hut", Visibility: []string{"group:ops"}}, 0)), store.ErrNotFound)
 	e.same(len(must(e.ListGroups(ctx))(e)), 0)
-	e.same(e.kinds(), "user.put user.put group.put group.put group.put server.put server.put group.delete")
+	e.same(e.kinds(), "user.put user.put group.put group.put group.put server.put server.put agent.put agent.put model.put model.put group.delete")
 }
 
 func last[T any](_ T, err error) error { return err }

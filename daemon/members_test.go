@@ -1,0 +1,74 @@
+package daemon_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// ranAs runs nizectl as a member of socket.group.
+type ranAs func(args ...string) (out string, code int)
+
+// membersUse checks what members see of agents and model names.
+func membersUse(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
+	t.Helper()
+	if _, err := c.AddGroup(ctx, api.AddGroup{Name: "ops"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []store.Agent{
+		{ID: "helper", SystemPrompt: "told in the cellar", AllowedTools: []string{"private:*"}},
+		{ID: "surgeon", Who: []string{"group:ops"}},
+		{ID: "keeper", Who: []string{"admins"}},
+	} {
+		if _, err := c.PutAgent(ctx, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ops := []string{"group:ops"}
+	if _, err := c.SetModel(ctx, "common", api.SetModel{Target: "offline/planner"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.SetModel(ctx, "costly", api.SetModel{Target: "offline/planner", Who: &ops}); err != nil {
+		t.Fatal(err)
+	}
+	lists := func() string {
+		agents, code := as("agents", "list", "--json")
+		models, modelsCode := as("models", "list", "--json")
+		if code != 0 || modelsCode != 0 {
+			t.Fatalf("lists: %s %s", agents, models)
+		}
+		return agents + models
+	}
+	got := lists()
+	for word, want := range map[string]bool{"helper": true, "common": true, "surgeon": false, "keeper": false, "costly": false, "cellar": false, "private": false, "planner": false, "group:": false} {
+		if strings.Contains(got, word) != want {
+			t.Errorf("a member sees %s: %v, want %v\n%s", word, !want, want, got)
+		}
+	}
+	for flag, names := range map[string][2]string{"--agent": {"surgeon", "missing"}, "--model": {"costly", "nothing"}} {
+		hidden, code := as("chat", "-m", "hello", flag, names[0])
+		missing, missingCode := as("chat", "-m", "hello", flag, names[1])
+		if code != 4 || missingCode != 4 || hidden != strings.ReplaceAll(missing, names[1], names[0]) {
+			t.Errorf("a hidden %s tells of itself: %d %q, a missing one %d %q", flag, code, hidden, missingCode, missing)
+		}
+	}
+	if out, code := as("chat", "-m", "hello", "--model", "offline/planner"); code != 4 {
+		t.Errorf("a member asks a provider's model: exit %d, %s", code, out)
+	}
+	if _, err := c.PatchGroup(ctx, "ops", api.PatchGroup{Add: []string{"local:4321"}}); err != nil {
+		t.Fatal(err)
+	}
+	got = lists()
+	if !strings.Contains(got, "surgeon") || !strings.Contains(got, "costly") || strings.Contains(got, "keeper") {
+		t.Errorf("in the group a member sees %s", got)
+	}
+	if out, code := as("chat", "-m", "hello", "--agent", "surgeon", "--model", "costly"); code != 0 {
+		t.Errorf("in the group: exit %d, %s", code, out)
+	}
+	if err := c.RemoveGroup(ctx, "ops"); err == nil {
+		t.Error("a group that agents and models are for was removed")
+	}
+}
