@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/mcp"
 	"nize/mcp/upstream"
 	"nize/store"
 )
@@ -18,13 +19,9 @@ func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Reque
 	if err != nil {
 		return nil, fmt.Errorf("listing servers: %w", err)
 	}
-	tools, err := d.db.ListTools(ctx, "")
+	tallies, err := d.gateway.Tallies(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing tools: %w", err)
-	}
-	byServer := map[string][]store.Tool{}
-	for _, t := range tools {
-		byServer[t.Server] = append(byServer[t.Server], t)
+		return nil, fmt.Errorf("counting tools: %w", err)
 	}
 	health := d.healths()
 	views := make([]api.ServerView, 0, len(servers))
@@ -33,7 +30,7 @@ func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Reque
 		if !s.SharedWith(by, groups) {
 			continue
 		}
-		views = append(views, forCaller(by, api.ServerView{Health: healthOf(s, health, byServer[s.Name]), Server: s}))
+		views = append(views, forCaller(by, api.ServerView{Health: healthOf(s, health, tallies[s.Name]), Server: s}))
 	}
 	return items(views), nil
 }
@@ -47,18 +44,13 @@ func (d *Daemon) healths() map[string]upstream.ServerStatus {
 	return out
 }
 
-func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools []store.Tool) api.Health {
-	h := api.Health{Name: s.Name, State: "connecting", ToolCount: len(tools)}
+func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools mcp.Tally) api.Health {
+	h := api.Health{Name: s.Name, State: "connecting", ToolCount: tools.Tools, Held: tools.Held}
 	if st, ok := all[s.Name]; ok {
 		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = stateWord[st.State], float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
 	}
 	if s.Disabled {
 		h.State = "disabled"
-	}
-	for _, t := range tools {
-		if t.State != store.ToolAccepted {
-			h.Held++
-		}
 	}
 	return h
 }
@@ -80,8 +72,11 @@ func (d *Daemon) serverView(ctx context.Context, name string) (api.ServerView, e
 	if err != nil {
 		return api.ServerView{}, fmt.Errorf("listing tools of %s: %w", name, err)
 	}
-	view := api.ServerView{Health: healthOf(s, d.healths(), tools), Server: s}
+	view := api.ServerView{Health: healthOf(s, d.healths(), mcp.Tally{Tools: len(tools)}), Server: s}
 	for _, t := range tools {
+		if t.State != store.ToolAccepted {
+			view.Held++
+		}
 		view.Tools = append(view.Tools, toolView(t, s.Normal().Domain))
 		if t.State != store.ToolAccepted {
 			view.Warnings = append(view.Warnings, fmt.Sprintf("%s is held: %s; see nizectl servers trust %s", t.ID(), strings.Join(t.Findings, "; "), name))

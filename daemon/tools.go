@@ -19,22 +19,13 @@ func (d *Daemon) listTools(ctx context.Context, by store.Caller, r *http.Request
 			return nil, err
 		}
 	}
-	tools, err := d.db.ListTools(ctx, only)
+	tools, err := d.gateway.List(ctx, by, only)
 	if err != nil {
 		return nil, fmt.Errorf("listing tools: %w", err)
 	}
-	domains, err := d.domainsOfServers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	views := make([]api.ToolView, 0, len(tools))
-	for _, t := range tools {
-		if !by.IsAdmin() {
-			if _, err := d.gateway.Describe(ctx, by, store.Scope{}, t.ID()); err != nil {
-				continue
-			}
-		}
-		views = append(views, toolView(t, domains[t.Server]))
+	views := make([]api.ToolView, len(tools))
+	for i, t := range tools {
+		views[i] = toolView(t.Tool, t.Domain)
 	}
 	return items(views), nil
 }

@@ -189,3 +189,51 @@ func (g *Gateway) ToolIDs(ctx context.Context) ([]string, error) {
 	})
 	return ids, nil
 }
+
+// Tally counts the tools of one server.
+type Tally struct {
+	Tools int
+	Held  int // neither found nor callable until an admin accepts them
+}
+
+// Tallies counts the tools of every server, without reading them.
+func (g *Gateway) Tallies(ctx context.Context) (map[string]Tally, error) {
+	if err := g.tools.load(ctx); err != nil {
+		return nil, err
+	}
+	out := map[string]Tally{}
+	g.tools.each(func(e *entry) bool {
+		t := out[e.Server]
+		t.Tools++
+		if e.State != store.ToolAccepted {
+			t.Held++
+		}
+		out[e.Server] = t
+		return true
+	})
+	return out, nil
+}
+
+// Listed is a tool with the domain of its server.
+type Listed struct {
+	store.Tool
+	Domain string
+}
+
+// List returns the tools of one server, or of all for "", by id: every one for
+// admins, also those that are held, and for others those that they may use.
+func (g *Gateway) List(ctx context.Context, by store.Caller, server string) ([]Listed, error) {
+	v, err := g.view(ctx, by, store.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	var list []Listed
+	g.tools.each(func(e *entry) bool {
+		if e.Server != ownServer && (server == "" || e.Server == server) && (by.IsAdmin() || v.usable(e) == nil) {
+			list = append(list, Listed{e.Tool, e.server.Domain})
+		}
+		return true
+	})
+	slices.SortFunc(list, func(a, b Listed) int { return strings.Compare(a.ID(), b.ID()) })
+	return list, nil
+}

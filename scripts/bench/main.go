@@ -6,7 +6,7 @@
 // this program once more, as a process of its own. All protocols are
 // 2025-11-25, stateful, over loopback HTTP; results are 100 bytes.
 //
-//	go run ./scripts/bench [-bin DIR] [-rounds N] [-floors]
+//	go run ./scripts/bench [-bin DIR] [-rounds N] [-only PART] [-floors]
 //
 // With -floors it exits 1 when a figure that does not depend on the machine (a
 // ratio, a count, a size) misses its floor.
@@ -34,10 +34,11 @@ func main() {
 	b := bench{}
 	flag.StringVar(&b.bin, "bin", "bin", "`DIR` with nized and nizectl")
 	flag.IntVar(&b.rounds, "rounds", 9, "rounds of direct and gateway calls")
+	flag.StringVar(&b.only, "only", "", "measure this `PART` alone, such as \"a big team\"")
 	floors := flag.Bool("floors", false, "exit 1 when a ratio, a count or a size misses its floor")
 	flag.Parse()
 	if flag.NArg() > 0 || b.rounds < 1 {
-		fmt.Fprintln(os.Stderr, "usage: bench [-bin DIR] [-rounds N] [-floors]")
+		fmt.Fprintln(os.Stderr, "usage: bench [-bin DIR] [-rounds N] [-only PART] [-floors]")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,6 +58,7 @@ func main() {
 type bench struct {
 	bin    string
 	rounds int
+	only   string
 	dir    string // of everything that this run writes
 	table  table
 }
@@ -85,8 +87,12 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"start", b.start},
 		{"restart", b.restart},
 		{"programs", b.programs},
+		{"a big team", b.estate},
 	}
 	for _, p := range parts {
+		if b.only != "" && b.only != p.name {
+			continue
+		}
 		fmt.Fprintf(os.Stderr, "bench: %s\n", p.name)
 		if err := p.run(ctx); err != nil {
 			return fmt.Errorf("measuring %s: %w", p.name, err)
