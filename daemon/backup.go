@@ -26,7 +26,7 @@ const (
 	// backupTime is the time in the name of a scheduled backup: sorted by name
 	// is sorted by time.
 	backupTime = "20060102T150405Z"
-	// noSchedule as backup.schedule makes no backups.
+	// noSchedule as a schedule is never.
 	noSchedule = "off"
 )
 
@@ -78,42 +78,63 @@ func (d *Daemon) copyDatabase(ctx context.Context, path string) (bolt.Copy, erro
 	return copied, nil
 }
 
-// dailyBackup keeps the scheduled backups. Only the schedule's goroutine uses
-// it.
-type dailyBackup struct {
-	line string // of backup.schedule, as it was read last
+// turn is when something is next due by a schedule that a setting gives. Only
+// the schedule's goroutine uses it.
+type turn struct {
+	line string // as it was read last
 	next time.Time
 }
 
-// tick makes a backup if it is time for one. What the newest backup missed
-// while no daemon ran is made up for.
-func (b *dailyBackup) tick(ctx context.Context, d *Daemon) {
-	now := d.now()
-	if line := d.config.Get("", "backup.schedule"); line != b.line {
-		b.line = line
+// due says whether it is time, and looks for the turn after that. A line that
+// changed counts from since, so that what was missed while no daemon ran is
+// made up for.
+func (t *turn) due(now time.Time, line string, since func() time.Time) bool {
+	if line != t.line {
+		t.line = line
 		from := now
-		if at, ok := backupAt(newestBackup(d.opt.DataDir)); ok && at.Before(now) {
+		if at := since(); !at.IsZero() && at.Before(now) {
 			from = at.In(now.Location())
 		}
-		b.next = nextBackup(line, from)
+		t.next = nextTurn(line, from)
 	}
-	if b.next.IsZero() || now.Before(b.next) {
+	if t.next.IsZero() || now.Before(t.next) {
+		return false
+	}
+	t.next = nextTurn(t.line, now)
+	return true
+}
+
+// again tries what failed before its next turn.
+func (t *turn) again(now time.Time, after time.Duration) {
+	if at := now.Add(after); at.Before(t.next) {
+		t.next = at
+	}
+}
+
+// scheduledBackup makes a backup if it is time for one.
+func (d *Daemon) scheduledBackup(ctx context.Context, t *turn) {
+	now := d.now()
+	if !t.due(now, d.config.Get("", "backup.schedule"), func() time.Time {
+		at, _ := backupAt(newestBackup(d.opt.DataDir))
+		return at
+	}) {
 		return
 	}
-	b.next = nextBackup(b.line, now)
 	path, err := d.keepBackup(ctx, now)
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return
+	}
+	d.ran.note(ranBackup, now, err)
+	if err != nil {
 		d.log.Error("scheduled backup", "err", err)
-		if again := now.Add(backupRetry); again.Before(b.next) {
-			b.next = again
-		}
+		t.again(now, backupRetry)
 		return
 	}
 	d.log.Info("scheduled backup", "file", path)
 }
 
-// nextBackup is the zero time where there is none.
-func nextBackup(line string, after time.Time) time.Time {
+// nextTurn is the zero time where there is none.
+func nextTurn(line string, after time.Time) time.Time {
 	if line == noSchedule {
 		return time.Time{}
 	}
@@ -124,13 +145,13 @@ func nextBackup(line string, after time.Time) time.Time {
 	return s.Next(after)
 }
 
-// checkBackupSchedule refuses what nextBackup could not read.
-func checkBackupSchedule(line string) error {
+// checkOptionalSchedule refuses what nextTurn could not read.
+func checkOptionalSchedule(line string) error {
 	if line == noSchedule {
 		return nil
 	}
 	if _, err := parseSchedule(line); err != nil {
-		return fmt.Errorf("%w; %s makes none", err, noSchedule)
+		return fmt.Errorf("%w; %s is never", err, noSchedule)
 	}
 	return nil
 }

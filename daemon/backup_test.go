@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"nize/daemon/doctor"
 	"nize/store/bolt"
 )
 
@@ -29,21 +30,21 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-func TestNextBackup(t *testing.T) {
+func TestNextTurn(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for line, want := range map[string]time.Time{
 		"@daily":     at.Add(12 * time.Hour),
 		"30 3 * * *": time.Date(2026, 3, 2, 3, 30, 0, 0, time.UTC),
 		noSchedule:   {},
 	} {
-		if got := nextBackup(line, at); !got.Equal(want) {
+		if got := nextTurn(line, at); !got.Equal(want) {
 			t.Errorf("%s: %v, want %v", line, got, want)
 		}
-		if err := checkBackupSchedule(line); err != nil {
+		if err := checkOptionalSchedule(line); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := checkBackupSchedule("never"); err == nil {
+	if err := checkOptionalSchedule("never"); err == nil {
 		t.Error("a line that is none")
 	}
 }
@@ -99,7 +100,7 @@ func TestKeepBackup(t *testing.T) {
 	if hint := wayBack(dir); !strings.HasSuffix(hint, " restore "+newestBackup(dir)) {
 		t.Errorf("the way back is %q", hint)
 	}
-	if got := quoted("/a b/it's"); got != `'/a b/it'\''s'` {
+	if got := doctor.Quote("/a b/it's"); got != `'/a b/it'\''s'` {
 		t.Errorf("quoted %s", got)
 	}
 }

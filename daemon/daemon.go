@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/llm"
 	"nize/mcp"
@@ -93,6 +94,9 @@ type Daemon struct {
 	conversation *bots.Conversation
 	people       *people
 	servers      *serversFile // nil without Options.Servers
+	ran          ran
+	lookout      *lookout
+	desk         *alert.Desk
 
 	control, public net.Listener
 	host, port      string
@@ -182,6 +186,8 @@ func (d *Daemon) wire() {
 		Threads: d.db, Calls: d.db, Ledger: d.db, Prices: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.db, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
 		Log: d.log.With("room", "llm"), Now: d.now,
 	})
+	d.lookout = newLookout(d)
+	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("room", "alert")})
 	d.conversation = bots.New(bots.Options{
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db,
 		Platforms: []bots.Platform{d.terminals}, Log: d.log.With("room", "bots"), Now: d.now,
@@ -276,7 +282,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 	var running sync.WaitGroup
-	failed := make(chan error, 12) // one place for each of the goroutines below
+	failed := make(chan error, 16) // one place for each of the goroutines below
 	keep := func(name string, f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(work); err != nil && work.Err() == nil {
@@ -295,6 +301,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("reloads", d.keepReloading)
 	keep("watchdog", d.keepWatchdog)
 	keep("keys", d.keepKeys)
+	keep("alerts", d.desk.Run)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

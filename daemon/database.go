@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
+	"nize/daemon/doctor"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -72,6 +72,7 @@ func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
 		db, err = finishRotation(ctx, keyFile, bopt, err)
 	}
+	err = noteMigration(opt.DataDir, opt.Now(), err)
 	if bolt.Damaged(err) {
 		return nil, fmt.Errorf("opening the database: %w; %s", err, wayBack(opt.DataDir))
 	}
@@ -105,19 +106,9 @@ func wayBack(dir string) string {
 		dir = abs // for whoever reads it elsewhere
 	}
 	if name := newestBackup(dir); name != "" {
-		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", quoted(dir), quoted(name))
+		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", doctor.Quote(dir), doctor.Quote(name))
 	}
-	return fmt.Sprintf("there is no backup in %s; restore one of yours with: nized --data-dir %s restore FILE", filepath.Join(dir, backupsName), quoted(dir))
-}
-
-// quoted makes a path fit for a shell.
-func quoted(path string) string {
-	if strings.IndexFunc(path, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
-	}) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return fmt.Sprintf("there is no backup in %s; restore one of yours with: nized --data-dir %s restore FILE", filepath.Join(dir, backupsName), doctor.Quote(dir))
 }
 
 // unlock lets the next daemon in.

@@ -9,19 +9,22 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"nize/store"
 )
 
 // door is whom the HTTP listener believes and lets in: the hosts it answers to,
 // and the proxies whose word on the client counts (SPEC 2). It is made anew by
-// a reload and never changed.
+// a reload and never changed, but for what it notes for doctor.
 type door struct {
 	public  *url.URL // the origin that a proxy serves; nil without one
 	proxies []netip.Prefix
 	tls     bool
 	host    string // that nized listens on
 	port    string
+
+	forwarded atomic.Pointer[netip.Addr] // who last spoke of others and was not heard
 }
 
 // newDoor reads the settings; they were checked.
@@ -87,6 +90,9 @@ func (o *door) enter(r *http.Request) (*http.Request, error) {
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !o.trusts(peer.Addr()) {
+		if from := peer.Addr(); err == nil && r.Header.Get("X-Forwarded-For") != "" && o.forwarded.Load() == nil {
+			o.forwarded.Store(&from)
+		}
 		return r, nil // whatever it says of others is not heard
 	}
 	host := last(r.Header.Values("X-Forwarded-Host"))

@@ -26,6 +26,9 @@ func (d *Daemon) explainSetting(ctx context.Context, by store.Caller, r *http.Re
 	if user != "" && !k.User {
 		return nil, fmt.Errorf("%s is the system's: %w a value for one user", k.Name, store.ErrInvalid)
 	}
+	if k.Private && !by.IsAdmin() {
+		return nil, fmt.Errorf("%s is for admins: %w", k.Name, store.ErrRefused)
+	}
 	return d.config.explain(who, user, k), nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -107,8 +108,12 @@ func checkValue(k store.Key, value string) (string, error) {
 	switch k.Name {
 	case "index.schedule":
 		_, err = parseSchedule(value)
-	case "backup.schedule":
-		err = checkBackupSchedule(value)
+	case "alerts.to":
+		if value != "" {
+			err = alert.CheckURL(value)
+		}
+	case "audit.schedule", "backup.schedule":
+		err = checkOptionalSchedule(value)
 	case "listen":
 		_, _, err = net.SplitHostPort(value)
 	case "public_url":

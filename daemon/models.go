@@ -15,6 +15,15 @@ import (
 )
 
 func (d *Daemon) listProviders(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
+	list, err := d.allProviders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return items(list), nil
+}
+
+// allProviders are the stored ones and those of the environment.
+func (d *Daemon) allProviders(ctx context.Context) ([]store.Provider, error) {
 	list, err := d.db.ListProviders(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing providers: %w", err)
@@ -24,7 +33,7 @@ func (d *Daemon) listProviders(ctx context.Context, _ store.Caller, _ *http.Requ
 			list = append(list, p)
 		}
 	}
-	return items(list), nil
+	return list, nil
 }
 
 func (d *Daemon) provider(ctx context.Context, name string) (store.Provider, error) {

@@ -26,17 +26,19 @@ func parseSchedule(line string) (cron.Schedule, error) {
 }
 
 // keepSchedule refreshes the tools when index.schedule says so, makes backups
-// when backup.schedule does, and applies retention every hour. It reads the
-// settings anew each minute, so that a change holds without a restart.
+// when backup.schedule does, verifies the audit trail when audit.schedule does,
+// and applies retention every hour. It reads the settings anew each minute, so
+// that a change holds without a restart.
 func (d *Daemon) keepSchedule(ctx context.Context) error {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
 	line, next := "", time.Time{}
 	pruned := d.now()
 	d.resumeErasures(ctx)
-	var daily dailyBackup
+	var backups, audits turn
 	for {
-		daily.tick(ctx, d)
+		d.scheduledBackup(ctx, &backups)
+		d.scheduledAudit(ctx, &audits)
 		if now := d.config.Get("", "index.schedule"); now != line {
 			line = now
 			s, err := parseSchedule(line)

@@ -55,19 +55,44 @@ func (d *Daemon) getStatus(ctx context.Context, by store.Caller, _ *http.Request
 		return nil, fmt.Errorf("counting messages: %w", err)
 	}
 	s.Pending, s.Running = len(waiting), len(running)
-	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}}
-	s.Process = processStatus()
+	if s.Incidents, err = d.countIncidents(ctx, by); err != nil {
+		return nil, err
+	}
+	due, err := d.db.ListIncidents(ctx, store.IncidentQuery{Due: true})
+	if err != nil {
+		return nil, fmt.Errorf("counting alerts: %w", err)
+	}
+	health := d.db.Health()
+	s.Uptime = d.now().Sub(d.started).Seconds()
+	s.Database = api.DatabaseStatus{SizeBytes: health.Size}
+	s.Database.LastBackup, _ = backupAt(newestBackup(d.opt.DataDir))
+	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}, {Name: "writer", Depth: health.Waiting}, {Name: "feed", Depth: health.Lag}, {Name: "alerts", Depth: len(due)}}
+	s.Process = d.processStatus()
+	if !by.IsAdmin() {
+		s.Process.ChildProcesses = []api.ChildProcess{} // how servers are run is for admins
+	}
 	return s, nil
 }
 
-func processStatus() api.ProcessStatus {
+func (d *Daemon) countIncidents(ctx context.Context, by store.Caller) (int, error) {
+	active, err := d.incidents(ctx, by, store.IncidentQuery{})
+	return len(active), err
+}
+
+func (d *Daemon) processStatus() api.ProcessStatus {
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(heap)
-	p := api.ProcessStatus{Goroutines: runtime.NumGoroutine(), HeapBytes: heap[0].Value.Uint64(), Children: descendants(os.Getpid())}
-	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
-		p.OpenFiles = len(fds)
-	}
+	all := processes()
+	p := api.ProcessStatus{Goroutines: runtime.NumGoroutine(), HeapBytes: heap[0].Value.Uint64(), OpenFiles: openFiles(), ResidentBytes: all[os.Getpid()].resident}
+	p.ChildProcesses = children(below(all, os.Getpid()), d.pool.Status())
+	p.Children = len(p.ChildProcesses)
 	return p
+}
+
+// openFiles counts them; 0 where there is no /proc.
+func openFiles() int {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	return len(fds)
 }
 
 func sinceOf(text string) (time.Time, error) {
@@ -92,7 +117,7 @@ func (d *Daemon) listSettings(ctx context.Context, by store.Caller, r *http.Requ
 	keys := allKeys()
 	views := make([]api.Setting, len(keys))
 	for i, k := range keys {
-		views[i] = d.config.view(user, k)
+		views[i] = forMember(by, d.config.view(user, k))
 	}
 	return items(views), nil
 }

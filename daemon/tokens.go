@@ -224,6 +224,9 @@ func (d *Daemon) putCredential(ctx context.Context, by store.Caller, r *http.Req
 	if len(req.Secret.Reveal()) > 64<<10 {
 		return nil, fmt.Errorf("%w credential: the value is over 64 KiB", store.ErrInvalid)
 	}
+	if err := checkAlertSecret(key, req.Secret.Secret); err != nil {
+		return nil, err
+	}
 	c := store.Credential{CredentialKey: key, Host: req.Host, Secret: req.Secret.Secret, Updated: d.now()}
 	s, err := d.db.GetServer(ctx, key.Service)
 	known := err == nil

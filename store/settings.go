@@ -29,7 +29,8 @@ type Key struct {
 	Default  string   `json:"default"`
 	Min, Max float64  `json:"-"` // of Int, Float and Span (seconds); both 0 is no bound
 	Choices  []string `json:"choices,omitempty"`
-	User     bool     `json:"user,omitempty"` // a user may set a value of their own
+	User     bool     `json:"user,omitempty"`    // a user may set a value of their own
+	Private  bool     `json:"private,omitempty"` // its value is for admins
 	Help     string   `json:"help"`
 }
 
@@ -47,12 +48,14 @@ var Keys = []Key{
 	{Name: "agent.tools.enabled", Kind: Bool, Default: "true", User: true, Help: "offer tools to the assistant"},
 	{Name: "agent.tools.maxSteps", Kind: Int, Default: "10", Min: 1, Max: 100, User: true, Help: "model rounds in one turn"},
 	{Name: "agent.tools.systemPrompt", Kind: Text, Default: DefaultSystemPrompt, User: true, Help: "what the assistant is told about tools"},
+	{Name: "alerts.to", Kind: Text, Default: "", Private: true, Help: "where operators are told of incidents: the address of a webhook; empty is nobody"},
 	{Name: "approvals.expiry.others", Kind: Span, Default: "24h", Min: 60, Max: 30 * 86400, Help: "how long a call waits for somebody else"},
 	{Name: "approvals.expiry.requester", Kind: Span, Default: "15m", Min: 1, Max: 86400, Help: "how long a call waits for its requester"},
 	{Name: "approvals.list", Kind: List, Default: "", Help: "tool patterns that whitelist and blacklist refer to"},
 	{Name: "approvals.max_arguments", Kind: Int, Default: "65536", Min: 1024, Max: 1 << 20, Help: "bytes of arguments above which a call that needs a yes is refused"},
 	{Name: "approvals.max_pending", Kind: Int, Default: "10", Min: 1, Max: 1000, Help: "calls of one person that may wait at once"},
 	{Name: "approvals.mode", Kind: Enum, Default: "auto", Choices: []string{"none", "all", "whitelist", "blacklist", "auto"}, Help: "which calls need a yes"},
+	{Name: "audit.schedule", Kind: Text, Default: "@daily", Help: "when the audit trail is verified, as a cron line, or off"},
 	{Name: "backup.schedule", Kind: Text, Default: "@daily", Help: "when a backup is made, as a cron line, or off; the newest of each of seven days is kept"},
 	{Name: "drain.grace", Kind: Span, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
 	{Name: "embed.model", Kind: Text, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},

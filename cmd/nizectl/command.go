@@ -56,8 +56,8 @@ func (a *app) root() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
 		},
 		Commands: []*cli.Command{
-			a.status(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(), a.groups(),
-			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.chat(),
+			a.status(), a.doctor(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(), a.groups(),
+			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.alerts(), a.chat(),
 			a.usage(), a.audit(), a.config(),
 			a.backup(), a.restore(), a.keys(), a.version(), a.help(),
 		},

@@ -139,11 +139,11 @@ func (a *app) paint(colour, s string) string {
 // stateColour is the colour of a state's word.
 func stateColour(state string) string {
 	switch state {
-	case "ready", "active", "done", "accepted", "enabled", "connected", "yes":
+	case "ready", "active", "done", "accepted", "enabled", "connected", "yes", "recovered":
 		return green
 	case "unreachable", "failed", "refused", "lost", "revoked", "open", "down", "no":
 		return red
-	case "pending", "connecting", "quarantined", "expired", "cancelled", "waiting", "outcome unknown":
+	case "pending", "connecting", "quarantined", "expired", "cancelled", "waiting", "outcome unknown", "acked":
 		return yellow
 	case "disabled":
 		return faint

@@ -37,8 +37,12 @@ func (c *call) printStatus(st api.Status) {
 	c.field("waiting", count(st.Pending, "approval"))
 	c.field("running", count(st.Running, "call"))
 	c.field("sessions", count(st.Sessions, "MCP session"))
-	c.field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %d MB heap",
-		children(st.Process.Children), st.Process.Goroutines, st.Process.OpenFiles, st.Process.HeapBytes>>20))
+	if st.Incidents > 0 {
+		c.field("incidents", fmt.Sprintf("%d open: nizectl alerts list", st.Incidents))
+	}
+	c.field("database", fmt.Sprintf("%s, last backup %s", megabytes(uint64(st.Database.SizeBytes)), c.when(st.Database.LastBackup)))
+	c.field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %s heap, %s resident",
+		children(st.Process.Children), st.Process.Goroutines, st.Process.OpenFiles, megabytes(st.Process.HeapBytes), megabytes(st.Process.ResidentBytes)))
 	for _, q := range st.Queues {
 		if q.Depth > 0 {
 			c.field("queue", fmt.Sprintf("%s: %d", q.Name, q.Depth))
@@ -47,6 +51,14 @@ func (c *call) printStatus(st api.Status) {
 	if len(st.Servers) > 0 {
 		c.line("")
 		c.healthTable(st.Servers).print("")
+	}
+	if len(st.Process.ChildProcesses) > 0 {
+		c.line("")
+		t := c.table("PID", "PROGRAM", "SERVER", "RESIDENT").numbers(0, 3)
+		for _, p := range st.Process.ChildProcesses {
+			t.row(fmt.Sprint(p.PID), p.Name, dash(p.Server), megabytes(p.ResidentBytes))
+		}
+		t.print("")
 	}
 	if len(st.Bots) > 0 {
 		c.line("")
@@ -60,6 +72,11 @@ func (c *call) printStatus(st api.Status) {
 	for _, w := range st.Warnings {
 		c.note("warning: %s", w)
 	}
+}
+
+// megabytes is a size for people.
+func megabytes(n uint64) string {
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
 }
 
 func children(n int) string {

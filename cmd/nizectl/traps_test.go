@@ -22,7 +22,7 @@ func TestUnknownCommand(t *testing.T) {
 		{"srvers", "did you mean nizectl servers?"},
 		{"servers lst", "did you mean nizectl servers list?"},
 		{"approvals grants lst", "did you mean nizectl approvals grants list?"},
-		{"frobnicate", "nizectl has status, servers,"},
+		{"frobnicate", "nizectl has status, doctor, servers,"},
 		{"completion tcsh", "completion"},
 	} {
 		got := f.nizectl(surroundings{}, strings.Fields(test.args)...)

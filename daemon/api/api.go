@@ -83,6 +83,22 @@ func FindSocket() string {
 	return path
 }
 
+// FindDataDir is where nizectl looks for the daemon's data directory: the
+// default, or the system's if only that one exists.
+func FindDataDir() string {
+	dir := DefaultDataDir()
+	if os.Getenv("NIZE_DATA_DIR") != "" {
+		return dir
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	if _, err := os.Stat(systemDataDir); err == nil {
+		return systemDataDir
+	}
+	return dir
+}
+
 const (
 	systemSocket    = "/run/nize/" + SocketName
 	systemDataDir   = "/var/lib/nize"

@@ -247,7 +247,7 @@ func brokenOff(err error) error {
 
 // checkVersion warns once if the daemon is more than one minor version off.
 func (c *Client) checkVersion(theirs string) {
-	if c.Warn == nil || near(Version, theirs) {
+	if c.Warn == nil || Near(Version, theirs) {
 		return
 	}
 	c.warned.Do(func() {
@@ -258,8 +258,8 @@ func (c *Client) checkVersion(theirs string) {
 	})
 }
 
-// near says whether two versions are at most one minor version apart.
-func near(a, b string) bool {
+// Near says whether two versions are at most one minor version apart.
+func Near(a, b string) bool {
 	aMajor, aMinor, ok1 := parseVersion(a)
 	bMajor, bMinor, ok2 := parseVersion(b)
 	if !ok1 || !ok2 {

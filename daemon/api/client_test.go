@@ -179,8 +179,8 @@ func TestVersionsFarApartWarnOnce(t *testing.T) {
 		{"0.1.0", "0.1.9", true}, {"0.1.0", "0.2.0", true}, {"0.2.0", "0.1.0", true}, {"0.1.0", "0.3.0", false},
 		{"1.1.0", "0.1.0", false}, {"v0.1.0", "0.2.0-dirty", true}, {"0.1", "0.1.3", true}, {"0.1.0", "", false}, {"devel", "devel", true}, {"devel", "0.1.0", false},
 	} {
-		if got := near(test.a, test.b); got != test.want {
-			t.Errorf("near(%q, %q) = %v", test.a, test.b, got)
+		if got := Near(test.a, test.b); got != test.want {
+			t.Errorf("Near(%q, %q) = %v", test.a, test.b, got)
 		}
 	}
 }
@@ -393,6 +393,10 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.Approvals(ctx)) },
 		func() error { return two(c.Approval(ctx, "i")) },
 		func() error { return two(c.Decide(ctx, "i", Decide{})) },
+		func() error { return two(c.Alerts(ctx, true)) },
+		func() error { return two(c.TestAlert(ctx)) },
+		func() error { return two(c.AckAlert(ctx, "i")) },
+		func() error { return two(c.Doctor(ctx, true)) },
 		func() error { return two(c.Grants(ctx, "")) },
 		func() error { return c.RevokeGrant(ctx, "i") },
 		func() error { return two(c.Call(ctx, "i")) },

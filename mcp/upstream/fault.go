@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 
 	"nize/store"
@@ -41,6 +42,20 @@ func asFault(err error) *fault {
 		return f
 	}
 	return &fault{reach: maybe, drop: true, err: err}
+}
+
+// credentialError is an answer that wants another credential.
+type credentialError struct{ text string }
+
+func (e *credentialError) Error() string { return e.text }
+
+// loginLost says whether a session failed because the server refused the
+// credential (401 or 403).
+func loginLost(err error) bool {
+	var refused *credentialError
+	var status *statusError
+	return errors.As(err, &refused) ||
+		errors.As(err, &status) && (status.status == http.StatusUnauthorized || status.status == http.StatusForbidden)
 }
 
 // netFault judges an error of an HTTP round trip: a dial that failed has sent

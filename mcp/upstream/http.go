@@ -291,7 +291,7 @@ func (w *httpWire) refused(resp *http.Response) error {
 		return &fault{reach: never, drop: true, err: errors.New(text)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return &fault{reach: never, drop: true, code: store.CodeUnavailable,
-			err: fmt.Errorf("%s: it wants another credential; see the server's headers and nizectl credentials set", text)}
+			err: &credentialError{text + ": it wants another credential; see the server's headers and nizectl credentials set"}}
 	case status == http.StatusTooManyRequests:
 		return &fault{reach: never, code: store.CodeRateLimited, err: errors.New(text)}
 	case status >= 300 && status < 400:

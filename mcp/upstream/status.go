@@ -38,6 +38,7 @@ type ServerStatus struct {
 	PID       int           `json:"pid,omitempty"`  // of the child process
 	Children  int           `json:"children"`       // processes of its group; 0 where the system cannot tell
 	Info      string        `json:"info,omitempty"` // the server's own name and version: its claim
+	LoginLost []string      `json:"login_lost"`     // owners whose credential it refuses now; "" is the shared one
 }
 
 // Status tells how all servers are doing, by name.
@@ -64,6 +65,9 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 	}
 	for _, l := range s.lanes {
 		if l.sess == nil {
+			if loginLost(l.lastErr) {
+				st.LoginLost = append(st.LoginLost, l.owner)
+			}
 			continue
 		}
 		st.Sessions++
@@ -77,6 +81,7 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 			st.Protocol, st.Info, st.PID = l.sess.version, l.sess.serverInfo, pid
 		}
 	}
+	slices.Sort(st.LoginLost)
 	switch {
 	case s.cfg.Disabled:
 		st.State = Disabled

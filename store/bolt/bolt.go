@@ -99,7 +99,7 @@ func newDB(o Options) *DB {
 	d := &DB{
 		path: o.Path, log: o.Log, lag: o.ReadOnlyLag,
 		clock:     clock{read: o.Now},
-		feed:      feed{window: feedWindow, grown: make(chan struct{})},
+		feed:      feed{window: feedWindow, grown: make(chan struct{}), watchers: map[*atomic.Uint64]bool{}},
 		trail:     feed{grown: make(chan struct{})},
 		wake:      make(chan struct{}, 1),
 		written:   make(chan struct{}),

@@ -23,9 +23,37 @@ type feed struct {
 	window int
 	last   atomic.Uint64 // newest committed number
 
-	mu    sync.Mutex    // guards grown
-	grown chan struct{} // closed at the next commit, and then replaced
-	ended bool
+	mu       sync.Mutex    // guards what follows
+	grown    chan struct{} // closed at the next commit, and then replaced
+	ended    bool
+	watchers map[*atomic.Uint64]bool // what each has read up to
+}
+
+// watch notes a watcher; leave forgets it.
+func (f *feed) watch(after store.Seq) (at *atomic.Uint64, leave func()) {
+	at = new(atomic.Uint64)
+	at.Store(uint64(after))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers[at] = true
+	return at, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.watchers, at)
+	}
+}
+
+// lag is how many changes the slowest watcher has yet to read.
+func (f *feed) lag() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last, most := f.last.Load(), uint64(0)
+	for at := range f.watchers {
+		if n := at.Load(); n < last {
+			most = max(most, last-n)
+		}
+	}
+	return int(most)
 }
 
 func (f *feed) publish(last store.Seq) {
@@ -93,6 +121,8 @@ func (d *DB) Last() store.Seq { return store.Seq(d.feed.last.Load()) }
 // Watch implements [store.Feed]. After Close it yields store.ErrNotOpen.
 func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change, error] {
 	return func(yield func(store.Change, error) bool) {
+		at, leave := d.feed.watch(after)
+		defer leave()
 		for {
 			more := d.feed.more() // before the look, so that nothing falls between
 			page, err := d.changes(ctx, after)
@@ -108,6 +138,7 @@ func (d *DB) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change,
 					return
 				}
 				after = c.Seq
+				at.Store(uint64(after))
 			}
 			if len(page) > 0 {
 				continue

@@ -34,6 +34,21 @@ var migrations = []migration{
 	{1, "all buckets", makeBuckets},
 }
 
+// Schema is the version that this program brings a database to.
+func Schema() uint64 { return migrations[len(migrations)-1].version }
+
+// MigrationError is why a database could not be brought to a newer schema. The
+// file is as it was.
+type MigrationError struct {
+	To  uint64
+	Err error
+}
+
+func (e *MigrationError) Error() string {
+	return fmt.Sprintf("migrating to schema %d: %v", e.To, e.Err)
+}
+func (e *MigrationError) Unwrap() error { return e.Err }
+
 // buckets are those of the tree in the package comment. One that is added here
 // needs no migration: it is made on open where it lacks, and an older nized
 // doesn't look at it.
@@ -109,7 +124,7 @@ func (d *DB) migrate(list []migration) error {
 	copied := ""
 	if have > 0 {
 		if copied, err = d.copyBefore(want); err != nil {
-			return fmt.Errorf("copying it before the migration to schema %d: %w", want, err)
+			return &MigrationError{want, fmt.Errorf("copying the database before: %w", err)}
 		}
 	}
 	err = d.bolt.Update(func(b *bbolt.Tx) error {
@@ -127,6 +142,9 @@ func (d *DB) migrate(list []migration) error {
 		}
 		return meta.Put([]byte("schema"), seqKey(want))
 	})
+	if err != nil && have > 0 {
+		return &MigrationError{want, err}
+	}
 	if err == nil && have == 0 { // a new file: its name must survive a power cut too
 		err = syncFile(filepath.Dir(d.path))
 	}

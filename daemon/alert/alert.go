@@ -1,0 +1,287 @@
+// Package alert tells operators, once, that something is wrong, and once that
+// it is over (SPEC 23).
+//
+// A [Desk] looks around every few seconds. What it sees is a [Sight]: all that
+// is wrong now, and what cannot be told. From that it opens and ends incidents
+// in the store, which keeps at most one of a kind and subject; so what is wrong
+// across a restart is told once. It never hears of events: an incident is a
+// state of affairs, and each look compares the whole.
+//
+// Hysteresis (kinds): a server must be down for five minutes, and well for one
+// before that counts as over; a moment of being well in between starts neither
+// time anew. What came back again and again must be well for longer each time,
+// up to an hour, so that a flapping server does not flood.
+//
+// Delivery is apart from looking, so that a destination that hangs holds up
+// nothing. A message is tried until the destination took it, with a growing
+// pause, and given up after [maxTries]; how far it came stands with the
+// incident. It is delivered at least once: a crash between the destination's
+// yes and its note sends it again, under the same id.
+package alert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"nize/store"
+)
+
+// Kinds of incidents; they are on the wire and never change.
+const (
+	ServerDown  = "server.down"
+	LoginLost   = "login.lost"
+	ToolHeld    = "tool.held"
+	TokenEnds   = "token.expiring"
+	BudgetLow   = "budget.warned"
+	BudgetOut   = "budget.exceeded"
+	Disk        = "disk"
+	Backup      = "backup"
+	Migration   = "migration"
+	AuditFailed = "audit"
+	Test        = "test" // of a message that tests the destination; never stored
+)
+
+// pace is how long what is wrong must be wrong, and then well, until that
+// counts.
+type pace struct{ wrong, well time.Duration }
+
+// paces lists the kinds that need more than one look.
+var paces = map[string]pace{
+	ServerDown: {5 * time.Minute, time.Minute},
+	LoginLost:  {time.Minute, time.Minute},
+	Disk:       {0, time.Minute},
+}
+
+const (
+	// flapTime is how long an incident counts against the next of its subject.
+	flapTime = 6 * time.Hour
+	maxCalm  = time.Hour
+
+	maxTitle, maxText, maxCure = 200, 2000, 1000 // bytes
+)
+
+// Key names what an incident is about. As something that cannot be told, an
+// empty Subject is all of the kind.
+type Key struct{ Kind, Subject string }
+
+// Symptom is something that is wrong now. Its texts may hold what strangers
+// wrote; they are cut here.
+type Symptom struct {
+	Key
+	Title, Text, Cure string
+	Users             []string // ids of those whom it concerns, besides admins
+}
+
+// Sight is everything that one look saw. What is in neither list is well.
+type Sight struct {
+	Wrong   []Symptom
+	Unknown []Key // stays as it was
+}
+
+// Notifier is a destination of alerts: [Webhook]; chat platforms have theirs.
+type Notifier interface {
+	// Notify tells of the incident as it is, and returns the destination's name
+	// for the message. A destination that can edit changes the message that
+	// i.Delivery.Handle names, if there is one. The error is one line for
+	// people; one that wraps ErrPermanent is not tried again.
+	Notify(ctx context.Context, i store.Incident) (handle string, err error)
+}
+
+// ErrPermanent marks a failure that trying again does not mend.
+var ErrPermanent = errors.New("it is not tried again")
+
+// Options are what a Desk needs.
+type Options struct {
+	Incidents store.Incidents
+	// To is the destination now; nil is nobody.
+	To   func(ctx context.Context) (Notifier, error)
+	Look func(ctx context.Context) Sight
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// Desk watches and tells. Run makes it work.
+type Desk struct {
+	opt  Options
+	wake chan struct{} // holds one: look at what is due, however often it was said
+
+	mu    sync.Mutex // guards what follows
+	marks map[Key]*mark
+	past  map[Key][]time.Time // when incidents of late began; nil until they were read
+}
+
+// mark is what was seen of one key.
+type mark struct {
+	wrong time.Time // since when
+	well  time.Time // since when; zero while it is wrong
+}
+
+// New returns a desk that does nothing until Run.
+func New(opt Options) *Desk {
+	return &Desk{opt: opt, wake: make(chan struct{}, 1), marks: map[Key]*mark{}}
+}
+
+// lookEvery is how often the desk looks around.
+const lookEvery = 15 * time.Second
+
+// Run looks and delivers until ctx ends, and ends what it started.
+func (d *Desk) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { d.deliver(ctx) })
+	defer running.Wait()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if err := d.See(ctx, d.opt.Look(ctx)); err != nil && ctx.Err() == nil {
+			d.opt.Log.Error("keeping incidents", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// See opens and ends incidents by what one look saw.
+func (d *Desk) See(ctx context.Context, s Sight) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	active, err := d.activeLocked(ctx)
+	if err != nil {
+		return err
+	}
+	now, wrong := d.opt.Now(), map[Key]bool{}
+	var errs []error
+	for _, symptom := range s.Wrong {
+		wrong[symptom.Key] = true
+		errs = append(errs, d.wrongLocked(ctx, symptom, active, now))
+	}
+	unknown := map[Key]bool{}
+	for _, k := range s.Unknown {
+		unknown[k] = true
+	}
+	for k := range active {
+		if d.marks[k] == nil {
+			d.marks[k] = &mark{wrong: now} // from before a restart
+		}
+	}
+	for k, m := range d.marks {
+		if !wrong[k] && !unknown[k] && !unknown[Key{Kind: k.Kind}] {
+			errs = append(errs, d.wellLocked(ctx, k, m, active, now))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// activeLocked reads the active incidents, and at first those of late.
+func (d *Desk) activeLocked(ctx context.Context) (map[Key]string, error) {
+	list, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: d.past == nil})
+	if err != nil {
+		return nil, fmt.Errorf("reading incidents: %w", err)
+	}
+	active := map[Key]string{}
+	if d.past == nil {
+		d.past = map[Key][]time.Time{}
+		for _, i := range list {
+			d.beganLocked(Key{i.Kind, i.Subject}, i.Opened)
+		}
+	}
+	for _, i := range list {
+		if i.Active() {
+			active[Key{i.Kind, i.Subject}] = i.ID
+		}
+	}
+	return active, nil
+}
+
+func (d *Desk) wrongLocked(ctx context.Context, s Symptom, active map[Key]string, now time.Time) error {
+	m := d.marks[s.Key]
+	if m == nil {
+		m = &mark{wrong: now}
+		d.marks[s.Key] = m
+	}
+	m.well = time.Time{}
+	if active[s.Key] != "" || now.Sub(m.wrong) < paces[s.Kind].wrong {
+		return nil
+	}
+	i, err := d.opt.Incidents.OpenIncident(ctx, store.System, store.Incident{
+		ID: store.NewID(now), Kind: s.Kind, Subject: s.Subject, Title: cut(s.Title, maxTitle), Text: cut(s.Text, maxText), Cure: cut(s.Cure, maxCure), Opened: now, Users: s.Users,
+	})
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("opening an incident (%s): %w", cut(s.Title, maxTitle), err)
+	}
+	d.beganLocked(s.Key, now)
+	d.opt.Log.Warn("incident", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
+	d.poke()
+	return nil
+}
+
+func (d *Desk) wellLocked(ctx context.Context, k Key, m *mark, active map[Key]string, now time.Time) error {
+	if m.well.IsZero() {
+		m.well = now
+	}
+	if now.Sub(m.well) < d.calmLocked(k, now) {
+		return nil
+	}
+	if id := active[k]; id != "" {
+		i, err := d.opt.Incidents.RecoverIncident(ctx, store.System, id)
+		if err != nil && !errors.Is(err, store.ErrDecided) {
+			return fmt.Errorf("ending incident %s: %w", id, err)
+		}
+		d.opt.Log.Info("incident is over", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
+		d.poke()
+	}
+	delete(d.marks, k)
+	return nil
+}
+
+// calmLocked is how long k must be well: twice as long for every incident of
+// late before the present one.
+func (d *Desk) calmLocked(k Key, now time.Time) time.Duration {
+	n := 0
+	for _, at := range d.past[k] {
+		if now.Sub(at) < flapTime {
+			n++
+		}
+	}
+	calm := paces[k.Kind].well
+	for range n - 1 {
+		calm = min(max(2*calm, time.Minute), maxCalm)
+	}
+	return calm
+}
+
+func (d *Desk) beganLocked(k Key, at time.Time) {
+	var kept []time.Time
+	for _, t := range d.past[k] {
+		if at.Sub(t).Abs() < flapTime {
+			kept = append(kept, t)
+		}
+	}
+	d.past[k] = append(kept, at)
+}
+
+// poke says that something may be due.
+func (d *Desk) poke() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// cut keeps at most n bytes of whole runes.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

@@ -1,0 +1,142 @@
+package alert
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"nize/store"
+)
+
+const (
+	// maxTries is after how many failures a message is given up: with the
+	// pauses between them, some eight hours.
+	maxTries  = 15
+	firstWait = 15 * time.Second
+	maxWait   = time.Hour
+	// patience is how long one try may take.
+	patience = 10 * time.Second
+	// forever is a wait that a poke ends.
+	forever = 24 * time.Hour
+)
+
+// deliver sends what is due until ctx ends.
+func (d *Desk) deliver(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.wake:
+		case <-timer.C:
+		}
+		wait, err := d.Deliver(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.opt.Log.Error("delivering alerts", "err", err)
+			wait = firstWait
+		}
+		timer.Reset(wait)
+	}
+}
+
+// Deliver sends what is due now, and says when to look again. It stops at the
+// first failure, since the destination is most likely ill, and begins with what
+// failed least, so that a message that is never taken holds up no other.
+func (d *Desk) Deliver(ctx context.Context) (time.Duration, error) {
+	due, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{Due: true})
+	if err != nil || len(due) == 0 {
+		return forever, err
+	}
+	slices.SortStableFunc(due, func(a, b store.Incident) int { return cmp.Compare(a.Delivery.Tries, b.Delivery.Tries) })
+	to, toErr := d.opt.To(ctx)
+	wait := forever
+	for n, i := range due {
+		if pause := i.Delivery.Next.Sub(d.opt.Now()); pause > 0 {
+			// A clock that was set back must not make it wait for more than a turn.
+			wait = min(wait, pause, maxWait)
+			continue
+		}
+		if to == nil && toErr == nil {
+			if i.State == store.IncidentRecovered { // nobody was told, and it is over
+				i.Delivery.Sent = store.IncidentRecovered
+				err = errors.Join(err, d.note(ctx, i, i.Delivery))
+			}
+			continue
+		}
+		next, failed := d.try(ctx, i, to, toErr)
+		if ctx.Err() != nil {
+			return forever, ctx.Err()
+		}
+		if err = errors.Join(err, d.note(ctx, i, next)); err != nil {
+			return firstWait, err
+		}
+		if failed && !next.GaveUp {
+			wait = min(wait, next.Next.Sub(d.opt.Now()))
+			if n < len(due)-1 {
+				wait = min(wait, firstWait)
+			}
+			break
+		}
+	}
+	return max(wait, time.Second), err
+}
+
+// try sends one message and returns what is to be noted.
+func (d *Desk) try(ctx context.Context, i store.Incident, to Notifier, err error) (next store.Delivery, failed bool) {
+	handle := ""
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		handle, err = to.Notify(ctx, i)
+		cancel()
+	}
+	if err == nil {
+		return store.Delivery{Sent: i.State, Handle: handle}, false
+	}
+	next = i.Delivery
+	next.Tries++
+	next.Error = cut(store.RedactText(err.Error()), maxText)
+	next.GaveUp = next.Tries >= maxTries || errors.Is(err, ErrPermanent)
+	next.Next = d.opt.Now().Add(backoff(next.Tries))
+	switch {
+	case next.GaveUp:
+		d.opt.Log.Error("an alert was given up", "id", i.ID, "title", i.Title, "tries", next.Tries, "err", next.Error)
+	case next.Tries == 1:
+		d.opt.Log.Warn("an alert is sent again later", "id", i.ID, "title", i.Title, "err", next.Error)
+	}
+	return next, true
+}
+
+// backoff is the pause after so many failures, with jitter.
+func backoff(tries int) time.Duration {
+	wait := min(firstWait<<min(tries-1, 20), maxWait)
+	return wait - rand.N(wait/5)
+}
+
+func (d *Desk) note(ctx context.Context, i store.Incident, next store.Delivery) error {
+	// What was sent is noted also if the daemon is told to stop meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := d.opt.Incidents.NoteDelivery(ctx, store.System, i.ID, next); err != nil {
+		return fmt.Errorf("noting that alert %s was sent: %w", i.ID, err)
+	}
+	return nil
+}
+
+// Again tries at once what failed before: the destination is another one, or
+// was mended.
+func (d *Desk) Again(ctx context.Context) error {
+	list, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: true})
+	for _, i := range list {
+		if i.Delivery.Tries == 0 || i.State == store.IncidentRecovered && d.opt.Now().Sub(i.Recovered) > forever {
+			continue
+		}
+		err = errors.Join(err, d.note(ctx, i, store.Delivery{Sent: i.Delivery.Sent, Handle: i.Delivery.Handle}))
+	}
+	d.poke()
+	return err
+}

@@ -1,0 +1,254 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"nize/daemon/api"
+)
+
+// File is what the file system says of one path, links not followed.
+type File struct {
+	Path  string
+	There bool
+	Mode  fs.FileMode
+	UID   int    // of its owner
+	Error string // why it could not be looked at
+}
+
+// Files are those of a data directory.
+type Files struct {
+	Dir, Database, Key, Socket File
+	Wide                       []string // other files of it that others may read
+}
+
+// The names in a data directory.
+const (
+	databaseName = "nize.db"
+	keyName      = "nize.key"
+)
+
+// Look sees what there is of a data directory and a socket without a daemon.
+// It changes nothing.
+func Look(dir, socket string) Facts {
+	f := Facts{UID: os.Getuid(), Files: FilesOf(dir, socket)}
+	if space, err := SpaceOf(dir); err == nil {
+		f.Disk = space
+	}
+	return f
+}
+
+// FilesOf looks at the files of a data directory and at the control socket.
+func FilesOf(dir, socket string) Files {
+	f := Files{Dir: fileAt(dir), Database: fileAt(filepath.Join(dir, databaseName)), Key: fileAt(filepath.Join(dir, keyName)), Socket: fileAt(socket)}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return f // what is wrong with the directory is said of it
+	}
+	for _, e := range entries {
+		switch path := filepath.Join(dir, e.Name()); path {
+		case f.Database.Path, f.Key.Path, f.Socket.Path:
+		default:
+			if at := fileAt(path); at.There && !e.Type().IsDir() && e.Type()&fs.ModeSymlink == 0 && at.Mode.Perm()&0o077 != 0 && len(f.Wide) < maxShown {
+				f.Wide = append(f.Wide, e.Name())
+			}
+		}
+	}
+	return f
+}
+
+// maxShown bounds a list in a finding.
+const maxShown = 20
+
+func fileAt(path string) File {
+	f := File{Path: path}
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		f.There, f.Mode = true, info.Mode()
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			f.UID = int(st.Uid)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		f.Error = bare(err)
+	}
+	return f
+}
+
+func bare(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// Space is the room on a file system, in bytes; zero is unknown.
+type Space struct{ Free, Total uint64 }
+
+// SpaceOf looks at the file system that holds a path.
+func SpaceOf(path string) (Space, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return Space{}, fmt.Errorf("looking at the file system of %s: %w", path, err)
+	}
+	size := uint64(st.Bsize)
+	return Space{Free: st.Bavail * size, Total: st.Blocks * size}, nil
+}
+
+// Part is which part of it is free, 0 to 1; a file system of no size, as some
+// network ones say they are, counts as free.
+func (s Space) Part() float64 {
+	if s.Total == 0 {
+		return 1
+	}
+	return float64(s.Free) / float64(s.Total)
+}
+
+func (s Space) String() string { return fmt.Sprintf("%s of %s", Bytes(s.Free), Bytes(s.Total)) }
+
+// Bytes writes a size for people.
+func Bytes(n uint64) string {
+	switch {
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	case n < 10<<30:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d GiB", n>>30)
+}
+
+// Quote makes a word fit for a shell.
+func Quote(word string) string {
+	if word != "" && strings.IndexFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
+	}) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func daemonRuns(f Facts) []api.Finding {
+	if f.Daemon {
+		return ok("nized " + f.Version + " answers at " + f.Files.Socket.Path)
+	}
+	return problem("nized is not running, or does not listen at "+f.Files.Socket.Path, "nized & # or: systemctl start nized")
+}
+
+func dataDir(f Facts) []api.Finding {
+	d := f.Files.Dir
+	switch {
+	case d.Error != "":
+		return problem(fmt.Sprintf("data directory %s can't be looked at: %s", d.Path, d.Error), "sudo nizectl doctor")
+	case !d.There && f.Daemon:
+		return problem("data directory "+d.Path+" is gone while nized runs", "nizectl backup nize-copy.db")
+	case !d.There:
+		return ok("data directory " + d.Path + " is not there yet: nized makes it")
+	case !d.Mode.IsDir():
+		return problem(d.Path+" is no directory", "nized --data-dir DIR")
+	}
+	if d.Mode.Perm()&0o077 != 0 {
+		return problem(fmt.Sprintf("data directory %s is open to others (%04o)", d.Path, d.Mode.Perm()), "chmod 700 "+Quote(d.Path))
+	}
+	if d.UID != f.UID && f.UID != 0 {
+		return problem(fmt.Sprintf("data directory %s belongs to uid %d", d.Path, d.UID), fmt.Sprintf("sudo chown -R %d %s", f.UID, Quote(d.Path)))
+	}
+	if len(f.Files.Wide) > 0 {
+		return warning(fmt.Sprintf("others may read, once they are in %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+Quote(d.Path)+"/*")
+	}
+	return ok("data directory " + d.Path + " is for its owner alone")
+}
+
+func database(f Facts) []api.Finding {
+	d := f.Files.Database
+	switch {
+	case d.Error != "" || !f.Files.Dir.There:
+		return nil // the directory says why
+	case !d.There && f.Daemon:
+		return problem("the database "+d.Path+" is gone while nized runs; nothing is lost until it stops", "nizectl backup nize-copy.db")
+	case !d.There:
+		return ok("there is no database yet: nized makes it")
+	case !d.Mode.IsRegular():
+		return problem(d.Path+" is no file", "ls -l "+Quote(d.Path))
+	case d.Mode.Perm()&0o077 != 0:
+		return problem(fmt.Sprintf("the database is open to others (%04o)", d.Mode.Perm()), "chmod 600 "+Quote(d.Path))
+	case f.Daemon && !f.WasClean:
+		return warning("the last nized was killed and did not close its database; it was checked at the start and is whole", "journalctl -u nized -b -1 -e # to see why")
+	case f.Daemon:
+		return ok("the database is open; the last nized closed it")
+	}
+	return ok("the database is there, for its owner alone")
+}
+
+func key(f Facts) []api.Finding {
+	k := f.Files.Key
+	switch {
+	case f.KeyFromEnv:
+		return ok("secrets are sealed under NIZE_MASTER_KEY (key " + f.KeyID + ")")
+	case k.Error != "" || !f.Files.Dir.There:
+		return nil
+	case !k.There && f.Daemon:
+		return problem("the key file "+k.Path+" is gone: after a stop no secret can be read", "nizectl keys export --to nize-key.txt")
+	case !k.There && f.Files.Database.There:
+		return problem("the key file "+k.Path+" is gone; without it, or NIZE_MASTER_KEY, no secret can be read", "cp nize-key.txt "+Quote(k.Path))
+	case !k.There:
+		return ok("there is no key yet: nized makes it")
+	case !k.Mode.IsRegular():
+		return problem(k.Path+" is no file", "ls -l "+Quote(k.Path))
+	case k.Mode.Perm()&0o077 != 0:
+		return problem(fmt.Sprintf("the key file %s is open to others (%04o)", k.Path, k.Mode.Perm()), "chmod 600 "+Quote(k.Path)+" # then: nizectl keys rotate")
+	case f.Daemon:
+		return ok("secrets are sealed under " + k.Path + " (key " + f.KeyID + ")")
+	}
+	return ok("the key file is for its owner alone")
+}
+
+const (
+	diskLow  = 0.10     // of the file system
+	diskFull = 64 << 20 // bytes
+)
+
+func disk(f Facts) []api.Finding {
+	cure := "df -h " + Quote(f.Files.Dir.Path)
+	switch {
+	case f.Disk.Total == 0:
+		return nil
+	case f.Disk.Free < diskFull:
+		return problem("the disk is full but for "+Bytes(f.Disk.Free)+": tool calls are refused when it is", cure)
+	case f.Disk.Part() < diskLow:
+		return warning(fmt.Sprintf("%.0f %% of the disk are free, %s", 100*f.Disk.Part(), f.Disk), cure)
+	}
+	return ok(fmt.Sprintf("%.0f %% of the disk are free, %s", 100*f.Disk.Part(), f.Disk))
+}
+
+func socket(f Facts) []api.Finding {
+	s := f.Files.Socket
+	switch {
+	case s.Error != "":
+		return problem(fmt.Sprintf("the control socket %s can't be looked at: %s", s.Path, s.Error), "sudo nizectl doctor")
+	case !s.There && f.Daemon:
+		return problem("the control socket "+s.Path+" was removed while nized runs", "systemctl restart nized # or start it anew")
+	case !s.There:
+		return nil // daemonRuns says it
+	case s.Mode&fs.ModeSocket == 0:
+		return problem(s.Path+" is no socket", "nized --socket PATH")
+	case !f.Daemon:
+		return warning("the control socket "+s.Path+" is left over from a nized that is gone", "nized & # it removes it")
+	}
+	want := fs.FileMode(0o600)
+	if f.Process.SocketGroup != "" {
+		want = 0o660
+	}
+	if extra := s.Mode.Perm() &^ want; extra != 0 {
+		return problem(fmt.Sprintf("the control socket is open to more than it should (%04o)", s.Mode.Perm()), fmt.Sprintf("chmod %o %s", want, Quote(s.Path)))
+	}
+	if f.Process.SocketGroup != "" {
+		return ok("the control socket is for its owner and the group " + f.Process.SocketGroup)
+	}
+	return ok("the control socket is for its owner alone")
+}

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// maxFiles is how many files the process may have open; 0 is unknown.
+func maxFiles() int {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return 0
+	}
+	return int(min(r.Cur, math.MaxInt32))
+}
+
+// groupLimit is the memory that the process's control group may use, in bytes:
+// the least of its own and those above (cgroups(7), version 2); 0 is no limit.
+func groupLimit() uint64 {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return limitAt("/sys/fs/cgroup", group)
+		}
+	}
+	return 0
+}
+
+func limitAt(root, group string) uint64 {
+	least := uint64(0)
+	for at := path.Clean("/" + group); ; at = path.Dir(at) {
+		if text, err := os.ReadFile(path.Join(root, at, "memory.max")); err == nil {
+			if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && (least == 0 || n < least) {
+				least = n // "max" is no number
+			}
+		}
+		if at == "/" {
+			return least
+		}
+	}
+}
