@@ -126,4 +126,3 @@ func (d *nized) name(ctx context.Context, people int) error {
 	}
 	return errors.Join(all...)
 }
-
