@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,9 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // app is a small app on plain HTTP and a plain websocket: no library for
 // Slack, so that this tests the fake and nothing else.
 type app struct {
-	t    *testing.T
-	fake *slacktest.Server
-	http *http.Client
+	t      *testing.T
+	fake   *slacktest.Server
+	http   *http.Client
+	dialer websocket.Dialer
 
 	mu     sync.Mutex
 	frames []frame
@@ -73,11 +75,28 @@ type answer struct {
 
 func start(t *testing.T, opt slacktest.Options) *app {
 	t.Helper()
+	return startOn(t, opt, nil)
+}
+
+// startPiped is for synctest.
+func startPiped(t *testing.T, opt slacktest.Options) *app {
+	return startOn(t, opt, slacktest.NewPipe())
+}
+
+func startOn(t *testing.T, opt slacktest.Options, pipe *slacktest.Pipe) *app {
+	t.Helper()
 	fake := slacktest.New(opt)
-	if err := fake.Start(nil); err != nil {
+	a := &app{t: t, fake: fake}
+	transport := &http.Transport{DisableKeepAlives: true}
+	var on net.Listener
+	if pipe != nil {
+		on, transport.DialContext = pipe, pipe.Dial
+		a.dialer.NetDialContext = pipe.Dial
+	}
+	a.http = &http.Client{Transport: transport}
+	if err := fake.Start(on); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{t: t, fake: fake, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	t.Cleanup(func() {
 		a.hangUp()
 		fake.Close()
@@ -154,7 +173,7 @@ func (a *app) bad(code, method string, kv ...string) answer {
 // dial opens a link and reads it until it ends.
 func (a *app) dial() {
 	a.t.Helper()
-	ws, _, err := websocket.DefaultDialer.DialContext(within(a.t), a.good("apps.connections.open").URL, nil)
+	ws, _, err := a.dialer.DialContext(within(a.t), a.good("apps.connections.open").URL, nil)
 	if err != nil {
 		a.t.Fatal(err)
 	}

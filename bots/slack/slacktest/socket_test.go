@@ -1,8 +1,19 @@
 package slacktest_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"nize/bots/slack/slacktest"
 )
@@ -19,5 +30,353 @@ func TestAMentionIsTwoEvents(t *testing.T) {
 	}
 	if ids := a.fake.Events(); ids[0].ID == ids[1].ID {
 		t.Error("the two events have one id")
+	}
+	must[slacktest.Message](t)(a.fake.Post(slacktest.Said{User: slacktest.Ben, Channel: slacktest.General, Text: "who?",
+		Blocks: json.RawMessage(`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"user","user_id":"U0NIZE"}]}]}]`)}))
+	a.until("a mention within blocks alone", func() bool { return len(a.events()) == 4 })
+	must[slacktest.Message](t)(a.fake.Say(slacktest.Ann, slacktest.Random, "<@U0NIZE> you are not in here"))
+	if n := len(a.fake.Events()); n != 4 {
+		t.Errorf("%d events: the bot hears of a channel that it is not in", n)
+	}
+}
+
+func TestUnacknowledgedEventsComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startPiped(t, slacktest.Options{})
+		a.ack = func(frame) (string, bool) { return "", false }
+		a.dial()
+		must[slacktest.Message](t)(a.fake.DM(slacktest.Ann, "hello"))
+		time.Sleep(3*time.Second + 3*time.Second + time.Minute + 3*time.Second + 5*time.Minute + 4*time.Second)
+		synctest.Wait()
+		got := a.got("events_api")
+		var tries []int
+		for _, f := range got {
+			tries = append(tries, f.Attempt)
+			if string(f.Payload) != string(got[0].Payload) {
+				t.Error("a repeated event has another payload")
+			}
+		}
+		if want := []int{0, 1, 2, 3}; !slices.Equal(tries, want) || got[1].Retry != "timeout" {
+			t.Errorf("attempts %v with reason %q, want %v with timeout", tries, got[1].Retry, want)
+		}
+		if st := a.fake.Stats(); st.Missed != 4 || st.Dropped != 1 || st.Acked != 0 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+func TestWhatALostLinkOwedGoesToTheNext(t *testing.T) {
+	a := start(t, slacktest.Options{})
+	silent := true
+	a.ack = func(frame) (string, bool) { return "", !silent }
+	a.dial()
+	must[slacktest.Message](t)(a.fake.DM(slacktest.Ann, "hello"))
+	a.until("the event", func() bool { return a.fake.Stats().Sent == 1 })
+	a.fake.Drop()
+	a.until("the end of the link", func() bool { return a.fake.Stats().Links == 0 })
+	a.reader.Wait()
+	silent = false
+	a.dial()
+	a.until("the event, again", func() bool { return a.fake.Stats().Acked == 1 })
+	if got := a.got("events_api"); got[len(got)-1].Attempt != 1 {
+		t.Errorf("attempt %d", got[len(got)-1].Attempt)
+	}
+	a.fake.Disconnect("refresh_requested")
+	a.until("the end of the link", func() bool { return a.fake.Stats().Links == 0 })
+	a.reader.Wait()
+	if got := a.got("disconnect"); len(got) != 1 || got[0].Reason != "refresh_requested" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestATicketIsGoodOnce(t *testing.T) {
+	a := start(t, slacktest.Options{})
+	a.dial()
+	at := a.good("apps.connections.open").URL
+	for i, want := range []bool{true, false} {
+		ws, _, err := a.dialer.DialContext(within(t), at, nil)
+		if (err == nil) != want {
+			t.Errorf("use %d: %v", i+1, err)
+		}
+		if ws != nil {
+			ws.Close()
+		}
+	}
+	a.until("one link", func() bool { return a.fake.Stats().Links == 1 })
+}
+
+func TestRepeat(t *testing.T) {
+	a := start(t, slacktest.Options{Seed: 3})
+	a.dial()
+	for range 5 {
+		must[slacktest.Message](t)(a.fake.DM(slacktest.Ann, "hello"))
+	}
+	a.until("five events", func() bool { return a.fake.Stats().Acked == 5 })
+	a.fake.Repeat()
+	a.until("five more", func() bool { return a.fake.Stats().Acked == 10 })
+	got := a.got("events_api")
+	ids := func(list []frame) (out []string) {
+		for _, f := range list {
+			var in struct {
+				ID string `json:"event_id"`
+			}
+			if err := json.Unmarshal(f.Payload, &in); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, in.ID)
+		}
+		return out
+	}
+	first, again := ids(got[:5]), ids(got[5:])
+	if slices.Equal(first, again) {
+		t.Error("the repetition is in order")
+	}
+	slices.Sort(again)
+	if !slices.Equal(first, again) {
+		t.Errorf("sent %q, then %q", first, again)
+	}
+}
+
+// card is a message with a button, for the tests that press.
+func (a *app) card(channel string) slacktest.Message {
+	ts := a.good("chat.postMessage", "channel", channel, "text", "card", "blocks", "["+actions("["+button(`,"action_id":"yes","value":"call-1"`)+"]")+"]").TS
+	m, _ := a.fake.Message(channel, ts)
+	return m
+}
+
+type block struct {
+	Type     string `json:"type"`
+	Trigger  string `json:"trigger_id"`
+	Response string `json:"response_url"`
+	Actions  []struct {
+		ID    string `json:"action_id"`
+		Value string `json:"value"`
+	} `json:"actions"`
+	View struct {
+		State struct {
+			Values map[string]map[string]struct {
+				Value string `json:"value"`
+			} `json:"values"`
+		} `json:"state"`
+	} `json:"view"`
+}
+
+func (a *app) last() block {
+	a.t.Helper()
+	var b block
+	list := a.got("interactive")
+	if err := json.Unmarshal(list[len(list)-1].Payload, &b); err != nil {
+		a.t.Fatal(err)
+	}
+	return b
+}
+
+func TestPressesAndDialogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startPiped(t, slacktest.Options{})
+		a.dial()
+		m := a.card(slacktest.General)
+		if err := a.fake.Press(within(t), slacktest.Ann, m, "yes"); err != nil {
+			t.Fatal(err)
+		}
+		got := a.last()
+		if got.Type != "block_actions" || got.Actions[0].ID != "yes" || got.Actions[0].Value != "call-1" {
+			t.Errorf("pressed %+v", got)
+		}
+		view := `{"type":"modal","title":{"type":"plain_text","text":"T"},"submit":{"type":"plain_text","text":"S"},"blocks":[{"type":"input","block_id":"b","label":{"type":"plain_text","text":"L"},"element":{"type":"plain_text_input","action_id":"i","initial_value":"as it was"}}]}`
+		v := a.good("views.open", "trigger_id", got.Trigger, "view", view).View
+		a.bad("exchanged_trigger_id", "views.open", "trigger_id", got.Trigger, "view", view)
+		a.bad("hash_conflict", "views.update", "view_id", v.ID, "hash", "old", "view", view)
+		a.good("views.update", "view_id", v.ID, "hash", v.Hash, "view", view)
+		a.bad("invalid_trigger_id", "views.push", "trigger_id", "made up", "view", view)
+
+		if err := a.fake.Submit(within(t), slacktest.Ann, v.ID, map[string][]string{"i": {""}}); err == nil {
+			t.Error("an empty input was submitted")
+		}
+		a.ack = func(frame) (string, bool) { return `{"response_action":"errors","errors":{"b":"no good"}}`, true }
+		err := a.fake.Submit(within(t), slacktest.Ann, v.ID, map[string][]string{"i": {"changed"}})
+		var refused slacktest.Refused
+		if !errors.As(err, &refused) || refused["b"] != "no good" || a.last().View.State.Values["b"]["i"].Value != "changed" {
+			t.Errorf("got %v, submitted %+v", err, a.last().View)
+		}
+		if list := a.fake.Views(slacktest.Ann); len(list) != 1 || list[0].Errors["b"] == "" {
+			t.Errorf("the open dialogs are %+v", list)
+		}
+		a.ack = nil
+		if err := a.fake.Submit(within(t), slacktest.Ann, v.ID, nil); err != nil || len(a.fake.Views(slacktest.Ann)) != 0 {
+			t.Errorf("submitting: %v; %d dialogs are open", err, len(a.fake.Views(slacktest.Ann)))
+		}
+
+		if err := a.fake.Press(within(t), slacktest.Ben, m, "Go"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3*time.Second + time.Millisecond)
+		a.bad("expired_trigger_id", "views.open", "trigger_id", a.last().Trigger, "view", view)
+
+		a.ack = func(frame) (string, bool) { return "", false }
+		if err := a.fake.Press(context.Background(), slacktest.Ann, m, "yes"); !errors.Is(err, slacktest.ErrNotAcked) {
+			t.Errorf("nobody acknowledged: %v", err)
+		}
+		if err := a.fake.Press(within(t), slacktest.Stranger, m, "yes"); err == nil {
+			t.Error("somebody outside of the channel pressed")
+		}
+	})
+}
+
+func TestResponseURLs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startPiped(t, slacktest.Options{Unlimited: true})
+		a.dial()
+		m := a.card(slacktest.General)
+		post := func(body string) string {
+			resp, err := a.http.Post(a.last().Response, "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			raw, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.TrimSpace(string(raw))
+		}
+		press := func() {
+			if err := a.fake.Press(within(t), slacktest.Ann, m, "yes"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		press()
+		for range 5 {
+			if got := post(`{"text":"only you"}`); got != "ok" {
+				t.Errorf("got %s", got)
+			}
+		}
+		if got := post(`{"text":"once more"}`); got != "used_url" {
+			t.Errorf("the sixth use: %s", got)
+		}
+		if n := len(a.fake.Ephemerals(slacktest.General, slacktest.Ann)); n != 5 {
+			t.Errorf("Ann sees %d", n)
+		}
+		press()
+		if got := post(`{"text":"new","replace_original":true}`); got != "ok" {
+			t.Errorf("got %s", got)
+		}
+		if m, _ := a.fake.Message(m.Channel, m.TS); m.Text != "new" || m.Blocks != nil {
+			t.Errorf("the original reads %q %s", m.Text, m.Blocks)
+		}
+		time.Sleep(30*time.Minute + time.Second)
+		if got := post(`{"text":"late"}`); got != "expired_url" {
+			t.Errorf("after half an hour: %s", got)
+		}
+	})
+}
+
+func TestCommandsAndHome(t *testing.T) {
+	a := start(t, slacktest.Options{})
+	if err := a.fake.Slash(within(t), slacktest.Ann, slacktest.General, "/nize help"); !errors.Is(err, slacktest.ErrNotAcked) {
+		t.Errorf("a command that nobody hears: %v", err)
+	}
+	a.ack = func(f frame) (string, bool) {
+		if f.Type == "slash_commands" {
+			return `{"text":"help yourself"}`, true
+		}
+		return "", true
+	}
+	a.dial()
+	if err := a.fake.Slash(within(t), slacktest.Ann, slacktest.General, "/nize help"); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.fake.Ephemerals(slacktest.General, slacktest.Ann); len(got) != 1 || got[0].Text != "help yourself" {
+		t.Errorf("got %+v", got)
+	}
+	a.fake.OpenHome(slacktest.Ann)
+	a.until("app_home_opened", func() bool { return slices.Contains(a.events(), "app_home_opened") })
+	a.good("views.publish", "user_id", slacktest.Ann, "view", `{"type":"home","blocks":[`+actions("["+button(`,"action_id":"h"`)+"]")+`]}`)
+	v, ok := a.fake.Home(slacktest.Ann)
+	if !ok {
+		t.Fatal("no home")
+	}
+	if err := a.fake.PressView(within(t), slacktest.Ann, v.ID, "h"); err != nil {
+		t.Error(err)
+	}
+	if err := a.fake.PressView(within(t), slacktest.Ben, v.ID, "h"); err == nil {
+		t.Error("Ben pressed in Ann's home")
+	}
+	big := `{"text":"` + x(20_480) + `"}`
+	a.mu.Lock()
+	a.ack = func(frame) (string, bool) { return big, true }
+	a.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_ = a.fake.Wait(ctx, func() bool { return a.fake.Stats().TooBig == 1 })
+		cancel()
+	}()
+	if err := a.fake.Slash(ctx, slacktest.Ann, slacktest.General, "/nize big"); !errors.Is(err, context.Canceled) {
+		t.Errorf("an answer of 20 kB: %v", err)
+	}
+}
+
+// hook is an app in HTTP mode.
+type hook struct {
+	mu       sync.Mutex
+	status   int
+	requests []string
+	bad      int
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	stamp := r.Header.Get("X-Slack-Request-Timestamp")
+	if err != nil || r.Header.Get("X-Slack-Signature") != slacktest.Sign("fake-signing-secret", stamp, body) {
+		h.bad++
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	h.requests = append(h.requests, r.URL.Path+" "+r.Header.Get("X-Slack-Retry-Num")+r.Header.Get("X-Slack-Retry-Reason"))
+	var in struct {
+		Challenge string `json:"challenge"`
+	}
+	if json.Unmarshal(body, &in) == nil && in.Challenge != "" {
+		_, _ = io.WriteString(w, in.Challenge)
+		return
+	}
+	if form, err := url.ParseQuery(string(body)); err == nil && form.Get("command") != "" {
+		_, _ = io.WriteString(w, "got "+form.Get("text"))
+		return
+	}
+	w.WriteHeader(h.status)
+}
+
+func TestHTTPMode(t *testing.T) {
+	h := &hook{status: 500}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	a := start(t, slacktest.Options{Endpoint: server.URL, RetryAfter: []time.Duration{0, 0}})
+	a.bad("socket_mode_disabled", "apps.connections.open")
+	if err := a.fake.Verify(within(t)); err != nil {
+		t.Error(err)
+	}
+	must[slacktest.Message](t)(a.fake.DM(slacktest.Ann, "hello"))
+	a.until("giving up", func() bool { return a.fake.Stats().Dropped == 1 })
+	h.mu.Lock()
+	h.status = 200
+	want := []string{"/slack/events ", "/slack/events ", "/slack/events 1http_error", "/slack/events 2http_error"}
+	if !slices.Equal(h.requests, want) {
+		t.Errorf("got %q, want %q", h.requests, want)
+	}
+	h.mu.Unlock()
+	if err := a.fake.Press(within(t), slacktest.Ann, a.card(slacktest.General), "yes"); err != nil {
+		t.Error(err)
+	}
+	if err := a.fake.Slash(within(t), slacktest.Ann, slacktest.General, "/nize usage"); err != nil {
+		t.Error(err)
+	}
+	if got := a.fake.Ephemerals(slacktest.General, slacktest.Ann); len(got) != 1 || got[0].Text != "got usage" {
+		t.Errorf("the command was answered with %+v", got)
+	}
+	if got, err := a.fake.PostSigned(within(t), "/slack/events", http.Header{"X-Slack-Signature": {"v0=00"}}, []byte("{}")); err != nil || got.Status != 401 {
+		t.Errorf("a wrong signature: %v %d", err, got.Status)
 	}
 }
