@@ -148,11 +148,11 @@ func (d *Daemon) listModels(ctx context.Context, by store.Caller, _ *http.Reques
 		if _, err := d.router.Resolve(ctx, m.Target); err != nil {
 			v.Available, v.Why = false, err.Error()
 		}
-		if !by.IsAdmin() { // what is behind a name is for admins
-			v.ModelName, v.Why = store.ModelName{Name: m.Name, Default: m.Default}, ""
-		}
 		if v.Price, err = d.price(ctx, m.Target); err != nil {
 			return nil, fmt.Errorf("reading the price of %s: %w", m.Target, err)
+		}
+		if !by.IsAdmin() { // what is behind a name is for admins
+			v.ModelName, v.Why, v.Price.Model = store.ModelName{Name: m.Name, Default: m.Default}, "", ""
 		}
 		views = append(views, v)
 	}
