@@ -23,6 +23,20 @@ type answerFunc func(ctx context.Context, by store.Caller, r *http.Request) (any
 // streamFunc answers with lines; send fails when the client has left.
 type streamFunc func(ctx context.Context, by store.Caller, r *http.Request, send func(any) error) error
 
+// lines are lines of a stream that are encoded already.
+type lines []byte
+
+func encodeLines(v any) ([]byte, error) {
+	if b, ok := v.(lines); ok {
+		return b, nil
+	}
+	line, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a line: %w", err)
+	}
+	return append(line, '\n'), nil
+}
+
 // handlers is every request of the control API; a test compares it with
 // api.Routes.
 func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]streamFunc) {
@@ -95,7 +109,7 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"GET /v1/prices/{model}":              d.getPrice,
 		"PUT /v1/prices/{model}":              d.setPrice,
 		"DELETE /v1/prices/{model}":           d.unsetPrice,
-		"GET /v1/audit/verify":                d.verifyAudit,
+		"GET /v1/audit/key":                   d.auditKey,
 		"GET /v1/config":                      d.listSettings,
 		"GET /v1/config/{key}":                d.explainSetting,
 		"PUT /v1/config/{key}":                d.putSetting,
@@ -110,6 +124,8 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"GET /v1/servers/{name}/logs":      d.serverLogs,
 		"POST /v1/servers/import":          d.importServers,
 		"GET /v1/audit":                    d.audit,
+		"GET /v1/audit/export":             d.exportAudit,
+		"GET /v1/audit/verify":             d.verifyAudit,
 		"POST /v1/reindex":                 d.reindex,
 		"GET /v1/chat/threads/{id}/events": d.threadEvents,
 	}
@@ -188,15 +204,15 @@ func (d *Daemon) stream(w http.ResponseWriter, r *http.Request, by store.Caller,
 	defer context.AfterFunc(d.closing, cancel)() // a drain cannot wait for those who listen
 	begun := false
 	flusher := http.NewResponseController(w)
-	lines := make(chan []byte)
+	out := make(chan []byte)
 	done := make(chan error, 1)
 	send := func(v any) error {
-		line, err := json.Marshal(v)
+		line, err := encodeLines(v)
 		if err != nil {
-			return fmt.Errorf("encoding a line: %w", err)
+			return err
 		}
 		select {
-		case lines <- append(line, '\n'):
+		case out <- line:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -220,7 +236,7 @@ func (d *Daemon) stream(w http.ResponseWriter, r *http.Request, by store.Caller,
 	}
 	for {
 		select {
-		case line := <-lines:
+		case line := <-out:
 			write(line)
 		case <-idle.C:
 			if begun {

@@ -205,7 +205,7 @@ func TestKilled(t *testing.T) {
 	}
 	k.kill()
 	k.start()
-	if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+	if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 	if runs.Load() != 2 {

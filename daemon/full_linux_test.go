@@ -115,7 +115,7 @@ func TestFullDisk(t *testing.T) {
 
 	free()
 	k.until("calls run again", func() bool { return call() == nil })
-	if v, err := k.VerifyAudit(context.WithoutCancel(ctx)); err != nil || !v.OK {
+	if v, err := k.VerifyAudit(context.WithoutCancel(ctx), api.VerifyAudit{}); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }

@@ -66,15 +66,16 @@ func (d *Daemon) scheduledAudit(ctx context.Context, t *turn) {
 		return
 	}
 	d.ran.note(ranAudit, now, err)
-	outcome := store.Done
 	if err != nil {
-		outcome = store.Failed
 		d.log.Error("the audit trail does not hold", "err", err)
 		t.again(now, auditRetry)
-	} else {
-		d.log.Info("the audit trail holds", "events", n)
+		d.db.AddEvent(store.System, store.Event{Kind: auditEvent, Subject: fmt.Sprintf("%d events", n), Outcome: store.Failed})
+		return
 	}
-	d.db.AddEvent(store.System, store.Event{Kind: auditEvent, Subject: fmt.Sprintf("%d events", n), Outcome: outcome})
+	d.log.Info("the audit trail holds", "events", n)
+	if err := d.db.AddCheckpoint(ctx, store.System, n); err != nil && ctx.Err() == nil {
+		d.log.Error("noting that the audit trail holds", "err", err)
+	}
 }
 
 // lastAudit is when the trail was last verified well; a day and more ago counts

@@ -105,7 +105,7 @@ func TestRestoreUnderLoad(t *testing.T) {
 			t.Errorf("token %s is %q", name, state[name])
 		}
 	}
-	if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+	if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }
@@ -142,7 +142,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if err != nil || err2 != nil || len(left)+len(hidden) > 0 {
 		t.Errorf("left behind: %v %v", left, hidden)
 	}
-	if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+	if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestKilledRotation(t *testing.T) {
 				t.Fatalf("call %d: %s, %v", i, c.Args, err)
 			}
 		}
-		if v, err := k.VerifyAudit(ctx); err != nil || !v.OK {
+		if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
 			t.Fatalf("audit %+v, %v", v, err)
 		}
 	}
@@ -243,7 +243,7 @@ func TestRotationCutOff(t *testing.T) {
 		}
 	}
 	r = open(t, dir, nil)
-	if v, err := r.VerifyAudit(t.Context()); err != nil || !v.OK {
+	if v, err := r.VerifyAudit(t.Context(), api.VerifyAudit{}); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 	got, err := r.ExportKey(t.Context())

@@ -21,6 +21,7 @@ package store
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"iter"
 	"time"
@@ -217,6 +218,9 @@ type Trail interface {
 	Checkpoints(ctx context.Context, limit int) ([]Event, error)
 	// WaitEvents returns when there is an event with a larger Seq.
 	WaitEvents(ctx context.Context, after uint64) error
+	// SignExport signs what leaves the trail with a key that is derived from the
+	// trail's own, and returns the public part of that.
+	SignExport(message []byte) (signature []byte, key ed25519.PublicKey)
 }
 
 // Erasures forgets people in the audit trail.

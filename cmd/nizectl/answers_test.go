@@ -96,7 +96,7 @@ func TestAnswers(t *testing.T) {
 		{"reindex", "toolbox: added toolbox:a; held toolbox:b\nquiet: nothing changed\n", "3 tools of 2 servers, 0 vectors computed, -\n"},
 		{"config get agent.tools.maxSteps", "10\n", ""},
 		{"servers logs toolbox", "", ""},
-		{"audit verify", "the audit trail holds: 3 events\n", ""},
+		{"audit verify", "the audit trail holds: 3 events\nexport key:  " + fakeExportKey + "\n", ""},
 		{"approvals grants list", "ID   USER  TOOL          ANSWER  CREATED  EXPIRES\n01G  01U   toolbox:roll  never   now      -\n", ""},
 	} {
 		got := f.nizectl(surroundings{}, strings.Fields(test.args)...)
@@ -144,7 +144,7 @@ func TestFieldNames(t *testing.T) {
 		"usage":                           "by since zone rows key calls took_ms total",
 		"models price a/b":                "model in cached out known source",
 		"audit":                           "seq at kind subject user chain",
-		"audit verify":                    "ok events",
+		"audit verify":                    "ok events checkpoints export_key",
 		"config list":                     "key value source default",
 		"status":                          "version listen servers pending_approvals process goroutines",
 		"users list":                      "id name role state identities",

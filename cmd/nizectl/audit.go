@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -11,20 +12,39 @@ import (
 	"nize/store"
 )
 
+// surfaces are where events come from.
+var surfaces = []string{"cli", "terminal", "slack", "discord", "mcp", "http", "system"}
+
 func (a *app) audit() *cli.Command {
-	read := a.command(leaf{name: "audit", usage: "read the audit trail: every call and every change", run: audit, flags: []cli.Flag{
+	read := a.command(leaf{name: "audit", usage: "read the audit trail: every call and every change", run: audit, flags: append(auditFlags(),
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Local: true, Usage: "go on with what comes"},
-		&cli.StringFlag{Name: "since", Local: true, Usage: "`HOW LONG` back, such as 24h or 30d, or a date"},
-		&cli.StringFlag{Name: "user", Local: true, Usage: "only what this person did"},
-		&cli.StringFlag{Name: "tool", Local: true, Usage: "only server:tool or server:*"},
-		&cli.StringFlag{Name: "outcome", Local: true, Usage: "only calls that ended so: done, failed, refused, expired, cancelled, lost"},
-		&cli.StringFlag{Name: "kind", Local: true, Usage: "only events of this kind, such as call, server or token.create"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Local: true, Usage: "the newest so many (default: 100)"},
-	}})
+	)})
 	read.Commands = []*cli.Command{
-		a.command(leaf{name: "verify", usage: "prove that no event was changed or removed", run: auditVerify}),
+		a.command(leaf{name: "export", args: "[FILE]", usage: "copy the trail to a file or to standard output, signed", run: auditExport,
+			more:  "One event in a line of JSON, oldest first; the last line says what the file holds and signs it. nizectl audit verify --file FILE checks it.",
+			flags: append(auditFlags(), &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"})}),
+		a.command(leaf{name: "verify", usage: "prove that no event was changed or removed", run: auditVerify, flags: []cli.Flag{
+			&cli.BoolFlag{Name: "since-checkpoint", Usage: "only what came after the newest checkpoint"},
+			&cli.StringFlag{Name: "file", Usage: "check this export instead of the trail"},
+			&cli.StringFlag{Name: "key", Usage: "what the export must be signed with, in hex; no daemon is asked then"},
+		}}),
 	}
 	return read
+}
+
+func auditFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "since", Local: true, Usage: "`HOW LONG` back, such as 24h or 30d, or a date"},
+		&cli.StringFlag{Name: "until", Local: true, Usage: "the same: only what was before"},
+		&cli.StringFlag{Name: "user", Local: true, Usage: "only what this person did; system for nize itself"},
+		&cli.StringFlag{Name: "tool", Local: true, Usage: "only server:tool or server:*"},
+		&cli.StringFlag{Name: "server", Local: true, Usage: "only what its tools did and changes of it"},
+		&cli.StringFlag{Name: "kind", Local: true, Usage: "only events of this kind, such as call, server or token.create"},
+		&cli.StringFlag{Name: "outcome", Local: true, Usage: "only calls that ended so: done, failed, refused, expired, cancelled, lost"},
+		&cli.StringFlag{Name: "surface", Local: true, Usage: "only what came from " + strings.Join(surfaces, ", ")},
+		&cli.IntFlag{Name: "before", Local: true, Usage: "only events with a smaller `NUMBER`: the page before"},
+	}
 }
 
 func audit(ctx context.Context, c *call) error {
@@ -32,15 +52,24 @@ func audit(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	q.Limit, q.Follow = c.cmd.Int("limit"), c.cmd.Bool("follow")
+	if c.cmd.IsSet("limit") && q.Limit < 1 {
+		return usagef("--limit %d: want 1 or more", q.Limit)
+	}
+	if q.Follow && (q.Before > 0 || !q.Until.IsZero()) {
+		return usagef("--follow goes on with what comes: leave out --before and --until")
+	}
 	if !c.json {
 		c.line("%s", c.paint(bold, auditLine("TIME", "WHO", "SURFACE", "KIND", "SUBJECT", "TOOL", "OUTCOME")))
 	}
-	none := true
+	first, n := uint64(0), 0
 	for e, err := range c.api.Audit(ctx, q) {
 		if err != nil {
 			return followEnd(ctx, q.Follow, err)
 		}
-		none = false
+		if n++; n == 1 {
+			first = e.Seq
+		}
 		if c.json {
 			err = c.printJSONLine(e)
 		} else {
@@ -50,27 +79,46 @@ func audit(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	if none && !c.json {
+	most := q.Limit
+	if most == 0 {
+		most = 100
+	}
+	switch {
+	case c.json:
+	case n == 0:
 		c.note("no such event")
+	case n == most && first > 1 && c.errTTY:
+		c.note("for the page before, add --before %d", first)
 	}
 	return nil
 }
 
+// auditQuery reads the flags that select events.
 func (c *call) auditQuery() (api.AuditQuery, error) {
-	since, err := c.since()
+	since, err := c.timeFlag("since")
+	if err != nil {
+		return api.AuditQuery{}, err
+	}
+	until, err := c.timeFlag("until")
 	if err != nil {
 		return api.AuditQuery{}, err
 	}
 	q := api.AuditQuery{
-		Since: since, User: c.cmd.String("user"), Tool: toolID(c.cmd.String("tool")), Outcome: store.State(c.cmd.String("outcome")),
-		Kind: c.cmd.String("kind"), Limit: c.cmd.Int("limit"), Follow: c.cmd.Bool("follow"),
+		Since: since, Until: until, User: c.cmd.String("user"), Tool: toolID(c.cmd.String("tool")), Server: c.cmd.String("server"),
+		Outcome: store.State(c.cmd.String("outcome")), Surface: store.Surface(c.cmd.String("surface")), Kind: c.cmd.String("kind"),
 	}
-	if c.cmd.IsSet("limit") && q.Limit < 1 {
-		return q, usagef("--limit %d: want 1 or more", q.Limit)
-	}
-	if q.Outcome != "" && !q.Outcome.Final() {
+	before := c.cmd.Int("before")
+	switch {
+	case q.Outcome != "" && !q.Outcome.Final():
 		return q, usagef("--outcome %s: want done, failed, refused, expired, cancelled or lost", q.Outcome)
+	case q.Surface != "" && !slices.Contains(surfaces, string(q.Surface)):
+		return q, usagef("--surface %s: want one of %s", q.Surface, strings.Join(surfaces, ", "))
+	case !since.IsZero() && !until.IsZero() && !since.Before(until):
+		return q, usagef("--since is not before --until: nothing can be between them")
+	case c.cmd.IsSet("before") && before < 1:
+		return q, usagef("--before %d: want the number of an event", before)
 	}
+	q.Before = uint64(before)
 	return q, nil
 }
 
@@ -93,6 +141,9 @@ func (c *call) printEvent(e store.Event) error {
 	if who == "" {
 		who = e.User
 	}
+	if who == "" && e.Erased {
+		who = "(erased)"
+	}
 	line := auditLine(e.At.Local().Format("2006-01-02 15:04:05"), clean(dash(who)), clean(dash(string(e.Surface))), clean(e.Kind),
 		clean(dash(e.Subject)), clean(dash(e.Tool)), c.paint(stateColour(string(e.Outcome)), clean(e.Outcome.Word())))
 	c.line("%s", line)
@@ -107,7 +158,20 @@ func dash(s string) string {
 }
 
 func auditVerify(ctx context.Context, c *call) error {
-	v, err := c.api.VerifyAudit(ctx)
+	since, file := c.cmd.Bool("since-checkpoint"), c.cmd.String("file")
+	switch {
+	case file == "" && c.cmd.IsSet("key"):
+		return usagef("--key is for an export: name it with --file")
+	case file != "" && since:
+		return usagef("--since-checkpoint is for the trail, --file for an export: give one of them")
+	case file != "":
+		return verifyExport(ctx, c, file)
+	}
+	show, done := c.progress()
+	v, err := c.api.VerifyAudit(ctx, api.VerifyAudit{SinceCheckpoint: since, Progress: func(n, all int) {
+		show("verifying %d of %d events…", n, all)
+	}})
+	done()
 	if err != nil {
 		return err
 	}
@@ -116,11 +180,31 @@ func auditVerify(ctx context.Context, c *call) error {
 			return err
 		}
 	}
+	from := ""
+	if v.After > 0 {
+		from = fmt.Sprintf(" after the checkpoint at event %d", v.After)
+	}
 	if !v.OK {
-		return failf(api.ExitFailed, "the audit trail does not hold after %s: %s", count(v.Events, "event"), v.Error)
+		return failf(api.ExitFailed, "the audit trail does not hold: %s; %s before that hold%s", v.Error, count(v.Events, "event"), from)
 	}
-	if !c.json {
-		c.line("%s", fmt.Sprintf("the audit trail holds: %s", count(v.Events, "event")))
+	if c.json {
+		return nil
 	}
+	c.line("the audit trail holds: %s%s", count(v.Events, "event"), from)
+	for _, p := range v.Checkpoints {
+		c.line("checkpoint at event %d, %s: %s", p.Seq, p.At.Local().Format("2006-01-02 15:04:05"), clean(checkpointLine(p)))
+	}
+	c.field("export key", v.ExportKey)
 	return nil
+}
+
+// checkpointLine says why a checkpoint is there.
+func checkpointLine(p api.Checkpoint) string {
+	switch p.Why {
+	case "pruning":
+		return "retention deleted " + count(p.Events, "event")
+	case "erasure":
+		return fmt.Sprintf("%s of user %s erased", count(p.Events, "event"), p.Subject)
+	}
+	return "daily check, " + count(p.Events, "event") + " held"
 }

@@ -350,7 +350,14 @@ func (f *fake) restHandlers() map[string]handler {
 			}
 			return out, nil
 		},
-		"GET /v1/audit/verify": func(r *http.Request) (any, error) { return api.Verified{OK: true, Events: 3}, nil },
+		"GET /v1/audit/key":    func(r *http.Request) (any, error) { return api.AuditKey{ExportKey: fakeExportKey}, nil },
+		"GET /v1/audit/export": func(r *http.Request) (any, error) { return f.export() },
+		"GET /v1/audit/verify": func(r *http.Request) (any, error) {
+			if f.verified == nil {
+				return lines{api.VerifyLine{Done: 1, All: 3}, api.VerifyLine{Result: &api.Verified{OK: true, Events: 3, Checkpoints: []api.Checkpoint{}, ExportKey: fakeExportKey}}}, nil
+			}
+			return lines{api.VerifyLine{Result: f.verified}}, nil
+		},
 		"POST /v1/reindex": func(r *http.Request) (any, error) {
 			if _, err := read[api.Reindex](r); err != nil {
 				return nil, err

@@ -44,6 +44,7 @@ type fake struct {
 	call        func(id string, args json.RawMessage) (store.Call, error)
 	tools       []api.ToolSchema
 	events      []store.Event
+	verified    *api.Verified
 	reindex     []api.ReindexLine
 	probe       api.Probe
 	logs        []string

@@ -247,6 +247,25 @@ func (a *app) busy(format string, args ...any) (done func()) {
 	return func() { fmt.Fprint(a.err, "\r\x1b[K") }
 }
 
+// progress is busy for what goes on and on: show replaces the line, ten times a
+// second at most, and done wipes it away.
+func (a *app) progress() (show func(format string, args ...any), done func()) {
+	if !a.errTTY || a.env("TERM") == "dumb" {
+		return func(string, ...any) {}, func() {}
+	}
+	var last time.Time
+	return func(format string, args ...any) {
+			if now := a.now(); now.Sub(last) >= 100*time.Millisecond {
+				last = now
+				fmt.Fprint(a.err, "\r\x1b[K"+clean(fmt.Sprintf(format, args...)))
+			}
+		}, func() {
+			if !last.IsZero() {
+				fmt.Fprint(a.err, "\r\x1b[K")
+			}
+		}
+}
+
 // printJSON writes v indented, as one document.
 func (a *app) printJSON(v any) error {
 	var b bytes.Buffer

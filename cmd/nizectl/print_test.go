@@ -132,6 +132,7 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 	f.logs = []string{evil}
 	f.held = []api.TrustView{{Tool: evil, State: store.ToolState(evil), Pin: evil, Accepted: evil, Findings: []string{evil}, Diff: evil}, {Tool: evil, Description: evil}}
 	f.events = []store.Event{{At: now, Kind: evil, Subject: evil, UserName: evil, Surface: store.Surface(evil), Tool: evil, Outcome: store.State(evil)}}
+	f.verified = &api.Verified{OK: true, Checkpoints: []api.Checkpoint{{Why: "erasure", Subject: evil}, {Why: evil}}, ExportKey: evil}
 	f.reindex = []api.ReindexLine{{Server: evil, Added: []string{evil}}, {Server: evil, Error: evil}, {Summary: &api.ReindexSummary{}}}
 	f.usage = []store.UsageRow{{Key: evil, Calls: 1}}
 	args, _ := json.Marshal(map[string]string{evil: evil})
@@ -146,7 +147,7 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 	f.tokens["t"] = store.Token{Name: "t", Prefix: evil, Expires: now.Add(time.Hour)}
 	f.settings["agent.tools.systemPrompt"] = evil
 	for _, line := range []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
-		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "reindex", "usage", "usage --by tool", "usage --csv", "usage --by model --chart",
+		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "audit verify", "reindex", "usage", "usage --by tool", "usage --csv", "usage --by model --chart",
 		"approvals list", "approvals show 01A", "agents list", "agents show main", "models list", "tokens list", "config list", "config get agent.tools.systemPrompt",
 		"servers show missing" + "E", "credentials list", "users list"} {
 		for _, asJSON := range []bool{false, true} {

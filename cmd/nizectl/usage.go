@@ -30,9 +30,9 @@ func (a *app) usage() *cli.Command {
 	}})
 }
 
-// since reads --since: a span back from now, or a date.
-func (c *call) since() (time.Time, error) {
-	text := c.cmd.String("since")
+// timeFlag reads a span back from now, or a date.
+func (c *call) timeFlag(name string) (time.Time, error) {
+	text := c.cmd.String(name)
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -44,7 +44,7 @@ func (c *call) since() (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--since %s: write 24h, 30d, 2026-01-31 or an RFC 3339 time", text)
+	return time.Time{}, usagef("--%s %s: write 24h, 30d, 2026-01-31 or an RFC 3339 time", name, text)
 }
 
 func usage(ctx context.Context, c *call) error {
@@ -65,7 +65,7 @@ func usage(ctx context.Context, c *call) error {
 		q.Top = manyRows
 	}
 	var err error
-	if q.Since, err = c.since(); err != nil {
+	if q.Since, err = c.timeFlag("since"); err != nil {
 		return err
 	}
 	if zone, err := time.LoadLocation(cmp.Or(terminal.LocalZone(c.env), "UTC")); err == nil {

@@ -405,7 +405,19 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.SetPrice(ctx, "p/m", SetPrice{})) },
 		func() error { return two(c.UnsetPrice(ctx, "p/m")) },
 		func() error { return last(c.Audit(ctx, AuditQuery{Limit: 3})) },
-		func() error { return two(c.VerifyAudit(ctx)) },
+		func() error {
+			if _, err := c.VerifyAudit(ctx, VerifyAudit{}); err == nil || !strings.Contains(err.Error(), "no result") {
+				return fmt.Errorf("a verification without its result: %v", err)
+			}
+			return nil
+		},
+		func() error {
+			if _, err := c.ExportAudit(ctx, AuditQuery{}, io.Discard); !errors.Is(err, ErrExport) {
+				return fmt.Errorf("an export without its end: %v", err)
+			}
+			return nil
+		},
+		func() error { return two(c.AuditKey(ctx)) },
 		func() error {
 			if _, err := c.Backup(ctx, io.Discard); err == nil || !strings.Contains(err.Error(), "incomplete") {
 				return fmt.Errorf("a backup without its sum: %v", err)

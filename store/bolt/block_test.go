@@ -188,7 +188,7 @@ func TestCheckpoints(t *testing.T) {
 	}
 	fillTrail(t, d, 20)
 	list, err := d.Checkpoints(ctx, 10)
-	if err != nil || len(list) != 1 || list[0].Seq != 301 || list[0].Kind != "audit.checkpoint" {
+	if err != nil || len(list) != 1 || list[0].Seq != 301 || list[0].Kind != "audit.verify" {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	calls := 0

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
@@ -114,6 +115,12 @@ func (v *verifier) next(t *tx) error {
 	}
 	v.at = auditHead{seq: seq, chain: chain}
 	return nil
+}
+
+// SignExport implements [store.Trail].
+func (d *DB) SignExport(message []byte) (signature []byte, key ed25519.PublicKey) {
+	secret := ed25519.NewKeyFromSeed(sum(d.auditKey, []byte("audit export")))
+	return ed25519.Sign(secret, message), ed25519.PublicKey(secret[ed25519.SeedSize:])
 }
 
 var _ store.Trail = (*DB)(nil)

@@ -1,0 +1,228 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"time"
+
+	"nize/store"
+)
+
+// An export of the audit trail is one event in a line of JSON, oldest first,
+// and a last line
+//
+//	{"export":{…},"key":"…","signature":"…"}
+//
+// whose export is an [Export]. The signature is Ed25519, by a key that belongs
+// to the audit trail, over [exportContext] and the bytes of export as they
+// stand there. So whoever knows the key (nizectl audit verify tells it) proves
+// without a daemon that no line was changed, added or left out since. That the
+// chain itself held, which takes the daemon's secret key, is Export.Verified.
+const (
+	exportContext = "nize audit export 1\n"
+	// maxEventLine bounds one line: an event's data is cut far below it.
+	maxEventLine = 1 << 20
+)
+
+// Export says what an export holds.
+type Export struct {
+	At     time.Time         `json:"at"`
+	Filter map[string]string `json:"filter,omitempty"` // what was asked for; none is the whole trail
+	Events int               `json:"events"`
+	First  uint64            `json:"first"` // numbers of the first and the last event in it; 0 where it has none
+	Last   uint64            `json:"last"`
+	Head   uint64            `json:"head"`   // the newest event of the trail then
+	Chain  string            `json:"chain"`  // and its chain value
+	SHA256 string            `json:"sha256"` // of all lines before this one
+}
+
+type exportEnd struct {
+	Export    json.RawMessage `json:"export"`
+	Key       string          `json:"key"`
+	Signature string          `json:"signature"`
+}
+
+// SignFunc signs with the key of the audit trail and returns it too.
+type SignFunc func(message []byte) (signature []byte, key ed25519.PublicKey)
+
+// Line is the last line of an export.
+func (e Export) Line(sign SignFunc) ([]byte, error) {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("ending the export: %w", err)
+	}
+	signature, key := sign(append([]byte(exportContext), raw...))
+	line, err := json.Marshal(exportEnd{raw, hex.EncodeToString(key), hex.EncodeToString(signature)})
+	if err != nil {
+		return nil, fmt.Errorf("ending the export: %w", err)
+	}
+	return append(line, '\n'), nil
+}
+
+// Exported is an export that was read to its end and is whole by its own words.
+type Exported struct {
+	Export
+	Key string `json:"key"` // hex; whether it is the right one is for the reader to say
+}
+
+// ErrExport says that an export is not what was written.
+var ErrExport = errors.New("the export does not hold")
+
+// ReadExport checks an export and copies it to w.
+func ReadExport(r io.Reader, w io.Writer) (Exported, error) {
+	x := exportReader{sum: sha256.New(), w: w}
+	in := bufio.NewReaderSize(r, maxEventLine)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return x.out, fmt.Errorf("%w: line %d is over %d bytes", ErrExport, x.lines+1, maxEventLine)
+		case err == io.EOF && len(line) == 0:
+			if x.out.Key == "" {
+				return x.out, fmt.Errorf("%w: its last line is missing after %d events", ErrExport, x.lines)
+			}
+			return x.out, nil
+		case err == io.EOF:
+			return x.out, fmt.Errorf("%w: line %d is cut off", ErrExport, x.lines+1)
+		case err != nil:
+			return x.out, fmt.Errorf("reading the export: %w", err)
+		}
+		if len(line) == 1 {
+			continue // keeps the stream alive
+		}
+		if err := x.line(line); err != nil {
+			return x.out, err
+		}
+	}
+}
+
+type exportReader struct {
+	out         Exported
+	w           io.Writer
+	sum         hash.Hash
+	lines       int
+	first, last uint64
+}
+
+func (x *exportReader) line(line []byte) error {
+	switch {
+	case bytes.HasPrefix(line, []byte(`{"error":{`)):
+		var f Failure
+		if err := json.Unmarshal(line, &f); err == nil && f.Error != nil && f.Error.Code != "" {
+			return f.Error
+		}
+	case x.out.Key != "":
+		return fmt.Errorf("%w: something follows its last line", ErrExport)
+	case bytes.HasPrefix(line, []byte(`{"export":`)):
+		if err := x.end(line); err != nil {
+			return err
+		}
+		return x.copy(line)
+	}
+	seq, ok := seqOf(line)
+	if !ok || seq <= x.last {
+		return fmt.Errorf("%w: line %d is no event, or not in its place", ErrExport, x.lines+1)
+	}
+	if x.lines == 0 {
+		x.first = seq
+	}
+	x.lines, x.last = x.lines+1, seq
+	x.sum.Write(line)
+	return x.copy(line)
+}
+
+func (x *exportReader) copy(line []byte) error {
+	if _, err := x.w.Write(line); err != nil {
+		return fmt.Errorf("writing the export: %w", err)
+	}
+	return nil
+}
+
+// seqOf reads the number that a line begins with.
+func seqOf(line []byte) (uint64, bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
+	digits, _, comma := bytes.Cut(rest, []byte(","))
+	seq, err := strconv.ParseUint(string(digits), 10, 64)
+	return seq, ok && comma && err == nil
+}
+
+// end checks the last line against all lines before.
+func (x *exportReader) end(line []byte) error {
+	var end exportEnd
+	if err := json.Unmarshal(line, &end); err != nil {
+		return fmt.Errorf("%w: its last line: %w", ErrExport, err)
+	}
+	if err := json.Unmarshal(end.Export, &x.out.Export); err != nil {
+		return fmt.Errorf("%w: its last line: %w", ErrExport, err)
+	}
+	key, err1 := hex.DecodeString(end.Key)
+	signature, err2 := hex.DecodeString(end.Signature)
+	if err1 != nil || err2 != nil || len(key) != ed25519.PublicKeySize ||
+		!ed25519.Verify(key, append([]byte(exportContext), end.Export...), signature) {
+		return fmt.Errorf("%w: its signature is wrong", ErrExport)
+	}
+	e := x.out.Export
+	whole := len(e.Filter) > 0 || e.Events == 0 || e.Last-e.First == uint64(e.Events)-1
+	if e.Events != x.lines || e.First != x.first || e.Last != x.last || !whole || e.SHA256 != hex.EncodeToString(x.sum.Sum(nil)) {
+		return fmt.Errorf("%w: it was signed for other lines than these %d", ErrExport, x.lines)
+	}
+	x.out.Key = end.Key
+	return nil
+}
+
+// ExportAudit writes the events that q selects to w, all of them unless Limit
+// says otherwise. It is an error if what came is not what the daemon signed.
+func (c *Client) ExportAudit(ctx context.Context, q AuditQuery, w io.Writer) (Exported, error) {
+	r := request{method: "GET", path: "/v1/audit/export", query: q.values()}
+	resp, err := c.send(ctx, r)
+	if err != nil {
+		return Exported{}, err
+	}
+	defer resp.Body.Close()
+	body := &reader{from: resp.Body}
+	out, err := ReadExport(body, w)
+	if body.err != nil {
+		return out, c.readError(ctx, r, body.err)
+	}
+	return out, err
+}
+
+// AuditKey returns the key that exports are signed with, in hex.
+func (c *Client) AuditKey(ctx context.Context) (string, error) {
+	k, err := do[AuditKey](ctx, c, request{method: "GET", path: "/v1/audit/key"})
+	return k.ExportKey, err
+}
+
+// AuditKey is the key that exports are signed with.
+type AuditKey struct {
+	ExportKey string `json:"export_key"`
+}
+
+// HeldSince says whether the trail still has the event that was its newest when
+// an export was made; pruned says that retention has deleted it since.
+func (c *Client) HeldSince(ctx context.Context, e Export) (held, pruned bool, err error) {
+	if e.Head == 0 {
+		return true, false, nil
+	}
+	var at store.Event
+	for ev, err := range c.Audit(ctx, AuditQuery{Before: e.Head + 1, Limit: 1}) {
+		if err != nil {
+			return false, false, err
+		}
+		at = ev
+	}
+	if at.Seq != e.Head {
+		return false, at.Seq == 0, nil
+	}
+	return at.Chain == e.Chain, false, nil
+}
