@@ -284,6 +284,9 @@ type DB interface {
 	Servers
 	Tools
 	Users
+	Members
+	Links
+	Leavers
 	Tokens
 	Credentials
 	Calls

@@ -28,7 +28,8 @@ type User struct {
 	Name       string    `json:"name"`
 	Role       Role      `json:"role"`
 	State      UserState `json:"state"`
-	Identities []string  `json:"identities"` // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>
+	Identities []string  `json:"identities"`        // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>
+	Aliases    []string  `json:"aliases,omitempty"` // ids of users who were joined with this one
 	Created    time.Time `json:"created"`
 }
 

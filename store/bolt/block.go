@@ -164,14 +164,16 @@ func (b *blockCheck) verify(t *tx, seq uint64, p [][]byte) error {
 // eventMatch is what a query asks of an event, on the parts as they are stored.
 type eventMatch struct {
 	store.EventQuery
-	who []byte // the user's pseudonym, which finds what was erased too
-	any bool   // nothing is asked
+	who []string // the user's pseudonyms, which find what was erased too
+	any bool     // nothing is asked
 }
 
 func (d *DB) eventMatch(q store.EventQuery) eventMatch {
 	m := eventMatch{EventQuery: q, any: q.User+q.Tool+q.Server+q.Kind+string(q.Outcome)+string(q.Surface) == ""}
 	if q.User != "" {
-		m.who = d.pseudonym(q.User)
+		for _, id := range d.allIDs(q.User) {
+			m.who = append(m.who, string(d.pseudonym(id)))
+		}
 	}
 	return m
 }
@@ -180,7 +182,7 @@ func (d *DB) eventMatch(q store.EventQuery) eventMatch {
 func (m *eventMatch) value(col int, v []byte) bool {
 	switch col {
 	case blockUsers:
-		return m.User == "" || string(v) == string(m.who)
+		return m.User == "" || slices.Contains(m.who, string(v))
 	case blockTools:
 		return m.Tool == "" || len(v) > 0 && store.MatchTool(m.Tool, string(v))
 	case blockServers:

@@ -52,6 +52,8 @@ type DB struct {
 	head     auditHead     // used by the writer only
 	trail    feed          // of the audit trail: numbers of events
 	erasing  chan struct{} // holds one: the erasure that may go on
+	aliases  atomic.Pointer[aliases]
+	aliasMu  sync.Mutex // held while aliases are read anew
 
 	wake    chan struct{} // holds one: a poke says "look again", not how often
 	written chan struct{} // closed when the writer has ended
@@ -178,6 +180,11 @@ func (d *DB) start(o Options) (err error) {
 		if ahead := d.clock.now().Sub(d.clock.read()); ahead > time.Hour {
 			d.log.Warn("the clock is behind the newest record; expiry uses the record's time", "behind", ahead.Round(time.Second))
 		}
+		users, err := listJSON[store.User](t, "users", nil)
+		if err != nil {
+			return err
+		}
+		d.setAliases(users)
 		if d.head, err = loadHead(t, d.auditKey); err != nil {
 			return err
 		}

@@ -55,6 +55,7 @@ func (t *tx) sealResult(id string, r *store.Result) ([]byte, error) {
 // openCall is the way back.
 func (d *DB) openCall(s storedCall) (store.Call, error) {
 	c := s.head
+	c.By = d.alias(c.By)
 	bad := func(err error) (store.Call, error) { return c, fmt.Errorf("opening call %s: %w", c.ID, err) }
 	plain, err := d.unseal("calls/args", c.ID, s.args)
 	if err != nil {

@@ -54,7 +54,9 @@ func (d *DB) GetCall(ctx context.Context, id string) (store.Call, error) {
 	unwritten := d.unwritten[id]
 	d.mu.Unlock()
 	if unwritten != nil {
-		return copyCall(*unwritten), nil
+		c := copyCall(*unwritten)
+		c.By = d.alias(c.By)
+		return c, nil
 	}
 	var s storedCall
 	err := d.view(ctx, "reading call", func(t *tx) (err error) {
@@ -85,7 +87,7 @@ func (d *DB) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, er
 	if q.Limit <= 0 {
 		q.Limit = 100
 	}
-	conds := callConditions(q)
+	conds := d.callConditions(q)
 	var found [][]byte
 	err := d.view(ctx, "listing calls", func(t *tx) error {
 		var tails [][]byte
@@ -120,7 +122,7 @@ func (d *DB) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, er
 
 // callConditions are the index prefixes of a query, the narrowest condition
 // first; within one, any prefix will do.
-func callConditions(q store.CallQuery) [][]string {
+func (d *DB) callConditions(q store.CallQuery) [][]string {
 	var conds [][]string
 	if q.Waiting {
 		conds = append(conds, []string{"w"})
@@ -137,12 +139,21 @@ func callConditions(q store.CallQuery) [][]string {
 		conds = append(conds, slices.Compact(any))
 	}
 	if q.User != "" {
-		conds = append(conds, []string{"u" + q.User + "\x00"})
+		conds = append(conds, d.entriesOf(q.User))
 	}
 	if len(conds) == 0 {
 		conds = append(conds, []string{"a"})
 	}
 	return conds
+}
+
+// entriesOf are the prefixes of a user's entries, of calls by requester and of
+// conversations by who began them.
+func (d *DB) entriesOf(user string) (prefixes []string) {
+	for _, id := range d.allIDs(user) {
+		prefixes = append(prefixes, "u"+id+"\x00")
+	}
+	return prefixes
 }
 
 // walkCalls returns the newest entries under prefix that meet the other

@@ -38,23 +38,27 @@ func credentialName(k store.CredentialKey) string { return k.Service + "/" + k.N
 // PutCredential implements [store.Credentials].
 func (d *DB) PutCredential(ctx context.Context, by store.Caller, c store.Credential) error {
 	return d.do(ctx, "storing credential "+credentialName(c.CredentialKey), func(t *tx) error {
-		if err := checkCredential(c.CredentialKey); err != nil {
-			return err
-		}
-		at := c.Updated
-		if at.IsZero() {
-			at = t.now
-		}
-		head, err := json.Marshal(credentialHead{c.Host, at})
-		if err != nil {
-			return err
-		}
-		k := credentialKey(c.CredentialKey)
-		if err := t.put("credentials", k, pack(head, t.seal("credentials", string(k), []byte(c.Secret.Reveal())))); err != nil {
-			return err
-		}
-		return t.credentialEvent(by, "put", c.CredentialKey, c.Host)
+		return t.putCredential(by, c)
 	})
+}
+
+func (t *tx) putCredential(by store.Caller, c store.Credential) error {
+	if err := checkCredential(c.CredentialKey); err != nil {
+		return err
+	}
+	at := c.Updated
+	if at.IsZero() {
+		at = t.now
+	}
+	head, err := json.Marshal(credentialHead{c.Host, at})
+	if err != nil {
+		return err
+	}
+	k := credentialKey(c.CredentialKey)
+	if err := t.put("credentials", k, pack(head, t.seal("credentials", string(k), []byte(c.Secret.Reveal())))); err != nil {
+		return err
+	}
+	return t.credentialEvent(by, "put", c.CredentialKey, c.Host)
 }
 
 func (t *tx) credentialEvent(by store.Caller, what string, k store.CredentialKey, host string) error {

@@ -23,6 +23,11 @@
 //	grants_user   user 0 id           JSON
 //	groups        name                JSON
 //	groups_user   user 0 name         -
+//	members       team 0 user         JSON
+//	members_user  user 0 team         -
+//	links         hash of a code      JSON
+//	link_tries    user                JSON
+//	removed       user                JSON
 //	threads       id                  JSON
 //	threads_by    a|u user 0, updated, id; o id                       -
 //	threads_at    surface 0 team 0 channel 0 thread    thread id

@@ -73,12 +73,6 @@ func (t *tx) pruneThread(before time.Time) (int, bool, error) {
 	if err != nil {
 		return 0, false, err
 	}
-	turns := t.keys("turns", key(id, ""), pruneChunk)
-	for _, k := range turns {
-		if err := t.del("turns", k); err != nil {
-			return 0, false, err
-		}
-	}
 	prefix := "t" + id + "\x00"
 	deleted := 0
 	for _, k := range t.keys("calls_by", []byte(prefix), pruneChunk) {
@@ -88,19 +82,14 @@ func (t *tx) pruneThread(before time.Time) (int, bool, error) {
 		}
 		deleted += n
 	}
-	if len(turns) == pruneChunk || deleted == pruneChunk {
+	if deleted == pruneChunk {
 		return 0, true, nil
 	}
-	for _, k := range threadKeys(th) {
-		if err := t.del("threads_by", k); err != nil {
-			return 0, false, err
-		}
+	whole, err := t.deleteThread(th)
+	if err != nil || !whole {
+		return 0, true, err
 	}
-	if err := t.forgetPlaces(th); err != nil {
-		return 0, false, err
-	}
-	t.change(store.Change{Kind: "thread", ID: id, Thread: id})
-	return 1, true, t.del("threads", []byte(id))
+	return 1, true, nil
 }
 
 // deleteCall deletes a call that ended and says how many that were.

@@ -38,20 +38,25 @@ func (d *DB) PutServer(ctx context.Context, by store.Caller, s store.Server, rev
 		default:
 			s.Created = old.Created
 		}
-		t.writes++
-		if s.Revision, err = t.bucket("servers").NextSequence(); err != nil {
-			return err
-		}
-		if err := t.putJSON("servers", []byte(s.Name), s); err != nil {
-			return err
-		}
-		t.change(store.Change{Kind: "server", ID: s.Name})
-		return t.event(note{by: by, kind: "server.put", subject: s.Name, data: s})
+		return t.saveServer(by, &s)
 	})
 	if err != nil {
 		return store.Server{}, err
 	}
 	return s, nil
+}
+
+// saveServer stores a server with its next revision.
+func (t *tx) saveServer(by store.Caller, s *store.Server) (err error) {
+	t.writes++
+	if s.Revision, err = t.bucket("servers").NextSequence(); err != nil {
+		return err
+	}
+	if err := t.putJSON("servers", []byte(s.Name), s); err != nil {
+		return err
+	}
+	t.change(store.Change{Kind: "server", ID: s.Name})
+	return t.event(note{by: by, kind: "server.put", subject: s.Name, data: s})
 }
 
 // DeleteServer implements [store.Servers]. Vectors are cached by the hash of

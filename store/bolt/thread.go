@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"nize/store"
@@ -78,6 +79,7 @@ func (d *DB) GetThread(ctx context.Context, id string) (th store.Thread, err err
 		th, err = getJSON[store.Thread](t, "threads", []byte(id))
 		return err
 	})
+	th.User = d.alias(th.User)
 	return th, err
 }
 
@@ -86,17 +88,26 @@ func (d *DB) ListThreads(ctx context.Context, user string, limit int) (list []st
 	if limit <= 0 {
 		limit = 100
 	}
-	prefix := []byte("a")
+	prefixes := []string{"a"}
 	if user != "" {
-		prefix = []byte("u" + user + "\x00")
+		prefixes = d.entriesOf(user)
 	}
 	err = d.view(ctx, "listing conversations", func(t *tx) error {
+		var tails [][]byte // time and id
 		c := t.bucket("threads_by").Cursor()
-		for k := seekLast(c, prefix); bytes.HasPrefix(k, prefix) && len(list) < limit; k, _ = c.Prev() {
-			th, err := getJSON[store.Thread](t, "threads", k[len(prefix)+8:])
+		for _, p := range prefixes {
+			prefix, n := []byte(p), 0
+			for k := seekLast(c, prefix); bytes.HasPrefix(k, prefix) && n < limit; k, _ = c.Prev() {
+				tails, n = append(tails, own(k[len(prefix):])), n+1
+			}
+		}
+		slices.SortFunc(tails, func(a, b []byte) int { return bytes.Compare(b, a) })
+		for _, tail := range tails[:min(len(tails), limit)] {
+			th, err := getJSON[store.Thread](t, "threads", tail[8:])
 			if err != nil {
 				return err
 			}
+			th.User = d.alias(th.User)
 			list = append(list, th)
 		}
 		return nil
@@ -109,6 +120,7 @@ func (d *DB) Open(ctx context.Context) (list []store.Thread, err error) {
 	err = d.view(ctx, "listing open conversations", func(t *tx) error {
 		return t.each("threads_by", []byte("o"), func(k, _ []byte) error {
 			th, err := getJSON[store.Thread](t, "threads", k[1:])
+			th.User = d.alias(th.User)
 			list = append(list, th)
 			return err
 		})
@@ -179,6 +191,7 @@ func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err e
 			}
 			turn, err := decodeJSON[store.Turn](p[0])
 			turn.Opaque = own(p[1])
+			turn.By.User = d.alias(turn.By.User)
 			list = append(list, turn)
 			return err
 		})

@@ -107,6 +107,7 @@ func (d *DB) CreateToken(ctx context.Context, by store.Caller, tok store.Token, 
 	given := tok
 	err := d.do(ctx, "creating token "+tok.Name, func(t *tx) error {
 		tok = given
+		tok.User = d.alias(tok.User)
 		if _, err := getJSON[store.User](t, "users", []byte(tok.User)); err != nil {
 			return fmt.Errorf("user %q: %w", tok.User, err)
 		}

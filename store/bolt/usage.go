@@ -129,19 +129,38 @@ func (s *sums) grow() {
 // sumOf adds up the counters of a dimension from a time on, everybody's or one
 // person's. nameOf tells the name from the key; nil is what the key ends in.
 func (t *tx) sumOf(user string, dim byte, since time.Time, nameOf func(k []byte) []byte) (*sums, error) {
-	bucket, prefix := "usage", []byte(nil)
-	if user != "" {
-		bucket, prefix = "usage_user", key(user, "")
-	}
-	prefix = prefix[:len(prefix):len(prefix)]
-	head := append(prefix, dim)
 	s := new(sums)
-	c := t.bucket(bucket).Cursor()
+	if user == "" {
+		if dim == dimensions["user"] {
+			nameOf = func(k []byte) []byte { return []byte(t.db.alias(string(k[5:]))) }
+		}
+		return s, t.addSums(s, sumPart{"usage", nil, dim, since}, nameOf)
+	}
+	for _, id := range t.db.allIDs(user) {
+		if err := t.addSums(s, sumPart{"usage_user", key(id, ""), dim, since}, nameOf); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// sumPart is a run of counters: of a dimension, after a prefix, from a time on.
+type sumPart struct {
+	bucket string
+	prefix []byte
+	dim    byte
+	since  time.Time
+}
+
+func (t *tx) addSums(s *sums, p sumPart, nameOf func(k []byte) []byte) error {
+	prefix, dim, since := p.prefix[:len(p.prefix):len(p.prefix)], p.dim, p.since
+	head := append(prefix, dim)
+	c := t.bucket(p.bucket).Cursor()
 	for k, v := c.Seek(append(prefix, usageKey(dim, since, "")...)); bytes.HasPrefix(k, head); k, v = c.Next() {
 		k = k[len(prefix):]
 		n, err := decodeCounters(v)
 		if err != nil || len(k) < 5 {
-			return s, errRecord
+			return errRecord
 		}
 		name := k[5:]
 		if nameOf != nil {
@@ -149,7 +168,7 @@ func (t *tx) sumOf(user string, dim byte, since time.Time, nameOf func(k []byte)
 		}
 		s.add(name, &n)
 	}
-	return s, nil
+	return nil
 }
 
 // unpriced lists the models of which calls have no price.

@@ -12,23 +12,33 @@ import (
 // EnsureUser implements [store.Users]. Most calls find the user and write nothing.
 func (d *DB) EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error) {
 	var u store.User
+	team := teamOf(identity)
 	find := func(t *tx) error {
 		id := t.get("identities", []byte(identity))
 		if id == nil {
 			return store.ErrNotFound
 		}
 		var err error
-		u, err = getJSON[store.User](t, "users", id)
-		return err
+		if u, err = getJSON[store.User](t, "users", id); err != nil {
+			return err
+		}
+		if team != "" && t.get("members", key(team, u.ID)) == nil {
+			return errNoMember
+		}
+		return nil
 	}
 	if err := checkIDs("identity", identity); err != nil {
 		return u, err
 	}
-	if err := d.view(ctx, "finding user", find); !errors.Is(err, store.ErrNotFound) {
+	if err := d.view(ctx, "finding user", find); !errors.Is(err, store.ErrNotFound) && !errors.Is(err, errNoMember) {
 		return u, err
 	}
 	err := d.do(ctx, "adding user "+identity, func(t *tx) error {
-		if err := find(t); !errors.Is(err, store.ErrNotFound) { // somebody was first
+		err := find(t)
+		if errors.Is(err, errNoMember) { // known from before memberships were noted
+			return t.putMember(store.System, store.Membership{Team: team, User: u.ID, Identity: identity})
+		}
+		if !errors.Is(err, store.ErrNotFound) { // somebody was first
 			return err
 		}
 		if role != store.Admin && role != store.Member {
@@ -38,13 +48,19 @@ func (d *DB) EnsureUser(ctx context.Context, identity, name string, role store.R
 		if err := t.put("identities", []byte(identity), []byte(u.ID)); err != nil {
 			return err
 		}
-		return t.saveUser(store.System, u)
+		if err := t.saveUser(store.System, u); err != nil || team == "" {
+			return err
+		}
+		return t.saveMember(&store.Membership{Team: team, User: u.ID, Identity: identity}) // the user's event says it
 	})
 	if err != nil {
 		return store.User{}, err
 	}
 	return u, nil
 }
+
+// errNoMember says that a user is not noted as a member of their team yet.
+var errNoMember = errors.New("no member")
 
 // AddUser implements [store.Users].
 func (d *DB) AddUser(ctx context.Context, by store.Caller, u store.User) (store.User, error) {
@@ -86,7 +102,7 @@ func (t *tx) saveUser(by store.Caller, u store.User) error {
 // GetUser implements [store.Users].
 func (d *DB) GetUser(ctx context.Context, id string) (u store.User, err error) {
 	err = d.view(ctx, "reading user "+id, func(t *tx) (err error) {
-		u, err = getJSON[store.User](t, "users", []byte(id))
+		u, err = getJSON[store.User](t, "users", []byte(d.alias(id)))
 		return err
 	})
 	return u, err
@@ -114,7 +130,7 @@ func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 		if (u.Role != store.Admin && u.Role != store.Member) || (u.State != store.Active && u.State != store.Disabled) {
 			return fmt.Errorf("%w role %q or state %q", store.ErrInvalid, u.Role, u.State)
 		}
-		u.Identities, u.Created = old.Identities, old.Created
+		u.Identities, u.Aliases, u.Created = old.Identities, old.Aliases, old.Created
 		if old.Steers() && !u.Steers() {
 			if err := t.checkAdmins(u.ID); err != nil {
 				return err
@@ -124,46 +140,61 @@ func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 			return err
 		}
 		if old.State == store.Active && u.State == store.Disabled {
-			return t.offboard(by, u.ID)
+			return t.offboard(by, u.ID, "its requester was disabled")
 		}
 		return nil
 	})
 }
 
-// checkAdmins refuses if nobody but the user named is an active admin.
-func (t *tx) checkAdmins(but string) error {
+// checkAdmins refuses if nobody but the users named is an active admin.
+func (t *tx) checkAdmins(but ...string) error {
 	users, err := listJSON[store.User](t, "users", nil)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(users, func(u store.User) bool { return u.Steers() && u.ID != but }) {
+	if !slices.ContainsFunc(users, func(u store.User) bool { return u.Steers() && !slices.Contains(but, u.ID) }) {
 		return fmt.Errorf("%w: it is the last active admin; make another one first", store.ErrRefused)
 	}
 	return nil
 }
 
 // offboard takes away what acts in a user's name.
-func (t *tx) offboard(by store.Caller, user string) error {
+func (t *tx) offboard(by store.Caller, user, why string) error {
 	if _, err := t.revoke(by, user, ""); err != nil {
 		return err
 	}
-	for _, k := range t.keys("grants_user", key(user, ""), 0) {
-		if err := t.deleteGrant(by, user, string(k[len(user)+1:])); err != nil {
-			return err
-		}
+	if err := t.dropGrants(by, user); err != nil {
+		return err
 	}
 	for _, k := range t.keys("credentials", key("user", user, ""), 0) {
 		if err := t.deleteCredential(by, k); err != nil {
 			return err
 		}
 	}
-	for _, tail := range t.walkCalls("w", [][]string{{"u" + user + "\x00"}}, maxWaiting) {
+	if err := t.dropLinks(user); err != nil {
+		return err
+	}
+	return t.cancelCalls(by, user, why)
+}
+
+func (t *tx) dropGrants(by store.Caller, user string) error {
+	for _, k := range t.keys("grants_user", key(user, ""), 0) {
+		if err := t.deleteGrant(by, user, string(k[len(user)+1:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelCalls ends the calls of a user that wait for a yes.
+func (t *tx) cancelCalls(by store.Caller, user, why string) error {
+	for _, tail := range t.walkCalls("w", [][]string{t.db.entriesOf(user)}, maxWaiting) {
 		old, err := t.loadCall(string(tail[8:]))
 		if err != nil {
 			return err
 		}
 		s := old
-		s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, "its requester was disabled", t.now
+		s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, why, t.now
 		if err := t.saveCall(&old, s); err != nil {
 			return err
 		}

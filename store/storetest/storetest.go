@@ -33,7 +33,8 @@ func Run(t *testing.T, open OpenFunc) {
 		run  func(*env)
 	}{
 		{"Servers", servers}, {"ServersRace", serversRace}, {"Tools", tools}, {"ToolsBytes", toolsBytes},
-		{"Users", users}, {"AddUser", addUser}, {"Groups", groups}, {"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
+		{"Users", users}, {"AddUser", addUser}, {"Groups", groups}, {"Members", members}, {"Links", links}, {"LinkRaces", linkRaces}, {"LinkTries", linkTries}, {"Unlink", unlink}, {"Leavers", leavers}, {"Forget", forget},
+		{"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
 		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate},
 		{"Credentials", credentials}, {"Providers", providers}, {"Models", models}, {"Agents", agents},
 		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"Wishes", wishes},
