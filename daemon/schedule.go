@@ -95,13 +95,19 @@ func (d *Daemon) prune(ctx context.Context) {
 // reindex refreshes tools and vectors and tells what changed, server by
 // server. Two at once share each server's refresh; queries go on being
 // answered from the old index meanwhile.
-func (d *Daemon) reindex(ctx context.Context, _ store.Caller, r *http.Request, send func(any) error) error {
+func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, send func(any) error) error {
 	req, err := decode[api.Reindex](r)
 	if err != nil {
 		return err
 	}
 	if req.Server != "" {
 		if _, err := d.server(ctx, req.Server); err != nil {
+			return err
+		}
+	}
+	forgotten := 0
+	if req.ForgetUsage {
+		if forgotten, err = d.gateway.ForgetUsage(ctx, by, ""); err != nil {
 			return err
 		}
 	}
@@ -114,6 +120,7 @@ func (d *Daemon) reindex(ctx context.Context, _ store.Caller, r *http.Request, s
 	if err != nil {
 		return err
 	}
+	sum.Forgotten = forgotten
 	return send(api.ReindexLine{Summary: &sum})
 }
 
@@ -176,7 +183,7 @@ func (d *Daemon) rebuildIndex(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return d.gateway.LoadUsage(ctx)
 }
 
 // indexServer puts the tools that may be found into the index.

@@ -51,6 +51,7 @@ type Index interface {
 	Domains(keep func(store.Tool) bool) []index.Domain
 	Domain(id, after string, n int, keep func(store.Tool) bool) ([]store.Tool, string)
 	Explain(q index.Query, toolID string) []index.Share
+	Lessons
 }
 
 // Store is what the gateway needs kept.
@@ -64,6 +65,7 @@ type Store interface {
 	store.Agents
 	store.Credentials
 	store.Feed
+	store.Lessons
 	AddEvent(by store.Caller, e store.Event)
 	AddWish(text string)
 	// Healthy says why nothing can be recorded now, such as a full disk.
@@ -87,6 +89,7 @@ type Gateway struct {
 	opt     Options
 	tools   *catalog
 	schemas schema.Cache
+	learner learner
 
 	ctx      context.Context // for the life of Run only: calls that the worker runs
 	work     sync.WaitGroup  // those calls
@@ -302,6 +305,7 @@ func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.Pr
 		o := g.run(ctx, inv, progress)
 		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, g.opt.Now()
 		g.opt.Store.Record(inv.By, *c)
+		g.learn(c)
 		return c, nil
 	}
 	if err := g.opt.Store.Begin(ctx, inv.By, *c); err != nil {
@@ -318,6 +322,7 @@ func (g *Gateway) finish(ctx context.Context, inv *Invocation, o store.Outcome) 
 	if err != nil {
 		return nil, fmt.Errorf("storing the outcome of call %s: %w", inv.Call.ID, err)
 	}
+	g.learn(&c)
 	return &c, nil
 }
 

@@ -278,6 +278,7 @@ func (g *Gateway) discover(ctx context.Context, inv *Invocation, a metaArgs) (js
 	if err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
+	g.remember(inv, a.Query, answer)
 	out := struct {
 		Tools    []found `json:"tools"`
 		Degraded bool    `json:"degraded,omitempty"`

@@ -60,6 +60,7 @@ var Keys = []Key{
 	{Name: "drain.grace", Kind: Span, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
 	{Name: "embed.model", Kind: Text, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},
 	{Name: "index.fusion", Kind: Float, Default: "0.75", Min: 0, Max: 1, Help: "share of a configured embedding model in the ranking"},
+	{Name: "index.learn", Kind: Bool, Default: "true", Help: "learn from use: words of requests that led to a successful call move that tool in later searches"},
 	{Name: "index.min_similarity", Kind: Float, Default: "0.05", Min: 0, Max: 1, Help: "score below which a tool is not an answer"},
 	{Name: "index.schedule", Kind: Text, Default: "@every 6h", Help: "when tools are refreshed, as a cron line"},
 	{Name: "mcp.session_timeout", Kind: Span, Default: "30m", Min: 1, Max: 86400, Help: "idle time after which a session of an MCP client ends"},

@@ -303,6 +303,7 @@ type DB interface {
 	Prices
 	Agents
 	Vectors
+	Lessons
 	Incidents
 	Bots
 	Places

@@ -14,6 +14,7 @@ func (a *app) reindex() *cli.Command {
 	return a.command(leaf{name: "reindex", usage: "refresh tools and search vectors; safe at any time, and from cron", run: reindex, flags: []cli.Flag{
 		&cli.StringFlag{Name: "server", Usage: "only this server"},
 		&cli.BoolFlag{Name: "full", Usage: "compute every vector anew"},
+		&cli.BoolFlag{Name: "forget-usage", Usage: "erase what was learned from use (index.learn), of all tools and from everybody"},
 	}})
 }
 
@@ -22,7 +23,7 @@ func (a *app) reindex() *cli.Command {
 func reindex(ctx context.Context, c *call) error {
 	var summary *api.ReindexSummary
 	var failed []string
-	for line, err := range c.api.Reindex(ctx, api.Reindex{Server: c.cmd.String("server"), Full: c.cmd.Bool("full")}) {
+	for line, err := range c.api.Reindex(ctx, api.Reindex{Server: c.cmd.String("server"), Full: c.cmd.Bool("full"), ForgetUsage: c.cmd.Bool("forget-usage")}) {
 		if err != nil {
 			return err
 		}
@@ -42,6 +43,9 @@ func reindex(ctx context.Context, c *call) error {
 				return err
 			}
 		}
+	}
+	if summary != nil && c.cmd.Bool("forget-usage") {
+		c.note("forgot what %s taught", count(summary.Forgotten, "request"))
 	}
 	switch {
 	case summary == nil:

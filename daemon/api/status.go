@@ -75,10 +75,12 @@ type DatabaseStatus struct {
 	LastBackup time.Time `json:"last_backup,omitzero"` // the newest scheduled one
 }
 
-// Reindex asks for a refresh; Server "" is all, Full also embeds anew.
+// Reindex asks for a refresh; Server "" is all, Full also embeds anew,
+// ForgetUsage first erases what was learned from use, of every server.
 type Reindex struct {
-	Server string `json:"server,omitempty"`
-	Full   bool   `json:"full,omitempty"`
+	Server      string `json:"server,omitempty"`
+	Full        bool   `json:"full,omitempty"`
+	ForgetUsage bool   `json:"forget_usage,omitempty"`
 }
 
 // ReindexLine is one line of its progress: one server that is through, and at
@@ -95,11 +97,12 @@ type ReindexLine struct {
 
 // ReindexSummary is the end of a refresh.
 type ReindexSummary struct {
-	Servers  int     `json:"servers"`
-	Failed   int     `json:"failed"`
-	Tools    int     `json:"tools"`
-	Embedded int     `json:"embedded"` // vectors that had to be computed
-	TookMS   float64 `json:"took_ms"`
+	Servers   int     `json:"servers"`
+	Failed    int     `json:"failed"`
+	Tools     int     `json:"tools"`
+	Embedded  int     `json:"embedded"`            // vectors that had to be computed
+	Forgotten int     `json:"forgotten,omitempty"` // requests from which something had been learned
+	TookMS    float64 `json:"took_ms"`
 }
 
 // Setting is a key with the value in force.

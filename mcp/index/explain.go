@@ -24,7 +24,7 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 	sc := x.scratch.Get().(*scratch)
 	defer x.scratch.Put(sc)
 	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
-	s.lexical()
+	s.lexical(x)
 	c := s.candidate(num)
 	scale := s.scale()
 	kinds := make(map[Signal]float64)
@@ -38,7 +38,7 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 		{Synonyms, kinds[Synonyms]},
 		{Spelling, kinds[Spelling]},
 	}
-	for part, signal := range [parts]Signal{byName: Name, byCoverage: Coverage, byServer: Server, byAction: Action, bySentence: Sentence, byHistory: History} {
+	for part, signal := range [parts]Signal{byName: Name, byCoverage: Coverage, byServer: Server, byAction: Action, bySentence: Sentence, byHistory: History, byUse: Use} {
 		if signal != "" {
 			out = append(out, Share{signal, scale[part] * c.parts[part]})
 		}

@@ -28,6 +28,11 @@
 // tool's share in the ranking is fixed when it is read and adding a server
 // costs that server's tools only.
 //
+// # Learning
+//
+// Requests that led to a call are kept beside the index (learned.go) and vote
+// in later searches; they never change what a tool's words are.
+//
 // # Score
 //
 // [store.Hit.Score] is the request's coverage: the share of the request's
@@ -64,6 +69,7 @@ type Options struct {
 	Vectors  store.Vectors  // cache of a configured embedder's vectors; nil caches in memory only
 	Embedder Embedder       // nil is the embedded one
 	Fusion   func() float64 // share of a configured embedder in the ranking, 0 to 1, read at every search; nil is DefaultFusion
+	Learned  func() bool    // whether what was learned counts, read at every search; nil is yes
 	Without  []Signal       // signals to leave out, to measure what they are worth
 }
 
@@ -115,9 +121,11 @@ type Domain struct {
 type Index struct {
 	log     *slog.Logger
 	fusion  func() float64
+	learned func() bool
 	weights weights
 	now     atomic.Pointer[snapshot]
 	scratch sync.Pool // of *scratch
+	memory  memory
 	vectors keeper
 
 	mu    sync.Mutex // guards what follows: one update at a time
@@ -128,12 +136,15 @@ type Index struct {
 
 // New returns an empty index. Close ends what it started.
 func New(o Options) *Index {
-	x := &Index{log: o.Log, fusion: o.Fusion, weights: tuned, vocab: new(vocabulary)}
+	x := &Index{log: o.Log, fusion: o.Fusion, learned: o.Learned, weights: tuned, vocab: new(vocabulary)}
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
 	if x.fusion == nil {
 		x.fusion = func() float64 { return DefaultFusion }
+	}
+	if x.learned == nil {
+		x.learned = func() bool { return true }
 	}
 	for _, s := range o.Without {
 		x.weights.leaveOut(s)

@@ -48,6 +48,7 @@ const (
 	byAction
 	bySentence
 	byHistory
+	byUse
 	byVector
 	parts
 )
@@ -72,7 +73,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	sc := x.scratch.Get().(*scratch)
 	defer x.scratch.Put(sc)
 	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
-	s.lexical()
+	s.lexical(x)
 	a, err := x.finish(ctx, &s)
 	if err != nil {
 		return Answer{}, fmt.Errorf("searching tools: %w", err)
@@ -92,7 +93,7 @@ type search struct {
 }
 
 // lexical puts the best by words into the running and gives them their signals.
-func (s *search) lexical() {
+func (s *search) lexical(x *Index) {
 	s.req = parse(s.q.Text)
 	s.sc.reset(len(s.snap.docs), len(s.snap.lists), s.snap.live)
 	s.concepts = s.resolve()
@@ -102,6 +103,9 @@ func (s *search) lexical() {
 	s.words()
 	s.pick()
 	s.signals()
+	if x.learned() {
+		s.votes(&x.memory)
+	}
 }
 
 // reset makes room for n docs and clears what the last search touched.
@@ -282,9 +286,9 @@ func (s *search) signals() {
 // scale is what each part counts: its weight, over the best of the running.
 func (s *search) scale() [parts]float64 {
 	cands := s.sc.cands
-	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.sentence, s.w.history, s.w.vector}
+	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.sentence, s.w.history, s.w.use, s.w.vector}
 	for p := range weight {
-		if p == byAction || p == byVector {
+		if p == byAction || p == byUse || p == byVector {
 			continue // these are -1 to 1 as they are
 		}
 		top := 0.0

@@ -26,6 +26,7 @@ type asked struct {
 type request struct {
 	words  []asked
 	action action
+	values int // quotes, ids, paths and other values, however many words they have
 }
 
 // parse reads a request. Values (quotes, paths, URLs, ids, JSON, placeholders)
@@ -45,6 +46,7 @@ func parse(text string) request {
 	}
 	if len(p.req.words) == 0 { // nothing but stop words: better those than nothing
 		p.keepStop = true
+		p.req.values = 0
 		p.text(text)
 	}
 	return p.req
@@ -132,12 +134,20 @@ func (p *parser) braces(s string) string {
 func (p *parser) value(s string) {
 	p.last = 0
 	was := p.literal
+	p.countValue()
 	p.literal = true
 	for tok := range strings.FieldsSeq(s) {
 		p.token(tok)
 	}
 	p.literal = was
 	p.last = 0
+}
+
+// countValue counts a literal that does not stand inside another one.
+func (p *parser) countValue() {
+	if !p.literal {
+		p.req.values++
+	}
 }
 
 // token reads one token without spaces.
@@ -152,6 +162,7 @@ func (p *parser) token(tok string) {
 		return
 	}
 	was := p.literal
+	p.countValue()
 	p.literal = true
 	p.last = 0
 	switch kind {

@@ -20,11 +20,12 @@ const (
 	Action   Signal = "action"   // create, read, update, delete, send or run
 	Sentence Signal = "sentence" // the best sentence of a request of several
 	History  Signal = "history"  // servers that were used earlier in the conversation
+	Use      Signal = "use"      // likeness to requests that led to a call of the tool, or of its server
 	Vector   Signal = "vector"   // cosine of the vectors
 )
 
 // Signals lists those that can be left out.
-var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, History, Vector}
+var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, History, Use, Vector}
 
 // weights is everything that was tuned, on the evaluation's dev requests only;
 // eval -ablate prints what each signal is worth, family by family.
@@ -42,6 +43,7 @@ type weights struct {
 	action   float64
 	sentence float64
 	history  float64
+	use      float64
 	vector   float64
 }
 
@@ -66,6 +68,7 @@ var tuned = weights{
 	action:   0.15,
 	sentence: 0.6,
 	history:  0.25,
+	use:      1,
 	vector:   0.2,
 }
 
@@ -90,6 +93,8 @@ func (w *weights) leaveOut(s Signal) {
 		w.sentence = 0
 	case History:
 		w.history = 0
+	case Use:
+		w.use = 0
 	case Vector:
 		w.vector = 0
 	}

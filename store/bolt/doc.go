@@ -52,6 +52,7 @@
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens
 //	claims        surface             JSON with hash
+//	lessons       server 0 name       JSON list
 //	vectors       model / key         little-endian float32; the model is a nested bucket
 //	wishes        sorted words        JSON
 //

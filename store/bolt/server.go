@@ -69,8 +69,10 @@ func (d *DB) DeleteServer(ctx context.Context, by store.Caller, name string) err
 		if err := t.del("servers", []byte(name)); err != nil {
 			return err
 		}
-		if err := t.delPrefix("tools", key(name, "")); err != nil {
-			return err
+		for _, bucket := range []string{"tools", "lessons"} {
+			if err := t.delPrefix(bucket, key(name, "")); err != nil {
+				return err
+			}
 		}
 		t.change(store.Change{Kind: "server", ID: name})
 		t.change(store.Change{Kind: "tools", ID: name})
@@ -154,8 +156,10 @@ func (d *DB) PutTools(ctx context.Context, by store.Caller, server string, tools
 		}
 		for name := range gone {
 			diff.Removed = append(diff.Removed, server+":"+name)
-			if err := t.del("tools", key(server, name)); err != nil {
-				return err
+			for _, bucket := range []string{"tools", "lessons"} {
+				if err := t.del(bucket, key(server, name)); err != nil {
+					return err
+				}
 			}
 		}
 		slices.Sort(diff.Removed)

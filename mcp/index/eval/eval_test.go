@@ -62,7 +62,11 @@ func TestFloors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range figures {
+	learned, err := printReplay(io.Discard, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(figures, learned...) {
 		if f.low() {
 			t.Errorf("%s is %.3f, its floor %.2f", f.name, f.value, f.floor)
 		}

@@ -67,6 +67,11 @@ func run(w io.Writer, dir string, ablate bool) (low int, err error) {
 	if err := printFusion(w, all[0]); err != nil {
 		return 0, err
 	}
+	learned, err := printReplay(w, all)
+	if err != nil {
+		return 0, err
+	}
+	large = append(large, learned...)
 	if ablate {
 		if err := printAblation(w, all); err != nil {
 			return 0, err

@@ -1,0 +1,101 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"nize/store"
+)
+
+// AddLesson implements [store.Lessons].
+func (d *DB) AddLesson(ctx context.Context, l store.Lesson) (kept []store.Lesson, err error) {
+	server, name, ok := store.SplitToolID(l.Tool)
+	if !ok {
+		return nil, fmt.Errorf("%w tool id %q", store.ErrInvalid, l.Tool)
+	}
+	err = d.do(ctx, "learning from a call of "+l.Tool, func(t *tx) error {
+		k := key(server, name)
+		if t.get("tools", k) == nil {
+			return store.ErrNotFound
+		}
+		have, err := t.lessons(k)
+		if err != nil {
+			return err
+		}
+		kept = store.Remember(have, l)
+		return t.putJSON("lessons", k, kept)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range kept {
+		kept[i].Tool = l.Tool
+	}
+	return kept, nil
+}
+
+func (t *tx) lessons(k []byte) ([]store.Lesson, error) {
+	v := t.get("lessons", k)
+	if v == nil {
+		return nil, nil
+	}
+	return decodeJSON[[]store.Lesson](v)
+}
+
+// ListLessons implements [store.Lessons].
+func (d *DB) ListLessons(ctx context.Context) (map[string][]store.Lesson, error) {
+	out := map[string][]store.Lesson{}
+	err := d.view(ctx, "reading what was learned", func(t *tx) error {
+		return t.each("lessons", nil, func(k, v []byte) error {
+			list, err := decodeJSON[[]store.Lesson](v)
+			tool := string(bytes.Replace(k, []byte{0}, []byte(":"), 1))
+			for i := range list {
+				list[i].Tool = tool
+			}
+			out[tool] = list
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ForgetLessons implements [store.Lessons].
+func (d *DB) ForgetLessons(ctx context.Context, by store.Caller, user string) (n int, err error) {
+	err = d.do(ctx, "forgetting what was learned", func(t *tx) error {
+		if n, err = t.forgetLessons(user); err != nil {
+			return err
+		}
+		return t.event(note{by: by, kind: "lessons.forget", subject: user, data: struct {
+			Lessons int `json:"lessons"`
+		}{n}})
+	})
+	return n, err
+}
+
+// forgetLessons deletes the lessons of one person, or all if user is "".
+func (t *tx) forgetLessons(user string) (n int, err error) {
+	for _, k := range t.keys("lessons", nil, 0) {
+		have, err := t.lessons(k)
+		if err != nil {
+			return n, err
+		}
+		rest := slices.DeleteFunc(slices.Clone(have), func(l store.Lesson) bool { return user == "" || l.User == user })
+		n += len(have) - len(rest)
+		switch {
+		case len(rest) == len(have):
+		case len(rest) == 0:
+			err = t.del("lessons", k)
+		default:
+			err = t.putJSON("lessons", k, rest)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
