@@ -43,7 +43,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Record", record}, {"RecordTwice", recordTwice},
 		{"Threads", threads}, {"AppendRace", appendRace}, {"Places", places}, {"Bots", botAccounts}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
 		{"Feed", feed}, {"FeedOrder", feedOrder}, {"Usage", usage}, {"UsageTools", usageTools},
-		{"Events", events}, {"AddEvent", addEvent}, {"Erase", erase}, {"EraseOwn", eraseOwn},
+		{"Events", events}, {"AddEvent", addEvent}, {"ChangesLeaveEvents", changesLeaveEvents}, {"Erase", erase}, {"EraseOwn", eraseOwn},
 		{"NoName", noName}, {"Incidents", incidents}, {"IncidentRace", incidentRace}, {"Prune", prune}, {"Copies", copies}, {"Context", contexts}, {"Closed", closed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
