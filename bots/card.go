@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,10 +39,11 @@ func CardLines(card store.Card, r Reader) []string {
 	out = append(out, claim(words.Say(phrases.CardDescription), card.Description)...)
 	out = append(out, claim(words.Say(phrases.CardWhy), card.Why)...)
 	out = append(out, argumentLines(card, words)...)
-	if card.Policy == store.ByAdmins {
-		add(phrases.CardAsAdmins)
-	} else {
-		add(phrases.CardAsRequester, Escape(card.By))
+	if card.State == store.Pending && !card.Approved {
+		add(phrases.CardMay, mayLine(card, words))
+	}
+	if len(card.Yes) > 0 {
+		add(phrases.CardYes, escaped(card.Yes), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need))
 	}
 	if line := expiryLine(card, r, words); line != "" {
 		out = append(out, line)
@@ -53,6 +55,59 @@ func CardLines(card store.Card, r Reader) []string {
 		add(phrases.CardOutcome, Escape(card.Outcome))
 	}
 	return out
+}
+
+// mayLine says who may press, outside the arguments and in nize's own words
+// (SPEC 11).
+func mayLine(card store.Card, words phrases.Catalogue) string {
+	var parts []string
+	for _, a := range card.Approvers {
+		parts = append(parts, approver(a, words))
+	}
+	text := strings.Join(parts, ", ")
+	if len(parts) == 0 { // an approver that does not say
+		text = words.Say(phrases.MayAdmins)
+		if card.Policy == store.ByRequester {
+			text = Escape(card.By)
+		}
+	}
+	if card.Need > 1 {
+		text = words.Say(phrases.MayNeed, strconv.Itoa(card.Need), text)
+	}
+	if card.NotRequester {
+		text = words.Say(phrases.MayNot, text, Escape(card.By))
+	}
+	return text
+}
+
+func approver(a store.Approver, words phrases.Catalogue) string {
+	names := escaped(a.Names)
+	if a.More > 0 {
+		names = words.Say(phrases.MayMore, names, strconv.Itoa(a.More))
+	}
+	keys := map[string][2]phrases.Key{
+		"admins":         {phrases.MayAdmins, phrases.MayAdminsNamed},
+		"channel-admins": {phrases.MayChannelAdmins, phrases.MayChannelAdminsNamed},
+	}
+	switch key, ok := keys[a.Kind]; {
+	case ok && names == "":
+		return words.Say(key[0])
+	case ok:
+		return words.Say(key[1], names)
+	case a.Kind == "channel":
+		return words.Say(phrases.MayChannel)
+	case a.Kind == "group":
+		return words.Say(phrases.MayGroup, names)
+	}
+	return names // the requester, or people
+}
+
+func escaped(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = Escape(n)
+	}
+	return strings.Join(out, ", ")
 }
 
 // StateWords is where the card's call stands, and who decided, in words.

@@ -95,6 +95,7 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"POST /v1/approvals/{id}":             d.decide,
 		"GET /v1/calls/{id}":                  d.getCall,
 		"GET /v1/grants":                      d.listGrants,
+		"POST /v1/grants":                     d.addGrant,
 		"DELETE /v1/grants/{id}":              d.deleteGrant,
 		"GET /v1/groups":                      d.listGroups,
 		"POST /v1/groups":                     d.addGroup,

@@ -136,6 +136,9 @@ func (d *Daemon) register(ctx context.Context, by store.Caller, s store.Server, 
 	if s.Visibility, err = d.audience(ctx, by, s.Visibility); err != nil {
 		return none, err
 	}
+	if s.Approvers, err = d.approvers(ctx, s.Approvers); err != nil {
+		return none, err
+	}
 	s.Created, s.Revision = d.now(), 0
 	if err := d.bindCredentials(ctx, by, s); err != nil {
 		return none, err
@@ -191,6 +194,7 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 	apply(&s.Timeout, p.Timeout)
 	apply(&s.MaxConcurrency, p.MaxConcurrency)
 	apply(&s.Approval, p.Approval)
+	apply(&s.Approvers, p.Approvers)
 	apply(&s.TrustAnnotations, p.TrustAnnotations)
 	apply(&s.UntrustedOutput, p.UntrustedOutput)
 	apply(&s.AcceptNew, p.AcceptNew)
@@ -211,6 +215,9 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 		return nil, err
 	}
 	if s.Visibility, err = d.audience(ctx, by, s.Visibility); err != nil {
+		return nil, err
+	}
+	if s.Approvers, err = d.approvers(ctx, s.Approvers); err != nil {
 		return nil, err
 	}
 	if _, err := d.db.PutServer(ctx, by, s, p.Revision); err != nil {

@@ -58,6 +58,35 @@ func (d *Daemon) whoMay(ctx context.Context, by store.Caller, who []string) ([]s
 	return d.audience(ctx, by, who)
 }
 
+// approvers checks who may approve and turns names of users into their ids.
+func (d *Daemon) approvers(ctx context.Context, p store.Policy) (store.Policy, error) {
+	if strings.TrimSpace(string(p)) == "" {
+		return "", nil
+	}
+	a, err := store.ParsePolicy(string(p))
+	if err != nil {
+		return "", err
+	}
+	for i, who := range a.Who {
+		if name, ok := strings.CutPrefix(who, "group:"); ok {
+			if _, err := d.findGroup(ctx, name); err != nil {
+				return "", err
+			}
+		}
+		if name, ok := strings.CutPrefix(who, "user:"); ok {
+			u, err := d.findUser(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			a.Who[i] = "user:" + u.ID
+		}
+	}
+	if a, err = store.ParsePolicy(string(a.Policy())); err != nil { // two names may have been one person's
+		return "", err
+	}
+	return a.Policy(), nil
+}
+
 // checkServer refuses what cannot work and resolves the command.
 func (d *Daemon) checkServer(s *store.Server) error {
 	if err := store.CheckSlug(s.Name); err != nil {

@@ -138,6 +138,13 @@ func (d *Daemon) unsetSetting(ctx context.Context, by store.Caller, r *http.Requ
 }
 
 func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, value string) (any, error) {
+	if key == "approvals.approvers" && value != "" && by.IsAdmin() {
+		p, err := d.approvers(ctx, store.Policy(value))
+		if err != nil {
+			return nil, err
+		}
+		value = string(p)
+	}
 	user := ""
 	if who != "" {
 		var err error

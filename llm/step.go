@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -161,6 +162,7 @@ func (w *work) propose(ctx context.Context, s state, tc store.ToolCall, line *st
 	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief}})
 	req.ID, req.Thread, req.Agent = tc.ID, w.thread.ID, w.profile.ID
 	req.Why, req.Allowed = s.step.Text, w.thread.Servers
+	req.Step = w.thread.ID + "/" + strconv.Itoa(s.step.N)
 	c, err := w.Tools.Call(ctx, userAt(s.turns, s.step.Re).By, req)
 	switch {
 	case err == nil:

@@ -26,7 +26,10 @@ type question struct {
 	tainted bool
 	request store.Approval
 	grants  []store.Grant
-	now     func() int64 // Unix nanoseconds
+	never   bool                   // a request's "never" counts
+	trusted bool                   // an agent that is looser than the system counts
+	args    []byte                 // nil where they are not known yet
+	stands  func(store.Grant) bool // its giver may still give it, and now is before its end
 }
 
 // say is what one rule of asking says. The mode auto only asks softly: what
@@ -80,18 +83,34 @@ var askRules = [...]askRule{
 			if q.agent.Approval == "" {
 				return silent
 			}
-			return modeSays(q.agent.Approval, q)
+			if said := modeSays(q.agent.Approval, q); said != silent || !q.trusted {
+				return said
+			}
+			return lifts
 		},
 		func(q *question) string {
-			if q.agent.Approval == "auto" {
+			switch said := modeSays(q.agent.Approval, q); {
+			case said == silent:
+				return "the agent " + q.agent.ID + " does not ask"
+			case said == asksSoftly:
 				return "it may change something"
 			}
 			return "the agent " + q.agent.ID + " asks"
 		},
 		func(q *question) string { return "nizectl agents set " + q.agent.ID + " --approval ''" }},
 	{"request",
-		func(q *question) say { return firmIf(q.request == store.ApproveAlways) },
-		func(*question) string { return "the request asks" },
+		func(q *question) say {
+			if q.request == store.ApproveNever && q.never {
+				return lifts
+			}
+			return firmIf(q.request == store.ApproveAlways)
+		},
+		func(q *question) string {
+			if q.request == store.ApproveNever {
+				return "the request does not ask"
+			}
+			return "the request asks"
+		},
 		func(*question) string { return "" }},
 	{"grant",
 		func(q *question) say {
@@ -100,7 +119,7 @@ var askRules = [...]askRule{
 			}
 			return silent
 		},
-		func(*question) string { return "the person always allows it" },
+		func(*question) string { return "it is always allowed" },
 		func(q *question) string {
 			return "nizectl approvals grants revoke " + q.grants[slices.IndexFunc(q.grants, q.allows)].ID
 		}},
@@ -144,7 +163,7 @@ func modeSays(mode string, q *question) say {
 
 // allows says whether a standing answer lets this call run unasked.
 func (q *question) allows(gr store.Grant) bool {
-	return !gr.Deny && gr.Tool == q.entry.id && gr.Pin == q.entry.Accepted && (gr.Expires.IsZero() || q.now() < gr.Expires.UnixNano())
+	return !gr.Deny && gr.Tool == q.entry.id && gr.Pin == q.entry.Accepted && store.MatchArgs(gr.Pattern, q.args) && q.stands(gr)
 }
 
 // decide walks the rules; it is the one place that says whether a call asks.
@@ -201,8 +220,30 @@ func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *ent
 	if err != nil {
 		return verdict{}, err
 	}
-	q.by, q.agent, q.request, q.grants = seen.by, seen.agent, inv.Approval, seen.grants
+	q.request = inv.Approval
+	asked := store.Call{By: seen.by.User, Thread: inv.Scope.Thread}
+	if inv.Call != nil {
+		q.args, asked.Policy = inv.Call.Args, inv.Call.Policy
+	} else {
+		_, shared, err := g.credentials(ctx, seen.by, e)
+		if err != nil {
+			return verdict{}, err
+		}
+		asked.Policy = g.policy(e, shared)
+	}
+	g.person(ctx, q, seen, asked)
 	return q.decide(), nil
+}
+
+// person adds to the question what depends on who asks; asked has their id,
+// the policy and the conversation.
+func (g *Gateway) person(ctx context.Context, q *question, seen *view, asked store.Call) {
+	q.by, q.agent, q.grants = seen.by, seen.agent, seen.grants
+	q.trusted = seen.by.IsAdmin() || len(seen.agent.Who) > 0 && seen.agent.MayUse(seen.by, seen.groups)
+	destructive := store.GetBool(g.opt.Config, "", "approvals.grant_destructive")
+	q.stands = func(gr store.Grant) bool {
+		return (gr.Expires.IsZero() || g.opt.Now().Before(gr.Expires)) && (destructive || !q.entry.destructive()) && g.suffices(ctx, gr, asked)
+	}
 }
 
 // question reads what does not depend on the person.
@@ -212,8 +253,9 @@ func (g *Gateway) question(ctx context.Context, scope store.Scope, e *entry) (*q
 		return nil, err
 	}
 	return &question{
-		entry: e, tainted: tainted, now: func() int64 { return g.opt.Now().UnixNano() },
-		mode: g.opt.Config.Get("", "approvals.mode"), list: store.GetList(g.opt.Config, "", "approvals.list"),
+		entry: e, tainted: tainted, never: store.GetBool(g.opt.Config, "", "approvals.allow_request_never"),
+		stands: func(store.Grant) bool { return false },
+		mode:   g.opt.Config.Get("", "approvals.mode"), list: store.GetList(g.opt.Config, "", "approvals.list"),
 	}, nil
 }
 
@@ -223,6 +265,10 @@ func (g *Gateway) grantable(ctx context.Context, c store.Call, e *entry) (bool, 
 	q, err := g.question(ctx, store.Scope{Thread: c.Thread}, e)
 	if err != nil {
 		return false, err
+	}
+	a := c.Policy.Approvers()
+	if a.Need > 1 || e.destructive() && !store.GetBool(g.opt.Config, "", "approvals.grant_destructive") || q.tainted {
+		return false, nil
 	}
 	if c.Agent != "" {
 		if q.agent, err = g.opt.Store.GetAgent(ctx, c.Agent); err != nil {

@@ -29,6 +29,12 @@ func (e *entry) readOnly() bool {
 	return e.server.TrustAnnotations && e.Annotations.ReadOnly != nil && *e.Annotations.ReadOnly
 }
 
+// destructive says whether the tool may destroy something: all may of which an
+// admin has not believed the opposite.
+func (e *entry) destructive() bool {
+	return !e.readOnly() && !(e.server.TrustAnnotations && e.Annotations.Destructive != nil && !*e.Annotations.Destructive)
+}
+
 // secrets names the credentials that the server is called with.
 func (e *entry) secrets() []string {
 	var names []string

@@ -4,59 +4,96 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"nize/store"
 )
 
 // Decide takes a person's answer to a waiting call. A yes leaves the call
-// pending and approved: Run executes it. The first answer stands; later ones
-// get store.ErrDecided together with the call as it is. An edit ends the old
-// call and makes a new one, which the editor's own yes decides if they may.
+// pending and approved, once as many people as its policy wants have said it:
+// Run executes it. The first answer stands; later ones get store.ErrDecided
+// together with the call as it is. An edit ends the old call and makes a new
+// one, which the editor's own yes decides if they may; Retry and Again make one
+// anew that failed or that nobody answered.
 func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
 	c, err := g.opt.Store.GetCall(ctx, id)
-	if err != nil || !sees(by, c) && !may(by, c, d.Verb) {
+	if err != nil || !g.Sees(ctx, by, c) && !g.may(ctx, by, c, d.Verb) {
 		return nil, fmt.Errorf("call %s: %w", id, notFound(err))
 	}
-	if !may(by, c, d.Verb) && c.State.Final() {
+	if !g.may(ctx, by, c, d.Verb) && c.State.Final() {
 		g.pressRefused(by, c, d, "too late")
 		return &c, fmt.Errorf("call %s is %s: %w", id, wordOf(c), store.ErrDecided)
 	}
-	if !may(by, c, d.Verb) {
+	if !g.may(ctx, by, c, d.Verb) {
 		g.pressRefused(by, c, d, "may not decide it")
-		return &c, fmt.Errorf("call %s: %w: %s decides it", id, store.ErrRefused, whoDecides(c))
+		return &c, fmt.Errorf("call %s: %w: %s decides it", id, store.ErrRefused, g.whoDecides(ctx, c))
 	}
+	return g.press(ctx, by, c, d)
+}
+
+// press is a decision of somebody who may make it.
+func (g *Gateway) press(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	if d.Digest != "" && d.Digest != c.Digest {
 		g.pressRefused(by, c, d, "another digest")
-		return &c, fmt.Errorf("call %s: %w: what you saw is not what would run; look at it again", id, store.ErrConflict)
+		return &c, fmt.Errorf("call %s: %w: what you saw is not what would run; look at it again", c.ID, store.ErrConflict)
 	}
-	d.By, d.Name, d.Surface, d.At = by.User, by.Name, by.Surface, g.opt.Now()
-	if d.Verb == store.Edit {
+	d.By, d.Name, d.Surface, d.At, d.Voids = by.User, by.Name, by.Surface, g.opt.Now(), nil
+	var standing *store.Grant
+	switch d.Verb {
+	case store.Edit:
 		return g.edit(ctx, by, c, d)
+	case store.Retry, store.Again:
+		return g.redo(ctx, by, c, d)
+	case store.RunAll:
+		return g.runAll(ctx, by, c, d)
+	case store.Approve, store.Deny:
+		if d.Always {
+			gr, err := g.grantFor(ctx, by, c, d)
+			if err != nil {
+				return &c, err
+			}
+			standing = &gr
+		}
 	}
-	if d.Verb == store.Approve {
+	if d.Verb == store.Approve && c.Waiting() {
 		if why := g.stale(ctx, c); why != "" {
 			d = store.Decision{Verb: store.Deny, By: store.System.User, Name: store.System.Name, Surface: store.OnSystem, At: d.At, Reason: why}
 			by = store.System
+		} else {
+			d.Voids = g.voided(ctx, c)
 		}
 	}
-	settled, err := g.opt.Store.Decide(ctx, by, id, d)
+	settled, err := g.opt.Store.Decide(ctx, by, c.ID, d)
 	if err != nil {
 		if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
 			g.pressRefused(by, settled, d, "too late")
-			return &settled, fmt.Errorf("call %s is %s: %w", id, wordOf(settled), err)
+			return &settled, fmt.Errorf("call %s is %s: %w", c.ID, wordOf(settled), err)
 		}
-		return nil, fmt.Errorf("deciding call %s: %w", id, err)
+		return nil, fmt.Errorf("deciding call %s: %w", c.ID, err)
 	}
 	if by.User == store.System.User && d.Verb == store.Deny {
-		return &settled, fmt.Errorf("call %s: %w: %s", id, store.ErrRefused, d.Reason)
+		return &settled, fmt.Errorf("call %s: %w: %s", c.ID, store.ErrRefused, d.Reason)
 	}
-	if d.Always {
-		if err := g.grant(ctx, by, settled, d.Verb); err != nil {
-			return &settled, err
+	if standing != nil {
+		if err := g.opt.Store.PutGrant(ctx, by, *standing); err != nil {
+			return &settled, fmt.Errorf("the decision stands, but \"always\" could not be stored: %w", err)
 		}
 	}
 	return &settled, nil
+}
+
+// voided lists who said yes to the call earlier and may not any more: their
+// yes does not count towards those that are needed.
+func (g *Gateway) voided(ctx context.Context, c store.Call) []string {
+	var gone []string
+	for _, id := range c.Yes() {
+		u, err := g.opt.Store.GetUser(ctx, id)
+		if err != nil || !g.approves(ctx, u, c) {
+			gone = append(gone, id)
+		}
+	}
+	return gone
 }
 
 func notFound(err error) error {
@@ -68,17 +105,13 @@ func notFound(err error) error {
 
 // wordOf is the state of a call as its decider reads it.
 func wordOf(c store.Call) string {
-	if c.State == store.Pending && !c.Approved.IsZero() {
+	switch {
+	case c.State == store.Pending && !c.Approved.IsZero():
 		return "approved"
+	case c.Waiting() && len(c.Yes()) > 0:
+		return fmt.Sprintf("waiting, %d of %d said yes", len(c.Yes()), c.Policy.Approvers().Need)
 	}
 	return c.State.Word()
-}
-
-func whoDecides(c store.Call) string {
-	if c.Policy == store.ByAdmins {
-		return "an admin"
-	}
-	return "its requester " + c.ByName
 }
 
 // pressRefused leaves a press that changed nothing in the audit.
@@ -88,25 +121,40 @@ func (g *Gateway) pressRefused(by store.Caller, c store.Call, d store.Decision, 
 }
 
 // stale says why an approved call may no longer run: at the press its
-// requester's access and the tool's pin count anew.
+// requester's access, the tool's pin, as whom it runs and who approves it count
+// anew.
 func (g *Gateway) stale(ctx context.Context, c store.Call) string {
+	if c.ComputeDigest() != c.Digest {
+		return "the stored call is not what was shown"
+	}
 	requester, err := g.requester(ctx, c)
 	if err != nil {
-		return "its requester is gone"
+		return "its requester is gone, or their token is"
 	}
-	e, err := g.find(ctx, requester, store.Scope{Agent: c.Agent}, c.ToolID())
+	e, err := g.find(ctx, requester, g.scopeOf(ctx, c), c.ToolID())
 	switch {
 	case err != nil:
 		return "its requester may no longer use " + c.ToolID()
 	case e.Accepted != c.Pin:
 		return "the definition of " + c.ToolID() + " changed since it was proposed"
-	case c.ComputeDigest() != c.Digest:
-		return "the stored call is not what was shown"
+	}
+	runsAs, shared, err := g.credentials(ctx, requester, e)
+	if err != nil || runsAs != c.RunsAs {
+		return "as whom it runs changed since it was proposed"
+	}
+	policy, err := g.reached(ctx, g.policy(e, shared), c.By)
+	if err != nil || policy != c.Policy {
+		return "who approves it changed since it was proposed"
 	}
 	return ""
 }
 
-// requester is the caller that a stored call runs for.
+// scopeOf is what narrowed the tools where the call was proposed.
+func (g *Gateway) scopeOf(ctx context.Context, c store.Call) store.Scope {
+	return store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: g.thread(ctx, c.Thread).Servers}
+}
+
+// requester is the caller that a stored call runs for, as they are now.
 func (g *Gateway) requester(ctx context.Context, c store.Call) (store.Caller, error) {
 	u, err := g.opt.Store.GetUser(ctx, c.By)
 	if err != nil {
@@ -115,86 +163,20 @@ func (g *Gateway) requester(ctx context.Context, c store.Call) (store.Caller, er
 	if u.State != store.Active {
 		return store.Caller{}, fmt.Errorf("the requester of call %s is disabled: %w", c.ID, store.ErrRefused)
 	}
-	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: c.Surface, Token: c.Token}, nil
-}
-
-// edit replaces a waiting call by one with other arguments: the old one is
-// cancelled and the new one made in one transaction (SPEC 11).
-func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
-	if !old.Waiting() {
-		return &old, fmt.Errorf("call %s is %s: %w", old.ID, wordOf(old), store.ErrDecided)
+	by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: c.Surface, Token: c.Token}
+	if c.Token == "" {
+		return by, nil
 	}
-	requester, err := g.requester(ctx, old)
+	tokens, err := g.opt.Store.ListTokens(ctx, c.By)
 	if err != nil {
-		return nil, err
+		return by, fmt.Errorf("reading the token of call %s: %w", c.ID, err)
 	}
-	inv, tool, err := g.plan(ctx, requester, store.Request{Tool: old.ToolID(), Args: d.Args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID})
-	if err != nil {
-		return nil, err
+	i := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == c.Token })
+	if i < 0 || tokens[i].State(g.opt.Now()) != "active" {
+		return by, fmt.Errorf("the token of call %s is no longer valid: %w", c.ID, store.ErrRefused)
 	}
-	if err := g.before(ctx, inv); err != nil {
-		return nil, err
-	}
-	if err := g.settleArgs(inv, tool); err != nil {
-		return nil, err
-	}
-	inv.Call.Digest = inv.Call.ComputeDigest()
-	c, err := g.wait(ctx, requester, inv, verdict{ask: "edited by " + by.Name, warnings: old.Warnings})
-	if err != nil {
-		return nil, err
-	}
-	if c.State != store.Pending || !may(by, *c, store.Approve) {
-		return c, nil
-	}
-	return g.Decide(ctx, by, c.ID, store.Decision{Verb: store.Approve, Digest: c.Digest})
-}
-
-// grant makes "always" of a decision: for this person, this tool, this exact
-// definition.
-func (g *Gateway) grant(ctx context.Context, by store.Caller, c store.Call, verb store.Verb) error {
-	gr := store.Grant{ID: store.NewID(g.opt.Now()), User: by.User, Tool: c.ToolID(), Pin: c.Pin, Deny: verb != store.Approve, Created: g.opt.Now()}
-	if err := g.opt.Store.PutGrant(ctx, by, gr); err != nil {
-		return fmt.Errorf("the decision stands, but \"always\" could not be stored: %w", err)
-	}
-	return nil
-}
-
-// Card is what a person decides on, made from the stored call alone.
-func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
-	c, err := g.opt.Store.GetCall(ctx, id)
-	if err != nil {
-		return store.Card{}, fmt.Errorf("call %s: %w", id, err)
-	}
-	if err := g.tools.load(ctx); err != nil {
-		return store.Card{}, err
-	}
-	card := store.Card{
-		Call: c.ID, Tool: c.ToolID(), Server: c.Server, By: c.ByName, RunsAs: c.RunsAs, Why: c.Why, Args: c.Args,
-		Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy, Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(),
-	}
-	if card.By == "" {
-		card.By = c.By
-	}
-	if e, ok := g.tools.get(c.ToolID()); ok {
-		card.Title, card.Description, card.Where = e.Title, e.Description, e.server.Where()
-		if e.Accepted != c.Pin || e.Pin != c.Pin {
-			card.Warnings = append(card.Warnings, "the tool's definition changed since this was proposed; it will not run")
-		}
-		grantable, err := g.grantable(ctx, c, e)
-		card.Always = err == nil && grantable
-	} else {
-		card.Warnings = append(card.Warnings, "the tool is gone; it will not run")
-	}
-	for _, d := range c.Decisions {
-		card.DecidedBy = d.Name
-	}
-	if c.State.Final() {
-		card.Outcome = c.Reason
-		if c.State == store.Done {
-			card.Outcome = clip(firstLine(c.Result.Text()), 200)
-		}
-	}
-	return card, nil
+	by.Scopes = tokens[i].Scopes
+	return by, nil
 }
 
 // Run is the worker on the store's feed: it executes what was approved,
@@ -274,7 +256,7 @@ func (g *Gateway) resume(ctx context.Context) error {
 			g.start(c.ID)
 			continue
 		}
-		g.expireAt(c.ID, c.Expires)
+		g.schedule(c)
 	}
 	return nil
 }
@@ -287,7 +269,7 @@ func (g *Gateway) changed(ctx context.Context, change store.Change) {
 		g.start(change.ID)
 	case change.State == store.Pending:
 		if c, err := g.opt.Store.GetCall(ctx, change.ID); err == nil && c.Waiting() {
-			g.expireAt(c.ID, c.Expires)
+			g.schedule(c)
 		}
 	case change.State.Final():
 		g.stopTimer(change.ID)
@@ -382,21 +364,52 @@ func (g *Gateway) wake(id string) {
 	}
 }
 
-// expireAt ends the call at its expiry. The store decides by its own clock,
-// which never runs backwards; a timer that is early is set again.
-func (g *Gateway) expireAt(id string, at time.Time) {
+// schedule sets the timer of a call that waits: half way to its expiry people
+// are reminded once, then it ends.
+func (g *Gateway) schedule(c store.Call) {
+	if half := c.Created.Add(c.Expires.Sub(c.Created) / 2); c.Reminded.IsZero() {
+		g.at(c.ID, half, g.remind)
+		return
+	}
+	g.at(c.ID, c.Expires, g.expire)
+}
+
+// at does one thing for a call later. The store decides by its own clock,
+// which never runs backwards.
+func (g *Gateway) at(id string, at time.Time, do func(id string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if t := g.expiry[id]; t != nil {
 		t.Stop()
 	}
+	if g.stopped {
+		return
+	}
 	g.expiry[id] = time.AfterFunc(max(0, at.Sub(g.opt.Now())), func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if !g.stopped {
-			g.work.Go(func() { g.expire(id) })
+			g.work.Go(func() { do(id) })
 		}
 	})
+}
+
+// remind tells the feed, on which platforms bring it to people, that a call
+// still waits. The change that this makes sets the timer of its expiry; where
+// none is made that is set here.
+func (g *Gateway) remind(id string) {
+	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
+	defer cancel()
+	c, err := g.opt.Store.Remind(ctx, id)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if !errors.Is(err, store.ErrDecided) {
+		g.opt.Log.Error("reminding of a call", "call", id, "err", err)
+	}
+	if c.Waiting() || !errors.Is(err, store.ErrDecided) {
+		g.at(id, c.Expires, g.expire)
+	}
 }
 
 func (g *Gateway) expire(id string) {

@@ -89,12 +89,8 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 	g.forget(id, told)
 	last := g.hangUp(id)
 	if err == nil && c.State == store.Cancelled {
-		next, err := g.successor(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if next != "" {
-			return g.attend(ctx, by, next, progress)
+		if c.Successor != "" { // edited: the result is that of the last of the chain (SPEC 11)
+			return g.attend(ctx, by, c.Successor, progress)
 		}
 	}
 	if err == nil || !last {
@@ -118,21 +114,6 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 		return &c2, nil
 	}
 	return nil, err
-}
-
-// successor finds the call that replaced a cancelled one: somebody edited it,
-// and its caller gets the result of the last of the chain (SPEC 11).
-func (g *Gateway) successor(ctx context.Context, c *store.Call) (string, error) {
-	recent, err := g.opt.Store.ListCalls(ctx, store.CallQuery{User: c.By, Limit: 100})
-	if err != nil {
-		return "", fmt.Errorf("looking for the edited call: %w", err)
-	}
-	for _, r := range recent {
-		if r.Replaces == c.ID {
-			return r.ID, nil
-		}
-	}
-	return "", nil
 }
 
 // hangUp counts a caller out and says whether nobody is left on the line.

@@ -68,20 +68,25 @@ type Store interface {
 	store.Lessons
 	AddEvent(by store.Caller, e store.Event)
 	AddWish(text string)
+	GetThread(ctx context.Context, id string) (store.Thread, error)
+	ListTokens(ctx context.Context, user string) ([]store.Token, error)
 	// Healthy says why nothing can be recorded now, such as a full disk.
 	Healthy() error
 }
 
-// Options are what a Gateway is made of. All fields but Hooks are required.
+// Options are what a Gateway is made of. All fields but Hooks and Channels are
+// required.
 type Options struct {
 	Store  Store
 	Index  Index
 	Runner Runner
 	Config store.Config
 	Hooks  []Hook // in the order in which they run before a call
-	Log    *slog.Logger
-	Now    func() time.Time
-	Owner  string // names this daemon instance in running calls
+	// Channels tells who is in a channel of a chat; nil where there is none.
+	Channels Channels
+	Log      *slog.Logger
+	Now      func() time.Time
+	Owner    string // names this daemon instance in running calls
 }
 
 // Gateway is the one door.
@@ -100,7 +105,7 @@ type Gateway struct {
 	waiters map[string][]chan struct{}    // by call id: who is told when it settles
 	callers map[string]int                // by call id: how many callers stay on the line for it
 	hears   map[string]store.ProgressFunc // by call id: the waiting client's progress
-	expiry  map[string]*time.Timer        // by call id
+	expiry  map[string]*time.Timer        // by call id: for the reminder, then the expiry
 	stopped bool                          // Run is ending: no timer starts work any more
 }
 
@@ -194,7 +199,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	if err := g.fit(tool, canonical); err != nil {
 		return nil, nil, err
 	}
-	runsAs, policy, err := g.credentials(ctx, by, tool)
+	runsAs, shared, err := g.credentials(ctx, by, tool)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,7 +208,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		ID: req.ID, Server: tool.server.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: runsAs, Policy: policy, ReadOnly: tool.readOnly(),
+		RunsAs: runsAs, Policy: g.policy(tool, shared), Step: req.Step, ReadOnly: tool.readOnly(),
 		State: store.Planned, Created: now,
 	}
 	if c.ID == "" {
@@ -276,8 +281,14 @@ func (g *Gateway) wait(ctx context.Context, by store.Caller, inv *Invocation, v 
 	if most := store.GetInt(g.opt.Config, "", "approvals.max_pending"); len(waiting) >= most && c.Replaces == "" {
 		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: fmt.Sprintf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))})
 	}
-	c.State, c.Reason = store.Pending, v.ask
-	c.Warnings = v.warnings
+	if c.Policy, err = g.reached(ctx, c.Policy, c.By); err != nil {
+		return nil, err
+	}
+	c.Reason, c.Warnings = v.ask, v.warnings
+	if err := g.reachable(ctx, *c); err != nil {
+		return g.refuse(ctx, inv, err)
+	}
+	c.State = store.Pending
 	c.Expires = c.Created.Add(store.GetSpan(g.opt.Config, "", expiryKey(c.Policy)))
 	if err := g.opt.Store.Begin(ctx, inv.By, *c); err != nil {
 		return nil, fmt.Errorf("storing a waiting call: %w", err)
@@ -286,7 +297,7 @@ func (g *Gateway) wait(ctx context.Context, by store.Caller, inv *Invocation, v 
 }
 
 func expiryKey(p store.Policy) string {
-	if p == store.ByRequester {
+	if p.Approvers().Alone() {
 		return "approvals.expiry.requester"
 	}
 	return "approvals.expiry.others"
@@ -298,7 +309,7 @@ func expiryKey(p store.Policy) string {
 func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
 	c := inv.Call
 	c.State, c.Started, c.Owner = store.Running, g.opt.Now(), g.opt.Owner
-	if c.ReadOnly {
+	if c.ReadOnly && c.Replaces == "" {
 		if err := g.opt.Store.Healthy(); err != nil {
 			return nil, err // no call without its record
 		}

@@ -1,51 +1,301 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nize/store"
 )
 
-// credentials says as whom a call runs and who may therefore press: a server
-// that runs on a shared credential is for admins to approve, unless its caller
-// brings credentials of their own (SPEC 11).
-func (g *Gateway) credentials(ctx context.Context, by store.Caller, e *entry) (runsAs string, p store.Policy, err error) {
+// Channels tells who is in a channel of a chat, as it is now. The platforms
+// are it; where there are none, nobody is in a channel. An error counts as no.
+type Channels interface {
+	// Member says whether the user is in the channel. Bots and guests are not.
+	Member(ctx context.Context, at store.Address, user string) (bool, error)
+	// Admins returns the ids of the users who administer the channel.
+	Admins(ctx context.Context, at store.Address) ([]string, error)
+}
+
+// credentials says as whom a call runs, and whether others share that: a
+// server that runs on a shared credential is for admins to approve, unless its
+// caller brings credentials of their own (SPEC 11).
+func (g *Gateway) credentials(ctx context.Context, by store.Caller, e *entry) (runsAs string, shared bool, err error) {
 	names := e.secrets()
 	if len(names) == 0 {
-		return "no credential", store.ByRequester, nil
+		return "no credential", false, nil
 	}
 	for _, n := range names {
 		_, err := g.opt.Store.GetCredential(ctx, store.CredentialKey{Scope: "user", Owner: by.User, Service: e.Server, Name: n})
 		if errors.Is(err, store.ErrNotFound) {
-			return "the shared credential " + strings.Join(names, ", "), store.ByAdmins, nil
+			return "the shared credential " + strings.Join(names, ", "), true, nil
 		}
 		if err != nil {
-			return "", "", fmt.Errorf("reading credential %s of %s: %w", n, e.Server, err)
+			return "", false, fmt.Errorf("reading credential %s of %s: %w", n, e.Server, err)
 		}
 	}
-	return "the requester's own credential " + strings.Join(names, ", "), store.ByRequester, nil
+	return "the requester's own credential " + strings.Join(names, ", "), false, nil
+}
+
+// policy says who may press: as the server has it, else the setting, else the
+// requester, or the admins where a shared credential is used.
+func (g *Gateway) policy(e *entry, shared bool) store.Policy {
+	text := cmp.Or(string(e.server.Approvers), g.opt.Config.Get("", "approvals.approvers"))
+	switch {
+	case text != "":
+		return store.Policy(text).Approvers().Policy()
+	case shared:
+		return store.ByAdmins
+	}
+	return store.ByRequester
+}
+
+// reached is the policy of a call whose requester may have no place to press:
+// somebody who comes in with tokens alone is nobody there, and a list of nobody
+// is the admins.
+func (g *Gateway) reached(ctx context.Context, p store.Policy, requester string) (store.Policy, error) {
+	if p != store.ByRequester {
+		return p, nil
+	}
+	u, err := g.opt.Store.GetUser(ctx, requester)
+	if err != nil {
+		return p, fmt.Errorf("reading user %s: %w", requester, err)
+	}
+	if !u.Presses() {
+		return store.ByAdmins, nil
+	}
+	return p, nil
+}
+
+// address is where the conversation of a call is, the zero one outside one.
+func (g *Gateway) address(ctx context.Context, thread string) store.Address {
+	return g.thread(ctx, thread).Address
+}
+
+// thread reads a conversation; one that is not kept narrows nothing and has no
+// channel.
+func (g *Gateway) thread(ctx context.Context, id string) store.Thread {
+	if id == "" {
+		return store.Thread{}
+	}
+	th, err := g.opt.Store.GetThread(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		g.opt.Log.Warn("reading a conversation; it counts as in no channel", "thread", id, "err", err)
+	}
+	return th
+}
+
+// approves says whether the yes of u would count for the call now. What cannot
+// be looked up is a no.
+func (g *Gateway) approves(ctx context.Context, u store.User, c store.Call) bool {
+	a := c.Policy.Approvers()
+	if u.State != store.Active || a.NotRequester && u.ID == c.By {
+		return false
+	}
+	return slices.ContainsFunc(a.Who, func(who string) bool {
+		yes, err := g.among(ctx, who, u, c)
+		if err != nil {
+			g.opt.Log.Warn("looking up an approver; it counts as no", "user", u.ID, "who", who, "err", err)
+		}
+		return yes && err == nil
+	})
+}
+
+func (g *Gateway) among(ctx context.Context, who string, u store.User, c store.Call) (bool, error) {
+	switch store.Policy(who) {
+	case store.ByRequester:
+		return u.ID == c.By, nil
+	case store.ByAdmins:
+		return u.Role == store.Admin, nil
+	case store.ByChannel, store.ByChannelAdmins:
+		at := g.address(ctx, c.Thread)
+		if g.opt.Channels == nil || at.Channel == "" {
+			return false, nil
+		}
+		if store.Policy(who) == store.ByChannel {
+			return g.opt.Channels.Member(ctx, at, u.ID)
+		}
+		admins, err := g.opt.Channels.Admins(ctx, at)
+		return slices.Contains(admins, u.ID), err
+	}
+	if name, ok := strings.CutPrefix(who, "group:"); ok {
+		groups, err := g.opt.Store.GroupsOf(ctx, u.ID)
+		return slices.Contains(groups, name), err
+	}
+	return who == "user:"+u.ID, nil
+}
+
+// electorate is who could press for a call now: people who have a place to do
+// so. open says that anyone in its channel could, too.
+type electorate struct {
+	people []store.User
+	open   bool
+}
+
+func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, error) {
+	var e electorate
+	users, err := g.opt.Store.ListUsers(ctx)
+	if err != nil {
+		return e, fmt.Errorf("listing users: %w", err)
+	}
+	a := c.Policy.Approvers()
+	if slices.Contains(a.Who, string(store.ByChannel)) {
+		e.open = g.opt.Channels != nil && g.address(ctx, c.Thread).Channel != ""
+		c.Policy = store.Approvers{Need: a.Need, NotRequester: a.NotRequester, Who: slices.DeleteFunc(slices.Clone(a.Who), func(w string) bool { return w == string(store.ByChannel) })}.Policy()
+		if len(a.Who) == 1 {
+			return e, nil
+		}
+	}
+	for _, u := range users {
+		if u.Presses() && g.approves(ctx, u, c) {
+			e.people = append(e.people, u)
+		}
+	}
+	return e, nil
+}
+
+// reachable refuses a call that nobody could approve, at once (SPEC 11).
+func (g *Gateway) reachable(ctx context.Context, c store.Call) error {
+	e, err := g.electorate(ctx, c)
+	if err != nil {
+		return err
+	}
+	need := c.Policy.Approvers().Need
+	if e.open || len(e.people) >= need {
+		return nil
+	}
+	could := "nobody could"
+	if len(e.people) > 0 {
+		could = fmt.Sprintf("only %d could", len(e.people))
+	}
+	return &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("it needs a yes (%s) of %s, and %s give it; an admin can change who may", nonEmpty(c.Reason, "by policy"), c.Policy, could)}
+}
+
+// Approvers lists up to five people, other than who asked, to whom the card of
+// a waiting call should be brought (SPEC 11).
+func (g *Gateway) Approvers(ctx context.Context, id string) ([]store.User, error) {
+	c, err := g.opt.Store.GetCall(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", id, err)
+	}
+	e, err := g.electorate(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(e.people, func(u store.User) bool { return u.ID == c.By })
+	return others[:min(len(others), maxNamed)], nil
+}
+
+// maxNamed is how many approvers are named.
+const maxNamed = 5
+
+// named says on a card who may press (SPEC 11): up to five people, or the
+// group, by what the policy calls them.
+func (g *Gateway) named(ctx context.Context, c store.Call) ([]store.Approver, error) {
+	users, err := g.opt.Store.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	var out []store.Approver
+	single := store.Approver{Kind: "user"}
+	for _, who := range c.Policy.Approvers().Who {
+		kind, name, _ := strings.Cut(who, ":")
+		line := store.Approver{Kind: kind}
+		switch {
+		case kind == "group":
+			line.Names = []string{name}
+		case kind == "user":
+			single.Names = append(single.Names, nameOf(users, name))
+			continue
+		case store.Policy(who) == store.ByRequester:
+			line.Names = []string{nonEmpty(c.ByName, c.By)}
+		case store.Policy(who) != store.ByChannel:
+			only := c
+			only.Policy = store.Policy(who)
+			for _, u := range users {
+				if u.Presses() && g.approves(ctx, u, only) {
+					line.Names = append(line.Names, u.Name)
+				}
+			}
+		}
+		out = append(out, line)
+	}
+	if len(single.Names) > 0 {
+		out = append(out, single)
+	}
+	for i := range out {
+		if n := len(out[i].Names); n > maxNamed {
+			out[i].Names, out[i].More = out[i].Names[:maxNamed], n-maxNamed
+		}
+	}
+	return out, nil
+}
+
+func nameOf(users []store.User, id string) string {
+	for _, u := range users {
+		if u.ID == id {
+			return nonEmpty(u.Name, id)
+		}
+	}
+	return id
 }
 
 // may says whether the caller may say this of the call: yes is for whom the
-// policy names, no also for the requester and for admins.
-func may(by store.Caller, c store.Call, verb store.Verb) bool {
-	named := by.User == c.By
-	if c.Policy == store.ByAdmins {
-		named = by.IsAdmin()
-	}
+// policy names, no also for the requester and for admins, and to propose it
+// otherwise or anew for the requester, too.
+func (g *Gateway) may(ctx context.Context, by store.Caller, c store.Call, verb store.Verb) bool {
+	mine := by.User == c.By
 	switch verb {
-	case store.Approve, store.Edit:
-		return named
+	case store.Approve, store.RunAll:
+		return g.mayApprove(ctx, by, c)
+	case store.Edit, store.Retry, store.Again:
+		return !silentSurface(by) && (mine || g.mayApprove(ctx, by, c))
 	case store.Deny, store.Cancel:
-		return named || by.User == c.By || by.IsAdmin()
+		return mine || by.IsAdmin() || g.mayApprove(ctx, by, c)
 	}
 	return false
 }
 
-// sees says whether the caller may look at the call at all.
-func sees(by store.Caller, c store.Call) bool {
-	return by.User == c.By || by.IsAdmin()
+// silentSurface is where a model or a program speaks, not a person: nothing
+// there says yes (SPEC 11).
+func silentSurface(by store.Caller) bool { return by.Surface == store.OnMCP }
+
+func (g *Gateway) mayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
+	switch {
+	case by.Guest || silentSurface(by):
+		return false
+	case by.Surface == store.OnHTTP && (c.Surface != store.OnHTTP || by.User != c.By || c.Policy != store.ByRequester):
+		return false
+	}
+	u, err := g.opt.Store.GetUser(ctx, by.User) // as it is now, not as it was at the edge
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			g.opt.Log.Warn("reading who presses; it counts as no", "user", by.User, "err", err)
+		}
+		return false
+	}
+	return g.approves(ctx, u, c)
+}
+
+// Sees says whether the caller may look at the call at all: who asked, who may
+// approve it while it waits, and admins.
+func (g *Gateway) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
+	if by.User == c.By || by.IsAdmin() {
+		return true
+	}
+	said := slices.ContainsFunc(c.Decisions, func(d store.Decision) bool { return d.By == by.User })
+	return said || c.State == store.Pending && g.mayApprove(ctx, by, c)
+}
+
+// whoDecides says who may press, in words.
+func (g *Gateway) whoDecides(ctx context.Context, c store.Call) string {
+	names, err := g.named(ctx, c)
+	if err != nil {
+		return string(c.Policy)
+	}
+	a := c.Policy.Approvers()
+	return store.Card{By: nonEmpty(c.ByName, c.By), Approvers: names, Need: a.Need, NotRequester: a.NotRequester}.Who()
 }

@@ -17,8 +17,8 @@ type view struct {
 	servers []string
 	agent   store.Agent   // the zero one outside a conversation
 	limited bool          // the agent has patterns
-	grants  []store.Grant // the person's standing answers
-	denied  []string      // the tools among them that they denied
+	grants  []store.Grant // the standing answers for the person's calls here
+	denied  []string      // the tools among them that are denied
 	scoped  []string      // the token's tools: patterns
 	rules   []*rule       // those that can deny this caller anything
 }
@@ -41,13 +41,17 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 		}
 		v.agent, v.limited = a, a.AllowedTools != nil
 	}
-	grants, err := g.opt.Store.ListGrants(ctx, by.User)
+	owners := []string{by.User, store.EveryoneGrants}
+	if place := g.address(ctx, scope.Thread).Place(); place != "" {
+		owners = append(owners, store.ChannelGrants(place))
+	}
+	grants, err := g.opt.Store.ListGrants(ctx, owners...)
 	if err != nil {
 		return nil, fmt.Errorf("reading grants: %w", err)
 	}
 	v.grants = grants
 	for _, gr := range grants {
-		if gr.Deny {
+		if gr.Deny && (gr.Expires.IsZero() || g.opt.Now().Before(gr.Expires)) {
 			v.denied = append(v.denied, gr.Tool)
 		}
 	}
@@ -97,7 +101,7 @@ var rules = [...]rule{
 		func(v *view, e *entry) string {
 			return "nizectl servers share " + e.Server + " --with user:" + v.by.User
 		}},
-	{"denial", "the person has not denied it", "the person denied it for good", false, false, func(v *view) bool { return len(v.denied) > 0 },
+	{"denial", "nobody denied it for good", "it is denied for good", false, false, func(v *view) bool { return len(v.denied) > 0 },
 		func(v *view, e *entry) bool { return slices.Contains(v.denied, e.id) },
 		func(v *view, e *entry) string {
 			i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == e.id })

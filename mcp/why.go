@@ -79,15 +79,22 @@ func (g *Gateway) whyApproval(ctx context.Context, v *view, scope store.Scope, e
 	if err != nil {
 		return nil, err
 	}
-	q.by, q.agent, q.grants = v.by, v.agent, v.grants
-	decided := q.decide()
-	runsAs, policy, err := g.credentials(ctx, v.by, e)
+	runsAs, shared, err := g.credentials(ctx, v.by, e)
 	if err != nil {
 		return nil, err
 	}
+	asked := store.Call{By: v.by.User, ByName: v.by.Name, Thread: scope.Thread, Policy: g.policy(e, shared)}
+	g.person(ctx, q, v, asked)
+	decided := q.decide()
 	w := &WhyApproval{Asks: decided.ask != "", Reason: decided.ask, RunsAs: runsAs}
 	if w.Asks {
-		w.Approvers = whoDecides(store.Call{ByName: v.by.Name, Policy: policy})
+		if asked.Policy, err = g.reached(ctx, asked.Policy, asked.By); err != nil {
+			return nil, err
+		}
+		w.Approvers = g.whoDecides(ctx, asked)
+		if g.reachable(ctx, asked) != nil {
+			w.Approvers += "; too few could, so such a call is refused at once"
+		}
 	}
 	for i := range askRules {
 		r := &askRules[i]

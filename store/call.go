@@ -59,6 +59,7 @@ type Request struct {
 	Why      string   // the model's own words, shown as such
 	Approval Approval // of the request; "" is auto
 	Replaces string   // the call that this one edits, retries or asks again
+	Step     string   // the model's turn that proposes it, "" outside one
 	Allowed  []string // servers that the conversation allows; empty is all
 }
 
@@ -83,6 +84,9 @@ type Call struct {
 	Policy    Policy          `json:"policy,omitempty"`
 	Warnings  []string        `json:"warnings,omitempty"`
 	Replaces  string          `json:"replaces,omitempty"`
+	Successor string          `json:"successor,omitempty"` // the call that replaced this one
+	Step      string          `json:"step,omitempty"`      // the model's turn that proposed it; its calls can be approved together
+	Reminded  time.Time       `json:"reminded,omitzero"`   // when people were told that it still waits
 	State     State           `json:"state"`
 	Reason    string          `json:"reason,omitempty"`  // why it is in that state, in one sentence
 	Approved  time.Time       `json:"approved,omitzero"` // a pending call with this set waits for Start only
@@ -107,23 +111,18 @@ type HookRef struct {
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// Policy says who may press (SPEC 11).
-type Policy string
-
-const (
-	ByRequester Policy = "requester"
-	ByAdmins    Policy = "admins"
-)
-
 // Verb is what a person decided.
 type Verb string
 
 const (
 	Approve Verb = "approve"
 	Deny    Verb = "deny"
-	Cancel  Verb = "cancel" // by the requester, or because the caller left
-	Expire  Verb = "expire" // by nize, at the time of expiry
-	Edit    Verb = "edit"   // approve with other arguments: a new call replaces this one
+	Cancel  Verb = "cancel"  // by the requester, or because the caller left
+	Expire  Verb = "expire"  // by nize, at the time of expiry
+	Edit    Verb = "edit"    // approve with other arguments: a new call replaces this one
+	Retry   Verb = "retry"   // make the call that failed anew
+	Again   Verb = "again"   // ask anew for a call that nobody answered
+	RunAll  Verb = "run_all" // approve this call and the others of its step
 )
 
 // Decision is what one person said about one call.
@@ -136,7 +135,9 @@ type Decision struct {
 	Digest  string          `json:"digest,omitempty"` // what the person saw; must be the call's
 	Reason  string          `json:"reason,omitempty"`
 	Args    json.RawMessage `json:"args,omitempty"`   // for Edit
-	Always  bool            `json:"always,omitempty"` // also make a grant for me: allow or deny from now on
+	Always  bool            `json:"always,omitempty"` // also make a grant: allow or deny from now on
+	For     GrantScope      `json:"for,omitempty"`    // of that grant; "" is me
+	Voids   []string        `json:"voids,omitempty"`  // people whose earlier yes no longer counts, since they may not press any more
 }
 
 // Outcome is how a call ended.
@@ -295,17 +296,6 @@ type CallQuery struct {
 	User    string // requester
 	Thread  string
 	Limit   int // 0 is 100
-}
-
-// Grant is a person's standing answer (SPEC 11). It holds for this exact pin only.
-type Grant struct {
-	ID      string    `json:"id"`
-	User    string    `json:"user"` // scope "me"
-	Tool    string    `json:"tool"` // server:tool
-	Pin     string    `json:"pin"`
-	Deny    bool      `json:"deny,omitempty"`
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"`
 }
 
 // ProgressFunc hears of an upstream's progress notifications. A nil one is

@@ -2,6 +2,8 @@ package store
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -66,12 +68,68 @@ type Card struct {
 	Warnings    []string        `json:"warnings,omitempty"`
 	Digest      string          `json:"digest"`
 	Policy      Policy          `json:"policy"`
-	Expires     time.Time       `json:"expires,omitzero"`
-	State       State           `json:"state"`
-	Approved    bool            `json:"approved,omitempty"`
-	Always      bool            `json:"always,omitempty"` // a standing "allow" would hold for this tool
-	DecidedBy   string          `json:"decided_by,omitempty"`
-	Outcome     string          `json:"outcome,omitempty"` // the end of a call in one line
+	// Approvers says in nize's own words who may press while the call waits;
+	// Need of them must say yes, and Yes names who did.
+	Approvers    []Approver `json:"approvers,omitempty"`
+	Need         int        `json:"need,omitempty"`
+	NotRequester bool       `json:"not_requester,omitempty"`
+	Yes          []string   `json:"yes,omitempty"`
+	// Together counts the other calls of the same step that wait: RunAll
+	// approves them together with this one.
+	Together int `json:"together,omitempty"`
+	// Redo is the verb that makes the call anew, "" where it can't be.
+	Redo Verb `json:"redo,omitempty"`
+	// Successor is the call that replaced this one.
+	Successor string `json:"successor,omitempty"`
+
+	Expires   time.Time `json:"expires,omitzero"`
+	State     State     `json:"state"`
+	Approved  bool      `json:"approved,omitempty"`
+	Always    bool      `json:"always,omitempty"` // a standing "allow" would hold for this tool
+	DecidedBy string    `json:"decided_by,omitempty"`
+	Outcome   string    `json:"outcome,omitempty"` // the end of a call in one line
+}
+
+// Approver is one line of who may press.
+type Approver struct {
+	Kind  string   `json:"kind"`            // requester, admins, channel-admins, channel, user or group
+	Names []string `json:"names,omitempty"` // up to five people, or the group
+	More  int      `json:"more,omitempty"`  // how many were not named
+}
+
+// Who says who may press, in English; bots has it in every language.
+func (c Card) Who() string {
+	var parts []string
+	for _, a := range c.Approvers {
+		names := strings.Join(a.Names, ", ")
+		if a.More > 0 {
+			names += fmt.Sprintf(" and %d more", a.More)
+		}
+		switch a.Kind {
+		case "admins", "channel-admins":
+			word := map[string]string{"admins": "admins", "channel-admins": "admins of the channel"}[a.Kind]
+			if names != "" {
+				word += " (" + names + ")"
+			}
+			parts = append(parts, word)
+		case "channel":
+			parts = append(parts, "anyone in the channel")
+		case "group":
+			parts = append(parts, "group "+names)
+		case "requester":
+			parts = append(parts, "its requester "+names)
+		default:
+			parts = append(parts, names)
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if c.Need > 1 {
+		text = fmt.Sprintf("%d different people of: %s", c.Need, text)
+	}
+	if c.NotRequester {
+		text += "; not " + c.By + ", who asked"
+	}
+	return text
 }
 
 // Progress is what happens while an agent works on a thread.

@@ -19,7 +19,8 @@ const (
 	Span  Kind = "duration" // 90s, 15m, 24h, 30d
 	Text  Kind = "text"
 	Enum  Kind = "choice"
-	List  Kind = "list" // comma-separated
+	List  Kind = "list"      // comma-separated
+	Press Kind = "approvers" // a Policy
 )
 
 // Key is one setting (SPEC 18).
@@ -49,8 +50,11 @@ var Keys = []Key{
 	{Name: "agent.tools.maxSteps", Kind: Int, Default: "10", Min: 1, Max: 100, User: true, Help: "model rounds in one turn"},
 	{Name: "agent.tools.systemPrompt", Kind: Text, Default: DefaultSystemPrompt, User: true, Help: "what the assistant is told about tools"},
 	{Name: "alerts.to", Kind: Text, Default: "", Private: true, Help: "where operators are told of incidents: the address of a webhook; empty is nobody"},
+	{Name: "approvals.allow_request_never", Kind: Bool, Default: "false", Help: "whether a request may say that a call which may change something needs no yes"},
+	{Name: "approvals.approvers", Kind: Press, Default: "", Help: "who may approve where the server does not say: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as 2 of group:ops not requester; empty is the requester, or admins where a shared credential is used"},
 	{Name: "approvals.expiry.others", Kind: Span, Default: "24h", Min: 60, Max: 30 * 86400, Help: "how long a call waits for somebody else"},
 	{Name: "approvals.expiry.requester", Kind: Span, Default: "15m", Min: 1, Max: 86400, Help: "how long a call waits for its requester"},
+	{Name: "approvals.grant_destructive", Kind: Bool, Default: "true", Help: "whether always may be said of tools that may destroy something; all do that are not known to be harmless"},
 	{Name: "approvals.list", Kind: List, Default: "", Help: "tool patterns that whitelist and blacklist refer to"},
 	{Name: "approvals.max_arguments", Kind: Int, Default: "65536", Min: 1024, Max: 1 << 20, Help: "bytes of arguments above which a call that needs a yes is refused"},
 	{Name: "approvals.max_pending", Kind: Int, Default: "10", Min: 1, Max: 1000, Help: "calls of one person that may wait at once"},
@@ -135,6 +139,15 @@ func (k Key) Check(value string) (string, error) {
 			}
 		}
 		return strings.Join(items, ","), nil
+	case Press:
+		if strings.TrimSpace(value) == "" {
+			return "", nil
+		}
+		a, err := ParsePolicy(value)
+		if err != nil {
+			return "", err
+		}
+		return string(a.Policy()), nil
 	case Text:
 		if len(value) > 64<<10 {
 			return bad("at most 64 KiB of text")

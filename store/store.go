@@ -115,14 +115,22 @@ type Credentials interface {
 type Calls interface {
 	// Begin stores a new call in the state it carries (planned, pending,
 	// running or refused). ErrExists if the id was used before. A call that
-	// Replaces another moves that one to cancelled in the same transaction
-	// (ErrDecided if it is no longer pending and undecided).
+	// Replaces another becomes its Successor in the same transaction: one that
+	// waits for a person moves to cancelled (an edit), one that failed or
+	// expired stays as it is (a retry). ErrDecided if it is in another state or
+	// has a successor.
 	Begin(ctx context.Context, by Caller, c Call) error
 	// Decide settles a pending call: first answer stands, later ones get
 	// ErrDecided together with the call as it is; past its expiry it becomes
-	// expired and the answer is ErrExpired. An approval leaves it pending with
-	// Approved set: Start moves it on.
+	// expired and the answer is ErrExpired. An approval leaves it pending; with
+	// as many different people's as its policy wants, Approved is set: Start
+	// moves it on. A second yes of one person is ErrDecided, one of a requester
+	// whom the policy leaves out is ErrRefused.
 	Decide(ctx context.Context, by Caller, id string, d Decision) (Call, error)
+	// Remind notes that people were told of a call that still waits, once, and
+	// tells the feed (Kind "reminder"). ErrDecided if it does not wait, or they
+	// were told before.
+	Remind(ctx context.Context, id string) (Call, error)
 	// Start moves an approved pending call to running under owner. ErrDecided
 	// if somebody did so before.
 	Start(ctx context.Context, id, owner string) (Call, error)
@@ -136,13 +144,6 @@ type Calls interface {
 	// written yet included.
 	GetCall(ctx context.Context, id string) (Call, error)
 	ListCalls(ctx context.Context, q CallQuery) ([]Call, error)
-}
-
-// Grants keeps what a person always allows or always denies (SPEC 11).
-type Grants interface {
-	PutGrant(ctx context.Context, by Caller, g Grant) error
-	ListGrants(ctx context.Context, user string) ([]Grant, error)
-	DeleteGrant(ctx context.Context, by Caller, id string) error
 }
 
 // Threads keeps conversations (SPEC 10).

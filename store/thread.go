@@ -86,7 +86,7 @@ type Seq uint64
 // Change is one entry of the feed.
 type Change struct {
 	Seq    Seq    `json:"seq"`
-	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential, bot
+	Kind   string `json:"kind"` // call, turn, thread, server, tools, token, setting, provider, model, agent, grant, user, credential, bot; reminder: a call still waits
 	ID     string `json:"id"`
 	Thread string `json:"thread,omitempty"`
 	State  State  `json:"state,omitempty"` // of a call

@@ -37,8 +37,13 @@ type User struct {
 // an admin only named comes in with bearer tokens alone, never at the socket or
 // in a chat, so nize must not be left to them.
 func (u User) Steers() bool {
-	return u.Role == Admin && u.State == Active &&
-		slices.ContainsFunc(u.Identities, func(id string) bool { return !strings.HasPrefix(id, NamedIdentity) })
+	return u.Role == Admin && u.Presses()
+}
+
+// Presses says whether the user has a place to decide about calls: a chat or
+// the socket, and not bearer tokens alone.
+func (u User) Presses() bool {
+	return u.State == Active && slices.ContainsFunc(u.Identities, func(id string) bool { return !strings.HasPrefix(id, NamedIdentity) })
 }
 
 // NamedIdentity heads the identity of a person whom an admin named before they
@@ -69,6 +74,7 @@ type Caller struct {
 	Address  string   `json:"address,omitempty"`  // of the client on the network, as trusted proxies tell it
 	Token    string   `json:"token,omitempty"`    // the id of the bearer token, if one was used
 	Scopes   []string `json:"scopes,omitempty"`   // of that token: tools:PATTERN, expose:MODE
+	Guest    bool     `json:"guest,omitempty"`    // a bot, a guest, or somebody from another workspace: never approves
 }
 
 // TeamOf is the team that a caller acts in at an address (SPEC 1): slack:<team>,

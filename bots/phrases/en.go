@@ -17,8 +17,20 @@ var english = Catalogue{
 	CardState:       "state: %s",
 	CardOutcome:     "outcome: %s",
 	CardCall:        "call: %s",
-	CardAsRequester: "who may answer: %s",
-	CardAsAdmins:    "who may answer: admins",
+	CardMay:         "who may answer: %s",
+	CardYes:         "said yes: %s (%s of %s)",
+
+	MayAdmins:             "admins",
+	MayAdminsNamed:        "admins (%s)",
+	MayChannelAdmins:      "admins of this channel",
+	MayChannelAdminsNamed: "admins of this channel (%s)",
+	MayChannel:            "anyone in this channel",
+	MayGroup:              "group %s",
+	MayMore:               "%s and %s more",
+	MayNeed:               "%s different people of: %s",
+	MayNot:                "%s; not %s, who asked",
+
+	Reminder: "%s still waits for a yes (call %s).",
 
 	StatePlanned:   "planned",
 	StatePending:   "waiting for a yes",

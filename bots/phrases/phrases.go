@@ -24,15 +24,27 @@ const (
 	CardArguments   Key = "card.arguments"   // none; the arguments follow
 	CardNoArguments Key = "card.no_arguments"
 	CardNotJSON     Key = "card.not_json"
-	CardWarning     Key = "card.warning"  // sentence
-	CardDigest      Key = "card.digest"   // head of the digest
-	CardExpires     Key = "card.expires"  // time, span
-	CardExpired     Key = "card.past"     // time
-	CardState       Key = "card.state"    // state in words
-	CardOutcome     Key = "card.outcome"  // one line
-	CardCall        Key = "card.call"     // id
-	CardAsRequester Key = "card.may.self" // name
-	CardAsAdmins    Key = "card.may.admins"
+	CardWarning     Key = "card.warning" // sentence
+	CardDigest      Key = "card.digest"  // head of the digest
+	CardExpires     Key = "card.expires" // time, span
+	CardExpired     Key = "card.past"    // time
+	CardState       Key = "card.state"   // state in words
+	CardOutcome     Key = "card.outcome" // one line
+	CardCall        Key = "card.call"    // id
+	CardMay         Key = "card.may"     // who may press
+	CardYes         Key = "card.yes"     // names, how many, of how many
+
+	MayAdmins             Key = "may.admins"
+	MayAdminsNamed        Key = "may.admins.named" // names
+	MayChannelAdmins      Key = "may.channel_admins"
+	MayChannelAdminsNamed Key = "may.channel_admins.named" // names
+	MayChannel            Key = "may.channel"
+	MayGroup              Key = "may.group" // name
+	MayMore               Key = "may.more"  // names, how many more
+	MayNeed               Key = "may.need"  // how many, of whom
+	MayNot                Key = "may.not"   // who may, who asked
+
+	Reminder Key = "reminder" // tool, call
 
 	StatePlanned   Key = "state.planned"
 	StatePending   Key = "state.pending"

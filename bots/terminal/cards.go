@@ -35,6 +35,7 @@ func (f *screen) card(c store.Card) {
 		f.args = nil
 	}
 	if c.State.Final() {
+		f.s.settled = c
 		f.note(f.outcomePaint(c.State), settledLine(c, f.s.o.Locale))
 	} else {
 		f.tools = append(f.tools, toolRow{c.Call, bots.Escape(c.Tool) + " " + bots.StateWords(c, f.s.o.Locale)})
@@ -101,6 +102,8 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 		return nil
 	case k.r == 'y':
 		d = api.Decide{Verb: store.Approve}
+	case k.r == 'Y' && c.Together > 0:
+		d = api.Decide{Verb: store.RunAll}
 	case k.r == 'n':
 		d = api.Decide{Verb: store.Deny}
 	case k.r == 'a' && c.Always:

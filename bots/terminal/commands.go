@@ -36,6 +36,7 @@ func commands() []command {
 		{"new", "", "a new conversation", (*session).cmdNew},
 		{"quit", "", "leave", (*session).cmdQuit},
 		{"resume", "ID", "go on with a conversation", (*session).cmdResume},
+		{"retry", "", "make the last call anew, if it failed or nobody answered", (*session).cmdRetry},
 		{"servers", "", "the servers and how they are", (*session).cmdServers},
 		{"stop", "", "stop the running turn", (*session).cmdStop},
 		{"tools", "QUERY", "find tools by what they do", (*session).cmdTools},
@@ -198,6 +199,19 @@ func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
 		rows = append(rows, []string{c.Call, c.Tool, "asked by " + c.By, "until " + c.Expires.In(s.zone).Format("15:04 MST")})
 	}
 	return reply{lines: columns(rows)}, nil
+}
+
+// cmdRetry makes the last call anew; its card comes as any other's does.
+func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
+	if s.settled.Redo == "" {
+		return reply{lines: []string{"No call here failed, or expired, that could be made anew."}}, nil
+	}
+	card := s.settled
+	if err := s.decide(ctx, card, api.Decide{Verb: card.Redo}); err != nil {
+		return reply{}, err
+	}
+	s.settled = store.Card{}
+	return reply{lines: []string{bots.Escape(card.Tool) + " is made anew."}}, nil
 }
 
 func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {

@@ -69,7 +69,11 @@ func (a *asker) prompt(card store.Card) {
 
 // cardKeys names the keys of a card; those that would do nothing are left out.
 func cardKeys(card store.Card) string {
-	keys := "y run, n cancel, e edit arguments, "
+	keys := "y run, "
+	if card.Together > 0 {
+		keys += fmt.Sprintf("Y run all %d, ", card.Together+1)
+	}
+	keys += "n cancel, e edit arguments, "
 	if card.Always {
 		keys += "a always allow, "
 	}
@@ -91,6 +95,9 @@ func (a *asker) answer(card store.Card, line string) (d api.Decide, done, show b
 			return d, false, false
 		}
 		return api.Decide{Verb: store.Edit, Args: args}, true, false
+	}
+	if line == "Y" && card.Together > 0 {
+		return api.Decide{Verb: store.RunAll}, true, false
 	}
 	switch strings.ToLower(line) {
 	case "y", "yes":
@@ -362,6 +369,7 @@ func (f *linesFront) card(ctx context.Context, card store.Card) {
 	if !waits(&card) {
 		asked := len(f.cards) > 0 && f.cards[0].Call == card.Call
 		f.cards = withoutCard(f.cards, card.Call)
+		f.s.settled = card
 		f.note(settledLine(card, f.s.o.Locale))
 		if asked {
 			f.asker.now = ""

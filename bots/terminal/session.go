@@ -35,16 +35,17 @@ type session struct {
 	zone   *time.Location
 	events chan event // unbuffered: a front that is busy slows the follower, not the daemon
 
-	life   context.Context // of the followers
-	end    context.CancelFunc
-	wg     sync.WaitGroup
-	thread store.Thread // ID "" until something was said
-	unhook context.CancelFunc
-	status api.Status
-	busy   bool            // a turn runs, as far as we know
-	stirs  bool            // something happened since we sent
-	unsent *api.NewMessage // not acknowledged yet
-	script transcript
+	life    context.Context // of the followers
+	end     context.CancelFunc
+	wg      sync.WaitGroup
+	thread  store.Thread // ID "" until something was said
+	unhook  context.CancelFunc
+	status  api.Status
+	busy    bool            // a turn runs, as far as we know
+	stirs   bool            // something happened since we sent
+	unsent  *api.NewMessage // not acknowledged yet
+	script  transcript
+	settled store.Card // the call that ended last, of those that had a card
 
 	mu       sync.Mutex         // guards unlisten, which followers set
 	unlisten context.CancelFunc // ends the connection that is being read

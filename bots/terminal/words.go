@@ -46,6 +46,9 @@ func settledLine(c store.Card, locale string) string {
 	if c.Outcome != "" {
 		line += ": " + bots.Escape(c.Outcome)
 	}
+	if c.Redo != "" {
+		line += " (/retry makes it anew)"
+	}
 	return line
 }
 

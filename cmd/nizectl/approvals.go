@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -19,17 +22,28 @@ func (a *app) approvals() *cli.Command {
 		a.command(leaf{name: "list", usage: "list calls that wait", run: approvalsList}),
 		a.command(leaf{name: "show", args: "ID", usage: "show a call whole: every argument and its digest", names: approvalIDs, run: approvalsShow}),
 		a.command(leaf{name: "approve", args: "ID", usage: "let a call run, once", names: approvalIDs, run: approvalsDecide(store.Approve),
-			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for you and this exact tool"}, digest(), reason, yesFlag()}}),
+			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this exact tool"}, grantFor(),
+				&cli.BoolFlag{Name: "all", Usage: "and the other calls that the model proposed together with it"}, digest(), reason, yesFlag()}}),
 		a.command(leaf{name: "deny", args: "ID", usage: "refuse a call", names: approvalIDs, run: approvalsDecide(store.Deny),
-			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for you and this tool"}, digest(), reason}}),
+			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), digest(), reason}}),
 		a.command(leaf{name: "edit", args: "ID", usage: "let a call run with other arguments: a new call replaces it", names: approvalIDs, run: approvalsEdit,
 			flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input"}, digest(), reason}}),
+		a.command(leaf{name: "retry", args: "ID", usage: "make a call anew that failed, or that nobody answered", run: approvalsRetry}),
 		group("grants", "standing answers (always, never)",
+			a.command(leaf{name: "add", args: "TOOL", usage: "allow a tool from now on, or deny it", names: toolNames, run: grantsAdd, flags: []cli.Flag{
+				&cli.BoolFlag{Name: "deny", Usage: "deny it, instead of allowing"}, grantFor(),
+				&cli.StringFlag{Name: "args", Usage: `only where the arguments hold this JSON ` + "`OBJECT`" + `; a text may end with *, as in '{"path":"/srv/docs/*"}'`},
+				&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it holds, such as 8h or 30d (default: until it is revoked)"},
+			}}),
 			a.command(leaf{name: "list", usage: "list standing answers", run: grantsList,
 				flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's"}}}),
 			a.command(leaf{name: "revoke", args: "ID", usage: "revoke a standing answer", run: grantsRevoke}),
 		),
 	)
+}
+
+func grantFor() cli.Flag {
+	return &cli.StringFlag{Name: "for", Usage: "for whose calls: me, channel (of the call) or everywhere, for admins (default: me)"}
 }
 
 func approvalIDs(ctx context.Context, c *api.Client) ([]string, error) {
@@ -87,8 +101,14 @@ func (c *call) printCard(card store.Card) {
 		c.field("warning", w)
 	}
 	c.field("digest", card.Digest[:min(len(card.Digest), digestHead)])
-	if card.Policy != "" {
-		c.field("decided by", map[store.Policy]string{store.ByRequester: "the requester", store.ByAdmins: "an admin"}[card.Policy])
+	if len(card.Approvers) > 0 {
+		c.field("decided by", card.Who())
+	}
+	if len(card.Yes) > 0 {
+		c.field("said yes", fmt.Sprintf("%s (%d of %d)", strings.Join(card.Yes, ", "), len(card.Yes), card.Need))
+	}
+	if card.Together > 0 {
+		c.field("together", count(card.Together, "other call")+" of the same step: --all approves them with it")
 	}
 	state := card.State.Word()
 	if card.Approved && card.State == store.Pending {
@@ -102,6 +122,10 @@ func (c *call) printCard(card store.Card) {
 		c.field("expires", c.when(card.Expires))
 	}
 	c.field("outcome", card.Outcome)
+	c.field("replaced by", card.Successor)
+	if card.Redo != "" {
+		c.field("anew", "nizectl approvals retry "+card.Call)
+	}
 }
 
 // approvalsDecide binds the decision to the card's digest, so that what was
@@ -124,7 +148,16 @@ func approvalsDecide(verb store.Verb) func(context.Context, *call) error {
 				return err
 			}
 		}
-		call, err := c.api.Decide(ctx, card.Call, api.Decide{Verb: verb, Digest: card.Digest, Always: c.cmd.Bool("always"), Reason: c.cmd.String("reason")})
+		d := api.Decide{Verb: verb, Digest: card.Digest, Always: c.cmd.Bool("always"), For: store.GrantScope(c.cmd.String("for")), Reason: c.cmd.String("reason")}
+		if d.For != "" && !d.Always {
+			return usagef("--for says for whom --always holds: give both")
+		}
+		if c.cmd.Bool("all") {
+			if d.Verb = store.RunAll; d.Always {
+				return usagef("--always is for one tool: give --all without it")
+			}
+		}
+		call, err := c.api.Decide(ctx, card.Call, d)
 		if err != nil {
 			return err
 		}
@@ -136,8 +169,15 @@ func approvalsDecide(verb store.Verb) func(context.Context, *call) error {
 			word += ", and from now on"
 		}
 		state := call.State.Word()
-		if call.State == store.Pending && verb == store.Approve {
+		switch {
+		case call.Waiting() && verb == store.Approve:
+			yes, need := len(call.Yes()), call.Policy.Approvers().Need
+			state = fmt.Sprintf("%d of %d said yes; it waits for %s", yes, need, others(need-yes))
+		case call.State == store.Pending && verb == store.Approve:
 			state = "it starts now" // the press only decides
+		}
+		if c.cmd.Bool("all") && card.Together > 0 {
+			word += " with " + count(card.Together, "other call")
 		}
 		return c.report(call, "%s %s: %s", card.Tool, word, state)
 	}
@@ -174,6 +214,44 @@ func approvalsEdit(ctx context.Context, c *call) error {
 	return c.report(made, "%s edited: call %s replaces it, %s", card.Tool, made.ID, state)
 }
 
+func others(n int) string {
+	if n == 1 {
+		return "another person"
+	}
+	return fmt.Sprintf("%d other people", n)
+}
+
+// approvalsRetry makes a call anew. A retry is a yes where who presses may
+// approve; a call that nobody answered is only asked for again.
+func approvalsRetry(ctx context.Context, c *call) error {
+	card, err := c.api.Approval(ctx, c.arg(0))
+	if err != nil {
+		return err
+	}
+	if card.Redo == "" {
+		why := "only a call that failed or expired can be made anew"
+		switch {
+		case card.Successor != "":
+			why = "call " + card.Successor + " replaced it"
+		case card.State == store.Lost:
+			why = "look what it did, then propose it anew"
+		}
+		return failf(api.ExitConflict, "call %s is %s: %s", card.Call, card.State.Word(), why)
+	}
+	made, err := c.api.Decide(ctx, card.Call, api.Decide{Verb: card.Redo, Digest: card.Digest})
+	if err != nil {
+		return err
+	}
+	state := "it waits for a yes: nizectl approvals show " + made.ID
+	switch {
+	case !made.Approved.IsZero() && made.State == store.Pending:
+		state = "it starts now"
+	case made.State != store.Pending:
+		state = made.State.Word() + " " + made.Reason
+	}
+	return c.report(made, "%s: call %s replaces it, %s", card.Tool, made.ID, state)
+}
+
 // checkDigest compares --digest with the card.
 func (c *call) checkDigest(card store.Card) error {
 	want := strings.ToLower(c.cmd.String("digest"))
@@ -197,16 +275,47 @@ func grantsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("ID", "USER", "TOOL", "ANSWER", "CREATED", "EXPIRES")
+	t := c.table("ID", "USER", "FOR", "TOOL", "ANSWER", "WHERE", "CREATED", "EXPIRES")
 	for _, g := range list {
 		answer := "always"
 		if g.Deny {
 			answer = "never"
 		}
-		t.row(g.ID, g.User, g.Tool, answer, c.when(g.Created), c.when(g.Expires))
+		scope := cmp.Or(string(g.Scope), string(store.ForMe))
+		if g.Channel != "" {
+			scope = g.Channel
+		}
+		t.row(g.ID, g.User, scope, g.Tool, answer, clip(string(g.Pattern), 60), c.when(g.Created), c.when(g.Expires))
 	}
 	t.print("no standing answers")
 	return nil
+}
+
+func grantsAdd(ctx context.Context, c *call) error {
+	g := api.AddGrant{Tool: toolID(c.arg(0)), Deny: c.cmd.Bool("deny"), For: store.GrantScope(c.cmd.String("for"))}
+	if c.cmd.IsSet("args") {
+		pattern, err := c.readArgs()
+		if err != nil {
+			return err
+		}
+		g.Pattern = pattern
+	}
+	if c.cmd.IsSet("expires") {
+		d, err := store.ParseSpan(c.cmd.String("expires"))
+		if err != nil || d <= 0 {
+			return usagef("--expires %s: write 8h or 30d", c.cmd.String("expires"))
+		}
+		g.Expires = time.Now().Add(d)
+	}
+	made, err := c.api.AddGrant(ctx, g)
+	if err != nil {
+		return err
+	}
+	word := "allowed"
+	if made.Deny {
+		word = "denied"
+	}
+	return c.report(made, "%s is %s from now on (%s); to end that: nizectl approvals grants revoke %s", made.Tool, word, made.Scope, made.ID)
 }
 
 func grantsRevoke(ctx context.Context, c *call) error {

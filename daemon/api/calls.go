@@ -4,17 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"time"
 
 	"nize/store"
 )
 
 // Decide is a person's decision on a waiting call.
 type Decide struct {
-	Verb   store.Verb      `json:"verb"`             // approve, deny, cancel or edit
-	Digest string          `json:"digest,omitempty"` // of the card that was shown; another one is ErrConflict
-	Args   json.RawMessage `json:"args,omitempty"`   // for edit
-	Always bool            `json:"always,omitempty"` // also from now on
-	Reason string          `json:"reason,omitempty"`
+	Verb   store.Verb       `json:"verb"`             // approve, run_all, deny, cancel, edit, retry or again
+	Digest string           `json:"digest,omitempty"` // of the card that was shown; another one is ErrConflict
+	Args   json.RawMessage  `json:"args,omitempty"`   // for edit
+	Always bool             `json:"always,omitempty"` // also from now on
+	For    store.GrantScope `json:"for,omitempty"`    // of that: me (the default), channel or everywhere
+	Reason string           `json:"reason,omitempty"`
+}
+
+// AddGrant is a standing answer: a yes to this exact definition of a tool, or a
+// no to the tool.
+type AddGrant struct {
+	Tool    string           `json:"tool"`
+	Deny    bool             `json:"deny,omitempty"`
+	For     store.GrantScope `json:"for,omitempty"`     // me (the default) or everywhere
+	Pattern json.RawMessage  `json:"pattern,omitempty"` // of arguments; see store.MatchArgs
+	Expires time.Time        `json:"expires,omitzero"`
 }
 
 // Approvals lists the cards of waiting calls that the caller may see.
@@ -37,6 +49,11 @@ func (c *Client) Decide(ctx context.Context, id string, d Decide) (store.Call, e
 // Grants lists standing answers; user "" is all that the caller may see.
 func (c *Client) Grants(ctx context.Context, user string) ([]store.Grant, error) {
 	return list[store.Grant](ctx, c, request{method: "GET", path: "/v1/grants", query: query("user", user)})
+}
+
+// AddGrant makes a standing answer about a tool. Members answer for themselves.
+func (c *Client) AddGrant(ctx context.Context, g AddGrant) (store.Grant, error) {
+	return do[store.Grant](ctx, c, request{method: "POST", path: "/v1/grants", body: g})
 }
 
 // RevokeGrant removes a standing answer.

@@ -398,6 +398,7 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.AckAlert(ctx, "i")) },
 		func() error { return two(c.Doctor(ctx, true)) },
 		func() error { return two(c.Grants(ctx, "")) },
+		func() error { return two(c.AddGrant(ctx, AddGrant{})) },
 		func() error { return c.RevokeGrant(ctx, "i") },
 		func() error { return two(c.Call(ctx, "i")) },
 		func() error { return two(c.Usage(ctx, store.UsageQuery{Zone: time.UTC, Top: 3})) },

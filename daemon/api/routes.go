@@ -43,6 +43,7 @@ var Routes = []Route{
 	{"GET", "/v1/domains", false, "list tool domains"},
 	{"GET", "/v1/domains/{id}", false, "browse a tool domain"},
 	{"GET", "/v1/grants", false, "list standing answers"},
+	{"POST", "/v1/grants", false, "make a standing answer"},
 	{"DELETE", "/v1/grants/{id}", false, "revoke a standing answer"},
 	{"GET", "/v1/groups", true, "list groups"},
 	{"POST", "/v1/groups", true, "make a group"},

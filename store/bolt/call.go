@@ -213,23 +213,31 @@ func (d *DB) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 	})
 }
 
-// replaceCall moves the call that c replaces to cancelled.
+// replaceCall names c as the successor of the call that it replaces: one that
+// waits is cancelled by that, one that failed or expired is made anew.
 func (t *tx) replaceCall(by store.Caller, c store.Call) error {
 	old, err := t.loadCall(c.Replaces)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	s, kind := old, "call.retry"
+	switch {
+	case old.head.Successor != "":
+		return fmt.Errorf("call %s replaced it: %w", old.head.Successor, store.ErrDecided)
+	case old.head.State == store.Failed || old.head.State == store.Expired:
 	case !old.head.Waiting():
 		return store.ErrDecided
 	case t.overdue(old.head):
 		return store.ErrExpired
+	default:
+		kind = "call.edit"
+		s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, "edited", t.now
 	}
-	s := old
-	s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, "edited", t.now
+	s.head.Successor = c.ID
 	if err := t.saveCall(&old, s); err != nil {
 		return err
 	}
-	return t.callEvent(by, "call.edit", s.head, callData{Reason: s.head.Reason, ReplacedBy: c.ID})
+	return t.callEvent(by, kind, s.head, callData{Reason: s.head.Reason, ReplacedBy: c.ID})
 }
 
 // addCall stores a new call with the times that it lacks.
@@ -287,15 +295,22 @@ func (d *DB) Decide(ctx context.Context, by store.Caller, id string, dec store.D
 		if late != nil {
 			actor = store.System
 		}
-		after.head.Decisions = append(slices.Clone(old.head.Decisions), t.signed(actor, verb, dec, late != nil))
+		signed := t.signed(actor, verb, dec, late != nil)
+		if err := checkYes(old.head, signed); err != nil {
+			return err
+		}
+		after.head.Decisions = append(slices.Clone(old.head.Decisions), signed)
 		if err := t.settleCall(&after.head, verb); err != nil {
 			return err
 		}
 		if err := t.saveCall(&old, after); err != nil {
 			return err
 		}
-		signed := after.head.Decisions[len(after.head.Decisions)-1]
-		return t.callEvent(actor, "call."+string(verb), after.head, callData{Digest: after.head.Digest, Reason: after.head.Reason, Decision: &signed})
+		kind := "call." + string(verb)
+		if verb == store.Approve && after.head.Waiting() {
+			kind = "call.vote"
+		}
+		return t.callEvent(actor, kind, after.head, callData{Digest: after.head.Digest, Reason: after.head.Reason, Decision: &signed})
 	})
 	return d.told(old, after, cmp.Or(err, late), err == nil)
 }
@@ -311,6 +326,19 @@ func (d *DB) told(old, after storedCall, err error, changed bool) (store.Call, e
 	}
 	c, oerr := d.openCall(after)
 	return c, cmp.Or(err, oerr)
+}
+
+// checkYes refuses a yes that could not count.
+func checkYes(c store.Call, d store.Decision) error {
+	switch {
+	case d.Verb != store.Approve:
+		return nil
+	case c.Policy.Approvers().NotRequester && d.By == c.By:
+		return fmt.Errorf("%w: it is not for who asked to say yes", store.ErrRefused)
+	case slices.Contains(c.Yes(), d.By) && !slices.Contains(d.Voids, d.By):
+		return fmt.Errorf("the same person said yes before: %w", store.ErrDecided)
+	}
+	return nil
 }
 
 // signed fills in who decided and when. One that came too late is nize's.
@@ -334,7 +362,9 @@ func (t *tx) settleCall(c *store.Call, verb store.Verb) error {
 	who := cmp.Or(dec.Name, dec.By)
 	switch verb {
 	case store.Approve:
-		c.Approved = t.now
+		if len(c.Yes()) >= c.Policy.Approvers().Need {
+			c.Approved = t.now
+		}
 		return nil
 	case store.Deny:
 		c.State, c.Reason = store.Refused, cmp.Or(dec.Reason, "denied by "+who)
@@ -347,6 +377,27 @@ func (t *tx) settleCall(c *store.Call, verb store.Verb) error {
 	}
 	c.Finished = t.now
 	return nil
+}
+
+// Remind implements [store.Calls].
+func (d *DB) Remind(ctx context.Context, id string) (store.Call, error) {
+	var old, after storedCall
+	err := d.do(ctx, "reminding of call "+id, func(t *tx) (err error) {
+		if old, err = t.loadCall(id); err != nil {
+			return err
+		}
+		if !old.head.Waiting() || !old.head.Reminded.IsZero() || t.overdue(old.head) {
+			return store.ErrDecided
+		}
+		after = old
+		after.head.Reminded = t.now
+		if err := t.saveCall(&old, after); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "reminder", ID: id, Thread: old.head.Thread, State: store.Pending})
+		return t.callEvent(store.System, "call.reminded", after.head, callData{})
+	})
+	return d.told(old, after, err, err == nil)
 }
 
 // Start implements [store.Calls]. A call that nobody approved is ErrRefused.

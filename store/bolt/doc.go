@@ -19,8 +19,8 @@
 //	credentials   scope 0 owner 0 service 0 name    pack: JSON, sealed secret
 //	calls         id                  pack: JSON, sealed arguments, sealed result
 //	calls_by      a|w|r|s state 0|u user 0|t thread 0, created, id    -
-//	grants        id                  user
-//	grants_user   user 0 id           JSON
+//	grants        id                  owner
+//	grants_user   owner 0 id          JSON
 //	groups        name                JSON
 //	groups_user   user 0 name         -
 //	members       team 0 user         JSON

@@ -18,13 +18,17 @@ func (d *DB) PutGrant(ctx context.Context, by store.Caller, g store.Grant) error
 		if g.Created.IsZero() {
 			g.Created = t.now
 		}
-		if was := t.get("grants", []byte(g.ID)); was != nil && string(was) != g.User {
-			return store.ErrExists // another person's
-		}
-		if err := t.put("grants", []byte(g.ID), []byte(g.User)); err != nil {
+		owner := g.Owner()
+		if err := checkIDs("owner", owner); err != nil {
 			return err
 		}
-		if err := t.putJSON("grants_user", key(g.User, g.ID), g); err != nil {
+		if was := t.get("grants", []byte(g.ID)); was != nil && string(was) != owner {
+			return store.ErrExists // another person's
+		}
+		if err := t.put("grants", []byte(g.ID), []byte(owner)); err != nil {
+			return err
+		}
+		if err := t.putJSON("grants_user", key(owner, g.ID), g); err != nil {
 			return err
 		}
 		t.change(store.Change{Kind: "grant", ID: g.ID})
@@ -32,15 +36,21 @@ func (d *DB) PutGrant(ctx context.Context, by store.Caller, g store.Grant) error
 	})
 }
 
-// ListGrants implements [store.Grants]; user "" is every user.
-func (d *DB) ListGrants(ctx context.Context, user string) (list []store.Grant, err error) {
-	var prefix []byte
-	if user != "" {
-		prefix = key(user, "")
-	}
-	err = d.view(ctx, "listing grants", func(t *tx) (err error) {
-		list, err = listJSON[store.Grant](t, "grants_user", prefix)
-		return err
+// ListGrants implements [store.Grants].
+func (d *DB) ListGrants(ctx context.Context, owners ...string) (list []store.Grant, err error) {
+	err = d.view(ctx, "listing grants", func(t *tx) error {
+		for _, owner := range owners {
+			var prefix []byte
+			if owner != "" {
+				prefix = key(owner, "")
+			}
+			some, err := listJSON[store.Grant](t, "grants_user", prefix)
+			if err != nil {
+				return err
+			}
+			list = append(list, some...)
+		}
+		return nil
 	})
 	return list, err
 }
@@ -48,20 +58,20 @@ func (d *DB) ListGrants(ctx context.Context, user string) (list []store.Grant, e
 // DeleteGrant implements [store.Grants].
 func (d *DB) DeleteGrant(ctx context.Context, by store.Caller, id string) error {
 	return d.do(ctx, "removing grant "+id, func(t *tx) error {
-		user := t.get("grants", []byte(id))
-		if user == nil {
+		owner := t.get("grants", []byte(id))
+		if owner == nil {
 			return store.ErrNotFound
 		}
-		return t.deleteGrant(by, string(user), id)
+		return t.deleteGrant(by, string(owner), id)
 	})
 }
 
-func (t *tx) deleteGrant(by store.Caller, user, id string) error {
-	g, err := getJSON[store.Grant](t, "grants_user", key(user, id))
+func (t *tx) deleteGrant(by store.Caller, owner, id string) error {
+	g, err := getJSON[store.Grant](t, "grants_user", key(owner, id))
 	if err != nil {
 		return err
 	}
-	if err := t.del("grants_user", key(user, id)); err != nil {
+	if err := t.del("grants_user", key(owner, id)); err != nil {
 		return err
 	}
 	if err := t.del("grants", []byte(id)); err != nil {

@@ -107,6 +107,12 @@ func (t *tx) unshared(who string) error {
 		if slices.Contains(s.Visibility, who) {
 			return fmt.Errorf("%w: server %s is shared with it; share that otherwise first", store.ErrRefused, s.Name)
 		}
+		if approver(s.Approvers, who) {
+			return fmt.Errorf("%w: it approves calls of server %s; give that other --approvers first", store.ErrRefused, s.Name)
+		}
+	}
+	if approver(store.Policy(t.get("settings", key("", "approvals.approvers"))), who) {
+		return fmt.Errorf("%w: the setting approvals.approvers names it; change that first", store.ErrRefused)
 	}
 	agents, err := listJSON[store.Agent](t, "agents", nil)
 	if err != nil {
@@ -129,6 +135,10 @@ func (t *tx) unshared(who string) error {
 	return nil
 }
 
+func approver(p store.Policy, who string) bool {
+	return p != "" && slices.Contains(p.Approvers().Who, who)
+}
+
 // checkGroups refuses a list of whom something is shared with that names a
 // group which is not there: one that is made later must not get it unasked.
 func (t *tx) checkGroups(list []string) error {
@@ -138,6 +148,24 @@ func (t *tx) checkGroups(list []string) error {
 		}
 	}
 	return nil
+}
+
+// checkApprovers refuses a policy that can't be read, or that names somebody
+// who is not there.
+func (t *tx) checkApprovers(p store.Policy) error {
+	if p == "" {
+		return nil
+	}
+	a, err := store.ParsePolicy(string(p))
+	if err != nil {
+		return err
+	}
+	for _, who := range a.Who {
+		if id, ok := strings.CutPrefix(who, "user:"); ok && t.get("users", []byte(id)) == nil {
+			return fmt.Errorf("user %q: %w", id, store.ErrNotFound)
+		}
+	}
+	return t.checkGroups(a.Who)
 }
 
 // ListGroups implements [store.Groups].

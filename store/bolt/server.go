@@ -21,6 +21,9 @@ func (d *DB) PutServer(ctx context.Context, by store.Caller, s store.Server, rev
 		if err := t.checkGroups(s.Visibility); err != nil {
 			return err
 		}
+		if err := t.checkApprovers(s.Approvers); err != nil {
+			return err
+		}
 		old, err := getJSON[store.Server](t, "servers", []byte(s.Name))
 		switch {
 		case errors.Is(err, store.ErrNotFound) && rev != 0:

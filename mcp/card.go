@@ -1,0 +1,82 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+
+	"nize/store"
+)
+
+// Card is what a person decides on, made from the stored call alone.
+func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
+	c, err := g.opt.Store.GetCall(ctx, id)
+	if err != nil {
+		return store.Card{}, fmt.Errorf("call %s: %w", id, err)
+	}
+	if err := g.tools.load(ctx); err != nil {
+		return store.Card{}, err
+	}
+	a := c.Policy.Approvers()
+	card := store.Card{
+		Call: c.ID, Tool: c.ToolID(), Server: c.Server, By: nonEmpty(c.ByName, c.By), RunsAs: c.RunsAs, Why: c.Why, Args: c.Args,
+		Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy, Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(),
+		Need: a.Need, NotRequester: a.NotRequester, Successor: c.Successor,
+	}
+	if err := g.describeTool(ctx, c, &card); err != nil {
+		return store.Card{}, err
+	}
+	for _, d := range c.Decisions {
+		card.DecidedBy = d.Name
+	}
+	if c.Waiting() {
+		card.DecidedBy = ""
+		return card, g.describeVote(ctx, c, &card)
+	}
+	if c.Successor == "" {
+		card.Redo = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
+	}
+	if c.State.Final() {
+		card.Outcome = c.Reason
+		if c.State == store.Done {
+			card.Outcome = clip(firstLine(c.Result.Text()), 200)
+		}
+	}
+	return card, nil
+}
+
+// describeTool says what the tool is, and what changed about it.
+func (g *Gateway) describeTool(ctx context.Context, c store.Call, card *store.Card) error {
+	e, ok := g.tools.get(c.ToolID())
+	if !ok {
+		card.Warnings = append(card.Warnings, "the tool is gone; it will not run")
+		return nil
+	}
+	card.Title, card.Description, card.Where = e.Title, e.Description, e.server.Where()
+	if e.Accepted != c.Pin || e.Pin != c.Pin {
+		card.Warnings = append(card.Warnings, "the tool's definition changed since this was proposed; it will not run")
+	}
+	if c.Waiting() {
+		grantable, err := g.grantable(ctx, c, e)
+		card.Always = err == nil && grantable
+	}
+	return nil
+}
+
+// describeVote says who may press, who did, and what can be approved together.
+func (g *Gateway) describeVote(ctx context.Context, c store.Call, card *store.Card) error {
+	var err error
+	if card.Approvers, err = g.named(ctx, c); err != nil {
+		return err
+	}
+	for _, id := range c.Yes() {
+		for _, d := range c.Decisions {
+			if d.By == id && d.Verb == store.Approve {
+				card.Yes = append(card.Yes, nonEmpty(d.Name, id))
+				break
+			}
+		}
+	}
+	together, err := g.together(ctx, c)
+	card.Together = len(together)
+	return err
+}

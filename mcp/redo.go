@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"nize/store"
+)
+
+// edit replaces a waiting call by one with other arguments: the old one is
+// cancelled and the new one made in one transaction (SPEC 11). Votes start at
+// zero; the edit is its editor's own yes, if they may approve.
+func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
+	if !old.Waiting() {
+		return &old, fmt.Errorf("call %s is %s: %w", old.ID, wordOf(old), store.ErrDecided)
+	}
+	c, err := g.anew(ctx, old, d.Args, verdict{ask: "edited by " + by.Name, warnings: old.Warnings})
+	if err != nil {
+		return nil, err
+	}
+	return g.ownYes(ctx, by, c)
+}
+
+// redo makes a call anew that failed (Retry) or that nobody answered (Again),
+// with the same arguments. It asks anew; a Retry is its own yes where the tool
+// is still what it was and who pressed may approve.
+func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
+	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
+	switch {
+	case old.State == store.Lost:
+		return &old, fmt.Errorf("call %s: %w: its outcome is unknown; look what it did, then propose it anew", old.ID, store.ErrRefused)
+	case old.State != want || old.Successor != "":
+		return &old, fmt.Errorf("call %s is %s: %w", old.ID, replacedWord(old), store.ErrDecided)
+	}
+	why := "asked for again by " + by.Name
+	if d.Verb == store.Retry {
+		why = "tried again by " + by.Name
+	}
+	c, err := g.anew(ctx, old, old.Args, verdict{ask: why, warnings: old.Warnings})
+	if err != nil {
+		return nil, err
+	}
+	if d.Verb == store.Again || c.Pin != old.Pin || string(c.Args) != string(old.Args) || c.RunsAs != old.RunsAs {
+		return c, nil
+	}
+	return g.ownYes(ctx, by, c)
+}
+
+func replacedWord(c store.Call) string {
+	if c.Successor != "" {
+		return c.State.Word() + " and was replaced by " + c.Successor
+	}
+	return wordOf(c)
+}
+
+// anew makes a call that waits in the place of old, for the same requester, as
+// they are now.
+func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, v verdict) (*store.Call, error) {
+	requester, err := g.requester(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	inv, tool, err := g.plan(ctx, requester, store.Request{
+		Tool: old.ToolID(), Args: args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step,
+		Allowed: g.thread(ctx, old.Thread).Servers,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := g.before(ctx, inv); err != nil {
+		return nil, err
+	}
+	if err := g.settleArgs(inv, tool); err != nil {
+		return nil, err
+	}
+	inv.Call.Digest = inv.Call.ComputeDigest()
+	c, err := g.wait(ctx, requester, inv, v)
+	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
+		return nil, fmt.Errorf("call %s: %w", old.ID, err)
+	}
+	return c, err
+}
+
+// ownYes is the yes that lies in making a call, if its maker may approve it.
+func (g *Gateway) ownYes(ctx context.Context, by store.Caller, c *store.Call) (*store.Call, error) {
+	if c.State != store.Pending || !g.may(ctx, by, *c, store.Approve) {
+		return c, nil
+	}
+	return g.press(ctx, by, *c, store.Decision{Verb: store.Approve, Digest: c.Digest})
+}
+
+// together lists the other waiting calls of the step that c is of. One that
+// replaced another is not among them: it was not there when the step's cards
+// were shown.
+func (g *Gateway) together(ctx context.Context, c store.Call) ([]store.Call, error) {
+	if c.Step == "" || c.Replaces != "" {
+		return nil, nil
+	}
+	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: c.Thread, Limit: 1000})
+	if err != nil {
+		return nil, fmt.Errorf("reading the calls of a step: %w", err)
+	}
+	var out []store.Call
+	for _, o := range waiting {
+		if o.Step == c.Step && o.ID != c.ID && o.Replaces == "" {
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+// runAll approves a call and the others of its step that this person may
+// approve. Each is a decision of its own; one that was decided meanwhile is
+// left as it is.
+func (g *Gateway) runAll(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
+	others, err := g.together(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	yes := store.Decision{Verb: store.Approve, Reason: d.Reason}
+	first, err := g.press(ctx, by, c, yes)
+	for _, o := range others {
+		if !g.may(ctx, by, o, store.Approve) {
+			continue
+		}
+		if _, oerr := g.press(ctx, by, o, yes); oerr != nil && !errors.Is(oerr, store.ErrDecided) && !errors.Is(oerr, store.ErrExpired) {
+			err = errors.Join(err, oerr)
+		}
+	}
+	return first, err
+}

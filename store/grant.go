@@ -1,0 +1,162 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// GrantScope is for whose calls a standing answer holds.
+type GrantScope string
+
+const (
+	ForMe       GrantScope = "me"
+	ForChannel  GrantScope = "channel"    // everybody's calls in one channel
+	ForEveryone GrantScope = "everywhere" // everybody's calls; made by admins only
+)
+
+// Grant is a person's standing answer (SPEC 11). A yes holds for this exact
+// pin only, and where the arguments fit the pattern.
+type Grant struct {
+	ID      string          `json:"id"`
+	User    string          `json:"user"` // who gave it, and whose calls it is for with the scope "me"
+	Scope   GrantScope      `json:"scope,omitempty"`
+	Channel string          `json:"channel,omitempty"` // with the scope "channel": [Address.Place]
+	Tool    string          `json:"tool"`              // server:tool
+	Pin     string          `json:"pin"`
+	Pattern json.RawMessage `json:"pattern,omitempty"` // see [MatchArgs]; none is any arguments
+	Deny    bool            `json:"deny,omitempty"`
+	Created time.Time       `json:"created"`
+	Expires time.Time       `json:"expires,omitzero"`
+}
+
+// Owner is under what the grant is kept: the user's id, a channel or everybody.
+func (g Grant) Owner() string {
+	switch g.Scope {
+	case ForChannel:
+		return ChannelGrants(g.Channel)
+	case ForEveryone:
+		return EveryoneGrants
+	}
+	return g.User
+}
+
+// EveryoneGrants owns the grants with the scope "everywhere".
+const EveryoneGrants = "everywhere"
+
+// ChannelGrants owns the grants of a channel.
+func ChannelGrants(place string) string { return "channel:" + place }
+
+// Place names the channel of an address, "" outside one.
+func (a Address) Place() string {
+	if a.Channel == "" {
+		return ""
+	}
+	return string(a.Surface) + ":" + a.Team + ":" + a.Channel
+}
+
+// Grants keeps what is always allowed or always denied (SPEC 11).
+type Grants interface {
+	PutGrant(ctx context.Context, by Caller, g Grant) error
+	// ListGrants returns the grants of the owners given ([Grant.Owner]) in one
+	// look; of all for "".
+	ListGrants(ctx context.Context, owners ...string) ([]Grant, error)
+	DeleteGrant(ctx context.Context, by Caller, id string) error
+}
+
+// maxPattern bounds an argument pattern, in bytes.
+const maxPattern = 4 << 10
+
+// CheckPattern returns an argument pattern in its canonical bytes.
+func CheckPattern(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if len(raw) > maxPattern {
+		return nil, fmt.Errorf("%w argument pattern: more than %d bytes", ErrInvalid, maxPattern)
+	}
+	c, err := Canonical(raw)
+	if err != nil || c[0] != '{' {
+		return nil, fmt.Errorf(`%w argument pattern: want a JSON object such as {"path":"/srv/docs/*"}`, ErrInvalid)
+	}
+	if string(c) == "{}" {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// MatchArgs says whether arguments fit a pattern: an object fits if each of the
+// pattern's fields is there and fits; a text that ends with * fits what begins
+// so, unless ".." is a part of the rest's path; all else must be the same. No
+// pattern fits everything; what can't be read fits nothing.
+func MatchArgs(pattern, args json.RawMessage) bool {
+	if len(pattern) == 0 {
+		return true
+	}
+	want, err := decodeExact(pattern)
+	if err != nil {
+		return false
+	}
+	got, err := decodeExact(args)
+	return err == nil && fits(want, got)
+}
+
+func decodeExact(raw json.RawMessage) (v any, err error) {
+	c, err := Canonical(raw)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(c))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
+}
+
+func fits(want, got any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return false
+		}
+		for k, v := range w {
+			if have, ok := g[k]; !ok || !fits(v, have) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !fits(w[i], g[i]) {
+				return false
+			}
+		}
+		return true
+	case string:
+		g, ok := got.(string)
+		head, open := strings.CutSuffix(w, "*")
+		if !ok || !open {
+			return ok && g == w
+		}
+		rest, ok := strings.CutPrefix(g, head)
+		return ok && !climbs(rest)
+	}
+	return want == got // numbers as they were written, booleans, null
+}
+
+// climbs says whether a path leaves where it began.
+func climbs(path string) bool {
+	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part == ".." || strings.Contains(strings.ToLower(part), "%2e") {
+			return true
+		}
+	}
+	return false
+}
