@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const (
@@ -16,7 +17,35 @@ const (
 	witness  = 3   // first places by words that are held against the spread
 	doubt    = 2.0 // standard deviations: up to here the model is not followed, from half as much again on fully
 	doubtOfN = 0.33
+
+	// A model whose witnesses stood out in at least reliable of its requests is
+	// followed more and more also where they do not, up to proven fully.
+	reliable = 0.8
+	proven   = 0.93
+	trials   = 4 // failed requests that every model begins with
 )
+
+// record counts how a model did in the requests so far. It is one model's: a
+// new space begins anew.
+type record struct {
+	mu         sync.Mutex // guards what follows
+	asked, won float64
+}
+
+// note counts a request and returns how far the model is followed on its
+// record alone, 0 to 1.
+func (r *record) note(stoodOut bool) float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked >= 1000 { // what was long ago fades
+		r.asked, r.won = r.asked/2, r.won/2
+	}
+	r.asked++
+	if stoodOut {
+		r.won++
+	}
+	return min(max((r.won/(r.asked+trials)-reliable)/(proven-reliable), 0), 1)
+}
 
 // fuse ranks by the vectors of a configured embedder and by words together:
 // reciprocal ranks, the vectors with share, the words with the rest.
@@ -28,6 +57,10 @@ const (
 // model is not followed. Measured (eval): the witnesses of random vectors stand
 // 0 to 1 deviations above the mean, of vectors of mere letters 1 to 2, of a
 // large model 3 to 6.
+//
+// Sometimes the words are all wrong, and a model that knows better has no
+// witness among them. A request alone can't tell that from a weak model; the
+// requests before it can ([record]): a good one is borne out nearly every time.
 func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 	if !(share > 0) {
 		return nil // a setting of 0, or no number
@@ -87,7 +120,7 @@ func (s *search) trust(v []float32) float64 {
 	}
 	above := (sum/float64(seen) - mean) / deviation
 	limit := min(doubt, doubtOfN*math.Sqrt(float64(n))) // few tools leave no room for more
-	return min(max(2*(above/limit-1), 0), 1)
+	return max(min(max(2*(above/limit-1), 0), 1), s.snap.space.record.note(above > 1.5*limit))
 }
 
 // spread returns mean and standard deviation of the cosines of v with up to

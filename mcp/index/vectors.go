@@ -30,6 +30,7 @@ import (
 type space struct {
 	embedder Embedder
 	builtin  bool
+	record   record
 }
 
 // shelf is the vectors of one server in one space.

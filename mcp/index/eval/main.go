@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 func main() {
@@ -64,18 +65,19 @@ func run(w io.Writer, dir string, ablate bool) (low int, err error) {
 	if err := printSizes(w, all[0]); err != nil {
 		return 0, err
 	}
-	if err := printFusion(w, all[0]); err != nil {
+	fused, err := printFusion(w, all[0])
+	if err != nil {
 		return 0, err
 	}
 	learned, err := printReplay(w, all)
 	if err != nil {
 		return 0, err
 	}
-	large = append(large, learned...)
+	figures = slices.Concat(figures, large, fused, learned)
 	if ablate {
 		if err := printAblation(w, all); err != nil {
 			return 0, err
 		}
 	}
-	return printFloors(w, append(figures, large...)), nil
+	return printFloors(w, figures), nil
 }
