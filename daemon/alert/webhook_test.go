@@ -1,0 +1,190 @@
+package alert
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/store"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func incident(state store.IncidentState) store.Incident {
+	i := store.Incident{
+		ID: "01KJMS20000000000000000000", Kind: ServerDown, Subject: "box", State: state, Opened: at,
+		Title: "Server box is down", Text: "It <ended>.", Cure: "nizectl servers test box", Users: []string{"u1"}, Delivery: store.Delivery{Error: "secret"},
+	}
+	if state == store.IncidentRecovered {
+		i.Recovered = at.Add(time.Hour)
+	}
+	return i
+}
+
+func webhook(t *testing.T, url, secret string) *Webhook {
+	t.Helper()
+	w, err := NewWebhook(url, store.NewSecret(secret), func() time.Time { return at })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// The body's fields are stable; what is nobody's business is not among them.
+func TestWebhookBody(t *testing.T) {
+	var got strings.Builder
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got.WriteString(r.Method + " " + r.URL.RequestURI() + "\n")
+		for _, h := range []string{"Content-Type", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"} {
+			got.WriteString(h + ": " + r.Header.Get(h) + "\n")
+		}
+		got.WriteString("\n" + string(body) + "\n\n")
+	}))
+	defer srv.Close()
+	w := webhook(t, srv.URL+"/hook?key=1", secretHead+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
+	for _, state := range []store.IncidentState{store.IncidentOpen, store.IncidentRecovered} {
+		if _, err := w.Notify(t.Context(), incident(state)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join("testdata", "webhook.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got.String(), string(want)); diff != "" {
+		t.Errorf("-got +want:\n%s", diff)
+	}
+}
+
+// The example of the specification (standardwebhooks.com), so that receivers
+// need nothing of ours.
+func TestSignature(t *testing.T) {
+	key, err := ReadSecret(store.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWebhookAnswers(t *testing.T) {
+	followed := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed++ }))
+	defer elsewhere.Close()
+	for name, test := range map[string]struct {
+		answer    http.HandlerFunc
+		err       string
+		permanent bool
+	}{
+		"ok":       {func(w http.ResponseWriter, _ *http.Request) {}, "", false},
+		"accepted": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202) }, "", false},
+		"error":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "my token is hunter2", 500) }, "the webhook answered 500 Internal Server Error", false},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, "redirects are not followed", false},
+		"gone": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }, "gone for good", true},
+		"endless": {func(w http.ResponseWriter, r *http.Request) {
+			block := make([]byte, 64<<10)
+			for r.Context().Err() == nil {
+				if _, err := w.Write(block); err != nil {
+					return
+				}
+			}
+		}, "", false},
+		"cut": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the webhook can't be reached: EOF", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(test.answer)
+			defer srv.Close()
+			_, err := webhook(t, srv.URL+"/s3cret-path", "").Notify(t.Context(), incident(store.IncidentOpen))
+			switch {
+			case test.err == "" && err != nil:
+				t.Errorf("got %v", err)
+			case test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)):
+				t.Errorf("got %v, want %q", err, test.err)
+			case errors.Is(err, ErrPermanent) != test.permanent:
+				t.Errorf("permanent: %v", err)
+			case err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "hunter2")):
+				t.Errorf("the error tells too much: %v", err)
+			}
+		})
+	}
+	if followed > 0 {
+		t.Error("it followed a redirect")
+	}
+}
+
+func TestWebhookThatHangs(t *testing.T) {
+	gone := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not look whether the client is there
+		<-r.Context().Done()               // the client has left
+		close(gone)
+	}))
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := webhook(t, srv.URL, "").Notify(ctx, incident(store.IncidentOpen))
+	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), srv.URL) {
+		t.Errorf("got %v", err)
+	}
+	<-gone
+}
+
+func TestWebhookThatNobodyServes(t *testing.T) {
+	_, err := webhook(t, "http://127.0.0.1:1/s3cret", "").Notify(t.Context(), incident(store.IncidentOpen))
+	if err == nil || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCheckURL(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"https://alerts.example.com/nize": true, "http://127.0.0.1:9000/": true, "http://[::1]:9/x?y=z": true, "http://10.0.0.7": true,
+		"": false, "alerts.example.com": false, "ftp://x": false, "https://": false, "https:///x": false, "https://u:p@x": false, "https://x/#f": false, "javascript:alert(1)": false, "https://x y": false, "\x00": false,
+	} {
+		if err := CheckURL(url); (err == nil) != ok {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func FuzzReadSecret(f *testing.F) {
+	f.Add("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	f.Add("hunter2")
+	f.Add("whsec_")
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := ReadSecret(store.NewSecret(text))
+		if err == nil && (len(key) < minSecret || len(key) > maxSecret || !strings.HasPrefix(strings.TrimSpace(text), secretHead)) {
+			t.Errorf("%q was read as %d bytes", text, len(key))
+		}
+		if err != nil && len(text) > 8 && strings.Contains(err.Error(), text) {
+			t.Errorf("the error holds the secret: %v", err)
+		}
+	})
+}
