@@ -28,15 +28,20 @@ type failedMigration struct {
 	Error string    `json:"error"`
 }
 
-// noteMigration leaves a note if err is a failed migration's. Where it can't,
-// err says all that there is.
+// noteMigration leaves a note if err is a failed migration's, and returns err.
 func noteMigration(dir string, at time.Time, err error) error {
 	var failed *bolt.MigrationError
 	if !errors.As(err, &failed) {
 		return err
 	}
-	body, jsonErr := json.Marshal(failedMigration{at, failed.To, store.RedactText(failed.Err.Error())})
-	return errors.Join(err, jsonErr, os.WriteFile(filepath.Join(dir, failedMigrationName), body, 0o600))
+	body, noteErr := json.Marshal(failedMigration{at, failed.To, store.RedactText(failed.Err.Error())})
+	if noteErr == nil {
+		noteErr = os.WriteFile(filepath.Join(dir, failedMigrationName), body, 0o600)
+	}
+	if noteErr != nil {
+		return errors.Join(err, fmt.Errorf("leaving a note of it: %w", noteErr))
+	}
+	return err
 }
 
 func readFailedMigration(dir string) (failedMigration, error) {

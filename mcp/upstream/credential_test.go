@@ -3,9 +3,11 @@ package upstream
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"nize/mcp/mcptest"
 	"nize/store"
@@ -223,5 +225,38 @@ func TestBadHeaderAnnotationRefusesTheTool(t *testing.T) {
 		if _, err := bindingsOf([]byte(schema)); err == nil {
 			t.Errorf("%s was taken", schema)
 		}
+	}
+}
+
+// A server that refuses a credential is told apart from one that is down, and
+// whose credential it was.
+func TestLoginLost(t *testing.T) {
+	b := newBench(t, nil)
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
+	b.secret("system", "", "TOKEN", "", "shared-key")
+	b.secret("user", "ann", "TOKEN", "", "ann-key")
+	b.put(withKey(m.HTTP()))
+	b.sync(admin, "far")
+	lost := func() []string { return b.Status()[0].LoginLost }
+	if got := lost(); got != nil {
+		t.Fatalf("before: %q", got)
+	}
+	m.SetFault(mcptest.Unauthorized, -1)
+	if _, err := b.run(t.Context(), "far:echo", `{}`); err == nil {
+		t.Fatal("the call went through")
+	}
+	c := b.call("far:echo", `{}`)
+	if _, err := b.Run(t.Context(), store.Caller{User: "ann"}, c, nil); err == nil {
+		t.Fatal("ann's call went through")
+	}
+	eventually(t, "both logins are lost", 10*time.Second, func() bool { return slices.Equal(lost(), []string{"", "ann"}) })
+	m.SetFault(mcptest.Unauthorized, 0)
+	eventually(t, "the shared one is back", 10*time.Second, func() bool { return slices.Equal(lost(), []string{"ann"}) })
+	m.SetFault(mcptest.Unavailable, -1)
+	if _, err := b.run(t.Context(), "far:echo", `{}`); err == nil {
+		t.Fatal("the call went through")
+	}
+	if got := lost(); slices.Contains(got, "") {
+		t.Errorf("a server that is down: %q", got)
 	}
 }

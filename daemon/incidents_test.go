@@ -1,0 +1,482 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/daemon/alert"
+	"nize/daemon/api"
+	"nize/daemon/doctor"
+	"nize/mcp/mcptest"
+	"nize/mcp/upstream"
+	"nize/store"
+	"nize/store/bolt"
+)
+
+// watched is a daemon that does not run: the test takes its looks, at times of
+// its own.
+type watched struct {
+	*Daemon
+	t   *testing.T
+	off atomic.Int64 // how far its clock is ahead
+}
+
+func watch(t *testing.T, dir string, env map[string]string) *watched {
+	t.Helper()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{t: t}
+	var err error
+	w.Daemon, err = New(t.Context(), Options{
+		DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler),
+		Env: func(name string) string { return env[name] }, Now: func() time.Time { return time.Now().Add(time.Duration(w.off.Load())) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.end)
+	w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{Free: 50, Total: 100}, nil }
+	return w
+}
+
+func (w *watched) end() {
+	if w.Daemon != nil {
+		w.closeAll()
+		w.unlock()
+		w.Daemon = nil
+	}
+}
+
+// see takes a look after a while and returns every incident as "state kind
+// subject".
+func (w *watched) see(after time.Duration) []string {
+	w.t.Helper()
+	w.off.Add(int64(after))
+	if err := w.desk.See(w.t.Context(), w.lookout.look(w.t.Context())); err != nil {
+		w.t.Fatal(err)
+	}
+	out := []string{}
+	for _, i := range w.all() {
+		out = append(out, fmt.Sprintf("%s %s %s", i.State, i.Kind, i.Subject))
+		if i.Title == "" || i.Text == "" || i.Cure == "" {
+			w.t.Errorf("%s lacks words: %+v", i.Kind, i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (w *watched) all() []store.Incident {
+	w.t.Helper()
+	list, err := w.db.ListIncidents(w.t.Context(), store.IncidentQuery{All: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return list
+}
+
+func (w *watched) want(got []string, want ...string) {
+	w.t.Helper()
+	if want == nil {
+		want = []string{}
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		w.t.Fatalf("incidents (-got +want):\n%s", diff)
+	}
+}
+
+func (w *watched) until(what string, cond func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("%s did not come", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (w *watched) state(name string) upstream.State { return w.healths()[name].State }
+
+// register stores a server and contacts it; by System nothing is accepted.
+func (w *watched) register(by store.Caller, s store.Server) {
+	w.t.Helper()
+	if _, err := w.db.PutServer(w.t.Context(), by, s, 0); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.pool.Sync(w.t.Context(), by, s.Name); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var boss = store.Caller{User: "boss", Role: store.Admin, Surface: store.OnCLI}
+
+// A child that is killed and can't start again is down after five minutes; it
+// is over when it is well for one.
+func TestKilledChildIsTold(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	box := filepath.Join(t.TempDir(), "nize-toolbox")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", box, "nize/cmd/nize-toolbox").CombinedOutput(); err != nil {
+		t.Fatalf("building nize-toolbox: %v\n%s", err, out)
+	}
+	w.register(boss, store.Server{Name: "box", Transport: store.Stdio, Command: box})
+	w.want(w.see(0))
+	if err := os.Rename(box, box+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(w.healths()["box"].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the server is down", func() bool { return w.state("box") == upstream.Down })
+	w.want(w.see(0))
+	w.want(w.see(5*time.Minute), "open server.down box")
+	w.want(w.see(time.Hour), "open server.down box")
+	if i := w.all()[0]; i.Cure != "nizectl servers test box" || !strings.Contains(i.Title, "box is down") {
+		t.Errorf("%+v", i)
+	}
+	if err := os.Rename(box+".away", box); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.pool.Restart(t.Context(), "box"); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.see(0), "open server.down box")
+	w.want(w.see(time.Minute), "recovered server.down box")
+}
+
+// A server that an admin disables is no longer down, nor is one that is gone.
+func TestDisabledServerIsNotDown(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	for _, name := range []string{"one", "two"} {
+		s, err := w.db.PutServer(t.Context(), boss, store.Server{Name: name, Transport: store.HTTP, URL: "http://127.0.0.1:1/mcp"}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.pool.Sync(t.Context(), boss, s.Name); err == nil {
+			t.Fatal("it answers")
+		}
+	}
+	w.see(0)
+	w.want(w.see(6*time.Minute), "open server.down one", "open server.down two")
+	s, err := w.db.GetServer(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Disabled = true
+	if _, err := w.db.PutServer(t.Context(), boss, s, s.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.db.DeleteServer(t.Context(), boss, "two"); err != nil {
+		t.Fatal(err)
+	}
+	w.see(0)
+	w.want(w.see(time.Minute), "recovered server.down one", "recovered server.down two")
+}
+
+func TestLostLoginIsTold(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}, Fault: mcptest.Unauthorized})
+	m.SetFault("", 0)
+	if err := w.db.PutCredential(t.Context(), boss, store.Credential{CredentialKey: store.CredentialKey{Scope: "system", Service: "far", Name: "TOKEN"}, Secret: store.NewSecret("s3cret-value")}); err != nil {
+		t.Fatal(err)
+	}
+	w.register(boss, store.Server{Name: "far", Transport: store.HTTP, URL: m.HTTP(), Headers: map[string]store.Value{"Authorization": {SecretKey: "TOKEN"}}})
+	m.SetFault(mcptest.Unauthorized, -1)
+	if err := w.pool.Restart(t.Context(), "far"); err == nil {
+		t.Fatal("it answers")
+	}
+	w.until("the login is lost", func() bool { return len(w.healths()["far"].LoginLost) == 1 })
+	w.see(0)
+	w.want(w.see(10*time.Minute), "open login.lost far")
+	i := w.all()[0]
+	if i.Cure != "nizectl credentials set far TOKEN" || strings.Contains(fmt.Sprint(i), "s3cret") {
+		t.Errorf("%+v", i)
+	}
+	m.SetFault("", 0)
+	if err := w.pool.Restart(t.Context(), "far"); err != nil {
+		t.Fatal(err)
+	}
+	w.see(0)
+	w.want(w.see(time.Minute), "recovered login.lost far")
+}
+
+// Tools are told one by one, up to five of a server, and those that were told
+// stay told when more come.
+func TestHeldToolsAreTold(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "f"}, {Name: "g"}}})
+	w.register(boss, store.Server{Name: "far", Transport: store.HTTP, URL: m.HTTP()})
+	w.want(w.see(0))
+	m.SetTool(mcptest.Tool{Name: "g", Description: "now it does something else"})
+	if _, err := w.pool.Sync(t.Context(), store.System, "far"); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.see(0), "open tool.held far:g")
+	if i := w.all()[0]; i.Cure != "nizectl servers trust far g" || !strings.Contains(i.Text, "another than the accepted one") {
+		t.Errorf("%+v", i)
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "h"} { // most stand before g
+		m.SetTool(mcptest.Tool{Name: name})
+	}
+	if _, err := w.pool.Sync(t.Context(), store.System, "far"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"open tool.held far:*", "open tool.held far:a", "open tool.held far:b", "open tool.held far:c", "open tool.held far:d", "open tool.held far:g"}
+	w.want(w.see(0), want...)
+	w.want(w.see(time.Hour), want...)
+	tools, err := w.db.ListTools(t.Context(), "far")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range tools {
+		if err := w.db.AcceptTool(t.Context(), boss, tool.ID(), tool.Pin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.pool.Sync(t.Context(), store.System, "far"); err != nil {
+		t.Fatal(err)
+	}
+	w.see(0)
+	for _, line := range w.see(time.Minute) {
+		if !strings.HasPrefix(line, "recovered ") {
+			t.Errorf("after all were accepted: %s", line)
+		}
+	}
+}
+
+func TestExpiringTokenIsTold(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	ctx := t.Context()
+	mia, err := w.db.AddUser(ctx, boss, store.User{Name: "mia", Role: store.Member, Identities: []string{"named:mia"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := w.now()
+	for name, life := range map[string]time.Duration{"laptop": 90 * 24 * time.Hour, "ci": 6 * 24 * time.Hour} {
+		_, made := store.NewToken(now)
+		if _, err := w.db.CreateToken(ctx, boss, store.Token{ID: made.ID, Name: name, User: mia.ID, Prefix: made.Prefix, Hash: made.Hash, Audience: "mcp", Created: now, Expires: now.Add(life)}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.want(w.see(0)) // a token that was made for six days is no news
+	w.want(w.see(82 * 24 * time.Hour))
+	got := w.see(2 * 24 * time.Hour)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "open token.expiring ") {
+		t.Fatalf("got %v", got)
+	}
+	i := w.all()[0]
+	if i.Cure != "nizectl tokens rotate laptop --user mia --grace 10m" || !slices.Equal(i.Users, []string{mia.ID}) {
+		t.Errorf("%+v", i)
+	}
+	// The owner learns of it, and nobody else who is no admin.
+	for who, n := range map[string]int{mia.ID: 1, "zoe": 0} {
+		list, err := w.listAlerts(ctx, store.Caller{User: who, Role: store.Member}, request(t, "/v1/alerts"))
+		if views, ok := list.(api.List[store.Incident]); err != nil || !ok || len(views.Items) != n {
+			t.Errorf("%s sees %+v, %v", who, list, err)
+		}
+	}
+	_, next := store.NewToken(w.now())
+	if _, err := w.db.RotateToken(ctx, boss, mia.ID, "laptop", next, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.see(2 * time.Minute); !strings.HasPrefix(got[0], "recovered ") || len(got) != 1 {
+		t.Errorf("after the rotation: %v", got)
+	}
+}
+
+func TestFullDiskIsTold(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	free := uint64(100)
+	w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{Free: free, Total: 1000}, nil }
+	disk := "disk " + w.opt.DataDir
+	w.want(w.see(0)) // a tenth is enough
+	free = 99
+	w.want(w.see(0), "open "+disk)
+	free = 110 // not well enough to be over
+	w.see(0)
+	w.want(w.see(time.Hour), "open "+disk)
+	free = 120
+	w.see(0)
+	w.want(w.see(time.Minute), "recovered "+disk)
+	w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{}, os.ErrPermission }
+	w.want(w.see(time.Minute), "recovered "+disk) // what can't be seen is not news
+}
+
+func TestFailedBackupIsTold(t *testing.T) {
+	w := watch(t, t.TempDir(), map[string]string{"NIZE_BACKUP_SCHEDULE": "@every 1h"})
+	var due turn
+	w.scheduledBackup(t.Context(), &due)
+	w.want(w.see(0))
+	dir := filepath.Join(w.opt.DataDir, backupsName)
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // in the way
+		t.Fatal(err)
+	}
+	w.off.Add(int64(time.Hour + time.Minute))
+	w.scheduledBackup(t.Context(), &due)
+	w.want(w.see(0), "open backup scheduled")
+	path := w.opt.DataDir
+	w.end() // a restart knows nothing of backups until one was made
+	next := watch(t, path, map[string]string{"NIZE_BACKUP_SCHEDULE": "@every 1h"})
+	next.off.Store(w.off.Load())
+	next.want(next.see(time.Minute), "open backup scheduled")
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	due = turn{}
+	next.scheduledBackup(t.Context(), &due)
+	next.off.Add(int64(time.Hour + time.Minute))
+	next.scheduledBackup(t.Context(), &due)
+	next.want(next.see(0), "recovered backup scheduled")
+}
+
+// The trail is verified a while after a start that knows of no verification,
+// and then by the schedule; a start after that knows.
+func TestAuditIsVerified(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	ctx := t.Context()
+	verified := func() int {
+		if err := w.db.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		events, err := w.db.Events(ctx, store.EventQuery{Kind: auditEvent, Outcome: store.Done})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events)
+	}
+	var due turn
+	step := func(after time.Duration, want int) {
+		t.Helper()
+		w.off.Add(int64(after))
+		w.scheduledAudit(ctx, &due)
+		if got := verified(); got != want {
+			t.Fatalf("verified %d times, want %d", got, want)
+		}
+	}
+	step(0, 0)
+	step(auditFirst, 1)
+	step(time.Minute, 1)
+	step(25*time.Hour, 2)
+	due = turn{} // a restart
+	step(time.Minute, 2)
+	step(auditFirst, 2)
+	step(25*time.Hour, 3)
+
+	w.want(w.see(0))
+	w.ran.note(ranAudit, w.now(), fmt.Errorf("event 7 was changed"))
+	w.want(w.see(0), "open audit trail")
+	w.ran.note(ranAudit, w.now(), nil)
+	w.want(w.see(0), "recovered audit trail")
+}
+
+func TestBudgetsAreTold(t *testing.T) {
+	dir := t.TempDir()
+	w := watch(t, dir, nil)
+	ctx := t.Context()
+	mia, err := w.db.AddUser(ctx, boss, store.User{Name: "mia", Role: store.Member, Identities: []string{"named:mia"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(kind, subject string, data any) {
+		t.Helper()
+		raw, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.db.AddEvent(store.System, store.Event{Kind: kind, Subject: subject, Data: raw})
+		if err := w.db.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := budgetEvent{Subject: "user:*", Period: "daily", Unit: "tokens", Limit: 100, Used: 85, Resets: w.now().Add(10 * time.Hour)}
+	say("budget.warned", "user:"+mia.ID, own)
+	key := "user:" + mia.ID + " daily tokens"
+	w.want(w.see(0), "open budget.warned "+key)
+	if i := w.all()[0]; i.Title != "The daily budget of mia is nearly used up" || !slices.Equal(i.Users, []string{mia.ID}) {
+		t.Errorf("%+v", i)
+	}
+	own.Used = 100
+	say("budget.exceeded", "user:"+mia.ID, own)
+	w.want(w.see(0), "open budget.exceeded "+key, "recovered budget.warned "+key)
+
+	w.end() // the next daemon reads it in the trail, and repeats nothing
+	off := w.off.Load()
+	w = watch(t, dir, nil)
+	w.off.Store(off)
+	w.want(w.see(0), "open budget.exceeded "+key, "recovered budget.warned "+key)
+	own.Limit = 1000
+	say("budget.put", "user:*", own)
+	w.want(w.see(0), "recovered budget.exceeded "+key, "recovered budget.warned "+key)
+	say("budget.exceeded", "team:ops", struct{}{})
+	say("budget.put", "", nil)
+	got := w.see(0)
+	if !slices.Contains(got, "open budget.exceeded team:ops") {
+		t.Fatalf("an event that says little: %v", got)
+	}
+	if got := w.see(25 * time.Hour); !slices.Contains(got, "recovered budget.exceeded team:ops") {
+		t.Fatalf("a day later: %v", got)
+	}
+}
+
+// A migration that failed ends the start; the next daemon tells.
+func TestFailedMigrationIsTold(t *testing.T) {
+	dir := t.TempDir()
+	failed := fmt.Errorf("opening database: %w", &bolt.MigrationError{To: bolt.Schema() + 1, Err: fmt.Errorf("%w: a migration needs 9 MiB free, there are 2", store.ErrDiskFull)})
+	if err := noteMigration(dir, time.Now(), failed); err != failed {
+		t.Fatalf("got %v", err)
+	}
+	if err := noteMigration(dir, time.Now(), nil); err != nil {
+		t.Fatalf("got %v", err)
+	}
+	w := watch(t, dir, nil) // the older nized again
+	subject := fmt.Sprintf("migration schema %d", bolt.Schema()+1)
+	w.want(w.see(0), "open "+subject)
+	w.want(w.see(time.Hour), "open "+subject)
+	if i := w.all()[0]; !strings.Contains(i.Text, "a migration needs 9 MiB free") {
+		t.Errorf("%+v", i)
+	}
+	failed = &bolt.MigrationError{To: bolt.Schema(), Err: store.ErrDiskFull}
+	if err := noteMigration(dir, time.Now(), failed); err != failed {
+		t.Fatal(err)
+	}
+	w.end() // and now one whose migration went well
+	w = watch(t, dir, nil)
+	w.see(0)
+	got := w.see(time.Minute)
+	if slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "open") }) || len(got) != 2 {
+		t.Errorf("after it succeeded: %v", got)
+	}
+	if _, err := readFailedMigration(dir); err != errNoNote {
+		t.Errorf("the note is still there: %v", err)
+	}
+}
+
+// A glance that errs leaves its kinds as they were, and the others go on.
+func TestGlanceThatErrs(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	if err := os.WriteFile(filepath.Join(w.opt.DataDir, failedMigrationName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sight := w.lookout.look(t.Context())
+	if !slices.Contains(sight.Unknown, alert.Key{Kind: alert.Migration}) || slices.Contains(sight.Unknown, alert.Key{Kind: alert.Disk}) {
+		t.Errorf("%+v", sight)
+	}
+}
