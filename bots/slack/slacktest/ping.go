@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Effects are what a message does besides being read: what text from outside
+// Effects, each list sorted and without repetitions, are what a message does besides being read: what text from outside
 // must never do.
 type Effects struct {
 	Users     []string // who would be notified
@@ -34,6 +34,10 @@ func (m Message) Effects() Effects {
 	_ = json.Unmarshal(m.Blocks, &blocks) // none is none
 	for _, b := range blocks {
 		e.walk(b)
+	}
+	for _, list := range []*[]string{&e.Users, &e.Groups, &e.Broadcast, &e.Links, &e.Emoji} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
 	}
 	e.Unfurls = m.Unfurl && len(e.Links) > 0
 	return e

@@ -80,6 +80,7 @@ type Server struct {
 	mu       sync.Mutex
 	closed   bool
 	changed  chan struct{} // closed and made anew at every change
+	revision int           // how many changes there were
 	rand     *rand.Rand
 	serial   int   // of ids
 	lastTS   int64 // microseconds, so that no two messages have one ts
@@ -188,6 +189,14 @@ func (s *Server) AppToken() string { return s.opt.AppToken }
 // SigningSecret is what HTTP mode signs with.
 func (s *Server) SigningSecret() string { return s.opt.SigningSecret }
 
+// Connected says whether an app listens: over a link, or by HTTP, where nobody
+// can know before something is sent.
+func (s *Server) Connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opt.Endpoint != "" || len(s.links) > 0
+}
+
 // Close ends all links, deliveries and timers, and waits for them.
 func (s *Server) Close() {
 	s.mu.Lock()
@@ -243,8 +252,16 @@ func (s *Server) Changed() <-chan struct{} {
 	return s.changed
 }
 
+// Revision counts the changes of anything.
+func (s *Server) Revision() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
 // touchLocked wakes who waits; s.mu must be held.
 func (s *Server) touchLocked() {
+	s.revision++
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

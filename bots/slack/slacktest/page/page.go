@@ -1,0 +1,109 @@
+// Package page is a small Slack client in the browser for a
+// [slacktest.Server]: what `nizectl dev slack` serves, so that a developer can
+// be Ann, Ben or a guest without an account anywhere.
+//
+// # How it works
+//
+// The page asks for the state as one user sees it and waits there for the next
+// change ([state]); what a person does is one POST ([act]), answered when the
+// app has acknowledged it. All drawing is in page.js, which makes text nodes
+// and never markup of what it was given.
+//
+// # Who may use it
+//
+// Whoever acts on the page may be an admin of the nized behind it. So it is
+// for the one who started it: every request carries a key that only the
+// printed address holds, as its fragment, which no server and no log sees. The
+// names of the loopback are the only hosts, and other sites' pages are
+// refused.
+package page
+
+import (
+	"crypto/subtle"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"nize/bots/slack/slacktest"
+)
+
+//go:embed index.html page.js page.css
+var files embed.FS
+
+// Page serves a workspace.
+type Page struct {
+	Slack *slacktest.Server
+	Key   string // what the fragment of the address holds; must not be empty
+}
+
+// Handler is the page, and the platform behind it.
+func (p *Page) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /dev/state", p.keyed(p.state))
+	mux.Handle("POST /dev/act", p.keyed(p.act))
+	static := http.FileServerFS(files)
+	for _, name := range []string{"/{$}", "/page.js", "/page.css"} {
+		mux.Handle("GET "+name, static)
+	}
+	mux.Handle("/", p.Slack.Handler())
+	return guard(mux)
+}
+
+// policy lets the page load its own two files, talk to its own origin, and do
+// nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// guard refuses other hosts, against rebound names, and requests that another
+// site's page makes.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		ip := net.ParseIP(strings.Trim(host, "[]"))
+		if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this page is for the loopback only", http.StatusForbidden)
+			return
+		}
+		site := r.Header.Get("Sec-Fetch-Site")
+		origin := r.Header.Get("Origin")
+		if origin != "" && origin != "http://"+r.Host || site != "" && site != "same-origin" && site != "none" {
+			http.Error(w, "another site's page may not do this", http.StatusForbidden)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// keyed is a handler for who knows the key.
+func (p *Page) keyed(h func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.Header.Get("X-Key")
+		if p.Key == "" || subtle.ConstantTimeCompare([]byte(given), []byte(p.Key)) != 1 {
+			http.Error(w, "open the address that nizectl printed: it ends in a key", http.StatusForbidden)
+			return
+		}
+		answer, err := h(r)
+		w.Header().Set("Content-Type", "application/json")
+		if err != nil {
+			answer = problem{Error: strings.TrimPrefix(err.Error(), "slacktest: ")}
+		}
+		_ = json.NewEncoder(w).Encode(answer) // the browser is gone
+	})
+}
+
+type problem struct {
+	Error string `json:"error"`
+}
+
+// Address is what the person opens, where the page is served at url.
+func (p *Page) Address(url string) string { return fmt.Sprintf("%s/#%s", url, p.Key) }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestDevSlack starts the pretended Slack, uses its page and its API with what
+// was printed, and ends it.
+func TestDevSlack(t *testing.T) {
+	out, in := io.Pipe()
+	a := &app{in: strings.NewReader(""), raw: in, out: bufio.NewWriter(in), err: io.Discard, env: func(string) string { return "" }}
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1) // one command
+	go func() { code <- a.run(ctx, []string{"--json", "dev", "slack"}) }()
+	var got pretended
+	if err := json.NewDecoder(out).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the pipe
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	get := func(url, header, value string) string {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(header, value)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	site, key, _ := strings.Cut(got.Page, "/#")
+	if body := get(site+"/dev/state?user=U0ANN&channel=C0GENERAL", "X-Key", key); !strings.Contains(body, `"name":"general"`) {
+		t.Errorf("the page's state is %s", body)
+	}
+	if body := get(got.APIURL+"auth.test", "Authorization", "Bearer "+got.BotToken); !strings.Contains(body, `"ok":true`) {
+		t.Errorf("auth.test answered %s", body)
+	}
+	if body := get(got.APIURL+"auth.test", "Authorization", "Bearer xoxb-fake-bot"); !strings.Contains(body, "invalid_auth") {
+		t.Errorf("a token that was never given: %s", body)
+	}
+	cancel()
+	if got := <-code; got != 0 {
+		t.Errorf("it ended with %d", got)
+	}
+	in.Close()
+	if _, err := net.Dial("tcp", strings.TrimPrefix(site, "http://")); err == nil {
+		t.Error("somebody still listens")
+	}
+}
