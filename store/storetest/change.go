@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,20 +18,23 @@ var silent = []string{"PutThread", "EditThread", "Append", "ThreadAt"}
 // change is one thing that somebody does.
 type change struct {
 	method string // of store.DB
-	kind   string // of the one event that it leaves; "" for none
+	kind   string // of the event that it leaves; "" for none
 	do     func() error
 }
 
-// who is a caller with everything that an event tells of one.
-var who = store.Caller{User: "01WHO", Name: "Who", Role: store.Admin, Surface: store.OnCLI, Identity: "local:7", Address: "203.0.113.5", Token: "tok7"}
+// compound are the methods that take away or move more than one thing, each of
+// which leaves an event of its own beside the one of the whole.
+var compound = []string{"Unlink", "RemoveUser", "Join", "EraseEvents", "ForgetUser"}
 
 // changesLeaveEvents: each change leaves exactly one event, with who did it and
 // from where; what is refused, and what only reads, leaves none.
 func changesLeaveEvents(e *env) {
 	ctx := e.Context()
-	table := e.settingChanges()
-	table = append(table, e.peopleChanges()...)
-	table = append(table, e.callChanges()...)
+	me := must(e.EnsureUser(ctx, "local:7", "Who", store.Admin))(e)
+	who := store.Caller{User: me.ID, Name: "Who", Role: store.Admin, Surface: store.OnCLI, Identity: "local:7", Address: "203.0.113.5", Token: "tok7"}
+	table := e.settingChanges(who)
+	table = append(table, e.callChanges(who)...)
+	table = append(table, e.peopleChanges(who)...)
 	seen := map[string]bool{}
 	for _, c := range table {
 		seen[c.method] = true
@@ -42,20 +46,24 @@ func changesLeaveEvents(e *env) {
 		}
 		e.ok(e.Flush(ctx))
 		added := must(e.Events(ctx, store.EventQuery{After: last.Seq, Forward: true}))(e)
-		if c.method == "EraseEvents" && len(added) == 2 { // and the end of it, by nize
-			added = added[:1]
-		}
 		if c.kind == "" && len(added) == 0 {
 			continue
 		}
-		if len(added) != 1 || added[0].Kind != c.kind {
-			e.Errorf("%s leaves %d events, want one of kind %q: %+v", c.method, len(added), c.kind, added)
-			continue
+		main := 0
+		for _, got := range added {
+			if got.Kind == c.kind {
+				main++
+			}
+			if got.User == store.System.User && slices.Contains(compound, c.method) {
+				continue // the end of an erasure, which nize reaches in its own time
+			}
+			by := store.Caller{User: got.User, Name: got.UserName, Role: who.Role, Surface: got.Surface, Identity: got.Identity, Address: got.Address, Token: got.Token}
+			if !reflect.DeepEqual(by, who) || got.Subject == "" || got.At.IsZero() {
+				e.Errorf("%s: its event says %+v", c.method, got)
+			}
 		}
-		got := added[0]
-		by := store.Caller{User: got.User, Name: got.UserName, Role: who.Role, Surface: got.Surface, Identity: got.Identity, Address: got.Address, Token: got.Token}
-		if !reflect.DeepEqual(by, who) || got.Subject == "" || got.At.IsZero() {
-			e.Errorf("%s: its event says %+v", c.method, got)
+		if main != 1 || len(added) != 1 && !slices.Contains(compound, c.method) {
+			e.Errorf("%s leaves %d events, want one of kind %q: %+v", c.method, len(added), c.kind, added)
 		}
 	}
 	for _, name := range silent {
@@ -82,7 +90,7 @@ func (e *env) newest() store.Event {
 }
 
 // settingChanges are those of what nize is set up with.
-func (e *env) settingChanges() []change {
+func (e *env) settingChanges(who store.Caller) []change {
 	ctx := e.Context()
 	second := func(_ any, err error) error { return err }
 	tool := store.Tool{Server: "box", Name: "x", InputSchema: json.RawMessage(`{}`), Pin: "p1"}
@@ -122,17 +130,19 @@ func (e *env) settingChanges() []change {
 }
 
 // peopleChanges are those of users and what acts in their name.
-func (e *env) peopleChanges() []change {
+func (e *env) peopleChanges(who store.Caller) []change {
 	ctx := e.Context()
 	second := func(_ any, err error) error { return err }
 	u := must(e.EnsureUser(ctx, "slack:T:Z", "Zoe", store.Member))(e)
 	demoted := u
 	demoted.Name = "Zoe Z."
 	grant := store.Grant{ID: "g1", User: u.ID, Tool: "box:x", Pin: "p1"}
-	incident := newIncident("box")
+	incident, named := newIncident("box"), ""
 	return []change{
 		{"AddUser", "user.put", func() error {
-			return second(e.AddUser(ctx, who, store.User{Name: "nan", Role: store.Member, Identities: []string{"named:nan"}}))
+			n, err := e.AddUser(ctx, who, store.User{Name: "nan", Role: store.Member, Identities: []string{"named:nan"}})
+			named = n.ID
+			return err
 		}},
 		{"PutUser", "user.put", func() error { return e.PutUser(ctx, who, demoted) }},
 		{"ListUsers", "", func() error { return second(e.ListUsers(ctx)) }},
@@ -154,12 +164,23 @@ func (e *env) peopleChanges() []change {
 			e.AddWish("a rocket to the moon")
 			return second(e.DeleteWishes(ctx, who, ""))
 		}},
+		{"PutMember", "member.put", func() error {
+			return e.PutMember(ctx, who, store.Membership{Team: "slack:T", User: u.ID, Identity: "slack:T:Z"})
+		}},
+		{"DeleteMember", "member.delete", func() error { return e.DeleteMember(ctx, who, "slack:T", u.ID) }},
+		{"ForgetLessons", "lessons.forget", func() error { return second(e.ForgetLessons(ctx, who, u.ID)) }},
+		{"PutLink", "link.put", func() error { return second(e.PutLink(ctx, who, u.ID, secretOf("link"))) }},
+		{"FindLink", "", func() error { return second(e.FindLink(ctx, who, secretOf("link"))) }},
+		{"Join", "user.join", func() error { return second(e.Join(ctx, who, secretOf("link"), store.Admin)) }},
+		{"Unlink", "user.unlink", func() error { return second(e.Unlink(ctx, who, who.User, "slack:T:Z")) }},
+		{"RemoveUser", "user.remove", func() error { return e.RemoveUser(ctx, who, named) }},
+		{"ForgetUser", "user.forget", func() error { return second(e.ForgetUser(ctx, who, named)) }},
 		{"EraseEvents", "audit.erase", func() error { return second(e.EraseEvents(ctx, who, u.ID)) }},
 	}
 }
 
 // callChanges are those of calls.
-func (e *env) callChanges() []change {
+func (e *env) callChanges(who store.Caller) []change {
 	ctx := e.Context()
 	second := func(_ any, err error) error { return err }
 	waits, read := newCall(store.Pending), newCall(store.Done)
