@@ -137,6 +137,11 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.config, err = newConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
 	}
+	if n, err := d.db.SettleAbandoned(ctx); err != nil {
+		return nil, err
+	} else if n > 0 {
+		d.log.Warn("model calls were cut off when nized died; their prompts are booked as estimates", "calls", n)
+	}
 	d.people = newPeople(d.db)
 	if d.guard, err = upstream.StartGuard(ctx, d.log.With("room", "guard")); err != nil {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
@@ -182,9 +187,12 @@ func (d *Daemon) wire() {
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("room", "mcp"), Now: d.now,
 	})
-	d.router = &llm.Router{Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("room", "llm")}
+	d.router = &llm.Router{
+		Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("room", "llm"),
+		Meter: &llm.Meter{Books: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("room", "llm")},
+	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Ledger: d.db, Prices: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.db, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.db, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
 		Log: d.log.With("room", "llm"), Now: d.now,
 	})
 	d.lookout = newLookout(d)

@@ -23,8 +23,6 @@ const DefaultContextTokens = 100_000
 type Deps struct {
 	Threads Threads
 	Calls   Calls
-	Ledger  Ledger
-	Prices  Prices // optional: what admins set, which goes before the table
 	Agents  Agents
 	Config  store.Config
 	Tools   Tools
@@ -177,41 +175,4 @@ func (a *Agent) profile(ctx context.Context, th store.Thread, by store.Caller) (
 		}
 	}
 	return store.Agent{}, nil
-}
-
-// spend records what one round cost (SPEC 17). The caller of Work may have
-// left; the cost remains.
-func (a *Agent) spend(ctx context.Context, w *work, s state, reply Reply, took time.Duration) {
-	provider, model, _ := strings.Cut(reply.Model, "/")
-	row := store.Spend{
-		ID: a.NewID(a.Now()), At: a.Now(), User: s.target.By.User, Team: store.TeamOf(s.target.By, w.thread.Address),
-		Thread: w.thread.ID, Agent: w.profile.ID,
-		Provider: provider, Model: model,
-		Prompt: reply.Usage.Prompt, Completion: reply.Usage.Completion,
-		Cached: reply.Usage.Cached, Reasoning: reply.Usage.Reasoning,
-		Took: took, Estimated: reply.Usage.Estimated,
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	row.MicroUSD, row.Priced = a.cost(ctx, reply)
-	if err := a.Ledger.AddSpend(ctx, row); err != nil {
-		a.Log.Error("usage was not recorded", "thread", w.thread.ID, "model", reply.Model, "error", err)
-	}
-}
-
-// cost is what a reply cost: as its provider says, else at the price that an
-// admin set, else by the table.
-func (a *Agent) cost(ctx context.Context, reply Reply) (microUSD int64, known bool) {
-	_, model, _ := strings.Cut(reply.Model, "/")
-	if reply.Usage.Priced || a.Prices == nil {
-		return Price(reply.Kind, model, reply.Usage)
-	}
-	p, err := a.Prices.GetPrice(ctx, reply.Model)
-	switch {
-	case err == nil:
-		return TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}.Cost(reply.Usage), true
-	case !errors.Is(err, store.ErrNotFound):
-		a.Log.Error("a price was not read", "model", reply.Model, "error", err)
-	}
-	return Price(reply.Kind, model, reply.Usage)
 }

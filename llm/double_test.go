@@ -28,15 +28,20 @@ var (
 
 // memory behaves like a store for the parts that the agent needs.
 type memory struct {
-	mu      sync.Mutex
-	now     time.Time
-	thread  store.Thread
-	turns   []store.Turn
-	calls   map[string]store.Call
-	order   []string // of calls
-	spends  []store.Spend
-	agents  []store.Agent
-	appends int
+	mu     sync.Mutex
+	now    time.Time
+	thread store.Thread
+	turns  []store.Turn
+	calls  map[string]store.Call
+	order  []string // of calls
+	spends []store.Spend
+	// reserved is how many calls hold room, budget what Reserve says, crossed
+	// what Settle does.
+	reserved int
+	budget   error
+	crossed  []store.BudgetState
+	agents   []store.Agent
+	appends  int
 	// failAppend makes that append fail: before it is stored, or after.
 	failAppend, lostAck int
 	// before runs, without the lock, before an append is looked at.
@@ -143,11 +148,26 @@ func (m *memory) finish(id string, s store.State, text string) {
 	m.put(c)
 }
 
-func (m *memory) AddSpend(_ context.Context, s store.Spend) error {
+func (m *memory) Reserve(_ context.Context, _ store.Caller, r store.Reservation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reserved++
+	return m.budget
+}
+
+func (m *memory) Release(context.Context, string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reserved--
+	return nil
+}
+
+func (m *memory) Settle(_ context.Context, _ store.Caller, s store.Spend) ([]store.BudgetState, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spends = append(m.spends, s)
-	return nil
+	m.reserved--
+	return m.crossed, nil
 }
 
 func (m *memory) GetAgent(_ context.Context, id string) (store.Agent, error) {
@@ -239,12 +259,14 @@ func (g *gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 }
 
 // models lets a scripted model answer under the name fake/m.
-type models struct{ llm.Model }
+type models struct {
+	llm.Model
+	m *memory
+}
 
 func (m models) Generate(ctx context.Context, name string, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
-	reply, err := m.Model.Generate(ctx, req, delta)
-	reply.Model, reply.Kind = "fake/m", "openai-compatible"
-	return reply, err
+	meter := llm.Meter{Books: m.m, Config: store.Defaults{}, Now: m.m.Now}
+	return meter.Generate(ctx, llm.Target{Provider: store.Provider{Name: "fake", Kind: "openai-compatible"}, Model: "m"}, m.Model, req, delta)
 }
 
 // bench is an agent with its doubles.
@@ -270,8 +292,8 @@ func newBench(t *testing.T, steps ...llmtest.Step) *bench {
 // agent makes another agent on the same store, as after a restart.
 func (b *bench) agent() *llm.Agent {
 	return llm.New(llm.Deps{
-		Threads: b.m, Calls: b.m, Ledger: b.m, Agents: b.m, Config: b.config, Tools: b.g,
-		Models: models{b.script}, Now: b.m.Now, Log: slog.New(slog.DiscardHandler),
+		Threads: b.m, Calls: b.m, Agents: b.m, Config: b.config, Tools: b.g,
+		Models: models{b.script, b.m}, Now: b.m.Now, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

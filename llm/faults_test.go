@@ -207,7 +207,7 @@ func TestLongHistory(t *testing.T) {
 	m := newMemory()
 	script := llmtest.New(t)
 	b := &bench{t: t, m: m, g: &gateway{m: m}, script: script, config: store.Defaults{}}
-	b.Agent = llm.New(llm.Deps{Threads: m, Calls: m, Ledger: m, Agents: m, Config: b.config, Tools: b.g, Models: models{script}, Now: m.Now, ContextTokens: 1500})
+	b.Agent = llm.New(llm.Deps{Threads: m, Calls: m, Agents: m, Config: b.config, Tools: b.g, Models: models{script, m}, Now: m.Now, ContextTokens: 1500})
 	b.g.meta = func(store.ToolCall) (*store.Result, error) { return textResult(strings.Repeat("r", 1500)), nil }
 	for i := range 8 {
 		script.Add(llmtest.Step{Calls: []store.ToolCall{llmtest.Call("discover_tools", map[string]string{})}}, llmtest.Step{Text: strings.Repeat("a", 500)})

@@ -69,6 +69,7 @@ type Request struct {
 	NoCalls     bool // the functions are listed, but must not be called now
 	MaxTokens   int  // 0 is the provider's default
 	Temperature *float64
+	Bill        *Bill // who pays; models don't look at it
 }
 
 // Delta is a piece of a reply.
@@ -85,6 +86,8 @@ type Reply struct {
 	Finish string          // stop, tool_calls, length, content_filter
 	Model  string          // provider/model that spoke; set by [Router]
 	Kind   string          // of the provider; set by [Router]
+	// Crossed are budgets of which 80 % or all were used up with this reply.
+	Crossed []store.BudgetState
 }
 
 // Usage counts tokens. Estimated is set where the provider sent none.
@@ -133,16 +136,6 @@ type Threads interface {
 type Calls interface {
 	GetCall(ctx context.Context, id string) (store.Call, error)
 	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
-}
-
-// Ledger is where the cost of each round is written.
-type Ledger interface {
-	AddSpend(ctx context.Context, s store.Spend) error
-}
-
-// Prices is the part of [store.Prices] that the agent needs.
-type Prices interface {
-	GetPrice(ctx context.Context, model string) (store.Price, error)
 }
 
 // Agents is the part of [store.Agents] that the agent needs.

@@ -86,20 +86,3 @@ func (p TokenPrice) Cost(u Usage) int64 {
 	hit := min(max(u.Cached, 0), u.Prompt)
 	return int64(float64(u.Prompt-hit)*in + float64(hit)*cached + float64(u.Completion)*out + 0.5)
 }
-
-// Price is what u cost with a model (its provider's own name) of a provider of
-// that kind, in millionths of a dollar, as the provider names it itself or else
-// by the built-in table. known is false where no price is known.
-func Price(kind, model string, u Usage) (microUSD int64, known bool) {
-	switch {
-	case u.Priced:
-		return u.MicroUSD, true
-	case Free(kind):
-		return 0, true
-	}
-	p, ok := TablePrice(kind, model)
-	if !ok {
-		return 0, false
-	}
-	return p.Cost(u), true
-}

@@ -66,6 +66,8 @@ type Router struct {
 	// Extra are providers from elsewhere, such as an environment variable; one
 	// of the same name in the store goes before them.
 	Extra []store.Provider
+	// Meter books what is asked; nil books nothing.
+	Meter *Meter
 	Now   func() time.Time // optional
 	Log   *slog.Logger     // optional
 
@@ -229,8 +231,8 @@ func ready(p store.Provider) string {
 }
 
 // Generate asks the models behind name in order. The next one is asked only
-// after an error that is [ProviderError.Temporary], and only as long as no
-// text was given to delta. Services that asked for a pause are tried last
+// after an error that is [ProviderError.Temporary], or where a model's own
+// budget is used up, and only as long as no text was given to delta. Services that asked for a pause are tried last
 // until it is over.
 func (r *Router) Generate(ctx context.Context, name string, req Request, delta func(Delta)) (Reply, error) {
 	targets, err := r.Resolve(ctx, name)
@@ -245,7 +247,11 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 		}
 		var pe *ProviderError
 		temporary := errors.As(err, &pe) && pe.Temporary()
-		if temporary && pe.RetryAfter > 0 {
+		var full *store.BudgetError
+		if errors.As(err, &full) && strings.HasPrefix(full.Subject, "model:") {
+			temporary = true // another model has a budget of its own
+		}
+		if temporary && pe != nil && pe.RetryAfter > 0 {
 			r.rest(t, pe.RetryAfter)
 		}
 		if shown || !temporary || ctx.Err() != nil || i == len(targets)-1 {
@@ -261,7 +267,7 @@ func (r *Router) ask(ctx context.Context, t Target, req Request, delta func(Delt
 	model, err := r.open(t.Provider)
 	if err == nil {
 		req.Model = t.Model
-		reply, err = model.Generate(ctx, req, func(d Delta) {
+		reply, err = r.Meter.Generate(ctx, t, model, req, func(d Delta) {
 			shown = shown || d.Text != ""
 			if delta != nil {
 				delta(d)

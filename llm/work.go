@@ -208,7 +208,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	return true, err
 }
 
-// ask calls the model and records the cost. An answer without text and calls
+// ask calls the model, which books the cost. An answer without text and calls
 // is asked for once more. text is what was shown, also with an error.
 func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text string, err error) {
 	var shown strings.Builder
@@ -224,24 +224,21 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 	if model == "" {
 		model = w.profile.Model
 	}
+	by := s.target.By
 	if chosen && w.MayAsk != nil {
-		if err := w.MayAsk(ctx, s.target.By, w.groups(ctx, s.target.By), model); err != nil {
+		if err := w.MayAsk(ctx, by, w.groups(ctx, by), model); err != nil {
 			return reply, "", err
 		}
 	}
+	req.Bill = &Bill{By: by, Team: store.TeamOf(by, w.thread.Address), Thread: w.thread.ID, Agent: w.profile.ID}
 	for range 2 {
-		started := w.Now()
 		reply, err = w.Models.Generate(ctx, model, req, delta)
+		for _, b := range reply.Crossed {
+			w.say(store.Progress{Kind: "notice", Text: nearBudget(b, w.zone())})
+		}
 		if err != nil && shown.Len() == 0 {
-			return reply, "", err // nothing was produced, so nothing is charged
+			return reply, "", err
 		}
-		if err != nil {
-			reply.Text = shown.String()
-		}
-		if reply.Usage == (Usage{}) && reply.Kind != Offline {
-			reply.Usage = EstimateUsage(req, reply)
-		}
-		w.spend(ctx, w, s, reply, w.Now().Sub(started))
 		if err == nil && reply.Finish == "length" && reply.Text != "" && len(reply.Calls) == 0 {
 			reply.Text += cutOff
 			delta(Delta{Text: cutOff})
@@ -257,7 +254,14 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 // failed tells the person in one sentence that there is no answer, keeps what
 // was shown of it, and writes the cause to the log.
 func (w *work) failed(ctx context.Context, s state, text string, cause error) error {
-	w.Log.Error("the model gave no answer", "thread", w.thread.ID, "error", cause)
+	why := sentence(cause)
+	var full *store.BudgetError
+	if errors.As(cause, &full) {
+		why = overBudget(full, w.zone())
+		w.Log.Info("a budget refused a model call", "thread", w.thread.ID, "error", cause)
+	} else {
+		w.Log.Error("the model gave no answer", "thread", w.thread.ID, "error", cause)
+	}
 	if strings.TrimSpace(text) != "" {
 		stored, err := w.append(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
 		if err != nil || !stored {
@@ -269,7 +273,7 @@ func (w *work) failed(ctx context.Context, s state, text string, cause error) er
 		}
 		s.turns = turns
 	}
-	return w.end(ctx, s, store.Progress{Kind: "error", Text: sentence(cause)})
+	return w.end(ctx, s, store.Progress{Kind: "error", Text: why})
 }
 
 // sayLimit says once that the step limit is reached.
@@ -315,6 +319,15 @@ func (w *work) functions(ctx context.Context, by store.Caller) ([]store.Function
 		return nil, fmt.Errorf("listing functions: %w", err)
 	}
 	return f, nil
+}
+
+// zone is the person's, UTC where it is not known.
+func (w *work) zone() *time.Location {
+	zone, err := time.LoadLocation(w.thread.Zone)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
 }
 
 // local is when the person wrote, in their own zone.

@@ -156,8 +156,8 @@ func TestCrashes(t *testing.T) {
 			var failures int
 			for range 3 {
 				a := llm.New(llm.Deps{
-					Threads: b.m, Calls: b.m, Ledger: b.m, Agents: b.m, Config: b.config, Tools: b.g,
-					Models: models{stateless(steps())}, Now: b.m.Now,
+					Threads: b.m, Calls: b.m, Agents: b.m, Config: b.config, Tools: b.g,
+					Models: models{stateless(steps()), b.m}, Now: b.m.Now,
 				})
 				if err := a.Work(t.Context(), "T1", nil); err != nil {
 					failures++
@@ -181,8 +181,8 @@ func TestSeveralAgentsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		a := llm.New(llm.Deps{
-			Threads: b.m, Calls: b.m, Ledger: b.m, Agents: b.m, Config: b.config, Tools: b.g,
-			Models: models{stateless(steps())}, Now: b.m.Now,
+			Threads: b.m, Calls: b.m, Agents: b.m, Config: b.config, Tools: b.g,
+			Models: models{stateless(steps()), b.m}, Now: b.m.Now,
 		})
 		wg.Go(func() {
 			for !slices.Contains(b.talk(), "assistant: Done.") {

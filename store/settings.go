@@ -21,6 +21,7 @@ const (
 	Enum  Kind = "choice"
 	List  Kind = "list"      // comma-separated
 	Press Kind = "approvers" // a Policy
+	Often Kind = "rate"      // 20/5m, see [Rate]
 )
 
 // Key is one setting (SPEC 18).
@@ -61,12 +62,16 @@ var Keys = []Key{
 	{Name: "approvals.mode", Kind: Enum, Default: "auto", Choices: []string{"none", "all", "whitelist", "blacklist", "auto"}, Help: "which calls need a yes"},
 	{Name: "audit.schedule", Kind: Text, Default: "@daily", Help: "when the audit trail is verified, as a cron line, or off"},
 	{Name: "backup.schedule", Kind: Text, Default: "@daily", Help: "when a backup is made, as a cron line, or off; the newest of each of seven days is kept"},
+	{Name: "budgets.admins", Kind: Bool, Default: "true", Help: "budgets of people, groups and teams hold for admins too"},
+	{Name: "budgets.user.daily", Kind: Int, Default: "200000", Min: 0, Max: 1e12, Help: "tokens a day of each person without a budget of their own; 0 is no limit"},
 	{Name: "drain.grace", Kind: Span, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
 	{Name: "embed.model", Kind: Text, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},
 	{Name: "index.fusion", Kind: Float, Default: "0.75", Min: 0, Max: 1, Help: "share of a configured embedding model in the ranking"},
 	{Name: "index.learn", Kind: Bool, Default: "true", Help: "learn from use: words of requests that led to a successful call move that tool in later searches"},
 	{Name: "index.min_similarity", Kind: Float, Default: "0.05", Min: 0, Max: 1, Help: "score below which a tool is not an answer"},
 	{Name: "index.schedule", Kind: Text, Default: "@every 6h", Help: "when tools are refreshed, as a cron line"},
+	{Name: "limits.user.messages", Kind: Often, Default: "20/5m", Help: "messages of one person in a span of time; 0 is no limit"},
+	{Name: "limits.user.turns", Kind: Int, Default: "2", Min: 0, Max: 1000, Help: "turns of one person at once, others wait; 0 is no limit"},
 	{Name: "mcp.session_timeout", Kind: Span, Default: "30m", Min: 1, Max: 86400, Help: "idle time after which a session of an MCP client ends"},
 	{Name: "mcp.wait", Kind: Span, Default: "10m", Min: 1, Max: 86400, Help: "how long an MCP client's call may wait for a yes"},
 	{Name: "results.max_bytes", Kind: Int, Default: "1048576", Min: 1024, Max: 8 << 20, Help: "bytes of a tool's result that are kept and passed on"},
@@ -148,6 +153,12 @@ func (k Key) Check(value string) (string, error) {
 			return "", err
 		}
 		return string(a.Policy()), nil
+	case Often:
+		r, err := ParseRate(value)
+		if err != nil {
+			return bad("a number in a span of time, such as 20/5m, or 0")
+		}
+		return r.String(), nil
 	case Text:
 		if len(value) > 64<<10 {
 			return bad("at most 64 KiB of text")
@@ -190,6 +201,11 @@ func GetBool(c Config, user, key string) bool { return c.Get(user, key) == "true
 func GetSpan(c Config, user, key string) time.Duration {
 	d, _ := ParseSpan(c.Get(user, key)) // checked when it was set
 	return d
+}
+
+func GetRate(c Config, user, key string) Rate {
+	r, _ := ParseRate(c.Get(user, key)) // checked when it was set
+	return r
 }
 
 func GetFloat(c Config, user, key string) float64 {

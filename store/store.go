@@ -302,6 +302,8 @@ type DB interface {
 	Settings
 	Models
 	Prices
+	Budgets
+	Meter
 	Agents
 	Vectors
 	Lessons

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/daemon/api"
+	"nize/store"
 )
 
 // completer asks the daemon for names.
@@ -19,6 +20,7 @@ var flagValues = map[string]completer{
 	"agent": agentNames, "domain": domainNames, "model": modelNames, "server": serverNames, "tool": toolNames, "user": userNames,
 	"audience": fixed("mcp", "api"),
 	"approve":  fixed("ask", "all", "none"),
+	"by":       fixed(store.UsageGroupings...),
 	"role":     fixed("admin", "member"),
 }
 

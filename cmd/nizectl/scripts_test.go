@@ -44,6 +44,7 @@ const patience = 20 * time.Second
 //	hangup             sends the daemon a SIGHUP
 //	warned REGEXP      waits until a warning of the status matches
 //	setting KEY VALUE  waits until a setting has that value
+//	model VAR          starts a model service and keeps its address
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scripts build and start nized")
@@ -69,7 +70,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
-			"until": scriptUntil,
+			"until": scriptUntil, "model": scriptModel,
 		},
 	})
 }

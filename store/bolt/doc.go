@@ -48,6 +48,9 @@
 //	providers     name                pack: JSON, sealed key
 //	models        name                JSON
 //	prices        provider/model      JSON
+//	budgets       subject 0 period 0 unit            JSON
+//	budget_marks  subject 0 period 0 unit 0 user     end of the period that was told of, what was told
+//	reserved      spend id            JSON, of model calls that run
 //	agents        id                  JSON
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens

@@ -43,6 +43,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Record", record}, {"RecordTwice", recordTwice},
 		{"Threads", threads}, {"AppendRace", appendRace}, {"Places", places}, {"Bots", botAccounts}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
 		{"Feed", feed}, {"FeedOrder", feedOrder}, {"Usage", usage}, {"UsageTools", usageTools},
+		{"Prices", prices}, {"Budgets", budgets}, {"BudgetMarks", budgetMarks}, {"BudgetRace", budgetRace}, {"BudgetAbandoned", budgetAbandoned},
 		{"Events", events}, {"AddEvent", addEvent}, {"ChangesLeaveEvents", changesLeaveEvents}, {"Erase", erase}, {"EraseOwn", eraseOwn},
 		{"NoName", noName}, {"Incidents", incidents}, {"IncidentRace", incidentRace}, {"Prune", prune}, {"Copies", copies}, {"Context", contexts}, {"Closed", closed},
 	} {

@@ -1,0 +1,185 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"nize/store"
+)
+
+// Bill says who a model call is booked to.
+type Bill struct {
+	By     store.Caller
+	Team   string // [store.TeamOf]
+	Thread string
+	Agent  string
+}
+
+// Books is where model calls are booked: the part of [store.Meter] that a call
+// needs.
+type Books interface {
+	Reserve(ctx context.Context, by store.Caller, r store.Reservation) error
+	Settle(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error)
+	Release(ctx context.Context, id string) error
+}
+
+// Prices is the part of [store.Prices] that the meter reads.
+type Prices interface {
+	GetPrice(ctx context.Context, model string) (store.Price, error)
+}
+
+// Meter stands around each call of a model: it reserves what the call may come
+// to, lets it run, and books what it came to (SPEC 17). Calls of the offline
+// planner and of one's own machine are booked with no cost, and the offline
+// planner, which has no tokens, needs no room in a budget.
+type Meter struct {
+	Books  Books
+	Prices Prices // what admins set, which goes before the table
+	Config store.Config
+	Log    *slog.Logger // optional
+
+	Now   func() time.Time       // optional
+	NewID func(time.Time) string // optional; [store.NewID]
+}
+
+// answerTokens is what an answer is taken to have at most, where the agent sets
+// no bound, while it is reserved.
+const answerTokens = 8192
+
+// guessed is what is reserved for a model of OpenRouter whose price is in no
+// table: it names the cost, but only when it is over.
+var guessed = TokenPrice{In: 15, Cached: 15, Out: 75}
+
+// Generate asks a model of the target and books the call to req.Bill; without
+// one, nothing is booked. Even with an error the reply says who was asked and
+// has the text that was shown. A [*store.BudgetError] says that no budget has
+// room, and that nobody was asked.
+func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request, delta func(Delta)) (Reply, error) {
+	if m == nil || req.Bill == nil {
+		reply, err := model.Generate(ctx, req, delta)
+		reply.Model, reply.Kind = t.Name(), t.Provider.Kind
+		return reply, err
+	}
+	id := m.newID()
+	row := store.Spend{
+		ID: id, At: m.now(), User: req.Bill.By.User, Team: req.Bill.Team, Thread: req.Bill.Thread, Agent: req.Bill.Agent,
+		Provider: t.Provider.Name, Model: t.Model,
+	}
+	if t.Provider.Kind != Offline {
+		if err := m.reserve(ctx, t, req, row); err != nil {
+			return Reply{Model: t.Name(), Kind: t.Provider.Kind}, err
+		}
+	}
+	var shown strings.Builder
+	started := m.now()
+	reply, err := model.Generate(ctx, req, func(d Delta) {
+		shown.WriteString(d.Text)
+		if delta != nil {
+			delta(d)
+		}
+	})
+	reply.Model, reply.Kind = t.Name(), t.Provider.Kind
+	if err != nil && shown.Len() == 0 {
+		m.release(ctx, id) // nothing was produced, so nothing is charged
+		return reply, err
+	}
+	if err != nil {
+		reply.Text = shown.String()
+	}
+	if reply.Usage == (Usage{}) && reply.Kind != Offline {
+		reply.Usage = EstimateUsage(req, reply)
+	}
+	row.Took = m.now().Sub(started)
+	reply.Crossed = m.settle(ctx, req.Bill.By, t, row, reply.Usage)
+	return reply, err
+}
+
+// reserve holds room for the prompt as it is estimated and the longest answer.
+func (m *Meter) reserve(ctx context.Context, t Target, req Request, row store.Spend) error {
+	prompt := EstimateUsage(req, Reply{})
+	prompt.Completion = 0
+	most := prompt
+	most.Completion = answerTokens
+	if req.MaxTokens > 0 {
+		most.Completion = int64(req.MaxTokens)
+	}
+	row.Prompt, row.Estimated = prompt.Prompt, true
+	price, known := m.price(ctx, t)
+	if !known && t.Provider.Kind == "openrouter" {
+		price, known = guessed, true
+	}
+	row.MicroUSD, row.Priced = price.Cost(prompt), known
+	by := req.Bill.By
+	return m.Books.Reserve(ctx, by, store.Reservation{
+		Spend: row, Tokens: most.Prompt + most.Completion, MicroUSD: price.Cost(most),
+		UserDaily: int64(store.GetInt(m.Config, "", "budgets.user.daily")),
+		Exempt:    by.IsAdmin() && !store.GetBool(m.Config, "", "budgets.admins"),
+	})
+}
+
+// settle books what a call came to. The caller may have left; the cost remains.
+func (m *Meter) settle(ctx context.Context, by store.Caller, t Target, row store.Spend, u Usage) []store.BudgetState {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	row.Prompt, row.Completion, row.Cached, row.Reasoning, row.Estimated = u.Prompt, u.Completion, u.Cached, u.Reasoning, u.Estimated
+	row.MicroUSD, row.Priced = u.MicroUSD, u.Priced
+	if !u.Priced {
+		if price, known := m.price(ctx, t); known {
+			row.MicroUSD, row.Priced = price.Cost(u), true
+		}
+	}
+	crossed, err := m.Books.Settle(ctx, by, row)
+	if err != nil {
+		m.log().Error("usage was not recorded", "thread", row.Thread, "model", t.Name(), "error", err)
+	}
+	return crossed
+}
+
+func (m *Meter) release(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := m.Books.Release(ctx, id); err != nil {
+		m.log().Error("a reservation was not given back", "id", id, "error", err)
+	}
+}
+
+// price is what an admin set, else what the table says.
+func (m *Meter) price(ctx context.Context, t Target) (TokenPrice, bool) {
+	if m.Prices != nil {
+		p, err := m.Prices.GetPrice(ctx, t.Name())
+		if err == nil {
+			return TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}, true
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			m.log().Error("a price was not read", "model", t.Name(), "error", err)
+		}
+	}
+	if Free(t.Provider.Kind) {
+		return TokenPrice{}, true
+	}
+	return TablePrice(t.Provider.Kind, t.Model)
+}
+
+func (m *Meter) now() time.Time {
+	if m.Now != nil {
+		return m.Now()
+	}
+	return time.Now()
+}
+
+func (m *Meter) newID() string {
+	if m.NewID != nil {
+		return m.NewID(m.now())
+	}
+	return store.NewID(m.now())
+}
+
+func (m *Meter) log() *slog.Logger {
+	if m.Log != nil {
+		return m.Log
+	}
+	return slog.New(slog.DiscardHandler)
+}

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Period is how long a budget lasts. Periods are days and months of UTC, so
+// that nobody gets a new one by moving to another zone.
+type Period string
+
+const (
+	Daily   Period = "daily"
+	Monthly Period = "monthly"
+)
+
+// Bounds are when the period that at falls into begins and ends.
+func (p Period) Bounds(at time.Time) (from, to time.Time) {
+	y, m, d := at.UTC().Date()
+	if p == Monthly {
+		return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC), time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC), time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)
+}
+
+// Unit is what a budget counts: tokens of prompts and answers, or money in
+// millionths of a US dollar.
+type Unit string
+
+const (
+	InTokens Unit = "tokens"
+	InUSD    Unit = "usd"
+)
+
+// Everybody is the subject of the budget that each person has who has none of
+// their own.
+const Everybody = "user:*"
+
+// Budget is what somebody may spend on models (SPEC 17). There is one of a
+// subject, period and unit.
+type Budget struct {
+	Subject string    `json:"subject"` // user:ID, user:*, group:NAME, team:TEAM, model:PROVIDER/MODEL
+	Period  Period    `json:"period"`
+	Unit    Unit      `json:"unit"`
+	Limit   int64     `json:"limit"` // 0 is none, which goes before that of everybody
+	Set     time.Time `json:"set,omitzero"`
+}
+
+// Amount writes a number of the budget's unit for people.
+func (b Budget) Amount(n int64) string { return FormatAmount(b.Unit, n) }
+
+// FormatAmount writes 200,000 tokens or $5.00.
+func FormatAmount(u Unit, n int64) string {
+	if u == InUSD {
+		return fmt.Sprintf("$%.2f", float64(n)/1e6)
+	}
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s + " tokens"
+}
+
+// maxAmount keeps sums of amounts far from the end of an int64.
+const maxAmount int64 = math.MaxInt64 / 1_000_000
+
+// ParseAmount reads 200000tokens, 5usd, 2.50usd or unlimited, which is 0 tokens.
+func ParseAmount(text string) (Unit, int64, error) {
+	if text == "unlimited" {
+		return InTokens, 0, nil
+	}
+	bad := fmt.Errorf("%w amount %q: write 200000tokens, 5usd or unlimited", ErrInvalid, text)
+	if number, ok := strings.CutSuffix(text, string(InTokens)); ok {
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 1 || n > maxAmount {
+			return "", 0, bad
+		}
+		return InTokens, n, nil
+	}
+	if number, ok := strings.CutSuffix(text, string(InUSD)); ok {
+		usd, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(usd >= 1e-6 && usd <= float64(maxAmount)/1e6) {
+			return "", 0, bad
+		}
+		return InUSD, int64(math.Round(usd * 1e6)), nil
+	}
+	return "", 0, bad
+}
+
+// Check says why the budget cannot be one.
+func (b Budget) Check() error {
+	kind, name, _ := strings.Cut(b.Subject, ":")
+	switch kind {
+	case "user", "group", "team", "model":
+	default:
+		return fmt.Errorf("%w subject %q: write user:NAME, user:*, group:NAME, team:TEAM or model:PROVIDER/MODEL", ErrInvalid, b.Subject)
+	}
+	switch {
+	case name == "":
+		return fmt.Errorf("%w subject %q: say which %s", ErrInvalid, b.Subject, kind)
+	case b.Period != Daily && b.Period != Monthly:
+		return fmt.Errorf("%w period %q: want daily or monthly", ErrInvalid, b.Period)
+	case b.Unit != InTokens && b.Unit != InUSD:
+		return fmt.Errorf("%w unit %q: want tokens or usd", ErrInvalid, b.Unit)
+	case b.Limit < 0 || b.Limit > maxAmount:
+		return fmt.Errorf("%w limit %d: want 0 to %d", ErrInvalid, b.Limit, maxAmount)
+	}
+	return nil
+}
+
+// BudgetState is how far a budget is used.
+type BudgetState struct {
+	Budget
+	User     string    `json:"user,omitempty"` // whose it is, where each person has one
+	Used     int64     `json:"used"`
+	Reserved int64     `json:"reserved"` // held by calls that run
+	Resets   time.Time `json:"resets"`
+}
+
+// Warned and exhausted parts of a budget.
+const warnPercent = 80
+
+// Nearly says whether 80 % of the budget is used.
+func (s BudgetState) Nearly() bool {
+	return s.Limit > 0 && s.Used >= s.Limit/100*warnPercent+s.Limit%100*warnPercent/100
+}
+
+// Spent says whether all of it is.
+func (s BudgetState) Spent() bool { return s.Limit > 0 && s.Used >= s.Limit }
+
+// BudgetError refuses a model call that a budget has no room for.
+type BudgetError struct {
+	BudgetState
+	// Unpriced is the model whose price must be known for a budget in money,
+	// and is not.
+	Unpriced string
+}
+
+func (e *BudgetError) Error() string {
+	if e.Unpriced != "" {
+		return fmt.Sprintf("%s budget of %s: %v: the price of %s is unknown; set it: nizectl models price %s --in USD --out USD", e.Period, e.Subject, ErrRefused, e.Unpriced, e.Unpriced)
+	}
+	return fmt.Sprintf("%s budget of %s: %v: %s of %s used, %s held by running calls; it resets %s", e.Period, e.Subject, ErrRefused,
+		e.Amount(e.Used), e.Amount(e.Limit), e.Amount(e.Reserved), e.Resets.Format(time.RFC3339))
+}
+
+func (e *BudgetError) Unwrap() error { return ErrRefused }
+
+// Reservation is what a model call may come to, held while it runs.
+type Reservation struct {
+	// Spend is what is booked if nized dies before the answer: the call with
+	// its estimated prompt. Its ID is that of the call's later Spend.
+	Spend Spend `json:"spend"`
+	// Tokens and MicroUSD are the most that the call is expected to come to.
+	Tokens   int64 `json:"tokens"`
+	MicroUSD int64 `json:"micro_usd"`
+	// UserDaily is the setting budgets.user.daily: tokens of each person who
+	// has no such budget of their own; 0 is none.
+	UserDaily int64 `json:"user_daily,omitempty"`
+	// Exempt leaves out the budgets of people, groups and teams: an admin, where
+	// budgets.admins is off.
+	Exempt bool `json:"exempt,omitempty"`
+}
+
+// Budgets keeps what may be spent.
+type Budgets interface {
+	// PutBudget stores a budget in place of the one of its subject, period and
+	// unit. ErrNotFound if its user or group is not there.
+	PutBudget(ctx context.Context, by Caller, b Budget) error
+	DeleteBudget(ctx context.Context, by Caller, b Budget) error
+	// ListBudgets returns all with their use, by subject; that of everybody has
+	// none.
+	ListBudgets(ctx context.Context) ([]BudgetState, error)
+	// BudgetsFor returns those that a call as in r would count for.
+	BudgetsFor(ctx context.Context, r Reservation) ([]BudgetState, error)
+}
+
+// Meter holds room in budgets while model calls run (SPEC 17). What is used,
+// and what calls that run have reserved, is looked at in the transaction that
+// reserves, so calls at once exceed a budget by one of them at most, as far as
+// none comes to more than it reserved.
+type Meter interface {
+	// Reserve holds room for a call. A [*BudgetError] where there is none.
+	Reserve(ctx context.Context, by Caller, r Reservation) error
+	// Settle books the call in place of its reservation, if it has one, at the
+	// store's own time, and returns the budgets of which 80 % or all are used
+	// up with it for the first time in their period. It appends budget.warned
+	// and budget.exceeded.
+	Settle(ctx context.Context, by Caller, s Spend) ([]BudgetState, error)
+	// Release gives back what a call reserved that came to nothing.
+	Release(ctx context.Context, id string) error
+	// SettleAbandoned books what was reserved by a nized that died, and returns
+	// how many calls those were. It is called before the first Reserve.
+	SettleAbandoned(ctx context.Context) (int, error)
+}
