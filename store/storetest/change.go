@@ -94,6 +94,7 @@ func (e *env) settingChanges(who store.Caller) []change {
 	ctx := e.Context()
 	second := func(_ any, err error) error { return err }
 	tool := store.Tool{Server: "box", Name: "x", InputSchema: json.RawMessage(`{}`), Pin: "p1"}
+	budget := store.Budget{Subject: store.Everybody, Period: store.Daily, Unit: store.InTokens, Limit: 10}
 	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
 	return []change{
 		{"PutServer", "server.put", func() error { return second(e.PutServer(ctx, who, store.Server{Name: "box", Command: "x"}, 0)) }},
@@ -115,6 +116,10 @@ func (e *env) settingChanges(who store.Caller) []change {
 		{"DeleteProvider", "provider.delete", func() error { return e.DeleteProvider(ctx, who, "main") }},
 		{"PutPrice", "price.put", func() error { return e.PutPrice(ctx, who, store.Price{Model: "main/m"}) }},
 		{"DeletePrice", "price.delete", func() error { return e.DeletePrice(ctx, who, "main/m") }},
+		{"PutBudget", "budget.put", func() error { return e.PutBudget(ctx, who, budget) }},
+		{"Reserve", "", func() error { return e.Reserve(ctx, who, claim(0, who.User)) }},
+		{"Settle", "budget.exceeded", func() error { return second(e.Settle(ctx, who, settled(claim(0, who.User), 15))) }},
+		{"DeleteBudget", "budget.delete", func() error { return e.DeleteBudget(ctx, who, budget) }},
 		{"PutAgent", "agent.put", func() error { return e.PutAgent(ctx, who, store.Agent{ID: "main", Name: "Main"}) }},
 		{"DeleteAgent", "agent.delete", func() error { return e.DeleteAgent(ctx, who, "main") }},
 		{"PutBot", "bot.put", func() error {
