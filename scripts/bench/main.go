@@ -6,7 +6,7 @@
 // this program once more, as a process of its own. All protocols are
 // 2025-11-25, stateful, over loopback HTTP; results are 100 bytes.
 //
-//	go run ./scripts/bench [-bin DIR] [-rounds N] [-only PART] [-floors]
+//	go run ./scripts/bench [-bin DIR] [-rounds N] [-events N] [-only PART] [-floors]
 //
 // With -floors it exits 1 when a figure that does not depend on the machine (a
 // ratio, a count, a size) misses its floor.
@@ -35,10 +35,11 @@ func main() {
 	flag.StringVar(&b.bin, "bin", "bin", "`DIR` with nized and nizectl")
 	flag.IntVar(&b.rounds, "rounds", 9, "rounds of direct and gateway calls")
 	flag.StringVar(&b.only, "only", "", "measure this `PART` alone, such as \"a big team\"")
+	flag.IntVar(&b.events, "events", 1_000_000, "`N` audit events to measure the trail with; 0 leaves that out")
 	floors := flag.Bool("floors", false, "exit 1 when a ratio, a count or a size misses its floor")
 	flag.Parse()
-	if flag.NArg() > 0 || b.rounds < 1 {
-		fmt.Fprintln(os.Stderr, "usage: bench [-bin DIR] [-rounds N] [-only PART] [-floors]")
+	if flag.NArg() > 0 || b.rounds < 1 || b.events < 0 {
+		fmt.Fprintln(os.Stderr, "usage: bench [-bin DIR] [-rounds N] [-events N] [-only PART] [-floors]")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,6 +59,7 @@ func main() {
 type bench struct {
 	bin    string
 	rounds int
+	events int // of the audit trail
 	only   string
 	dir    string // of everything that this run writes
 	table  table
@@ -88,6 +90,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"restart", b.restart},
 		{"programs", b.programs},
 		{"a big team", b.estate},
+		{"a long audit trail", b.trail},
 	}
 	for _, p := range parts {
 		if b.only != "" && b.only != p.name {
