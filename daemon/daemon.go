@@ -93,6 +93,7 @@ type Daemon struct {
 	terminals    *terminals
 	conversation *bots.Conversation
 	people       *people
+	listeners    *listeners
 	servers      *serversFile // nil without Options.Servers
 	ran          ran
 	lookout      *lookout
@@ -143,6 +144,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		d.log.Warn("model calls were cut off when nized died; their prompts are booked as estimates", "calls", n)
 	}
 	d.people = newPeople(d.db)
+	d.listeners = newListeners(d.db)
 	if d.guard, err = upstream.StartGuard(ctx, d.log.With("room", "guard")); err != nil {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
 	}
@@ -303,6 +305,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	public := &http.Server{Handler: d.httpHandler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
+	keep("listeners", func(ctx context.Context) error { return d.listeners.run(ctx, d.db) })
 	keep("conversations", d.conversation.Run)
 	keep("schedule", d.keepSchedule)
 	keep("control socket", serve(control, d.control, (*http.Server).Serve))

@@ -25,7 +25,7 @@ func (d *Daemon) findUser(ctx context.Context, who string) (store.User, error) {
 	var names []string
 	var named []store.User
 	for _, u := range users {
-		if u.ID == who || slices.Contains(u.Identities, who) {
+		if u.ID == who || hasIdentity(u, who) || slices.Contains(u.Aliases, who) {
 			return u, nil
 		}
 		if u.Name == who {
@@ -47,7 +47,19 @@ func (d *Daemon) findUser(ctx context.Context, who string) (store.User, error) {
 }
 
 func (d *Daemon) userView(ctx context.Context, u store.User) (api.UserView, error) {
-	v := api.UserView{User: u, Tokens: []string{}}
+	v := api.UserView{User: u, Tokens: []string{}, Teams: []string{}, Groups: []string{}}
+	teams, err := d.db.ListMembers(ctx, "", u.ID)
+	if err != nil {
+		return v, fmt.Errorf("listing teams of %s: %w", u.Name, err)
+	}
+	for _, m := range teams {
+		v.Teams = append(v.Teams, m.Team)
+	}
+	groups, err := d.db.GroupsOf(ctx, u.ID)
+	if err != nil {
+		return v, fmt.Errorf("listing groups of %s: %w", u.Name, err)
+	}
+	v.Groups = append(v.Groups, groups...)
 	tokens, err := d.db.ListTokens(ctx, u.ID)
 	if err != nil {
 		return v, fmt.Errorf("listing tokens of %s: %w", u.Name, err)
@@ -131,10 +143,42 @@ func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request
 	was := u
 	apply(&u.Role, req.Role)
 	apply(&u.State, req.State)
+	var groups []string
 	if u.Role != was.Role || u.State != was.State {
+		if groups, err = d.db.GroupsOf(ctx, u.ID); err != nil {
+			return nil, fmt.Errorf("listing groups of %s: %w", u.Name, err)
+		}
 		if err := d.db.PutUser(ctx, by, u); err != nil {
 			return nil, fmt.Errorf("user %s: %w", u.Name, err)
 		}
 	}
-	return d.userView(ctx, u)
+	v, err := d.userView(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	v.Emptied, err = d.emptied(ctx, groups)
+	return v, err
+}
+
+// emptied are those of the groups in which nobody is left who could act.
+func (d *Daemon) emptied(ctx context.Context, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	all, err := d.db.ListGroups(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing groups: %w", err)
+	}
+	views, err := d.groupViews(ctx, all...)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, g := range views {
+		active := slices.ContainsFunc(g.Members, func(m api.GroupMember) bool { return m.State == store.Active })
+		if slices.Contains(names, g.Name) && !active {
+			out = append(out, g.Name)
+		}
+	}
+	return out, nil
 }

@@ -111,16 +111,17 @@ func (p *people) caller(r *http.Request) (store.Caller, error) {
 }
 
 func (p *people) user(ctx context.Context, uid uint32, role store.Role) (store.User, error) {
+	identity := "local:" + strconv.Itoa(int(uid))
 	p.mu.Lock()
 	id := p.known[uid]
 	p.mu.Unlock()
 	if id != "" {
 		u, err := p.users.GetUser(ctx, id)
-		if err == nil {
+		if err == nil && slices.Contains(u.Identities, identity) { // it was not taken away
 			return u, nil
 		}
 	}
-	u, err := p.users.EnsureUser(ctx, "local:"+strconv.Itoa(int(uid)), loginName(uid), role)
+	u, err := p.users.EnsureUser(ctx, identity, loginName(uid), role)
 	if err != nil {
 		return store.User{}, fmt.Errorf("finding user %d: %w", uid, err)
 	}

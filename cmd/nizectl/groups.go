@@ -111,5 +111,5 @@ func groupsRemove(ctx context.Context, c *call) error {
 	if err := c.api.RemoveGroup(ctx, c.arg(0)); err != nil {
 		return err
 	}
-	return c.report(api.Empty{}, "%s removed", c.arg(0))
+	return c.removed("group", c.arg(0))
 }

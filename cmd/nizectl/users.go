@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) users() *cli.Command {
-	return group("users", "the people that nize knows",
+	users := []*cli.Command{
 		a.command(leaf{name: "list", usage: "list people, their roles and identities", run: usersList}),
 		a.command(leaf{name: "show", args: "USER", usage: "show a person and what acts in their name", names: userNames, run: usersShow}),
 		a.command(leaf{name: "add", args: "NAME", usage: "name a person who is in no chat yet, to make tokens for",
@@ -21,7 +21,9 @@ func (a *app) users() *cli.Command {
 		a.command(leaf{name: "disable", args: "USER", usage: "shut a person out, and end what acts in their name", names: userNames,
 			flags: []cli.Flag{yesFlag()}, run: usersDisable}),
 		a.command(leaf{name: "enable", args: "USER", usage: "let a disabled person in again", names: userNames, run: usersEnable}),
-	)
+	}
+	users = append(users, a.usersLinks()...)
+	return group("users", "the people that nize knows", append(users, a.usersLeavers()...)...)
 }
 
 func userNames(ctx context.Context, c *api.Client) ([]string, error) {
@@ -60,6 +62,8 @@ func usersShow(ctx context.Context, c *call) error {
 	c.field("identities", strings.Join(u.Identities, ", "))
 	c.field("id", u.ID)
 	c.field("known since", c.when(u.Created))
+	c.field("teams", strings.Join(u.Teams, ", "))
+	c.field("groups", strings.Join(u.Groups, ", "))
 	c.field("tokens", strings.Join(u.Tokens, ", "))
 	c.field("waiting", count(u.Waiting, "call"))
 	c.field("grants", count(u.Grants, "standing answer"))
@@ -104,8 +108,7 @@ func usersDisable(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	ends := fmt.Sprintf("%s, %s, %s and %s", count(len(was.Tokens), "token"), count(was.Waiting, "waiting call"),
-		count(was.Grants, "standing answer"), count(was.Credentials, "personal credential"))
+	ends := endsOf(was)
 	if err := c.confirm("Disable %s, and end %s?", was.Name, ends); err != nil {
 		return err
 	}
@@ -114,7 +117,20 @@ func usersDisable(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.report(u, "%s is disabled; ended: %s", u.Name, ends)
+	if c.json {
+		return c.printJSON(u)
+	}
+	c.note("%s is disabled; ended: %s", u.Name, ends)
+	for _, g := range u.Emptied {
+		c.note("nobody is left in the group %s: nizectl groups edit %s --add USER", g, g)
+	}
+	return nil
+}
+
+// endsOf is what acts in a person's name.
+func endsOf(u api.UserView) string {
+	return fmt.Sprintf("%s, %s, %s, %s and %s", count(len(u.Tokens), "token"), count(u.Waiting, "waiting call"),
+		count(u.Grants, "standing answer"), count(u.Credentials, "personal credential"), count(len(u.Groups), "group membership"))
 }
 
 func usersEnable(ctx context.Context, c *call) error {

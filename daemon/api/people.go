@@ -23,10 +23,15 @@ type PatchUser struct {
 // UserView is a person and what acts in their name: what a disabling ends.
 type UserView struct {
 	store.User
+	Teams       []string `json:"teams"` // slack:…, discord:…, local
+	Groups      []string `json:"groups"`
 	Tokens      []string `json:"tokens"`      // names of the active ones
 	Waiting     int      `json:"waiting"`     // calls that wait for a yes
 	Grants      int      `json:"grants"`      // standing answers
 	Credentials int      `json:"credentials"` // personal ones
+	// Emptied are groups, and so audiences and approvers, in which nobody who
+	// can act is left after a change.
+	Emptied []string `json:"emptied,omitempty"`
 }
 
 // User shows one person, by id, name or identity.

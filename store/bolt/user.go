@@ -174,6 +174,9 @@ func (t *tx) offboard(by store.Caller, user, why string) error {
 	if err := t.dropLinks(user); err != nil {
 		return err
 	}
+	if err := t.moveGroups(by, user, ""); err != nil {
+		return err
+	}
 	return t.cancelCalls(by, user, why)
 }
 
