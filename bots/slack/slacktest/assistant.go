@@ -108,6 +108,9 @@ func (s *Server) assistantPrompts(a args) (any, error) {
 	return nothing{}, nil
 }
 
+// statuses of a session.
+var statuses = []string{"active", "processing", "suspended", "closed"}
+
 type sessionAnswer struct {
 	Status      string   `json:"status,omitempty"`
 	AgentStatus string   `json:"agent_status,omitempty"`
@@ -124,7 +127,7 @@ func (s *Server) sessionStatus(a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains([]string{"active", "processing", "suspended", "completed", "failed"}, a["status"]) {
+	if !slices.Contains(statuses, a["status"]) {
 		return nil, fail("invalid_status")
 	}
 	if utf8.RuneCountInString(a["title"]) > maxTitle {

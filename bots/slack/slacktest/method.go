@@ -213,6 +213,9 @@ func (s *Server) allowLocked(name string, m method, token string, a args) error 
 	if len(m.scopes) > 0 && !slices.ContainsFunc(m.scopes, s.scopeLocked) {
 		return &failure{Code: "missing_scope", Needed: m.scopes[0]}
 	}
+	if m.app && s.opt.NoConnections {
+		return &failure{Code: "missing_scope", Needed: "connections:write"}
+	}
 	if s.opt.Unlimited {
 		return nil
 	}
@@ -268,6 +271,9 @@ func readArgs(w http.ResponseWriter, r *http.Request) (args, error) {
 			return a, fail("request_timeout")
 		}
 		var values map[string]json.RawMessage
+		if string(body) == "null" || len(body) == 0 {
+			return a, nil // slack-go's way to say nothing
+		}
 		if err := json.Unmarshal(body, &values); err != nil {
 			return a, fail("invalid_json")
 		}

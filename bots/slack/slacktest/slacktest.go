@@ -44,6 +44,7 @@ import (
 type Options struct {
 	BotToken, AppToken string           // default "xoxb-fake-bot" and "xapp-fake-app"
 	Scopes             []string         // of the bot token; nil: [Scopes]
+	NoConnections      bool             // the app-level token lacks connections:write
 	Events             []string         // that the app subscribed to; nil: [Events]
 	Assistant          bool             // the app has the older assistant_view instead of agent_view
 	Endpoint           string           // base URL of an app in HTTP mode; empty: Socket Mode

@@ -118,6 +118,7 @@ func (s *Server) startStream(a args) (any, error) {
 	m.Text, m.Blocks = st.shown()
 	s.standLocked(m)
 	s.clearLoadingLocked(c.ID, thread)
+	s.afterLocked(streamLife, s.endStreamsLocked) // so that who waits is woken
 	return channelTS{Channel: c.ID, TS: m.TS}, nil
 }
 
@@ -165,6 +166,9 @@ func (s *Server) stopStream(a args) (any, error) {
 		if err := checkMessageBlocks(blocks); err != nil {
 			return nil, err
 		}
+	}
+	if status := a["session_status"]; status != "" && !slices.Contains(statuses, status) {
+		return nil, fail("invalid_status")
 	}
 	if err := m.Stream.take(a); err != nil {
 		return nil, err

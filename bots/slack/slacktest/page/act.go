@@ -76,6 +76,8 @@ func (p *Page) do(r *http.Request, d deed) (done, error) {
 	return done{}, fmt.Errorf("nobody can do %q", d.Do)
 }
 
+const inThread = "is not supported in threads. Sorry!" // Slack's own words
+
 // say sends a message, or a slash command, which Slack has in channels only.
 func (p *Page) say(r *http.Request, d deed) (done, error) {
 	text := strings.TrimSpace(d.Text)
@@ -84,7 +86,7 @@ func (p *Page) say(r *http.Request, d deed) (done, error) {
 		return done{}, errors.New("there is nothing to say")
 	case strings.HasPrefix(text, "/") && d.Thread != "":
 		name, _, _ := strings.Cut(text, " ")
-		return done{}, fmt.Errorf("%s is not supported in threads. Sorry!", name)
+		return done{}, fmt.Errorf("%s %s", name, inThread)
 	case strings.HasPrefix(text, "/"):
 		return done{}, p.Slack.Slash(r.Context(), d.User, d.Channel, text)
 	}
