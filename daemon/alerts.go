@@ -147,9 +147,7 @@ func (d *Daemon) testAlert(ctx context.Context, by store.Caller, _ *http.Request
 	if sendErr != nil {
 		return nil, &api.Error{Code: "unavailable", Message: fmt.Sprintf("the test message was not taken: %v", sendErr)}
 	}
-	if err := d.desk.Again(context.WithoutCancel(ctx)); err != nil {
-		d.log.Error("sending alerts again", "err", err)
-	}
+	d.desk.Again()
 	return api.AlertTest{ID: i.ID, To: to.name, Signed: to.signed}, nil
 }
 

@@ -480,3 +480,26 @@ func TestGlanceThatErrs(t *testing.T) {
 		t.Errorf("%+v", sight)
 	}
 }
+
+// The address of a webhook can be as good as a password: members learn that
+// there is one.
+func TestMembersDoNotSeeWhereAlertsGo(t *testing.T) {
+	w := watch(t, t.TempDir(), map[string]string{"NIZE_ALERTS_TO": "https://hooks.example.com/s3cret"})
+	for role, sees := range map[store.Role]bool{store.Admin: true, store.Member: false} {
+		by := store.Caller{User: "u", Role: role}
+		list, err := w.listSettings(t.Context(), by, request(t, "/v1/config"))
+		if err != nil || strings.Contains(fmt.Sprint(list), "s3cret") != sees {
+			t.Errorf("%s lists: %v", role, err)
+		}
+		r := request(t, "/v1/config/alerts.to")
+		r.SetPathValue("key", "alerts.to")
+		one, err := w.explainSetting(t.Context(), by, r)
+		if strings.Contains(fmt.Sprint(one, err), "s3cret") != sees {
+			t.Errorf("%s explains: %v, %v", role, one, err)
+		}
+		status, err := w.getStatus(t.Context(), by, request(t, "/v1/status"))
+		if s, ok := status.(api.Status); err != nil || !ok || (len(s.Process.ChildProcesses) > 0) && !sees {
+			t.Errorf("%s: %+v, %v", role, status, err)
+		}
+	}
+}

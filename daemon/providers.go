@@ -97,9 +97,7 @@ func (d *Daemon) useEmbedder(ctx context.Context) error {
 // settingChanged makes a changed setting true of what holds on to it.
 func (d *Daemon) settingChanged(key string) {
 	if key == "alerts.to" {
-		if err := d.desk.Again(d.closing); err != nil && !errors.Is(err, context.Canceled) {
-			d.log.Error("sending alerts again", "err", err)
-		}
+		d.desk.Again()
 	}
 	if key != "embed.model" {
 		return

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"nizectl":   func() { os.Exit(Main()) },
 		"mcpcall":   func() { os.Exit(mcpcall()) },
+		"hook":      func() { os.Exit(hook()) },
 		"mcplisten": func() { os.Exit(mcplisten()) },
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -109,6 +110,8 @@ type Options struct {
 type Desk struct {
 	opt  Options
 	wake chan struct{} // holds one: look at what is due, however often it was said
+
+	again atomic.Bool // what failed begins anew
 
 	mu    sync.Mutex // guards what follows
 	marks map[Key]*mark

@@ -240,9 +240,7 @@ func TestNobodyToTell(t *testing.T) {
 	b.see(0, down("box"))
 	b.deliver()
 	b.to = b
-	if err := b.desk.Again(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	b.desk.Again()
 	b.deliver()
 	b.same(b.sent, []string{"open box is down"})
 }
@@ -276,9 +274,7 @@ func TestTriesAreBoundedAndSurviveARestart(t *testing.T) {
 	b.restart()
 	b.deliver()
 	b.same(b.sent, []string(nil)) // a restart is no reason
-	if err := b.desk.Again(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	b.desk.Again()
 	b.deliver()
 	b.same(b.sent, []string{"open no backup"})
 }

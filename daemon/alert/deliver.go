@@ -48,6 +48,12 @@ func (d *Desk) deliver(ctx context.Context) {
 // first failure, since the destination is most likely ill, and begins with what
 // failed least, so that a message that is never taken holds up no other.
 func (d *Desk) Deliver(ctx context.Context) (time.Duration, error) {
+	if d.again.Swap(false) {
+		if err := d.forget(ctx); err != nil {
+			d.again.Store(true)
+			return firstWait, err
+		}
+	}
 	due, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{Due: true})
 	if err != nil || len(due) == 0 {
 		return forever, err
@@ -127,9 +133,16 @@ func (d *Desk) note(ctx context.Context, i store.Incident, next store.Delivery) 
 	return nil
 }
 
-// Again tries at once what failed before: the destination is another one, or
-// was mended.
-func (d *Desk) Again(ctx context.Context) error {
+// Again tries at once what failed before, and what was given up: the
+// destination is another one, or was mended. It waits for nothing.
+func (d *Desk) Again() {
+	d.again.Store(true)
+	d.poke()
+}
+
+// forget lets what failed begin anew. It is Deliver's, so that nothing is noted
+// of a message beside the one who sends it.
+func (d *Desk) forget(ctx context.Context) error {
 	list, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: true})
 	for _, i := range list {
 		if i.Delivery.Tries == 0 || i.State == store.IncidentRecovered && d.opt.Now().Sub(i.Recovered) > forever {
@@ -137,6 +150,5 @@ func (d *Desk) Again(ctx context.Context) error {
 		}
 		err = errors.Join(err, d.note(ctx, i, store.Delivery{Sent: i.Delivery.Sent, Handle: i.Delivery.Handle}))
 	}
-	d.poke()
 	return err
 }
