@@ -277,11 +277,12 @@ func (d *Daemon) testServer(ctx context.Context, _ store.Caller, r *http.Request
 	return out, nil
 }
 
-func (d *Daemon) restartServer(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
+func (d *Daemon) restartServer(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	if _, err := d.server(ctx, name); err != nil {
 		return nil, err
 	}
+	d.db.AddEvent(by, store.Event{Kind: "server.restart", Subject: name})
 	if err := d.pool.Restart(ctx, name); err != nil {
 		if errors.Is(err, store.ErrRefused) {
 			return nil, err

@@ -1,0 +1,221 @@
+package daemon_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// unaudited are the requests that change no configuration: conversations are
+// kept themselves, and a try, a refresh or a test message leaves nothing behind.
+// What a restore, an import and a press leave is tested where they are.
+var unaudited = []string{
+	"POST /v1/alerts/test", "POST /v1/alerts/{id}/ack", "POST /v1/approvals/{id}", "POST /v1/chat/threads", "POST /v1/chat/threads/{id}/messages",
+	"POST /v1/chat/threads/{id}/stop", "POST /v1/grants", "DELETE /v1/grants/{id}", "POST /v1/providers/{name}/test", "POST /v1/reindex", "POST /v1/restore",
+	"POST /v1/servers/import", "POST /v1/servers/{name}/test", "POST /v1/servers/{name}/trust", "DELETE /v1/tools/wanted",
+}
+
+// request is one change by way of the control API, and the kinds of the events
+// that it leaves: one for each record that changes, and for each step of a call.
+type request struct {
+	route, kind string
+	do          func() error
+}
+
+// TestChangesAreAudited: each request that changes something leaves exactly the
+// events that say so, with who did it and from where, and reading leaves none.
+func TestChangesAreAudited(t *testing.T) {
+	r, ctx := open(t, t.TempDir(), nil), t.Context()
+	status, err := r.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, name := range unaudited {
+		seen[name] = true
+	}
+	last := newestEvent(t, r)
+	for _, c := range changesOf(t, r) {
+		seen[c.route] = true
+		if err := c.do(); err != nil {
+			t.Errorf("%s: %v", c.route, err)
+			continue
+		}
+		kinds := []string{}
+		for e, err := range r.Audit(ctx, api.AuditQuery{Limit: 1000}) {
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case e.Seq <= last:
+				continue
+			case e.User == store.System.User: // what follows of it: a server's tools are listed
+				continue
+			}
+			kinds = append(kinds, e.Kind)
+			if e.User != status.You.User || e.UserName == "" || e.Surface != store.OnCLI || e.Identity != fmt.Sprintf("local:%d", os.Getuid()) || e.Subject == "" {
+				t.Errorf("%s: its event does not say who and from where: %+v", c.route, e)
+			}
+		}
+		if got := strings.Join(kinds, " "); got != c.kind {
+			t.Errorf("%s leaves %q, want %q", c.route, got, c.kind)
+		}
+		last = newestEvent(t, r)
+	}
+	for _, route := range api.Routes {
+		name := route.Method + " " + route.Path
+		if route.Method != "GET" && !seen[name] {
+			t.Errorf("%s: say here which event it leaves", name)
+		}
+		if route.Method != "GET" || seen[name] {
+			continue
+		}
+		get(t, r.dir, route.Path)
+		if now := newestEvent(t, r); now != last {
+			t.Errorf("%s leaves an event", name)
+			last = now
+		}
+	}
+}
+
+func newestEvent(t *testing.T, r *roof) (seq uint64) {
+	t.Helper()
+	for e, err := range r.Audit(t.Context(), api.AuditQuery{Limit: 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq = e.Seq
+	}
+	return seq
+}
+
+// get sends a request as nizectl would, whatever it answers.
+func get(t *testing.T, dir, path string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", filepath.Join(dir, "s")) }}}
+	path = strings.NewReplacer("{id}", "box", "{name}", "box", "{key}", "agent.tools.maxSteps", "{model}", "m", "{logical}", "m").Replace(path)
+	resp, err := client.Get("http://" + api.Host + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changesOf is the table.
+func changesOf(t *testing.T, r *roof) []request {
+	ctx := t.Context()
+	second := func(_ any, err error) error { return err }
+	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
+	text, member, path := "about boxes", store.Member, toolbox(t)
+	list := []request{
+		{"POST /v1/servers", "server.put tools.put", func() error {
+			return second(r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", Command: path}}))
+		}},
+		{"PATCH /v1/servers/{name}", "server.put", func() error { return second(r.PatchServer(ctx, "box", api.PatchServer{Description: &text})) }},
+		{"POST /v1/servers/{name}/restart", "server.restart", func() error { return second(r.RestartServer(ctx, "box")) }},
+		{"POST /v1/tools/{id}/call", "call.running call.done", func() error {
+			return second(r.CallTool(ctx, "box:current_time", api.CallTool{Args: []byte(`{"place":"Tokyo"}`)}))
+		}},
+		{"PUT /v1/credentials", "credential.put", func() error {
+			return r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret("s")})
+		}},
+		{"DELETE /v1/credentials", "credential.delete", func() error { return r.DeleteCredential(ctx, key) }},
+		{"DELETE /v1/servers/{name}", "server.delete", func() error { return r.RemoveServer(ctx, "box") }},
+		{"PUT /v1/config/{key}", "setting.put", func() error { return second(r.PutSetting(ctx, "agent.tools.maxSteps", api.PutSetting{Value: "7"})) }},
+		{"DELETE /v1/config/{key}", "setting.put", func() error { return second(r.UnsetSetting(ctx, "", "agent.tools.maxSteps")) }},
+		{"POST /v1/providers", "provider.put", func() error {
+			return second(r.AddProvider(ctx, api.AddProvider{Name: "main", Kind: "openai", BaseURL: "http://127.0.0.1:1/v1", Key: api.NewSecret("sk-x")}))
+		}},
+		{"POST /v1/providers/{name}/disable", "provider.put", func() error { return second(r.EnableProvider(ctx, "main", false)) }},
+		{"POST /v1/providers/{name}/enable", "provider.put", func() error { return second(r.EnableProvider(ctx, "main", true)) }},
+		{"PUT /v1/models/{logical}", "model.put", func() error { return second(r.SetModel(ctx, "m", api.SetModel{Target: "main/x"})) }},
+		{"PUT /v1/models/{logical}/fallbacks", "model.put", func() error {
+			return second(r.SetFallbacks(ctx, "m", api.SetFallbacks{Fallbacks: []string{"main/y"}}))
+		}},
+		{"POST /v1/models/{logical}/default", "model.put", func() error { return second(r.DefaultModel(ctx, "m")) }},
+		{"PUT /v1/prices/{model}", "price.put", func() error { return second(r.SetPrice(ctx, "main/x", api.SetPrice{In: 1, Out: 2})) }},
+		{"DELETE /v1/prices/{model}", "price.delete", func() error { return second(r.UnsetPrice(ctx, "main/x")) }},
+		{"DELETE /v1/models/{logical}", "model.delete", func() error { return r.RemoveModel(ctx, "m") }},
+		{"DELETE /v1/providers/{name}", "provider.delete", func() error { return r.RemoveProvider(ctx, "main") }},
+		{"PUT /v1/agents/{id}", "agent.put", func() error { return second(r.PutAgent(ctx, store.Agent{ID: "helper", Name: "Helper"})) }},
+		{"DELETE /v1/agents/{id}", "agent.delete", func() error { return r.RemoveAgent(ctx, "helper") }},
+		{"POST /v1/tokens", "token.create", func() error { return second(r.CreateToken(ctx, api.CreateToken{Name: "cli"})) }},
+		{"POST /v1/tokens/{name}/rotate", "token.rotate", func() error { return second(r.RotateToken(ctx, "cli", api.RotateToken{})) }},
+		{"DELETE /v1/tokens/{name}", "token.revoke", func() error { return second(r.RevokeToken(ctx, "", "cli")) }},
+		{"POST /v1/tokens", "token.create", func() error { return second(r.CreateToken(ctx, api.CreateToken{Name: "other"})) }},
+		{"DELETE /v1/tokens", "token.revoke", func() error { return second(r.RevokeTokens(ctx, "")) }},
+	}
+	return append(list, []request{
+		{"POST /v1/users", "user.put", func() error { return second(r.AddUser(ctx, api.AddUser{Name: "mia", Role: store.Admin})) }},
+		{"PATCH /v1/users/{id}", "user.put", func() error { return second(r.PatchUser(ctx, "mia", api.PatchUser{Role: &member})) }},
+		{"POST /v1/groups", "group.put", func() error { return second(r.AddGroup(ctx, api.AddGroup{Name: "ops"})) }},
+		{"PATCH /v1/groups/{name}", "group.put", func() error { return second(r.PatchGroup(ctx, "ops", api.PatchGroup{Add: []string{"mia"}})) }},
+		{"DELETE /v1/groups/{name}", "group.delete", func() error { return r.RemoveGroup(ctx, "ops") }},
+		{"PUT /v1/budgets", "budget.put", func() error {
+			return second(r.SetBudget(ctx, api.SetBudget{Subject: "user:*", Period: store.Daily, Amount: "1000tokens"}))
+		}},
+		{"DELETE /v1/budgets", "budget.delete", func() error {
+			return r.RemoveBudget(ctx, api.RemoveBudget{Subject: "user:*", Period: store.Daily})
+		}},
+		{"POST /v1/keys/export", "keys.export", func() error { return second(r.ExportKey(ctx)) }},
+		{"POST /v1/keys/rotate", "keys.rotate", func() error { return second(r.RotateKeys(ctx)) }},
+		{"GET /v1/backup", "database.backup", func() error { return second(r.Backup(ctx, io.Discard)) }},
+		{"GET /v1/audit/export", "audit.export", func() error { return second(r.ExportAudit(ctx, api.AuditQuery{}, io.Discard)) }},
+	}...)
+}
+
+// TestExportOfManyPages: more events than are in memory at once come whole,
+// newest first and oldest first, and a forged trail is told from the exported.
+func TestExportOfManyPages(t *testing.T) {
+	r, ctx := open(t, t.TempDir(), nil), t.Context()
+	const n = 1300 // over a page
+	for i := range n {
+		if _, err := r.PutSetting(ctx, "agent.tools.maxSteps", api.PutSetting{Value: fmt.Sprint(1 + i%9)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, limit := range []int{1, 999, 1000, 1001, n} {
+		var got []uint64
+		for e, err := range r.Audit(ctx, api.AuditQuery{Kind: "setting", Limit: limit}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) > 0 && e.Seq <= got[len(got)-1] {
+				t.Fatalf("limit %d: event %d comes after %d", limit, e.Seq, got[len(got)-1])
+			}
+			got = append(got, e.Seq)
+		}
+		if len(got) != limit || got[limit-1] != newestEvent(t, r) {
+			t.Fatalf("limit %d: %d events", limit, len(got))
+		}
+	}
+	x, err := r.ExportAudit(ctx, api.AuditQuery{}, io.Discard)
+	if err != nil || x.Events < n || x.First != 1 || x.Last != x.Head || x.Head != newestEvent(t, r) {
+		t.Fatalf("%+v, %v", x.Export, err)
+	}
+	part, err := r.ExportAudit(ctx, api.AuditQuery{Kind: "setting", Limit: 1100}, io.Discard)
+	if err != nil || part.Events != 1100 || part.Filter["limit"] != "1100" {
+		t.Fatalf("%+v, %v", part.Export, err)
+	}
+	if held, pruned, err := r.HeldSince(ctx, x.Export); !held || pruned || err != nil {
+		t.Errorf("%v %v %v", held, pruned, err)
+	}
+	x.Chain = part.Chain // of another event: the trail was written anew
+	if held, _, err := r.HeldSince(ctx, x.Export); held || err != nil {
+		t.Errorf("%v %v", held, err)
+	}
+	if _, err := r.ExportAudit(ctx, api.AuditQuery{User: "nobody"}, io.Discard); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of nobody: %v", err)
+	}
+}
