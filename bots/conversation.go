@@ -45,6 +45,7 @@ type Options struct {
 	Platforms []Platform   // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 
+	Config store.Config     // limits.user.*; nil limits nobody
 	Now    func() time.Time // nil is time.Now
 	Pace   time.Duration    // least time between two updates of one thread; 0 is 50 ms
 	AtOnce int              // threads that are worked on at the same time; 0 is 64
@@ -60,7 +61,8 @@ type Conversation struct {
 	mu      sync.Mutex // guards what follows and the fields of every thread
 	life    context.Context
 	threads map[string]*thread
-	ready   []*thread // scheduled, not taken by a worker yet
+	paces   map[string]*pace // by user
+	ready   []*thread        // scheduled, not taken by a worker yet
 	workers int
 }
 
@@ -73,12 +75,14 @@ type thread struct {
 	dirty     bool                    // something happened since the last step began
 	cancel    context.CancelCauseFunc // of the Work that runs
 	stop      *stopRequest            // what a person asked for since the last step
+	parked    bool                    // the next turn waits for another one of its person's
 	asker     store.Asker             // who wrote the last message that was said
 	screen    *screen
 
 	// Only the step touches these.
-	failed  bool // Work could not go on; only a new message tries again
-	noticed bool // the last Work ended with a notice
+	told    string // the message whose author was told that it waits
+	failed  bool   // Work could not go on; only a new message tries again
+	noticed bool   // the last Work ended with a notice
 }
 
 // stopRequest is a stop: it ends what was asked for before it, also what waits
@@ -109,7 +113,7 @@ func New(o Options) *Conversation {
 	if o.AtOnce == 0 {
 		o.AtOnce = 64
 	}
-	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}}
+	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}, paces: map[string]*pace{}}
 	for _, p := range o.Platforms {
 		c.platforms[p.Surface()] = p
 	}
@@ -118,7 +122,7 @@ func New(o Options) *Conversation {
 
 // Message implements [Handler]. Keys (masked secrets, SPEC 22) never reach the
 // store. ErrInvalid: no text, no key, too long; ErrNotFound: no such thread;
-// ErrRefused: too many messages wait there.
+// ErrRefused: too many messages wait there, or the person wrote too many.
 func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, error) {
 	switch {
 	case in.Key == "" || in.Thread == "":
@@ -138,6 +142,10 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	if queued >= MaxQueued {
 		return false, fmt.Errorf("message %w: %d messages wait in this conversation already", store.ErrRefused, queued)
 	}
+	giveBack, err := c.mayWrite(in.By)
+	if err != nil {
+		return false, err
+	}
 	masked := store.LooksSecret(in.Text)
 	if masked {
 		in.Text = store.RedactText(in.Text)
@@ -152,6 +160,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 		Keys: []string{string(in.By.Surface) + ":" + in.Key},
 	})
 	if err != nil || !fresh {
+		giveBack()
 		if err != nil {
 			err = fmt.Errorf("storing a message: %w", err)
 		}

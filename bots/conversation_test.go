@@ -53,7 +53,9 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-func newOffice(t *testing.T) *office {
+func newOffice(t *testing.T) *office { return newOfficeWith(t, limits("0", "0")) }
+
+func newOfficeWith(t *testing.T, config store.Config) *office {
 	t.Helper()
 	dir := t.TempDir()
 	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
@@ -72,7 +74,7 @@ func newOffice(t *testing.T) *office {
 	gateway := &botstest.Gateway{Calls: db, Now: time.Now}
 	o.Conversation = bots.New(bots.Options{
 		Agent: o.agent, Approver: gateway, Inbox: db, Threads: db, Calls: db, Feed: db,
-		Platforms: []bots.Platform{o.memory}, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond, AtOnce: 4,
+		Platforms: []bots.Platform{o.memory}, Config: config, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond, AtOnce: 4,
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	o.ctx = ctx

@@ -40,6 +40,12 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	if it, ok := c.head(t); ok {
 		// Also while calls wait: the agent knows whose they are, and cancels
 		// them or lets the message wait (SPEC 10).
+		end, ok := c.begin(t, it.in.By.User)
+		if !ok {
+			c.tellWaits(t, sc, it.id)
+			return false // until its place comes free
+		}
+		defer end()
 		sc.present(Working)
 		if c.take(ctx, t, sc, it) {
 			c.turn(ctx, t, sc)
@@ -53,6 +59,12 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	if th.Open && !t.failed {
 		calls, err := c.unfinished(ctx, t.id)
 		if err == nil && len(calls) == 0 {
+			c.findAsker(ctx, t, sc)
+			end, ok := c.begin(t, c.askerOf(t))
+			if !ok {
+				return false // until its place comes free
+			}
+			defer end()
 			sc.present(Working)
 			c.turn(ctx, t, sc)
 		}
@@ -267,6 +279,13 @@ func (c *Conversation) findAsker(ctx context.Context, t *thread, sc *screen) {
 			return
 		}
 	}
+}
+
+// askerOf is the user who is being answered.
+func (c *Conversation) askerOf(t *thread) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return t.asker.User
 }
 
 // halt ends the turn of a thread for good: waiting calls are cancelled and a

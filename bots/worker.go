@@ -27,7 +27,7 @@ func (c *Conversation) threadLocked(id string) *thread {
 // tidyLocked forgets threads in which nothing happens; c.mu is held.
 func (c *Conversation) tidyLocked() {
 	for id, t := range c.threads {
-		if !t.scheduled && len(t.queue) == 0 && (t.screen == nil || t.screen.idle()) {
+		if !t.scheduled && !t.parked && len(t.queue) == 0 && (t.screen == nil || t.screen.idle()) {
 			delete(c.threads, id)
 		}
 	}
@@ -41,6 +41,11 @@ func (c *Conversation) wake(id string, note func(*thread)) {
 	if note != nil {
 		note(t)
 	}
+	c.wakeLocked(t)
+}
+
+// wakeLocked sees that a worker looks at a thread; c.mu is held.
+func (c *Conversation) wakeLocked(t *thread) {
 	t.dirty = true
 	if !t.scheduled {
 		t.scheduled = true

@@ -201,7 +201,7 @@ func (d *Daemon) wire() {
 	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("room", "alert")})
 	d.conversation = bots.New(bots.Options{
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db,
-		Platforms: []bots.Platform{d.terminals}, Log: d.log.With("room", "bots"), Now: d.now,
+		Platforms: []bots.Platform{d.terminals}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
 	})
 }
 

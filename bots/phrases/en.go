@@ -47,6 +47,7 @@ var english = Catalogue{
 	TurnStopped:  "Stopped.",
 	TurnFailed:   "I could not go on because of an error inside nize. Please try again; an admin finds the cause in the log.",
 	TurnUnsaid:   "I could not take this message because of an error inside nize. Please send it again; an admin finds the cause in the log.",
+	TurnWaits:    "As many of your turns run as one person may have at once (%d). This message waits until one of them has ended.",
 	SecretMasked: "Your message held what looks like a secret key. I masked it before it was stored; please revoke that key, since it has left your hands.",
 	Cut:          "… (cut: the answer is too long to show)",
 }

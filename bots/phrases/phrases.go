@@ -61,6 +61,7 @@ const (
 	TurnStopped  Key = "turn.stopped"
 	TurnFailed   Key = "turn.failed"
 	TurnUnsaid   Key = "turn.unsaid"
+	TurnWaits    Key = "turn.waits" // how many may
 	SecretMasked Key = "secret.masked"
 	Cut          Key = "text.cut"
 )

@@ -1,0 +1,123 @@
+package bots
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// What one person may do at once and in a while (SPEC 22, Cost). A message too
+// many is refused before it is accepted; a turn too many waits, as its message
+// does, in the inbox.
+
+// pace is what a person did lately; c.mu guards it.
+type pace struct {
+	wrote   []time.Time // accepted messages, oldest first, within the span of the limit
+	running int         // turns
+	parked  []*thread   // whose next turn waits for one of those to end
+}
+
+// maxPaces is how many people are remembered who do nothing now.
+const maxPaces = 4096
+
+// paceLocked returns a person's entry and makes one; c.mu is held.
+func (c *Conversation) paceLocked(user string) *pace {
+	p := c.paces[user]
+	if p == nil {
+		if len(c.paces) >= maxPaces {
+			for id, old := range c.paces {
+				if old.running == 0 && len(old.parked) == 0 && (len(old.wrote) == 0 || c.o.Now().Sub(old.wrote[len(old.wrote)-1]) > time.Hour) {
+					delete(c.paces, id)
+				}
+			}
+		}
+		p = &pace{}
+		c.paces[user] = p
+	}
+	return p
+}
+
+// mayWrite takes one of the messages that a person may write in a while, and
+// giveBack returns it where the message was not accepted after all.
+func (c *Conversation) mayWrite(by store.Caller) (giveBack func(), err error) {
+	if c.o.Config == nil || by.User == store.System.User {
+		return func() {}, nil
+	}
+	limit := store.GetRate(c.o.Config, "", "limits.user.messages")
+	if limit.Calls == 0 {
+		return func() {}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.paceLocked(by.User)
+	now, span := c.o.Now(), time.Duration(limit.Per)
+	for len(p.wrote) > 0 && now.Sub(p.wrote[0]) >= span {
+		p.wrote = p.wrote[1:]
+	}
+	if len(p.wrote) >= limit.Calls {
+		wait := max(span-now.Sub(p.wrote[len(p.wrote)-limit.Calls]), time.Second).Round(time.Second)
+		_, within, _ := strings.Cut(limit.String(), "/")
+		return nil, fmt.Errorf("message %w: you sent %d messages within %s, which is all that one person may; the next is taken in %s", store.ErrRefused, limit.Calls, within, wait)
+	}
+	p.wrote = append(p.wrote, now)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for i, at := range p.wrote {
+			if at.Equal(now) {
+				p.wrote = append(p.wrote[:i:i], p.wrote[i+1:]...)
+				return
+			}
+		}
+	}, nil
+}
+
+// begin takes one of the turns that a person may have at once. Where all are
+// taken, the thread waits until one ends.
+func (c *Conversation) begin(t *thread, user string) (end func(), ok bool) {
+	if c.o.Config == nil || user == "" || user == store.System.User {
+		return func() {}, true
+	}
+	limit := store.GetInt(c.o.Config, "", "limits.user.turns")
+	if limit == 0 {
+		return func() {}, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.paceLocked(user)
+	if p.running < limit {
+		p.running++
+		return func() { c.ended(user) }, true
+	}
+	if !t.parked {
+		t.parked = true
+		p.parked = append(p.parked, t)
+	}
+	return nil, false
+}
+
+// tellWaits says once for each message that it waits.
+func (c *Conversation) tellWaits(t *thread, sc *screen, message string) {
+	if t.told == message {
+		return
+	}
+	t.told = message
+	sc.notice(sc.words.Say(phrases.TurnWaits, store.GetInt(c.o.Config, "", "limits.user.turns")))
+}
+
+// ended gives a turn's place to the thread that has waited longest.
+func (c *Conversation) ended(user string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.paceLocked(user)
+	p.running--
+	if len(p.parked) == 0 {
+		return
+	}
+	t := p.parked[0]
+	p.parked, t.parked = p.parked[1:], false
+	c.wakeLocked(t)
+}

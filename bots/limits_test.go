@@ -1,0 +1,128 @@
+package bots_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"nize/store"
+)
+
+// limits are settings of a test.
+func limits(turns, messages string) store.Defaults {
+	return store.Defaults{"limits.user.turns": turns, "limits.user.messages": messages}
+}
+
+// streams waits until a turn that hangs has said so much.
+func (o *office) streams(text string) {
+	o.t.Helper()
+	_, err := o.memory.See(o.ctx, func(all []store.Message) bool {
+		return slices.ContainsFunc(all, func(m store.Message) bool { return m.Kind == store.TextMessage && strings.Contains(m.Text, text) })
+	})
+	if err != nil {
+		o.t.Fatalf("waiting for %q: %v; log %s", text, err, o.log)
+	}
+}
+
+// Two turns of a person run; the third waits, is told so once, and runs when
+// one of them has ended. Another person's does not wait.
+func TestTurnsAtOnce(t *testing.T) {
+	o := newOfficeWith(t, limits("2", "0"))
+	a, b, third := o.thread(), o.thread(), o.thread()
+	o.say(a, "1", "slow first")
+	o.say(b, "2", "slow second")
+	o.streams("first")
+	o.streams("second")
+	o.say(third, "3", "say at last")
+	o.see(store.NoticeMessage, "one person may have at once (2)")
+	if pending, err := o.db.Pending(o.ctx); err != nil || len(pending) != 1 {
+		t.Errorf("%d messages wait in the inbox, %v; want the third", len(pending), err)
+	}
+	if o.agent.Said("say at last") != 0 {
+		t.Error("the third was taken up")
+	}
+	ann := o.by
+	o.by = store.Caller{User: "01BOB", Name: "bob", Surface: store.OnTerminal}
+	o.say(o.thread(), "4", "say something else")
+	o.see(store.TextMessage, "something else")
+	o.by = ann
+	if err := o.Stop(o.ctx, ann, a); err != nil {
+		t.Fatal(err)
+	}
+	o.see(store.TextMessage, "at last")
+	told := 0
+	shown, err := o.memory.See(o.ctx, func([]store.Message) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range shown {
+		if strings.Contains(m.Text, "one person may have at once (2)") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+// A stop reaches a message that waits for its turn.
+func TestStopOfAWaitingTurn(t *testing.T) {
+	o := newOfficeWith(t, limits("1", "0"))
+	a, b := o.thread(), o.thread()
+	o.say(a, "1", "slow first")
+	o.streams("first")
+	o.say(b, "2", "say never")
+	o.see(store.NoticeMessage, "one person may have at once (1)")
+	if err := o.Stop(o.ctx, o.by, b); err != nil {
+		t.Fatal(err)
+	}
+	o.see(store.NoticeMessage, "Stopped")
+	if err := o.Stop(o.ctx, o.by, a); err != nil {
+		t.Fatal(err)
+	}
+	o.say(a, "3", "say the end")
+	o.see(store.TextMessage, "the end")
+	if o.agent.Said("say never") != 0 {
+		t.Error("what was stopped was answered")
+	}
+}
+
+// However many messages come at once, a person gets as many in as they may; a
+// repeated delivery takes none, and other people have their own.
+func TestMessagesInAWhile(t *testing.T) {
+	o := newOfficeWith(t, limits("0", "5/1h"))
+	thread := o.thread()
+	o.say(thread, "k0", "say hello")
+	for range 3 { // the platform delivers it again
+		if fresh, err := o.Message(o.ctx, store.Inbound{Key: "k0", Thread: thread, By: o.by, Text: "say hello"}); fresh || err != nil {
+			t.Fatalf("a repeated delivery: %v, %v", fresh, err)
+		}
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 20)
+	for i := range errs {
+		wg.Go(func() {
+			_, errs[i] = o.Message(o.ctx, store.Inbound{Key: "x" + string(rune('a'+i)), Thread: thread, By: o.by, Text: "say hello"})
+		})
+	}
+	wg.Wait()
+	taken := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			taken++
+		case !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "5 messages within 1h,") || !strings.Contains(err.Error(), "the next is taken in"):
+			t.Errorf("refused with %v", err)
+		}
+	}
+	if taken != 4 {
+		t.Errorf("%d of 20 were taken, want 4", taken)
+	}
+	for _, by := range []store.Caller{{User: "01BOB", Surface: store.OnTerminal}, store.System} {
+		if _, err := o.Message(o.ctx, store.Inbound{Key: "other" + by.User, Thread: thread, By: by, Text: "say hello"}); err != nil {
+			t.Errorf("%s is refused: %v", by.User, err)
+		}
+	}
+}
