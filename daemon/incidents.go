@@ -302,7 +302,7 @@ func (l *lookout) budgets(ctx context.Context, s *alert.Sight) error {
 }
 
 func budgetShort(k alert.Key, e budgetEvent, names map[string]string) alert.Symptom {
-	a := alert.Symptom{Key: k, Cure: "nizectl usage --by user --since 24h"}
+	a := alert.Symptom{Key: k, Cure: "nizectl budgets list"}
 	whose, _, _ := strings.Cut(k.Subject, " ")
 	if id, ok := strings.CutPrefix(whose, "user:"); ok && names[id] != "" {
 		whose, a.Users = names[id], []string{id}
