@@ -309,7 +309,7 @@ func expiryKey(p store.Policy) string {
 func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
 	c := inv.Call
 	c.State, c.Started, c.Owner = store.Running, g.opt.Now(), g.opt.Owner
-	if c.ReadOnly && c.Replaces == "" {
+	if c.ReadOnly && c.Replaces == "" && !g.taints(c) {
 		if err := g.opt.Store.Healthy(); err != nil {
 			return nil, err // no call without its record
 		}
@@ -323,6 +323,12 @@ func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.Pr
 		return nil, fmt.Errorf("storing a call before it runs: %w", err)
 	}
 	return g.finish(ctx, inv, g.run(ctx, inv, progress))
+}
+
+// taints says whether what the call brings taints its conversation: then its
+// record may not lag, since the next call is judged by it.
+func (g *Gateway) taints(c *store.Call) bool {
+	return c.Thread != "" && g.tools.untrusted(c.Server)
 }
 
 // finish stores how a running call ended, also when its caller has left.

@@ -167,11 +167,11 @@ func (g *Gateway) reachable(ctx context.Context, c store.Call) error {
 	if e.open || len(e.people) >= need {
 		return nil
 	}
-	could := "nobody could"
+	could := "nobody could now"
 	if len(e.people) > 0 {
-		could = fmt.Sprintf("only %d could", len(e.people))
+		could = fmt.Sprintf("only %d could now", len(e.people))
 	}
-	return &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("it needs a yes (%s) of %s, and %s give it; an admin can change who may", nonEmpty(c.Reason, "by policy"), c.Policy, could)}
+	return &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("it needs a yes (%s), which %s give: that is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))}
 }
 
 // Approvers lists up to five people, other than who asked, to whom the card of
