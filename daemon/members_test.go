@@ -72,3 +72,46 @@ func membersUse(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 		t.Error("a group that agents and models are for was removed")
 	}
 }
+
+// membersLeave checks what a member does with codes, and what ends when they
+// are disabled: also a stream that they listen to on the socket.
+func membersLeave(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
+	t.Helper()
+	code, exit := as("users", "link")
+	if exit != 0 {
+		t.Fatalf("a member's code: exit %d, %s", exit, code)
+	}
+	code, _, _ = strings.Cut(code, "\n")
+	for _, args := range [][]string{{"users", "link", "--user", "root"}, {"users", "export", "root"}, {"users", "remove", "root", "--yes"}, {"users", "forget", "root", "--yes"}} {
+		if out, exit := as(args...); exit != 6 {
+			t.Errorf("a member: %v: exit %d, %s", args, exit, out)
+		}
+	}
+	if out, exit := as("users", "export", "local:4321"); exit != 0 || !strings.Contains(out, `"kind":"conversation"`) || !strings.Contains(out, "hello") {
+		t.Errorf("their own export: exit %d, %s", exit, out)
+	}
+	made, err := c.MakeLink(ctx, api.MakeLink{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, exit := as("users", "link", made.Code.Reveal(), "--role", "admin", "--yes"); exit != 6 {
+		t.Errorf("a member makes themselves an admin: exit %d, %s", exit, out)
+	}
+	if out, exit := as("users", "link", made.Code.Reveal(), "--yes"); exit != 6 { // root would be a member, and nobody an admin
+		t.Errorf("a member absorbs the last admin: exit %d, %s", exit, out)
+	}
+
+	disabled := store.Disabled
+	if _, err := c.PatchUser(ctx, "local:4321", api.PatchUser{State: &disabled}); err != nil {
+		t.Fatal(err)
+	}
+	if out, exit := as("status"); exit != 6 {
+		t.Errorf("disabled: exit %d, %s", exit, out)
+	}
+	if out, exit := as("users", "link"); exit != 6 {
+		t.Errorf("disabled, a code: exit %d, %s", exit, out)
+	}
+	if _, err := c.LookAtLink(ctx, api.UseLink{Code: api.NewSecret(code)}); err == nil {
+		t.Error("a code of somebody disabled is good")
+	}
+}

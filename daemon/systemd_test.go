@@ -210,7 +210,9 @@ func TestSocketGroup(t *testing.T) {
 	if code != 4 || missingCode != 4 || hidden != strings.ReplaceAll(missing, "missing", "private") {
 		t.Errorf("a hidden server tells of itself: %q, a missing one %q", hidden, missing)
 	}
-	membersUse(ctx, t, c, func(args ...string) (string, int) { return as(4321, gid, nil, args...) })
+	member := func(args ...string) (string, int) { return as(4321, gid, nil, args...) }
+	membersUse(ctx, t, c, member)
+	membersLeave(ctx, t, c, member)
 	if out, code := as(4322, 7, nil, "status"); code == 0 {
 		t.Errorf("a stranger: %s", out)
 	}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,10 @@ type view struct {
 // view reads what narrows the caller's tools.
 func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) (*view, error) {
 	if err := g.tools.load(ctx); err != nil {
+		return nil, err
+	}
+	by, err := g.present(ctx, by)
+	if err != nil {
 		return nil, err
 	}
 	v := &view{by: by, servers: scope.Servers}
@@ -63,6 +68,25 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 	}
 	v.narrow()
 	return v, nil
+}
+
+// present is the caller as they are now. A turn runs with the rights of its
+// author, but it was written some time ago, and goes on while they are disabled
+// or lowered; who came with this request was looked at just now.
+func (g *Gateway) present(ctx context.Context, by store.Caller) (store.Caller, error) {
+	switch by.Surface {
+	case store.OnMCP, store.OnCLI, store.OnHTTP, store.OnSystem:
+		return by, nil
+	}
+	u, err := g.opt.Store.GetUser(ctx, by.User)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return by, fmt.Errorf("reading user %s: %w", by.User, err)
+	}
+	if err != nil || u.State != store.Active {
+		return by, &store.CallError{Code: store.CodeRefused, Message: "the person whom this is done for may not use nize any more"}
+	}
+	by.User, by.Role = u.ID, u.Role
+	return by, nil
 }
 
 // narrow picks the rules that can deny this caller anything, so that a search

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"nize/store"
@@ -33,6 +34,8 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keep.Usage, new(int), (*tx).pruneUsage},
 		{store.KeepWishes, new(int), (*tx).pruneWishes},
 		{keepKeys, new(int), (*tx).pruneKeys},
+		{longest(keep), new(int), (*tx).pruneRemoved},
+		{store.LinkLife, new(int), (*tx).pruneLinks},
 	}
 	for _, s := range steps {
 		for more := s.keep > 0; more; {
@@ -222,6 +225,50 @@ func (t *tx) oldCounters(before time.Time) (int, error) {
 		}
 	}
 	return len(keys), nil
+}
+
+// longest is how long anything about a person is kept, 0 for ever.
+func longest(keep store.Retention) time.Duration {
+	all := []time.Duration{keep.Conversations, keep.Audit, keep.Usage}
+	if slices.Contains(all, 0) {
+		return 0
+	}
+	return slices.Max(all)
+}
+
+// pruneRemoved forgets who was removed, once nothing of them is kept that an
+// erasure could find.
+func (t *tx) pruneRemoved(before time.Time) (int, bool, error) {
+	for _, k := range t.keys("removed", nil, 0) {
+		g, err := getJSON[gone](t, "removed", k)
+		if err != nil {
+			return 0, false, err
+		}
+		if !g.Removed.Before(before) {
+			continue
+		}
+		if err := t.del("removed", k); err != nil {
+			return 0, false, err
+		}
+	}
+	return 0, false, nil
+}
+
+// pruneLinks forgets codes that expired, and wrong ones that count no more.
+func (t *tx) pruneLinks(time.Time) (int, bool, error) {
+	for _, k := range t.keys("link_tries", nil, 0) {
+		had, err := getJSON[tries](t, "link_tries", k)
+		if err != nil {
+			return 0, false, err
+		}
+		if t.now.Before(had.Until) {
+			continue
+		}
+		if err := t.del("link_tries", k); err != nil {
+			return 0, false, err
+		}
+	}
+	return 0, false, t.dropLinks()
 }
 
 func (t *tx) pruneKeys(time.Time) (int, bool, error) {

@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"nize/store"
+	"nize/store/bolt"
+	"nize/store/seal"
+)
+
+// A stream ends when its person is disabled, lowered, removed or joined with
+// somebody, also if that happens before it was noted; others go on.
+func TestListeners(t *testing.T) {
+	dir := t.TempDir()
+	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l := newListeners(db)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.run(ctx, db) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	person := func(identity string, role store.Role) store.User {
+		t.Helper()
+		u, err := db.EnsureUser(t.Context(), identity, identity, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	person("local:0", store.Admin)
+	listen := func(u store.User) context.Context {
+		ctx, end := context.WithCancel(t.Context())
+		t.Cleanup(end)
+		t.Cleanup(l.enter(ctx, store.Caller{User: u.ID, Role: u.Role}, end))
+		return ctx
+	}
+	bystander := listen(person("local:1", store.Member))
+	for what, change := range map[string]func(store.User) error{
+		"disabled": func(u store.User) error { u.State = store.Disabled; return db.PutUser(t.Context(), store.System, u) },
+		"lowered":  func(u store.User) error { u.Role = store.Member; return db.PutUser(t.Context(), store.System, u) },
+		"removed":  func(u store.User) error { return db.RemoveUser(t.Context(), store.System, u.ID) },
+		"joined": func(u store.User) error {
+			_, hash := store.NewCode()
+			if _, err := db.PutLink(t.Context(), store.System, u.ID, hash); err != nil {
+				return err
+			}
+			_, err := db.Join(t.Context(), store.Caller{User: person("local:0", store.Admin).ID, Role: store.Admin}, hash, store.Admin)
+			return err
+		},
+	} {
+		u := person("slack:T:"+what, store.Admin)
+		stream := listen(u)
+		if stream.Err() != nil {
+			t.Errorf("%s: the stream ended before", what)
+		}
+		if err := change(u); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		select {
+		case <-stream.Done():
+		case <-time.After(2 * time.Second): // SPEC 22
+			t.Errorf("%s: the stream goes on", what)
+		}
+		if late := listen(u); late.Err() == nil {
+			t.Errorf("%s: a stream that begins then goes on", what)
+		}
+	}
+	if bystander.Err() != nil {
+		t.Error("somebody else's stream ended")
+	}
+}
