@@ -16,45 +16,75 @@ type Reader struct {
 	Now    time.Time
 }
 
-// CardLines renders a card as plain lines, for terminals, screen readers and
-// notifications (SPEC 11): every argument whole, whatever comes from a server
-// or a model marked as its claim and behind a bar, so that it can't pass for a
-// line of nize's own; the state always a word. It holds no character that
-// Escape would escape.
-func CardLines(card store.Card, r Reader) []string {
+// CardParts is a card in words, before a platform lays it out. No line holds a
+// character that [Escape] would escape; whatever comes from a server or a model
+// stands behind a bar, so that it can't pass for a line of nize's own.
+type CardParts struct {
+	Title       string
+	Facts       []string // server, who asked, as whom it runs
+	Warnings    []string
+	Description []string // the server's claim, with its heading
+	Why         []string // the model's words, with their heading
+	ArgsHead    string
+	Args        string   // whole; "" for none
+	Rules       []string // who may answer, until when, which call
+	State       []string // where it stands, and how it ended
+}
+
+// PartsOf puts a card into words for its reader (SPEC 11).
+func PartsOf(card store.Card, r Reader) CardParts {
 	words := phrases.For(r.Locale)
-	var out []string
-	add := func(key phrases.Key, args ...any) { out = append(out, words.Say(key, args...)) }
 	title := Escape(card.Tool)
 	if card.Title != "" {
 		title += " (" + Escape(card.Title) + ")"
 	}
-	add(phrases.CardTitle, title)
-	add(phrases.CardServer, Escape(card.Server), Escape(card.Where))
-	add(phrases.CardBy, Escape(card.By))
-	add(phrases.CardRunsAs, Escape(card.RunsAs))
-	for _, warning := range card.Warnings {
-		add(phrases.CardWarning, Escape(warning))
+	p := CardParts{
+		Title: words.Say(phrases.CardTitle, title),
+		Facts: []string{
+			words.Say(phrases.CardServer, Escape(card.Server), Escape(card.Where)),
+			words.Say(phrases.CardBy, Escape(card.By)),
+			words.Say(phrases.CardRunsAs, Escape(card.RunsAs)),
+		},
+		Description: claim(words.Say(phrases.CardDescription), card.Description),
+		Why:         claim(words.Say(phrases.CardWhy), card.Why),
+		State:       []string{words.Say(phrases.CardState, StateWords(card, r.Locale))},
 	}
-	out = append(out, claim(words.Say(phrases.CardDescription), card.Description)...)
-	out = append(out, claim(words.Say(phrases.CardWhy), card.Why)...)
-	out = append(out, argumentLines(card, words)...)
+	for _, warning := range card.Warnings {
+		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(warning)))
+	}
+	p.ArgsHead, p.Args = arguments(card, words)
 	if card.State == store.Pending && !card.Approved {
-		add(phrases.CardMay, mayLine(card, words))
+		p.Rules = append(p.Rules, words.Say(phrases.CardMay, mayLine(card, words)))
 	}
 	if len(card.Yes) > 0 {
-		add(phrases.CardYes, escaped(card.Yes), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need))
+		p.Rules = append(p.Rules, words.Say(phrases.CardYes, escaped(card.Yes), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
 	}
 	if line := expiryLine(card, r, words); line != "" {
-		out = append(out, line)
+		p.Rules = append(p.Rules, line)
 	}
-	add(phrases.CardDigest, Escape(digestHead(card.Digest)))
-	add(phrases.CardCall, Escape(card.Call))
-	add(phrases.CardState, StateWords(card, r.Locale))
+	p.Rules = append(p.Rules, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))
 	if card.Outcome != "" {
-		add(phrases.CardOutcome, Escape(card.Outcome))
+		p.State = append(p.State, words.Say(phrases.CardOutcome, Escape(card.Outcome)))
 	}
-	return out
+	return p
+}
+
+// CardLines renders a card as plain lines, for terminals, screen readers and
+// notifications (SPEC 11): every argument whole.
+func CardLines(card store.Card, r Reader) []string {
+	p := PartsOf(card, r)
+	out := append([]string{p.Title}, p.Facts...)
+	out = append(out, p.Warnings...)
+	out = append(out, p.Description...)
+	out = append(out, p.Why...)
+	out = append(out, p.ArgsHead)
+	if p.Args != "" {
+		for line := range strings.SplitSeq(p.Args, "\n") {
+			out = append(out, "  "+line)
+		}
+	}
+	out = append(out, p.Rules...)
+	return append(out, p.State...)
 }
 
 // mayLine says who may press, outside the arguments and in nize's own words
@@ -158,20 +188,15 @@ func claim(head, text string) []string {
 	return out
 }
 
-func argumentLines(card store.Card, words phrases.Catalogue) []string {
+func arguments(card store.Card, words phrases.Catalogue) (head, text string) {
 	text, ok := PrettyJSON(card.Args)
-	head := words.Say(phrases.CardArguments)
 	switch {
 	case !ok:
-		head = words.Say(phrases.CardNotJSON)
+		return words.Say(phrases.CardNotJSON), text
 	case text == "{}":
-		return []string{words.Say(phrases.CardNoArguments)}
+		return words.Say(phrases.CardNoArguments), ""
 	}
-	out := []string{head}
-	for line := range strings.SplitSeq(text, "\n") {
-		out = append(out, "  "+line)
-	}
-	return out
+	return words.Say(phrases.CardArguments), text
 }
 
 // expiryLine tells until when the call waits, in the reader's zone.

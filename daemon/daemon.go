@@ -92,6 +92,7 @@ type Daemon struct {
 	transport    *http.Transport
 	terminals    *terminals
 	conversation *bots.Conversation
+	bots         map[string]chatBot // by the name of their surface
 	people       *people
 	listeners    *listeners
 	servers      *serversFile // nil without Options.Servers
@@ -199,10 +200,14 @@ func (d *Daemon) wire() {
 	})
 	d.lookout = newLookout(d)
 	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("room", "alert")})
+	commands := &bots.Commands{}
+	slackBot := d.newSlack(commands)
+	d.bots = map[string]chatBot{string(store.OnSlack): slackBot}
 	d.conversation = bots.New(bots.Options{
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db,
-		Platforms: []bots.Platform{d.terminals}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
+		Platforms: []bots.Platform{d.terminals, slackBot}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
 	})
+	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db})...)
 }
 
 // checkVar tells a process that it is the child which looks through the
@@ -307,6 +312,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("mcp server", d.mcp.Run)
 	keep("listeners", func(ctx context.Context) error { return d.listeners.run(ctx, d.db) })
 	keep("conversations", d.conversation.Run)
+	for name, bot := range d.bots {
+		keep(name, func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
+	}
 	keep("schedule", d.keepSchedule)
 	keep("control socket", serve(control, d.control, (*http.Server).Serve))
 	keep("http listener", serve(public, d.public, d.servePublic))
@@ -314,6 +322,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("watchdog", d.keepWatchdog)
 	keep("keys", d.keepKeys)
 	keep("alerts", d.desk.Run)
+	d.startBots(work)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

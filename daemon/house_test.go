@@ -37,6 +37,8 @@ var floors = map[string]room{
 	"bots":                       {"bots/phrases", "a sister of llm and mcp: they meet on the roof, by words of store"},
 	"bots/phrases":               {"", "text"},
 	"bots/terminal":              {"bots daemon/api", "it lives in nizectl, which must start in milliseconds"},
+	"bots/slack":                 {"bots bots/phrases bots/slack/manifest", "one platform: it shows and takes in, and decides nothing"},
+	"bots/slack/manifest":        {"", "a file that nizectl prints without the bot around it"},
 	"bots/botstest":              {"bots", "the script holds for every platform, so it sees none"},
 	"bots/slack/slacktest/page":  {"bots/slack/slacktest", "a Slack client in the browser for the double; it draws what that tells"},
 	"bots/slack/slacktest":       {"", "a double of Slack: it knows nothing of nize, so that a mistake of either shows"},
@@ -57,7 +59,7 @@ var floors = map[string]room{
 	"daemon/doctor":              {"daemon/api", "rules over facts; nizectl applies those for files where no daemon runs"},
 	"daemon/mcpfile":             {"", "a leaf: it reads what other clients wrote, and contacts nothing"},
 	"cmd/nized":                  {"daemon daemon/api", "main parses, builds, runs, exits"},
-	"cmd/nizectl":                {"daemon/api daemon/doctor bots/terminal bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
+	"cmd/nizectl":                {"daemon/api daemon/doctor bots/terminal bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
 	"cmd/manpage":                {"", "it reads commands and writes a manual page"},
 	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},
 	"scripts/bench":              {"daemon/api", "it measures the programs from outside"},
@@ -75,16 +77,14 @@ var libraries = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema/v6": "mcp/schema",
 	"golang.org/x/time":                        "mcp/upstream",
 	"github.com/sashabaranov/go-openai":        "llm/openai",
+	"github.com/slack-go/slack":                "bots/slack",
+	"github.com/gorilla/websocket":             "bots/slack bots/slack/slacktest bots/discord/discordtest",
 	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl cmd/manpage",
 	"github.com/robfig/cron/v3":                "daemon",
 	"github.com/coreos/go-systemd/v22":         "daemon",
 	"github.com/pelletier/go-toml/v2":          "daemon",
 	"golang.org/x/term":                        "cmd/nized cmd/nizectl bots/terminal",
 	"golang.org/x/sys":                         "daemon mcp/upstream bots/terminal store/bolt",
-
-	// A websocket for the doubles of the platforms: already there for the
-	// libraries that the adapters are built on.
-	"github.com/gorilla/websocket": "bots/slack/slacktest bots/discord/discordtest",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",

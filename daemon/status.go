@@ -17,7 +17,7 @@ import (
 func (d *Daemon) getStatus(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
 	s := api.Status{
 		Version: api.Version, PID: os.Getpid(), Started: d.started, DataDir: d.opt.DataDir, Socket: d.opt.Socket,
-		Listen: d.addr(), You: by, Model: llm.OfflineModel, Sessions: d.mcp.Sessions(), Bots: []api.BotState{}, Servers: []api.Health{},
+		Listen: d.addr(), You: by, Model: llm.OfflineModel, Sessions: d.mcp.Sessions(), Bots: d.botStates(ctx), Servers: []api.Health{},
 	}
 	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.inUse()
 	if by.IsAdmin() {

@@ -80,6 +80,7 @@ var Keys = []Key{
 	{Name: "retention.conversations", Kind: Span, Default: "90d", Min: 3600, Help: "how long conversations are kept"},
 	{Name: "retention.output", Kind: Span, Default: "30d", Min: 3600, Help: "how long tool output is kept"},
 	{Name: "retention.usage", Kind: Span, Default: "400d", Min: 86400, Help: "how long usage is kept"},
+	{Name: "slack.api_url", Kind: Text, Default: "", Help: "where Slack's Web API is, if not at https://slack.com/api/"},
 }
 
 // FindKey returns the key of that name; a miss names the nearest.

@@ -57,7 +57,7 @@ func (a *app) root() *cli.Command {
 		},
 		Commands: []*cli.Command{
 			a.status(), a.doctor(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(), a.groups(),
-			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.alerts(), a.chat(),
+			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.alerts(), a.bots(), a.chat(),
 			a.usage(), a.budgets(), a.audit(), a.config(),
 			a.dev(), a.backup(), a.restore(), a.keys(), a.version(), a.help(),
 		},

@@ -14,10 +14,10 @@ func addressKey(at store.Address) []byte {
 }
 
 func checkAddress(at store.Address) error {
-	if err := checkIDs("surface", string(at.Surface), "thread", at.Thread); err != nil {
+	if err := checkIDs("surface", string(at.Surface), "channel", at.Channel, "thread", at.Thread); err != nil {
 		return err
 	}
-	return checkOptional("team", at.Team, "channel", at.Channel, "message", at.Message)
+	return checkOptional("team", at.Team, "message", at.Message)
 }
 
 func (t *tx) threadAt(at store.Address) (store.Thread, error) {
@@ -54,9 +54,6 @@ func (d *DB) ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (go
 			return store.ErrExists
 		}
 		made = true
-		if err := t.put("threads_at", addressKey(th.Address), []byte(th.ID)); err != nil {
-			return err
-		}
 		got, err = t.putThread(th)
 		return err
 	})

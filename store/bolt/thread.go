@@ -69,6 +69,11 @@ func (t *tx) putThread(th store.Thread) (store.Thread, error) {
 	if th.Updated.IsZero() {
 		th.Updated = t.now
 	}
+	if th.Address.Channel != "" && t.get("threads_at", addressKey(th.Address)) == nil {
+		if err := t.put("threads_at", addressKey(th.Address), []byte(th.ID)); err != nil {
+			return th, err
+		}
+	}
 	t.change(store.Change{Kind: "thread", ID: th.ID, Thread: th.ID})
 	return th, t.saveThread(before, th)
 }

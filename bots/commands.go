@@ -1,0 +1,106 @@
+package bots
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Asked is a command as a person gave it, after /nize or after a mention.
+type Asked struct {
+	By      store.Caller
+	At      store.Address // where; Thread is "" outside any thread
+	Thread  string        // the conversation there, "" if there is none
+	Words   string        // what followed the command's name
+	Locale  string        // of the person, BCP 47
+	Zone    string        // of the person, IANA
+	Trigger string        // with which a dialog may be opened for some seconds, or ""
+}
+
+// Command is one word that nize understands itself, without a model (SPEC 12).
+type Command struct {
+	Name  string
+	Args  string      // as help shows them
+	About phrases.Key // one line for help
+	Admin bool        // for admins only
+	// Fits says whether words can follow the name: after a mention a message
+	// is a command only then. Nil lets nothing follow.
+	Fits func(words string) bool
+	// Run does it and returns what the person reads, in Markdown. Errors that
+	// wrap a sentinel of store are told as they are.
+	Run func(ctx context.Context, a Asked) (string, error)
+}
+
+// Commands is what a platform looks words up in. The roof fills it before any
+// platform runs.
+type Commands struct{ list []Command }
+
+// Add puts commands into the list, in the order in which help shows them.
+func (c *Commands) Add(list ...Command) { c.list = append(c.list, list...) }
+
+// Names are the commands that by may use.
+func (c *Commands) Names(by store.Caller) []string {
+	var names []string
+	for _, cmd := range c.list {
+		if !cmd.Admin || by.IsAdmin() {
+			names = append(names, cmd.Name)
+		}
+	}
+	return names
+}
+
+// Find reads text as a command. With loose, as after a mention, only what fits
+// one whole is a command, and near is the name that a single misspelt word
+// comes close to; otherwise the first word alone decides.
+func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, words, near string, ok bool) {
+	name, words, _ := strings.Cut(strings.TrimSpace(text), " ")
+	words = strings.TrimSpace(words)
+	i := slices.IndexFunc(c.list, func(cmd Command) bool { return strings.EqualFold(cmd.Name, name) && (!cmd.Admin || by.IsAdmin()) })
+	if i >= 0 {
+		cmd = c.list[i]
+		if !loose || words == "" || cmd.Fits != nil && cmd.Fits(words) {
+			return cmd, words, "", true
+		}
+		return Command{}, "", "", false
+	}
+	if words == "" && len(name) > 2 || !loose {
+		near = store.Nearest(strings.ToLower(name), c.Names(by))
+	}
+	return Command{}, "", near, false
+}
+
+// Run runs a command and turns its error into what the person reads; an error
+// that is not meant for people is returned too, for the log.
+func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (string, error) {
+	text, err := cmd.Run(ctx, a)
+	if err == nil {
+		return text, nil
+	}
+	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrDecided, store.ErrRefused, store.ErrInvalid, store.ErrExpired} {
+		if errors.Is(err, known) {
+			return Plain(err.Error()), nil
+		}
+	}
+	return phrases.For(a.Locale).Say(phrases.CommandFailed), err
+}
+
+// Help lists what a person may do here.
+func (c *Commands) Help(by store.Caller, locale string) string {
+	words := phrases.For(locale)
+	lines := []string{words.Say(phrases.HelpHead)}
+	for _, cmd := range c.list {
+		if cmd.Admin && !by.IsAdmin() {
+			continue
+		}
+		name := cmd.Name
+		if cmd.Args != "" {
+			name += " " + cmd.Args
+		}
+		lines = append(lines, "- `"+name+"`: "+words.Say(cmd.About))
+	}
+	return strings.Join(append(lines, "", words.Say(phrases.HelpFoot)), "\n")
+}

@@ -1,0 +1,198 @@
+package slack
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// The card (SPEC 11). Every function here is pure: a card, its reader and what
+// became of the file in, blocks out. All text stands in plain_text objects and
+// in preformatted rich text, where Slack formats nothing, links nothing and
+// mentions nobody; the one field that is mrkdwn, the message's text, is escaped.
+
+// cardContent is a card as a message of Slack's.
+type cardContent struct {
+	text   string // the plain form, for notifications and screen readers
+	blocks []slackgo.Block
+}
+
+// argsFile is the file that holds long arguments.
+type argsFile struct {
+	name   string
+	failed bool // Slack did not take it
+}
+
+// long says whether the arguments need more room than a card has.
+func long(card store.Card) bool {
+	text, _ := bots.PrettyJSON(card.Args)
+	return utf8.RuneCountInString(text) > maxShownArgs
+}
+
+func fileName(card store.Card) string { return "arguments-" + card.Call + ".json" }
+
+func sum(raw []byte) string {
+	digest := sha256.Sum256(raw)
+	return hex.EncodeToString(digest[:])
+}
+
+// renderCard lays a card out.
+func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
+	words := phrases.For(r.Locale)
+	p := bots.PartsOf(card, r)
+	open := card.State == store.Pending && !card.Approved
+	head := p.Title
+	if !open || utf8.RuneCountInString(head) > maxHeader {
+		head = words.Say(phrases.CardHeadDone)
+		if open {
+			head = words.Say(phrases.CardHead)
+		}
+	}
+	c := cardContent{blocks: []slackgo.Block{slackgo.NewHeaderBlock(plainText(head))}}
+	more := false // something stands in the dialog only
+	section := func(limit int, lines ...string) {
+		text := strings.Join(lines, "\n")
+		if n := utf8.RuneCountInString(text); n > limit {
+			more = true
+			text = text[:offset(text, limit)] + "…\n" + words.Say(phrases.CardClipped, strconv.Itoa(n), strconv.Itoa(limit))
+		}
+		if text != "" {
+			c.blocks = append(c.blocks, slackgo.NewSectionBlock(plainText(text), nil, nil))
+		}
+	}
+	section(maxSection/2, append([]string{p.Title}, p.Facts...)...)
+	section(maxSection/3, p.Warnings...)
+	section(maxClaim, p.Description...)
+	section(maxClaim, p.Why...)
+	section(maxClaim, p.ArgsHead)
+	if p.Args != "" {
+		shown := p.Args[:offset(p.Args, maxShownArgs)]
+		c.blocks = append(c.blocks, preformatted(shown))
+		if shown != p.Args {
+			more = true
+			section(maxClaim, continues(card, p.Args, file, words)...)
+		}
+	}
+	section(maxClaim, p.Rules...)
+	section(maxClaim, p.State...)
+	if buttons := cardButtons(card, open, more, words); len(buttons) > 0 {
+		c.blocks = append(c.blocks, slackgo.NewActionBlock("", buttons...))
+	}
+	c.text = fallback(strings.Join(bots.CardLines(card, r), "\n"))
+	return c
+}
+
+// continues says where the rest of long arguments is.
+func continues(card store.Card, pretty string, file argsFile, words phrases.Catalogue) []string {
+	lines := []string{words.Say(phrases.CardContinues, strconv.Itoa(maxShownArgs), strconv.Itoa(utf8.RuneCountInString(pretty)), strconv.Itoa(len(card.Args)), sum(card.Args))}
+	switch {
+	case file.failed:
+		lines = append(lines, words.Say(phrases.CardNoFile))
+	case file.name != "":
+		lines = append(lines, words.Say(phrases.CardFile, file.name))
+	}
+	return lines
+}
+
+// cardButtons are what can be done about the call as it stands.
+func cardButtons(card store.Card, open, more bool, words phrases.Catalogue) []slackgo.BlockElement {
+	var buttons []slackgo.BlockElement
+	add := func(verb string, key phrases.Key, style slackgo.Style) {
+		b := button(callAction+"-"+verb, words.Say(key), pressValue(verb, card))
+		b.Style = style
+		buttons = append(buttons, b)
+	}
+	if open {
+		add(verbRun, phrases.ButtonRun, slackgo.StylePrimary)
+		add(verbCancel, phrases.ButtonCancel, slackgo.StyleDefault)
+		add(verbEdit, phrases.ButtonEdit, slackgo.StyleDefault)
+		if card.Always {
+			add(verbAlways, phrases.ButtonAlways, slackgo.StyleDefault)
+		}
+		add(verbNever, phrases.ButtonNever, slackgo.StyleDanger)
+	}
+	if more {
+		add(verbShow, phrases.ButtonShowAll, slackgo.StyleDefault)
+	}
+	return buttons
+}
+
+// Verbs of the card's buttons.
+const (
+	callAction   = "call"
+	resultAction = "result"
+
+	verbRun    = "run"
+	verbCancel = "cancel"
+	verbEdit   = "edit"
+	verbAlways = "always"
+	verbNever  = "never"
+	verbShow   = "show"
+)
+
+// digestChars is how much of the digest a button carries: the press is refused
+// where it is not the call's any more.
+const digestChars = 16
+
+// pressValue is what a button carries: a verb, the call's id, the head of the
+// digest that the card shows. Nothing of it is ever executed.
+func pressValue(verb string, card store.Card) string {
+	return verb + " " + card.Call + " " + card.Digest[:min(len(card.Digest), digestChars)]
+}
+
+// readPress takes a button's value apart.
+func readPress(value string) (verb, call, digest string, ok bool) {
+	parts := strings.Split(value, " ")
+	if len(value) > maxValue || len(parts) != 3 || !store.ValidID(parts[1]) {
+		return "", "", "", false
+	}
+	return parts[0], parts[1], parts[2], true
+}
+
+func button(id, text, value string) *slackgo.ButtonBlockElement {
+	return slackgo.NewButtonBlockElement(id, value, plainText(clip(text, maxButton)))
+}
+
+// preformatted shows text as it is, in a face where every character counts.
+func preformatted(text string) slackgo.Block {
+	return slackgo.NewRichTextBlock("", &slackgo.RichTextPreformatted{
+		Type:     slackgo.RTEPreformatted,
+		Elements: []slackgo.RichTextSectionElement{slackgo.NewRichTextSectionTextElement(text, nil)},
+	})
+}
+
+// fallback is text for the field that Slack reads as mrkdwn, as much of it as
+// goes there.
+func fallback(text string) string {
+	out := escape(text)
+	if len(out) <= maxFallback {
+		return out
+	}
+	for n := maxFallback; ; n = n * 9 / 10 {
+		head := cut(text, n)
+		if out := escape(head); len(out) <= maxFallback {
+			return out + "…"
+		}
+	}
+}
+
+// zone is a person's time zone; nil is UTC.
+func zone(name string) *time.Location {
+	if name == "" {
+		return nil
+	}
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		return nil
+	}
+	return z
+}

@@ -1,0 +1,71 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/store"
+)
+
+// noFile marks, as a place, a file that Slack did not take.
+const noFile = "none"
+
+// showCard posts a card, with the file of long arguments before it, or edits it.
+func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	l.lines.close(at.Channel + "/" + at.Thread)
+	var file argsFile
+	if long(*m.Card) {
+		var err error
+		if file, err = l.attach(ctx, at, *m.Card); err != nil {
+			return "", err
+		}
+	}
+	c := renderCard(*m.Card, l.reader(ctx, at), file)
+	return l.put(ctx, at, m.ID, slackgo.MsgOptionText(c.text, false), slackgo.MsgOptionBlocks(c.blocks...))
+}
+
+// attach puts the arguments as a file into the thread, once for a call.
+func (l *live) attach(ctx context.Context, at store.Address, card store.Card) (argsFile, error) {
+	file := argsFile{name: fileName(card)}
+	th, err := l.b.o.Store.FindThread(ctx, at)
+	if err != nil {
+		return file, fmt.Errorf("finding the conversation of a file: %w", err)
+	}
+	id := "file/" + card.Call
+	place, err := l.b.o.Store.GetPlace(ctx, th.ID, id)
+	if err == nil {
+		file.failed = place.Message == noFile
+		return file, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return file, err
+	}
+	place = at
+	place.Message, err = l.upload(ctx, at, file.name, string(card.Args))
+	if err != nil {
+		if code(err) == "" { // it may pass by itself; the card waits for it
+			return file, fmt.Errorf("attaching the arguments: %w", err)
+		}
+		l.log.Warn("Slack does not take the file of a call's arguments", "call", card.Call, "err", err)
+		place.Message, file.failed = noFile, true
+	}
+	return file, l.b.o.Store.PutPlace(ctx, th.ID, id, place)
+}
+
+// upload puts a file into a thread and returns its id.
+func (l *live) upload(ctx context.Context, at store.Address, name, content string) (id string, err error) {
+	err = l.wire.call(ctx, func(ctx context.Context) error {
+		f, err := l.wire.api.UploadFileContext(ctx, slackgo.UploadFileParameters{
+			Filename: name, Title: name, FileSize: len(content), Reader: strings.NewReader(content), Channel: at.Channel, ThreadTimestamp: at.Thread,
+		})
+		if err == nil {
+			id = f.ID
+		}
+		return err
+	})
+	return id, err
+}

@@ -1,0 +1,188 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// addCardViews registers what the card's buttons and dialogs do.
+func (b *Bot) addCardViews() {
+	for _, verb := range []string{verbRun, verbCancel, verbAlways, verbNever} {
+		b.views.addPress(callAction+"-"+verb, onPress{kept: true, do: decide})
+	}
+	b.views.addPress(callAction+"-"+verbEdit, onPress{do: openEdit})
+	b.views.addPress(callAction+"-"+verbShow, onPress{do: openAll})
+	b.views.addPress(pageAction, onPress{do: turnPage})
+	b.views.addPress(resultAction, onPress{do: openResult})
+	b.views.addSubmit(editView, onSubmit{check: checkEdit, do: submitEdit})
+}
+
+const (
+	editView   = "edit"
+	pageAction = "page"
+)
+
+// decide is a press on Run, Cancel, Always allow or Deny always.
+func decide(ctx context.Context, l *live, p person, i interaction, a action) error {
+	verb, id, head, ok := readPress(a.Value)
+	d, known := map[string]store.Decision{
+		verbRun: {Verb: store.Approve}, verbCancel: {Verb: store.Deny},
+		verbAlways: {Verb: store.Approve, Always: true}, verbNever: {Verb: store.Deny, Always: true},
+	}[verb]
+	if !ok || !known {
+		return fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	call, err := l.b.o.Calls.GetCall(ctx, id)
+	if err != nil {
+		return l.sayWrong(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
+	}
+	d.Digest = call.Digest
+	if !strings.HasPrefix(call.Digest, head) || head == "" {
+		d.Digest = head // not what the card shows: the gateway refuses it and notes so
+	}
+	if verb == verbCancel && call.By == p.user.ID {
+		d.Verb = store.Cancel
+	}
+	_, err = l.handler.Press(ctx, p.by(), id, d)
+	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) || err == nil {
+		// The card shows it; a second press of the same person says no more.
+		return nil
+	}
+	if lasting(err) || errors.Is(err, store.ErrConflict) {
+		return l.sayWrong(ctx, p, i.Channel.ID, i.Message.Thread, err)
+	}
+	return err
+}
+
+// cardOf reads a card for a dialog, for those who can see its message.
+func (l *live) cardOf(ctx context.Context, value string) (store.Card, error) {
+	_, id, _, ok := readPress(value)
+	if !ok {
+		return store.Card{}, fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	return l.b.o.Approver.Card(ctx, id)
+}
+
+// openView opens a dialog; its trigger lives for three seconds.
+func (l *live) openView(ctx context.Context, trigger string, view slackgo.ModalViewRequest) error {
+	return l.wire.call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.api.OpenViewContext(ctx, trigger, view)
+		return err
+	})
+}
+
+func modal(title, closing string, blocks ...slackgo.Block) slackgo.ModalViewRequest {
+	return slackgo.ModalViewRequest{
+		Type: slackgo.VTModal, Title: plainText(clip(title, maxTitle)), Close: plainText(clip(closing, maxTitle)), Blocks: slackgo.Blocks{BlockSet: blocks},
+	}
+}
+
+// page is where a dialog over long text stands; it travels in the dialog.
+type page struct {
+	Kind string `json:"kind"` // all or result
+	Call string `json:"call"`
+	N    int    `json:"n"`
+}
+
+// openAll shows the whole card.
+func openAll(ctx context.Context, l *live, p person, i interaction, a action) error {
+	card, err := l.cardOf(ctx, a.Value)
+	if err != nil {
+		return err
+	}
+	return l.openPage(ctx, p, i, page{Kind: "all", Call: card.Call})
+}
+
+// openResult shows what a call returned to who made it, and to admins.
+func openResult(ctx context.Context, l *live, p person, i interaction, a action) error {
+	call, ok := strings.CutPrefix(a.Value, "result ")
+	if !ok || !store.ValidID(call) {
+		return fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	return l.openPage(ctx, p, i, page{Kind: "result", Call: call})
+}
+
+func (l *live) openPage(ctx context.Context, p person, i interaction, at page) error {
+	view, err := l.pageView(ctx, p, at)
+	if err != nil {
+		return err
+	}
+	return l.openView(ctx, i.Trigger, view)
+}
+
+// turnPage shows the next page in the same dialog.
+func turnPage(ctx context.Context, l *live, p person, i interaction, a action) error {
+	var at page
+	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
+		return fmt.Errorf("%w dialog", store.ErrInvalid)
+	}
+	at.N++
+	view, err := l.pageView(ctx, p, at)
+	if err != nil {
+		return err
+	}
+	return l.wire.call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.api.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
+		return err
+	})
+}
+
+// pageView is one page of a long text. After the last comes the first.
+func (l *live) pageView(ctx context.Context, p person, at page) (slackgo.ModalViewRequest, error) {
+	w := p.words()
+	title, text := w.Say(phrases.CardAllTitle), ""
+	switch at.Kind {
+	case "result":
+		title = w.Say(phrases.ResultTitle)
+		text = l.resultText(ctx, p, at.Call)
+	default:
+		card, err := l.b.o.Approver.Card(ctx, at.Call)
+		if err != nil {
+			return slackgo.ModalViewRequest{}, err
+		}
+		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.locale, Zone: zone(p.zone), Now: l.b.o.Now()}), "\n")
+	}
+	if text == "" {
+		text = w.Say(phrases.ResultNone)
+	}
+	return pageModal(title, text, at, w), nil
+}
+
+// pageModal lays out one page.
+func pageModal(title, text string, at page, w phrases.Catalogue) slackgo.ModalViewRequest {
+	pages := pieces(text, pageSize)
+	at.N %= len(pages)
+	var blocks []slackgo.Block
+	for _, piece := range pieces(pages[at.N], maxSection) {
+		blocks = append(blocks, preformatted(piece))
+	}
+	if len(pages) > 1 {
+		note := w.Say(phrases.CardDialog, strconv.Itoa(at.N+1), strconv.Itoa(len(pages)))
+		blocks = append(blocks, slackgo.NewContextBlock("", plainText(note)),
+			slackgo.NewActionBlock("", button(pageAction, w.Say(phrases.ButtonNext), "next")))
+	}
+	view := modal(title, w.Say(phrases.ButtonClose), blocks...)
+	metadata, _ := json.Marshal(at) // strings and a number always encode
+	view.PrivateMetadata = string(metadata)
+	return view
+}
+
+// resultText is what a call returned, made harmless; "" for those who may not
+// see it.
+func (l *live) resultText(ctx context.Context, p person, id string) string {
+	call, err := l.b.o.Calls.GetCall(ctx, id)
+	if err != nil || call.By != p.user.ID && !p.by().IsAdmin() || call.Result == nil {
+		return ""
+	}
+	return bots.Plain(call.Result.Whole())
+}

@@ -1,0 +1,263 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/bots/slack/slacktest"
+	"nize/store"
+	"nize/store/bolt"
+	"nize/store/seal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func openBolt(t *testing.T) store.DB {
+	t.Helper()
+	dir := t.TempDir()
+	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
+	t.Helper()
+	fake := slacktest.New(o)
+	if err := fake.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	return fake
+}
+
+// short is a wait that Slack's limits don't need in a test.
+func short(ctx context.Context, _ time.Duration) error { return wait(ctx, 2*time.Millisecond) }
+
+func newBot(t *testing.T, fake *slacktest.Server, db Store, o Options) *Bot {
+	t.Helper()
+	o.Store = db
+	o.Config = store.Defaults{"slack.api_url": fake.APIURL()}
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if o.Commands == nil {
+		o.Commands = &bots.Commands{}
+	}
+	o.testOnlyWait, o.Pace = short, time.Millisecond
+	b := New(o)
+	account, err := b.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Use(&account)
+	return b
+}
+
+// requester lets the person on Slack be the script's.
+type requester struct{ store.DB }
+
+func (r requester) EnsureUser(_ context.Context, identity, name string, _ store.Role) (store.User, error) {
+	return store.User{ID: botstest.Requester, Name: name, Role: store.Member, State: store.Active, Identities: []string{identity}}, nil
+}
+
+// stand is a Bot with the doubles behind it, in a thread of the fake's.
+type stand struct {
+	*Bot
+	t    *testing.T
+	fake *slacktest.Server
+	root slacktest.Message
+	runs atomic.Int64
+	up   atomic.Bool // Run runs
+
+	mu      sync.Mutex
+	events  map[string]int // by key: how many events there were before it was said
+	pressed map[string]chan error
+}
+
+// recorder is a handler that tells what became of presses.
+type recorder struct {
+	bots.Handler
+	s *stand
+}
+
+func (r recorder) Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error) {
+	card, err := r.Handler.Press(ctx, by, call, d)
+	r.s.results(call) <- err
+	return card, err
+}
+
+func (s *stand) results(call string) chan error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pressed[call] == nil {
+		s.pressed[call] = make(chan error, 64) // more than any test presses
+	}
+	return s.pressed[call]
+}
+
+func (s *stand) result(ctx context.Context, call string) error {
+	select {
+	case err := <-s.results(call):
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the press did not reach the handler: %w", context.Cause(ctx))
+	}
+}
+
+// Run lets the recorder in between.
+func (s *stand) Run(ctx context.Context, h bots.Handler) error {
+	s.runs.Add(1)
+	s.up.Store(true)
+	defer s.up.Store(false)
+	return s.Bot.Run(ctx, recorder{h, s})
+}
+
+func (s *stand) Say(_ context.Context, _, key, text string) error {
+	s.mu.Lock()
+	at, again := s.events[key]
+	s.mu.Unlock()
+	if again {
+		for _, e := range s.fake.Events()[at:] {
+			s.fake.Repeat(e.ID)
+		}
+		return nil
+	}
+	s.mu.Lock()
+	s.events[key] = len(s.fake.Events())
+	s.mu.Unlock()
+	_, err := s.fake.Reply(slacktest.Ann, s.root, "<@"+slacktest.Bot+"> "+text)
+	return err
+}
+
+func (s *stand) Press(ctx context.Context, call string, d store.Decision) error {
+	if err := s.fake.Wait(ctx, func() bool {
+		st := s.fake.Stats()
+		return s.up.Load() && st.Links == 1 && st.Opened == int(s.runs.Load())
+	}); err != nil {
+		return err
+	}
+	verb := map[store.Verb]string{store.Approve: verbRun, store.Deny: verbNever, store.Edit: verbEdit}[d.Verb]
+	for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
+		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), "section") {
+			continue
+		}
+		err := s.fake.Press(ctx, slacktest.Ann, m, callAction+"-"+verb)
+		s.t.Logf("pressing %s: %v", verb, err)
+		if err == nil {
+			if d.Verb == store.Edit {
+				return s.edit(ctx, call, d.Args)
+			}
+			return s.result(ctx, call)
+		}
+	}
+	// The card shows no button any more: the press was under way.
+	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
+		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, time.Now().UnixNano()%1e10, verb, call, d.Digest[:digestChars])
+	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
+	return s.result(ctx, call)
+}
+
+func (s *stand) edit(ctx context.Context, call string, args json.RawMessage) error {
+	if err := s.fake.Wait(ctx, func() bool { return len(s.fake.Views(slacktest.Ann)) > 0 }); err != nil {
+		return err
+	}
+	view := s.fake.Views(slacktest.Ann)[0]
+	if err := s.fake.Submit(ctx, slacktest.Ann, view.ID, map[string][]string{"json": {string(args)}}); err != nil {
+		return err
+	}
+	return s.result(ctx, call)
+}
+
+func (s *stand) Stop(_ context.Context, _ string) error {
+	return s.fake.StopSession(slacktest.Ann, s.root.Channel, s.root.TS)
+}
+
+func (s *stand) See(ctx context.Context, ok func([]store.Message) bool) ([]store.Message, error) {
+	var shown []store.Message
+	err := s.fake.Wait(ctx, func() bool {
+		shown = nil
+		for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
+			if m.User == slacktest.Bot {
+				shown = append(shown, readMessage(s.t, m))
+			}
+		}
+		return ok(shown)
+	})
+	return shown, err
+}
+
+// readMessage turns what stands in Slack back into what was shown, from the
+// plain form alone.
+func readMessage(t *testing.T, m slacktest.Message) store.Message {
+	text := unescaper.Replace(m.Text)
+	switch {
+	case m.Stream != nil:
+		return store.Message{ID: m.TS, Kind: store.TextMessage, Text: text, Final: !m.Stream.Open}
+	case strings.Contains(string(m.Blocks), `"markdown"`):
+		return store.Message{ID: m.TS, Kind: store.TextMessage, Text: text, Final: true}
+	case !strings.Contains(text, "\ncall: "):
+		return store.Message{ID: m.TS, Kind: store.NoticeMessage, Text: text, Final: true}
+	}
+	card := store.Card{}
+	var args []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if v, ok := strings.CutPrefix(line, "call: "); ok {
+			card.Call = v
+		}
+		if v, ok := strings.CutPrefix(line, "state: "); ok {
+			word, _, _ := strings.Cut(v, " (")
+			for _, state := range []store.State{store.Pending, store.Running, store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost} {
+				if bots.StateWords(store.Card{State: state}, "") == word {
+					card.State = state
+				}
+			}
+		}
+		if v, ok := strings.CutPrefix(line, "  "); ok && !strings.HasPrefix(v, "|") {
+			args = append(args, v)
+		}
+		if v, ok := strings.CutPrefix(line, "digest: "); ok {
+			card.Digest = v + strings.Repeat("0", digestChars)
+		}
+	}
+	if raw, err := store.Canonical([]byte(strings.Join(args, ""))); err == nil {
+		card.Args = raw
+	}
+	return store.Message{ID: m.TS, Kind: store.CardMessage, Card: &card}
+}
+
+// The script that every platform passes.
+func TestContract(t *testing.T) {
+	var db store.DB
+	botstest.Script{
+		Open: func(t *testing.T) store.DB { db = openBolt(t); return db },
+		New: func(t *testing.T) (bots.Platform, botstest.User, store.Address) {
+			fake := startFake(t, slacktest.Options{Unlimited: true})
+			root, err := fake.Say(slacktest.Ann, slacktest.General, "good morning")
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := &botstest.Gateway{Calls: db, Now: time.Now}
+			t.Cleanup(g.Close)
+			s := &stand{t: t, fake: fake, root: root, events: map[string]int{}, pressed: map[string]chan error{},
+				Bot: newBot(t, fake, requester{db}, Options{Calls: db, Approver: g})}
+			return s, s, store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+		},
+	}.Run(t)
+}

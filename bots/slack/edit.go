@@ -1,0 +1,304 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Editing a call (SPEC 11): a form where the tool's schema is flat, JSON
+// otherwise. A field that is not in the form keeps the bytes that it has.
+
+// schema is what is read of a tool's input schema.
+type schema struct {
+	Properties map[string]property `json:"properties"`
+	Required   []string            `json:"required"`
+}
+
+type property struct {
+	Type        string            `json:"type"`
+	Description string            `json:"description"`
+	Enum        []json.RawMessage `json:"enum"`
+}
+
+// maxFields is how many inputs a form has; above it JSON is edited.
+const maxFields = 20
+
+var fieldName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
+
+// flat reads a schema, and says whether a form can stand for it.
+func flat(raw json.RawMessage, args map[string]json.RawMessage) (schema, []string, bool) {
+	var s schema
+	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil || len(s.Properties) == 0 || len(s.Properties) > maxFields {
+		return s, nil, false
+	}
+	var names []string
+	for name, p := range s.Properties {
+		if !fieldName.MatchString(name) || !slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type) || len(p.Enum) > maxOptions {
+			return s, nil, false
+		}
+		for _, v := range p.Enum {
+			if n := utf8.RuneCountInString(plainValue(v)); n == 0 || n > maxOption {
+				return s, nil, false
+			}
+		}
+		if v, ok := args[name]; ok && (!scalar(v) || utf8.RuneCountInString(plainValue(v)) > maxInput) {
+			return s, nil, false
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return s, names, true
+}
+
+func scalar(v json.RawMessage) bool {
+	return len(v) > 0 && v[0] != '{' && v[0] != '[' && string(v) != "null"
+}
+
+// plainValue is a scalar as a person types it.
+func plainValue(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	return string(v)
+}
+
+// editing travels in the dialog.
+type editing struct {
+	Call    string `json:"call"`
+	Head    string `json:"head"` // of the digest of the call that is edited
+	Form    bool   `json:"form,omitempty"`
+	Channel string `json:"channel,omitempty"`
+	Thread  string `json:"thread,omitempty"`
+}
+
+// openEdit opens the dialog that edits a call.
+func openEdit(ctx context.Context, l *live, p person, i interaction, a action) error {
+	card, err := l.cardOf(ctx, a.Value)
+	if err != nil {
+		return err
+	}
+	_, _, head, _ := readPress(a.Value)
+	var raw json.RawMessage
+	if l.b.o.Schema != nil {
+		if raw, err = l.b.o.Schema(ctx, card.Tool); err != nil {
+			raw = nil // JSON is edited then
+		}
+	}
+	e := editing{Call: card.Call, Head: head, Channel: i.Channel.ID, Thread: i.Message.Thread}
+	return l.openView(ctx, i.Trigger, editModal(card, raw, e, p.words()))
+}
+
+// editModal is the dialog for a call: its form, its JSON, or why neither fits.
+func editModal(card store.Card, raw json.RawMessage, e editing, w phrases.Catalogue) slackgo.ModalViewRequest {
+	args := map[string]json.RawMessage{}
+	if json.Unmarshal(card.Args, &args) != nil {
+		args = map[string]json.RawMessage{}
+	}
+	pretty, _ := bots.PrettyJSON(card.Args)
+	hint := slackgo.NewSectionBlock(plainText(w.Say(phrases.CardEditHint, bots.Escape(clip(card.Tool, 200)))), nil, nil)
+	s, names, ok := flat(raw, args)
+	blocks := []slackgo.Block{hint}
+	switch {
+	case ok:
+		e.Form = true
+		for _, name := range names {
+			blocks = append(blocks, formField(name, s.Properties[name], args[name], slices.Contains(s.Required, name)))
+		}
+	case utf8.RuneCountInString(pretty) <= maxInput:
+		input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithInitialValue(pretty).WithMaxLength(maxInput)
+		blocks = append(blocks, slackgo.NewInputBlock("json", plainText(w.Say(phrases.CardArgumentsJSON)), nil, input))
+	default:
+		text := w.Say(phrases.CardTooLong, strconv.Itoa(len(card.Args)))
+		return modal(w.Say(phrases.CardEditTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(plainText(text), nil, nil))
+	}
+	view := modal(w.Say(phrases.CardEditTitle), w.Say(phrases.ButtonClose), blocks...)
+	view.Submit = plainText(clip(w.Say(phrases.CardEditRun), maxTitle))
+	view.CallbackID = editView
+	metadata, _ := json.Marshal(e) // strings always encode
+	view.PrivateMetadata = string(metadata)
+	return view
+}
+
+// formField is the input for one argument.
+func formField(name string, p property, value json.RawMessage, required bool) slackgo.Block {
+	label := plainText(clip(bots.Escape(name), maxPlaceholder))
+	var hint *slackgo.TextBlockObject
+	if p.Description != "" {
+		hint = plainText(clip(bots.Escape(p.Description), maxPlaceholder))
+	}
+	choices := p.Enum
+	if p.Type == "boolean" {
+		choices = []json.RawMessage{json.RawMessage("true"), json.RawMessage("false")}
+	}
+	var element slackgo.BlockElement
+	if len(choices) > 0 {
+		var options []*slackgo.OptionBlockObject
+		var chosen *slackgo.OptionBlockObject
+		for n, v := range choices {
+			o := slackgo.NewOptionBlockObject(strconv.Itoa(n), plainText(clip(bots.Escape(plainValue(v)), maxOption)), nil)
+			options = append(options, o)
+			if bytes.Equal(v, value) {
+				chosen = o
+			}
+		}
+		s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, "value", options...)
+		s.InitialOption = chosen
+		element = s
+	} else {
+		text := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
+		text.Multiline = p.Type == "string"
+		if value != nil {
+			text.InitialValue = plainValue(value)
+		}
+		element = text
+	}
+	block := slackgo.NewInputBlock("field-"+name, label, hint, element)
+	block.Optional = !required
+	return block
+}
+
+// edited reads a dialog that was sent in: the new arguments, or what is wrong
+// by block.
+func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (e editing, args json.RawMessage, wrong map[string]string, err error) {
+	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &e) != nil || !store.ValidID(e.Call) {
+		return e, nil, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
+	}
+	if !e.Form {
+		text := i.View.State.Values["json"]["value"].text()
+		object := map[string]json.RawMessage{}
+		if err := json.Unmarshal([]byte(text), &object); err != nil {
+			return e, nil, map[string]string{"json": w.Say(phrases.CardBadJSON, bots.Escape(clip(err.Error(), 100)))}, nil
+		}
+		return e, json.RawMessage(text), nil, nil
+	}
+	card, err := l.b.o.Approver.Card(ctx, e.Call)
+	if err != nil {
+		return e, nil, nil, err
+	}
+	old := map[string]json.RawMessage{}
+	if err := json.Unmarshal(card.Args, &old); err != nil {
+		return e, nil, nil, fmt.Errorf("%w arguments: %w", store.ErrInvalid, err)
+	}
+	var raw json.RawMessage
+	if l.b.o.Schema != nil {
+		if raw, err = l.b.o.Schema(ctx, card.Tool); err != nil {
+			return e, nil, nil, err
+		}
+	}
+	s, names, ok := flat(raw, old)
+	if !ok {
+		return e, nil, nil, fmt.Errorf("the tool's form changed: %w", store.ErrConflict)
+	}
+	wrong = map[string]string{}
+	for _, name := range names {
+		f, given := i.View.State.Values["field-"+name]["value"]
+		v, problem := readField(s.Properties[name], f, given, old[name], w)
+		switch {
+		case problem != "":
+			wrong["field-"+name] = problem
+		case v == nil && slices.Contains(s.Required, name) && s.Properties[name].Type != "string":
+			wrong["field-"+name] = w.Say(phrases.CardBadField, w.Say(phrases.WantNeeded))
+		case v == nil:
+			delete(old, name)
+		default:
+			old[name] = v
+		}
+	}
+	args, err = json.Marshal(old)
+	return e, args, wrong, err
+}
+
+// readField is what a person gave for one argument; nil for nothing. A value
+// that was left as it is keeps its bytes: 1e3 stays 1e3.
+func readField(p property, f field, given bool, old json.RawMessage, w phrases.Catalogue) (v json.RawMessage, problem string) {
+	text := f.text()
+	if !given || text == "" {
+		if old != nil && plainValue(old) == "" && p.Type == "string" {
+			return old, "" // it was the empty text before
+		}
+		return nil, ""
+	}
+	choices := p.Enum
+	if p.Type == "boolean" {
+		choices = []json.RawMessage{json.RawMessage("true"), json.RawMessage("false")}
+	}
+	if len(choices) > 0 {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n >= len(choices) {
+			return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantNeeded))
+		}
+		return choices[n], ""
+	}
+	if old != nil && plainValue(old) == text {
+		return old, ""
+	}
+	switch p.Type {
+	case "number", "integer":
+		var n json.Number
+		text = strings.TrimSpace(text)
+		if err := json.Unmarshal([]byte(text), &n); err != nil || text[0] == '"' {
+			return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantNumber))
+		}
+		if p.Type == "integer" && strings.ContainsAny(text, ".eE") {
+			return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantWhole))
+		}
+		return json.RawMessage(text), ""
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantText))
+	}
+	return quoted, ""
+}
+
+// checkEdit says at once what is wrong with a dialog.
+func checkEdit(ctx context.Context, l *live, i interaction) map[string]string {
+	w := phrases.For("")
+	if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
+		w = p.words()
+	}
+	_, _, wrong, err := l.edited(ctx, i, w)
+	if err != nil {
+		return nil // said when it is worked on
+	}
+	return wrong
+}
+
+// submitEdit makes the edited call in the old one's place.
+func submitEdit(ctx context.Context, l *live, p person, i interaction) error {
+	e, args, wrong, err := l.edited(ctx, i, p.words())
+	if err == nil && len(wrong) > 0 {
+		err = fmt.Errorf("%w arguments", store.ErrInvalid)
+	}
+	if err != nil {
+		return l.sayWrong(ctx, p, e.Channel, e.Thread, err)
+	}
+	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
+	if err != nil {
+		return l.sayWrong(ctx, p, e.Channel, e.Thread, store.ErrNotFound)
+	}
+	digest := call.Digest
+	if e.Head == "" || !strings.HasPrefix(digest, e.Head) {
+		digest = e.Head
+	}
+	_, err = l.handler.Press(ctx, p.by(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
+	if err != nil && (lasting(err) || errors.Is(err, store.ErrConflict)) {
+		return l.sayWrong(ctx, p, e.Channel, e.Thread, err)
+	}
+	return err
+}

@@ -1,0 +1,388 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Kinds of what is kept in the inbox.
+const (
+	keptEvent  = "slack.event"
+	keptPress  = "slack.press"
+	keptSubmit = "slack.submit"
+	keptSlash  = "slack.slash"
+)
+
+// workTries is how often an item is worked on before it is given up.
+const workTries = 5
+
+// live is the bot while it uses one account.
+type live struct {
+	b       *Bot
+	account store.Bot
+	wire    *wire
+	handler bots.Handler
+	log     *slog.Logger
+	lanes   *lanes
+	unacked chan struct{} // holds one for each frame that is not acknowledged
+	people  people
+	writing writings
+	lines   toolLines
+	stages  stages
+	wg      sync.WaitGroup
+
+	rechecked bool // several links were counted once; used by listen's goroutine alone
+}
+
+func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
+	l := &live{
+		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked),
+		log:  b.o.Log.With("team", account.Team),
+		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
+	}
+	l.people.known = map[string]person{}
+	return l
+}
+
+func (l *live) pause(ctx context.Context, d time.Duration) error { return l.wire.pause(ctx, d) }
+
+// serve takes what comes in until ctx ends, and waits for what it began.
+func (l *live) serve(ctx context.Context) {
+	defer l.lanes.wg.Wait()
+	defer l.wg.Wait()
+	l.replay(ctx)
+	if l.account.Mode == HTTPMode {
+		l.b.setHealth(func(h *Health) { h.State = Connected })
+		<-ctx.Done()
+		return
+	}
+	l.listen(ctx)
+}
+
+// replay takes up what an earlier run stored and did not work off.
+func (l *live) replay(ctx context.Context) {
+	items, err := l.b.o.Store.Pending(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.log.Error("reading what was left over", "err", err)
+		}
+		return
+	}
+	for _, item := range items {
+		if !strings.HasPrefix(item.Kind, "slack.") {
+			continue
+		}
+		lane, run, err := l.workOf(item.Kind, item.Payload)
+		if err != nil {
+			l.log.Error("an item of the inbox is unreadable", "item", item.ID, "err", err)
+		}
+		l.lanes.add(ctx, lane).settle(func(ctx context.Context) { l.work(ctx, item.ID, run) })
+	}
+}
+
+// workOf decodes a kept payload into its lane and what is to be done.
+func (l *live) workOf(kind string, payload []byte) (lane string, run func(context.Context) error, err error) {
+	switch kind {
+	case keptEvent:
+		e, err := decodeEvent(payload)
+		return laneOf(e), func(ctx context.Context) error { return l.event(ctx, e) }, err
+	case keptPress:
+		i, err := decodeInteraction(payload)
+		return "press:" + i.Message.TS, func(ctx context.Context) error { return l.b.views.press(ctx, l, i) }, err
+	case keptSubmit:
+		i, err := decodeInteraction(payload)
+		return "view:" + i.View.ID, func(ctx context.Context) error { return l.b.views.submit(ctx, l, i) }, err
+	case keptSlash:
+		s, err := decodeSlash(payload)
+		return "slash:" + s.User, func(ctx context.Context) error { return l.slash(ctx, s) }, err
+	}
+	return "", nil, nil // of an older or a newer nize: it goes
+}
+
+func laneOf(e event) string { return e.Channel + ":" + e.root() }
+
+// take handles one payload. done is called once: with ok when it may be
+// acknowledged, and with what Slack should show.
+func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, done func(show any, ok bool)) {
+	var err error
+	switch kind {
+	case "events_api":
+		err = l.takeEvent(ctx, payload, done)
+	case "interactive":
+		err = l.takeInteraction(ctx, payload, done)
+	case "slash_commands":
+		var s slash
+		if s, err = decodeSlash(payload); err == nil {
+			l.keep(ctx, keptSlash, payload, []string{"slack:slash:" + s.Trigger}, done)
+		}
+	default:
+		done(nil, true)
+	}
+	if err != nil {
+		l.log.Warn("something of Slack's is left out", "kind", kind, "err", err)
+		done(nil, true) // it would be no more readable if it came again
+	}
+}
+
+func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
+	e, err := decodeEvent(payload)
+	if err != nil {
+		return err
+	}
+	matters, keys := l.matters(ctx, &e)
+	if !matters {
+		done(nil, true)
+		return nil
+	}
+	l.keep(ctx, keptEvent, payload, keys, done)
+	return nil
+}
+
+// matters says whether anything is to be done about an event, by looking only,
+// and under which keys it is kept: what addresses nize comes as two events.
+func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
+	keys := []string{"slack:ev:" + e.id}
+	if e.team != l.account.Team || !used[e.Type] {
+		return false, nil
+	}
+	if e.Type != "message" && e.Type != "app_mention" {
+		return true, keys
+	}
+	if e.Bot != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || !spoken[e.Subtype] {
+		return false, nil
+	}
+	if l.addressed(e) {
+		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
+	}
+	if e.Thread == "" {
+		return l.mode(ctx, e.Channel) == ModeAll && !broadcasts(&e.message), keys
+	}
+	_, err := l.b.o.Store.FindThread(ctx, l.place(e.Channel, e.root()))
+	return err == nil, keys
+}
+
+// spoken are the subtypes of messages that a person wrote.
+var spoken = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true}
+
+func (l *live) addressed(e *event) bool {
+	return e.direct() || e.Type == "app_mention" || mentions(&e.message, l.account.User)
+}
+
+func (l *live) place(channel, thread string) store.Address {
+	return store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel, Thread: thread}
+}
+
+// keep stores a payload, lets it be acknowledged, and works on it in its lane.
+func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, keys []string, done func(any, bool)) {
+	lane, run, err := l.workOf(kind, payload)
+	if err != nil { // it was decoded before
+		l.log.Error("decoding", "err", err)
+		done(nil, true)
+		return
+	}
+	t := l.lanes.add(ctx, lane)
+	l.wg.Go(func() {
+		item := store.Item{ID: store.NewID(l.b.o.Now()), Kind: kind, Keys: keys, Payload: payload, At: l.b.o.Now()}
+		fresh, err := l.b.o.Store.Accept(ctx, item)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.log.Error("storing what Slack sent", "err", err)
+			}
+			t.settle(nil)
+			done(nil, false) // Slack sends it again
+			return
+		}
+		done(nil, true)
+		if !fresh {
+			t.settle(nil)
+			return
+		}
+		l.b.setHealth(func(h *Health) { h.Events++; h.LastSeen = l.b.o.Now() })
+		t.settle(func(ctx context.Context) { l.work(ctx, item.ID, run) })
+	})
+}
+
+// work does what an item asks for, again after what may pass by itself, and
+// marks it done. While ctx ends it stays for the next start.
+func (l *live) work(ctx context.Context, id string, run func(context.Context) error) {
+	pause := time.Second
+	for try := 1; run != nil; try++ {
+		err := guard(run, ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			break
+		}
+		if lasting(err) || try == workTries {
+			l.log.Error("working on what Slack sent", "item", id, "err", err)
+			break
+		}
+		if l.pause(ctx, pause) != nil {
+			return
+		}
+		pause *= 2
+	}
+	if err := l.b.o.Store.Done(ctx, id); err != nil && ctx.Err() == nil {
+		l.log.Error("marking an item as worked off", "item", id, "err", err)
+	}
+}
+
+// lasting says whether trying again can't help.
+func lasting(err error) bool {
+	var broken *panicError
+	for _, known := range []error{store.ErrInvalid, store.ErrNotFound, store.ErrRefused, store.ErrDecided, store.ErrExpired} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return errors.As(err, &broken) || code(err) != "" && !strings.HasPrefix(code(err), "internal_error") && code(err) != "fatal_error"
+}
+
+// panicError is a panic as an error.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+
+func guard(run func(context.Context) error, ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	return run(ctx)
+}
+
+// event works on one event.
+func (l *live) event(ctx context.Context, e event) error {
+	if e.team != l.account.Team {
+		return nil // of the account before this one
+	}
+	switch e.Type {
+	case "message", "app_mention":
+		return l.message(ctx, e)
+	}
+	return l.stage(ctx, e)
+}
+
+// message works on a message of a person's.
+func (l *live) message(ctx context.Context, e event) error {
+	addressed := l.addressed(&e)
+	at := l.place(e.Channel, e.root())
+	th, err := l.b.o.Store.FindThread(ctx, at)
+	known := err == nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if !addressed {
+		if answer, err := l.follows(ctx, &e, th, known); err != nil || !answer {
+			return err
+		}
+	}
+	p, err := l.who(ctx, e.User, keepPerson)
+	if err != nil {
+		return err
+	}
+	if p.user.ID == "" {
+		if addressed {
+			return l.refuse(ctx, p, e.Channel, e.Thread)
+		}
+		return nil
+	}
+	text := readText(e.Text, l.account.User, l.nameFor(ctx))
+	if addressed {
+		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
+			return err
+		}
+	}
+	if text == "" {
+		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.WhatToDo))
+	}
+	th, _, err = l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
+		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: title(text), Follows: p.id,
+	})
+	if err != nil {
+		return err
+	}
+	if th.Follows != p.id {
+		if _, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) { th.Follows = p.id }); err != nil {
+			return err
+		}
+	}
+	if p.new {
+		l.welcome(ctx, p, e)
+	}
+	_, err = l.handler.Message(ctx, store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text})
+	switch {
+	case errors.Is(err, store.ErrInvalid):
+		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.TooLong))
+	case errors.Is(err, store.ErrRefused):
+		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.TooMany))
+	}
+	return err
+}
+
+// welcome says once what is kept, and never stands in the way of an answer.
+func (l *live) welcome(ctx context.Context, p person, e event) {
+	days := l.b.o.Config.Get("", "retention.conversations")
+	if err := l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.FirstContact, days)); err != nil {
+		l.log.Warn("welcoming somebody", "user", p.id, "err", err)
+	}
+}
+
+// title is the first words of a message.
+func title(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	runes := []rune(bots.Escape(line))
+	if len(runes) > 60 {
+		return string(runes[:59]) + "…"
+	}
+	return string(runes)
+}
+
+// Thread modes (SPEC 12).
+const (
+	ModeFollow  = "follow"
+	ModeMention = "mention"
+	ModeAll     = "all"
+)
+
+// mode is when messages in a channel are answered that don't address nize.
+func (l *live) mode(context.Context, string) string { return ModeFollow }
+
+// follows says whether a message that does not address nize is for it all the
+// same: in follow mode, if its author was the last to address nize, mentions
+// nobody else, and nobody else has written since.
+func (l *live) follows(ctx context.Context, e *event, th store.Thread, known bool) (bool, error) {
+	if broadcasts(&e.message) || th.Muted {
+		return false, nil
+	}
+	switch l.mode(ctx, e.Channel) {
+	case ModeAll:
+		return true, nil
+	case ModeMention:
+		return false, nil
+	}
+	if !known || th.Follows == "" {
+		return false, nil
+	}
+	if th.Follows == e.User {
+		return !others(&e.message, l.account.User), nil
+	}
+	_, err := l.b.o.Store.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = "" })
+	return false, err
+}

@@ -1,0 +1,77 @@
+package slack
+
+import (
+	"context"
+	"sync"
+)
+
+// atWork is how many lanes work at the same time; the others wait.
+const atWork = 64
+
+// lanes keep what belongs together in order: what comes into one lane is
+// worked off one after another, different lanes at the same time.
+type lanes struct {
+	slots chan struct{} // one for each lane that works
+	wg    sync.WaitGroup
+
+	mu   sync.Mutex // guards open
+	open map[string][]*ticket
+}
+
+// ticket is a place in a lane, taken before it is known whether there is
+// anything to do.
+type ticket struct {
+	ready chan struct{} // closed by settle
+	run   func(context.Context)
+}
+
+func newLanes() *lanes {
+	return &lanes{slots: make(chan struct{}, atWork), open: map[string][]*ticket{}}
+}
+
+// add takes the next place of a lane. Its settle must be called.
+func (l *lanes) add(ctx context.Context, lane string) *ticket {
+	t := &ticket{ready: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, runs := l.open[lane]
+	l.open[lane] = append(l.open[lane], t)
+	if !runs {
+		l.wg.Go(func() { l.drain(ctx, lane) })
+	}
+	return t
+}
+
+// settle says what is to be done at the ticket's place; nil is nothing.
+func (t *ticket) settle(run func(context.Context)) {
+	t.run = run
+	close(t.ready)
+}
+
+func (l *lanes) drain(ctx context.Context, lane string) {
+	for {
+		l.mu.Lock()
+		if len(l.open[lane]) == 0 {
+			delete(l.open, lane)
+			l.mu.Unlock()
+			return
+		}
+		t := l.open[lane][0]
+		l.open[lane] = l.open[lane][1:]
+		l.mu.Unlock()
+		select {
+		case <-t.ready:
+		case <-ctx.Done():
+			continue // the next start takes what is stored
+		}
+		if t.run == nil || ctx.Err() != nil {
+			continue
+		}
+		select {
+		case l.slots <- struct{}{}:
+			t.run(ctx)
+			<-l.slots
+		case <-ctx.Done():
+		}
+	}
+}

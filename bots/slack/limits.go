@@ -1,0 +1,29 @@
+package slack
+
+// Slack's limits (notes/chat-platforms.md 1.1), and some of nize's that keep
+// the sum below the one that Slack does not document.
+const (
+	maxBlocks      = 50
+	maxSection     = 3000
+	maxHeader      = 150
+	maxContext     = 1900
+	maxButton      = 75
+	maxValue       = 64 // of a button: a verb, a call's id and the head of its digest
+	maxTitle       = 24 // of a dialog
+	maxInput       = 3000
+	maxOptions     = 100
+	maxOption      = 75
+	maxPlaceholder = 150
+	maxViewBlocks  = 100
+	maxMetadata    = 3000
+	// maxFallback is how much of the plain form goes with a message; Slack cuts
+	// above 40,000, and escapes count.
+	maxFallback = 36_000
+	// maxShownArgs is how much of the arguments stands on a card itself. All
+	// text of all blocks together must stay below 13,200.
+	maxShownArgs = 5_000
+	// maxClaim is how much of somebody else's words stands on a card, each.
+	maxClaim = 1_200
+	// pageSize is how much of long arguments one page of a dialog shows.
+	pageSize = 12_000
+)

@@ -1,0 +1,51 @@
+// Package manifest holds nize's app as Slack is asked to make it, for nizectl,
+// which prints it, and for the bot, which compares its token with it.
+//
+// It is kept as a file: slack-go's type leaves out what is false, and with it
+// that the Messages tab may be written in.
+package manifest
+
+import (
+	_ "embed" // the manifest
+	"encoding/json"
+	"slices"
+)
+
+// JSON is the whole manifest.
+//
+//go:embed manifest.json
+var JSON []byte
+
+// Prompt is one of the questions that Slack offers beside an empty chat.
+type Prompt struct {
+	Title   string `json:"title"`
+	Message string `json:"message"`
+}
+
+// manifest is what is read of it.
+type manifest struct {
+	Features struct {
+		Agent struct {
+			Prompts []Prompt `json:"suggested_prompts"`
+		} `json:"agent_view"`
+	} `json:"features"`
+	OAuth struct {
+		Scopes struct {
+			Bot []string `json:"bot"`
+		} `json:"scopes"`
+	} `json:"oauth_config"`
+}
+
+func read() manifest {
+	var m manifest
+	if err := json.Unmarshal(JSON, &m); err != nil {
+		panic(err) // it is a part of the program
+	}
+	return m
+}
+
+// Scopes are what the bot's token must allow, sorted.
+func Scopes() []string { return slices.Sorted(slices.Values(read().OAuth.Scopes.Bot)) }
+
+// Prompts are the suggested questions.
+func Prompts() []Prompt { return read().Features.Agent.Prompts }

@@ -1,0 +1,188 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+const (
+	// keepPerson is how long what Slack says of somebody counts where it
+	// decides nothing but the language (SPEC 22: membership 5 min at most).
+	keepPerson = 5 * time.Minute
+	// freshPerson is how old it may be when somebody presses.
+	freshPerson = 10 * time.Second
+	maxPeople   = 10_000
+)
+
+// person is somebody on Slack, as nize knows them.
+type person struct {
+	id     string // of Slack
+	team   string // their home
+	name   string
+	locale string
+	zone   string
+	member bool // a full member of the workspace that the bot is in
+	admin  bool // of the workspace
+	at     time.Time
+
+	user store.User // of nize; zero without access
+	new  bool       // the user was made just now
+}
+
+// by is the person as the author of what they do.
+func (p person) by() store.Caller {
+	return store.Caller{User: p.user.ID, Name: p.user.Name, Role: p.user.Role, Surface: store.OnSlack, Identity: p.identity()}
+}
+
+func (p person) identity() string { return "slack:" + p.team + ":" + p.id }
+
+func (p person) words() phrases.Catalogue { return phrases.For(p.locale) }
+
+// people remembers what Slack says of people, for a short time.
+type people struct {
+	mu    sync.Mutex // guards known
+	known map[string]person
+}
+
+// look asks Slack about somebody, or remembers if that is not older than age.
+func (l *live) look(ctx context.Context, id string, age time.Duration) (person, error) {
+	now := l.b.o.Now()
+	l.people.mu.Lock()
+	p, ok := l.people.known[id]
+	l.people.mu.Unlock()
+	if ok && now.Sub(p.at) < age {
+		return p, nil
+	}
+	var u *slackgo.User
+	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
+		u, err = l.wire.api.GetUserInfoContext(ctx, id)
+		return err
+	})
+	if err != nil {
+		return person{}, fmt.Errorf("asking Slack who %s is: %w", id, err)
+	}
+	p = person{id: id, team: u.TeamID, name: nameOf(u), locale: u.Locale, zone: u.TZ, at: now, admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
+	if p.team == "" {
+		p.team = l.account.Team
+	}
+	home := p.team == l.account.Team || slices.Contains(u.Enterprise.Teams, l.account.Team)
+	p.member = home && u.ID == id && !u.Deleted && !u.IsBot && !u.IsAppUser && !u.IsWorkflowBot && !u.IsConnectorBot &&
+		!u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.IsInvitedUser
+	if _, err := time.LoadLocation(p.zone); err != nil {
+		p.zone = ""
+	}
+	l.people.mu.Lock()
+	defer l.people.mu.Unlock()
+	if len(l.people.known) >= maxPeople {
+		clear(l.people.known)
+	}
+	l.people.known[id] = p
+	return p, nil
+}
+
+// forgetPerson makes the next look at somebody a fresh one.
+func (l *live) forgetPerson(id string) {
+	l.people.mu.Lock()
+	defer l.people.mu.Unlock()
+	delete(l.people.known, id)
+}
+
+func nameOf(u *slackgo.User) string {
+	for _, name := range []string{u.Profile.DisplayName, u.RealName, u.Name} {
+		if name != "" {
+			return name
+		}
+	}
+	return u.ID
+}
+
+// who is the person behind an id, as a user of nize; one without access has no
+// user. A first contact makes a member (SPEC 22).
+func (l *live) who(ctx context.Context, id string, age time.Duration) (person, error) {
+	p, err := l.look(ctx, id, age)
+	if err != nil || !p.member {
+		return p, err
+	}
+	before := l.b.o.Now().Add(-time.Second)
+	u, err := l.b.o.Store.EnsureUser(ctx, p.identity(), p.name, store.Member)
+	if err != nil {
+		return p, fmt.Errorf("finding the user %s: %w", p.identity(), err)
+	}
+	if u.State == store.Active {
+		p.user, p.new = u, u.Created.After(before)
+	}
+	return p, nil
+}
+
+// nameFor is how somebody is called who is mentioned in a text.
+func (l *live) nameFor(ctx context.Context) func(string) string {
+	return func(id string) string {
+		if !idForm.MatchString(id) {
+			return id
+		}
+		p, err := l.look(ctx, id, time.Hour)
+		if err != nil {
+			return id
+		}
+		return p.name
+	}
+}
+
+// refuse tells somebody without access so, once a day.
+func (l *live) refuse(ctx context.Context, p person, channel, thread string) error {
+	first, err := l.once(ctx, "refused:"+p.id)
+	if err != nil || !first {
+		return err
+	}
+	return l.tell(ctx, p, channel, thread, p.words().Say(phrases.NoAccess))
+}
+
+// once says whether it is the first time within a day that it is asked about
+// that key.
+func (l *live) once(ctx context.Context, what string) (bool, error) {
+	item := store.Item{ID: store.NewID(l.b.o.Now()), Kind: "slack.once", Keys: []string{"slack:" + what}, Payload: []byte("{}"), At: l.b.o.Now()}
+	first, err := l.b.o.Store.Accept(ctx, item)
+	if err != nil || !first {
+		return false, err
+	}
+	return true, l.b.o.Store.Done(ctx, item.ID)
+}
+
+// tell says something to one person: in their own conversation with nize
+// openly, elsewhere so that nobody else sees it.
+func (l *live) tell(ctx context.Context, p person, channel, thread, text string) error {
+	if channel == "" || channel[0] == 'D' {
+		return l.direct(ctx, p.id, channel, thread, text)
+	}
+	err := l.wire.whisper(ctx, channel, thread, p.id, text)
+	if c := code(err); c == "not_in_channel" || c == "channel_not_found" || c == "user_not_in_channel" {
+		return l.direct(ctx, p.id, "", "", text)
+	}
+	return err
+}
+
+// direct writes to somebody's conversation with nize.
+func (l *live) direct(ctx context.Context, user, channel, thread, text string) error {
+	if channel == "" {
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			c, _, _, err := l.wire.api.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
+			if err == nil {
+				channel = c.ID
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("opening a conversation: %w", err)
+		}
+	}
+	_, err := l.wire.post(ctx, channel, words(text, thread)...)
+	return err
+}

@@ -1,0 +1,234 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/store"
+)
+
+// errOff is why nothing can be shown while no account is used.
+var errOff = errors.New("slack is not connected")
+
+// maxUnsure is how many messages are remembered whose post got no answer.
+const maxUnsure = 10_000
+
+// Post implements [bots.Platform].
+func (b *Bot) Post(ctx context.Context, to store.Address, m store.Message) (store.Address, error) {
+	l, err := b.at(to)
+	if err != nil {
+		return store.Address{}, err
+	}
+	to.Message, err = l.show(ctx, to, m)
+	return to, err
+}
+
+// Update implements [bots.Platform].
+func (b *Bot) Update(ctx context.Context, at store.Address, m store.Message) error {
+	l, err := b.at(at)
+	if err != nil {
+		return err
+	}
+	_, err = l.show(ctx, at, m)
+	return err
+}
+
+// at is the account that an address belongs to.
+func (b *Bot) at(a store.Address) (*live, error) {
+	l := b.current()
+	switch {
+	case l == nil:
+		return nil, errOff
+	case l.account.Team != a.Team:
+		return nil, fmt.Errorf("%w: it is in another workspace, %s", errOff, a.Team)
+	}
+	return l, nil
+}
+
+// show posts m, or edits it at at.Message, and returns its ts.
+func (l *live) show(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	switch m.Kind {
+	case store.TextMessage:
+		return l.showText(ctx, at, m)
+	case store.CardMessage:
+		if m.Card == nil {
+			return "", fmt.Errorf("%w message: a card without its call", store.ErrInvalid)
+		}
+		return l.showCard(ctx, at, m)
+	case store.ToolMessage:
+		if m.Tool == nil {
+			return "", fmt.Errorf("%w message: no tool", store.ErrInvalid)
+		}
+		return l.showTool(ctx, at, m)
+	}
+	return l.put(ctx, at, m.ID, words(m.Text, at.Thread)...)
+}
+
+// put makes a message, or edits the one at at.Message, with the same content
+// whichever it is.
+func (l *live) put(ctx context.Context, at store.Address, id string, content ...slackgo.MsgOption) (string, error) {
+	if at.Message != "" {
+		return at.Message, l.wire.edit(ctx, at.Channel, at.Message, content...)
+	}
+	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, content...)
+	if at.Thread != "" {
+		options = append(options, slackgo.MsgOptionTS(at.Thread))
+	}
+	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (string, error) {
+		return l.wire.post(ctx, at.Channel, options...)
+	})
+	if err == nil && found { // it may be of an older state
+		err = l.wire.edit(ctx, at.Channel, ts, content...)
+	}
+	return ts, err
+}
+
+// words is nize's own text as the content of a message: it formats nothing.
+func words(text, thread string) []slackgo.MsgOption {
+	var blocks []slackgo.Block
+	for _, piece := range pieces(text, maxSection) {
+		blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
+	}
+	if len(blocks) > maxBlocks {
+		blocks = blocks[:maxBlocks]
+	}
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text), false), slackgo.MsgOptionBlocks(blocks...)}
+	if thread != "" {
+		options = append(options, slackgo.MsgOptionTS(thread))
+	}
+	return options
+}
+
+func plainText(text string) *slackgo.TextBlockObject {
+	emoji := false
+	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: text, Emoji: &emoji}
+}
+
+// pieces cuts text into parts of at most limit characters, at line ends where
+// there are some; together they are the text.
+func pieces(text string, limit int) []string {
+	var out []string
+	for utf8.RuneCountInString(text) > limit {
+		end := offset(text, limit)
+		if i := strings.LastIndexByte(text[:end], '\n'); i > end/2 {
+			end = i + 1
+		}
+		out, text = append(out, text[:end]), text[end:]
+	}
+	if text != "" {
+		out = append(out, text)
+	}
+	return out
+}
+
+// offset is where the first n characters of text end.
+func offset(text string, n int) int {
+	for i := range text {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(text)
+}
+
+func clip(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return text[:offset(text, limit-1)] + "…"
+}
+
+// unsurePosts are posts whose answer was lost, by message, and every ts that is
+// known to be another message's.
+type unsurePosts struct {
+	mu    sync.Mutex // guards what follows
+	since map[string]time.Time
+	known map[string]bool
+}
+
+// create makes a message once: where the answer to an earlier try was lost, it
+// is looked for in the thread first, and found says so.
+func (l *live) create(ctx context.Context, at store.Address, id string, make func(context.Context) (string, error)) (ts string, found bool, err error) {
+	u := &l.stages.unsure
+	key := at.Channel + "/" + at.Thread + "/" + id
+	u.mu.Lock()
+	since, lost := u.since[key]
+	u.mu.Unlock()
+	if lost {
+		ts, err := l.find(ctx, at, since)
+		if err != nil {
+			return "", false, err
+		}
+		if ts != "" {
+			u.settled(key, ts)
+			return ts, true, nil
+		}
+	}
+	began := l.b.o.Now()
+	ts, err = make(ctx)
+	switch {
+	case err == nil:
+		u.settled(key, ts)
+	case unsure(err) && !lost:
+		u.lost(key, began)
+	}
+	return ts, false, err
+}
+
+func (u *unsurePosts) settled(key, ts string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.known == nil || len(u.known) > maxUnsure {
+		u.known = map[string]bool{}
+	}
+	u.known[ts] = true
+	delete(u.since, key)
+}
+
+func (u *unsurePosts) lost(key string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.since == nil || len(u.since) > maxUnsure {
+		u.since = map[string]time.Time{}
+	}
+	u.since[key] = at
+}
+
+// find looks for a message of nize's own in a thread that no answer told of,
+// made after since by any clock that is right to a minute.
+func (l *live) find(ctx context.Context, at store.Address, since time.Time) (ts string, err error) {
+	oldest := strconv.FormatInt(since.Add(-time.Minute).Unix(), 10) + ".000000"
+	var list []slackgo.Message
+	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
+		if at.Thread == "" {
+			h, err := l.wire.api.GetConversationHistoryContext(ctx, &slackgo.GetConversationHistoryParameters{ChannelID: at.Channel, Oldest: oldest, Limit: 100})
+			if err == nil {
+				list = h.Messages
+			}
+			return err
+		}
+		list, _, _, err = l.wire.api.GetConversationRepliesContext(ctx, &slackgo.GetConversationRepliesParameters{ChannelID: at.Channel, Timestamp: at.Thread, Oldest: oldest, Limit: 200})
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("looking for a message whose post got no answer: %w", err)
+	}
+	u := &l.stages.unsure
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, m := range list {
+		if m.User == l.account.User && m.Timestamp != at.Thread && m.Timestamp >= oldest && !u.known[m.Timestamp] {
+			return m.Timestamp, nil
+		}
+	}
+	return "", nil
+}

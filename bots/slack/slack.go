@@ -1,0 +1,221 @@
+// Package slack is the Slack half of a conversation: a [bots.Platform] on
+// slack-go for the Web API and on a websocket of its own for Socket Mode.
+//
+// # How an event travels
+//
+//	frame ─ decode ─ Inbox.Accept (durable, once) ─ acknowledge ─ lane of its thread
+//	lane  ─ who is it, may they ─ command, or bots.Handler.Message ─ Inbox.Done
+//
+// Nothing is acknowledged before it is stored, so Slack sends again what a
+// crash lost, and dedupe keys (event id; channel and ts for what addresses
+// nize) make three deliveries one answer. A start takes up what is stored and
+// not done. Presses go the same way; what opens a dialog does not, since its
+// trigger is dead after three seconds.
+//
+// # How an answer travels
+//
+// Texts stream ([writing]): chat.startStream, append, stop, in a new message
+// before Slack's five minutes are over; where streaming is refused, or a
+// request was lost and nobody knows whether it counted, the message is edited
+// whole, which may be repeated. Cards and notices are ordinary messages, edited
+// with the bot's token. A post whose answer was lost is looked for in the
+// thread before it is made again.
+//
+// # Files
+//
+//	decode.go text.go     what comes in, checked
+//	socket.go http.go     the two ways in
+//	intake.go lanes.go    store, acknowledge, work
+//	people.go             who may talk to nize, and as whom
+//	post.go stream.go     what goes out
+//	card.go cardview.go   the card and its dialogs; pure functions of a card
+//	views.go commands.go  what presses, dialogs and words are given to
+//	check.go              the tokens, against manifest/, the app as Slack must have it
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// Names of the tokens of a [store.Bot].
+const (
+	BotToken      = "bot_token"
+	AppToken      = "app_token"
+	SigningSecret = "signing_secret"
+)
+
+// Ways in which events come (store.Bot.Mode).
+const (
+	SocketMode = "socket"
+	HTTPMode   = "http"
+)
+
+// Store is what the bot keeps.
+type Store interface {
+	store.Users
+	store.Threads
+	store.Inbox
+	store.Places
+	store.Bots
+}
+
+// Options are what a Bot works with. All but the last three are needed.
+type Options struct {
+	Store     Store
+	Approver  bots.Approver
+	Calls     bots.Calls
+	Config    store.Config // slack.api_url
+	Commands  *bots.Commands
+	Transport http.RoundTripper
+	Log       *slog.Logger
+	// Schema returns the input schema of a tool, for the form that edits its
+	// arguments; nil edits JSON.
+	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
+
+	Now  func() time.Time // nil is time.Now
+	Pace time.Duration    // between two pieces of a stream; 0 is 700 ms
+	// testOnlyWait replaces waiting for Slack's limits.
+	testOnlyWait func(ctx context.Context, d time.Duration) error
+}
+
+// Bot is nize on Slack: a [bots.Platform] that may be without an account for
+// as long as nobody gave it one.
+type Bot struct {
+	o     Options
+	views views
+
+	mu      sync.Mutex // guards what follows
+	account *store.Bot
+	changed chan struct{} // closed and replaced when account changes
+	live    *live         // nil while no account is used
+	health  Health
+}
+
+var (
+	_ bots.Platform = (*Bot)(nil)
+	_ bots.Presence = (*Bot)(nil)
+)
+
+// Health is how the bot fares.
+type Health struct {
+	State    string    `json:"state"` // off, connecting, connected, failed
+	Error    string    `json:"error,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Links    int       `json:"links,omitempty"` // Socket Mode connections of the app, as Slack counts them
+	Events   int64     `json:"events"`          // accepted since the start
+	LastSeen time.Time `json:"last_event,omitzero"`
+}
+
+// States of a [Health].
+const (
+	Off        = "off"
+	Connecting = "connecting"
+	Connected  = "connected"
+	Failed     = "failed"
+)
+
+// New returns a Bot without an account; [Bot.Use] gives it one.
+func New(o Options) *Bot {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Pace == 0 {
+		o.Pace = 700 * time.Millisecond
+	}
+	if o.testOnlyWait == nil {
+		o.testOnlyWait = wait
+	}
+	b := &Bot{o: o, changed: make(chan struct{}), health: Health{State: Off, Since: o.Now()}}
+	b.addCardViews()
+	return b
+}
+
+// Surface implements [bots.Platform].
+func (b *Bot) Surface() store.Surface { return store.OnSlack }
+
+// Use makes the bot work with an account from now on; nil stops it.
+func (b *Bot) Use(account *store.Bot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.account = account
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// Health says how the bot fares.
+func (b *Bot) Health() Health {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.health
+}
+
+func (b *Bot) setHealth(change func(*Health)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.health.State
+	change(&b.health)
+	if b.health.State != was {
+		b.health.Since = b.o.Now()
+	}
+}
+
+// Run implements [bots.Platform]: it serves the account in use until ctx ends.
+func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
+	for ctx.Err() == nil {
+		b.mu.Lock()
+		account, changed := b.account, b.changed
+		b.mu.Unlock()
+		serving, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		if account != nil {
+			l := newLive(b, *account, h)
+			b.setLive(l)
+			wg.Go(func() { l.serve(serving) })
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		stop()
+		wg.Wait()
+		b.setLive(nil)
+	}
+	return nil
+}
+
+func (b *Bot) setLive(l *live) {
+	b.mu.Lock()
+	b.live = l
+	b.mu.Unlock()
+	if l == nil {
+		b.setHealth(func(h *Health) { *h = Health{State: Off} })
+	} else {
+		b.setHealth(func(h *Health) { *h = Health{State: Connecting} })
+	}
+}
+
+func (b *Bot) current() *live {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.live
+}
+
+// wait is a sleep that ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

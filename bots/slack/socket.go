@@ -1,0 +1,212 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Socket Mode (notes/chat-platforms.md 1.1). The loop is nize's own: slack-go's
+// stops reading while 50 events wait, acknowledges before anything could be
+// stored unless asked otherwise, and tries for ever, quietly, what can't work.
+
+const (
+	// deaf is how long a link may be without a frame or a ping; Slack pings
+	// every few seconds.
+	deaf       = 45 * time.Second
+	writeTime  = 10 * time.Second
+	firstPause = 500 * time.Millisecond
+	lastPause  = 30 * time.Second
+	// hopeless is the pause after what only the operator can change.
+	hopeless = 5 * time.Minute
+	// maxUnacked is how many frames may wait for the store at the same time;
+	// the next is not read before one of them is acknowledged.
+	maxUnacked = 512
+)
+
+// fatal are Slack's errors that no trying again mends, and what to do.
+var fatal = map[string]string{
+	"invalid_auth":           "a token is not valid any more: nizectl bots slack connect",
+	"not_authed":             "a token is missing: nizectl bots slack connect",
+	"account_inactive":       "the app or its workspace was switched off",
+	"token_revoked":          "a token was revoked: install the app again, then nizectl bots slack connect",
+	"token_expired":          "a token has expired: nizectl bots slack connect",
+	"not_allowed_token_type": "the app-level token is of another kind: nizectl bots slack connect",
+	"missing_scope":          "the app-level token lacks connections:write: make another, then nizectl bots slack connect",
+	"link_disabled":          "Socket Mode is switched off: switch it on in the app's settings, then nizectl bots slack start",
+}
+
+// listen keeps a link to Slack until ctx ends.
+func (l *live) listen(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		began := l.b.o.Now()
+		err := l.link(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		var ended *linkEnd
+		switch cure := fatal[reasonOf(err)]; {
+		case cure != "":
+			l.log.Error("Slack refuses the link", "err", err, "cure", cure)
+			l.b.setHealth(func(h *Health) { h.State, h.Error = Failed, reasonOf(err)+": "+cure })
+			pause = hopeless
+		case errors.As(err, &ended) && ended.reason != "too_many_websockets":
+			pause = 0 // Slack asks for a fresh link now and then
+		default:
+			l.log.Warn("the link with Slack broke", "err", err)
+			l.b.setHealth(func(h *Health) { h.State, h.Error = Connecting, err.Error() })
+			if l.b.o.Now().Sub(began) > time.Minute {
+				pause = firstPause
+			}
+			pause = min(max(2*pause, firstPause), lastPause)
+		}
+		if pause > 0 && l.pause(ctx, pause+rand.N(pause/2+1)) != nil {
+			return
+		}
+	}
+}
+
+// linkEnd is Slack's wish that a link ends.
+type linkEnd struct{ reason string }
+
+func (e *linkEnd) Error() string { return "Slack ended the link: " + e.reason }
+
+func reasonOf(err error) string {
+	var ended *linkEnd
+	if errors.As(err, &ended) {
+		return ended.reason
+	}
+	return code(err)
+}
+
+// link is one connection: dial, greet, read until it ends.
+func (l *live) link(ctx context.Context) error {
+	var address string
+	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
+		_, address, err = l.wire.api.StartSocketModeContext(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("asking for a link: %w", err)
+	}
+	dialer := websocket.Dialer{HandshakeTimeout: callTime, Proxy: http.ProxyFromEnvironment}
+	conn, _, err := dialer.DialContext(ctx, address, nil)
+	if err != nil {
+		return fmt.Errorf("opening the link: %w", err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read below
+	s := &socket{conn: conn}
+	defer s.stopRecheck()
+	defer s.acking.Wait() // frames on their way into the store are still acknowledged
+	conn.SetReadLimit(maxFrame)
+	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(deaf)) } // fails on a closed connection, as the next read does
+	ping := conn.PingHandler()
+	conn.SetPingHandler(func(data string) error { alive(); return ping(data) })
+	for {
+		alive()
+		_, frame, err := conn.ReadMessage()
+		if err != nil {
+			return fmt.Errorf("reading: %w", err)
+		}
+		if err := l.frame(ctx, s, frame); err != nil {
+			return err
+		}
+	}
+}
+
+// socket is the writing half of a link.
+type socket struct {
+	conn   *websocket.Conn
+	acking sync.WaitGroup
+	mu     sync.Mutex  // one writer at a time
+	again  *time.Timer // closes the link, so that Slack counts anew
+}
+
+func (s *socket) stopRecheck() {
+	if s.again != nil {
+		s.again.Stop()
+	}
+}
+
+// ack acknowledges an envelope, with what Slack should show.
+func (s *socket) ack(id string, payload any) error {
+	answer := struct {
+		ID      string `json:"envelope_id"`
+		Payload any    `json:"payload,omitempty"`
+	}{id, payload}
+	frame, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("encoding an acknowledgement: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return fmt.Errorf("acknowledging: %w", err)
+	}
+	if err := s.conn.WriteMessage(websocket.TextMessage, frame); err != nil {
+		return fmt.Errorf("acknowledging: %w", err)
+	}
+	return nil
+}
+
+// frame handles one frame. An error ends the link.
+func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
+	e, err := decodeEnvelope(frame)
+	if err != nil {
+		l.log.Warn("a frame of Slack's is left out", "err", err)
+		return nil
+	}
+	switch e.Type {
+	case "hello":
+		l.greeted(s, e)
+		return nil
+	case "disconnect":
+		return &linkEnd{e.Reason}
+	}
+	if e.ID == "" {
+		return nil // nothing that waits for an answer
+	}
+	ack := func(payload any) {
+		if err := s.ack(e.ID, payload); err != nil && ctx.Err() == nil {
+			l.log.Warn("Slack will send again what could not be acknowledged", "err", err)
+		}
+	}
+	select {
+	case l.unacked <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.acking.Add(1)
+	l.take(ctx, e.Type, e.Payload, func(payload any, ok bool) {
+		defer func() { <-l.unacked; s.acking.Done() }()
+		if ok {
+			ack(payload)
+		}
+	})
+	return nil
+}
+
+// recheck is after how long a link is made anew when Slack counts more than
+// one: a link that just ended may have counted.
+const recheck = 2 * time.Minute
+
+func (l *live) greeted(s *socket, e envelope) {
+	l.log.Info("linked with Slack", "links", e.Connections)
+	several := ""
+	if e.Connections > 1 {
+		several = fmt.Sprintf("the app has %d links: if another nized uses the same tokens, each gets a part of the messages; stop one of them", e.Connections)
+		if !l.rechecked {
+			l.rechecked, s.again = true, time.AfterFunc(recheck, func() { _ = s.conn.Close() })
+		}
+	}
+	l.b.setHealth(func(h *Health) { h.State, h.Error, h.Links = Connected, several, e.Connections })
+}

@@ -1,0 +1,133 @@
+package slack
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/slack/manifest"
+	"nize/store"
+)
+
+// stages is what is remembered of how threads look beyond their messages.
+type stages struct {
+	unsure unsurePosts
+
+	mu       sync.Mutex // guards noStatus
+	noStatus time.Time  // agent sessions are not for this app: not asked again before
+}
+
+// noSession are Slack's answers where an app is no agent, or a thread can't
+// have a session.
+var noSession = map[string]bool{
+	"unknown_method": true, "not_an_agent": true, "access_denied": true, "not_allowed": true, "no_permission": true,
+	"feature_not_enabled": true, "method_not_supported_for_channel_type": true, "invalid_agent": true,
+}
+
+// Present implements [bots.Presence]: the status of Slack's agent session,
+// with Slack's own Stop button while nize works; where the app is no agent,
+// the older line of an assistant's thread.
+func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error {
+	l, err := b.at(to)
+	if err != nil {
+		return nil // it shows again what it does when it is back
+	}
+	if s == bots.Idle {
+		l.lines.close(to.Channel + "/" + to.Thread)
+	}
+	status := map[bots.State]string{
+		bots.Working: slackgo.AgentSessionStatusProcessing, bots.Waiting: slackgo.AgentSessionStatusSuspended, bots.Idle: slackgo.AgentSessionStatusActive,
+	}[s]
+	l.stages.mu.Lock()
+	skip := l.b.o.Now().Before(l.stages.noStatus)
+	l.stages.mu.Unlock()
+	if !skip {
+		err = l.wire.call(ctx, func(ctx context.Context) error {
+			_, err := l.wire.api.SetAgentSessionStatusContext(ctx, slackgo.AgentSessionSetStatusParameters{Status: status, ChannelID: to.Channel, ThreadTS: to.Thread})
+			return err
+		})
+		if err == nil || !noSession[code(err)] {
+			return err
+		}
+		l.stages.mu.Lock()
+		l.stages.noStatus = l.b.o.Now().Add(time.Hour)
+		l.stages.mu.Unlock()
+	}
+	if to.Channel == "" || to.Channel[0] != 'D' {
+		return nil // the older line exists in an assistant's threads only
+	}
+	line := ""
+	if s == bots.Working {
+		line = "is working…"
+	}
+	err = l.wire.call(ctx, func(ctx context.Context) error {
+		return l.wire.api.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Status: line})
+	})
+	if code(err) != "" {
+		return nil // this thread has no such line
+	}
+	return err
+}
+
+// stage works on events about the places where nize is talked to.
+func (l *live) stage(ctx context.Context, e event) error {
+	switch e.Type {
+	case "agent_session_stopped":
+		return l.stopped(ctx, e)
+	case "app_home_opened":
+		if e.Tab == "messages" {
+			return l.suggest(ctx, e.Channel, "")
+		}
+		return l.b.views.openHome(ctx, l, e)
+	case "assistant_thread_started":
+		return l.suggest(ctx, e.Channel, e.Thread)
+	case "agent_session_title_changed":
+		return l.renamed(ctx, e)
+	}
+	return nil
+}
+
+// stopped is a press on Slack's own Stop. Slack has ended the streams already.
+func (l *live) stopped(ctx context.Context, e event) error {
+	thread, err := l.threadAt(ctx, e.Channel, e.root())
+	if err != nil || thread == "" {
+		return err
+	}
+	p, err := l.who(ctx, e.User, freshPerson)
+	if err != nil || p.user.ID == "" {
+		return err
+	}
+	return l.handler.Stop(ctx, p.by(), thread)
+}
+
+// suggest pins what one could ask.
+func (l *live) suggest(ctx context.Context, channel, thread string) error {
+	if channel == "" {
+		return nil
+	}
+	var prompts []slackgo.AssistantThreadsPrompt
+	for _, p := range manifest.Prompts() {
+		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: p.Title, Message: p.Message})
+	}
+	err := l.wire.call(ctx, func(ctx context.Context) error {
+		return l.wire.api.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})
+	})
+	if code(err) != "" {
+		l.log.Debug("no suggestions here", "err", err)
+		return nil
+	}
+	return err
+}
+
+// renamed keeps the title that a person gave a conversation.
+func (l *live) renamed(ctx context.Context, e event) error {
+	thread, err := l.threadAt(ctx, e.Channel, e.root())
+	if err != nil || thread == "" || e.Title == "" {
+		return err
+	}
+	_, err = l.b.o.Store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = title(e.Title) })
+	return err
+}

@@ -1,0 +1,326 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/store"
+)
+
+const (
+	// partSize is how many bytes of an answer stand in one message; Slack takes
+	// 12,000 characters of Markdown in one.
+	partSize = 10_000
+	// streamTime is when a stream is ended before Slack's five minutes do it.
+	streamTime = 4 * time.Minute
+	// late is after how long an answer mentions who asked (SPEC 12).
+	late = time.Minute
+	// maxWriting is how many texts are remembered that never became final.
+	maxWriting = 4096
+)
+
+// noStream are Slack's answers where a text can't be streamed to its reader.
+var noStream = map[string]bool{
+	"user_not_found": true, "team_not_found": true, "missing_recipient_user_id": true, "missing_recipient_team_id": true,
+	"unknown_method": true, "not_allowed": true, "streaming_not_supported": true, "channel_type_not_supported": true,
+	"method_not_supported_for_channel_type": true, "missing_scope": true, "access_denied": true,
+}
+
+// notStreaming is Slack's answer where a stream has ended.
+const notStreaming = "message_not_in_streaming_state"
+
+// part is one message that holds a piece of a text.
+type part struct {
+	ts   string
+	text string // as Slack has it, as far as we know
+}
+
+// writing is a text on its way into the chat. It is settled by one goroutine
+// at a time, since a thread's messages are sent one after another.
+type writing struct {
+	prefix string // who is mentioned
+	parts  []part
+	open   bool // the last part is being streamed
+	began  time.Time
+	plain  bool // the text is edited, not streamed
+	dirty  bool // a request got no answer: only an edit of the whole makes sure
+	last   time.Time
+}
+
+// writings are the texts that are not final, by message id.
+type writings struct {
+	mu sync.Mutex // guards of
+	of map[string]*writing
+}
+
+func (w *writings) get(id string) *writing {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.of[id]
+}
+
+func (w *writings) put(id string, t *writing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of == nil || len(w.of) >= maxWriting {
+		w.of = map[string]*writing{} // those that are forgotten are edited, not streamed
+	}
+	w.of[id] = t
+}
+
+func (w *writings) drop(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.of, id)
+}
+
+// showText brings the chat up to what m says and returns the ts of its first
+// message, also where only a part of it got there: what is missing comes with
+// the next call for the same message.
+func (l *live) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	l.lines.close(at.Channel + "/" + at.Thread)
+	t := l.writing.get(m.ID)
+	if t == nil {
+		t = &writing{}
+		if at.Message != "" { // from before a restart: nobody knows how far it got
+			t.parts, t.open, t.dirty, t.plain = []part{{ts: at.Message}}, true, true, true
+		} else if asker := slowAsker(m, l.b.o.Now()); asker != "" {
+			t.prefix = "<@" + asker + "> "
+		}
+		l.writing.put(m.ID, t)
+	}
+	text := harmless(m.Text)
+	if !m.Final && len(text) > 1 {
+		text = strings.TrimSuffix(text, "<") // it may become what must be escaped
+	}
+	err := l.bring(ctx, at, m, t, t.prefix+text)
+	if err != nil && t.dirty && ctx.Err() == nil {
+		err = l.rewrite(ctx, at, m, t, t.prefix+text)
+	}
+	if err == nil && m.Final {
+		l.writing.drop(m.ID)
+	}
+	if len(t.parts) == 0 {
+		return "", err
+	}
+	return t.parts[0].ts, err
+}
+
+// slowAsker is the Slack id of who waited over a minute for the first word.
+func slowAsker(m store.Message, now time.Time) string {
+	if m.For == nil || m.For.At.IsZero() || now.Sub(m.For.At) <= late {
+		return ""
+	}
+	return slackID(m.For)
+}
+
+// slackID is who asked, as Slack knows them; "" for somebody of another surface.
+func slackID(a *store.Asker) string {
+	if a == nil {
+		return ""
+	}
+	parts := strings.Split(a.Identity, ":")
+	if len(parts) != 3 || parts[0] != "slack" || !idForm.MatchString(parts[2]) {
+		return ""
+	}
+	return parts[2]
+}
+
+func (t *writing) text() string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// bring makes the chat say text.
+func (l *live) bring(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
+	if t.dirty || !strings.HasPrefix(text, t.text()) {
+		return l.rewrite(ctx, at, m, t, text)
+	}
+	for rest := text[len(t.text()):]; rest != ""; rest = text[len(t.text()):] {
+		if err := l.pace(ctx, t, m.Final); err != nil {
+			return err
+		}
+		if t.plain {
+			return l.rewrite(ctx, at, m, t, text)
+		}
+		err := l.append(ctx, at, m, t, rest)
+		if err != nil {
+			return err
+		}
+	}
+	if m.Final && t.open {
+		return l.closeStream(ctx, at, t)
+	}
+	return nil
+}
+
+// pace waits until the next piece may be sent.
+func (l *live) pace(ctx context.Context, t *writing, final bool) error {
+	gap := l.b.o.Pace
+	if t.plain {
+		gap *= 2 // edits are counted more strictly than pieces
+	}
+	if left := gap - l.b.o.Now().Sub(t.last); !final && !t.last.IsZero() && left > 0 {
+		if err := wait(ctx, left); err != nil {
+			return err
+		}
+	}
+	t.last = l.b.o.Now()
+	return nil
+}
+
+// append streams the next piece of rest, in a new message where there is none
+// or the last is full or old.
+func (l *live) append(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
+	if t.open {
+		last := &t.parts[len(t.parts)-1]
+		room := partSize - len(last.text)
+		if room < utf8.UTFMax || l.b.o.Now().Sub(t.began) > streamTime {
+			return l.closeStream(ctx, at, t)
+		}
+		piece := cut(rest, room)
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			_, _, err := l.wire.api.AppendStreamContext(ctx, at.Channel, last.ts, slackgo.MsgOptionMarkdownText(piece))
+			return err
+		})
+		switch {
+		case err == nil:
+			last.text += piece
+		case code(err) == notStreaming:
+			t.open = false // Slack ended it; the text goes on in a new message
+			return nil
+		case unsure(err):
+			t.dirty = true
+		case errors.Is(err, store.ErrNotFound):
+			t.open, t.dirty, t.plain = false, true, true
+		}
+		return err
+	}
+	piece := cut(rest, partSize)
+	options := []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(piece)}
+	if at.Thread != "" {
+		options = append(options, slackgo.MsgOptionTS(at.Thread))
+	}
+	if user := slackID(m.For); user != "" && at.Channel[0] != 'D' {
+		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(l.account.Team))
+	}
+	ts, found, err := l.create(ctx, at, fmt.Sprintf("%s/%d", m.ID, len(t.parts)), func(ctx context.Context) (ts string, err error) {
+		err = l.wire.call(ctx, func(ctx context.Context) error {
+			_, ts, err = l.wire.api.StartStreamContext(ctx, at.Channel, options...)
+			return err
+		})
+		return ts, err
+	})
+	switch {
+	case noStream[code(err)]:
+		t.plain = true
+		return nil
+	case err != nil:
+		return err
+	}
+	t.parts, t.open, t.began = append(t.parts, part{ts: ts, text: piece}), true, l.b.o.Now()
+	if found { // what it says is not known
+		t.dirty = true
+		return l.rewrite(ctx, at, m, t, t.text())
+	}
+	return nil
+}
+
+// closeStream ends the stream of the last part. One that has ended is fine.
+func (l *live) closeStream(ctx context.Context, at store.Address, t *writing) error {
+	last := t.parts[len(t.parts)-1]
+	err := l.wire.call(ctx, func(ctx context.Context) error {
+		_, _, err := l.wire.api.StopStreamContext(ctx, at.Channel, last.ts)
+		return err
+	})
+	switch {
+	case err == nil || code(err) == notStreaming:
+		t.open = false
+		return nil
+	case noStream[code(err)], errors.Is(err, store.ErrNotFound):
+		// The reader can't be streamed to after all, or it is gone there.
+		t.open, t.dirty, t.plain = false, true, true
+	}
+	return err
+}
+
+// rewrite makes every part say what it should by edits, which may be repeated
+// without harm, and adds or takes away parts.
+func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
+	if t.open {
+		if err := l.closeStream(ctx, at, t); err != nil && code(err) == "" {
+			return err
+		}
+		t.open = false
+	}
+	t.plain = true
+	want := partsOf(text)
+	for i, piece := range want {
+		if i < len(t.parts) {
+			if !t.dirty && t.parts[i].text == piece {
+				continue
+			}
+			if err := l.wire.edit(ctx, at.Channel, t.parts[i].ts, slackgo.MsgOptionMarkdownText(piece)); err != nil {
+				t.dirty = true
+				return err
+			}
+			t.parts[i].text = piece
+			continue
+		}
+		place := at
+		place.Message = ""
+		ts, err := l.put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), slackgo.MsgOptionMarkdownText(piece))
+		if err != nil {
+			return err
+		}
+		t.parts = append(t.parts, part{ts: ts, text: piece})
+	}
+	for len(t.parts) > max(len(want), 1) {
+		last := t.parts[len(t.parts)-1]
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			_, _, err := l.wire.api.DeleteMessageContext(ctx, at.Channel, last.ts)
+			return err
+		})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		t.parts = t.parts[:len(t.parts)-1]
+	}
+	t.dirty = false
+	return nil
+}
+
+// partsOf cuts a text as it is streamed.
+func partsOf(text string) []string {
+	var out []string
+	for text != "" {
+		piece := cut(text, partSize)
+		out, text = append(out, piece), text[len(piece):]
+	}
+	return out
+}
+
+// cut is the first piece of text, at most n bytes and never half a character,
+// ending with a line where it is long.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	if i := strings.LastIndexByte(text[:n], '\n'); i > n/2 {
+		n = i + 1
+	}
+	return text[:n]
+}

@@ -1,0 +1,136 @@
+package slack
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Slack's text has & < > escaped and everything special between angle
+// brackets: <@U1>, <#C1|name>, <!here>, <https://x|label>.
+var special = regexp.MustCompile(`<([^<>]*)>`)
+
+var (
+	escaper   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	unescaper = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+)
+
+// escape makes text stand for itself in a field that Slack reads as mrkdwn.
+func escape(s string) string { return escaper.Replace(s) }
+
+// mentions says whether somebody is addressed by name in a message: in its
+// text, or in a block only.
+func mentions(m *message, user string) bool {
+	return strings.Contains(m.Text, "<@"+user+">") || strings.Contains(m.Text, "<@"+user+"|") || blockUsers(m.Blocks)[user]
+}
+
+// broadcasts says whether the message is for everybody in the channel.
+func broadcasts(m *message) bool {
+	for _, word := range []string{"channel", "here", "everyone"} {
+		if strings.Contains(m.Text, "<!"+word) {
+			return true
+		}
+	}
+	return false
+}
+
+// others says whether the message addresses somebody by name who is not user.
+func others(m *message, user string) bool {
+	for _, found := range special.FindAllStringSubmatch(m.Text, -1) {
+		switch id, ok := strings.CutPrefix(found[1], "@"); {
+		case ok:
+			id, _, _ = strings.Cut(id, "|")
+			if id != user {
+				return true
+			}
+		case strings.HasPrefix(found[1], "!subteam^"):
+			return true
+		}
+	}
+	for id := range blockUsers(m.Blocks) {
+		if id != user {
+			return true
+		}
+	}
+	return false
+}
+
+// blockUsers are the people that a message's blocks mention. Blocks of a shape
+// that is not known mention nobody.
+func blockUsers(blocks json.RawMessage) map[string]bool {
+	found := map[string]bool{}
+	if len(blocks) == 0 {
+		return found
+	}
+	var nodes []blockNode
+	if json.Unmarshal(blocks, &nodes) != nil {
+		return found
+	}
+	for _, n := range nodes {
+		n.users(found, 0)
+	}
+	return found
+}
+
+// blockNode is a part of a rich text.
+type blockNode struct {
+	Type     string      `json:"type"`
+	User     string      `json:"user_id"`
+	Elements []blockNode `json:"elements"`
+}
+
+func (n blockNode) users(found map[string]bool, depth int) {
+	if n.Type == "user" && n.User != "" {
+		found[n.User] = true
+	}
+	if depth > 8 {
+		return
+	}
+	for _, e := range n.Elements {
+		e.users(found, depth+1)
+	}
+}
+
+// readText turns Slack's text into what the person wrote: the mention of nize
+// itself goes, other people become @name, links their address.
+func readText(text, self string, name func(id string) string) string {
+	out := special.ReplaceAllStringFunc(text, func(found string) string {
+		inner := found[1 : len(found)-1]
+		target, label, labelled := strings.Cut(inner, "|")
+		switch {
+		case inner == "":
+			return found
+		case target == "@"+self:
+			return ""
+		case target[0] == '@':
+			if labelled {
+				return "@" + label
+			}
+			return "@" + name(target[1:])
+		case target[0] == '#':
+			if labelled && label != "" {
+				return "#" + label
+			}
+			return target
+		case target[0] == '!':
+			if labelled {
+				return label
+			}
+			return "@" + target[1:]
+		case labelled && label != target && !strings.HasSuffix(target, label):
+			return label + " (" + target + ")"
+		case labelled:
+			return label
+		}
+		return target
+	})
+	return strings.TrimSpace(unescaper.Replace(out))
+}
+
+// harmless lets a model's Markdown through but for what Slack would turn into
+// a mention.
+func harmless(markdown string) string {
+	return pings.ReplaceAllString(markdown, "&lt;$1")
+}
+
+var pings = regexp.MustCompile(`<([!@#])`)

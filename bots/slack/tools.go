@@ -1,0 +1,142 @@
+package slack
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+const (
+	// maxToolLines bounds how many tools one message tells about.
+	maxToolLines = 20
+	// maxResultButtons is how many of them have a button; a row takes 25.
+	maxResultButtons = 5
+	maxLineKeys      = 8192
+)
+
+// toolLines are the messages about tools: one for a turn, until something else
+// is said (SPEC 12).
+type toolLines struct {
+	mu sync.Mutex // guards of
+	of map[string]*turnLines
+}
+
+// turnLines are the lines of one message.
+type turnLines struct {
+	ts    string
+	order []string // ids of messages, tool/CALL
+	lines map[string]store.ToolLine
+}
+
+// open is the message that a line belongs to: the one at ts, else the thread's
+// newest, else a new one.
+func (t *toolLines) open(key, ts string) *turnLines {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil || len(t.of) > maxLineKeys {
+		t.of = map[string]*turnLines{}
+	}
+	if ts != "" {
+		if have := t.of[key+"/"+ts]; have != nil {
+			return have
+		}
+		return &turnLines{ts: ts, lines: map[string]store.ToolLine{}}
+	}
+	if have := t.of[key]; have != nil && len(have.order) < maxToolLines {
+		return have
+	}
+	t.of[key] = &turnLines{lines: map[string]store.ToolLine{}}
+	return t.of[key]
+}
+
+// stands remembers where the message was posted.
+func (t *toolLines) stands(key string, lines *turnLines) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of[key+"/"+lines.ts] = lines
+}
+
+// close ends the thread's message: the next tool begins a new one.
+func (t *toolLines) close(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.of, key)
+}
+
+// showTool adds a tool's line to the turn's message, or changes it there.
+func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	key := at.Channel + "/" + at.Thread
+	t := l.lines.open(key, at.Message)
+	if _, ok := t.lines[m.ID]; !ok {
+		t.order = append(t.order, m.ID)
+	}
+	t.lines[m.ID] = *m.Tool
+	place := at
+	place.Message = t.ts
+	ts, err := l.put(ctx, place, t.order[0], toolContent(t, l.reader(ctx, at).Locale)...)
+	if err == nil {
+		t.ts = ts
+		l.lines.stands(key, t)
+	}
+	return ts, err
+}
+
+// reader is for whom a thread is written.
+func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
+	r := bots.Reader{Now: l.b.o.Now()}
+	if th, err := l.b.o.Store.FindThread(ctx, at); err == nil {
+		r.Locale, r.Zone = th.Locale, zone(th.Zone)
+	}
+	return r
+}
+
+// toolContent is the message about a turn's tools: a line each, and buttons
+// that show results.
+func toolContent(t *turnLines, locale string) []slackgo.MsgOption {
+	catalogue := phrases.For(locale)
+	var lines []string
+	var buttons []slackgo.BlockElement
+	for _, id := range t.order {
+		line := t.lines[id]
+		lines = append(lines, toolLine(line, locale))
+		call, ok := strings.CutPrefix(id, "tool/")
+		ended := line.State == store.Done || line.State == store.Failed
+		if ok && ended && store.ValidID(call) && strings.Contains(line.Name, ":") && len(buttons) < maxResultButtons {
+			text := catalogue.Say(phrases.ButtonShowResult)
+			if len(t.order) > 1 {
+				text += " · " + bots.Escape(line.Name)
+			}
+			buttons = append(buttons, button(resultAction+":"+call, clip(text, maxButton), "result "+call))
+		}
+	}
+	text := strings.Join(lines, "\n")
+	blocks := []slackgo.Block{slackgo.NewContextBlock("", plainText(clip(text, maxContext)))}
+	if len(buttons) > 0 {
+		blocks = append(blocks, slackgo.NewActionBlock("", buttons...))
+	}
+	return []slackgo.MsgOption{slackgo.MsgOptionText(escape(text), false), slackgo.MsgOptionBlocks(blocks...)}
+}
+
+// toolLine is one tool in one line: what, how it stands, and in brief.
+func toolLine(line store.ToolLine, locale string) string {
+	words := phrases.For(locale)
+	key, ok := map[store.State]phrases.Key{
+		store.Planned: phrases.ToolCalling, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,
+		store.Done: phrases.StateDone, store.Failed: phrases.StateFailed, store.Refused: phrases.StateRefused,
+		store.Expired: phrases.StateExpired, store.Cancelled: phrases.StateCancelled,
+	}[line.State]
+	if !ok {
+		key = phrases.StateLost
+	}
+	text := bots.Escape(clip(line.Name, 120)) + ": " + words.Say(key)
+	if line.Brief != "" {
+		text += " – " + bots.Escape(clip(line.Brief, 160))
+	}
+	return text
+}

@@ -1,0 +1,217 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// What people press, choose and fill in is given to whoever registered for it.
+// An action_id is a name, or a name, a colon and more; a dialog goes by its
+// callback_id in the same way. The person was looked up, with membership of
+// now, before anything of this is called.
+
+// onPress is a button or a choice in a message, a dialog or the Home.
+type onPress struct {
+	// kept presses are stored before they are acknowledged and are not lost;
+	// the others are for dialogs, whose trigger does not outlive a crash anyway.
+	kept bool
+	do   func(ctx context.Context, l *live, p person, i interaction, a action) error
+}
+
+// onSubmit is a dialog that was sent in.
+type onSubmit struct {
+	// check says what is wrong, by block_id; it only looks, and quickly.
+	check func(ctx context.Context, l *live, i interaction) map[string]string
+	do    func(ctx context.Context, l *live, p person, i interaction) error
+}
+
+// onShortcut is a message shortcut; its trigger lives for three seconds.
+type onShortcut func(ctx context.Context, l *live, p person, i interaction) error
+
+// views is the table of all of them. It is filled while the Bot is made.
+type views struct {
+	presses   map[string]onPress
+	submits   map[string]onSubmit
+	shortcuts map[string]onShortcut
+	home      onHome
+}
+
+// onHome draws the App Home for who opened it.
+type onHome func(ctx context.Context, l *live, p person) error
+
+// openHome lets the Home be drawn; nobody without access sees one.
+func (v *views) openHome(ctx context.Context, l *live, e event) error {
+	if v.home == nil {
+		return nil
+	}
+	p, err := l.who(ctx, e.User, keepPerson)
+	if err != nil || p.user.ID == "" {
+		return err
+	}
+	return v.home(ctx, l, p)
+}
+
+func (v *views) addPress(name string, p onPress) {
+	if v.presses == nil {
+		v.presses = map[string]onPress{}
+	}
+	v.presses[name] = p
+}
+
+func (v *views) addSubmit(name string, s onSubmit) {
+	if v.submits == nil {
+		v.submits = map[string]onSubmit{}
+	}
+	v.submits[name] = s
+}
+
+func (v *views) addShortcut(name string, s onShortcut) {
+	if v.shortcuts == nil {
+		v.shortcuts = map[string]onShortcut{}
+	}
+	v.shortcuts[name] = s
+}
+
+func headOf(id string) string {
+	name, _, _ := strings.Cut(id, ":")
+	return name
+}
+
+// takeInteraction keeps a press or a dialog, or answers it at once.
+func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
+	i, err := decodeInteraction(payload)
+	if err != nil {
+		return err
+	}
+	v := &l.b.views
+	switch i.Type {
+	case "block_actions":
+		kept, any := false, false
+		for _, a := range i.Actions {
+			p, ok := v.presses[headOf(a.ID)]
+			any, kept = any || ok, kept || ok && p.kept
+		}
+		switch {
+		case !any:
+			done(nil, true)
+		case kept:
+			key := "slack:press:" + i.User.ID + ":" + i.Channel.ID + ":" + i.Message.TS + ":" + i.View.ID
+			for _, a := range i.Actions {
+				key += ":" + a.TS + a.ID
+			}
+			l.keep(ctx, keptPress, payload, []string{bounded(key)}, done)
+		default:
+			done(nil, true)
+			l.soon(ctx, "pressing", func(ctx context.Context) error { return v.press(ctx, l, i) })
+		}
+	case "view_submission":
+		s, ok := v.submits[headOf(i.View.Callback)]
+		if !ok {
+			done(nil, true)
+			return nil
+		}
+		if s.check != nil {
+			if wrong := s.check(ctx, l, i); len(wrong) > 0 {
+				done(submitErrors{"errors", wrong}, true)
+				return nil
+			}
+		}
+		l.keep(ctx, keptSubmit, payload, []string{bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)}, done)
+	case "message_action", "shortcut":
+		done(nil, true)
+		if s, ok := v.shortcuts[headOf(i.Callback)]; ok {
+			l.soon(ctx, "a shortcut", func(ctx context.Context) error {
+				p, ok, err := l.presser(ctx, i)
+				if err != nil || !ok {
+					return err
+				}
+				return s(ctx, l, p, i)
+			})
+		}
+	default:
+		done(nil, true)
+	}
+	return nil
+}
+
+// submitErrors shows what is wrong beside the fields of a dialog.
+type submitErrors struct {
+	Action string            `json:"response_action"`
+	Errors map[string]string `json:"errors"`
+}
+
+// bounded keeps a key short enough for the store.
+func bounded(key string) string { return key[:min(len(key), 400)] }
+
+// soon does what can't wait for its lane and is not worth keeping.
+func (l *live) soon(ctx context.Context, what string, do func(context.Context) error) {
+	l.wg.Go(func() {
+		if err := guard(do, ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn(what, "err", err)
+		}
+	})
+}
+
+// presser is who pressed, looked at anew; false if they have no access, which
+// they were told.
+func (l *live) presser(ctx context.Context, i interaction) (person, bool, error) {
+	if i.Team.ID != l.account.Team {
+		return person{}, false, nil
+	}
+	p, err := l.who(ctx, i.User.ID, freshPerson)
+	if err != nil {
+		return p, false, err
+	}
+	if p.user.ID != "" {
+		return p, true, nil
+	}
+	return p, false, l.refuse(ctx, p, i.Channel.ID, i.Message.Thread)
+}
+
+// press gives what was pressed to who registered for it.
+func (v *views) press(ctx context.Context, l *live, i interaction) error {
+	p, ok, err := l.presser(ctx, i)
+	if err != nil || !ok {
+		return err
+	}
+	for _, a := range i.Actions {
+		if h, ok := v.presses[headOf(a.ID)]; ok {
+			if err := h.do(ctx, l, p, i, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// submit gives a dialog to who registered for it.
+func (v *views) submit(ctx context.Context, l *live, i interaction) error {
+	s, ok := v.submits[headOf(i.View.Callback)]
+	if !ok {
+		return nil
+	}
+	p, ok, err := l.presser(ctx, i)
+	if err != nil || !ok {
+		return err
+	}
+	return s.do(ctx, l, p, i)
+}
+
+// sayWrong tells somebody in private why what they pressed did not work.
+func (l *live) sayWrong(ctx context.Context, p person, channel, thread string, err error) error {
+	text := p.words().Say(phrases.CardTold, errorText(err))
+	if err := l.tell(ctx, p, channel, thread, text); err != nil {
+		return fmt.Errorf("telling what did not work: %w", err)
+	}
+	return nil
+}
+
+// errorText is an error without the sentinel's chain around it.
+func errorText(err error) string {
+	return strings.TrimSuffix(err.Error(), ": "+store.ErrRefused.Error())
+}

@@ -1,0 +1,113 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/store"
+)
+
+const (
+	// callTime bounds one request to Slack.
+	callTime = 30 * time.Second
+	// maxLimited is how often one request may meet Slack's limits.
+	maxLimited = 20
+	// maxPause bounds what Slack may ask to wait for.
+	maxPause = 2 * time.Minute
+)
+
+// wire speaks to Slack's Web API and waits where Slack asks to.
+type wire struct {
+	api   *slackgo.Client
+	pause func(ctx context.Context, d time.Duration) error
+}
+
+// newWire returns a wire for a bot's token; app is the app-level one, or "".
+func newWire(o *Options, bot, app store.Secret) *wire {
+	options := []slackgo.Option{
+		slackgo.OptionHTTPClient(&http.Client{Transport: o.Transport, Timeout: callTime}),
+		slackgo.OptionLog(log.New(io.Discard, "", 0)), // it would log in a form of its own
+		slackgo.OptionAppLevelToken(app.Reveal()),
+	}
+	if base := o.Config.Get("", "slack.api_url"); base != "" {
+		options = append(options, slackgo.OptionAPIURL(strings.TrimSuffix(base, "/")+"/"))
+	}
+	return &wire{api: slackgo.New(bot.Reveal(), options...), pause: o.testOnlyWait}
+}
+
+// call makes one request, again after each pause that Slack asks for: what was
+// limited was not done.
+func (w *wire) call(ctx context.Context, do func(ctx context.Context) error) error {
+	for try := 1; ; try++ {
+		err := do(ctx)
+		var limited *slackgo.RateLimitedError
+		if !errors.As(err, &limited) || try == maxLimited {
+			return told(err)
+		}
+		if err := w.pause(ctx, min(max(limited.RetryAfter, 100*time.Millisecond), maxPause)); err != nil {
+			return err
+		}
+	}
+}
+
+// told gives errors of Slack's that are expected the sentinel they mean.
+func told(err error) error {
+	switch code(err) {
+	case "message_not_found", "thread_not_found", "channel_not_found":
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	return err
+}
+
+// code is what Slack calls an error, "" for one that is not Slack's.
+func code(err error) string {
+	var answer slackgo.SlackErrorResponse
+	if errors.As(err, &answer) {
+		return answer.Err
+	}
+	return ""
+}
+
+// unsure says whether nobody knows if a request was done: its answer is
+// missing.
+func unsure(err error) bool {
+	var limited *slackgo.RateLimitedError
+	return err != nil && code(err) == "" && !errors.As(err, &limited)
+}
+
+// post makes a message and returns its ts.
+func (w *wire) post(ctx context.Context, channel string, options ...slackgo.MsgOption) (ts string, err error) {
+	err = w.call(ctx, func(ctx context.Context) (err error) {
+		_, ts, err = w.api.PostMessageContext(ctx, channel, options...)
+		return err
+	})
+	return ts, err
+}
+
+// edit replaces a message.
+func (w *wire) edit(ctx context.Context, channel, ts string, options ...slackgo.MsgOption) error {
+	return w.call(ctx, func(ctx context.Context) error {
+		_, _, _, err := w.api.UpdateMessageContext(ctx, channel, ts, options...)
+		return err
+	})
+}
+
+// whisper shows text to one person in a channel.
+func (w *wire) whisper(ctx context.Context, channel, thread, user, text string) error {
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(escape(text), false), slackgo.MsgOptionDisableLinkUnfurl()}
+	if thread != "" {
+		options = append(options, slackgo.MsgOptionTS(thread))
+	}
+	return w.call(ctx, func(ctx context.Context) error {
+		_, err := w.api.PostEphemeralContext(ctx, channel, user, options...)
+		return err
+	})
+}

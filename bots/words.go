@@ -1,0 +1,100 @@
+package bots
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Core is what the commands of every chat work with.
+type Core struct {
+	Threads store.Threads
+	Claims  store.Bots
+	Handler Handler
+	Calls   Calls
+}
+
+// CoreCommands are the commands that steer a conversation and the calls in it;
+// what shows state of other rooms is the roof's to add.
+func CoreCommands(c *Commands, core Core) []Command {
+	one := func(words string) bool { return words != "" && !strings.ContainsAny(words, " \n") }
+	return []Command{
+		{Name: "help", About: phrases.AboutHelp, Run: func(_ context.Context, a Asked) (string, error) { return c.Help(a.By, a.Locale), nil }},
+		{Name: "stop", About: phrases.AboutStop, Run: core.stop},
+		{Name: "mute", About: phrases.AboutMute, Run: core.mute(true)},
+		{Name: "unmute", About: phrases.AboutUnmute, Run: core.mute(false)},
+		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Fits: store.ValidID, Run: core.decide(store.Approve)},
+		{Name: "deny", Args: "ID", About: phrases.AboutDeny, Fits: store.ValidID, Run: core.decide(store.Deny)},
+		{Name: "claim", Args: "CODE", About: phrases.AboutClaim, Fits: one, Run: core.claim},
+	}
+}
+
+func (c Core) stop(ctx context.Context, a Asked) (string, error) {
+	words := phrases.For(a.Locale)
+	if a.Thread == "" {
+		return words.Say(phrases.NothingHere), nil
+	}
+	if err := c.Handler.Stop(ctx, a.By, a.Thread); err != nil {
+		return "", err
+	}
+	return words.Say(phrases.Stopping), nil
+}
+
+func (c Core) mute(on bool) func(context.Context, Asked) (string, error) {
+	return func(ctx context.Context, a Asked) (string, error) {
+		words := phrases.For(a.Locale)
+		if a.Thread == "" {
+			return words.Say(phrases.NothingHere), nil
+		}
+		_, err := c.Threads.EditThread(ctx, a.By, a.Thread, func(th *store.Thread) { th.Muted = on })
+		if err != nil {
+			return "", fmt.Errorf("changing the conversation: %w", err)
+		}
+		if on {
+			return words.Say(phrases.Muted), nil
+		}
+		return words.Say(phrases.Unmuted), nil
+	}
+}
+
+// decide presses without a button (SPEC 11): on the call as it stands, by
+// whoever may.
+func (c Core) decide(verb store.Verb) func(context.Context, Asked) (string, error) {
+	return func(ctx context.Context, a Asked) (string, error) {
+		id := strings.ToUpper(a.Words)
+		if !store.ValidID(id) {
+			return "", fmt.Errorf("%w call id %q: it stands on the card", store.ErrInvalid, a.Words)
+		}
+		call, err := c.Calls.GetCall(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		card, err := c.Handler.Press(ctx, a.By, id, store.Decision{Verb: verb, Digest: call.Digest})
+		if err != nil {
+			return "", err
+		}
+		return phrases.For(a.Locale).Say(phrases.CallIs, Escape(card.Tool), StateWords(card, a.Locale)), nil
+	}
+}
+
+// HashClaim is how a claim code is kept.
+func HashClaim(code string) [32]byte {
+	return sha256.Sum256([]byte(strings.ToUpper(strings.TrimSpace(code))))
+}
+
+func (c Core) claim(ctx context.Context, a Asked) (string, error) {
+	words := phrases.For(a.Locale)
+	_, err := c.Claims.Claim(ctx, a.At.Surface, HashClaim(a.Words), store.Claimer{Identity: a.By.Identity, Name: a.By.Name})
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrExpired):
+		return words.Say(phrases.ClaimWrong), nil
+	case err != nil:
+		return "", err
+	}
+	return words.Say(phrases.Claimed), nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/bots/slack/manifest"
+	"nize/daemon/api"
+)
+
+func (a *app) bots() *cli.Command {
+	return group("bots", "nize's accounts on chat platforms",
+		a.command(leaf{name: "status", usage: "show how each bot fares", run: botsStatus}),
+		group("slack", "the bot on Slack", append([]*cli.Command{
+			a.command(leaf{name: "manifest", usage: "print the app as Slack is to make it", run: slackManifest,
+				more: "Create the app at https://api.slack.com/apps with \"From a manifest\", install it, and make an app-level token with connections:write."}),
+			a.command(leaf{name: "connect", usage: "check two tokens from standard input and start the bot", run: botsConnect("slack"),
+				more: "nizectl bots slack connect < tokens.txt\n\nOne line each, in any order: the bot token (xoxb-…) and the app-level token (xapp-…), or the signing secret for HTTP mode."}),
+		}, a.botCommands("slack")...)...),
+	)
+}
+
+// botCommands are those that every bot has.
+func (a *app) botCommands(name string) []*cli.Command {
+	return []*cli.Command{
+		a.command(leaf{name: "start", usage: "start the bot; it starts with the daemon from now on", run: botsSwitch(name, true)}),
+		a.command(leaf{name: "stop", usage: "stop the bot; it stays stopped over restarts", run: botsSwitch(name, false)}),
+		a.command(leaf{name: "claim", usage: "make a new code that makes its sender an admin", run: botsClaim(name)}),
+		a.command(leaf{name: "disconnect", usage: "stop the bot and forget its tokens", run: botsDisconnect(name), flags: []cli.Flag{yesFlag()}}),
+	}
+}
+
+func botsStatus(ctx context.Context, c *call) error {
+	list, err := c.api.Bots(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(items(list))
+	}
+	t := c.table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "ERROR")
+	t.state = 1
+	for _, b := range list {
+		state := b.State
+		if !b.Enabled {
+			state = "stopped"
+		}
+		t.row(string(b.Surface), state, c.when(b.Since), b.TeamName, b.Mode, strconv.FormatInt(b.Events, 10), c.when(b.LastEvent), b.Error)
+	}
+	t.print("no bots: nizectl bots slack manifest, then nizectl bots slack connect < tokens.txt")
+	return nil
+}
+
+func slackManifest(_ context.Context, c *call) error {
+	c.line("%s", strings.TrimRight(string(manifest.JSON), "\n"))
+	return nil
+}
+
+// botsConnect reads two tokens, one a line, and never echoes them.
+func botsConnect(name string) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		var req api.ConnectBot
+		for _, what := range []string{"the first token", "the second token"} {
+			text, err := oneWord(c.secretLine(what))
+			if err != nil {
+				return err
+			}
+			req.Tokens = append(req.Tokens, api.NewSecret(text))
+		}
+		done := c.busy("asking Slack…")
+		made, err := c.api.ConnectBot(ctx, name, req)
+		done()
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON(made)
+		}
+		c.line("connected to %s (%s) as %s", clean(made.TeamName), made.Team, made.User)
+		c.claim(made.Claim)
+		return nil
+	}
+}
+
+// claim prints the one line that makes its sender an admin.
+func (c *call) claim(claim api.Claim) {
+	c.line("%s", claim.Send)
+	c.note("send that line in the chat before %s to become an admin there; it works once", claim.Expires.Local().Format(time.TimeOnly))
+}
+
+func botsClaim(name string) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		claim, err := c.api.ClaimBot(ctx, name)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON(claim)
+		}
+		c.claim(claim)
+		return nil
+	}
+}
+
+func botsSwitch(name string, on bool) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		b, err := c.api.SwitchBot(ctx, name, on)
+		if err != nil {
+			return err
+		}
+		word := "stopped"
+		if on {
+			word = "started"
+		}
+		return c.report(b, "%s %s", name, word)
+	}
+}
+
+func botsDisconnect(name string) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		if err := c.confirm("Stop the bot on %s and forget its tokens?", name); err != nil {
+			return err
+		}
+		if err := c.api.RemoveBot(ctx, name); err != nil {
+			return err
+		}
+		return c.removed("bot", name)
+	}
+}
