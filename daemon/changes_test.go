@@ -17,10 +17,12 @@ import (
 
 // unaudited are the requests that change no configuration: conversations are
 // kept themselves, and a try, a refresh or a test message leaves nothing behind.
-// What a restore, an import and a press leave is tested where they are.
+// What a restore, an import, a press and the joining of people leave is tested
+// where they are.
 var unaudited = []string{
 	"POST /v1/alerts/test", "POST /v1/alerts/{id}/ack", "POST /v1/approvals/{id}", "POST /v1/chat/threads", "POST /v1/chat/threads/{id}/messages",
 	"POST /v1/chat/threads/{id}/stop", "POST /v1/grants", "DELETE /v1/grants/{id}", "POST /v1/providers/{name}/test", "POST /v1/reindex", "POST /v1/restore",
+	"POST /v1/links", "POST /v1/links/join", "POST /v1/links/look", "DELETE /v1/users/{id}/identities/{identity}",
 	"POST /v1/servers/import", "POST /v1/servers/{name}/test", "POST /v1/servers/{name}/trust", "DELETE /v1/tools/wanted",
 }
 
@@ -117,7 +119,7 @@ func changesOf(t *testing.T, r *roof) []request {
 	ctx := t.Context()
 	second := func(_ any, err error) error { return err }
 	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
-	text, member, path := "about boxes", store.Member, toolbox(t)
+	text, member, path, mia := "about boxes", store.Member, toolbox(t), ""
 	list := []request{
 		{"POST /v1/servers", "server.put tools.put", func() error {
 			return second(r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", Command: path}}))
@@ -168,6 +170,12 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"DELETE /v1/budgets", "budget.delete", func() error {
 			return r.RemoveBudget(ctx, api.RemoveBudget{Subject: "user:*", Period: store.Daily})
 		}},
+		{"DELETE /v1/users/{id}", "user.remove", func() error {
+			u, err := r.RemoveUser(ctx, "mia")
+			mia = u.ID
+			return err
+		}},
+		{"POST /v1/users/{id}/forget", "audit.erase user.forget", func() error { return second(r.ForgetUser(ctx, mia)) }},
 		{"POST /v1/keys/export", "keys.export", func() error { return second(r.ExportKey(ctx)) }},
 		{"POST /v1/keys/rotate", "keys.rotate", func() error { return second(r.RotateKeys(ctx)) }},
 		{"GET /v1/backup", "database.backup", func() error { return second(r.Backup(ctx, io.Discard)) }},
