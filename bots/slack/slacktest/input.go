@@ -16,6 +16,7 @@ type layout struct {
 	Accessory      *part             `json:"accessory"`
 	Element        *part             `json:"element"`
 	Raw            []json.RawMessage `json:"elements"`
+	Actions        []part            `json:"actions"` // of a card
 	Optional       bool              `json:"optional"`
 	DispatchAction bool              `json:"dispatch_action"`
 }
@@ -109,7 +110,7 @@ func spots(blocks json.RawMessage) []spot {
 		if b.BlockID == "" {
 			b.BlockID = "auto-" + strconv.Itoa(i)
 		}
-		var parts []part
+		parts := slices.Clone(b.Actions)
 		for _, raw := range b.Raw {
 			var p part
 			if b.Type == "actions" || b.Type == "context_actions" {

@@ -34,6 +34,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -209,7 +210,7 @@ func (s *Server) Close() {
 	for t := range s.timers {
 		t.Stop()
 	}
-	links := s.links
+	links := slices.Clone(s.links) // leave clears what it takes out
 	for _, d := range s.pending {
 		d.settleLocked(nil, errClosed)
 	}

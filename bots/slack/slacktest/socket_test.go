@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"nize/bots/slack/slacktest"
 )
 
@@ -378,5 +380,78 @@ func TestHTTPMode(t *testing.T) {
 	}
 	if got, err := a.fake.PostSigned(within(t), "/slack/events", http.Header{"X-Slack-Signature": {"v0=00"}}, []byte("{}")); err != nil || got.Status != 401 {
 		t.Errorf("a wrong signature: %v %d", err, got.Status)
+	}
+}
+
+func TestManyLinks(t *testing.T) {
+	a := start(t, slacktest.Options{Seed: 7})
+	var mu sync.Mutex
+	got := map[int]int{} // events by link
+	var reasons []string
+	var readers sync.WaitGroup
+	var links []*websocket.Conn
+	t.Cleanup(func() {
+		for _, ws := range links {
+			ws.Close()
+		}
+		readers.Wait()
+	})
+	for i := range 11 {
+		ws, _, err := a.dialer.DialContext(within(t), a.good("apps.connections.open").URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, ws)
+		readers.Go(func() {
+			for {
+				var f frame
+				if ws.ReadJSON(&f) != nil {
+					return
+				}
+				mu.Lock()
+				if f.Type == "disconnect" {
+					reasons = append(reasons, f.Reason)
+				}
+				if f.Envelope != "" {
+					got[i]++
+					_ = ws.WriteJSON(map[string]string{"envelope_id": f.Envelope}) // the fake may have closed it
+				}
+				mu.Unlock()
+			}
+		})
+		a.until("a link", func() bool { return a.fake.Stats().Links == min(i+1, 10) })
+	}
+	for range 40 {
+		must[slacktest.Message](t)(a.fake.DM(slacktest.Ann, "x"))
+	}
+	a.until("all", func() bool { return a.fake.Stats().Acked == 40 })
+	mu.Lock()
+	defer mu.Unlock()
+	total := 0
+	for _, n := range got {
+		total += n
+	}
+	if total != 40 || len(got) < 5 || !slices.Equal(reasons, []string{"too_many_websockets"}) {
+		t.Errorf("%d events over %d links, ended for %q", total, len(got), reasons)
+	}
+}
+
+func TestStrangeFrames(t *testing.T) {
+	a := start(t, slacktest.Options{})
+	a.dial()
+	a.fake.SendRaw([]byte(`{"type":"from_the_future","payload":{}}`))
+	for _, out := range []string{`not json`, `{"envelope_id":"never sent"}`, `{}`} {
+		if err := a.ws.WriteMessage(1, []byte(out)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.until("three strange ones", func() bool { return a.fake.Stats().Strange == 3 })
+	must[slacktest.Message](t)(a.fake.DM(slacktest.Ann, "still there?"))
+	a.until("the event", func() bool { return a.fake.Stats().Acked == 1 })
+	if got := a.got("from_the_future"); len(got) != 1 {
+		t.Errorf("%d raw frames came", len(got))
+	}
+	if st := a.fake.Stats(); st.MeanAck() <= 0 || st.MaxAck < st.MeanAck() {
+		t.Errorf("acknowledged in %v, at most %v", st.MeanAck(), st.MaxAck)
 	}
 }
