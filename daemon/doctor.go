@@ -173,7 +173,7 @@ func (d *Daemon) alertFacts(ctx context.Context, f *doctor.Facts) error {
 		return fmt.Errorf("listing incidents: %w", err)
 	}
 	for _, i := range recent {
-		if i.Delivery.Tries > 0 {
+		if i.Delivery.Tries > 0 && (i.Active() || f.Now.Sub(i.Recovered) < 24*time.Hour) {
 			f.Alerts.Unsent++
 			f.Alerts.LastWord = i.Delivery.Error
 		}

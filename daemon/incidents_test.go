@@ -436,6 +436,39 @@ func TestBudgetsAreTold(t *testing.T) {
 	}
 }
 
+// What the store itself says of a budget is understood.
+func TestBudgetOfTheStoreIsTold(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	ctx := t.Context()
+	b := store.Budget{Subject: "user:*", Period: store.Daily, Unit: store.InTokens, Limit: 100}
+	if err := w.db.PutBudget(ctx, boss, b); err != nil {
+		t.Fatal(err)
+	}
+	mia, err := w.db.AddUser(ctx, boss, store.User{Name: "mia", Role: store.Member, Identities: []string{"named:mia"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spend := func(tokens int64) {
+		t.Helper()
+		row := store.Spend{ID: store.NewID(w.now()), At: w.now(), User: mia.ID, Provider: "p", Model: "p/m", Prompt: tokens}
+		if _, err := w.db.Settle(ctx, store.System, row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spend(70)
+	w.want(w.see(0))
+	spend(15)
+	key := "user:" + mia.ID + " daily tokens"
+	w.want(w.see(0), "open budget.warned "+key)
+	spend(50)
+	w.want(w.see(0), "open budget.exceeded "+key, "recovered budget.warned "+key)
+	b.Limit = 10_000
+	if err := w.db.PutBudget(ctx, boss, b); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.see(0), "recovered budget.exceeded "+key, "recovered budget.warned "+key)
+}
+
 // A migration that failed ends the start; the next daemon tells.
 func TestFailedMigrationIsTold(t *testing.T) {
 	dir := t.TempDir()
