@@ -65,3 +65,78 @@ func TestCredentialOfAServer(t *testing.T) {
 		t.Errorf("removing what was not added: %v", err)
 	}
 }
+
+// Whose key a server gets is its auth's to say: a member's own, the team's, or
+// whatever comes first; who has none is told what to do, before anybody is
+// asked to approve.
+func TestWhoseCredential(t *testing.T) {
+	up := mcptest.New(t, mcptest.Options{Name: "tracker", Tools: []mcptest.Tool{{Name: "create_issue", Description: "Create an issue."}}})
+	r := open(t, t.TempDir(), nil)
+	ctx := t.Context()
+	set := func(scope, owner, value string) {
+		t.Helper()
+		key := store.CredentialKey{Scope: scope, Owner: owner, Service: "tracker", Name: "TRACKER"}
+		if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("system", "", "shared-key")
+	s := store.Server{Name: "tracker", URL: up.HTTP(), Headers: map[string]store.Value{"Authorization": {SecretKey: "TRACKER"}}}
+	if _, err := r.AddServer(ctx, api.AddServer{Server: s}); err != nil {
+		t.Fatal(err)
+	}
+	auth := func(a store.Auth) {
+		t.Helper()
+		if _, err := r.PatchServer(ctx, "tracker", api.PatchServer{Auth: &a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	me, err := r.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := func(want, runsAs string) {
+		t.Helper()
+		before := len(up.Headers())
+		c, err := r.CallTool(ctx, "tracker:create_issue", api.CallTool{})
+		if err != nil || c.State != store.Done || !strings.Contains(c.RunsAs, runsAs) {
+			t.Errorf("want it to run as %s: %q %s, %v", runsAs, c.RunsAs, c.State, err)
+		}
+		last := ""
+		for _, h := range up.Headers()[before:] {
+			if v := h.Get("Authorization"); v != "" {
+				last = v
+			}
+		}
+		if last != "Bearer "+want {
+			t.Errorf("the call went with %q, want %s", last, want)
+		}
+	}
+	calls("shared-key", "the shared credential")
+
+	auth(store.AuthUser)
+	if _, err := r.CallTool(ctx, "tracker:create_issue", api.CallTool{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--scope user") {
+		t.Errorf("without a key of one's own: %v", err)
+	}
+	if tool, err := r.Tool(ctx, "tracker:create_issue"); err != nil || tool.Name != "create_issue" {
+		t.Errorf("its tools are known all the same: %+v, %v", tool, err)
+	}
+	set("user", me.You.User, "own-key")
+	calls("own-key", "the requester's own credential")
+
+	auth(store.AuthTeam)
+	if _, err := r.CallTool(ctx, "tracker:create_issue", api.CallTool{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--scope team") {
+		t.Errorf("without a key of the team: %v", err)
+	}
+	set("team", store.LocalTeam, "team-key")
+	calls("team-key", "of the team local")
+	set("team", store.LocalTeam, "newer-key")
+	calls("newer-key", "of the team local")
+
+	auth(store.AuthAny)
+	calls("own-key", "the requester's own credential")
+	if err := r.DeleteCredential(ctx, store.CredentialKey{Scope: "user", Owner: me.You.User, Service: "tracker", Name: "TRACKER"}); err != nil {
+		t.Fatal(err)
+	}
+	calls("newer-key", "of the team local")
+}

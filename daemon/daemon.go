@@ -176,7 +176,7 @@ func (d *Daemon) wire() {
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
 	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, log: d.log.With("room", "scan")}
 	d.pool = upstream.New(upstream.Options{
-		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db,
+		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
 	d.gateway = mcp.New(mcp.Options{

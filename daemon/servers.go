@@ -194,6 +194,7 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 	apply(&s.Timeout, p.Timeout)
 	apply(&s.MaxConcurrency, p.MaxConcurrency)
 	apply(&s.Approval, p.Approval)
+	apply(&s.Auth, p.Auth)
 	apply(&s.Approvers, p.Approvers)
 	apply(&s.TrustAnnotations, p.TrustAnnotations)
 	apply(&s.UntrustedOutput, p.UntrustedOutput)

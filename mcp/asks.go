@@ -225,7 +225,7 @@ func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *ent
 	if inv.Call != nil {
 		q.args, asked.Policy = inv.Call.Args, inv.Call.Policy
 	} else {
-		_, shared, err := g.credentials(ctx, seen.by, e)
+		_, shared, err := g.wouldRunAs(ctx, seen.by, e)
 		if err != nil {
 			return verdict{}, err
 		}

@@ -61,6 +61,7 @@ type Store interface {
 	store.Calls
 	store.Grants
 	store.Groups
+	store.Members
 	store.Users
 	store.Agents
 	store.Credentials

@@ -79,7 +79,7 @@ func (g *Gateway) whyApproval(ctx context.Context, v *view, scope store.Scope, e
 	if err != nil {
 		return nil, err
 	}
-	runsAs, shared, err := g.credentials(ctx, v.by, e)
+	runsAs, shared, err := g.wouldRunAs(ctx, v.by, e)
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,7 @@ type Server struct {
 	Timeout          Duration         `json:"timeout,omitempty"`         // of one call; 30 s
 	MaxConcurrency   int              `json:"max_concurrency,omitempty"` // calls at once; 8
 	Approval         Approval         `json:"approval,omitempty"`
+	Auth             Auth             `json:"auth,omitempty"`
 	Approvers        Policy           `json:"approvers,omitempty"` // who may press; "" is the setting approvals.approvers, or the default
 	TrustAnnotations bool             `json:"trust_annotations,omitempty"`
 	UntrustedOutput  bool             `json:"untrusted_output,omitempty"`

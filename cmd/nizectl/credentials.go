@@ -12,8 +12,8 @@ import (
 
 func credentialFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "scope", Value: "system", Usage: "who it is for: system, team, project or user"},
-		&cli.StringFlag{Name: "owner", Usage: "the team's, project's or user's id"},
+		&cli.StringFlag{Name: "scope", Value: "system", Usage: "who it is for: system, team, project or user (members: user)"},
+		&cli.StringFlag{Name: "owner", Usage: "the team's or project's id, or the user (default: you)"},
 	}, more...)
 }
 
@@ -33,11 +33,14 @@ func (c *call) credentialKey() (store.CredentialKey, error) {
 	if !slices.Contains([]string{"system", "team", "project", "user"}, key.Scope) {
 		return key, usagef("--scope %s: want system, team, project or user", key.Scope)
 	}
-	if key.Scope != "system" && key.Owner == "" {
+	if key.Scope != "system" && key.Scope != "user" && key.Owner == "" {
 		return key, usagef("--scope %s needs --owner ID", key.Scope)
 	}
 	if key.Scope == "system" && key.Owner != "" {
 		return key, usagef("--owner needs --scope team, project or user")
+	}
+	if !c.cmd.IsSet("scope") {
+		key.Scope = "" // the shared one for admins, a member's own
 	}
 	return key, nil
 }

@@ -125,15 +125,16 @@ func TestRequests(t *testing.T) {
 
 		// credentials, providers, models, agents
 		{args: "credentials set tracker TRACKER --host mcp.example.com", stdin: "-----BEGIN-----\nabc\n-----END-----\n",
-			want: []string{`PUT /v1/credentials {"scope":"system","service":"tracker","name":"TRACKER","host":"mcp.example.com","secret":"-----BEGIN-----\nabc\n-----END-----"}`}},
+			want: []string{`PUT /v1/credentials {"scope":"","service":"tracker","name":"TRACKER","host":"mcp.example.com","secret":"-----BEGIN-----\nabc\n-----END-----"}`}},
 		{args: "credentials set tracker T --scope user --owner 01U", stdin: "x", want: []string{`PUT /v1/credentials {"scope":"user","owner":"01U","service":"tracker","name":"T","secret":"x"}`}},
-		{args: "credentials set tracker T --scope user", stdin: "x", code: 2, errs: "--owner"},
+		{args: "credentials set tracker T --scope user", stdin: "x", want: []string{`PUT /v1/credentials {"scope":"user","service":"tracker","name":"T","secret":"x"}`}},
+		{args: "credentials set tracker T --scope team", stdin: "x", code: 2, errs: "--owner"},
 		{args: "credentials set tracker T --owner u", stdin: "x", code: 2, errs: "--scope"},
 		{args: "credentials set tracker T --scope everyone", stdin: "x", code: 2, errs: "--scope everyone"},
 		{args: "credentials set tracker T", stdin: "\n", code: 2, errs: "is empty"},
 		{args: "credentials set tracker T hunter2", code: 2, errs: "too many"},
 		{args: "credentials set tracker T", stdin: strings.Repeat("x", maxSecret+1), code: 2, errs: "over 64 KiB"},
-		{args: "credentials remove tracker T --yes", want: []string{"DELETE /v1/credentials?name=T&scope=system&service=tracker"}, code: 4},
+		{args: "credentials remove tracker T --yes", want: []string{"DELETE /v1/credentials?name=T&service=tracker"}, code: 4},
 		{args: "providers add openai", stdin: "sk-key\n", want: []string{`POST /v1/providers {"name":"openai","kind":"openai","key":"sk-key"}`}},
 		{args: "providers add work --kind openai-compatible --base-url http://127.0.0.1:1/v1 --key-file " + keyFile,
 			want: []string{`POST /v1/providers {"name":"work","kind":"openai-compatible","base_url":"http://127.0.0.1:1/v1","key":"from-a-file"}`}},
@@ -279,7 +280,7 @@ func TestSecretsAreAskedForWithoutEcho(t *testing.T) {
 	if got.code != 0 || strings.Contains(got.err+got.out, "hunter2") || !strings.Contains(got.err, "(not shown): ") {
 		t.Errorf("%+v", got)
 	}
-	if f.credentials[store.CredentialKey{Scope: "system", Service: "s", Name: "N"}] != "hunter2" {
+	if f.credentials[store.CredentialKey{Service: "s", Name: "N"}] != "hunter2" {
 		t.Errorf("%v", f.credentials)
 	}
 	if got := f.nizectl(surroundings{tty: true, hidden: ""}, "providers", "add", "openai"); got.code != 2 {

@@ -100,6 +100,7 @@ func (c *call) printServer(v api.ServerView) {
 		c.field("rate", "at most "+s.RateLimit.String()+" calls")
 	}
 	c.field("approval", string(s.Approval))
+	c.field("auth", string(s.Auth))
 	c.field("approvers", string(s.Approvers))
 	c.field("allowed", strings.Join(s.AllowedTools, ", "))
 	c.field("visible to", visibleTo(s.Visibility))

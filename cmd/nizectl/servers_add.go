@@ -27,6 +27,7 @@ func serverFlags() []cli.Flag {
 		&cli.StringFlag{Name: "timeout", Usage: "of one call, such as 30s or 5m"},
 		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once"},
 		&cli.StringFlag{Name: "approval", Usage: "when its calls need a yes: auto, always or never"},
+		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey"},
 		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as '2 of group:ops not requester'; empty is the default"},
 		&cli.BoolFlag{Name: "trust-annotations", Usage: "believe what it says of its tools (read-only and so on)"},
 		&cli.BoolFlag{Name: "untrusted-output", Usage: "what its tools return taints the conversation"},
@@ -380,6 +381,13 @@ func (c *call) patchFromFlags() (api.PatchServer, error) {
 		}
 		p.Approval = &mode
 	}
+	if v := text("auth"); v != nil {
+		a, err := store.ParseAuth(*v)
+		if err != nil {
+			return p, usagef("--auth: %v", err)
+		}
+		p.Auth = &a
+	}
 	if v := text("approvers"); v != nil {
 		who := store.Policy(strings.TrimSpace(*v))
 		if who != "" {
@@ -427,6 +435,7 @@ func applyPatch(s *store.Server, p api.PatchServer) {
 	set(&s.Timeout, p.Timeout)
 	set(&s.MaxConcurrency, p.MaxConcurrency)
 	set(&s.Approval, p.Approval)
+	set(&s.Auth, p.Auth)
 	set(&s.Approvers, p.Approvers)
 	set(&s.TrustAnnotations, p.TrustAnnotations)
 	set(&s.UntrustedOutput, p.UntrustedOutput)

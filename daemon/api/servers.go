@@ -27,6 +27,7 @@ type PatchServer struct {
 	Timeout          *store.Duration         `json:"timeout,omitempty"`
 	MaxConcurrency   *int                    `json:"max_concurrency,omitempty"`
 	Approval         *store.Approval         `json:"approval,omitempty"`
+	Auth             *store.Auth             `json:"auth,omitempty"`
 	Approvers        *store.Policy           `json:"approvers,omitempty"` // "" is the default again
 	TrustAnnotations *bool                   `json:"trust_annotations,omitempty"`
 	UntrustedOutput  *bool                   `json:"untrusted_output,omitempty"`

@@ -27,40 +27,80 @@ func secretKeys(cfg store.Server) []string {
 	return slices.Compact(keys)
 }
 
-// owner says whose session a user's calls of the server go over: their own if
-// one of the credentials that it names is personal, else "", the shared one.
+// owner says over whose session a user's calls of the server go: of the first
+// holder that has one of the credentials which it names. With nobody's it is
+// the shared one, "", or where the server's auth wants a certain holder an
+// error that tells the person what to do.
 func (p *Pool) owner(ctx context.Context, cfg store.Server, user string) (string, error) {
-	if user == "" || user == store.System.User || p.opt.Credentials == nil {
+	keys := secretKeys(cfg)
+	if len(keys) == 0 || user == "" || user == store.System.User || p.opt.Credentials == nil {
 		return "", nil
 	}
-	for _, key := range secretKeys(cfg) {
-		_, err := p.opt.Credentials.GetCredential(ctx, store.CredentialKey{Scope: "user", Owner: user, Service: cfg.Name, Name: key})
-		switch {
-		case err == nil:
-			return user, nil
-		case !errors.Is(err, store.ErrNotFound):
-			return "", fmt.Errorf("reading credential %s of %s: %w", key, cfg.Name, err)
+	teams, err := p.teams(ctx, user)
+	if err != nil {
+		return "", err
+	}
+	for _, h := range cfg.Auth.Holders(user, teams) {
+		for _, key := range keys {
+			_, err := p.opt.Credentials.GetCredential(ctx, h.Key(cfg.Name, key))
+			switch {
+			case err == nil:
+				return h.Lane(), nil
+			case !errors.Is(err, store.ErrNotFound):
+				return "", fmt.Errorf("reading credential %s of %s: %w", key, cfg.Name, err)
+			}
 		}
+	}
+	if cfg.Auth != store.AuthAny {
+		return "", store.NotConnected(cfg.Name, keys[0], cfg.Auth)
 	}
 	return "", nil
 }
 
-// credential looks a value up: the owner's own, the team's, the system's.
-// host is where it goes; a credential that is bound to another one is refused,
-// and one that is bound to none yet is bound to this one.
+// teams lists those that a user is in.
+func (p *Pool) teams(ctx context.Context, user string) ([]string, error) {
+	if p.opt.Members == nil {
+		return nil, nil
+	}
+	list, err := p.opt.Members.ListMembers(ctx, "", user)
+	if err != nil {
+		return nil, fmt.Errorf("reading teams: %w", err)
+	}
+	teams := make([]string, len(list))
+	for i, m := range list {
+		teams[i] = m.Team
+	}
+	return teams, nil
+}
+
+// holders lists who may have the credentials of a session: its owner, and for
+// what the owner has none of, those behind. The shared session, over which the
+// tools are listed, has the shared credentials whatever the server's auth.
+func (p *Pool) holders(ctx context.Context, cfg store.Server, owner string) ([]store.Holder, error) {
+	h := store.HolderOf(owner)
+	switch {
+	case h.Scope == "system" || cfg.Auth != store.AuthAny:
+		return []store.Holder{h}, nil
+	case h.Scope == "team":
+		return []store.Holder{h, store.HolderOf("")}, nil
+	}
+	teams, err := p.teams(ctx, owner)
+	return cfg.Auth.Holders(owner, teams), err
+}
+
+// credential looks a value up among the holders. A credential that is bound to
+// another host than the server's is refused, and one that is bound to none yet
+// is bound to this one.
 func (p *Pool) credential(ctx context.Context, cfg store.Server, owner, key string) (store.Secret, error) {
 	if p.opt.Credentials == nil {
 		return store.Secret{}, missing(cfg.Name, key)
 	}
-	for _, k := range []store.CredentialKey{
-		{Scope: "user", Owner: owner, Service: cfg.Name, Name: key},
-		{Scope: "team", Service: cfg.Name, Name: key},
-		{Scope: "system", Service: cfg.Name, Name: key},
-	} {
-		if k.Scope == "user" && owner == "" {
-			continue
-		}
-		c, err := p.opt.Credentials.GetCredential(ctx, k)
+	holders, err := p.holders(ctx, cfg, owner)
+	if err != nil {
+		return store.Secret{}, err
+	}
+	for _, h := range holders {
+		c, err := p.opt.Credentials.GetCredential(ctx, h.Key(cfg.Name, key))
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}

@@ -131,7 +131,7 @@ func TestCleanEnvironment(t *testing.T) {
 	cfg := stdio(m)
 	cfg.Env["KEY"] = store.Value{SecretKey: "KEY"}
 	err := b.db.PutCredential(t.Context(), admin, store.Credential{
-		CredentialKey: store.CredentialKey{Scope: "team", Service: "child", Name: "KEY"}, Secret: store.NewSecret("tok-987654321")})
+		CredentialKey: store.CredentialKey{Scope: "system", Service: "child", Name: "KEY"}, Secret: store.NewSecret("tok-987654321")})
 	if err != nil {
 		t.Fatal(err)
 	}

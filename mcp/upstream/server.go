@@ -334,6 +334,23 @@ func (s *server) closeLanes(kill bool) {
 	lanes := s.lanes
 	s.lanes = map[string]*lane{}
 	s.mu.Unlock()
+	s.end(lanes, kill)
+}
+
+// closeLane ends the session of one owner; the next call makes it anew.
+func (s *server) closeLane(owner string) {
+	s.mu.Lock()
+	lanes := map[string]*lane{}
+	if l := s.lanes[owner]; l != nil {
+		lanes[owner] = l
+		delete(s.lanes, owner)
+	}
+	s.mu.Unlock()
+	s.end(lanes, true)
+}
+
+// end closes lanes that nobody finds any more.
+func (s *server) end(lanes map[string]*lane, kill bool) {
 	var wg sync.WaitGroup
 	for _, l := range lanes {
 		s.mu.Lock()

@@ -76,6 +76,9 @@ type Options struct {
 	Servers     store.Servers
 	Tools       store.Tools
 	Credentials store.Credentials
+	// Members tells which teams a requester is in, whose credentials count for
+	// them; nil is none.
+	Members store.Members
 	// Gate judges definitions; mcp/scan is the real one.
 	Gate Gate
 	// OnTools hears of the tools of a server after each stored change, and
@@ -220,6 +223,19 @@ func (p *Pool) Restart(ctx context.Context, name string) error {
 	s.closeLanes(true)
 	_, err = s.refreshed(ctx, store.System, nil)
 	return err
+}
+
+// Renew ends the session over which the calls of one holder of credentials go,
+// and the shared one with all others where that is the shared one: the next
+// call is made with what is stored now.
+func (p *Pool) Renew(ctx context.Context, name string, h store.Holder) error {
+	if h.Lane() == "" {
+		return p.Restart(ctx, name)
+	}
+	if s, ok := p.find(name); ok {
+		s.closeLane(h.Lane())
+	}
+	return nil
 }
 
 // entry returns the entry of an enabled server, looking into the store for one

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Auth says whose credentials a server is called with (SPEC 4).
+type Auth string
+
+const (
+	AuthAny  Auth = ""            // the requester's own, else their team's, else the shared one
+	AuthUser Auth = "user-apikey" // the requester's own, and nobody else's
+	AuthTeam Auth = "team-apikey" // their team's, and nobody else's
+)
+
+// ParseAuth reads a server's auth; "none" is the default.
+func ParseAuth(text string) (Auth, error) {
+	switch a := Auth(strings.TrimSpace(text)); a {
+	case AuthAny, AuthUser, AuthTeam:
+		return a, nil
+	case "none":
+		return AuthAny, nil
+	}
+	return "", fmt.Errorf("%w auth %q: use none, %s or %s", ErrInvalid, text, AuthUser, AuthTeam)
+}
+
+// Holder has credentials: a user, a team, or nize itself.
+type Holder struct {
+	Scope string // user, team or system
+	Owner string // "" for system
+}
+
+// Key is the holder's credential of that service and name.
+func (h Holder) Key(service, name string) CredentialKey {
+	return CredentialKey{Scope: h.Scope, Owner: h.Owner, Service: service, Name: name}
+}
+
+// Lane names the holder: the user's id, team:ID, or "" for nize itself. No id
+// of a user has a colon.
+func (h Holder) Lane() string {
+	if h.Scope == "team" {
+		return "team:" + h.Owner
+	}
+	return h.Owner
+}
+
+// HolderOf reads a lane.
+func HolderOf(lane string) Holder {
+	if team, ok := strings.CutPrefix(lane, "team:"); ok {
+		return Holder{"team", team}
+	}
+	if lane == "" {
+		return Holder{"system", ""}
+	}
+	return Holder{"user", lane}
+}
+
+// Holders lists whose credentials a call of the user's may use, first first.
+func (a Auth) Holders(user string, teams []string) []Holder {
+	var list []Holder
+	if a != AuthTeam && user != "" && user != System.User {
+		list = append(list, Holder{"user", user})
+	}
+	if a != AuthUser {
+		for _, t := range teams {
+			list = append(list, Holder{"team", t})
+		}
+	}
+	if a == AuthAny {
+		list = append(list, Holder{"system", ""})
+	}
+	return list
+}
+
+// NotConnected is what the person is told whose call needs a credential that
+// is not set.
+func NotConnected(server, name string, a Auth) *CallError {
+	text := fmt.Sprintf("server %s is not connected for you: set your own key with nizectl credentials set %s %s --scope user", server, server, name)
+	if a == AuthTeam {
+		text = fmt.Sprintf("server %s is not connected for your team: an admin sets its key with nizectl credentials set %s %s --scope team --owner TEAM", server, server, name)
+	}
+	return &CallError{Code: CodeRefused, Message: text}
+}
