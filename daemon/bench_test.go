@@ -24,7 +24,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-func session(b *testing.B, url, token string) *sdk.ClientSession {
+func session(b testing.TB, url, token string) *sdk.ClientSession {
 	b.Helper()
 	transport := &http.Transport{}
 	b.Cleanup(transport.CloseIdleConnections)

@@ -88,6 +88,7 @@ type Daemon struct {
 	gateway      *mcp.Gateway
 	mcp          *mcp.Server
 	router       *llm.Router
+	examples     sync.Mutex // held while a model writes example requests
 	extra        []store.Provider
 	transport    *http.Transport
 	terminals    *terminals

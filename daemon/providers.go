@@ -99,6 +99,11 @@ func (d *Daemon) settingChanged(key string) {
 	if key == "alerts.to" {
 		d.desk.Again()
 	}
+	if key == "index.examples" {
+		if err := d.suggestAll(d.closing); err != nil && !errors.Is(err, context.Canceled) {
+			d.log.Error("changing the example requests", "err", err)
+		}
+	}
 	if key != "embed.model" {
 		return
 	}

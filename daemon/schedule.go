@@ -72,6 +72,8 @@ func (d *Daemon) refreshAll(ctx context.Context) {
 		d.log.Error("scheduled reindex", "err", err)
 		return
 	}
+	_, err = d.writeExamples(ctx, "", func(api.ReindexLine) error { return nil })
+	d.logExamples(ctx, err)
 	d.log.Info("scheduled reindex", "servers", sum.Servers, "failed", sum.Failed, "tools", sum.Tools)
 }
 
@@ -105,22 +107,46 @@ func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, 
 			return err
 		}
 	}
-	forgotten := 0
+	began, forgotten := d.now(), 0
 	if req.ForgetUsage {
 		if forgotten, err = d.gateway.ForgetUsage(ctx, by, ""); err != nil {
 			return err
 		}
 	}
+	computed := d.index.Computed()
 	if req.Full {
 		if err := d.rebuildIndex(ctx); err != nil {
 			return err
 		}
+		d.index.Renew()
 	}
 	sum, err := d.reindexAll(ctx, req.Server, func(l api.ReindexLine) error { return send(l) })
 	if err != nil {
 		return err
 	}
 	sum.Forgotten = forgotten
+	// What fails from here on is no server's: the tools are refreshed.
+	failed := func(what string, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return send(api.ReindexLine{Server: what, Error: strings.ReplaceAll(err.Error(), "\n", " ")})
+	}
+	err = d.index.Settle(ctx, func() error {
+		return send(api.ReindexLine{Embedded: d.index.Computed() - computed})
+	})
+	if err != nil {
+		if err := failed("embed.model", err); err != nil {
+			return err
+		}
+	}
+	sum.Embedded = d.index.Computed() - computed
+	if sum.Examples, err = d.writeExamples(ctx, req.Server, func(l api.ReindexLine) error { return send(l) }); err != nil {
+		if err := failed("index.examples", err); err != nil {
+			return err
+		}
+	}
+	sum.TookMS = float64(d.now().Sub(began)) / float64(time.Millisecond)
 	return send(api.ReindexLine{Summary: &sum})
 }
 
@@ -201,7 +227,7 @@ func (d *Daemon) indexServer(ctx context.Context, s store.Server, tools []store.
 	if err := d.index.Replace(ctx, s.Normal(), usable); err != nil {
 		return fmt.Errorf("indexing the tools of %s: %w", s.Name, err)
 	}
-	return nil
+	return d.suggest(ctx, usable)
 }
 
 // onTools is told by the pool of every stored change of a server's tools.

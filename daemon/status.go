@@ -157,6 +157,11 @@ func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, v
 			return nil, err
 		}
 	}
+	if key == "index.examples" && value != "" {
+		if err := d.checkExamples(ctx, value); err != nil {
+			return nil, err
+		}
+	}
 	s, err := d.config.put(ctx, by, user, key, value)
 	if err != nil {
 		return nil, err

@@ -66,6 +66,7 @@ var Keys = []Key{
 	{Name: "budgets.user.daily", Kind: Int, Default: "200000", Min: 0, Max: 1e12, Help: "tokens a day of each person without a budget of their own; 0 is no limit"},
 	{Name: "drain.grace", Kind: Span, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
 	{Name: "embed.model", Kind: Text, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},
+	{Name: "index.examples", Kind: Text, Default: "", Help: "model that writes example requests for the index, by its name or as provider/model; empty writes none"},
 	{Name: "index.fusion", Kind: Float, Default: "0.75", Min: 0, Max: 1, Help: "share of a configured embedding model in the ranking"},
 	{Name: "index.learn", Kind: Bool, Default: "true", Help: "learn from use: words of requests that led to a successful call move that tool in later searches"},
 	{Name: "index.min_similarity", Kind: Float, Default: "0.05", Min: 0, Max: 1, Help: "score below which a tool is not an answer"},

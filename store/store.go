@@ -306,6 +306,7 @@ type DB interface {
 	Meter
 	Agents
 	Vectors
+	Examples
 	Lessons
 	Incidents
 	Bots

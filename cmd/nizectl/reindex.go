@@ -50,6 +50,8 @@ func reindex(ctx context.Context, c *call) error {
 	switch {
 	case summary == nil:
 		return failf(api.ExitFailed, "nized broke off the reindex; the old index still answers, see its log and try again")
+	case len(failed) > summary.Failed: // not of servers alone
+		return failf(api.ExitFailed, "failed: %s", strings.Join(failed, "; "))
 	case len(failed) > 0:
 		return failf(api.ExitFailed, "%s failed: %s", count(len(failed), "server"), strings.Join(failed, "; "))
 	case summary.Failed > 0:
@@ -61,7 +63,12 @@ func reindex(ctx context.Context, c *call) error {
 
 // reindexLine is a server's line: what changed, or that nothing did.
 func reindexLine(l api.ReindexLine) string {
-	if l.Server == "" || l.Error != "" {
+	switch {
+	case l.Error != "":
+		return ""
+	case l.Embedded > 0:
+		return count(l.Embedded, "vector") + " computed"
+	case l.Server == "":
 		return ""
 	}
 	var parts []string
@@ -72,6 +79,9 @@ func reindexLine(l api.ReindexLine) string {
 		if len(change.ids) > 0 {
 			parts = append(parts, change.word+" "+strings.Join(change.ids, ", "))
 		}
+	}
+	if l.Examples > 0 {
+		parts = append(parts, "example requests written for "+count(l.Examples, "tool"))
 	}
 	if len(parts) == 0 {
 		parts = []string{"nothing changed"}

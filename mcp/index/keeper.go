@@ -33,6 +33,9 @@ type keeper struct {
 	failed atomic.Bool  // the embedder that is wanted did not answer when it was last asked
 	rest   atomic.Int64 // unix nanoseconds until which queries do not ask it
 
+	computed atomic.Int64             // vectors, since the start
+	full     atomic.Pointer[snapshot] // the last one whose vectors are all there
+
 	// The worker's own: texts without a usable vector, which are not tried again.
 	bad   []string
 	badOf *space
@@ -41,8 +44,9 @@ type keeper struct {
 	done   chan struct{}
 	bell   chan struct{} // of one: a second ring before the first is heard says the same
 
-	mu     sync.Mutex // guards what follows
-	want   *space     // compared as a pointer: an Embedder need not be comparable
+	mu     sync.Mutex    // guards what follows
+	beat   chan struct{} // closed and made anew when something was done or failed
+	want   *space        // compared as a pointer: an Embedder need not be comparable
 	closed bool
 }
 
@@ -54,6 +58,7 @@ func (k *keeper) start(x *Index, o Options) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel, k.done, k.bell = cancel, make(chan struct{}), make(chan struct{}, 1)
+	k.beat = make(chan struct{})
 	go k.run(ctx)
 	k.wake()
 }
@@ -72,6 +77,14 @@ func (k *keeper) wake() {
 	case k.bell <- struct{}{}:
 	default:
 	}
+}
+
+// tell lets those know who wait for the worker.
+func (k *keeper) tell() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.beat)
+	k.beat = make(chan struct{})
 }
 
 func (k *keeper) wanted() *space {
@@ -102,6 +115,53 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 	k.rest.Store(0)
 	k.wake()
 	return nil
+}
+
+// Renew has a configured embedder compute every vector again, in the background
+// while the old ones serve. Embedded vectors follow from the text alone and
+// cannot get old.
+func (x *Index) Renew() {
+	k := &x.vectors
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.want.builtin || k.closed {
+		return
+	}
+	k.want = &space{embedder: k.want.embedder, fresh: make(map[string]bool)}
+	k.failed.Store(false)
+	k.rest.Store(0)
+	k.wake()
+}
+
+// Computed is how many vectors were computed since the start.
+func (x *Index) Computed() int { return int(x.vectors.computed.Load()) }
+
+// Settle waits until every tool has its vector, and calls tell as they come. It
+// fails when the embedder does not answer.
+func (x *Index) Settle(ctx context.Context, tell func() error) error {
+	k := &x.vectors
+	for {
+		k.mu.Lock()
+		beat, want := k.beat, k.want
+		k.mu.Unlock()
+		snap := x.now.Load()
+		switch {
+		case snap.space == want && (want.builtin || k.full.Load() == snap):
+			return nil
+		case k.failed.Load():
+			return fmt.Errorf("the embedding model %s does not answer: words rank alone until it does", want.embedder.Model())
+		}
+		select {
+		case <-beat:
+		case <-k.done:
+			return store.ErrNotOpen
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := tell(); err != nil {
+			return err
+		}
+	}
 }
 
 // run is the worker: it ends with ctx.
@@ -140,6 +200,7 @@ func (k *keeper) run(ctx context.Context) {
 			k.failed.Store(false)
 			down, wait = nil, firstRetry
 		}
+		k.tell()
 	}
 }
 
@@ -201,7 +262,7 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 		}
 	}
 	if k.cache != nil && !e.builtin {
-		keys = k.cached(ctx, e.embedder.Model(), keys, have)
+		keys = k.cached(ctx, e, keys, have)
 	}
 	for len(keys) > 0 {
 		n := min(batchSize, len(keys))
@@ -227,7 +288,12 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 				continue
 			}
 			have[key], fresh[key] = vecs[i], vecs[i]
+			if e.fresh != nil {
+				e.fresh[key] = true
+			}
 		}
+		k.computed.Add(int64(n))
+		k.tell()
 		if k.cache != nil && !e.builtin && len(fresh) > 0 {
 			if err := k.cache.PutVectors(ctx, e.embedder.Model(), fresh); err != nil {
 				k.log.Warn("caching vectors failed", "model", e.embedder.Model(), "err", err) // they serve all the same
@@ -239,8 +305,9 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 }
 
 // cached moves what the cache has into have and returns the keys that it has not.
-func (k *keeper) cached(ctx context.Context, model string, keys []string, have map[string][]float32) []string {
+func (k *keeper) cached(ctx context.Context, e *space, keys []string, have map[string][]float32) []string {
 	var rest []string
+	model := e.embedder.Model()
 	for len(keys) > 0 {
 		n := min(cacheBatch, len(keys))
 		got, err := k.cache.GetVectors(ctx, model, keys[:n])
@@ -248,7 +315,7 @@ func (k *keeper) cached(ctx context.Context, model string, keys []string, have m
 			k.log.Warn("reading cached vectors failed", "model", model, "err", err)
 		}
 		for _, key := range keys[:n] {
-			if v := got[key]; good(v) {
+			if v := got[key]; good(v) && (e.fresh == nil || e.fresh[key]) {
 				have[key] = v
 			} else {
 				rest = append(rest, key)
@@ -296,6 +363,7 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 		}
 	}
 	x.now.Store(&next)
+	k.full.Store(&next)
 	return true
 }
 

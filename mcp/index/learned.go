@@ -28,11 +28,19 @@ const (
 	valueDiffers = 0.8
 )
 
-// lesson is one request that led to a call.
+// lesson is one request that led to a call, or one that a model wrote.
 type lesson struct {
-	tool, server string
-	words        []string // stems
-	values       int
+	source
+	server string
+	words  []string // stems
+	values int
+}
+
+// source says where lessons come from: the use of a tool, or a model that was
+// shown its definition.
+type source struct {
+	tool    string
+	written bool
 }
 
 // memory is what was learned. Searches hold its lock for as long as the vote
@@ -41,7 +49,7 @@ type memory struct {
 	mu      sync.RWMutex // guards what follows
 	lessons []*lesson    // nil where a number is free
 	free    []int
-	of      map[string][]int // by tool
+	of      map[source][]int
 	says    map[string][]int // by word
 }
 
@@ -79,17 +87,51 @@ func (s *snapshot) wishes(r *request) []string {
 // Learn makes lessons what was learned for the tool, in the place of what was
 // known before. The tool need not be indexed.
 func (x *Index) Learn(tool string, lessons []store.Lesson) {
-	server, _, ok := store.SplitToolID(tool)
+	list := make([]*lesson, 0, len(lessons))
+	for _, l := range lessons[:min(len(lessons), store.MaxLessons)] {
+		list = append(list, &lesson{words: l.Words, values: l.Values})
+	}
+	x.memory.replace(source{tool: tool}, list)
+}
+
+// Suggest makes requests the example requests of the tool that a model wrote,
+// in the place of those before; none forgets them. Words are read as those of
+// any request are, by the words that the index has now.
+//
+// A definition may have told the model what to write. So an example counts half
+// as much as a request that led to a call, nothing for the server, and only as
+// far as the tool's own words go (votes): with them it can be found anyhow.
+func (x *Index) Suggest(tool string, requests []string) {
+	list := make([]*lesson, 0, len(requests))
+	for _, r := range requests[:min(len(requests), store.MaxExamples)] {
+		if words, values := x.Learnable(r[:min(len(r), store.MaxExampleBytes)]); len(words) > 0 {
+			list = append(list, &lesson{words: words, values: values})
+		}
+	}
+	x.memory.replace(source{tool, true}, list)
+}
+
+// replace makes list the lessons from src.
+func (m *memory) replace(src source, list []*lesson) {
+	server, _, ok := store.SplitToolID(src.tool)
 	if !ok {
 		return
 	}
-	m := &x.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
-		m.of, m.says = map[string][]int{}, map[string][]int{}
+		m.of, m.says = map[source][]int{}, map[string][]int{}
 	}
-	for _, n := range m.of[tool] {
+	m.dropLocked(src)
+	for _, l := range list {
+		l.source, l.server = src, server
+		m.addLocked(l)
+	}
+}
+
+// dropLocked takes away the lessons from src; the caller holds m.mu.
+func (m *memory) dropLocked(src source) {
+	for _, n := range m.of[src] {
 		for _, w := range m.lessons[n].words {
 			m.says[w] = slices.DeleteFunc(m.says[w], func(o int) bool { return o == n })
 			if len(m.says[w]) == 0 {
@@ -99,10 +141,7 @@ func (x *Index) Learn(tool string, lessons []store.Lesson) {
 		m.lessons[n] = nil
 		m.free = append(m.free, n)
 	}
-	delete(m.of, tool)
-	for _, l := range lessons[:min(len(lessons), store.MaxLessons)] {
-		m.addLocked(&lesson{tool, server, l.Words, l.Values})
-	}
+	delete(m.of, src)
 }
 
 // addLocked adds one lesson; the caller holds m.mu.
@@ -114,7 +153,7 @@ func (m *memory) addLocked(l *lesson) {
 	} else {
 		m.lessons = append(m.lessons, l)
 	}
-	m.of[l.tool] = append(m.of[l.tool], n)
+	m.of[l.source] = append(m.of[l.source], n)
 	for i, w := range l.words {
 		if !slices.Contains(l.words[:i], w) {
 			m.says[w] = append(m.says[w], n)
@@ -122,17 +161,21 @@ func (m *memory) addLocked(l *lesson) {
 	}
 }
 
-// Forget takes away everything that was learned.
+// Forget takes away everything that was learned from use.
 func (x *Index) Forget() {
 	m := &x.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lessons, m.free, m.of, m.says = nil, nil, nil, nil
+	for src := range m.of {
+		if !src.written {
+			m.dropLocked(src)
+		}
+	}
 }
 
 // votes fills in, for the tools in the running, how much their likest lesson
 // and that of their server are the request in other words.
-func (s *search) votes(m *memory) {
+func (s *search) votes(m *memory, learned bool) {
 	if s.w.use <= 0 {
 		return
 	}
@@ -159,7 +202,14 @@ func (s *search) votes(m *memory) {
 	tools := make(map[string]float64)
 	for n, both := range shared {
 		l := m.lessons[n]
-		if best := both / total; best <= servers[l.server] && (best <= sameRequest || best <= tools[l.tool]) {
+		if !learned && !l.written {
+			continue
+		}
+		worth := 1.0
+		if l.written {
+			worth = useOfExample
+		}
+		if best := both / total; (l.written || best <= servers[l.server]) && (best <= sameRequest || worth*same(best) <= tools[l.tool]) {
 			continue // however little else the lesson says
 		}
 		either := total - both
@@ -167,24 +217,45 @@ func (s *search) votes(m *memory) {
 			either += s.weightOf(w)
 		}
 		like := both / either
-		servers[l.server] = max(servers[l.server], like)
-		like *= math.Pow(valueDiffers, math.Abs(float64(l.values-s.req.values)))
-		if c := running[l.tool]; c != nil && like > sameRequest && like > tools[l.tool] && !s.wantedMore(l, c.doc, asked) {
-			tools[l.tool] = like
+		if !l.written {
+			servers[l.server] = max(servers[l.server], like)
 		}
+		like *= math.Pow(valueDiffers, math.Abs(float64(l.values-s.req.values)))
+		c := running[l.tool]
+		if c == nil || like <= sameRequest || worth*same(like) <= tools[l.tool] || s.wantedMore(l, c.doc, asked) || l.written && !s.ownWords(l, c.doc) {
+			continue
+		}
+		tools[l.tool] = worth * same(like)
 	}
 	for i := range s.sc.cands {
 		c := &s.sc.cands[i]
-		c.parts[byUse] = useOfServer * servers[c.doc.about.name]
-		if like := tools[c.doc.id]; like > 0 {
-			c.parts[byUse] += (like - sameRequest) / (1 - sameRequest)
-		}
+		c.parts[byUse] = tools[c.doc.id] + useOfServer*servers[c.doc.about.name]
 	}
 }
 
-// useOfServer is what the likest request for a server counts against the same
-// request for a tool.
-const useOfServer = 0.4
+// same is how much a request counts that is so like another one.
+func same(like float64) float64 { return (like - sameRequest) / (1 - sameRequest) }
+
+// ownWords says whether at least half of an example is what its tool says of
+// itself.
+func (s *search) ownWords(l *lesson, d *doc) bool {
+	own, all := 0.0, 0.0
+	for _, w := range l.words {
+		x := s.weightOf(w)
+		all += x
+		if t, ok := s.snap.words.stems.find(w); ok && d.has(t) {
+			own += x
+		}
+	}
+	return own >= all/2
+}
+
+// What the likest request for a server, and an example that a model wrote,
+// count against the same request for a tool.
+const (
+	useOfServer  = 0.4
+	useOfExample = 0.5
+)
 
 // weightOf is how rare a stem is among the tools, 0 where none has it any more.
 func (s *search) weightOf(stem string) float64 {

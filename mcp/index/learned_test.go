@@ -110,7 +110,7 @@ func TestLearnedIsCapped(t *testing.T) {
 		many = append(many, taught(x, q)...)
 	}
 	x.Learn("files:read_file", many)
-	if got := len(x.memory.of["files:read_file"]); got != store.MaxLessons {
+	if got := len(x.memory.of[source{tool: "files:read_file"}]); got != store.MaxLessons {
 		t.Errorf("%d lessons of one tool", got)
 	}
 	for _, s := range x.Explain(Query{Text: q}, "files:read_file") {
@@ -169,4 +169,43 @@ func TestLearnAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// What a model wrote helps the tool that it is about, and no further.
+func TestSuggest(t *testing.T) {
+	x := officeIndex(t, Options{Learned: func() bool { return false }}) // it needs no learning
+	use := func(q, id string) (v float64) {
+		for _, s := range x.Explain(Query{Text: q}, id) {
+			if s.Signal == Use {
+				v = s.Value
+			}
+		}
+		return v
+	}
+	x.Suggest("db:list_tables", []string{"list the tables of the database", "please show me which tables the database has", "", "zzz"})
+	if v := use("list the tables of the database", "db:list_tables"); math.Abs(v-useOfExample) > 1e-9 {
+		t.Errorf("an example gives %v", v)
+	}
+	if v := use("list the tables of the database", "db:describe_table"); v != 0 {
+		t.Errorf("its neighbour gets %v", v)
+	}
+	x.Forget() // what was learned from use; this was not
+	if use("list the tables of the database", "db:list_tables") == 0 {
+		t.Error("examples are forgotten with what was learned")
+	}
+
+	// A definition that has the model write other tools' requests gains nothing.
+	x.Suggest("misc:roll_dice", []string{"delete a branch of the repository", "send an email", "list the tables of the database"})
+	for q, want := range map[string]string{"delete a branch of the repository": "github:delete_branch", "send an email": "mail:send_email", "list the tables of the database": "db:list_tables"} {
+		if v := use(q, "misc:roll_dice"); v != 0 {
+			t.Errorf("%q gives the poisoned tool %v", q, v)
+		}
+		if got := first(t, x, q).Tool.ID(); got != want {
+			t.Errorf("%q: %s first", q, got)
+		}
+	}
+	x.Suggest("db:list_tables", nil)
+	if v := use("list the tables of the database", "db:list_tables"); v != 0 {
+		t.Errorf("taken away, it gives %v", v)
+	}
 }

@@ -103,9 +103,7 @@ func (s *search) lexical(x *Index) {
 	s.words()
 	s.pick()
 	s.signals()
-	if x.learned() {
-		s.votes(&x.memory)
-	}
+	s.votes(&x.memory, x.learned())
 }
 
 // reset makes room for n docs and clears what the last search touched.

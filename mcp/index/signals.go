@@ -235,10 +235,20 @@ func (s *search) bestSentences() {
 func (c *concept) in(d *doc) float32 {
 	for i := range c.terms {
 		e := &c.terms[i]
-		at, _ := slices.BinarySearch(d.terms, posting(e.term<<8))
-		if at < len(d.terms) && d.terms[at].doc() == e.term {
+		if at := d.find(e.term); at >= 0 {
 			return e.unit * float32(d.terms[at].impact())
 		}
 	}
 	return 0
 }
+
+// find returns where in its terms the doc has t, -1 for nowhere.
+func (d *doc) find(t term) int {
+	at, _ := slices.BinarySearch(d.terms, posting(t<<8))
+	if at < len(d.terms) && d.terms[at].doc() == t {
+		return at
+	}
+	return -1
+}
+
+func (d *doc) has(t term) bool { return d.find(t) >= 0 }

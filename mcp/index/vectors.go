@@ -30,7 +30,10 @@ import (
 type space struct {
 	embedder Embedder
 	builtin  bool
-	record   record
+	// fresh, if not nil, are the keys whose vectors were computed for this space:
+	// all others are computed again, though the cache has them. The worker's own.
+	fresh  map[string]bool
+	record record
 }
 
 // shelf is the vectors of one server in one space.

@@ -56,6 +56,7 @@
 //	bots          surface             pack: JSON, sealed tokens
 //	claims        surface             JSON with hash
 //	lessons       server 0 name       JSON list
+//	examples      hash                JSON
 //	vectors       model / key         little-endian float32; the model is a nested bucket
 //	wishes        sorted words        JSON
 //

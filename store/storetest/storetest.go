@@ -37,7 +37,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
 		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate},
 		{"Credentials", credentials}, {"Providers", providers}, {"Models", models}, {"Agents", agents},
-		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"Wishes", wishes}, {"Lessons", lessons},
+		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"Wishes", wishes}, {"Lessons", lessons}, {"Examples", examples},
 		{"CallLife", callLife}, {"CallBytes", callBytes}, {"BeginTwice", beginTwice}, {"Replaces", replaces},
 		{"DecideRace", decideRace}, {"StartRace", startRace}, {"FinishRace", finishRace}, {"DecideExpired", decideExpired},
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Record", record}, {"RecordTwice", recordTwice},
