@@ -22,3 +22,10 @@ const (
 type Presence interface {
 	Present(ctx context.Context, to store.Address, s State) error
 }
+
+// Finder is what a [Platform] implements too where a message of nize's own can
+// be found again by what it says, although nobody learned where it was posted.
+type Finder interface {
+	// Find returns where a card stands in a thread. ErrNotFound if it doesn't.
+	Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error)
+}

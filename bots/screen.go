@@ -3,6 +3,7 @@ package bots
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -234,7 +235,9 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 			m.For = asker
 		}
 		if !posted && !looked {
-			at, posted = s.place(ctx, id)
+			if at, posted, err = s.place(ctx, m); err != nil {
+				return err
+			}
 			looked = true
 		}
 		switch {
@@ -247,14 +250,17 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 			// Somebody deleted it there: it is shown anew.
 		}
 		posted = false
-		if at, err = s.platform.Post(ctx, s.to, m); err == nil {
+		if s.finds(m) {
+			s.notePlace(ctx, id, s.to) // it may stand there soon, whatever becomes of us
+		}
+		if at, err = s.platform.Post(ctx, s.to, m); err == nil && at.Message != "" {
 			s.notePlace(ctx, id, at)
 		}
 		return err
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.looked = looked
+	e.looked, e.posted, e.at = looked, posted, at // also where it failed: it stands where it stood
 	if err != nil {
 		if len(s.late) < maxShown {
 			s.late = append(s.late, id)
@@ -267,22 +273,45 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 	e.posted, e.at, e.sent = true, at, m
 }
 
+// finds says whether a message that was posted, without our learning where, can
+// be found again. A card must never stand there twice.
+func (s *screen) finds(m store.Message) bool {
+	_, ok := s.platform.(Finder)
+	return ok && s.c.o.Places != nil && m.Kind == store.CardMessage
+}
+
 // place finds where a message stands that was shown before a restart.
-func (s *screen) place(ctx context.Context, id string) (store.Address, bool) {
+func (s *screen) place(ctx context.Context, m store.Message) (store.Address, bool, error) {
 	if s.c.o.Places == nil {
-		return store.Address{}, false
+		return store.Address{}, false, nil
 	}
-	at, err := s.c.o.Places.GetPlace(ctx, s.thread, id)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		s.c.logUnlessEnded(ctx, "finding where a message stands", err)
+	at, err := s.c.o.Places.GetPlace(ctx, s.thread, m.ID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return at, false, nil
+	case err != nil:
+		return at, false, fmt.Errorf("finding where a message stands: %w", err)
+	case at.Message != "":
+		return at, true, nil
+	case !s.finds(m):
+		return at, false, nil
 	}
-	return at, err == nil
+	// It was about to be posted when the last run ended.
+	at, err = s.platform.(Finder).Find(ctx, s.to, m)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return at, false, nil
+	case err != nil:
+		return at, false, fmt.Errorf("looking for a message: %w", err)
+	}
+	s.notePlace(ctx, m.ID, at)
+	return at, true, nil
 }
 
 // notePlace remembers where a message stands, also while a stop is under way:
 // what is not noted is posted a second time.
 func (s *screen) notePlace(ctx context.Context, id string, at store.Address) {
-	if s.c.o.Places == nil || at.Message == "" {
+	if s.c.o.Places == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -126,7 +127,21 @@ func changesOf(t *testing.T, r *roof) []request {
 	second := func(_ any, err error) error { return err }
 	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
 	text, member, path, mia := "about boxes", store.Member, toolbox(t), ""
+	fake := slacktest.New(slacktest.Options{})
+	if err := fake.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
 	list := []request{
+		{"PUT /v1/config/{key}", "setting.put", func() error { return second(r.PutSetting(ctx, "slack.api_url", api.PutSetting{Value: fake.APIURL()})) }},
+		{"POST /v1/bots/{name}", "bot.put claim.put", func() error {
+			tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}
+			return second(r.ConnectBot(ctx, "slack", api.ConnectBot{Tokens: tokens}))
+		}},
+		{"POST /v1/bots/{name}/stop", "bot.put", func() error { return second(r.SwitchBot(ctx, "slack", false)) }},
+		{"POST /v1/bots/{name}/start", "bot.put", func() error { return second(r.SwitchBot(ctx, "slack", true)) }},
+		{"POST /v1/bots/{name}/claim", "claim.put", func() error { return second(r.ClaimBot(ctx, "slack")) }},
+		{"DELETE /v1/bots/{name}", "bot.delete", func() error { return r.RemoveBot(ctx, "slack") }},
 		{"POST /v1/servers", "server.put tools.put", func() error {
 			return second(r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", Command: path}}))
 		}},

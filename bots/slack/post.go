@@ -23,7 +23,7 @@ const maxUnsure = 10_000
 
 // Post implements [bots.Platform].
 func (b *Bot) Post(ctx context.Context, to store.Address, m store.Message) (store.Address, error) {
-	l, err := b.at(to)
+	l, err := b.at(ctx, to)
 	if err != nil {
 		return store.Address{}, err
 	}
@@ -33,7 +33,7 @@ func (b *Bot) Post(ctx context.Context, to store.Address, m store.Message) (stor
 
 // Update implements [bots.Platform].
 func (b *Bot) Update(ctx context.Context, at store.Address, m store.Message) error {
-	l, err := b.at(at)
+	l, err := b.at(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,23 @@ func (b *Bot) Update(ctx context.Context, at store.Address, m store.Message) err
 	return err
 }
 
+// startTime is how long a message waits for a bot that is about to start.
+const startTime = 5 * time.Second
+
 // at is the account that an address belongs to.
-func (b *Bot) at(a store.Address) (*live, error) {
-	l := b.current()
+func (b *Bot) at(ctx context.Context, a store.Address) (*live, error) {
+	b.mu.Lock()
+	l, ready, wanted := b.live, b.ready, b.account != nil
+	b.mu.Unlock()
+	if l == nil && wanted {
+		ctx, cancel := context.WithTimeout(ctx, startTime)
+		defer cancel()
+		select {
+		case <-ready:
+		case <-ctx.Done():
+		}
+		l = b.current()
+	}
 	switch {
 	case l == nil:
 		return nil, errOff
@@ -203,22 +217,30 @@ func (u *unsurePosts) lost(key string, at time.Time) {
 	u.since[key] = at
 }
 
+// Find implements [bots.Finder]: a card says which call it is about.
+func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
+	l, err := b.at(ctx, in)
+	if err != nil {
+		return in, err
+	}
+	list, err := l.list(ctx, in, "0")
+	if err != nil {
+		return in, err
+	}
+	for _, posted := range list {
+		if posted.User == l.account.User && m.Card != nil && strings.Contains(posted.Text, m.Card.Call) && strings.Contains(posted.Text, "\n") {
+			in.Message = posted.Timestamp
+			return in, nil
+		}
+	}
+	return in, store.ErrNotFound
+}
+
 // find looks for a message of nize's own in a thread that no answer told of,
 // made after since by any clock that is right to a minute.
 func (l *live) find(ctx context.Context, at store.Address, since time.Time) (ts string, err error) {
 	oldest := strconv.FormatInt(since.Add(-time.Minute).Unix(), 10) + ".000000"
-	var list []slackgo.Message
-	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
-		if at.Thread == "" {
-			h, err := l.wire.api.GetConversationHistoryContext(ctx, &slackgo.GetConversationHistoryParameters{ChannelID: at.Channel, Oldest: oldest, Limit: 100})
-			if err == nil {
-				list = h.Messages
-			}
-			return err
-		}
-		list, _, _, err = l.wire.api.GetConversationRepliesContext(ctx, &slackgo.GetConversationRepliesParameters{ChannelID: at.Channel, Timestamp: at.Thread, Oldest: oldest, Limit: 200})
-		return err
-	})
+	list, err := l.list(ctx, at, oldest)
 	if err != nil {
 		return "", fmt.Errorf("looking for a message whose post got no answer: %w", err)
 	}
@@ -231,4 +253,31 @@ func (l *live) find(ctx context.Context, at store.Address, since time.Time) (ts 
 		}
 	}
 	return "", nil
+}
+
+// maxPages bounds how far back a thread is looked through.
+const maxPages = 10
+
+// list reads the newest messages of a thread, or of a channel outside any.
+func (l *live) list(ctx context.Context, at store.Address, oldest string) (list []slackgo.Message, err error) {
+	cursor := ""
+	for range maxPages {
+		more := false
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			if at.Thread == "" {
+				h, err := l.wire.api.GetConversationHistoryContext(ctx, &slackgo.GetConversationHistoryParameters{ChannelID: at.Channel, Oldest: oldest, Limit: 200, Cursor: cursor})
+				if err == nil {
+					list, more, cursor = append(list, h.Messages...), h.HasMore, h.ResponseMetaData.NextCursor
+				}
+				return err
+			}
+			page, again, next, err := l.wire.api.GetConversationRepliesContext(ctx, &slackgo.GetConversationRepliesParameters{ChannelID: at.Channel, Timestamp: at.Thread, Oldest: oldest, Limit: 200, Cursor: cursor})
+			list, more, cursor = append(list, page...), again, next
+			return err
+		})
+		if err != nil || !more || cursor == "" {
+			return list, err
+		}
+	}
+	return list, nil
 }

@@ -96,12 +96,14 @@ type Bot struct {
 	account *store.Bot
 	changed chan struct{} // closed and replaced when account changes
 	live    *live         // nil while no account is used
+	ready   chan struct{} // closed while live is set
 	health  Health
 }
 
 var (
 	_ bots.Platform = (*Bot)(nil)
 	_ bots.Presence = (*Bot)(nil)
+	_ bots.Finder   = (*Bot)(nil)
 )
 
 // Health is how the bot fares.
@@ -133,7 +135,7 @@ func New(o Options) *Bot {
 	if o.testOnlyWait == nil {
 		o.testOnlyWait = wait
 	}
-	b := &Bot{o: o, changed: make(chan struct{}), health: Health{State: Off, Since: o.Now()}}
+	b := &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: Health{State: Off, Since: o.Now()}}
 	b.addCardViews()
 	return b
 }
@@ -186,7 +188,9 @@ func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
 		}
 		stop()
 		wg.Wait()
-		b.setLive(nil)
+		if account != nil {
+			b.setLive(nil)
+		}
 	}
 	return nil
 }
@@ -194,6 +198,11 @@ func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
 func (b *Bot) setLive(l *live) {
 	b.mu.Lock()
 	b.live = l
+	if l != nil {
+		close(b.ready)
+	} else {
+		b.ready = make(chan struct{})
+	}
 	b.mu.Unlock()
 	if l == nil {
 		b.setHealth(func(h *Health) { *h = Health{State: Off} })

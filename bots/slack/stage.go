@@ -31,7 +31,7 @@ var noSession = map[string]bool{
 // with Slack's own Stop button while nize works; where the app is no agent,
 // the older line of an assistant's thread.
 func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error {
-	l, err := b.at(to)
+	l, err := b.at(ctx, to)
 	if err != nil {
 		return nil // it shows again what it does when it is back
 	}

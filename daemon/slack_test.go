@@ -1,0 +1,145 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/bots/slack/slacktest"
+	"nize/daemon/api"
+	"nize/mcp/mcptest"
+	"nize/store"
+)
+
+// onSlack connects a daemon with a Slack of our own and makes Ann its admin.
+func onSlack(t *testing.T, k *killable) *slacktest.Server {
+	t.Helper()
+	fake := slacktest.New(slacktest.Options{Unlimited: true})
+	if err := fake.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	ctx := t.Context()
+	if _, err := k.PutSetting(ctx, "slack.api_url", api.PutSetting{Value: fake.APIURL()}); err != nil {
+		t.Fatal(err)
+	}
+	tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}
+	made, err := k.ConnectBot(ctx, "slack", api.ConnectBot{Tokens: tokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.until("the bot is connected", func() bool {
+		list, err := k.Bots(ctx)
+		return err == nil && len(list) == 1 && list[0].State == "connected"
+	})
+	if err := fake.Slash(ctx, slacktest.Ann, slacktest.General, made.Send); err != nil {
+		t.Fatal(err)
+	}
+	k.until("Ann is an admin", func() bool {
+		users, err := k.Users(ctx)
+		if err != nil {
+			return false
+		}
+		for _, u := range users {
+			if u.Role == store.Admin && strings.Contains(strings.Join(u.Identities, " "), slacktest.Ann) {
+				return true
+			}
+		}
+		return false
+	})
+	return fake
+}
+
+// card waits for the one message about a call, as it stands.
+func card(k *killable, fake *slacktest.Server, in slacktest.Message, state string) (m slacktest.Message) {
+	k.t.Helper()
+	k.until("a card that is "+state, func() bool {
+		n := 0
+		for _, got := range fake.Thread(in.Channel, in.Root()) {
+			if strings.Contains(got.Text, "\ncall: ") {
+				m = got
+				n++
+			}
+		}
+		if n > 1 {
+			k.t.Fatalf("%d cards for one call", n)
+		}
+		return n == 1 && strings.Contains(m.Text, "state: "+state)
+	})
+	return m
+}
+
+// Pulling the plug behind a card in Slack: the card that was posted before is
+// edited in its place, its button runs the call once, and a call that was cut
+// is "outcome unknown" and never runs again.
+func TestSlackKilled(t *testing.T) {
+	var runs atomic.Int64
+	began, hold := make(chan struct{}, 4), make(chan struct{})
+	defer close(hold)
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
+		{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
+			runs.Add(1)
+			return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)
+		}},
+		{Name: "bake", Description: "Bake a slow cake in the oven.", Annotations: &sdk.ToolAnnotations{}, Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {
+			runs.Add(1)
+			began <- struct{}{}
+			select {
+			case <-hold:
+			case <-ctx.Done():
+			}
+			return json.RawMessage(`{"content":[]}`)
+		}},
+	}})
+	k := newKillable(t)
+	ctx := t.Context()
+	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	fake := onSlack(t, k)
+
+	asked, err := fake.Mention(slacktest.Ann, slacktest.General, "please write a note down")
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted := card(k, fake, asked, "waiting for a yes")
+	k.kill()
+	k.start()
+	k.until("the bot is back", func() bool { return fake.Stats().Links == 1 })
+	press := func(m slacktest.Message) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := fake.Press(ctx, slacktest.Ann, m, "call-run"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	press(posted)
+	if done := card(k, fake, asked, "done"); done.TS != posted.TS {
+		t.Errorf("the card is at %s, was posted at %s", done.TS, posted.TS)
+	}
+	if n := runs.Load(); n != 1 {
+		t.Errorf("%d runs, want 1", n)
+	}
+
+	asked, err = fake.Mention(slacktest.Ann, slacktest.General, "please bake a slow cake in the oven")
+	if err != nil {
+		t.Fatal(err)
+	}
+	press(card(k, fake, asked, "waiting for a yes"))
+	<-began
+	k.kill()
+	k.start()
+	card(k, fake, asked, "outcome unknown")
+	if n := runs.Load(); n != 2 {
+		t.Errorf("%d runs, want 2: a call whose outcome is unknown must not run again", n)
+	}
+	if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+}
