@@ -97,12 +97,16 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 	return reply, err
 }
 
-// reserve holds room for the prompt as it is estimated and the longest answer.
+// mostTokens is how many tokens a prompt may have at most whose usual estimate
+// is n: two bytes to a token, as in Chinese or dense code. A reservation that is
+// too small lets calls at once exceed a budget by more than one of them.
+func mostTokens(n int64) int64 { return int64(float64(n)*tokenBytes/2) + 1 }
+
+// reserve holds room for the longest that prompt and answer may be.
 func (m *Meter) reserve(ctx context.Context, t Target, req Request, row store.Spend) error {
 	prompt := EstimateUsage(req, Reply{})
 	prompt.Completion = 0
-	most := prompt
-	most.Completion = answerTokens
+	most := Usage{Prompt: mostTokens(prompt.Prompt), Completion: answerTokens}
 	if req.MaxTokens > 0 {
 		most.Completion = int64(req.MaxTokens)
 	}

@@ -97,7 +97,7 @@ func TestMeter(t *testing.T) {
 					t.Errorf("nothing is reserved: %v", got)
 				}
 				for _, r := range b.held {
-					if r.Tokens != r.Spend.Prompt+tt.held || r.UserDaily != 200_000 || !r.Exempt || r.Spend.Completion != 0 || !r.Spend.Estimated {
+					if r.Tokens != 2*r.Spend.Prompt+tt.held || r.UserDaily != 200_000 || !r.Exempt || r.Spend.Completion != 0 || !r.Spend.Estimated {
 						t.Errorf("reserved %+v", r)
 					}
 				}

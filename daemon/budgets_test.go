@@ -1,0 +1,200 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// thirsty is a model service whose every answer costs 1,000 tokens of prompt
+// and all the tokens that the answer may have. hold, if set, keeps answers back.
+func thirsty(t *testing.T, hold chan struct{}) (url string, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Max  int `json:"max_tokens"`
+			Most int `json:"max_completion_tokens"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || req.Max+req.Most == 0 {
+			t.Errorf("request %+v, %v", req, err)
+		}
+		asked.Add(1)
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\n"+
+			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", req.Max+req.Most)
+	}))
+	t.Cleanup(web.Close)
+	return web.URL + "/v1", asked
+}
+
+// withModel makes a daemon's assistant speak by that service, at most tokens an
+// answer, and lifts the limits of one person's turns and messages.
+func withModel(t *testing.T, r *roof, url string, tokens int) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("k")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.SetModel(ctx, "smart", api.SetModel{Target: "parrots/parrot"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.PutAgent(ctx, store.Agent{ID: "main", Default: true, MaxTokens: tokens}); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{"limits.user.turns": "0", "limits.user.messages": "0", "budgets.user.daily": "0"} {
+		if _, err := r.PutSetting(ctx, key, api.PutSetting{Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ask sends one message in a conversation of its own and returns what was said.
+func ask(ctx context.Context, r *roof, text string) (string, error) {
+	th, err := r.NewThread(ctx, api.NewThread{Zone: "Asia/Tokyo"})
+	if err != nil {
+		return "", err
+	}
+	sent, said := false, ""
+	for e, err := range r.Events(ctx, th.ID) {
+		if err != nil {
+			return "", err
+		}
+		if !sent {
+			sent = true
+			if err := r.Send(ctx, th.ID, api.NewMessage{Key: "1", Text: text}); err != nil {
+				return "", err
+			}
+		}
+		if m := e.Message; m != nil && m.Final && (m.Kind == store.TextMessage || m.Kind == store.ErrorMessage) {
+			said = m.Text
+		}
+		if e.State == api.ChatIdle && said != "" {
+			return said, nil
+		}
+	}
+	return "", errors.New("the conversation's stream ended")
+}
+
+// TestParallelTurns starts 50 turns at once against a budget that is nearly
+// spent: it is exceeded by one call at most, and who is refused reads why.
+func TestParallelTurns(t *testing.T) {
+	url, asked := thirsty(t, nil)
+	r := open(t, t.TempDir(), nil)
+	withModel(t, r, url, 900)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const limit, call = 10_000, 1900
+	if _, err := r.SetBudget(ctx, api.SetBudget{Subject: "team:local", Period: store.Daily, Amount: fmt.Sprint(limit, "tokens")}); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]string, 50)
+	var turns sync.WaitGroup
+	for i := range said {
+		turns.Go(func() {
+			var err error
+			if said[i], err = ask(ctx, r, fmt.Sprint("hello ", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	turns.Wait()
+	answered := 0
+	for _, text := range said {
+		if text == "Hello." {
+			answered++
+		} else if !strings.Contains(text, "budget of team local (10,000 tokens)") || !strings.Contains(text, "09:00 (Asia/Tokyo)") {
+			t.Errorf("refused with %q", text)
+		}
+	}
+	budgets, err := r.Budgets(ctx, "")
+	if err != nil || len(budgets) != 1 {
+		t.Fatalf("budgets %+v, %v", budgets, err)
+	}
+	used := budgets[0].Used
+	if used > limit+call || used != int64(answered)*call || int64(answered) != asked.Load() || budgets[0].Reserved != 0 {
+		t.Errorf("%d answered of %d asked, %d tokens used of %d, %d reserved", answered, asked.Load(), used, limit, budgets[0].Reserved)
+	}
+	if answered < limit/(call+2*1000) {
+		t.Errorf("only %d turns were answered", answered)
+	}
+}
+
+// TestStoppedCalls: a call that a stop, or the end of the daemon, cut off holds
+// no room, and is not charged where it gave nothing.
+func TestStoppedCalls(t *testing.T) {
+	hold := make(chan struct{})
+	url, asked := thirsty(t, hold)
+	dir := t.TempDir()
+	r := open(t, dir, nil)
+	withModel(t, r, url, 900)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.SetBudget(ctx, api.SetBudget{Subject: "team:local", Period: store.Daily, Amount: "10000tokens"}); err != nil {
+		t.Fatal(err)
+	}
+	th, err := r.NewThread(ctx, api.NewThread{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Send(ctx, th.ID, api.NewMessage{Key: "1", Text: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	held := func() (reserved, used int64) {
+		t.Helper()
+		list, err := r.Budgets(ctx, "")
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return list[0].Reserved, list[0].Used
+	}
+	eventually(t, func() bool { return asked.Load() == 1 })
+	if reserved, used := held(); reserved < 900 || used != 0 {
+		t.Errorf("while it runs: %d reserved, %d used", reserved, used)
+	}
+	if err := r.Stop(ctx, th.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { reserved, _ := held(); return reserved == 0 })
+	if err := r.Send(ctx, th.ID, api.NewMessage{Key: "2", Text: "hello again"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return asked.Load() == 2 })
+	r.stop() // the turn is left open, and goes on after the restart
+	close(hold)
+	r = open(t, dir, nil)
+	eventually(t, func() bool { reserved, used := held(); return reserved == 0 && used == 1900 })
+}
+
+// eventually asks again until it is told yes.
+func eventually(t *testing.T, ask func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ask() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it did not come to that")
+		}
+	}
+}
