@@ -91,6 +91,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"programs", b.programs},
 		{"a big team", b.estate},
 		{"a long audit trail", b.trail},
+		{"usage", b.usage},
 	}
 	for _, p := range parts {
 		if b.only != "" && b.only != p.name {
