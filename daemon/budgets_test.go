@@ -184,6 +184,49 @@ func TestStoppedCalls(t *testing.T) {
 	eventually(t, func() bool { reserved, used := held(); return reserved == 0 && used == 1900 })
 }
 
+// membersSpend checks that a member sees what they spent and may spend, and
+// nobody else's; the models behind the names stay hidden.
+func membersSpend(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
+	t.Helper()
+	if _, err := c.AddUser(ctx, api.AddUser{Name: "otto"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []api.SetBudget{{Subject: "user:otto", Period: store.Monthly, Amount: "7usd"}, {Subject: "team:local", Period: store.Monthly, Amount: "77usd"}, {Subject: "team:slack:T1", Period: store.Monthly, Amount: "777usd"}} {
+		if _, err := c.SetBudget(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mine store.UsageReport
+	out, code := as("usage", "--by", "model", "--json")
+	if err := json.Unmarshal([]byte(out), &mine); err != nil || code != 0 || mine.Total.Calls == 0 || strings.Contains(out, "planner") {
+		t.Errorf("a member's usage: exit %d, %v, %s", code, err, out)
+	}
+	for _, by := range []string{"day", "user", "team", "agent", "conversation"} {
+		var report store.UsageReport
+		out, code := as("usage", "--by", by, "--json")
+		if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.Total.Calls != mine.Total.Calls {
+			t.Errorf("by %s: exit %d, %v, %s", by, code, err, out)
+		}
+	}
+	for _, args := range [][]string{
+		{"usage", "--user", "otto"}, {"usage", "--by", "provider"}, {"budgets", "list", "--user", "otto"}, {"budgets", "set", "user:*", "--daily", "unlimited"},
+		{"budgets", "remove", "team:local", "--yes"}, {"models", "price", "offline/planner"}, {"models", "price", "offline/planner", "--in", "1", "--out", "1"},
+	} {
+		if out, code := as(args...); code != 6 {
+			t.Errorf("a member: %v: exit %d, %s", args, code, out)
+		}
+	}
+	out, code = as("budgets", "list", "--json")
+	if code != 0 || !strings.Contains(out, "77000000") || strings.Contains(out, "777000000") || !strings.Contains(out, "200000") || strings.Contains(out, "otto") || strings.Contains(out, " 7000000,") {
+		t.Errorf("a member's budgets: exit %d, %s", code, out)
+	}
+	for _, subject := range []string{"user:otto", "team:local", "team:slack:T1"} {
+		if err := c.RemoveBudget(ctx, api.RemoveBudget{Subject: subject}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // eventually asks again until it is told yes.
 func eventually(t *testing.T, ask func() bool) {
 	t.Helper()

@@ -212,6 +212,7 @@ func TestSocketGroup(t *testing.T) {
 	}
 	member := func(args ...string) (string, int) { return as(4321, gid, nil, args...) }
 	membersUse(ctx, t, c, member)
+	membersSpend(ctx, t, c, member)
 	membersLeave(ctx, t, c, member)
 	if out, code := as(4322, 7, nil, "status"); code == 0 {
 		t.Errorf("a stranger: %s", out)

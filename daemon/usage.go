@@ -46,9 +46,17 @@ func (d *Daemon) usage(ctx context.Context, by store.Caller, r *http.Request) (a
 			return nil, err
 		}
 	}
+	if q.By == "provider" && !by.IsAdmin() {
+		return nil, fmt.Errorf("only admins see providers: %w; use --by model", store.ErrRefused)
+	}
 	report, err := d.db.Usage(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("summing usage: %w", err)
+	}
+	if !by.IsAdmin() {
+		if err := d.logicalModels(ctx, by, &report); err != nil {
+			return nil, err
+		}
 	}
 	if q.By == "user" {
 		names, err := d.userNames(ctx)
@@ -62,6 +70,44 @@ func (d *Daemon) usage(ctx context.Context, by store.Caller, r *http.Request) (a
 		}
 	}
 	return report, nil
+}
+
+// logicalModels puts the names that are meant for a member in place of the
+// models behind them, which are for admins.
+func (d *Daemon) logicalModels(ctx context.Context, by store.Caller, r *store.UsageReport) error {
+	names, err := d.db.ListModels(ctx)
+	if err != nil {
+		return fmt.Errorf("listing models: %w", err)
+	}
+	groups := d.groupsOf(ctx, by)
+	known := func(model string) string {
+		for _, m := range names {
+			if m.MayUse(by, groups) && (m.Target == model || slices.Contains(m.Fallbacks, model)) {
+				return m.Name
+			}
+		}
+		return "other"
+	}
+	for i := range r.Unpriced {
+		r.Unpriced[i] = known(r.Unpriced[i])
+	}
+	slices.Sort(r.Unpriced)
+	r.Unpriced = slices.Compact(r.Unpriced)
+	if r.By != "model" {
+		return nil
+	}
+	var rows []store.UsageRow
+	for _, row := range r.Rows {
+		row.Key = known(row.Key)
+		at := slices.IndexFunc(rows, func(o store.UsageRow) bool { return o.Key == row.Key })
+		if at < 0 {
+			rows = append(rows, row)
+			continue
+		}
+		rows[at] = rows[at].Plus(row)
+	}
+	r.Rows = rows
+	return nil
 }
 
 // price is what a model of this daemon costs.

@@ -105,6 +105,21 @@ type UsageReport struct {
 	Unpriced []string `json:"unpriced_models,omitempty"`
 }
 
+// Plus is both rows under the key of the first.
+func (r UsageRow) Plus(o UsageRow) UsageRow {
+	r.Calls += o.Calls
+	r.Prompt += o.Prompt
+	r.Completion += o.Completion
+	r.Cached += o.Cached
+	r.Reasoning += o.Reasoning
+	r.Estimated += o.Estimated
+	r.MicroUSD += o.MicroUSD
+	r.Unpriced += o.Unpriced
+	r.Failed += o.Failed
+	r.TookMS += o.TookMS
+	return r
+}
+
 // UsageRow is one line of a usage report.
 type UsageRow struct {
 	Key        string `json:"key"`

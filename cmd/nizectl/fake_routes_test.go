@@ -423,10 +423,8 @@ func usageReport(r *http.Request, rows []store.UsageRow) store.UsageReport {
 	p := r.URL.Query()
 	since, _ := time.Parse(time.RFC3339Nano, p.Get("since"))
 	report := store.UsageReport{By: p.Get("by"), Since: since, Zone: "UTC", Rows: rows, Total: store.UsageRow{Key: "all"}}
-	t := &report.Total
 	for _, row := range rows {
-		t.Calls, t.Prompt, t.Cached, t.Completion, t.Reasoning = t.Calls+row.Calls, t.Prompt+row.Prompt, t.Cached+row.Cached, t.Completion+row.Completion, t.Reasoning+row.Reasoning
-		t.MicroUSD, t.Unpriced, t.Estimated, t.Failed, t.TookMS = t.MicroUSD+row.MicroUSD, t.Unpriced+row.Unpriced, t.Estimated+row.Estimated, t.Failed+row.Failed, t.TookMS+row.TookMS
+		report.Total = report.Total.Plus(row)
 		if row.Unpriced > 0 {
 			report.Unpriced = append(report.Unpriced, row.Key)
 		}

@@ -70,7 +70,7 @@ var Routes = []Route{
 	{"POST", "/v1/models/{logical}/default", true, "make a model name the default"},
 	{"PUT", "/v1/models/{logical}/fallbacks", true, "set a model name's fallbacks"},
 	{"DELETE", "/v1/prices/{model}", true, "forget a model's price that was set"},
-	{"GET", "/v1/prices/{model}", false, "show what a model costs"},
+	{"GET", "/v1/prices/{model}", true, "show what a model costs"},
 	{"PUT", "/v1/prices/{model}", true, "set what a model costs"},
 	{"GET", "/v1/providers", true, "list providers"},
 	{"POST", "/v1/providers", true, "add a provider, or give it a new key"},
