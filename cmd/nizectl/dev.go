@@ -71,7 +71,7 @@ func devSlack(ctx context.Context, c *call) error {
 		if c.cmd.String("http") != "" {
 			c.line("signing secret: %s", out.SigningSecret)
 		}
-		c.line("and to leave it again: nizectl config unset slack.api_url")
+		c.line("and to leave it again: nizectl bots slack disconnect --yes; nizectl config unset slack.api_url")
 	}
 	if err != nil {
 		return err

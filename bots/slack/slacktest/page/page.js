@@ -153,12 +153,13 @@ function markdown(text) {
   return out;
 }
 
-const textOf = (t) => (!t ? [] : t.type === "mrkdwn" ? mrkdwn(t.text) : [t.text]);
+const lined = (s) => s.split("\n").flatMap((line, i) => (i ? [el("br"), line] : [line]));
+const textOf = (t) => (!t ? [] : t.type === "mrkdwn" ? mrkdwn(t.text) : lined(t.text));
 
 function richElement(e) {
   let node;
   switch (e.type) {
-    case "text": node = el("span", {}, e.text.split("\n").flatMap((l, i) => (i ? [el("br"), l] : [l]))); break;
+    case "text": node = el("span", {}, lined(e.text)); break;
     case "link": node = linkTo(e.url, e.text); break;
     case "user": node = el("span", { class: "ref" }, "@" + nameOf(e.user_id)); break;
     case "usergroup": node = el("span", { class: "ref" }, "@" + e.usergroup_id); break;
