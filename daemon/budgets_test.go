@@ -166,22 +166,22 @@ func TestStoppedCalls(t *testing.T) {
 		}
 		return list[0].Reserved, list[0].Used
 	}
-	eventually(t, func() bool { return asked.Load() == 1 })
+	comesTrue(t, func() bool { return asked.Load() == 1 })
 	if reserved, used := held(); reserved < 900 || used != 0 {
 		t.Errorf("while it runs: %d reserved, %d used", reserved, used)
 	}
 	if err := r.Stop(ctx, th.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { reserved, _ := held(); return reserved == 0 })
+	comesTrue(t, func() bool { reserved, _ := held(); return reserved == 0 })
 	if err := r.Send(ctx, th.ID, api.NewMessage{Key: "2", Text: "hello again"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return asked.Load() == 2 })
+	comesTrue(t, func() bool { return asked.Load() == 2 })
 	r.stop() // the turn is left open, and goes on after the restart
 	close(hold)
 	r = open(t, dir, nil)
-	eventually(t, func() bool { reserved, used := held(); return reserved == 0 && used == 1900 })
+	comesTrue(t, func() bool { reserved, used := held(); return reserved == 0 && used == 1900 })
 }
 
 // membersSpend checks that a member sees what they spent and may spend, and
@@ -227,8 +227,8 @@ func membersSpend(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	}
 }
 
-// eventually asks again until it is told yes.
-func eventually(t *testing.T, ask func() bool) {
+// comesTrue asks again until it is told yes.
+func comesTrue(t *testing.T, ask func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
