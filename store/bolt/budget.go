@@ -56,6 +56,39 @@ func (d *DB) DeleteBudget(ctx context.Context, by store.Caller, b store.Budget) 
 	})
 }
 
+// moveBudgets gives a person's own budgets to another, whose they narrow and
+// never widen; "" deletes them.
+func (t *tx) moveBudgets(by store.Caller, from, into string) error {
+	list, err := listJSON[store.Budget](t, "budgets", key("user:"+from, ""))
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		if err := t.del("budgets", budgetKey(b)); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "budget", ID: b.Subject})
+		if err := t.event(note{by: by, kind: "budget.delete", subject: b.Subject, data: b}); err != nil {
+			return err
+		}
+		if into == "" {
+			continue
+		}
+		b.Subject = "user:" + into
+		if old, err := getJSON[store.Budget](t, "budgets", budgetKey(b)); err == nil && (b.Limit == 0 || old.Limit > 0 && old.Limit <= b.Limit) {
+			continue
+		}
+		if err := t.putJSON("budgets", budgetKey(b), b); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "budget", ID: b.Subject})
+		if err := t.event(note{by: by, kind: "budget.put", subject: b.Subject, data: b}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ListBudgets implements [store.Budgets].
 func (d *DB) ListBudgets(ctx context.Context) (list []store.BudgetState, err error) {
 	now := d.clock.now()
@@ -285,6 +318,13 @@ func (t *tx) budgetState(b store.Budget, user string) (store.BudgetState, error)
 			return s, err
 		}
 		names = g.Members
+	}
+	if dim == dimensions["user"] { // those who were joined with them spent, too
+		all := []string(nil)
+		for _, name := range names {
+			all = append(all, t.db.allIDs(name)...)
+		}
+		names = all
 	}
 	for _, name := range names {
 		for day := from; day.Before(s.Resets) && !day.After(t.now); day = day.AddDate(0, 0, 1) {

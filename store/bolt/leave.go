@@ -43,6 +43,7 @@ func (t *tx) removeUser(by store.Caller, u store.User) error {
 	steps := []func() error{
 		func() error { return t.offboard(by, u.ID, "its requester was removed") },
 		func() error { return t.moveSettings(u.ID, "") },
+		func() error { return t.moveBudgets(by, u.ID, "") },
 		func() error { return t.moveMembers(by, u.ID, "") },
 		func() error { return t.reshare(by, "user:"+u.ID, "") },
 		func() error { return t.del("link_tries", []byte(u.ID)) },

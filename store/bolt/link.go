@@ -181,6 +181,7 @@ func (t *tx) join(by store.Caller, j *store.Joined) error {
 		func() error { return t.moveTokens(by, j) },
 		func() error { return t.moveCredentials(by, from, into) },
 		func() error { return t.moveSettings(from, into) },
+		func() error { return t.moveBudgets(by, from, into) },
 		func() error { return t.moveGroups(by, from, into) },
 		func() error { return t.moveMembers(by, from, into) },
 		func() error { return t.reshare(by, "user:"+from, "user:"+into) },

@@ -64,6 +64,10 @@ func links(e *env) {
 	for _, c := range []store.Credential{secret(a.ID, "BOTH", "a's"), secret(b.ID, "BOTH", "b's"), secret(b.ID, "ONE", "b's one")} {
 		e.ok(e.PutCredential(ctx, ada, c))
 	}
+	for _, b := range []store.Budget{{Subject: "user:" + a.ID, Limit: 20}, {Subject: "user:" + b.ID, Limit: 10}} {
+		b.Period, b.Unit = store.Daily, store.InTokens
+		e.ok(e.PutBudget(ctx, ada, b))
+	}
 	must(e.AddGroup(ctx, ada, store.Group{Name: "ops", Members: []string{b.ID}}))(e)
 	must(e.PutServer(ctx, ada, store.Server{Name: "box", Visibility: []string{"user:" + b.ID}}, 0))(e)
 	e.ok(e.PutAgent(ctx, ada, store.Agent{ID: "helper", Who: []string{"user:" + b.ID}}))
@@ -145,6 +149,10 @@ func (e *env) joined(a, b store.User, done, waits store.Call) {
 		e.same(c.Secret.Reveal(), want)
 	}
 	e.same(must(e.GroupsOf(ctx, a.ID))(e), []string{"ops"})
+	budgets := must(e.ListBudgets(ctx))(e)
+	e.same(len(budgets), 1)
+	e.same(budgets[0].Limit, int64(10))
+	e.same(budgets[0].Used, int64(12)) // of both
 	e.same(must(e.GetServer(ctx, "box"))(e).Visibility, []string{"user:" + a.ID})
 	e.same(must(e.GetAgent(ctx, "helper"))(e).Who, []string{"user:" + a.ID})
 }
