@@ -41,9 +41,9 @@ var metaTools = []metaTool{
 	{Execute, "Run a tool", "Run a tool. A person may have to approve the call first; then this waits.",
 		json.RawMessage(`{"type":"object","properties":{"tool_id":{"type":"string","description":"as found, server:tool"},"params":{"type":"object","description":"the tool's arguments, as its input_schema says"},"tool_name":{"type":"string","description":"its name, for people"}},"required":["tool_id","params"]}`),
 		json.RawMessage(`{"type":"object","properties":{"success":{"type":"boolean"},"tool_name":{"type":"string"},"result":{},"error":{"type":"object","properties":{"code":{"type":"string"},"message":{"type":"string"},"retryable":{"type":"boolean"}},"required":["code","message","retryable"]}},"required":["success","tool_name"]}`), false},
-	{Domains, "List domains", "The fields that tools exist for, with how many each has.",
-		json.RawMessage(`{"type":"object","properties":{}}`),
-		json.RawMessage(`{"type":"object","properties":{"domains":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"description":{"type":"string"},"tool_count":{"type":"integer"}},"required":["id","tool_count"]}}},"required":["domains"]}`), true},
+	{Domains, "List domains", "The fields that tools exist for, with how many each has, page by page.",
+		json.RawMessage(`{"type":"object","properties":{"cursor":{"type":"string","description":"next_cursor of the page before"}}}`),
+		json.RawMessage(`{"type":"object","properties":{"domains":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"description":{"type":"string"},"tool_count":{"type":"integer"}},"required":["id","tool_count"]}},"domain_count":{"type":"integer"},"tool_count":{"type":"integer"},"next_cursor":{"type":"string"}},"required":["domains"]}`), true},
 	{Browse, "Browse a domain", "The tools of one domain, page by page.",
 		json.RawMessage(`{"type":"object","properties":{"domain_id":{"type":"string"},"cursor":{"type":"string","description":"next_cursor of the page before"}},"required":["domain_id"]}`),
 		json.RawMessage(`{"type":"object","properties":{"tools":{"type":"array","items":` + hitSchema + `},"next_cursor":{"type":"string"}},"required":["tools"]}`), true},
@@ -115,7 +115,7 @@ func (g *Gateway) look(ctx context.Context, inv *Invocation) (json.RawMessage, e
 	case Describe:
 		return g.describe(ctx, inv, args)
 	case Domains:
-		return g.domains(ctx, inv)
+		return g.domains(ctx, inv, args)
 	case Browse:
 		return g.browse(ctx, inv, args)
 	}
@@ -358,7 +358,8 @@ func (g *Gateway) Domains(ctx context.Context, by store.Caller, scope store.Scop
 	return g.opt.Index.Domains(g.keep(v)), nil
 }
 
-func (g *Gateway) domains(ctx context.Context, inv *Invocation) (json.RawMessage, error) {
+// domains answers list_tool_domains, a page of them, and what there is in all.
+func (g *Gateway) domains(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
 	list, err := g.Domains(ctx, inv.By, inv.Scope)
 	if err != nil {
 		return nil, err
@@ -369,16 +370,30 @@ func (g *Gateway) domains(ctx context.Context, inv *Invocation) (json.RawMessage
 		ToolCount   int    `json:"tool_count"`
 	}
 	out := struct {
-		Domains []domain `json:"domains"`
-	}{[]domain{}}
+		Domains     []domain `json:"domains"`
+		DomainCount int      `json:"domain_count"`
+		ToolCount   int      `json:"tool_count"`
+		NextCursor  string   `json:"next_cursor,omitempty"`
+	}{Domains: []domain{}, DomainCount: len(list)}
 	for _, d := range list {
-		out.Domains = append(out.Domains, domain{d.ID, brief(d.Description, 120), d.Tools})
+		out.ToolCount += d.Tools
+		switch {
+		case d.ID <= a.Cursor:
+		case len(out.Domains) < domainsPage:
+			out.Domains = append(out.Domains, domain{d.ID, brief(d.Description, 80), d.Tools})
+		default:
+			out.NextCursor = out.Domains[len(out.Domains)-1].ID
+		}
 	}
 	return mustJSON(out), nil
 }
 
-// pageSize is how many tools a page of browse_tool_domain holds.
-const pageSize = 50
+// What a page of list_tool_domains and of browse_tool_domain holds: about
+// 10 kB either way, which a model reads before it chooses.
+const (
+	domainsPage = 100
+	pageSize    = 50
+)
 
 // Browse returns a page of the tools of a domain that the caller may use, and
 // the cursor of the next one.
@@ -398,17 +413,23 @@ func (g *Gateway) Browse(ctx context.Context, by store.Caller, scope store.Scope
 	return tools, next, nil
 }
 
+// browse answers browse_tool_domain. What is the same for all tools is left out.
 func (g *Gateway) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
 	tools, next, err := g.Browse(ctx, inv.By, inv.Scope, a.DomainID, a.Cursor)
 	if err != nil {
 		return nil, err
 	}
+	type listed struct {
+		ToolID      string `json:"tool_id"`
+		ToolName    string `json:"tool_name"`
+		Description string `json:"description"`
+	}
 	out := struct {
-		Tools      []found `json:"tools"`
-		NextCursor string  `json:"next_cursor,omitempty"`
-	}{[]found{}, next}
+		Tools      []listed `json:"tools"`
+		NextCursor string   `json:"next_cursor,omitempty"`
+	}{[]listed{}, next}
 	for _, t := range tools {
-		out.Tools = append(out.Tools, g.found(t, 0))
+		out.Tools = append(out.Tools, listed{t.ID(), t.Name, brief(t.Description, 100)})
 	}
 	return mustJSON(out), nil
 }

@@ -216,7 +216,32 @@ func (x *Index) Domains(keep func(store.Tool) bool) []Domain {
 			out[i].Description = t
 		}
 	}
+	for i := range out {
+		if out[i].Description == "" {
+			out[i].Description = snap.names(out[i], keep)
+		}
+	}
 	return out
+}
+
+// names describes a domain of which no server says anything by its first tools.
+func (s *snapshot) names(d Domain, keep func(store.Tool) bool) string {
+	var some []string
+	for _, sv := range s.servers {
+		if sv.about.domain != d.ID {
+			continue
+		}
+		for _, n := range sv.docs {
+			if t := s.docs[n].tool; len(some) < 3 && (keep == nil || keep(t)) {
+				some = append(some, t.Name)
+			}
+		}
+	}
+	text := strings.Join(some, ", ")
+	if d.Tools > len(some) {
+		text += fmt.Sprintf(" and %d more", d.Tools-len(some))
+	}
+	return text
 }
 
 // Domain lists up to n tools of a domain, by id, that come after the tool id

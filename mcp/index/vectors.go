@@ -274,7 +274,7 @@ func (s *search) note(hits []store.Hit, byVectors bool) string {
 	case byVectors:
 		return "No tool has the words of this request; these are the nearest by the look of the words."
 	case best < poorFit:
-		return fmt.Sprintf("No tool fits well: the best has %.0f %% of what the request says.", 100*best)
+		return fmt.Sprintf("No tool fits well: the best has %.0f %% of what the request says. Ask in other words, for one thing at a time, or browse the domains.", 100*best)
 	}
 	return ""
 }
