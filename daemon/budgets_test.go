@@ -166,22 +166,22 @@ func TestStoppedCalls(t *testing.T) {
 		}
 		return list[0].Reserved, list[0].Used
 	}
-	comesTrue(t, func() bool { return asked.Load() == 1 })
+	eventually(t, "the model is asked", func() bool { return asked.Load() == 1 })
 	if reserved, used := held(); reserved < 900 || used != 0 {
 		t.Errorf("while it runs: %d reserved, %d used", reserved, used)
 	}
 	if err := r.Stop(ctx, th.ID); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, func() bool { reserved, _ := held(); return reserved == 0 })
+	eventually(t, "the stopped call holds nothing", func() bool { reserved, _ := held(); return reserved == 0 })
 	if err := r.Send(ctx, th.ID, api.NewMessage{Key: "2", Text: "hello again"}); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, func() bool { return asked.Load() == 2 })
+	eventually(t, "the model is asked again", func() bool { return asked.Load() == 2 })
 	r.stop() // the turn is left open, and goes on after the restart
 	close(hold)
 	r = open(t, dir, nil)
-	comesTrue(t, func() bool { reserved, used := held(); return reserved == 0 && used == 1900 })
+	eventually(t, "the turn is done after the restart", func() bool { reserved, used := held(); return reserved == 0 && used == 1900 })
 }
 
 // membersSpend checks that a member sees what they spent and may spend, and
@@ -227,17 +227,19 @@ func membersSpend(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	}
 }
 
-// comesTrue asks again until it is told yes.
-func comesTrue(t *testing.T, ask func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ask() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it did not come to that")
+// What nize embeds by itself is booked to it, and to nobody else.
+func TestEmbeddingsAreBooked(t *testing.T) {
+	r, _ := shop(t)
+	r.set(t, "embed.model", "main/e")
+	var report store.UsageReport
+	eventually(t, "the embeddings are booked", func() bool {
+		var err error
+		if report, err = r.Usage(t.Context(), store.UsageQuery{By: "user"}); err != nil {
+			t.Fatal(err)
 		}
+		return report.Total.Prompt > 0
+	})
+	if len(report.Rows) != 1 || report.Rows[0].Key != store.System.Name || len(report.Unpriced) != 1 || report.Unpriced[0] != "main/e" {
+		t.Errorf("booked %+v", report)
 	}
 }

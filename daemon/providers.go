@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/llm"
 	"nize/llm/offline"
@@ -89,7 +90,11 @@ func (d *Daemon) useEmbedder(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("embed.model %s: %w", name, err)
 		}
-		e = embedder{c.Embedder(model)}
+		own := c.Embedder(model)
+		own.Spent = func(ctx context.Context, u llm.Usage, took time.Duration) {
+			d.router.Meter.Book(ctx, llm.Target{Provider: p, Model: model}, llm.Bill{By: store.System}, u, took)
+		}
+		e = embedder{own}
 	}
 	return d.index.SetEmbedder(ctx, e)
 }

@@ -97,6 +97,16 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 	return reply, err
 }
 
+// Book books a call that is over and for which nothing was reserved: the
+// embedding of tools and requests, which nize does by itself.
+func (m *Meter) Book(ctx context.Context, t Target, b Bill, u Usage, took time.Duration) {
+	row := store.Spend{
+		ID: m.newID(), At: m.now(), User: b.By.User, Team: b.Team, Thread: b.Thread, Agent: b.Agent,
+		Provider: t.Provider.Name, Model: t.Model, Took: took,
+	}
+	m.settle(ctx, b.By, t, row, u)
+}
+
 // mostTokens is how many tokens a prompt may have at most whose usual estimate
 // is n: two bytes to a token, as in Chinese or dense code. A reservation that is
 // too small lets calls at once exceed a budget by more than one of them.

@@ -163,12 +163,15 @@ const embedBatch = 96
 
 // Embedder computes embeddings with one model of the provider.
 type Embedder struct {
+	// Spent, if set before the first use, hears what each request came to.
+	Spent func(ctx context.Context, u llm.Usage, took time.Duration)
+
 	c     *Client
 	model string
 }
 
 // Embedder returns the embedder of a model.
-func (c *Client) Embedder(model string) *Embedder { return &Embedder{c, model} }
+func (c *Client) Embedder(model string) *Embedder { return &Embedder{c: c, model: model} }
 
 // Model is the model's name at the provider.
 func (e *Embedder) Model() string { return e.model }
@@ -195,11 +198,23 @@ func (e *Embedder) Embeddings(ctx context.Context, texts []string) ([][]float32,
 func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.c.opt.Total, errTotal)
 	defer cancel()
+	began := time.Now()
 	res, err := e.c.library(&doer{c: e.c}).CreateEmbeddings(ctx, goopenai.EmbeddingRequestStrings{
 		Input: texts, Model: goopenai.EmbeddingModel(e.model), EncodingFormat: goopenai.EmbeddingEncodingFormatFloat,
 	})
 	if err != nil {
 		return nil, e.c.fault(ctx, err)
+	}
+	if e.Spent != nil { // also for vectors that turn out to be unfit
+		u := llm.Usage{Prompt: int64(res.Usage.PromptTokens)}
+		if u.Prompt <= 0 {
+			n := 0
+			for _, text := range texts {
+				n += len(text)
+			}
+			u = llm.Usage{Prompt: llm.EstimateTokens(n), Estimated: true}
+		}
+		e.Spent(ctx, u, time.Since(began))
 	}
 	vecs := make([][]float32, len(texts))
 	for i, d := range res.Data {

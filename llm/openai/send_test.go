@@ -281,10 +281,20 @@ func TestEmbeddings(t *testing.T) {
 		for i := n - 1; i >= 0; i-- { // not in order
 			data = append(data, fmt.Sprintf(`{"index":%d,"embedding":[%d,%d]}`, i, try, i))
 		}
-		fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(data, ","))
+		usage := ""
+		if try == 1 {
+			usage = `,"usage":{"prompt_tokens":77}`
+		}
+		fmt.Fprintf(w, `{"data":[%s]%s}`, strings.Join(data, ","), usage)
 	})
 	c, _ := s.client(t, "ollama")
-	got, err := c.Embedder("e").Embeddings(t.Context(), make([]string, embedBatch+2))
+	var spent []llm.Usage
+	e := c.Embedder("e")
+	e.Spent = func(_ context.Context, u llm.Usage, _ time.Duration) { spent = append(spent, u) }
+	got, err := e.Embeddings(t.Context(), make([]string, embedBatch+2))
+	if d := cmp.Diff(spent, []llm.Usage{{Prompt: 77}, {Prompt: 1, Estimated: true}}); d != "" {
+		t.Errorf("spent (-got +want):\n%s", d)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
