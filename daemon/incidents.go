@@ -445,11 +445,15 @@ func (l *lookout) migration(_ context.Context, s *alert.Sight) error {
 		return note.remove(l.d.opt.DataDir)
 	}
 	l.moved = true
+	cure := "journalctl -u nized -e"
+	if strings.Contains(note.Error, store.ErrDiskFull.Error()) {
+		cure = "df -h " + doctor.Quote(l.d.opt.DataDir)
+	}
 	s.Wrong = append(s.Wrong, alert.Symptom{
 		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},
 		Title: fmt.Sprintf("The upgrade of the database to schema %d failed", note.To),
-		Text:  fmt.Sprintf("At %s: %s. Nothing was changed.", note.At.UTC().Format("2006-01-02 15:04 MST"), clipText(note.Error, shownError)),
-		Cure:  "nizectl doctor",
+		Text:  fmt.Sprintf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), clipText(note.Error, shownError)),
+		Cure:  cure,
 	})
 	return nil
 }

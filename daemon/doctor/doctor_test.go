@@ -71,6 +71,7 @@ func TestGolden(t *testing.T) {
 	fresh.Files.Wide = []string{"notes.txt"}
 	gone := well()
 	gone.Files.Database, gone.Files.Key, gone.Files.Socket = File{Path: "/var/lib/nize/nize.db"}, File{Path: "/var/lib/nize/nize.key"}, File{Path: "/run/nize/nized.sock"}
+	fresh.Incidents = []Incident{{Kind: "migration", Subject: "schema 9", Title: "The upgrade of the database to schema 9 failed", Cure: "df -h /var/lib/nize"}}
 	gone.Alerts.Error, gone.Backup.Last = "invalid secret of the webhook", at.Add(-100*time.Hour)
 	nokey := offline(well())
 	nokey.Files.Key, nokey.Files.Dir.UID, gone.Files.Dir.UID = File{Path: "/var/lib/nize/nize.key"}, 8, 8

@@ -166,6 +166,11 @@ func dataDir(f Facts) []api.Finding {
 
 func database(f Facts) []api.Finding {
 	d := f.Files.Database
+	for _, i := range f.Incidents {
+		if i.Kind == "migration" {
+			return problem(i.Title+"; the older nized goes on with it", i.Cure)
+		}
+	}
 	switch {
 	case d.Error != "" || !f.Files.Dir.There:
 		return nil // the directory says why
