@@ -72,13 +72,22 @@ func ownOf(name string) (ownKey, bool) {
 	return ownKeys[i], true
 }
 
+// keysByName is made once: each call of a tool looks several settings up.
+var keysByName = sync.OnceValue(func() map[string]store.Key {
+	m := map[string]store.Key{}
+	for _, k := range allKeys() {
+		m[k.Name] = k
+	}
+	return m
+})
+
 // findKey finds any setting; a miss names the nearest, or what a table holds.
 func findKey(name string) (store.Key, error) {
+	if k, ok := keysByName()[name]; ok {
+		return k, nil
+	}
 	var names, inside []string
 	for _, k := range allKeys() {
-		if k.Name == name {
-			return k, nil
-		}
 		names = append(names, k.Name)
 		if strings.HasPrefix(k.Name, name+".") {
 			inside = append(inside, k.Name)

@@ -26,7 +26,7 @@ type question struct {
 	tainted bool
 	request store.Approval
 	grants  []store.Grant
-	never   bool                   // a request's "never" counts
+	never   func() bool            // a request's "never" counts
 	trusted bool                   // an agent that is looser than the system counts
 	args    []byte                 // nil where they are not known yet
 	stands  func(store.Grant) bool // its giver may still give it, and now is before its end
@@ -100,7 +100,7 @@ var askRules = [...]askRule{
 		func(q *question) string { return "nizectl agents set " + q.agent.ID + " --approval ''" }},
 	{"request",
 		func(q *question) say {
-			if q.request == store.ApproveNever && q.never {
+			if q.request == store.ApproveNever && q.never() {
 				return lifts
 			}
 			return firmIf(q.request == store.ApproveAlways)
@@ -240,9 +240,9 @@ func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *ent
 func (g *Gateway) person(ctx context.Context, q *question, seen *view, asked store.Call) {
 	q.by, q.agent, q.grants = seen.by, seen.agent, seen.grants
 	q.trusted = seen.by.IsAdmin() || len(seen.agent.Who) > 0 && seen.agent.MayUse(seen.by, seen.groups)
-	destructive := store.GetBool(g.opt.Config, "", "approvals.grant_destructive")
 	q.stands = func(gr store.Grant) bool {
-		return (gr.Expires.IsZero() || g.opt.Now().Before(gr.Expires)) && (destructive || !q.entry.destructive()) && g.suffices(ctx, gr, asked)
+		return (gr.Expires.IsZero() || g.opt.Now().Before(gr.Expires)) &&
+			(!q.entry.destructive() || store.GetBool(g.opt.Config, "", "approvals.grant_destructive")) && g.suffices(ctx, gr, asked)
 	}
 }
 
@@ -253,7 +253,7 @@ func (g *Gateway) question(ctx context.Context, scope store.Scope, e *entry) (*q
 		return nil, err
 	}
 	return &question{
-		entry: e, tainted: tainted, never: store.GetBool(g.opt.Config, "", "approvals.allow_request_never"),
+		entry: e, tainted: tainted, never: func() bool { return store.GetBool(g.opt.Config, "", "approvals.allow_request_never") },
 		stands: func(store.Grant) bool { return false },
 		mode:   g.opt.Config.Get("", "approvals.mode"), list: store.GetList(g.opt.Config, "", "approvals.list"),
 	}, nil

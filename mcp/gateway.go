@@ -169,7 +169,7 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 		return nil, err
 	}
 	if verdict.ask != "" {
-		return g.wait(ctx, by, inv, verdict)
+		return g.wait(ctx, inv, verdict)
 	}
 	return g.runNow(ctx, inv, progress)
 }
@@ -270,7 +270,8 @@ func (g *Gateway) refuse(ctx context.Context, inv *Invocation, why error) (*stor
 }
 
 // wait stores a call that needs a yes.
-func (g *Gateway) wait(ctx context.Context, by store.Caller, inv *Invocation, v verdict) (*store.Call, error) {
+func (g *Gateway) wait(ctx context.Context, inv *Invocation, v verdict) (*store.Call, error) {
+	by := inv.By
 	c := inv.Call
 	if most := store.GetInt(g.opt.Config, "", "approvals.max_arguments"); len(c.Args) > most {
 		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})

@@ -75,7 +75,7 @@ func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, v verdi
 		return nil, err
 	}
 	inv.Call.Digest = inv.Call.ComputeDigest()
-	c, err := g.wait(ctx, requester, inv, v)
+	c, err := g.wait(ctx, inv, v)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
 		return nil, fmt.Errorf("call %s: %w", old.ID, err)
 	}

@@ -38,7 +38,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate},
 		{"Credentials", credentials}, {"Providers", providers}, {"Models", models}, {"Agents", agents},
 		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"Wishes", wishes}, {"Lessons", lessons}, {"Examples", examples},
-		{"CallLife", callLife}, {"CallBytes", callBytes}, {"BeginTwice", beginTwice}, {"Replaces", replaces},
+		{"CallLife", callLife}, {"CallBytes", callBytes}, {"BeginTwice", beginTwice}, {"Replaces", replaces}, {"Votes", votes}, {"Redo", redo}, {"Remind", remind},
 		{"DecideRace", decideRace}, {"StartRace", startRace}, {"FinishRace", finishRace}, {"DecideExpired", decideExpired},
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Record", record}, {"RecordTwice", recordTwice},
 		{"Threads", threads}, {"AppendRace", appendRace}, {"Places", places}, {"Bots", botAccounts}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
