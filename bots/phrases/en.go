@@ -108,4 +108,7 @@ var english = Catalogue{
 	WantNumber:        "a number",
 	WantWhole:         "a whole number",
 	WantNeeded:        "a value here",
+	ButtonRunAll:      "Run all %s",
+	ButtonRetry:       "Retry",
+	ButtonAgain:       "Ask again",
 }

@@ -122,6 +122,9 @@ const (
 	WantNumber        Key = "want.number"
 	WantWhole         Key = "want.whole"
 	WantNeeded        Key = "want.needed"
+	ButtonRunAll      Key = "button.run_all" // how many
+	ButtonRetry       Key = "button.retry"
+	ButtonAgain       Key = "button.again"
 )
 
 // Catalogue is one language.

@@ -69,7 +69,11 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 			c.blocks = append(c.blocks, slackgo.NewSectionBlock(plainText(text), nil, nil))
 		}
 	}
-	section(maxSection/2, append([]string{p.Title}, p.Facts...)...)
+	facts := p.Facts
+	if head != p.Title {
+		facts = append([]string{p.Title}, facts...)
+	}
+	section(maxSection/2, facts...)
 	section(maxSection/3, p.Warnings...)
 	section(maxClaim, p.Description...)
 	section(maxClaim, p.Why...)
@@ -106,19 +110,28 @@ func continues(card store.Card, pretty string, file argsFile, words phrases.Cata
 // cardButtons are what can be done about the call as it stands.
 func cardButtons(card store.Card, open, more bool, words phrases.Catalogue) []slackgo.BlockElement {
 	var buttons []slackgo.BlockElement
-	add := func(verb string, key phrases.Key, style slackgo.Style) {
-		b := button(callAction+"-"+verb, words.Say(key), pressValue(verb, card))
+	add := func(verb string, key phrases.Key, style slackgo.Style, args ...any) {
+		b := button(callAction+"-"+verb, words.Say(key, args...), pressValue(verb, card))
 		b.Style = style
 		buttons = append(buttons, b)
 	}
 	if open {
 		add(verbRun, phrases.ButtonRun, slackgo.StylePrimary)
+		if card.Together > 0 {
+			add(verbRunAll, phrases.ButtonRunAll, slackgo.StyleDefault, strconv.Itoa(card.Together+1))
+		}
 		add(verbCancel, phrases.ButtonCancel, slackgo.StyleDefault)
 		add(verbEdit, phrases.ButtonEdit, slackgo.StyleDefault)
 		if card.Always {
 			add(verbAlways, phrases.ButtonAlways, slackgo.StyleDefault)
 		}
 		add(verbNever, phrases.ButtonNever, slackgo.StyleDanger)
+	}
+	switch card.Redo {
+	case store.Retry:
+		add(verbRetry, phrases.ButtonRetry, slackgo.StyleDefault)
+	case store.Again:
+		add(verbAgain, phrases.ButtonAgain, slackgo.StyleDefault)
 	}
 	if more {
 		add(verbShow, phrases.ButtonShowAll, slackgo.StyleDefault)
@@ -137,6 +150,9 @@ const (
 	verbAlways = "always"
 	verbNever  = "never"
 	verbShow   = "show"
+	verbRunAll = "runall"
+	verbRetry  = "retry"
+	verbAgain  = "again"
 )
 
 // digestChars is how much of the digest a button carries: the press is refused

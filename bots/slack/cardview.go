@@ -17,7 +17,7 @@ import (
 
 // addCardViews registers what the card's buttons and dialogs do.
 func (b *Bot) addCardViews() {
-	for _, verb := range []string{verbRun, verbCancel, verbAlways, verbNever} {
+	for _, verb := range []string{verbRun, verbRunAll, verbCancel, verbAlways, verbNever, verbRetry, verbAgain} {
 		b.views.addPress(callAction+"-"+verb, onPress{kept: true, do: decide})
 	}
 	b.views.addPress(callAction+"-"+verbEdit, onPress{do: openEdit})
@@ -32,12 +32,13 @@ const (
 	pageAction = "page"
 )
 
-// decide is a press on Run, Cancel, Always allow or Deny always.
+// decide is a press on one of the buttons that need no dialog.
 func decide(ctx context.Context, l *live, p person, i interaction, a action) error {
 	verb, id, head, ok := readPress(a.Value)
 	d, known := map[string]store.Decision{
 		verbRun: {Verb: store.Approve}, verbCancel: {Verb: store.Deny},
 		verbAlways: {Verb: store.Approve, Always: true}, verbNever: {Verb: store.Deny, Always: true},
+		verbRunAll: {Verb: store.RunAll}, verbRetry: {Verb: store.Retry}, verbAgain: {Verb: store.Again},
 	}[verb]
 	if !ok || !known {
 		return fmt.Errorf("%w press", store.ErrInvalid)

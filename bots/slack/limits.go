@@ -23,7 +23,7 @@ const (
 	// text of all blocks together must stay below 13,200.
 	maxShownArgs = 5_000
 	// maxClaim is how much of somebody else's words stands on a card, each.
-	maxClaim = 1_200
+	maxClaim = 1_000
 	// pageSize is how much of long arguments one page of a dialog shows.
 	pageSize = 12_000
 )

@@ -1,0 +1,286 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/slack/slacktest"
+	"nize/store"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs:\n%s", path, got)
+	}
+}
+
+var testNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func testCard() store.Card {
+	return store.Card{
+		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "tracker:create_issue", Title: "Create an issue", Description: "Creates an issue.\nUse it wisely, <!channel>.",
+		Server: "tracker", Where: "https://tracker.example/mcp", By: "ann", RunsAs: "the team's credential TRACKER", Why: "you asked for *an issue*",
+		Args: json.RawMessage(`{"body":"see <@U0BEN> & https://x.example","labels":["a","b"],"title":"Broken ‮door"}`), Warnings: []string{"this conversation read untrusted text"},
+		Digest: strings.Repeat("ab12", 16), Policy: store.ByRequester, State: store.Pending, Expires: testNow.Add(15 * time.Minute), Always: true,
+	}
+}
+
+// The card as it looks, in each of its states.
+func TestCardGolden(t *testing.T) {
+	long := testCard()
+	long.Args = json.RawMessage(`{"text":"` + strings.Repeat("long ", 4000) + `"}`)
+	together := testCard()
+	together.Together, together.Need, together.Yes, together.NotRequester = 2, 2, []string{"ben"}, true
+	together.Approvers = []store.Approver{{Kind: "group", Names: []string{"ops"}}}
+	failed := testCard()
+	failed.State, failed.DecidedBy, failed.Outcome, failed.Redo = store.Failed, "ann", "the tracker said no", store.Retry
+	expired := testCard()
+	expired.State, expired.Redo = store.Expired, store.Again
+	for name, card := range map[string]store.Card{"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired} {
+		c := renderCard(card, bots.Reader{Now: testNow}, argsFile{name: fileName(card)})
+		var out bytes.Buffer
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(c.blocks); err != nil {
+			t.Fatal(err)
+		}
+		if name != "long" {
+			fmt.Fprintf(&out, "---\n%s\n", c.text)
+		}
+		golden(t, "card_"+name+".golden", out.Bytes())
+	}
+}
+
+// nasty are what arguments may hold to trick a reader or a chat.
+var nasty = []string{
+	"<!channel>", "<@U0BEN>", "<!subteam^S1>", "@here", "<https://evil.example|bank>", "https://evil.example", "*bold*", "`code`", "```", "> quote", ":tada:",
+	"&lt;!here&gt;", "\u202e", "\u200b", "\u0000", "\x1b[31m", "\u2066", "\U000e0041", "ﾠ", "\\", "\"", "\n", "\r\n", "\t", "日本語", "👩‍👩‍👧", "\ufeff", "state: done", "call: X",
+}
+
+// deskOf posts cards as the bot would and reads them as people do.
+type deskOf struct {
+	t    testing.TB
+	fake *slacktest.Server
+	wire *wire
+}
+
+func newDesk(t testing.TB) *deskOf {
+	fake := slacktest.New(slacktest.Options{Unlimited: true})
+	if err := fake.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	o := &Options{Config: store.Defaults{"slack.api_url": fake.APIURL()}, testOnlyWait: short}
+	return &deskOf{t, fake, newWire(o, store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken()))}
+}
+
+// check posts a card: Slack must take it, and it must do nothing but be read.
+func (d *deskOf) check(card store.Card) {
+	c := renderCard(card, bots.Reader{Now: testNow}, argsFile{name: fileName(card)})
+	ts, err := d.wire.post(d.t.Context(), slacktest.General, slackgo.MsgOptionText(c.text, false), slackgo.MsgOptionBlocks(c.blocks...))
+	if err != nil {
+		d.t.Fatalf("Slack refuses the card: %v\nargs %.300q", err, card.Args)
+	}
+	m, _ := d.fake.Message(slacktest.General, ts)
+	e := m.Effects()
+	e.Format = slices.DeleteFunc(e.Format, func(f string) bool { return f == "pre" }) // how arguments are shown
+	if e.Pings() || len(e.Links) > 0 || len(e.Format) > 0 || len(e.Emoji) > 0 || e.Unfurls {
+		d.t.Fatalf("the card does more than be read: %+v\nargs %.300q", e, card.Args)
+	}
+	total := 0
+	var shown strings.Builder
+	for _, b := range c.blocks {
+		switch b := b.(type) {
+		case *slackgo.RichTextBlock:
+			for _, e := range b.Elements {
+				for _, s := range e.(*slackgo.RichTextPreformatted).Elements {
+					text := s.(*slackgo.RichTextSectionTextElement).Text
+					total += utf8.RuneCountInString(text)
+					shown.WriteString(text)
+				}
+			}
+		case *slackgo.SectionBlock:
+			total += utf8.RuneCountInString(b.Text.Text)
+			shown.WriteString(b.Text.Text)
+		case *slackgo.HeaderBlock:
+			total += utf8.RuneCountInString(b.Text.Text)
+		}
+	}
+	if total > 13_000 {
+		d.t.Fatalf("%d characters in all blocks", total)
+	}
+	p := bots.PartsOf(card, bots.Reader{Now: testNow})
+	says := func(what string) bool { return strings.Contains(shown.String(), what) }
+	if utf8.RuneCountInString(p.Args) <= maxShownArgs {
+		if !says(p.Args) {
+			d.t.Fatalf("the arguments are not whole on the card: %.300q", card.Args)
+		}
+	} else if !says(sum(card.Args)) || !says(fileName(card)) || !strings.Contains(buttonsOf(c.blocks), verbShow) {
+		d.t.Fatal("a card with long arguments does not say where they go on")
+	}
+	for _, r := range shown.String() {
+		if r != '\n' && bots.Escape(string(r)) != string(r) {
+			d.t.Fatalf("%U stands on the card", r)
+		}
+	}
+	if len(c.text) > 40_000 {
+		d.t.Fatalf("%d characters of plain form", len(c.text))
+	}
+}
+
+func buttonsOf(blocks []slackgo.Block) string {
+	raw, err := json.Marshal(blocks[len(blocks)-1])
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// Arguments of 0 to 64 KiB with every nasty character: Slack takes each card,
+// nothing pings, and what is shown is what runs.
+func TestCardArguments(t *testing.T) {
+	d := newDesk(t)
+	random := rand.New(rand.NewPCG(7, 7))
+	sizes := []int{0, 1, 10, 100, 1000, 2900, 3000, 4900, 5000, 5100, 10_000, 30_000, 60_000}
+	for i := range 120 {
+		size := sizes[i%len(sizes)]
+		var text strings.Builder
+		for text.Len() < size {
+			text.WriteString(nasty[random.IntN(len(nasty))])
+			if random.IntN(3) == 0 {
+				text.WriteByte(' ')
+			}
+		}
+		raw, err := json.Marshal(map[string]string{"text": text.String(), nasty[random.IntN(len(nasty))]: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		args, err := store.Canonical(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		card := testCard()
+		card.Args = args
+		d.check(card)
+	}
+	edge := testCard()
+	for _, field := range []*string{&edge.Description, &edge.Why, &edge.Where, &edge.By, &edge.RunsAs, &edge.Title, &edge.Outcome} {
+		*field = strings.Repeat(strings.Join(nasty, " "), 60)
+	}
+	edge.Warnings = []string{edge.Why, edge.Why}
+	edge.Args = json.RawMessage(`{"t":"` + strings.Repeat("x", 65_000) + `"}`)
+	d.check(edge)
+}
+
+func FuzzCard(f *testing.F) {
+	f.Add("text", "why", "where", "description", 0)
+	f.Add("<!channel>\u202e", strings.Repeat("x", 9000), "\x00", "*b*", 9000)
+	d := newDesk(f)
+	f.Fuzz(func(t *testing.T, text, why, where, description string, pad int) {
+		raw, err := json.Marshal(map[string]string{"text": text + strings.Repeat("é", max(0, pad%30_000))})
+		if err != nil {
+			t.Skip()
+		}
+		args, err := store.Canonical(raw)
+		if err != nil {
+			t.Skip()
+		}
+		card := testCard()
+		card.Args, card.Why, card.Where, card.Description = args, why, where, description
+		d := *d
+		d.t = t
+		d.check(card)
+	})
+}
+
+// A form keeps what it does not show and the bytes of what was not touched.
+func TestEditForm(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"number"},"on":{"type":"boolean"},"kind":{"type":"string","enum":["a","b"]}},"required":["title"]}`)
+	card := testCard()
+	card.Args = json.RawMessage(`{"extra":[1],"kind":"a","n":1e3,"on":true,"title":"x"}`)
+	view := editModal(card, schema, editing{Call: card.Call}, phrases.For(""))
+	if view.Submit == nil || len(view.Blocks.BlockSet) != 5 {
+		t.Fatalf("the form has %d blocks", len(view.Blocks.BlockSet))
+	}
+	s, _, ok := flat(schema, map[string]json.RawMessage{"extra": json.RawMessage("[1]")})
+	if !ok {
+		t.Fatal("the schema is flat")
+	}
+	w := phrases.For("")
+	text := func(s string) field { return field{Value: &s} }
+	for _, test := range []struct {
+		name, given, old, want string
+		wrong                  bool
+	}{
+		{"n", "1000", "1e3", "1000", false}, {"n", "1e3", "1e3", "1e3", false}, {"n", " 2.50 ", "1e3", "2.50", false}, {"n", "two", "1e3", "", true},
+		{"n", "NaN", "", "", true}, {"n", "\"1\"", "", "", true}, {"title", "a\"b", `"x"`, `"a\"b"`, false}, {"title", "", `"x"`, "", false},
+		{"title", "", `""`, `""`, false}, {"kind", "1", `"a"`, `"b"`, false}, {"kind", "7", `"a"`, "", true}, {"on", "1", "true", "false", false},
+	} {
+		v, problem := readField(s.Properties[test.name], text(test.given), true, json.RawMessage(test.old), w)
+		if string(v) != test.want || (problem != "") != test.wrong {
+			t.Errorf("%s given %q: %q, %q; want %q", test.name, test.given, v, problem, test.want)
+		}
+	}
+	if _, _, ok := flat(json.RawMessage(`{"properties":{"a":{"type":"object"}}}`), nil); ok {
+		t.Error("a nested schema is not flat")
+	}
+	card.Args = json.RawMessage(`{"t":"` + strings.Repeat("x", 4000) + `"}`)
+	if view := editModal(card, nil, editing{Call: card.Call}, w); view.Submit != nil {
+		t.Error("arguments that no dialog holds can't be edited in one")
+	}
+}
+
+// Pages of a long text together are the text.
+func TestPages(t *testing.T) {
+	text := strings.Repeat("日本語 line\n", 9000)
+	at, seen := page{Kind: "all", Call: testCard().Call}, ""
+	for range 100 {
+		view := pageModal("t", text, at, phrases.For(""))
+		if len(view.Blocks.BlockSet) > maxViewBlocks {
+			t.Fatalf("%d blocks", len(view.Blocks.BlockSet))
+		}
+		for _, b := range view.Blocks.BlockSet {
+			if r, ok := b.(*slackgo.RichTextBlock); ok {
+				seen += r.Elements[0].(*slackgo.RichTextPreformatted).Elements[0].(*slackgo.RichTextSectionTextElement).Text
+			}
+		}
+		at.N++
+		if len(seen) >= len(text) {
+			break
+		}
+	}
+	if seen != text {
+		t.Errorf("the pages say %d bytes of %d", len(seen), len(text))
+	}
+}
