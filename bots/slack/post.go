@@ -100,7 +100,9 @@ func (l *live) put(ctx context.Context, at store.Address, id string, content ...
 		return l.wire.post(ctx, at.Channel, options...)
 	})
 	if err == nil && found { // it may be of an older state
-		err = l.wire.edit(ctx, at.Channel, ts, content...)
+		if err = l.wire.edit(ctx, at.Channel, ts, content...); err == nil {
+			l.stages.unsure.settled(unsureKey(at, id), ts)
+		}
 	}
 	return ts, err
 }
@@ -169,11 +171,14 @@ type unsurePosts struct {
 	known map[string]bool
 }
 
+func unsureKey(at store.Address, id string) string { return at.Channel + "/" + at.Thread + "/" + id }
+
 // create makes a message once: where the answer to an earlier try was lost, it
-// is looked for in the thread first, and found says so.
+// is looked for in the thread first, and found says so. What was found stays
+// unsettled until the caller says that it is in use.
 func (l *live) create(ctx context.Context, at store.Address, id string, make func(context.Context) (string, error)) (ts string, found bool, err error) {
 	u := &l.stages.unsure
-	key := at.Channel + "/" + at.Thread + "/" + id
+	key := unsureKey(at, id)
 	u.mu.Lock()
 	since, lost := u.since[key]
 	u.mu.Unlock()
@@ -183,7 +188,6 @@ func (l *live) create(ctx context.Context, at store.Address, id string, make fun
 			return "", false, err
 		}
 		if ts != "" {
-			u.settled(key, ts)
 			return ts, true, nil
 		}
 	}

@@ -214,7 +214,8 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 	if user := slackID(m.For); user != "" && at.Channel[0] != 'D' {
 		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(l.account.Team))
 	}
-	ts, found, err := l.create(ctx, at, fmt.Sprintf("%s/%d", m.ID, len(t.parts)), func(ctx context.Context) (ts string, err error) {
+	id := fmt.Sprintf("%s/%d", m.ID, len(t.parts))
+	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (ts string, err error) {
 		err = l.wire.call(ctx, func(ctx context.Context) error {
 			_, ts, err = l.wire.api.StartStreamContext(ctx, at.Channel, options...)
 			return err
@@ -230,6 +231,7 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 	}
 	t.parts, t.open, t.began = append(t.parts, part{ts: ts, text: piece}), true, l.b.o.Now()
 	if found { // what it says is not known
+		l.stages.unsure.settled(unsureKey(at, id), ts)
 		t.dirty = true
 		return l.rewrite(ctx, at, m, t, t.text())
 	}

@@ -1,0 +1,212 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"nize/bots"
+	"nize/bots/slack/slacktest"
+	"nize/store"
+)
+
+// nobody is a handler to whom nothing comes.
+type nobody struct{ bots.Handler }
+
+// runBot runs a bot on a fake until the test ends.
+func runBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) *Bot {
+	t.Helper()
+	db := o.Store
+	if db == nil {
+		db = openBolt(t)
+	}
+	b := newBot(t, fake, db, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := b.Run(ctx, h); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return b
+}
+
+func jumble(random *rand.Rand, n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteString(nasty[random.IntN(len(nasty))])
+		b.WriteString([]string{" ", "\n", "word ", "<", "<!", "日本 "}[random.IntN(6)])
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(b.String(), "\x00", ""), "")
+}
+
+// written is what the thread says in streamed or edited Markdown, in order.
+func written(fake *slacktest.Server, root slacktest.Message) string {
+	var b strings.Builder
+	for _, m := range fake.Thread(root.Channel, root.TS) {
+		if m.User == slacktest.Bot {
+			b.WriteString(m.Text)
+		}
+	}
+	return b.String()
+}
+
+// Five hundred streams with limits, lost requests, lost answers and streams
+// that Slack ends: the text in the chat is the model's text, once.
+func TestStreams(t *testing.T) {
+	streams := 500
+	if testing.Short() {
+		streams = 60
+	}
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 1) // faults hit whoever calls next: one stream at a time
+	for n := range streams {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			random := rand.New(rand.NewPCG(uint64(n), 3))
+			oneStream(t, fake, b, random, n)
+		})
+	}
+	wg.Wait()
+	if st := fake.Stats(); len(st.Unknown) > 0 {
+		t.Errorf("methods that Slack has not: %v", st.Unknown)
+	}
+}
+
+func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, random *rand.Rand, n int) {
+	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	size := []int{1, 40, 400, 3000, 25_000}[random.IntN(5)]
+	text := jumble(random, size)
+	m := store.Message{ID: fmt.Sprintf("t/%d", n), Kind: store.TextMessage, For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ann, At: time.Now()}}
+	if random.IntN(10) == 0 {
+		m.For = nil // nobody to stream to in a channel
+	}
+	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+	posted := false
+	send := func() error {
+		if !posted {
+			to, err := b.Post(t.Context(), at, m)
+			if err == nil {
+				posted, at = true, to
+			}
+			return err
+		}
+		return b.Update(t.Context(), at, m)
+	}
+	for done := 0; done < len(text); {
+		done = min(len(text), done+1+random.IntN(max(len(text)/6, 8)))
+		m.Text = strings.ToValidUTF8(text[:done], "")
+		fault(fake, random)
+		_ = send() // what failed comes with the next
+		if random.IntN(12) == 0 {
+			fake.EndStreams()
+		}
+	}
+	m.Text, m.Final = text, true
+	for try := 0; ; try++ {
+		if err = send(); err == nil {
+			break
+		}
+		if try == 30 {
+			t.Errorf("stream %d: it never became final: %v", n, err)
+			return
+		}
+	}
+	if got, want := written(fake, root), harmless(text); got != want {
+		t.Errorf("stream %d: the chat says %d bytes, want %d; they part at %d:\n%.400q\n%.400q", n, len(got), len(want), partsAt(got, want), got, want)
+	}
+	for _, msg := range fake.Thread(root.Channel, root.TS) {
+		if msg.Stream != nil && msg.Stream.Open {
+			t.Errorf("stream %d is left open", n)
+		}
+		if msg.User == slacktest.Bot && msg.Effects().Pings() {
+			t.Errorf("stream %d pings: %+v", n, msg.Effects())
+		}
+	}
+}
+
+func partsAt(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
+
+// fault breaks one of the next calls, or none.
+func fault(fake *slacktest.Server, random *rand.Rand) {
+	method := []string{"chat.startStream", "chat.appendStream", "chat.stopStream", "chat.update", "chat.postMessage"}[random.IntN(5)]
+	switch random.IntN(6) {
+	case 0:
+		fake.Fail(method, slacktest.Fault{RetryAfter: time.Second})
+	case 1:
+		fake.Fail(method, slacktest.Fault{Status: 500})
+	case 2:
+		fake.Fail(method, slacktest.Fault{Status: 502, After: true})
+	}
+}
+
+// A stream is ended before Slack's five minutes, and the text goes on.
+func TestStreamRotates(t *testing.T) {
+	now := time.Now()
+	var mu sync.Mutex
+	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	fake := startFake(t, slacktest.Options{Unlimited: true, Now: clock})
+	b := runBot(t, fake, Options{Now: clock}, nobody{})
+	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "first ", For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ann, At: now}}
+	at, err := b.Post(t.Context(), store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	now = now.Add(streamTime + time.Second)
+	mu.Unlock()
+	m.Text, m.Final = "first second", true
+	if err := b.Update(t.Context(), at, m); err != nil {
+		t.Fatal(err)
+	}
+	list := fake.Thread(root.Channel, root.TS)
+	if len(list) != 3 || list[1].Text != "first " || list[1].Stream.Ended != "stop" || list[2].Text != "second" {
+		t.Errorf("the thread is %+v", list)
+	}
+}
+
+// An answer that comes late mentions who asked; one in time does not.
+func TestLateAnswer(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	for _, test := range []struct {
+		ago  time.Duration
+		want string
+	}{{time.Second, "hi"}, {2 * time.Minute, "<@" + slacktest.Ben + "> hi"}} {
+		root, err := fake.Say(slacktest.Ben, slacktest.General, "go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+		m := store.Message{ID: "late" + test.want, Kind: store.TextMessage, Text: "hi", Final: true, For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ben, At: time.Now().Add(-test.ago)}}
+		if _, err := b.Post(t.Context(), at, m); err != nil {
+			t.Fatal(err)
+		}
+		if got := written(fake, root); got != test.want {
+			t.Errorf("after %v: %q, want %q", test.ago, got, test.want)
+		}
+	}
+}
