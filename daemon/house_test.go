@@ -49,7 +49,7 @@ var floors = map[string]room{
 	"mcp":                        {"mcp/schema mcp/index", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
 	"mcp/schema":                 {"", "a leaf"},
 	"mcp/index":                  {"", "a leaf: it can be thrown away and rebuilt from the store"},
-	"mcp/index/eval":             {"mcp/index", "it measures the index alone"},
+	"mcp/index/eval":             {"mcp mcp/index", "it measures the index alone, in the form in which mcp answers"},
 	"mcp/upstream":               {"", "a leaf: scan and schema gate reach it through an interface of its own"},
 	"mcp/scan":                   {"", "a leaf"},
 	"mcp/hook":                   {"mcp", "a leaf"},

@@ -179,9 +179,9 @@ func jsonType(e *json.UnmarshalTypeError) string {
 	return e.Type.Kind().String()
 }
 
-// found is one tool in an answer (SPEC 5). Texts are cut, since a model reads
+// Found is one tool in an answer (SPEC 5). Texts are cut, since a model reads
 // the whole of it with get_tool_schema.
-type found struct {
+type Found struct {
 	ToolID            string  `json:"tool_id"`
 	ToolName          string  `json:"tool_name"`
 	Description       string  `json:"description"`
@@ -192,9 +192,9 @@ type found struct {
 	Score             float64 `json:"score,omitempty"`
 }
 
-func (g *Gateway) found(t store.Tool, score float64) found {
-	s := g.tools.server(t.Server)
-	return found{
+// FoundIn is the tool as an answer shows it.
+func FoundIn(s store.Server, t store.Tool, score float64) Found {
+	return Found{
 		ToolID: t.ID(), ToolName: t.Name, Description: brief(t.Description, 100), Domain: s.Domain,
 		ServerID: s.Name, ServerName: s.Name, ServerDescription: brief(s.Description, 60),
 		Score: float64(int(score*100+.5)) / 100,
@@ -280,12 +280,12 @@ func (g *Gateway) discover(ctx context.Context, inv *Invocation, a metaArgs) (js
 	}
 	g.remember(inv, a.Query, answer)
 	out := struct {
-		Tools    []found `json:"tools"`
+		Tools    []Found `json:"tools"`
 		Degraded bool    `json:"degraded,omitempty"`
 		Note     string  `json:"note,omitempty"`
-	}{Tools: []found{}, Degraded: answer.Degraded, Note: answer.Note}
+	}{Tools: []Found{}, Degraded: answer.Degraded, Note: answer.Note}
 	for _, h := range answer.Hits {
-		out.Tools = append(out.Tools, g.found(h.Tool, h.Score))
+		out.Tools = append(out.Tools, FoundIn(g.tools.server(h.Tool.Server), h.Tool, h.Score))
 	}
 	return mustJSON(out), nil
 }

@@ -466,7 +466,7 @@ func looked(name string, r *store.Result) answer {
 // listText is a list of tools in words, one a line.
 func listText(structured json.RawMessage) string {
 	var list struct {
-		Tools      []found `json:"tools"`
+		Tools      []Found `json:"tools"`
 		Degraded   bool    `json:"degraded"`
 		Note       string  `json:"note"`
 		NextCursor string  `json:"next_cursor"`

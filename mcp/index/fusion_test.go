@@ -36,7 +36,7 @@ func TestUselessModelLosesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		servers, tools := corpus()
 		servers = servers[:120]
-		words := fill(t, Options{Without: []Signal{Vector}}, servers, tools)
+		words := fill(t, Options{}, servers, tools)
 		for _, e := range []Embedder{noise{}, noise{constant: true}} {
 			x := fill(t, Options{Embedder: e}, servers, tools)
 			synctest.Wait()
@@ -46,10 +46,12 @@ func TestUselessModelLosesNothing(t *testing.T) {
 			asked, lost, won := 0, 0, 0
 			for _, s := range servers {
 				tl := tools[s.Name][0]
-				q := Query{Text: firstSentence(tl.Description)}
-				first := func(x *Index) bool { got := ids(t, x, q); return len(got) > 0 && got[0] == tl.ID() }
+				first := func(x *Index, weigh map[Signal]float64) bool {
+					got := ids(t, x, Query{Text: firstSentence(tl.Description), Weigh: weigh})
+					return len(got) > 0 && got[0] == tl.ID()
+				}
 				asked++
-				switch a, b := first(words), first(x); {
+				switch a, b := first(words, map[Signal]float64{Vector: 0}), first(x, nil); {
 				case a && !b:
 					lost++
 				case b && !a:

@@ -70,7 +70,6 @@ type Options struct {
 	Embedder Embedder       // nil is the embedded one
 	Fusion   func() float64 // share of a configured embedder in the ranking, 0 to 1, read at every search; nil is DefaultFusion
 	Learned  func() bool    // whether what was learned counts, read at every search; nil is yes
-	Without  []Signal       // signals to leave out, to measure what they are worth
 }
 
 // DefaultMinScore is the least score that costs no recall worth speaking of
@@ -100,6 +99,9 @@ type Query struct {
 	// Servers that were used earlier in this conversation; their tools come a
 	// little further in front.
 	Servers []string
+	// Weigh multiplies the weights of signals, to measure what they are worth; 0
+	// leaves one out. nil is as they were tuned.
+	Weigh map[Signal]float64
 }
 
 // Answer is what a search found, best first.
@@ -145,9 +147,6 @@ func New(o Options) *Index {
 	}
 	if x.learned == nil {
 		x.learned = func() bool { return true }
-	}
-	for _, s := range o.Without {
-		x.weights.leaveOut(s)
 	}
 	x.scratch.New = func() any { return new(scratch) }
 	x.now.Store(&snapshot{space: &space{embedder: embedded{}, builtin: true}})

@@ -430,13 +430,14 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestWithout(t *testing.T) {
+func TestWeigh(t *testing.T) {
+	x := officeIndex(t, Options{})
 	for _, s := range Signals {
-		x := officeIndex(t, Options{Without: []Signal{s}})
-		if got := ids(t, x, Query{Text: "read the contents of a file"}); len(got) == 0 || got[0] != "files:read_file" {
+		without := map[Signal]float64{s: 0}
+		if got := ids(t, x, Query{Text: "read the contents of a file", Weigh: without}); len(got) == 0 || got[0] != "files:read_file" {
 			t.Errorf("without %s: %v", s, got)
 		}
-		if x.weights == tuned {
+		if *tuned.weighed(without) == tuned {
 			t.Errorf("leaving out %s changes nothing", s)
 		}
 	}

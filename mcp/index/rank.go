@@ -73,6 +73,9 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	sc := x.scratch.Get().(*scratch)
 	defer x.scratch.Put(sc)
 	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
+	if q.Weigh != nil {
+		s.w = x.weights.weighed(q.Weigh)
+	}
 	s.lexical(x)
 	a, err := x.finish(ctx, &s)
 	if err != nil {

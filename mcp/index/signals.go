@@ -28,7 +28,7 @@ const (
 var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, History, Use, Vector}
 
 // weights is everything that was tuned, on the evaluation's dev requests only;
-// eval -ablate prints what each signal is worth, family by family.
+// eval prints what each signal is worth, family by family.
 type weights struct {
 	fields   fieldWeights
 	idfPower float64 // below 1: a rare word outweighs common ones less than idf says
@@ -72,32 +72,35 @@ var tuned = weights{
 	vector:   0.2,
 }
 
-// leaveOut takes one signal out of the ranking.
-func (w *weights) leaveOut(s Signal) {
-	switch s {
-	case Values:
-		w.value = 1
-	case Synonyms:
-		w.synonym = 0
-	case Spelling:
-		w.mended = 0
-	case Name:
-		w.name = 0
-	case Coverage:
-		w.coverage = 0
-	case Server:
-		w.server = 0
-	case Action:
-		w.action = 0
-	case Sentence:
-		w.sentence = 0
-	case History:
-		w.history = 0
-	case Use:
-		w.use = 0
-	case Vector:
-		w.vector = 0
+// weighed returns the weights with some of them multiplied.
+func (w weights) weighed(by map[Signal]float64) *weights {
+	for s, f := range by {
+		switch s {
+		case Values:
+			w.value = 1 - f*(1-w.value)
+		case Synonyms:
+			w.synonym *= f
+		case Spelling:
+			w.mended *= f
+		case Name:
+			w.name *= f
+		case Coverage:
+			w.coverage *= f
+		case Server:
+			w.server *= f
+		case Action:
+			w.action *= f
+		case Sentence:
+			w.sentence *= f
+		case History:
+			w.history *= f
+		case Use:
+			w.use *= f
+		case Vector:
+			w.vector *= f
+		}
 	}
+	return &w
 }
 
 // nameShare is how much of the tool's name the request says. A name is what

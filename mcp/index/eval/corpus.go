@@ -58,6 +58,50 @@ func files(dir string) (fs.FS, error) {
 	return fs.Sub(embedded, "testdata")
 }
 
+// loadAll reads the corpora of a directory, "" for the embedded ones: those
+// whose names are known first.
+func loadAll(dir string) ([]*corpus, error) {
+	fsys, err := files(dir)
+	if err != nil {
+		return nil, err
+	}
+	folders, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("reading the corpora: %w", err)
+	}
+	names := slices.Clone(corpusNames)
+	for _, f := range folders {
+		if f.IsDir() && !slices.Contains(names, f.Name()) {
+			names = append(names, f.Name())
+		}
+	}
+	var all []*corpus
+	for _, name := range names {
+		c, err := load(fsys, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // not a corpus, or not there
+		}
+		if err != nil {
+			return nil, fmt.Errorf("loading corpus %s: %w", name, err)
+		}
+		if len(c.Requests) > 0 {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no corpus in %q: each is a folder with tools.jsonl and queries.dev.jsonl", dir)
+	}
+	return all, nil
+}
+
+// find returns the corpus of that name, nil for none.
+func find(all []*corpus, name string) *corpus {
+	if i := slices.IndexFunc(all, func(c *corpus) bool { return c.Name == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
 // load reads one corpus.
 func load(fsys fs.FS, name string) (*corpus, error) {
 	c := &corpus{Name: name, Tools: make(map[string][]store.Tool), Dense: make(map[string][]string)}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -44,19 +46,11 @@ func TestMisspell(t *testing.T) {
 // The embedded corpora keep their floors of quality; time and memory are for
 // `eval -floors`, which has the machine to itself.
 func TestFloors(t *testing.T) {
-	fsys, err := files("")
+	all, err := loadAll("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*corpus
-	for _, name := range corpusNames {
-		c, err := load(fsys, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
-	}
-	figures, err := printQuality(io.Discard, all)
+	out, err := printQuality(io.Discard, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +58,45 @@ func TestFloors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range append(figures, learned...) {
+	figures := append(out.floors(), learned...)
+	if len(figures) < 18 {
+		t.Errorf("only %d figures", len(figures))
+	}
+	for _, f := range figures {
 		if f.low() {
 			t.Errorf("%s is %.3f, its floor %.2f", f.name, f.value, f.floor)
 		}
 	}
 	if n := printFloors(io.Discard, []figure{{name: "x", value: 1, floor: 2}, {name: "y", value: 1, floor: 2, below: true}}); n != 1 {
 		t.Errorf("printFloors counts %d low figures, want 1", n)
+	}
+}
+
+// Any folder of corpora will do, whatever is in it.
+func TestAnyCorpora(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"mine/tools.jsonl":       `{"id":"a/b","server":"a","name":"send_mail","description":"Send a mail."}` + "\n" + `{"id":"a/c","server":"a","name":"read_mail","description":"Read a mail."}`,
+		"mine/queries.dev.jsonl": `{"id":"1","query":"send a mail","gold":["a/b"],"source":"me"}`,
+		"other/notes.txt":        "no corpus",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if _, err := run(&out, dir); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "\n| mine | 1.000 | 1.000 | 1.000 | 1.000 | 1.000 | 1.000 | ") {
+		t.Errorf("%s", out.String())
+	}
+	if _, err := run(io.Discard, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no corpus") {
+		t.Errorf("an empty folder: %v", err)
 	}
 }
 

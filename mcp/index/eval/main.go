@@ -2,11 +2,12 @@
 // tools and of requests that others wrote (testdata/README.md), by the same
 // door as the daemon: index.Replace, index.Search.
 //
-//	go run ./mcp/index/eval [-corpora DIR] [-floors] [-ablate]
+//	go run ./mcp/index/eval [-corpora DIR] [-floors]
 //
-// It prints tables in Markdown. With -floors it exits 1 when a figure is below
-// the floor that the project holds itself to; with -ablate it also prints what
-// each signal is worth, family by family.
+// It prints tables in Markdown, the first with one row for each corpus. With
+// -corpora it measures the corpora of a directory instead, each a folder with
+// tools.jsonl and queries.dev.jsonl (or .gz). With -floors it exits 1 when a
+// figure is below the floor that the project holds itself to.
 package main
 
 import (
@@ -14,19 +15,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"strings"
 )
 
 func main() {
 	dir := flag.String("corpora", "", "directory with the corpora instead of the embedded ones")
 	floors := flag.Bool("floors", false, "exit 1 when a figure is below its floor")
-	ablate := flag.Bool("ablate", false, "print what each signal is worth")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "eval: unexpected argument %q\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	low, err := run(os.Stdout, *dir, *ablate)
+	low, err := run(os.Stdout, *dir)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "eval: %v\n", err)
 		os.Exit(1)
@@ -38,46 +38,46 @@ func main() {
 }
 
 // run prints the whole report and returns how many figures are below their floor.
-func run(w io.Writer, dir string, ablate bool) (low int, err error) {
-	fsys, err := files(dir)
+func run(w io.Writer, dir string) (low int, err error) {
+	all, err := loadAll(dir)
 	if err != nil {
 		return 0, err
 	}
-	var all []*corpus
-	for _, name := range corpusNames {
-		c, err := load(fsys, name)
+	out, err := printQuality(w, all)
+	if err != nil {
+		return 0, err
+	}
+	figures := out.floors()
+	if c := find(all, "mcp"); c != nil {
+		var large strings.Builder // its variant comes first
+		more, err := printLarge(&large, all, out)
 		if err != nil {
-			return 0, fmt.Errorf("loading the corpora: %w", err)
+			return 0, err
 		}
-		all = append(all, c)
+		printVariants(w, out)
+		fmt.Fprint(w, large.String())
+		figures = append(figures, more...)
+		if len(c.Dense) > 0 {
+			fused, err := printFusion(w, c)
+			if err != nil {
+				return 0, err
+			}
+			figures = append(figures, fused...)
+		}
 	}
-	figures, err := printQuality(w, all)
-	if err != nil {
-		return 0, err
-	}
-	if err := printThreshold(w, all); err != nil {
-		return 0, err
-	}
-	large, err := printLarge(w, all)
-	if err != nil {
-		return 0, err
-	}
-	if err := printSizes(w, all[0]); err != nil {
-		return 0, err
-	}
-	fused, err := printFusion(w, all[0])
-	if err != nil {
+	if err := printSizes(w, all); err != nil {
 		return 0, err
 	}
 	learned, err := printReplay(w, all)
 	if err != nil {
 		return 0, err
 	}
-	figures = slices.Concat(figures, large, fused, learned)
-	if ablate {
-		if err := printAblation(w, all); err != nil {
-			return 0, err
-		}
+	figures = append(figures, learned...)
+	if err := printThreshold(w, all); err != nil {
+		return 0, err
+	}
+	if err := printSignals(w, all); err != nil {
+		return 0, err
 	}
 	return printFloors(w, figures), nil
 }

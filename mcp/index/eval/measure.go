@@ -182,22 +182,31 @@ func measure(x *index.Index, requests []request, how ask) (result, error) {
 	return res, nil
 }
 
-// grow returns a corpus of n tools: all corpora, and copies of them under other
-// server names.
+// grow returns a corpus of n tools: mcp as it is, and then the other corpora as
+// often as it takes, under other server names.
 func grow(all []*corpus, n int) *corpus {
 	big := &corpus{Name: fmt.Sprintf("%d tools", n), Tools: make(map[string][]store.Tool)}
 	total := 0
+	add := func(s store.Server, tools []store.Tool) bool {
+		for _, t := range tools[:min(len(tools), n-total)] {
+			t.Server = s.Name
+			big.Tools[s.Name] = append(big.Tools[s.Name], t)
+			total++
+		}
+		big.Servers = append(big.Servers, s)
+		return total == n
+	}
 	for round := 0; ; round++ {
 		for _, c := range all {
+			if c.Name == "mcp" && round > 0 && len(all) > 1 {
+				continue // a copy of the right tool would be as right
+			}
 			for _, s := range c.Servers {
 				tools := c.Tools[s.Name]
-				s.Name = fmt.Sprintf("%s-%s-%d", c.Name, s.Name, round)
-				for _, t := range tools[:min(len(tools), n-total)] {
-					t.Server = s.Name
-					big.Tools[s.Name] = append(big.Tools[s.Name], t)
+				if c.Name != "mcp" || round > 0 {
+					s.Name = fmt.Sprintf("%s-%s-%d", c.Name, s.Name, round)
 				}
-				big.Servers = append(big.Servers, s)
-				if total += len(big.Tools[s.Name]); total == n {
+				if add(s, tools) {
 					return big
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"nize/mcp"
 	"nize/mcp/index"
 	"nize/store"
 )
@@ -50,65 +51,95 @@ func printRow(w io.Writer, name string, s score, p50 time.Duration) {
 
 const header = "| %s | R@1 | R@3 | R@5 | R@10 | MRR | nDCG@10 | p50 |\n|---|---|---|---|---|---|---|---|\n"
 
-// printQuality prints corpora, families and variants.
-func printQuality(w io.Writer, all []*corpus) ([]figure, error) {
-	results := make(map[string]result)
-	variants := make(map[string]result)
+// results are the corpora answered, and the variants of mcp.
+type results struct {
+	corpora, variants map[string]result
+}
+
+// printQuality prints a row for each corpus, then the families, the variants of
+// mcp and the baselines.
+func printQuality(w io.Writer, all []*corpus) (results, error) {
+	out := results{make(map[string]result), make(map[string]result)}
 	fmt.Fprintf(w, header, "corpus")
 	for _, c := range all {
 		x, err := build(c, index.Options{})
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		defer x.Close()
 		r, err := measure(x, c.Requests, plain)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		results[c.Name] = r
-		printRow(w, fmt.Sprintf("%s (%d tools, %d requests)", c.Name, c.count(), len(c.Requests)), r.All, r.quantile(0.5))
+		out.corpora[c.Name] = r
+		printRow(w, c.Name, r.All, r.quantile(0.5))
 		if c.Name != "mcp" {
 			continue
 		}
-		fmt.Fprint(w, baselines)
 		for name, how := range map[string]ask{
 			"server known":                serverKnown,
 			"one misspelled word":         misspelled,
 			"server among three used":     serverUsed(c.Servers),
 			"servers of others were used": otherServersUsed(c.Requests),
 		} {
-			if variants[name], err = measure(x, c.Requests, how); err != nil {
-				return nil, err
+			if out.variants[name], err = measure(x, c.Requests, how); err != nil {
+				return out, err
 			}
 		}
 	}
 	fmt.Fprintf(w, "\n"+header, "family")
 	for _, c := range all {
-		fams := results[c.Name].Families
+		fams := out.corpora[c.Name].Families
 		for _, f := range slices.Sorted(maps.Keys(fams)) {
 			printRow(w, c.Name+": "+f, fams[f], 0)
 		}
 	}
-	for _, v := range slices.Sorted(maps.Keys(variants)) {
-		printRow(w, "mcp, "+v, variants[v].All, variants[v].quantile(0.5))
+	return out, nil
+}
+
+// printVariants prints mcp in other circumstances, beside what others reach.
+func printVariants(w io.Writer, r results) {
+	mcp, ok := r.corpora["mcp"]
+	if !ok {
+		return
 	}
-	mcp := results["mcp"]
-	return []figure{
-		{name: "mcp R@1", value: mcp.All.R1, floor: 0.56},
-		{name: "mcp R@5", value: mcp.All.R5, floor: 0.78},
-		{name: "mcp MRR", value: mcp.All.MRR, floor: 0.69},
-		{name: "mcp nDCG@10", value: mcp.All.NDCG, floor: 0.70},
-		{name: "azure R@5", value: mcp.Families["azure"].R5, floor: 0.96},
-		{name: "arcade R@5", value: mcp.Families["arcade"].R5, floor: 0.87},
-		{name: "livemcp R@5", value: mcp.Families["livemcp"].R5, floor: 0.70},
-		{name: "mongo+chrome R@5", value: mcp.Families["mongo+chrome"].R5, floor: 0.53},
-		{name: "server known R@5", value: variants["server known"].All.R5, floor: 0.87},
-		{name: "misspelled R@5", value: variants["one misspelled word"].All.R5, floor: 0.75},
-		{name: "metatool R@5", value: results["metatool"].All.R5, floor: 0.66},
-		{name: "toolbench R@5", value: results["toolbench"].All.R5, floor: 0.73},
-		{name: "bfcl R@5", value: results["bfcl"].All.R5, floor: 0.86},
-		{name: "refservers R@5", value: results["refservers"].All.R5, floor: 0.80},
-	}, nil
+	fmt.Fprintf(w, "\n"+header, "variant")
+	for _, v := range slices.Sorted(maps.Keys(r.variants)) {
+		printRow(w, "mcp, "+v, r.variants[v].All, r.variants[v].quantile(0.5))
+	}
+	fmt.Fprintf(w, "\n"+header, "baseline on the requests of mcp")
+	fmt.Fprint(w, baselines)
+	printRow(w, "this index", mcp.All, mcp.quantile(0.5))
+}
+
+// floors are what the project holds itself to, of what was measured.
+func (r results) floors() (out []figure) {
+	add := func(name string, got result, value func(result) float64, floor float64) {
+		if len(got.Times) > 0 {
+			out = append(out, figure{name: name, value: value(got), floor: floor})
+		}
+	}
+	r5 := func(r result) float64 { return r.All.R5 }
+	mcp := r.corpora["mcp"]
+	add("mcp R@1", mcp, func(r result) float64 { return r.All.R1 }, 0.56)
+	add("mcp R@5", mcp, r5, 0.78)
+	add("mcp MRR", mcp, func(r result) float64 { return r.All.MRR }, 0.69)
+	add("mcp nDCG@10", mcp, func(r result) float64 { return r.All.NDCG }, 0.70)
+	for _, f := range []struct {
+		name  string
+		floor float64
+	}{{"azure", 0.96}, {"arcade", 0.87}, {"livemcp", 0.70}, {"mongo+chrome", 0.53}} {
+		if _, ok := mcp.Families[f.name]; ok {
+			add(f.name+" R@5", mcp, func(r result) float64 { return r.Families[f.name].R5 }, f.floor)
+		}
+	}
+	add("server known R@5", r.variants["server known"], r5, 0.87)
+	add("misspelled R@5", r.variants["one misspelled word"], r5, 0.75)
+	add("metatool R@5", r.corpora["metatool"], r5, 0.66)
+	add("toolbench R@5", r.corpora["toolbench"], r5, 0.73)
+	add("bfcl R@5", r.corpora["bfcl"], r5, 0.86)
+	add("refservers R@5", r.corpora["refservers"], r5, 0.80)
+	return out
 }
 
 // printThreshold prints what a least score (index.min_similarity) costs, and
@@ -156,15 +187,14 @@ func printThreshold(w io.Writer, all []*corpus) error {
 	return nil
 }
 
-// printLarge prints what 12,000 and 100,000 tools cost.
-func printLarge(w io.Writer, all []*corpus) ([]figure, error) {
+// printLarge prints what 1,809 to 100,000 tools cost, and adds to the variants
+// how well the requests of mcp find their tools among 12,000.
+func printLarge(w io.Writer, all []*corpus, out results) ([]figure, error) {
 	fmt.Fprintf(w, "\n| tools | build | heap MiB | p50 | p95 | p99 |\n|---|---|---|---|---|---|\n")
 	var figures []figure
-	for _, n := range []int{1809, 12000, 100000} {
-		c := all[0]
-		if n != c.count() {
-			c = grow(all, n)
-		}
+	mcp := find(all, "mcp")
+	for _, n := range []int{mcp.count(), 12000, 100000} {
+		c := grow(all, n)
 		before := heap()
 		start := time.Now()
 		x, err := build(c, index.Options{})
@@ -173,7 +203,7 @@ func printLarge(w io.Writer, all []*corpus) ([]figure, error) {
 		}
 		took := time.Since(start)
 		used := heap() - before
-		r, err := measure(x, all[0].Requests, plain)
+		r, err := measure(x, mcp.Requests, plain)
 		x.Close()
 		if err != nil {
 			return nil, err
@@ -181,6 +211,7 @@ func printLarge(w io.Writer, all []*corpus) ([]figure, error) {
 		fmt.Fprintf(w, "| %d | %v | %.1f | %v | %v | %v |\n", n, took.Round(time.Millisecond), used,
 			r.quantile(0.5).Round(time.Microsecond), r.quantile(0.95).Round(time.Microsecond), r.quantile(0.99).Round(time.Microsecond))
 		if n == 12000 {
+			out.variants["12,000 tools"] = r
 			figures = append(figures,
 				figure{name: "12,000 tools: p95", value: r.quantile(0.95).Seconds() * 1e3, floor: 10, below: true, unit: " ms"},
 				figure{name: "12,000 tools: build", value: took.Seconds(), floor: 5, below: true, unit: " s"},
@@ -200,20 +231,24 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// hit is one tool of an answer of discover_tools (SPEC 5).
-type hit struct {
-	ToolID            string  `json:"tool_id"`
-	ToolName          string  `json:"tool_name"`
-	Description       string  `json:"description"`
-	Domain            string  `json:"domain"`
-	ServerID          string  `json:"server_id"`
-	ServerName        string  `json:"server_name"`
-	ServerDescription string  `json:"server_description"`
-	Score             float64 `json:"score"`
+// printSizes compares answers with listing every tool, and what a model reads
+// before its first call (an answer, then the schema of the tool) with that.
+func printSizes(w io.Writer, all []*corpus) error {
+	fmt.Fprint(w, `
+What a model reads, as structured content, in bytes and about tokens (3.6 bytes each):
+
+| corpus | tools | requests | listing all | discover, first 5 | first 10 | first 5 and one schema | of listing all |
+|---|---|---|---|---|---|---|---|
+`)
+	for _, c := range all {
+		if err := printSize(w, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// printSizes compares answers with listing every tool.
-func printSizes(w io.Writer, c *corpus) error {
+func printSize(w io.Writer, c *corpus) error {
 	x, err := build(c, index.Options{})
 	if err != nil {
 		return err
@@ -224,32 +259,43 @@ func printSizes(w io.Writer, c *corpus) error {
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"inputSchema"`
 	}
-	about := make(map[string]string)
+	servers, schemas := make(map[string]store.Server), make(map[string]int)
 	everything := 0
 	for _, s := range c.Servers {
-		about[s.Name] = s.Description
+		servers[s.Name] = s.Normal()
 		for _, t := range c.Tools[s.Name] {
 			everything += size(listed{t.Name, t.Description, t.InputSchema})
+			schemas[t.ID()] = size(mcp.Description{ToolID: t.ID(), Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Server: s.Name, Domain: servers[s.Name].Domain})
 		}
 	}
-	fmt.Fprintf(w, "\n| answer | bytes | about tokens | of listing all |\n|---|---|---|---|\n")
-	row := func(name string, bytes int) {
-		fmt.Fprintf(w, "| %s | %d | %.0f | %.2f %% |\n", name, bytes, float64(bytes)/bytesPerToken, 100*float64(bytes)/float64(everything))
+	type answer struct {
+		Tools []mcp.Found `json:"tools"`
 	}
-	row(fmt.Sprintf("all %d tools", c.count()), everything)
-	for _, k := range []int{10, 5} {
-		sum := 0
-		for _, r := range c.Requests {
-			a, err := x.Search(context.Background(), index.Query{Text: r.Text, TopK: k})
-			if err != nil {
-				return err
-			}
-			for _, h := range a.Hits {
-				sum += size(hit{h.Tool.ID(), h.Tool.Name, h.Tool.Description, h.Tool.Server, h.Tool.Server, h.Tool.Server, about[h.Tool.Server], h.Score})
-			}
+	var five, ten, schema int
+	for _, r := range c.Requests {
+		a, err := x.Search(context.Background(), index.Query{Text: r.Text, TopK: 10})
+		if err != nil {
+			return err
 		}
-		row(fmt.Sprintf("the first %d, on average", k), sum/len(c.Requests))
+		var found answer
+		for i, h := range a.Hits {
+			if i == 5 {
+				five += size(found)
+			}
+			found.Tools = append(found.Tools, mcp.FoundIn(servers[h.Tool.Server], h.Tool, h.Score))
+		}
+		if len(a.Hits) <= 5 {
+			five += size(found)
+		}
+		ten += size(found)
+		if len(a.Hits) > 0 {
+			schema += schemas[a.Hits[0].Tool.ID()]
+		}
 	}
+	n := len(c.Requests)
+	both := func(bytes int) string { return fmt.Sprintf("%d (%.0f)", bytes, float64(bytes)/bytesPerToken) }
+	fmt.Fprintf(w, "| %s | %d | %d | %s | %s | %s | %s | %.2f %% |\n", c.Name, c.count(), n, both(everything), both(five/n), both(ten/n), both((five+schema)/n),
+		100*float64(five+schema)/float64(n)/float64(everything))
 	return nil
 }
 
@@ -261,78 +307,6 @@ func size(v any) int {
 		return 0 // a schema that is no JSON is listed by nobody
 	}
 	return len(b) + 1
-}
-
-// printAblation prints what leaving a signal out costs in R@5, by family. A
-// signal that helps one family and hurts another fits that one; two points on
-// one family are noise.
-func printAblation(w io.Writer, all []*corpus) error {
-	type row struct {
-		name string
-		fams map[string]score
-		mean score
-	}
-	var rows []row
-	for _, s := range append([]index.Signal{""}, index.Signals...) {
-		r := row{name: "without " + string(s), fams: make(map[string]score)}
-		o := index.Options{Without: []index.Signal{s}}
-		if s == "" {
-			r.name, o = "all", index.Options{}
-		}
-		for _, c := range all {
-			x, err := build(c, o)
-			if err != nil {
-				return err
-			}
-			res, err := measure(x, c.Requests, plain)
-			x.Close()
-			if err != nil {
-				return err
-			}
-			maps.Copy(r.fams, res.Families)
-		}
-		for _, f := range r.fams {
-			for i, m := range r.mean.metrics() {
-				*m += *f.metrics()[i] / float64(len(r.fams))
-			}
-		}
-		rows = append(rows, r)
-	}
-	fams := slices.Sorted(maps.Keys(rows[0].fams))
-	fmt.Fprintf(w, "\n## What each signal is worth\nR@1 and R@5 over all families, then R@5 by family; differences to all in points. helps/hurts counts the families that move by more than a point.\n\n| | R@1 | R@5 | helps | hurts |")
-	for _, f := range fams {
-		fmt.Fprintf(w, " %s |", f)
-	}
-	fmt.Fprint(w, "\n|---|---|---|---|---|")
-	for range fams {
-		fmt.Fprint(w, "---|")
-	}
-	fmt.Fprintln(w)
-	for i, r := range rows {
-		if i == 0 {
-			fmt.Fprintf(w, "| %s | %.3f | %.3f | | |", r.name, r.mean.R1, r.mean.R5)
-			for _, f := range fams {
-				fmt.Fprintf(w, " %.3f |", r.fams[f].R5)
-			}
-			fmt.Fprintln(w)
-			continue
-		}
-		helps, hurts := 0, 0
-		for _, f := range fams {
-			switch d := rows[0].fams[f].R5 - r.fams[f].R5; {
-			case d > 0.01:
-				helps++
-			case d < -0.01:
-				hurts++
-			}
-		}
-		fmt.Fprintf(w, "| %s | %+.1f | %+.1f | %d | %d |", r.name, 100*(r.mean.R1-rows[0].mean.R1), 100*(r.mean.R5-rows[0].mean.R5), helps, hurts)
-		for _, f := range fams {
-			fmt.Fprintf(w, " %+.1f |", 100*(r.fams[f].R5-rows[0].fams[f].R5))
-		}
-		fmt.Fprintln(w)
-	}
-	return nil
 }
 
 // printFloors prints every figure beside its floor and counts the low ones.
