@@ -31,21 +31,30 @@ type line struct {
 }
 
 func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Request, l line) (*store.Call, error) {
+	c, err := g.begin(ctx, by, req, l.progress)
+	if err != nil || c.State.Final() {
+		return c, err
+	}
+	if l.waits != nil {
+		l.waits()
+	}
+	return g.attend(ctx, by, c.ID, l.progress)
+}
+
+// begin makes the call, or joins one that waits already.
+func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
 	id, err := g.joinable(ctx, by, req)
 	if err != nil {
 		return nil, err
 	}
 	if id == "" {
-		c, err := g.call(ctx, by, req, l.progress)
-		if err != nil || c.State.Final() {
-			return c, err
-		}
-		id = c.ID
+		return g.call(ctx, by, req, progress)
 	}
-	if l.waits != nil {
-		l.waits()
+	c, err := g.opt.Store.GetCall(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("joining call %s: %w", id, err)
 	}
-	return g.attend(ctx, by, id, l.progress)
+	return &c, nil
 }
 
 // joinable finds the same call of the same token that waits already.

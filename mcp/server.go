@@ -72,7 +72,7 @@ func NewServer(opt ServerOptions) *Server {
 			Annotations: annotations(m),
 		}, s.tool(m.name))
 	}
-	srv.AddReceivingMiddleware(s.recover)
+	srv.AddReceivingMiddleware(s.recover, s.overAsked)
 	get := func(*http.Request) *sdk.Server { return srv }
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: opt.Log, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: opt.Log, DisableLocalhostProtection: true})
@@ -249,6 +249,9 @@ func (s *Server) tool(name string) sdk.ToolHandler {
 		by, ok := req.Extra.TokenInfo.Extra["caller"].(store.Caller)
 		if !ok {
 			return nil, errors.New("internal error")
+		}
+		if name == Execute && s.elicits(req) {
+			return s.askInput(ctx, by, req)
 		}
 		a, err := s.serve(ctx, by, toolCall{name: name, args: req.Params.Arguments, progress: progressOf(ctx, req)})
 		if err != nil {

@@ -108,6 +108,9 @@ func (h *shortcut) takes(r *http.Request, req rpc) bool {
 	if req.Version != "2.0" || req.Method != "tools/call" || len(req.ID) == 0 || req.Params.Meta.ProgressToken != nil {
 		return false
 	}
+	if req.Params.Name == Execute && store.GetBool(h.server.opt.Config, "", "approvals.elicitation") {
+		return false // its client may be asked, which is the SDK's to do
+	}
 	if id := req.ID[0]; id != '"' && (id < '0' || id > '9') && id != '-' {
 		return false
 	}

@@ -1,0 +1,180 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/store"
+)
+
+// Where an admin set approvals.elicitation, the client that made a call may be
+// asked for its person's yes (SPEC 11): with an elicitation (2025-11-25), or
+// with a result that wants input (2026-07-28). The SDK turns one into the
+// other. What a client answers counts only for calls that their requester alone
+// decides on, made with the same token, and for the digest that was shown.
+
+// askID is the one question's id among a result's requests for input.
+const askID = "approve"
+
+var askSchema = json.RawMessage(`{"type":"object","properties":{"run":{"type":"boolean","title":"Run it","description":"Run exactly this call, once"}},"required":["run"]}`)
+
+// elicits says whether the client of a call may be asked.
+func (s *Server) elicits(req *sdk.CallToolRequest) bool {
+	if !store.GetBool(s.opt.Config, "", "approvals.elicitation") {
+		return false
+	}
+	p := req.Session.InitializeParams()
+	return p != nil && p.Capabilities != nil && p.Capabilities.Elicitation != nil
+}
+
+// asked is a call for which a client was asked, for the middleware that cleans
+// up behind one that left instead of answering.
+type asked struct{ call string }
+
+type askedKey struct{}
+
+// askInput serves execute_tool for a client that can be asked: first it begins
+// the call and, if that needs its requester's yes, returns the question; then
+// it takes the answer and waits for the call's end.
+func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	g := s.opt.Gateway
+	args, err := parseMeta(Execute, req.Params.Arguments)
+	if err != nil {
+		return executed(args, nil, err).result(), nil
+	}
+	progress := progressOf(ctx, req)
+	id := ""
+	if req.Params.RequestState != "" {
+		id, err = g.answered(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID])
+	} else {
+		var c *store.Call
+		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, progress); err == nil {
+			if c.State.Final() {
+				return executed(args, c, nil).result(), nil
+			}
+			if c.Waiting() && c.Policy == store.ByRequester {
+				if a, ok := ctx.Value(askedKey{}).(*asked); ok {
+					a.call = c.ID
+				}
+				return &sdk.CallToolResult{
+					InputRequests: sdk.InputRequestMap{askID: &sdk.ElicitParams{Mode: "form", Message: g.plainCard(ctx, *c), RequestedSchema: askSchema}},
+					RequestState:  c.ID + " " + c.Digest,
+				}, nil
+			}
+			id = c.ID
+		}
+	}
+	if err != nil {
+		return executed(args, nil, err).result(), nil
+	}
+	c, err := g.attend(ctx, by, id, progress)
+	return executed(args, c, err).result(), nil
+}
+
+// answered takes what a client answered about the call that state names, and
+// returns the call's id. A call that was decided elsewhere meanwhile stays so.
+func (g *Gateway) answered(ctx context.Context, by store.Caller, state string, response sdk.InputResponse) (string, error) {
+	id, digest, _ := strings.Cut(state, " ")
+	c, err := g.opt.Store.GetCall(ctx, id)
+	if err != nil || c.By != by.User || c.Token != by.Token || by.Token == "" {
+		return "", &store.CallError{Code: store.CodeNotFound, Message: "requestState names no call of yours"}
+	}
+	if c.Policy != store.ByRequester || digest != c.Digest || !store.GetBool(g.opt.Config, "", "approvals.elicitation") {
+		g.pressRefused(by, c, store.Decision{Verb: store.Approve}, "a client may not answer it")
+		return "", &store.CallError{Code: store.CodeRefused, Message: "this call is not for its client to approve"}
+	}
+	verb := store.Cancel
+	if r, ok := response.(*sdk.ElicitResult); ok && r != nil {
+		run, _ := r.Content["run"].(bool)
+		switch {
+		case r.Action == "accept" && run:
+			verb = store.Approve
+		case r.Action == "accept", r.Action == "decline":
+			verb = store.Deny
+		}
+	}
+	_, err = g.press(ctx, by, c, store.Decision{Verb: verb, Digest: digest, Reason: map[store.Verb]string{store.Deny: "its person said no in the client", store.Cancel: "its person gave no answer in the client"}[verb]})
+	if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrRefused) {
+		return "", err
+	}
+	return id, nil
+}
+
+// left cancels a call whose client was asked and left, or gave an error.
+func (s *Server) left(ctx context.Context, a *asked) {
+	if a.call == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	d := store.Decision{Verb: store.Cancel, Reason: "its caller left"}
+	if _, err := s.opt.Gateway.opt.Store.Decide(ctx, store.System, a.call, d); err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
+		s.opt.Log.Error("cancelling a call whose client left", "call", a.call, "err", err)
+	}
+}
+
+// overAsked bounds a call whose client may be asked, and cleans up behind it.
+func (s *Server) overAsked(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if method != "tools/call" || !store.GetBool(s.opt.Config, "", "approvals.elicitation") {
+			return next(ctx, method, req)
+		}
+		a := &asked{}
+		ctx, cancel := context.WithTimeout(context.WithValue(ctx, askedKey{}, a), store.GetSpan(s.opt.Config, "", "mcp.wait"))
+		defer cancel()
+		res, err := next(ctx, method, req)
+		if err != nil {
+			s.left(ctx, a)
+		}
+		return res, err
+	}
+}
+
+// plainCard is a waiting call in plain lines: every argument whole, what comes
+// from outside escaped.
+func (g *Gateway) plainCard(ctx context.Context, c store.Call) string {
+	where := ""
+	if e, ok := g.tools.get(c.ToolID()); ok {
+		where = " (" + e.server.Where() + ")"
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, c.Args, "  ", "  "); err != nil {
+		pretty.Write(c.Args)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Run %s?\nserver: %s%s\nruns as: %s\narguments:\n  ", plain(c.ToolID()), plain(c.Server), plain(where), plain(c.RunsAs))
+	for i, line := range strings.Split(pretty.String(), "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(plain(line))
+	}
+	for _, w := range c.Warnings {
+		b.WriteString("\nwarning: " + plain(w))
+	}
+	fmt.Fprintf(&b, "\ndigest: %.12s…", c.Digest)
+	return b.String()
+}
+
+// plain escapes what is not seen as it is: control, bidi and zero-width
+// characters.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == ' ' || unicode.IsPrint(r) && r != 0xfffd {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+	}
+	return b.String()
+}

@@ -1,0 +1,147 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nize/store"
+)
+
+// TestElicitation: where it is on, a client's answer decides about calls that
+// their requester alone decides on, over both wires, and about no others.
+func TestElicitation(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			f := newFront(t, nil)
+			f.config["approvals.elicitation"] = "true"
+			var questions atomic.Int64
+			var message atomic.Value
+			answer := &sdk.ElicitResult{Action: "accept", Content: map[string]any{"run": true}}
+			s := f.client(f.token("client", time.Hour), version, &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+				questions.Add(1)
+				message.Store(r.Params.Message)
+				return answer, nil
+			}})
+			write := func() *sdk.CallToolResult {
+				t.Helper()
+				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "a\u202eb"}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			if r := write(); r.IsError || f.runner.runs.Load() != 1 || questions.Load() != 1 {
+				t.Fatalf("accepted: %+v after %d runs, %d questions", r, f.runner.runs.Load(), questions.Load())
+			}
+			if m := message.Load().(string); !strings.Contains(m, "Run box:write?") || !strings.Contains(m, `a\u202eb`) || !strings.Contains(m, "digest: ") {
+				t.Errorf("the question was %q", m)
+			}
+			for _, no := range []*sdk.ElicitResult{{Action: "decline"}, {Action: "cancel"}, {Action: "accept", Content: map[string]any{"run": false}}} {
+				answer = no
+				if r := write(); !r.IsError || f.runner.runs.Load() != 1 {
+					t.Errorf("%+v: %+v after %d runs", no, r, f.runner.runs.Load())
+				}
+			}
+			answer = &sdk.ElicitResult{Action: "accept", Content: map[string]any{"run": true}}
+			asked := questions.Load()
+			f.approvers("admins")
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}}); err != nil || !r.IsError {
+					t.Errorf("for admins: %+v, %v", r, err)
+				}
+			}()
+			f.deny(done)
+			if questions.Load() != asked || f.runner.runs.Load() != 1 {
+				t.Errorf("a client was asked about a call for admins")
+			}
+		})
+	}
+}
+
+// TestElicitationOff: by default nobody is asked, whatever the client offers.
+func TestElicitationOff(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		f := newFront(t, nil)
+		s := f.client(f.token("client", time.Hour), version, &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			t.Error("the client was asked")
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"run": true}}, nil
+		}})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}}); err != nil || !r.IsError {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}()
+		f.deny(done)
+		if n := f.runner.runs.Load(); n != 0 {
+			t.Errorf("%d runs", n)
+		}
+	}
+}
+
+// TestForgedState: an answer about somebody else's call, or about another
+// digest, approves nothing.
+func TestForgedState(t *testing.T) {
+	f := newFront(t, nil)
+	f.config["approvals.elicitation"] = "true"
+	c := f.call(f.member, "box:write", `{"what":"x"}`)
+	s := f.client(f.token("client", time.Hour), "2026-07-28", &sdk.ClientOptions{
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return nil, errors.New("not used")
+		},
+	})
+	p := &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}}
+	yes := sdk.InputResponseMap{"approve": &sdk.ElicitResult{Action: "accept", Content: map[string]any{"run": true}}}
+	own, err := s.CallTool(t.Context(), p)
+	if err != nil || !own.NeedsInput() {
+		t.Fatalf("%+v, %v", own, err)
+	}
+	id, _, _ := strings.Cut(own.RequestState, " ")
+	for _, state := range []string{c.ID + " " + c.Digest, id + " " + strings.Repeat("0", 64), id, "nothing"} {
+		p.RequestState, p.InputResponses = state, yes
+		if r, err := s.CallTool(t.Context(), p); err != nil || !r.IsError {
+			t.Errorf("%.30s: %+v, %v", state, r, err)
+		}
+	}
+	for _, id := range []string{c.ID, id} {
+		if got, err := f.db.GetCall(t.Context(), id); err != nil || !got.Waiting() || f.runner.runs.Load() != 0 {
+			t.Errorf("call %s is %s, %v", id, got.State, err)
+		}
+	}
+	p.RequestState = own.RequestState
+	if r, err := s.CallTool(t.Context(), p); err != nil || r.IsError || f.runner.runs.Load() != 1 {
+		t.Errorf("the true one: %+v, %v", r, err)
+	}
+	if r, err := s.CallTool(t.Context(), p); err != nil || r.IsError || f.runner.runs.Load() != 1 {
+		t.Errorf("the true one again, a replay: %+v, %v, %d runs", r, err, f.runner.runs.Load())
+	}
+}
+
+// deny says no to the next call that waits, and waits for done.
+func (f *front) deny(done chan struct{}) {
+	f.t.Helper()
+	for change, err := range f.db.Watch(f.t.Context(), 0) {
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		c, err := f.db.GetCall(f.t.Context(), change.ID)
+		if change.Kind != "call" || err != nil || !c.Waiting() {
+			continue
+		}
+		if _, err := f.gateway.Decide(f.t.Context(), f.root, c.ID, store.Decision{Verb: store.Deny}); err != nil {
+			f.t.Error(err)
+		}
+		break
+	}
+	<-done
+}
