@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -341,6 +342,29 @@ func TestDeterminism(t *testing.T) {
 		if diff := cmp.Diff(a, must(straight.Search(context.Background(), q))); diff != "" {
 			t.Errorf("Search(%q) differs from itself:\n%s", text, diff)
 		}
+	}
+}
+
+// A search waits for no update, however long that takes: here one never ends.
+func TestSearchesDoNotWaitForUpdates(t *testing.T) {
+	x := officeIndex(t, Options{})
+	x.mu.Lock() // as Replace holds it while it reads tools
+	defer x.mu.Unlock()
+	answered := make(chan error, 1)
+	go func() {
+		a, err := x.Search(context.Background(), Query{Text: "read the contents of a file"})
+		if err == nil && (len(a.Hits) == 0 || a.Hits[0].Tool.ID() != "files:read_file" || len(x.Domains(nil)) == 0 || len(x.Explain(Query{Text: "file"}, "files:read_file")) == 0) {
+			err = fmt.Errorf("answer %+v", a)
+		}
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a search waits for an update")
 	}
 }
 

@@ -86,6 +86,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"calls", b.calls},
 		{"an upstream that comes back", b.comesBack},
 		{"discovery", b.discovery},
+		{"the index by itself", b.index},
 		{"start", b.start},
 		{"restart", b.restart},
 		{"programs", b.programs},
