@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack"
 	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/llm"
@@ -94,6 +95,7 @@ type Daemon struct {
 	terminals    *terminals
 	conversation *bots.Conversation
 	bots         map[string]chatBot // by the name of their surface
+	slack        *slack.Bot
 	people       *people
 	listeners    *listeners
 	servers      *serversFile // nil without Options.Servers
@@ -202,11 +204,11 @@ func (d *Daemon) wire() {
 	d.lookout = newLookout(d)
 	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("room", "alert")})
 	commands := &bots.Commands{}
-	slackBot := d.newSlack(commands)
-	d.bots = map[string]chatBot{string(store.OnSlack): slackBot}
+	d.slack = d.newSlack(commands)
+	d.bots = map[string]chatBot{string(store.OnSlack): d.slack}
 	d.conversation = bots.New(bots.Options{
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db,
-		Platforms: []bots.Platform{d.terminals, slackBot}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
+		Platforms: []bots.Platform{d.terminals, d.slack}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
 	})
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db})...)
 }

@@ -13,6 +13,7 @@ import (
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", keepAlive(d.mcp.Handler()))
+	mux.Handle("/slack/", d.slack.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if d.ready.Load() {

@@ -54,6 +54,12 @@ func short(ctx context.Context, _ time.Duration) error { return wait(ctx, 2*time
 
 func newBot(t *testing.T, fake *slacktest.Server, db Store, o Options) *Bot {
 	t.Helper()
+	return connectedBot(t, fake, db, o, fake.AppToken())
+}
+
+// connectedBot is a bot with an account of that second token.
+func connectedBot(t *testing.T, fake *slacktest.Server, db Store, o Options, second string) *Bot {
+	t.Helper()
 	o.Store = db
 	o.Config = store.Defaults{"slack.api_url": fake.APIURL()}
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -62,7 +68,7 @@ func newBot(t *testing.T, fake *slacktest.Server, db Store, o Options) *Bot {
 	}
 	o.testOnlyWait, o.Pace = short, time.Millisecond
 	b := New(o)
-	account, err := b.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken()))
+	account, err := b.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(second))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,9 @@ type live struct {
 	stages  stages
 	wg      sync.WaitGroup
 
+	mu   sync.Mutex      // guards life
+	life context.Context // of serve, for requests that come in by HTTP; nil when it ends
+
 	rechecked bool // several links were counted once; used by listen's goroutine alone
 }
 
@@ -62,12 +65,21 @@ func (l *live) serve(ctx context.Context) {
 	defer l.lanes.wg.Wait()
 	defer l.wg.Wait()
 	l.replay(ctx)
+	l.open(ctx)
+	defer l.open(nil)
 	if l.account.Mode == HTTPMode {
 		l.b.setHealth(func(h *Health) { h.State = Connected })
 		<-ctx.Done()
 		return
 	}
 	l.listen(ctx)
+}
+
+// open opens and closes the way in by HTTP.
+func (l *live) open(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.life = ctx
 }
 
 // replay takes up what an earlier run stored and did not work off.

@@ -20,11 +20,16 @@ type nobody struct{ bots.Handler }
 // runBot runs a bot on a fake until the test ends.
 func runBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) *Bot {
 	t.Helper()
+	return runBotWith(t, fake, o, h, fake.AppToken())
+}
+
+func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler, second string) *Bot {
+	t.Helper()
 	db := o.Store
 	if db == nil {
 		db = openBolt(t)
 	}
-	b := newBot(t, fake, db, o)
+	b := connectedBot(t, fake, db, o, second)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {

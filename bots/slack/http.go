@@ -1,0 +1,159 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"nize/store"
+)
+
+// HTTP mode (notes/chat-platforms.md 1.1): Slack posts to three paths and signs
+// what it posts.
+
+const (
+	maxHook = maxFrame
+	// staleHook is how old a signature may be; it bounds replays.
+	staleHook = 5 * time.Minute
+	// ackTime is how long the store may take before Slack is left to send again.
+	ackTime = 2500 * time.Millisecond
+)
+
+// Handler serves /slack/events, /slack/interactions and /slack/commands. While
+// no account in HTTP mode is used, nothing is there.
+func (b *Bot) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "events_api") })
+	mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "interactive") })
+	mux.HandleFunc("POST /slack/commands", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "slash_commands") })
+	return mux
+}
+
+// hook checks, stores and acknowledges one request.
+func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
+	l := b.current()
+	if l == nil || l.account.Mode != HTTPMode {
+		http.NotFound(w, r)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
+	if err != nil {
+		http.Error(w, "the request is too long or was cut", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
+		w.Header().Set("X-Slack-No-Retry", "1")
+		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
+		return
+	}
+	payload, err := hookPayload(kind, body)
+	if err != nil {
+		w.Header().Set("X-Slack-No-Retry", "1")
+		http.Error(w, "the request is unreadable", http.StatusBadRequest)
+		return
+	}
+	if challenge, ok := verification(payload); ok && kind == "events_api" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, challenge) // the client has left: nothing to do
+		return
+	}
+	show, ok := l.takeNow(r.Context(), kind, payload)
+	switch {
+	case !ok:
+		http.Error(w, "it could not be stored; send it again", http.StatusServiceUnavailable)
+	case show == nil:
+		w.WriteHeader(http.StatusOK)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(show) // the client has left: nothing to do
+	}
+}
+
+// takeNow takes a payload and waits until it may be acknowledged. The work goes
+// on in the bot's own time, not the request's.
+func (l *live) takeNow(ctx context.Context, kind string, payload json.RawMessage) (show any, ok bool) {
+	l.mu.Lock()
+	life := l.life
+	if life != nil {
+		l.wg.Add(1)
+	}
+	l.mu.Unlock()
+	if life == nil {
+		return nil, false
+	}
+	defer l.wg.Done()
+	type answer struct {
+		show any
+		ok   bool
+	}
+	answered := make(chan answer, 1) // take answers once, maybe after we left
+	l.take(life, kind, payload, func(show any, ok bool) { answered <- answer{show, ok} })
+	late := time.NewTimer(ackTime)
+	defer late.Stop()
+	select {
+	case a := <-answered:
+		return a.show, a.ok
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return nil, false
+}
+
+// signed checks Slack's signature of a request.
+func signed(secret store.Secret, h http.Header, body []byte, now time.Time) bool {
+	stamp := h.Get("X-Slack-Request-Timestamp")
+	at, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil || secret.IsZero() {
+		return false
+	}
+	if age := now.Sub(time.Unix(at, 0)); age > staleHook || age < -staleHook {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(secret.Reveal()))
+	mac.Write([]byte("v0:" + stamp + ":"))
+	mac.Write(body)
+	want := "v0=" + hex.EncodeToString(mac.Sum(nil))
+	return hmac.Equal([]byte(want), []byte(h.Get("X-Slack-Signature")))
+}
+
+// hookPayload is what Socket Mode would have as the envelope's payload.
+func hookPayload(kind string, body []byte) (json.RawMessage, error) {
+	if kind == "events_api" {
+		return bytes.Clone(body), nil
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	if kind == "interactive" {
+		if p := form.Get("payload"); p != "" {
+			return json.RawMessage(p), nil
+		}
+		return nil, errors.New("no payload")
+	}
+	return json.Marshal(slash{
+		Command: form.Get("command"), Text: form.Get("text"), User: form.Get("user_id"), Team: form.Get("team_id"),
+		Channel: form.Get("channel_id"), Trigger: form.Get("trigger_id"),
+	})
+}
+
+// verification is the question by which Slack sees that an address is nize's.
+func verification(payload []byte) (challenge string, ok bool) {
+	var v struct {
+		Type      string `json:"type"`
+		Challenge string `json:"challenge"`
+	}
+	if json.Unmarshal(payload, &v) != nil || v.Type != "url_verification" {
+		return "", false
+	}
+	return v.Challenge, true
+}

@@ -1,0 +1,179 @@
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/bots"
+	"nize/bots/slack/slacktest"
+	"nize/store"
+)
+
+// Every event three times, in random order, over a dropped link: each message
+// is heard once.
+func TestEventsThrice(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true, RetryAfter: []time.Duration{0, 0, 0}})
+	h := newHeard()
+	runBot(t, fake, Options{}, h)
+	var want []string
+	for i := range 30 {
+		text := fmt.Sprintf("message %d", i)
+		want = append(want, text)
+		if _, err := fake.Mention([]string{slacktest.Ann, slacktest.Ben}[i%2], slacktest.General, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []string
+	for _, e := range fake.Events() {
+		ids = append(ids, e.ID, e.ID)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	for i, id := range ids {
+		fake.Repeat(id)
+		if i == len(ids)/2 {
+			fake.Drop()
+		}
+	}
+	h.wait(t, len(want))
+	sent := func() bool { st := fake.Stats(); return st.Acked >= 3*len(fake.Events()) }
+	if err := fake.Wait(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	got := h.texts()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("heard %d messages, want %d: %q", len(got), len(want), got)
+	}
+}
+
+// A stalled model costs no acknowledgement: 200 events in a second are each
+// acknowledged within half a second.
+func TestAcksWhileStalled(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	h := newHeard()
+	b := runBot(t, fake, Options{}, h)
+	_ = b
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for i := range 200 {
+		<-tick.C
+		if _, err := fake.Mention(slacktest.Ann, slacktest.General, fmt.Sprintf("message %d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.wait(t, 200)
+	st := fake.Stats()
+	t.Logf("%d acknowledged, mean %v, longest %v", st.Acked, st.MeanAck(), st.MaxAck)
+	if st.MaxAck > 500*time.Millisecond || st.Missed+st.Late > 0 {
+		t.Errorf("the longest acknowledgement took %v; %d missed, %d late", st.MaxAck, st.Missed, st.Late)
+	}
+}
+
+// Whom nize answers: follow mode, mute, others, bots, guests, broadcasts.
+func TestFollow(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	h := newHeard()
+	db := openBolt(t)
+	commands := &bots.Commands{}
+	b := runBot(t, fake, Options{Store: db, Commands: commands}, h)
+	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: h, Calls: db})...)
+	say := func(user, text string, to *slacktest.Message) slacktest.Message {
+		t.Helper()
+		var m slacktest.Message
+		var err error
+		if to == nil {
+			m, err = fake.Say(user, slacktest.General, text)
+		} else {
+			m, err = fake.Reply(user, *to, text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	mention := "<@" + slacktest.Bot + "> "
+	root := say(slacktest.Ann, mention+"one", nil)
+	h.wait(t, 1)
+	say(slacktest.Ann, "two", &root)                           // follows
+	say(slacktest.Ann, "for <@"+slacktest.Ben+"> only", &root) // somebody else
+	say(slacktest.Ann, "<!here> three", &root)                 // everybody
+	say(slacktest.Ben, "nobody asked nize", &root)             // another person: nize stops following
+	say(slacktest.Ann, "four", &root)                          // so this is between them
+	say(slacktest.Ann, mention+"five", &root)                  // until it is addressed again
+	say(slacktest.Ann, "six", &root)                           // follows again
+	say(slacktest.Ann, mention+"mute", &root)                  // a command
+	say(slacktest.Ann, "seven", &root)                         // muted
+	say(slacktest.Ann, "talk to the channel", nil)             // nobody's business
+	say(slacktest.OtherBot, mention+"I am a bot", nil)         // bots are not answered
+	say(slacktest.Guest, mention+"I am a guest", nil)          // no access
+	say(slacktest.Guest, mention+"I am still a guest", nil)    // told once a day
+	say(slacktest.Ann, mention+"usag", nil)                    // no command of these: a question
+	last := say(slacktest.Ann, mention+"helo", nil)            // a near miss
+	if _, err := fake.Post(slacktest.Said{User: slacktest.Ann, Channel: slacktest.General, Text: "hidden", Blocks: json.RawMessage(`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"user","user_id":"U0NIZE"},{"type":"text","text":" in a block"}]}]}]`)}); err != nil {
+		t.Fatal(err)
+	}
+	h.wait(t, 5)
+	if err := fake.Wait(t.Context(), func() bool {
+		return slices.ContainsFunc(fake.Ephemerals(slacktest.General, slacktest.Ann), func(m slacktest.Message) bool { return strings.Contains(m.Text, "Did you mean") })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := h.texts()
+	slices.Sort(got)
+	want := []string{"five", "hidden", "one", "six", "two", "usag"}
+	if !slices.Equal(got, want) {
+		t.Errorf("heard %q, want %q", got, want)
+	}
+	told := fake.Ephemerals(slacktest.General, slacktest.Guest)
+	if len(told) != 1 || !strings.Contains(told[0].Text, "full members") {
+		t.Errorf("the guest was told %+v", told)
+	}
+	users, err := db.ListUsers(t.Context())
+	if err != nil || len(users) != 1 || users[0].Role != store.Member {
+		t.Errorf("users %+v, %v", users, err)
+	}
+	_, _ = b, last
+}
+
+// No payload ends the process or opens a way around the checks.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"envelope_id":"e","type":"events_api","payload":{"type":"event_callback","team_id":"T1","event_id":"Ev1","event":{"type":"message","user":"U1","channel":"C1","ts":"1.2","text":"<@U0> hi <http://x|y> <!here>","blocks":[{"type":"rich_text","elements":[{"elements":[{"type":"user","user_id":"U2"}]}]}]}}}`))
+	f.Add([]byte(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"call-run","value":"run 01ARZ3NDEKTSV4RRFFQ69G5FAV abcd"}],"view":{"state":{"values":{"a":{"b":{"value":null,"selected_option":{"value":"x"}}}}}}}`))
+	f.Add([]byte(`{"command":"/nize","text":"help","user_id":"U1","team_id":"T1","channel_id":"C1"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if e, err := decodeEnvelope(raw); err == nil {
+			raw = append(raw[:len(raw):len(raw)], e.Payload...)
+		}
+		if e, err := decodeEvent(raw); err == nil && used[e.Type] {
+			for _, id := range []string{e.User, e.Channel, e.Bot} {
+				if id != "" && !idForm.MatchString(id) {
+					t.Errorf("id %q", id)
+				}
+			}
+			mentions(&e.message, "U0")
+			others(&e.message, "U0")
+			title(readText(e.Text, "U0", func(id string) string { return id }))
+		}
+		if i, err := decodeInteraction(raw); err == nil {
+			for _, a := range i.Actions {
+				readPress(a.Value)
+				headOf(a.ID)
+			}
+			for _, block := range i.View.State.Values {
+				for _, f := range block {
+					_ = f.text()
+				}
+			}
+		}
+		if _, err := decodeSlash(raw); err == nil {
+			_, _ = hookPayload("slash_commands", raw)
+		}
+	})
+}
