@@ -38,6 +38,7 @@ import (
 	"nize/mcp"
 	"nize/mcp/hook"
 	"nize/mcp/index"
+	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/store"
 	"nize/store/bolt"
@@ -183,7 +184,7 @@ func (d *Daemon) wire() {
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
 	d.gateway = mcp.New(mcp.Options{
-		Store: d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner,
+		Store: d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("room", "audit"), Now: d.now},
 			hook.Access{},

@@ -842,3 +842,29 @@ func TestCardNames(t *testing.T) {
 		t.Errorf("it waits %s for others", got)
 	}
 }
+
+// warnOf stands for the scan of arguments.
+func warnOf(text string) []string {
+	if strings.Contains(text, "\u0430") {
+		return []string{"it holds a letter that looks like another"}
+	}
+	return nil
+}
+
+// TestWarnings: what is to be known of the arguments stands on the card, once,
+// and is said anew of edited ones.
+func TestWarnings(t *testing.T) {
+	h := newHouse(t, nil)
+	c := h.call(h.member, "box:write", `{"what":"p\u0430y","more":["p\u0430y"]}`)
+	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || len(card.Warnings) != 1 {
+		t.Errorf("warnings %q, %v", card.Warnings, err)
+	}
+	_, err := h.gateway.Decide(t.Context(), h.root, c.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"pay"}`)})
+	if !errors.Is(err, store.ErrRefused) { // root is no approver of mia's call
+		t.Errorf("an admin's edit: %v", err)
+	}
+	next, err := h.gateway.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"pay"}`)})
+	if err != nil || len(next.Warnings) != 0 {
+		t.Errorf("after the edit: %q, %v", next.Warnings, err)
+	}
+}

@@ -166,6 +166,8 @@ func (q *question) allows(gr store.Grant) bool {
 	return !gr.Deny && gr.Tool == q.entry.id && gr.Pin == q.entry.Accepted && store.MatchArgs(gr.Pattern, q.args) && q.stands(gr)
 }
 
+const taintWarning = "this conversation has read untrusted text, which may have asked for this call"
+
 // decide walks the rules; it is the one place that says whether a call asks.
 func (q *question) decide() verdict {
 	var v verdict
@@ -173,7 +175,7 @@ func (q *question) decide() verdict {
 		return v
 	}
 	if q.tainted {
-		v.warnings = append(v.warnings, "this conversation has read untrusted text, which may have asked for this call")
+		v.warnings = append(v.warnings, taintWarning)
 	}
 	var soft, lift *askRule
 	for i := range askRules {

@@ -1,8 +1,11 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"nize/store"
 )
@@ -60,6 +63,36 @@ func (g *Gateway) describeTool(ctx context.Context, c store.Call, card *store.Ca
 		card.Always = err == nil && grantable
 	}
 	return nil
+}
+
+// maxWarnings bounds what is said of one call's arguments.
+const maxWarnings = 20
+
+// warnings is what should be known of the texts in arguments, names of fields
+// included.
+func (g *Gateway) warnings(args json.RawMessage) []string {
+	if g.opt.Warn == nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	var out []string
+	for len(out) < maxWarnings {
+		token, err := dec.Token()
+		if err != nil {
+			break // the end: canonical arguments are whole
+		}
+		text, ok := token.(string)
+		if !ok {
+			continue
+		}
+		for _, w := range g.opt.Warn(text) {
+			if !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
+	}
+	return out[:min(len(out), maxWarnings)]
 }
 
 // describeVote says who may press, who did, and what can be approved together.

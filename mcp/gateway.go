@@ -75,8 +75,8 @@ type Store interface {
 	Healthy() error
 }
 
-// Options are what a Gateway is made of. All fields but Hooks and Channels are
-// required.
+// Options are what a Gateway is made of. All fields but Hooks, Channels and Warn
+// are required.
 type Options struct {
 	Store  Store
 	Index  Index
@@ -85,9 +85,12 @@ type Options struct {
 	Hooks  []Hook // in the order in which they run before a call
 	// Channels tells who is in a channel of a chat; nil where there is none.
 	Channels Channels
-	Log      *slog.Logger
-	Now      func() time.Time
-	Owner    string // names this daemon instance in running calls
+	// Warn says what a person should know of a text among arguments that they
+	// are to approve, such as a host that looks like another.
+	Warn  func(text string) []string
+	Log   *slog.Logger
+	Now   func() time.Time
+	Owner string // names this daemon instance in running calls
 }
 
 // Gateway is the one door.
@@ -286,7 +289,7 @@ func (g *Gateway) wait(ctx context.Context, inv *Invocation, v verdict) (*store.
 	if c.Policy, err = g.reached(ctx, c.Policy, c.By); err != nil {
 		return nil, err
 	}
-	c.Reason, c.Warnings = v.ask, v.warnings
+	c.Reason, c.Warnings = v.ask, append(v.warnings, g.warnings(c.Args)...)
 	if err := g.reachable(ctx, *c); err != nil {
 		return g.refuse(ctx, inv, err)
 	}

@@ -134,7 +134,7 @@ func (h *house) open(owner string) {
 		h.t.Cleanup(h.index.Close)
 	}
 	h.gateway = mcp.New(mcp.Options{
-		Store: h.db, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Log: log, Now: time.Now, Owner: owner,
+		Store: h.db, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Now: time.Now, Owner: owner,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: h.db, Log: log, Now: time.Now}, hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(h.config, "", "results.max_bytes") }, Items: 100},

@@ -15,7 +15,7 @@ func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d s
 	if !old.Waiting() {
 		return &old, fmt.Errorf("call %s is %s: %w", old.ID, wordOf(old), store.ErrDecided)
 	}
-	c, err := g.anew(ctx, old, d.Args, verdict{ask: "edited by " + by.Name, warnings: old.Warnings})
+	c, err := g.anew(ctx, old, d.Args, "edited by "+by.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d s
 	if d.Verb == store.Retry {
 		why = "tried again by " + by.Name
 	}
-	c, err := g.anew(ctx, old, old.Args, verdict{ask: why, warnings: old.Warnings})
+	c, err := g.anew(ctx, old, old.Args, why)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +54,17 @@ func replacedWord(c store.Call) string {
 	return wordOf(c)
 }
 
-// anew makes a call that waits in the place of old, for the same requester, as
+// anew makes a call that waits, with the reason why, in the place of old, for the same requester, as
 // they are now.
-func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, v verdict) (*store.Call, error) {
+func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, why string) (*store.Call, error) {
+	v := verdict{ask: why}
+	tainted, err := g.tainted(ctx, old.Thread)
+	if err != nil {
+		return nil, err
+	}
+	if tainted {
+		v.warnings = append(v.warnings, taintWarning)
+	}
 	requester, err := g.requester(ctx, old)
 	if err != nil {
 		return nil, err
