@@ -45,6 +45,9 @@ const patience = 20 * time.Second
 //	hangup             sends the daemon a SIGHUP
 //	warned REGEXP      waits until a warning of the status matches
 //	setting KEY VALUE  waits until a setting has that value
+//	slack VAR          starts a pretended Slack and keeps its API's address
+//	tokens FILE        writes the tokens of the pretended Slack, one a line
+//	slash LINE ANSWER  sends a /nize command as Ann, who reads an answer with ANSWER
 //	model VAR          starts a model service and keeps its address
 func TestScripts(t *testing.T) {
 	if testing.Short() {
@@ -72,6 +75,7 @@ func TestScripts(t *testing.T) {
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
 			"until": scriptUntil, "model": scriptModel,
+			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens,
 		},
 	})
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"nize/bots/slack/slacktest"
+)
+
+// slacks are the pretended Slacks of the scripts, by their directory.
+var slacks sync.Map
+
+// scriptSlack starts a pretended Slack and keeps its API's address.
+func scriptSlack(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: slack VAR")
+	}
+	fake := slacktest.New(slacktest.Options{Unlimited: true})
+	ts.Check(fake.Start(nil))
+	ts.Defer(fake.Close)
+	slacks.Store(ts.Getenv("WORK"), fake)
+	ts.Setenv(args[0], fake.APIURL())
+	ts.Setenv("TOKENS", fake.AppToken()+"\n"+fake.BotToken()+"\n")
+}
+
+func slackOf(ts *testscript.TestScript) *slacktest.Server {
+	fake, ok := slacks.Load(ts.Getenv("WORK"))
+	if !ok {
+		ts.Fatalf("this script has no slack")
+	}
+	return fake.(*slacktest.Server)
+}
+
+// scriptSlash sends a /nize command as Ann and waits for an answer that she
+// alone reads and that holds the text.
+func scriptSlash(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: slash LINE ANSWER")
+	}
+	fake := slackOf(ts)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(fake.Slash(ctx, slacktest.Ann, slacktest.General, args[0]))
+	said := func() bool {
+		return slices.ContainsFunc(fake.Ephemerals(slacktest.General, slacktest.Ann), func(m slacktest.Message) bool { return strings.Contains(m.Text, args[1]) })
+	}
+	if err := fake.Wait(ctx, said); err != nil {
+		ts.Fatalf("%q was not answered with %q: %v", args[0], args[1], fake.Ephemerals(slacktest.General, slacktest.Ann))
+	}
+}
+
+// scriptTokens writes the pretended Slack's tokens to a file, one a line.
+func scriptTokens(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: tokens FILE")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(ts.Getenv("TOKENS")), 0o600))
+}
