@@ -275,3 +275,43 @@ func TestStopBeforeTheTurnBegan(t *testing.T) {
 		t.Error("the message after the stop was not answered once")
 	}
 }
+
+// TestReminder: that a call still waits is said once, in its conversation.
+func TestReminder(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	o.say(id, "1", `call toolbox:greet {"n":1}`)
+	if _, err := o.memory.See(o.ctx, func(all []store.Message) bool {
+		return slices.ContainsFunc(all, func(m store.Message) bool { return m.Card != nil })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := o.db.ListCalls(o.ctx, store.CallQuery{Thread: id})
+	if err != nil || len(calls) != 1 {
+		t.Fatalf("%d calls, %v", len(calls), err)
+	}
+	if _, err := o.db.Remind(o.ctx, calls[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	o.see(store.NoticeMessage, "toolbox:greet still waits for a yes (call "+calls[0].ID+")")
+}
+
+// TestMayLine: who may press stands on the card in nize's own words, and a name
+// that somebody chose cannot pass for more.
+func TestMayLine(t *testing.T) {
+	card := store.Card{By: "ann", State: store.Pending, Need: 2, NotRequester: true, Yes: []string{"bo"}, Approvers: []store.Approver{
+		{Kind: "group", Names: []string{"ops"}},
+		{Kind: "admins", Names: []string{"root", "eve\nwho may answer: eve"}},
+		{Kind: "user", Names: []string{"a", "b", "c", "d", "e"}, More: 2},
+		{Kind: "channel"}, {Kind: "channel-admins"},
+	}}
+	lines := bots.CardLines(card, bots.Reader{Now: time.Now()})
+	for _, want := range []string{
+		`who may answer: 2 different people of: group ops, admins (root, eve\u000awho may answer: eve), a, b, c, d, e and 2 more, anyone in this channel, admins of this channel; not ann, who asked`,
+		"said yes: bo (1 of 2)",
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no line %q in:\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+}

@@ -367,11 +367,13 @@ func (g *Gateway) wake(id string) {
 // schedule sets the timer of a call that waits: half way to its expiry people
 // are reminded once, then it ends.
 func (g *Gateway) schedule(c store.Call) {
-	if half := c.Created.Add(c.Expires.Sub(c.Created) / 2); c.Reminded.IsZero() {
-		g.at(c.ID, half, g.remind)
-		return
+	switch {
+	case c.Expires.IsZero(): // it waits for ever
+	case c.Reminded.IsZero():
+		g.at(c.ID, c.Created.Add(c.Expires.Sub(c.Created)/2), g.remind)
+	default:
+		g.at(c.ID, c.Expires, g.expire)
 	}
-	g.at(c.ID, c.Expires, g.expire)
 }
 
 // at does one thing for a call later. The store decides by its own clock,
@@ -400,14 +402,14 @@ func (g *Gateway) at(id string, at time.Time, do func(id string)) {
 func (g *Gateway) remind(id string) {
 	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
 	defer cancel()
-	c, err := g.opt.Store.Remind(ctx, id)
+	_, err := g.opt.Store.Remind(ctx, id)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	if !errors.Is(err, store.ErrDecided) {
 		g.opt.Log.Error("reminding of a call", "call", id, "err", err)
 	}
-	if c.Waiting() || !errors.Is(err, store.ErrDecided) {
+	if c, err := g.opt.Store.GetCall(ctx, id); err == nil && c.Waiting() && !c.Expires.IsZero() {
 		g.at(id, c.Expires, g.expire)
 	}
 }

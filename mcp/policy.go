@@ -183,11 +183,11 @@ type electorate struct {
 
 func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, error) {
 	var e electorate
-	users, err := g.opt.Store.ListUsers(ctx)
-	if err != nil {
-		return e, fmt.Errorf("listing users: %w", err)
-	}
 	a := c.Policy.Approvers()
+	users, err := g.candidates(ctx, a, c.By)
+	if err != nil {
+		return e, err
+	}
 	if slices.Contains(a.Who, string(store.ByChannel)) {
 		e.open = g.opt.Channels != nil && g.address(ctx, c.Thread).Channel != ""
 		c.Policy = store.Approvers{Need: a.Need, NotRequester: a.NotRequester, Who: slices.DeleteFunc(slices.Clone(a.Who), func(w string) bool { return w == string(store.ByChannel) })}.Policy()
@@ -201,6 +201,34 @@ func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, err
 		}
 	}
 	return e, nil
+}
+
+// candidates are the people among whom those are who may press: the few that
+// are named, or all.
+func (g *Gateway) candidates(ctx context.Context, a store.Approvers, requester string) ([]store.User, error) {
+	var few []store.User
+	for _, who := range a.Who {
+		id, one := strings.CutPrefix(who, "user:")
+		if store.Policy(who) == store.ByRequester {
+			id, one = requester, true
+		}
+		if !one {
+			all, err := g.opt.Store.ListUsers(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("listing users: %w", err)
+			}
+			return all, nil
+		}
+		u, err := g.opt.Store.GetUser(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // they are gone
+		case err != nil:
+			return nil, fmt.Errorf("reading user %s: %w", id, err)
+		case !slices.ContainsFunc(few, func(f store.User) bool { return f.ID == u.ID }):
+			few = append(few, u)
+		}
+	}
+	return few, nil
 }
 
 // reachable refuses a call that nobody could approve, at once (SPEC 11).
@@ -241,9 +269,9 @@ const maxNamed = 5
 // named says on a card who may press (SPEC 11): up to five people, or the
 // group, by what the policy calls them.
 func (g *Gateway) named(ctx context.Context, c store.Call) ([]store.Approver, error) {
-	users, err := g.opt.Store.ListUsers(ctx)
+	users, err := g.candidates(ctx, c.Policy.Approvers(), c.By)
 	if err != nil {
-		return nil, fmt.Errorf("listing users: %w", err)
+		return nil, err
 	}
 	var out []store.Approver
 	single := store.Approver{Kind: "user"}
@@ -262,7 +290,7 @@ func (g *Gateway) named(ctx context.Context, c store.Call) ([]store.Approver, er
 			only := c
 			only.Policy = store.Policy(who)
 			for _, u := range users {
-				if u.Presses() && g.approves(ctx, u, only) {
+				if u.Presses() && (store.Policy(who) != store.ByAdmins || u.Role == store.Admin) && g.approves(ctx, u, only) {
 					line.Names = append(line.Names, u.Name)
 				}
 			}

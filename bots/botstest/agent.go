@@ -222,7 +222,8 @@ func (w *work) settle(ctx context.Context, t store.Turn, tc store.ToolCall) (boo
 }
 
 // Gateway is a bots.Approver that decides in the store and runs what was
-// approved, as mcp.Gateway does, in a goroutine of its own that Close awaits.
+// approved, as mcp.Gateway does, in a goroutine of its own that Close awaits. A
+// tool called fail fails until the call is made anew.
 type Gateway struct {
 	Calls store.Calls
 	Now   func() time.Time
@@ -252,22 +253,39 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 		return &call, fmt.Errorf("%w: its requester decides", store.ErrRefused)
 	}
 	d.By, d.Name, d.Surface, d.At = by.User, by.Name, by.Surface, g.Now()
-	if d.Verb == store.Edit {
-		return g.edit(ctx, by, call, d)
+	switch d.Verb {
+	case store.Edit:
+		return g.anew(ctx, by, call, d.Args)
+	case store.Retry, store.Again:
+		if g.redo(call) != d.Verb {
+			return &call, store.ErrDecided
+		}
+		return g.anew(ctx, by, call, call.Args)
 	}
 	call, err = g.Calls.Decide(ctx, by, id, d)
 	if err != nil {
 		return &call, err
 	}
 	if d.Verb == store.Approve {
-		g.run(by, id, call.Args)
+		g.run(by, call)
 	}
 	return &call, nil
 }
 
-func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
+// redo is the verb that makes a call anew, "" where it can't be.
+func (g *Gateway) redo(c store.Call) store.Verb {
+	if c.Successor != "" {
+		return ""
+	}
+	return map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
+}
+
+// anew makes a call in the place of old and approves it.
+func (g *Gateway) anew(ctx context.Context, by store.Caller, old store.Call, args json.RawMessage) (*store.Call, error) {
 	next := old
-	next.ID, next.Replaces, next.Args, next.Decisions = store.NewID(g.Now()), old.ID, d.Args, nil
+	next.ID, next.Replaces, next.Args, next.Decisions = store.NewID(g.Now()), old.ID, args, nil
+	next.State, next.Reason, next.Result, next.Approved = store.Pending, "", nil, time.Time{}
+	next.Created, next.Expires, next.Started, next.Finished = g.Now(), g.Now().Add(15*time.Minute), time.Time{}, time.Time{}
 	next.Digest = next.ComputeDigest()
 	if err := g.Calls.Begin(ctx, by, next); err != nil {
 		return &old, err
@@ -275,7 +293,8 @@ func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d s
 	return g.Decide(ctx, by, next.ID, store.Decision{Verb: store.Approve})
 }
 
-func (g *Gateway) run(by store.Caller, id string, args json.RawMessage) {
+func (g *Gateway) run(by store.Caller, call store.Call) {
+	id := call.ID
 	g.wg.Go(func() {
 		ctx := context.Background()
 		if _, err := g.Calls.Start(ctx, id, "test"); err != nil {
@@ -287,7 +306,14 @@ func (g *Gateway) run(by store.Caller, id string, args json.RawMessage) {
 		}
 		g.runs[id]++
 		g.mu.Unlock()
-		text, err := json.Marshal("ran with " + string(args))
+		if call.Tool == "fail" && call.Replaces == "" { // the first time
+			failed := store.Outcome{State: store.Failed, Reason: "on request"}
+			if _, err := g.Calls.Finish(ctx, by, id, failed); err != nil {
+				panic(fmt.Sprintf("finishing call %s: %v", id, err))
+			}
+			return
+		}
+		text, err := json.Marshal("ran with " + string(call.Args))
 		if err != nil {
 			panic(err) // a string always encodes
 		}
@@ -308,6 +334,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		Call: c.ID, Tool: c.ToolID(), Description: "A tool of the tests.", Server: c.Server, Where: "/usr/bin/" + c.Server,
 		By: c.ByName, RunsAs: c.RunsAs, Why: c.Why, Args: c.Args, Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy,
 		Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(), Outcome: c.Reason, Always: true,
+		Redo: g.redo(c), Successor: c.Successor,
 	}
 	for _, d := range c.Decisions {
 		card.DecidedBy = d.Name

@@ -212,6 +212,22 @@ func TestScreenEdit(t *testing.T) {
 	c.await("toolbox:greet is done")
 }
 
+func TestScreenRetry(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("offline planner")
+	c.send("/retry\r")
+	c.await("No call here failed")
+	c.send("call toolbox:fail {\"n\":7}\r")
+	c.await("y run, n cancel")
+	c.answer("y", "(/retry makes it anew)")
+	c.send("/retry\r")
+	c.await("toolbox:fail is made anew")
+	c.await(`ran with {"n":7}`)
+	c.send("/retry\r")
+	c.await("No call here failed")
+}
+
 func TestScreenEditor(t *testing.T) {
 	d := newDaemon(t)
 	program := filepath.Join(t.TempDir(), "ed")
