@@ -241,11 +241,11 @@ func (g *Gateway) reachable(ctx context.Context, c store.Call) error {
 	if e.open || len(e.people) >= need {
 		return nil
 	}
-	could := "nobody could now"
+	could := "nobody could give now"
 	if len(e.people) > 0 {
-		could = fmt.Sprintf("only %d could now", len(e.people))
+		could = fmt.Sprintf("only %d of %d could give now", len(e.people), need)
 	}
-	return &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("it needs a yes (%s), which %s give: that is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))}
+	return &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))}
 }
 
 // Approvers lists up to five people, other than who asked, to whom the card of
