@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 type stages struct {
 	unsure unsurePosts
 
-	mu       sync.Mutex // guards noStatus
-	noStatus time.Time  // agent sessions are not for this app: not asked again before
+	mu       sync.Mutex      // guards what follows
+	noStatus time.Time       // agent sessions are not for this app: not asked again before
+	titled   map[string]bool // threads of an assistant that have a title
 }
 
 // noSession are Slack's answers where an app is no agent, or a thread can't
@@ -38,38 +40,75 @@ func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error
 	if s == bots.Idle {
 		l.lines.close(to.Channel + "/" + to.Thread)
 	}
-	status := map[bots.State]string{
-		bots.Working: slackgo.AgentSessionStatusProcessing, bots.Waiting: slackgo.AgentSessionStatusSuspended, bots.Idle: slackgo.AgentSessionStatusActive,
-	}[s]
+	th, err := l.b.o.Store.FindThread(ctx, to)
+	if err != nil {
+		return fmt.Errorf("finding a conversation: %w", err)
+	}
+	if done, err := l.setSession(ctx, to, s, th.Title); done || err != nil {
+		return err
+	}
+	return l.setAssistant(ctx, to, s, th.Title)
+}
+
+// setSession sets the status of an agent's session; done is false where the
+// app, or the thread, has none. The title counts when the session is made.
+func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, title string) (done bool, err error) {
 	l.stages.mu.Lock()
 	skip := l.b.o.Now().Before(l.stages.noStatus)
 	l.stages.mu.Unlock()
-	if !skip {
-		err = l.wire.call(ctx, func(ctx context.Context) error {
-			_, err := l.wire.api.SetAgentSessionStatusContext(ctx, slackgo.AgentSessionSetStatusParameters{Status: status, ChannelID: to.Channel, ThreadTS: to.Thread})
-			return err
-		})
-		if err == nil || !noSession[code(err)] {
-			return err
-		}
-		l.stages.mu.Lock()
-		l.stages.noStatus = l.b.o.Now().Add(time.Hour)
-		l.stages.mu.Unlock()
+	if skip {
+		return false, nil
 	}
+	status := map[bots.State]string{
+		bots.Working: slackgo.AgentSessionStatusProcessing, bots.Waiting: slackgo.AgentSessionStatusSuspended, bots.Idle: slackgo.AgentSessionStatusActive,
+	}[s]
+	err = l.wire.call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.api.SetAgentSessionStatusContext(ctx, slackgo.AgentSessionSetStatusParameters{Status: status, ChannelID: to.Channel, ThreadTS: to.Thread, Title: title})
+		return err
+	})
+	if err == nil || !noSession[code(err)] {
+		return true, err
+	}
+	l.stages.mu.Lock()
+	defer l.stages.mu.Unlock()
+	l.stages.noStatus = l.b.o.Now().Add(time.Hour)
+	return false, nil
+}
+
+// setAssistant sets the line and the title of an older assistant's thread.
+// Other threads have neither, which Slack says with a code.
+func (l *live) setAssistant(ctx context.Context, to store.Address, s bots.State, title string) error {
 	if to.Channel == "" || to.Channel[0] != 'D' {
-		return nil // the older line exists in an assistant's threads only
+		return nil
 	}
 	line := ""
 	if s == bots.Working {
 		line = "is working…"
 	}
-	err = l.wire.call(ctx, func(ctx context.Context) error {
+	err := l.wire.call(ctx, func(ctx context.Context) error {
 		return l.wire.api.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Status: line})
 	})
+	if err == nil && title != "" && l.stages.first(to.Channel+"/"+to.Thread) {
+		err = l.wire.call(ctx, func(ctx context.Context) error {
+			return l.wire.api.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: title})
+		})
+	}
 	if code(err) != "" {
-		return nil // this thread has no such line
+		return nil
 	}
 	return err
+}
+
+// first says whether a thread got no title yet.
+func (s *stages) first(thread string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.titled == nil || len(s.titled) > maxUnsure {
+		s.titled = map[string]bool{}
+	}
+	was := s.titled[thread]
+	s.titled[thread] = true
+	return !was
 }
 
 // stage works on events about the places where nize is talked to.
