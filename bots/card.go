@@ -53,8 +53,8 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(warning)))
 	}
 	p.ArgsHead, p.Args = arguments(card, words)
-	if card.State == store.Pending && !card.Approved {
-		p.Rules = append(p.Rules, words.Say(phrases.CardMay, mayLine(card, words)))
+	if may := WhoMay(card, r.Locale); may != "" {
+		p.Rules = append(p.Rules, may)
 	}
 	if len(card.Yes) > 0 {
 		p.Rules = append(p.Rules, words.Say(phrases.CardYes, escaped(card.Yes), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
@@ -67,6 +67,15 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.State = append(p.State, words.Say(phrases.CardOutcome, Escape(card.Outcome)))
 	}
 	return p
+}
+
+// WhoMay says who may answer a card that waits, "" for any other.
+func WhoMay(card store.Card, locale string) string {
+	if card.State != store.Pending || card.Approved {
+		return ""
+	}
+	words := phrases.For(locale)
+	return words.Say(phrases.CardMay, mayLine(card, words))
 }
 
 // CardLines renders a card as plain lines, for terminals, screen readers and

@@ -18,8 +18,12 @@ import (
 // anew that failed or that nobody answered.
 func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
 	c, err := g.opt.Store.GetCall(ctx, id)
-	if err != nil || !g.Sees(ctx, by, c) && !g.may(ctx, by, c, d.Verb) {
-		return nil, fmt.Errorf("call %s: %w", id, notFound(err))
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", id, err)
+	}
+	if !g.Sees(ctx, by, c) && !g.may(ctx, by, c, d.Verb) { // told as if there were none, but noted
+		g.pressRefused(by, c, d, "may not see it")
+		return nil, fmt.Errorf("call %s: %w", id, store.ErrNotFound)
 	}
 	if !g.may(ctx, by, c, d.Verb) && c.State.Final() {
 		g.pressRefused(by, c, d, "too late")

@@ -32,14 +32,33 @@ const (
 	pageAction = "page"
 )
 
+// decisions are what the buttons that need no dialog mean.
+var decisions = map[string]store.Decision{
+	verbRun: {Verb: store.Approve}, verbCancel: {Verb: store.Deny},
+	verbAlways: {Verb: store.Approve, Always: true}, verbNever: {Verb: store.Deny, Always: true},
+	verbRunAll: {Verb: store.RunAll}, verbRetry: {Verb: store.Retry}, verbAgain: {Verb: store.Again},
+}
+
+// noteRefused leaves a press on a card in the audit whose author has no access
+// to nize: the gateway refuses whoever is no user, and notes so.
+func (l *live) noteRefused(ctx context.Context, p person, i interaction) {
+	for _, a := range i.Actions {
+		verb, id, _, ok := readPress(a.Value)
+		d, known := decisions[verb]
+		if !ok || !known || p.id == "" {
+			continue
+		}
+		by := store.Caller{User: p.identity(), Name: p.name, Role: store.Member, Guest: true, Surface: store.OnSlack, Identity: p.identity()}
+		if _, err := l.handler.Press(ctx, by, id, d); err == nil {
+			l.log.Error("a press without access was taken", "call", id, "by", by.Identity)
+		}
+	}
+}
+
 // decide is a press on one of the buttons that need no dialog.
 func decide(ctx context.Context, l *live, p person, i interaction, a action) error {
 	verb, id, head, ok := readPress(a.Value)
-	d, known := map[string]store.Decision{
-		verbRun: {Verb: store.Approve}, verbCancel: {Verb: store.Deny},
-		verbAlways: {Verb: store.Approve, Always: true}, verbNever: {Verb: store.Deny, Always: true},
-		verbRunAll: {Verb: store.RunAll}, verbRetry: {Verb: store.Retry}, verbAgain: {Verb: store.Again},
-	}[verb]
+	d, known := decisions[verb]
 	if !ok || !known {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
@@ -54,7 +73,11 @@ func decide(ctx context.Context, l *live, p person, i interaction, a action) err
 	if verb == verbCancel && call.By == p.user.ID {
 		d.Verb = store.Cancel
 	}
-	_, err = l.handler.Press(ctx, p.by(), id, d)
+	card, err := l.handler.Press(ctx, p.by(), id, d)
+	if errors.Is(err, store.ErrNotFound) && card.Call == id { // they see it here, though it is not theirs
+		text := p.words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(card, p.locale)
+		return l.tell(ctx, p, i.Channel.ID, i.Message.Thread, strings.TrimSpace(text))
+	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) || err == nil {
 		// The card shows it; a second press of the same person says no more.
 		return nil

@@ -161,7 +161,7 @@ func (l *live) soon(ctx context.Context, what string, do func(context.Context) e
 // they were told.
 func (l *live) presser(ctx context.Context, i interaction) (person, bool, error) {
 	if i.Team.ID != l.account.Team {
-		return person{}, false, nil
+		return person{id: i.User.ID, team: i.Team.ID}, false, nil
 	}
 	p, err := l.who(ctx, i.User.ID, freshPerson)
 	if err != nil {
@@ -176,8 +176,12 @@ func (l *live) presser(ctx context.Context, i interaction) (person, bool, error)
 // press gives what was pressed to who registered for it.
 func (v *views) press(ctx context.Context, l *live, i interaction) error {
 	p, ok, err := l.presser(ctx, i)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		l.noteRefused(ctx, p, i)
+		return nil
 	}
 	for _, a := range i.Actions {
 		if h, ok := v.presses[headOf(a.ID)]; ok {

@@ -1,0 +1,126 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"nize/daemon/api"
+)
+
+// speaker is a model service that does what the test wrote down for a word of
+// the person's message: #word calls a tool, or says a text.
+type speaker struct {
+	url   string
+	asked atomic.Int64 // requests for an answer
+
+	mu    sync.Mutex // guards plans
+	plans map[string]plan
+}
+
+// plan is what the model does about one word.
+type plan struct {
+	tool string
+	args string          // of the tool, JSON
+	say  []string        // the answer, piece by piece
+	hold <-chan struct{} // between two pieces, and before the first
+}
+
+var planned = regexp.MustCompile(`#([a-z0-9]+)`)
+
+func newSpeaker(t *testing.T) *speaker {
+	t.Helper()
+	s := &speaker{plans: map[string]plan{}}
+	web := httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(web.Close)
+	s.url = web.URL + "/v1"
+	return s
+}
+
+func (s *speaker) plan(word string, p plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans[word] = p
+}
+
+func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/models") {
+		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
+		return
+	}
+	var req struct {
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.asked.Add(1)
+	word, result := "", false
+	for _, m := range req.Messages {
+		switch m.Role {
+		case "user":
+			if found := planned.FindAllSubmatch(m.Content, -1); len(found) > 0 {
+				word, result = string(found[len(found)-1][1]), false
+			}
+		case "tool":
+			result = true
+		}
+	}
+	s.mu.Lock()
+	p := s.plans[word]
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	chunk := func(choice string) {
+		fmt.Fprintf(w, "data: {\"choices\":[%s]}\n\n", choice)
+		w.(http.Flusher).Flush()
+	}
+	switch {
+	case result:
+		chunk(`{"delta":{"content":"That was ` + word + `."},"finish_reason":"stop"}`)
+	case p.tool != "":
+		args, _ := json.Marshal(`{"tool_id":"` + p.tool + `","params":` + p.args + `}`) // a string always encodes
+		chunk(fmt.Sprintf(`{"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"execute_tool","arguments":%s}}]},"finish_reason":"tool_calls"}`, args))
+	default:
+		if p.say == nil {
+			p.say = []string{"You said " + word + "."}
+		}
+		for _, piece := range p.say {
+			if p.hold != nil {
+				select {
+				case <-p.hold:
+				case <-r.Context().Done():
+					return
+				}
+			}
+			text, _ := json.Marshal(piece) // a string always encodes
+			chunk(fmt.Sprintf(`{"delta":{"content":%s}}`, text))
+		}
+		chunk(`{"delta":{},"finish_reason":"stop"}`)
+	}
+	fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n")
+}
+
+// use makes the service the daemon's model.
+func (s *speaker) use(t *testing.T, c *api.Client) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := c.AddProvider(ctx, api.AddProvider{Name: "speakers", Kind: "openai-compatible", BaseURL: s.url, Key: api.NewSecret("the-key")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.SetModel(ctx, "speaker", api.SetModel{Target: "speakers/m"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.DefaultModel(ctx, "speaker"); err != nil {
+		t.Fatal(err)
+	}
+}
