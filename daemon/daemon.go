@@ -184,7 +184,8 @@ func (d *Daemon) wire() {
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
 	d.gateway = mcp.New(mcp.Options{
-		Store: d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner, Warn: scan.Mixed,
+		Channels: channels{d},
+		Store:    d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("room", "audit"), Now: d.now},
 			hook.Access{},

@@ -37,6 +37,7 @@ type live struct {
 	lanes   *lanes
 	unacked chan struct{} // holds one for each frame that is not acknowledged
 	people  people
+	rosters rosters
 	writing writings
 	lines   toolLines
 	stages  stages
