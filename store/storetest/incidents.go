@@ -1,13 +1,18 @@
 package storetest
 
 import (
+	"sync/atomic"
 	"time"
 
 	"nize/store"
 )
 
+// incidentsMade keeps the ids of two in one millisecond in order.
+var incidentsMade atomic.Int64
+
 func newIncident(subject string) store.Incident {
-	return store.Incident{ID: store.NewID(time.Now()), Kind: "server.down", Subject: subject, Title: subject + " is down", Text: "it ended", Cure: "nizectl servers test " + subject, Users: []string{"bert"}}
+	at := time.Now().Add(time.Duration(incidentsMade.Add(1)) * time.Millisecond)
+	return store.Incident{ID: store.NewID(at), Kind: "server.down", Subject: subject, Title: subject + " is down", Text: "it ended", Cure: "nizectl servers test " + subject, Users: []string{"bert"}}
 }
 
 func incidents(e *env) {
