@@ -130,12 +130,25 @@ const (
 // Catalogue is one language.
 type Catalogue map[Key]string
 
-// catalogues by lower-case tag: a language, or a language with a script.
-var catalogues = map[string]Catalogue{"en": english}
+// catalogues by lower-case tag: a language, or a language with a script. The
+// regions are those that CLDR writes in traditional Chinese by itself.
+var catalogues = map[string]Catalogue{
+	"en":      english,
+	"zh":      simplified,
+	"zh-hans": simplified,
+	"zh-hant": traditional,
+	"zh-tw":   traditional,
+	"zh-hk":   traditional,
+	"zh-mo":   traditional,
+}
 
 // For returns the catalogue for a BCP 47 locale: the tag itself, then the tag
-// without its last part, and so on; English where nothing fits.
+// without its last part, and so on; English where nothing fits. A POSIX locale
+// (zh_TW.UTF-8) is read too: its character set and modifier say nothing here.
 func For(locale string) Catalogue {
+	if cut := strings.IndexAny(locale, ".@"); cut >= 0 {
+		locale = locale[:cut]
+	}
 	tag := strings.ToLower(strings.ReplaceAll(locale, "_", "-"))
 	for tag != "" {
 		if c, ok := catalogues[tag]; ok {

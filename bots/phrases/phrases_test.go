@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,8 +41,8 @@ func TestComplete(t *testing.T) {
 			if c[key] == "" {
 				t.Errorf("%s lacks %s", tag, key)
 			}
-			if got, want := strings.Count(c[key], "%s"), strings.Count(english[key], "%s"); got != want {
-				t.Errorf("%s: %s takes %d arguments, want %d", tag, key, got, want)
+			if got, want := verbs(c[key]), verbs(english[key]); got != want {
+				t.Errorf("%s: %s takes the arguments %q, want %q", tag, key, got, want)
 			}
 		}
 		if len(c) != len(keys) {
@@ -49,7 +51,45 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+var verb = regexp.MustCompile(`%(?:\[(\d+)\])?(.)`)
+
+// verbs are the verbs of a sentence in the order of the arguments that they
+// take, whatever the order in the sentence: "%[2]s%[1]d" is "1d 2s".
+func verbs(text string) string {
+	var took []string
+	next := 1
+	for _, m := range verb.FindAllStringSubmatch(text, -1) {
+		if m[2] == "%" {
+			continue
+		}
+		if m[1] != "" {
+			next, _ = strconv.Atoi(m[1])
+		}
+		took = append(took, strconv.Itoa(next)+m[2])
+		next++
+	}
+	slices.Sort(took)
+	return strings.Join(took, " ")
+}
+
+func TestVerbs(t *testing.T) {
+	for text, want := range map[string]string{"": "", "100%%": "", "%s of %d": "1s 2d", "%[2]d, %[1]s": "1s 2d", "%[1]s %[1]s": "1s 1s", "%[2]s": "2s", "%q!": "1q"} {
+		if got := verbs(text); got != want {
+			t.Errorf("verbs(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestFor(t *testing.T) {
+	for locale, want := range map[string]string{
+		"zh": "失败", "zh-CN": "失败", "zh_SG": "失败", "zh-Hans-HK": "失败", "zh_CN.UTF-8": "失败", "ZH-cn": "失败",
+		"zh-Hant": "失敗", "zh-TW": "失敗", "zh-HK": "失敗", "zh_MO": "失敗", "zh-Hant-CN": "失敗", "zh_TW.Big5": "失敗", "zh_HK@stroke": "失敗",
+		"C.UTF-8": "failed", "POSIX": "failed", ".": "failed",
+	} {
+		if got := For(locale).Say(StateFailed); got != want {
+			t.Errorf("For(%q) says %q, want %q", locale, got, want)
+		}
+	}
 	for _, locale := range []string{"", "en", "en-GB", "en_US", "xx-Yyyy-ZZ", "-"} {
 		if got := For(locale).Say(StateDone); got != "done" {
 			t.Errorf("For(%q) says %q", locale, got)
