@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,10 +144,13 @@ func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request
 	was := u
 	apply(&u.Role, req.Role)
 	apply(&u.State, req.State)
-	var groups []string
+	var groups, lacked []string
 	if u.Role != was.Role || u.State != was.State {
 		if groups, err = d.db.GroupsOf(ctx, u.ID); err != nil {
 			return nil, fmt.Errorf("listing groups of %s: %w", u.Name, err)
+		}
+		if lacked, err = d.gateway.Lacking(ctx); err != nil {
+			return nil, fmt.Errorf("reading who approves: %w", err)
 		}
 		if err := d.db.PutUser(ctx, by, u); err != nil {
 			return nil, fmt.Errorf("user %s: %w", u.Name, err)
@@ -154,6 +158,9 @@ func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request
 	}
 	v, err := d.userView(ctx, u)
 	if err != nil {
+		return nil, err
+	}
+	if v.Lacking, err = d.lacking(ctx, lacked); err != nil {
 		return nil, err
 	}
 	v.Emptied, err = d.emptied(ctx, groups)
@@ -178,6 +185,21 @@ func (d *Daemon) emptied(ctx context.Context, names []string) ([]string, error) 
 		active := slices.ContainsFunc(g.Members, func(m api.GroupMember) bool { return m.State == store.Active })
 		if slices.Contains(names, g.Name) && !active {
 			out = append(out, g.Name)
+		}
+	}
+	return out, nil
+}
+
+// lacking names what has too few approvers now and had enough before.
+func (d *Daemon) lacking(ctx context.Context, before []string) ([]string, error) {
+	now, err := d.gateway.Lacking(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading who approves: %w", err)
+	}
+	var out []string
+	for _, name := range now {
+		if !slices.Contains(before, name) {
+			out = append(out, cmp.Or(name, "approvals.approvers"))
 		}
 	}
 	return out, nil

@@ -217,6 +217,9 @@ func TestFailsClosed(t *testing.T) {
 	if got, err := h.db.GetCall(t.Context(), c.ID); err != nil || !got.Waiting() || h.runner.runs.Load() != 0 {
 		t.Errorf("the call is %s after %d runs, %v", got.State, h.runner.runs.Load(), err)
 	}
+	if n := h.refusals(c.ID); n != 3 {
+		t.Errorf("%d of 3 refusals are in the audit", n)
+	}
 }
 
 // TestNobodyCould: what nobody could approve is refused at once, saying so.
@@ -866,5 +869,22 @@ func TestWarnings(t *testing.T) {
 	next, err := h.gateway.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"pay"}`)})
 	if err != nil || len(next.Warnings) != 0 {
 		t.Errorf("after the edit: %q, %v", next.Warnings, err)
+	}
+}
+
+// TestLacking: policies that name too few people who could press are told.
+func TestLacking(t *testing.T) {
+	h := newHouse(t, nil)
+	ann, bob := h.person("ann"), h.person("bob")
+	h.group("ops", ann, bob)
+	for policy, want := range map[string]int{"": 0, "2 of group:ops": 0, "3 of group:ops": 1, "requester": 0, "2 of admins": 1, "channel": 0} {
+		h.approvers(policy)
+		if got, err := h.gateway.Lacking(t.Context()); err != nil || len(got) != want {
+			t.Errorf("%q: %q, %v", policy, got, err)
+		}
+	}
+	h.config["approvals.approvers"] = "user:nobody"
+	if got, err := h.gateway.Lacking(t.Context()); err != nil || !slices.Equal(got, []string{""}) {
+		t.Errorf("the setting: %q, %v", got, err)
 	}
 }

@@ -181,6 +181,15 @@ func (c *catalog) each(f func(*entry) bool) {
 	}
 }
 
+// eachServer calls f for every server.
+func (c *catalog) eachServer(f func(store.Server)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, s := range c.servers {
+		f(s)
+	}
+}
+
 // ToolIDs names every tool of every server, also those that are held.
 func (g *Gateway) ToolIDs(ctx context.Context) ([]string, error) {
 	if err := g.tools.load(ctx); err != nil {

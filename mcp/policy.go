@@ -248,6 +248,35 @@ func (g *Gateway) reachable(ctx context.Context, c store.Call) error {
 	return &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))}
 }
 
+// Lacking names the servers, and "" for the setting, whose policy names too few
+// people who could press now (SPEC 22). One that counts on who asks or on a
+// channel depends on the call, and is not among them.
+func (g *Gateway) Lacking(ctx context.Context) ([]string, error) {
+	if err := g.tools.load(ctx); err != nil {
+		return nil, err
+	}
+	policies := map[string]store.Policy{"": store.Policy(g.opt.Config.Get("", "approvals.approvers"))}
+	g.tools.eachServer(func(s store.Server) { policies[s.Name] = s.Approvers })
+	var out []string
+	for name, p := range policies {
+		a := p.Approvers()
+		if p == "" || slices.ContainsFunc(a.Who, func(who string) bool {
+			return !strings.Contains(who, ":") && store.Policy(who) != store.ByAdmins
+		}) {
+			continue
+		}
+		e, err := g.electorate(ctx, store.Call{Policy: p})
+		if err != nil {
+			return nil, err
+		}
+		if len(e.people) < a.Need {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
 // Approvers lists up to five people, other than who asked, to whom the card of
 // a waiting call should be brought (SPEC 11).
 func (g *Gateway) Approvers(ctx context.Context, id string) ([]store.User, error) {

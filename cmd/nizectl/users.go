@@ -100,7 +100,11 @@ func usersRole(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.report(u, "%s is %s", u.Name, u.Role)
+	if err := c.report(u, "%s is %s", u.Name, u.Role); err != nil || c.json {
+		return err
+	}
+	c.noteLacking(u.Lacking)
+	return nil
 }
 
 func usersDisable(ctx context.Context, c *call) error {
@@ -124,7 +128,19 @@ func usersDisable(ctx context.Context, c *call) error {
 	for _, g := range u.Emptied {
 		c.note("nobody is left in the group %s: nizectl groups edit %s --add USER", g, g)
 	}
+	c.noteLacking(u.Lacking)
 	return nil
+}
+
+// noteLacking says whose calls nobody, or too few, could approve after a change.
+func (c *call) noteLacking(names []string) {
+	for _, name := range names {
+		if name == "approvals.approvers" {
+			c.note("too few are left to approve calls: nizectl config set approvals.approvers WHO")
+			continue
+		}
+		c.note("too few are left to approve calls of the server %s: nizectl servers edit %s --approvers WHO", name, name)
+	}
 }
 
 // endsOf is what acts in a person's name.
