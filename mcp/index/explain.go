@@ -38,7 +38,7 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 		{Synonyms, kinds[Synonyms]},
 		{Spelling, kinds[Spelling]},
 	}
-	for part, signal := range [parts]Signal{byName: Name, byCoverage: Coverage, byServer: Server, byAction: Action, bySentence: Sentence, byHistory: History, byUse: Use} {
+	for part, signal := range [parts]Signal{byName: Name, byCoverage: Coverage, byServer: Server, byAction: Action, byNumber: Number, bySentence: Sentence, byHistory: History, byUse: Use} {
 		if signal != "" {
 			out = append(out, Share{signal, scale[part] * c.parts[part]})
 		}

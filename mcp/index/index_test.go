@@ -454,6 +454,33 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Of two tools with the same words, the one for many things does not answer for
+// one, nor the other way round.
+func TestNumber(t *testing.T) {
+	for name, want := range map[string]number{
+		"get_secret": numOne, "get_secrets": numMany, "secret_list": numMany, "findUser": numMany, "getStatus": numOne, "delete_files": numUnknown, "get_list": numMany, "": numUnknown,
+	} {
+		if got := numberOf(name); got != want {
+			t.Errorf("numberOf(%q) = %d, want %d", name, got, want)
+		}
+	}
+	x := New(Options{})
+	defer x.Close()
+	replace(t, x, "vault", []store.Tool{
+		tool("vault", "secret_get", "Gets a secret of a vault", "vault"),
+		tool("vault", "secret_list", "Lists the secrets of a vault", "vault"),
+	})
+	for q, want := range map[string]string{
+		"show me the secrets in the vault <name>":        "vault:secret_list",
+		"show me the secret <secret> in vault <name>":    "vault:secret_get",
+		"which secrets are in the vault \"production\"?": "vault:secret_list",
+	} {
+		if got := ids(t, x, Query{Text: q}); len(got) == 0 || got[0] != want {
+			t.Errorf("%q: %v", q, got)
+		}
+	}
+}
+
 func TestWeigh(t *testing.T) {
 	x := officeIndex(t, Options{})
 	for _, s := range Signals {

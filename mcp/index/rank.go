@@ -46,6 +46,7 @@ const (
 	byCoverage
 	byServer
 	byAction
+	byNumber
 	bySentence
 	byHistory
 	byUse
@@ -276,6 +277,7 @@ func (s *search) signals() {
 		c.cover = s.coverage(c.num)
 		c.parts[byCoverage] = c.cover
 		c.parts[byAction] = s.agreement(c.doc)
+		c.parts[byNumber] = -s.disagreement(c.doc)
 		if slices.Contains(s.q.Servers, c.doc.about.name) {
 			c.parts[byHistory] = 1
 		}
@@ -287,9 +289,9 @@ func (s *search) signals() {
 // scale is what each part counts: its weight, over the best of the running.
 func (s *search) scale() [parts]float64 {
 	cands := s.sc.cands
-	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.sentence, s.w.history, s.w.use, s.w.vector}
+	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.number, s.w.sentence, s.w.history, s.w.use, s.w.vector}
 	for p := range weight {
-		if p == byAction || p == byUse || p == byVector {
+		if p == byAction || p == byNumber || p == byUse || p == byVector {
 			continue // these are -1 to 1 as they are
 		}
 		top := 0.0

@@ -101,6 +101,7 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 	}
 	d.name = slices.Clone(r.tally.terms)
 	d.action = r.action(&t)
+	d.number = numberOf(t.Name)
 	r.text(t.Title, inName)
 	r.text(a.name, inServer)
 	if a.domain != a.name {

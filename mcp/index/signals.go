@@ -18,6 +18,7 @@ const (
 	Coverage Signal = "coverage" // the share of the request that the tool says
 	Server   Signal = "server"   // the share of the request that its server and the tools beside it say
 	Action   Signal = "action"   // create, read, update, delete, send or run
+	Number   Signal = "number"   // one thing or many
 	Sentence Signal = "sentence" // the best sentence of a request of several
 	History  Signal = "history"  // servers that were used earlier in the conversation
 	Use      Signal = "use"      // likeness to requests that led to a call of the tool, or of its server
@@ -25,7 +26,7 @@ const (
 )
 
 // Signals lists those that can be left out.
-var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Sentence, History, Use, Vector}
+var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Number, Sentence, History, Use, Vector}
 
 // weights is everything that was tuned, on the evaluation's dev requests only;
 // eval prints what each signal is worth, family by family.
@@ -41,6 +42,7 @@ type weights struct {
 	coverage float64
 	server   float64
 	action   float64
+	number   float64
 	sentence float64
 	history  float64
 	use      float64
@@ -66,6 +68,7 @@ var tuned = weights{
 	coverage: 0.4,
 	server:   0.4,
 	action:   0.15,
+	number:   0.2,
 	sentence: 0.6,
 	history:  0.25,
 	use:      1,
@@ -90,6 +93,8 @@ func (w weights) weighed(by map[Signal]float64) *weights {
 			w.server *= f
 		case Action:
 			w.action *= f
+		case Number:
+			w.number *= f
 		case Sentence:
 			w.sentence *= f
 		case History:

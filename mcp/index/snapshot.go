@@ -34,6 +34,7 @@ type doc struct {
 	tool   store.Tool // without schemas and meta
 	about  *about
 	action action
+	number number
 	sum    uint64    // of the definition, to find out what changed
 	name   []term    // the different words of its name, in order
 	terms  []posting // every term (in the place of the doc number) with its weight, sorted
