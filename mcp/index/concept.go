@@ -1,11 +1,15 @@
 package index
 
-import "math"
+import (
+	"math"
+	"unicode/utf8"
+)
 
 // expansion is one term that stands for a word of the request.
 type expansion struct {
 	term   term
 	factor float64 // 1 for the word itself
+	why    Signal  // Words for the word itself, Synonyms or Compound
 	unit   float32
 }
 
@@ -51,12 +55,15 @@ func (s *search) resolve() []concept {
 		known = known && snap.df(own) > 0
 		if known {
 			c.idf = s.idf(snap.df(own))
-			c.add(snap, own, 1)
+			c.add(snap, own, 1, Words)
 		}
 		if a.joined != "" {
 			if t, ok := snap.words.find(a.joined); ok {
-				c.add(snap, t, w.joined)
+				c.add(snap, t, w.joined, Words)
 			}
+		}
+		if known && !a.literal && w.part > 0 { // of others mend knows more
+			s.addParts(&c, a.word)
 		}
 		for _, e := range a.english {
 			c.addWord(snap, stem(e), w.chinese)
@@ -85,6 +92,38 @@ func (s *search) resolve() []concept {
 	return out
 }
 
+// minPart is how many letters each part of a compound has: below that most
+// parts are endings.
+const minPart = 4
+
+// addParts adds the two words of which a compound is made, where tools have both:
+// a username is a user's name, a database a base of data. Of several ways to cut
+// it the one into the commonest words is taken.
+func (s *search) addParts(c *concept, w string) {
+	var parts [2]term
+	most := 0
+	for i := minPart; i <= len(w)-minPart; i++ {
+		if !utf8.RuneStart(w[i]) {
+			continue
+		}
+		head, ok := s.snap.words.find(w[:i])
+		if !ok {
+			continue
+		}
+		tail, ok := s.snap.words.find(w[i:])
+		if !ok {
+			continue
+		}
+		if rarer := min(s.snap.df(head), s.snap.df(tail)); rarer > most {
+			most, parts = rarer, [2]term{head, tail}
+		}
+	}
+	if most > 0 {
+		c.add(s.snap, parts[0], s.w.part, Compound)
+		c.add(s.snap, parts[1], s.w.part, Compound)
+	}
+}
+
 func cjk(w string) bool {
 	for _, r := range w {
 		return isCJK(r)
@@ -95,20 +134,22 @@ func cjk(w string) bool {
 // addWord adds the term of a stem, if a tool has it.
 func (c *concept) addWord(s *snapshot, stem string, factor float64) {
 	if t, ok := s.words.stems.find(stem); ok {
-		c.add(s, t, factor)
+		c.add(s, t, factor, Synonyms)
 	}
 }
 
 // add adds a term, once, if a tool has it.
-func (c *concept) add(s *snapshot, t term, factor float64) {
+func (c *concept) add(s *snapshot, t term, factor float64, why Signal) {
 	if factor <= 0 || s.df(t) == 0 {
 		return
 	}
 	for i := range c.terms {
 		if c.terms[i].term == t {
-			c.terms[i].factor = max(c.terms[i].factor, factor)
+			if factor > c.terms[i].factor {
+				c.terms[i].factor, c.terms[i].why = factor, why
+			}
 			return
 		}
 	}
-	c.terms = append(c.terms, expansion{term: t, factor: factor})
+	c.terms = append(c.terms, expansion{term: t, factor: factor, why: why})
 }

@@ -36,6 +36,7 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 		{Words, kinds[Words]},
 		{Values, kinds[Values]},
 		{Synonyms, kinds[Synonyms]},
+		{Compound, kinds[Compound]},
 		{Spelling, kinds[Spelling]},
 	}
 	for part, signal := range [parts]Signal{byName: Name, byCoverage: Coverage, byServer: Server, byAction: Action, byNumber: Number, bySentence: Sentence, byHistory: History, byUse: Use} {
@@ -91,7 +92,7 @@ func (c *concept) kind(d *doc) (Signal, float32) {
 		case v == 0:
 			continue
 		case !c.terms[i].near():
-			return Synonyms, v
+			return c.terms[i].why, v
 		case c.mended:
 			return Spelling, v
 		case c.literal:

@@ -454,6 +454,26 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// The parts of a compound count for the tool that says them.
+func TestCompound(t *testing.T) {
+	x := officeIndex(t, Options{})
+	replace(t, x, "people", []store.Tool{
+		tool("people", "find", "Looks a person up by the name that the user gives", "text"),
+		tool("people", "rename", "Changes a username", "text"),
+	})
+	for _, s := range x.Explain(Query{Text: "username"}, "people:find") {
+		if s.Signal == Compound && s.Value <= 0 {
+			t.Error("the parts of the word count nothing")
+		}
+	}
+	if got := ids(t, x, Query{Text: "username"}); len(got) < 2 || got[0] != "people:rename" || got[1] != "people:find" {
+		t.Errorf("%v", got)
+	}
+	if got := ids(t, x, Query{Text: "username", Weigh: map[Signal]float64{Compound: 0}}); slices.Contains(got, "people:find") {
+		t.Errorf("without the parts: %v", got)
+	}
+}
+
 // Of two tools with the same words, the one for many things does not answer for
 // one, nor the other way round.
 func TestNumber(t *testing.T) {
@@ -464,19 +484,18 @@ func TestNumber(t *testing.T) {
 			t.Errorf("numberOf(%q) = %d, want %d", name, got, want)
 		}
 	}
-	x := New(Options{})
-	defer x.Close()
-	replace(t, x, "vault", []store.Tool{
-		tool("vault", "secret_get", "Gets a secret of a vault", "vault"),
-		tool("vault", "secret_list", "Lists the secrets of a vault", "vault"),
-	})
-	for q, want := range map[string]string{
-		"show me the secrets in the vault <name>":        "vault:secret_list",
-		"show me the secret <secret> in vault <name>":    "vault:secret_get",
-		"which secrets are in the vault \"production\"?": "vault:secret_list",
+	servers, tools := corpus()
+	x := fill(t, Options{}, servers, tools)
+	place := func(q, id string) int {
+		return slices.Index(ids(t, x, Query{Text: q, TopK: MaxTopK}), id)
+	}
+	for q, pair := range map[string][2]string{
+		"Show me the secrets in the key vault <account>":                      {"azure-keyvault:keyvault_secret_list", "azure-keyvault:keyvault_secret_get"},
+		"Show me the details of the secret <name> in the key vault <account>": {"azure-keyvault:keyvault_secret_get", "azure-keyvault:keyvault_secret_list"},
+		"What certificates are in the key vault <account>?":                   {"azure-keyvault:keyvault_certificate_list", "azure-keyvault:keyvault_certificate_get"},
 	} {
-		if got := ids(t, x, Query{Text: q}); len(got) == 0 || got[0] != want {
-			t.Errorf("%q: %v", q, got)
+		if want, other := place(q, pair[0]), place(q, pair[1]); want < 0 || want > other {
+			t.Errorf("%q: %s at %d, %s at %d", q, pair[0], want, pair[1], other)
 		}
 	}
 }

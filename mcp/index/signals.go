@@ -13,6 +13,7 @@ const (
 	Words    Signal = "words"    // BM25F over the request's own words
 	Values   Signal = "values"   // less weight for quoted and machine-made words
 	Synonyms Signal = "synonyms" // other words for the same thing
+	Compound Signal = "compound" // the parts of a word
 	Spelling Signal = "spelling" // mended typos
 	Name     Signal = "name"     // the share of the tool's name that the request says
 	Coverage Signal = "coverage" // the share of the request that the tool says
@@ -26,7 +27,7 @@ const (
 )
 
 // Signals lists those that can be left out.
-var Signals = []Signal{Values, Synonyms, Spelling, Name, Coverage, Server, Action, Number, Sentence, History, Use, Vector}
+var Signals = []Signal{Values, Synonyms, Compound, Spelling, Name, Coverage, Server, Action, Number, Sentence, History, Use, Vector}
 
 // weights is everything that was tuned, on the evaluation's dev requests only;
 // eval prints what each signal is worth, family by family.
@@ -35,6 +36,7 @@ type weights struct {
 	idfPower float64 // below 1: a rare word outweighs common ones less than idf says
 	value    float64 // of a word inside a literal
 	synonym  float64
+	part     float64 // of a part of a compound
 	joined   float64 // of two words written as one
 	mended   float64 // of a corrected word
 	chinese  float64 // of the English word for a Chinese one
@@ -61,6 +63,7 @@ var tuned = weights{
 	idfPower: 0.8,
 	value:    0.5,
 	synonym:  0.3,
+	part:     0.3,
 	joined:   0.6,
 	mended:   0.5,
 	chinese:  0.8,
@@ -83,6 +86,8 @@ func (w weights) weighed(by map[Signal]float64) *weights {
 			w.value = 1 - f*(1-w.value)
 		case Synonyms:
 			w.synonym *= f
+		case Compound:
+			w.part *= f
 		case Spelling:
 			w.mended *= f
 		case Name:

@@ -33,7 +33,7 @@ func (s *snapshot) mend(a *asked, c *concept, w *weights) {
 		}
 	}
 	if bestEdits <= limit {
-		c.add(s, best, w.mended)
+		c.add(s, best, w.mended, Words)
 		return
 	}
 	for i := 3; i <= len(a.word)-3; i++ {
@@ -42,8 +42,8 @@ func (s *snapshot) mend(a *asked, c *concept, w *weights) {
 			continue
 		}
 		if right, ok := s.words.find(a.word[i:]); ok && s.df(right) > 0 {
-			c.add(s, left, w.mended)
-			c.add(s, right, w.mended)
+			c.add(s, left, w.mended, Words)
+			c.add(s, right, w.mended, Words)
 			return
 		}
 	}
