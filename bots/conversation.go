@@ -73,6 +73,7 @@ type thread struct {
 	queue     []item
 	scheduled bool                    // in ready, or a worker has it
 	dirty     bool                    // something happened since the last step began
+	waking    bool                    // a timer looks at it again
 	cancel    context.CancelCauseFunc // of the Work that runs
 	stop      *stopRequest            // what a person asked for since the last step
 	parked    bool                    // the next turn waits for another one of its person's
@@ -80,9 +81,11 @@ type thread struct {
 	screen    *screen
 
 	// Only the step touches these.
-	told    string // the message whose author was told that it waits
-	failed  bool   // Work could not go on; only a new message tries again
-	noticed bool   // the last Work ended with a notice
+	told    string      // the message whose author was told that it waits
+	failed  bool        // Work could not go on; only a new message tries again
+	noticed bool        // the last Work ended with a notice
+	answers []time.Time // when the turns of the last minute began
+	batch   bool        // the messages that wait are answered together
 }
 
 // stopRequest is a stop: it ends what was asked for before it, also what waits

@@ -40,6 +40,9 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	if it, ok := c.head(t); ok {
 		// Also while calls wait: the agent knows whose they are, and cancels
 		// them or lets the message wait (SPEC 10).
+		if c.held(t, sc) {
+			return false // until a minute has passed
+		}
 		end, ok := c.begin(t, it.in.By.User)
 		if !ok {
 			c.tellWaits(t, sc, it.id)
@@ -48,6 +51,8 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 		defer end()
 		sc.present(Working)
 		if c.take(ctx, t, sc, it) {
+			c.gather(ctx, t, sc)
+			t.answers = append(t.answers, c.o.Now())
 			c.turn(ctx, t, sc)
 		}
 		if _, more := c.head(t); more {

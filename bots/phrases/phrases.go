@@ -107,7 +107,6 @@ const (
 	FirstContact      Key = "access.first" // days
 	WhatToDo          Key = "message.empty"
 	TooLong           Key = "message.long"
-	TooMany           Key = "message.many"
 	ToolCalling       Key = "tool.calling"
 	ResultTitle       Key = "result.title"
 	ResultNone        Key = "result.none"

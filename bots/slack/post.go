@@ -67,6 +67,9 @@ func (b *Bot) at(ctx context.Context, a store.Address) (*live, error) {
 	return l, nil
 }
 
+// Batch implements [bots.Batcher].
+func (b *Bot) Batch() int { return 3 }
+
 // show posts m, or edits it at at.Message, and returns its ts.
 func (l *live) show(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	switch m.Kind {

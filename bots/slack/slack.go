@@ -104,6 +104,7 @@ var (
 	_ bots.Platform = (*Bot)(nil)
 	_ bots.Presence = (*Bot)(nil)
 	_ bots.Finder   = (*Bot)(nil)
+	_ bots.Batcher  = (*Bot)(nil)
 )
 
 // Health is how the bot fares.

@@ -1,0 +1,95 @@
+package bots_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/store"
+)
+
+// crowd is a platform where several people read along.
+type crowd struct{ *botstest.Memory }
+
+func (crowd) Batch() int { return 3 }
+
+// gathered is an agent that answers all that was said with one turn.
+type gathered struct{ *botstest.Agent }
+
+func (g gathered) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
+	turns, err := g.Threads.Turns(ctx, thread)
+	if err != nil {
+		return err
+	}
+	said, last := 0, 0
+	for _, t := range turns {
+		switch {
+		case t.Role == store.FromUser:
+			said, last = said+1, t.N
+		case t.Role == store.FromModel:
+			said = 0
+		}
+	}
+	if said == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("answer to %d", said)
+	tell(store.Progress{Kind: "turn", Turn: fmt.Sprintf("%s/%d", thread, len(turns)), Text: text})
+	return g.Threads.Append(ctx, store.System, store.Turn{Thread: thread, N: len(turns), Role: store.FromModel, Text: text, Re: last, At: time.Now()}, false)
+}
+
+// After three answers in a minute what is written waits, and gets one answer
+// together when the minute is over.
+func TestBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		memory := crowd{botstest.NewMemory(store.OnSlack)}
+		agent := gathered{&botstest.Agent{Threads: o.db, Calls: o.db, Now: time.Now}}
+		c := bots.New(bots.Options{Agent: agent, Approver: &botstest.Gateway{Calls: o.db, Now: time.Now}, Inbox: o.db, Threads: o.db, Calls: o.db, Feed: o.db,
+			Platforms: []bots.Platform{memory}, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		id := store.NewID(time.Now())
+		if err := o.db.PutThread(ctx, store.System, store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnSlack, Thread: id}}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for i := range 7 {
+			if _, err := c.Message(ctx, store.Inbound{Key: fmt.Sprint(i), Thread: id, By: o.by, Text: "hello"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		answers := func() (n int, last string) {
+			turns, err := o.db.Turns(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, turn := range turns {
+				if turn.Role == store.FromModel {
+					n, last = n+1, turn.Text
+				}
+			}
+			return n, last
+		}
+		if n, _ := answers(); n != 3 {
+			t.Errorf("%d answers in %v, want 3", n, time.Since(began))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n, last := answers(); n != 4 || last != "answer to 4" {
+			t.Errorf("%d answers after %v, the last %q; want 4, the last to 4 messages", n, time.Since(began), last)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
