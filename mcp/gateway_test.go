@@ -59,6 +59,7 @@ type house struct {
 	runner  *runner
 	config  store.Defaults
 	channel channel
+	ahead   atomic.Int64 // how far the gateway's clock is ahead, in nanoseconds
 	root    store.Caller // an admin in a chat
 	member  store.Caller
 	path    string
@@ -134,7 +135,8 @@ func (h *house) open(owner string) {
 		h.t.Cleanup(h.index.Close)
 	}
 	h.gateway = mcp.New(mcp.Options{
-		Store: h.db, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Now: time.Now, Owner: owner,
+		Store: h.db, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
+		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: h.db, Log: log, Now: time.Now}, hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(h.config, "", "results.max_bytes") }, Items: 100},

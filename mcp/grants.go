@@ -112,7 +112,7 @@ func (g *Gateway) checkGrant(ctx context.Context, by store.Caller, gr store.Gran
 
 // administers says whether the user is an admin of the channel of a call.
 func (g *Gateway) administers(ctx context.Context, user string, c store.Call) bool {
-	yes, err := g.among(ctx, string(store.ByChannelAdmins), store.User{ID: user, State: store.Active}, c)
+	yes, err := g.ballot(ctx, c).among(ctx, string(store.ByChannelAdmins), store.User{ID: user})
 	return yes && err == nil
 }
 

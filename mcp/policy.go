@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"nize/store"
 )
@@ -137,38 +138,59 @@ func (g *Gateway) thread(ctx context.Context, id string) store.Thread {
 // approves says whether the yes of u would count for the call now. What cannot
 // be looked up is a no.
 func (g *Gateway) approves(ctx context.Context, u store.User, c store.Call) bool {
-	a := c.Policy.Approvers()
-	if u.State != store.Active || a.NotRequester && u.ID == c.By {
+	return g.ballot(ctx, c).counts(ctx, u)
+}
+
+// ballot is one look at who may press for a call: what is asked of a platform
+// is asked once in it.
+type ballot struct {
+	g      *Gateway
+	call   store.Call
+	who    store.Approvers
+	at     func() store.Address
+	admins func() ([]string, error) // of the channel there
+}
+
+func (g *Gateway) ballot(ctx context.Context, c store.Call) *ballot {
+	at := sync.OnceValue(func() store.Address { return g.address(ctx, c.Thread) })
+	return &ballot{
+		g: g, call: c, who: c.Policy.Approvers(), at: at,
+		admins: sync.OnceValues(func() ([]string, error) { return g.opt.Channels.Admins(ctx, at()) }),
+	}
+}
+
+func (b *ballot) counts(ctx context.Context, u store.User) bool {
+	if u.State != store.Active || b.who.NotRequester && u.ID == b.call.By {
 		return false
 	}
-	return slices.ContainsFunc(a.Who, func(who string) bool {
-		yes, err := g.among(ctx, who, u, c)
+	return slices.ContainsFunc(b.who.Who, func(who string) bool {
+		yes, err := b.among(ctx, who, u)
 		if err != nil {
-			g.opt.Log.Warn("looking up an approver; it counts as no", "user", u.ID, "who", who, "err", err)
+			b.g.opt.Log.Warn("looking up an approver; it counts as no", "user", u.ID, "who", who, "err", err)
 		}
 		return yes && err == nil
 	})
 }
 
-func (g *Gateway) among(ctx context.Context, who string, u store.User, c store.Call) (bool, error) {
+func (b *ballot) among(ctx context.Context, who string, u store.User) (bool, error) {
 	switch store.Policy(who) {
 	case store.ByRequester:
-		return u.ID == c.By, nil
+		return u.ID == b.call.By, nil
 	case store.ByAdmins:
 		return u.Role == store.Admin, nil
 	case store.ByChannel, store.ByChannelAdmins:
-		at := g.address(ctx, c.Thread)
-		if g.opt.Channels == nil || at.Channel == "" {
+		at := b.at()
+		if b.g.opt.Channels == nil || at.Channel == "" {
 			return false, nil
 		}
 		if store.Policy(who) == store.ByChannel {
-			return g.opt.Channels.Member(ctx, at, u.ID)
+			return b.g.opt.Channels.Member(ctx, at, u.ID)
 		}
-		admins, err := g.opt.Channels.Admins(ctx, at)
+		admins, err := b.admins()
 		return slices.Contains(admins, u.ID), err
 	}
 	if name, ok := strings.CutPrefix(who, "group:"); ok {
-		groups, err := g.opt.Store.GroupsOf(ctx, u.ID)
+		groups, err := b.g.opt.Store.GroupsOf(ctx, u.ID)
 		return slices.Contains(groups, name), err
 	}
 	return who == "user:"+u.ID, nil
@@ -195,8 +217,9 @@ func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, err
 			return e, nil
 		}
 	}
+	look := g.ballot(ctx, c)
 	for _, u := range users {
-		if u.Presses() && g.approves(ctx, u, c) {
+		if u.Presses() && look.counts(ctx, u) {
 			e.people = append(e.people, u)
 		}
 	}
@@ -318,8 +341,9 @@ func (g *Gateway) named(ctx context.Context, c store.Call) ([]store.Approver, er
 		case store.Policy(who) != store.ByChannel:
 			only := c
 			only.Policy = store.Policy(who)
+			look := g.ballot(ctx, only)
 			for _, u := range users {
-				if u.Presses() && (store.Policy(who) != store.ByAdmins || u.Role == store.Admin) && g.approves(ctx, u, only) {
+				if u.Presses() && look.counts(ctx, u) {
 					line.Names = append(line.Names, u.Name)
 				}
 			}
