@@ -1,0 +1,67 @@
+package index
+
+import (
+	"slices"
+	"testing"
+
+	"nize/store"
+)
+
+// The parts of a compound count for the tool that says them.
+func TestCompound(t *testing.T) {
+	x := officeIndex(t, Options{})
+	replace(t, x, "people", []store.Tool{
+		tool("people", "find", "Looks a person up by the name that the user gives", "text"),
+		tool("people", "rename", "Changes a username", "text"),
+	})
+	for _, s := range x.Explain(Query{Text: "username"}, "people:find") {
+		if s.Signal == Compound && s.Value <= 0 {
+			t.Error("the parts of the word count nothing")
+		}
+	}
+	if got := ids(t, x, Query{Text: "username"}); len(got) < 2 || got[0] != "people:rename" || got[1] != "people:find" {
+		t.Errorf("%v", got)
+	}
+	if got := ids(t, x, Query{Text: "username", Weigh: map[Signal]float64{Compound: 0}}); slices.Contains(got, "people:find") {
+		t.Errorf("without the parts: %v", got)
+	}
+}
+
+// Of two tools with the same words, the one for many things does not answer for
+// one, nor the other way round.
+func TestNumber(t *testing.T) {
+	for name, want := range map[string]number{
+		"get_secret": numOne, "get_secrets": numMany, "secret_list": numMany, "findUser": numMany, "getStatus": numOne, "delete_files": numUnknown, "get_list": numMany, "": numUnknown,
+	} {
+		if got := numberOf(name); got != want {
+			t.Errorf("numberOf(%q) = %d, want %d", name, got, want)
+		}
+	}
+	servers, tools := corpus()
+	x := fill(t, Options{}, servers, tools)
+	place := func(q, id string) int {
+		return slices.Index(ids(t, x, Query{Text: q, TopK: MaxTopK}), id)
+	}
+	for q, pair := range map[string][2]string{
+		"Show me the secrets in the key vault <account>":                      {"azure-keyvault:keyvault_secret_list", "azure-keyvault:keyvault_secret_get"},
+		"Show me the details of the secret <name> in the key vault <account>": {"azure-keyvault:keyvault_secret_get", "azure-keyvault:keyvault_secret_list"},
+		"What certificates are in the key vault <account>?":                   {"azure-keyvault:keyvault_certificate_list", "azure-keyvault:keyvault_certificate_get"},
+	} {
+		if want, other := place(q, pair[0]), place(q, pair[1]); want < 0 || want > other {
+			t.Errorf("%q: %s at %d, %s at %d", q, pair[0], want, pair[1], other)
+		}
+	}
+}
+
+func TestWeigh(t *testing.T) {
+	x := officeIndex(t, Options{})
+	for _, s := range Signals {
+		without := map[Signal]float64{s: 0}
+		if got := ids(t, x, Query{Text: "read the contents of a file", Weigh: without}); len(got) == 0 || got[0] != "files:read_file" {
+			t.Errorf("without %s: %v", s, got)
+		}
+		if *tuned.weighed(without) == tuned {
+			t.Errorf("leaving out %s changes nothing", s)
+		}
+	}
+}
