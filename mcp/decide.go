@@ -100,13 +100,6 @@ func (g *Gateway) voided(ctx context.Context, c store.Call) []string {
 	return gone
 }
 
-func notFound(err error) error {
-	if err == nil {
-		return store.ErrNotFound
-	}
-	return err
-}
-
 // wordOf is the state of a call as its decider reads it.
 func wordOf(c store.Call) string {
 	switch {

@@ -44,7 +44,7 @@ func (g *Gateway) AddGrant(ctx context.Context, by store.Caller, gr store.Grant)
 	if err != nil {
 		return gr, err
 	}
-	_, shared, err := g.credentials(ctx, by, e)
+	_, shared, err := g.wouldRunAs(ctx, by, e)
 	if err != nil {
 		return gr, err
 	}

@@ -1,0 +1,136 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/store"
+)
+
+func TestChangedSinceTheCard(t *testing.T) {
+	for name, change := range map[string]func(*house, *store.Call){
+		"the definition": func(h *house, _ *store.Call) { h.putTools("pin-2") },
+		"the approvers":  func(h *house, _ *store.Call) { h.approvers("requester,admins") },
+		"the credential": func(h *house, _ *store.Call) {
+			h.change(func(s *store.Server) { s.Env = map[string]store.Value{"K": {SecretKey: "K"}} })
+		},
+		"the sharing":      func(h *house, _ *store.Call) { h.change(func(s *store.Server) { s.Visibility = nil }) },
+		"the server's off": func(h *house, _ *store.Call) { h.change(func(s *store.Server) { s.Disabled = true }) },
+		"a standing no": func(h *house, c *store.Call) {
+			if err := h.db.PutGrant(h.t.Context(), h.root, store.Grant{User: h.root.User, Scope: store.ForEveryone, Tool: c.ToolID(), Deny: true}); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, nil)
+			c := h.call(h.member, "box:write", `{"what":"x"}`)
+			change(h, c)
+			if _, err := h.press(h.member, c, store.Approve); !errors.Is(err, store.ErrRefused) {
+				t.Errorf("pressed: %v", err)
+			}
+			if got := h.wait(c.ID); got.State != store.Refused || h.runner.runs.Load() != 0 || got.Decisions[0].By != store.System.User {
+				t.Errorf("%s after %d runs: %+v", got.State, h.runner.runs.Load(), got.Decisions)
+			}
+		})
+	}
+}
+
+func TestSwappedArguments(t *testing.T) {
+	h := newHouse(t, nil)
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	forged := *c
+	forged.ID, forged.Args = store.NewID(time.Now()), json.RawMessage(`{"what":"everything"}`)
+	if err := h.db.Begin(t.Context(), h.member, forged); err != nil { // with the digest of the other
+		t.Fatal(err)
+	}
+	if _, err := h.press(h.member, &forged, store.Approve); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("pressed: %v", err)
+	}
+	if got := h.wait(forged.ID); got.State != store.Refused || h.runner.runs.Load() != 0 {
+		t.Errorf("%s after %d runs", got.State, h.runner.runs.Load())
+	}
+}
+
+func TestToken(t *testing.T) {
+	h := newHouse(t, nil)
+	token, err := h.db.CreateToken(t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := h.member
+	by.Surface, by.Token = store.OnMCP, token.ID
+	c := h.call(by, "box:write", `{"what":"x"}`)
+	if _, err := h.db.RevokeTokens(t.Context(), h.root, h.member.User, "t"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.press(h.member, c, store.Approve); !errors.Is(err, store.ErrRefused) || h.runner.runs.Load() != 0 {
+		t.Errorf("after the token was revoked: %v, %d runs", err, h.runner.runs.Load())
+	}
+}
+
+func TestCardNames(t *testing.T) {
+	h := newHouse(t, nil)
+	var who []string
+	for i := range 7 {
+		who = append(who, "user:"+h.person(fmt.Sprintf("p%d", i)).User)
+	}
+	h.approvers(strings.Join(who, ",") + ",admins")
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	card, err := h.gateway.Card(t.Context(), c.ID)
+	if err != nil || card.Who() != "admins (root), p0, p1, p2, p3, p4 and 2 more" {
+		t.Errorf("%q, %v", card.Who(), err)
+	}
+	people, err := h.gateway.Approvers(t.Context(), c.ID)
+	if err != nil || len(people) != 5 {
+		t.Errorf("%d get the card, %v", len(people), err)
+	}
+	if got := c.Expires.Sub(c.Created); got != 24*time.Hour {
+		t.Errorf("it waits %s for others", got)
+	}
+}
+
+func warnOf(text string) []string {
+	if strings.Contains(text, "\u0430") {
+		return []string{"it holds a letter that looks like another"}
+	}
+	return nil
+}
+
+func TestWarnings(t *testing.T) {
+	h := newHouse(t, nil)
+	c := h.call(h.member, "box:write", `{"what":"p\u0430y","more":["p\u0430y"]}`)
+	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || len(card.Warnings) != 1 {
+		t.Errorf("warnings %q, %v", card.Warnings, err)
+	}
+	_, err := h.gateway.Decide(t.Context(), h.root, c.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"pay"}`)})
+	if !errors.Is(err, store.ErrRefused) { // root is no approver of mia's call
+		t.Errorf("an admin's edit: %v", err)
+	}
+	next, err := h.gateway.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"pay"}`)})
+	if err != nil || len(next.Warnings) != 0 {
+		t.Errorf("after the edit: %q, %v", next.Warnings, err)
+	}
+}
+
+func TestLacking(t *testing.T) {
+	h := newHouse(t, nil)
+	ann, bob := h.person("ann"), h.person("bob")
+	h.group("ops", ann, bob)
+	for policy, want := range map[string]int{"": 0, "2 of group:ops": 0, "3 of group:ops": 1, "requester": 0, "2 of admins": 1, "channel": 0} {
+		h.approvers(policy)
+		if got, err := h.gateway.Lacking(t.Context()); err != nil || len(got) != want {
+			t.Errorf("%q: %q, %v", policy, got, err)
+		}
+	}
+	h.approvers("")
+	h.config["approvals.approvers"] = "user:nobody"
+	if got, err := h.gateway.Lacking(t.Context()); err != nil || !slices.Equal(got, []string{""}) {
+		t.Errorf("the setting: %q, %v", got, err)
+	}
+}

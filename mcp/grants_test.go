@@ -1,0 +1,218 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"nize/store"
+)
+
+func TestPrecedence(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx := t.Context()
+	h.group("crew", h.member)
+	for _, a := range []store.Agent{
+		{ID: "loose", Approval: "none"}, {ID: "strict", Approval: "all"},
+		{ID: "shared", Approval: "none", Who: []string{"group:crew"}}, {ID: "plain"},
+	} {
+		if err := h.db.PutAgent(ctx, h.root, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range []struct {
+		mode, list, never string
+		server            store.Approval
+		by                store.Caller
+		agent             string
+		request           store.Approval
+		tool              string
+		asks              bool
+	}{
+		{mode: "auto", by: h.member, tool: "write", asks: true},
+		{mode: "auto", by: h.member, tool: "look"},
+		{mode: "none", by: h.member, tool: "write"},
+		{mode: "all", by: h.member, tool: "look", asks: true},
+		{mode: "all", server: store.ApproveNever, by: h.root, agent: "loose", tool: "look", asks: true},
+		{mode: "whitelist", list: "box:write", by: h.member, tool: "look"},
+		{mode: "whitelist", list: "box:write", by: h.member, server: store.ApproveNever, tool: "write", asks: true},
+		{mode: "blacklist", list: "box:write", by: h.member, tool: "look", asks: true},
+		{mode: "blacklist", list: "box:write", by: h.member, tool: "write"},
+		{mode: "none", server: store.ApproveAlways, by: h.member, tool: "look", asks: true},
+		{mode: "auto", server: store.ApproveNever, by: h.member, tool: "write"},
+		{mode: "none", agent: "strict", by: h.root, tool: "look", asks: true},
+		{mode: "auto", agent: "loose", by: h.root, tool: "write"},
+		{mode: "auto", agent: "loose", by: h.member, tool: "write", asks: true},
+		{mode: "auto", agent: "shared", by: h.member, tool: "write"},
+		{mode: "auto", agent: "plain", by: h.root, tool: "write", asks: true},
+		{mode: "whitelist", list: "box:*", agent: "loose", by: h.root, tool: "write", asks: true},
+		{mode: "auto", request: store.ApproveNever, by: h.member, tool: "write", asks: true},
+		{mode: "auto", request: store.ApproveNever, never: "true", by: h.member, tool: "write"},
+		{mode: "all", request: store.ApproveNever, never: "true", by: h.member, tool: "write", asks: true},
+		{mode: "none", request: store.ApproveAlways, by: h.member, tool: "look", asks: true},
+	} {
+		h.config["approvals.mode"], h.config["approvals.list"], h.config["approvals.allow_request_never"] = c.mode, c.list, c.never
+		h.change(func(s *store.Server) { s.Approval = c.server })
+		got, err := h.gateway.Call(ctx, c.by, store.Request{Tool: "box:" + c.tool, Args: json.RawMessage(`{"what":"x"}`), Agent: c.agent, Approval: c.request})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got.State == store.Pending) != c.asks {
+			t.Errorf("%d: %+v: the call is %s (%s)", i, c, got.State, got.Reason)
+		}
+		if got.Waiting() {
+			if _, err := h.press(c.by, got, store.Cancel); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestTaint(t *testing.T) {
+	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
+	h.thread("t")
+	h.config["approvals.mode"] = "none"
+	if _, err := h.gateway.AddGrant(t.Context(), h.member, store.Grant{Tool: "box:write"}); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.callIn("t", h.member, `{"what":"x"}`); c.State != store.Done {
+		t.Fatalf("before: %s", c.State)
+	}
+	c := h.callIn("t", h.member, `{"what":"x"}`)
+	if c.State != store.Pending || len(c.Warnings) != 1 {
+		t.Fatalf("after: %s, warnings %q", c.State, c.Warnings)
+	}
+	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || card.Always {
+		t.Errorf("the card offers always: %v", err)
+	}
+	if _, err := h.gateway.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: store.Approve, Always: true}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("always: %v", err)
+	}
+}
+
+func TestGrants(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx := t.Context()
+	ann := h.person("ann")
+	h.channel.set(nil, []string{ann.User})
+	h.thread("in")
+	asks := func(thread string, by store.Caller, args string) bool {
+		c := h.callIn(thread, by, args)
+		if c.Waiting() {
+			if _, err := h.press(by, c, store.Cancel); err != nil {
+				t.Fatal(err)
+			}
+			return true
+		}
+		return false
+	}
+	add := func(by store.Caller, g store.Grant) store.Grant {
+		t.Helper()
+		g.Tool = "box:write"
+		made, err := h.gateway.AddGrant(ctx, by, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	end := func(g store.Grant) {
+		if err := h.db.DeleteGrant(ctx, h.root, g.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := add(h.member, store.Grant{Pattern: json.RawMessage(`{"what":"note*"}`)})
+	for args, want := range map[string]bool{`{"what":"note 1"}`: false, `{"what":"secret"}`: true} {
+		if asks("", h.member, args) != want {
+			t.Errorf("with a pattern, %s", args)
+		}
+	}
+	if !asks("", ann, `{"what":"note 1"}`) {
+		t.Error("mia's answer holds for ann")
+	}
+	h.config["approvals.grant_destructive"] = "false"
+	if !asks("", h.member, `{"what":"note 1"}`) {
+		t.Error("a standing yes for a tool that may destroy something")
+	}
+	delete(h.config, "approvals.grant_destructive")
+	h.approvers("admins")
+	if !asks("", h.member, `{"what":"note 1"}`) {
+		t.Error("a standing yes of somebody who may not approve any more")
+	}
+	h.approvers("")
+	h.putTools("pin-2")
+	if !asks("", h.member, `{"what":"note 1"}`) {
+		t.Error("a standing yes for another definition")
+	}
+	end(g)
+
+	g = add(h.root, store.Grant{Scope: store.ForEveryone, Expires: time.Now().Add(time.Hour)})
+	if asks("", ann, `{"what":"x"}`) {
+		t.Error("everywhere does not hold for ann")
+	}
+	h.ahead.Store(int64(time.Hour))
+	if !asks("", ann, `{"what":"x"}`) {
+		t.Error("it holds after its end")
+	}
+	h.ahead.Store(0)
+	end(g)
+	h.group("ops", ann, h.member, h.root)
+	g = add(h.root, store.Grant{Scope: store.ForEveryone})
+	h.approvers("2 of group:ops")
+	if !asks("", ann, `{"what":"x"}`) {
+		t.Error("one person's standing yes stands in for two")
+	}
+	h.approvers("")
+	end(g)
+
+	c := h.callIn("in", ann, `{"what":"x"}`) // a channel's admin, in the channel
+	if _, err := h.gateway.Decide(ctx, ann, c.ID, store.Decision{Verb: store.Approve, Always: true, For: store.ForChannel}); err != nil {
+		t.Fatal(err)
+	}
+	h.wait(c.ID)
+	if asks("in", h.member, `{"what":"x"}`) || !asks("", h.member, `{"what":"x"}`) {
+		t.Error("a channel's standing yes")
+	}
+	h.channel.set(nil, nil)
+	if !asks("in", h.member, `{"what":"x"}`) {
+		t.Error("it holds though its giver no longer administers the channel")
+	}
+	add(h.root, store.Grant{Scope: store.ForEveryone, Deny: true})
+	if _, err := h.gateway.Call(ctx, h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("denied everywhere: %v", err)
+	}
+}
+
+func TestGrantsRefused(t *testing.T) {
+	h := newHouse(t, nil)
+	ann := h.person("ann")
+	h.group("ops", ann, h.member)
+	for name, c := range map[string]struct {
+		policy string
+		by     store.Caller
+		g      store.Grant
+		want   error
+	}{
+		"an unknown tool":    {"", h.member, store.Grant{Tool: "box:nothing"}, store.ErrNotFound},
+		"everywhere":         {"", h.member, store.Grant{Scope: store.ForEveryone}, store.ErrRefused},
+		"no channel":         {"", h.root, store.Grant{Scope: store.ForChannel}, store.ErrInvalid},
+		"another scope":      {"", h.root, store.Grant{Scope: "world"}, store.ErrInvalid},
+		"the past":           {"", h.member, store.Grant{Expires: time.Now().Add(-time.Hour)}, store.ErrInvalid},
+		"no pattern":         {"", h.member, store.Grant{Pattern: json.RawMessage(`[1]`)}, store.ErrInvalid},
+		"a no with pattern":  {"", h.member, store.Grant{Deny: true, Pattern: json.RawMessage(`{"what":"x"}`)}, store.ErrInvalid},
+		"for admins to say":  {"admins", h.member, store.Grant{}, store.ErrRefused},
+		"for two to say":     {"2 of group:ops", h.member, store.Grant{}, store.ErrRefused},
+		"not for themselves": {"group:ops not requester", h.member, store.Grant{}, store.ErrRefused},
+	} {
+		h.approvers(c.policy)
+		if c.g.Tool == "" {
+			c.g.Tool = "box:write"
+		}
+		if _, err := h.gateway.AddGrant(t.Context(), c.by, c.g); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list, err := h.db.ListGrants(t.Context(), ""); err != nil || len(list) != 0 {
+		t.Errorf("stored: %+v, %v", list, err)
+	}
+}

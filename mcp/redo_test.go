@@ -1,0 +1,198 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"nize/store"
+)
+
+func TestRetry(t *testing.T) {
+	h := newHouse(t, nil)
+	ann := h.person("ann")
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no room"}
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	if _, err := h.press(h.member, c, store.Retry); !errors.Is(err, store.ErrDecided) {
+		t.Errorf("retrying what waits: %v", err)
+	}
+	if _, err := h.press(h.member, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	failed := h.wait(c.ID)
+	if failed.State != store.Failed {
+		t.Fatalf("state %s", failed.State)
+	}
+	if _, err := h.press(ann, failed, store.Retry); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("somebody else's retry: %v", err)
+	}
+	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || card.Redo != store.Retry {
+		t.Errorf("the card offers %q, %v", card.Redo, err)
+	}
+	h.runner.fail = nil
+	var made atomic.Pointer[store.Call]
+	var won atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			next, err := h.press(h.member, failed, store.Retry)
+			switch {
+			case err == nil:
+				won.Add(1)
+				made.Store(next)
+			case !errors.Is(err, store.ErrDecided):
+				t.Errorf("retry: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 {
+		t.Fatalf("%d retries won", won.Load())
+	}
+	next := h.wait(made.Load().ID)
+	if next.State != store.Done || next.Replaces != c.ID || h.runner.runs.Load() != 2 {
+		t.Errorf("the new call: %+v after %d runs", next, h.runner.runs.Load())
+	}
+	old, err := h.db.GetCall(t.Context(), c.ID)
+	if err != nil || old.State != store.Failed || old.Successor != next.ID {
+		t.Errorf("the old call: %+v, %v", old, err)
+	}
+}
+
+func TestRetryAsks(t *testing.T) {
+	h := newHouse(t, nil)
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no room"}
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	if _, err := h.press(h.member, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	failed := h.wait(c.ID)
+	h.putTools("pin-2")
+	next, err := h.press(h.member, failed, store.Retry)
+	if err != nil || !next.Waiting() || next.Pin != "pin-2" {
+		t.Fatalf("%+v, %v", next, err)
+	}
+	if n := h.runner.runs.Load(); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestAgain(t *testing.T) {
+	h := newHouse(t, nil)
+	h.config["approvals.expiry.requester"] = "1s"
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	expired := h.wait(c.ID)
+	if expired.State != store.Expired || expired.Reminded.IsZero() {
+		t.Fatalf("state %s, reminded %s", expired.State, expired.Reminded)
+	}
+	h.config["approvals.expiry.requester"] = "15m"
+	if _, err := h.press(h.member, expired, store.Retry); !errors.Is(err, store.ErrDecided) {
+		t.Errorf("a retry of what never ran: %v", err)
+	}
+	next, err := h.press(h.member, expired, store.Again)
+	if err != nil || !next.Waiting() || next.Replaces != c.ID {
+		t.Fatalf("%+v, %v", next, err)
+	}
+	reminders := 0
+	for change, err := range h.db.Watch(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change.Kind == "reminder" && change.ID == c.ID {
+			reminders++
+		}
+		if change.ID == next.ID {
+			break
+		}
+	}
+	if reminders != 1 {
+		t.Errorf("%d reminders", reminders)
+	}
+}
+
+func TestLost(t *testing.T) {
+	h := newHouse(t, nil)
+	h.runner.fail = &store.CallError{Code: store.CodeUnknown, Message: "the connection broke"}
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	if _, err := h.press(h.member, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.wait(c.ID); got.State != store.Lost {
+		t.Fatalf("state %s", got.State)
+	}
+	for _, verb := range []store.Verb{store.Retry, store.Again, store.Approve, store.RunAll} {
+		if _, err := h.press(h.member, c, verb); err == nil {
+			t.Errorf("%s was taken", verb)
+		}
+	}
+	if n := h.runner.runs.Load(); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestRunAll(t *testing.T) {
+	h := newHouse(t, nil)
+	h.thread("in")
+	var step []*store.Call
+	for i := range 3 {
+		step = append(step, h.callIn("in", h.member, fmt.Sprintf(`{"what":"%d"}`, i)))
+	}
+	edited, err := h.gateway.Decide(t.Context(), h.root, h.callIn("in", h.root, `{"what":"root's"}`).ID, store.Decision{Verb: store.Deny})
+	if err != nil || edited.State != store.Refused {
+		t.Fatal(err)
+	}
+	roots := h.callIn("in", h.root, `{"what":"root's"}`) // of the same step, but not for mia to approve
+	other, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"later"}`), Thread: "in", Step: "in/2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if card, err := h.gateway.Card(t.Context(), step[0].ID); err != nil || card.Together != 3 {
+		t.Errorf("%d wait together, %v", card.Together, err)
+	}
+	if _, err := h.press(h.member, step[0], store.RunAll); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range step {
+		if got := h.wait(c.ID); got.State != store.Done {
+			t.Errorf("a call of the step is %s", got.State)
+		}
+	}
+	for _, c := range []*store.Call{roots, other} {
+		if got, err := h.db.GetCall(t.Context(), c.ID); err != nil || !got.Waiting() {
+			t.Errorf("%s is %s, %v", got.Args, got.State, err)
+		}
+	}
+	if n := h.runner.runs.Load(); n != 3 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestEditVotes(t *testing.T) {
+	h := newHouse(t, nil)
+	ann, bob := h.person("ann"), h.person("bob")
+	h.group("ops", ann, bob)
+	h.approvers("2 of group:ops")
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	if _, err := h.press(ann, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	next, err := h.gateway.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: store.Edit, Digest: c.Digest, Args: json.RawMessage(`{"what":"y"}`)})
+	if err != nil || !next.Waiting() || len(next.Yes()) != 0 {
+		t.Fatalf("the requester's edit: %+v, %v", next, err)
+	}
+	last, err := h.gateway.Decide(t.Context(), bob, next.ID, store.Decision{Verb: store.Edit, Digest: next.Digest, Args: json.RawMessage(`{"what":"z"}`)})
+	if err != nil || !last.Waiting() || !slices.Equal(last.Yes(), []string{bob.User}) {
+		t.Fatalf("an approver's edit: %+v, %v", last, err)
+	}
+	if _, err := h.press(ann, last, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.wait(last.ID); got.State != store.Done || !strings.Contains(string(got.Result.Raw), `"what":"z"`) || h.runner.runs.Load() != 1 {
+		t.Errorf("%s after %d runs: %s", got.State, h.runner.runs.Load(), got.Result.Raw)
+	}
+}
