@@ -42,6 +42,7 @@ type Options struct {
 	Calls     Calls
 	Feed      store.Feed
 	Places    store.Places // where messages stand is remembered there; nil forgets it at the end
+	Audience  Audience     // to whom cards are brought in private; nil brings them to nobody
 	Platforms []Platform   // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 
@@ -64,6 +65,9 @@ type Conversation struct {
 	paces   map[string]*pace // by user
 	ready   []*thread        // scheduled, not taken by a worker yet
 	workers int
+	copying map[string]*copyState // by call
+	copied  map[string]bool       // calls that are not final and have copies
+	stale   []string              // calls whose copies Run looks at when it begins
 }
 
 // thread is what the worker remembers of a conversation between steps. All of
@@ -116,7 +120,7 @@ func New(o Options) *Conversation {
 	if o.AtOnce == 0 {
 		o.AtOnce = 64
 	}
-	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}, paces: map[string]*pace{}}
+	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}, copying: map[string]*copyState{}, copied: map[string]bool{}, paces: map[string]*pace{}}
 	for _, p := range o.Platforms {
 		c.platforms[p.Surface()] = p
 	}
@@ -201,6 +205,9 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 	if err == nil && decided != nil {
 		show = decided.ID // an edit makes a new call
 	}
+	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
+		c.copies(call) // the card that was pressed may be one that lags behind
+	}
 	card, cardErr := c.o.Approver.Card(ctx, show)
 	switch {
 	case err != nil && cardErr != nil:
@@ -260,7 +267,12 @@ func (c *Conversation) Run(ctx context.Context) error {
 	c.mu.Lock()
 	c.life = ctx
 	c.spawnLocked()
+	stale := c.stale
+	c.stale = nil
 	c.mu.Unlock()
+	for _, call := range stale {
+		c.copies(call)
+	}
 	defer func() {
 		c.mu.Lock()
 		c.life = nil
@@ -314,6 +326,9 @@ func (c *Conversation) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading open threads: %w", err)
 	}
+	if err := c.loadCopies(ctx); err != nil {
+		return err
+	}
 	for _, th := range open {
 		c.wake(th.ID, nil)
 	}
@@ -327,6 +342,9 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			return err
 		}
 		*after = change.Seq
+		if change.Kind == "call" && (change.State == store.Pending || c.hasCopies(change.ID)) {
+			c.copies(change.ID)
+		}
 		switch {
 		case change.Thread == "":
 		case change.Kind == "call":

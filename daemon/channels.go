@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"nize/mcp"
 	"nize/store"
 )
 
@@ -24,4 +25,10 @@ func (c channels) Admins(ctx context.Context, at store.Address) ([]string, error
 		return nil, nil
 	}
 	return c.d.slack.Admins(ctx, at)
+}
+
+// audience is to whom cards are brought in private.
+type audience struct {
+	*mcp.Gateway
+	store.Users
 }

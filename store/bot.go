@@ -54,8 +54,11 @@ type Places interface {
 	ThreadAt(ctx context.Context, by Caller, th Thread) (got Thread, made bool, err error)
 	// FindThread returns the conversation at an address, its Message aside.
 	FindThread(ctx context.Context, at Address) (Thread, error)
-	// PutPlace notes that the message of that id, in that thread, stands at at.
-	PutPlace(ctx context.Context, thread, message string, at Address) error
+	// PutPlace notes that the message of that id stands at at. It is kept with
+	// its owner, a conversation or a call.
+	PutPlace(ctx context.Context, owner, message string, at Address) error
 	// GetPlace returns what PutPlace noted, or ErrNotFound.
-	GetPlace(ctx context.Context, thread, message string) (Address, error)
+	GetPlace(ctx context.Context, owner, message string) (Address, error)
+	// ListPlaces returns all that PutPlace noted of an owner, by message.
+	ListPlaces(ctx context.Context, owner string) (map[string]Address, error)
 }

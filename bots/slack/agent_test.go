@@ -24,17 +24,38 @@ type whole struct {
 	fake    *slacktest.Server
 	db      store.DB
 	gateway *botstest.Gateway
+	others  *deciders
+}
+
+// deciders brings every card to the people in it.
+type deciders struct {
+	store.DB
+	mu  sync.Mutex
+	ids []string
+}
+
+func (o *deciders) Approvers(ctx context.Context, _ string) (list []store.User, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range o.ids {
+		u, err := o.GetUser(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, u)
+	}
+	return list, nil
 }
 
 func startWhole(t *testing.T, o slacktest.Options) *whole {
 	t.Helper()
 	o.Unlimited = true
 	fake, db := startFake(t, o), openBolt(t)
-	w := &whole{t: t, fake: fake, db: db, gateway: &botstest.Gateway{Calls: db, Now: time.Now}}
+	w := &whole{t: t, fake: fake, db: db, gateway: &botstest.Gateway{Calls: db, Now: time.Now}, others: &deciders{DB: db}}
 	commands := &bots.Commands{}
 	w.Bot = newBot(t, fake, db, Options{Calls: db, Approver: w.gateway, Commands: commands})
 	c := bots.New(bots.Options{
-		Agent: &botstest.Agent{Threads: db, Calls: db, Now: time.Now}, Approver: w.gateway, Inbox: db, Threads: db, Calls: db, Feed: db, Places: db,
+		Agent: &botstest.Agent{Threads: db, Calls: db, Now: time.Now}, Approver: w.gateway, Inbox: db, Threads: db, Calls: db, Feed: db, Places: db, Audience: w.others,
 		Platforms: []bots.Platform{w.Bot}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Pace: time.Millisecond,
 	})
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: c, Calls: db})...)
@@ -191,4 +212,48 @@ func TestPressesOfOthers(t *testing.T) {
 	if n := w.gateway.Runs(call); n != 1 {
 		t.Errorf("the call ran %d times", n)
 	}
+}
+
+// Somebody else who decides has the card in private: it works there, and both
+// copies tell the end.
+func TestCopies(t *testing.T) {
+	w := startWhole(t, slacktest.Options{})
+	ben, err := w.db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+slacktest.Ben, "ben", store.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ben.Role = store.Admin
+	if err := w.db.PutUser(t.Context(), store.System, ben); err != nil {
+		t.Fatal(err)
+	}
+	w.others.mu.Lock()
+	w.others.ids = []string{ben.ID}
+	w.others.mu.Unlock()
+	asked, err := w.fake.Mention(slacktest.Ann, slacktest.General, `call toolbox:greet {"name":"Bo"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sees(asked, "waiting for a yes")
+	var private slacktest.Message
+	in := func(state string) func() bool {
+		return func() bool {
+			list := w.fake.Messages(w.fake.DMChannel(slacktest.Ben))
+			if len(list) > 1 {
+				t.Fatalf("%d copies", len(list))
+			}
+			if len(list) == 1 {
+				private = list[0]
+			}
+			return len(list) == 1 && strings.Contains(list[0].Text, "state: "+state)
+		}
+	}
+	w.until("a copy", in("waiting for a yes"))
+	if !strings.Contains(string(private.Blocks), "call-run") {
+		t.Errorf("the copy has no button: %s", private.Blocks)
+	}
+	if err := w.fake.Press(t.Context(), slacktest.Ben, private, "call-run"); err != nil {
+		t.Fatal(err)
+	}
+	w.sees(asked, "state: done")
+	w.until("the copy tells the end", in("done"))
 }

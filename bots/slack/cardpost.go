@@ -18,7 +18,7 @@ const noFile = "none"
 func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	l.lines.close(at.Channel + "/" + at.Thread)
 	var file argsFile
-	if long(*m.Card) {
+	if long(*m.Card) && at.Thread != "" { // a copy outside any thread has the dialog
 		var err error
 		if file, err = l.attach(ctx, at, *m.Card); err != nil {
 			return "", err

@@ -55,7 +55,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		log:  b.o.Log.With("team", account.Team),
 		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
-	l.people.known = map[string]person{}
+	l.people.known, l.people.dms = map[string]person{}, map[string]string{}
 	return l
 }
 

@@ -48,8 +48,9 @@ func (p person) words() phrases.Catalogue { return phrases.For(p.locale) }
 
 // people remembers what Slack says of people, for a short time.
 type people struct {
-	mu    sync.Mutex // guards known
+	mu    sync.Mutex // guards what follows
 	known map[string]person
+	dms   map[string]string // whose conversation with nize a channel is
 }
 
 // look asks Slack about somebody, or remembers if that is not older than age.
@@ -172,17 +173,53 @@ func (l *live) tell(ctx context.Context, p person, channel, thread, text string)
 // direct writes to somebody's conversation with nize.
 func (l *live) direct(ctx context.Context, user, channel, thread, text string) error {
 	if channel == "" {
-		err := l.wire.call(ctx, func(ctx context.Context) error {
-			c, _, _, err := l.wire.api.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
-			if err == nil {
-				channel = c.ID
-			}
+		var err error
+		if channel, err = l.dm(ctx, user); err != nil {
 			return err
-		})
-		if err != nil {
-			return fmt.Errorf("opening a conversation: %w", err)
 		}
 	}
 	_, err := l.wire.post(ctx, channel, words(text, thread)...)
 	return err
+}
+
+// dm is the channel of somebody's conversation with nize.
+func (l *live) dm(ctx context.Context, user string) (channel string, err error) {
+	err = l.wire.call(ctx, func(ctx context.Context) error {
+		c, _, _, err := l.wire.api.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
+		if err == nil {
+			channel = c.ID
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("opening a conversation with %s: %w", user, err)
+	}
+	return channel, nil
+}
+
+// Direct implements [bots.Courier]: somebody's conversation with nize, outside
+// any thread. Only full members get anything.
+func (b *Bot) Direct(ctx context.Context, u store.User) (store.Address, error) {
+	l := b.current()
+	if l == nil {
+		return store.Address{}, fmt.Errorf("%w: %w", store.ErrNotFound, errOff)
+	}
+	for _, id := range l.idsOf(u) {
+		p, err := l.look(ctx, id, keepPerson)
+		if err != nil {
+			return store.Address{}, err
+		}
+		if !p.member {
+			continue
+		}
+		channel, err := l.dm(ctx, id)
+		if err != nil {
+			return store.Address{}, err
+		}
+		l.people.mu.Lock()
+		l.people.dms[channel] = id
+		l.people.mu.Unlock()
+		return store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel}, nil
+	}
+	return store.Address{}, fmt.Errorf("%s on Slack: %w", u.Name, store.ErrNotFound)
 }

@@ -105,6 +105,7 @@ var (
 	_ bots.Presence = (*Bot)(nil)
 	_ bots.Finder   = (*Bot)(nil)
 	_ bots.Batcher  = (*Bot)(nil)
+	_ bots.Courier  = (*Bot)(nil)
 )
 
 // Health is how the bot fares.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -92,6 +93,16 @@ func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
 	r := bots.Reader{Now: l.b.o.Now()}
 	if th, err := l.b.o.Store.FindThread(ctx, at); err == nil {
 		r.Locale, r.Zone = th.Locale, zone(th.Zone)
+		return r
+	}
+	l.people.mu.Lock()
+	id := l.people.dms[at.Channel]
+	l.people.mu.Unlock()
+	if id == "" {
+		return r
+	}
+	if p, err := l.look(ctx, id, time.Hour); err == nil {
+		r.Locale, r.Zone = p.locale, zone(p.zone)
 	}
 	return r
 }

@@ -31,7 +31,7 @@
 //	threads       id                  JSON
 //	threads_by    a|u user 0, updated, id; o id                       -
 //	threads_at    surface 0 team 0 channel 0 thread    thread id
-//	places        thread 0 message    JSON address
+//	places        thread or call 0 message    JSON address
 //	turns         thread 0 n          pack: JSON, opaque
 //	inbox         id                  pack: JSON, payload
 //	inbox_keys    key                 time it was seen

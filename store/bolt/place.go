@@ -80,25 +80,39 @@ func (d *DB) EditThread(ctx context.Context, _ store.Caller, id string, edit fun
 }
 
 // PutPlace implements [store.Places].
-func (d *DB) PutPlace(ctx context.Context, thread, message string, at store.Address) error {
+func (d *DB) PutPlace(ctx context.Context, owner, message string, at store.Address) error {
 	return d.do(ctx, "noting where a message stands", func(t *tx) error {
-		if err := checkIDs("conversation id", thread, "message", message); err != nil {
+		if err := checkIDs("owner", owner, "message", message); err != nil {
 			return err
 		}
-		if t.get("threads", []byte(thread)) == nil {
+		if t.get("threads", []byte(owner)) == nil && t.get("calls", []byte(owner)) == nil {
 			return store.ErrNotFound
 		}
-		return t.putJSON("places", key(thread, message), at)
+		return t.putJSON("places", key(owner, message), at)
 	})
 }
 
 // GetPlace implements [store.Places].
-func (d *DB) GetPlace(ctx context.Context, thread, message string) (at store.Address, err error) {
+func (d *DB) GetPlace(ctx context.Context, owner, message string) (at store.Address, err error) {
 	err = d.view(ctx, "finding where a message stands", func(t *tx) (err error) {
-		at, err = getJSON[store.Address](t, "places", key(thread, message))
+		at, err = getJSON[store.Address](t, "places", key(owner, message))
 		return err
 	})
 	return at, err
+}
+
+// ListPlaces implements [store.Places].
+func (d *DB) ListPlaces(ctx context.Context, owner string) (map[string]store.Address, error) {
+	list := map[string]store.Address{}
+	err := d.view(ctx, "finding where messages stand", func(t *tx) error {
+		prefix := key(owner, "")
+		return t.each("places", prefix, func(k, v []byte) error {
+			at, err := decodeJSON[store.Address](v)
+			list[string(k[len(prefix):])] = at
+			return err
+		})
+	})
+	return list, err
 }
 
 // forgetPlaces deletes what is noted of a conversation that goes.

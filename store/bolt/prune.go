@@ -104,6 +104,9 @@ func (t *tx) deleteCall(id string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := t.delPrefix("places", key(id, "")); err != nil {
+		return 0, err
+	}
 	for _, k := range callKeys(s) {
 		if err := t.del("calls_by", k); err != nil {
 			return 0, err

@@ -114,6 +114,12 @@ func places(e *env) {
 	e.is(err, store.ErrNotFound)
 	e.ok(e.PutPlace(ctx, th.ID, "m", at))
 	e.is(e.PutPlace(ctx, "none", "m", at), store.ErrNotFound)
+	call := newCall(store.Pending)
+	call.ID = "c-places"
+	e.ok(e.Begin(ctx, ada, call))
+	e.ok(e.PutPlace(ctx, "c-places", "copy/ada", at))
+	e.same(must(e.ListPlaces(ctx, "c-places"))(e), map[string]store.Address{"copy/ada": at})
+	e.same(len(must(e.ListPlaces(ctx, "none"))(e)), 0)
 	e.reopen()
 	e.same(must(e.GetPlace(ctx, th.ID, "m"))(e), at)
 	e.same(must(e.FindThread(ctx, at))(e).ID, th.ID)

@@ -1,0 +1,234 @@
+package bots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nize/store"
+)
+
+// Copies of a card (SPEC 11): whoever else may decide gets it in private too,
+// and so does who asked from where no card is shown, an MCP client or the
+// command line. One decision updates all of them. Where they stand is kept with
+// the call, so a restart updates them as well.
+
+// Courier is what a [Platform] implements too where it can write to one person.
+type Courier interface {
+	// Direct is where that person reads in private. ErrNotFound for somebody
+	// who is not on the platform.
+	Direct(ctx context.Context, user store.User) (store.Address, error)
+}
+
+// Audience says who else should see a card. mcp.Gateway and store.Users are it.
+type Audience interface {
+	// Approvers are the people, other than who asked, to whom the card of a
+	// waiting call is brought.
+	Approvers(ctx context.Context, call string) ([]store.User, error)
+	// GetUser reads a person.
+	GetUser(ctx context.Context, id string) (store.User, error)
+}
+
+// copyPrefix heads the names under which copies are kept, by user.
+const copyPrefix = "copy/"
+
+// copyState is a call whose copies are being brought up to date.
+type copyState struct{ again bool }
+
+// copies brings the copies of a call's card up to date in the background, one
+// run at a time for each call.
+func (c *Conversation) copies(call string) {
+	if c.o.Audience == nil || c.o.Places == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.copying[call]; s != nil {
+		s.again = true
+		return
+	}
+	if c.life == nil {
+		return // the next start looks at what waits
+	}
+	s := &copyState{}
+	c.copying[call] = s
+	ctx := c.life
+	c.wg.Go(func() {
+		for {
+			if err := guard(func() error { return c.bringCopies(ctx, call) }); err != nil {
+				c.logUnlessEnded(ctx, "bringing a card to those who decide", err)
+			}
+			c.mu.Lock()
+			if !s.again || ctx.Err() != nil {
+				delete(c.copying, call)
+				c.mu.Unlock()
+				return
+			}
+			s.again = false
+			c.mu.Unlock()
+		}
+	})
+}
+
+// hasCopies says whether a call has copies that may change: most calls never
+// wait, and nothing is read for them.
+func (c *Conversation) hasCopies(call string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.copied[call]
+}
+
+// bringCopies updates the copies that there are, and posts those that lack
+// while the call waits.
+func (c *Conversation) bringCopies(ctx context.Context, id string) error {
+	places, err := c.o.Places.ListPlaces(ctx, id)
+	if err != nil {
+		return fmt.Errorf("reading where copies stand: %w", err)
+	}
+	call, err := c.o.Calls.GetCall(ctx, id)
+	if err != nil {
+		return fmt.Errorf("reading call %s: %w", id, err)
+	}
+	var people []store.User
+	if call.Waiting() {
+		if people, err = c.audience(ctx, call); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	if has := len(places)+len(people) > 0; has && !call.State.Final() {
+		c.copied[id] = true
+	} else {
+		delete(c.copied, id)
+	}
+	c.mu.Unlock()
+	if len(places) == 0 && len(people) == 0 {
+		return nil
+	}
+	card, err := c.o.Approver.Card(ctx, id)
+	if err != nil {
+		return err
+	}
+	m := store.Message{ID: id, Kind: store.CardMessage, Card: &card, Final: card.State.Final()}
+	var failed error
+	for name, at := range places {
+		if strings.HasPrefix(name, copyPrefix) {
+			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
+		}
+	}
+	for _, u := range people {
+		name := copyPrefix + u.ID
+		if _, ok := places[name]; ok {
+			continue
+		}
+		at, ok, err := c.direct(ctx, u)
+		if err != nil {
+			failed = errors.Join(failed, err)
+		}
+		if ok {
+			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
+		}
+	}
+	return failed
+}
+
+// audience is to whom a waiting call's card is brought.
+func (c *Conversation) audience(ctx context.Context, call store.Call) ([]store.User, error) {
+	people, err := c.o.Audience.Approvers(ctx, call.ID)
+	if err != nil {
+		return nil, fmt.Errorf("finding who decides call %s: %w", call.ID, err)
+	}
+	if call.Thread != "" || call.Surface != store.OnMCP && call.Surface != store.OnCLI {
+		return people, nil
+	}
+	u, err := c.o.Audience.GetUser(ctx, call.By)
+	if err != nil {
+		return nil, fmt.Errorf("reading who asked for call %s: %w", call.ID, err)
+	}
+	return append(people, u), nil
+}
+
+// direct finds where somebody reads in private, on the first platform that
+// knows them.
+func (c *Conversation) direct(ctx context.Context, u store.User) (store.Address, bool, error) {
+	for _, p := range c.o.Platforms {
+		courier, ok := p.(Courier)
+		if !ok {
+			continue
+		}
+		at, err := courier.Direct(ctx, u)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		return at, err == nil, err
+	}
+	return store.Address{}, false, nil
+}
+
+// bringCopy posts or updates one copy. The intent is noted before the post, so
+// that a crash in between does not post it twice.
+func (c *Conversation) bringCopy(ctx context.Context, name string, at store.Address, m store.Message) error {
+	p := c.platforms[at.Surface]
+	if p == nil {
+		return nil
+	}
+	note := func(at store.Address) error {
+		if err := c.o.Places.PutPlace(context.WithoutCancel(ctx), m.ID, name, at); err != nil {
+			return fmt.Errorf("noting where a copy stands: %w", err)
+		}
+		return nil
+	}
+	if at.Message != "" {
+		err := p.Update(ctx, at, m)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // somebody deleted it: they don't want to read it
+		}
+		return err
+	}
+	if f, ok := p.(Finder); ok {
+		found, err := f.Find(ctx, at, m)
+		switch {
+		case err == nil:
+			return errors.Join(note(found), p.Update(ctx, found, m))
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+	}
+	if err := note(at); err != nil {
+		return err
+	}
+	posted, err := p.Post(ctx, at, m)
+	if err != nil {
+		return err
+	}
+	return note(posted)
+}
+
+// loadCopies finds the calls whose copies may lag behind: those that wait, and
+// those that ran when the last run ended.
+func (c *Conversation) loadCopies(ctx context.Context) error {
+	if c.o.Audience == nil {
+		return nil
+	}
+	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending, store.Running, store.Lost}, Limit: maxCalls})
+	if err != nil {
+		return fmt.Errorf("reading calls that wait: %w", err)
+	}
+	var ids []string
+	for _, call := range calls {
+		ids = append(ids, call.ID)
+	}
+	c.mu.Lock()
+	began := c.life != nil
+	if !began {
+		c.stale = ids
+	}
+	c.mu.Unlock()
+	if began {
+		for _, id := range ids {
+			c.copies(id)
+		}
+	}
+	return nil
+}
