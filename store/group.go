@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,8 +40,16 @@ func (s Server) SharedWith(by Caller, groups []string) bool {
 // Among says whether the user, who is in the groups named, is one of those
 // listed: all, user:ID or group:NAME.
 func Among(list []string, user string, groups []string) bool {
-	return slices.ContainsFunc(list, func(who string) bool {
-		return who == "all" || who == "user:"+user ||
-			slices.ContainsFunc(groups, func(g string) bool { return who == "group:"+g })
-	})
+	for _, who := range list { // a search asks this of every tool
+		if who == "all" {
+			return true
+		}
+		if id, ok := strings.CutPrefix(who, "user:"); ok && id == user {
+			return true
+		}
+		if name, ok := strings.CutPrefix(who, "group:"); ok && slices.Contains(groups, name) {
+			return true
+		}
+	}
+	return false
 }
