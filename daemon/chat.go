@@ -82,7 +82,8 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 	id := store.NewID(now)
 	th := store.Thread{
 		ID: id, User: by.User, Address: store.Address{Surface: store.OnTerminal, Thread: id},
-		Agent: req.Agent, Model: req.Model, Servers: req.Servers, Zone: req.Zone, Locale: req.Locale, Created: now, Updated: now,
+		Agent: req.Agent, Model: req.Model, Servers: req.Servers, Created: now, Updated: now,
+		Zone: store.TimeZone(d.config, by.User, req.Zone), Locale: store.Language(d.config, by.User, req.Locale),
 	}
 	if err := d.db.PutThread(ctx, atTerminal(by), th); err != nil {
 		return nil, fmt.Errorf("storing a conversation: %w", err)

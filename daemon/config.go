@@ -22,7 +22,10 @@ type config struct {
 	users  map[string]map[string]string // by user, as they are asked for
 }
 
-var _ store.Config = (*config)(nil)
+var (
+	_ store.Config    = (*config)(nil)
+	_ store.OwnConfig = (*config)(nil)
+)
 
 func newConfig(ctx context.Context, stored store.Settings, layers *Layers) (*config, error) {
 	c := &config{stored: stored, layers: layers}
@@ -71,6 +74,14 @@ func (c *config) decide(user string, k store.Key) said {
 		return system
 	}
 	return said{value: own, source: fromUser}
+}
+
+// Own implements store.OwnConfig.
+func (c *config) Own(user, key string) string {
+	if k, err := findKey(key); err != nil || !k.User {
+		return ""
+	}
+	return c.of(user)[key]
 }
 
 // ofSystem is the value for nobody in particular.

@@ -159,7 +159,7 @@ func TestSlackPresses(t *testing.T) {
 	for _, user := range []string{slacktest.Cho, slacktest.Guest} {
 		if got := s.fake.Ephemerals(slacktest.General, user); len(got) != 1 {
 			t.Errorf("%s was told %+v", user, got)
-		} else if want := map[string]string{slacktest.Cho: "who may answer: ben", slacktest.Guest: "full members"}[user]; !strings.Contains(got[0].Text, want) {
+		} else if want := map[string]string{slacktest.Cho: "可审批的人：ben", slacktest.Guest: "full members"}[user]; !strings.Contains(got[0].Text, want) {
 			t.Errorf("%s was told %q", user, got[0].Text)
 		}
 	}

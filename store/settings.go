@@ -22,6 +22,7 @@ const (
 	List  Kind = "list"      // comma-separated
 	Press Kind = "approvers" // a Policy
 	Often Kind = "rate"      // 20/5m, see [Rate]
+	Zone  Kind = "zone"      // an IANA name, or auto
 )
 
 // Key is one setting (SPEC 18).
@@ -72,6 +73,7 @@ var Keys = []Key{
 	{Name: "index.learn", Kind: Bool, Default: "true", Help: "learn from use: words of requests that led to a successful call move that tool in later searches"},
 	{Name: "index.min_similarity", Kind: Float, Default: "0.05", Min: 0, Max: 1, Help: "score below which a tool is not an answer"},
 	{Name: "index.schedule", Kind: Text, Default: "@every 6h", Help: "when tools are refreshed, as a cron line"},
+	{Name: "language", Kind: Enum, Default: Auto, Choices: []string{Auto, "en", "zh", "zh-Hans", "zh-Hant"}, User: true, Help: "what nize says in chats is in this language; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none"},
 	{Name: "limits.user.messages", Kind: Often, Default: "20/5m", Help: "messages of one person in a span of time; 0 is no limit"},
 	{Name: "limits.user.turns", Kind: Int, Default: "2", Min: 0, Max: 1000, Help: "turns of one person at once, others wait; 0 is no limit"},
 	{Name: "mcp.session_timeout", Kind: Span, Default: "30m", Min: 1, Max: 86400, Help: "idle time after which a session of an MCP client ends"},
@@ -83,6 +85,7 @@ var Keys = []Key{
 	{Name: "retention.output", Kind: Span, Default: "30d", Min: 3600, Help: "how long tool output is kept"},
 	{Name: "retention.usage", Kind: Span, Default: "400d", Min: 86400, Help: "how long usage is kept"},
 	{Name: "slack.api_url", Kind: Text, Default: "", Help: "where Slack's Web API is, if not at https://slack.com/api/"},
+	{Name: "timezone", Kind: Zone, Default: Auto, User: true, Help: "times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none"},
 }
 
 // FindKey returns the key of that name; a miss names the nearest.
@@ -162,6 +165,13 @@ func (k Key) Check(value string) (string, error) {
 			return bad("a number in a span of time, such as 20/5m, or 0")
 		}
 		return r.String(), nil
+	case Zone:
+		if value == Auto {
+			return value, nil
+		}
+		if _, err := time.LoadLocation(value); err != nil || value == "" || value == "Local" {
+			return bad("the name of a time zone, such as Europe/Berlin or UTC, or auto")
+		}
 	case Text:
 		if len(value) > 64<<10 {
 			return bad("at most 64 KiB of text")

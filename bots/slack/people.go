@@ -117,6 +117,8 @@ func (l *live) who(ctx context.Context, id string, age time.Duration) (person, e
 	if err != nil {
 		return p, fmt.Errorf("finding the user %s: %w", p.identity(), err)
 	}
+	p.locale = store.Language(l.b.o.Config, u.ID, p.locale)
+	p.zone = store.TimeZone(l.b.o.Config, u.ID, p.zone)
 	if u.State == store.Active {
 		p.user, p.new = u, u.Created.After(before)
 	}

@@ -132,6 +132,10 @@ func (s *session) leave() {
 func (s *session) attach(th store.Thread) {
 	s.leave()
 	s.thread = th
+	s.o.Locale = th.Locale // the environment's, unless a setting goes before it
+	if loc, err := time.LoadLocation(th.Zone); err == nil && th.Zone != "" {
+		s.zone = loc
+	}
 	ctx, cancel := context.WithCancel(s.life)
 	s.unhook = cancel
 	s.wg.Go(func() { s.follow(ctx, th.ID) })
