@@ -81,7 +81,11 @@ func WhoMay(card store.Card, locale string) string {
 // CardLines renders a card as plain lines, for terminals, screen readers and
 // notifications (SPEC 11): every argument whole.
 func CardLines(card store.Card, r Reader) []string {
-	p := PartsOf(card, r)
+	return PartsOf(card, r).Lines()
+}
+
+// Lines are the parts as plain lines.
+func (p CardParts) Lines() []string {
 	out := append([]string{p.Title}, p.Facts...)
 	out = append(out, p.Warnings...)
 	out = append(out, p.Description...)

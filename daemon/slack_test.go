@@ -19,7 +19,7 @@ import (
 // onSlack connects a daemon with a Slack of our own and makes Ann its admin.
 func onSlack(t *testing.T, k *killable) *slacktest.Server {
 	t.Helper()
-	fake := slacktest.New(slacktest.Options{Unlimited: true})
+	fake := slacktest.New(slacktest.Options{Unlimited: true, RetryAfter: []time.Duration{0, 0, 0}})
 	if err := fake.Start(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func card(k *killable, fake *slacktest.Server, in slacktest.Message, state strin
 		if n > 1 {
 			k.t.Fatalf("%d cards for one call", n)
 		}
-		return n == 1 && strings.Contains(m.Text, "state: "+state)
+		return n == 1 && strings.Contains(m.Text, "\nstate: "+state)
 	})
 	return m
 }

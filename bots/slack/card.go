@@ -23,6 +23,7 @@ import (
 // cardContent is a card as a message of Slack's.
 type cardContent struct {
 	text   string // the plain form, for notifications and screen readers
+	edited string // the same, short enough for an edit
 	blocks []slackgo.Block
 }
 
@@ -83,7 +84,7 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 		c.blocks = append(c.blocks, preformatted(shown))
 		if shown != p.Args {
 			more = true
-			section(maxClaim, continues(card, p.Args, file, words)...)
+			section(maxClaim, continues(card, maxShownArgs, p.Args, file, words)...)
 		}
 	}
 	section(maxClaim, p.Rules...)
@@ -91,13 +92,37 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 	if buttons := cardButtons(card, open, more, words); len(buttons) > 0 {
 		c.blocks = append(c.blocks, slackgo.NewActionBlock("", buttons...))
 	}
-	c.text = fallback(strings.Join(bots.CardLines(card, r), "\n"))
+	c.text, c.edited = plainForm(card, p, file, words, maxFallback), plainForm(card, p, file, words, maxEdited)
 	return c
 }
 
+// plainForm is the card as the message's text. Where it is longer than Slack
+// takes, the arguments are cut, and it says so and where the rest is: who may
+// answer, the call and its state stand below them and must stay.
+func plainForm(card store.Card, p bots.CardParts, file argsFile, words phrases.Catalogue, limit int) string {
+	whole := p
+	for n := limit; n > 0; n = n * 3 / 4 {
+		text := strings.Join(p.Lines(), "\n")
+		if out := escape(text); len(out) <= limit {
+			return out
+		}
+		p = whole
+		if shown := min(n, utf8.RuneCountInString(whole.Args)); whole.Args != "" {
+			p.Args = whole.Args[:offset(whole.Args, shown)] + "…"
+			p.Rules = append(continues(card, shown, whole.Args, file, words), whole.Rules...)
+		}
+		for _, claim := range []*[]string{&p.Facts, &p.Warnings, &p.Description, &p.Why, &p.State} {
+			if len(*claim) > 0 {
+				*claim = []string{clip(strings.Join(*claim, "\n"), maxClaim)}
+			}
+		}
+	}
+	return fallback(strings.Join(p.Lines(), "\n"), limit)
+}
+
 // continues says where the rest of long arguments is.
-func continues(card store.Card, pretty string, file argsFile, words phrases.Catalogue) []string {
-	lines := []string{words.Say(phrases.CardContinues, strconv.Itoa(maxShownArgs), strconv.Itoa(utf8.RuneCountInString(pretty)), strconv.Itoa(len(card.Args)), sum(card.Args))}
+func continues(card store.Card, shown int, pretty string, file argsFile, words phrases.Catalogue) []string {
+	lines := []string{words.Say(phrases.CardContinues, strconv.Itoa(shown), strconv.Itoa(utf8.RuneCountInString(pretty)), strconv.Itoa(len(card.Args)), sum(card.Args))}
 	switch {
 	case file.failed:
 		lines = append(lines, words.Say(phrases.CardNoFile))
@@ -188,17 +213,12 @@ func preformatted(text string) slackgo.Block {
 
 // fallback is text for the field that Slack reads as mrkdwn, as much of it as
 // goes there.
-func fallback(text string) string {
+func fallback(text string, limit int) string {
 	out := escape(text)
-	if len(out) <= maxFallback {
-		return out
+	for n := limit; len(out) > limit; n = n * 9 / 10 {
+		out = escape(cut(text, n)) + "…"
 	}
-	for n := maxFallback; ; n = n * 9 / 10 {
-		head := cut(text, n)
-		if out := escape(head); len(out) <= maxFallback {
-			return out + "…"
-		}
-	}
+	return out
 }
 
 // zone is a person's time zone; nil is UTC.

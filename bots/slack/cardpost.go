@@ -25,7 +25,11 @@ func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) 
 		}
 	}
 	c := renderCard(*m.Card, l.reader(ctx, at), file)
-	return l.put(ctx, at, m.ID, slackgo.MsgOptionText(c.text, false), slackgo.MsgOptionBlocks(c.blocks...))
+	blocks := slackgo.MsgOptionBlocks(c.blocks...)
+	return l.put(ctx, at, m.ID, content{
+		post: []slackgo.MsgOption{slackgo.MsgOptionText(c.text, false), blocks},
+		edit: []slackgo.MsgOption{slackgo.MsgOptionText(c.edited, false), blocks},
+	})
 }
 
 // attach puts the arguments as a file into the thread, once for a call.

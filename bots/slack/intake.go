@@ -351,6 +351,10 @@ func (l *live) message(ctx context.Context, e event) error {
 
 // welcome says once what is kept, and never stands in the way of an answer.
 func (l *live) welcome(ctx context.Context, p person, e event) {
+	// Several of their first messages may be worked on at the same time.
+	if first, err := l.once(ctx, "welcomed:"+p.user.ID); err != nil || !first {
+		return
+	}
 	days := l.b.o.Config.Get("", "retention.conversations")
 	if err := l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.FirstContact, days)); err != nil {
 		l.log.Warn("welcoming somebody", "user", p.id, "err", err)

@@ -19,6 +19,8 @@ const (
 	// maxFallback is how much of the plain form goes with a message; Slack cuts
 	// above 40,000, and escapes count.
 	maxFallback = 36_000
+	// maxEdited is how much of it an edit takes; Slack refuses what is longer.
+	maxEdited = 4_000
 	// maxShownArgs is how much of the arguments stands on a card itself. All
 	// text of all blocks together must stay below 13,200.
 	maxShownArgs = 5_000

@@ -180,7 +180,11 @@ func (l *live) direct(ctx context.Context, user, channel, thread, text string) e
 			return err
 		}
 	}
-	_, err := l.wire.post(ctx, channel, words(text, thread)...)
+	options := words(text).post
+	if thread != "" {
+		options = append(options, slackgo.MsgOptionTS(thread))
+	}
+	_, err := l.wire.post(ctx, channel, options...)
 	return err
 }
 

@@ -86,16 +86,22 @@ func (l *live) show(ctx context.Context, at store.Address, m store.Message) (str
 		}
 		return l.showTool(ctx, at, m)
 	}
-	return l.put(ctx, at, m.ID, words(m.Text, at.Thread)...)
+	return l.put(ctx, at, m.ID, words(m.Text))
 }
 
-// put makes a message, or edits the one at at.Message, with the same content
-// whichever it is.
-func (l *live) put(ctx context.Context, at store.Address, id string, content ...slackgo.MsgOption) (string, error) {
+// content is what a message says: once as it is posted, and as an edit makes it
+// say, which has less room for the plain form.
+type content struct{ post, edit []slackgo.MsgOption }
+
+// same is a content that is short enough for an edit.
+func same(options ...slackgo.MsgOption) content { return content{options, options} }
+
+// put makes a message, or edits the one at at.Message.
+func (l *live) put(ctx context.Context, at store.Address, id string, c content) (string, error) {
 	if at.Message != "" {
-		return at.Message, l.wire.edit(ctx, at.Channel, at.Message, content...)
+		return at.Message, l.wire.edit(ctx, at.Channel, at.Message, c.edit...)
 	}
-	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, content...)
+	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, c.post...)
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
@@ -103,7 +109,7 @@ func (l *live) put(ctx context.Context, at store.Address, id string, content ...
 		return l.wire.post(ctx, at.Channel, options...)
 	})
 	if err == nil && found { // it may be of an older state
-		if err = l.wire.edit(ctx, at.Channel, ts, content...); err == nil {
+		if err = l.wire.edit(ctx, at.Channel, ts, c.edit...); err == nil {
 			l.stages.unsure.settled(unsureKey(at, id), ts)
 		}
 	}
@@ -111,7 +117,7 @@ func (l *live) put(ctx context.Context, at store.Address, id string, content ...
 }
 
 // words is nize's own text as the content of a message: it formats nothing.
-func words(text, thread string) []slackgo.MsgOption {
+func words(text string) content {
 	var blocks []slackgo.Block
 	for _, piece := range pieces(text, maxSection) {
 		blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
@@ -119,11 +125,11 @@ func words(text, thread string) []slackgo.MsgOption {
 	if len(blocks) > maxBlocks {
 		blocks = blocks[:maxBlocks]
 	}
-	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text), false), slackgo.MsgOptionBlocks(blocks...)}
-	if thread != "" {
-		options = append(options, slackgo.MsgOptionTS(thread))
+	shown := slackgo.MsgOptionBlocks(blocks...)
+	return content{
+		post: []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), shown},
+		edit: []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxEdited), false), shown},
 	}
-	return options
 }
 
 func plainText(text string) *slackgo.TextBlockObject {

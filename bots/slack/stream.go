@@ -281,7 +281,7 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 		}
 		place := at
 		place.Message = ""
-		ts, err := l.put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), slackgo.MsgOptionMarkdownText(piece))
+		ts, err := l.put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), same(slackgo.MsgOptionMarkdownText(piece)))
 		if err != nil {
 			return err
 		}

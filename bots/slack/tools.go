@@ -80,7 +80,7 @@ func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) 
 	t.lines[m.ID] = *m.Tool
 	place := at
 	place.Message = t.ts
-	ts, err := l.put(ctx, place, t.order[0], toolContent(t, l.reader(ctx, at).Locale)...)
+	ts, err := l.put(ctx, place, t.order[0], same(toolContent(t, l.reader(ctx, at).Locale)...))
 	if err == nil {
 		t.ts = ts
 		l.lines.stands(key, t)
@@ -131,7 +131,7 @@ func toolContent(t *turnLines, locale string) []slackgo.MsgOption {
 	if len(buttons) > 0 {
 		blocks = append(blocks, slackgo.NewActionBlock("", buttons...))
 	}
-	return []slackgo.MsgOption{slackgo.MsgOptionText(escape(text), false), slackgo.MsgOptionBlocks(blocks...)}
+	return []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxEdited), false), slackgo.MsgOptionBlocks(blocks...)}
 }
 
 // toolLine is one tool in one line: what, how it stands, and in brief.
