@@ -76,7 +76,7 @@ func (c *Conversation) copies(call string) {
 func (c *Conversation) hasCopies(call string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.copied[call]
+	return c.copied[call] || c.copying[call] != nil // the latter may be about to post
 }
 
 // bringCopies updates the copies that there are, and posts those that lack

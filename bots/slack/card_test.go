@@ -50,7 +50,7 @@ func testCard() store.Card {
 	return store.Card{
 		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "tracker:create_issue", Title: "Create an issue", Description: "Creates an issue.\nUse it wisely, <!channel>.",
 		Server: "tracker", Where: "https://tracker.example/mcp", By: "ann", RunsAs: "the team's credential TRACKER", Why: "you asked for *an issue*",
-		Args: json.RawMessage(`{"body":"see <@U0BEN> & https://x.example","labels":["a","b"],"title":"Broken ‮door"}`), Warnings: []string{"this conversation read untrusted text"},
+		Args: json.RawMessage(`{"body":"see <@U0BEN> & https://x.example","labels":["a","b"],"title":"Broken ` + "\u202e" + `door"}`), Warnings: []string{"this conversation read untrusted text"},
 		Digest: strings.Repeat("ab12", 16), Policy: store.ByRequester, State: store.Pending, Expires: testNow.Add(15 * time.Minute), Always: true,
 	}
 }

@@ -19,7 +19,6 @@ type heard struct {
 	nobody
 	mu   sync.Mutex
 	list []store.Inbound
-	slow chan struct{} // nil answers at once
 	more chan struct{} // holds a signal for each message
 }
 

@@ -67,7 +67,7 @@ func (l *live) serve(ctx context.Context) {
 	defer l.wg.Wait()
 	l.replay(ctx)
 	l.open(ctx)
-	defer l.open(nil)
+	defer l.shut()
 	if l.account.Mode == HTTPMode {
 		l.b.setHealth(func(h *Health) { h.State = Connected })
 		<-ctx.Done()
@@ -76,11 +76,17 @@ func (l *live) serve(ctx context.Context) {
 	l.listen(ctx)
 }
 
-// open opens and closes the way in by HTTP.
+// open opens the way in by HTTP, shut closes it.
 func (l *live) open(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.life = ctx
+}
+
+func (l *live) shut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.life = nil
 }
 
 // replay takes up what an earlier run stored and did not work off.

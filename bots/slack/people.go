@@ -89,13 +89,6 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (person, 
 	return p, nil
 }
 
-// forgetPerson makes the next look at somebody a fresh one.
-func (l *live) forgetPerson(id string) {
-	l.people.mu.Lock()
-	defer l.people.mu.Unlock()
-	delete(l.people.known, id)
-}
-
 func nameOf(u *slackgo.User) string {
 	for _, name := range []string{u.Profile.DisplayName, u.RealName, u.Name} {
 		if name != "" {

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,6 +171,15 @@ func initialState(blocks json.RawMessage) state {
 		st.set(p, p.initial())
 	}
 	return st
+}
+
+// clone is for answers, which are written while people type on.
+func (st state) clone() state {
+	out := state{Values: map[string]map[string]value{}}
+	for block, values := range st.Values {
+		out.Values[block] = maps.Clone(values)
+	}
+	return out
 }
 
 func (st state) set(p spot, v value) {

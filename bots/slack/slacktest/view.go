@@ -115,7 +115,7 @@ func (v *View) setLocked(s *Server, def viewDef) {
 }
 
 func (v *View) wire() wireView {
-	w := wireView{viewDef: v.def, ID: v.ID, TeamID: Team, AppID: App, BotID: BotID, Hash: v.Hash, State: v.state, RootID: v.Root, AppTeam: Team}
+	w := wireView{viewDef: v.def, ID: v.ID, TeamID: Team, AppID: App, BotID: BotID, Hash: v.Hash, State: v.state.clone(), RootID: v.Root, AppTeam: Team}
 	if v.Previous != "" {
 		w.Previous = &v.Previous
 	}
