@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -52,11 +53,12 @@ func (d *Daemon) forgetUser(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
+	d.gateway.DropSearches(append([]string{u.ID}, u.Aliases...)...)
 	f, err := d.db.ForgetUser(ctx, by, u.ID)
 	if err != nil {
 		return nil, fmt.Errorf("forgetting %s: %w", r.PathValue("id"), err)
 	}
-	return f, nil
+	return f, d.gateway.LoadUsage(ctx)
 }
 
 // exportUser sends everything that is kept about a person, but no secret. One's
@@ -167,6 +169,15 @@ func (e *exporter) access(ctx context.Context) error {
 	credentials, err := e.d.db.ListCredentials(ctx)
 	if err := putAll(e, "credential", credentials, err, func(c store.Credential) bool { return c.Scope == "user" && c.Owner == e.user.ID }); err != nil {
 		return err
+	}
+	learned, err := e.d.db.ListLessons(ctx)
+	for _, tool := range slices.Sorted(maps.Keys(learned)) {
+		if err := putAll(e, "lesson", learned[tool], nil, func(l store.Lesson) bool { return slices.Contains(ids, l.User) }); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("exporting each lesson: %w", err)
 	}
 	grants, err := e.d.db.ListGrants(ctx, e.user.ID)
 	return putAll(e, "grant", grants, err, nil)

@@ -168,18 +168,32 @@ func (g *Gateway) loadUsageLocked(ctx context.Context) error {
 	return nil
 }
 
+// DropSearches forgets the searches of people who are about to be forgotten, so
+// that nothing more is learned from them. What was learned goes with them from
+// the store; then LoadUsage.
+func (g *Gateway) DropSearches(users ...string) {
+	g.learner.keep.Lock() // whoever is storing something now goes first
+	defer g.learner.keep.Unlock()
+	g.learner.drop(func(id string) bool { return slices.Contains(users, id) })
+}
+
+// drop forgets searches, and makes what is about to be learned from them void.
+func (l *learner) drop(of func(user string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgot++
+	for who := range l.recent {
+		if of(who.user) {
+			delete(l.recent, who)
+		}
+	}
+}
+
 // ForgetUsage erases what was learned from one person, or from all if user is
 // "", and the searches from which more would be. It returns how many requests
 // that were.
 func (g *Gateway) ForgetUsage(ctx context.Context, by store.Caller, user string) (int, error) {
-	g.learner.mu.Lock()
-	g.learner.forgot++
-	for who := range g.learner.recent {
-		if user == "" || who.user == user {
-			delete(g.learner.recent, who)
-		}
-	}
-	g.learner.mu.Unlock()
+	g.learner.drop(func(id string) bool { return user == "" || id == user })
 	g.learner.keep.Lock()
 	defer g.learner.keep.Unlock()
 	n, err := g.opt.Store.ForgetLessons(ctx, by, user)

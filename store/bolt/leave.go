@@ -95,7 +95,7 @@ func (d *DB) ForgetUser(ctx context.Context, by store.Caller, user string) (stor
 	if err := d.Flush(ctx); err != nil { // their newest calls, too
 		return f, err
 	}
-	for _, step := range []func(context.Context, gone, *store.Forgotten) error{d.forgetThreads, d.forgetCalls, d.forgetTurns} {
+	for _, step := range []func(context.Context, gone, *store.Forgotten) error{d.forgetThreads, d.forgetCalls, d.forgetTurns, d.forgetLearned} {
 		if err := step(ctx, g, &f); err != nil {
 			return f, err
 		}
@@ -310,6 +310,22 @@ func (t *tx) stripCall(s *storedCall) error {
 		s.args = t.seal("calls/args", h.ID, empty)
 	}
 	return nil
+}
+
+// forgetLearned takes out what their requests taught the index.
+func (d *DB) forgetLearned(ctx context.Context, g gone, f *store.Forgotten) error {
+	return d.do(ctx, "forgetting what was learned", func(t *tx) error {
+		n := 0
+		for _, id := range g.IDs {
+			one, err := t.forgetLessons(id)
+			if err != nil {
+				return err
+			}
+			n += one
+		}
+		f.Lessons = n // set, not added: this may run again
+		return nil
+	})
 }
 
 // forgetTurns takes their words out of other people's conversations.
