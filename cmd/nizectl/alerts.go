@@ -40,7 +40,7 @@ func alertsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("ID", "STATE", "SINCE", "WHAT", "TO DO")
+	t := c.table("ID", "STATE", "SINCE", "WHAT", "TO DO").text(3)
 	t.state = 1
 	for _, i := range list {
 		since := i.Opened

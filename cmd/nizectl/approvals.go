@@ -59,7 +59,7 @@ func approvalsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("ID", "TOOL", "BY", "EXPIRES", "ARGUMENTS")
+	t := c.table("ID", "TOOL", "BY", "EXPIRES", "ARGUMENTS").text(4)
 	for _, card := range list {
 		t.row(card.Call, card.Tool, card.By, c.when(card.Expires), clip(string(card.Args), 60))
 	}
@@ -275,7 +275,7 @@ func grantsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("ID", "USER", "FOR", "TOOL", "ANSWER", "WHERE", "CREATED", "EXPIRES")
+	t := c.table("ID", "USER", "FOR", "TOOL", "ANSWER", "WHERE", "CREATED", "EXPIRES").text(5)
 	for _, g := range list {
 		answer := "always"
 		if g.Deny {

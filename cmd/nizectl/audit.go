@@ -60,7 +60,7 @@ func audit(ctx context.Context, c *call) error {
 		return usagef("--follow goes on with what comes: leave out --before and --until")
 	}
 	if !c.json {
-		c.line("%s", c.paint(bold, auditLine("TIME", "WHO", "SURFACE", "KIND", "SUBJECT", "TOOL", "OUTCOME")))
+		c.line("%s", c.paint(bold, c.auditLine("TIME", "WHO", "SURFACE", "KIND", "SUBJECT", "TOOL", "OUTCOME")))
 	}
 	first, n := uint64(0), 0
 	for e, err := range c.api.Audit(ctx, q) {
@@ -123,11 +123,23 @@ func (c *call) auditQuery() (api.AuditQuery, error) {
 }
 
 // auditLine lays out one event; a stream has no last row to align by, so the
-// columns are as wide as their contents usually are.
-func auditLine(cells ...string) string {
-	widths := []int{19, 12, 8, 18, 26, 28}
+// columns are as wide as their contents usually are. On a terminal with fewer
+// columns than that an event takes two lines, cut where a person would cut it.
+func (a *app) auditLine(cells ...string) string {
+	widths := []int{19, 12, 8, 23, 26, 28}
+	const all, subject = 143, 4 // with the outcome; the first cell of the second line
+	narrow := false
+	if a.outTTY {
+		n := a.columns()
+		narrow = n > 0 && n < all
+	}
 	var b strings.Builder
 	for i, cell := range cells {
+		if narrow && i == subject {
+			line := strings.TrimRight(b.String(), " ")
+			b.Reset()
+			b.WriteString(line + "\n    ")
+		}
 		b.WriteString(cell)
 		if i < len(widths) {
 			b.WriteString(strings.Repeat(" ", max(widths[i]-width(cell), 0)) + "  ")
@@ -144,7 +156,7 @@ func (c *call) printEvent(e store.Event) error {
 	if who == "" && e.Erased {
 		who = "(erased)"
 	}
-	line := auditLine(e.At.Local().Format("2006-01-02 15:04:05"), clean(dash(who)), clean(dash(string(e.Surface))), clean(e.Kind),
+	line := c.auditLine(e.At.Local().Format("2006-01-02 15:04:05"), clean(dash(who)), clean(dash(string(e.Surface))), clean(e.Kind),
 		clean(dash(e.Subject)), clean(dash(e.Tool)), c.paint(stateColour(string(e.Outcome)), clean(e.Outcome.Word())))
 	c.line("%s", line)
 	return c.flush()

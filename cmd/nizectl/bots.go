@@ -42,7 +42,7 @@ func botsStatus(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "ERROR")
+	t := c.table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "ERROR").text(7)
 	t.state = 1
 	for _, b := range list {
 		state := b.State

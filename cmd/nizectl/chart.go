@@ -110,7 +110,7 @@ func (c chart) lines() []string {
 	bar := max(room-nameWidth, 1)
 	out := make([]string, len(c.names))
 	for i, name := range c.names {
-		name = shorten(name, nameWidth)
+		name = shorten(name, nameWidth, "~")
 		number := thousands(c.values[i])
 		drawn := c.bar(c.values[i], most, bar)
 		out[i] = name + strings.Repeat(" ", nameWidth-width(name)) + " " + drawn +
@@ -138,8 +138,9 @@ func (c chart) bar(n, most int64, columns int) string {
 	return s
 }
 
-// shorten cuts a name to that many columns, with a sign that it was cut.
-func shorten(s string, columns int) string {
+// shorten cuts a text to that many columns; mark, one column wide, says that it
+// was cut.
+func shorten(s string, columns int, mark string) string {
 	if width(s) <= columns {
 		return s
 	}
@@ -150,7 +151,7 @@ func shorten(s string, columns int) string {
 		}
 		kept += string(r)
 	}
-	return kept + "~"
+	return kept + mark
 }
 
 // thousands writes a number with commas.

@@ -38,7 +38,7 @@ func configList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("KEY", "VALUE", "FROM", "WHAT IT IS")
+	t := c.table("KEY", "VALUE", "FROM", "WHAT IT IS").text(1, 2, 3)
 	for _, s := range list {
 		from := s.Source
 		if s.Where != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -159,6 +160,8 @@ type table struct {
 	state int
 	// right holds the columns that are numbers.
 	right map[int]bool
+	// cut holds the columns of free text, which may be shortened on a terminal.
+	cut []int
 }
 
 // table starts one with its head.
@@ -173,6 +176,36 @@ func (t *table) numbers(columns ...int) *table {
 		t.right[c] = true
 	}
 	return t
+}
+
+// text names the columns of free text. On a terminal that the table is too wide
+// for they are shortened, the widest first; names, ids and commands, which
+// people copy, never are.
+func (t *table) text(columns ...int) *table {
+	t.cut = columns
+	return t
+}
+
+// leastText is what stays of a column that is shortened.
+const leastText = 12
+
+// fit takes what is too much for the terminal from the columns of text.
+func (t *table) fit(widths []int) {
+	if !t.a.outTTY || len(t.cut) == 0 {
+		return
+	}
+	most := t.a.columns()
+	total := 2 * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; most > 0 && total > most; total-- {
+		widest := slices.MaxFunc(t.cut, func(i, j int) int { return widths[i] - widths[j] })
+		if widths[widest] <= leastText {
+			return
+		}
+		widths[widest]--
+	}
 }
 
 // row adds a line.
@@ -195,9 +228,11 @@ func (t *table) print(empty string) {
 			widths[i] = max(widths[i], width(cell))
 		}
 	}
+	t.fit(widths)
 	for n, row := range t.rows {
 		var line strings.Builder
 		for i, cell := range row {
+			cell = shorten(cell, widths[i], "…")
 			pad := strings.Repeat(" ", widths[i]-width(cell))
 			painted := cell
 			if n == 0 {

@@ -88,7 +88,7 @@ func TestTableAlignsAndColours(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
-			a := &app{out: bufio.NewWriter(&out), err: &errs, outTTY: test.tty, env: func(k string) string { return test.env[k] }}
+			a := &app{out: bufio.NewWriter(&out), err: &errs, outTTY: test.tty, env: func(k string) string { return test.env[k] }, columns: func() int { return 0 }}
 			table := a.table("NAME", "STATE", "N").numbers(2)
 			table.state = 1
 			table.row("世界", "ready", "1")
@@ -103,6 +103,52 @@ func TestTableAlignsAndColours(t *testing.T) {
 				t.Errorf("empty: %q", errs.String())
 			}
 		})
+	}
+}
+
+func TestTableKeepsWithinTheTerminal(t *testing.T) {
+	const id, text, command = "01M7YEWJCBQ0A6QG38KXVGFENP", "a long story of what went wrong here", "nizectl servers test tracker"
+	for name, test := range map[string]struct {
+		tty           bool
+		columns, want int // want is the width of the row
+		text          string
+	}{
+		"wide":           {true, 200, 94, text},
+		"just":           {true, 94, 94, text},
+		"one less":       {true, 93, 93, "a long story of what went wrong he…"},
+		"narrow":         {true, 80, 80, "a long story of what …"},
+		"names stay":     {true, 20, 70, "a long stor…"},
+		"a pipe":         {false, 80, 94, text},
+		"unknown to tty": {true, 0, 94, text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			a := &app{out: bufio.NewWriter(&out), outTTY: test.tty, env: func(string) string { return "dumb" }, columns: func() int { return test.columns }}
+			table := a.table("ID", "WHAT", "TO DO").text(1)
+			table.row(id, text, command)
+			table.print("")
+			a.out.Flush()
+			_, row, _ := strings.Cut(out.String(), "\n")
+			if want := id + "  " + test.text + "  " + command + "\n"; row != want || width(row)-1 != test.want {
+				t.Errorf("got %q of %d columns, want %q of %d", row, width(row)-1, want, test.want)
+			}
+		})
+	}
+}
+
+func TestAuditLineOnANarrowTerminal(t *testing.T) {
+	cells := []string{"2026-11-21 07:07:17", "root", "terminal", "meta.browse_tool_domain", "01M7YEWJNR00X8DFRE2E9Q22DA", "toolbox:convert_units", "outcome unknown"}
+	for columns, lines := range map[int]int{80: 2, 142: 2, 143: 1, 0: 1} {
+		a := &app{outTTY: true, columns: func() int { return columns }}
+		got := strings.Split(a.auditLine(cells...), "\n")
+		if len(got) != lines {
+			t.Errorf("%d columns: %d lines, want %d", columns, len(got), lines)
+		}
+		for _, line := range got {
+			if columns > 0 && width(line) > columns {
+				t.Errorf("%d columns: %q is %d wide", columns, line, width(line))
+			}
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (c *call) printStatus(st api.Status) {
 	}
 	if len(st.Bots) > 0 {
 		c.line("")
-		t := c.table("BOT", "STATE", "SINCE", "LAST ERROR")
+		t := c.table("BOT", "STATE", "SINCE", "LAST ERROR").text(3)
 		t.state = 1
 		for _, b := range st.Bots {
 			t.row(b.Name, b.State, c.when(b.Since), clip(b.LastError, 60))
@@ -88,7 +88,7 @@ func children(n int) string {
 
 // healthTable shows servers as people ask for them.
 func (a *app) healthTable(servers []api.Health) *table {
-	t := a.table("SERVER", "STATE", "TOOLS", "LATENCY", "RESTARTS", "LAST ERROR").numbers(2, 3, 4)
+	t := a.table("SERVER", "STATE", "TOOLS", "LATENCY", "RESTARTS", "LAST ERROR").numbers(2, 3, 4).text(5)
 	t.state = 1
 	for _, s := range servers {
 		tools := fmt.Sprint(s.ToolCount)

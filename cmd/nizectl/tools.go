@@ -59,11 +59,10 @@ func toolsSearch(ctx context.Context, c *call) error {
 		found.Tools = items(found.Tools)
 		return c.printJSON(found)
 	}
-	last := "DESCRIPTION"
+	t := c.table("TOOL", "SCORE", "DESCRIPTION").numbers(1).text(2)
 	if c.cmd.Bool("explain") {
-		last = "WHY"
+		t = c.table("TOOL", "SCORE", "WHY").numbers(1)
 	}
-	t := c.table("TOOL", "SCORE", last).numbers(1)
 	for _, f := range found.Tools {
 		text := clip(f.Description, 80)
 		if c.cmd.Bool("explain") {
@@ -105,7 +104,7 @@ func toolsList(ctx context.Context, c *call) error {
 
 // toolTable shows tools, with their state where one is not accepted.
 func (a *app) toolTable(tools []api.ToolView) *table {
-	t := a.table("TOOL", "STATE", "DESCRIPTION")
+	t := a.table("TOOL", "STATE", "DESCRIPTION").text(2)
 	t.state = 1
 	for _, tool := range tools {
 		about := tool.Description
@@ -190,7 +189,7 @@ func toolsDomains(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(domains))
 	}
-	t := c.table("DOMAIN", "TOOLS", "DESCRIPTION").numbers(1)
+	t := c.table("DOMAIN", "TOOLS", "DESCRIPTION").numbers(1).text(2)
 	for _, d := range domains {
 		t.row(d.ID, fmt.Sprint(d.ToolCount), clip(d.Description, 80))
 	}

@@ -88,7 +88,7 @@ func toolsWanted(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("TIMES", "LAST", "ASKED FOR").numbers(0)
+	t := c.table("TIMES", "LAST", "ASKED FOR").numbers(0).text(2)
 	for _, w := range list {
 		t.row(fmt.Sprint(w.Count), c.when(w.Last), w.Text)
 	}
