@@ -53,7 +53,7 @@ var Keys = []Key{
 	{Name: "agent.tools.systemPrompt", Kind: Text, Default: DefaultSystemPrompt, User: true, Help: "what the assistant is told about tools"},
 	{Name: "alerts.to", Kind: Text, Default: "", Private: true, Help: "where operators are told of incidents: the address of a webhook; empty is nobody"},
 	{Name: "approvals.allow_request_never", Kind: Bool, Default: "false", Help: "whether a request may say that a call which may change something needs no yes"},
-	{Name: "approvals.approvers", Kind: Press, Default: "", Help: "who may approve where the server does not say: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as 2 of group:ops not requester; empty is the requester, or admins where a shared credential is used"},
+	{Name: "approvals.approvers", Kind: Press, Default: "", Help: "who may approve where the server does not say: requester, admins, channel-admins, channel, user:U (in a file by id), group:G, several with commas, or such as 2 of group:ops not requester; empty is the requester, or admins where a shared credential is used"},
 	{Name: "approvals.elicitation", Kind: Bool, Default: "false", Help: "whether an MCP client may ask its person for the yes to a call that the requester alone decides on; a client that answers by itself then approves its own calls"},
 	{Name: "approvals.expiry.others", Kind: Span, Default: "24h", Min: 60, Max: 30 * 86400, Help: "how long a call waits for somebody else"},
 	{Name: "approvals.expiry.requester", Kind: Span, Default: "15m", Min: 1, Max: 86400, Help: "how long a call waits for its requester"},
