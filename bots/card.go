@@ -41,16 +41,16 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	p := CardParts{
 		Title: words.Say(phrases.CardTitle, title),
 		Facts: []string{
-			words.Say(phrases.CardServer, Escape(card.Server), Escape(card.Where)),
+			words.Say(phrases.CardServer, Escape(card.Server), Escape(words.Translate(card.Where))),
 			words.Say(phrases.CardBy, Escape(card.By)),
-			words.Say(phrases.CardRunsAs, Escape(card.RunsAs)),
+			words.Say(phrases.CardRunsAs, Escape(words.Translate(card.RunsAs))),
 		},
 		Description: claim(words.Say(phrases.CardDescription), card.Description),
 		Why:         claim(words.Say(phrases.CardWhy), card.Why),
 		State:       []string{words.Say(phrases.CardState, StateWords(card, r.Locale))},
 	}
 	for _, warning := range card.Warnings {
-		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(warning)))
+		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(words.Translate(warning))))
 	}
 	p.ArgsHead, p.Args = arguments(card, words)
 	if may := WhoMay(card, r.Locale); may != "" {
@@ -63,8 +63,8 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.Rules = append(p.Rules, line)
 	}
 	p.Rules = append(p.Rules, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))
-	if card.Outcome != "" {
-		p.State = append(p.State, words.Say(phrases.CardOutcome, Escape(card.Outcome)))
+	if outcome := OutcomeWords(card, r.Locale); outcome != "" {
+		p.State = append(p.State, words.Say(phrases.CardOutcome, outcome))
 	}
 	return p
 }
@@ -161,6 +161,15 @@ func StateWords(card store.Card, locale string) string {
 		return words.Say(phrases.StateBy, state, Escape(card.DecidedBy))
 	}
 	return state
+}
+
+// OutcomeWords is how the card's call ended, in one line: a tool's words as
+// they are, nize's in the reader's language.
+func OutcomeWords(card store.Card, locale string) string {
+	if card.State == store.Done {
+		return Escape(card.Outcome)
+	}
+	return Escape(phrases.For(locale).Translate(card.Outcome))
 }
 
 func stateKey(s store.State, approved bool) phrases.Key {

@@ -82,7 +82,7 @@ func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (string, error
 	}
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrDecided, store.ErrRefused, store.ErrInvalid, store.ErrExpired} {
 		if errors.Is(err, known) {
-			return Plain(err.Error()), nil
+			return Plain(phrases.For(a.Locale).Problem(err.Error())), nil
 		}
 	}
 	return phrases.For(a.Locale).Say(phrases.CommandFailed), err

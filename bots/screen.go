@@ -375,10 +375,10 @@ func (v *turnView) tell(p store.Progress) {
 		}
 	case "error":
 		v.failed = true
-		v.s.fail(p.Text)
+		v.s.fail(v.s.words.Translate(p.Text))
 	case "notice":
 		v.noticed = true
-		v.s.notice(p.Text)
+		v.s.notice(v.s.words.Translate(p.Text))
 	}
 }
 

@@ -300,7 +300,7 @@ func (c *Conversation) halt(ctx context.Context, t *thread, sc *screen, by store
 	calls, err := c.unfinished(ctx, t.id)
 	if err == nil {
 		c.cancelAll(ctx, calls, by)
-		err = c.closeTurn(ctx, t.id, by, sc.words.Say(phrases.TurnStopped))
+		err = c.closeTurn(ctx, t.id, by, phrases.For("").Say(phrases.TurnStopped)) // models read it
 	}
 	t.failed = false
 	if err != nil {

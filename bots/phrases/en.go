@@ -1,6 +1,8 @@
 package phrases
 
 var english = Catalogue{
+	Language: "en",
+
 	CardTitle:       "Run %s?",
 	CardServer:      "server: %s (%s)",
 	CardBy:          "asked by: %s",

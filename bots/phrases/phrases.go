@@ -15,6 +15,8 @@ import (
 type Key string
 
 const (
+	Language Key = "language" // the tag of the catalogue itself
+
 	CardTitle       Key = "card.title"       // tool
 	CardServer      Key = "card.server"      // name, address
 	CardBy          Key = "card.by"          // name

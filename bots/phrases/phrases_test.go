@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,8 +49,6 @@ func TestComplete(t *testing.T) {
 		}
 	}
 }
-
-var verb = regexp.MustCompile(`%(?:\[(\d+)\])?(.)`)
 
 // verbs are the verbs of a sentence in the order of the arguments that they
 // take, whatever the order in the sentence: "%[2]s%[1]d" is "1d 2s".

@@ -1,6 +1,8 @@
 package phrases
 
 var simplified = Catalogue{
+	Language: "zh-Hans",
+
 	CardTitle:       "运行 %s？",
 	CardServer:      "服务器：%s（%s）",
 	CardBy:          "发起人：%s",

@@ -1,6 +1,8 @@
 package phrases
 
 var traditional = Catalogue{
+	Language: "zh-Hant",
+
 	CardTitle:       "執行 %s？",
 	CardServer:      "伺服器：%s（%s）",
 	CardBy:          "發起人：%s",

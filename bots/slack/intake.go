@@ -350,7 +350,7 @@ func (l *live) message(ctx context.Context, e event) error {
 	case errors.Is(err, store.ErrInvalid):
 		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
-		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.CardTold, errorText(err)))
+		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.CardTold, p.words().Problem(errorText(err))))
 	}
 	return err
 }

@@ -208,7 +208,7 @@ func (v *views) submit(ctx context.Context, l *live, i interaction) error {
 
 // sayWrong tells somebody in private why what they pressed did not work.
 func (l *live) sayWrong(ctx context.Context, p person, channel, thread string, err error) error {
-	text := p.words().Say(phrases.CardTold, errorText(err))
+	text := p.words().Say(phrases.CardTold, p.words().Problem(errorText(err)))
 	if err := l.tell(ctx, p, channel, thread, text); err != nil {
 		return fmt.Errorf("telling what did not work: %w", err)
 	}

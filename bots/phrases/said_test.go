@@ -1,0 +1,177 @@
+package phrases
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestTranslate(t *testing.T) {
+	for _, x := range []struct{ text, hans, hant string }{
+		{"the tool is gone; it will not run", "此工具已不存在，不会运行", "此工具已不存在，不會執行"},
+		{"the credential token of the team ops", "团队 ops 的凭据 token", "團隊 ops 的憑證 token"},
+		{"Your daily budget of 200,000 tokens is used up. It resets on Monday, 2 January, 15:04 (Asia/Taipei). An admin can raise it.",
+			"你的每日预算（200,000 个 token）已用完。预算将于 1月2日（星期一）15:04（Asia/Taipei）重置。管理员可以提高额度。",
+			"你的每日預算（200,000 個 token）已用完。預算將於 1月2日（星期一）15:04（Asia/Taipei）重設。管理員可以提高額度。"},
+		{"The monthly budget of team ops ($5.00) is used to 80 %: $4.00. It resets on Sunday, 1 March, 00:00 (UTC).",
+			"团队 ops 的每月预算（$5.00）已使用 80%：$4.00。预算将于 3月1日（星期日）00:00（UTC）重置。",
+			"團隊 ops 的每月預算（$5.00）已使用 80%：$4.00。預算將於 3月1日（星期日）00:00（UTC）重設。"},
+		{"call 01X: refused: 2 different people of: admins (Ada, Bo); not Eve, who asked decides it",
+			"你无权审批调用 01X；可审批的人：管理员（Ada, Bo）；发起人 Eve 除外，需其中 2 人分别批准",
+			"你無權核准呼叫 01X；可核准的人：管理員（Ada, Bo）；發起人 Eve 除外，需其中 2 人分別核准"},
+		{"call 01X is done: already decided", "调用 01X 已有结果：已完成", "呼叫 01X 已有結果：已完成"},
+		{"call 01X: not found", "找不到调用 01X", "找不到呼叫 01X"},
+		{"host аpple.com has letters that only look ASCII: in ASCII it is xn--pple-43d.com",
+			"主机名 аpple.com 含有形似 ASCII 的字符：实际的 ASCII 写法为 xn--pple-43d.com", "主機名稱 аpple.com 含有形似 ASCII 的字元：實際的 ASCII 寫法為 xn--pple-43d.com"},
+		// %-signs in what others say are no verbs.
+		{"its requester may no longer use box:%s%!d", "发起人已无权使用 box:%s%!d", "發起人已無權使用 box:%s%!d"},
+		// What nobody of ours said stays.
+		{"disk quota exceeded", "disk quota exceeded", "disk quota exceeded"},
+		{strings.Repeat("call ", 2000), strings.Repeat("call ", 2000), strings.Repeat("call ", 2000)},
+		{"", "", ""},
+	} {
+		if got := For("zh-CN").Translate(x.text); got != x.hans {
+			t.Errorf("%q: got %q, want %q", x.text, got, x.hans)
+		}
+		if got := For("zh-TW").Translate(x.text); got != x.hant {
+			t.Errorf("%q: got %q, want %q", x.text, got, x.hant)
+		}
+		if got := For("de").Translate(x.text); got != x.text {
+			t.Errorf("in English %q became %q", x.text, got)
+		}
+	}
+}
+
+func TestProblem(t *testing.T) {
+	for text, want := range map[string]string{
+		"deciding about a call: call 01X: not found":               "找不到调用 01X",
+		"answering for box:run: call 01X is done: already decided": "调用 01X 已有结果：已完成",
+		"storing it: changed meanwhile":                            "内容已更改，请重新查看",
+		"reading a file: done":                                     "reading a file: done",
+		"no such thing":                                            "no such thing",
+	} {
+		if got := For("zh").Problem(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestSentences keeps the list in step with the rooms that say them: each form
+// has to stand in their source, word by word.
+func TestSentences(t *testing.T) {
+	known := map[string]bool{}
+	for _, dir := range []string{"..", "../slack", "../terminal", "../../llm", "../../mcp", "../../mcp/scan", "../../store"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", dir, len(files), err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			forms(t, name, known)
+		}
+	}
+	for _, text := range english { // nize's last word in a stored conversation
+		known[form(text)] = true
+	}
+	seen := map[string]bool{}
+	for _, s := range sentences {
+		if seen[s.english] {
+			t.Errorf("%q stands twice", s.english)
+		}
+		seen[s.english] = true
+		if !known[form(s.english)] && !known[form(s.english)+" "] && !whole[s.english] {
+			t.Errorf("nobody says %q any more", s.english)
+		}
+		for _, other := range []string{s.simplified, s.traditional} {
+			if got, want := verbs(other), verbs(s.english); got != want {
+				t.Errorf("%q takes the arguments %q, want %q", other, got, want)
+			}
+		}
+	}
+}
+
+// whole are sentences that are put together of several parts in the source.
+var whole = map[string]bool{
+	"%v %s has letters that only look ASCII: in ASCII it is %s": true,
+	"%v %s mixes %s letters: in ASCII it is %s":                 true,
+	"admins (%s)":                true,
+	"admins of the channel (%s)": true,
+	"call %s: refused: %v":       true,
+}
+
+var anyVerb = regexp.MustCompile(`%(?:\[\d+\])?[svdq]`)
+
+// form is a sentence without the kind of its verbs.
+func form(text string) string {
+	return strings.TrimSpace(anyVerb.ReplaceAllString(text, "\x00"))
+}
+
+// forms collects what a file could say: its literals, and those that are put
+// together with values between them.
+func forms(t *testing.T, name string, known map[string]bool) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := []string{"not found", "already decided", "refused", "invalid", "expired", "changed meanwhile"}
+	ast.Inspect(file, func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if !ok {
+			return true
+		}
+		text, ok := joined(e)
+		if !ok {
+			return true
+		}
+		known[form(text)] = true
+		for _, end := range ends {
+			known[form(strings.ReplaceAll(text, "%w", end))] = true
+		}
+		return true
+	})
+}
+
+// joined reads a literal, or a sum of which a part is one.
+func joined(e ast.Expr) (text string, ok bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind != token.STRING {
+			return "", false
+		}
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		if e.Op != token.ADD {
+			return "", false
+		}
+		left, lok := joined(e.X)
+		right, rok := joined(e.Y)
+		if !lok {
+			left = "%s"
+		}
+		if !rok {
+			right = "%s"
+		}
+		return left + right, lok || rok
+	}
+	return "", false
+}
+
+func FuzzTranslate(f *testing.F) {
+	for _, s := range sentences {
+		f.Add(s.english)
+	}
+	zh := For("zh")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := zh.Translate(text); strings.Contains(got, "%!") && !strings.Contains(text, "%!") {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
