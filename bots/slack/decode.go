@@ -90,6 +90,7 @@ type message struct {
 // event is a decoded callback.
 type event struct {
 	id, team string
+	gone     bool // user_change: the account was switched off
 	message
 }
 
@@ -120,6 +121,17 @@ func decodeEvent(payload []byte) (e event, err error) {
 	if !used[head.Type] {
 		return e, nil
 	}
+	if head.Type == "user_change" { // the one whose user is more than an id
+		var changed changedUser
+		if err := json.Unmarshal(c.Event, &changed); err != nil {
+			return e, fmt.Errorf("%w %s event: %w", store.ErrInvalid, head.Type, err)
+		}
+		e.User, e.gone = changed.User.ID, changed.User.Deleted
+		if !idForm.MatchString(e.User) {
+			return e, fmt.Errorf("%w %s event: user", store.ErrInvalid, head.Type)
+		}
+		return e, nil
+	}
 	if err := json.Unmarshal(c.Event, &e.message); err != nil {
 		return e, fmt.Errorf("%w %s event: %w", store.ErrInvalid, head.Type, err)
 	}
@@ -129,7 +141,7 @@ func decodeEvent(payload []byte) (e event, err error) {
 // used are the types of events that something is done about.
 var used = map[string]bool{
 	"app_mention": true, "message": true, "app_home_opened": true, "app_context_changed": true,
-	"agent_session_stopped": true, "agent_session_title_changed": true,
+	"user_change": true, "agent_session_stopped": true, "agent_session_title_changed": true,
 	"assistant_thread_started": true, "assistant_thread_context_changed": true,
 }
 
@@ -306,6 +318,9 @@ func decodeSlash(payload []byte) (s slash, err error) {
 	}
 	if !idForm.MatchString(s.User) || !idForm.MatchString(s.Team) || !idForm.MatchString(s.Channel) {
 		return s, fmt.Errorf("%w command: user, team or channel", store.ErrInvalid)
+	}
+	if s.Trigger != "" && !wordForm.MatchString(s.Trigger) {
+		return s, fmt.Errorf("%w command: trigger_id", store.ErrInvalid)
 	}
 	return s, nil
 }

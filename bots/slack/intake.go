@@ -129,11 +129,25 @@ func (l *live) workOf(kind string, payload []byte) (lane string, run func(contex
 	return "", nil, nil // of an older or a newer nize: it goes
 }
 
-func laneOf(e event) string { return e.Channel + ":" + e.root() }
+func laneOf(e event) string {
+	if e.Channel == "" {
+		return "user:" + e.User
+	}
+	return e.Channel + ":" + e.root()
+}
 
 // take handles one payload. done is called once: with ok when it may be
 // acknowledged, and with what Slack should show.
 func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, done func(show any, ok bool)) {
+	var once sync.Once
+	answer := done
+	done = func(show any, ok bool) { once.Do(func() { answer(show, ok) }) }
+	defer func() {
+		if r := recover(); r != nil { // it would do so again
+			l.log.Error("taking something of Slack's panicked", "kind", kind, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			done(nil, true)
+		}
+	}()
 	var err error
 	switch kind {
 	case "events_api":
@@ -143,7 +157,11 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 	case "slash_commands":
 		var s slash
 		if s, err = decodeSlash(payload); err == nil {
-			l.keep(ctx, keptSlash, payload, []string{"slack:slash:" + s.Trigger}, done)
+			var keys []string
+			if s.Trigger != "" { // without one nothing tells a repeated command from a second one
+				keys = []string{"slack:slash:" + s.Trigger}
+			}
+			l.keep(ctx, keptSlash, payload, keys, done)
 		}
 	default:
 		done(nil, true)
@@ -174,6 +192,10 @@ func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
 	keys := []string{"slack:ev:" + e.id}
 	if e.team != l.account.Team || !used[e.Type] {
 		return false, nil
+	}
+	if e.Type == "user_change" {
+		l.forgetPerson(e.User) // before anything else of theirs is taken
+		return e.gone, keys
 	}
 	if e.Type != "message" && e.Type != "app_mention" {
 		return true, keys

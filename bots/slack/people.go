@@ -31,6 +31,7 @@ type person struct {
 	zone   string
 	member bool // a full member of the workspace that the bot is in
 	admin  bool // of the workspace
+	active bool // their account is switched on
 	at     time.Time
 
 	user store.User // of nize; zero without access
@@ -70,7 +71,7 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (person, 
 	if err != nil {
 		return person{}, fmt.Errorf("asking Slack who %s is: %w", id, err)
 	}
-	p = person{id: id, team: u.TeamID, name: nameOf(u), locale: u.Locale, zone: u.TZ, at: now, admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
+	p = person{id: id, team: u.TeamID, name: nameOf(u), locale: u.Locale, zone: u.TZ, at: now, active: !u.Deleted, admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
 	if p.team == "" {
 		p.team = l.account.Team
 	}

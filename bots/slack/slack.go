@@ -26,7 +26,7 @@
 //	decode.go text.go     what comes in, checked
 //	socket.go http.go     the two ways in
 //	intake.go lanes.go    store, acknowledge, work
-//	people.go             who may talk to nize, and as whom
+//	people.go leave.go    who may talk to nize, and as whom; who left
 //	post.go stream.go     what goes out
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
 //	views.go commands.go  what presses, dialogs and words are given to

@@ -121,6 +121,8 @@ func (l *live) stage(ctx context.Context, e event) error {
 			return l.suggest(ctx, e.Channel, "")
 		}
 		return l.b.views.openHome(ctx, l, e)
+	case "user_change":
+		return l.left(ctx, e)
 	case "assistant_thread_started":
 		return l.suggest(ctx, e.Channel, e.Thread)
 	case "agent_session_title_changed":

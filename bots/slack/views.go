@@ -145,8 +145,13 @@ type submitErrors struct {
 	Errors map[string]string `json:"errors"`
 }
 
-// bounded keeps a key short enough for the store.
-func bounded(key string) string { return key[:min(len(key), 400)] }
+// bounded makes of what Slack sent a key that the store takes.
+func bounded(key string) string {
+	if wordForm.MatchString(key) {
+		return key
+	}
+	return "slack:sum:" + sum([]byte(key))
+}
 
 // soon does what can't wait for its lane and is not worth keeping.
 func (l *live) soon(ctx context.Context, what string, do func(context.Context) error) {
