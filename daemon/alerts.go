@@ -30,8 +30,8 @@ type destination struct {
 // gets nothing at all, since a receiver that checks would drop it.
 func (d *Daemon) destination(ctx context.Context) (*destination, error) {
 	to := d.config.Get("", "alerts.to")
-	if to == "" {
-		return nil, nil
+	if chat := d.chatDestination(to); chat != nil || to == "" {
+		return chat, nil
 	}
 	c, err := d.db.GetCredential(ctx, store.CredentialKey{Scope: "system", Service: alertService, Name: alertSecret})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -29,6 +29,7 @@ type glance struct {
 
 var glances = []glance{
 	{[]string{alert.ServerDown, alert.LoginLost, alert.ToolHeld}, 0, (*lookout).servers},
+	{[]string{alert.BotDown}, 0, (*lookout).bots},
 	{[]string{alert.TokenEnds}, time.Minute, (*lookout).tokens},
 	{[]string{alert.BudgetLow, alert.BudgetOut}, 0, (*lookout).budgets},
 	{[]string{alert.Disk}, 0, (*lookout).disk},

@@ -118,7 +118,7 @@ func checkValue(k store.Key, value string) (string, error) {
 	case "index.schedule":
 		_, err = parseSchedule(value)
 	case "alerts.to":
-		if value != "" {
+		if value != "" && !slackChannel.MatchString(value) {
 			err = alert.CheckURL(value)
 		}
 	case "audit.schedule", "backup.schedule":

@@ -104,6 +104,9 @@ func (d *Daemon) settingChanged(key string) {
 	if key == "alerts.to" {
 		d.desk.Again()
 	}
+	if key == "slack.api_url" {
+		d.startBots(d.closing) // with the new address
+	}
 	if key == "index.examples" {
 		if err := d.suggestAll(d.closing); err != nil && !errors.Is(err, context.Canceled) {
 			d.log.Error("changing the example requests", "err", err)

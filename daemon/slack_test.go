@@ -143,3 +143,34 @@ func TestSlackKilled(t *testing.T) {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }
+
+// Where alerts.to names nothing, the admins on Slack are told, and the message
+// is edited when it is over.
+func TestSlackAlerts(t *testing.T) {
+	k := newKillable(t)
+	fake := onSlack(t, k)
+	channel := fake.DMChannel(slacktest.Ann)
+	if _, err := k.TestAlert(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list := fake.Messages(channel)
+	if len(list) == 0 || !strings.Contains(list[len(list)-1].Text, "Alert: This is a test") {
+		t.Errorf("Ann reads %+v", list)
+	}
+	if _, err := k.PutSetting(t.Context(), "alerts.to", api.PutSetting{Value: "slack:" + slacktest.General}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := k.TestAlert(t.Context())
+	if err != nil || made.To != "slack:"+slacktest.General {
+		t.Errorf("%+v, %v", made, err)
+	}
+	list = fake.Messages(slacktest.General)
+	if len(list) == 0 || !strings.Contains(list[len(list)-1].Text, "This is a test") {
+		t.Errorf("the channel reads %+v", list)
+	}
+	for _, bad := range []string{"slack:", "slack:general", "slack:C1/2"} {
+		if _, err := k.PutSetting(t.Context(), "alerts.to", api.PutSetting{Value: bad}); err == nil {
+			t.Errorf("alerts.to %q is taken", bad)
+		}
+	}
+}

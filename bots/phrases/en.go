@@ -112,4 +112,7 @@ var english = Catalogue{
 	ButtonRunAll:      "Run all %s",
 	ButtonRetry:       "Retry",
 	ButtonAgain:       "Ask again",
+	AlertOpen:         "Alert: %s",
+	AlertOver:         "Recovered: %s",
+	AlertCure:         "What to do: %s",
 }

@@ -126,6 +126,9 @@ const (
 	ButtonRunAll      Key = "button.run_all" // how many
 	ButtonRetry       Key = "button.retry"
 	ButtonAgain       Key = "button.again"
+	AlertOpen         Key = "alert.open" // title
+	AlertOver         Key = "alert.over" // title
+	AlertCure         Key = "alert.cure" // command
 )
 
 // Catalogue is one language.

@@ -112,4 +112,7 @@ var simplified = Catalogue{
 	ButtonRunAll:      "全部运行（%s）",
 	ButtonRetry:       "重试",
 	ButtonAgain:       "重新发起",
+	AlertOpen:         "告警：%s",
+	AlertOver:         "已恢复：%s",
+	AlertCure:         "处理办法：%s",
 }

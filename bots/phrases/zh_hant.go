@@ -112,4 +112,7 @@ var traditional = Catalogue{
 	ButtonRunAll:      "全部執行（%s）",
 	ButtonRetry:       "重試",
 	ButtonAgain:       "重新發起",
+	AlertOpen:         "告警：%s",
+	AlertOver:         "已恢復：%s",
+	AlertCure:         "處理方法：%s",
 }

@@ -131,6 +131,9 @@ func TestFollow(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("heard %q, want %q", got, want)
 	}
+	if err := fake.Wait(t.Context(), func() bool { return len(fake.Ephemerals(slacktest.General, slacktest.Guest)) > 0 }); err != nil {
+		t.Fatal(err)
+	}
 	told := fake.Ephemerals(slacktest.General, slacktest.Guest)
 	if len(told) != 1 || !strings.Contains(told[0].Text, "full members") {
 		t.Errorf("the guest was told %+v", told)

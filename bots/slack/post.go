@@ -294,3 +294,14 @@ func (l *live) list(ctx context.Context, at store.Address, oldest string) (list 
 	}
 	return list, nil
 }
+
+// Tell says something of nize's own in a channel, or edits what it said there
+// at ts, and returns where that stands. It is not a part of any conversation.
+func (b *Bot) Tell(ctx context.Context, channel, ts, text string) (string, error) {
+	l := b.current()
+	if l == nil {
+		return "", errOff
+	}
+	at := store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel, Message: ts}
+	return l.put(ctx, at, "tell/"+channel+"/"+text, words(text))
+}

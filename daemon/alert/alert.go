@@ -35,6 +35,7 @@ import (
 // Kinds of incidents; they are on the wire and never change.
 const (
 	ServerDown  = "server.down"
+	BotDown     = "bot.down"
 	LoginLost   = "login.lost"
 	ToolHeld    = "tool.held"
 	TokenEnds   = "token.expiring"
@@ -54,6 +55,7 @@ type pace struct{ wrong, well time.Duration }
 // paces lists the kinds that need more than one look.
 var paces = map[string]pace{
 	ServerDown: {5 * time.Minute, time.Minute},
+	BotDown:    {2 * time.Minute, time.Minute},
 	LoginLost:  {time.Minute, time.Minute},
 	Disk:       {0, time.Minute},
 }

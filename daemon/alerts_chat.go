@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"nize/bots/phrases"
+	"nize/bots/slack"
+	"nize/daemon/alert"
+	"nize/store"
+)
+
+// Alerts in a chat (SPEC 23): in a channel, or to each admin in private. The
+// handle names every message that was sent, so that all of them are edited
+// when it is over.
+
+// slackChannel is the form of alerts.to that names a channel of Slack's.
+var slackChannel = regexp.MustCompile(`^slack:([CG][A-Z0-9]{1,31})$`)
+
+// chatAlerts is an alert.Notifier.
+type chatAlerts struct {
+	bot    *slack.Bot
+	places func(ctx context.Context) ([]string, error) // the channels that are told
+}
+
+// Notify implements alert.Notifier.
+func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error) {
+	channels, err := c.places(ctx)
+	if err != nil {
+		return i.Delivery.Handle, err
+	}
+	stands := map[string]string{}
+	for place := range strings.FieldsSeq(i.Delivery.Handle) {
+		channel, ts, _ := strings.Cut(place, "/")
+		stands[channel] = ts
+	}
+	var failed error
+	var handles []string
+	for _, channel := range channels {
+		ts, err := c.bot.Tell(ctx, channel, stands[channel], alertText(i))
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("telling %s: %w", channel, err))
+			ts = stands[channel]
+		}
+		if ts != "" {
+			handles = append(handles, channel+"/"+ts)
+		}
+	}
+	if len(handles) > 0 && len(channels) > 1 {
+		failed = nil // somebody knows
+	}
+	return strings.Join(handles, " "), failed
+}
+
+// alertText is an incident as admins read it.
+func alertText(i store.Incident) string {
+	words := phrases.For("")
+	head := words.Say(phrases.AlertOpen, i.Title)
+	if i.State == store.IncidentRecovered {
+		head = words.Say(phrases.AlertOver, i.Title)
+	}
+	lines := []string{head}
+	if i.Text != "" {
+		lines = append(lines, i.Text)
+	}
+	if i.Cure != "" && i.State != store.IncidentRecovered {
+		lines = append(lines, words.Say(phrases.AlertCure, i.Cure))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// chatDestination is where alerts go in a chat: the channel that alerts.to
+// names, or, where that names nothing, the admins on Slack. Nil for neither.
+func (d *Daemon) chatDestination(to string) *destination {
+	if m := slackChannel.FindStringSubmatch(to); m != nil {
+		places := func(context.Context) ([]string, error) { return []string{m[1]}, nil }
+		return &destination{Notifier: chatAlerts{d.slack, places}, name: to}
+	}
+	if to != "" || d.slack.Health().State == slack.Off {
+		return nil
+	}
+	return &destination{Notifier: chatAlerts{d.slack, d.adminsInPrivate}, name: "admins on Slack"}
+}
+
+// adminsInPrivate are the private conversations of the admins on Slack.
+func (d *Daemon) adminsInPrivate(ctx context.Context) ([]string, error) {
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	var channels []string
+	for _, u := range users {
+		if u.Role != store.Admin || u.State != store.Active {
+			continue
+		}
+		at, err := d.slack.Direct(ctx, u)
+		switch {
+		case err == nil:
+			channels = append(channels, at.Channel)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+	}
+	if len(channels) == 0 {
+		return nil, fmt.Errorf("no admin is on Slack: nizectl bots slack claim: %w", alert.ErrPermanent)
+	}
+	return channels, nil
+}
+
+// bots looks at the accounts on chat platforms that are switched on.
+func (l *lookout) bots(ctx context.Context, s *alert.Sight) error {
+	for name, bot := range l.d.bots {
+		account, err := l.d.db.GetBot(ctx, store.Surface(name))
+		if errors.Is(err, store.ErrNotFound) || err == nil && !account.Enabled {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the bot on %s: %w", name, err)
+		}
+		if h := bot.Health(); h.State != slack.Connected {
+			s.Wrong = append(s.Wrong, alert.Symptom{
+				Key: alert.Key{Kind: alert.BotDown, Subject: name}, Title: "The bot on " + name + " is down",
+				Text: strings.TrimSpace("Nobody there is answered. " + clipText(h.Error, shownError)), Cure: "nizectl bots status",
+			})
+		}
+	}
+	return nil
+}
