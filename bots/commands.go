@@ -12,14 +12,32 @@ import (
 
 // Asked is a command as a person gave it, after /nize or after a mention.
 type Asked struct {
-	By      store.Caller
-	At      store.Address // where; Thread is "" outside any thread
-	Thread  string        // the conversation there, "" if there is none
-	Words   string        // what followed the command's name
-	Locale  string        // of the person, BCP 47
-	Zone    string        // of the person, IANA
-	Trigger string        // with which a dialog may be opened for some seconds, or ""
+	By     store.Caller
+	At     store.Address // where; Thread is "" outside any thread
+	Thread string        // the conversation there, "" if there is none
+	Words  string        // what followed the command's name
+	Locale string        // of the person, BCP 47
+	Zone   string        // of the person, IANA
+	Open   bool          // others could read the words
+	// Say gives words to nize as the person's message here, to be answered in
+	// the conversation.
+	Say func(ctx context.Context, words string) error
 }
+
+// Answer is what a command says to who gave it, and to nobody else.
+type Answer struct {
+	Text    string // Markdown; "" says nothing
+	Buttons []Button
+}
+
+// Button does what a command does, as if its words had been typed.
+type Button struct {
+	Label phrases.Key
+	Words string // the command's name and more; at most 64 bytes
+}
+
+// Said is an Answer of text alone.
+func Said(text string) Answer { return Answer{Text: text} }
 
 // Command is one word that nize understands itself, without a model (SPEC 12).
 type Command struct {
@@ -30,9 +48,12 @@ type Command struct {
 	// Fits says whether words can follow the name: after a mention a message
 	// is a command only then. Nil lets nothing follow.
 	Fits func(words string) bool
-	// Run does it and returns what the person reads, in Markdown. Errors that
-	// wrap a sentinel of store are told as they are.
-	Run func(ctx context.Context, a Asked) (string, error)
+	// Secret says that the answer to these words holds a secret: it is shown
+	// once, in a dialog, or the command does not run. Nil is never.
+	Secret func(words string) bool
+	// Run does it and returns what the person reads. Errors that wrap a
+	// sentinel of store are told as they are.
+	Run func(ctx context.Context, a Asked) (Answer, error)
 }
 
 // Commands is what a platform looks words up in. The roof fills it before any
@@ -75,17 +96,17 @@ func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, 
 
 // Run runs a command and turns its error into what the person reads; an error
 // that is not meant for people is returned too, for the log.
-func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (string, error) {
-	text, err := cmd.Run(ctx, a)
+func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (Answer, error) {
+	answer, err := cmd.Run(ctx, a)
 	if err == nil {
-		return text, nil
+		return answer, nil
 	}
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrDecided, store.ErrRefused, store.ErrInvalid, store.ErrExpired} {
 		if errors.Is(err, known) {
-			return Plain(phrases.For(a.Locale).Problem(err.Error())), nil
+			return Said(Plain(phrases.For(a.Locale).Problem(err.Error()))), nil
 		}
 	}
-	return phrases.For(a.Locale).Say(phrases.CommandFailed), err
+	return Said(phrases.For(a.Locale).Say(phrases.CommandFailed)), err
 }
 
 // Help lists what a person may do here.

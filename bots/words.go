@@ -24,7 +24,8 @@ type Core struct {
 func CoreCommands(c *Commands, core Core) []Command {
 	one := func(words string) bool { return words != "" && !strings.ContainsAny(words, " \n") }
 	return []Command{
-		{Name: "help", About: phrases.AboutHelp, Run: func(_ context.Context, a Asked) (string, error) { return c.Help(a.By, a.Locale), nil }},
+		{Name: "ask", Args: "QUESTION", About: phrases.AboutAsk, Fits: func(string) bool { return true }, Run: ask},
+		{Name: "help", About: phrases.AboutHelp, Run: func(_ context.Context, a Asked) (Answer, error) { return Said(c.Help(a.By, a.Locale)), nil }},
 		{Name: "stop", About: phrases.AboutStop, Run: core.stop},
 		{Name: "mute", About: phrases.AboutMute, Run: core.mute(true)},
 		{Name: "unmute", About: phrases.AboutUnmute, Run: core.mute(false)},
@@ -34,51 +35,59 @@ func CoreCommands(c *Commands, core Core) []Command {
 	}
 }
 
-func (c Core) stop(ctx context.Context, a Asked) (string, error) {
-	words := phrases.For(a.Locale)
-	if a.Thread == "" {
-		return words.Say(phrases.NothingHere), nil
+// ask takes what follows for a message, whatever its first word is.
+func ask(ctx context.Context, a Asked) (Answer, error) {
+	if a.Words == "" || a.Say == nil {
+		return Said(phrases.For(a.Locale).Say(phrases.WhatToDo)), nil
 	}
-	if err := c.Handler.Stop(ctx, a.By, a.Thread); err != nil {
-		return "", err
-	}
-	return words.Say(phrases.Stopping), nil
+	return Answer{}, a.Say(ctx, a.Words)
 }
 
-func (c Core) mute(on bool) func(context.Context, Asked) (string, error) {
-	return func(ctx context.Context, a Asked) (string, error) {
+func (c Core) stop(ctx context.Context, a Asked) (Answer, error) {
+	words := phrases.For(a.Locale)
+	if a.Thread == "" {
+		return Said(words.Say(phrases.NothingHere)), nil
+	}
+	if err := c.Handler.Stop(ctx, a.By, a.Thread); err != nil {
+		return Answer{}, err
+	}
+	return Said(words.Say(phrases.Stopping)), nil
+}
+
+func (c Core) mute(on bool) func(context.Context, Asked) (Answer, error) {
+	return func(ctx context.Context, a Asked) (Answer, error) {
 		words := phrases.For(a.Locale)
 		if a.Thread == "" {
-			return words.Say(phrases.NothingHere), nil
+			return Said(words.Say(phrases.NothingHere)), nil
 		}
 		_, err := c.Threads.EditThread(ctx, a.By, a.Thread, func(th *store.Thread) { th.Muted = on })
 		if err != nil {
-			return "", fmt.Errorf("changing the conversation: %w", err)
+			return Answer{}, fmt.Errorf("changing the conversation: %w", err)
 		}
 		if on {
-			return words.Say(phrases.Muted), nil
+			return Said(words.Say(phrases.Muted)), nil
 		}
-		return words.Say(phrases.Unmuted), nil
+		return Said(words.Say(phrases.Unmuted)), nil
 	}
 }
 
 // decide presses without a button (SPEC 11): on the call as it stands, by
 // whoever may.
-func (c Core) decide(verb store.Verb) func(context.Context, Asked) (string, error) {
-	return func(ctx context.Context, a Asked) (string, error) {
+func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, error) {
+	return func(ctx context.Context, a Asked) (Answer, error) {
 		id := strings.ToUpper(a.Words)
 		if !store.ValidID(id) {
-			return "", fmt.Errorf("%w call id %q: it stands on the card", store.ErrInvalid, a.Words)
+			return Answer{}, fmt.Errorf("%w call id %q: it stands on the card", store.ErrInvalid, a.Words)
 		}
 		call, err := c.Calls.GetCall(ctx, id)
 		if err != nil {
-			return "", err
+			return Answer{}, err
 		}
 		card, err := c.Handler.Press(ctx, a.By, id, store.Decision{Verb: verb, Digest: call.Digest})
 		if err != nil {
-			return "", err
+			return Answer{}, err
 		}
-		return phrases.For(a.Locale).Say(phrases.CallIs, Escape(card.Tool), StateWords(card, a.Locale)), nil
+		return Said(phrases.For(a.Locale).Say(phrases.CallIs, Escape(card.Tool), StateWords(card, a.Locale))), nil
 	}
 }
 
@@ -87,14 +96,14 @@ func HashClaim(code string) [32]byte {
 	return sha256.Sum256([]byte(strings.ToUpper(strings.TrimSpace(code))))
 }
 
-func (c Core) claim(ctx context.Context, a Asked) (string, error) {
+func (c Core) claim(ctx context.Context, a Asked) (Answer, error) {
 	words := phrases.For(a.Locale)
 	_, err := c.Claims.Claim(ctx, a.At.Surface, HashClaim(a.Words), store.Claimer{Identity: a.By.Identity, Name: a.By.Name})
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrExpired):
-		return words.Say(phrases.ClaimWrong), nil
+		return Said(words.Say(phrases.ClaimWrong)), nil
 	case err != nil:
-		return "", err
+		return Answer{}, err
 	}
-	return words.Say(phrases.Claimed), nil
+	return Said(words.Say(phrases.Claimed)), nil
 }

@@ -213,6 +213,7 @@ func (d *Daemon) wire() {
 		Platforms: []bots.Platform{d.terminals, d.slack}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
 	})
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db})...)
+	commands.Add(d.chatWords()...)
 }
 
 // checkVar tells a process that it is the child which looks through the

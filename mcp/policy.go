@@ -390,6 +390,12 @@ func (g *Gateway) may(ctx context.Context, by store.Caller, c store.Call, verb s
 // there says yes (SPEC 11).
 func silentSurface(by store.Caller) bool { return by.Surface == store.OnMCP }
 
+// MayApprove says whether a waiting call waits for the caller's yes: they may
+// give one, and did not.
+func (g *Gateway) MayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
+	return c.State == store.Pending && !slices.Contains(c.Yes(), by.User) && g.mayApprove(ctx, by, c)
+}
+
 func (g *Gateway) mayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
 	switch {
 	case by.Guest || silentSurface(by):

@@ -3,11 +3,30 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store"
 )
+
+const wordsAction = "words"
+
+// addCommandViews registers what the buttons under a command's answer do.
+func (b *Bot) addCommandViews() {
+	b.views.addPress(wordsAction, onPress{do: pressWords})
+}
+
+// given is a command that somebody gave, and how they did.
+type given struct {
+	cmd     bots.Command
+	asked   bots.Asked
+	trigger string // opens a dialog for three seconds; "" if there is none
+}
 
 // command runs a message as a command if it is one; done says that it was, or
 // that its author was told what they may have meant.
@@ -19,16 +38,18 @@ func (l *live) command(ctx context.Context, p person, e event, thread, text stri
 		}
 		return true, l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.DidYouMean, near))
 	}
-	answer, err := l.b.o.Commands.Run(ctx, cmd, bots.Asked{
-		By: p.by(), At: l.place(e.Channel, e.root()), Thread: thread, Words: words, Locale: p.locale, Zone: p.zone,
-	})
-	if err != nil {
-		l.log.Error("running a command", "command", cmd.Name, "err", err)
-	}
-	return true, l.tell(ctx, p, e.Channel, e.root(), answer)
+	asked := l.asked(p, l.place(e.Channel, e.root()), words)
+	asked.Thread, asked.Open = thread, !e.direct()
+	asked.Say = func(ctx context.Context, words string) error { return l.hear(ctx, p, e, words) }
+	return true, l.run(ctx, p, given{cmd: cmd, asked: asked})
 }
 
-// slash works on a /nize command.
+func (l *live) asked(p person, at store.Address, words string) bots.Asked {
+	return bots.Asked{By: p.by(), At: at, Words: words, Locale: p.locale, Zone: p.zone}
+}
+
+// slash works on a /nize command. More than one word that is no command is a
+// question.
 func (l *live) slash(ctx context.Context, s slash) error {
 	if s.Team != l.account.Team {
 		return nil
@@ -46,19 +67,138 @@ func (l *live) slash(ctx context.Context, s slash) error {
 	}
 	cmd, words, near, ok := l.b.o.Commands.Find(p.by(), text, false)
 	if !ok {
+		if near == "" && strings.ContainsAny(text, " \n") {
+			return l.begin(ctx, p, s, text)
+		}
 		answer := p.words().Say(phrases.UnknownCommand)
 		if near != "" {
 			answer = p.words().Say(phrases.DidYouMean, near)
 		}
 		return l.tell(ctx, p, s.Channel, "", answer)
 	}
-	answer, err := l.b.o.Commands.Run(ctx, cmd, bots.Asked{
-		By: p.by(), At: l.place(s.Channel, ""), Words: words, Locale: p.locale, Zone: p.zone, Trigger: s.Trigger,
+	asked := l.asked(p, l.place(s.Channel, ""), words)
+	asked.Say = func(ctx context.Context, words string) error { return l.begin(ctx, p, s, words) }
+	return l.run(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
+}
+
+// begin asks a question that a /nize command put: since a command leaves no
+// message behind, nize writes the question down and answers below it.
+func (l *live) begin(ctx context.Context, p person, s slash, text string) error {
+	line := bots.Plain(p.words().Say(phrases.AsksHere, p.name, text))
+	ts, err := l.wire.post(ctx, s.Channel, words(line).post...)
+	channel := s.Channel
+	if c := code(err); c == "not_in_channel" || c == "channel_not_found" {
+		if channel, err = l.dm(ctx, p.id); err == nil {
+			ts, err = l.wire.post(ctx, channel, words(line).post...)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("writing a question down: %w", err)
+	}
+	return l.hear(ctx, p, event{message: message{Channel: channel, TS: ts}}, text)
+}
+
+// run runs a command and shows its answer to who gave it.
+func (l *live) run(ctx context.Context, p person, g given) error {
+	if g.cmd.Secret != nil && g.cmd.Secret(g.asked.Words) {
+		return l.runSecret(ctx, p, g)
+	}
+	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
+	if err != nil {
+		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
+	}
+	if answer.Text == "" {
+		return nil
+	}
+	return l.answer(ctx, p, g.asked.At, answer)
+}
+
+// runSecret shows the answer in a dialog. It is opened first: where that can't
+// be done, nothing was made that nobody will read.
+func (l *live) runSecret(ctx context.Context, p person, g given) error {
+	w := p.words()
+	if g.trigger == "" {
+		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, "/nize "+g.cmd.Name))
+	}
+	page := func(text string) slackgo.ModalViewRequest {
+		return modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(plainText(clip(text, maxSection)), nil, nil))
+	}
+	var opened *slackgo.ViewResponse
+	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
+		opened, err = l.wire.api.OpenViewContext(ctx, g.trigger, page(w.Say(phrases.ToolCalling)))
+		return err
 	})
 	if err != nil {
-		l.log.Error("running a command", "command", cmd.Name, "err", err)
+		if code(err) == "" {
+			return err
+		}
+		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, "/nize "+g.cmd.Name))
 	}
-	return l.tell(ctx, p, s.Channel, "", answer)
+	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
+	if err != nil {
+		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
+	}
+	return l.wire.call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.api.UpdateViewContext(ctx, page(answer.Text), "", "", opened.ID)
+		return err
+	})
+}
+
+// answer shows what a command says to one person.
+func (l *live) answer(ctx context.Context, p person, at store.Address, a bots.Answer) error {
+	if len(a.Buttons) == 0 {
+		return l.tell(ctx, p, at.Channel, at.Thread, a.Text)
+	}
+	var buttons []slackgo.BlockElement
+	for n, b := range a.Buttons {
+		buttons = append(buttons, button(wordsAction+":"+strconv.Itoa(n), p.words().Say(b.Label), b.Words))
+	}
+	blocks := []slackgo.Block{}
+	for _, piece := range pieces(a.Text, maxSection) {
+		blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
+	}
+	blocks = append(blocks[:min(len(blocks), maxBlocks-1)], slackgo.NewActionBlock("", buttons...))
+	return l.tellBlocks(ctx, p, at, a.Text, blocks)
+}
+
+// tellBlocks is tell with blocks.
+func (l *live) tellBlocks(ctx context.Context, p person, at store.Address, text string, blocks []slackgo.Block) error {
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), slackgo.MsgOptionBlocks(blocks...), slackgo.MsgOptionDisableLinkUnfurl()}
+	if at.Thread != "" {
+		options = append(options, slackgo.MsgOptionTS(at.Thread))
+	}
+	if at.Channel != "" && at.Channel[0] != 'D' {
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			_, err := l.wire.api.PostEphemeralContext(ctx, at.Channel, p.id, options...)
+			return err
+		})
+		if c := code(err); c != "not_in_channel" && c != "channel_not_found" && c != "user_not_in_channel" {
+			return err
+		}
+		at.Channel, options = "", options[:3]
+	}
+	if at.Channel == "" {
+		channel, err := l.dm(ctx, p.id)
+		if err != nil {
+			return err
+		}
+		at.Channel = channel
+	}
+	_, err := l.wire.post(ctx, at.Channel, options...)
+	return err
+}
+
+// pressWords runs the command that a button stands for.
+func pressWords(ctx context.Context, l *live, p person, i interaction, a action) error {
+	if len(a.Value) > maxValue {
+		return fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	cmd, words, _, ok := l.b.o.Commands.Find(p.by(), a.Value, false)
+	if !ok {
+		return fmt.Errorf("%w press: no such command", store.ErrInvalid)
+	}
+	return l.run(ctx, p, given{cmd: cmd, asked: l.asked(p, l.place(i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger})
 }
 
 // threadAt is the conversation of a thread, "" if there is none.

@@ -353,7 +353,13 @@ func (l *live) message(ctx context.Context, e event) error {
 	if text == "" {
 		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.WhatToDo))
 	}
-	th, _, err = l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
+	return l.hear(ctx, p, e, text)
+}
+
+// hear gives what a person said to the conversation of its thread.
+func (l *live) hear(ctx context.Context, p person, e event, text string) error {
+	at := l.place(e.Channel, e.root())
+	th, _, err := l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
 		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: title(text), Follows: p.id,
 	})
 	if err != nil {

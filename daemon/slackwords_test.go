@@ -1,0 +1,102 @@
+package daemon_test
+
+import (
+	"strings"
+	"testing"
+
+	"nize/bots/slack/slacktest"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// A token that is made in a chat stands in one dialog and nowhere else, and a
+// link is joined with a button after its owner was shown.
+func TestSlackAccess(t *testing.T) {
+	k := newKillable(t)
+	fake := onSlack(t, k)
+	ctx := t.Context()
+	slash := func(user, line string) {
+		t.Helper()
+		if err := fake.Slash(ctx, user, slacktest.General, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// whisper waits for what only that person reads.
+	whisper := func(user, text string) (found slacktest.Message) {
+		t.Helper()
+		k.until(text, func() bool {
+			for _, m := range fake.Ephemerals(slacktest.General, user) {
+				if strings.Contains(m.Text, text) {
+					found = m
+					return true
+				}
+			}
+			return false
+		})
+		return found
+	}
+
+	slash(slacktest.Ann, "/nize connect")
+	snippet := whisper(slacktest.Ann, "claude mcp add")
+	if err := fake.Press(ctx, slacktest.Ann, snippet, "words:0"); err != nil {
+		t.Fatal(err)
+	}
+	token := ""
+	k.until("the token in a dialog", func() bool {
+		for _, v := range fake.Views(slacktest.Ann) {
+			if _, rest, ok := strings.Cut(string(v.Blocks), "nize_"); ok {
+				token = "nize_" + rest[:strings.IndexAny(rest, `"\`)]
+			}
+		}
+		return token != ""
+	})
+	if _, err := store.ReadToken(token); err != nil {
+		t.Errorf("the dialog shows %q: %v", token, err)
+	}
+	for _, m := range append(fake.Ephemerals(slacktest.General, slacktest.Ann), fake.Messages(slacktest.General)...) {
+		if strings.Contains(m.Text+string(m.Blocks), token) {
+			t.Errorf("the token stands in a message: %q", m.Text)
+		}
+	}
+	slash(slacktest.Ann, "/nize tokens")
+	whisper(slacktest.Ann, "chat (nize_")
+	slash(slacktest.Ann, "/nize tokens revoke chat")
+	whisper(slacktest.Ann, "chat works no more")
+	// After a mention there is no dialog: nothing is made.
+	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "tokens new other"); err != nil {
+		t.Fatal(err)
+	}
+	whisper(slacktest.Ann, "write `/nize tokens`")
+	tokens, err := k.Tokens(ctx, "")
+	if err != nil || len(tokens) != 1 {
+		t.Errorf("tokens %+v, %v", tokens, err)
+	}
+
+	// Ben has a code of another identity; in the open it is not used.
+	made, err := k.MakeLink(ctx, api.MakeLink{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := made.Code.Reveal()
+	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "link "+code); err != nil {
+		t.Fatal(err)
+	}
+	whisper(slacktest.Ben, "Others can read")
+	slash(slacktest.Ann, "/nize link "+code)
+	ask := whisper(slacktest.Ann, "would become one with you")
+	if err := fake.Press(ctx, slacktest.Ann, ask, "words:0"); err != nil {
+		t.Fatal(err)
+	}
+	whisper(slacktest.Ann, "You are one user now")
+
+	// A question as a command is written down and answered below.
+	slash(slacktest.Ann, "/nize ask help me with the moon")
+	k.until("the answer below the question", func() bool {
+		for _, m := range fake.Messages(slacktest.General) {
+			if strings.Contains(m.Text, "asks: help me with the moon") {
+				return len(fake.Thread(m.Channel, m.TS)) > 1
+			}
+		}
+		return false
+	})
+}

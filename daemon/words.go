@@ -1,0 +1,335 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/mcp/index"
+	"nize/store"
+)
+
+// What people say to nize in a chat (SPEC 12), where the answer is the roof's
+// to give: it shows state of several rooms. Everybody is shown what is theirs,
+// by the same rules as over the control socket.
+
+// maxShown bounds how many lines of a kind one answer has.
+const maxShown = 12
+
+// chatWords are the commands of the roof.
+func (d *Daemon) chatWords() []bots.Command {
+	one := func(words string) bool { return !strings.ContainsAny(words, " \n") }
+	any := func(string) bool { return true }
+	return []bots.Command{
+		{Name: "tools", Args: "QUERY", About: phrases.AboutTools, Fits: any, Run: d.sayTools},
+		{Name: "servers", About: phrases.AboutServers, Run: d.sayServers},
+		{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Fits: one, Run: d.sayAgent},
+		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Fits: one, Run: d.sayModel},
+		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Run: d.sayUsage},
+		{Name: "approvals", About: phrases.AboutApprovals, Run: d.sayApprovals},
+		{Name: "settings", Args: "[NAME VALUE]", About: phrases.AboutSettings, Fits: isSetting, Run: d.saySettings},
+		{Name: "connect", About: phrases.AboutConnect, Run: d.sayConnect},
+		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Run: d.sayTokens},
+		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: isLinkWords, Run: d.sayLink},
+		{Name: "privacy", About: phrases.AboutPrivacy, Run: d.sayPrivacy},
+	}
+}
+
+// brief is outside text in one harmless line.
+func brief(text string, limit int) string {
+	line := []rune(strings.Join(strings.Fields(bots.Escape(text)), " "))
+	if len(line) > limit {
+		return string(line[:limit-1]) + "…"
+	}
+	return string(line)
+}
+
+// shown puts the first lines under a head and counts the rest.
+func shown(w phrases.Catalogue, head string, lines []string) string {
+	rest := len(lines) - maxShown
+	if rest > 0 {
+		lines = append(lines[:maxShown:maxShown], w.Say(phrases.AndMore, strconv.Itoa(rest)))
+	}
+	return head + "\n" + strings.Join(lines, "\n")
+}
+
+// scopeAt is what narrows the tools in the conversation of a command.
+func (d *Daemon) scopeAt(ctx context.Context, a bots.Asked) (store.Scope, error) {
+	if a.Thread == "" {
+		return store.Scope{}, nil
+	}
+	th, err := d.db.GetThread(ctx, a.Thread)
+	if err != nil {
+		return store.Scope{}, fmt.Errorf("reading the conversation: %w", err)
+	}
+	return store.Scope{Agent: th.Agent, Servers: th.Servers, Thread: th.ID}, nil
+}
+
+func (d *Daemon) sayTools(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	if a.Words == "" {
+		return bots.Said(w.Say(phrases.ToolsWhat)), nil
+	}
+	scope, err := d.scopeAt(ctx, a)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	q := index.Query{Text: a.Words, TopK: 8, MinScore: store.GetFloat(d.config, "", "index.min_similarity")}
+	found, err := d.gateway.Search(ctx, a.By, scope, q)
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("searching tools: %w", err)
+	}
+	if len(found.Hits) == 0 {
+		return bots.Said(w.Say(phrases.ToolsNone, brief(a.Words, 100))), nil
+	}
+	var lines []string
+	for _, h := range found.Hits {
+		lines = append(lines, "- "+brief(h.Tool.ID(), 120)+": "+brief(h.Tool.Description, 160))
+	}
+	return bots.Said(strings.Join(lines, "\n")), nil
+}
+
+func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	servers, err := d.db.ListServers(ctx)
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("listing servers: %w", err)
+	}
+	tallies, err := d.gateway.Tallies(ctx)
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("counting tools: %w", err)
+	}
+	health, groups := d.healths(), d.groupsOf(ctx, a.By)
+	var lines []string
+	for _, s := range servers {
+		if !s.SharedWith(a.By, groups) || s.Disabled {
+			continue
+		}
+		h := healthOf(s, health, tallies[s.Name])
+		state := w.Say(phrases.StateNotConnected)
+		if h.State == "ready" || h.State == "idle" {
+			state = w.Say(phrases.StateConnected)
+		}
+		lines = append(lines, "- "+w.Say(phrases.ServerLine, s.Name, state, strconv.Itoa(h.ToolCount)))
+	}
+	if len(lines) == 0 {
+		return bots.Said(w.Say(phrases.ServersNone)), nil
+	}
+	return bots.Said(strings.TrimSpace(shown(w, "", lines))), nil
+}
+
+// choice is one of several names, of which a conversation uses one.
+type choice struct{ name, about string }
+
+// choices lists them and marks the one in use.
+func choices(w phrases.Catalogue, list []choice, now, command string) string {
+	var lines []string
+	for _, c := range list {
+		line := "- " + c.name
+		if c.about != "" {
+			line += ": " + brief(c.about, 100)
+		}
+		if c.name == now {
+			line += " (" + w.Say(phrases.Current) + ")"
+		}
+		lines = append(lines, line)
+	}
+	return strings.TrimSpace(shown(w, "", append(lines, w.Say(phrases.ChooseIt, command))))
+}
+
+// choose changes the conversation of a command; its beginner and admins may.
+func (d *Daemon) choose(ctx context.Context, a bots.Asked, edit func(*store.Thread)) (told string, err error) {
+	w := phrases.For(a.Locale)
+	if a.Thread == "" {
+		return w.Say(phrases.NothingHere), nil
+	}
+	th, err := d.db.GetThread(ctx, a.Thread)
+	if err != nil {
+		return "", fmt.Errorf("reading the conversation: %w", err)
+	}
+	if th.User != a.By.User && !a.By.IsAdmin() {
+		return w.Say(phrases.NotYours), nil
+	}
+	if _, err := d.db.EditThread(ctx, a.By, th.ID, edit); err != nil {
+		return "", fmt.Errorf("changing the conversation: %w", err)
+	}
+	return "", nil
+}
+
+func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	if a.Words == "" {
+		scope, err := d.scopeAt(ctx, a)
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		list, err := d.agentsFor(ctx, a.By)
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		if len(list) == 0 {
+			return bots.Said(w.Say(phrases.AgentsNone)), nil
+		}
+		var names []choice
+		for _, ag := range list {
+			names = append(names, choice{ag.ID, ag.Name})
+			if scope.Agent == "" && ag.Default {
+				scope.Agent = ag.ID
+			}
+		}
+		return bots.Said(choices(w, names, scope.Agent, "agent")), nil
+	}
+	name := a.Words
+	if name == "default" {
+		name = ""
+	} else if _, err := d.agent(ctx, a.By, name); err != nil {
+		return bots.Answer{}, err
+	}
+	told, err := d.choose(ctx, a, func(th *store.Thread) { th.Agent = name })
+	if told != "" || err != nil {
+		return bots.Said(told), err
+	}
+	if name == "" {
+		name = w.Say(phrases.TheDefault)
+	}
+	return bots.Said(w.Say(phrases.AgentSet, name)), nil
+}
+
+func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	all, err := d.db.ListModels(ctx)
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("listing models: %w", err)
+	}
+	groups := d.groupsOf(ctx, a.By)
+	list := slices.DeleteFunc(all, func(m store.ModelName) bool { return !m.MayUse(a.By, groups) })
+	var names []string
+	for _, m := range list {
+		names = append(names, m.Name)
+	}
+	if a.Words == "" {
+		if len(list) == 0 {
+			return bots.Said(w.Say(phrases.ModelsNone)), nil
+		}
+		now, err := d.modelAt(ctx, a, list)
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		var named []choice
+		for _, n := range names {
+			named = append(named, choice{name: n})
+		}
+		return bots.Said(choices(w, named, now, "model")), nil
+	}
+	name := a.Words
+	if name == "default" {
+		name = ""
+	} else if !slices.Contains(names, name) {
+		return bots.Answer{}, store.Unknown("model", name, names)
+	}
+	told, err := d.choose(ctx, a, func(th *store.Thread) { th.Model = name })
+	if told != "" || err != nil {
+		return bots.Said(told), err
+	}
+	if name == "" {
+		name = w.Say(phrases.TheDefault)
+	}
+	return bots.Said(w.Say(phrases.ModelSet, name)), nil
+}
+
+// modelAt is the model of the conversation, by its logical name.
+func (d *Daemon) modelAt(ctx context.Context, a bots.Asked, list []store.ModelName) (string, error) {
+	if a.Thread != "" {
+		th, err := d.db.GetThread(ctx, a.Thread)
+		if err != nil {
+			return "", fmt.Errorf("reading the conversation: %w", err)
+		}
+		if th.Model != "" {
+			return th.Model, nil
+		}
+	}
+	for _, m := range list {
+		if m.Default {
+			return m.Name, nil
+		}
+	}
+	return "", nil
+}
+
+func (d *Daemon) sayApprovals(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	calls, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 1000})
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("listing waiting calls: %w", err)
+	}
+	var lines []string
+	for _, c := range calls {
+		if !d.gateway.MayApprove(ctx, a.By, c) {
+			continue
+		}
+		lines = append(lines, "- "+w.Say(phrases.ApprovalLine, c.ID, brief(c.Server+":"+c.Tool, 120), brief(c.ByName, 60)))
+	}
+	if len(lines) == 0 {
+		return bots.Said(w.Say(phrases.ApprovalsNone)), nil
+	}
+	return bots.Said(shown(w, w.Say(phrases.ApprovalsHead), lines)), nil
+}
+
+func isSetting(words string) bool {
+	if words == "" {
+		return true
+	}
+	name, _, _ := strings.Cut(words, " ")
+	k, err := store.FindKey(name)
+	return err == nil && k.User
+}
+
+func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	name, value, _ := strings.Cut(a.Words, " ")
+	if name == "" {
+		var lines []string
+		for _, k := range store.Keys {
+			if k.User {
+				lines = append(lines, "- "+w.Say(phrases.SettingLine, k.Name, brief(d.config.Get(a.By.User, k.Name), 80)))
+			}
+		}
+		return bots.Said(shown(w, w.Say(phrases.SettingsHead), lines)), nil
+	}
+	if value = strings.TrimSpace(value); value == "" {
+		k, err := store.FindKey(name)
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		if k.Private || !k.User {
+			return bots.Answer{}, fmt.Errorf("setting %s is the system's: %w", k.Name, store.ErrRefused)
+		}
+		return bots.Said(w.Say(phrases.SettingLine, k.Name, bots.Plain(d.config.Get(a.By.User, k.Name)))), nil
+	}
+	if value == "default" {
+		value = ""
+	}
+	set, err := d.config.put(ctx, a.By, a.By.User, name, value)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	return bots.Said(w.Say(phrases.SettingSet, set.Name, brief(set.Value, 200))), nil
+}
+
+func (d *Daemon) sayPrivacy(_ context.Context, a bots.Asked) (bots.Answer, error) {
+	kept := func(what string) string { return d.config.Get("", "retention."+what) }
+	return bots.Said(phrases.For(a.Locale).Say(phrases.PrivacyText, kept("conversations"), kept("output"), kept("audit"), kept("usage"))), nil
+}
+
+// zoneOf is a person's time zone, UTC where it is not known.
+func zoneOf(a bots.Asked) *time.Location {
+	if at, err := time.LoadLocation(a.Zone); err == nil {
+		return at
+	}
+	return time.UTC
+}

@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// maxUsageDays is how many days fit into the picture of one answer.
+const maxUsageDays = 31
+
+// daysOf reads how many days a person wants to see; 0 for what is no number of
+// them.
+func daysOf(words string) int {
+	if words == "" {
+		return 7
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(words, "d"))
+	if err != nil || n < 1 || n > maxUsageDays {
+		return 0
+	}
+	return n
+}
+
+func isDays(words string) bool { return daysOf(words) > 0 }
+
+// sayUsage draws what a person used, a bar a day, and what is left of their
+// budgets.
+func (d *Daemon) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	days := daysOf(a.Words)
+	if days == 0 {
+		return bots.Answer{}, fmt.Errorf("%w days %q: 1 to %d", store.ErrInvalid, brief(a.Words, 40), maxUsageDays)
+	}
+	zone := zoneOf(a)
+	y, m, day := d.now().In(zone).Date()
+	first := time.Date(y, m, day-days+1, 0, 0, 0, 0, zone)
+	report, err := d.db.Usage(ctx, store.UsageQuery{By: "day", Since: first, User: a.By.User, Zone: zone})
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("summing usage: %w", err)
+	}
+	var out []string
+	if report.Total.Calls == 0 {
+		out = append(out, w.Say(phrases.UsageNone, strconv.Itoa(days)))
+	} else {
+		out = append(out, w.Say(phrases.UsageHead, strconv.Itoa(days)))
+		out = append(out, usageBars(report, days)...)
+		tokens := store.FormatAmount(store.InTokens, report.Total.Prompt+report.Total.Completion)
+		out = append(out, w.Say(phrases.UsageLine, tokens, strconv.FormatInt(report.Total.Calls, 10)))
+		if report.Total.MicroUSD > 0 {
+			out = append(out, w.Say(phrases.UsageCost, store.FormatAmount(store.InUSD, report.Total.MicroUSD)))
+		}
+	}
+	budgets, err := d.budgetsOf(ctx, a.By, "")
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	for _, b := range budgets {
+		if b.Limit == 0 {
+			continue
+		}
+		v, err := d.budgetView(ctx, b)
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		out = append(out, w.Say(phrases.UsageBudget, brief(v.Name, 80), b.Amount(b.Used), b.Amount(b.Limit), b.Resets.In(zone).Format("2006-01-02 15:04 MST")))
+	}
+	return bots.Said(strings.Join(out, "\n")), nil
+}
+
+// usageBars is the picture: a line a day, its bar as long as its tokens are
+// many, the longest twenty characters.
+func usageBars(report store.UsageReport, days int) []string {
+	most := int64(1)
+	for _, r := range report.Rows {
+		most = max(most, r.Prompt+r.Completion)
+	}
+	var lines []string
+	for _, r := range report.Rows[max(0, len(report.Rows)-days):] {
+		n := r.Prompt + r.Completion
+		length := int(n * 20 / most)
+		if n > 0 && length == 0 {
+			length = 1
+		}
+		lines = append(lines, fmt.Sprintf("%s %s%s %s", r.Key, strings.Repeat("█", length), strings.Repeat("░", 20-length), store.FormatAmount(store.InTokens, n)))
+	}
+	return lines
+}
