@@ -3,14 +3,17 @@ package bots
 import (
 	"context"
 	"time"
+
+	"nize/store"
 )
 
 // Batcher is what a [Platform] implements too where several people read along:
 // messages of a thread that would be answered more often than that in a minute
 // wait, and are answered together (SPEC 12).
 type Batcher interface {
-	// Batch is how many answers a minute one thread gets.
-	Batch() int
+	// Batch is how many answers a minute the thread at that address gets; 0 is
+	// as many as there are.
+	Batch(in store.Address) int
 }
 
 // batchTime is the span of [Batcher.Batch].
@@ -20,14 +23,18 @@ const batchTime = time.Minute
 // thread is looked at again when they need not any more.
 func (c *Conversation) held(t *thread, sc *screen) bool {
 	b, ok := sc.platform.(Batcher)
-	if !ok || b.Batch() <= 0 {
+	if !ok {
+		return false
+	}
+	most := b.Batch(sc.to)
+	if most <= 0 {
 		return false
 	}
 	now := c.o.Now()
 	for len(t.answers) > 0 && now.Sub(t.answers[0]) >= batchTime {
 		t.answers = t.answers[1:]
 	}
-	if len(t.answers) < b.Batch() {
+	if len(t.answers) < most {
 		return false
 	}
 	t.batch = true

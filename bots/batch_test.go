@@ -16,7 +16,7 @@ import (
 // crowd is a platform where several people read along.
 type crowd struct{ *botstest.Memory }
 
-func (crowd) Batch() int { return 3 }
+func (crowd) Batch(store.Address) int { return 3 }
 
 // gathered is an agent that answers all that was said with one turn.
 type gathered struct{ *botstest.Agent }

@@ -67,8 +67,14 @@ func (b *Bot) at(ctx context.Context, a store.Address) (*live, error) {
 	return l, nil
 }
 
-// Batch implements [bots.Batcher].
-func (b *Bot) Batch() int { return 3 }
+// Batch implements [bots.Batcher]: in channels three, as much as one likes in
+// private.
+func (b *Bot) Batch(in store.Address) int {
+	if strings.HasPrefix(in.Channel, "D") {
+		return 0
+	}
+	return 3
+}
 
 // show posts m, or edits it at at.Message, and returns its ts.
 func (l *live) show(ctx context.Context, at store.Address, m store.Message) (string, error) {

@@ -215,3 +215,38 @@ func TestLateAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A text that a restart cut is written on in its place.
+func TestStreamAfterRestart(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "half of ", For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ann, At: time.Now()}}
+	at, err := b.Post(t.Context(), store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	account := b.account
+	b.mu.Unlock()
+	was := b.current()
+	b.Use(account) // as after a restart: nothing is remembered
+	for b.current() == nil || b.current() == was {
+		if err := wait(t.Context(), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"another ", "another beginning", "another beginning and its end"} {
+		m.Text, m.Final = text, strings.HasSuffix(text, "end")
+		if err := b.Update(t.Context(), at, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := fake.Thread(root.Channel, root.TS)
+	if len(list) != 2 || list[1].Text != m.Text || list[1].Stream.Open {
+		t.Errorf("the thread is %+v", list)
+	}
+}
