@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,25 +14,31 @@ import (
 // TestComplete reads the keys from the source: no catalogue may lack one, and
 // all take the same number of arguments.
 func TestComplete(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "phrases.go", nil, 0)
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys := map[Key]bool{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			return true
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == "Key" {
-			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
 			}
-			keys[Key(text)] = true
-		}
-		return true
-	})
+			if id, ok := spec.Type.(*ast.Ident); ok && id.Name == "Key" {
+				text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys[Key(text)] = true
+			}
+			return true
+		})
+	}
 	if len(keys) < 20 {
 		t.Fatalf("found %d keys only", len(keys))
 	}

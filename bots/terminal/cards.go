@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -94,11 +95,12 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 	switch {
 	case k.r == '?':
 		f.box(c)
-		f.say(f.style.dim("digest: "+bots.Escape(c.Digest)), f.style.dim(cardKeys(c)+", Ctrl-C stop the turn"))
+		words := f.s.words()
+		f.say(f.style.dim(words.Say(phrases.TermDigest, bots.Escape(c.Digest))), f.style.dim(words.Say(phrases.TermStopKey, cardKeys(c, words))))
 		return nil
 	case early:
 		f.cardAt = now
-		f.hint = "read the card first; then press a key"
+		f.hint = f.s.words().Say(phrases.TermReadFirst)
 		return nil
 	case k.r == 'y':
 		d = api.Decide{Verb: store.Approve}
@@ -113,7 +115,7 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 	case k.r == 'e':
 		return f.editArgs(ctx, c)
 	default:
-		f.hint = "this call waits for your answer; Ctrl-C stops the turn"
+		f.hint = f.s.words().Say(phrases.TermCallWaits)
 		return nil
 	}
 	f.decide(ctx, c, d)
@@ -125,7 +127,7 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 func (f *screen) decide(ctx context.Context, c store.Card, d api.Decide) {
 	f.args = nil
 	if err := f.s.decide(ctx, c, d); err != nil {
-		f.note(f.style.red, err.Error())
+		f.note(f.style.red, f.s.problem(err))
 		if !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrNotFound) {
 			f.cardAt = f.s.o.Now()
 			return

@@ -2,11 +2,13 @@ package terminal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -21,26 +23,27 @@ type reply struct {
 
 // command is one word of the / commands.
 type command struct {
-	name, arg, help string
-	run             func(s *session, ctx context.Context, arg string) (reply, error)
+	name, arg string
+	help      phrases.Key
+	run       func(s *session, ctx context.Context, arg string) (reply, error)
 }
 
 // commands by name.
 func commands() []command {
 	return []command{
-		{"approvals", "", "calls that wait for an answer", (*session).cmdApprovals},
-		{"help", "", "this list", (*session).cmdHelp},
-		{"history", "", "my conversations, newest first", (*session).cmdHistory},
-		{"model", "NAME", "a new conversation with that model; alone: the present one", (*session).cmdModel},
-		{"models", "", "the model names", (*session).cmdModels},
-		{"new", "", "a new conversation", (*session).cmdNew},
-		{"quit", "", "leave", (*session).cmdQuit},
-		{"resume", "ID", "go on with a conversation", (*session).cmdResume},
-		{"retry", "", "make the last call anew, if it failed or nobody answered", (*session).cmdRetry},
-		{"servers", "", "the servers and how they are", (*session).cmdServers},
-		{"stop", "", "stop the running turn", (*session).cmdStop},
-		{"tools", "QUERY", "find tools by what they do", (*session).cmdTools},
-		{"usage", "", "tokens and cost of the last 30 days", (*session).cmdUsage},
+		{"approvals", "", phrases.TermHelpApprovals, (*session).cmdApprovals},
+		{"help", "", phrases.TermHelpHelp, (*session).cmdHelp},
+		{"history", "", phrases.TermHelpHistory, (*session).cmdHistory},
+		{"model", "NAME", phrases.TermHelpModel, (*session).cmdModel},
+		{"models", "", phrases.TermHelpModels, (*session).cmdModels},
+		{"new", "", phrases.TermHelpNew, (*session).cmdNew},
+		{"quit", "", phrases.TermHelpQuit, (*session).cmdQuit},
+		{"resume", "ID", phrases.TermHelpResume, (*session).cmdResume},
+		{"retry", "", phrases.TermHelpRetry, (*session).cmdRetry},
+		{"servers", "", phrases.TermHelpServers, (*session).cmdServers},
+		{"stop", "", phrases.TermHelpStop, (*session).cmdStop},
+		{"tools", "QUERY", phrases.TermHelpTools, (*session).cmdTools},
+		{"usage", "", phrases.TermHelpUsage, (*session).cmdUsage},
 	}
 }
 
@@ -63,15 +66,15 @@ func (s *session) command(ctx context.Context, line string) (reply, error) {
 		}
 	}
 	if near := store.Nearest(strings.ToLower(word), commandNames()); near != "" {
-		return reply{}, fmt.Errorf("there is no %s; did you mean %s?", bots.Escape(word), near)
+		return reply{}, errors.New(s.words().Say(phrases.TermNear, bots.Escape(word), near))
 	}
-	return reply{}, fmt.Errorf("there is no %s; /help lists the commands", bots.Escape(word))
+	return reply{}, errors.New(s.words().Say(phrases.TermUnknown, bots.Escape(word)))
 }
 
 func (s *session) cmdHelp(context.Context, string) (reply, error) {
 	var rows [][]string
 	for _, c := range commands() {
-		rows = append(rows, []string{strings.TrimSpace("/" + c.name + " " + c.arg), c.help})
+		rows = append(rows, []string{strings.TrimSpace("/" + c.name + " " + c.arg), s.words().Say(c.help)})
 	}
 	return reply{lines: columns(rows)}, nil
 }
@@ -80,12 +83,12 @@ func (s *session) cmdQuit(context.Context, string) (reply, error) { return reply
 
 func (s *session) cmdNew(context.Context, string) (reply, error) {
 	s.leave()
-	return reply{fresh: true, lines: []string{"A new conversation begins with your next message."}}, nil
+	return reply{fresh: true, lines: []string{s.words().Say(phrases.TermFresh)}}, nil
 }
 
 func (s *session) cmdStop(ctx context.Context, _ string) (reply, error) {
 	if !s.busy {
-		return reply{lines: []string{"Nothing runs."}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermNothing)}}, nil
 	}
 	return reply{}, s.stop(ctx)
 }
@@ -97,9 +100,9 @@ func (s *session) cmdModel(ctx context.Context, name string) (reply, error) {
 			now = s.o.Model
 		}
 		if now == "" {
-			now = s.status.Model + " (the default)"
+			now = s.words().Say(phrases.TermDefault, s.status.Model)
 		}
-		return reply{lines: []string{"model: " + bots.Escape(now)}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermModel, bots.Escape(now))}}, nil
 	}
 	models, err := s.o.Client.Models(ctx)
 	if err != nil {
@@ -114,7 +117,7 @@ func (s *session) cmdModel(ctx context.Context, name string) (reply, error) {
 	}
 	s.leave()
 	s.o.Model = name
-	return reply{fresh: true, lines: []string{"A new conversation with " + bots.Escape(name) + " begins with your next message."}}, nil
+	return reply{fresh: true, lines: []string{s.words().Say(phrases.TermFreshModel, bots.Escape(name))}}, nil
 }
 
 func contains(names []string, name string) bool {
@@ -132,16 +135,16 @@ func (s *session) cmdModels(ctx context.Context, _ string) (reply, error) {
 		return reply{}, fmt.Errorf("listing the models: %w", err)
 	}
 	if len(models) == 0 {
-		return reply{lines: []string{"No model names are set; `nizectl models set NAME PROVIDER/MODEL` sets one."}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermNoModels)}}, nil
 	}
 	var rows [][]string
 	for _, m := range models {
 		state := ""
 		if m.Default {
-			state = "default"
+			state = s.words().Say(phrases.TermIsDefault)
 		}
 		if !m.Available {
-			state = strings.TrimSpace(state + " not available: " + m.Why)
+			state = strings.TrimSpace(state + " " + s.words().Say(phrases.TermNotAvailable, s.words().Translate(m.Why)))
 		}
 		rows = append(rows, []string{m.Name, m.Target, state})
 	}
@@ -154,18 +157,18 @@ func (s *session) cmdServers(ctx context.Context, _ string) (reply, error) {
 		return reply{}, fmt.Errorf("reading the status: %w", err)
 	}
 	if len(st.Servers) == 0 {
-		return reply{lines: []string{"No servers yet; `nizectl servers add` adds one."}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermNoServers)}}, nil
 	}
 	var rows [][]string
 	for _, h := range st.Servers {
-		rows = append(rows, serverRow(h))
+		rows = append(rows, serverRow(h, s.words()))
 	}
 	return reply{lines: columns(rows)}, nil
 }
 
 func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 	if query == "" {
-		return reply{}, fmt.Errorf("say what the tool should do: /tools what time is it in Tokyo")
+		return reply{}, errors.New(s.words().Say(phrases.TermToolsAsk))
 	}
 	found, err := s.o.Client.SearchTools(ctx, api.Search{Query: query})
 	if err != nil {
@@ -178,7 +181,7 @@ func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 	}
 	r := reply{lines: columns(rows)}
 	if len(rows) == 0 {
-		r.lines = []string{"No tool does that here."}
+		r.lines = []string{s.words().Say(phrases.TermNoTools)}
 	}
 	if found.Note != "" {
 		r.lines = append(r.lines, bots.Escape(found.Note))
@@ -192,11 +195,11 @@ func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
 		return reply{}, fmt.Errorf("listing what waits: %w", err)
 	}
 	if len(cards) == 0 {
-		return reply{lines: []string{"Nothing waits for an answer."}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermNoApprovals)}}, nil
 	}
 	var rows [][]string
 	for _, c := range cards {
-		rows = append(rows, []string{c.Call, c.Tool, "asked by " + c.By, "until " + c.Expires.In(s.zone).Format("15:04 MST")})
+		rows = append(rows, []string{c.Call, c.Tool, s.words().Say(phrases.TermBy, c.By), s.words().Say(phrases.TermUntil, c.Expires.In(s.zone).Format("15:04 MST"))})
 	}
 	return reply{lines: columns(rows)}, nil
 }
@@ -204,14 +207,14 @@ func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
 // cmdRetry makes the last call anew; its card comes as any other's does.
 func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
 	if s.settled.Redo == "" {
-		return reply{lines: []string{"No call here failed, or expired, that could be made anew."}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermNoRetry)}}, nil
 	}
 	card := s.settled
 	if err := s.decide(ctx, card, api.Decide{Verb: card.Redo}); err != nil {
 		return reply{}, err
 	}
 	s.settled = store.Card{}
-	return reply{lines: []string{bots.Escape(card.Tool) + " is made anew."}}, nil
+	return reply{lines: []string{s.words().Say(phrases.TermRetried, bots.Escape(card.Tool))}}, nil
 }
 
 func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
@@ -220,13 +223,14 @@ func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
 		return reply{}, fmt.Errorf("reading the usage: %w", err)
 	}
 	if len(report.Rows) == 0 {
-		return reply{lines: []string{"No model was asked in the last 30 days."}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermNoUsage)}}, nil
 	}
-	table := [][]string{{"model", "calls", "tokens in", "tokens out", "cost"}}
+	words := s.words()
+	table := [][]string{{words.Say(phrases.TermUsageModel), words.Say(phrases.TermUsageCalls), words.Say(phrases.TermUsageIn), words.Say(phrases.TermUsageOut), words.Say(phrases.TermUsageCost)}}
 	for _, r := range report.Rows {
 		cost := fmt.Sprintf("$%.4f", float64(r.MicroUSD)/1e6)
 		if r.Unpriced > 0 {
-			cost += fmt.Sprintf(" and %d calls of unknown price", r.Unpriced)
+			cost = words.Say(phrases.TermUnpriced, cost, fmt.Sprint(r.Unpriced))
 		}
 		table = append(table, []string{r.Key, fmt.Sprint(r.Calls), fmt.Sprint(r.Prompt), fmt.Sprint(r.Completion), cost})
 	}
@@ -239,18 +243,18 @@ func (s *session) cmdHistory(ctx context.Context, _ string) (reply, error) {
 		return reply{}, fmt.Errorf("listing conversations: %w", err)
 	}
 	if len(threads) == 0 {
-		return reply{lines: []string{"No conversations yet."}}, nil
+		return reply{lines: []string{s.words().Say(phrases.TermNoHistory)}}, nil
 	}
 	var rows [][]string
 	for _, th := range threads[:min(len(threads), 20)] {
 		rows = append(rows, []string{th.ID, th.Updated.In(s.zone).Format(time.DateTime), clip(bots.Escape(th.Title), 60)})
 	}
-	return reply{lines: append(columns(rows), "/resume ID goes on with one.")}, nil
+	return reply{lines: append(columns(rows), s.words().Say(phrases.TermResumeOne))}, nil
 }
 
 func (s *session) cmdResume(_ context.Context, id string) (reply, error) {
 	if !store.ValidID(id) {
-		return reply{}, fmt.Errorf("/resume needs the id of a conversation; /history lists them")
+		return reply{}, errors.New(s.words().Say(phrases.TermResumeNeeds))
 	}
 	return reply{fresh: true, resume: id}, nil
 }
@@ -281,10 +285,10 @@ func columns(rows [][]string) []string {
 	return out
 }
 
-func serverRow(h api.Health) []string {
-	detail := fmt.Sprintf("%d tools", h.ToolCount)
+func serverRow(h api.Health, words phrases.Catalogue) []string {
+	detail := words.Say(phrases.TermTools, itoa(h.ToolCount))
 	if h.Held > 0 {
-		detail += fmt.Sprintf(", %d held", h.Held)
+		detail = words.Say(phrases.TermHeld, detail, itoa(h.Held))
 	}
 	if h.LastError != "" {
 		detail += ": " + clip(h.LastError, 100)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -23,9 +24,9 @@ func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 		program = f.s.o.Getenv("EDITOR")
 	}
 	if program == "" {
-		f.args = &editor{prompt: "arguments> "}
+		f.args = &editor{prompt: f.s.words().Say(phrases.TermArgs)}
 		f.args.set(string(c.Args))
-		f.hint = "Enter runs the call with these arguments, Escape goes back"
+		f.hint = f.s.words().Say(phrases.TermArgsHint)
 		return nil
 	}
 	edited, err := f.withEditor(ctx, program, c)
@@ -34,7 +35,7 @@ func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 		if errors.As(err, &broken) {
 			return err
 		}
-		f.note(f.style.red, err.Error())
+		f.note(f.style.red, f.s.problem(err))
 		f.cardAt = f.s.o.Now()
 		return nil
 	}
@@ -59,9 +60,9 @@ func (f *screen) offer(ctx context.Context, c store.Card, text string) {
 	args, err := checkArguments(text)
 	switch {
 	case err != nil:
-		f.note(f.style.red, err.Error())
+		f.note(f.style.red, f.s.problem(err))
 	case string(args) == string(c.Args):
-		f.note(f.style.dim, "the arguments are the same as before")
+		f.note(f.style.dim, f.s.words().Say(phrases.TermArgsSame))
 		f.args = nil
 		f.cardAt = f.s.o.Now()
 	default:

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -61,23 +62,23 @@ type asker struct {
 // prompt asks for the answer to a card that has been shown.
 func (a *asker) prompt(card store.Card) {
 	if a.now == "args" {
-		fmt.Fprint(a.w, "new arguments as one line of JSON (empty: back): ")
+		fmt.Fprint(a.w, a.s.words().Say(phrases.TermArgsLine))
 		return
 	}
-	fmt.Fprintf(a.w, "%s: ", cardKeys(card))
+	fmt.Fprintf(a.w, "%s: ", cardKeys(card, a.s.words()))
 }
 
 // cardKeys names the keys of a card; those that would do nothing are left out.
-func cardKeys(card store.Card) string {
-	keys := "y run, "
+func cardKeys(card store.Card, words phrases.Catalogue) string {
+	keys := words.Say(phrases.TermKeys)
 	if card.Together > 0 {
-		keys += fmt.Sprintf("Y run all %d, ", card.Together+1)
+		keys += words.Say(phrases.TermKeyAll, itoa(card.Together+1))
 	}
-	keys += "n cancel, e edit arguments, "
+	keys += words.Say(phrases.TermKeysEdit)
 	if card.Always {
-		keys += "a always allow, "
+		keys += words.Say(phrases.TermKeyAlways)
 	}
-	return keys + "d deny always, ? show again"
+	return keys + words.Say(phrases.TermKeysRest)
 }
 
 // answer reads an answer. again asks once more; show shows the card first.
@@ -90,7 +91,7 @@ func (a *asker) answer(card store.Card, line string) (d api.Decide, done, show b
 		}
 		args, err := checkArguments(line)
 		if err != nil {
-			fmt.Fprintln(a.w, err)
+			fmt.Fprintln(a.w, a.s.problem(err))
 			a.now = "args"
 			return d, false, false
 		}
@@ -108,7 +109,7 @@ func (a *asker) answer(card store.Card, line string) (d api.Decide, done, show b
 		if card.Always {
 			return api.Decide{Verb: store.Approve, Always: true}, true, false
 		}
-		fmt.Fprintln(a.w, "this tool can't be allowed for always")
+		fmt.Fprintln(a.w, a.s.words().Say(phrases.TermNotAlways))
 	case "d", "deny":
 		return api.Decide{Verb: store.Deny, Always: true}, true, false
 	case "e", "edit":
@@ -166,7 +167,7 @@ func runLines(ctx context.Context, s *session) error {
 		f.note(line)
 	}
 	if s.o.TTY {
-		f.note("Write a message; /help shows the commands, /quit leaves.")
+		f.note(s.words().Say(phrases.TermGreetPlain))
 	}
 	if s.o.Resume != "" {
 		if err := f.resume(ctx, s.o.Resume); err != nil {
@@ -203,9 +204,9 @@ func (f *linesFront) loop(ctx context.Context, interrupts <-chan os.Signal) erro
 				return nil
 			}
 			stopping = true
-			f.note("stopping; once more leaves")
+			f.note(f.s.words().Say(phrases.TermStopping))
 			if err := f.s.stop(ctx); err != nil {
-				f.note(err.Error())
+				f.note(f.s.problem(err))
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -257,7 +258,7 @@ func (f *linesFront) line(ctx context.Context, line string) (leave bool, err err
 	}
 	r, err := f.s.command(ctx, line)
 	if err != nil {
-		f.note(err.Error())
+		f.note(f.s.problem(err))
 	}
 	f.note(r.lines...)
 	if r.fresh {
@@ -265,7 +266,7 @@ func (f *linesFront) line(ctx context.Context, line string) (leave bool, err err
 	}
 	if r.resume != "" {
 		if err := f.resume(ctx, r.resume); err != nil {
-			f.note(err.Error())
+			f.note(f.s.problem(err))
 		}
 	}
 	return r.leave, nil
@@ -277,7 +278,7 @@ func (f *linesFront) fatal(err error) error {
 	if err == nil || errors.Is(err, api.ErrNoDaemon) {
 		return err
 	}
-	f.note(bots.Plain(err.Error()))
+	f.note(bots.Plain(f.s.problem(err)))
 	return nil
 }
 
@@ -290,7 +291,7 @@ func (f *linesFront) answer(ctx context.Context, line string) {
 	case done:
 		f.cards = f.cards[1:]
 		if err := f.s.decide(ctx, card, d); err != nil {
-			f.note(err.Error())
+			f.note(f.s.problem(err))
 		}
 	}
 }
@@ -302,7 +303,7 @@ func (f *linesFront) resume(ctx context.Context, id string) error {
 	}
 	f.cards = nil
 	for _, turn := range view.Turns {
-		m, ok := turnMessage(turn)
+		m, ok := turnMessage(turn, f.s.words())
 		switch {
 		case !ok:
 		case turn.Role == store.FromUser:
@@ -320,20 +321,20 @@ func (f *linesFront) resume(ctx context.Context, id string) error {
 func (f *linesFront) event(ctx context.Context, e event) {
 	switch {
 	case e.lost != nil && e.thread == f.s.thread.ID:
-		f.note("connection lost (" + bots.Escape(e.lost.Error()) + "); trying again")
+		f.note(f.s.words().Say(phrases.TermLost, bots.Escape(e.lost.Error())))
 	case e.back != nil && e.thread == f.s.thread.ID:
-		f.note("connected again")
+		f.note(f.s.words().Say(phrases.TermBack))
 	}
 	show, ended, err := f.s.take(ctx, e)
 	for _, m := range show {
 		f.show(ctx, m)
 	}
 	if err != nil {
-		f.note(err.Error())
+		f.note(f.s.problem(err))
 	}
 	if ended {
 		if err := f.text.end(); err != nil {
-			f.note(err.Error())
+			f.note(f.s.problem(err))
 		}
 		f.prompt()
 	}
@@ -343,7 +344,7 @@ func (f *linesFront) event(ctx context.Context, e event) {
 func (f *linesFront) show(ctx context.Context, m store.Message) {
 	if m.Kind == store.TextMessage {
 		if err := f.text.show(&f.s.script, m); err != nil {
-			f.note(err.Error())
+			f.note(f.s.problem(err))
 		}
 		return
 	}
@@ -353,12 +354,12 @@ func (f *linesFront) show(ctx context.Context, m store.Message) {
 	switch {
 	case m.Kind == store.ToolMessage && m.Tool != nil:
 		if !f.s.script.carded(m) {
-			f.note(toolLine(*m.Tool))
+			f.note(toolLine(*m.Tool, f.s.words()))
 		}
 	case m.Kind == store.CardMessage && m.Card != nil:
 		f.card(ctx, *m.Card)
 	case m.Kind == store.ErrorMessage:
-		f.note("error: " + bots.Plain(m.Text))
+		f.note(f.s.words().Say(phrases.TermError, bots.Plain(m.Text)))
 	default:
 		f.note(bots.Plain(m.Text))
 	}
@@ -389,7 +390,7 @@ func (f *linesFront) card(ctx context.Context, card store.Card) {
 		d = api.Decide{Verb: store.Approve, Reason: "--approve all"}
 	}
 	if err := f.s.decide(ctx, card, d); err != nil {
-		f.note(err.Error())
+		f.note(f.s.problem(err))
 	}
 }
 

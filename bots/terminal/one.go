@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -60,7 +61,7 @@ func runOne(ctx context.Context, s *session) error {
 		if err := s.awaitFirst(ctx); err != nil {
 			return err
 		}
-		for _, m := range missedMessages(view) { // they are no news
+		for _, m := range missedMessages(view, s.words()) { // they are no news
 			s.script.seen[m.ID] = m
 		}
 	}
@@ -86,10 +87,10 @@ func (o *one) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 		case e := <-o.s.events:
 			switch {
 			case e.lost != nil:
-				fmt.Fprintf(o.s.o.Err, "connection lost (%s); trying again\n", bots.Escape(e.lost.Error()))
+				fmt.Fprintln(o.s.o.Err, o.s.words().Say(phrases.TermLost, bots.Escape(e.lost.Error())))
 				gone = time.After(patience)
 			case e.back != nil:
-				fmt.Fprintln(o.s.o.Err, "connected again")
+				fmt.Fprintln(o.s.o.Err, o.s.words().Say(phrases.TermBack))
 				gone = nil
 			}
 			ended, err := o.take(ctx, e)
@@ -103,7 +104,7 @@ func (o *one) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 			if stops++; stops > 1 {
 				return fmt.Errorf("the turn was left: %w", api.ErrCancelled)
 			}
-			fmt.Fprintln(o.s.o.Err, "stopping")
+			fmt.Fprintln(o.s.o.Err, o.s.words().Say(phrases.TermStopping))
 			if err := o.s.stop(ctx); err != nil {
 				return err
 			}
@@ -159,7 +160,7 @@ func (o *one) show(ctx context.Context, m store.Message) error {
 			o.settled(m.Tool.Name, m.Tool.State)
 		}
 		if !o.s.script.carded(m) {
-			fmt.Fprintln(note, toolLine(*m.Tool))
+			fmt.Fprintln(note, toolLine(*m.Tool, o.s.words()))
 		}
 	case m.Kind == store.CardMessage && m.Card != nil:
 		return o.card(ctx, note, *m.Card)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/store"
 )
 
@@ -93,7 +94,7 @@ func runScreen(ctx context.Context, s *session) error {
 }
 
 func (f *screen) greet(histErr error) {
-	f.say(f.style.dim("nize: write a message; /help shows the commands, Ctrl-D leaves"))
+	f.say(f.style.dim(f.s.words().Say(phrases.TermGreet)))
 	if line := f.s.offline(); line != "" {
 		f.note(f.style.yellow, line)
 	}
@@ -172,9 +173,9 @@ func (f *screen) bye() {
 	if f.s.thread.ID == "" {
 		return
 	}
-	line := "nizectl chat --resume " + f.s.thread.ID + " goes on here"
+	line := f.s.words().Say(phrases.TermResumes, "nizectl chat --resume "+f.s.thread.ID)
 	if f.s.busy {
-		line = "the turn goes on without you; " + line
+		line = f.s.words().Say(phrases.TermGoesOn, line)
 	}
 	f.say(f.style.dim(line))
 }
@@ -207,16 +208,16 @@ func (f *screen) draw() error {
 	}
 	switch {
 	case f.away != "":
-		rows = append(rows, f.style.yellow(f.style.ours(clip("connection lost, trying again… ("+f.away+")", room))))
+		rows = append(rows, f.style.yellow(f.style.ours(clip(f.s.words().Say(phrases.TermLost, f.away), room))))
 	case f.s.busy && len(f.cards) == 0 && f.md == nil && len(f.tools) == 0:
-		rows = append(rows, f.style.dim(f.style.ours("working… (Ctrl-C stops)")))
+		rows = append(rows, f.style.dim(f.style.ours(f.s.words().Say(phrases.TermWorking))))
 	}
 	if f.hint != "" {
 		rows = append(rows, f.style.dim(clip(f.hint, room)))
 	}
 	edit := f.editor
 	if len(f.cards) > 0 && f.args == nil {
-		keys := f.style.each(f.style.bold, f.style.wrap(cells(cardKeys(f.cards[0])), room, "", ""))
+		keys := f.style.each(f.style.bold, f.style.wrap(cells(cardKeys(f.cards[0], f.s.words())), room, "", ""))
 		rows = append(rows, keys...)
 		return f.live.draw(settled, rows, len(rows)-1, min(visible(keys[len(keys)-1])+1, room))
 	}
@@ -280,15 +281,15 @@ func (f *screen) interrupt(ctx context.Context) (leave bool) {
 	case twice:
 		return true
 	case f.s.busy || len(f.cards) > 0:
-		f.hint = "stopping; Ctrl-C once more leaves"
+		f.hint = f.s.words().Say(phrases.TermStopping)
 		if err := f.s.stop(ctx); err != nil {
-			f.note(f.style.red, err.Error())
+			f.note(f.style.red, f.s.problem(err))
 		}
 	case f.editor.value() != "":
 		f.editor.set("")
 		f.stops = time.Time{}
 	default:
-		f.hint = "Ctrl-C once more, or Ctrl-D, leaves"
+		f.hint = f.s.words().Say(phrases.TermLeave)
 	}
 	return false
 }
@@ -317,7 +318,7 @@ func (f *screen) complete() {
 // submit sends a message or runs a command.
 func (f *screen) submit(ctx context.Context, text string) (leave bool, err error) {
 	if err := f.hist.add(text); err != nil {
-		f.note(f.style.yellow, err.Error())
+		f.note(f.style.yellow, f.s.problem(err))
 		f.hist.path = "" // said once
 	}
 	f.endText()
@@ -333,13 +334,13 @@ func (f *screen) submit(ctx context.Context, text string) (leave bool, err error
 			if errors.Is(err, context.Canceled) {
 				return false, err
 			}
-			f.note(f.style.red, err.Error())
+			f.note(f.style.red, f.s.problem(err))
 		}
 		return false, nil
 	}
 	r, err := f.s.command(ctx, text)
 	if err != nil {
-		f.note(f.style.red, err.Error())
+		f.note(f.style.red, f.s.problem(err))
 		return false, nil
 	}
 	for _, line := range r.lines {
@@ -350,7 +351,7 @@ func (f *screen) submit(ctx context.Context, text string) (leave bool, err error
 	}
 	if r.resume != "" {
 		if err := f.resume(ctx, r.resume); err != nil {
-			f.note(f.style.red, err.Error())
+			f.note(f.style.red, f.s.problem(err))
 		}
 	}
 	return r.leave, nil
@@ -370,7 +371,7 @@ func (f *screen) resume(ctx context.Context, id string) error {
 	}
 	f.reset()
 	for _, turn := range view.Turns {
-		m, ok := turnMessage(turn)
+		m, ok := turnMessage(turn, f.s.words())
 		switch {
 		case !ok:
 		case turn.Role == store.FromUser:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -90,8 +91,14 @@ func (s *session) offline() string {
 	if model != "" && model != "offline" && !strings.HasPrefix(model, "offline/") {
 		return ""
 	}
-	return "No model provider is set up: the built-in offline planner answers. `nizectl providers add` sets one up."
+	return s.words().Say(phrases.TermOffline)
 }
+
+// words are nize's own, in the chat's language.
+func (s *session) words() phrases.Catalogue { return phrases.For(s.o.Locale) }
+
+// problem is an error as the person reads it.
+func (s *session) problem(err error) string { return s.words().Problem(err.Error()) }
 
 // begin starts a conversation and follows it.
 func (s *session) begin(ctx context.Context) error {
@@ -293,7 +300,7 @@ func (s *session) take(ctx context.Context, e event) (show []store.Message, ende
 	case e.lost != nil:
 		return nil, false, nil
 	case e.back != nil:
-		missed := missedMessages(*e.back)
+		missed := missedMessages(*e.back, s.words())
 		s.stirs = s.stirs || s.unsent == nil // what we sent is stored, so idle means that it was answered
 		return missed, false, s.deliver(ctx)
 	}
@@ -314,10 +321,10 @@ func (s *session) take(ctx context.Context, e event) (show []store.Message, ende
 
 // missedMessages is a stored thread as the messages that its platform would
 // have shown: the model's turns, nize's notices, and cards that wait.
-func missedMessages(view api.ThreadView) []store.Message {
+func missedMessages(view api.ThreadView, words phrases.Catalogue) []store.Message {
 	var out []store.Message
 	for _, turn := range view.Turns {
-		if m, ok := turnMessage(turn); ok && turn.Role == store.FromModel {
+		if m, ok := turnMessage(turn, words); ok && turn.Role == store.FromModel {
 			out = append(out, m)
 		}
 	}
@@ -328,10 +335,10 @@ func missedMessages(view api.ThreadView) []store.Message {
 }
 
 // turnMessage is a stored turn as a message; false for what isn't shown.
-func turnMessage(turn store.Turn) (store.Message, bool) {
+func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool) {
 	m := store.Message{ID: turn.Thread + "/" + strconv.Itoa(turn.N), Kind: store.TextMessage, Text: turn.Text, Final: true}
 	if turn.Role == store.FromNize {
-		m.Kind = store.NoticeMessage
+		m.Kind, m.Text = store.NoticeMessage, words.Translate(turn.Text)
 	}
 	return m, turn.Text != "" && turn.Role != store.FromTool
 }

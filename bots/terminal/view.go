@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/store"
 )
 
@@ -18,7 +19,7 @@ func (f *screen) event(ctx context.Context, e event) {
 			f.away = bots.Escape(e.lost.Error())
 		case e.back != nil:
 			f.away = ""
-			f.note(f.style.dim, "connected again")
+			f.note(f.style.dim, f.s.words().Say(phrases.TermBack))
 			f.tools = nil
 		}
 	}
@@ -27,7 +28,7 @@ func (f *screen) event(ctx context.Context, e event) {
 		f.show(m)
 	}
 	if err != nil {
-		f.note(f.style.red, err.Error())
+		f.note(f.style.red, f.s.problem(err))
 	}
 	if ended {
 		f.endText()
@@ -69,7 +70,7 @@ func (f *screen) text(m store.Message) {
 		f.endText()
 	}
 	if again {
-		f.say(f.style.dim("(the answer begins again)"))
+		f.say(f.style.dim(f.s.words().Say(phrases.TermAgain)))
 	}
 	if f.md == nil && more != "" {
 		f.md, f.textID = newMarkdown(f.style, f.live.width), m.ID
@@ -94,7 +95,7 @@ func (f *screen) endText() {
 func (f *screen) tool(m store.Message) {
 	i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == m.ID })
 	carded := f.s.script.carded(m)
-	switch line := toolLine(*m.Tool); {
+	switch line := toolLine(*m.Tool, f.s.words()); {
 	case m.Tool.State.Final() || carded:
 		if i >= 0 {
 			f.tools = slices.Delete(f.tools, i, i+1)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/store"
 )
 
@@ -21,18 +22,18 @@ func mark(state store.State) string {
 }
 
 // toolLine is the activity of a tool in one line.
-func toolLine(t store.ToolLine) string {
+func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	name, brief := bots.Escape(t.Name), bots.Escape(t.Brief)
 	var line string
 	switch {
 	case t.State == store.Done:
 		line = mark(t.State) + " " + name
 	case t.State.Final():
-		line = mark(t.State) + " " + name + " " + t.State.Word()
+		line = mark(t.State) + " " + name + " " + words.Translate(t.State.Word())
 	case t.State == store.Pending:
-		line = name + " waits for a yes"
+		line = words.Say(phrases.TermPending, name)
 	default:
-		line = "calling " + name + "…"
+		line = words.Say(phrases.TermCalling, name)
 	}
 	if brief != "" {
 		line += ": " + brief
@@ -43,11 +44,11 @@ func toolLine(t store.ToolLine) string {
 // settledLine is what became of a card.
 func settledLine(c store.Card, locale string) string {
 	line := mark(c.State) + " " + bots.Escape(c.Tool) + " " + bots.StateWords(c, locale)
-	if c.Outcome != "" {
-		line += ": " + bots.Escape(c.Outcome)
+	if outcome := bots.OutcomeWords(c, locale); outcome != "" {
+		line += ": " + outcome
 	}
 	if c.Redo != "" {
-		line += " (/retry makes it anew)"
+		line = phrases.For(locale).Say(phrases.TermRedo, line)
 	}
 	return line
 }
