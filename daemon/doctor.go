@@ -15,6 +15,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
+	"nize/bots/slack"
 	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/daemon/doctor"
@@ -54,6 +55,9 @@ func (d *Daemon) doctor(ctx context.Context, _ store.Caller, r *http.Request) (a
 		}
 	}
 	if f.Providers, err = d.providerFacts(ctx, r.URL.Query().Get("online") != ""); err != nil {
+		return nil, err
+	}
+	if f.Bots, err = d.botFacts(ctx, r.URL.Query().Get("online") != ""); err != nil {
 		return nil, err
 	}
 	return doctor.Examine(f), nil
@@ -224,4 +228,32 @@ func (c *certificate) ends() time.Time {
 		return time.Time{}
 	}
 	return leaf.NotAfter
+}
+
+// botFacts tries the bots' tokens out again, if it shall.
+func (d *Daemon) botFacts(ctx context.Context, online bool) ([]doctor.Bot, error) {
+	var out []doctor.Bot
+	for name, bot := range d.bots {
+		account, err := d.db.GetBot(ctx, store.Surface(name))
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the bot on %s: %w", name, err)
+		}
+		h := bot.Health()
+		b := doctor.Bot{Name: name, State: h.State, Error: h.Error, Disabled: !account.Enabled}
+		if online && account.Enabled {
+			second := account.Tokens[slack.AppToken]
+			if second.IsZero() {
+				second = account.Tokens[slack.SigningSecret]
+			}
+			asking, cancel := context.WithTimeout(ctx, providerPatience)
+			_, err := bot.Check(asking, account.Tokens[slack.BotToken], second)
+			cancel()
+			b.Asked, b.Wrong = true, errText(err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
 }

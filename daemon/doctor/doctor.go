@@ -43,6 +43,16 @@ type Facts struct {
 	Audit     Run
 	Retention map[string]string // by setting
 	Alerts    Alerts
+	Bots      []Bot
+}
+
+// Bot is an account on a chat platform. Wrong is what its tokens were refused
+// for, where the platform was asked.
+type Bot struct {
+	Name, State, Error string
+	Disabled           bool
+	Asked              bool
+	Wrong              string
 }
 
 // Web is how the HTTP listener is met.
@@ -127,6 +137,7 @@ var rules = []struct {
 	{"tls", false, certificate},
 	{"servers", false, servers},
 	{"providers", false, providers},
+	{"bots", false, bots},
 	{"tokens", false, tokens},
 	{"budgets", false, budgets},
 	{"backup", false, backup},

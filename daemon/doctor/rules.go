@@ -228,6 +228,33 @@ func retention(f Facts) []api.Finding {
 	return ok("kept: " + strings.Join(parts, ", "))
 }
 
+func bots(f Facts) []api.Finding {
+	var all []api.Finding
+	for _, b := range f.Bots {
+		var found []api.Finding
+		switch {
+		case b.Disabled:
+			found = ok("is stopped")
+		case b.Wrong != "":
+			found = problem("its tokens don't do: "+b.Wrong, "nizectl bots "+b.Name+" connect < tokens.txt")
+		case b.State != "connected":
+			found = problem("is "+b.State+": "+b.Error, "nizectl bots status")
+		case b.Error != "":
+			found = warning(b.Error, "nizectl bots status")
+		case b.Asked:
+			found = ok("is connected; its tokens and scopes are right")
+		default:
+			found = ok("is connected; doctor --online compares its scopes with the manifest")
+		}
+		found[0].Subject = b.Name
+		all = append(all, found...)
+	}
+	if len(all) == 0 {
+		return ok("there is no bot")
+	}
+	return all
+}
+
 func alerts(f Facts) []api.Finding {
 	a := f.Alerts
 	switch {
