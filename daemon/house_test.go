@@ -36,7 +36,7 @@ var floors = map[string]room{
 
 	"bots":                       {"bots/phrases", "a sister of llm and mcp: they meet on the roof, by words of store"},
 	"bots/phrases":               {"", "text"},
-	"bots/terminal":              {"bots daemon/api", "it lives in nizectl, which must start in milliseconds"},
+	"bots/terminal":              {"bots bots/phrases daemon/api", "it lives in nizectl, which must start in milliseconds"},
 	"bots/slack":                 {"bots bots/phrases bots/slack/manifest", "one platform: it shows and takes in, and decides nothing"},
 	"bots/slack/manifest":        {"", "a file that nizectl prints without the bot around it"},
 	"bots/botstest":              {"bots", "the script holds for every platform, so it sees none"},
