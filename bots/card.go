@@ -57,7 +57,7 @@ func PartsOf(card store.Card, r Reader) CardParts {
 		p.Rules = append(p.Rules, may)
 	}
 	if len(card.Yes) > 0 {
-		p.Rules = append(p.Rules, words.Say(phrases.CardYes, escaped(card.Yes), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
+		p.Rules = append(p.Rules, words.Say(phrases.CardYes, escaped(card.Yes, words), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
 	}
 	if line := expiryLine(card, r, words); line != "" {
 		p.Rules = append(p.Rules, line)
@@ -107,7 +107,7 @@ func mayLine(card store.Card, words phrases.Catalogue) string {
 	for _, a := range card.Approvers {
 		parts = append(parts, approver(a, words))
 	}
-	text := strings.Join(parts, ", ")
+	text := strings.Join(parts, words.Say(phrases.Comma))
 	if len(parts) == 0 { // an approver that does not say
 		text = words.Say(phrases.MayAdmins)
 		if card.Policy == store.ByRequester {
@@ -124,7 +124,7 @@ func mayLine(card store.Card, words phrases.Catalogue) string {
 }
 
 func approver(a store.Approver, words phrases.Catalogue) string {
-	names := escaped(a.Names)
+	names := escaped(a.Names, words)
 	if a.More > 0 {
 		names = words.Say(phrases.MayMore, names, strconv.Itoa(a.More))
 	}
@@ -145,12 +145,12 @@ func approver(a store.Approver, words phrases.Catalogue) string {
 	return names // the requester, or people
 }
 
-func escaped(names []string) string {
+func escaped(names []string, words phrases.Catalogue) string {
 	out := make([]string, len(names))
 	for i, n := range names {
 		out[i] = Escape(n)
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, words.Say(phrases.Comma))
 }
 
 // StateWords is where the card's call stands, and who decided, in words.
@@ -239,7 +239,7 @@ func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
 	if left <= 0 {
 		return words.Say(phrases.CardExpired, at.Format(layout))
 	}
-	return words.Say(phrases.CardExpires, at.Format(layout), span(left))
+	return words.Say(phrases.CardExpires, at.Format(layout), words.Translate(span(left)))
 }
 
 // span is a duration without the parts that say nothing: 15m, 23h59m, 40s.

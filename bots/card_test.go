@@ -79,6 +79,25 @@ func TestCardLines(t *testing.T) {
 	}
 }
 
+// The card in the other languages: what others say stays as it is.
+func TestCardLinesChinese(t *testing.T) {
+	card := plainCard()
+	card.RunsAs = "the credential token of the team ops"
+	card.Warnings = []string{"this conversation has read untrusted text, which may have asked for this call", "host аpple.com has letters that only look ASCII: in ASCII it is xn--pple-43d.com"}
+	card.Need, card.NotRequester, card.Yes = 2, true, []string{"bo"}
+	card.Approvers = []store.Approver{{Kind: "admins", Names: []string{"bo", "cy"}, More: 3}, {Kind: "group", Names: []string{"ops"}}}
+	lost := plainCard()
+	lost.State, lost.DecidedBy, lost.Outcome = store.Lost, "ann", "nized stopped while it ran; it may or may not have taken effect"
+	theirs := plainCard()
+	theirs.State, theirs.Outcome = store.Done, "the tool is gone; it will not run" // a tool's words
+	for name, card := range map[string]store.Card{"waiting": card, "lost": lost, "theirs": theirs} {
+		for _, locale := range []string{"zh-Hans", "zh-Hant"} {
+			r := Reader{Locale: locale, Zone: time.FixedZone("CST", 8*3600), Now: now}
+			golden(t, "card_"+name+"_"+locale+".txt", strings.Join(CardLines(card, r), "\n")+"\n")
+		}
+	}
+}
+
 func TestStateWords(t *testing.T) {
 	for _, s := range []store.State{
 		store.Planned, store.Pending, store.Running, store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost, "from the future",

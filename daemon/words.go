@@ -322,8 +322,9 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 }
 
 func (d *Daemon) sayPrivacy(_ context.Context, a bots.Asked) (bots.Answer, error) {
-	kept := func(what string) string { return d.config.Get("", "retention."+what) }
-	return bots.Said(phrases.For(a.Locale).Say(phrases.PrivacyText, kept("conversations"), kept("output"), kept("audit"), kept("usage"))), nil
+	w := phrases.For(a.Locale)
+	kept := func(what string) string { return w.Translate(d.config.Get("", "retention."+what)) }
+	return bots.Said(w.Say(phrases.PrivacyText, kept("conversations"), kept("output"), kept("audit"), kept("usage"))), nil
 }
 
 // zoneOf is a person's time zone, UTC where it is not known.

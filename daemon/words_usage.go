@@ -50,9 +50,9 @@ func (d *Daemon) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error
 		out = append(out, w.Say(phrases.UsageNone, strconv.Itoa(days)))
 	} else {
 		out = append(out, w.Say(phrases.UsageHead, strconv.Itoa(days)))
-		out = append(out, usageBars(report, days)...)
+		out = append(out, usageBars(report, days, w)...)
 		tokens := store.FormatAmount(store.InTokens, report.Total.Prompt+report.Total.Completion)
-		out = append(out, w.Say(phrases.UsageLine, tokens, strconv.FormatInt(report.Total.Calls, 10)))
+		out = append(out, w.Say(phrases.UsageLine, w.Translate(tokens), strconv.FormatInt(report.Total.Calls, 10)))
 		if report.Total.MicroUSD > 0 {
 			out = append(out, w.Say(phrases.UsageCost, store.FormatAmount(store.InUSD, report.Total.MicroUSD)))
 		}
@@ -69,14 +69,14 @@ func (d *Daemon) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error
 		if err != nil {
 			return bots.Answer{}, err
 		}
-		out = append(out, w.Say(phrases.UsageBudget, brief(v.Name, 80), b.Amount(b.Used), b.Amount(b.Limit), b.Resets.In(zone).Format("2006-01-02 15:04 MST")))
+		out = append(out, w.Say(phrases.UsageBudget, brief(v.Name, 80), w.Translate(b.Amount(b.Used)), w.Translate(b.Amount(b.Limit)), b.Resets.In(zone).Format("2006-01-02 15:04 MST")))
 	}
 	return bots.Said(strings.Join(out, "\n")), nil
 }
 
 // usageBars is the picture: a line a day, its bar as long as its tokens are
 // many, the longest twenty characters.
-func usageBars(report store.UsageReport, days int) []string {
+func usageBars(report store.UsageReport, days int, w phrases.Catalogue) []string {
 	most := int64(1)
 	for _, r := range report.Rows {
 		most = max(most, r.Prompt+r.Completion)
@@ -88,7 +88,7 @@ func usageBars(report store.UsageReport, days int) []string {
 		if n > 0 && length == 0 {
 			length = 1
 		}
-		lines = append(lines, fmt.Sprintf("%s %s%s %s", r.Key, strings.Repeat("█", length), strings.Repeat("░", 20-length), store.FormatAmount(store.InTokens, n)))
+		lines = append(lines, fmt.Sprintf("%s %s%s %s", r.Key, strings.Repeat("█", length), strings.Repeat("░", 20-length), w.Translate(store.FormatAmount(store.InTokens, n))))
 	}
 	return lines
 }

@@ -2,6 +2,8 @@ package phrases
 
 var english = Catalogue{
 	Language: "en",
+	Comma:    ", ",
+	Units:    "d,h,m,s",
 
 	CardTitle:       "Run %s?",
 	CardServer:      "server: %s (%s)",

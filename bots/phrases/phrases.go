@@ -16,6 +16,8 @@ type Key string
 
 const (
 	Language Key = "language" // the tag of the catalogue itself
+	Comma    Key = "comma"    // between the parts of a list
+	Units    Key = "units"    // of days, hours, minutes and seconds, with commas between
 
 	CardTitle       Key = "card.title"       // tool
 	CardServer      Key = "card.server"      // name, address

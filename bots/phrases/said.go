@@ -87,7 +87,25 @@ func (c Catalogue) Translate(text string) string {
 		}
 		return fmt.Sprintf(form, args...)
 	}
+	if spans.MatchString(text) {
+		return c.span(text)
+	}
 	return c.date(text)
+}
+
+var (
+	spans = regexp.MustCompile(`\A(?:\d+(?:\.\d+)?[dhms])+\z`)
+	units = regexp.MustCompile(`([\d.]+)([dhms])`)
+)
+
+// span says a duration such as 23h59m or 90d.
+func (c Catalogue) span(text string) string {
+	words := c[Units] // of d, h, m and s
+	var parts []string
+	for _, m := range units.FindAllStringSubmatch(text, -1) {
+		parts = append(parts, m[1]+" "+strings.Split(words, ",")[strings.Index("dhms", m[2])])
+	}
+	return strings.Join(parts, " ")
 }
 
 // Problem says why something did not work. Where only the end of an error's

@@ -28,6 +28,9 @@ func TestTranslate(t *testing.T) {
 		{"call 01X: not found", "找不到调用 01X", "找不到呼叫 01X"},
 		{"host аpple.com has letters that only look ASCII: in ASCII it is xn--pple-43d.com",
 			"主机名 аpple.com 含有形似 ASCII 的字符：实际的 ASCII 写法为 xn--pple-43d.com", "主機名稱 аpple.com 含有形似 ASCII 的字元：實際的 ASCII 寫法為 xn--pple-43d.com"},
+		{"The model service main is busy and asks to wait 1m30s. Please try again then.",
+			"模型服务 main 正忙，请等待 1 分钟 30 秒后重试。", "模型服務 main 忙碌中，請等待 1 分鐘 30 秒後再試一次。"},
+		{"90d", "90 天", "90 天"},
 		// %-signs in what others say are no verbs.
 		{"its requester may no longer use box:%s%!d", "发起人已无权使用 box:%s%!d", "發起人已無權使用 box:%s%!d"},
 		// What nobody of ours said stays.

@@ -5,7 +5,7 @@ var sentences = []sentence{
 	// llm: no answer
 	{"The model took too long to answer. Please try again.", "模型回答超时，请重试。", "模型回答逾時，請再試一次。"},
 	{"I could not answer because of an internal error. An admin finds the cause in nize's log.", "内部出错，无法回答。管理员可在 nize 的日志中查看原因。", "內部發生錯誤，無法回答。管理員可在 nize 的記錄檔中查看原因。"},
-	{"The model service %s is busy and asks to wait %s. Please try again then.", "模型服务 %s 正忙，请等待 %s 后重试。", "模型服務 %s 忙碌中，請等待 %s 後再試一次。"},
+	{"The model service %s is busy and asks to wait %v. Please try again then.", "模型服务 %s 正忙，请等待 %v后重试。", "模型服務 %s 忙碌中，請等待 %v後再試一次。"},
 	{"The model service %s is busy. Please try again in a moment.", "模型服务 %s 正忙，请稍后重试。", "模型服務 %s 忙碌中，請稍後再試。"},
 	{"The model service %s cannot be reached right now. Please try again in a moment.", "目前无法连接模型服务 %s，请稍后重试。", "目前無法連線到模型服務 %s，請稍後再試。"},
 	{"The model service %s took too long to answer. Please try again.", "模型服务 %s 回答超时，请重试。", "模型服務 %s 回答逾時，請再試一次。"},
@@ -33,7 +33,7 @@ var sentences = []sentence{
 	{"group", "组", "群組"},
 	{"team", "团队", "團隊"},
 	{"model", "模型", "模型"},
-	{"agent", "智能体", "代理程式"},
+	{"agent", "助手", "助手"},
 
 	// mcp: cards
 	{"the tool is gone; it will not run", "此工具已不存在，不会运行", "此工具已不存在，不會執行"},
@@ -57,7 +57,7 @@ var sentences = []sentence{
 	{"the conversation has read untrusted text", "此对话读取过不可信的文本", "此對話讀取過不受信任的文字"},
 	{"the mode %s of the system asks", "系统的审批模式为 %s", "系統的核准模式為 %s"},
 	{"the server %s always asks", "服务器 %s 每次都需审批", "伺服器 %s 每次都需核准"},
-	{"the agent %s asks", "智能体 %s 需要审批", "代理程式 %s 需要核准"},
+	{"the agent %s asks", "助手 %s 需要审批", "助手 %s 需要核准"},
 	{"the request asks", "请求要求审批", "要求中指定須核准"},
 
 	// mcp: how a call ended

@@ -2,6 +2,8 @@ package phrases
 
 var simplified = Catalogue{
 	Language: "zh-Hans",
+	Comma:    "、",
+	Units:    "天,小时,分钟,秒",
 
 	CardTitle:       "运行 %s？",
 	CardServer:      "服务器：%s（%s）",
@@ -28,7 +30,7 @@ var simplified = Catalogue{
 	MayChannelAdminsNamed: "此频道的管理员（%s）",
 	MayChannel:            "此频道中的任何人",
 	MayGroup:              "%s 组",
-	MayMore:               "%s 等，另有 %s 人",
+	MayMore:               "%s 及另外 %s 人",
 	MayNeed:               "%[2]s，需其中 %[1]s 人分别批准",
 	MayNot:                "%s；发起人 %s 除外",
 

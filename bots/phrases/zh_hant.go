@@ -2,6 +2,8 @@ package phrases
 
 var traditional = Catalogue{
 	Language: "zh-Hant",
+	Comma:    "、",
+	Units:    "天,小時,分鐘,秒",
 
 	CardTitle:       "執行 %s？",
 	CardServer:      "伺服器：%s（%s）",
@@ -28,7 +30,7 @@ var traditional = Catalogue{
 	MayChannelAdminsNamed: "此頻道的管理員（%s）",
 	MayChannel:            "此頻道中的任何人",
 	MayGroup:              "%s 群組",
-	MayMore:               "%s 等，另有 %s 人",
+	MayMore:               "%s 及另外 %s 人",
 	MayNeed:               "%[2]s，需其中 %[1]s 人分別核准",
 	MayNot:                "%s；發起人 %s 除外",
 

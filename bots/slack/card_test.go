@@ -66,8 +66,12 @@ func TestCardGolden(t *testing.T) {
 	failed.State, failed.DecidedBy, failed.Outcome, failed.Redo = store.Failed, "ann", "the tracker said no", store.Retry
 	expired := testCard()
 	expired.State, expired.Redo = store.Expired, store.Again
-	for name, card := range map[string]store.Card{"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired} {
-		c := renderCard(card, bots.Reader{Now: testNow}, argsFile{name: fileName(card)})
+	for name, card := range map[string]store.Card{
+		"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired,
+		"together_zh-Hans": together, "together_zh-Hant": together, "failed_zh-Hans": failed, "failed_zh-Hant": failed,
+	} {
+		_, locale, _ := strings.Cut(name, "_")
+		c := renderCard(card, bots.Reader{Locale: locale, Now: testNow}, argsFile{name: fileName(card)})
 		var out bytes.Buffer
 		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)

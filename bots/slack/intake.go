@@ -390,7 +390,7 @@ func (l *live) welcome(ctx context.Context, p person, e event) {
 		return
 	}
 	days := l.b.o.Config.Get("", "retention.conversations")
-	if err := l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.FirstContact, days)); err != nil {
+	if err := l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.FirstContact, p.words().Translate(days))); err != nil {
 		l.log.Warn("welcoming somebody", "user", p.id, "err", err)
 	}
 }

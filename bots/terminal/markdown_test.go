@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nize/bots"
+	"nize/store"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -73,6 +74,28 @@ func TestMarkdown(t *testing.T) {
 		for _, line := range got {
 			if visible(line) > 60 {
 				t.Errorf("%s: %d columns: %q", name, visible(line), line)
+			}
+		}
+	}
+}
+
+// A card in Chinese: each character takes two columns, and the frame stays
+// straight at any width.
+func TestBoxChinese(t *testing.T) {
+	card := store.Card{
+		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "toolbox:convert_time", Title: "Convert a time", Server: "toolbox", Where: "nize-toolbox", By: "安", RunsAs: "no credential",
+		Args: []byte(`{"city":"東京","n":1}`), Warnings: []string{"this conversation has read untrusted text, which may have asked for this call"},
+		Digest: strings.Repeat("ab12", 16), State: store.Pending, Policy: store.ByRequester,
+	}
+	for _, locale := range []string{"zh-Hans", "zh-Hant"} {
+		lines := bots.CardLines(card, bots.Reader{Locale: locale})
+		golden(t, "box_"+locale+".golden", show(boxLines(fine, lines, 50)))
+		for width := 20; width < 100; width++ {
+			rows := boxLines(fine, lines, width)
+			for _, row := range rows {
+				if visible(row) != visible(rows[0]) || visible(row) > width {
+					t.Fatalf("width %d: a row has %d columns, the first %d: %q", width, visible(row), visible(rows[0]), row)
+				}
 			}
 		}
 	}
