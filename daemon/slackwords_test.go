@@ -100,3 +100,15 @@ func TestSlackAccess(t *testing.T) {
 		return false
 	})
 }
+
+// The Home of a member shows what is theirs.
+func TestSlackHome(t *testing.T) {
+	k := newKillable(t)
+	fake := onSlack(t, k)
+	fake.OpenHome(slacktest.Ann)
+	k.until("Ann's Home", func() bool {
+		v, ok := fake.Home(slacktest.Ann)
+		all := string(v.Blocks)
+		return ok && strings.Contains(all, "No call waits") && strings.Contains(all, "agent.tools.maxSteps") && strings.Contains(all, "Make a token")
+	})
+}

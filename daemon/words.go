@@ -32,7 +32,7 @@ func (d *Daemon) chatWords() []bots.Command {
 		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Fits: one, Run: d.sayModel},
 		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Run: d.sayUsage},
 		{Name: "approvals", About: phrases.AboutApprovals, Run: d.sayApprovals},
-		{Name: "settings", Args: "[NAME VALUE]", About: phrases.AboutSettings, Fits: isSetting, Run: d.saySettings},
+		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Run: d.saySettings},
 		{Name: "connect", About: phrases.AboutConnect, Run: d.sayConnect},
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Run: d.sayTokens},
 		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: isLinkWords, Run: d.sayLink},
@@ -280,11 +280,58 @@ func (d *Daemon) sayApprovals(ctx context.Context, a bots.Asked) (bots.Answer, e
 	return bots.Said(shown(w, w.Say(phrases.ApprovalsHead), lines)), nil
 }
 
+// revokes begins the words that take a standing answer back.
+const revokes = "revoke "
+
+// grantsOf are the standing answers that a person gave.
+func (d *Daemon) grantsOf(ctx context.Context, user string) ([]store.Grant, error) {
+	all, err := d.db.ListGrants(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("listing grants: %w", err)
+	}
+	return slices.DeleteFunc(all, func(g store.Grant) bool {
+		return g.User != user || !g.Expires.IsZero() && !d.now().Before(g.Expires)
+	}), nil
+}
+
+func (d *Daemon) grantLines(ctx context.Context, a bots.Asked) (lines []string, err error) {
+	w := phrases.For(a.Locale)
+	grants, err := d.grantsOf(ctx, a.By.User)
+	for _, g := range grants {
+		key := phrases.GrantAllow
+		if g.Deny {
+			key = phrases.GrantDeny
+		}
+		lines = append(lines, "- "+w.Say(key, g.ID, brief(g.Tool, 120)))
+	}
+	return lines, err
+}
+
+// revokeGrant takes back a standing answer that the person gave; another's is
+// an unknown one.
+func (d *Daemon) revokeGrant(ctx context.Context, a bots.Asked, id string) (bots.Answer, error) {
+	grants, err := d.grantsOf(ctx, a.By.User)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	i := slices.IndexFunc(grants, func(g store.Grant) bool { return g.ID == id })
+	if i < 0 {
+		return bots.Answer{}, fmt.Errorf("grant %q %w", id, store.ErrNotFound)
+	}
+	if err := d.db.DeleteGrant(ctx, a.By, id); err != nil {
+		return bots.Answer{}, fmt.Errorf("grant %q: %w", id, err)
+	}
+	return bots.Said(phrases.For(a.Locale).Say(phrases.GrantRevoked, brief(grants[i].Tool, 120))), nil
+}
+
 func isSetting(words string) bool {
 	if words == "" {
 		return true
 	}
 	name, _, _ := strings.Cut(words, " ")
+	if id, ok := strings.CutPrefix(words, revokes); ok {
+		return store.ValidID(strings.ToUpper(id))
+	}
 	k, err := store.FindKey(name)
 	return err == nil && k.User
 }
@@ -299,7 +346,18 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 				lines = append(lines, "- "+w.Say(phrases.SettingLine, k.Name, brief(d.config.Get(a.By.User, k.Name), 80)))
 			}
 		}
-		return bots.Said(shown(w, w.Say(phrases.SettingsHead), lines)), nil
+		text := shown(w, w.Say(phrases.SettingsHead), lines)
+		grants, err := d.grantLines(ctx, a)
+		if err != nil {
+			return bots.Answer{}, err
+		}
+		if len(grants) > 0 {
+			text += "\n\n" + shown(w, w.Say(phrases.GrantsHead), grants)
+		}
+		return bots.Said(text), nil
+	}
+	if id, ok := strings.CutPrefix(a.Words, revokes); ok {
+		return d.revokeGrant(ctx, a, strings.ToUpper(id))
 	}
 	if value = strings.TrimSpace(value); value == "" {
 		k, err := store.FindKey(name)

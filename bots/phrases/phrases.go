@@ -186,6 +186,14 @@ const (
 	ButtonJoin        Key = "button.join"
 	LinkDone          Key = "link.done"    // identities
 	PrivacyText       Key = "privacy.text" // conversations, output, audit, usage
+	AboutMessageTitle Key = "shortcut.title"
+	AboutMessageLabel Key = "shortcut.label"
+	ButtonAsk         Key = "button.ask"
+	AboutMessageText  Key = "shortcut.text" // question, author, message
+	GrantAllow        Key = "grant.allow"   // id, tool
+	GrantDeny         Key = "grant.deny"    // id, tool
+	GrantsHead        Key = "grants.head"
+	GrantRevoked      Key = "grant.revoked" // tool
 	StateConnected    Key = "server.ok"
 	StateNotConnected Key = "server.down"
 )

@@ -19,6 +19,9 @@ const wordsAction = "words"
 // addCommandViews registers what the buttons under a command's answer do.
 func (b *Bot) addCommandViews() {
 	b.views.addPress(wordsAction, onPress{do: pressWords})
+	b.views.addShortcut(aboutMessage, askAbout)
+	b.views.addSubmit(aboutMessage, onSubmit{do: submitAbout})
+	b.views.home = drawHome
 }
 
 // given is a command that somebody gave, and how they did.
