@@ -1,0 +1,220 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"nize/bots/slack/slacktest"
+	"nize/daemon/api"
+	"nize/mcp/mcptest"
+	"nize/store"
+)
+
+// reply writes into a thread.
+func (s *scene) reply(user string, root slacktest.Message, text string) {
+	s.t.Helper()
+	if _, err := s.fake.Reply(user, root, text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Stop while the answer streams: Slack's stream ends, the turn too, and the
+// next message is answered.
+func TestSlackStopMidStream(t *testing.T) {
+	s := newScene(t)
+	hold := make(chan struct{})
+	s.says.plan("long", plan{say: []string{"one ", "two ", "three"}, hold: hold})
+	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold <- struct{}{}
+	s.until("the answer begins", func() bool { return s.answers(root, "one") == 1 })
+	if err := s.fake.StopSession(slacktest.Ben, root.Channel, root.TS); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the turn says that it was stopped", func() bool { return s.answers(root, "topped") == 1 })
+	s.until("the session is active", func() bool { return s.fake.Session(root.Channel, root.TS).Status == "active" })
+	for _, m := range s.fake.Thread(root.Channel, root.TS) {
+		if m.Stream != nil && m.Stream.Open {
+			t.Errorf("a stream is left open: %+v", m)
+		}
+		if m.User == slacktest.Bot && strings.Contains(m.Text, "two") {
+			t.Errorf("it went on after the stop: %q", m.Text)
+		}
+	}
+	s.reply(slacktest.Ben, root, "and #next")
+	s.until("the next message is answered", func() bool { return s.answers(root, "You said next.") == 1 })
+	if n := s.answers(root, "two"); n != 0 {
+		t.Error("the stopped turn went on")
+	}
+	close(hold)
+}
+
+// Messages during a turn wait and are answered in order, each once; those of
+// somebody else too.
+func TestSlackQueue(t *testing.T) {
+	s := newScene(t)
+	hold := make(chan struct{})
+	s.says.plan("slow", plan{say: []string{"slow answer"}, hold: hold})
+	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the model is at it", func() bool { return s.says.asked.Load() == 1 })
+	s.reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> #a")
+	s.reply(slacktest.Cho, root, "<@"+slacktest.Bot+"> #b")
+	s.settled("elsewhere") // other threads don't wait
+	if n := s.answers(root, "You said"); n != 0 {
+		t.Errorf("%d answers before the turn ended", n)
+	}
+	close(hold)
+	s.until("both are answered", func() bool { return s.answers(root, "You said b.") == 1 })
+	var order []string
+	for _, m := range s.fake.Thread(root.Channel, root.TS) {
+		for _, text := range []string{"slow answer", "You said a.", "You said b."} {
+			if m.User == slacktest.Bot && strings.Contains(m.Text, text) {
+				order = append(order, text)
+			}
+		}
+	}
+	if got := strings.Join(order, "; "); got != "slow answer; You said a.; You said b." {
+		t.Errorf("answers: %s", got)
+	}
+}
+
+// A message of the requester while a card waits cancels the call; its old
+// button runs nothing.
+func TestSlackMessageWhileCardWaits(t *testing.T) {
+	s := newScene(t)
+	asked, posted := s.ask(slacktest.Ben, "note")
+	value := valueOf(t, posted, "call-run")
+	s.reply(slacktest.Ben, asked, "<@"+slacktest.Bot+"> no, #other")
+	card(s.killable, s.fake, asked, "cancelled")
+	s.until("the new message is answered", func() bool { return s.answers(asked, "You said other.") == 1 })
+	s.raw(slacktest.Ben, slacktest.Team, "run", value, posted, 1)
+	s.until("the late press is in the audit", func() bool { return s.pressRefused()[slacktest.Ben] == 1 })
+	if n := s.runs.Load(); n != 0 {
+		t.Errorf("%d runs of a cancelled call", n)
+	}
+}
+
+// Muting a thread ends following; unmuting lets it go on. A mention works all
+// the time.
+func TestSlackMute(t *testing.T) {
+	s := newScene(t)
+	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#w1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("an answer", func() bool { return s.answers(root, "You said w1.") == 1 })
+	told := func() int { return len(s.fake.Ephemerals(slacktest.General, slacktest.Ben)) }
+	before := told()
+	s.reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> mute")
+	s.until("mute is confirmed", func() bool { return told() == before+1 })
+	s.reply(slacktest.Ben, root, "#w2")
+	s.settled("between")
+	if n := s.answers(root, "You said w2."); n != 0 {
+		t.Error("a muted thread was answered")
+	}
+	s.reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> unmute")
+	s.until("unmute is confirmed", func() bool { return told() == before+2 })
+	s.reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> #w3")
+	s.until("an answer", func() bool { return s.answers(root, "You said w3.") == 1 })
+	s.reply(slacktest.Ben, root, "#w4")
+	s.until("following goes on", func() bool { return s.answers(root, "You said w4.") == 1 })
+}
+
+// A process that is killed while it answers goes on after the restart, and
+// answers once.
+func TestSlackKilledInAnswer(t *testing.T) {
+	says := newSpeaker(t)
+	k := newKillable(t)
+	says.use(t, k.Client)
+	fake := onSlack(t, k)
+	hold := make(chan struct{})
+	defer close(hold)
+	says.plan("cut", plan{say: []string{"begun ", "ended"}, hold: hold})
+	root, err := fake.Mention(slacktest.Ann, slacktest.General, "#cut")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold <- struct{}{}
+	text := func() string {
+		var all []string
+		for _, m := range fake.Thread(root.Channel, root.TS) {
+			if m.User == slacktest.Bot {
+				all = append(all, m.Text)
+			}
+		}
+		return strings.Join(all, " | ")
+	}
+	k.until("the answer begins", func() bool { return strings.Contains(text(), "begun") })
+	k.kill()
+	says.plan("cut", plan{say: []string{"begun ", "ended"}})
+	k.start()
+	k.until("the turn goes on", func() bool { return strings.Contains(text(), "ended") })
+	k.until("the turn ends", func() bool { return fake.Session(root.Channel, root.TS).Status == "active" })
+	if n := strings.Count(text(), "ended"); n != 1 {
+		t.Errorf("%d answers: %s", n, text())
+	}
+}
+
+// A process that is killed right after a press was acknowledged: the press is
+// not lost, and the call ran at most once, whatever is pressed and redelivered
+// afterwards.
+func TestSlackKilledAfterPress(t *testing.T) {
+	s := &scene{says: newSpeaker(t)}
+	s.up = mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
+		s.runs.Add(1)
+		return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)
+	}}}})
+	s.killable = newKillable(t)
+	ctx := t.Context()
+	if _, err := s.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: s.up.HTTP()}}); err != nil {
+		t.Fatal(err)
+	}
+	s.says.use(t, s.Client)
+	s.fake = onSlack(t, s.killable)
+	s.says.plan("note", plan{tool: "box:note", args: `{"text":"hello"}`})
+	states := map[string]int{}
+	for n := range 8 {
+		runs := s.runs.Load()
+		asked, posted := s.ask(slacktest.Ann, "note")
+		value := valueOf(t, posted, "call-run")
+		if err := s.fake.Press(ctx, slacktest.Ann, posted, "call-run"); err != nil {
+			t.Fatal(err)
+		}
+		if n%2 == 1 { // a little later: while it runs, or after
+			s.until("it runs", func() bool { return s.runs.Load() > runs })
+		}
+		s.kill()
+		s.start()
+		state := ""
+		s.until("the card is settled", func() bool {
+			for _, m := range s.fake.Thread(asked.Channel, asked.Root()) {
+				if m.TS == posted.TS && (strings.Contains(m.Text, "\nstate: done") || strings.Contains(m.Text, "\nstate: outcome unknown")) {
+					_, state, _ = strings.Cut(m.Text, "\nstate: ")
+				}
+			}
+			return state != ""
+		})
+		state, _, _ = strings.Cut(state, " ")
+		states[state]++
+		s.until("the bot is back", func() bool { return s.fake.Stats().Links == 1 })
+		acked := s.fake.Stats().Strange
+		s.raw(slacktest.Ann, slacktest.Team, "run", value, posted, 1)
+		s.raw(slacktest.Ann, slacktest.Team, "run", value, posted, 2)
+		s.until("the late presses are acknowledged", func() bool { return s.fake.Stats().Strange >= acked+2 })
+		s.until("they are in the audit", func() bool { return s.pressRefused()[slacktest.Ann] >= 2*(n+1) })
+		if ran := s.runs.Load() - runs; ran > 1 || state == "done" && ran != 1 {
+			t.Errorf("round %d: %d runs of a call that is %s", n, ran, state)
+		}
+	}
+	t.Logf("%v", states)
+	if v, err := s.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+		t.Errorf("audit %+v, %v", v, err)
+	}
+}
