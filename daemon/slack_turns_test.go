@@ -179,10 +179,10 @@ func TestSlackKilledAfterPress(t *testing.T) {
 	s.says.use(t, s.Client)
 	s.fake = onSlack(t, s.killable)
 	s.says.plan("note", plan{tool: "box:note", args: `{"text":"hello"}`})
-	states := map[string]int{}
+	states := map[store.State]int{}
 	for n := range 8 {
 		runs := s.runs.Load()
-		asked, posted := s.ask(slacktest.Ann, "note")
+		_, posted := s.ask(slacktest.Ann, "note")
 		value := valueOf(t, posted, "call-run")
 		if err := s.fake.Press(ctx, slacktest.Ann, posted, "call-run"); err != nil {
 			t.Fatal(err)
@@ -192,16 +192,12 @@ func TestSlackKilledAfterPress(t *testing.T) {
 		}
 		s.kill()
 		s.start()
-		state := ""
-		s.until("the card is settled", func() bool {
-			for _, m := range s.fake.Thread(asked.Channel, asked.Root()) {
-				if m.TS == posted.TS && (strings.Contains(m.Text, "\nstate: done") || strings.Contains(m.Text, "\nstate: outcome unknown")) {
-					_, state, _ = strings.Cut(m.Text, "\nstate: ")
-				}
-			}
-			return state != ""
+		state := store.State("")
+		s.until("the call is settled", func() bool {
+			c, err := s.Call(ctx, strings.Fields(value)[1])
+			state = c.State
+			return err == nil && (state == store.Done || state == store.Lost)
 		})
-		state, _, _ = strings.Cut(state, " ")
 		states[state]++
 		s.until("the bot is back", func() bool { return s.fake.Stats().Links == 1 })
 		acked := s.fake.Stats().Strange
@@ -209,7 +205,7 @@ func TestSlackKilledAfterPress(t *testing.T) {
 		s.raw(slacktest.Ann, slacktest.Team, "run", value, posted, 2)
 		s.until("the late presses are acknowledged", func() bool { return s.fake.Stats().Strange >= acked+2 })
 		s.until("they are in the audit", func() bool { return s.pressRefused()[slacktest.Ann] >= 2*(n+1) })
-		if ran := s.runs.Load() - runs; ran > 1 || state == "done" && ran != 1 {
+		if ran := s.runs.Load() - runs; ran > 1 || state == store.Done && ran != 1 {
 			t.Errorf("round %d: %d runs of a call that is %s", n, ran, state)
 		}
 	}
