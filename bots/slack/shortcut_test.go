@@ -52,7 +52,10 @@ func TestHome(t *testing.T) {
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: h, Calls: db})...)
 	fake.OpenHome(slacktest.Guest)
 	fake.OpenHome(slacktest.Ann)
-	drawn := func() bool { v, ok := fake.Home(slacktest.Ann); return ok && strings.Contains(string(v.Blocks), "what you can do") }
+	drawn := func() bool {
+		v, ok := fake.Home(slacktest.Ann)
+		return ok && strings.Contains(string(v.Blocks), "what you can do")
+	}
 	if err := fake.Wait(t.Context(), drawn); err != nil {
 		t.Fatal(err)
 	}
