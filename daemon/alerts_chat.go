@@ -24,6 +24,7 @@ var slackChannel = regexp.MustCompile(`^slack:([CG][A-Z0-9]{1,31})$`)
 type chatAlerts struct {
 	bot    *slack.Bot
 	places func(ctx context.Context) ([]string, error) // the channels that are told
+	words  func() phrases.Catalogue                    // the system's language
 }
 
 // Notify implements alert.Notifier.
@@ -40,7 +41,7 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 	var failed error
 	var handles []string
 	for _, channel := range channels {
-		ts, err := c.bot.Tell(ctx, channel, stands[channel], alertText(i))
+		ts, err := c.bot.Tell(ctx, channel, stands[channel], alertText(i, c.words()))
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("telling %s: %w", channel, err))
 			ts = stands[channel]
@@ -56,15 +57,15 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 }
 
 // alertText is an incident as admins read it.
-func alertText(i store.Incident) string {
-	words := phrases.For("")
-	head := words.Say(phrases.AlertOpen, i.Title)
+func alertText(i store.Incident, words phrases.Catalogue) string {
+	title := words.Translate(i.Title)
+	head := words.Say(phrases.AlertOpen, title)
 	if i.State == store.IncidentRecovered {
-		head = words.Say(phrases.AlertOver, i.Title)
+		head = words.Say(phrases.AlertOver, title)
 	}
 	lines := []string{head}
 	if i.Text != "" {
-		lines = append(lines, i.Text)
+		lines = append(lines, words.Translate(i.Text))
 	}
 	if i.Cure != "" && i.State != store.IncidentRecovered {
 		lines = append(lines, words.Say(phrases.AlertCure, i.Cure))
@@ -77,13 +78,16 @@ func alertText(i store.Incident) string {
 func (d *Daemon) chatDestination(to string) *destination {
 	if m := slackChannel.FindStringSubmatch(to); m != nil {
 		places := func(context.Context) ([]string, error) { return []string{m[1]}, nil }
-		return &destination{Notifier: chatAlerts{d.slack, places}, name: to}
+		return &destination{Notifier: chatAlerts{d.slack, places, d.words}, name: to}
 	}
 	if to != "" || d.slack.Health().State == slack.Off {
 		return nil
 	}
-	return &destination{Notifier: chatAlerts{d.slack, d.adminsInPrivate}, name: "admins on Slack"}
+	return &destination{Notifier: chatAlerts{d.slack, d.adminsInPrivate, d.words}, name: "admins on Slack"}
 }
+
+// words are nize's own where nobody in particular reads them.
+func (d *Daemon) words() phrases.Catalogue { return phrases.For(store.Language(d.config, "", "")) }
 
 // adminsInPrivate are the private conversations of the admins on Slack.
 func (d *Daemon) adminsInPrivate(ctx context.Context) ([]string, error) {

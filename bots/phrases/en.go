@@ -97,6 +97,7 @@ var english = Catalogue{
 	FirstContact:      "Welcome! What you write to me and what tools answer is kept for %s, so that conversations can go on; what I run is recorded for the admins.",
 	WhatToDo:          "What can I do for you? Write it after my name, or `help`.",
 	TooLong:           "This message is too long for me; please send a shorter one, or a file.",
+	Working:           "is working…",
 	ToolCalling:       "calling…",
 	ResultTitle:       "Result",
 	ResultNone:        "There is no result to show: it was not kept, or it is not yours to see.",

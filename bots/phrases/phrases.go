@@ -111,6 +111,7 @@ const (
 	FirstContact      Key = "access.first" // days
 	WhatToDo          Key = "message.empty"
 	TooLong           Key = "message.long"
+	Working           Key = "working" // after nize's name
 	ToolCalling       Key = "tool.calling"
 	ResultTitle       Key = "result.title"
 	ResultNone        Key = "result.none"

@@ -114,6 +114,51 @@ var sentences = []sentence{
 	{"refused: %s may destroy something, and such tools are asked for each time (approvals.grant_destructive)", "%s 可能造成破坏，此类工具每次都须审批（approvals.grant_destructive）", "%s 可能造成破壞，此類工具每次都須核准（approvals.grant_destructive）"},
 	{"refused: that would not lift it, since %v decides", "即使如此也仍需审批，因为起决定作用的是 %v", "即使如此也仍需核准，因為起決定作用的是 %v"},
 
+	// llm: models
+	{"provider %s is disabled", "模型服务 %s 已停用", "模型服務 %s 已停用"},
+	{"provider %s has no key", "模型服务 %s 没有密钥", "模型服務 %s 沒有金鑰"},
+	{"there is no model of that name; see nizectl models list", "没有这个名称的模型；请查看 nizectl models list", "沒有這個名稱的模型；請查看 nizectl models list"},
+	{"there is no model of that name; did you mean %s?", "没有这个名称的模型；你是不是想用 %s？", "沒有這個名稱的模型；你是不是想用 %s？"},
+	{"there is no provider %s; see nizectl providers list", "没有模型服务 %s；请查看 nizectl providers list", "沒有模型服務 %s；請查看 nizectl providers list"},
+	{"it is not meant for you; see nizectl models list for those that are", "你无权使用该模型；可用的模型见 nizectl models list", "你無權使用該模型；可用的模型請見 nizectl models list"},
+
+	// the questions that Slack offers
+	{"What can you do?", "你能做什么？", "你能做什麼？"},
+	{"Which tools can you use in this channel?", "你在此频道中可以使用哪些工具？", "你在此頻道中可以使用哪些工具？"},
+	{"My usage", "我的用量", "我的用量"},
+	{"Show my token usage and cost this month", "显示我本月的 token 用量和费用", "顯示我本月的 token 用量和費用"},
+
+	// daemon: servers
+	{"ready", "就绪", "就緒"},
+	{"connecting", "正在连接", "連線中"},
+	{"unreachable", "无法连接", "無法連線"},
+	{"idle", "空闲", "閒置"},
+	{"open", "已暂停（多次失败）", "已暫停（多次失敗）"},
+	{"disabled", "已停用", "已停用"},
+
+	// daemon: alerts
+	{"Server %s is down", "服务器 %s 已断开", "伺服器 %s 已中斷"},
+	{"Its tools can't be called.", "无法调用它的工具。", "無法呼叫它的工具。"},
+	{"Its tools can't be called. %s", "无法调用它的工具。%s", "無法呼叫它的工具。%s"},
+	{"Server %s refuses its credential", "服务器 %s 拒绝其凭据", "伺服器 %s 拒絕其憑證"},
+	{"It answers that nobody is signed in, so its tools can't be called.", "它回复未登录，因此无法调用它的工具。", "它回覆未登入，因此無法呼叫它的工具。"},
+	{"%s more tools of %s are held", "%[2]s 另有 %[1]s 个工具待确认", "%[2]s 另有 %[1]s 個工具待確認"},
+	{"Their definitions are new, changed or suspicious. They are neither found nor callable until an admin accepts them.", "这些工具的定义是新的、已更改或可疑。管理员接受之前，无法搜索或调用它们。", "這些工具的定義是新的、已變更或可疑。管理員接受之前，無法搜尋或呼叫它們。"},
+	{"Tool %s is held", "工具 %s 待确认", "工具 %s 待確認"},
+	{"It is neither found nor callable: %s.", "无法搜索或调用它：%s。", "無法搜尋或呼叫它：%s。"},
+	{"Token %s of %s expires on %s", "%[2]s 的令牌 %[1]s 将于 %[3]s 过期", "%[2]s 的權杖 %[1]s 將於 %[3]s 到期"},
+	{"Clients that use it are refused from %s on.", "从 %s 起，使用它的客户端将被拒绝。", "從 %s 起，使用它的用戶端將被拒絕。"},
+	{"The scheduled backup failed", "定期备份失败", "定期備份失敗"},
+	{"The audit trail does not hold", "审计记录校验失败", "稽核記錄驗證失敗"},
+	{"The upgrade of the database to schema %s failed", "数据库升级到版本 %s 失败", "資料庫升級至版本 %s 失敗"},
+	{"%s has %s free. When it is full, every tool call is refused.", "%s 剩余 %s。写满后，所有工具调用都会被拒绝。", "%s 剩餘 %s。寫滿後，所有工具呼叫都會被拒絕。"},
+	{"The disk of nize is nearly full: %s %% are free", "nize 的磁盘快满了：剩余 %s%%", "nize 的磁碟快滿了：剩餘 %s%%"},
+	{"The bot on %s is down", "%s 上的机器人已断开", "%s 上的機器人已中斷"},
+	{"Nobody there is answered.", "那里的消息得不到回复。", "那裡的訊息得不到回覆。"},
+	{"Nobody there is answered. %s", "那里的消息得不到回复。%s", "那裡的訊息得不到回覆。%s"},
+	{"This is a test", "这是一条测试", "這是一則測試"},
+	{"An admin of nize tests whether alerts arrive here. Nothing is wrong.", "nize 管理员正在测试告警能否送达此处。一切正常。", "nize 管理員正在測試告警能否送達此處。一切正常。"},
+
 	// store: who may press
 	{"admins", "管理员", "管理員"},
 	{"admins of the channel", "频道的管理员", "頻道的管理員"},

@@ -97,6 +97,7 @@ var simplified = Catalogue{
 	FirstContact:      "欢迎！为了延续对话，你发给我的内容和工具返回的内容会保留 %s；我运行的操作会记录下来，供管理员查看。",
 	WhatToDo:          "需要我做什么？请写在我的名字之后，或输入 `help`。",
 	TooLong:           "这条消息过长；请缩短后再发送，或以文件形式发送。",
+	Working:           "正在处理…",
 	ToolCalling:       "正在调用…",
 	ResultTitle:       "结果",
 	ResultNone:        "没有可显示的结果：结果未保留，或你无权查看。",

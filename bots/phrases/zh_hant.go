@@ -97,6 +97,7 @@ var traditional = Catalogue{
 	FirstContact:      "歡迎！為了延續對話，你傳給我的內容和工具傳回的內容會保留 %s；我執行的操作會留下記錄，供管理員查看。",
 	WhatToDo:          "需要我做什麼？請寫在我的名字之後，或輸入 `help`。",
 	TooLong:           "這則訊息過長；請縮短後再傳送，或以檔案形式傳送。",
+	Working:           "處理中…",
 	ToolCalling:       "呼叫中…",
 	ResultTitle:       "結果",
 	ResultNone:        "沒有可顯示的結果：結果未保留，或你無權檢視。",

@@ -9,6 +9,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/bots/slack/manifest"
 	"nize/store"
 )
@@ -47,7 +48,7 @@ func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error
 	if done, err := l.setSession(ctx, to, s, th.Title); done || err != nil {
 		return err
 	}
-	return l.setAssistant(ctx, to, s, th.Title)
+	return l.setAssistant(ctx, to, s, th)
 }
 
 // setSession sets the status of an agent's session; done is false where the
@@ -77,14 +78,15 @@ func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, t
 
 // setAssistant sets the line and the title of an older assistant's thread.
 // Other threads have neither, which Slack says with a code.
-func (l *live) setAssistant(ctx context.Context, to store.Address, s bots.State, title string) error {
+func (l *live) setAssistant(ctx context.Context, to store.Address, s bots.State, th store.Thread) error {
 	if to.Channel == "" || to.Channel[0] != 'D' {
 		return nil
 	}
 	line := ""
 	if s == bots.Working {
-		line = "is working…"
+		line = phrases.For(th.Locale).Say(phrases.Working)
 	}
+	title := th.Title
 	err := l.wire.call(ctx, func(ctx context.Context) error {
 		return l.wire.api.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Status: line})
 	})
@@ -118,13 +120,13 @@ func (l *live) stage(ctx context.Context, e event) error {
 		return l.stopped(ctx, e)
 	case "app_home_opened":
 		if e.Tab == "messages" {
-			return l.suggest(ctx, e.Channel, "")
+			return l.suggest(ctx, e.User, e.Channel, "")
 		}
 		return l.b.views.openHome(ctx, l, e)
 	case "user_change":
 		return l.left(ctx, e)
 	case "assistant_thread_started":
-		return l.suggest(ctx, e.Channel, e.Thread)
+		return l.suggest(ctx, e.User, e.Channel, e.Thread)
 	case "agent_session_title_changed":
 		return l.renamed(ctx, e)
 	}
@@ -144,14 +146,22 @@ func (l *live) stopped(ctx context.Context, e event) error {
 	return l.handler.Stop(ctx, p.by(), thread)
 }
 
-// suggest pins what one could ask.
-func (l *live) suggest(ctx context.Context, channel, thread string) error {
+// suggest pins what somebody could ask, in their language.
+func (l *live) suggest(ctx context.Context, user, channel, thread string) error {
 	if channel == "" {
 		return nil
 	}
+	words := phrases.For("")
+	if idForm.MatchString(user) {
+		p, err := l.look(ctx, user, keepPerson)
+		if err != nil {
+			return err
+		}
+		words = p.words()
+	}
 	var prompts []slackgo.AssistantThreadsPrompt
 	for _, p := range manifest.Prompts() {
-		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: p.Title, Message: p.Message})
+		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: words.Translate(p.Title), Message: words.Translate(p.Message)})
 	}
 	err := l.wire.call(ctx, func(ctx context.Context) error {
 		return l.wire.api.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})

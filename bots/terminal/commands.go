@@ -293,5 +293,5 @@ func serverRow(h api.Health, words phrases.Catalogue) []string {
 	if h.LastError != "" {
 		detail += ": " + clip(h.LastError, 100)
 	}
-	return []string{h.Name, h.State, detail}
+	return []string{h.Name, words.Translate(h.State), detail}
 }
