@@ -26,6 +26,10 @@ const (
 	// backupTime is the time in the name of a scheduled backup: sorted by name
 	// is sorted by time.
 	backupTime = "20060102T150405Z"
+	// backupEvent is what a backup that was asked for leaves in the trail, and
+	// backupAsked how long it counts as the last one.
+	backupEvent = "database.backup"
+	backupAsked = 48 * time.Hour
 	// noSchedule as a schedule is never.
 	noSchedule = "off"
 )
@@ -62,7 +66,8 @@ func (d *Daemon) backup(ctx context.Context, by store.Caller, _ *http.Request) (
 	if err = errors.Join(err, os.Remove(path)); err != nil {
 		return nil, fmt.Errorf("opening the backup: %w", err)
 	}
-	d.db.AddEvent(by, store.Event{Kind: "database.backup", Subject: copied.SHA256})
+	d.ran.note(ranAskedBackup, d.now(), nil) // the event is written a little later
+	d.db.AddEvent(by, store.Event{Kind: backupEvent, Subject: copied.SHA256})
 	return download{f, copied}, nil
 }
 
@@ -216,6 +221,20 @@ func backups(dataDir string) []string {
 		}
 	}
 	return names // ReadDir sorts
+}
+
+// lastBackup is when a backup was made last: a scheduled one, or one that was
+// asked for within backupAsked. It is zero where there is none.
+func (d *Daemon) lastBackup(ctx context.Context) time.Time {
+	last, _ := backupAt(newestBackup(d.opt.DataDir))
+	if at := d.ran.of(ranAskedBackup).at; at.After(last) {
+		last = at
+	}
+	asked, err := d.db.Events(ctx, store.EventQuery{Kind: backupEvent, Since: d.now().Add(-backupAsked), Limit: 1})
+	if err == nil && len(asked) > 0 && asked[0].At.After(last) {
+		last = asked[0].At
+	}
+	return last
 }
 
 // newestBackup is the path of the newest scheduled backup, "" where there is

@@ -40,7 +40,7 @@ func (d *Daemon) doctor(ctx context.Context, _ store.Caller, r *http.Request) (a
 	if f.Disk, err = doctor.SpaceOf(d.opt.DataDir); err != nil {
 		d.log.Warn("looking at the disk", "err", err)
 	}
-	f.Backup.Last, _ = backupAt(newestBackup(d.opt.DataDir))
+	f.Backup.Last = d.lastBackup(ctx)
 	if at := d.lastAudit(ctx, f.Now); f.Now.Sub(at) < 25*time.Hour {
 		f.Audit.Last = at
 	}

@@ -9,10 +9,11 @@ import (
 	"nize/store"
 )
 
-// What runs by a schedule, for ran.
+// What runs by a schedule, for ran, and the backup that somebody asked for.
 const (
 	ranBackup = iota
 	ranAudit
+	ranAskedBackup
 	ranKinds
 )
 

@@ -65,7 +65,7 @@ func (d *Daemon) getStatus(ctx context.Context, by store.Caller, _ *http.Request
 	health := d.db.Health()
 	s.Uptime = d.now().Sub(d.started).Seconds()
 	s.Database = api.DatabaseStatus{SizeBytes: health.Size}
-	s.Database.LastBackup, _ = backupAt(newestBackup(d.opt.DataDir))
+	s.Database.LastBackup = d.lastBackup(ctx)
 	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}, {Name: "writer", Depth: health.Waiting}, {Name: "feed", Depth: health.Lag}, {Name: "alerts", Depth: len(due)}}
 	s.Process = d.processStatus()
 	if !by.IsAdmin() {

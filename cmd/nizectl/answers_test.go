@@ -97,7 +97,7 @@ func TestAnswers(t *testing.T) {
 		{"config get agent.tools.maxSteps", "10\n", ""},
 		{"servers logs toolbox", "", ""},
 		{"audit verify", "the audit trail holds: 3 events\nexport key:  " + fakeExportKey + "\n", ""},
-		{"approvals grants list", "ID   USER  FOR  TOOL          ANSWER  WHERE  CREATED  EXPIRES\n01G  01U   me   toolbox:roll  never          now      -\n", ""},
+		{"approvals grants list", "ID   USER  FOR  TOOL          ANSWER  WHERE  CREATED  EXPIRES\n01G  ada   me   toolbox:roll  never          now      -\n", ""},
 	} {
 		got := f.nizectl(surroundings{}, strings.Fields(test.args)...)
 		want := result{0, test.out, test.errs}

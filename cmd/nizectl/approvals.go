@@ -276,6 +276,7 @@ func grantsList(ctx context.Context, c *call) error {
 		return c.printJSON(items(list))
 	}
 	t := c.table("ID", "USER", "FOR", "TOOL", "ANSWER", "WHERE", "CREATED", "EXPIRES").text(5)
+	names := c.userNames(ctx)
 	for _, g := range list {
 		answer := "always"
 		if g.Deny {
@@ -285,7 +286,7 @@ func grantsList(ctx context.Context, c *call) error {
 		if g.Channel != "" {
 			scope = g.Channel
 		}
-		t.row(g.ID, g.User, scope, g.Tool, answer, clip(string(g.Pattern), 60), c.when(g.Created), c.when(g.Expires))
+		t.row(g.ID, cmp.Or(names[g.User], g.User), scope, g.Tool, answer, clip(string(g.Pattern), 60), c.when(g.Created), c.when(g.Expires))
 	}
 	t.print("no standing answers")
 	return nil

@@ -114,6 +114,7 @@ func configExplain(ctx context.Context, c *call) error {
 	}
 	t.print("no layers")
 	c.line("")
+	c.line("%s", clean(e.Help))
 	c.line("%s is %s. To change it: %s", e.Name, clip(cmp.Or(e.Value, "(empty)"), 60), cleanText(e.Change))
 	return nil
 }

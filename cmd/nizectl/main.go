@@ -123,7 +123,15 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return api.ExitCode(err)
 }
 
+// longestWord is how many columns a word of an error may have: whoever pasted a
+// whole file as a name shall still see what was wrong with it.
+const longestWord = 300
+
 // oneLine makes an error's text one line without control characters.
 func oneLine(s string) string {
-	return clean(strings.Join(strings.Fields(s), " "))
+	words := strings.Fields(clean(s))
+	for i, w := range words {
+		words[i] = shorten(w, longestWord, "…")
+	}
+	return strings.Join(words, " ")
 }

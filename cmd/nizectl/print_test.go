@@ -152,6 +152,13 @@ func TestAuditLineOnANarrowTerminal(t *testing.T) {
 	}
 }
 
+func TestOneLineCutsWhatSomebodyPasted(t *testing.T) {
+	got := oneLine("invalid name \"" + strings.Repeat("a\x1b", 50_000) + "\":\nuse letters")
+	if !strings.HasPrefix(got, `invalid name "a\x1ba`) || !strings.HasSuffix(got, "… use letters") || width(got) != len("invalid name ")+longestWord+len(" use letters") {
+		t.Errorf("%d columns: %.60s", width(got), got)
+	}
+}
+
 func TestWhen(t *testing.T) {
 	a := &app{now: func() time.Time { return now }}
 	for want, at := range map[string]time.Time{

@@ -176,7 +176,7 @@ func TestRequests(t *testing.T) {
 		{args: "approvals approve 01B", want: []string{`POST /v1/approvals/01B {"verb":"approve","digest":"` + pending.Digest + `"}`}, code: 5, errs: "already decided"},
 		{args: "approvals approve nope", code: 4, errs: "not found"},
 		{args: "approvals grants revoke 01G", want: []string{"DELETE /v1/grants/01G"}},
-		{args: "approvals grants list --user u", gets: []string{"GET /v1/grants?user=u"}},
+		{args: "approvals grants list --user u", gets: []string{"GET /v1/grants?user=u", "GET /v1/users"}},
 
 		// usage, audit, config
 		{args: "usage", gets: []string{"GET /v1/usage?by=day&since=2026-01-30T12%3A00%3A00Z&zone=UTC"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -57,7 +58,7 @@ func serversShow(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(view)
 	}
-	c.printServer(view)
+	c.printServer(ctx, view)
 	return nil
 }
 
@@ -73,7 +74,7 @@ func serversTools(ctx context.Context, c *call) error {
 	return nil
 }
 
-func (c *call) printServer(v api.ServerView) {
+func (c *call) printServer(ctx context.Context, v api.ServerView) {
 	s := v.Server.Normal()
 	c.field("server", s.Name)
 	c.field("state", v.State)
@@ -103,7 +104,7 @@ func (c *call) printServer(v api.ServerView) {
 	c.field("auth", string(s.Auth))
 	c.field("approvers", string(s.Approvers))
 	c.field("allowed", strings.Join(s.AllowedTools, ", "))
-	c.field("visible to", visibleTo(s.Visibility))
+	c.field("visible to", c.visibleTo(ctx, s.Visibility))
 	var rules []string
 	for _, r := range []struct {
 		on   bool
@@ -136,9 +137,19 @@ func values(m map[string]store.Value) string {
 	return strings.Join(parts, ", ")
 }
 
-func visibleTo(who []string) string {
+func (c *call) visibleTo(ctx context.Context, who []string) string {
 	if len(who) == 0 {
 		return "admins only"
+	}
+	who = slices.Clone(who)
+	var names map[string]string
+	for i, w := range who {
+		if id, ok := strings.CutPrefix(w, "user:"); ok {
+			if names == nil {
+				names = c.userNames(ctx)
+			}
+			who[i] = "user:" + cmp.Or(names[id], id)
+		}
 	}
 	return "admins, " + strings.Join(who, ", ")
 }
@@ -309,7 +320,7 @@ func serversShare(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.report(view, "%s is visible to %s", view.Server.Name, visibleTo(view.Server.Visibility))
+	return c.report(view, "%s is visible to %s", view.Server.Name, c.visibleTo(ctx, view.Server.Visibility))
 }
 
 func serversSwitch(on bool) func(context.Context, *call) error {

@@ -157,3 +157,17 @@ func usersEnable(ctx context.Context, c *call) error {
 	}
 	return c.report(u, "%s is active again; what was revoked stays revoked", u.Name)
 }
+
+// userNames are the names behind ids. Who may not list people gets none, and is
+// shown the ids.
+func (c *call) userNames(ctx context.Context) map[string]string {
+	users, err := c.api.Users(ctx)
+	if err != nil {
+		return map[string]string{}
+	}
+	names := make(map[string]string, len(users))
+	for _, u := range users {
+		names[u.ID] = u.Name
+	}
+	return names
+}

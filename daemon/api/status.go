@@ -72,7 +72,7 @@ type ChildProcess struct {
 // DatabaseStatus is how the database is.
 type DatabaseStatus struct {
 	SizeBytes  int64     `json:"size_bytes"`
-	LastBackup time.Time `json:"last_backup,omitzero"` // the newest scheduled one
+	LastBackup time.Time `json:"last_backup,omitzero"` // the newest scheduled one, or one of the last 48 hours that was asked for
 }
 
 // Reindex asks for a refresh; Server "" is all, Full also embeds anew,
