@@ -67,8 +67,12 @@ func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, t
 		_, err := l.wire.api.SetAgentSessionStatusContext(ctx, slackgo.AgentSessionSetStatusParameters{Status: status, ChannelID: to.Channel, ThreadTS: to.Thread, Title: title})
 		return err
 	})
-	if err == nil || !noSession[code(err)] {
+	switch c := code(err); {
+	case err == nil || c == "":
 		return true, err
+	case !noSession[c]: // of this thread; a status is no reason to alarm anybody
+		l.log.Debug("no session status here", "channel", to.Channel, "err", err)
+		return false, nil
 	}
 	l.stages.mu.Lock()
 	defer l.stages.mu.Unlock()
