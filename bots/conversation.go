@@ -176,7 +176,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	c.enqueue(it)
 	if masked {
 		if sc := c.screenFor(th); sc != nil {
-			sc.notice(sc.words.Say(phrases.SecretMasked))
+			sc.notice(sc.words().Say(phrases.SecretMasked))
 		}
 	}
 	return true, nil
@@ -397,7 +397,7 @@ func (c *Conversation) remind(ctx context.Context, change store.Change) {
 		return // decided meanwhile
 	}
 	if sc := c.screenFor(th); sc != nil {
-		text := sc.words.Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
+		text := sc.words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
 		sc.put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
 	}
 }
@@ -415,6 +415,7 @@ func (c *Conversation) screenFor(th store.Thread) *screen {
 	if t.screen == nil {
 		t.screen = newScreen(c, p, th)
 	}
+	t.screen.speak(th.Locale)
 	return t.screen
 }
 

@@ -105,7 +105,7 @@ func (c *Conversation) tellWaits(t *thread, sc *screen, message string) {
 		return
 	}
 	t.told = message
-	sc.notice(sc.words.Say(phrases.TurnWaits, store.GetInt(c.o.Config, "", "limits.user.turns")))
+	sc.notice(sc.words().Say(phrases.TurnWaits, store.GetInt(c.o.Config, "", "limits.user.turns")))
 }
 
 // ended gives a turn's place to the thread that has waited longest.

@@ -30,9 +30,9 @@ type screen struct {
 	platform Platform
 	thread   string
 	to       store.Address
-	words    phrases.Catalogue
 
 	mu      sync.Mutex   // guards what follows
+	locale  string       // of the thread, which a person may change
 	asker   *store.Asker // of what is put from now on
 	shown   map[string]*shown
 	state   State    // that was queued last
@@ -54,7 +54,21 @@ type shown struct {
 }
 
 func newScreen(c *Conversation, p Platform, th store.Thread) *screen {
-	return &screen{c: c, platform: p, thread: th.ID, to: th.Address, words: phrases.For(th.Locale), shown: map[string]*shown{}}
+	return &screen{c: c, platform: p, thread: th.ID, to: th.Address, locale: th.Locale, shown: map[string]*shown{}}
+}
+
+// words are nize's own, in the language of the thread.
+func (s *screen) words() phrases.Catalogue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return phrases.For(s.locale)
+}
+
+// speak changes the language.
+func (s *screen) speak(locale string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locale = locale
 }
 
 // knows says whether a message of that id was put before.
@@ -375,10 +389,10 @@ func (v *turnView) tell(p store.Progress) {
 		}
 	case "error":
 		v.failed = true
-		v.s.fail(v.s.words.Translate(p.Text))
+		v.s.fail(v.s.words().Translate(p.Text))
 	case "notice":
 		v.noticed = true
-		v.s.notice(v.s.words.Translate(p.Text))
+		v.s.notice(v.s.words().Translate(p.Text))
 	}
 }
 
@@ -394,7 +408,7 @@ func (v *turnView) textLocked(id, delta string) {
 	}
 	b.WriteString(delta)
 	if b.Len() > maxText {
-		b.WriteString(v.s.words.Say(phrases.Cut))
+		b.WriteString(v.s.words().Say(phrases.Cut))
 	}
 	if b.Len() > 0 {
 		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String()})
@@ -405,7 +419,7 @@ func (v *turnView) turnLocked(id, text string) {
 	streamed := v.texts[id]
 	delete(v.texts, id)
 	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + v.s.words.Say(phrases.Cut)
+		text = strings.ToValidUTF8(text[:maxText], "") + v.s.words().Say(phrases.Cut)
 	}
 	if text == "" && streamed != nil {
 		text = streamed.String()

@@ -201,7 +201,7 @@ func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item)
 	t.failed = false
 	if err != nil {
 		c.o.Log.Error("a message could not be taken", "thread", t.id, "item", it.id, "err", err)
-		sc.fail(sc.words.Say(phrases.TurnUnsaid))
+		sc.fail(sc.words().Say(phrases.TurnUnsaid))
 		return false
 	}
 	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: c.o.Now()}
@@ -257,7 +257,7 @@ func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 	t.failed = true
 	c.o.Log.Error("a turn could not go on", "thread", t.id, "err", err)
 	if !failed {
-		sc.fail(sc.words.Say(phrases.TurnFailed))
+		sc.fail(sc.words().Say(phrases.TurnFailed))
 	}
 }
 
@@ -305,11 +305,11 @@ func (c *Conversation) halt(ctx context.Context, t *thread, sc *screen, by store
 	t.failed = false
 	if err != nil {
 		c.logUnlessEnded(ctx, "stopping a turn", err)
-		sc.fail(sc.words.Say(phrases.TurnFailed))
+		sc.fail(sc.words().Say(phrases.TurnFailed))
 		return
 	}
 	if !t.noticed { // the agent has not said so itself
-		sc.notice(sc.words.Say(phrases.TurnStopped))
+		sc.notice(sc.words().Say(phrases.TurnStopped))
 	}
 	t.noticed = false
 }

@@ -118,7 +118,7 @@ func (c *Conversation) guardedStep(ctx context.Context, t *thread) (again bool) 
 			sc := t.screen
 			c.mu.Unlock()
 			if sc != nil {
-				sc.fail(sc.words.Say(phrases.TurnFailed))
+				sc.fail(sc.words().Say(phrases.TurnFailed))
 			}
 			again = false
 		}

@@ -365,8 +365,16 @@ func (l *live) hear(ctx context.Context, p person, e event, text string) error {
 	if err != nil {
 		return err
 	}
-	if th.Follows != p.id {
-		if _, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) { th.Follows = p.id }); err != nil {
+	// What one person reads alone is in their language, also when it changes.
+	alone := e.Channel[0] == 'D' && (th.Locale != p.locale || th.Zone != p.zone)
+	if th.Follows != p.id || alone {
+		_, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) {
+			th.Follows = p.id
+			if alone {
+				th.Locale, th.Zone = p.locale, p.zone
+			}
+		})
+		if err != nil {
 			return err
 		}
 	}

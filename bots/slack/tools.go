@@ -101,7 +101,7 @@ func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
 	if id == "" {
 		return r
 	}
-	if p, err := l.look(ctx, id, time.Hour); err == nil {
+	if p, err := l.who(ctx, id, time.Hour); err == nil { // with what they set
 		r.Locale, r.Zone = p.locale, zone(p.zone)
 	}
 	return r
