@@ -278,6 +278,9 @@ func (c *Conversation) Run(ctx context.Context) error {
 		c.life = nil
 		c.mu.Unlock()
 	}()
+	if err := c.catchUp(ctx); err != nil {
+		return unlessEnded(ctx, err)
+	}
 	for ctx.Err() == nil {
 		err := c.follow(ctx, &after)
 		if err == nil || ctx.Err() != nil {
@@ -331,6 +334,45 @@ func (c *Conversation) load(ctx context.Context) error {
 	}
 	for _, th := range open {
 		c.wake(th.ID, nil)
+	}
+	return nil
+}
+
+const (
+	// shownLate is how far what is shown may have lagged behind when the last
+	// run ended.
+	shownLate = 10 * time.Minute
+	// maxLate bounds how many cards are looked at for that.
+	maxLate = 100
+)
+
+// catchUp brings the cards up to date whose calls ended shortly before the last
+// run did: it may have ended between the decision and the edit, and a card must
+// not go on saying that it waits.
+func (c *Conversation) catchUp(ctx context.Context) error {
+	if c.o.Places == nil {
+		return nil
+	}
+	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Limit: maxLate, States: []store.State{
+		store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost,
+	}})
+	if err != nil {
+		return fmt.Errorf("reading the calls that ended last: %w", err)
+	}
+	for _, call := range calls {
+		if call.Thread == "" || c.o.Now().Sub(call.Finished) > shownLate {
+			continue
+		}
+		if _, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID); err != nil {
+			continue // it has no card, or is edited with its next change
+		}
+		th, err := c.o.Threads.GetThread(ctx, call.Thread)
+		if err != nil {
+			continue // deleted: nobody is left to show it to
+		}
+		if sc := c.screenFor(th); sc != nil {
+			sc.card(call.ID)
+		}
 	}
 	return nil
 }

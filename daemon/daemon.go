@@ -317,6 +317,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
 	keep("listeners", func(ctx context.Context) error { return d.listeners.run(ctx, d.db) })
+	d.startBots(work) // before anything is to be shown: what is, waits for a bot that starts
 	keep("conversations", d.conversation.Run)
 	for name, bot := range d.bots {
 		keep(name, func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
@@ -328,7 +329,6 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("watchdog", d.keepWatchdog)
 	keep("keys", d.keepKeys)
 	keep("alerts", d.desk.Run)
-	d.startBots(work)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

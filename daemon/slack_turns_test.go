@@ -182,7 +182,7 @@ func TestSlackKilledAfterPress(t *testing.T) {
 	states := map[store.State]int{}
 	for n := range 8 {
 		runs := s.runs.Load()
-		_, posted := s.ask(slacktest.Ann, "note")
+		asked, posted := s.ask(slacktest.Ann, "note")
 		value := valueOf(t, posted, "call-run")
 		if err := s.fake.Press(ctx, slacktest.Ann, posted, "call-run"); err != nil {
 			t.Fatal(err)
@@ -199,6 +199,10 @@ func TestSlackKilledAfterPress(t *testing.T) {
 			return err == nil && (state == store.Done || state == store.Lost)
 		})
 		states[state]++
+		s.until("the card says so", func() bool {
+			m, _ := s.fake.Message(asked.Channel, posted.TS)
+			return strings.Contains(m.Text, "\nstate: done") || strings.Contains(m.Text, "\nstate: outcome unknown")
+		})
 		s.until("the bot is back", func() bool { return s.fake.Stats().Links == 1 })
 		acked := s.fake.Stats().Strange
 		s.raw(slacktest.Ann, slacktest.Team, "run", value, posted, 1)
