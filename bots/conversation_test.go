@@ -199,6 +199,27 @@ func TestSecretsAreMaskedBeforeTheyAreStored(t *testing.T) {
 	}
 }
 
+// What nize says is in the thread's language, also where it changes on the way;
+// the model's words stay.
+func TestLanguageOfTheThread(t *testing.T) {
+	o := newOffice(t)
+	id := o.thread()
+	speak := func(locale string) {
+		t.Helper()
+		if _, err := o.db.EditThread(o.ctx, store.System, id, func(th *store.Thread) { th.Locale = locale }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	speak("zh-CN")
+	o.say(id, "1", "say the tool is gone; it will not run\n\n[The answer reached its length limit.]")
+	o.see(store.TextMessage, "the tool is gone; it will not run\n\n[回答已达到长度上限。]")
+	o.say(id, "2", "say ghp_"+strings.Repeat("a1", 18))
+	o.see(store.NoticeMessage, "请吊销该密钥")
+	speak("zh-TW")
+	o.say(id, "3", "say ghp_"+strings.Repeat("b2", 18))
+	o.see(store.NoticeMessage, "請撤銷該金鑰")
+}
+
 func TestMessageIsChecked(t *testing.T) {
 	o := newOffice(t)
 	id := o.thread()

@@ -406,13 +406,23 @@ func (v *turnView) textLocked(id, delta string) {
 	if b.Len() > maxText {
 		return
 	}
-	b.WriteString(delta)
+	b.WriteString(v.remark(delta))
 	if b.Len() > maxText {
 		b.WriteString(v.s.words().Say(phrases.Cut))
 	}
 	if b.Len() > 0 {
 		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String()})
 	}
+}
+
+// remark says nize's own remark at the end of an answer, which stands behind a
+// blank line in brackets, in the thread's language.
+func (v *turnView) remark(text string) string {
+	i := strings.LastIndex(text, "\n\n[")
+	if i < 0 {
+		return text
+	}
+	return text[:i+2] + v.s.words().Translate(text[i+2:])
 }
 
 func (v *turnView) turnLocked(id, text string) {
@@ -424,7 +434,7 @@ func (v *turnView) turnLocked(id, text string) {
 	if text == "" && streamed != nil {
 		text = streamed.String()
 	}
-	if text != "" {
+	if text = v.remark(text); text != "" {
 		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: text, Final: true})
 	}
 }
