@@ -129,9 +129,9 @@ const longestWord = 300
 
 // oneLine makes an error's text one line without control characters.
 func oneLine(s string) string {
-	words := strings.Fields(clean(s))
+	words := strings.Fields(s)
 	for i, w := range words {
-		words[i] = shorten(w, longestWord, "…")
+		words[i] = shorten(clean(w), longestWord, "…")
 	}
 	return strings.Join(words, " ")
 }
