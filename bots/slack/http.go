@@ -22,6 +22,8 @@ import (
 
 const (
 	maxHook = maxFrame
+	// hookTime is how long the body of one may take.
+	hookTime = 5 * time.Second
 	// staleHook is how old a signature may be; it bounds replays.
 	staleHook = 5 * time.Minute
 	// ackTime is how long the store may take before Slack is left to send again.
@@ -45,6 +47,9 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		http.NotFound(w, r)
 		return
 	}
+	// Whoever can't sign may send slowly, but not for long. Not every writer
+	// has a deadline to set, and then there is none.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(hookTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if err != nil {
 		http.Error(w, "the request is too long or was cut", http.StatusRequestEntityTooLarge)
