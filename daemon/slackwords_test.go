@@ -112,3 +112,32 @@ func TestSlackHome(t *testing.T) {
 		return ok && strings.Contains(all, "No call waits") && strings.Contains(all, "agent.tools.maxSteps") && strings.Contains(all, "Make a token")
 	})
 }
+
+// A channel's mode is set by its admins and by nobody else, and holds at once.
+func TestSlackChannel(t *testing.T) {
+	k := newKillable(t)
+	fake := onSlack(t, k)
+	ctx := t.Context()
+	slash := func(user, line, answer string) {
+		t.Helper()
+		if err := fake.Slash(ctx, user, slacktest.General, line); err != nil {
+			t.Fatal(err)
+		}
+		k.until(answer, func() bool {
+			for _, m := range fake.Ephemerals(slacktest.General, user) {
+				if strings.Contains(m.Text, answer) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	slash(slacktest.Ben, "/nize channel mode all", "Only admins of this channel")
+	slash(slacktest.Ben, "/nize channel", "mode = follow")
+	slash(slacktest.Ann, "/nize channel mode all", "mode is all in this channel")
+	said, err := fake.Say(slacktest.Ben, slacktest.General, "what is the weather on the moon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.until("an answer without a mention", func() bool { return len(fake.Thread(said.Channel, said.TS)) > 1 })
+}

@@ -33,6 +33,7 @@ func (d *Daemon) chatWords() []bots.Command {
 		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Run: d.sayUsage},
 		{Name: "approvals", About: phrases.AboutApprovals, Run: d.sayApprovals},
 		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Run: d.saySettings},
+		{Name: "channel", Args: "[agent|model|mode VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Run: d.sayChannel},
 		{Name: "connect", About: phrases.AboutConnect, Run: d.sayConnect},
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Run: d.sayTokens},
 		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: isLinkWords, Run: d.sayLink},
@@ -202,12 +203,10 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 
 func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	all, err := d.db.ListModels(ctx)
+	list, err := d.modelsFor(ctx, a.By)
 	if err != nil {
-		return bots.Answer{}, fmt.Errorf("listing models: %w", err)
+		return bots.Answer{}, err
 	}
-	groups := d.groupsOf(ctx, a.By)
-	list := slices.DeleteFunc(all, func(m store.ModelName) bool { return !m.MayUse(a.By, groups) })
 	var names []string
 	for _, m := range list {
 		names = append(names, m.Name)
@@ -240,6 +239,16 @@ func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error
 		name = w.Say(phrases.TheDefault)
 	}
 	return bots.Said(w.Say(phrases.ModelSet, name)), nil
+}
+
+// modelsFor lists the models that the caller may use by name.
+func (d *Daemon) modelsFor(ctx context.Context, by store.Caller) ([]store.ModelName, error) {
+	all, err := d.db.ListModels(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing models: %w", err)
+	}
+	groups := d.groupsOf(ctx, by)
+	return slices.DeleteFunc(all, func(m store.ModelName) bool { return !m.MayUse(by, groups) }), nil
 }
 
 // modelAt is the model of the conversation, by its logical name.

@@ -310,6 +310,7 @@ type DB interface {
 	Lessons
 	Incidents
 	Bots
+	Rooms
 	Places
 	Wishes
 	// Flush waits until everything given to Record is on disk.

@@ -187,6 +187,11 @@ const (
 	ButtonJoin        Key = "button.join"
 	LinkDone          Key = "link.done"    // identities
 	PrivacyText       Key = "privacy.text" // conversations, output, audit, usage
+	AboutChannel      Key = "about.channel"
+	ChannelNone       Key = "channel.none"
+	ChannelHead       Key = "channel.head"
+	ChannelNotYours   Key = "channel.not_yours"
+	ChannelSet        Key = "channel.set" // name, value
 	AboutMessageTitle Key = "shortcut.title"
 	AboutMessageLabel Key = "shortcut.label"
 	ButtonAsk         Key = "button.ask"

@@ -207,7 +207,7 @@ func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
 		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
 	}
 	if e.Thread == "" {
-		return l.mode(ctx, e.Channel) == ModeAll && !broadcasts(&e.message), keys
+		return l.mode(ctx, e.Channel) == store.ModeAll && !broadcasts(&e.message), keys
 	}
 	_, err := l.b.o.Store.FindThread(ctx, l.place(e.Channel, e.root()))
 	return err == nil, keys
@@ -359,7 +359,12 @@ func (l *live) message(ctx context.Context, e event) error {
 // hear gives what a person said to the conversation of its thread.
 func (l *live) hear(ctx context.Context, p person, e event, text string) error {
 	at := l.place(e.Channel, e.root())
+	room, err := l.b.o.Store.GetChannel(ctx, at.Place())
+	if err != nil {
+		return fmt.Errorf("reading how the channel is set up: %w", err)
+	}
 	th, _, err := l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
+		Agent: room.Agent, Model: room.Model,
 		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: title(text), Follows: p.id,
 	})
 	if err != nil {
@@ -413,15 +418,19 @@ func title(text string) string {
 	return string(runes)
 }
 
-// Thread modes (SPEC 12).
-const (
-	ModeFollow  = "follow"
-	ModeMention = "mention"
-	ModeAll     = "all"
-)
-
 // mode is when messages in a channel are answered that don't address nize.
-func (l *live) mode(context.Context, string) string { return ModeFollow }
+// What can't be read keeps quiet.
+func (l *live) mode(ctx context.Context, channel string) string {
+	c, err := l.b.o.Store.GetChannel(ctx, l.place(channel, "").Place())
+	switch {
+	case err != nil:
+		l.log.Error("reading how a channel is set up", "channel", channel, "err", err)
+		return store.ModeMention
+	case c.Mode == "":
+		return store.ModeFollow
+	}
+	return c.Mode
+}
 
 // follows says whether a message that does not address nize is for it all the
 // same: in follow mode, if its author was the last to address nize, mentions
@@ -431,9 +440,9 @@ func (l *live) follows(ctx context.Context, e *event, th store.Thread, known boo
 		return false, nil
 	}
 	switch l.mode(ctx, e.Channel) {
-	case ModeAll:
+	case store.ModeAll:
 		return true, nil
-	case ModeMention:
+	case store.ModeMention:
 		return false, nil
 	}
 	if !known || th.Follows == "" {

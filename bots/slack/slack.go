@@ -65,6 +65,7 @@ type Store interface {
 	store.Inbox
 	store.Places
 	store.Bots
+	store.Rooms
 }
 
 // Options are what a Bot works with. All but the last three are needed.

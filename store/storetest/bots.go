@@ -132,3 +132,17 @@ func places(e *env) {
 	_, err = e.GetPlace(ctx, th.ID, "m")
 	e.is(err, store.ErrNotFound)
 }
+
+func rooms(e *env) {
+	ctx := e.Context()
+	got := must(e.GetChannel(ctx, "slack:T1:C1"))(e)
+	e.same(got, store.Channel{Place: "slack:T1:C1"})
+	must(e.EditChannel(ctx, ada, "slack:T1:C1", func(c *store.Channel) { c.Mode, c.Place = store.ModeAll, "other" }))(e)
+	must(e.EditChannel(ctx, ada, "slack:T1:C1", func(c *store.Channel) { c.Model = "fast" }))(e)
+	_, err := e.EditChannel(ctx, ada, "slack:T1:C1", func(c *store.Channel) { c.Mode = "loud" })
+	e.is(err, store.ErrInvalid)
+	e.reopen()
+	got = must(e.GetChannel(ctx, "slack:T1:C1"))(e)
+	e.same(got, store.Channel{Place: "slack:T1:C1", Model: "fast", Mode: store.ModeAll})
+	e.same(must(e.GetChannel(ctx, "slack:T1:C2"))(e).Mode, "")
+}

@@ -125,6 +125,10 @@ func (e *env) settingChanges(who store.Caller) []change {
 		{"PutBot", "bot.put", func() error {
 			return e.PutBot(ctx, who, store.Bot{Surface: store.OnSlack, Mode: "socket", Team: "T", User: "U", Tokens: map[string]store.Secret{"bot": store.NewSecret("s")}})
 		}},
+		{"EditChannel", "channel.put", func() error {
+			_, err := e.EditChannel(ctx, who, "slack:T:C", func(c *store.Channel) { c.Mode = store.ModeAll })
+			return err
+		}},
 		{"PutClaim", "claim.put", func() error {
 			return e.PutClaim(ctx, who, store.OnSlack, sha256.Sum256([]byte("c")), time.Now().Add(time.Hour))
 		}},
