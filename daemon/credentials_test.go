@@ -133,7 +133,11 @@ func TestWhoseCredential(t *testing.T) {
 	set("team", store.LocalTeam, "newer-key")
 	calls("newer-key", "of the team local")
 
-	auth(store.AuthAny)
+	unknown := store.Auth("user-oauth")
+	if _, err := r.PatchServer(ctx, "tracker", api.PatchServer{Auth: &unknown}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("an auth that nothing knows: %v", err)
+	}
+	auth("none")
 	calls("own-key", "the requester's own credential")
 	if err := r.DeleteCredential(ctx, store.CredentialKey{Scope: "user", Owner: me.You.User, Service: "tracker", Name: "TRACKER"}); err != nil {
 		t.Fatal(err)

@@ -107,6 +107,10 @@ func (d *Daemon) checkServer(s *store.Server) error {
 	default:
 		return fmt.Errorf("%w approval %q: use auto, always or never", store.ErrInvalid, s.Approval)
 	}
+	var err error
+	if s.Auth, err = store.ParseAuth(string(s.Auth)); err != nil {
+		return err
+	}
 	if s.Timeout < 0 || time.Duration(s.Timeout) > time.Hour {
 		return fmt.Errorf("%w timeout %s: use up to 1h", store.ErrInvalid, s.Timeout)
 	}
