@@ -144,10 +144,7 @@ func (d *Daemon) removeGroup(ctx context.Context, by store.Caller, r *http.Reque
 	if err != nil {
 		return nil, err
 	}
-	if err := d.db.DeleteGroup(ctx, by, g.Name); err != nil {
-		return nil, fmt.Errorf("group %s: %w", g.Name, err)
-	}
-	return nil, nil
+	return nil, d.db.DeleteGroup(ctx, by, g.Name)
 }
 
 // groupsOf names the groups that the caller is in. Who can't be looked up is

@@ -75,6 +75,10 @@ func writePrivate(path string, write func(*os.File) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".nize-*") // mode 0600
 	if err != nil {
+		var named *fs.PathError // with a name that nobody gave
+		if errors.As(err, &named) {
+			err = named.Err
+		}
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	defer os.Remove(f.Name()) // gone once it was renamed

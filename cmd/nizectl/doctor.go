@@ -68,8 +68,9 @@ func withoutOK(all []api.Finding) []api.Finding {
 	return rest
 }
 
-// printFindings prints one finding a line, and its cure below it: a command
-// that is cut to a column is of no use.
+// printFindings prints one finding after the other, its text wrapped on a
+// terminal, and its cure below it on a line of its own: a command that is cut
+// to a column is of no use.
 func (c *call) printFindings(d api.Diagnosis) {
 	wide := 0
 	for _, f := range d.Findings {
@@ -81,9 +82,10 @@ func (c *call) printFindings(d api.Diagnosis) {
 			text = f.Subject + " " + text
 		}
 		level := c.paint(levelColour(f.Level), fmt.Sprintf("%-8s", string(f.Level)))
-		c.line("%s %-*s  %s", level, wide, clean(f.Check), clean(text))
+		indent := 9 + wide + 2
+		c.line("%s %-*s  %s", level, wide, clean(f.Check), c.wrap(clean(text), indent))
 		if f.Cure != "" {
-			c.line("%s%s", strings.Repeat(" ", 9+wide+2), c.paint(bold, clean(f.Cure)))
+			c.line("%s%s", strings.Repeat(" ", indent), c.paint(bold, clean(f.Cure)))
 		}
 	}
 }

@@ -268,8 +268,36 @@ func (a *app) note(format string, args ...any) {
 // field writes "name: value" aligned, and nothing for an empty value.
 func (a *app) field(name, value string) {
 	if value != "" {
-		a.line("%s %s", a.paint(bold, fmt.Sprintf("%-12s", name+":")), clean(value))
+		a.line("%s %s", a.paint(bold, fmt.Sprintf("%-12s", name+":")), a.wrap(clean(value), 13))
 	}
+}
+
+// wrap breaks a text, which begins at column indent of a terminal, between
+// words, and indents what follows. Elsewhere it stays as it is.
+func (a *app) wrap(s string, indent int) string {
+	room := 0
+	if a.outTTY {
+		room = a.columns() - indent
+	}
+	if room < leastText {
+		return s
+	}
+	var b strings.Builder
+	used := 0
+	for i, word := range strings.Split(s, " ") {
+		switch wide := width(word); {
+		case i == 0:
+			used = wide
+		case used+1+wide > room:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			used = wide
+		default:
+			b.WriteByte(' ')
+			used += 1 + wide
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 // busy says on a terminal's standard error what takes its time; the function

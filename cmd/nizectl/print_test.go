@@ -136,6 +136,32 @@ func TestTableKeepsWithinTheTerminal(t *testing.T) {
 	}
 }
 
+func TestWrap(t *testing.T) {
+	const text = "server tracker is down since 07:07:17, its command ends with status 1"
+	for name, test := range map[string]struct {
+		tty     bool
+		columns int
+		text    string
+		want    string
+	}{
+		"wide":      {true, 200, text, text},
+		"narrow":    {true, 40, text, "server tracker is down since\n          07:07:17, its command ends\n          with status 1"},
+		"just":      {true, 14 + 10, "one two three four", "one two three\n          four"},
+		"long word": {true, 24, "a " + strings.Repeat("x", 20) + " b", "a\n          " + strings.Repeat("x", 20) + "\n          b"},
+		"CJK":       {true, 24, "世界世界 世界世界", "世界世界\n          世界世界"},
+		"tiny":      {true, 12, text, text},
+		"a pipe":    {false, 40, text, text},
+		"unknown":   {true, 0, text, text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &app{outTTY: test.tty, columns: func() int { return test.columns }}
+			if got := a.wrap(test.text, 10); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
 func TestAuditLineOnANarrowTerminal(t *testing.T) {
 	cells := []string{"2026-11-21 07:07:17", "root", "terminal", "meta.browse_tool_domain", "01M7YEWJNR00X8DFRE2E9Q22DA", "toolbox:convert_units", "outcome unknown"}
 	for columns, lines := range map[int]int{80: 2, 142: 2, 143: 1, 0: 1} {
