@@ -200,6 +200,12 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 	if !store.ValidID(call) {
 		return store.Card{}, fmt.Errorf("%w call id", store.ErrInvalid)
 	}
+	if d.Verb == store.RunAll {
+		var err error
+		if d.Calls, err = c.onScreen(ctx, by, call); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return store.Card{}, err
+		}
+	}
 	show := call
 	decided, err := c.o.Approver.Decide(ctx, by, call, d)
 	if err == nil && decided != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nize/store"
@@ -26,6 +27,8 @@ type Audience interface {
 	// Approvers are the people, other than who asked, to whom the card of a
 	// waiting call is brought.
 	Approvers(ctx context.Context, call string) ([]store.User, error)
+	// Sees says whether somebody may look at a call at all.
+	Sees(ctx context.Context, by store.Caller, call store.Call) bool
 	// GetUser reads a person.
 	GetUser(ctx context.Context, id string) (store.User, error)
 }
@@ -34,29 +37,37 @@ type Audience interface {
 const copyPrefix = "copy/"
 
 // copyState is a call whose copies are being brought up to date.
-type copyState struct{ again bool }
+type copyState struct {
+	again bool
+	also  []string // people who asked for a copy
+}
 
 // copies brings the copies of a call's card up to date in the background, one
-// run at a time for each call.
-func (c *Conversation) copies(call string) {
+// run at a time for each call; also are people who get one besides those who
+// are told of it anyway.
+func (c *Conversation) copies(call string, also ...string) {
 	if c.o.Audience == nil || c.o.Places == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.copying[call]; s != nil {
-		s.again = true
+		s.again, s.also = true, append(s.also, also...)
 		return
 	}
 	if c.life == nil {
 		return // the next start looks at what waits
 	}
-	s := &copyState{}
+	s := &copyState{also: also}
 	c.copying[call] = s
 	ctx := c.life
 	c.wg.Go(func() {
 		for {
-			if err := guard(func() error { return c.bringCopies(ctx, call) }); err != nil {
+			c.mu.Lock()
+			also := s.also
+			s.also = nil
+			c.mu.Unlock()
+			if err := guard(func() error { return c.bringCopies(ctx, call, also) }); err != nil {
 				c.logUnlessEnded(ctx, "bringing a card to those who decide", err)
 			}
 			c.mu.Lock()
@@ -81,7 +92,7 @@ func (c *Conversation) hasCopies(call string) bool {
 
 // bringCopies updates the copies that there are, and posts those that lack
 // while the call waits.
-func (c *Conversation) bringCopies(ctx context.Context, id string) error {
+func (c *Conversation) bringCopies(ctx context.Context, id string, also []string) error {
 	places, err := c.o.Places.ListPlaces(ctx, id)
 	if err != nil {
 		return fmt.Errorf("reading where copies stand: %w", err)
@@ -92,7 +103,7 @@ func (c *Conversation) bringCopies(ctx context.Context, id string) error {
 	}
 	var people []store.User
 	if call.Waiting() {
-		if people, err = c.audience(ctx, call); err != nil {
+		if people, err = c.audience(ctx, call, also); err != nil {
 			return err
 		}
 	}
@@ -134,19 +145,25 @@ func (c *Conversation) bringCopies(ctx context.Context, id string) error {
 }
 
 // audience is to whom a waiting call's card is brought.
-func (c *Conversation) audience(ctx context.Context, call store.Call) ([]store.User, error) {
+func (c *Conversation) audience(ctx context.Context, call store.Call, also []string) ([]store.User, error) {
 	people, err := c.o.Audience.Approvers(ctx, call.ID)
 	if err != nil {
 		return nil, fmt.Errorf("finding who decides call %s: %w", call.ID, err)
 	}
-	if call.Thread != "" || call.Surface != store.OnMCP && call.Surface != store.OnCLI {
-		return people, nil
+	if call.Thread == "" && (call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
+		also = append(also, call.By)
 	}
-	u, err := c.o.Audience.GetUser(ctx, call.By)
-	if err != nil {
-		return nil, fmt.Errorf("reading who asked for call %s: %w", call.ID, err)
+	for _, id := range also {
+		if slices.ContainsFunc(people, func(u store.User) bool { return u.ID == id }) {
+			continue
+		}
+		u, err := c.o.Audience.GetUser(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("reading to whom the card of call %s goes: %w", call.ID, err)
+		}
+		people = append(people, u)
 	}
-	return append(people, u), nil
+	return people, nil
 }
 
 // direct finds where somebody reads in private, on the first platform that

@@ -17,6 +17,7 @@ type Core struct {
 	Claims  store.Bots
 	Handler Handler
 	Calls   Calls
+	Cards   Cards
 }
 
 // CoreCommands are the commands that steer a conversation and the calls in it;
@@ -72,7 +73,7 @@ func (c Core) mute(on bool) func(context.Context, Asked) (Answer, error) {
 }
 
 // decide presses without a button (SPEC 11): on the call as it stands, by
-// whoever may.
+// whoever may and has its card before them.
 func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, error) {
 	return func(ctx context.Context, a Asked) (Answer, error) {
 		id := strings.ToUpper(a.Words)
@@ -82,6 +83,13 @@ func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, erro
 		call, err := c.Calls.GetCall(ctx, id)
 		if err != nil {
 			return Answer{}, err
+		}
+		shown, err := c.Cards.Shown(ctx, a.By, call, a.At)
+		if err != nil {
+			return Answer{}, err
+		}
+		if !shown {
+			return Said(phrases.For(a.Locale).Say(phrases.CardNotHere)), nil
 		}
 		card, err := c.Handler.Press(ctx, a.By, id, store.Decision{Verb: verb, Digest: call.Digest})
 		if err != nil {

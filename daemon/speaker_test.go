@@ -28,6 +28,7 @@ type speaker struct {
 type plan struct {
 	tool string
 	args string          // of the tool, JSON
+	with []plan          // calls of the same step
 	say  []string        // the answer, piece by piece
 	hold <-chan struct{} // between two pieces, and before the first
 }
@@ -88,8 +89,19 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 	case result:
 		chunk(`{"delta":{"content":"That was ` + word + `."},"finish_reason":"stop"}`)
 	case p.tool != "":
-		args, _ := json.Marshal(`{"tool_id":"` + p.tool + `","params":` + p.args + `}`) // a string always encodes
-		chunk(fmt.Sprintf(`{"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"execute_tool","arguments":%s}}]},"finish_reason":"tool_calls"}`, args))
+		if p.hold != nil {
+			select {
+			case <-p.hold:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		var calls []string
+		for n, p := range append([]plan{p}, p.with...) {
+			args, _ := json.Marshal(`{"tool_id":"` + p.tool + `","params":` + p.args + `}`) // a string always encodes
+			calls = append(calls, fmt.Sprintf(`{"index":%d,"id":"c%d","type":"function","function":{"name":"execute_tool","arguments":%s}}`, n, n+1, args))
+		}
+		chunk(fmt.Sprintf(`{"delta":{"tool_calls":[%s]},"finish_reason":"tool_calls"}`, strings.Join(calls, ",")))
 	default:
 		if p.say == nil {
 			p.say = []string{"You said " + word + "."}

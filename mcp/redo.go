@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"nize/store"
 )
@@ -129,7 +130,7 @@ func (g *Gateway) runAll(ctx context.Context, by store.Caller, c store.Call, d s
 	yes := store.Decision{Verb: store.Approve, Reason: d.Reason}
 	first, err := g.press(ctx, by, c, yes)
 	for _, o := range others {
-		if !g.may(ctx, by, o, store.Approve) {
+		if d.Calls != nil && !slices.Contains(d.Calls, o.ID) || !g.may(ctx, by, o, store.Approve) {
 			continue
 		}
 		if _, oerr := g.press(ctx, by, o, yes); oerr != nil && !errors.Is(oerr, store.ErrDecided) && !errors.Is(oerr, store.ErrExpired) {

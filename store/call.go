@@ -135,6 +135,7 @@ type Decision struct {
 	Digest  string          `json:"digest,omitempty"` // what the person saw; must be the call's
 	Reason  string          `json:"reason,omitempty"`
 	Args    json.RawMessage `json:"args,omitempty"`   // for Edit
+	Calls   []string        `json:"calls,omitempty"`  // for RunAll: those of the step that the person was shown; nil is all of it
 	Always  bool            `json:"always,omitempty"` // also make a grant: allow or deny from now on
 	For     GrantScope      `json:"for,omitempty"`    // of that grant; "" is me
 	Voids   []string        `json:"voids,omitempty"`  // people whose earlier yes no longer counts, since they may not press any more

@@ -73,6 +73,7 @@ var english = Catalogue{
 	CardBadJSON:       "This is no JSON object: %s",
 	CardBadField:      "Please give %s.",
 	CardNotYou:        "You can't decide about this call.",
+	CardNotHere:       "You have not read the card of this call yet. It is on its way to you: read it, then press there, or say this again.",
 	CardTold:          "That did not work: %s",
 	CommandFailed:     "This did not work because of an error inside nize; an admin finds the cause in the log.",
 	DidYouMean:        "Did you mean `%s`?",

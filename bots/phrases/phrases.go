@@ -87,6 +87,7 @@ const (
 	CardBadJSON       Key = "card.bad_json"  // problem
 	CardBadField      Key = "card.bad_field" // want
 	CardNotYou        Key = "card.not_you"
+	CardNotHere       Key = "card.not_here"
 	CardTold          Key = "card.told" // problem
 	CommandFailed     Key = "command.failed"
 	DidYouMean        Key = "command.near" // name

@@ -73,6 +73,7 @@ var simplified = Catalogue{
 	CardBadJSON:       "这不是 JSON 对象：%s",
 	CardBadField:      "请填写%s。",
 	CardNotYou:        "你不能审批此调用。",
+	CardNotHere:       "你还没有看过此调用的卡片。卡片正在发送给你：请先阅读，再在那里按按钮，或重新发送这条命令。",
 	CardTold:          "操作未成功：%s",
 	CommandFailed:     "nize 内部出错，操作未成功；管理员可在日志中查看原因。",
 	DidYouMean:        "你是不是想输入 `%s`？",

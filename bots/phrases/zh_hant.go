@@ -73,6 +73,7 @@ var traditional = Catalogue{
 	CardBadJSON:       "這不是 JSON 物件：%s",
 	CardBadField:      "請填寫%s。",
 	CardNotYou:        "你無法核准或拒絕此呼叫。",
+	CardNotHere:       "你還沒有看過此呼叫的卡片。卡片正在傳送給你：請先閱讀，再在那裡按按鈕，或重新傳送這條指令。",
 	CardTold:          "操作未成功：%s",
 	CommandFailed:     "nize 內部發生錯誤，操作未成功；管理員可在記錄檔中查看原因。",
 	DidYouMean:        "你是不是想輸入 `%s`？",

@@ -47,6 +47,8 @@ func (o *deciders) Approvers(ctx context.Context, _ string) (list []store.User, 
 	return list, nil
 }
 
+func (o *deciders) Sees(context.Context, store.Caller, store.Call) bool { return true }
+
 func startWhole(t *testing.T, o slacktest.Options) *whole {
 	t.Helper()
 	o.Unlimited = true
@@ -58,7 +60,7 @@ func startWhole(t *testing.T, o slacktest.Options) *whole {
 		Agent: &botstest.Agent{Threads: db, Calls: db, Now: time.Now}, Approver: w.gateway, Inbox: db, Threads: db, Calls: db, Feed: db, Places: db, Audience: w.others,
 		Platforms: []bots.Platform{w.Bot}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Pace: time.Millisecond,
 	})
-	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: c, Calls: db})...)
+	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: c, Calls: db, Cards: c})...)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for _, run := range []func() error{func() error { return c.Run(ctx) }, func() error { return w.Bot.Run(ctx, c) }} {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,15 +68,19 @@ func decide(ctx context.Context, l *live, p person, i interaction, a action) err
 	if err != nil {
 		return l.sayWrong(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
 	}
+	here, err := l.stands(ctx, call, i)
+	if err != nil {
+		return err
+	}
 	d.Digest = call.Digest
-	if !strings.HasPrefix(call.Digest, head) || head == "" {
-		d.Digest = head // not what the card shows: the gateway refuses it and notes so
+	if !here || !strings.HasPrefix(call.Digest, head) || head == "" {
+		d.Digest = "not shown" // where this was pressed: the gateway refuses it and notes so
 	}
 	if verb == verbCancel && call.By == p.user.ID {
 		d.Verb = store.Cancel
 	}
 	card, err := l.handler.Press(ctx, p.by(), id, d)
-	if errors.Is(err, store.ErrNotFound) && card.Call == id { // they see it here, though it is not theirs
+	if errors.Is(err, store.ErrNotFound) && card.Call == id && here { // they see it, though it is not theirs
 		text := p.words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(card, p.locale)
 		return l.tell(ctx, p, i.Channel.ID, i.Message.Thread, strings.TrimSpace(text))
 	}
@@ -88,11 +94,41 @@ func decide(ctx context.Context, l *live, p person, i interaction, a action) err
 	return err
 }
 
-// cardOf reads a card for a dialog, for those who can see its message.
-func (l *live) cardOf(ctx context.Context, value string) (store.Card, error) {
+// stands says whether the message that was pressed is a card of the call.
+// Slack sends with a press what the message of that button holds, so any other
+// was made up, by somebody who may not be allowed to see the call. One whose
+// place is not known yet is about to be noted.
+func (l *live) stands(ctx context.Context, call store.Call, i interaction) (bool, error) {
+	places, err := l.b.o.Store.ListPlaces(ctx, call.ID) // its copies
+	if err != nil {
+		return false, fmt.Errorf("reading where copies of a card stand: %w", err)
+	}
+	list := slices.Collect(maps.Values(places))
+	if call.Thread != "" {
+		at, err := l.b.o.Store.GetPlace(ctx, call.Thread, call.ID)
+		if err == nil {
+			list = append(list, at)
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return false, fmt.Errorf("reading where a card stands: %w", err)
+		}
+	}
+	return slices.ContainsFunc(list, func(at store.Address) bool {
+		return at.Surface == store.OnSlack && at.Channel == i.Channel.ID && (at.Message == i.Message.TS || at.Message == "")
+	}), nil
+}
+
+// cardOf reads a card for a dialog, for those who see its message.
+func (l *live) cardOf(ctx context.Context, i interaction, value string) (store.Card, error) {
 	_, id, _, ok := readPress(value)
 	if !ok {
 		return store.Card{}, fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	call, err := l.b.o.Calls.GetCall(ctx, id)
+	if err != nil {
+		return store.Card{}, err
+	}
+	if here, err := l.stands(ctx, call, i); err != nil || !here {
+		return store.Card{}, errors.Join(err, fmt.Errorf("a card of call %s here: %w", id, store.ErrNotFound))
 	}
 	return l.b.o.Approver.Card(ctx, id)
 }
@@ -120,7 +156,7 @@ type page struct {
 
 // openAll shows the whole card.
 func openAll(ctx context.Context, l *live, p person, i interaction, a action) error {
-	card, err := l.cardOf(ctx, a.Value)
+	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ type editing struct {
 
 // openEdit opens the dialog that edits a call.
 func openEdit(ctx context.Context, l *live, p person, i interaction, a action) error {
-	card, err := l.cardOf(ctx, a.Value)
+	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,101 @@
+package bots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"nize/store"
+)
+
+// What people have read (SPEC 11): without its button a call is decided only
+// once its full card was posted, where whoever decides reads it. What stands
+// where is the store's to tell ([store.Places]), so this holds over restarts.
+
+// Cards says what people have read. [Conversation] is it.
+type Cards interface {
+	// Shown says whether the whole card of a call stands where by reads it: in
+	// private, or in the conversation at at. Where a call waits for somebody
+	// who has not read it, its card is on its way to them afterwards. True for
+	// whoever has no say in it: what they are told is the gateway's to decide.
+	Shown(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error)
+}
+
+var _ Cards = (*Conversation)(nil)
+
+// Shown implements [Cards].
+func (c *Conversation) Shown(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
+	if !call.Waiting() || c.o.Audience == nil || c.o.Places == nil || !c.o.Audience.Sees(ctx, by, call) {
+		return true, nil
+	}
+	shown, err := c.reads(ctx, by, call, at)
+	if err != nil || shown {
+		return shown, err
+	}
+	if call.By != by.User || !c.keeps(ctx, call) {
+		c.copies(call.ID, by.User)
+	}
+	return false, nil
+}
+
+// keeps says whether the conversation of a call is where cards are kept, so
+// that its own card comes.
+func (c *Conversation) keeps(ctx context.Context, call store.Call) bool {
+	th, err := c.o.Threads.GetThread(ctx, call.Thread)
+	_, keeps := c.platforms[th.Address.Surface].(Finder)
+	return err == nil && keeps
+}
+
+// reads says whether the card stands in private to by, or in its conversation
+// where that is theirs, or at at.
+func (c *Conversation) reads(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
+	private, err := c.o.Places.ListPlaces(ctx, call.ID)
+	if err != nil {
+		return false, fmt.Errorf("reading where copies stand: %w", err)
+	}
+	if private[copyPrefix+by.User].Message != "" {
+		return true, nil
+	}
+	if call.Thread == "" {
+		return false, nil
+	}
+	place, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading where a card stands: %w", err)
+	}
+	return place.Message != "" && (call.By == by.User || place.Channel == at.Channel), nil
+}
+
+// onScreen narrows "run all" to the calls of the step whose cards stand where
+// by reads them, on platforms that keep what they show.
+func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string) ([]string, error) {
+	p := c.platforms[by.Surface]
+	if _, keeps := p.(Finder); !keeps || c.o.Places == nil {
+		return nil, nil
+	}
+	call, err := c.o.Calls.GetCall(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("reading call %s: %w", id, err)
+	}
+	at, err := c.o.Places.GetPlace(ctx, call.Thread, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("reading where a card stands: %w", err)
+	}
+	waiting, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: call.Thread, Limit: maxCalls})
+	if err != nil {
+		return nil, fmt.Errorf("reading the calls of a step: %w", err)
+	}
+	shown := []string{}
+	for _, o := range waiting {
+		if yes, err := c.reads(ctx, by, o, at); err != nil {
+			return nil, err
+		} else if yes && !slices.Contains(shown, o.ID) {
+			shown = append(shown, o.ID)
+		}
+	}
+	return shown, nil
+}

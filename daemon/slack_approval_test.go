@@ -1,0 +1,162 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"nize/bots/slack/slacktest"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// approvers sets who approves calls of the server.
+func (s *scene) approvers(p string) {
+	s.t.Helper()
+	policy := store.Policy(p)
+	if _, err := s.PatchServer(s.t.Context(), "box", api.PatchServer{Approvers: &policy}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// waits are the ids of the calls that wait.
+func (s *scene) waits() (ids []string) {
+	s.t.Helper()
+	list, err := s.Approvals(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, c := range list {
+		ids = append(ids, c.Call)
+	}
+	return ids
+}
+
+// slash says a command in General.
+func (s *scene) slash(user, line string) {
+	s.t.Helper()
+	if err := s.fake.Slash(s.t.Context(), user, slacktest.General, line); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// told waits for what only that person reads, in General or in private.
+func (s *scene) told(user, text string) (found slacktest.Message) {
+	s.t.Helper()
+	s.until(user+" is told "+text, func() bool {
+		for _, m := range append(s.fake.Ephemerals(slacktest.General, user), s.fake.Messages(s.fake.DMChannel(user))...) {
+			if strings.Contains(m.Text, text) {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// Without its button a call is decided once its whole card was posted where
+// that person reads it, and no sooner.
+func TestSlackWordNeedsCard(t *testing.T) {
+	s := newScene(t)
+	hold := make(chan struct{})
+	s.says.plan("held", plan{tool: "box:note", args: `{"text":"hello"}`, hold: hold})
+	asked, err := s.fake.Mention(slacktest.Ben, slacktest.General, "please #held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the model is asked", func() bool { return s.says.asked.Load() > 0 })
+	if err := s.fake.Leave(slacktest.Bot, slacktest.General); err != nil { // nothing can be posted there
+		t.Fatal(err)
+	}
+	close(hold)
+	s.until("the call waits", func() bool { return len(s.waits()) == 1 })
+	id := s.waits()[0]
+	for _, word := range []string{"approve ", "deny "} {
+		s.slash(slacktest.Ben, "/nize "+word+id)
+	}
+	s.told(slacktest.Ben, "have not read the card")
+	if got := s.waits(); len(got) != 1 || s.runs.Load() != 0 {
+		t.Fatalf("decided without a card: %v, %d runs", got, s.runs.Load())
+	}
+	if err := s.fake.Join(slacktest.Bot, slacktest.General); err != nil {
+		t.Fatal(err)
+	}
+	card(s.killable, s.fake, asked, "waiting for a yes")
+	s.slash(slacktest.Ben, "/nize approve "+id)
+	card(s.killable, s.fake, asked, "done")
+
+	// Who decides and reads it nowhere gets the card in private first.
+	s.approvers("channel")
+	asked, _ = s.ask(slacktest.Ben, "note")
+	id = s.waits()[0]
+	if _, err := s.fake.DM(slacktest.Cho, "approve "+id); err != nil {
+		t.Fatal(err)
+	}
+	s.told(slacktest.Cho, "你还没有看过此调用的卡片")
+	private := s.told(slacktest.Cho, "box:note？")
+	if s.runs.Load() != 1 || !strings.Contains(string(private.Blocks), "call-run") {
+		t.Fatalf("%d runs; the copy is %s", s.runs.Load(), private.Blocks)
+	}
+	if _, err := s.fake.DM(slacktest.Cho, "approve "+id); err != nil {
+		t.Fatal(err)
+	}
+	card(s.killable, s.fake, asked, "done")
+	s.until("the copy tells the end", func() bool {
+		m, _ := s.fake.Message(private.Channel, private.TS)
+		return strings.Contains(m.Text, "状态：")
+	})
+	if n := s.runs.Load(); n != 2 {
+		t.Errorf("%d runs, want 2", n)
+	}
+}
+
+// A button with another call's id, in a channel where that call has no card:
+// nobody decides with it, not even who may, and nobody learns of the call.
+func TestSlackForgedButton(t *testing.T) {
+	s := newScene(t)
+	asked, err := s.fake.Mention(slacktest.Ann, slacktest.Secret, "please #note")
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted := card(s.killable, s.fake, asked, "waiting for a yes")
+	var buttons []string
+	verbs := []string{"run", "cancel", "always", "never", "runall", "edit", "show"}
+	value := strings.TrimPrefix(valueOf(t, posted, "call-run"), "run ")
+	for _, verb := range verbs {
+		buttons = append(buttons, fmt.Sprintf(`{"type":"button","action_id":"call-%s","value":"%s %s","text":{"type":"plain_text","text":"%s"}}`, verb, verb, value, verb))
+	}
+	forged, err := s.fake.Post(slacktest.Said{User: slacktest.Bot, Channel: slacktest.General, Text: "press me",
+		Blocks: json.RawMessage(`[{"type":"actions","elements":[` + strings.Join(buttons, ",") + `]}]`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := []string{slacktest.Cho, slacktest.Ben, slacktest.Ann}
+	for _, user := range people {
+		for _, verb := range verbs {
+			if err := s.fake.Press(t.Context(), user, forged, "call-"+verb); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.until("the refusals are in the audit", func() bool {
+		found := s.pressRefused()
+		return found[slacktest.Cho] == 5 && found[slacktest.Ben] == 5 && found[slacktest.Ann] == 5
+	})
+	s.settled("later")
+	for _, user := range people {
+		if list := s.fake.Views(user); len(list) != 0 {
+			t.Errorf("%s has a dialog of the call: %s", user, list[0].Blocks)
+		}
+	}
+	for _, m := range s.fake.Ephemerals(slacktest.General, slacktest.Cho) {
+		if strings.Contains(m.Text, "ann") || strings.Contains(m.Text, "box") {
+			t.Errorf("Cho learns of the call: %q", m.Text)
+		}
+	}
+	card(s.killable, s.fake, asked, "waiting for a yes")
+	if n := s.runs.Load(); n != 0 {
+		t.Errorf("%d runs", n)
+	}
+}
