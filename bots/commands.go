@@ -88,8 +88,8 @@ func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, 
 		}
 		return Command{}, "", "", false
 	}
-	if words == "" && len(name) > 2 || !loose {
-		near = store.Nearest(strings.ToLower(name), c.Names(by))
+	if words == "" || !loose {
+		near = nearCommand(name, c.Names(by))
 	}
 	return Command{}, "", near, false
 }
