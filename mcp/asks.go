@@ -223,7 +223,7 @@ func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *ent
 		return verdict{}, err
 	}
 	q.request = inv.Approval
-	asked := store.Call{By: seen.by.User, Thread: inv.Scope.Thread}
+	asked := store.Call{By: seen.by.User, Thread: inv.Scope.Thread, Place: inv.Scope.Place}
 	if inv.Call != nil {
 		q.args, asked.Policy = inv.Call.Args, inv.Call.Policy
 	} else {
@@ -231,7 +231,7 @@ func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *ent
 		if err != nil {
 			return verdict{}, err
 		}
-		asked.Policy = g.policy(e, shared)
+		asked.Policy = g.policy(e, shared, seen.room)
 	}
 	g.person(ctx, q, seen, asked)
 	return q.decide(), nil

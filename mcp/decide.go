@@ -128,7 +128,11 @@ func (g *Gateway) stale(ctx context.Context, c store.Call) string {
 	if err != nil {
 		return "its requester is gone, or their token is"
 	}
-	e, err := g.find(ctx, requester, g.scopeOf(ctx, c), c.ToolID())
+	v, err := g.view(ctx, requester, g.scopeOf(ctx, c))
+	if err != nil {
+		return "its requester may no longer use " + c.ToolID()
+	}
+	e, err := g.findIn(v, c.ToolID())
 	switch {
 	case err != nil:
 		return "its requester may no longer use " + c.ToolID()
@@ -139,7 +143,7 @@ func (g *Gateway) stale(ctx context.Context, c store.Call) string {
 	if err != nil || runsAs != c.RunsAs {
 		return "as whom it runs changed since it was proposed"
 	}
-	policy, err := g.reached(ctx, g.policy(e, shared), c.By)
+	policy, err := g.reached(ctx, g.policy(e, shared, v.room), c.By)
 	if err != nil || policy != c.Policy {
 		return "who approves it changed since it was proposed"
 	}

@@ -78,6 +78,7 @@ type Store interface {
 	AddEvent(by store.Caller, e store.Event)
 	AddWish(text string)
 	GetThread(ctx context.Context, id string) (store.Thread, error)
+	GetChannel(ctx context.Context, place string) (store.Channel, error)
 	ListTokens(ctx context.Context, user string) ([]store.Token, error)
 	// Healthy says why nothing can be recorded now, such as a full disk.
 	Healthy() error
@@ -220,7 +221,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		ID: req.ID, Server: tool.server.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: runsAs, Policy: g.policy(tool, shared), Step: req.Step, ReadOnly: tool.readOnly(),
+		RunsAs: runsAs, Policy: g.policy(tool, shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(),
 		State: store.Planned, Created: now,
 	}
 	if c.ID == "" {

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,19 +86,6 @@ func (g *Gateway) holds(ctx context.Context, h store.Holder, server string, name
 	return n, nil
 }
 
-// policy says who may press: as the server has it, else the setting, else the
-// requester, or the admins where a shared credential is used.
-func (g *Gateway) policy(e *entry, shared bool) store.Policy {
-	text := cmp.Or(string(e.server.Approvers), g.opt.Config.Get("", "approvals.approvers"))
-	switch {
-	case text != "":
-		return store.Policy(text).Approvers().Policy()
-	case shared:
-		return store.ByAdmins
-	}
-	return store.ByRequester
-}
-
 // reached is the policy of a call whose requester may have no place to press:
 // somebody who comes in with tokens alone is nobody there, and a list of nobody
 // is the admins.
@@ -152,7 +138,7 @@ type ballot struct {
 }
 
 func (g *Gateway) ballot(ctx context.Context, c store.Call) *ballot {
-	at := sync.OnceValue(func() store.Address { return g.address(ctx, c.Thread) })
+	at := sync.OnceValue(func() store.Address { return g.addressOf(ctx, c) })
 	return &ballot{
 		g: g, call: c, who: c.Policy.Approvers(), at: at,
 		admins: sync.OnceValues(func() ([]string, error) { return g.opt.Channels.Admins(ctx, at()) }),
@@ -211,7 +197,7 @@ func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, err
 		return e, err
 	}
 	if slices.Contains(a.Who, string(store.ByChannel)) {
-		e.open = g.opt.Channels != nil && g.address(ctx, c.Thread).Channel != ""
+		e.open = g.opt.Channels != nil && g.addressOf(ctx, c).Channel != ""
 		c.Policy = store.Approvers{Need: a.Need, NotRequester: a.NotRequester, Who: slices.DeleteFunc(slices.Clone(a.Who), func(w string) bool { return w == string(store.ByChannel) })}.Policy()
 		if len(a.Who) == 1 {
 			return e, nil

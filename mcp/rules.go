@@ -21,6 +21,7 @@ type view struct {
 	grants  []store.Grant // the standing answers for the person's calls here
 	denied  []string      // the tools among them that are denied
 	scoped  []string      // the token's tools: patterns
+	room    store.Channel // the channel; the zero one outside any
 	rules   []*rule       // those that can deny this caller anything
 }
 
@@ -46,9 +47,12 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 		}
 		v.agent, v.limited = a, a.AllowedTools != nil
 	}
+	if v.room, err = g.room(ctx, scope); err != nil {
+		return nil, err
+	}
 	owners := []string{by.User, store.EveryoneGrants}
-	if place := g.address(ctx, scope.Thread).Place(); place != "" {
-		owners = append(owners, store.ChannelGrants(place))
+	if v.room.Place != "" {
+		owners = append(owners, store.ChannelGrants(v.room.Place))
 	}
 	grants, err := g.opt.Store.ListGrants(ctx, owners...)
 	if err != nil {
@@ -131,6 +135,11 @@ var rules = [...]rule{
 			i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == e.id })
 			return "nizectl approvals grants revoke " + v.grants[i].ID
 		}},
+	{"channel", "no channel keeps it out", "the channel does not allow its server", false, false, func(v *view) bool { return v.room.Servers != nil },
+		func(v *view, e *entry) bool { return !v.room.Allows(e.Server) },
+		func(v *view, e *entry) string {
+			return "nizectl bots channels set " + v.room.Place + " --servers " + strings.Join(append(v.room.Servers[:len(v.room.Servers):len(v.room.Servers)], e.Server), ",")
+		}},
 	{"conversation", "no conversation keeps it out", "the conversation does not allow its server", false, false, func(v *view) bool { return len(v.servers) > 0 },
 		func(v *view, e *entry) bool { return !slices.Contains(v.servers, e.Server) },
 		func(_ *view, e *entry) string { return "nizectl chat --server " + e.Server }},
@@ -169,16 +178,8 @@ func (v *view) usable(e *entry) *rule {
 	return nil
 }
 
-// find returns the tool if the caller may use it. An unknown and a forbidden
+// findIn returns the tool if the caller may use it. An unknown and a forbidden
 // tool give the same error; only names that the caller may use are suggested.
-func (g *Gateway) find(ctx context.Context, by store.Caller, scope store.Scope, id string) (*entry, error) {
-	v, err := g.view(ctx, by, scope)
-	if err != nil {
-		return nil, err
-	}
-	return g.findIn(v, id)
-}
-
 func (g *Gateway) findIn(v *view, id string) (*entry, error) {
 	if e, ok := g.tools.get(id); ok && v.usable(e) == nil {
 		return e, nil

@@ -19,7 +19,7 @@ type Why struct {
 // WhyRule is one rule and what it says.
 type WhyRule struct {
 	Rule    string
-	Verdict string // allows or denies; of an approval: asks, asks unless lifted, lifts, or "" for nothing
+	Verdict string // allows or denies; of an approval: asks, asks unless lifted, lifts, or "" for nothing; of who decides: the policy
 	Says    string
 	Decides bool
 	Command string // that changes it
@@ -32,6 +32,7 @@ type WhyApproval struct {
 	RunsAs    string
 	Approvers string // who may press, in words
 	Rules     []WhyRule
+	Deciders  []WhyRule // by which rule they may: the verdict is the policy; none where nothing asks
 }
 
 // Why asks the rules of a tool for the caller who, on behalf of by. Somebody
@@ -83,7 +84,7 @@ func (g *Gateway) whyApproval(ctx context.Context, v *view, scope store.Scope, e
 	if err != nil {
 		return nil, err
 	}
-	asked := store.Call{By: v.by.User, ByName: v.by.Name, Thread: scope.Thread, Policy: g.policy(e, shared)}
+	asked := store.Call{By: v.by.User, ByName: v.by.Name, Thread: scope.Thread, Place: scope.Place, Policy: g.policy(e, shared, v.room)}
 	g.person(ctx, q, v, asked)
 	decided := q.decide()
 	w := &WhyApproval{Asks: decided.ask != "", Reason: decided.ask, RunsAs: runsAs}
@@ -91,7 +92,7 @@ func (g *Gateway) whyApproval(ctx context.Context, v *view, scope store.Scope, e
 		if asked.Policy, err = g.reached(ctx, asked.Policy, asked.By); err != nil {
 			return nil, err
 		}
-		w.Approvers = g.whoDecides(ctx, asked)
+		w.Approvers, w.Deciders = g.whoDecides(ctx, asked), g.appointing(e, shared, v.room).why()
 		if g.reachable(ctx, asked) != nil {
 			w.Approvers += "; too few could, so such a call is refused at once"
 		}

@@ -73,6 +73,7 @@ type Call struct {
 	Pin       string          `json:"pin"`             // the accepted definition that it is bound to
 	Hooks     []HookRef       `json:"hooks,omitempty"` // each before-hook that ran, in order
 	Thread    string          `json:"thread,omitempty"`
+	Place     string          `json:"-"` // [Scope.Place], of one that only the rules are asked about
 	Agent     string          `json:"agent,omitempty"`
 	Why       string          `json:"why,omitempty"`
 	By        string          `json:"by"` // the requester's user id
@@ -303,12 +304,13 @@ type CallQuery struct {
 // allowed everywhere and hears nothing.
 type ProgressFunc func(done, total float64, message string)
 
-// Scope is what narrows a caller's view of the tools: the agent that acts and
-// the servers that a conversation allows (empty is all).
+// Scope is what narrows a caller's view of the tools: the agent that acts, the
+// servers that a conversation allows (empty is all), and the channel.
 type Scope struct {
 	Agent   string
 	Servers []string
 	Thread  string
+	Place   string // [Address.Place] of a channel, where there is no conversation yet
 }
 
 // Function is a tool as a model sees it.

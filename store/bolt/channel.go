@@ -3,8 +3,8 @@ package bolt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"strings"
 
 	"nize/store"
 )
@@ -27,6 +27,15 @@ func (d *DB) GetChannel(ctx context.Context, place string) (c store.Channel, err
 	return c, err
 }
 
+// ListChannels implements [store.Rooms].
+func (d *DB) ListChannels(ctx context.Context) (list []store.Channel, err error) {
+	err = d.view(ctx, "listing channels", func(t *tx) (err error) {
+		list, err = listJSON[store.Channel](t, "channels", nil)
+		return err
+	})
+	return slices.DeleteFunc(list, store.Channel.Plain), err
+}
+
 // EditChannel implements [store.Rooms].
 func (d *DB) EditChannel(ctx context.Context, by store.Caller, place string, edit func(*store.Channel)) (c store.Channel, err error) {
 	err = d.do(ctx, "changing channel "+place, func(t *tx) (err error) {
@@ -36,12 +45,68 @@ func (d *DB) EditChannel(ctx context.Context, by store.Caller, place string, edi
 		if c, err = t.channel(place); err != nil {
 			return err
 		}
+		old := c
 		edit(&c)
 		c.Place = place
-		if c.Mode != "" && !slices.Contains(store.Modes, c.Mode) {
-			return fmt.Errorf("%w mode %q", store.ErrInvalid, c.Mode)
+		if c.Approvers != old.Approvers { // who was named and left stands in no other change's way
+			if err := t.checkApprovers(c.Approvers); err != nil {
+				return err
+			}
 		}
-		return t.putThing(by, thing{"channel", "channels", place}, c)
+		return t.saveChannel(by, c)
 	})
 	return c, err
+}
+
+// saveChannel stores the settings of a channel; one without any goes.
+func (t *tx) saveChannel(by store.Caller, c store.Channel) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if err := t.checkPeople(c.Admins); err != nil {
+		return err
+	}
+	th := thing{"channel", "channels", c.Place}
+	if !c.Plain() {
+		return t.putThing(by, th, c)
+	}
+	if t.get(th.bucket, []byte(th.id)) == nil {
+		return nil // it had none
+	}
+	return t.removeThing(by, th)
+}
+
+// checkPeople refuses a list that names somebody who is not there.
+func (t *tx) checkPeople(list []string) error {
+	for _, who := range list {
+		if id, ok := strings.CutPrefix(who, "user:"); ok && t.get("users", []byte(id)) == nil {
+			return store.Unknown("user", id, nil)
+		}
+	}
+	return t.checkGroups(list)
+}
+
+// rechannel replaces one whom channels name by another, or by nobody. A policy
+// keeps the name of who is gone: with one name less it might let others press.
+func (t *tx) rechannel(by store.Caller, from, into string) error {
+	all, err := listJSON[store.Channel](t, "channels", nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		named := into != "" && approver(c.Approvers, from)
+		if !slices.Contains(c.Admins, from) && !named {
+			continue
+		}
+		c.Admins = replaced(c.Admins, from, into)
+		if named {
+			a := c.Approvers.Approvers()
+			a.Who = replaced(a.Who, from, into)
+			c.Approvers = a.Policy()
+		}
+		if err := t.saveChannel(by, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -132,6 +132,15 @@ func (t *tx) unshared(who string) error {
 			return fmt.Errorf("%w: model %s is for it; change its --who first", store.ErrRefused, m.Name)
 		}
 	}
+	channels, err := listJSON[store.Channel](t, "channels", nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range channels {
+		if approver(c.Approvers, who) || slices.Contains(c.Admins, who) {
+			return fmt.Errorf("%w: the channel %s names it; nizectl bots channels set %s with other --approvers and --admins first", store.ErrRefused, c.Place, c.Place)
+		}
+	}
 	return nil
 }
 

@@ -365,7 +365,7 @@ func (t *tx) reshare(by store.Caller, from, into string) error {
 			return err
 		}
 	}
-	return nil
+	return t.rechannel(by, from, into)
 }
 
 func replaced(list []string, from, into string) []string {

@@ -147,10 +147,14 @@ func (d *DB) remove(ctx context.Context, by store.Caller, th thing) error {
 		if t.get(th.bucket, []byte(th.id)) == nil {
 			return store.ErrNotFound
 		}
-		if err := t.del(th.bucket, []byte(th.id)); err != nil {
-			return err
-		}
-		t.change(store.Change{Kind: th.kind, ID: th.id})
-		return t.event(note{by: by, kind: th.kind + ".delete", subject: th.id})
+		return t.removeThing(by, th)
 	})
+}
+
+func (t *tx) removeThing(by store.Caller, th thing) error {
+	if err := t.del(th.bucket, []byte(th.id)); err != nil {
+		return err
+	}
+	t.change(store.Change{Kind: th.kind, ID: th.id})
+	return t.event(note{by: by, kind: th.kind + ".delete", subject: th.id})
 }

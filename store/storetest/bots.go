@@ -146,3 +146,47 @@ func rooms(e *env) {
 	e.same(got, store.Channel{Place: "slack:T1:C1", Model: "fast", Mode: store.ModeAll})
 	e.same(must(e.GetChannel(ctx, "slack:T1:C2"))(e).Mode, "")
 }
+
+// channelLists: an empty list of servers is not the same as none, a channel
+// without settings goes, and whom a channel names is there.
+func channelLists(e *env) {
+	ctx := e.Context()
+	edit := func(place string, f func(*store.Channel)) error {
+		_, err := e.EditChannel(ctx, ada, place, f)
+		return err
+	}
+	e.is(edit("slack:T1:C1", func(c *store.Channel) { c.Admins = []string{"user:nobody"} }), store.ErrNotFound)
+	e.is(edit("slack:T1:C1", func(c *store.Channel) { c.Admins = []string{"group:ops"} }), store.ErrNotFound)
+	e.is(edit("slack:T1:C1", func(c *store.Channel) { c.Admins = []string{"admins"} }), store.ErrInvalid)
+	e.is(edit("slack:T1:C1", func(c *store.Channel) { c.Approvers = "user:nobody" }), store.ErrNotFound)
+	e.is(edit("slack:T1:C1", func(c *store.Channel) { c.Approvers = "everyone" }), store.ErrInvalid)
+	e.same(len(must(e.ListChannels(ctx))(e)), 0)
+
+	ben := must(e.AddUser(ctx, ada, store.User{Name: "ben", Role: store.Member, Identities: []string{"slack:T1:UBEN"}}))(e)
+	must(e.AddGroup(ctx, ada, store.Group{Name: "ops", Members: []string{ben.ID}}))(e)
+	e.ok(edit("slack:T1:C2", func(c *store.Channel) { c.Servers = []string{} }))
+	e.ok(edit("slack:T1:C1", func(c *store.Channel) {
+		c.Servers, c.Approvers, c.Language = []string{"box"}, "2 of group:ops,user:"+store.Policy(ben.ID), "zh-Hans"
+		c.Admins = []string{"group:ops", "user:" + ben.ID}
+	}))
+	e.is(e.DeleteGroup(ctx, ada, "ops"), store.ErrRefused)
+	e.reopen()
+	list := must(e.ListChannels(ctx))(e)
+	e.same(len(list), 2)
+	e.same(list[0].Servers, []string{"box"})
+	e.same([]bool{list[0].Allows("box"), list[0].Allows("other"), list[1].Servers != nil, list[1].Allows("box")}, []bool{true, false, true, false})
+
+	// Who is gone administers nothing, and stays in the policy: one name less
+	// might let others press.
+	e.ok(e.RemoveUser(ctx, ada, ben.ID))
+	got := must(e.GetChannel(ctx, "slack:T1:C1"))(e)
+	e.same(got.Admins, []string{"group:ops"})
+	e.same(got.Approvers, "2 of group:ops,user:"+store.Policy(ben.ID))
+	e.ok(edit("slack:T1:C1", func(c *store.Channel) { c.Mode = store.ModeAll })) // in spite of that
+
+	for _, place := range []string{"slack:T1:C1", "slack:T1:C2", "slack:T1:C3"} {
+		e.ok(edit(place, func(c *store.Channel) { *c = store.Channel{} }))
+	}
+	e.same(len(must(e.ListChannels(ctx))(e)), 0)
+	e.ok(e.DeleteGroup(ctx, ada, "ops"))
+}

@@ -129,6 +129,10 @@ func (e *env) settingChanges(who store.Caller) []change {
 			_, err := e.EditChannel(ctx, who, "slack:T:C", func(c *store.Channel) { c.Mode = store.ModeAll })
 			return err
 		}},
+		{"EditChannel", "channel.delete", func() error {
+			_, err := e.EditChannel(ctx, who, "slack:T:C", func(c *store.Channel) { *c = store.Channel{} })
+			return err
+		}},
 		{"PutClaim", "claim.put", func() error {
 			return e.PutClaim(ctx, who, store.OnSlack, sha256.Sum256([]byte("c")), time.Now().Add(time.Hour))
 		}},
