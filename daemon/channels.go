@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"nize/mcp"
 	"nize/store"
@@ -19,12 +21,52 @@ func (c channels) Member(ctx context.Context, at store.Address, user string) (bo
 	return c.d.slack.Member(ctx, at, user)
 }
 
-// Admins implements mcp.Channels.
+// Admins implements mcp.Channels: the platform's, and those whom nize's admins
+// named, who count also while the platform does not answer.
 func (c channels) Admins(ctx context.Context, at store.Address) ([]string, error) {
 	if at.Surface != store.OnSlack {
 		return nil, nil
 	}
-	return c.d.slack.Admins(ctx, at)
+	named, err := c.named(ctx, at)
+	admins, askErr := c.d.slack.Admins(ctx, at)
+	if err = errors.Join(err, askErr); err != nil {
+		if len(named) == 0 {
+			return nil, err
+		}
+		c.d.log.Warn("asking who administers a channel; only those count who were named", "channel", at.Channel, "err", err)
+	}
+	for _, id := range named {
+		if !slices.Contains(admins, id) {
+			admins = append(admins[:len(admins):len(admins)], id)
+		}
+	}
+	return admins, nil
+}
+
+// named are the users whom nize's admins let administer the channel.
+func (c channels) named(ctx context.Context, at store.Address) ([]string, error) {
+	room, err := c.d.db.GetChannel(ctx, at.Place())
+	if err != nil || len(room.Admins) == 0 {
+		return nil, err
+	}
+	users, err := c.d.db.ListUsers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, u := range users {
+		if u.State != store.Active {
+			continue
+		}
+		groups, err := c.d.db.GroupsOf(ctx, u.ID)
+		if err != nil { // a group only allows: who can't be looked up is in none
+			c.d.log.Warn("reading groups; the user counts as in none", "user", u.ID, "err", err)
+		}
+		if store.Among(room.Admins, u.ID, groups) {
+			ids = append(ids, u.ID)
+		}
+	}
+	return ids, nil
 }
 
 // audience is to whom cards are brought in private.

@@ -34,7 +34,13 @@ func (d *Daemon) whyTool(ctx context.Context, by store.Caller, r *http.Request) 
 			return nil, err
 		}
 	}
-	why, err := d.gateway.Why(ctx, by, who, store.Scope{Agent: agent}, r.PathValue("id"))
+	scope := store.Scope{Agent: agent}
+	if channel := p.Get("channel"); channel != "" {
+		if scope.Place, err = d.placeOf(ctx, channel); err != nil {
+			return nil, err
+		}
+	}
+	why, err := d.gateway.Why(ctx, by, who, scope, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +70,7 @@ func (d *Daemon) withToken(ctx context.Context, who *store.Caller, name string) 
 func whyView(w mcp.Why, u store.User) api.Why {
 	out := api.Why{Tool: w.Tool, User: u.ID, UserName: u.Name, Usable: w.Usable, Rules: whyRules(w.Rules)}
 	if a := w.Approval; a != nil {
-		out.Approval = &api.WhyApproval{Asks: a.Asks, Reason: a.Reason, RunsAs: a.RunsAs, Approvers: a.Approvers, Rules: whyRules(a.Rules)}
+		out.Approval = &api.WhyApproval{Asks: a.Asks, Reason: a.Reason, RunsAs: a.RunsAs, Approvers: a.Approvers, Rules: whyRules(a.Rules), Deciders: whyRules(a.Deciders)}
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 func (a *app) bots() *cli.Command {
 	return group("bots", "nize's accounts on chat platforms",
 		a.command(leaf{name: "status", usage: "show how each bot fares", run: botsStatus}),
+		a.botChannels(),
 		group("slack", "the bot on Slack", append([]*cli.Command{
 			a.command(leaf{name: "manifest", usage: "print the app as Slack is to make it", run: slackManifest,
 				more: "Create the app at https://api.slack.com/apps with \"From a manifest\", install it, and make an app-level token with connections:write."}),

@@ -17,7 +17,7 @@ type completer func(ctx context.Context, c *api.Client) ([]string, error)
 
 // flagValues are the names that a flag's value can be, by the flag.
 var flagValues = map[string]completer{
-	"add": userNames, "agent": agentNames, "domain": domainNames, "members": userNames, "model": modelNames, "remove": userNames, "server": serverNames, "tool": toolNames, "user": userNames,
+	"add": userNames, "agent": agentNames, "channel": channelNames, "domain": domainNames, "members": userNames, "model": modelNames, "remove": userNames, "server": serverNames, "tool": toolNames, "user": userNames,
 	"audience": fixed("mcp", "api"),
 	"approve":  fixed("ask", "all", "none"),
 	"by":       fixed(store.UsageGroupings...),

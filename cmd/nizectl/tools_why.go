@@ -14,12 +14,13 @@ func (a *app) toolsWhy() *cli.Command {
 	return a.command(leaf{name: "why", args: "TOOL", usage: "say by which rule somebody may or may not use a tool, and what changes that", names: toolNames, run: toolsWhy, flags: []cli.Flag{
 		&cli.StringFlag{Name: "user", Usage: "the person (default: you; others: admins only)"},
 		&cli.StringFlag{Name: "agent", Usage: "through this agent"},
+		&cli.StringFlag{Name: "channel", Usage: "in this `CHANNEL`: slack:TEAM/CHANNEL, or its id alone"},
 		&cli.StringFlag{Name: "token", Usage: "with the person's token of that `NAME`"},
 	}})
 }
 
 func toolsWhy(ctx context.Context, c *call) error {
-	why, err := c.api.Why(ctx, toolID(c.arg(0)), api.WhyQuery{User: c.cmd.String("user"), Agent: c.cmd.String("agent"), Token: c.cmd.String("token")})
+	why, err := c.api.Why(ctx, toolID(c.arg(0)), api.WhyQuery{User: c.cmd.String("user"), Agent: c.cmd.String("agent"), Token: c.cmd.String("token"), Channel: c.cmd.String("channel")})
 	if err != nil {
 		return err
 	}
@@ -45,6 +46,10 @@ func toolsWhy(ctx context.Context, c *call) error {
 	c.field("who decides", why.Approval.Approvers)
 	c.field("runs as", why.Approval.RunsAs)
 	c.whyTable(why.Approval.Rules)
+	if len(why.Approval.Deciders) > 0 {
+		c.line("")
+		c.whyTable(why.Approval.Deciders)
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ type WhyApproval struct {
 	RunsAs    string    `json:"runs_as"`
 	Approvers string    `json:"approvers,omitempty"`
 	Rules     []WhyRule `json:"rules"`
+	Deciders  []WhyRule `json:"deciders,omitempty"` // by which rule they may press: the verdict is the policy
 }
 
 // WhyQuery says for whom; zero values narrow nothing.
@@ -40,6 +41,8 @@ type WhyQuery struct {
 	User  string // id, name or identity; "" is the caller
 	Agent string
 	Token string // the name of a token of that person
+
+	Channel string // slack:TEAM/CHANNEL, or CHANNEL alone
 }
 
 // Forgotten counts what was forgotten.
@@ -49,7 +52,7 @@ type Forgotten struct {
 
 // Why asks the gateway's rules. Members may ask about themselves.
 func (c *Client) Why(ctx context.Context, tool string, q WhyQuery) (Why, error) {
-	return do[Why](ctx, c, request{method: "GET", path: "/v1/tools/" + url.PathEscape(tool) + "/why", query: query("user", q.User, "agent", q.Agent, "token", q.Token)})
+	return do[Why](ctx, c, request{method: "GET", path: "/v1/tools/" + url.PathEscape(tool) + "/why", query: query("user", q.User, "agent", q.Agent, "token", q.Token, "channel", q.Channel)})
 }
 
 // Wanted ranks what was asked for and no tool could do, within 30 days.

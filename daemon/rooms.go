@@ -1,0 +1,293 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// How nize is set up in channels: with nizectl by nize's admins, in the chat by
+// those of the channel. Both ways check the same.
+
+// slackChannelID is a channel of Slack's, not somebody's own conversation.
+var slackChannelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
+
+// placeOf reads where a channel is: slack:TEAM/CHANNEL, slack:TEAM:CHANNEL, or
+// CHANNEL of the one workspace that nize is in.
+func (d *Daemon) placeOf(ctx context.Context, text string) (string, error) {
+	id, team := text, ""
+	if rest, ok := strings.CutPrefix(text, string(store.OnSlack)+":"); ok {
+		id = rest
+		if i := strings.IndexAny(rest, ":/"); i >= 0 {
+			team, id = rest[:i], rest[i+1:]
+		}
+	}
+	if !slackChannelID.MatchString(id) {
+		return "", fmt.Errorf("%w channel %q: write it as slack:TEAM/CHANNEL, or its id alone, such as C0123456; Slack shows it at the end of the channel's details", store.ErrInvalid, clipped(text))
+	}
+	account, err := d.db.GetBot(ctx, store.OnSlack)
+	switch {
+	case errors.Is(err, store.ErrNotFound) && team == "":
+		return "", fmt.Errorf("%w channel %q: there is no bot whose workspace that could be in: nizectl bots slack connect", store.ErrInvalid, id)
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return "", fmt.Errorf("reading the bot on slack: %w", err)
+	case err == nil && team != "" && team != account.Team:
+		return "", store.Unknown("workspace", team, []string{account.Team})
+	case team == "":
+		team = account.Team
+	}
+	return store.Address{Surface: store.OnSlack, Team: team, Channel: id}.Place(), nil
+}
+
+func clipped(text string) string {
+	if len(text) > 80 {
+		return strings.ToValidUTF8(text[:80], "") + "…"
+	}
+	return text
+}
+
+func (d *Daemon) listChannels(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
+	all, err := d.db.ListChannels(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing channels: %w", err)
+	}
+	views := make([]api.ChannelView, len(all))
+	for i, c := range all {
+		if views[i], err = d.channelView(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return items(views), nil
+}
+
+func (d *Daemon) channelView(ctx context.Context, c store.Channel) (api.ChannelView, error) {
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return api.ChannelView{}, fmt.Errorf("listing users: %w", err)
+	}
+	return api.ChannelView{Channel: c, WhoPress: byName(users, c.Approvers), WhoAdmins: strings.Join(namesOf(users, c.Admins), ", ")}, nil
+}
+
+// namesOf are those listed with people's names in the place of their ids.
+func namesOf(users []store.User, who []string) []string {
+	out := slices.Clone(who)
+	for i, w := range out {
+		id, _ := strings.CutPrefix(w, "user:")
+		if n := slices.IndexFunc(users, func(u store.User) bool { return u.ID == id }); n >= 0 {
+			out[i] = "user:" + users[n].Name
+		}
+	}
+	return out
+}
+
+// byName is a policy for people to read.
+func byName(users []store.User, p store.Policy) string {
+	if p == "" {
+		return ""
+	}
+	a := p.Approvers()
+	a.Who = namesOf(users, a.Who)
+	return string(a.Policy())
+}
+
+func (d *Daemon) setChannel(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	place, err := d.placeOf(ctx, r.PathValue("place"))
+	if err != nil {
+		return nil, err
+	}
+	set, err := decode[api.SetChannel](r)
+	if err != nil {
+		return nil, err
+	}
+	edit, err := d.roomEdit(ctx, by, set)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.db.EditChannel(ctx, by, place, edit)
+	if err != nil {
+		return nil, err
+	}
+	return d.channelView(ctx, c)
+}
+
+func (d *Daemon) unsetChannel(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
+	place, err := d.placeOf(ctx, r.PathValue("place"))
+	if err != nil {
+		return nil, err
+	}
+	all, err := d.db.ListChannels(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing channels: %w", err)
+	}
+	if !slices.ContainsFunc(all, func(c store.Channel) bool { return c.Place == place }) {
+		places := make([]string, len(all))
+		for i, c := range all {
+			places[i] = c.Place
+		}
+		return nil, store.Unknown("channel", place, places)
+	}
+	_, err = d.db.EditChannel(ctx, by, place, func(c *store.Channel) { *c = store.Channel{} })
+	if err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// roomEdit checks what somebody wants of a channel: nothing that they may not
+// use themselves.
+func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChannel) (func(*store.Channel), error) {
+	if set.Agent != nil && *set.Agent != "" {
+		if _, err := d.agent(ctx, by, *set.Agent); err != nil {
+			return nil, err
+		}
+	}
+	if set.Model != nil && *set.Model != "" {
+		if err := d.mayModel(ctx, by, *set.Model); err != nil {
+			return nil, err
+		}
+	}
+	if set.Mode != nil {
+		if err := oneOf("mode", *set.Mode, store.Modes); err != nil {
+			return nil, err
+		}
+	}
+	if set.Language != nil {
+		if err := oneOf("language", *set.Language, languages()); err != nil {
+			return nil, err
+		}
+	}
+	servers, err := d.roomServers(ctx, by, set)
+	if err != nil {
+		return nil, err
+	}
+	if set.Approvers != nil {
+		p, err := d.roomApprovers(ctx, by, *set.Approvers)
+		if err != nil {
+			return nil, err
+		}
+		set.Approvers = &p
+	}
+	if set.Admins != nil {
+		if !by.IsAdmin() {
+			return nil, fmt.Errorf("%w: nize's admins say who else administers a channel", store.ErrRefused)
+		}
+		list, err := d.audience(ctx, by, *set.Admins)
+		if err != nil {
+			return nil, err
+		}
+		set.Admins = &list
+	}
+	return func(c *store.Channel) {
+		apply(&c.Agent, set.Agent)
+		apply(&c.Model, set.Model)
+		apply(&c.Mode, set.Mode)
+		apply(&c.Approvers, set.Approvers)
+		apply(&c.Language, set.Language)
+		apply(&c.Admins, set.Admins)
+		servers(c)
+	}, nil
+}
+
+// mayModel says whether the caller may use a model by that name.
+func (d *Daemon) mayModel(ctx context.Context, by store.Caller, name string) error {
+	list, err := d.modelsFor(ctx, by)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(list))
+	for i, m := range list {
+		names[i] = m.Name
+	}
+	if !slices.Contains(names, name) {
+		return store.Unknown("model", name, names)
+	}
+	return nil
+}
+
+// oneOf refuses a value that is none of those; "" is the default.
+func oneOf(what, value string, of []string) error {
+	if value == "" || slices.Contains(of, value) {
+		return nil
+	}
+	near := ""
+	if n := store.Nearest(value, of); n != "" {
+		near = "; did you mean " + n + "?"
+	}
+	return fmt.Errorf("%w %s %q: use %s%s", store.ErrInvalid, what, clipped(value), strings.Join(of, ", "), near)
+}
+
+// languages are those that nize speaks.
+func languages() []string {
+	k, err := store.FindKey("language")
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(k.Choices), func(c string) bool { return c == store.Auto })
+}
+
+// roomServers is how the list of servers changes. Servers that the caller
+// can't see stay in it: they are not theirs to take out.
+func (d *Daemon) roomServers(ctx context.Context, by store.Caller, set api.SetChannel) (func(*store.Channel), error) {
+	switch {
+	case set.AllServers && set.Servers != nil:
+		return nil, fmt.Errorf("%w servers: some of them, or the default, not both", store.ErrInvalid)
+	case set.AllServers:
+		return func(c *store.Channel) { c.Servers = nil }, nil
+	case set.Servers == nil:
+		return func(*store.Channel) {}, nil
+	}
+	seen, err := d.serversFor(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	list := []string{}
+	for _, name := range *set.Servers {
+		if !slices.Contains(seen, name) {
+			return nil, store.Unknown("server", name, seen)
+		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return func(c *store.Channel) {
+		kept := slices.DeleteFunc(slices.Clone(c.Servers), func(s string) bool { return slices.Contains(seen, s) })
+		c.Servers = append(kept, list...)
+		if by.IsAdmin() || c.Servers == nil {
+			c.Servers = list
+		}
+		slices.Sort(c.Servers)
+	}, nil
+}
+
+// serversFor names the servers that the caller may know of.
+func (d *Daemon) serversFor(ctx context.Context, by store.Caller) ([]string, error) {
+	all, err := d.db.ListServers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing servers: %w", err)
+	}
+	groups := d.groupsOf(ctx, by)
+	names := []string{}
+	for _, s := range all {
+		if s.SharedWith(by, groups) {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
+}
+
+// roomApprovers checks a policy. Who is no admin of nize's is not told names of
+// people and groups that come near.
+func (d *Daemon) roomApprovers(ctx context.Context, by store.Caller, p store.Policy) (store.Policy, error) {
+	p, err := d.approvers(ctx, p)
+	if err != nil && errors.Is(err, store.ErrNotFound) && !by.IsAdmin() {
+		return "", fmt.Errorf("%w approvers: they name somebody, or a group, that is not there", store.ErrInvalid)
+	}
+	return p, err
+}
