@@ -352,7 +352,8 @@ func (s *screen) readCard(ctx context.Context, call string) (store.Message, erro
 
 // turnView translates the progress of one Work to messages.
 type turnView struct {
-	s *screen
+	s     *screen
+	whole bool // texts are shown when they are whole
 
 	mu      sync.Mutex // guards what follows; tell comes from several goroutines
 	texts   map[string]*strings.Builder
@@ -362,8 +363,8 @@ type turnView struct {
 	ended   bool
 }
 
-func newTurnView(s *screen) *turnView {
-	return &turnView{s: s, texts: map[string]*strings.Builder{}}
+func newTurnView(s *screen, whole bool) *turnView {
+	return &turnView{s: s, whole: whole, texts: map[string]*strings.Builder{}}
 }
 
 // tell is given to Agent.Work.
@@ -410,7 +411,7 @@ func (v *turnView) textLocked(id, delta string) {
 	if b.Len() > maxText {
 		b.WriteString(v.s.words().Say(phrases.Cut))
 	}
-	if b.Len() > 0 {
+	if b.Len() > 0 && !v.whole {
 		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String()})
 	}
 }

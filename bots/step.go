@@ -244,7 +244,7 @@ func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 		return // the next step halts
 	}
 	c.findAsker(ctx, t, sc)
-	show := newTurnView(sc)
+	show := newTurnView(sc, c.whole(ctx, t.id))
 	err := guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
 	failed, noticed := show.end()
 	t.failed, t.noticed = failed, noticed

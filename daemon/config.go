@@ -149,6 +149,9 @@ func (c *config) put(ctx context.Context, by store.Caller, user, key, value stri
 	if user != "" && !k.User {
 		return api.Setting{}, fmt.Errorf("%s is the system's: %w a value for one user", key, store.ErrInvalid)
 	}
+	if user == "" && k.Own {
+		return api.Setting{}, fmt.Errorf("%s is each person's own: %w a value for the system; set somebody's with --user", key, store.ErrInvalid)
+	}
 	if user == "" && !by.IsAdmin() {
 		return api.Setting{}, fmt.Errorf("only admins set the system's %s: %w; set your own with --user", key, store.ErrRefused)
 	}

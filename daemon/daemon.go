@@ -91,6 +91,7 @@ type Daemon struct {
 	mcp          *mcp.Server
 	router       *llm.Router
 	examples     sync.Mutex // held while a model writes example requests
+	choosing     sync.Mutex // held while a person's list of servers changes
 	extra        []store.Provider
 	transport    *http.Transport
 	terminals    *terminals

@@ -42,9 +42,12 @@ func (c *config) explain(who, user string, k store.Key) api.Explanation {
 		if i == 0 && s.where == "" {
 			continue // there is no such flag
 		}
+		if k.Own {
+			continue // refused there
+		}
 		e.Layers = append(e.Layers, api.Layer{Name: name, Set: s.source != "", Value: s.value, Where: s.where, Decides: e.Source == name})
 	}
-	if _, own := ownOf(k.Name); !own {
+	if _, own := ownOf(k.Name); !own && !k.Own {
 		c.mu.RLock()
 		stored, set := c.system[k.Name]
 		c.mu.RUnlock()
@@ -90,6 +93,9 @@ func (c *config) changeIt(s said, k store.Key) string {
 		return "edit " + s.where + ", then " + reload
 	case isOwn:
 		return "write " + k.Name + " into " + c.layers.path + ", then " + reload
+	}
+	if k.Own {
+		return "nizectl config set " + k.Name + " VALUE --user USER"
 	}
 	return "nizectl config set " + k.Name + " VALUE"
 }

@@ -164,6 +164,9 @@ func (w *walker) put(table []string, n *unstable.Node) error {
 	if old, twice := w.values[name]; twice {
 		return &lineError{line, fmt.Errorf("%w setting %s: line %d has it already", store.ErrInvalid, name, old.line)}
 	}
+	if k.Own {
+		return &lineError{line, fmt.Errorf("%w setting %s: it is each person's own; nizectl config set --user sets it", store.ErrInvalid, name)}
+	}
 	text, err := textOf(k, v)
 	if err == nil {
 		text, err = checkValue(k, text)

@@ -248,6 +248,9 @@ func (l *Layers) decide(at *outside, k store.Key) (said, error) {
 		if s.source == "" {
 			continue
 		}
+		if k.Own {
+			return said{}, fmt.Errorf("%s %s: %w setting %s: it is each person's own; nizectl config set --user sets it", s.source, s.where, store.ErrInvalid, k.Name)
+		}
 		value, err := checkValue(k, s.value)
 		if err != nil {
 			return said{}, fmt.Errorf("%s %s: %w", s.source, s.where, err)

@@ -20,8 +20,9 @@ type speaker struct {
 	url   string
 	asked atomic.Int64 // requests for an answer
 
-	mu    sync.Mutex // guards plans
-	plans map[string]plan
+	mu      sync.Mutex // guards what follows
+	plans   map[string]plan
+	prompts map[string]string // what the system said, by the word
 }
 
 // plan is what the model does about one word.
@@ -37,7 +38,7 @@ var planned = regexp.MustCompile(`#([a-z0-9]+)`)
 
 func newSpeaker(t *testing.T) *speaker {
 	t.Helper()
-	s := &speaker{plans: map[string]plan{}}
+	s := &speaker{plans: map[string]plan{}, prompts: map[string]string{}}
 	web := httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(web.Close)
 	s.url = web.URL + "/v1"
@@ -48,6 +49,13 @@ func (s *speaker) plan(word string, p plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plans[word] = p
+}
+
+// prompt is what the system said to the model with a word.
+func (s *speaker) prompt(word string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prompts[word]
 }
 
 func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
@@ -66,9 +74,11 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.asked.Add(1)
-	word, result := "", false
+	word, result, system := "", false, ""
 	for _, m := range req.Messages {
 		switch m.Role {
+		case "system":
+			system += string(m.Content)
 		case "user":
 			if found := planned.FindAllSubmatch(m.Content, -1); len(found) > 0 {
 				word, result = string(found[len(found)-1][1]), false
@@ -79,6 +89,7 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	p := s.plans[word]
+	s.prompts[word] = system
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(choice string) {

@@ -162,6 +162,11 @@ func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, v
 			return nil, err
 		}
 	}
+	if user != "" {
+		if err := d.checkOwn(ctx, user, key, value); err != nil {
+			return nil, err
+		}
+	}
 	s, err := d.config.put(ctx, by, user, key, value)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (d *Daemon) chatWords() []bots.Command {
 	any := func(string) bool { return true }
 	return []bots.Command{
 		{Name: "tools", Args: "QUERY", About: phrases.AboutTools, Fits: any, Run: d.sayTools},
-		{Name: "servers", About: phrases.AboutServers, Run: d.sayServers},
+		{Name: "servers", Args: "[allow|deny NAME]", About: phrases.AboutServers, Fits: isServerWords, Run: d.sayServers},
 		{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Fits: one, Run: d.sayAgent},
 		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Fits: one, Run: d.sayModel},
 		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Run: d.sayUsage},
@@ -95,35 +95,6 @@ func (d *Daemon) sayTools(ctx context.Context, a bots.Asked) (bots.Answer, error
 	return bots.Said(strings.Join(lines, "\n")), nil
 }
 
-func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, error) {
-	w := phrases.For(a.Locale)
-	servers, err := d.db.ListServers(ctx)
-	if err != nil {
-		return bots.Answer{}, fmt.Errorf("listing servers: %w", err)
-	}
-	tallies, err := d.gateway.Tallies(ctx)
-	if err != nil {
-		return bots.Answer{}, fmt.Errorf("counting tools: %w", err)
-	}
-	health, groups := d.healths(), d.groupsOf(ctx, a.By)
-	var lines []string
-	for _, s := range servers {
-		if !s.SharedWith(a.By, groups) || s.Disabled {
-			continue
-		}
-		h := healthOf(s, health, tallies[s.Name])
-		state := w.Say(phrases.StateNotConnected)
-		if h.State == "ready" || h.State == "idle" {
-			state = w.Say(phrases.StateConnected)
-		}
-		lines = append(lines, "- "+w.Say(phrases.ServerLine, s.Name, state, strconv.Itoa(h.ToolCount)))
-	}
-	if len(lines) == 0 {
-		return bots.Said(w.Say(phrases.ServersNone)), nil
-	}
-	return bots.Said(strings.TrimSpace(shown(w, "", lines))), nil
-}
-
 // choice is one of several names, of which a conversation uses one.
 type choice struct{ name, about string }
 
@@ -169,6 +140,9 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 		if err != nil {
 			return bots.Answer{}, err
 		}
+		if a.Thread == "" {
+			scope.Agent, _ = d.begins(ctx, a.By, "", "")
+		}
 		list, err := d.agentsFor(ctx, a.By)
 		if err != nil {
 			return bots.Answer{}, err
@@ -191,6 +165,9 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 	} else if _, err := d.agent(ctx, a.By, name); err != nil {
 		return bots.Answer{}, err
 	}
+	if a.Thread == "" {
+		return d.chooseOwn(ctx, a, keyAgent, name)
+	}
 	told, err := d.choose(ctx, a, func(th *store.Thread) { th.Agent = name })
 	if told != "" || err != nil {
 		return bots.Said(told), err
@@ -201,17 +178,29 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 	return bots.Said(w.Say(phrases.AgentSet, name)), nil
 }
 
-func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+// chooseOwn sets what the conversations begin with that a person starts.
+func (d *Daemon) chooseOwn(ctx context.Context, a bots.Asked, key, name string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	list, err := d.modelsFor(ctx, a.By)
-	if err != nil {
+	if _, err := d.config.put(ctx, a.By, a.By.User, key, name); err != nil {
 		return bots.Answer{}, err
 	}
-	var names []string
-	for _, m := range list {
-		names = append(names, m.Name)
+	if name == "" {
+		name = w.Say(phrases.TheDefault)
 	}
+	said := phrases.OwnAgentSet
+	if key == keyModel {
+		said = phrases.OwnModelSet
+	}
+	return bots.Said(w.Say(said, name)), nil
+}
+
+func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
 	if a.Words == "" {
+		list, err := d.modelsFor(ctx, a.By)
+		if err != nil {
+			return bots.Answer{}, err
+		}
 		if len(list) == 0 {
 			return bots.Said(w.Say(phrases.ModelsNone)), nil
 		}
@@ -220,16 +209,19 @@ func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error
 			return bots.Answer{}, err
 		}
 		var named []choice
-		for _, n := range names {
-			named = append(named, choice{name: n})
+		for _, m := range list {
+			named = append(named, choice{name: m.Name})
 		}
 		return bots.Said(choices(w, named, now, "model")), nil
 	}
 	name := a.Words
 	if name == "default" {
 		name = ""
-	} else if !slices.Contains(names, name) {
-		return bots.Answer{}, store.Unknown("model", name, names)
+	} else if _, err := d.modelFor(ctx, a.By, name); err != nil {
+		return bots.Answer{}, err
+	}
+	if a.Thread == "" {
+		return d.chooseOwn(ctx, a, keyModel, name)
 	}
 	told, err := d.choose(ctx, a, func(th *store.Thread) { th.Model = name })
 	if told != "" || err != nil {
@@ -261,6 +253,8 @@ func (d *Daemon) modelAt(ctx context.Context, a bots.Asked, list []store.ModelNa
 		if th.Model != "" {
 			return th.Model, nil
 		}
+	} else if _, own := d.begins(ctx, a.By, "", ""); own != "" {
+		return own, nil
 	}
 	for _, m := range list {
 		if m.Default {
@@ -380,6 +374,9 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 	}
 	if value == "default" {
 		value = ""
+	}
+	if err := d.checkOwn(ctx, a.By.User, name, value); err != nil {
+		return bots.Answer{}, err
 	}
 	set, err := d.config.put(ctx, a.By, a.By.User, name, value)
 	if err != nil {

@@ -20,6 +20,7 @@ type view struct {
 	limited bool          // the agent has patterns
 	grants  []store.Grant // the standing answers for the person's calls here
 	denied  []string      // the tools among them that are denied
+	off     []string      // the servers that the person switched off for themselves
 	scoped  []string      // the token's tools: patterns
 	room    store.Channel // the channel; the zero one outside any
 	rules   []*rule       // those that can deny this caller anything
@@ -64,6 +65,7 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 			v.denied = append(v.denied, gr.Tool)
 		}
 	}
+	v.off = store.GetList(g.opt.Config, by.User, "servers.denied")
 	if !by.IsAdmin() {
 		if v.groups, err = g.opt.Store.GroupsOf(ctx, by.User); err != nil {
 			// Groups only ever allow: who can't be looked up is in none (SPEC 22).
@@ -134,6 +136,15 @@ var rules = [...]rule{
 		func(v *view, e *entry) string {
 			i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == e.id })
 			return "nizectl approvals grants revoke " + v.grants[i].ID
+		}},
+	{"choice", "the person did not switch its server off", "the person switched its server off for themselves", false, false, func(v *view) bool { return len(v.off) > 0 },
+		func(v *view, e *entry) bool { return slices.Contains(v.off, e.Server) },
+		func(v *view, e *entry) string {
+			rest := slices.DeleteFunc(slices.Clone(v.off), func(s string) bool { return s == e.Server })
+			if len(rest) == 0 {
+				return "nizectl config unset servers.denied --user " + v.by.User
+			}
+			return "nizectl config set servers.denied " + strings.Join(rest, ",") + " --user " + v.by.User
 		}},
 	{"channel", "no channel keeps it out", "the channel does not allow its server", false, false, func(v *view) bool { return v.room.Servers != nil },
 		func(v *view, e *entry) bool { return !v.room.Allows(e.Server) },

@@ -66,7 +66,7 @@ func TestWhy(t *testing.T) {
 			continue
 		}
 		d := decides(w.Rules)
-		if d.Rule != c.rule || d.Command != c.command || w.Usable != (c.rule == "") || len(w.Rules) != 8 || (w.Approval != nil) != w.Usable {
+		if d.Rule != c.rule || d.Command != c.command || w.Usable != (c.rule == "") || len(w.Rules) != 9 || (w.Approval != nil) != w.Usable {
 			t.Errorf("%s: %+v", name, w)
 		}
 		_, err = h.gateway.Describe(ctx, c.who, c.scope, "box:write")

@@ -33,6 +33,7 @@ type Key struct {
 	Min, Max float64  `json:"-"` // of Int, Float and Span (seconds); both 0 is no bound
 	Choices  []string `json:"choices,omitempty"`
 	User     bool     `json:"user,omitempty"`    // a user may set a value of their own
+	Own      bool     `json:"own,omitempty"`     // only users have a value: the system has none, nor has a file or the environment
 	Private  bool     `json:"private,omitempty"` // its value is for admins
 	Help     string   `json:"help"`
 }
@@ -66,6 +67,8 @@ var Keys = []Key{
 	{Name: "backup.schedule", Kind: Text, Default: "@daily", Help: "when a backup is made, as a cron line, or off; the newest of each of seven days is kept"},
 	{Name: "budgets.admins", Kind: Bool, Default: "true", Help: "budgets of people, groups and teams hold for admins too"},
 	{Name: "budgets.user.daily", Kind: Int, Default: "200000", Min: 0, Max: 1e12, Help: "tokens a day of each person without a budget of their own; 0 is no limit"},
+	{Name: "chat.agent", Kind: Text, Default: "", User: true, Own: true, Help: "the agent of the conversations that a person begins where the channel has none; empty is the default one"},
+	{Name: "chat.model", Kind: Text, Default: "", User: true, Own: true, Help: "the model name of the conversations that a person begins where the channel has none; empty is the agent's"},
 	{Name: "drain.grace", Kind: Span, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
 	{Name: "embed.model", Kind: Text, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},
 	{Name: "index.examples", Kind: Text, Default: "", Help: "model that writes example requests for the index, by its name or as provider/model; empty writes none"},
@@ -84,7 +87,9 @@ var Keys = []Key{
 	{Name: "retention.conversations", Kind: Span, Default: "90d", Min: 3600, Help: "how long conversations are kept"},
 	{Name: "retention.output", Kind: Span, Default: "30d", Min: 3600, Help: "how long tool output is kept"},
 	{Name: "retention.usage", Kind: Span, Default: "400d", Min: 86400, Help: "how long usage is kept"},
+	{Name: "servers.denied", Kind: List, Default: "", User: true, Own: true, Help: "servers whose tools a person does not want used for them"},
 	{Name: "slack.api_url", Kind: Text, Default: "", Help: "where Slack's Web API is, if not at https://slack.com/api/"},
+	{Name: "streaming", Kind: Bool, Default: "true", User: true, Help: "show answers in chats while they are written; otherwise when they are whole"},
 	{Name: "timezone", Kind: Zone, Default: Auto, User: true, Help: "times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none"},
 }
 

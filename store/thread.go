@@ -17,21 +17,30 @@ type Address struct {
 
 // Thread is a conversation (SPEC 10).
 type Thread struct {
-	ID      string    `json:"id"`
-	User    string    `json:"user"` // who started it
-	Address Address   `json:"address"`
-	Agent   string    `json:"agent,omitempty"`
-	Model   string    `json:"model,omitempty"`   // logical name or provider/model; "" is the agent's
-	Servers []string  `json:"servers,omitempty"` // allowed ones; empty is all
-	Title   string    `json:"title,omitempty"`
-	Zone    string    `json:"zone,omitempty"`    // IANA name of the person's time zone
-	Locale  string    `json:"locale,omitempty"`  // BCP 47
-	Muted   bool      `json:"muted,omitempty"`   // answered only where nize is addressed by name
-	Follows string    `json:"follows,omitempty"` // the platform's id of whom nize answers here without being addressed
-	Open    bool      `json:"open,omitempty"`    // the last turn still wants work
-	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`
+	ID      string   `json:"id"`
+	User    string   `json:"user"` // who started it
+	Address Address  `json:"address"`
+	Agent   string   `json:"agent,omitempty"`
+	Model   string   `json:"model,omitempty"`   // logical name or provider/model; "" is the agent's
+	Servers []string `json:"servers,omitempty"` // allowed ones; empty is all
+	Title   string   `json:"title,omitempty"`
+	Zone    string   `json:"zone,omitempty"`    // IANA name of the person's time zone
+	Locale  string   `json:"locale,omitempty"`  // BCP 47
+	Muted   bool     `json:"muted,omitempty"`   // answered only where nize is addressed by name
+	Follows string   `json:"follows,omitempty"` // the platform's id of whom nize answers here without being addressed
+	// Streaming says whether answers are shown while they are written: on, off,
+	// or "" for what User likes.
+	Streaming string    `json:"streaming,omitempty"`
+	Open      bool      `json:"open,omitempty"` // the last turn still wants work
+	Created   time.Time `json:"created"`
+	Updated   time.Time `json:"updated"`
 }
+
+// Values of [Thread.Streaming].
+const (
+	StreamingOn  = "on"
+	StreamingOff = "off"
+)
 
 // TurnRole is who speaks in a turn.
 type TurnRole string

@@ -50,6 +50,17 @@ const (
 
 	Reminder Key = "reminder" // tool, call
 
+	OwnAgentSet   Key = "own.agent"  // name
+	OwnModelSet   Key = "own.model"  // name
+	ServerOn      Key = "server.on"  // names
+	ServerOff     Key = "server.off" // names
+	ServersAll    Key = "servers.all"
+	ServersChoose Key = "servers.choose"
+	StateOff      Key = "server.state.off"
+	StateOffHere  Key = "server.state.here"
+	HereAll       Key = "servers.here.all"
+	HereOnly      Key = "servers.here.only" // names
+
 	StatePlanned   Key = "state.planned"
 	StatePending   Key = "state.pending"
 	StateApproved  Key = "state.approved"

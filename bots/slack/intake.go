@@ -363,8 +363,12 @@ func (l *live) hear(ctx context.Context, p person, e event, text string) error {
 	if err != nil {
 		return fmt.Errorf("reading how the channel is set up: %w", err)
 	}
+	agent, model := room.Agent, room.Model
+	if l.b.o.Begins != nil {
+		agent, model = l.b.o.Begins(ctx, p.by(), agent, model)
+	}
 	th, _, err := l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
-		Agent: room.Agent, Model: room.Model,
+		Agent: agent, Model: model,
 		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: title(text), Follows: p.id,
 	})
 	if err != nil {

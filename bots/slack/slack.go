@@ -81,6 +81,10 @@ type Options struct {
 	// arguments; nil edits JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
 
+	// Begins completes with which agent and model a conversation of somebody's
+	// begins where its channel leaves that to them; nil leaves it to the system.
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+
 	Now  func() time.Time // nil is time.Now
 	Pace time.Duration    // between two pieces of a stream; 0 is 700 ms
 	// testOnlyWait replaces waiting for Slack's limits.

@@ -1,0 +1,50 @@
+package bots_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// Somebody who does not want to read along sees an answer once, whole; what was
+// said for a conversation goes before that.
+func TestWholeAnswers(t *testing.T) {
+	config := limits("0", "0")
+	config["streaming"] = "false"
+	o := newOfficeWith(t, config)
+	whole, streamed := o.thread(), o.thread()
+	if _, err := o.db.EditThread(o.ctx, store.System, streamed, func(th *store.Thread) { th.Streaming = store.StreamingOn }); err != nil {
+		t.Fatal(err)
+	}
+	o.say(whole, "1", "slow mountain hill")
+	if _, err := o.memory.See(o.ctx, func([]store.Message) bool { return slices.Contains(o.memory.States(), bots.Working) }); err != nil {
+		t.Fatal(err)
+	}
+	o.say(streamed, "2", "slow river bank")
+	o.streams("river")
+	see := func(when string) func([]store.Message) bool {
+		return func(all []store.Message) bool {
+			for _, m := range all {
+				if strings.Contains(m.Text, "mountain") && !m.Final {
+					t.Errorf("%s: shown while it was written: %+v", when, m)
+				}
+			}
+			return slices.ContainsFunc(all, func(m store.Message) bool { return m.Final && m.Text == "mountain hill" })
+		}
+	}
+	shown, err := o.memory.See(o.ctx, func([]store.Message) bool { return true })
+	if err != nil || see("before the stop")(shown) {
+		t.Fatalf("shown %+v, %v", shown, err)
+	}
+	for _, thread := range []string{whole, streamed} {
+		if err := o.Stop(o.ctx, o.by, thread); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := o.memory.See(o.ctx, see("after the stop")); err != nil {
+		t.Errorf("waiting for the whole answer: %v", err)
+	}
+}
