@@ -281,10 +281,18 @@ func (g *Gateway) grantable(ctx context.Context, c store.Call, e *entry) (bool, 
 }
 
 // tainted says whether the conversation holds output of a server whose output
-// an admin marked as untrusted.
+// an admin marked as untrusted: before it came, which stays true whatever
+// becomes of the server, or since.
 func (g *Gateway) tainted(ctx context.Context, thread string) (bool, error) {
-	if thread == "" || !g.tools.anyUntrusted() {
+	if thread == "" {
 		return false, nil
+	}
+	marked, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Thread: thread, Tainted: true, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("reading what tainted the conversation: %w", err)
+	}
+	if len(marked) > 0 || !g.tools.anyUntrusted() {
+		return len(marked) > 0, nil
 	}
 	calls, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Thread: thread, States: []store.State{store.Done, store.Failed}, Limit: 1000})
 	if err != nil {

@@ -36,10 +36,32 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	return g.press(ctx, by, c, d)
 }
 
-// press is a decision of somebody who may make it.
+// press is a decision of somebody who may make it. One that changed nothing is
+// left in the audit.
 func (g *Gateway) press(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
+	settled, err := g.settle(ctx, by, c, d)
+	why := ""
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrConflict):
+		why = "another digest"
+	case d.Verb == store.RunAll: // its parts are presses of their own
+	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired):
+		why = "too late"
+	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
+		why = clip(firstLine(err.Error()), 200)
+	}
+	if settled != nil && settled.ID == c.ID {
+		c = *settled
+	}
+	if why != "" {
+		g.pressRefused(by, c, d, why)
+	}
+	return settled, err
+}
+
+func (g *Gateway) settle(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	if d.Digest != "" && d.Digest != c.Digest {
-		g.pressRefused(by, c, d, "another digest")
 		return &c, fmt.Errorf("call %s: %w: what you saw is not what would run; look at it again", c.ID, store.ErrConflict)
 	}
 	d.By, d.Name, d.Surface, d.At, d.Voids = by.User, by.Name, by.Surface, g.opt.Now(), nil
@@ -71,7 +93,6 @@ func (g *Gateway) press(ctx context.Context, by store.Caller, c store.Call, d st
 	settled, err := g.opt.Store.Decide(ctx, by, c.ID, d)
 	if err != nil {
 		if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
-			g.pressRefused(by, settled, d, "too late")
 			return &settled, fmt.Errorf("call %s is %s: %w", c.ID, wordOf(settled), err)
 		}
 		return nil, fmt.Errorf("deciding call %s: %w", c.ID, err)
@@ -201,6 +222,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	defer g.finishWork(cut)
 	defer g.stopTimers()
+	defer g.watchElectorates(ctx)()
 	for change, err := range g.opt.Store.Watch(ctx, after) {
 		if err != nil {
 			return fmt.Errorf("following the feed: %w", err)
@@ -212,6 +234,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 			}
 		case "call":
 			g.changed(ctx, change)
+		case "user", "group", "member", "channel":
+			g.lookAgain()
 		}
 	}
 	return nil
@@ -403,6 +427,7 @@ func (g *Gateway) at(id string, at time.Time, do func(id string)) {
 func (g *Gateway) remind(id string) {
 	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
 	defer cancel()
+	g.lookAgain()
 	_, err := g.opt.Store.Remind(ctx, id)
 	if err == nil || ctx.Err() != nil {
 		return

@@ -113,6 +113,7 @@ type Gateway struct {
 	work     sync.WaitGroup  // those calls
 	draining chan struct{}   // closed by Drain
 	until    time.Time       // set by Drain: when calls that still run are cut
+	again    chan struct{}   // holds one signal: somebody may not be able to approve any more
 
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}    // by call id: who is told when it settles
@@ -128,6 +129,7 @@ func New(opt Options) *Gateway {
 		opt:      opt,
 		tools:    newCatalog(opt.Store),
 		draining: make(chan struct{}),
+		again:    make(chan struct{}, 1),
 		waiters:  map[string][]chan struct{}{},
 		callers:  map[string]int{},
 		hears:    map[string]store.ProgressFunc{},
@@ -221,7 +223,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		ID: req.ID, Server: tool.server.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: runsAs, Policy: g.policy(tool, shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(),
+		RunsAs: runsAs, Policy: g.policy(tool, shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(), Taints: tool.server.UntrustedOutput,
 		State: store.Planned, Created: now,
 	}
 	if c.ID == "" {

@@ -135,6 +135,7 @@ type ballot struct {
 	who    store.Approvers
 	at     func() store.Address
 	admins func() ([]string, error) // of the channel there
+	unsure bool                     // something could not be looked up and counted as no
 }
 
 func (g *Gateway) ballot(ctx context.Context, c store.Call) *ballot {
@@ -152,6 +153,7 @@ func (b *ballot) counts(ctx context.Context, u store.User) bool {
 	return slices.ContainsFunc(b.who.Who, func(who string) bool {
 		yes, err := b.among(ctx, who, u)
 		if err != nil {
+			b.unsure = true
 			b.g.opt.Log.Warn("looking up an approver; it counts as no", "user", u.ID, "who", who, "err", err)
 		}
 		return yes && err == nil
@@ -187,6 +189,7 @@ func (b *ballot) among(ctx context.Context, who string, u store.User) (bool, err
 type electorate struct {
 	people []store.User
 	open   bool
+	unsure bool // there may be more: somebody could not be looked up
 }
 
 func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, error) {
@@ -209,6 +212,7 @@ func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, err
 			e.people = append(e.people, u)
 		}
 	}
+	e.unsure = look.unsure
 	return e, nil
 }
 
@@ -246,15 +250,24 @@ func (g *Gateway) reachable(ctx context.Context, c store.Call) error {
 	if err != nil {
 		return err
 	}
-	need := c.Policy.Approvers().Need
-	if e.open || len(e.people) >= need {
+	if e.suffices(c) {
 		return nil
 	}
+	return &store.CallError{Code: store.CodeRefused, Message: g.nobody(ctx, c, e)}
+}
+
+// suffices says whether the people could let the call run.
+func (e electorate) suffices(c store.Call) bool {
+	return e.open || len(e.people) >= c.Policy.Approvers().Need
+}
+
+// nobody says why a call is refused whose electorate does not suffice.
+func (g *Gateway) nobody(ctx context.Context, c store.Call, e electorate) string {
 	could := "nobody could give now"
 	if len(e.people) > 0 {
-		could = fmt.Sprintf("only %d of %d could give now", len(e.people), need)
+		could = fmt.Sprintf("only %d of %d could give now", len(e.people), c.Policy.Approvers().Need)
 	}
-	return &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))}
+	return fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))
 }
 
 // Lacking names the servers, and "" for the setting, whose policy names too few

@@ -82,6 +82,7 @@ type Call struct {
 	Token     string          `json:"token,omitempty"` // the requester's token, if one was used
 	RunsAs    string          `json:"runs_as"`         // whose credential the server is called with, in words
 	ReadOnly  bool            `json:"read_only,omitempty"`
+	Taints    bool            `json:"taints,omitempty"` // its output is untrusted text, by its server as it was then
 	Policy    Policy          `json:"policy,omitempty"`
 	Warnings  []string        `json:"warnings,omitempty"`
 	Replaces  string          `json:"replaces,omitempty"`
@@ -297,7 +298,8 @@ type CallQuery struct {
 	States  []State
 	User    string // requester
 	Thread  string
-	Limit   int // 0 is 100
+	Tainted bool // only those whose output is in Thread and untrusted
+	Limit   int  // 0 is 100
 }
 
 // ProgressFunc hears of an upstream's progress notifications. A nil one is

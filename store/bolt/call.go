@@ -164,6 +164,9 @@ func callKeys(s storedCall) [][]byte {
 	heads := []string{"a", "s" + string(c.State) + "\x00", "u" + c.By + "\x00"}
 	if c.Thread != "" {
 		heads = append(heads, "t"+c.Thread+"\x00")
+		if c.Taints && (c.State == store.Done || c.State == store.Failed) {
+			heads = append(heads, "x"+c.Thread+"\x00")
+		}
 	}
 	if c.Waiting() {
 		heads = append(heads, "w")

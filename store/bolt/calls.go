@@ -127,6 +127,9 @@ func (d *DB) callConditions(q store.CallQuery) [][]string {
 	if q.Waiting {
 		conds = append(conds, []string{"w"})
 	}
+	if q.Tainted {
+		conds = append(conds, []string{"x" + q.Thread + "\x00"})
+	}
 	if q.Thread != "" {
 		conds = append(conds, []string{"t" + q.Thread + "\x00"})
 	}

@@ -18,7 +18,7 @@
 //	tokens_name   user 0 name 0 id    -
 //	credentials   scope 0 owner 0 service 0 name    pack: JSON, sealed secret
 //	calls         id                  pack: JSON, sealed arguments, sealed result
-//	calls_by      a|w|r|s state 0|u user 0|t thread 0, created, id    -
+//	calls_by      a|w|r|s state 0|u user 0|t thread 0|x thread 0, created, id    - (x: what tainted it)
 //	grants        id                  owner
 //	grants_user   owner 0 id          JSON
 //	groups        name                JSON
