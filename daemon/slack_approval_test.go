@@ -99,9 +99,12 @@ func TestSlackWordNeedsCard(t *testing.T) {
 	if s.runs.Load() != 1 || !strings.Contains(string(private.Blocks), "call-run") {
 		t.Fatalf("%d runs; the copy is %s", s.runs.Load(), private.Blocks)
 	}
-	if _, err := s.fake.DM(slacktest.Cho, "approve "+id); err != nil {
-		t.Fatal(err)
-	}
+	s.until("Cho's word counts", func() bool { // once it is noted that the copy stands there
+		if _, err := s.fake.DM(slacktest.Cho, "approve "+id); err != nil {
+			t.Fatal(err)
+		}
+		return s.runs.Load() == 2
+	})
 	card(s.killable, s.fake, asked, "done")
 	s.until("the copy tells the end", func() bool {
 		m, _ := s.fake.Message(private.Channel, private.TS)
