@@ -195,6 +195,9 @@ func (e *exporter) ids() []string {
 	return append([]string{e.user.ID}, e.user.Aliases...)
 }
 
+// known are all ids of the person.
+func (e *exporter) known() []string { return append([]string{e.user.ID}, e.user.Aliases...) }
+
 func (e *exporter) conversations(ctx context.Context) error {
 	for _, id := range e.ids() {
 		threads, err := e.d.db.ListThreads(ctx, id, all)
@@ -209,7 +212,8 @@ func (e *exporter) conversations(ctx context.Context) error {
 			if errors.Is(err, store.ErrNotFound) {
 				continue // pruned meanwhile
 			}
-			if err := putAll(e, "turn", turns, err, nil); err != nil {
+			theirs := func(t store.Turn) bool { return t.For == "" || slices.Contains(e.known(), t.For) }
+			if err := putAll(e, "turn", turns, err, theirs); err != nil {
 				return err
 			}
 		}

@@ -198,6 +198,7 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 	apply(&s.Approvers, p.Approvers)
 	apply(&s.TrustAnnotations, p.TrustAnnotations)
 	apply(&s.UntrustedOutput, p.UntrustedOutput)
+	apply(&s.Private, p.Private)
 	apply(&s.AcceptNew, p.AcceptNew)
 	apply(&s.AllowedTools, p.AllowedTools)
 	apply(&s.Visibility, p.Visibility)

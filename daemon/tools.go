@@ -124,7 +124,8 @@ func (d *Daemon) getTool(ctx context.Context, by store.Caller, r *http.Request) 
 	view := schemaView(t, desc.Domain)
 	by.Surface = store.OnTerminal // an admin's own call from nizectl asks nobody; what a chat would ask is what counts
 	view.NeedsApproval, view.Why = d.gateway.Asks(ctx, by, desc.ToolID)
-	return view, nil
+	view.Private, err = d.gateway.Private(ctx, by, desc.ToolID)
+	return view, err
 }
 
 func schemaView(t store.Tool, domain string) api.ToolSchema {

@@ -70,7 +70,7 @@ func (d *Daemon) withToken(ctx context.Context, who *store.Caller, name string) 
 func whyView(w mcp.Why, u store.User) api.Why {
 	out := api.Why{Tool: w.Tool, User: u.ID, UserName: u.Name, Usable: w.Usable, Rules: whyRules(w.Rules)}
 	if a := w.Approval; a != nil {
-		out.Approval = &api.WhyApproval{Asks: a.Asks, Reason: a.Reason, RunsAs: a.RunsAs, Approvers: a.Approvers, Rules: whyRules(a.Rules), Deciders: whyRules(a.Deciders)}
+		out.Approval = &api.WhyApproval{Asks: a.Asks, Reason: a.Reason, RunsAs: a.RunsAs, Private: a.Private, Approvers: a.Approvers, Rules: whyRules(a.Rules), Deciders: whyRules(a.Deciders)}
 	}
 	return out
 }

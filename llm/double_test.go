@@ -190,7 +190,8 @@ func textResult(text string) *store.Result {
 }
 
 // gateway is a double of the one door: tools that start with "ask" wait for a
-// yes, "no" is refused, everything else answers with its arguments.
+// yes, "no" is refused, everything else answers with its name; what "mine"
+// answers is private.
 type gateway struct {
 	m    *memory
 	mu   sync.Mutex
@@ -216,7 +217,7 @@ func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 		return nil, fmt.Errorf("call %s: %w", req.ID, store.ErrExists)
 	}
 	server, tool, _ := strings.Cut(req.Tool, ":")
-	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now()}
+	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, Aside: req.Aside, Private: req.Aside || tool == "mine"}
 	g.mu.Lock()
 	g.by = append(g.by, by.User)
 	g.mu.Unlock()

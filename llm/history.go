@@ -32,7 +32,7 @@ func (w *work) request(ctx context.Context, s state, noCalls bool) (Request, err
 	}
 	req := Request{
 		System: system, Context: w.context(s), Functions: functions, NoCalls: noCalls,
-		Turns: history(s), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
+		Turns: history(s.seen()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
 	}
 	if compact(&req, s.target.N, w.ContextTokens) {
 		req.Context += "\nEarlier parts of this conversation were left out because it is long."
@@ -90,6 +90,7 @@ func history(s state) []store.Turn {
 		}
 	}
 	users(s.target.N)
+	out = slices.CompactFunc(out, func(a, b store.Turn) bool { return hidden(s, a) && hidden(s, b) })
 	if s.late {
 		out = append(out, store.Turn{
 			Thread: s.target.Thread, N: next(s.turns), Role: store.FromNize,

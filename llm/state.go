@@ -15,6 +15,7 @@ type state struct {
 	steps   int              // rounds with calls that were made for target
 	last    *store.Turn      // what was said last by the model, or the notice that ended a turn
 	late    bool             // a result came after the answer
+	private bool             // the model reads private results of the target's author, so what it says is private
 }
 
 // look reads the state from the turns.

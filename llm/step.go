@@ -17,6 +17,7 @@ import (
 type answer struct {
 	text    string
 	settled bool
+	private bool // for the requester alone
 }
 
 // settle proposes, or looks up, every call of the step at once. When all are
@@ -51,7 +52,10 @@ func (w *work) settle(ctx context.Context, s state) (more bool, err error) {
 		}
 	}
 	for i, tc := range s.missing {
-		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text}
+		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text, For: s.step.For}
+		if answers[i].private {
+			t.For = by.User
+		}
 		stored, err := w.append(ctx, s, t)
 		if err != nil || !stored {
 			return true, err
@@ -73,7 +77,7 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 	for i, f := range functions {
 		known[i] = f.Name
 	}
-	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: asked(tc)}
+	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: asked(tc), Private: s.step.For != ""}
 	tell := func(state store.State, text string) {
 		line.State = state
 		if state.Final() {
@@ -141,10 +145,10 @@ func (w *work) execute(ctx context.Context, s state, tc store.ToolCall, line sto
 		return answer{}, nil
 	}
 	text := w.outcome(by, c)
-	line.Brief = brief(text)
+	line.Brief, line.Private = brief(text), line.Private || c.Private
 	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
 	w.say(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
-	return answer{text: text, settled: true}, nil
+	return answer{text: text, settled: true, private: c.Private}, nil
 }
 
 // told is a call that does not exist, because the model must mend something.
@@ -159,9 +163,12 @@ func (w *work) propose(ctx context.Context, s state, tc store.ToolCall, line *st
 		return store.Call{}, &told{problem}
 	}
 	line.Name, line.Brief = req.Tool, brief(string(req.Args))
-	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief}})
+	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
 	req.ID, req.Thread, req.Agent = tc.ID, w.thread.ID, w.profile.ID
-	req.Why, req.Allowed = s.step.Text, w.thread.Servers
+	req.Why, req.Allowed, req.Aside = s.step.Text, w.thread.Servers, s.step.For != ""
+	if req.Aside { // others read the card, too
+		req.Why = ""
+	}
 	req.Step = w.thread.ID + "/" + strconv.Itoa(s.step.N)
 	c, err := w.Tools.Call(ctx, userAt(s.turns, s.step.Re).By, req)
 	switch {
@@ -311,7 +318,11 @@ func (w *work) retried(ctx context.Context, s state) (more bool, err error) {
 				continue
 			}
 			s.target = target
-			_, err = w.append(ctx, s, store.Turn{Role: store.FromTool, CallID: tc.ID, Text: w.outcome(target.By, c)})
+			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: w.outcome(target.By, c), For: t.For}
+			if c.Private {
+				late.For = target.By.User
+			}
+			_, err = w.append(ctx, s, late)
 			return true, err
 		}
 	}

@@ -126,7 +126,7 @@ func (w *work) end(ctx context.Context, s state, p store.Progress) error {
 	if _, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Final: true, Re: s.target.N}); err != nil {
 		return err
 	}
-	w.say(p)
+	w.say(s.only(p))
 	return nil
 }
 
@@ -137,6 +137,9 @@ func (w *work) end(ctx context.Context, s state, p store.Progress) error {
 func (w *work) append(ctx context.Context, s state, t store.Turn) (stored bool, err error) {
 	turns := s.turns
 	t.Thread, t.At = w.thread.ID, w.Now()
+	if s.private && t.Role != store.FromTool {
+		t.For = s.target.By.User
+	}
 	for {
 		t.N = next(turns)
 		open := calls(t) || t.Role == store.FromTool || (t.Role == store.FromNize && !t.Final) || firstAfter(turns, t.Re) != nil
@@ -171,6 +174,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.private = private(req.Turns, s.target.By.User)
 	reply, text, err := w.ask(ctx, s, req)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -197,8 +201,8 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	}
 	stored, err := w.append(ctx, s, turn)
 	if stored {
-		w.say(store.Progress{Kind: "turn", Turn: w.turnID(s), Text: turn.Text})
-		if text := unmet(s, turn); text != "" && w.Wanted != nil {
+		w.say(s.only(store.Progress{Kind: "turn", Turn: w.turnID(s), Text: turn.Text, Ends: len(turn.Calls) == 0}))
+		if text := unmet(s, turn); text != "" && w.Wanted != nil && !s.private {
 			w.Wanted(text)
 		}
 	}
@@ -217,7 +221,7 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 			return
 		}
 		shown.WriteString(d.Text)
-		w.say(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text})
+		w.say(s.only(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text}))
 	}
 	model := w.thread.Model
 	chosen := model != "" || w.profile.Model == "" // by the person, not by who made the agent
@@ -234,7 +238,7 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 	for range 2 {
 		reply, err = w.Models.Generate(ctx, model, req, delta)
 		for _, b := range reply.Crossed {
-			w.say(store.Progress{Kind: "notice", Text: nearBudget(b, w.zone())})
+			w.say(s.only(store.Progress{Kind: "notice", Text: nearBudget(b, w.zone())}))
 		}
 		if err != nil && shown.Len() == 0 {
 			return reply, "", err
@@ -286,7 +290,7 @@ func (w *work) sayLimit(ctx context.Context, s state, limit int) (again bool, er
 	}
 	stored, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: text, Re: s.target.N})
 	if stored {
-		w.say(store.Progress{Kind: "notice", Text: text})
+		w.say(s.only(store.Progress{Kind: "notice", Text: text}))
 	}
 	return true, err
 }

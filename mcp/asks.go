@@ -227,11 +227,11 @@ func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *ent
 	if inv.Call != nil {
 		q.args, asked.Policy = inv.Call.Args, inv.Call.Policy
 	} else {
-		_, shared, err := g.wouldRunAs(ctx, seen.by, e)
+		as, err := g.wouldRunAs(ctx, seen.by, e)
 		if err != nil {
 			return verdict{}, err
 		}
-		asked.Policy = g.policy(e, shared, seen.room)
+		asked.Policy = g.policy(e, as.shared, seen.room)
 	}
 	g.person(ctx, q, seen, asked)
 	return q.decide(), nil

@@ -23,7 +23,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	card := store.Card{
 		Call: c.ID, Tool: c.ToolID(), Server: c.Server, By: nonEmpty(c.ByName, c.By), RunsAs: c.RunsAs, Why: c.Why, Args: c.Args,
 		Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy, Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(),
-		Need: a.Need, NotRequester: a.NotRequester, Successor: c.Successor,
+		Need: a.Need, NotRequester: a.NotRequester, Successor: c.Successor, Private: c.Private, Aside: c.Aside,
 	}
 	if err := g.describeTool(ctx, c, &card); err != nil {
 		return store.Card{}, err
@@ -40,7 +40,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	}
 	if c.State.Final() {
 		card.Outcome = c.Reason
-		if c.State == store.Done {
+		if c.State == store.Done && !c.Private {
 			card.Outcome = clip(firstLine(c.Result.Text()), 200)
 		}
 	}

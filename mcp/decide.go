@@ -160,11 +160,11 @@ func (g *Gateway) stale(ctx context.Context, c store.Call) string {
 	case e.Accepted != c.Pin:
 		return "the definition of " + c.ToolID() + " changed since it was proposed"
 	}
-	runsAs, shared, err := g.credentials(ctx, requester, e)
-	if err != nil || runsAs != c.RunsAs {
+	as, err := g.credentials(ctx, requester, e)
+	if err != nil || as.words != c.RunsAs {
 		return "as whom it runs changed since it was proposed"
 	}
-	policy, err := g.reached(ctx, g.policy(e, shared, v.room), c.By)
+	policy, err := g.reached(ctx, g.policy(e, as.shared, v.room), c.By)
 	if err != nil || policy != c.Policy {
 		return "who approves it changed since it was proposed"
 	}

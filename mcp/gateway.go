@@ -214,7 +214,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	if err := g.fit(tool, canonical); err != nil {
 		return nil, nil, err
 	}
-	runsAs, shared, err := g.credentials(ctx, by, tool)
+	as, err := g.credentials(ctx, by, tool)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -223,7 +223,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		ID: req.ID, Server: tool.server.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: runsAs, Policy: g.policy(tool, shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(), Taints: tool.server.UntrustedOutput,
+		RunsAs: as.words, Policy: g.policy(tool, as.shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(), Private: tool.private(as) || req.Aside, Aside: req.Aside, Taints: tool.server.UntrustedOutput,
 		State: store.Planned, Created: now,
 	}
 	if c.ID == "" {
@@ -331,6 +331,7 @@ func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.Pr
 		}
 		o := g.run(ctx, inv, progress)
 		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, g.opt.Now()
+		c.Private = c.Private || o.Private
 		g.opt.Store.Record(inv.By, *c)
 		g.learn(c)
 		return c, nil
@@ -370,6 +371,9 @@ func (g *Gateway) run(ctx context.Context, inv *Invocation, progress store.Progr
 	}()
 	result, err := g.dispatch(ctx, inv, progress)
 	o = outcome(result, err)
+	if inv.Call.Private || g.tools.private(inv.Call.Server) { // it may have been marked while the call waited
+		o = sealed(o)
+	}
 	g.after(ctx, inv, o.Result)
 	return o
 }

@@ -44,7 +44,7 @@ func (g *Gateway) AddGrant(ctx context.Context, by store.Caller, gr store.Grant)
 	if err != nil {
 		return gr, err
 	}
-	_, shared, err := g.wouldRunAs(ctx, by, e)
+	as, err := g.wouldRunAs(ctx, by, e)
 	if err != nil {
 		return gr, err
 	}
@@ -52,7 +52,7 @@ func (g *Gateway) AddGrant(ctx context.Context, by store.Caller, gr store.Grant)
 	if gr.Scope == store.ForChannel {
 		return gr, fmt.Errorf("%w scope: a channel's standing answers are made there", store.ErrInvalid)
 	}
-	gr, err = g.checkGrant(ctx, by, gr, pressed{call: store.Call{By: by.User, ByName: by.Name, Policy: g.policy(e, shared, v.room)}, entry: e})
+	gr, err = g.checkGrant(ctx, by, gr, pressed{call: store.Call{By: by.User, ByName: by.Name, Policy: g.policy(e, as.shared, v.room)}, entry: e})
 	if err != nil {
 		return gr, err
 	}

@@ -47,6 +47,7 @@ func (g *Gateway) runOwn(ctx context.Context, inv *Invocation) (*store.Result, e
 	if err != nil {
 		return nil, fmt.Errorf("reading call %s: %w", args.Call, err)
 	}
+	inv.Call.Private = inv.Call.Private || c.Private // it is the same result
 	text := c.Result.Whole()
 	if args.Offset > len(text) {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("offset %d is past the end: the result has %d bytes", args.Offset, len(text))}

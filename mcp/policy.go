@@ -20,57 +20,6 @@ type Channels interface {
 	Admins(ctx context.Context, at store.Address) ([]string, error)
 }
 
-// credentials says as whom a call runs, and whether others share that: a
-// server that runs on a shared credential is for admins to approve, unless its
-// caller brings credentials of their own (SPEC 11). A CallError says that the
-// server's auth wants a credential which nobody has set.
-func (g *Gateway) credentials(ctx context.Context, by store.Caller, e *entry) (runsAs string, shared bool, err error) {
-	names := e.secrets()
-	if len(names) == 0 {
-		return "no credential", false, nil
-	}
-	memberships, err := g.opt.Store.ListMembers(ctx, "", by.User)
-	if err != nil {
-		return "", false, fmt.Errorf("reading teams: %w", err)
-	}
-	var teams []string
-	for _, m := range memberships {
-		teams = append(teams, m.Team)
-	}
-	list := strings.Join(names, ", ")
-	for _, h := range e.server.Auth.Holders(by.User, teams) {
-		if h.Scope == "system" {
-			break
-		}
-		has, err := g.holds(ctx, h, e.Server, names)
-		switch {
-		case err != nil:
-			return "", false, err
-		case h.Scope == "user" && (has == len(names) || has > 0 && e.server.Auth == store.AuthUser):
-			return "the requester's own credential " + list, false, nil
-		case h.Scope == "user" && has > 0:
-			return "the requester's own and shared credentials " + list, true, nil
-		case has > 0:
-			return "the credential " + list + " of the team " + h.Owner, true, nil
-		}
-	}
-	if e.server.Auth != store.AuthAny {
-		return "", false, store.NotConnected(e.Server, names[0], e.server.Auth)
-	}
-	return "the shared credential " + list, true, nil
-}
-
-// wouldRunAs is credentials for what is described and not called: a credential
-// that lacks is told in words.
-func (g *Gateway) wouldRunAs(ctx context.Context, by store.Caller, e *entry) (runsAs string, shared bool, err error) {
-	runsAs, shared, err = g.credentials(ctx, by, e)
-	var lacks *store.CallError
-	if errors.As(err, &lacks) {
-		return "nobody: " + lacks.Message, false, nil
-	}
-	return runsAs, shared, err
-}
-
 // holds counts those of the credentials that a holder has.
 func (g *Gateway) holds(ctx context.Context, h store.Holder, server string, names []string) (int, error) {
 	n := 0

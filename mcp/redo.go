@@ -31,6 +31,8 @@ func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d s
 	switch {
 	case old.State == store.Lost:
 		return &old, fmt.Errorf("call %s: %w: its outcome is unknown; look what it did, then propose it anew", old.ID, store.ErrRefused)
+	case old.ComputeDigest() != old.Digest:
+		return &old, fmt.Errorf("call %s: %w: what was asked was erased", old.ID, store.ErrRefused)
 	case old.State != want || old.Successor != "":
 		return &old, fmt.Errorf("call %s is %s: %w", old.ID, replacedWord(old), store.ErrDecided)
 	}
@@ -71,7 +73,7 @@ func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, why str
 		return nil, err
 	}
 	inv, tool, err := g.plan(ctx, requester, store.Request{
-		Tool: old.ToolID(), Args: args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step,
+		Tool: old.ToolID(), Args: args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Aside: old.Aside,
 		Allowed: g.thread(ctx, old.Thread).Servers,
 	})
 	if err != nil {

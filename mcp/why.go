@@ -30,6 +30,7 @@ type WhyApproval struct {
 	Asks      bool
 	Reason    string
 	RunsAs    string
+	Private   bool   // its results are for who asks alone
 	Approvers string // who may press, in words
 	Rules     []WhyRule
 	Deciders  []WhyRule // by which rule they may: the verdict is the policy; none where nothing asks
@@ -80,19 +81,19 @@ func (g *Gateway) whyApproval(ctx context.Context, v *view, scope store.Scope, e
 	if err != nil {
 		return nil, err
 	}
-	runsAs, shared, err := g.wouldRunAs(ctx, v.by, e)
+	as, err := g.wouldRunAs(ctx, v.by, e)
 	if err != nil {
 		return nil, err
 	}
-	asked := store.Call{By: v.by.User, ByName: v.by.Name, Thread: scope.Thread, Place: scope.Place, Policy: g.policy(e, shared, v.room)}
+	asked := store.Call{By: v.by.User, ByName: v.by.Name, Thread: scope.Thread, Place: scope.Place, Policy: g.policy(e, as.shared, v.room)}
 	g.person(ctx, q, v, asked)
 	decided := q.decide()
-	w := &WhyApproval{Asks: decided.ask != "", Reason: decided.ask, RunsAs: runsAs}
+	w := &WhyApproval{Asks: decided.ask != "", Reason: decided.ask, RunsAs: as.words, Private: e.private(as)}
 	if w.Asks {
 		if asked.Policy, err = g.reached(ctx, asked.Policy, asked.By); err != nil {
 			return nil, err
 		}
-		w.Approvers, w.Deciders = g.whoDecides(ctx, asked), g.appointing(e, shared, v.room).why()
+		w.Approvers, w.Deciders = g.whoDecides(ctx, asked), g.appointing(e, as.shared, v.room).why()
 		if g.reachable(ctx, asked) != nil {
 			w.Approvers += "; too few could, so such a call is refused at once"
 		}

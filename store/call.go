@@ -60,6 +60,7 @@ type Request struct {
 	Approval Approval // of the request; "" is auto
 	Replaces string   // the call that this one edits, retries or asks again
 	Step     string   // the model's turn that proposes it, "" outside one
+	Aside    bool     // that turn is private, so the call and what comes of it are
 	Allowed  []string // servers that the conversation allows; empty is all
 }
 
@@ -82,8 +83,10 @@ type Call struct {
 	Token     string          `json:"token,omitempty"` // the requester's token, if one was used
 	RunsAs    string          `json:"runs_as"`         // whose credential the server is called with, in words
 	ReadOnly  bool            `json:"read_only,omitempty"`
-	Taints    bool            `json:"taints,omitempty"` // its output is untrusted text, by its server as it was then
+	Taints    bool            `json:"taints,omitempty"`  // its output is untrusted text, by its server as it was then
+	Private   bool            `json:"private,omitempty"` // its result is for the requester alone (SPEC 22)
 	Policy    Policy          `json:"policy,omitempty"`
+	Aside     bool            `json:"aside,omitempty"` // it was proposed in a private turn
 	Warnings  []string        `json:"warnings,omitempty"`
 	Replaces  string          `json:"replaces,omitempty"`
 	Successor string          `json:"successor,omitempty"` // the call that replaced this one
@@ -145,9 +148,10 @@ type Decision struct {
 
 // Outcome is how a call ended.
 type Outcome struct {
-	State  State
-	Reason string
-	Result *Result
+	State   State
+	Reason  string
+	Result  *Result
+	Private bool // the call becomes private with it, if it was not
 }
 
 // Code is the kind of an error of a call (SPEC 6).

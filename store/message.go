@@ -36,6 +36,10 @@ type Message struct {
 	Card  *Card       `json:"card,omitempty"`
 	Tool  *ToolLine   `json:"tool,omitempty"`
 	For   *Asker      `json:"-"` // whose message it answers, where that is known
+	// Only is the user who alone may read it where several people read along
+	// (SPEC 22); "" is everybody there.
+	Only  string `json:"-"`
+	Share *Share `json:"-"` // that user may share this turn, in private messages
 }
 
 // Asker is who wrote the message that is being answered.
@@ -45,11 +49,20 @@ type Asker struct {
 	At       time.Time `json:"at"`
 }
 
+// Share offers to show a private turn in the thread where it was asked for.
+type Share struct {
+	Thread string
+	N      int // its place there
+	In     Address
+}
+
 // ToolLine is the activity of one tool in a turn.
 type ToolLine struct {
 	Name  string `json:"name"` // discover_tools, toolbox:convert_time
 	State State  `json:"state"`
 	Brief string `json:"brief,omitempty"` // what was asked or what came out, one line
+	// Private says that Brief is for the requester alone.
+	Private bool `json:"private,omitempty"`
 }
 
 // Card is what a person decides on: platform-neutral, made from the call's
@@ -74,6 +87,11 @@ type Card struct {
 	Need         int        `json:"need,omitempty"`
 	NotRequester bool       `json:"not_requester,omitempty"`
 	Yes          []string   `json:"yes,omitempty"`
+	// Private says that the result is for the requester alone: the card tells
+	// nothing of it.
+	Private bool `json:"private,omitempty"`
+	// Aside says that the call was proposed where only the requester reads.
+	Aside bool `json:"aside,omitempty"`
 	// Together counts the other calls of the same step that wait: RunAll
 	// approves them together with this one.
 	Together int `json:"together,omitempty"`
@@ -141,4 +159,7 @@ type Progress struct {
 	ID    string    // of the ToolCall, for "tool"
 	Tool  *ToolLine // for "tool"
 	Call  *Call     // for "call"
+	Ends  bool      // of a "turn": it is the answer
+	For   string    // the user who alone may read Delta or Text where others read along
+	Re    int       // with For: the place of the message that is being answered
 }

@@ -76,6 +76,7 @@ type Server struct {
 	Approvers        Policy           `json:"approvers,omitempty"` // who may press; "" is the setting approvals.approvers, or the default
 	TrustAnnotations bool             `json:"trust_annotations,omitempty"`
 	UntrustedOutput  bool             `json:"untrusted_output,omitempty"`
+	Private          bool             `json:"private,omitempty"` // what its tools return is for who asked alone (SPEC 22)
 	AcceptNew        bool             `json:"accept_new,omitempty"`
 	AllowedTools     []string         `json:"allowed_tools,omitempty"` // names or patterns; empty is all
 	KeepAlive        bool             `json:"keep_alive,omitempty"`    // never closed for being idle

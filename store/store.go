@@ -165,6 +165,21 @@ type Threads interface {
 	Open(ctx context.Context) ([]Thread, error)
 }
 
+// Privacy keeps apart and takes back what was said (SPEC 22).
+type Privacy interface {
+	// ShareTurns makes the private turn number n of a conversation everybody's
+	// there, with the private turns before it that belong to the same answer,
+	// and returns it. ErrDecided, with the turn, if the caller did so before;
+	// ErrRefused for everybody but whom it is for, and where nothing is private.
+	ShareTurns(ctx context.Context, by Caller, thread string, n int) (Turn, error)
+	// ForgetThread erases a conversation, with what was asked and answered in
+	// its calls, and what the audit trail tells of them. ErrConflict while one
+	// of its calls has not ended, or a message in it waits for an answer. It
+	// goes in small transactions; after an interruption it goes on when it is
+	// asked again, or by ResumeErasures.
+	ForgetThread(ctx context.Context, by Caller, thread string) (Forgotten, error)
+}
+
 // Inbox keeps what came in until it is worked off (DESIGN idea 5).
 type Inbox interface {
 	// Accept stores the item unless one of its keys was seen within the last
@@ -294,6 +309,7 @@ type DB interface {
 	Grants
 	Groups
 	Threads
+	Privacy
 	Inbox
 	Feed
 	Ledger

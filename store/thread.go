@@ -68,8 +68,26 @@ type Turn struct {
 	Final  bool            `json:"final,omitempty"` // a model's turn that was cut short and is nevertheless the answer; a notice that ends the turn
 	Key    string          `json:"key,omitempty"`   // of a user's turn: [Inbound.Key], so that it is said once
 	Re     int             `json:"re,omitempty"`    // of a model's turn and a final notice: the place of the last user's turn that it answers
-	At     time.Time       `json:"at"`
+	// For is the user who alone may read it where others take part: it is, or
+	// rests on, a private result (SPEC 22). "" is everybody there.
+	For string `json:"for,omitempty"`
+	// SharedBy is who shared it with everybody there, where it was private.
+	SharedBy string    `json:"shared_by,omitempty"`
+	At       time.Time `json:"at"`
 }
+
+// Seen is the turn as that user may read it: of what is for somebody else only
+// that it was said.
+func (t Turn) Seen(user string) Turn {
+	if t.For == "" || t.For == user {
+		return t
+	}
+	t.Text, t.Calls, t.Opaque = Withheld, nil, nil
+	return t
+}
+
+// Withheld stands where something private of somebody else's was said.
+const Withheld = "[a private result of another person, not shared]"
 
 // ToolCall is one proposed use of a function by the model. ID is ours, chosen
 // when the turn is stored; it becomes the Call's id for execute_tool.

@@ -109,7 +109,7 @@ func (c *call) printServer(ctx context.Context, v api.ServerView) {
 	for _, r := range []struct {
 		on   bool
 		word string
-	}{{s.TrustAnnotations, "annotations are trusted"}, {s.UntrustedOutput, "output is untrusted"}, {s.AcceptNew, "new tools are accepted"}} {
+	}{{s.TrustAnnotations, "annotations are trusted"}, {s.UntrustedOutput, "output is untrusted"}, {s.Private, "results are private"}, {s.AcceptNew, "new tools are accepted"}} {
 		if r.on {
 			rules = append(rules, r.word)
 		}

@@ -31,6 +31,7 @@ func serverFlags() []cli.Flag {
 		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as '2 of group:ops not requester'; empty is the default"},
 		&cli.BoolFlag{Name: "trust-annotations", Usage: "believe what it says of its tools (read-only and so on)"},
 		&cli.BoolFlag{Name: "untrusted-output", Usage: "what its tools return taints the conversation"},
+		&cli.BoolFlag{Name: "private", Usage: "in a channel, what its tools return goes to who asked alone"},
 		&cli.BoolFlag{Name: "accept-new", Usage: "accept tools that it adds later"},
 		&cli.BoolFlag{Name: "keep-alive", Usage: "never close it for being idle"},
 		&cli.StringFlag{Name: "idle-timeout", Usage: "close it after so long without a call, such as 10m (default: 10m for a command, never for a URL)"},
@@ -359,6 +360,7 @@ func (c *call) patchFromFlags() (api.PatchServer, error) {
 	}
 	p.Description, p.Domain = text("description"), text("domain")
 	p.TrustAnnotations, p.UntrustedOutput, p.AcceptNew = on("trust-annotations"), on("untrusted-output"), on("accept-new")
+	p.Private = on("private")
 	if v := text("timeout"); v != nil {
 		d, err := store.ParseSpan(*v)
 		if err != nil || d <= 0 {
@@ -439,6 +441,7 @@ func applyPatch(s *store.Server, p api.PatchServer) {
 	set(&s.Approvers, p.Approvers)
 	set(&s.TrustAnnotations, p.TrustAnnotations)
 	set(&s.UntrustedOutput, p.UntrustedOutput)
+	set(&s.Private, p.Private)
 	set(&s.AcceptNew, p.AcceptNew)
 	set(&s.AllowedTools, p.AllowedTools)
 	set(&s.KeepAlive, p.KeepAlive)

@@ -140,6 +140,9 @@ func toolsShow(ctx context.Context, c *call) error {
 		approval += ": " + tool.Why
 	}
 	c.field("approval", approval)
+	if tool.Private {
+		c.field("results", privateResults)
+	}
 	c.field("claims", claims(tool.Annotations))
 	if tool.Description != "" {
 		c.line("%s", c.paint(bold, "description:"))

@@ -19,6 +19,9 @@ func (a *app) toolsWhy() *cli.Command {
 	}})
 }
 
+// privateResults is what is said of a tool whose results are private.
+const privateResults = "private: in a channel they go to who asked alone, until they share them"
+
 func toolsWhy(ctx context.Context, c *call) error {
 	why, err := c.api.Why(ctx, toolID(c.arg(0)), api.WhyQuery{User: c.cmd.String("user"), Agent: c.cmd.String("agent"), Token: c.cmd.String("token"), Channel: c.cmd.String("channel")})
 	if err != nil {
@@ -45,6 +48,9 @@ func toolsWhy(ctx context.Context, c *call) error {
 	c.field("approval", asks)
 	c.field("who decides", why.Approval.Approvers)
 	c.field("runs as", why.Approval.RunsAs)
+	if why.Approval.Private {
+		c.field("results", privateResults)
+	}
 	c.whyTable(why.Approval.Rules)
 	if len(why.Approval.Deciders) > 0 {
 		c.line("")

@@ -31,6 +31,7 @@ type PatchServer struct {
 	Approvers        *store.Policy           `json:"approvers,omitempty"` // "" is the default again
 	TrustAnnotations *bool                   `json:"trust_annotations,omitempty"`
 	UntrustedOutput  *bool                   `json:"untrusted_output,omitempty"`
+	Private          *bool                   `json:"private,omitempty"`
 	AcceptNew        *bool                   `json:"accept_new,omitempty"`
 	AllowedTools     *[]string               `json:"allowed_tools,omitempty"`
 	Visibility       *[]string               `json:"visibility,omitempty"`

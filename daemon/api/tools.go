@@ -31,6 +31,7 @@ type ToolSchema struct {
 	Accepted      string            `json:"accepted,omitempty"`
 	NeedsApproval bool              `json:"needs_approval"`
 	Why           string            `json:"approval_reason,omitempty"` // the rule that decided
+	Private       bool              `json:"private,omitempty"`         // what it returns to the caller is for them alone
 }
 
 // Search asks for tools by what they do. Zero values are the defaults of SPEC 5.

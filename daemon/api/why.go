@@ -31,6 +31,7 @@ type WhyApproval struct {
 	Asks      bool      `json:"asks"`
 	Reason    string    `json:"reason,omitempty"`
 	RunsAs    string    `json:"runs_as"`
+	Private   bool      `json:"private,omitempty"` // its results are for who asks alone
 	Approvers string    `json:"approvers,omitempty"`
 	Rules     []WhyRule `json:"rules"`
 	Deciders  []WhyRule `json:"deciders,omitempty"` // by which rule they may press: the verdict is the policy

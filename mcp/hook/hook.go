@@ -46,7 +46,8 @@ func (a Audit) After(_ context.Context, inv *mcp.Invocation, r *store.Result) er
 		Args   json.RawMessage `json:"args"`
 		TookUS int64           `json:"took_us"`
 		Code   store.Code      `json:"code,omitempty"`
-	}{store.Redact(inv.Args, 512), took.Microseconds(), code})
+		Thread string          `json:"thread,omitempty"` // so that it goes when the conversation is forgotten
+	}{store.Redact(inv.Args, 512), took.Microseconds(), code, inv.Scope.Thread})
 	if err != nil {
 		return fmt.Errorf("describing the use of %s: %w", inv.Tool, err)
 	}

@@ -262,7 +262,7 @@ func (t *tx) addCall(by store.Caller, c store.Call) error {
 		return err
 	}
 	return t.callEvent(by, "call."+string(c.State), c, callData{
-		Args: cut(c.Args, maxArgs), Output: output(c.Result), Digest: c.Digest, Reason: c.Reason, Replaces: c.Replaces, RunsAs: c.RunsAs,
+		Args: cut(c.Args, maxArgs), Output: output(c, c.Result), Digest: c.Digest, Reason: c.Reason, Replaces: c.Replaces, RunsAs: c.RunsAs,
 	})
 }
 
@@ -432,13 +432,14 @@ func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Out
 		}
 		c.State, c.Finished = o.State, t.now
 		c.Reason = cmp.Or(o.Reason, c.Reason)
+		c.Private = c.Private || o.Private
 		if o.Result != nil {
 			var err error
 			if s.result, err = t.sealResult(id, o.Result); err != nil {
 				return callData{}, err
 			}
 		}
-		return callData{Digest: c.Digest, Reason: o.Reason, Output: output(o.Result), Took: took(*c).Milliseconds()}, nil
+		return callData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Took: took(*c).Milliseconds()}, nil
 	})
 }
 
@@ -497,9 +498,11 @@ func (t *tx) callEvent(by store.Caller, kind string, c store.Call, data callData
 	return t.event(note{by: by, kind: kind, subject: c.ID, tool: c.ToolID(), outcome: c.State, data: json.RawMessage(b)})
 }
 
-func output(r *store.Result) json.RawMessage {
+// output is what the trail says of a result; of a private one nothing, since
+// the trail is not its requester's alone.
+func output(c store.Call, r *store.Result) json.RawMessage {
 	switch {
-	case r == nil:
+	case r == nil || c.Private:
 		return nil
 	case r.Error != nil:
 		b, err := json.Marshal(r.Error)

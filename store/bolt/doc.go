@@ -40,7 +40,7 @@
 //	events        seq                 pack, see audit.go
 //	event_blocks  seq / 1024          pack: what occurs in these events, see block.go
 //	checkpoints   seq of an event     its head, see checkpoint.go
-//	erasures      user                JSON, while it is under way
+//	erasures      user, or thread:id  JSON, while it is under way
 //	spends        time, id            fixed columns, then strings, see spend.go
 //	usage         dimension, period, key         fixed counters
 //	usage_user    user 0 dimension, period, key  fixed counters

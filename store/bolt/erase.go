@@ -31,6 +31,9 @@ type erasure struct {
 	Next       uint64   `json:"next"`           // the first event not looked at yet
 	Until      uint64   `json:"until"`
 	Erased     int      `json:"erased"`
+	// Of a conversation instead of a person, see privacy.go.
+	Thread string   `json:"thread,omitempty"`
+	Calls  []string `json:"calls,omitempty"` // sorted
 }
 
 // EraseEvents implements [store.Erasures].
@@ -102,10 +105,18 @@ func (d *DB) ResumeErasures(ctx context.Context) (int, error) {
 	})
 	erased := 0
 	for _, user := range users {
-		n, eerr := d.erase(ctx, string(user))
+		n, eerr := d.resumeErasure(ctx, string(user))
 		erased, err = erased+n, errors.Join(err, eerr)
 	}
 	return erased, err
+}
+
+func (d *DB) resumeErasure(ctx context.Context, key string) (int, error) {
+	if thread, ok := strings.CutPrefix(key, forgetPrefix); ok {
+		f, err := d.forgetThread(ctx, thread)
+		return f.Events, err
+	}
+	return d.erase(ctx, key)
 }
 
 // lockErasing lets one erasure in at a time: two of the same person would
@@ -192,7 +203,7 @@ func (t *tx) eventsOf(user string, e *erasure) ([]uint64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", seq, err)
 		}
-		theirs := e.theirs(user, who, names, p)
+		theirs := e.Thread != "" && e.ofThread(p) || e.Thread == "" && e.theirs(user, who, names, p)
 		if theirs && len(p[evSalt])+len(p[evPayload]) > 0 {
 			found = append(found, seq)
 		}

@@ -336,15 +336,34 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 			return false, err
 		}
 		turn, err := decodeJSON[store.Turn](p[0])
-		if err != nil || !slices.Contains(g.IDs, turn.By.User) || turn.Text == "" && turn.By.Name == "" {
+		said := slices.Contains(g.IDs, turn.By.User) && (turn.Text != "" || turn.By.Name != "")
+		read := slices.Contains(g.IDs, turn.For) && turn.Text+argsOf(turn)+string(p[1]) != ""
+		if err != nil || !said && !read {
 			return false, err
 		}
-		turn.Text, turn.By = "", store.Caller{User: turn.By.User, Role: turn.By.Role, Surface: turn.By.Surface}
+		opaque := own(p[1])
+		if turn.Text = ""; said {
+			turn.By = store.Caller{User: turn.By.User, Role: turn.By.Role, Surface: turn.By.Surface}
+		}
+		if read { // what was for them alone
+			opaque = nil
+			for i := range turn.Calls {
+				turn.Calls[i].Args = ""
+			}
+		}
 		head, err := json.Marshal(turn)
 		if err != nil {
 			return false, err
 		}
-		return true, t.put("turns", k, pack(head, own(p[1])))
+		return true, t.put("turns", k, pack(head, opaque))
 	})
 	return err
+}
+
+// argsOf is what a turn's calls were made with.
+func argsOf(t store.Turn) (all string) {
+	for _, c := range t.Calls {
+		all += c.Args
+	}
+	return all
 }

@@ -196,7 +196,7 @@ func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err e
 			}
 			turn, err := decodeJSON[store.Turn](p[0])
 			turn.Opaque = own(p[1])
-			turn.By.User = d.alias(turn.By.User)
+			turn.By.User, turn.For, turn.SharedBy = d.alias(turn.By.User), d.alias(turn.For), d.alias(turn.SharedBy)
 			list = append(list, turn)
 			return err
 		})

@@ -24,7 +24,7 @@ type change struct {
 
 // compound are the methods that take away or move more than one thing, each of
 // which leaves an event of its own beside the one of the whole.
-var compound = []string{"Unlink", "RemoveUser", "Join", "EraseEvents", "ForgetUser"}
+var compound = []string{"Unlink", "RemoveUser", "Join", "EraseEvents", "ForgetUser", "ForgetThread"}
 
 // changesLeaveEvents: each change leaves exactly one event, with who did it and
 // from where; what is refused, and what only reads, leaves none.
@@ -205,6 +205,12 @@ func (e *env) callChanges(who store.Caller) []change {
 		{"Finish", "call.done", func() error { return second(e.Finish(ctx, who, ran.ID, store.Outcome{State: store.Done})) }},
 		{"Record", "call.done", func() error { e.Record(who, read); return nil }},
 		{"GetCall", "", func() error { return second(e.GetCall(ctx, ran.ID)) }},
+		{"ShareTurns", "thread.share", func() error {
+			e.ok(e.PutThread(ctx, who, store.Thread{ID: "s1", User: who.User}))
+			e.ok(e.Append(ctx, who, store.Turn{Thread: "s1", Role: store.FromModel, Text: "x", For: who.User}, false))
+			return second(e.ShareTurns(ctx, who, "s1", 0))
+		}},
+		{"ForgetThread", "thread.forget", func() error { return second(e.ForgetThread(ctx, who, "s1")) }},
 		{"Begin", "", func() error { // what is refused
 			if err := e.Begin(ctx, who, ran); err == nil || !strings.Contains(err.Error(), store.ErrExists.Error()) {
 				return err

@@ -1,0 +1,44 @@
+package llm
+
+import (
+	"slices"
+
+	"nize/store"
+)
+
+// Private results (SPEC 22): what was got for one person alone, and all that a
+// model says after it has read that, is marked with whom it is for
+// ([store.Turn.For]). Nobody else's prompt holds it. It stays so in that
+// person's later turns, too, since their prompts hold it: until they share it,
+// or it is too old for the prompt.
+
+// seen is the state with the turns as the author of the message that is being
+// answered may read them.
+func (s state) seen() state {
+	s.turns = slices.Clone(s.turns)
+	for i, t := range s.turns {
+		if t.For != "" && t.For != s.target.By.User {
+			s.turns[i] = t.Seen(s.target.By.User)
+			s.turns[i].Final = false // nothing of it is told, also not that it was cut
+		}
+	}
+	return s
+}
+
+// hidden says whether a turn of the model's is only told to have been.
+func hidden(s state, t store.Turn) bool {
+	return t.Role == store.FromModel && t.For != "" && t.For != s.target.By.User
+}
+
+// private says whether a prompt holds what is for that user alone.
+func private(turns []store.Turn, user string) bool {
+	return slices.ContainsFunc(turns, func(t store.Turn) bool { return t.For != "" && t.For == user })
+}
+
+// only marks progress that tells what others must not read.
+func (s state) only(p store.Progress) store.Progress {
+	if s.private {
+		p.For, p.Re = s.target.By.User, s.target.N
+	}
+	return p
+}
