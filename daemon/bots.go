@@ -134,7 +134,13 @@ func (d *Daemon) connectBot(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
-	return api.ConnectedBot{BotView: viewOfBot(account, bot.Health()), Claim: claim}, nil
+	made := api.ConnectedBot{BotView: viewOfBot(account, bot.Health()), Claim: claim}
+	if account.Mode == slack.HTTPMode {
+		for _, path := range slack.Paths {
+			made.Endpoints = append(made.Endpoints, strings.TrimSuffix(d.layers.Get("public_url"), "/")+path)
+		}
+	}
+	return made, nil
 }
 
 // tellApart finds the bot token among two lines.

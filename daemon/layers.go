@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,6 +129,10 @@ func checkValue(k store.Key, value string) (string, error) {
 		_, _, err = net.SplitHostPort(value)
 	case "public_url":
 		_, err = parsePublicURL(value)
+	case "slack.api_url":
+		if u, bad := url.Parse(value); value != "" && (bad != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+			err = errors.New("want an address such as https://slack-gov.com/api/, or nothing for Slack's own")
+		}
 	case "http.trusted_proxies":
 		_, err = parseProxies(value)
 	}

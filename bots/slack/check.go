@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +14,9 @@ import (
 	"nize/bots/slack/manifest"
 	"nize/store"
 )
+
+// secretForm is what a signing secret looks like.
+var secretForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // Check tries two tokens out and returns the account that they make: which is
 // which, who the bot is, what it may do, and that Socket Mode is on. With a
@@ -23,11 +28,19 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 		Tokens: map[string]store.Secret{BotToken: bot, AppToken: second},
 	}
 	if !strings.HasPrefix(second.Reveal(), "xapp-") {
+		if !secretForm.MatchString(second.Reveal()) {
+			return account, fmt.Errorf("%w tokens: the other is neither an app-level token (xapp-…) nor a signing secret, which has 32 characters of 0-9 and a-f; both are on the app's page Basic Information", store.ErrInvalid)
+		}
 		account.Mode = HTTPMode
 		account.Tokens = map[string]store.Secret{BotToken: bot, SigningSecret: second}
 		second = store.Secret{}
 	}
-	w := newWire(&b.o, bot, second)
+	o, org := b.o, &orgWide{next: b.o.Transport}
+	if org.next == nil {
+		org.next = http.DefaultTransport
+	}
+	o.Transport = org
+	w := newWire(&o, bot, second)
 	var who *slackgo.AuthTestResponse
 	err := w.call(ctx, func(ctx context.Context) (err error) {
 		who, err = w.api.AuthTestContext(ctx)
@@ -35,6 +48,9 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 	})
 	if err != nil {
 		return account, refusedToken("the bot token (xoxb-…)", err)
+	}
+	if org.said || strings.HasPrefix(who.TeamID, "E") {
+		return account, fmt.Errorf("%w bot token: the app is installed for a whole organization, and nize serves one workspace; install it in that one and take its token", store.ErrInvalid)
 	}
 	if who.BotID == "" || !idForm.MatchString(who.UserID) || !idForm.MatchString(who.TeamID) {
 		return account, fmt.Errorf("%w bot token: it is a person's, not a bot's; take the Bot User OAuth Token", store.ErrInvalid)
@@ -46,19 +62,22 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 	if account.Mode == HTTPMode {
 		return account, nil
 	}
-	err = w.call(ctx, func(ctx context.Context) error {
-		_, _, err := w.api.StartSocketModeContext(ctx)
-		return err
-	})
+	if l := b.current(); l != nil && b.Health().State == Connected && l.account.Tokens[AppToken].Reveal() == second.Reveal() {
+		return account, nil // the link that stands proves it
+	}
+	app, err := w.probe(ctx)
 	if err != nil {
 		return account, refusedToken("the app-level token (xapp-…)", err)
+	}
+	if err := w.sameApp(ctx, who, app); err != nil {
+		return account, err
 	}
 	return account, nil
 }
 
 // refusedToken says what Slack's answer means for who holds the tokens.
 func refusedToken(which string, err error) error {
-	c := code(err)
+	c := reasonOf(err)
 	cure, known := map[string]string{
 		"invalid_auth":           "copy it again",
 		"not_authed":             "copy it again",
@@ -70,6 +89,7 @@ func refusedToken(which string, err error) error {
 		"forbidden":              "switch Socket Mode on in the app's settings",
 		"link_disabled":          "switch Socket Mode on in the app's settings",
 		"socket_mode_disabled":   "switch Socket Mode on in the app's settings",
+		"too_many_websockets":    "the app has as many links as Slack allows; stop what else uses it",
 	}[c]
 	switch {
 	case known:

@@ -155,7 +155,7 @@ func (s *stand) Say(_ context.Context, _, key, text string) error {
 func (s *stand) Press(ctx context.Context, call string, d store.Decision) error {
 	if err := s.fake.Wait(ctx, func() bool {
 		st := s.fake.Stats()
-		return s.up.Load() && st.Links == 1 && st.Opened == int(s.runs.Load())
+		return s.up.Load() && st.Links == 1 && st.Opened == 1+int(s.runs.Load()) // one was for a look
 	}); err != nil {
 		return err
 	}

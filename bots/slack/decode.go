@@ -143,6 +143,7 @@ var used = map[string]bool{
 	"app_mention": true, "message": true, "app_home_opened": true, "app_context_changed": true,
 	"user_change": true, "agent_session_stopped": true, "agent_session_title_changed": true,
 	"assistant_thread_started": true, "assistant_thread_context_changed": true,
+	"tokens_revoked": true, "app_uninstalled": true,
 }
 
 // check makes the ids of an event safe to use, and gives those that come under

@@ -8,9 +8,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -29,6 +31,9 @@ const (
 	// ackTime is how long the store may take before Slack is left to send again.
 	ackTime = 2500 * time.Millisecond
 )
+
+// Paths are where Slack sends events, interactions and commands to.
+var Paths = []string{"/slack/events", "/slack/interactions", "/slack/commands"}
 
 // Handler serves /slack/events, /slack/interactions and /slack/commands. While
 // no account in HTTP mode is used, nothing is there.
@@ -56,10 +61,12 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		return
 	}
 	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
+		b.doubt(r.Header)
 		w.Header().Set("X-Slack-No-Retry", "1")
 		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
 		return
 	}
+	b.setHealth(func(h *Health) { h.Error = "" })
 	payload, err := hookPayload(kind, body)
 	if err != nil {
 		w.Header().Set("X-Slack-No-Retry", "1")
@@ -128,6 +135,26 @@ func signed(secret store.Secret, h http.Header, body []byte, now time.Time) bool
 	mac.Write(body)
 	want := "v0=" + hex.EncodeToString(mac.Sum(nil))
 	return hmac.Equal([]byte(want), []byte(h.Get("X-Slack-Signature")))
+}
+
+// noRequests is what is told of a bot in HTTP mode that heard nothing yet.
+const noRequests = "Slack has sent nothing since the start: are the request URLs of the app /slack/events, /slack/interactions and /slack/commands of nize's public address?"
+
+// signatureForm is what Slack signs with; whatever else knocks is not Slack.
+var signatureForm = regexp.MustCompile(`^v0=[0-9a-f]{64}$`)
+
+// doubt notes for the operator why a request that looks like Slack's was
+// refused. Anybody may send such a one, so it is a hint and ends nothing.
+func (b *Bot) doubt(h http.Header) {
+	sent, err := strconv.ParseInt(h.Get("X-Slack-Request-Timestamp"), 10, 64)
+	if err != nil || !signatureForm.MatchString(h.Get("X-Slack-Signature")) {
+		return
+	}
+	why := "a request was refused, since its signature is not of this signing secret: copy that of the app's page Basic Information, then nizectl bots slack connect"
+	if off := b.o.Now().Sub(time.Unix(sent, 0)).Round(time.Second); off > staleHook || off < -staleHook {
+		why = fmt.Sprintf("a request was refused, since its time is %s off: it was held back, or this machine's clock is wrong", off.Abs())
+	}
+	b.setHealth(func(h *Health) { h.Error = why })
 }
 
 // hookPayload is what Socket Mode would have as the envelope's payload.

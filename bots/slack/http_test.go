@@ -65,7 +65,7 @@ func TestHTTPMode(t *testing.T) {
 	h := newHeard()
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
-	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front, SigningSecret: "shh"})
+	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
 	o := Options{Store: openBolt(t)}
 	b = newHTTPBot(t, fake, o, h)
 	ctx := t.Context()

@@ -56,6 +56,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
 	l.people.known, l.people.dms = map[string]person{}, map[string]string{}
+	l.wire.heard = l.heard
 	return l
 }
 
@@ -68,8 +69,9 @@ func (l *live) serve(ctx context.Context) {
 	l.replay(ctx)
 	l.open(ctx)
 	defer l.shut()
+	l.wg.Go(func() { l.keepProving(ctx) })
 	if l.account.Mode == HTTPMode {
-		l.b.setHealth(func(h *Health) { h.State = Connected })
+		l.b.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
 		<-ctx.Done()
 		return
 	}

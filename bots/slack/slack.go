@@ -30,7 +30,8 @@
 //	post.go stream.go     what goes out
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
 //	views.go commands.go  what presses, dialogs and words are given to
-//	check.go              the tokens, against manifest/, the app as Slack must have it
+//	check.go probe.go     the tokens, against manifest/, the app as Slack must have it
+//	token.go              whether the bot's token goes on working
 package slack
 
 import (
@@ -97,12 +98,14 @@ type Bot struct {
 	o     Options
 	views views
 
-	mu      sync.Mutex // guards what follows
-	account *store.Bot
-	changed chan struct{} // closed and replaced when account changes
-	live    *live         // nil while no account is used
-	ready   chan struct{} // closed while live is set
-	health  Health
+	mu        sync.Mutex // guards what follows
+	account   *store.Bot
+	changed   chan struct{} // closed and replaced when account changes
+	live      *live         // nil while no account is used
+	ready     chan struct{} // closed while live is set
+	health    Health
+	gone      string // why the bot token does not work, "" while it does
+	goneSince time.Time
 }
 
 var (
@@ -164,7 +167,11 @@ func (b *Bot) Use(account *store.Bot) {
 func (b *Bot) Health() Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.health
+	h := b.health
+	if b.gone != "" && h.State != Off {
+		h.State, h.Error, h.Since = Failed, b.gone, b.goneSince
+	}
+	return h
 }
 
 func (b *Bot) setHealth(change func(*Health)) {
@@ -205,7 +212,7 @@ func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
 
 func (b *Bot) setLive(l *live) {
 	b.mu.Lock()
-	b.live = l
+	b.live, b.gone = l, ""
 	if l != nil {
 		close(b.ready)
 	} else {

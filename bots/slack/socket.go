@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
@@ -40,7 +39,16 @@ var fatal = map[string]string{
 	"token_expired":          "a token has expired: nizectl bots slack connect",
 	"not_allowed_token_type": "the app-level token is of another kind: nizectl bots slack connect",
 	"missing_scope":          "the app-level token lacks connections:write: make another, then nizectl bots slack connect",
-	"link_disabled":          "Socket Mode is switched off: switch it on in the app's settings, then nizectl bots slack start",
+	"link_disabled":          socketModeOff,
+	"socket_mode_disabled":   socketModeOff,
+	"forbidden":              socketModeOff,
+}
+
+const socketModeOff = "Socket Mode is switched off: switch it on in the app's settings, then nizectl bots slack start"
+
+// cures are what to do about ends of a link that pass by themselves, maybe.
+var cures = map[string]string{
+	"too_many_websockets": "the app has as many links as Slack allows: stop what else uses its tokens",
 }
 
 // listen keeps a link to Slack until ctx ends.
@@ -58,11 +66,11 @@ func (l *live) listen(ctx context.Context) {
 			l.log.Error("Slack refuses the link", "err", err, "cure", cure)
 			l.b.setHealth(func(h *Health) { h.State, h.Error = Failed, reasonOf(err)+": "+cure })
 			pause = hopeless
-		case errors.As(err, &ended) && ended.reason != "too_many_websockets":
+		case errors.As(err, &ended) && cures[ended.reason] == "" && l.b.o.Now().Sub(began) > firstPause:
 			pause = 0 // Slack asks for a fresh link now and then
 		default:
 			l.log.Warn("the link with Slack broke", "err", err)
-			l.b.setHealth(func(h *Health) { h.State, h.Error = Connecting, err.Error() })
+			l.b.setHealth(func(h *Health) { h.State, h.Error = Connecting, linkError(err) })
 			if l.b.o.Now().Sub(began) > time.Minute {
 				pause = firstPause
 			}
@@ -72,6 +80,14 @@ func (l *live) listen(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// linkError is for the operator: what broke, and what helps where that is known.
+func linkError(err error) string {
+	if cure := cures[reasonOf(err)]; cure != "" {
+		return reasonOf(err) + ": " + cure
+	}
+	return "no link with Slack, trying again: " + err.Error()
 }
 
 // linkEnd is Slack's wish that a link ends.
@@ -89,25 +105,15 @@ func reasonOf(err error) string {
 
 // link is one connection: dial, greet, read until it ends.
 func (l *live) link(ctx context.Context) error {
-	var address string
-	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
-		_, address, err = l.wire.api.StartSocketModeContext(ctx)
+	conn, err := l.wire.dial(ctx)
+	if err != nil {
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("asking for a link: %w", err)
-	}
-	dialer := websocket.Dialer{HandshakeTimeout: callTime, Proxy: http.ProxyFromEnvironment}
-	conn, _, err := dialer.DialContext(ctx, address, nil)
-	if err != nil {
-		return fmt.Errorf("opening the link: %w", err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read below
 	s := &socket{conn: conn}
 	defer s.stopRecheck()
-	defer s.acking.Wait() // frames on their way into the store are still acknowledged
-	conn.SetReadLimit(maxFrame)
+	defer s.acking.Wait()                                              // frames on their way into the store are still acknowledged
 	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(deaf)) } // fails on a closed connection, as the next read does
 	ping := conn.PingHandler()
 	conn.SetPingHandler(func(data string) error { alive(); return ping(data) })

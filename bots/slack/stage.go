@@ -129,6 +129,8 @@ func (l *live) stage(ctx context.Context, e event) error {
 		return l.b.views.openHome(ctx, l, e)
 	case "user_change":
 		return l.left(ctx, e)
+	case "tokens_revoked", "app_uninstalled": // maybe of the installation before this one
+		return l.prove(ctx)
 	case "assistant_thread_started":
 		return l.suggest(ctx, e.User, e.Channel, e.Thread)
 	case "agent_session_title_changed":

@@ -28,6 +28,7 @@ const (
 type wire struct {
 	api   *slackgo.Client
 	pause func(ctx context.Context, d time.Duration) error
+	heard func(error) // is told what each request with the bot token led to; nil: nobody
 }
 
 // newWire returns a wire for a bot's token; app is the app-level one, or "".
@@ -43,9 +44,18 @@ func newWire(o *Options, bot, app store.Secret) *wire {
 	return &wire{api: slackgo.New(bot.Reveal(), options...), pause: o.testOnlyWait}
 }
 
-// call makes one request, again after each pause that Slack asks for: what was
-// limited was not done.
+// call makes one request with the bot token, see repeat.
 func (w *wire) call(ctx context.Context, do func(ctx context.Context) error) error {
+	err := w.repeat(ctx, do)
+	if w.heard != nil {
+		w.heard(err)
+	}
+	return err
+}
+
+// repeat makes one request, again after each pause that Slack asks for: what
+// was limited was not done.
+func (w *wire) repeat(ctx context.Context, do func(ctx context.Context) error) error {
 	for try := 1; ; try++ {
 		err := do(ctx)
 		var limited *slackgo.RateLimitedError

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,8 @@ func (a *app) bots() *cli.Command {
 		a.command(leaf{name: "status", usage: "show how each bot fares", run: botsStatus}),
 		a.botChannels(),
 		group("slack", "the bot on Slack", append([]*cli.Command{
-			a.command(leaf{name: "manifest", usage: "print the app as Slack is to make it", run: slackManifest,
+			a.command(leaf{name: "manifest", usage: "print the app as Slack is to make it", run: slackManifest, flags: []cli.Flag{
+				&cli.StringFlag{Name: "http", Usage: "for HTTP mode, with request URLs at this https `ORIGIN` of nized"}},
 				more: "Create the app at https://api.slack.com/apps with \"From a manifest\", install it, and make an app-level token with connections:write."}),
 			a.command(leaf{name: "connect", usage: "check two tokens from standard input and start the bot", run: botsConnect("slack"),
 				more: "nizectl bots slack connect < tokens.txt\n\nOne line each, in any order: the bot token (xoxb-…) and the app-level token (xapp-…), or the signing secret for HTTP mode."}),
@@ -57,7 +59,15 @@ func botsStatus(ctx context.Context, c *call) error {
 }
 
 func slackManifest(_ context.Context, c *call) error {
-	c.line("%s", strings.TrimRight(string(manifest.JSON), "\n"))
+	text := manifest.JSON
+	if at := c.cmd.String("http"); at != "" {
+		u, err := url.Parse(at)
+		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+			return usagef("--http %q is no address that Slack could reach: give https://nize.example.com", at)
+		}
+		text = manifest.HTTP("https://" + u.Host)
+	}
+	c.line("%s", strings.TrimRight(string(text), "\n"))
 	return nil
 }
 
@@ -65,7 +75,7 @@ func slackManifest(_ context.Context, c *call) error {
 func botsConnect(name string) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		var req api.ConnectBot
-		for _, what := range []string{"the first token", "the second token"} {
+		for _, what := range []string{"the bot token (xoxb-…), or the other", "the app-level token (xapp-…), or the signing secret"} {
 			text, err := oneWord(c.secretLine(what))
 			if err != nil {
 				return err
@@ -83,6 +93,15 @@ func botsConnect(name string) func(context.Context, *call) error {
 		}
 		c.line("connected to %s (%s) as %s", clean(made.TeamName), made.Team, made.User)
 		c.claim(made.Claim)
+		if len(made.Endpoints) > 0 {
+			c.note("in the app's settings, these are the request URLs of events, of interactivity, and of /nize:")
+			for _, at := range made.Endpoints {
+				c.note("  %s", at)
+			}
+			if strings.HasPrefix(made.Endpoints[0], "/") {
+				c.note("behind the https address at which Slack reaches nized; nized --public-url makes it known")
+			}
+		}
 		return nil
 	}
 }

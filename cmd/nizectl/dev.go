@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -52,7 +53,7 @@ func devSlack(ctx context.Context, c *call) error {
 		}
 	}
 	slack := slacktest.New(slacktest.Options{
-		BotToken: "xoxb-fake-" + rand.Text(), AppToken: "xapp-fake-" + rand.Text(), SigningSecret: rand.Text(), Endpoint: c.cmd.String("http"),
+		BotToken: "xoxb-fake-" + rand.Text(), AppToken: "xapp-1-" + slacktest.App + "-fake-" + rand.Text(), SigningSecret: hexText(), Endpoint: c.cmd.String("http"),
 	})
 	defer slack.Close()
 	served := &page.Page{Slack: slack, Key: rand.Text()}
@@ -67,10 +68,11 @@ func devSlack(ctx context.Context, c *call) error {
 		c.line("")
 		c.line("To connect nized to it:")
 		c.line("  nizectl config set slack.api_url %s", out.APIURL)
-		c.line("  printf '%%s\\n' %s %s | nizectl bots slack connect", out.BotToken, out.AppToken)
+		second := out.AppToken
 		if c.cmd.String("http") != "" {
-			c.line("signing secret: %s", out.SigningSecret)
+			second = out.SigningSecret
 		}
+		c.line("  printf '%%s\\n' %s %s | nizectl bots slack connect", out.BotToken, second)
 		c.line("and to leave it again: nizectl bots slack disconnect --yes; nizectl config unset slack.api_url")
 	}
 	if err != nil {
@@ -81,6 +83,13 @@ func devSlack(ctx context.Context, c *call) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// hexText is 32 random characters of the form of a signing secret.
+func hexText() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // never fails
+	return hex.EncodeToString(raw)
 }
 
 // listenLoopback takes a port of the loopback and of nothing else.

@@ -35,6 +35,9 @@ type Claim struct {
 type ConnectedBot struct {
 	BotView
 	Claim
+	// Endpoints are where the platform must send to, in HTTP mode; without a
+	// public address they are paths.
+	Endpoints []string `json:"endpoints,omitempty"`
 }
 
 func botPath(name string, more ...string) string {

@@ -9,12 +9,31 @@ import (
 	_ "embed" // the manifest
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // JSON is the whole manifest.
 //
 //go:embed manifest.json
 var JSON []byte
+
+// HTTP is the manifest of an app in HTTP mode: with the request URLs of a
+// daemon at origin, such as https://nize.example.com.
+func HTTP(origin string) []byte {
+	text := string(JSON)
+	for _, change := range [][2]string{
+		{`"socket_mode_enabled": true`, `"socket_mode_enabled": false`},
+		{`"event_subscriptions": {`, `"event_subscriptions": {` + "\n      " + `"request_url": "` + origin + `/slack/events",`},
+		{`"interactivity": { "is_enabled": true`, `"interactivity": { "is_enabled": true, "request_url": "` + origin + `/slack/interactions"`},
+		{`{ "command": "/nize",`, `{ "command": "/nize", "url": "` + origin + `/slack/commands",`},
+	} {
+		if strings.Count(text, change[0]) != 1 {
+			panic("manifest.json lacks " + change[0]) // it is a part of the program
+		}
+		text = strings.Replace(text, change[0], change[1], 1)
+	}
+	return []byte(text)
+}
 
 // Prompt is one of the questions that Slack offers beside an empty chat.
 type Prompt struct {

@@ -123,9 +123,12 @@ func (s *Server) sessionStatus(a args) (any, error) {
 	if s.opt.Assistant {
 		return nil, fail("not_an_agent")
 	}
-	_, session, err := s.threadOfLocked(a)
+	c, session, err := s.threadOfLocked(a)
 	if err != nil {
 		return nil, err
+	}
+	if who := a["initiator_user_id"]; who != "" && !c.has(who) {
+		return nil, fail("user_not_in_channel")
 	}
 	if !slices.Contains(statuses, a["status"]) {
 		return nil, fail("invalid_status")

@@ -44,7 +44,9 @@ var style = word("primary", "danger")
 
 var confirm = object(map[string]rule{"title!": plain(100), "text!": anyText(300), "confirm!": plain(30), "deny!": plain(30), "style": style})
 
-var option = object(map[string]rule{"text!": anyText(75), "value!": length(1, 150), "description": anyText(75), "url": address(3000)})
+// option: Slack's reference allows a value of 150 characters, some elements
+// refuse more than 75.
+var option = object(map[string]rule{"text!": anyText(75), "value!": length(1, 75), "description": anyText(75), "url": address(3000)})
 
 var optionGroup = object(map[string]rule{"label!": plain(75), "options!": list(1, 100, option)})
 

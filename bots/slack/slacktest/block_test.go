@@ -71,7 +71,7 @@ func TestBlockLimits(t *testing.T) {
 		{"block_id unique", `[{"type":"divider","block_id":"a"},{"type":"divider","block_id":"b"}]`, several(2, `{"type":"divider","block_id":"a"}`), "`block_id` must be unique"},
 		{"options", "[" + selection(several(100, option)) + "]", "[" + selection(several(101, option)) + "]", "no more than 100 items"},
 		{"no options", "[" + selection(several(1, option)) + "]", "[" + selection("[]") + "]", "no fewer than 1 items"},
-		{"option value", "[" + selection(several(1, strings.Replace(option, "v%d", x(150), 1))) + "]", "[" + selection(several(1, strings.Replace(option, "v%d", x(151), 1))) + "]", "less than 151"},
+		{"option value", "[" + selection(several(1, strings.Replace(option, "v%d", x(75), 1))) + "]", "[" + selection(several(1, strings.Replace(option, "v%d", x(76), 1))) + "]", "less than 76"},
 		{"confirm title", "[" + actions("["+confirm(100, 300, 30)+"]") + "]", "[" + actions("["+confirm(101, 1, 1)+"]") + "]", "less than 101"},
 		{"confirm text", "[" + actions("["+confirm(1, 1, 1)+"]") + "]", "[" + actions("["+confirm(1, 301, 1)+"]") + "]", "less than 301"},
 		{"confirm button", "[" + actions("["+confirm(1, 1, 1)+"]") + "]", "[" + actions("["+confirm(1, 1, 31)+"]") + "]", "less than 31"},

@@ -37,6 +37,39 @@ func (s *Server) Revoke(code string) {
 	s.dead = code
 }
 
+// RevokeBot makes the bot token alone fail, as Revoke does.
+func (s *Server) RevokeBot(code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadBot = code
+}
+
+// Uninstall takes the app out of the workspace: its bot token is dead, and it
+// is told so where it still listens. The app-level token and its links go on,
+// as they belong to the app and not to the installation.
+func (s *Server) Uninstall() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadBot = "account_inactive"
+	s.eventLocked("tokens_revoked", revokedTokens{Type: "tokens_revoked", Tokens: tokenOwners{OAuth: []string{}, Bot: []string{Bot}}})
+	s.eventLocked("app_uninstalled", bareEvent{Type: "app_uninstalled"})
+	s.touchLocked()
+}
+
+type revokedTokens struct {
+	Type   string      `json:"type"`
+	Tokens tokenOwners `json:"tokens"`
+}
+
+type tokenOwners struct {
+	OAuth []string `json:"oauth"`
+	Bot   []string `json:"bot"`
+}
+
+type bareEvent struct {
+	Type string `json:"type"`
+}
+
 func (s *Server) faultOf(name string) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	stamp := r.Header.Get("X-Slack-Request-Timestamp")
-	if err != nil || r.Header.Get("X-Slack-Signature") != slacktest.Sign("fake-signing-secret", stamp, body) {
+	if err != nil || r.Header.Get("X-Slack-Signature") != slacktest.Sign(slacktest.SigningSecret, stamp, body) {
 		h.bad++
 		w.WriteHeader(http.StatusUnauthorized)
 		return

@@ -67,6 +67,8 @@ var eventScopes = map[string][]string{
 	"assistant_thread_started":         {"assistant:write"},
 	"assistant_thread_context_changed": {"assistant:write"},
 	"app_home_opened":                  nil,
+	"app_uninstalled":                  nil,
+	"tokens_revoked":                   nil,
 	"app_context_changed":              nil,
 	"agent_session_stopped":            nil,
 	"agent_session_title_changed":      nil,

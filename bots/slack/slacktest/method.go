@@ -205,6 +205,8 @@ func (s *Server) allowLocked(name string, m method, token string, a args) error 
 		return fail("not_authed")
 	case s.dead != "":
 		return fail(s.dead)
+	case token == want && !m.app && s.deadBot != "":
+		return fail(s.deadBot)
 	case token == other:
 		return fail("not_allowed_token_type")
 	case token != want:

@@ -43,13 +43,15 @@ import (
 // Options of a [Server]. The zero value is an app with everything that nize
 // uses, over Socket Mode.
 type Options struct {
-	BotToken, AppToken string           // default "xoxb-fake-bot" and "xapp-fake-app"
+	BotToken, AppToken string           // default "xoxb-fake-bot" and "xapp-1-A0NIZE-fake"
+	ForeignApp         bool             // the app-level token is another app's
+	Organization       bool             // the app is installed for a whole organization
 	Scopes             []string         // of the bot token; nil: [Scopes]
 	NoConnections      bool             // the app-level token lacks connections:write
 	Events             []string         // that the app subscribed to; nil: [Events]
 	Assistant          bool             // the app has the older assistant_view instead of agent_view
 	Endpoint           string           // base URL of an app in HTTP mode; empty: Socket Mode
-	SigningSecret      string           // for HTTP mode; default "fake-signing-secret"
+	SigningSecret      string           // for HTTP mode; default [SigningSecret]
 	Unlimited          bool             // no rate limits
 	Burst              int              // posts in one channel before 1/s counts; default 5
 	AckTimeout         time.Duration    // default 3 s
@@ -59,6 +61,9 @@ type Options struct {
 	Seed               uint64           // of the choice among links
 }
 
+// SigningSecret is what is signed with where nothing else is said.
+const SigningSecret = "0123456789abcdef0123456789abcdef"
+
 // Scopes are the bot scopes of nize's manifest.
 var Scopes = []string{"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands",
 	"files:read", "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history",
@@ -66,8 +71,8 @@ var Scopes = []string{"app_mentions:read", "assistant:write", "channels:history"
 
 // Events are the events of nize's manifest.
 var Events = []string{"agent_session_stopped", "agent_session_title_changed", "app_context_changed", "app_home_opened",
-	"app_mention", "assistant_thread_context_changed", "assistant_thread_started", "message.channels", "message.groups",
-	"message.im", "message.mpim", "user_change"}
+	"app_mention", "app_uninstalled", "assistant_thread_context_changed", "assistant_thread_started", "message.channels", "message.groups",
+	"message.im", "message.mpim", "tokens_revoked", "user_change"}
 
 // Server is the fake. Its methods may be called concurrently.
 type Server struct {
@@ -79,28 +84,30 @@ type Server struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	changed  chan struct{} // closed and made anew at every change
-	revision int           // how many changes there were
-	rand     *rand.Rand
-	serial   int   // of ids
-	lastTS   int64 // microseconds, so that no two messages have one ts
-	world    world
-	links    []*link
-	tickets  map[string]bool
-	pending  map[string]*delivery // by envelope id
-	late     map[string]bool      // envelopes that were not acknowledged in time
-	waiting  []*delivery          // no link was open
-	timers   map[*time.Timer]bool
-	triggers map[string]trigger
-	replies  map[string]*replyURL
-	uploads  map[string]*File
-	views    map[string]*View // by id
-	faults   map[string][]*Fault
-	rates    map[string][]time.Time
-	stats    Stats
-	dead     string // the error code that every token gets
+	mu        sync.Mutex
+	closed    bool
+	changed   chan struct{} // closed and made anew at every change
+	revision  int           // how many changes there were
+	rand      *rand.Rand
+	serial    int   // of ids
+	lastTS    int64 // microseconds, so that no two messages have one ts
+	world     world
+	links     []*link
+	tickets   map[string]time.Time // when they were given
+	pending   map[string]*delivery // by envelope id
+	late      map[string]bool      // envelopes that were not acknowledged in time
+	waiting   []*delivery          // no link was open
+	timers    map[*time.Timer]bool
+	triggers  map[string]trigger
+	replies   map[string]*replyURL
+	uploads   map[string]*File
+	views     map[string]*View // by id
+	faults    map[string][]*Fault
+	rates     map[string][]time.Time
+	stats     Stats
+	dead      string // the error code that every token gets
+	deadBot   string // the same for the bot token alone
+	socketOff bool   // Socket Mode is switched off
 }
 
 // New builds a workspace with its people and channels: see [Server.Seed].
@@ -111,8 +118,8 @@ func New(opt Options) *Server {
 		}
 	}
 	def(&opt.BotToken, "xoxb-fake-bot")
-	def(&opt.AppToken, "xapp-fake-app")
-	def(&opt.SigningSecret, "fake-signing-secret")
+	def(&opt.AppToken, "xapp-1-"+App+"-fake")
+	def(&opt.SigningSecret, SigningSecret)
 	opt.Endpoint = strings.TrimSuffix(opt.Endpoint, "/")
 	if opt.Scopes == nil {
 		opt.Scopes = Scopes
@@ -137,7 +144,7 @@ func New(opt Options) *Server {
 	}
 	s := &Server{
 		opt: opt, changed: make(chan struct{}), rand: rand.New(rand.NewPCG(opt.Seed, 1)),
-		tickets: map[string]bool{}, pending: map[string]*delivery{}, late: map[string]bool{}, timers: map[*time.Timer]bool{},
+		tickets: map[string]time.Time{}, pending: map[string]*delivery{}, late: map[string]bool{}, timers: map[*time.Timer]bool{},
 		triggers: map[string]trigger{}, replies: map[string]*replyURL{}, uploads: map[string]*File{},
 		views: map[string]*View{}, faults: map[string][]*Fault{}, rates: map[string][]time.Time{},
 		stats: Stats{Calls: map[string]int{}},

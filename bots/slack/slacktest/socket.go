@@ -58,9 +58,11 @@ type link struct {
 }
 
 const (
-	maxLinks  = 10 // per app
-	maxFrame  = 1 << 20
-	writeTime = 10 * time.Second
+	maxLinks = 10 // per app
+	// ticketLife is how long the address of a link is good; Slack says briefly.
+	ticketLife = 30 * time.Second
+	maxFrame   = 1 << 20
+	writeTime  = 10 * time.Second
 )
 
 func (l *link) send(v any) {
@@ -132,14 +134,15 @@ func (s *Server) openConnection(args) (any, error) {
 		return nil, fail("socket_mode_disabled")
 	}
 	ticket := s.idLocked("ticket")
-	s.tickets[ticket] = true
+	s.tickets[ticket] = s.opt.Now()
 	return opened{URL: "ws" + s.url[len("http"):] + "/link?ticket=" + ticket + "&app_id=" + App}, nil
 }
 
 func (s *Server) serveLink(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	ticket := r.URL.Query().Get("ticket")
-	good := s.tickets[ticket] && !s.closed
+	given, known := s.tickets[ticket]
+	good := known && s.opt.Now().Sub(given) < ticketLife && !s.closed
 	delete(s.tickets, ticket)
 	s.mu.Unlock()
 	if !good {
@@ -169,14 +172,21 @@ func (s *Server) join(l *link) bool {
 		return false
 	}
 	s.running.Add(1)
-	if len(s.links) >= maxLinks {
+	refused := ""
+	switch {
+	case s.socketOff:
+		refused = "link_disabled"
+	case len(s.links) >= maxLinks:
+		refused = "too_many_websockets"
+	}
+	if refused != "" {
 		l.leaving = true
-		l.send(goodbye{Type: "disconnect", Reason: "too_many_websockets", DebugInfo: debugInfo{Host: "slacktest"}})
+		l.send(goodbye{Type: "disconnect", Reason: refused, DebugInfo: debugInfo{Host: "slacktest"}})
 		return true
 	}
 	s.links = append(s.links, l)
 	s.stats.Opened++
-	l.send(hello{Type: "hello", NumConnections: len(s.links), ConnectionInfo: connectionInfo{AppID: App}, DebugInfo: debugInfo{Host: "slacktest", BuildNumber: 1, ApproximateSecond: 18060}})
+	l.send(hello{Type: "hello", NumConnections: len(s.links), ConnectionInfo: connectionInfo{AppID: s.linkApp()}, DebugInfo: debugInfo{Host: "slacktest", BuildNumber: 1, ApproximateSecond: 18060}})
 	waiting := s.waiting
 	s.waiting = nil
 	for _, d := range waiting {
@@ -247,6 +257,25 @@ func (s *Server) Disconnect(reason string) {
 	for _, l := range s.links {
 		l.leaving = true
 		l.send(goodbye{Type: "disconnect", Reason: reason, DebugInfo: debugInfo{Host: "slacktest"}})
+	}
+}
+
+// linkApp is the app that the app-level token is of.
+func (s *Server) linkApp() string {
+	if s.opt.ForeignApp {
+		return "A0FOREIGN"
+	}
+	return App
+}
+
+// SetSocketMode switches Socket Mode in the app's settings. Addresses of links
+// are given all the same; a link says that it is off, and ends.
+func (s *Server) SetSocketMode(on bool) {
+	s.mu.Lock()
+	s.socketOff = !on
+	s.mu.Unlock()
+	if !on {
+		s.Disconnect("link_disabled")
 	}
 }
 

@@ -209,6 +209,9 @@ func (st *Stream) take(a args) error {
 			return err
 		}
 	}
+	if utf8.RuneCountInString(next.Text) > maxMarkdown { // as in all markdown blocks of one message
+		return fail("msg_too_long")
+	}
 	if len(next.Blocks) > maxMessageBlocks {
 		return fail("invalid_blocks", "no more than 50 items allowed [json-pointer:/blocks]")
 	}

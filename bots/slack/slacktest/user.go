@@ -55,10 +55,11 @@ type identity struct {
 	UserID string `json:"user_id"`
 	BotID  string `json:"bot_id"`
 	AppID  string `json:"app_id,omitempty"`
+	Org    bool   `json:"is_enterprise_install"`
 }
 
 func (s *Server) authTest(args) (any, error) {
-	return identity{URL: s.url + "/", Team: "Fake Inc", User: "nize", TeamID: Team, UserID: Bot, BotID: BotID, AppID: App}, nil
+	return identity{URL: s.url + "/", Team: "Fake Inc", User: "nize", TeamID: Team, UserID: Bot, BotID: BotID, AppID: App, Org: s.opt.Organization}, nil
 }
 
 type oneBot struct {

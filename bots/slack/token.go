@@ -1,0 +1,71 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Whether the bot's own token still works. A link of Socket Mode lives by the
+// app-level token: it stays up when the app was uninstalled, and nothing that
+// nize says gets through. So what Slack answers to the bot token counts too.
+
+// proveEvery is how often the token is tried where nothing else tells of it.
+const proveEvery = 10 * time.Minute
+
+// tokenGone are Slack's answers where the bot token has ended, and what to do.
+var tokenGone = map[string]string{
+	"invalid_auth":     "the bot token is not valid any more: copy it from the app's page OAuth & Permissions, then nizectl bots slack connect",
+	"not_authed":       "the bot token is missing: nizectl bots slack connect",
+	"token_revoked":    "the app was uninstalled, or its bot token revoked: install it again, then nizectl bots slack connect",
+	"account_inactive": "the app was uninstalled, or its workspace is gone: install it again, then nizectl bots slack connect",
+	"token_expired":    "the bot token has expired: switch token rotation off in the app's settings, install it again, then nizectl bots slack connect",
+}
+
+// heard takes what a request with the bot token led to.
+func (l *live) heard(err error) {
+	gone := ""
+	switch c := code(err); {
+	case tokenGone[c] != "":
+		gone = c + ": " + tokenGone[c]
+	case err != nil:
+		return // of that request only
+	}
+	b := l.b
+	b.mu.Lock()
+	changed := b.live == l && (b.gone == "") != (gone == "")
+	if changed {
+		b.gone, b.goneSince = gone, b.o.Now()
+	}
+	b.mu.Unlock()
+	switch {
+	case changed && gone != "":
+		l.log.Error("Slack refuses the bot token", "err", err, "cure", tokenGone[code(err)])
+	case changed:
+		l.log.Info("Slack takes the bot token again")
+	}
+}
+
+// prove tries the bot token; what Slack says goes to heard.
+func (l *live) prove(ctx context.Context) error {
+	err := l.wire.call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.api.AuthTestContext(ctx)
+		return err
+	})
+	if tokenGone[code(err)] != "" {
+		return nil // heard has it
+	}
+	return err
+}
+
+// keepProving tries the token now and then until ctx ends.
+func (l *live) keepProving(ctx context.Context) {
+	for {
+		if err := l.prove(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+			l.log.Debug("trying the bot token", "err", err)
+		}
+		if wait(ctx, proveEvery) != nil {
+			return
+		}
+	}
+}

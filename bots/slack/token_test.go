@@ -1,0 +1,106 @@
+package slack
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/bots/slack/slacktest"
+)
+
+// fares waits until the bot's health is as it should be.
+func fares(t *testing.T, b *Bot, state, why string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		h := b.Health()
+		if h.State == state && strings.Contains(h.Error, why) {
+			return
+		}
+		if wait(ctx, time.Millisecond) != nil {
+			t.Fatalf("the bot is %s: %q, want %s: %q", h.State, h.Error, state, why)
+		}
+	}
+}
+
+// A link lives by the app-level token. That the app was uninstalled is seen
+// all the same, and that it is there again.
+func TestUninstalled(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
+	fares(t, b, Connected, "")
+	fake.Uninstall()
+	fares(t, b, Failed, "the app was uninstalled")
+	if links := fake.Stats().Links; links != 1 {
+		t.Errorf("%d links: the app-level token goes on", links)
+	}
+	fake.RevokeBot("")
+	if err := b.current().prove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fares(t, b, Connected, "")
+}
+
+// A request that Slack refuses for the token's sake tells it too, without any
+// event.
+func TestRevokedWhileRunning(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{"app_mention", "message.channels"}})
+	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
+	fares(t, b, Connected, "")
+	fake.RevokeBot("token_revoked")
+	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	fares(t, b, Failed, "token_revoked")
+}
+
+// Socket Mode is switched off while the bot runs.
+func TestLinkDisabled(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
+	fares(t, b, Connected, "")
+	fake.SetSocketMode(false)
+	fares(t, b, Failed, "Socket Mode is switched off")
+	fake.SetSocketMode(true)
+	account := b.current().account
+	b.Use(&account) // nizectl bots slack start
+	fares(t, b, Connected, "")
+}
+
+// In HTTP mode the operator is told when nothing comes, or nothing that is
+// signed with this secret.
+func TestHTTPHealth(t *testing.T) {
+	var b *Bot
+	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
+	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
+	b = newHTTPBot(t, fake, Options{Store: openBolt(t)}, newHeard())
+	fares(t, b, Connected, "Slack has sent nothing")
+	if err := fake.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if h := b.Health(); h.Error != "" {
+		t.Errorf("after a request that was good: %q", h.Error)
+	}
+	for want, header := range map[string]http.Header{
+		"":                           {"X-Slack-Signature": {"junk"}},
+		"not of this signing secret": {"X-Slack-Signature": {"v0=" + strings.Repeat("0", 64)}},
+		"its time is 10m":            {"X-Slack-Request-Timestamp": {strconv.FormatInt(time.Now().Add(-10*time.Minute).Unix(), 10)}},
+	} {
+		b.setHealth(func(h *Health) { h.Error = "" })
+		if got, err := fake.PostSigned(t.Context(), "/slack/events", header, []byte(`{}`)); err != nil || got.Status != http.StatusUnauthorized {
+			t.Errorf("%v: %d, %v", header, got.Status, err)
+		}
+		if h := b.Health(); !strings.Contains(h.Error, want) || want == "" && h.Error != "" {
+			t.Errorf("%v: the operator is told %q, want %q", header, h.Error, want)
+		}
+	}
+	fake.RevokeBot("account_inactive")
+	if err := b.current().prove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fares(t, b, Failed, "account_inactive")
+}
