@@ -138,6 +138,8 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 		return false, fmt.Errorf("%w message: no text", store.ErrInvalid)
 	case len(in.Text) > MaxMessage:
 		return false, fmt.Errorf("%w message: %d bytes; at most %d fit", store.ErrInvalid, len(in.Text), MaxMessage)
+	case !in.Fits():
+		return false, fmt.Errorf("%w message: more came with it than is kept", store.ErrInvalid)
 	}
 	th, err := c.o.Threads.GetThread(ctx, in.Thread)
 	if err != nil {
@@ -153,10 +155,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	if err != nil {
 		return false, err
 	}
-	masked := store.LooksSecret(in.Text)
-	if masked {
-		in.Text = store.RedactText(in.Text)
-	}
+	masked := in.Mask()
 	payload, err := json.Marshal(in)
 	if err != nil {
 		return false, fmt.Errorf("encoding a message: %w", err)

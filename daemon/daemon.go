@@ -198,6 +198,7 @@ func (d *Daemon) wire() {
 	})
 	d.router = &llm.Router{
 		Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("room", "llm"),
+		Pictures: d.db, Sees: llm.SeesBy(d.config),
 		Meter: &llm.Meter{Books: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("room", "llm")},
 	}
 	agent := llm.New(llm.Deps{

@@ -144,7 +144,7 @@ func (d *Daemon) listModels(ctx context.Context, by store.Caller, _ *http.Reques
 		if !m.MayUse(by, groups) {
 			continue
 		}
-		v := api.ModelView{ModelName: m, Available: true}
+		v := api.ModelView{ModelName: m, Available: true, Images: d.router.Sees(m.Target)}
 		if _, err := d.router.Resolve(ctx, m.Target); err != nil {
 			v.Available, v.Why = false, err.Error()
 		}

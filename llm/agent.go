@@ -78,6 +78,7 @@ func New(d Deps) *Agent {
 // Errors wrap [store.ErrInvalid] for a message that is empty or over 256 KiB,
 // and [store.ErrNotFound] for an unknown thread.
 func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (store.Turn, error) {
+	in.Mask()
 	text := strings.ToValidUTF8(in.Text, "\uFFFD")
 	if strings.TrimSpace(text) == "" {
 		return store.Turn{}, fmt.Errorf("%w message: it is empty", store.ErrInvalid)
@@ -100,7 +101,7 @@ func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (sto
 		}
 		t := store.Turn{
 			Thread: in.Thread, N: next(turns), Role: store.FromUser, By: by,
-			Text: store.RedactText(text), Key: in.Key, At: a.Now(),
+			Text: store.RedactText(text), Files: in.Files, Earlier: in.Earlier, Key: in.Key, At: a.Now(),
 		}
 		err = a.Threads.Append(ctx, by, t, true)
 		if err == nil {

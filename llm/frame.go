@@ -15,10 +15,12 @@ const (
 	frameClose = "\n</tool_result>"
 )
 
-// An escaped mark has one backslash more behind its <.
+// An escaped mark has one backslash more behind its <. The marks around what
+// comes with a message (brought.go) are escaped too, so that no data can look
+// like other data.
 var (
-	frameEscape   = regexp.MustCompile(`(?i)<(\\*/?tool_result)`)
-	frameUnescape = regexp.MustCompile(`(?i)<\\(\\*/?tool_result)`)
+	frameEscape   = regexp.MustCompile(`(?i)<(\\*/?(?:tool_result|earlier_message|attached_file))`)
+	frameUnescape = regexp.MustCompile(`(?i)<\\(\\*/?(?:tool_result|earlier_message|attached_file))`)
 )
 
 // Frame marks a tool's output as data.

@@ -101,7 +101,8 @@ func history(s state) []store.Turn {
 }
 
 // compact shortens a history that is over the budget of estimated tokens: the
-// oldest tool results become a marker, then the oldest whole exchanges go.
+// oldest tool results and what came with old messages become a marker, then the
+// oldest whole exchanges go.
 // What belongs to the message being answered stays, but for old results of its
 // own steps. The stored thread stays whole. dropped says that exchanges went.
 func compact(req *Request, target, budget int) (dropped bool) {
@@ -120,8 +121,17 @@ func compact(req *Request, target, budget int) (dropped bool) {
 			lastStep = i
 		}
 	}
-	for i := 0; i < lastStep && over(); i++ {
+	for i := 0; i < len(req.Turns) && over(); i++ {
 		t := &req.Turns[i]
+		if t.Role == store.FromUser && t.N < target {
+			size -= EstimateTokens(turnBytes(*t))
+			*t = lighten(*t)
+			size += EstimateTokens(turnBytes(*t))
+			continue
+		}
+		if i >= lastStep {
+			continue
+		}
 		marker := fmt.Sprintf("[%d bytes of an older result are left out]", len(t.Text))
 		if t.Role == store.FromTool && len(marker) < len(t.Text) {
 			size -= EstimateTokens(len(t.Text)) - EstimateTokens(len(marker))
@@ -156,7 +166,7 @@ func exchange(turns []store.Turn) int {
 
 // turnBytes is what a turn weighs in a request.
 func turnBytes(t store.Turn) int {
-	n := len(t.Text) + len(t.Opaque)
+	n := len(t.Text) + len(t.Opaque) + broughtBytes(t)
 	for _, c := range t.Calls {
 		n += len(c.Name) + len(c.Args)
 	}

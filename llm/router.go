@@ -68,8 +68,12 @@ type Router struct {
 	Extra []store.Provider
 	// Meter books what is asked; nil books nothing.
 	Meter *Meter
-	Now   func() time.Time // optional
-	Log   *slog.Logger     // optional
+	// Pictures are what came with messages; nil shows none to any model.
+	Pictures Pictures
+	// Sees says of a model (provider/model) whether it takes pictures; nil is no.
+	Sees func(target string) bool
+	Now  func() time.Time // optional
+	Log  *slog.Logger     // optional
 
 	mu     sync.Mutex // guards what follows
 	opened map[string]openedModel
@@ -265,7 +269,7 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 // ask asks one model. Even with an error, the reply says who was asked.
 func (r *Router) ask(ctx context.Context, t Target, req Request, delta func(Delta)) (reply Reply, shown bool, err error) {
 	model, err := r.open(t.Provider)
-	if err == nil {
+	generate := func(req Request) error {
 		req.Model = t.Model
 		reply, err = r.Meter.Generate(ctx, t, model, req, func(d Delta) {
 			shown = shown || d.Text != ""
@@ -273,6 +277,17 @@ func (r *Router) ask(ctx context.Context, t Target, req Request, delta func(Delt
 				delta(d)
 			}
 		})
+		return err
+	}
+	if err == nil {
+		seen, pictures := r.illustrate(ctx, t, req)
+		err = generate(seen)
+		if pictures > 0 && !shown && refused(err) {
+			// One picture that a service does not take must not end the whole
+			// conversation, of which it stays a part.
+			r.log().Warn("a model refused a request with pictures, asking without them", "model", t.Name(), "pictures", pictures, "error", err)
+			err = generate(req)
+		}
 	}
 	reply.Model, reply.Kind = t.Name(), t.Provider.Kind
 	return reply, shown, err

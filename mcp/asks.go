@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -282,10 +283,17 @@ func (g *Gateway) grantable(ctx context.Context, c store.Call, e *entry) (bool, 
 
 // tainted says whether the conversation holds output of a server whose output
 // an admin marked as untrusted: before it came, which stays true whatever
-// becomes of the server, or since.
+// becomes of the server, or since; or words of somebody outside the team.
 func (g *Gateway) tainted(ctx context.Context, thread string) (bool, error) {
 	if thread == "" {
 		return false, nil
+	}
+	th, err := g.opt.Store.GetThread(ctx, thread)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("reading the conversation: %w", err)
+	}
+	if th.Tainted {
+		return true, nil
 	}
 	marked, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Thread: thread, Tainted: true, Limit: 1})
 	if err != nil {

@@ -444,6 +444,43 @@ func TestUntrustedTextAsks(t *testing.T) {
 	}
 }
 
+// Words of somebody outside the team taint a conversation as such a result does.
+func TestForeignWordsAsk(t *testing.T) {
+	h := newHouse(t, nil)
+	h.config["approvals.mode"] = "none"
+	thread := store.Thread{ID: store.NewID(time.Now()), User: h.root.User}
+	if err := h.db.PutThread(t.Context(), h.root, thread); err != nil {
+		t.Fatal(err)
+	}
+	write := func() *store.Call {
+		t.Helper()
+		c, err := h.gateway.Call(t.Context(), h.root, store.Request{ID: store.NewID(time.Now()), Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), Thread: thread.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	say := func(n int, who store.Speaker) {
+		t.Helper()
+		turn := store.Turn{Thread: thread.ID, N: n, Role: store.FromUser, By: h.root, Text: "do it", Earlier: &store.Earlier{Quotes: []store.Quote{{Speaker: who, Text: "write x"}}}}
+		if err := h.db.Append(t.Context(), h.root, turn, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(0, store.Speaker{Name: "Ben"})
+	if c := write(); c.State != store.Done {
+		t.Errorf("after a colleague's words it is %s", c.State)
+	}
+	say(1, store.Speaker{Name: "A bot", Bot: true, Outside: true})
+	c := write()
+	if c.State != store.Pending || len(c.Warnings) == 0 {
+		t.Errorf("after a program's words it is %s with the warnings %q", c.State, c.Warnings)
+	}
+	if _, err := h.gateway.Decide(t.Context(), h.root, c.ID, store.Decision{Verb: store.Approve, Always: true, Digest: c.Digest}); err == nil {
+		t.Error("it may be allowed for good")
+	}
+}
+
 func TestWhatIsNotThere(t *testing.T) {
 	h := newHouse(t, func(s *store.Server) { s.Visibility = nil })
 	for tool, want := range map[string]string{

@@ -13,6 +13,9 @@ type Inbound struct {
 	Thread string `json:"thread"`
 	By     Caller `json:"by"`
 	Text   string `json:"text"`
+	Files  []File `json:"files,omitempty"` // that came with it
+	// Earlier is what was said before it by others, where the platform was asked.
+	Earlier *Earlier `json:"earlier,omitempty"`
 }
 
 // MessageKind tells a renderer what a message is.

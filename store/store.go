@@ -310,6 +310,7 @@ type DB interface {
 	Groups
 	Threads
 	Privacy
+	Files
 	Inbox
 	Feed
 	Ledger

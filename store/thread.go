@@ -31,7 +31,9 @@ type Thread struct {
 	// Streaming says whether answers are shown while they are written: on, off,
 	// or "" for what User likes.
 	Streaming string    `json:"streaming,omitempty"`
-	Open      bool      `json:"open,omitempty"` // the last turn still wants work
+	Heard     string    `json:"heard,omitempty"`   // the platform's mark of the last message that was taken
+	Tainted   bool      `json:"tainted,omitempty"` // a turn brought words of somebody outside the team; it stays so
+	Open      bool      `json:"open,omitempty"`    // the last turn still wants work
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated"`
 }
@@ -54,13 +56,16 @@ const (
 
 // Turn is what was said: one message of a thread.
 type Turn struct {
-	Thread string     `json:"thread"`
-	N      int        `json:"n"` // its place, from 0
-	Role   TurnRole   `json:"role"`
-	By     Caller     `json:"by,omitzero"` // the author of a user's turn: the turn runs with their rights
-	Text   string     `json:"text,omitempty"`
-	Calls  []ToolCall `json:"calls,omitempty"`   // of the model's turn
-	CallID string     `json:"call_id,omitempty"` // of a tool's turn: the ToolCall answered
+	Thread string   `json:"thread"`
+	N      int      `json:"n"` // its place, from 0
+	Role   TurnRole `json:"role"`
+	By     Caller   `json:"by,omitzero"` // the author of a user's turn: the turn runs with their rights
+	Text   string   `json:"text,omitempty"`
+	Files  []File   `json:"files,omitempty"` // of a user's turn
+	// Earlier is what others had said before, of a user's turn.
+	Earlier *Earlier   `json:"earlier,omitempty"`
+	Calls   []ToolCall `json:"calls,omitempty"`   // of the model's turn
+	CallID  string     `json:"call_id,omitempty"` // of a tool's turn: the ToolCall answered
 	// Opaque is what the provider wants back unchanged (reasoning items); only
 	// the provider that wrote it reads it.
 	Opaque json.RawMessage `json:"opaque,omitempty"`

@@ -56,16 +56,19 @@ func modelsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "PRICE", "FALLBACKS", "WHO")
+	t := c.table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "PRICE", "FALLBACKS", "WHO")
 	for _, m := range list {
-		def, available := "", "yes"
+		def, available, images := "", "yes", "no"
+		if m.Images {
+			images = "yes"
+		}
 		if m.Default {
 			def = "default"
 		}
 		if !m.Available {
 			available = "no: " + m.Why
 		}
-		t.row(m.Name, m.Target, def, available, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
+		t.row(m.Name, m.Target, def, available, images, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
 	}
 	t.print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
 	return nil

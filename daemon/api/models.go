@@ -29,6 +29,7 @@ type ModelView struct {
 	store.ModelName
 	Available bool   `json:"available"`     // its provider is enabled and has a key
 	Why       string `json:"why,omitempty"` // why not
+	Images    bool   `json:"images"`        // Target takes images: models.images
 	// Price is that of Target, as far as it is known.
 	Price PriceView `json:"price"`
 }

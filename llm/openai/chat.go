@@ -18,7 +18,7 @@ import (
 // loses empty content and arguments, and knows no reasoning_details.
 type message struct {
 	Role             string          `json:"role"`
-	Content          *string         `json:"content"`
+	Content          json.RawMessage `json:"content"` // a text, or parts; null where there is none
 	ToolCalls        []call          `json:"tool_calls,omitempty"`
 	ToolCallID       string          `json:"tool_call_id,omitempty"`
 	ReasoningContent string          `json:"reasoning_content,omitempty"` // DeepSeek
@@ -152,7 +152,11 @@ func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta
 
 // chatRequest builds what the library sends and what it can't say.
 func (c *Client) chatRequest(req llm.Request) (goopenai.ChatCompletionRequest, map[string]json.RawMessage, error) {
-	messages, err := json.Marshal(c.messages(req))
+	list, err := c.messages(req)
+	if err != nil {
+		return goopenai.ChatCompletionRequest{}, nil, err
+	}
+	messages, err := json.Marshal(list)
 	if err != nil {
 		return goopenai.ChatCompletionRequest{}, nil, err
 	}
@@ -183,10 +187,15 @@ func (c *Client) chatRequest(req llm.Request) (goopenai.ChatCompletionRequest, m
 }
 
 // messages are the turns as Chat Completions wants them.
-func (c *Client) messages(req llm.Request) []message {
-	var out []message
-	add := func(m message, content string) {
-		m.Content = &content
+func (c *Client) messages(req llm.Request) ([]message, error) {
+	var (
+		out   []message
+		wrong error
+	)
+	add := func(m message, text string, pictures ...store.File) {
+		var err error
+		m.Content, err = content(text, pictures, chatParts)
+		wrong = errors.Join(wrong, err)
 		out = append(out, m)
 	}
 	if req.System != "" {
@@ -197,23 +206,27 @@ func (c *Client) messages(req llm.Request) []message {
 	for i, t := range req.Turns {
 		switch t.Role {
 		case store.FromUser:
-			text := t.Text
+			text := llm.Spoken(t)
 			if i == newest {
 				text = withContext(req.Context, text)
 			}
-			add(message{Role: "user"}, text)
+			add(message{Role: "user"}, text, pictures(t)...)
 		case store.FromNize:
 			add(message{Role: "user"}, note(t.Text))
 		case store.FromTool:
 			add(message{Role: "tool", ToolCallID: ids[t.CallID]}, orNothing(t.Text))
 		case store.FromModel:
-			out = append(out, c.assistant(t, req.Model, ids))
+			if m := c.assistant(t, req.Model, ids); t.Text != "" || len(m.ToolCalls) == 0 {
+				add(m, orNothing(t.Text))
+			} else {
+				out = append(out, m)
+			}
 		}
 	}
-	return out
+	return out, wrong
 }
 
-// assistant is a turn of the model.
+// assistant is a turn of the model, but for its text.
 func (c *Client) assistant(t store.Turn, model string, ids map[string]string) message {
 	own := c.own(t, model)
 	m := message{Role: "assistant", ReasoningContent: own.ReasoningContent, ReasoningDetails: own.ReasoningDetails}
@@ -222,10 +235,6 @@ func (c *Client) assistant(t store.Turn, model string, ids map[string]string) me
 		k.ID, k.Type = ids[tc.ID], "function"
 		k.Function.Name, k.Function.Arguments = tc.Name, sentArgs(tc.Args)
 		m.ToolCalls = append(m.ToolCalls, k)
-	}
-	if t.Text != "" || len(m.ToolCalls) == 0 {
-		text := orNothing(t.Text)
-		m.Content = &text
 	}
 	return m
 }

@@ -37,13 +37,13 @@ func (c *Client) refersToResponses(err error) bool {
 // item is one input item of the Responses API. The pointers are fields that
 // must be there, even if empty, for their type.
 type item struct {
-	Type      string  `json:"type"`
-	Role      string  `json:"role,omitempty"`
-	Content   *string `json:"content,omitempty"`
-	CallID    string  `json:"call_id,omitempty"`
-	Name      string  `json:"name,omitempty"`
-	Arguments *string `json:"arguments,omitempty"`
-	Output    *string `json:"output,omitempty"`
+	Type      string          `json:"type"`
+	Role      string          `json:"role,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"` // a text, or parts
+	CallID    string          `json:"call_id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments *string         `json:"arguments,omitempty"`
+	Output    *string         `json:"output,omitempty"`
 }
 
 // responseEvent is one event of a stream of the Responses API.
@@ -83,8 +83,12 @@ type responseDoc struct {
 // reasoning comes back encrypted and is kept with the turn.
 func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
 	keep := false
+	items, err := c.items(req)
+	if err != nil {
+		return llm.Reply{}, fmt.Errorf("building a request: %w", err)
+	}
 	typed := goopenai.CreateResponseRequest{
-		Model: req.Model, Instructions: req.System, Input: c.items(req), Store: &keep,
+		Model: req.Model, Instructions: req.System, Input: items, Store: &keep,
 		MaxOutputTokens: req.MaxTokens,
 		Include:         []goopenai.ResponseInclude{goopenai.ResponseIncludeReasoningEncryptedContent},
 	}
@@ -129,21 +133,26 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 }
 
 // items are the turns as the Responses API wants them.
-func (c *Client) items(req llm.Request) []any {
-	var out []any
+func (c *Client) items(req llm.Request) ([]any, error) {
+	var (
+		out   []any
+		wrong error
+	)
 	ids := callIDs(req.Turns)
 	newest := lastUser(req.Turns)
-	say := func(role, text string) {
-		out = append(out, item{Type: "message", Role: role, Content: &text})
+	say := func(role, text string, pictures ...store.File) {
+		said, err := content(text, pictures, responseParts)
+		wrong = errors.Join(wrong, err)
+		out = append(out, item{Type: "message", Role: role, Content: said})
 	}
 	for i, t := range req.Turns {
 		switch t.Role {
 		case store.FromUser:
-			text := t.Text
+			text := llm.Spoken(t)
 			if i == newest {
 				text = withContext(req.Context, text)
 			}
-			say("user", text)
+			say("user", text, pictures(t)...)
 		case store.FromNize:
 			say("user", note(t.Text))
 		case store.FromTool:
@@ -168,7 +177,7 @@ func (c *Client) items(req llm.Request) []any {
 			}
 		}
 	}
-	return out
+	return out, wrong
 }
 
 // responsesAnswer collects one answer.

@@ -33,6 +33,8 @@
 //	threads_at    surface 0 team 0 channel 0 thread    thread id
 //	places        thread or call 0 message    JSON address
 //	turns         thread 0 n          pack: JSON, opaque
+//	files         thread 0 id         pack: time, bytes
+//	files_by      time, thread 0 id   how many bytes
 //	inbox         id                  pack: JSON, payload
 //	inbox_keys    key                 time it was seen
 //	inbox_seen    time, key           -

@@ -188,6 +188,9 @@ func (t *tx) deleteThread(th store.Thread) (whole bool, err error) {
 	if len(turns) == pruneChunk {
 		return false, nil
 	}
+	if err := t.dropFiles(th.ID); err != nil {
+		return false, err
+	}
 	for _, k := range threadKeys(th) {
 		if err := t.del("threads_by", k); err != nil {
 			return false, err
@@ -336,13 +339,20 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 			return false, err
 		}
 		turn, err := decodeJSON[store.Turn](p[0])
+		if err != nil {
+			return false, err
+		}
 		said := slices.Contains(g.IDs, turn.By.User) && (turn.Text != "" || turn.By.Name != "")
 		read := slices.Contains(g.IDs, turn.For) && turn.Text+argsOf(turn)+string(p[1]) != ""
-		if err != nil || !said && !read {
+		brought, err := t.forgetBrought(&turn, g, said)
+		if err != nil || !said && !read && !brought {
 			return false, err
 		}
 		opaque := own(p[1])
-		if turn.Text = ""; said {
+		if said || read {
+			turn.Text = ""
+		}
+		if said {
 			turn.By = store.Caller{User: turn.By.User, Role: turn.By.Role, Surface: turn.By.Surface}
 		}
 		if read { // what was for them alone

@@ -70,6 +70,7 @@ func (d *DB) EditThread(ctx context.Context, _ store.Caller, id string, edit fun
 		th = old
 		edit(&th)
 		th.ID, th.User, th.Address, th.Created, th.Updated, th.Open = old.ID, old.User, old.Address, old.Created, old.Updated, old.Open
+		th.Tainted = th.Tainted || old.Tainted
 		t.change(store.Change{Kind: "thread", ID: id, Thread: id})
 		return t.saveThread(&old, th)
 	})

@@ -177,7 +177,7 @@ func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open b
 			return err
 		}
 		th := old
-		th.Open, th.Updated = open, t.now
+		th.Open, th.Updated, th.Tainted = open, t.now, old.Tainted || turn.Untrusted()
 		t.change(store.Change{Kind: "turn", ID: turn.Thread + "/" + strconv.Itoa(turn.N), Thread: turn.Thread})
 		return t.saveThread(&old, th)
 	})

@@ -13,7 +13,7 @@ import (
 
 // silent are the methods that take a caller and leave no event: what is said in
 // a conversation is kept with it and is no configuration.
-var silent = []string{"PutThread", "EditThread", "Append", "ThreadAt"}
+var silent = []string{"PutThread", "EditThread", "Append", "ThreadAt", "PutFile"}
 
 // change is one thing that somebody does.
 type change struct {

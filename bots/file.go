@@ -1,0 +1,124 @@
+package bots
+
+import (
+	"bytes"
+	"encoding/binary"
+	"image"
+	_ "image/gif"  // for DecodeConfig
+	_ "image/jpeg" // for DecodeConfig
+	_ "image/png"  // for DecodeConfig
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"nize/store"
+)
+
+// What a file is, is told by its content alone (SPEC 10): its name and the type
+// that came with it are somebody's claim.
+
+// maxPixels bounds a picture: services refuse larger ones, and a small file
+// may unfold to many.
+const maxPixels = 100e6
+
+// ReadFile makes of a file's content what a conversation keeps: its text, at
+// most room bytes of it, or a picture's bytes, or why it is not read. data is
+// the whole file.
+func ReadFile(f store.File, data []byte, room int) store.File {
+	f.Size = int64(len(data))
+	if f.Size > store.MaxFile {
+		return Unread(f, store.FileTooLarge)
+	}
+	switch kind := http.DetectContentType(data); kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		if !sound(kind, data) {
+			return Unread(f, store.FileOther)
+		}
+		f.Kind, f.Type, f.Data = store.ImageFile, kind, data
+		return f
+	}
+	text, ok := plainText(data)
+	if !ok {
+		return Unread(f, store.FileOther)
+	}
+	f.Kind, f.Type = store.TextFile, "text/plain"
+	f.Text = cutText(text, min(room, store.MaxFileText))
+	f.Cut = int64(len(text) - len(f.Text))
+	return f
+}
+
+// Unread is a file of which nothing is kept but its name.
+func Unread(f store.File, why string) store.File {
+	f.Kind, f.Type, f.Why, f.Text, f.Cut, f.Data = store.UnreadFile, "", why, "", 0, nil
+	return f
+}
+
+// sound says whether a picture begins as its format must and has a size that
+// can be looked at. Of WebP, which the standard library can't read, only its
+// mark is known.
+func sound(kind string, data []byte) bool {
+	if kind == "image/webp" {
+		return true
+	}
+	c, format, err := image.DecodeConfig(bytes.NewReader(data))
+	return err == nil && "image/"+format == kind && c.Width > 0 && c.Height > 0 && float64(c.Width)*float64(c.Height) <= maxPixels
+}
+
+// plainText is the text in UTF-8 that a file holds, or false: a program, an
+// archive or a document is none.
+func plainText(data []byte) (string, bool) {
+	if bytes.HasPrefix(data, []byte("%PDF-")) {
+		return "", false // it begins like a text
+	}
+	if text, ok := wide(data); ok {
+		return text, printable(text)
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !utf8.Valid(data) {
+		return "", false
+	}
+	text := string(data)
+	return text, printable(text)
+}
+
+// wide reads UTF-16 that says so, as Windows writes it.
+func wide(data []byte) (string, bool) {
+	var order binary.ByteOrder
+	switch {
+	case len(data)%2 != 0:
+		return "", false
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		order = binary.BigEndian
+	default:
+		return "", false
+	}
+	units := make([]uint16, 0, len(data)/2)
+	for i := 2; i < len(data); i += 2 {
+		units = append(units, order.Uint16(data[i:]))
+	}
+	return string(utf16.Decode(units)), true
+}
+
+// printable says whether a text holds no control characters but those of lines
+// and of terminals.
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && !strings.ContainsRune("\t\n\v\f\r\b\x1b\u0085", r)
+	})
+}
+
+// cutText shortens text to at most limit bytes, at a character's edge.
+func cutText(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	n := max(limit, 0)
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

@@ -1,0 +1,74 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+const (
+	// maxPictures is how many pictures one request shows, the newest.
+	maxPictures = 8
+	// maxPictured bounds their bytes together: services refuse larger requests.
+	maxPictured = 12 << 20
+)
+
+// Pictures is the part of [store.Files] that the router reads.
+type Pictures interface {
+	GetFile(ctx context.Context, thread, id string) ([]byte, error)
+}
+
+// illustrate puts the newest pictures of the conversation into a copy of the
+// request where the model takes them, and says how many. One that is not kept
+// any more is named only.
+func (r *Router) illustrate(ctx context.Context, t Target, req Request) (Request, int) {
+	if r.Pictures == nil || r.Sees == nil || !r.Sees(t.Name()) {
+		return req, 0
+	}
+	count, size := 0, 0
+	turns := slices.Clone(req.Turns)
+	for i := len(turns) - 1; i >= 0; i-- {
+		if !slices.ContainsFunc(turns[i].Files, func(f store.File) bool { return f.Kind == store.ImageFile }) {
+			continue
+		}
+		turns[i].Files = slices.Clone(turns[i].Files)
+		for j := range turns[i].Files {
+			f := &turns[i].Files[j]
+			if f.Kind != store.ImageFile || count == maxPictures || size+int(f.Size) > maxPictured {
+				continue
+			}
+			data, err := r.Pictures.GetFile(ctx, turns[i].Thread, f.ID)
+			if err != nil {
+				if !errors.Is(err, store.ErrNotFound) {
+					r.log().Error("reading a picture", "thread", turns[i].Thread, "file", f.ID, "error", err)
+				}
+				continue
+			}
+			f.Data, count, size = data, count+1, size+len(data)
+		}
+	}
+	req.Turns = turns
+	return req, count
+}
+
+// SeesBy answers [Router.Sees] by the setting models.images.
+func SeesBy(c store.Config) func(target string) bool {
+	return func(target string) bool {
+		for _, pattern := range store.GetList(c, "", "models.images") {
+			head, open := strings.CutSuffix(pattern, "*")
+			if target == pattern || open && strings.HasPrefix(target, head) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// refused says whether a service did not accept what was asked of it.
+func refused(err error) bool {
+	var pe *ProviderError
+	return errors.As(err, &pe) && pe.Fault == FaultRequest
+}

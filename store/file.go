@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// FileKind is what nize makes of a file that came with a message (SPEC 10).
+type FileKind string
+
+const (
+	TextFile   FileKind = "text"   // its text is read
+	ImageFile  FileKind = "image"  // it is passed to models that take images
+	UnreadFile FileKind = "unread" // its name alone is known, and why
+)
+
+// Reasons why a file was not read.
+const (
+	FileTooLarge = "too_large"
+	FileTooMany  = "too_many"    // there were more with the message than are read
+	FileOther    = "other_kind"  // neither text nor a picture that models take
+	FileGone     = "gone"        // deleted, or hidden by the platform
+	FileForeign  = "foreign"     // it is kept elsewhere, the platform has a link to it only
+	FileDenied   = "denied"      // the platform does not show it to nize
+	FileFailed   = "unavailable" // it could not be fetched
+	FileNoRoom   = "no_room"     // there is no room for more pictures
+)
+
+// Bounds on what comes with a message; they hold for every surface.
+const (
+	MaxFiles    = 8         // that are read of one message
+	MaxFile     = 4 << 20   // bytes of one file
+	MaxFileText = 64 << 10  // bytes of text that are kept of one file
+	MaxTexts    = 128 << 10 // bytes of text that are kept of all files of one message
+	MaxQuotes   = 50        // earlier messages that are given with one
+	MaxQuote    = 4 << 10   // bytes of one of them
+	MaxQuoted   = 24 << 10  // bytes of all of them
+)
+
+// File is one that came with a message. What is text is kept with the turn;
+// the bytes of a picture are kept by [Files] and go with the conversation.
+type File struct {
+	ID   string   `json:"id"` // the platform's own; unique in its conversation
+	Name string   `json:"name"`
+	Kind FileKind `json:"kind"`
+	Type string   `json:"type,omitempty"` // the media type, told by the content
+	Size int64    `json:"size,omitempty"` // of the whole file, in bytes; 0 is not known
+	Text string   `json:"text,omitempty"` // of a text file: its beginning where Cut is set
+	Cut  int64    `json:"cut,omitempty"`  // bytes of it that are left out
+	Why  string   `json:"why,omitempty"`  // of one that was not read
+	From *Speaker `json:"from,omitempty"` // who shared it, where that is not the author of the message
+	Data []byte   `json:"-"`              // of a picture, on its way in and to a model
+}
+
+// Speaker is somebody whose words or files the author of a message brings.
+type Speaker struct {
+	Name     string `json:"name"`
+	Identity string `json:"identity,omitempty"` // surface:team:user
+	Bot      bool   `json:"bot,omitempty"`      // a program
+	// Outside is set for who is no full member of the team: a guest, somebody
+	// of another workspace, a program. Their words taint a conversation.
+	Outside bool `json:"outside,omitempty"`
+}
+
+// Quote is what somebody wrote before a message. It is no word of who asks.
+type Quote struct {
+	Speaker
+	Text  string    `json:"text"`
+	At    time.Time `json:"at,omitzero"`
+	About bool      `json:"about,omitempty"` // the question is about this one
+}
+
+// Earlier is what was said in a thread before a message and is new to the
+// assistant.
+type Earlier struct {
+	Quotes []Quote `json:"quotes,omitempty"` // oldest first
+	Left   int     `json:"left,omitempty"`   // how many older ones are left out
+	Unread bool    `json:"unread,omitempty"` // it could not be looked up
+}
+
+// Untrusted says whether a turn brings words of somebody who is no full member
+// of the team: they may be made to steer the assistant (SPEC 11, taint).
+func (t Turn) Untrusted() bool {
+	for _, f := range t.Files {
+		if f.From != nil && f.From.Outside {
+			return true
+		}
+	}
+	if t.Earlier == nil {
+		return false
+	}
+	for _, q := range t.Earlier.Quotes {
+		if q.Outside {
+			return true
+		}
+	}
+	return false
+}
+
+// Fits says whether what came with a message is within its bounds. Files that
+// were not read count for little; [MaxFiles] bounds those that were.
+func (in Inbound) Fits() bool {
+	files, texts, quoted := 0, 0, 0
+	for _, f := range in.Files {
+		if f.Kind != UnreadFile {
+			files++
+		}
+		texts += len(f.Text)
+		if len(f.ID) > maxName || len(f.Name) > maxName || len(f.Text) > MaxFileText {
+			return false
+		}
+	}
+	if in.Earlier != nil {
+		for _, q := range in.Earlier.Quotes {
+			quoted += len(q.Text)
+			if len(q.Name) > maxName || len(q.Text) > MaxQuote {
+				return false
+			}
+		}
+		if len(in.Earlier.Quotes) > MaxQuotes {
+			return false
+		}
+	}
+	return files <= MaxFiles && len(in.Files) <= 2*MaxFiles && texts <= MaxTexts && quoted <= MaxQuoted
+}
+
+// maxName is how long the names in what came with a message may be, in bytes.
+const maxName = 1024
+
+// Mask takes out of a message, and of what came with it, what looks like a key
+// (SPEC 22). It says whether the author brought one; what others wrote is
+// theirs to revoke.
+func (in *Inbound) Mask() (masked bool) {
+	mask := func(s *string, own bool) {
+		if LooksSecret(*s) {
+			*s, masked = RedactText(*s), masked || own
+		}
+	}
+	mask(&in.Text, true)
+	for i := range in.Files {
+		f := &in.Files[i]
+		mask(&f.Name, f.From == nil)
+		mask(&f.Text, f.From == nil)
+	}
+	if in.Earlier != nil {
+		for i := range in.Earlier.Quotes {
+			mask(&in.Earlier.Quotes[i].Text, false)
+		}
+	}
+	return masked
+}
+
+// Files keeps the pictures of conversations. They go with their conversation,
+// and with the words of who sent them.
+type Files interface {
+	// PutFile keeps f.Data as the file f.ID of a conversation, in place of what
+	// it kept under that name. At most room bytes are kept of all
+	// conversations: the oldest pictures go. ErrRefused if f alone needs more.
+	PutFile(ctx context.Context, by Caller, thread string, f File, room int64) error
+	// GetFile returns those bytes. ErrNotFound if they are not kept any more.
+	GetFile(ctx context.Context, thread, id string) ([]byte, error)
+}

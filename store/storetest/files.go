@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"bytes"
+	"time"
+
+	"nize/store"
+)
+
+// files: pictures are kept within the room that there is, the oldest go first,
+// and all go with their conversation and with who brought them.
+func files(e *env) {
+	ctx := e.Context()
+	mia := must(e.EnsureUser(ctx, "slack:T:MIA", "Mia Wallace", store.Member))(e)
+	by := callerOf(mia)
+	for _, id := range []string{"t1", "t2"} {
+		e.ok(e.PutThread(ctx, ada, store.Thread{ID: id, User: "ada"}))
+	}
+	picture := func(id string, n int) store.File {
+		return store.File{ID: id, Name: id + ".png", Kind: store.ImageFile, Data: bytes.Repeat([]byte(id[:1]), n)}
+	}
+	has := func(thread, id string, n int) {
+		e.Helper()
+		data, err := e.GetFile(ctx, thread, id)
+		if n == 0 {
+			e.is(err, store.ErrNotFound)
+			return
+		}
+		e.ok(err)
+		if !bytes.Equal(data, picture(id, n).Data) {
+			e.Errorf("%s of %s has %d bytes, want %d", id, thread, len(data), n)
+		}
+	}
+	const room = 100
+	e.ok(e.PutFile(ctx, by, "t1", picture("a", 40), room))
+	e.ok(e.PutFile(ctx, by, "t1", picture("b", 40), room))
+	e.ok(e.PutFile(ctx, by, "t1", picture("b", 30), room)) // once more: it takes no room twice
+	e.ok(e.PutFile(ctx, by, "t2", picture("a", 30), room))
+	has("t1", "a", 40)
+	has("t1", "b", 30)
+	e.ok(e.PutFile(ctx, by, "t2", picture("c", 20), room)) // the oldest goes
+	has("t1", "a", 0)
+	has("t1", "b", 30)
+	has("t2", "a", 30)
+	has("t2", "c", 20)
+	e.is(e.PutFile(ctx, by, "t1", picture("d", room+1), room), store.ErrRefused)
+	e.is(e.PutFile(ctx, by, "t1", picture("d", 0), room), store.ErrInvalid)
+	e.is(e.PutFile(ctx, by, "t1", picture("d", store.MaxFile+1), 2*store.MaxFile), store.ErrInvalid)
+	e.is(e.PutFile(ctx, by, "none", picture("d", 1), room), store.ErrNotFound)
+	e.is(e.PutFile(ctx, by, "t1", store.File{ID: "x\x00y", Data: []byte("x")}, room), store.ErrInvalid)
+	e.reopen()
+	has("t2", "c", 20)
+
+	// Mia's words, what she brought, and what others quote of her.
+	quote := store.Quote{Speaker: store.Speaker{Name: "Mia Wallace", Identity: "slack:T:MIA"}, Text: "secret words"}
+	other := store.Quote{Speaker: store.Speaker{Name: "A bot", Bot: true, Outside: true}, Text: "built"}
+	turns := []store.Turn{
+		{Thread: "t2", N: 0, Role: store.FromUser, By: by, Text: "see this", Files: []store.File{{ID: "a", Name: "a.png", Kind: store.ImageFile}}},
+		{Thread: "t2", N: 1, Role: store.FromUser, By: ada, Text: "what is it?", Earlier: &store.Earlier{Quotes: []store.Quote{quote, other}, Left: 2},
+			Files: []store.File{{ID: "c", Name: "c.png", Kind: store.ImageFile}, {ID: "n", Name: "n.txt", Kind: store.TextFile, Text: "hers", From: &quote.Speaker}}},
+	}
+	e.ok(e.Append(ctx, by, turns[0], true))
+	if th := must(e.GetThread(ctx, "t2"))(e); th.Tainted {
+		e.Error("words of members taint")
+	}
+	e.ok(e.Append(ctx, ada, turns[1], true))
+	if th := must(e.EditThread(ctx, ada, "t2", func(th *store.Thread) { th.Tainted = false }))(e); !th.Tainted {
+		e.Error("the words of a program don't taint, or not for good")
+	}
+	got := must(e.Turns(ctx, "t2"))(e)[1]
+	e.same(got.Earlier, turns[1].Earlier)
+	e.same(got.Files, turns[1].Files)
+	must(e.ForgetUser(ctx, ada, mia.ID))(e)
+	has("t2", "a", 0)
+	has("t2", "c", 20)
+	list := must(e.Turns(ctx, "t2"))(e)
+	e.same(len(list[0].Files), 0)
+	e.same(list[1].Earlier.Quotes, []store.Quote{other})
+	e.same(list[1].Files, turns[1].Files[:1])
+
+	must(e.Prune(ctx, store.Retention{Conversations: time.Nanosecond}))(e)
+	has("t1", "b", 0)
+	has("t2", "c", 0)
+}
