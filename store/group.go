@@ -7,28 +7,58 @@ import (
 	"time"
 )
 
-// Group is named users; group:NAME is valid wherever user:ID is (SPEC 1).
+// GroupAge is how long a look at a group on a chat platform allows anything
+// (SPEC 22).
+const GroupAge = 5 * time.Minute
+
+// Group is named users; group:NAME is valid wherever user:ID is (SPEC 1). They
+// are those of a list, or, where there is a Source, those of a group on a chat
+// platform, as they were when it was looked at last.
 type Group struct {
 	Name    string    `json:"name"`
-	Members []string  `json:"members"` // ids of users, sorted
+	Members []string  `json:"members"`          // ids of users, sorted
+	Source  string    `json:"source,omitempty"` // slack:<team>:<S>, a Slack user group; "" is a list
+	Handle  string    `json:"handle,omitempty"` // how people there call it
+	Looked  time.Time `json:"looked,omitzero"`  // when it was looked at last
+	Error   string    `json:"error,omitempty"`  // why the last try since then failed
 	Created time.Time `json:"created"`
+}
+
+// Live says whether a chat platform knows who is in the group.
+func (g Group) Live() bool { return g.Source != "" }
+
+// Sight is what came of a look at a live group.
+type Sight struct {
+	Identities []string // of those in it, whoever of them nize knows
+	Error      string   // why it failed, if it did
 }
 
 // Groups keeps named users (SPEC 22).
 type Groups interface {
-	// AddGroup stores a new group. ErrExists if the name is taken, ErrNotFound
+	// AddGroup stores a new group: a list, or a live one, in which nobody is
+	// until [LiveGroups.SeeGroup]. ErrExists if the name is taken, ErrNotFound
 	// if a member is no user.
 	AddGroup(ctx context.Context, by Caller, g Group) (Group, error)
 	// EditGroup takes members in and out, in one step; who is in already, or
-	// out, stays so.
+	// out, stays so. ErrRefused for a live group.
 	EditGroup(ctx context.Context, by Caller, name string, in, out []string) (Group, error)
 	// DeleteGroup removes a group. ErrRefused while something is shared with
 	// it: one of that name that is made later would get what it had.
 	DeleteGroup(ctx context.Context, by Caller, name string) error
 	// ListGroups returns all groups, by name.
 	ListGroups(ctx context.Context) ([]Group, error)
-	// GroupsOf names the groups that a user is in.
+	// GroupsOf names the groups that a user is in, for what that allows: one
+	// that was not looked at for [GroupAge] has nobody in it. Where groups deny
+	// (budgets), it has everybody (SPEC 22).
 	GroupsOf(ctx context.Context, user string) ([]string, error)
+}
+
+// LiveGroups keeps what was seen of groups on chat platforms (SPEC 22).
+type LiveGroups interface {
+	// SeeGroup notes what came of a look. A failed one leaves who is in the
+	// group; so does one that found the same, without an event. ErrNotFound for
+	// no such group, ErrInvalid for a list.
+	SeeGroup(ctx context.Context, by Caller, name string, s Sight) (Group, error)
 }
 
 // SharedWith says whether the server is there for the caller, who is in the

@@ -308,6 +308,7 @@ type DB interface {
 	Calls
 	Grants
 	Groups
+	LiveGroups
 	Threads
 	Privacy
 	Files

@@ -3,7 +3,6 @@ package bolt
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -99,7 +98,7 @@ func (d *DB) ListBudgets(ctx context.Context) (list []store.BudgetState, err err
 			s := store.BudgetState{Budget: b}
 			_, s.Resets = b.Period.Bounds(t.now)
 			if b.Subject != store.Everybody {
-				if s, err = t.budgetState(b, ""); err != nil {
+				if s, err = t.budgetState(b, "", ""); err != nil {
 					return err
 				}
 			}
@@ -236,7 +235,10 @@ func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 	person := "user:" + s.User
 	var groups []string
 	if !r.Exempt {
-		groups = t.groupsOf(s.User)
+		var err error
+		if groups, err = t.groupsOf(s.User, true); err != nil {
+			return nil, err
+		}
 		for _, g := range groups {
 			of = append(of, "group:"+g)
 		}
@@ -265,7 +267,7 @@ func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 		if b.Subject == store.Everybody || b.Subject == person {
 			user = s.User
 		}
-		state, err := t.budgetState(b, user)
+		state, err := t.budgetState(b, user, s.User)
 		if err != nil {
 			return nil, err
 		}
@@ -298,8 +300,8 @@ func (t *tx) personalBudgets(user string, daily int64) ([]store.Budget, error) {
 }
 
 // budgetState is how far a budget is used; user says whose it is, where each
-// person has one.
-func (t *tx) budgetState(b store.Budget, user string) (store.BudgetState, error) {
+// person has one, and asks who wants to spend, "" for nobody.
+func (t *tx) budgetState(b store.Budget, user, asks string) (store.BudgetState, error) {
 	s := store.BudgetState{Budget: b, User: user}
 	var from time.Time
 	from, s.Resets = b.Period.Bounds(t.now)
@@ -313,11 +315,10 @@ func (t *tx) budgetState(b store.Budget, user string) (store.BudgetState, error)
 	case "team", "model":
 		dim = dimensions[kind]
 	case "group":
-		g, err := getJSON[store.Group](t, "groups", []byte(name))
-		if err != nil && !errors.Is(err, store.ErrNotFound) { // a group that was removed has no members
+		var err error
+		if names, err = t.groupMembers(name, asks); err != nil {
 			return s, err
 		}
-		names = g.Members
 	}
 	if dim == dimensions["user"] { // those who were joined with them spent, too
 		all := []string(nil)

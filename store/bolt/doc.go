@@ -22,7 +22,9 @@
 //	grants        id                  owner
 //	grants_user   owner 0 id          JSON
 //	groups        name                JSON
-//	groups_user   user 0 name         -
+//	groups_user   user 0 name         -, of those that are lists
+//	groups_live   name                JSON: the last look at one that a platform keeps
+//	groups_in     name 0 identity     1, who was in it then
 //	members       team 0 user         JSON
 //	members_user  user 0 team         -
 //	links         hash of a code      JSON

@@ -19,7 +19,15 @@ func (d *DB) AddGroup(ctx context.Context, by store.Caller, g store.Group) (stor
 		if t.get("groups", []byte(g.Name)) != nil {
 			return store.ErrExists
 		}
-		made = store.Group{Name: g.Name, Created: t.now}
+		if err := checkSource(g); err != nil {
+			return err
+		}
+		made = store.Group{Name: g.Name, Source: g.Source, Handle: g.Handle, Created: t.now}
+		if made.Live() {
+			if err := t.putJSON("groups_live", []byte(g.Name), glance{}); err != nil {
+				return err
+			}
+		}
 		return t.putGroup(by, &made, g.Members, nil)
 	})
 	if err != nil {
@@ -33,6 +41,9 @@ func (d *DB) EditGroup(ctx context.Context, by store.Caller, name string, in, ou
 	err = d.do(ctx, "changing group "+name, func(t *tx) (err error) {
 		if g, err = getJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
+		}
+		if g.Live() {
+			return fmt.Errorf("%w: who is in it is changed at its source, %s", store.ErrRefused, g.Source)
 		}
 		return t.putGroup(by, &g, in, out)
 	})
@@ -89,6 +100,12 @@ func (d *DB) DeleteGroup(ctx context.Context, by store.Caller, name string) erro
 			return err
 		}
 		if err := t.indexGroup(name, g.Members, nil); err != nil {
+			return err
+		}
+		if err := t.del("groups_live", []byte(name)); err != nil {
+			return err
+		}
+		if err := t.delPrefix("groups_in", key(name, "")); err != nil {
 			return err
 		}
 		t.change(store.Change{Kind: "group", ID: name})
@@ -180,22 +197,32 @@ func (t *tx) checkApprovers(p store.Policy) error {
 // ListGroups implements [store.Groups].
 func (d *DB) ListGroups(ctx context.Context) (list []store.Group, err error) {
 	err = d.view(ctx, "listing groups", func(t *tx) (err error) {
-		list, err = listJSON[store.Group](t, "groups", nil)
-		return err
+		if list, err = listJSON[store.Group](t, "groups", nil); err != nil {
+			return err
+		}
+		for i := range list {
+			if err := t.loadGroup(&list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return list, err
 }
 
 // GroupsOf implements [store.Groups].
 func (d *DB) GroupsOf(ctx context.Context, user string) (names []string, err error) {
-	err = d.view(ctx, "reading the groups of "+user, func(t *tx) error {
-		names = t.groupsOf(user)
-		return nil
+	now := d.clock.now()
+	err = d.view(ctx, "reading the groups of "+user, func(t *tx) (err error) {
+		t.now = now
+		names, err = t.groupsOf(user, false)
+		return err
 	})
 	return names, err
 }
 
-func (t *tx) groupsOf(user string) (names []string) {
+// listsOf names the groups that are lists with a user in them.
+func (t *tx) listsOf(user string) (names []string) {
 	for _, k := range t.keys("groups_user", key(user, ""), 0) {
 		names = append(names, string(k[len(user)+1:]))
 	}

@@ -286,9 +286,10 @@ func (t *tx) moveSettings(from, into string) error {
 	return nil
 }
 
-// moveGroups puts into the groups of from; "" takes from out only.
+// moveGroups puts into the groups of from that are lists; "" takes from out
+// only.
 func (t *tx) moveGroups(by store.Caller, from, into string) error {
-	for _, name := range t.groupsOf(from) {
+	for _, name := range t.listsOf(from) {
 		g, err := getJSON[store.Group](t, "groups", []byte(name))
 		if err != nil {
 			return err

@@ -169,6 +169,15 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		{"AddGroup", "group.put", func() error { return second(e.AddGroup(ctx, who, store.Group{Name: "ops"})) }},
 		{"EditGroup", "group.put", func() error { return second(e.EditGroup(ctx, who, "ops", []string{u.ID}, nil)) }},
 		{"DeleteGroup", "group.delete", func() error { return e.DeleteGroup(ctx, who, "ops") }},
+		{"AddGroup", "group.put", func() error {
+			return second(e.AddGroup(ctx, who, store.Group{Name: "live", Source: "slack:T:S1"}))
+		}},
+		{"SeeGroup", "group.members", func() error {
+			return second(e.SeeGroup(ctx, who, "live", store.Sight{Identities: []string{"slack:T:Z"}}))
+		}},
+		{"SeeGroup", "", func() error { // it found the same
+			return second(e.SeeGroup(ctx, who, "live", store.Sight{Identities: []string{"slack:T:Z"}}))
+		}},
 		{"OpenIncident", "incident.open", func() error { return second(e.OpenIncident(ctx, who, incident)) }},
 		{"AckIncident", "incident.ack", func() error { return second(e.AckIncident(ctx, who, incident.ID)) }},
 		{"NoteDelivery", "incident.deliver", func() error { return e.NoteDelivery(ctx, who, incident.ID, store.Delivery{Tries: 1}) }},
