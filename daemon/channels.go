@@ -53,12 +53,13 @@ func (c channels) named(ctx context.Context, at store.Address) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+	c.d.groups.refresh(ctx, room.Admins)
 	var ids []string
 	for _, u := range users {
 		if u.State != store.Active {
 			continue
 		}
-		groups, err := c.d.db.GroupsOf(ctx, u.ID)
+		groups, err := c.d.groups.GroupsOf(ctx, u.ID)
 		if err != nil { // a group only allows: who can't be looked up is in none
 			c.d.log.Warn("reading groups; the user counts as in none", "user", u.ID, "err", err)
 		}

@@ -99,6 +99,7 @@ type Daemon struct {
 	bots         map[string]chatBot // by the name of their surface
 	slack        *slack.Bot
 	people       *people
+	groups       *liveGroups
 	listeners    *listeners
 	servers      *serversFile // nil without Options.Servers
 	ran          ran
@@ -184,9 +185,10 @@ func (d *Daemon) wire() {
 		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
+	d.groups = newLiveGroups(d)
 	d.gateway = mcp.New(mcp.Options{
-		Channels: channels{d},
-		Store:    d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner, Warn: scan.Mixed,
+		Groups: d.groups, Channels: channels{d},
+		Store: d.db, Index: d.index, Runner: d.pool, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("room", "audit"), Now: d.now},
 			hook.Access{},
@@ -202,7 +204,7 @@ func (d *Daemon) wire() {
 		Meter: &llm.Meter{Books: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("room", "llm")},
 	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.db, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
 		Log: d.log.With("room", "llm"), Now: d.now,
 	})
 	d.lookout = newLookout(d)
@@ -210,6 +212,7 @@ func (d *Daemon) wire() {
 	commands := &bots.Commands{}
 	d.slack = d.newSlack(commands)
 	d.bots = map[string]chatBot{string(store.OnSlack): d.slack}
+	d.groups.rosters[string(store.OnSlack)] = d.slack
 	d.conversation = bots.New(bots.Options{
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Audience: audience{d.gateway, d.db},
 		Platforms: []bots.Platform{d.terminals, d.slack}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
@@ -324,6 +327,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	for name, bot := range d.bots {
 		keep(name, func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
 	}
+	keep("groups", d.groups.run)
 	keep("schedule", d.keepSchedule)
 	keep("control socket", serve(control, d.control, (*http.Server).Serve))
 	keep("http listener", serve(public, d.public, d.servePublic))

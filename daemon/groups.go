@@ -24,7 +24,10 @@ func (d *Daemon) groupViews(ctx context.Context, groups ...store.Group) ([]api.G
 	}
 	views := make([]api.GroupView, len(groups))
 	for i, g := range groups {
-		v := api.GroupView{Name: g.Name, Members: []api.GroupMember{}, Servers: []string{}, Created: g.Created}
+		v := api.GroupView{
+			Name: g.Name, Members: []api.GroupMember{}, Servers: []string{}, Created: g.Created,
+			Source: g.Source, Handle: g.Handle, Looked: g.Looked, Error: g.Error,
+		}
 		for _, u := range users {
 			if slices.Contains(g.Members, u.ID) {
 				v.Members = append(v.Members, api.GroupMember{ID: u.ID, Name: u.Name, State: u.State})
@@ -102,18 +105,56 @@ func (d *Daemon) addGroup(ctx context.Context, by store.Caller, r *http.Request)
 	if err != nil {
 		return nil, err
 	}
-	members, err := d.userIDs(ctx, req.Members)
+	made := store.Group{Name: req.Name}
+	if made.Members, err = d.userIDs(ctx, req.Members); err != nil {
+		return nil, err
+	}
+	seen, err := d.firstLook(ctx, &made, req)
 	if err != nil {
 		return nil, err
 	}
-	g, err := d.db.AddGroup(ctx, by, store.Group{Name: req.Name, Members: members})
+	g, err := d.db.AddGroup(ctx, by, made)
 	if errors.Is(err, store.ErrExists) {
-		return nil, fmt.Errorf("group %q %w: change it with nizectl groups edit %s", req.Name, store.ErrExists, req.Name)
+		return nil, fmt.Errorf("group %q %w: see nizectl groups show %s", req.Name, store.ErrExists, req.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("storing group %s: %w", req.Name, err)
 	}
+	if g.Live() {
+		if g, err = d.db.SeeGroup(ctx, by, g.Name, seen); err != nil {
+			return nil, fmt.Errorf("noting who is in group %s: %w", req.Name, err)
+		}
+		d.groups.know(g)
+	}
 	return d.groupView(ctx, g)
+}
+
+// firstLook finds the user group on Slack whose members are to be those of the
+// group, and looks at it: one that can't be looked at is not made.
+func (d *Daemon) firstLook(ctx context.Context, g *store.Group, req api.AddGroup) (seen store.Sight, err error) {
+	if req.SlackUsergroup == "" {
+		return seen, nil
+	}
+	if len(req.Members) > 0 {
+		return seen, fmt.Errorf("%w group: its members are those named, or those of a Slack user group, not both", store.ErrInvalid)
+	}
+	account, err := d.account(ctx, string(store.OnSlack))
+	if err != nil {
+		return seen, err
+	}
+	if !account.Enabled {
+		return seen, fmt.Errorf("%w: the bot on Slack is stopped, so its user groups can't be asked for: nizectl bots slack start", store.ErrRefused)
+	}
+	asking, cancel := context.WithTimeout(ctx, providerPatience)
+	defer cancel()
+	if g.Source, g.Handle, err = d.slack.UserGroup(asking, req.SlackUsergroup); err == nil {
+		seen.Source = g.Source
+		seen.Identities, err = d.slack.InUserGroup(asking, g.Source)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrInvalid) {
+		return seen, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+	}
+	return seen, err
 }
 
 func (d *Daemon) patchGroup(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
@@ -133,6 +174,9 @@ func (d *Daemon) patchGroup(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
+	if g.Live() {
+		return nil, fmt.Errorf("group %s: %w: its members are those of @%s on Slack; change them there", g.Name, store.ErrRefused, g.Handle)
+	}
 	if g, err = d.db.EditGroup(ctx, by, g.Name, in, out); err != nil {
 		return nil, fmt.Errorf("group %s: %w", r.PathValue("name"), err)
 	}
@@ -144,13 +188,17 @@ func (d *Daemon) removeGroup(ctx context.Context, by store.Caller, r *http.Reque
 	if err != nil {
 		return nil, err
 	}
-	return nil, d.db.DeleteGroup(ctx, by, g.Name)
+	if err := d.db.DeleteGroup(ctx, by, g.Name); err != nil {
+		return nil, err
+	}
+	d.groups.forget(g.Name)
+	return nil, nil
 }
 
 // groupsOf names the groups that the caller is in. Who can't be looked up is
 // in none: groups only ever allow.
 func (d *Daemon) groupsOf(ctx context.Context, by store.Caller) []string {
-	names, err := d.db.GroupsOf(ctx, by.User)
+	names, err := d.groups.GroupsOf(ctx, by.User)
 	if err != nil {
 		d.log.Warn("reading groups; the caller counts as in none", "err", err)
 	}

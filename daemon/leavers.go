@@ -144,7 +144,7 @@ func (e *exporter) record(ctx context.Context) error {
 	if err := putAll(e, "membership", teams, err, nil); err != nil {
 		return err
 	}
-	groups, err := e.d.db.GroupsOf(ctx, e.user.ID)
+	groups, err := e.d.groups.GroupsOf(ctx, e.user.ID)
 	if err := putAll(e, "group", groups, err, nil); err != nil {
 		return err
 	}

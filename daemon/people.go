@@ -56,7 +56,7 @@ func (d *Daemon) userView(ctx context.Context, u store.User) (api.UserView, erro
 	for _, m := range teams {
 		v.Teams = append(v.Teams, m.Team)
 	}
-	groups, err := d.db.GroupsOf(ctx, u.ID)
+	groups, err := d.groups.GroupsOf(ctx, u.ID)
 	if err != nil {
 		return v, fmt.Errorf("listing groups of %s: %w", u.Name, err)
 	}
@@ -146,7 +146,7 @@ func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request
 	apply(&u.State, req.State)
 	var groups, lacked []string
 	if u.Role != was.Role || u.State != was.State {
-		if groups, err = d.db.GroupsOf(ctx, u.ID); err != nil {
+		if groups, err = d.groups.GroupsOf(ctx, u.ID); err != nil {
 			return nil, fmt.Errorf("listing groups of %s: %w", u.Name, err)
 		}
 		if lacked, err = d.gateway.Lacking(ctx); err != nil {

@@ -68,7 +68,6 @@ type Store interface {
 	store.Tools
 	store.Calls
 	store.Grants
-	store.Groups
 	store.Members
 	store.Users
 	store.Agents
@@ -92,6 +91,7 @@ type Options struct {
 	Runner Runner
 	Config store.Config
 	Hooks  []Hook // in the order in which they run before a call
+	Groups Groups // who is in which group; those of the store where no platform has any
 	// Channels tells who is in a channel of a chat; nil where there is none.
 	Channels Channels
 	// Warn says what a person should know of a text among arguments that they

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,6 +120,14 @@ func (h *house) putTools(pin string) {
 	}
 }
 
+// listed are the groups of a store, as they are where no platform has any.
+type listed struct{ store.Groups }
+
+func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {
+	names, err := l.GroupsOf(ctx, user)
+	return slices.Contains(names, name), err
+}
+
 // open opens the database and makes a gateway; owner names the daemon.
 func (h *house) open(owner string) {
 	h.t.Helper()
@@ -135,7 +144,7 @@ func (h *house) open(owner string) {
 		h.t.Cleanup(h.index.Close)
 	}
 	h.gateway = mcp.New(mcp.Options{
-		Store: h.db, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
+		Store: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: h.db, Log: log, Now: time.Now}, hook.Access{},

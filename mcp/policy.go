@@ -20,6 +20,16 @@ type Channels interface {
 	Admins(ctx context.Context, at store.Address) ([]string, error)
 }
 
+// Groups tells who is in which group. Those of a chat platform are asked there,
+// within a bound; an error counts as no, since groups only ever allow here.
+type Groups interface {
+	// GroupsOf names the groups that the user is in. What a platform said five
+	// minutes ago at most counts.
+	GroupsOf(ctx context.Context, user string) ([]string, error)
+	// InGroup says whether the user is in the group now: for a press.
+	InGroup(ctx context.Context, name, user string) (bool, error)
+}
+
 // holds counts those of the credentials that a holder has.
 func (g *Gateway) holds(ctx context.Context, h store.Holder, server string, names []string) (int, error) {
 	n := 0
@@ -127,8 +137,7 @@ func (b *ballot) among(ctx context.Context, who string, u store.User) (bool, err
 		return slices.Contains(admins, u.ID), err
 	}
 	if name, ok := strings.CutPrefix(who, "group:"); ok {
-		groups, err := b.g.opt.Store.GroupsOf(ctx, u.ID)
-		return slices.Contains(groups, name), err
+		return b.g.opt.Groups.InGroup(ctx, name, u.ID)
 	}
 	return who == "user:"+u.ID, nil
 }

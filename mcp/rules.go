@@ -67,7 +67,7 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 	}
 	v.off = store.GetList(g.opt.Config, by.User, "servers.denied")
 	if !by.IsAdmin() {
-		if v.groups, err = g.opt.Store.GroupsOf(ctx, by.User); err != nil {
+		if v.groups, err = g.opt.Groups.GroupsOf(ctx, by.User); err != nil {
 			// Groups only ever allow: who can't be looked up is in none (SPEC 22).
 			g.opt.Log.Warn("reading groups; the caller counts as in none", "err", err)
 		}

@@ -29,6 +29,7 @@ func (g Group) Live() bool { return g.Source != "" }
 
 // Sight is what came of a look at a live group.
 type Sight struct {
+	Source     string   // what was looked at
 	Identities []string // of those in it, whoever of them nize knows
 	Error      string   // why it failed, if it did
 }
@@ -57,7 +58,7 @@ type Groups interface {
 type LiveGroups interface {
 	// SeeGroup notes what came of a look. A failed one leaves who is in the
 	// group; so does one that found the same, without an event. ErrNotFound for
-	// no such group, ErrInvalid for a list.
+	// no such group, ErrInvalid for one of another source.
 	SeeGroup(ctx context.Context, by Caller, name string, s Sight) (Group, error)
 }
 

@@ -75,9 +75,7 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (person, 
 	if p.team == "" {
 		p.team = l.account.Team
 	}
-	home := p.team == l.account.Team || slices.Contains(u.Enterprise.Teams, l.account.Team)
-	p.member = home && u.ID == id && !u.Deleted && !u.IsBot && !u.IsAppUser && !u.IsWorkflowBot && !u.IsConnectorBot &&
-		!u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.IsInvitedUser
+	p.member = u.ID == id && fullMember(u, l.account.Team)
 	if _, err := time.LoadLocation(p.zone); err != nil {
 		p.zone = ""
 	}
@@ -88,6 +86,14 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (person, 
 	}
 	l.people.known[id] = p
 	return p, nil
+}
+
+// fullMember says whether somebody may talk to nize by what they are on Slack: a
+// person, switched on, of this workspace, and no guest.
+func fullMember(u *slackgo.User, team string) bool {
+	home := u.TeamID == "" || u.TeamID == team || slices.Contains(u.Enterprise.Teams, team)
+	return home && !u.Deleted && !u.IsBot && !u.IsAppUser && !u.IsWorkflowBot && !u.IsConnectorBot &&
+		!u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.IsInvitedUser
 }
 
 func nameOf(u *slackgo.User) string {

@@ -27,6 +27,7 @@
 //	socket.go http.go     the two ways in
 //	intake.go lanes.go    store, acknowledge, work
 //	people.go leave.go    who may talk to nize, and as whom; who left
+//	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
 //	views.go commands.go  what presses, dialogs and words are given to

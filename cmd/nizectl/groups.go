@@ -14,7 +14,8 @@ func (a *app) groups() *cli.Command {
 		a.command(leaf{name: "list", usage: "list groups, their members and what they may use", run: groupsList}),
 		a.command(leaf{name: "show", args: "GROUP", usage: "show a group", names: groupNames, run: groupsShow}),
 		a.command(leaf{name: "add", args: "GROUP", usage: "make a group",
-			flags: []cli.Flag{usersFlag("members", "who is in it")}, run: groupsAdd}),
+			flags: []cli.Flag{usersFlag("members", "who is in it"),
+				&cli.StringFlag{Name: "slack-usergroup", Usage: "`GROUP`, a Slack user group by id or handle: who is in it there is in it here"}}, run: groupsAdd}),
 		a.command(leaf{name: "edit", args: "GROUP", usage: "take people in and out", names: groupNames,
 			flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}, run: groupsEdit}),
 		a.command(leaf{name: "remove", args: "GROUP", usage: "remove a group with which nothing is shared", names: groupNames,
@@ -56,12 +57,25 @@ func groupsList(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("GROUP", "MEMBERS", "SERVERS")
+	t := c.table("GROUP", "MEMBERS", "SERVERS", "SOURCE", "LOOKED", "ERROR").text(5)
 	for _, g := range list {
-		t.row(g.Name, memberNames(g), strings.Join(g.Servers, ", "))
+		looked := ""
+		if g.Source != "" {
+			looked = c.when(g.Looked)
+		}
+		t.row(g.Name, memberNames(g), strings.Join(g.Servers, ", "), groupSource(g), looked, g.Error)
 	}
-	t.print("no groups yet: nizectl groups add GROUP --members USER,USER")
+	t.print("no groups yet: nizectl groups add GROUP --members USER,USER or --slack-usergroup HANDLE")
 	return nil
+}
+
+// groupSource says where a group's members are kept, "" for here.
+func groupSource(g api.GroupView) string {
+	if g.Source == "" {
+		return ""
+	}
+	surface, _, _ := strings.Cut(g.Source, ":")
+	return surface + " @" + g.Handle
 }
 
 func groupsShow(ctx context.Context, c *call) error {
@@ -75,19 +89,37 @@ func groupsShow(ctx context.Context, c *call) error {
 	c.field("group", g.Name)
 	c.field("made", c.when(g.Created))
 	c.field("servers", strings.Join(g.Servers, ", "))
+	if g.Source != "" {
+		c.field("source", groupSource(g)+" ("+g.Source+")")
+		c.field("looked", c.when(g.Looked))
+		if g.Error != "" {
+			c.field("error", g.Error)
+		}
+	}
 	t := c.table("MEMBER", "STATE", "ID")
 	t.state = 1
 	for _, m := range g.Members {
 		t.row(m.Name, string(m.State), m.ID)
 	}
-	t.print("nobody is in it: nizectl groups edit " + g.Name + " --add USER")
+	empty := "nobody is in it: nizectl groups edit " + g.Name + " --add USER"
+	if g.Source != "" {
+		empty = "nobody in it is known to nize: they are from their first message on"
+	}
+	t.print(empty)
 	return nil
 }
 
 func groupsAdd(ctx context.Context, c *call) error {
-	g, err := c.api.AddGroup(ctx, api.AddGroup{Name: c.arg(0), Members: c.usersOf("members")})
+	req := api.AddGroup{Name: c.arg(0), Members: c.usersOf("members"), SlackUsergroup: c.cmd.String("slack-usergroup")}
+	if len(req.Members) > 0 && req.SlackUsergroup != "" {
+		return usagef("groups add takes --members or --slack-usergroup, not both: make two groups")
+	}
+	g, err := c.api.AddGroup(ctx, req)
 	if err != nil {
 		return err
+	}
+	if g.Source != "" {
+		return c.report(g, "%s are those of %s, %d of them known to nize now; to share with it: nizectl servers share NAME --with group:%s", g.Name, groupSource(g), len(g.Members), g.Name)
 	}
 	return c.report(g, "%s has %s; to share with it: nizectl servers share NAME --with group:%s", g.Name, count(len(g.Members), "member"), g.Name)
 }

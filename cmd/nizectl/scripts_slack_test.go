@@ -61,3 +61,11 @@ func scriptTokens(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(ts.Getenv("TOKENS")), 0o600))
 }
+
+// scriptUserGroup makes a user group on the pretended Slack, or replaces it.
+func scriptUserGroup(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: usergroup ID HANDLE USER…")
+	}
+	slackOf(ts).AddGroup(slacktest.UserGroup{ID: args[0], Handle: args[1], Name: args[1], Users: args[2:]})
+}

@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
 			"until": scriptUntil, "model": scriptModel,
-			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens,
+			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},
 	})
 }

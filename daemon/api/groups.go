@@ -8,10 +8,12 @@ import (
 	"nize/store"
 )
 
-// AddGroup makes a group of people, by id, name or identity.
+// AddGroup makes a group of people, by id, name or identity, or of those who
+// are in a Slack user group, by its id or handle: either, not both.
 type AddGroup struct {
-	Name    string   `json:"name"`
-	Members []string `json:"members,omitempty"`
+	Name           string   `json:"name"`
+	Members        []string `json:"members,omitempty"`
+	SlackUsergroup string   `json:"slack_usergroup,omitempty"`
 }
 
 // PatchGroup takes people in and out.
@@ -26,6 +28,11 @@ type GroupView struct {
 	Members []GroupMember `json:"members"`
 	Servers []string      `json:"servers"` // shared with it
 	Created time.Time     `json:"created"`
+	// Of a group whose members a chat platform knows; see [store.Group].
+	Source string    `json:"source,omitempty"`
+	Handle string    `json:"handle,omitempty"`
+	Looked time.Time `json:"looked,omitzero"`
+	Error  string    `json:"error,omitempty"`
 }
 
 // GroupMember is a person in a group.

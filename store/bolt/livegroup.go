@@ -42,8 +42,8 @@ func (d *DB) SeeGroup(ctx context.Context, by store.Caller, name string, s store
 		if g, err = getJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
 		}
-		if !g.Live() {
-			return fmt.Errorf("%w group %s: it is a list", store.ErrInvalid, name)
+		if !g.Live() || g.Source != s.Source { // it was made anew meanwhile
+			return fmt.Errorf("%w look at group %s: it is of another source", store.ErrInvalid, name)
 		}
 		seen, err := getJSON[glance](t, "groups_live", []byte(name))
 		if err != nil {

@@ -54,7 +54,7 @@ func TestOldLookAtGroup(t *testing.T) {
 		}
 	}
 	allowed(in) // never looked at
-	see(store.Sight{Identities: []string{"slack:T:IN"}})
+	see(store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:IN"}})
 	allowed(in, "ops")
 	allowed(out)
 	spends(in, true)
@@ -62,14 +62,14 @@ func TestOldLookAtGroup(t *testing.T) {
 	spends(in, false) // all of it is reserved
 	spends(out, true) // who is not in it has nothing to do with it
 	now = now.Add(store.GroupAge - time.Second)
-	see(store.Sight{Error: "no answer"})
+	see(store.Sight{Source: "slack:T:S1", Error: "no answer"})
 	allowed(in, "ops")
 	now = now.Add(time.Second)
 	allowed(in)
 	allowed(out)
 	spends(in, false)
 	spends(out, false)
-	see(store.Sight{Identities: []string{"slack:T:OUT"}})
+	see(store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:OUT"}})
 	allowed(in)
 	allowed(out, "ops")
 	spends(in, true)

@@ -173,10 +173,10 @@ func (e *env) peopleChanges(who store.Caller) []change {
 			return second(e.AddGroup(ctx, who, store.Group{Name: "live", Source: "slack:T:S1"}))
 		}},
 		{"SeeGroup", "group.members", func() error {
-			return second(e.SeeGroup(ctx, who, "live", store.Sight{Identities: []string{"slack:T:Z"}}))
+			return second(e.SeeGroup(ctx, who, "live", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:Z"}}))
 		}},
 		{"SeeGroup", "", func() error { // it found the same
-			return second(e.SeeGroup(ctx, who, "live", store.Sight{Identities: []string{"slack:T:Z"}}))
+			return second(e.SeeGroup(ctx, who, "live", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:Z"}}))
 		}},
 		{"OpenIncident", "incident.open", func() error { return second(e.OpenIncident(ctx, who, incident)) }},
 		{"AckIncident", "incident.ack", func() error { return second(e.AckIncident(ctx, who, incident.ID)) }},

@@ -18,7 +18,7 @@ func liveGroups(e *env) {
 		e.Fatalf("made %+v", g)
 	}
 	e.same(len(must(e.GroupsOf(ctx, a.ID))(e)), 0)
-	seen := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Identities: []string{"slack:T:A", "slack:T:NEW", "slack:T:A"}}))(e)
+	seen := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:A", "slack:T:NEW", "slack:T:A"}}))(e)
 	if !slices.Equal(seen.Members, []string{a.ID}) || seen.Looked.IsZero() {
 		e.Fatalf("seen %+v", seen)
 	}
@@ -38,16 +38,16 @@ func liveGroups(e *env) {
 
 	// A failed look leaves who is in it, and says why.
 	before := must(e.Events(ctx, store.EventQuery{Limit: 1}))(e)
-	failed := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Error: "no answer"}))(e)
+	failed := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Error: "no answer"}))(e)
 	if failed.Error != "no answer" || !failed.Looked.Equal(seen.Looked) || len(failed.Members) != 1 {
 		e.Fatalf("failed %+v", failed)
 	}
-	again := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Identities: []string{"slack:T:NEW", "slack:T:A"}}))(e)
+	again := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:NEW", "slack:T:A"}}))(e)
 	if again.Error != "" {
 		e.Fatalf("again %+v", again)
 	}
 	e.same(must(e.Events(ctx, store.EventQuery{Limit: 1}))(e)[0].Seq, before[0].Seq)
-	must(e.SeeGroup(ctx, ada, "ops", store.Sight{}))(e)
+	must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1"}))(e)
 	e.same(len(must(e.GroupsOf(ctx, a.ID))(e)), 0)
 	e.same(must(e.Events(ctx, store.EventQuery{Limit: 1}))(e)[0].Kind, "group.members")
 
@@ -55,11 +55,12 @@ func liveGroups(e *env) {
 	e.is(last(e.SeeGroup(ctx, ada, "none", store.Sight{})), store.ErrNotFound)
 	must(e.AddGroup(ctx, ada, store.Group{Name: "list"}))(e)
 	e.is(last(e.SeeGroup(ctx, ada, "list", store.Sight{})), store.ErrInvalid)
-	e.is(last(e.SeeGroup(ctx, ada, "ops", store.Sight{Identities: []string{""}})), store.ErrInvalid)
+	e.is(last(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S2", Identities: []string{"slack:T:A"}})), store.ErrInvalid)
+	e.is(last(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{""}})), store.ErrInvalid)
 
 	// Who leaves nize is in it still, as far as the platform says; and one that
 	// is made anew under that name has nobody in it.
-	must(e.SeeGroup(ctx, ada, "ops", store.Sight{Identities: []string{"slack:T:A"}}))(e)
+	must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:A"}}))(e)
 	e.reopen()
 	e.same(must(e.GroupsOf(ctx, a.ID))(e), []string{"ops"})
 	e.ok(e.RemoveUser(ctx, ada, a.ID))

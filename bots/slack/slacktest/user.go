@@ -126,6 +126,7 @@ type wireGroup struct {
 	Handle string   `json:"handle"`
 	Users  []string `json:"users,omitempty"`
 	Count  int      `json:"user_count"`
+	Gone   int64    `json:"date_delete"`
 }
 
 type groupPage struct {
@@ -135,7 +136,13 @@ type groupPage struct {
 func (s *Server) groupsList(a args) (any, error) {
 	out := groupPage{Groups: []wireGroup{}}
 	for _, g := range s.world.groups {
+		if g.Disabled && !a.flag("include_disabled", false) {
+			continue
+		}
 		w := wireGroup{ID: g.ID, TeamID: Team, Name: g.Name, Handle: g.Handle, Count: len(g.Users)}
+		if g.Disabled {
+			w.Gone = 1700000000
+		}
 		if a.flag("include_users", false) {
 			w.Users = g.Users
 		}
@@ -150,7 +157,7 @@ type groupMembers struct {
 
 func (s *Server) groupUsers(a args) (any, error) {
 	for _, g := range s.world.groups {
-		if g.ID == a["usergroup"] {
+		if g.ID == a["usergroup"] && (!g.Disabled || a.flag("include_disabled", false)) {
 			return groupMembers{Users: append([]string{}, g.Users...)}, nil
 		}
 	}

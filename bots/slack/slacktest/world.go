@@ -68,6 +68,7 @@ func (c *Channel) kind() string {
 type UserGroup struct {
 	ID, Handle, Name string
 	Users            []string
+	Disabled         bool
 }
 
 // Version is how a message looked at some time.

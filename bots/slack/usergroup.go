@@ -1,0 +1,190 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/slack/manifest"
+	"nize/store"
+)
+
+// Slack's user groups, for groups whose members are theirs (SPEC 22).
+
+const (
+	// fewPeople is up to how many of a group's people are asked about one by one;
+	// for more, the list of the whole workspace is less to ask for.
+	fewPeople = 50
+	fullList  = "full members"
+)
+
+// UserGroup finds a user group of the workspace by its id or its handle, and
+// returns by what it is known from then on. A miss names the nearest.
+func (b *Bot) UserGroup(ctx context.Context, name string) (source, handle string, err error) {
+	l, err := b.used(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	var all []slackgo.UserGroup
+	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
+		all, err = l.wire.api.GetUserGroupsContext(ctx)
+		return err
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("asking Slack for its user groups: %w", lackingScope(err))
+	}
+	name = strings.TrimPrefix(name, "@")
+	var handles []string
+	for _, g := range all {
+		if g.DateDelete != 0 || !idForm.MatchString(g.ID) {
+			continue // disabled there: nobody is in it
+		}
+		if g.ID == name || g.Handle == name {
+			return "slack:" + l.account.Team + ":" + g.ID, g.Handle, nil
+		}
+		handles = append(handles, g.Handle)
+	}
+	return "", "", store.Unknown("user group", name, handles)
+}
+
+// used is the account in use, whichever it is.
+func (b *Bot) used(ctx context.Context) (*live, error) {
+	b.mu.Lock()
+	account := b.account
+	b.mu.Unlock()
+	if account == nil {
+		return nil, errOff
+	}
+	return b.at(ctx, store.Address{Surface: store.OnSlack, Team: account.Team})
+}
+
+// InUserGroup lists the identities of those who are in a user group now, by its
+// source. Of those whom nize knows they are full members of the workspace only;
+// of others that is asked when they come.
+func (b *Bot) InUserGroup(ctx context.Context, source string) ([]string, error) {
+	parts := strings.Split(source, ":")
+	if len(parts) != 3 || parts[0] != string(store.OnSlack) {
+		return nil, fmt.Errorf("%w source %q: it is no user group of Slack's", store.ErrInvalid, source)
+	}
+	l, err := b.at(ctx, store.Address{Surface: store.OnSlack, Team: parts[1]})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
+		ids, err = l.wire.api.GetUserGroupMembersContext(ctx, parts[2])
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking Slack who is in the user group %s: %w", parts[2], lackingScope(err))
+	}
+	users, err := b.o.Store.ListUsers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]string{}
+	for _, u := range users {
+		for _, identity := range u.Identities {
+			if id := l.slackID(identity); id != "" {
+				known[id] = identity
+			}
+		}
+	}
+	return l.fullMembers(ctx, ids, known)
+}
+
+// slackID is whose identity of Slack's that is, "" for another platform's.
+func (l *live) slackID(identity string) string {
+	if parts := strings.Split(identity, ":"); len(parts) == 3 && parts[0] == string(store.OnSlack) {
+		return parts[2]
+	}
+	return ""
+}
+
+// fullMembers are the identities of ids, without the known people who are
+// guests, bots, strangers or switched off.
+func (l *live) fullMembers(ctx context.Context, ids []string, known map[string]string) ([]string, error) {
+	asked := 0
+	for _, id := range ids {
+		if known[id] != "" {
+			asked++
+		}
+	}
+	isFull := func(id string) (bool, error) {
+		p, err := l.look(ctx, id, keepPerson)
+		if code(err) == "user_not_found" {
+			return false, nil
+		}
+		return p.member, err
+	}
+	if asked > fewPeople {
+		full, err := l.rosters.get(fullList, l.b.o.Now(), keepPerson, func() ([]string, error) { return l.everyMember(ctx) })
+		if err != nil {
+			return nil, err
+		}
+		members := map[string]bool{}
+		for _, id := range full {
+			members[id] = true
+		}
+		isFull = func(id string) (bool, error) { return members[id], nil }
+	}
+	in := []string{}
+	for _, id := range ids {
+		if !idForm.MatchString(id) {
+			return nil, fmt.Errorf("%w user group: a member %.40q", store.ErrInvalid, id)
+		}
+		identity := known[id]
+		if identity == "" {
+			in = append(in, "slack:"+l.homeOf(id)+":"+id)
+			continue
+		}
+		full, err := isFull(id)
+		if err != nil {
+			return nil, err
+		}
+		if full {
+			in = append(in, identity)
+		}
+	}
+	return in, nil
+}
+
+// homeOf is the workspace of somebody whom nize may have looked up; people of
+// others are strangers.
+func (l *live) homeOf(id string) string {
+	l.people.mu.Lock()
+	defer l.people.mu.Unlock()
+	if p, ok := l.people.known[id]; ok {
+		return p.team
+	}
+	return l.account.Team
+}
+
+// everyMember lists the full members of the workspace.
+func (l *live) everyMember(ctx context.Context) (ids []string, err error) {
+	var all []slackgo.User
+	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
+		all, err = l.wire.api.GetUsersContext(ctx, slackgo.GetUsersOptionLimit(1000), slackgo.GetUsersOptionIncludeLocale(false))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking Slack for its members: %w", err)
+	}
+	for _, u := range all {
+		if fullMember(&u, l.account.Team) {
+			ids = append(ids, u.ID)
+		}
+	}
+	return ids, nil
+}
+
+// lackingScope tells what to do where the app was installed before it asked for
+// a scope.
+func lackingScope(err error) error {
+	if code(err) != "missing_scope" {
+		return err
+	}
+	return fmt.Errorf("%w: the installed app lacks a scope of %s: compare it with nizectl bots slack manifest, then install it again", err, strings.Join(manifest.Scopes(), ", "))
+}

@@ -1,0 +1,112 @@
+package slack
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/bots/slack/slacktest"
+	"nize/store"
+)
+
+// Who is in a user group, as far as nize may count on it: guests, bots,
+// strangers and people who were switched off never are, whom nize doesn't know
+// yet is by identity.
+func TestUserGroups(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	db := openBolt(t)
+	now := time.Now()
+	b := runBot(t, fake, Options{Store: db, Now: func() time.Time { return now }}, nobody{})
+	everybody := []string{slacktest.Ann, slacktest.Ben, slacktest.Guest, slacktest.OtherBot, slacktest.Stranger}
+	for _, id := range everybody {
+		if _, err := db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+id, id, store.Member); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fake.AddGroup(slacktest.UserGroup{ID: "S0MIX", Handle: "mix", Users: append(everybody, slacktest.Cho, "U0GONE")})
+	fake.AddGroup(slacktest.UserGroup{ID: "S0OLD", Handle: "old", Users: everybody, Disabled: true})
+	for _, name := range []string{"S0MIX", "mix", "@mix"} {
+		source, handle, err := b.UserGroup(t.Context(), name)
+		if err != nil || source != "slack:"+slacktest.Team+":S0MIX" || handle != "mix" {
+			t.Errorf("%s is %s %s, %v", name, source, handle, err)
+		}
+	}
+	for name, want := range map[string]string{"old": "not found", "mixx": "did you mean mix", "": "not found"} {
+		if _, _, err := b.UserGroup(t.Context(), name); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	in := func(source string, want ...string) {
+		t.Helper()
+		got, err := b.InUserGroup(t.Context(), source)
+		for i, id := range want {
+			want[i] = "slack:" + slacktest.Team + ":" + id
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("in %s are %v, %v; want %v", source, got, err, want)
+		}
+	}
+	mix := "slack:" + slacktest.Team + ":S0MIX"
+	in(mix, slacktest.Ann, slacktest.Ben, slacktest.Cho, "U0GONE")
+	if err := fake.Deactivate(slacktest.Ben); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(keepPerson)
+	in(mix, slacktest.Ann, slacktest.Cho, "U0GONE")
+	for _, source := range []string{"slack:T0OTHER:S0MIX", "slack:" + slacktest.Team + ":S0NONE", "slack:" + slacktest.Team + ":S0OLD", "discord:1:2", "slack", ""} {
+		if got, err := b.InUserGroup(t.Context(), source); err == nil {
+			t.Errorf("in %q are %v", source, got)
+		}
+	}
+	fake.Fail("users.info", slacktest.Fault{Error: "internal_error"})
+	now = now.Add(keepPerson)
+	if got, err := b.InUserGroup(t.Context(), mix); err == nil {
+		t.Errorf("while Slack does not say who they are: %v", got)
+	}
+
+	// More people than are asked for one by one are looked up in one list.
+	many := []string{slacktest.Ann, slacktest.Guest}
+	for n := range fewPeople + 10 {
+		id := fmt.Sprintf("U0MANY%d", n)
+		many = append(many, id)
+		fake.AddUser(slacktest.User{ID: id, Name: id, Guest: n%2 == 1})
+		if _, err := db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+id, id, store.Member); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fake.AddGroup(slacktest.UserGroup{ID: "S0MANY", Handle: "many", Users: many})
+	was := fake.Stats().Calls["users.info"]
+	got, err := b.InUserGroup(t.Context(), "slack:"+slacktest.Team+":S0MANY")
+	if err != nil || len(got) != 1+(fewPeople+10)/2 {
+		t.Errorf("%d of many, %v", len(got), err)
+	}
+	if n := fake.Stats().Calls["users.info"] - was; n != 0 {
+		t.Errorf("%d people were asked for one by one", n)
+	}
+}
+
+// An app that was installed before it asked for the scope says what to do, at
+// the connect, at the doctor's look and at the group.
+func TestUserGroupScope(t *testing.T) {
+	scopes := slices.DeleteFunc(slices.Clone(slacktest.Scopes), func(s string) bool { return s == "usergroups:read" })
+	fake := startFake(t, slacktest.Options{Unlimited: true, Scopes: scopes})
+	off := New(Options{Store: openBolt(t), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Transport: http.DefaultTransport})
+	if _, err := off.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())); err == nil || !strings.Contains(err.Error(), "usergroups:read") {
+		t.Errorf("checking the tokens: %v", err)
+	}
+	if _, _, err := off.UserGroup(t.Context(), "ops"); !errors.Is(err, errOff) {
+		t.Errorf("without an account: %v", err)
+	}
+	fake = startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{Store: openBolt(t)}, nobody{})
+	fake.Fail("usergroups.list", slacktest.Fault{Error: "missing_scope"})
+	if _, _, err := b.UserGroup(t.Context(), "ops"); err == nil || !strings.Contains(err.Error(), "install it again") || !strings.Contains(err.Error(), "usergroups:read") {
+		t.Errorf("without the scope: %v", err)
+	}
+}
