@@ -27,7 +27,9 @@ type CardParts struct {
 	Why         []string // the model's words, with their heading
 	ArgsHead    string
 	Args        string   // whole; "" for none
-	Rules       []string // who may answer, until when, which call
+	Rules       []string // who may answer, and who said yes
+	Until       string   // until when they may; "" where that is of no matter
+	Bound       []string // to what an answer is bound: the digest, the call
 	State       []string // where it stands, and how it ended
 }
 
@@ -59,10 +61,8 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	if len(card.Yes) > 0 {
 		p.Rules = append(p.Rules, words.Say(phrases.CardYes, escaped(card.Yes, words), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
 	}
-	if line := expiryLine(card, r, words); line != "" {
-		p.Rules = append(p.Rules, line)
-	}
-	p.Rules = append(p.Rules, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))
+	p.Until = expiryLine(card, r, words)
+	p.Bound = []string{words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call))}
 	if outcome := OutcomeWords(card, r.Locale); outcome != "" {
 		p.State = append(p.State, words.Say(phrases.CardOutcome, outcome))
 	}
@@ -97,6 +97,10 @@ func (p CardParts) Lines() []string {
 		}
 	}
 	out = append(out, p.Rules...)
+	if p.Until != "" {
+		out = append(out, p.Until)
+	}
+	out = append(out, p.Bound...)
 	return append(out, p.State...)
 }
 
@@ -221,9 +225,19 @@ func arguments(card store.Card, words phrases.Catalogue) (head, text string) {
 	return words.Say(phrases.CardArguments), text
 }
 
+// ReminderText says that a call still waits.
+func ReminderText(card store.Card, locale string) string {
+	return phrases.For(locale).Say(phrases.Reminder, Escape(card.Tool), Escape(card.Call))
+}
+
+// Expires says whether it is of matter until when a card may be answered.
+func Expires(card store.Card) bool {
+	return !card.Expires.IsZero() && card.State == store.Pending && !card.Approved
+}
+
 // expiryLine tells until when the call waits, in the reader's zone.
 func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
-	if card.Expires.IsZero() || card.State != store.Pending || card.Approved {
+	if !Expires(card) {
 		return ""
 	}
 	zone := r.Zone

@@ -393,11 +393,10 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			c.copies(change.ID)
 		}
 		switch {
-		case change.Thread == "":
-		case change.Kind == "call":
-			c.changed(ctx, change)
 		case change.Kind == "reminder":
 			c.remind(ctx, change)
+		case change.Kind == "call" && change.Thread != "":
+			c.changed(ctx, change)
 		}
 	}
 	if ctx.Err() == nil {
@@ -430,23 +429,6 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 		}
 	}
 	c.wake(change.Thread, nil)
-}
-
-// remind says once that a call still waits (SPEC 11).
-func (c *Conversation) remind(ctx context.Context, change store.Change) {
-	th, err := c.o.Threads.GetThread(ctx, change.Thread)
-	if err != nil {
-		c.logUnlessEnded(ctx, "reading the thread of a call that waits", err)
-		return
-	}
-	call, err := c.o.Calls.GetCall(ctx, change.ID)
-	if err != nil || !call.Waiting() {
-		return // decided meanwhile
-	}
-	if sc := c.screenFor(th); sc != nil {
-		text := sc.words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
-		sc.put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
-	}
 }
 
 // screenFor returns the screen of a thread, nil where no platform of ours

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/bots/phrases"
 	"nize/store"
 )
 
@@ -32,6 +33,10 @@ type Audience interface {
 	// GetUser reads a person.
 	GetUser(ctx context.Context, id string) (store.User, error)
 }
+
+// maxCopies is how many of those who may approve get a copy unasked (SPEC 11):
+// the first who can be reached.
+const maxCopies = 5
 
 // copyPrefix heads the names under which copies are kept, by user.
 const copyPrefix = "copy/"
@@ -103,6 +108,9 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 	}
 	var people []store.User
 	if call.Waiting() {
+		if call.Thread == "" && (call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
+			also = append(also, call.By) // they see no other card
+		}
 		if people, err = c.audience(ctx, call, also); err != nil {
 			return err
 		}
@@ -123,14 +131,18 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 	}
 	m := store.Message{ID: id, Kind: store.CardMessage, Card: &card, Final: card.State.Final()}
 	var failed error
+	copied := 0 // to others than who asked
 	for name, at := range places {
-		if strings.HasPrefix(name, copyPrefix) {
+		if user, ok := strings.CutPrefix(name, copyPrefix); ok {
 			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
+			if user != call.By {
+				copied++
+			}
 		}
 	}
 	for _, u := range people {
 		name := copyPrefix + u.ID
-		if _, ok := places[name]; ok {
+		if _, ok := places[name]; ok || copied >= maxCopies && !slices.Contains(also, u.ID) {
 			continue
 		}
 		at, ok, err := c.direct(ctx, u)
@@ -138,8 +150,59 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 			failed = errors.Join(failed, err)
 		}
 		if ok {
+			copied++
 			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
 		}
+	}
+	return failed
+}
+
+// remind says once that a call still waits (SPEC 11): in its conversation, and
+// to everybody who has a copy of its card and has not answered.
+func (c *Conversation) remind(ctx context.Context, change store.Change) {
+	call, err := c.o.Calls.GetCall(ctx, change.ID)
+	if err != nil || !call.Waiting() {
+		return // decided meanwhile
+	}
+	if th, err := c.o.Threads.GetThread(ctx, change.Thread); err == nil {
+		if sc := c.screenFor(th); sc != nil {
+			text := sc.words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
+			sc.put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
+		}
+	} else if change.Thread != "" {
+		c.logUnlessEnded(ctx, "reading the thread of a call that waits", err)
+	}
+	if c.o.Audience == nil || c.o.Places == nil {
+		return
+	}
+	c.start(func(ctx context.Context) {
+		if err := guard(func() error { return c.remindCopies(ctx, call) }); err != nil {
+			c.logUnlessEnded(ctx, "reminding of a card", err)
+		}
+	})
+}
+
+// remindCopies writes below the copies of a card.
+func (c *Conversation) remindCopies(ctx context.Context, call store.Call) error {
+	places, err := c.o.Places.ListPlaces(ctx, call.ID)
+	if err != nil {
+		return fmt.Errorf("reading where copies stand: %w", err)
+	}
+	card, err := c.o.Approver.Card(ctx, call.ID)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for name, at := range places {
+		user, ok := strings.CutPrefix(name, copyPrefix)
+		p := c.platforms[at.Surface]
+		if !ok || p == nil || at.Message == "" || slices.Contains(call.Yes(), user) {
+			continue
+		}
+		at.Message = ""
+		m := store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: ReminderText(card, ""), Card: &card, Final: true}
+		_, err := p.Post(ctx, at, m)
+		failed = errors.Join(failed, err)
 	}
 	return failed
 }
@@ -149,9 +212,6 @@ func (c *Conversation) audience(ctx context.Context, call store.Call, also []str
 	people, err := c.o.Audience.Approvers(ctx, call.ID)
 	if err != nil {
 		return nil, fmt.Errorf("finding who decides call %s: %w", call.ID, err)
-	}
-	if call.Thread == "" && (call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
-		also = append(also, call.By)
 	}
 	for _, id := range also {
 		if slices.ContainsFunc(people, func(u store.User) bool { return u.ID == id }) {

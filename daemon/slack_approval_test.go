@@ -163,3 +163,65 @@ func TestSlackForgedButton(t *testing.T) {
 		t.Errorf("%d runs", n)
 	}
 }
+
+// copyOf is the copy of the one card in somebody's conversation with nize, once
+// it is so.
+func (s *scene) copyOf(user, state string) (found slacktest.Message) {
+	s.t.Helper()
+	s.until(user+" has a copy that is "+state, func() bool {
+		n := 0
+		for _, m := range s.fake.Messages(s.fake.DMChannel(user)) {
+			if strings.Contains(m.Text, "\ncall: ") {
+				found = m
+				n++
+			}
+		}
+		return n == 1 && strings.Contains(found.Text, "\nstate: "+state)
+	})
+	return found
+}
+
+// Who approves has the whole of long arguments in private, too: as a file, named
+// on the copy, and behind its button; and their press counts.
+func TestSlackCopies(t *testing.T) {
+	s := newScene(t)
+	s.approvers("admins")
+	long := `{"text":"` + strings.Repeat("0123456789 ", 1000) + `"}`
+	s.says.plan("long", plan{tool: "box:note", args: long})
+	asked, posted := s.ask(slacktest.Ben, "long")
+	files := func(list []slacktest.Message) (files []slacktest.File) {
+		for _, m := range list {
+			files = append(files, m.Files...)
+		}
+		return files
+	}
+	copied := s.copyOf(slacktest.Ann, "waiting for a yes")
+	private := s.fake.DMChannel(slacktest.Ann)
+	for where, all := range map[string]func() []slacktest.Message{
+		"the thread": func() []slacktest.Message { return s.fake.Thread(asked.Channel, asked.Root()) },
+		"private":    func() []slacktest.Message { return s.fake.Messages(private) },
+	} {
+		s.until("a file in "+where, func() bool { return len(files(all())) > 0 })
+		if list := files(all()); len(list) != 1 || string(list[0].Content) != long || !strings.Contains(string(copied.Blocks), list[0].Name) {
+			t.Errorf("in %s are %d files: %.100q", where, len(list), list[0].Content)
+		}
+	}
+	for _, m := range []slacktest.Message{posted, copied} {
+		if !strings.Contains(string(m.Blocks), "call-show") || !strings.Contains(string(m.Blocks), `before you answer`) || !strings.Contains(string(m.Blocks), `"type":"date"`) {
+			t.Errorf("the card is %s", m.Blocks)
+		}
+	}
+	if err := s.fake.Press(t.Context(), slacktest.Ann, copied, "call-show"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the whole in a dialog", func() bool { return len(s.fake.Views(slacktest.Ann)) == 1 })
+	if err := s.fake.Press(t.Context(), slacktest.Ann, copied, "call-run"); err != nil {
+		t.Fatal(err)
+	}
+	card(s.killable, s.fake, asked, "done")
+	s.copyOf(slacktest.Ann, "done")
+	if n := len(files(s.fake.Messages(private))); n != 1 || s.runs.Load() != 1 || string(s.args[0]) != long {
+		t.Errorf("%d files, %d runs with %.100q", n, s.runs.Load(), s.args)
+	}
+	s.wellBehaved()
+}

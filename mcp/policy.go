@@ -257,8 +257,8 @@ func (g *Gateway) Lacking(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// Approvers lists up to five people, other than who asked, to whom the card of
-// a waiting call should be brought (SPEC 11).
+// Approvers lists the people, other than who asked, who could approve a waiting
+// call: its card is brought to the first of them who can be reached (SPEC 11).
 func (g *Gateway) Approvers(ctx context.Context, id string) ([]store.User, error) {
 	c, err := g.opt.Store.GetCall(ctx, id)
 	if err != nil {
@@ -268,8 +268,7 @@ func (g *Gateway) Approvers(ctx context.Context, id string) ([]store.User, error
 	if err != nil {
 		return nil, err
 	}
-	others := slices.DeleteFunc(e.people, func(u store.User) bool { return u.ID == c.By })
-	return others[:min(len(others), maxNamed)], nil
+	return slices.DeleteFunc(e.people, func(u store.User) bool { return u.ID == c.By }), nil
 }
 
 // maxNamed is how many approvers are named.

@@ -28,15 +28,16 @@ const (
 	CardArguments   Key = "card.arguments"   // none; the arguments follow
 	CardNoArguments Key = "card.no_arguments"
 	CardNotJSON     Key = "card.not_json"
-	CardWarning     Key = "card.warning" // sentence
-	CardDigest      Key = "card.digest"  // head of the digest
-	CardExpires     Key = "card.expires" // time, span
-	CardExpired     Key = "card.past"    // time
-	CardState       Key = "card.state"   // state in words
-	CardOutcome     Key = "card.outcome" // one line
-	CardCall        Key = "card.call"    // id
-	CardMay         Key = "card.may"     // who may press
-	CardYes         Key = "card.yes"     // names, how many, of how many
+	CardWarning     Key = "card.warning"    // sentence
+	CardDigest      Key = "card.digest"     // head of the digest
+	CardExpires     Key = "card.expires"    // time, span
+	CardExpiresAt   Key = "card.expires_at" // time
+	CardExpired     Key = "card.past"       // time
+	CardState       Key = "card.state"      // state in words
+	CardOutcome     Key = "card.outcome"    // one line
+	CardCall        Key = "card.call"       // id
+	CardMay         Key = "card.may"        // who may press
+	CardYes         Key = "card.yes"        // names, how many, of how many
 
 	MayAdmins             Key = "may.admins"
 	MayAdminsNamed        Key = "may.admins.named" // names
@@ -92,6 +93,7 @@ const (
 	CardHead          Key = "card.head"
 	CardHeadDone      Key = "card.head_done"
 	CardContinues     Key = "card.continues" // characters shown, all of them, bytes, digest
+	CardMore          Key = "card.more"
 	CardFile          Key = "card.file"      // name of the file
 	CardDialog        Key = "card.dialog"    // part, parts
 	CardTooLong       Key = "card.too_long"  // bytes

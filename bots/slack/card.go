@@ -88,12 +88,45 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 		}
 	}
 	section(maxClaim, p.Rules...)
+	if p.Until != "" {
+		c.blocks = append(c.blocks, until(card.Expires, r, words))
+	}
+	section(maxClaim, p.Bound...)
 	section(maxClaim, p.State...)
+	if more {
+		section(maxClaim, words.Say(phrases.CardMore))
+	}
 	if buttons := cardButtons(card, open, more, words); len(buttons) > 0 {
 		c.blocks = append(c.blocks, slackgo.NewActionBlock("", buttons...))
 	}
 	c.text, c.edited = plainForm(card, p, file, words, maxFallback), plainForm(card, p, file, words, maxEdited)
 	return c
+}
+
+// until says in a token of Slack's, which each reader sees in their own zone,
+// when a card expires; where tokens are not known it is text. All other words of
+// the line are nize's own.
+func until(at time.Time, r bots.Reader, words phrases.Catalogue) slackgo.Block {
+	zone := r.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	text := at.In(zone).Format("2006-01-02 15:04 MST")
+	key := phrases.CardExpiresAt
+	if !at.After(r.Now) {
+		key = phrases.CardExpired
+	}
+	const token = "\x00"
+	before, after, _ := strings.Cut(words.Say(key, token), token)
+	var line []slackgo.RichTextSectionElement
+	if before != "" {
+		line = append(line, slackgo.NewRichTextSectionTextElement(before, nil))
+	}
+	line = append(line, slackgo.NewRichTextSectionDateElement(at.Unix(), "{date_short_pretty} {time}", nil, &text))
+	if after != "" {
+		line = append(line, slackgo.NewRichTextSectionTextElement(after, nil))
+	}
+	return slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(line...))
 }
 
 // plainForm is the card as the message's text. Where it is longer than Slack

@@ -128,7 +128,11 @@ func (d *deskOf) check(card store.Card) {
 		switch b := b.(type) {
 		case *slackgo.RichTextBlock:
 			for _, e := range b.Elements {
-				for _, s := range e.(*slackgo.RichTextPreformatted).Elements {
+				pre, ok := e.(*slackgo.RichTextPreformatted)
+				if !ok {
+					continue // the line with the expiry has no words from outside
+				}
+				for _, s := range pre.Elements {
 					text := s.(*slackgo.RichTextSectionTextElement).Text
 					total += utf8.RuneCountInString(text)
 					shown.WriteString(text)

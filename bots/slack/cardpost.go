@@ -18,7 +18,7 @@ const noFile = "none"
 func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	l.lines.close(at.Channel + "/" + at.Thread)
 	var file argsFile
-	if long(*m.Card) && at.Thread != "" { // a copy outside any thread has the dialog
+	if long(*m.Card) {
 		var err error
 		if file, err = l.attach(ctx, at, *m.Card); err != nil {
 			return "", err
@@ -32,15 +32,19 @@ func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) 
 	})
 }
 
-// attach puts the arguments as a file into the thread, once for a call.
+// attach puts the arguments as a file where the card stands, once for a call
+// and place.
 func (l *live) attach(ctx context.Context, at store.Address, card store.Card) (argsFile, error) {
 	file := argsFile{name: fileName(card)}
-	th, err := l.b.o.Store.FindThread(ctx, at)
-	if err != nil {
-		return file, fmt.Errorf("finding the conversation of a file: %w", err)
+	owner, id := card.Call, "file/"+at.Channel // a copy is in no conversation
+	if at.Thread != "" {
+		th, err := l.b.o.Store.FindThread(ctx, at)
+		if err != nil {
+			return file, fmt.Errorf("finding the conversation of a file: %w", err)
+		}
+		owner, id = th.ID, "file/"+card.Call
 	}
-	id := "file/" + card.Call
-	place, err := l.b.o.Store.GetPlace(ctx, th.ID, id)
+	place, err := l.b.o.Store.GetPlace(ctx, owner, id)
 	if err == nil {
 		file.failed = place.Message == noFile
 		return file, nil
@@ -57,10 +61,10 @@ func (l *live) attach(ctx context.Context, at store.Address, card store.Card) (a
 		l.log.Warn("Slack does not take the file of a call's arguments", "call", card.Call, "err", err)
 		place.Message, file.failed = noFile, true
 	}
-	return file, l.b.o.Store.PutPlace(ctx, th.ID, id, place)
+	return file, l.b.o.Store.PutPlace(ctx, owner, id, place)
 }
 
-// upload puts a file into a thread and returns its id.
+// upload puts a file into a thread, or a channel, and returns its id.
 func (l *live) upload(ctx context.Context, at store.Address, name, content string) (id string, err error) {
 	err = l.wire.call(ctx, func(ctx context.Context) error {
 		f, err := l.wire.api.UploadFileContext(ctx, slackgo.UploadFileParameters{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -201,6 +202,30 @@ func (l *live) dm(ctx context.Context, user string) (channel string, err error) 
 		return "", fmt.Errorf("opening a conversation with %s: %w", user, err)
 	}
 	return channel, nil
+}
+
+// reads is whose conversation with nize a channel is, "" for any other channel.
+func (l *live) reads(ctx context.Context, channel string) (user string, err error) {
+	l.people.mu.Lock()
+	user, known := l.people.dms[channel]
+	l.people.mu.Unlock()
+	if known || !strings.HasPrefix(channel, "D") {
+		return user, nil
+	}
+	err = l.wire.call(ctx, func(ctx context.Context) error {
+		c, err := l.wire.api.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+		if err == nil {
+			user = c.User
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	l.people.mu.Lock()
+	defer l.people.mu.Unlock()
+	l.people.dms[channel] = user
+	return user, nil
 }
 
 // Direct implements [bots.Courier]: somebody's conversation with nize, outside

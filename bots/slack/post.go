@@ -12,6 +12,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/store"
 )
 
@@ -91,6 +92,9 @@ func (l *live) show(ctx context.Context, at store.Address, m store.Message) (str
 			return "", fmt.Errorf("%w message: no tool", store.ErrInvalid)
 		}
 		return l.showTool(ctx, at, m)
+	}
+	if m.Card != nil { // about a call, to one person
+		m.Text = bots.ReminderText(*m.Card, l.reader(ctx, at).Locale)
 	}
 	return l.put(ctx, at, m.ID, words(m.Text))
 }

@@ -95,9 +95,10 @@ func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
 		r.Locale, r.Zone = th.Locale, zone(th.Zone)
 		return r
 	}
-	l.people.mu.Lock()
-	id := l.people.dms[at.Channel]
-	l.people.mu.Unlock()
+	id, err := l.reads(ctx, at.Channel)
+	if err != nil {
+		l.log.Warn("finding out who reads a conversation; it is written to in English", "channel", at.Channel, "err", err)
+	}
 	if id == "" {
 		return r
 	}
