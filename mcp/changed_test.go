@@ -87,8 +87,8 @@ func TestCardNames(t *testing.T) {
 		t.Errorf("%q, %v", card.Who(), err)
 	}
 	people, err := h.gateway.Approvers(t.Context(), c.ID)
-	if err != nil || len(people) != 5 {
-		t.Errorf("%d get the card, %v", len(people), err)
+	if err != nil || len(people) != 8 { // the first five of them who can be reached
+		t.Errorf("%d could get the card, %v", len(people), err)
 	}
 	if got := c.Expires.Sub(c.Created); got != 24*time.Hour {
 		t.Errorf("it waits %s for others", got)
