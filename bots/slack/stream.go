@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// partSize is how many bytes of an answer stand in one message; Slack takes
-	// 12,000 characters of Markdown in one.
-	partSize = 10_000
 	// streamTime is when a stream is ended before Slack's five minutes do it.
 	streamTime = 4 * time.Minute
 	// late is after how long an answer mentions who asked (SPEC 12).
@@ -39,7 +36,8 @@ const notStreaming = "message_not_in_streaming_state"
 // part is one message that holds a piece of a text.
 type part struct {
 	ts   string
-	text string // as Slack has it, as far as we know
+	text string // as Slack has it, as far as we know, without what dress adds
+	more bool   // it is closed for another one to follow
 }
 
 // writing is a text on its way into the chat. It is settled by one goroutine
@@ -159,7 +157,7 @@ func (l *live) bring(ctx context.Context, at store.Address, m store.Message, t *
 		}
 	}
 	if m.Final && t.open {
-		return l.closeStream(ctx, at, t)
+		return l.closeStream(ctx, at, t, false)
 	}
 	return nil
 }
@@ -184,11 +182,10 @@ func (l *live) pace(ctx context.Context, t *writing, final bool) error {
 func (l *live) append(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
 	if t.open {
 		last := &t.parts[len(t.parts)-1]
-		room := partSize - len(last.text)
-		if room < utf8.UTFMax || l.b.o.Now().Sub(t.began) > streamTime {
-			return l.closeStream(ctx, at, t)
+		piece := strings.TrimPrefix(firstPart(last.text+rest), last.text)
+		if piece == "" || l.b.o.Now().Sub(t.began) > streamTime {
+			return l.closeStream(ctx, at, t, true)
 		}
-		piece := cut(rest, room)
 		err := l.wire.call(ctx, func(ctx context.Context) error {
 			_, _, err := l.wire.api.AppendStreamContext(ctx, at.Channel, last.ts, slackgo.MsgOptionMarkdownText(piece))
 			return err
@@ -198,6 +195,9 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 			last.text += piece
 		case code(err) == notStreaming:
 			t.open = false // Slack ended it; the text goes on in a new message
+			// A young one was ended by who reads it, with Slack's Stop: what
+			// else there is to say is put into the message that they stopped.
+			t.plain = l.b.o.Now().Sub(t.began) < streamTime
 			return nil
 		case unsure(err):
 			t.dirty = true
@@ -206,8 +206,8 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 		}
 		return err
 	}
-	piece := cut(rest, partSize)
-	options := []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(piece)}
+	piece := firstPart(rest)
+	options := []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(dress(t.text(), piece, false))}
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
@@ -239,14 +239,22 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 }
 
 // closeStream ends the stream of the last part. One that has ended is fine.
-func (l *live) closeStream(ctx context.Context, at store.Address, t *writing) error {
-	last := t.parts[len(t.parts)-1]
+// more says that another part follows.
+func (l *live) closeStream(ctx context.Context, at store.Address, t *writing, more bool) error {
+	last := &t.parts[len(t.parts)-1]
+	var options []slackgo.MsgOption
+	if tail := tailOf(t.text()); more && tail != "" {
+		options = append(options, slackgo.MsgOptionMarkdownText(tail))
+	}
 	err := l.wire.call(ctx, func(ctx context.Context) error {
-		_, _, err := l.wire.api.StopStreamContext(ctx, at.Channel, last.ts)
+		_, _, err := l.wire.api.StopStreamContext(ctx, at.Channel, last.ts, options...)
 		return err
 	})
 	switch {
-	case err == nil || code(err) == notStreaming:
+	case err == nil:
+		t.open, last.more = false, more
+		return nil
+	case code(err) == notStreaming:
 		t.open = false
 		return nil
 	case noStream[code(err)], errors.Is(err, store.ErrNotFound):
@@ -260,32 +268,37 @@ func (l *live) closeStream(ctx context.Context, at store.Address, t *writing) er
 // without harm, and adds or takes away parts.
 func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
 	if t.open {
-		if err := l.closeStream(ctx, at, t); err != nil && code(err) == "" {
+		if err := l.closeStream(ctx, at, t, false); err != nil && code(err) == "" {
 			return err
 		}
 		t.open = false
 	}
 	t.plain = true
 	want := partsOf(text)
+	before := ""
 	for i, piece := range want {
+		more := i < len(want)-1
+		shown := slackgo.MsgOptionMarkdownText(dress(before, piece, more))
+		before += piece
 		if i < len(t.parts) {
-			if !t.dirty && t.parts[i].text == piece {
+			have := &t.parts[i]
+			if !t.dirty && have.text == piece && have.more == more {
 				continue
 			}
-			if err := l.wire.edit(ctx, at.Channel, t.parts[i].ts, slackgo.MsgOptionMarkdownText(piece)); err != nil {
+			if err := l.wire.edit(ctx, at.Channel, have.ts, shown); err != nil {
 				t.dirty = true
 				return err
 			}
-			t.parts[i].text = piece
+			have.text, have.more = piece, more
 			continue
 		}
 		place := at
 		place.Message = ""
-		ts, err := l.put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), same(slackgo.MsgOptionMarkdownText(piece)))
+		ts, err := l.put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), same(shown))
 		if err != nil {
 			return err
 		}
-		t.parts = append(t.parts, part{ts: ts, text: piece})
+		t.parts = append(t.parts, part{ts: ts, text: piece, more: more})
 	}
 	for len(t.parts) > max(len(want), 1) {
 		last := t.parts[len(t.parts)-1]
@@ -300,16 +313,6 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 	}
 	t.dirty = false
 	return nil
-}
-
-// partsOf cuts a text as it is streamed.
-func partsOf(text string) []string {
-	var out []string
-	for text != "" {
-		piece := cut(text, partSize)
-		out, text = append(out, piece), text[len(piece):]
-	}
-	return out
 }
 
 // cut is the first piece of text, at most n bytes and never half a character,
