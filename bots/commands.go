@@ -51,6 +51,9 @@ type Command struct {
 	// Secret says that the answer to these words holds a secret: it is shown
 	// once, in a dialog, or the command does not run. Nil is never.
 	Secret func(words string) bool
+	// Form asks in a dialog for what can follow, where the command is given
+	// alone; nil asks nothing.
+	Form Filler
 	// Run does it and returns what the person reads. Errors that wrap a
 	// sentinel of store are told as they are.
 	Run func(ctx context.Context, a Asked) (Answer, error)

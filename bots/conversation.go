@@ -43,6 +43,7 @@ type Options struct {
 	Feed      store.Feed
 	Places    store.Places // where messages stand is remembered there; nil forgets it at the end
 	Audience  Audience     // to whom cards are brought in private; nil brings them to nobody
+	Rooms     Rooms        // the languages of channels; nil speaks each thread's own
 	Platforms []Platform   // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 
@@ -174,7 +175,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	}
 	c.enqueue(it)
 	if masked {
-		if sc := c.screenFor(th); sc != nil {
+		if sc := c.screenFor(ctx, th); sc != nil {
 			sc.notice(sc.words().Say(phrases.SecretMasked))
 		}
 	}
@@ -375,7 +376,7 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 		if err != nil {
 			continue // deleted: nobody is left to show it to
 		}
-		if sc := c.screenFor(th); sc != nil {
+		if sc := c.screenFor(ctx, th); sc != nil {
 			sc.card(call.ID)
 		}
 	}
@@ -415,7 +416,7 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 		}
 		return
 	}
-	sc := c.screenFor(th)
+	sc := c.screenFor(ctx, th)
 	if sc == nil {
 		return
 	}
@@ -433,18 +434,19 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 
 // screenFor returns the screen of a thread, nil where no platform of ours
 // shows it.
-func (c *Conversation) screenFor(th store.Thread) *screen {
+func (c *Conversation) screenFor(ctx context.Context, th store.Thread) *screen {
 	p := c.platforms[th.Address.Surface]
 	if p == nil {
 		return nil
 	}
+	locale := c.spoken(ctx, th)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.threadLocked(th.ID)
 	if t.screen == nil {
 		t.screen = newScreen(c, p, th)
 	}
-	t.screen.speak(th.Locale)
+	t.screen.speak(locale)
 	return t.screen
 }
 

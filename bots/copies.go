@@ -165,7 +165,7 @@ func (c *Conversation) remind(ctx context.Context, change store.Change) {
 		return // decided meanwhile
 	}
 	if th, err := c.o.Threads.GetThread(ctx, change.Thread); err == nil {
-		if sc := c.screenFor(th); sc != nil {
+		if sc := c.screenFor(ctx, th); sc != nil {
 			text := sc.words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
 			sc.put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
 		}

@@ -27,7 +27,7 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 		c.orphaned(ctx, t, err)
 		return false
 	}
-	sc := c.screenFor(th)
+	sc := c.screenFor(ctx, th)
 	if sc == nil {
 		return false
 	}

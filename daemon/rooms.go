@@ -184,7 +184,7 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		}
 		set.Admins = &list
 	}
-	return func(c *store.Channel) {
+	edit := func(c *store.Channel) {
 		apply(&c.Agent, set.Agent)
 		apply(&c.Model, set.Model)
 		apply(&c.Mode, set.Mode)
@@ -192,7 +192,10 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		apply(&c.Language, set.Language)
 		apply(&c.Admins, set.Admins)
 		servers(c)
-	}, nil
+	}
+	var alone store.Channel // the rules of the store, before anything is stored
+	edit(&alone)
+	return edit, alone.Check()
 }
 
 // mayModel says whether the caller may use a model by that name.

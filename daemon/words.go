@@ -33,7 +33,7 @@ func (d *Daemon) chatWords() []bots.Command {
 		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Run: d.sayUsage},
 		{Name: "approvals", About: phrases.AboutApprovals, Run: d.sayApprovals},
 		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Run: d.saySettings},
-		{Name: "channel", Args: "[agent|model|mode VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Run: d.sayChannel},
+		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Form: channelForm{d}, Run: d.sayChannel},
 		{Name: "connect", About: phrases.AboutConnect, Run: d.sayConnect},
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Run: d.sayTokens},
 		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: isLinkWords, Run: d.sayLink},

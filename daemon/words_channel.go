@@ -4,65 +4,207 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/api"
 	"nize/store"
 )
 
 // channelKeys are what can be set of a channel.
-var channelKeys = []string{"agent", "model", "mode"}
+var channelKeys = []string{"agent", "model", "mode", "servers", "approvers", "language", "admins"}
 
+const (
+	asDefault  = "default" // takes a setting back
+	noServers  = "none"
+	showingAll = "show" // instead of the dialog
+)
+
+// isChannelWords says whether words after a mention are a command: a sentence
+// that begins like one is not.
 func isChannelWords(words string) bool {
-	f := strings.Fields(words)
-	return len(f) == 0 || len(f) == 2 && slices.Contains(channelKeys, f[0])
+	key, value, _ := strings.Cut(words, " ")
+	value = strings.TrimSpace(value)
+	switch {
+	case words == "" || words == showingAll:
+		return true
+	case !slices.Contains(channelKeys, key) || value == "":
+		return false
+	case key == "approvers":
+		_, err := store.ParsePolicy(value)
+		return err == nil || value == asDefault
+	}
+	return !slices.ContainsFunc(parts(value), func(w string) bool { return strings.ContainsAny(w, " \n") })
 }
 
-// sayChannel shows how nize is set up in a channel; its admins change it, for
-// conversations that begin afterwards.
+// parts are the names of a list with commas.
+func parts(value string) []string {
+	out := []string{}
+	for w := range strings.SplitSeq(value, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// sayChannel shows how nize is set up in a channel; its admins change it.
 func (d *Daemon) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	place := a.At.Place()
-	if place == "" {
+	if !a.At.Shared() {
 		return bots.Said(w.Say(phrases.ChannelNone)), nil
 	}
-	f := strings.Fields(a.Words)
-	if len(f) == 0 {
-		c, err := d.db.GetChannel(ctx, place)
-		if err != nil {
-			return bots.Answer{}, fmt.Errorf("reading the channel: %w", err)
-		}
-		named := func(value string) string {
-			if value == "" {
-				return w.Say(phrases.TheDefault)
-			}
-			return value
-		}
-		mode := c.Mode
-		if mode == "" {
-			mode = store.ModeFollow
-		}
-		lines := []string{
-			"- " + w.Say(phrases.SettingLine, "agent", named(c.Agent)), "- " + w.Say(phrases.SettingLine, "model", named(c.Model)),
-			"- " + w.Say(phrases.SettingLine, "mode", mode),
-		}
-		return bots.Said(shown(w, w.Say(phrases.ChannelHead), lines)), nil
+	key, value, _ := strings.Cut(a.Words, " ")
+	value = strings.TrimSpace(value)
+	if key == "" || a.Words == showingAll {
+		return d.showChannel(ctx, a)
 	}
 	if !d.administers(ctx, a) {
 		return bots.Said(w.Say(phrases.ChannelNotYours)), nil
 	}
-	if len(f) != 2 {
-		return bots.Answer{}, fmt.Errorf("%w: write channel agent|model|mode VALUE", store.ErrInvalid)
+	if value == "" {
+		if !slices.Contains(channelKeys, key) {
+			return bots.Answer{}, store.Unknown("setting of a channel", key, channelKeys)
+		}
+		return bots.Said(w.Say(phrases.ChannelUsage)), nil
 	}
-	edit, err := d.channelEdit(ctx, a, f[0], f[1])
+	var set api.SetChannel
+	if err := put(&set, key, value); err != nil {
+		return bots.Answer{}, err
+	}
+	if err := d.changeChannel(ctx, a, set); err != nil {
+		return bots.Answer{}, err
+	}
+	if value == asDefault {
+		value = w.Say(phrases.TheDefault)
+	}
+	return bots.Said(w.Say(phrases.ChannelSet, key, brief(value, 200))), nil
+}
+
+// changeChannel changes the channel where a command was given, by somebody who
+// administers it.
+func (d *Daemon) changeChannel(ctx context.Context, a bots.Asked, set api.SetChannel) error {
+	edit, err := d.roomEdit(ctx, a.By, set)
+	if err != nil {
+		return err
+	}
+	_, err = d.db.EditChannel(ctx, a.By, a.At.Place(), edit)
+	return err
+}
+
+// put writes one value as people write it into a change.
+func put(set *api.SetChannel, key, value string) error {
+	if value == asDefault {
+		value = ""
+	}
+	list := parts(value)
+	switch key {
+	case "agent":
+		set.Agent = &value
+	case "model":
+		set.Model = &value
+	case "mode":
+		set.Mode = &value
+	case "language":
+		set.Language = &value
+	case "approvers":
+		p := store.Policy(value)
+		set.Approvers = &p
+	case "admins":
+		set.Admins = &list
+	case "servers":
+		set.AllServers = len(list) == 0
+		switch {
+		case set.AllServers:
+			set.Servers = nil
+		case value == noServers:
+			set.Servers = &[]string{}
+		default:
+			set.Servers = &list
+		}
+	default:
+		return store.Unknown("setting of a channel", key, channelKeys)
+	}
+	return nil
+}
+
+// showChannel says how the channel is set up. Servers that the reader can't see
+// are counted and not named.
+func (d *Daemon) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	c, err := d.db.GetChannel(ctx, a.At.Place())
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("reading the channel: %w", err)
+	}
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("listing users: %w", err)
+	}
+	servers, err := d.shownServers(ctx, a, c)
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	if _, err := d.db.EditChannel(ctx, a.By, place, edit); err != nil {
-		return bots.Answer{}, fmt.Errorf("changing the channel: %w", err)
+	or := func(value, otherwise string) string {
+		if value == "" {
+			return otherwise
+		}
+		return value
 	}
-	return bots.Said(w.Say(phrases.ChannelSet, f[0], f[1])), nil
+	usual := w.Say(phrases.TheDefault)
+	var lines []string
+	for _, l := range [][2]string{
+		{"agent", or(c.Agent, usual)}, {"model", or(c.Model, usual)}, {"mode", c.Answers()}, {"servers", servers},
+		{"approvers", or(byName(users, c.Approvers), usual)}, {"language", or(c.Language, w.Say(phrases.ChannelStarter))},
+		{"admins", or(strings.Join(namesOf(users, c.Admins), ", "), usual)},
+	} {
+		lines = append(lines, "- "+w.Say(phrases.SettingLine, l[0], brief(l[1], 300)))
+	}
+	text := shown(w, w.Say(phrases.ChannelHead), lines)
+	if note := d.approversNote(w, c); note != "" {
+		text += "\n" + note
+	}
+	return bots.Said(text + "\n" + w.Say(phrases.ChannelAbout, "`"+placeText(c.Place)+"`")), nil
+}
+
+// placeText is a place as people write it.
+func placeText(place string) string {
+	at, err := store.ParsePlace(place)
+	if err != nil {
+		return place
+	}
+	return string(at.Surface) + ":" + at.Team + "/" + at.Channel
+}
+
+// approversNote says where the channel's approvers don't count.
+func (d *Daemon) approversNote(w phrases.Catalogue, c store.Channel) string {
+	switch {
+	case c.Approvers == "":
+		return ""
+	case d.config.Get("", "approvals.approvers") != "":
+		return w.Say(phrases.ChannelOverAll)
+	}
+	return w.Say(phrases.ChannelOver)
+}
+
+func (d *Daemon) shownServers(ctx context.Context, a bots.Asked, c store.Channel) (string, error) {
+	w := phrases.For(a.Locale)
+	if c.Servers == nil {
+		return w.Say(phrases.TheDefault), nil
+	}
+	seen, err := d.serversFor(ctx, a.By)
+	if err != nil {
+		return "", err
+	}
+	names := slices.DeleteFunc(slices.Clone(c.Servers), func(s string) bool { return !slices.Contains(seen, s) })
+	if hidden := len(c.Servers) - len(names); hidden > 0 {
+		names = append(names, w.Say(phrases.ChannelMore, strconv.Itoa(hidden)))
+	}
+	if len(names) == 0 {
+		return w.Say(phrases.ChannelNoServer), nil
+	}
+	return strings.Join(names, ", "), nil
 }
 
 // administers says whether a person may set the channel up: nize's admins and
@@ -77,38 +219,4 @@ func (d *Daemon) administers(ctx context.Context, a bots.Asked) bool {
 		return false
 	}
 	return slices.Contains(admins, a.By.User)
-}
-
-// channelEdit checks a value: only what the person may use themselves.
-func (d *Daemon) channelEdit(ctx context.Context, a bots.Asked, key, value string) (func(*store.Channel), error) {
-	set := value
-	if set == "default" {
-		set = ""
-	}
-	switch key {
-	case "agent":
-		if set != "" {
-			if _, err := d.agent(ctx, a.By, set); err != nil {
-				return nil, err
-			}
-		}
-		return func(c *store.Channel) { c.Agent = set }, nil
-	case "model":
-		if set != "" {
-			names, err := d.modelsFor(ctx, a.By)
-			if err != nil {
-				return nil, err
-			}
-			if !slices.ContainsFunc(names, func(m store.ModelName) bool { return m.Name == set }) {
-				return nil, fmt.Errorf("model %q %w", set, store.ErrNotFound)
-			}
-		}
-		return func(c *store.Channel) { c.Model = set }, nil
-	case "mode":
-		if set != "" && !slices.Contains(store.Modes, set) {
-			return nil, fmt.Errorf("%w mode %q: use %s", store.ErrInvalid, value, strings.Join(store.Modes, ", "))
-		}
-		return func(c *store.Channel) { c.Mode = set }, nil
-	}
-	return nil, store.Unknown("setting of a channel", key, channelKeys)
 }

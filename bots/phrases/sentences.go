@@ -120,6 +120,10 @@ var sentences = []sentence{
 	// llm: models
 	{"provider %s is disabled", "模型服务 %s 已停用", "模型服務 %s 已停用"},
 	{"provider %s has no key", "模型服务 %s 没有密钥", "模型服務 %s 沒有金鑰"},
+	{"refused: nize's admins say who else administers a channel", "只有 nize 的管理员可以指定频道的其他管理员", "只有 nize 的管理員可以指定頻道的其他管理員"},
+	{"invalid mode %s: use %s", "模式 %s 无效：可用 %s", "模式 %s 無效：可用 %s"},
+	{"invalid approvers: they name somebody, or a group, that is not there", "审批人无效：其中有不存在的人或组", "核准人無效：其中有不存在的人或群組"},
+	{"invalid servers: %s, or some of them, not both", "服务器无效：选择 %s 或其中一些，不能同时选择", "伺服器無效：選擇 %s 或其中一些，不能同時選擇"},
 	{"there is no model of that name; see nizectl models list", "没有这个名称的模型；请查看 nizectl models list", "沒有這個名稱的模型；請查看 nizectl models list"},
 	{"there is no model of that name; did you mean %s?", "没有这个名称的模型；你是不是想用 %s？", "沒有這個名稱的模型；你是不是想用 %s？"},
 	{"there is no provider %s; see nizectl providers list", "没有模型服务 %s；请查看 nizectl providers list", "沒有模型服務 %s；請查看 nizectl providers list"},

@@ -87,7 +87,12 @@ func (l *live) slash(ctx context.Context, s slash) error {
 // begin asks a question that a /nize command put: since a command leaves no
 // message behind, nize writes the question down and answers below it.
 func (l *live) begin(ctx context.Context, p person, s slash, text string) error {
-	line := bots.Plain(p.words().Say(phrases.AsksHere, p.name, text))
+	shared := store.Thread{Address: l.place(s.Channel, ""), Locale: p.locale}
+	locale, err := bots.Spoken(ctx, l.b.o.Store, shared)
+	if err != nil {
+		return fmt.Errorf("reading the language of the channel: %w", err)
+	}
+	line := bots.Plain(phrases.For(locale).Say(phrases.AsksHere, p.name, text))
 	ts, err := l.wire.post(ctx, s.Channel, words(line).post...)
 	channel := s.Channel
 	if c := code(err); c == "not_in_channel" || c == "channel_not_found" {
@@ -105,6 +110,9 @@ func (l *live) begin(ctx context.Context, p person, s slash, text string) error 
 func (l *live) run(ctx context.Context, p person, g given) error {
 	if g.cmd.Secret != nil && g.cmd.Secret(g.asked.Words) {
 		return l.runSecret(ctx, p, g)
+	}
+	if l.runForm(ctx, p, g) {
+		return nil
 	}
 	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
 	if err != nil {

@@ -14,6 +14,7 @@ const (
 	maxOptions     = 100
 	maxOption      = 75
 	maxPlaceholder = 150
+	maxHint        = 500
 	maxViewBlocks  = 100
 	maxMetadata    = 3000
 	// maxFallback is how much of the plain form goes with a message; Slack cuts

@@ -149,6 +149,7 @@ func New(o Options) *Bot {
 	b := &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: Health{State: Off, Since: o.Now()}}
 	b.addCardViews()
 	b.addCommandViews()
+	b.addFormViews()
 	return b
 }
 

@@ -92,7 +92,10 @@ func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) 
 func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
 	r := bots.Reader{Now: l.b.o.Now()}
 	if th, err := l.b.o.Store.FindThread(ctx, at); err == nil {
-		r.Locale, r.Zone = th.Locale, zone(th.Zone)
+		r.Zone = zone(th.Zone)
+		if r.Locale, err = bots.Spoken(ctx, l.b.o.Store, th); err != nil {
+			l.log.Warn("reading the language of a channel", "channel", at.Channel, "err", err)
+		}
 		return r
 	}
 	id, err := l.reads(ctx, at.Channel)

@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// channelForm is the dialog of the command channel, for who administers it.
+type channelForm struct{ d *Daemon }
+
+// Form implements bots.Filler.
+func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error) {
+	d, w := f.d, phrases.For(a.Locale)
+	if !a.At.Shared() || !d.administers(ctx, a) {
+		return nil, nil
+	}
+	c, err := d.db.GetChannel(ctx, a.At.Place())
+	if err != nil {
+		return nil, fmt.Errorf("reading the channel: %w", err)
+	}
+	users, err := d.db.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	agents, err := d.agentsFor(ctx, a.By)
+	if err != nil {
+		return nil, err
+	}
+	models, err := d.modelsFor(ctx, a.By)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := d.serversFor(ctx, a.By)
+	if err != nil {
+		return nil, err
+	}
+	usual := bots.Option{Value: asDefault, Label: w.Say(phrases.TheDefault)}
+	agentNames, modelNames := []bots.Option{usual}, []bots.Option{usual}
+	for _, ag := range agents {
+		agentNames = append(agentNames, bots.Option{Value: ag.ID, Label: ag.ID})
+	}
+	for _, m := range models {
+		modelNames = append(modelNames, bots.Option{Value: m.Name, Label: m.Name})
+	}
+	serverNames := []bots.Option{{Value: noServers, Label: w.Say(phrases.ChannelNoServer)}}
+	for _, s := range servers {
+		serverNames = append(serverNames, bots.Option{Value: s, Label: s})
+	}
+	chosen := c.Servers
+	if c.Servers != nil && len(c.Servers) == 0 {
+		chosen = []string{noServers}
+	}
+	hint := w.Say(phrases.ChannelHints)
+	if note := d.approversNote(w, c); note != "" {
+		hint += ". " + note
+	}
+	form := &bots.Form{
+		Title: w.Say(phrases.ChannelTitle), About: w.Say(phrases.ChannelAbout, placeText(c.Place)),
+		Fields: []bots.Field{
+			{Name: "agent", Label: "agent", Value: orDefault(c.Agent), Options: agentNames},
+			{Name: "model", Label: "model", Value: orDefault(c.Model), Options: modelNames},
+			{Name: "mode", Label: "mode", Value: []string{c.Answers()}, Options: []bots.Option{
+				{Value: store.ModeFollow, Label: w.Say(phrases.ChannelFollow)}, {Value: store.ModeMention, Label: w.Say(phrases.ChannelMention)},
+				{Value: store.ModeAll, Label: w.Say(phrases.ChannelAll)}}},
+			{Name: "language", Label: "language", Value: orDefault(c.Language), Options: languageOptions(w)},
+			{Name: "servers", Label: "servers", Hint: w.Say(phrases.ChannelHintServer), Value: chosen, Options: serverNames, Many: true},
+			{Name: "approvers", Label: "approvers", Hint: hint, Value: some(byName(users, c.Approvers))},
+		},
+	}
+	if a.By.IsAdmin() {
+		form.Fields = append(form.Fields, bots.Field{Name: "admins", Label: "admins", Hint: w.Say(phrases.ChannelHintAdmins), Value: some(strings.Join(namesOf(users, c.Admins), ", "))})
+	}
+	return form, nil
+}
+
+func some(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+func orDefault(value string) []string {
+	if value == "" {
+		value = asDefault
+	}
+	return []string{value}
+}
+
+func languageOptions(w phrases.Catalogue) []bots.Option {
+	out := []bots.Option{{Value: asDefault, Label: w.Say(phrases.ChannelStarter)}}
+	for _, l := range languages() {
+		out = append(out, bots.Option{Value: l, Label: l})
+	}
+	return out
+}
+
+// changes reads the values of the dialog; an error is about the field named.
+func (f channelForm) changes(values map[string][]string) (set api.SetChannel, field string, err error) {
+	for name, given := range values {
+		value := strings.Join(given, ",")
+		if name == "servers" && len(given) > 1 && slices.Contains(given, noServers) {
+			return set, name, fmt.Errorf("%w servers: %s, or some of them, not both", store.ErrInvalid, noServers)
+		}
+		if value == "" {
+			value = asDefault
+		}
+		if err := put(&set, name, value); err != nil {
+			return set, name, err
+		}
+	}
+	return set, "", nil
+}
+
+// Check implements bots.Filler: one field after the other, so that each error
+// stands beside its own.
+func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string][]string) map[string]string {
+	wrong := map[string]string{}
+	for name, given := range values {
+		set, _, err := f.changes(map[string][]string{name: given})
+		if err == nil {
+			_, err = f.d.roomEdit(ctx, a.By, set)
+		}
+		if err != nil && (errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused)) {
+			wrong[name] = bots.Plain(phrases.For(a.Locale).Problem(err.Error()))
+		}
+	}
+	return wrong
+}
+
+// Fill implements bots.Filler.
+func (f channelForm) Fill(ctx context.Context, a bots.Asked, values map[string][]string) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	if !a.At.Shared() || !f.d.administers(ctx, a) {
+		return bots.Said(w.Say(phrases.ChannelNotYours)), nil
+	}
+	set, _, err := f.changes(values)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	if err := f.d.changeChannel(ctx, a, set); err != nil {
+		return bots.Answer{}, err
+	}
+	return f.d.showChannel(ctx, a)
+}

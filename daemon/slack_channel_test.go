@@ -1,0 +1,235 @@
+package daemon_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nize/bots/slack/slacktest"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// general is where these tests play.
+const general = "slack:" + slacktest.Team + ":" + slacktest.General
+
+// told waits for what only that person reads in General.
+func told(k *killable, fake *slacktest.Server, user, text string) {
+	k.t.Helper()
+	k.until(user+" is told "+text, func() bool {
+		return slices.ContainsFunc(fake.Ephemerals(slacktest.General, user), func(m slacktest.Message) bool { return strings.Contains(m.Text, text) })
+	})
+}
+
+// room is how General is set up now.
+func room(k *killable) (c store.Channel) {
+	k.t.Helper()
+	list, err := k.Channels(k.t.Context())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, v := range list {
+		if v.Place == general {
+			return v.Channel
+		}
+	}
+	return c
+}
+
+// dialog waits for the dialog that is open for somebody.
+func dialog(k *killable, fake *slacktest.Server, user string) (v slacktest.View) {
+	k.t.Helper()
+	k.until("a dialog", func() bool {
+		views := fake.Views(user)
+		if len(views) > 0 {
+			v = views[len(views)-1]
+		}
+		return len(views) > 0
+	})
+	return v
+}
+
+// What a channel's admins set with words, and what they may not.
+func TestSlackChannelWords(t *testing.T) {
+	k := newKillable(t)
+	fake := onSlack(t, k)
+	ctx := t.Context()
+	for _, s := range []store.Server{{Name: "open", URL: "http://127.0.0.1:1/", Visibility: []string{"all"}}, {Name: "secret", URL: "http://127.0.0.1:1/"}} {
+		if _, err := k.AddServer(ctx, api.AddServer{Server: s, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slash := func(user, line, answer string) {
+		t.Helper()
+		before := len(fake.Ephemerals(slacktest.General, user))
+		if err := fake.Slash(ctx, user, slacktest.General, line); err != nil {
+			t.Fatal(err)
+		}
+		k.until(line+": "+answer, func() bool {
+			now := fake.Ephemerals(slacktest.General, user)
+			return len(now) > before && strings.Contains(now[len(now)-1].Text, answer)
+		})
+	}
+	slash(slacktest.Ben, "/nize channel", "slack:T0FAKE/C0GENERAL")
+	slash(slacktest.Ben, "/nize channel servers open", "Only admins of this channel")
+	// Ben is named an admin; he stays a member of nize.
+	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "help"); err != nil {
+		t.Fatal(err)
+	}
+	told(k, fake, slacktest.Ben, "stop what I am doing")
+	admins := []string{"user:slack:" + slacktest.Team + ":" + slacktest.Ben}
+	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &admins}); err != nil {
+		t.Fatal(err)
+	}
+	slash(slacktest.Ben, "/nize channel servers secret", `server "secret" not found`)
+	slash(slacktest.Ben, "/nize channel servers opne", "did you mean open?")
+	slash(slacktest.Ben, "/nize channel admins user:ben", "nize's admins say")
+	slash(slacktest.Ben, "/nize channel aprovers admins", "did you mean approvers?")
+	slash(slacktest.Ben, "/nize channel approvers user:zed", "that is not there")
+	slash(slacktest.Ben, "/nize channel language klingon", "use en, zh")
+	if c := room(k); c.Servers != nil || c.Approvers != "" || c.Language != "" {
+		t.Errorf("kept of what was refused: %+v", c)
+	}
+	slash(slacktest.Ben, "/nize channel servers open", "servers is open in this channel")
+	slash(slacktest.Ben, "/nize channel approvers 2 of admins,channel-admins not requester", "approvers is 2 of admins")
+	slash(slacktest.Ben, "/nize channel language zh-Hant", "language is zh-Hant")
+	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "channel mode mention"); err != nil {
+		t.Fatal(err)
+	}
+	told(k, fake, slacktest.Ben, "mode is mention")
+	want := store.Channel{Place: general, Servers: []string{"open"}, Approvers: "2 of admins,channel-admins not requester", Language: "zh-Hant", Mode: store.ModeMention, Admins: room(k).Admins}
+	if diff := cmp.Diff(room(k), want); diff != "" {
+		t.Error(diff)
+	}
+
+	// What an admin of nize's named stays, and its name is not told.
+	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Servers: &[]string{"secret"}}); err != nil {
+		t.Fatal(err)
+	}
+	slash(slacktest.Ben, "/nize channel show", "servers = 1 more")
+	slash(slacktest.Ben, "/nize channel servers none", "servers is none")
+	if c := room(k); !slices.Equal(c.Servers, []string{"secret"}) {
+		t.Errorf("the servers are %q", c.Servers)
+	}
+	slash(slacktest.Ben, "/nize channel servers default", "servers is the default")
+	if _, err := k.PutSetting(ctx, "approvals.approvers", api.PutSetting{Value: "admins"}); err != nil {
+		t.Fatal(err)
+	}
+	slash(slacktest.Ben, "/nize channel show", "don't count")
+	slash(slacktest.Ben, "/nize channel approvers default", "approvers is the default")
+
+	// In their own conversation there is no channel; who is named no more
+	// administers none.
+	if _, err := fake.DM(slacktest.Ben, "channel mode all"); err != nil {
+		t.Fatal(err)
+	}
+	k.until("no channel", func() bool {
+		return slices.ContainsFunc(fake.Messages(fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is no channel") }) ||
+			slices.ContainsFunc(allThreads(fake, fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is no channel") })
+	})
+	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &[]string{}}); err != nil {
+		t.Fatal(err)
+	}
+	slash(slacktest.Ben, "/nize channel mode follow", "Only admins of this channel may change that")
+	if c := room(k); c.Mode != store.ModeMention {
+		t.Errorf("the mode is %q", c.Mode)
+	}
+}
+
+// allThreads are the messages below those of a channel.
+func allThreads(fake *slacktest.Server, channel string) (all []slacktest.Message) {
+	for _, m := range fake.Messages(channel) {
+		all = append(all, fake.Thread(channel, m.TS)...)
+	}
+	return all
+}
+
+// TestSlackChannelDialog: who administers a channel sets it up in a dialog,
+// which is checked beside its fields and again when it was sent in; what was not
+// touched stays as others set it meanwhile.
+func TestSlackChannelDialog(t *testing.T) {
+	k := newKillable(t)
+	fake := onSlack(t, k)
+	ctx := t.Context()
+	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "open", URL: "http://127.0.0.1:1/", Visibility: []string{"all"}}, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "help"); err != nil {
+		t.Fatal(err)
+	}
+	told(k, fake, slacktest.Ben, "stop what I am doing")
+	ask := func(user string) slacktest.View {
+		t.Helper()
+		if err := fake.Slash(ctx, user, slacktest.General, "/nize channel"); err != nil {
+			t.Fatal(err)
+		}
+		return dialog(k, fake, user)
+	}
+	v := ask(slacktest.Ann)
+	for _, wrong := range []struct {
+		values map[string][]string
+		field  string
+	}{
+		{map[string][]string{"field-approvers": {"everyone"}}, "field-approvers"},
+		{map[string][]string{"field-approvers": {"user:nobody"}}, "field-approvers"},
+		{map[string][]string{"field-servers": {"none", "open"}, "field-approvers": {"admins"}}, "field-servers"},
+		{map[string][]string{"field-servers": {"open"}, "field-admins": {"all"}}, "field-admins"},
+	} {
+		var refused slacktest.Refused
+		if err := fake.Submit(ctx, slacktest.Ann, v.ID, wrong.values); !errors.As(err, &refused) || len(refused) != 1 || refused[wrong.field] == "" {
+			t.Errorf("%v: %v", wrong.values, err)
+		}
+	}
+	mention := store.ModeMention
+	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Mode: &mention}); err != nil { // while the dialog is open
+		t.Fatal(err)
+	}
+	if err := fake.Submit(ctx, slacktest.Ann, v.ID, map[string][]string{
+		"field-servers": {"open"}, "field-approvers": {"channel-admins"}, "field-language": {"zh-Hans"}, "field-admins": {"user:slack:" + slacktest.Team + ":" + slacktest.Ben},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	told(k, fake, slacktest.Ann, "approvers = channel-admins")
+	got := room(k)
+	if len(got.Admins) != 1 {
+		t.Fatalf("the admins are %q", got.Admins)
+	}
+	want := store.Channel{Place: general, Servers: []string{"open"}, Approvers: "channel-admins", Language: "zh-Hans", Mode: store.ModeMention, Admins: got.Admins}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Error(diff)
+	}
+
+	// Ben administers it and is no admin of nize's: his dialog has no admins.
+	// Meanwhile he is named no more, and what he sends in changes nothing.
+	v = ask(slacktest.Ben)
+	if strings.Contains(string(v.Blocks), "field-admins") || !strings.Contains(string(v.Blocks), "zh-Hans") {
+		t.Errorf("Ben's dialog: %s", v.Blocks)
+	}
+	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &[]string{}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.Submit(ctx, slacktest.Ben, v.ID, map[string][]string{"field-mode": {"all"}}); err != nil {
+		t.Fatal(err)
+	}
+	told(k, fake, slacktest.Ben, "Only admins of this channel")
+	if c := room(k); c.Mode != store.ModeMention {
+		t.Errorf("the mode is %q", c.Mode)
+	}
+	if err := fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize channel"); err != nil {
+		t.Fatal(err)
+	}
+	told(k, fake, slacktest.Ben, "mode = mention")
+	if n := len(fake.Views(slacktest.Ben)); n != 0 {
+		t.Errorf("%d dialogs are open for who administers nothing", n)
+	}
+
+	// All of it is taken back by clearing it.
+	v = ask(slacktest.Ann)
+	if err := fake.Submit(ctx, slacktest.Ann, v.ID, map[string][]string{"field-servers": {}, "field-approvers": {""}, "field-language": {"default"}, "field-mode": {"follow"}}); err != nil {
+		t.Fatal(err)
+	}
+	k.until("nothing is set", func() bool { c := room(k); return c.Servers == nil && c.Approvers == "" && c.Language == "" })
+}
