@@ -84,6 +84,11 @@ type Handler interface {
 	// Stop ends the running turn of the thread, what waits behind it, and
 	// cancels its waiting calls.
 	Stop(ctx context.Context, by store.Caller, thread string) error
+	// Share shows the private turn number n of a thread there, with what it
+	// rests on: everybody's model may read it from then on. It returns when the
+	// thread shows it. ErrDecided for who shared it before, ErrRefused for
+	// everybody but whom it is for.
+	Share(ctx context.Context, by store.Caller, thread string, n int) error
 }
 
 // Platform is a place where people meet nize. botstest.Memory is the fake.

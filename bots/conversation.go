@@ -44,6 +44,8 @@ type Options struct {
 	Places    store.Places // where messages stand is remembered there; nil forgets it at the end
 	Audience  Audience     // to whom cards are brought in private; nil brings them to nobody
 	Rooms     Rooms        // the languages of channels; nil speaks each thread's own
+	Privacy   Sharing      // lets people share what is theirs; nil lets nobody
+	Trail     Trail        // hears what was refused; nil hears nothing
 	Platforms []Platform   // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 

@@ -31,15 +31,16 @@ type screen struct {
 	thread   string
 	to       store.Address
 
-	mu      sync.Mutex   // guards what follows
-	locale  string       // of the thread, which a person may change
-	asker   *store.Asker // of what is put from now on
-	shown   map[string]*shown
-	state   State    // that was queued last
-	order   []string // of shown, for forgetting
-	queue   []string // ids that changed and states, in order
-	late    []string // ids whose last sending failed: sent again after a pause, or with the next change
-	sending bool
+	mu        sync.Mutex   // guards what follows
+	locale    string       // of the thread, which a person may change
+	asker     *store.Asker // of what is put from now on
+	unreached []string     // people who can't be reached in private, in this turn
+	shown     map[string]*shown
+	state     State    // that was queued last
+	order     []string // of shown, for forgetting
+	queue     []string // ids that changed and states, in order
+	late      []string // ids whose last sending failed: sent again after a pause, or with the next change
+	sending   bool
 }
 
 // shown is one message on a screen.
@@ -51,6 +52,7 @@ type shown struct {
 	posted bool
 	at     store.Address
 	sent   store.Message
+	stands chan struct{} // closed when want stands there; nil while nobody waits
 }
 
 func newScreen(c *Conversation, p Platform, th store.Thread) *screen {
@@ -95,12 +97,15 @@ func (s *screen) idle() bool {
 
 // notice shows nize's own words.
 func (s *screen) notice(text string) {
-	s.put(store.Message{ID: store.NewID(s.c.o.Now()), Kind: store.NoticeMessage, Text: text, Final: true})
+	s.say(store.NoticeMessage, text, "")
 }
 
 // fail shows why a turn could not go on.
-func (s *screen) fail(text string) {
-	s.put(store.Message{ID: store.NewID(s.c.o.Now()), Kind: store.ErrorMessage, Text: text, Final: true})
+func (s *screen) fail(text string) { s.say(store.ErrorMessage, text, "") }
+
+// say shows words that never change, to one person alone or to all ("").
+func (s *screen) say(kind store.MessageKind, text, only string) {
+	s.put(store.Message{ID: store.NewID(s.c.o.Now()), Kind: kind, Text: text, Only: only, Final: true})
 }
 
 // card shows a call as it is when it is sent.
@@ -111,9 +116,11 @@ func (s *screen) card(call string) {
 // put shows m, or replaces what its id showed.
 func (s *screen) put(m store.Message) {
 	s.change(m.ID, func(e *shown) {
-		m.For = s.asker
-		if e.want.For != nil {
+		switch {
+		case e.want.For != nil:
 			m.For = e.want.For
+		case m.For == nil:
+			m.For = s.asker
 		}
 		e.want = m
 	})
@@ -123,7 +130,7 @@ func (s *screen) put(m store.Message) {
 func (s *screen) answers(asker store.Asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asker = &asker
+	s.asker, s.unreached = &asker, nil
 }
 
 func (s *screen) change(id string, set func(*shown)) {
@@ -247,6 +254,9 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 				return err
 			}
 			m.For = asker
+			if m.Only, err = s.beside(ctx, *m.Card); err != nil {
+				return err
+			}
 		}
 		if !posted && !looked {
 			if at, posted, err = s.place(ctx, m); err != nil {
@@ -254,6 +264,7 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 			}
 			looked = true
 		}
+		posted = posted && !s.misplaced(m, at)
 		switch {
 		case posted && reflect.DeepEqual(m, sent):
 			return nil
@@ -264,17 +275,16 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 			// Somebody deleted it there: it is shown anew.
 		}
 		posted = false
-		if s.finds(m) {
-			s.notePlace(ctx, id, s.to) // it may stand there soon, whatever becomes of us
-		}
-		if at, err = s.platform.Post(ctx, s.to, m); err == nil && at.Message != "" {
-			s.notePlace(ctx, id, at)
-		}
+		at, err = s.post(ctx, id, m)
 		return err
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.looked, e.posted, e.at = looked, posted, at // also where it failed: it stands where it stood
+	if errors.Is(err, errUnreached) {
+		e.sent = m // as far as it goes
+		return
+	}
 	if err != nil {
 		if len(s.late) < maxShown {
 			s.late = append(s.late, id)
@@ -285,6 +295,10 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 		return
 	}
 	e.posted, e.at, e.sent = true, at, m
+	if e.stands != nil && !e.queued {
+		close(e.stands)
+		e.stands = nil
+	}
 }
 
 // finds says whether a message that was posted, without our learning where, can
@@ -311,7 +325,7 @@ func (s *screen) place(ctx context.Context, m store.Message) (store.Address, boo
 		return at, false, nil
 	}
 	// It was about to be posted when the last run ended.
-	at, err = s.platform.(Finder).Find(ctx, s.to, m)
+	at, err = s.platform.(Finder).Find(ctx, at, m)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return at, false, nil
@@ -356,15 +370,17 @@ type turnView struct {
 	whole bool // texts are shown when they are whole
 
 	mu      sync.Mutex // guards what follows; tell comes from several goroutines
+	aside   int        // the place after that of the message which is answered aside
 	texts   map[string]*strings.Builder
-	open    []string // ids of texts that are not final
+	only    map[string]string // of texts that are private
+	open    []string          // ids of texts that are not final
 	failed  bool
 	noticed bool
 	ended   bool
 }
 
 func newTurnView(s *screen, whole bool) *turnView {
-	return &turnView{s: s, whole: whole, texts: map[string]*strings.Builder{}}
+	return &turnView{s: s, whole: whole, texts: map[string]*strings.Builder{}, only: map[string]string{}}
 }
 
 // tell is given to Agent.Work.
@@ -374,14 +390,21 @@ func (v *turnView) tell(p store.Progress) {
 	if v.ended {
 		return // an agent that tells after its end is not listened to
 	}
+	only := v.onlyLocked(p)
 	switch p.Kind {
 	case "text":
+		v.only[p.Turn] = only
 		v.textLocked(p.Turn, p.Delta)
 	case "turn":
+		v.only[p.Turn] = only
 		v.turnLocked(p.Turn, p.Text)
+		v.offerLocked(p, only)
 	case "tool":
 		if p.Tool != nil {
 			line := *p.Tool
+			if line.Private && v.s.shared() {
+				line.Brief = ""
+			}
 			v.s.put(store.Message{ID: "tool/" + p.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()})
 		}
 	case "call":
@@ -390,10 +413,10 @@ func (v *turnView) tell(p store.Progress) {
 		}
 	case "error":
 		v.failed = true
-		v.s.fail(v.s.words().Translate(p.Text))
+		v.s.say(store.ErrorMessage, v.s.words().Translate(p.Text), only)
 	case "notice":
 		v.noticed = true
-		v.s.notice(v.s.words().Translate(p.Text))
+		v.s.say(store.NoticeMessage, v.s.words().Translate(p.Text), only)
 	}
 }
 
@@ -412,7 +435,7 @@ func (v *turnView) textLocked(id, delta string) {
 		b.WriteString(v.s.words().Say(phrases.Cut))
 	}
 	if b.Len() > 0 && !v.whole {
-		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String()})
+		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id]})
 	}
 }
 
@@ -436,7 +459,7 @@ func (v *turnView) turnLocked(id, text string) {
 		text = streamed.String()
 	}
 	if text = v.remark(text); text != "" {
-		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: text, Final: true})
+		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: text, Only: v.only[id], Final: true})
 	}
 }
 
@@ -448,7 +471,7 @@ func (v *turnView) end() (failed, noticed bool) {
 	v.ended = true
 	for _, id := range v.open {
 		if b := v.texts[id]; b != nil && b.Len() > 0 {
-			v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Final: true})
+			v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id], Final: true})
 		}
 	}
 	return v.failed, v.noticed

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,6 +24,7 @@ type speaker struct {
 	mu      sync.Mutex // guards what follows
 	plans   map[string]plan
 	prompts map[string]string // what the system said, by the word
+	read    map[string]string // all that the model read last, by the word
 }
 
 // plan is what the model does about one word.
@@ -31,6 +33,7 @@ type plan struct {
 	args string          // of the tool, JSON
 	with []plan          // calls of the same step
 	say  []string        // the answer, piece by piece
+	then string          // the answer after a result
 	hold <-chan struct{} // between two pieces, and before the first
 }
 
@@ -38,7 +41,7 @@ var planned = regexp.MustCompile(`#([a-z0-9]+)`)
 
 func newSpeaker(t *testing.T) *speaker {
 	t.Helper()
-	s := &speaker{plans: map[string]plan{}, prompts: map[string]string{}}
+	s := &speaker{plans: map[string]plan{}, prompts: map[string]string{}, read: map[string]string{}}
 	web := httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(web.Close)
 	s.url = web.URL + "/v1"
@@ -58,6 +61,13 @@ func (s *speaker) prompt(word string) string {
 	return s.prompts[word]
 }
 
+// heard is all that the model read when it was last asked with a word.
+func (s *speaker) heard(word string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read[word]
+}
+
 func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/models") {
 		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
@@ -74,8 +84,9 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.asked.Add(1)
-	word, result, system := "", false, ""
+	word, result, system, all := "", false, "", ""
 	for _, m := range req.Messages {
+		all += m.Role + ": " + string(m.Content) + "\n"
 		switch m.Role {
 		case "system":
 			system += string(m.Content)
@@ -89,7 +100,7 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	p := s.plans[word]
-	s.prompts[word] = system
+	s.prompts[word], s.read[word] = system, all
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(choice string) {
@@ -98,7 +109,8 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case result:
-		chunk(`{"delta":{"content":"That was ` + word + `."},"finish_reason":"stop"}`)
+		text, _ := json.Marshal(cmp.Or(p.then, "That was "+word+".")) // a string always encodes
+		chunk(fmt.Sprintf(`{"delta":{"content":%s},"finish_reason":"stop"}`, text))
 	case p.tool != "":
 		if p.hold != nil {
 			select {

@@ -57,6 +57,7 @@ type Share struct {
 	Thread string
 	N      int // its place there
 	In     Address
+	Done   bool // it was shared
 }
 
 // ToolLine is the activity of one tool in a turn.

@@ -74,12 +74,25 @@ const (
 	StateLost      Key = "state.lost"
 	StateBy        Key = "state.by" // state, name
 
-	TurnStopped  Key = "turn.stopped"
-	TurnFailed   Key = "turn.failed"
-	TurnUnsaid   Key = "turn.unsaid"
-	TurnWaits    Key = "turn.waits" // how many may
-	SecretMasked Key = "secret.masked"
-	Cut          Key = "text.cut"
+	TurnStopped    Key = "turn.stopped"
+	TurnFailed     Key = "turn.failed"
+	TurnUnsaid     Key = "turn.unsaid"
+	TurnWaits      Key = "turn.waits" // how many may
+	SecretMasked   Key = "secret.masked"
+	AnswerAside    Key = "aside.answer"    // name
+	AsideUnreached Key = "aside.unreached" // name
+	AsideHead      Key = "aside.head"      // channel
+	AsideLink      Key = "aside.link"
+	ShareOffer     Key = "share.offer"
+	ShareOfferIn   Key = "share.offer.in" // channel
+	ShareDone      Key = "share.done"
+	ButtonShare    Key = "button.share"
+	ButtonKeep     Key = "button.keep"
+	ShareTitle     Key = "share.title"
+	ShareConfirm   Key = "share.confirm" // channel
+	SharedBy       Key = "share.by"      // name
+	ShareNotYours  Key = "share.not_yours"
+	Cut            Key = "text.cut"
 
 	ButtonRun         Key = "button.run"
 	ButtonCancel      Key = "button.cancel"

@@ -96,6 +96,9 @@ func (l *live) show(ctx context.Context, at store.Address, m store.Message) (str
 	if m.Card != nil { // about a call, to one person
 		m.Text = bots.ReminderText(*m.Card, l.reader(ctx, at).Locale)
 	}
+	if m.Share != nil {
+		return l.put(ctx, at, m.ID, offerContent(*m.Share, l.wordsOf(ctx, m.Only)))
+	}
 	return l.put(ctx, at, m.ID, words(m.Text))
 }
 

@@ -150,6 +150,7 @@ func New(o Options) *Bot {
 	b.addCardViews()
 	b.addCommandViews()
 	b.addFormViews()
+	b.addAsideViews()
 	return b
 }
 

@@ -1,0 +1,138 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Private results (SPEC 22): what is for one person of a channel's thread goes
+// to a thread of its own in their conversation with nize. Its first message
+// says which thread it belongs to; the button under an answer shares that.
+
+const shareAction = "share"
+
+var _ bots.Aside = (*Bot)(nil)
+
+// addAsideViews registers what the button that shares does.
+func (b *Bot) addAsideViews() {
+	b.views.addPress(shareAction, onPress{kept: true, do: pressShare})
+}
+
+// Shared implements [bots.Aside]: only a conversation with nize has one reader.
+func (b *Bot) Shared(at store.Address) bool { return !strings.HasPrefix(at.Channel, "D") }
+
+// Aside implements [bots.Aside].
+func (b *Bot) Aside(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
+	l, err := b.at(ctx, in)
+	if err != nil {
+		return store.Address{}, err
+	}
+	to, err := b.Direct(ctx, u)
+	if err != nil {
+		return to, unreachable(err)
+	}
+	w := l.wordsOf(ctx, u.ID)
+	text := sayIn(w, phrases.AsideHead, in.Channel)
+	if link := l.permalink(ctx, in); link != "" {
+		text += " <" + link + "|" + escape(w.Say(phrases.AsideLink)) + ">"
+	}
+	to.Thread, err = l.wire.post(ctx, to.Channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionDisableLinkUnfurl(),
+		slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(mrkdwn(text), nil, nil)))
+	return to, unreachable(err)
+}
+
+// wordsOf are nize's words in the language of a user; English where Slack does
+// not say which that is.
+func (l *live) wordsOf(ctx context.Context, user string) phrases.Catalogue {
+	u, err := l.b.o.Store.GetUser(ctx, user)
+	if err != nil {
+		return phrases.For("")
+	}
+	for _, id := range l.idsOf(u) {
+		if p, err := l.who(ctx, id, keepPerson); err == nil && p.member {
+			return p.words()
+		}
+	}
+	return phrases.For("")
+}
+
+// unreachable makes what Slack refuses for good an ErrNotFound: the person has
+// no place to read alone.
+func unreachable(err error) error {
+	if err != nil && lasting(err) && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	return err
+}
+
+// permalink is where a thread is found, "" where Slack does not say.
+func (l *live) permalink(ctx context.Context, in store.Address) (link string) {
+	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
+		link, err = l.wire.api.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: in.Channel, Ts: in.Thread})
+		return err
+	})
+	if err != nil || !strings.HasPrefix(link, "http") || strings.ContainsAny(link, "<>|") {
+		return ""
+	}
+	return link
+}
+
+// sayIn is a phrase about a channel, as mrkdwn: the reader sees its name.
+func sayIn(w phrases.Catalogue, key phrases.Key, channel string) string {
+	const mark = "\x00"
+	return strings.Replace(escape(w.Say(key, mark)), mark, "<#"+channel+">", 1)
+}
+
+func mrkdwn(text string) *slackgo.TextBlockObject {
+	return slackgo.NewTextBlockObject(slackgo.MarkdownType, text, false, false)
+}
+
+// offerContent is the message by which an answer is shared, or that says that
+// it was.
+func offerContent(s store.Share, w phrases.Catalogue) content {
+	if s.Done || !idForm.MatchString(s.In.Channel) {
+		return words(w.Say(phrases.ShareDone))
+	}
+	text := sayIn(w, phrases.ShareOfferIn, s.In.Channel)
+	press := button(shareAction, w.Say(phrases.ButtonShare), fmt.Sprintf("share %s %d", s.Thread, s.N))
+	press.Confirm = slackgo.NewConfirmationBlockObject(
+		plainText(clip(w.Say(phrases.ShareTitle), 100)), mrkdwn(sayIn(w, phrases.ShareConfirm, s.In.Channel)),
+		plainText(clip(w.Say(phrases.ButtonShare), 30)), plainText(clip(w.Say(phrases.ButtonKeep), 30)))
+	return same(slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(
+		slackgo.NewSectionBlock(mrkdwn(text), nil, nil), slackgo.NewActionBlock("", press)))
+}
+
+// readShare reads the value of the button.
+func readShare(value string) (thread string, n int, ok bool) {
+	parts := strings.Split(value, " ")
+	if len(value) > maxValue || len(parts) != 3 || parts[0] != "share" || !store.ValidID(parts[1]) {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(parts[2])
+	return parts[1], n, err == nil && n >= 0
+}
+
+// pressShare shares an answer; whose it is the store knows.
+func pressShare(ctx context.Context, l *live, p person, i interaction, a action) error {
+	thread, n, ok := readShare(a.Value)
+	if !ok {
+		return fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	err := l.handler.Share(ctx, p.by(), thread, n)
+	switch {
+	case errors.Is(err, store.ErrDecided):
+		return nil // it says so where the button was
+	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound):
+		return l.tell(ctx, p, i.Channel.ID, i.Message.Thread, p.words().Say(phrases.ShareNotYours))
+	}
+	return err
+}
