@@ -74,7 +74,7 @@ func (d *Daemon) decide(ctx context.Context, by store.Caller, r *http.Request) (
 	if err != nil {
 		return nil, err
 	}
-	decided, err := d.gateway.Decide(ctx, by, c.ID, store.Decision{Verb: req.Verb, Digest: req.Digest, Args: req.Args, Always: req.Always, For: req.For, Reason: req.Reason})
+	decided, err := d.gateway.Decide(ctx, by, c.ID, store.Decision{Verb: req.Verb, Digest: req.Digest, Args: req.Args, Always: req.Always, For: req.For, Pattern: req.Pattern, Until: req.Until, Exact: req.Exact, Reason: req.Reason})
 	if err != nil {
 		return nil, err
 	}

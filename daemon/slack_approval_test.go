@@ -225,3 +225,78 @@ func TestSlackCopies(t *testing.T) {
 	}
 	s.wellBehaved()
 }
+
+// dialog waits for a person's dialog and sends it in.
+func (s *scene) dialog(user string, values map[string][]string) error {
+	s.t.Helper()
+	s.until("a dialog", func() bool { return len(s.fake.Views(user)) == 1 })
+	err := s.fake.Submit(s.t.Context(), user, s.fake.Views(user)[0].ID, values)
+	if err != nil {
+		s.fake.CloseView(s.t.Context(), user, s.fake.Views(user)[0].ID)
+	}
+	return err
+}
+
+// A standing answer is given in a dialog, for whose calls, with which arguments
+// and for how long; it is the yes, too; and it is refused for what its giver may
+// not say.
+func TestSlackAlways(t *testing.T) {
+	s := newScene(t)
+	press := func(user string, m slacktest.Message, verb string) {
+		t.Helper()
+		if err := s.fake.Press(t.Context(), user, m, "call-"+verb); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked, posted := s.ask(slacktest.Ben, "note")
+	press(slacktest.Cho, posted, "always")
+	if err := s.dialog(slacktest.Cho, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.told(slacktest.Cho, "你不能审批此调用")
+	press(slacktest.Ben, posted, "always")
+	if err := s.dialog(slacktest.Ben, map[string][]string{"for": {"everywhere"}}); err == nil {
+		t.Error("a member is offered everywhere")
+	}
+	press(slacktest.Ben, posted, "always")
+	if err := s.dialog(slacktest.Ben, map[string][]string{"pattern": {"text = x"}}); err == nil {
+		t.Error("a pattern that is none is taken")
+	}
+	press(slacktest.Ben, posted, "always")
+	if err := s.dialog(slacktest.Ben, map[string][]string{"for": {"channel"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.told(slacktest.Ben, "only its admins answer")
+	if grants, err := s.Grants(t.Context(), ""); err != nil || len(grants) != 0 || s.runs.Load() != 0 {
+		t.Fatalf("%+v, %v, %d runs", grants, err, s.runs.Load())
+	}
+	press(slacktest.Ben, posted, "always")
+	if err := s.dialog(slacktest.Ben, map[string][]string{"pattern": {`{"text":"hell*"}`}, "until": {"8h"}}); err != nil {
+		t.Fatal(err)
+	}
+	card(s.killable, s.fake, asked, "done")
+	s.told(slacktest.Ben, "standing answer about box:note is kept")
+	s.says.plan("more", plan{tool: "box:note", args: `{"text":"hello again"}`})
+	if _, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#more"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it runs without asking", func() bool { return s.runs.Load() == 2 })
+	s.says.plan("other", plan{tool: "box:note", args: `{"text":"other"}`})
+	_, other := s.ask(slacktest.Ben, "other")
+	s.slash(slacktest.Ben, "/nize settings")
+	s.told(slacktest.Ben, "`settings revoke ID` takes one back")
+	press(slacktest.Ben, other, "never")
+	if err := s.dialog(slacktest.Ben, map[string][]string{"until": {"1d"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is denied", func() bool { return len(s.waits()) == 0 })
+	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#note")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the model is told that there is no such tool", func() bool { return s.answers(root, "That was note.") == 1 })
+	if n := s.runs.Load(); n != 2 {
+		t.Errorf("%d runs after it was denied for good", n)
+	}
+	s.wellBehaved()
+}

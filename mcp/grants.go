@@ -14,7 +14,13 @@ import (
 
 // grantFor is the grant that "always" makes of a decision.
 func (g *Gateway) grantFor(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (store.Grant, error) {
-	gr := store.Grant{Tool: c.ToolID(), Pin: c.Pin, Deny: d.Verb == store.Deny, Scope: d.For}
+	gr := store.Grant{Tool: c.ToolID(), Pin: c.Pin, Deny: d.Verb == store.Deny, Scope: d.For, Pattern: d.Pattern, Expires: d.Until}
+	if d.Exact {
+		gr.Exact = store.SumArgs(c.Args)
+	}
+	if !gr.Fits(c.Args) {
+		return gr, fmt.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
+	}
 	if gr.Scope == store.ForChannel {
 		gr.Channel = g.address(ctx, c.Thread).Place()
 	}
@@ -98,7 +104,7 @@ func (g *Gateway) checkGrant(ctx context.Context, by store.Caller, gr store.Gran
 		return gr, err
 	}
 	switch {
-	case gr.Deny && gr.Pattern != nil:
+	case gr.Deny && (gr.Pattern != nil || gr.Exact != ""):
 		return gr, fmt.Errorf("%w pattern: a tool is denied whole", store.ErrInvalid)
 	case gr.Deny:
 		return gr, nil

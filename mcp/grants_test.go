@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,4 +216,67 @@ func TestGrantsRefused(t *testing.T) {
 	if list, err := h.db.ListGrants(t.Context(), ""); err != nil || len(list) != 0 {
 		t.Errorf("stored: %+v, %v", list, err)
 	}
+}
+
+// TestAlwaysNarrow: what is always allowed with a press holds for the arguments
+// and the time that were chosen, and is stored only if it fits the call.
+func TestAlwaysNarrow(t *testing.T) {
+	h := newHouse(t, nil)
+	press := func(args string, d store.Decision) error {
+		c := h.call(h.member, "box:write", args)
+		d.Verb, d.Always, d.Digest = store.Approve, true, c.Digest
+		_, err := h.gateway.Decide(t.Context(), h.member, c.ID, d)
+		if err == nil {
+			h.wait(c.ID)
+		} else if _, err := h.press(h.member, c, store.Cancel); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	runs := func(args string) bool {
+		c := h.call(h.member, "box:write", args)
+		if c.Waiting() {
+			if _, err := h.press(h.member, c, store.Cancel); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.State == store.Done
+	}
+	revoke := func() {
+		list, err := h.db.ListGrants(t.Context(), "")
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if strings.Contains(string(list[0].Pattern)+list[0].Exact, "the letter") {
+			t.Errorf("the arguments stand in the grant: %+v", list[0])
+		}
+		if err := h.db.DeleteGrant(t.Context(), h.member, list[0].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wrong := range []store.Decision{
+		{Pattern: json.RawMessage(`{"what":"y*"}`)}, {Pattern: json.RawMessage(`[`)}, {Until: time.Now().Add(-time.Minute)},
+	} {
+		if err := press(`{"what":"x"}`, wrong); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+	if err := press(`{"what":"the letter","n":1}`, store.Decision{Exact: true}); err != nil {
+		t.Fatal(err)
+	}
+	if !runs(`{ "n": 1, "what": "the letter" }`) || runs(`{"what":"the letter","n":2}`) || runs(`{"what":"the letter"}`) {
+		t.Error("exactly these arguments")
+	}
+	revoke()
+	if err := press(`{"what":"a1"}`, store.Decision{Pattern: json.RawMessage(`{"what":"a*"}`), Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if !runs(`{"what":"a2"}`) || runs(`{"what":"b"}`) {
+		t.Error("a pattern")
+	}
+	h.ahead.Store(int64(2 * time.Hour))
+	if runs(`{"what":"a2"}`) {
+		t.Error("it holds after its end")
+	}
+	revoke()
 }

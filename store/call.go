@@ -139,11 +139,14 @@ type Decision struct {
 	At      time.Time       `json:"at"`
 	Digest  string          `json:"digest,omitempty"` // what the person saw; must be the call's
 	Reason  string          `json:"reason,omitempty"`
-	Args    json.RawMessage `json:"args,omitempty"`   // for Edit
-	Calls   []string        `json:"calls,omitempty"`  // for RunAll: those of the step that the person was shown; nil is all of it
-	Always  bool            `json:"always,omitempty"` // also make a grant: allow or deny from now on
-	For     GrantScope      `json:"for,omitempty"`    // of that grant; "" is me
-	Voids   []string        `json:"voids,omitempty"`  // people whose earlier yes no longer counts, since they may not press any more
+	Args    json.RawMessage `json:"args,omitempty"`    // for Edit
+	Calls   []string        `json:"calls,omitempty"`   // for RunAll: those of the step that the person was shown; nil is all of it
+	Always  bool            `json:"always,omitempty"`  // also make a grant: allow or deny from now on
+	For     GrantScope      `json:"for,omitempty"`     // of that grant; "" is me
+	Pattern json.RawMessage `json:"pattern,omitempty"` // of that grant, see [MatchArgs]; none is any arguments
+	Until   time.Time       `json:"until,omitzero"`    // of that grant; zero is until it is revoked
+	Exact   bool            `json:"exact,omitempty"`   // of that grant: only for the very arguments of this call
+	Voids   []string        `json:"voids,omitempty"`   // people whose earlier yes no longer counts, since they may not press any more
 }
 
 // Outcome is how a call ended.

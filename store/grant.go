@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -28,9 +30,21 @@ type Grant struct {
 	Tool    string          `json:"tool"`              // server:tool
 	Pin     string          `json:"pin"`
 	Pattern json.RawMessage `json:"pattern,omitempty"` // see [MatchArgs]; none is any arguments
+	Exact   string          `json:"exact,omitempty"`   // hex SHA-256 of the only arguments that it is for; "" is any
 	Deny    bool            `json:"deny,omitempty"`
 	Created time.Time       `json:"created"`
 	Expires time.Time       `json:"expires,omitzero"`
+}
+
+// Fits says whether the grant is for calls with these canonical arguments.
+func (g Grant) Fits(args json.RawMessage) bool {
+	return (g.Exact == "" || g.Exact == SumArgs(args)) && MatchArgs(g.Pattern, args)
+}
+
+// SumArgs is the hex SHA-256 of canonical arguments.
+func SumArgs(args json.RawMessage) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])
 }
 
 // Owner is under what the grant is kept: the user's id, a channel or everybody.

@@ -111,6 +111,7 @@ var sentences = []sentence{
 	{"cancelled", "已取消", "已取消"},
 	{"outcome unknown", "结果未知", "結果不明"},
 	{"%v and was replaced by %s", "%v，并已由 %s 取代", "%v，並已由 %s 取代"},
+	{"invalid pattern: it does not fit the arguments of this call", "此参数模式与这次调用的参数不符", "此引數模式與這次呼叫的引數不符"},
 	{"refused: nothing is allowed for good in a conversation that read untrusted text", "此对话读取过不可信的文本，不能在其中设置始终允许", "此對話讀取過不受信任的文字，不能在其中設定一律允許"},
 	{"refused: for a whole channel only its admins answer", "只有频道管理员可以为整个频道作出决定", "只有頻道管理員可以為整個頻道作決定"},
 	{"refused: for everybody only admins answer", "只有管理员可以为所有人作出决定", "只有管理員可以為所有人作決定"},

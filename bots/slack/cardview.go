@@ -19,14 +19,18 @@ import (
 
 // addCardViews registers what the card's buttons and dialogs do.
 func (b *Bot) addCardViews() {
-	for _, verb := range []string{verbRun, verbRunAll, verbCancel, verbAlways, verbNever, verbRetry, verbAgain} {
+	for _, verb := range []string{verbRun, verbRunAll, verbCancel, verbRetry, verbAgain} {
 		b.views.addPress(callAction+"-"+verb, onPress{kept: true, do: decide})
+	}
+	for _, verb := range []string{verbAlways, verbNever} {
+		b.views.addPress(callAction+"-"+verb, onPress{do: openAlways})
 	}
 	b.views.addPress(callAction+"-"+verbEdit, onPress{do: openEdit})
 	b.views.addPress(callAction+"-"+verbShow, onPress{do: openAll})
 	b.views.addPress(pageAction, onPress{do: turnPage})
 	b.views.addPress(resultAction, onPress{do: openResult})
 	b.views.addSubmit(editView, onSubmit{check: checkEdit, do: submitEdit})
+	b.views.addSubmit(alwaysView, onSubmit{check: checkAlways, do: submitAlways})
 }
 
 const (
@@ -34,7 +38,7 @@ const (
 	pageAction = "page"
 )
 
-// decisions are what the buttons that need no dialog mean.
+// decisions are what the buttons mean, but for what a dialog asks.
 var decisions = map[string]store.Decision{
 	verbRun: {Verb: store.Approve}, verbCancel: {Verb: store.Deny},
 	verbAlways: {Verb: store.Approve, Always: true}, verbNever: {Verb: store.Deny, Always: true},
@@ -74,22 +78,38 @@ func decide(ctx context.Context, l *live, p person, i interaction, a action) err
 	}
 	d.Digest = call.Digest
 	if !here || !strings.HasPrefix(call.Digest, head) || head == "" {
-		d.Digest = "not shown" // where this was pressed: the gateway refuses it and notes so
+		d.Digest = notShown
 	}
 	if verb == verbCancel && call.By == p.user.ID {
 		d.Verb = store.Cancel
 	}
 	card, err := l.handler.Press(ctx, p.by(), id, d)
-	if errors.Is(err, store.ErrNotFound) && card.Call == id && here { // they see it, though it is not theirs
-		text := p.words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(card, p.locale)
-		return l.tell(ctx, p, i.Channel.ID, i.Message.Thread, strings.TrimSpace(text))
+	return l.pressed(ctx, p, press{channel: i.Channel.ID, thread: i.Message.Thread, seen: here && card.Call == id, card: card}, err)
+}
+
+// notShown is no digest: with it the gateway refuses what was pressed where it
+// is not shown, and notes so.
+const notShown = "not shown"
+
+// press is what was pressed, and where.
+type press struct {
+	channel, thread string
+	seen            bool // card is the card that they see there
+	card            store.Card
+}
+
+// pressed tells in private why a press did nothing.
+func (l *live) pressed(ctx context.Context, p person, on press, err error) error {
+	if errors.Is(err, store.ErrNotFound) && on.seen { // they see it, though it is not theirs
+		text := p.words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(on.card, p.locale)
+		return l.tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
 	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) || err == nil {
 		// The card shows it; a second press of the same person says no more.
 		return nil
 	}
 	if lasting(err) || errors.Is(err, store.ErrConflict) {
-		return l.sayWrong(ctx, p, i.Channel.ID, i.Message.Thread, err)
+		return l.sayWrong(ctx, p, on.channel, on.thread, err)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -167,25 +166,31 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 		err := s.fake.Press(ctx, slacktest.Ann, m, callAction+"-"+verb)
 		s.t.Logf("pressing %s: %v", verb, err)
 		if err == nil {
-			if d.Verb == store.Edit {
-				return s.edit(ctx, call, d.Args)
+			switch d.Verb {
+			case store.Edit:
+				return s.fill(ctx, call, map[string][]string{"json": {string(d.Args)}})
+			case store.Deny:
+				return s.fill(ctx, call, nil)
 			}
 			return s.result(ctx, call)
 		}
 	}
 	// The card shows no button any more: the press was under way.
+	if verb == verbNever {
+		verb = verbCancel // what needs no dialog
+	}
 	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
 		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, time.Now().UnixNano()%1e10, verb, call, d.Digest[:digestChars])
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
 	return s.result(ctx, call)
 }
 
-func (s *stand) edit(ctx context.Context, call string, args json.RawMessage) error {
+func (s *stand) fill(ctx context.Context, call string, values map[string][]string) error {
 	if err := s.fake.Wait(ctx, func() bool { return len(s.fake.Views(slacktest.Ann)) > 0 }); err != nil {
 		return err
 	}
 	view := s.fake.Views(slacktest.Ann)[0]
-	if err := s.fake.Submit(ctx, slacktest.Ann, view.ID, map[string][]string{"json": {string(args)}}); err != nil {
+	if err := s.fake.Submit(ctx, slacktest.Ann, view.ID, values); err != nil {
 		return err
 	}
 	return s.result(ctx, call)

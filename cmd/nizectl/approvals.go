@@ -23,9 +23,11 @@ func (a *app) approvals() *cli.Command {
 		a.command(leaf{name: "show", args: "ID", usage: "show a call whole: every argument and its digest", names: approvalIDs, run: approvalsShow}),
 		a.command(leaf{name: "approve", args: "ID", usage: "let a call run, once", names: approvalIDs, run: approvalsDecide(store.Approve),
 			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this exact tool"}, grantFor(),
+				&cli.StringFlag{Name: "where", Usage: `with --always, only where the arguments hold this JSON ` + "`OBJECT`" + `, as of grants add --args`},
+				&cli.BoolFlag{Name: "exact", Usage: "with --always, only for these very arguments"}, grantExpires(),
 				&cli.BoolFlag{Name: "all", Usage: "and the other calls that the model proposed together with it"}, digest(), reason, yesFlag()}}),
 		a.command(leaf{name: "deny", args: "ID", usage: "refuse a call", names: approvalIDs, run: approvalsDecide(store.Deny),
-			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), digest(), reason}}),
+			flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason}}),
 		a.command(leaf{name: "edit", args: "ID", usage: "let a call run with other arguments: a new call replaces it", names: approvalIDs, run: approvalsEdit,
 			flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input"}, digest(), reason}}),
 		a.command(leaf{name: "retry", args: "ID", usage: "make a call anew that failed, or that nobody answered", run: approvalsRetry}),
@@ -33,7 +35,7 @@ func (a *app) approvals() *cli.Command {
 			a.command(leaf{name: "add", args: "TOOL", usage: "allow a tool from now on, or deny it", names: toolNames, run: grantsAdd, flags: []cli.Flag{
 				&cli.BoolFlag{Name: "deny", Usage: "deny it, instead of allowing"}, grantFor(),
 				&cli.StringFlag{Name: "args", Usage: `only where the arguments hold this JSON ` + "`OBJECT`" + `; a text may end with *, as in '{"path":"/srv/docs/*"}'`},
-				&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it holds, such as 8h or 30d (default: until it is revoked)"},
+				grantExpires(),
 			}}),
 			a.command(leaf{name: "list", usage: "list standing answers", run: grantsList,
 				flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's"}}}),
@@ -44,6 +46,23 @@ func (a *app) approvals() *cli.Command {
 
 func grantFor() cli.Flag {
 	return &cli.StringFlag{Name: "for", Usage: "for whose calls: me, channel (of the call) or everywhere, for admins (default: me)"}
+}
+
+func grantExpires() cli.Flag {
+	return &cli.StringFlag{Name: "expires", Usage: "`HOW LONG` a standing answer holds, such as 8h or 30d (default: until it is revoked)"}
+}
+
+// grantEnd is when a standing answer ends; zero where --expires is not given.
+func (c *call) grantEnd() (time.Time, error) {
+	text := c.cmd.String("expires")
+	if !c.cmd.IsSet("expires") {
+		return time.Time{}, nil
+	}
+	d, err := store.ParseSpan(text)
+	if err != nil || d <= 0 {
+		return time.Time{}, usagef("--expires %s: write 8h or 30d", text)
+	}
+	return time.Now().Add(d), nil
 }
 
 func approvalIDs(ctx context.Context, c *api.Client) ([]string, error) {
@@ -149,8 +168,17 @@ func approvalsDecide(verb store.Verb) func(context.Context, *call) error {
 			}
 		}
 		d := api.Decide{Verb: verb, Digest: card.Digest, Always: c.cmd.Bool("always"), For: store.GrantScope(c.cmd.String("for")), Reason: c.cmd.String("reason")}
-		if d.For != "" && !d.Always {
-			return usagef("--for says for whom --always holds: give both")
+		if d.Until, err = c.grantEnd(); err != nil {
+			return err
+		}
+		if where := c.cmd.String("where"); where != "" {
+			if d.Pattern, err = store.CheckPattern([]byte(where)); err != nil {
+				return usagef("--where: %v", err)
+			}
+		}
+		d.Exact = c.cmd.Bool("exact")
+		if (d.For != "" || !d.Until.IsZero() || d.Pattern != nil || d.Exact) && !d.Always {
+			return usagef("--for, --where, --exact and --expires say how --always holds: give it, too")
 		}
 		if c.cmd.Bool("all") {
 			if d.Verb = store.RunAll; d.Always {
@@ -286,7 +314,11 @@ func grantsList(ctx context.Context, c *call) error {
 		if g.Channel != "" {
 			scope = g.Channel
 		}
-		t.row(g.ID, cmp.Or(names[g.User], g.User), scope, g.Tool, answer, clip(string(g.Pattern), 60), c.when(g.Created), c.when(g.Expires))
+		where := string(g.Pattern)
+		if g.Exact != "" {
+			where = "exactly those with SHA-256 " + g.Exact[:min(len(g.Exact), digestHead)]
+		}
+		t.row(g.ID, cmp.Or(names[g.User], g.User), scope, g.Tool, answer, clip(where, 60), c.when(g.Created), c.when(g.Expires))
 	}
 	t.print("no standing answers")
 	return nil
@@ -301,12 +333,9 @@ func grantsAdd(ctx context.Context, c *call) error {
 		}
 		g.Pattern = pattern
 	}
-	if c.cmd.IsSet("expires") {
-		d, err := store.ParseSpan(c.cmd.String("expires"))
-		if err != nil || d <= 0 {
-			return usagef("--expires %s: write 8h or 30d", c.cmd.String("expires"))
-		}
-		g.Expires = time.Now().Add(d)
+	var err error
+	if g.Expires, err = c.grantEnd(); err != nil {
+		return err
 	}
 	made, err := c.api.AddGrant(ctx, g)
 	if err != nil {

@@ -11,12 +11,15 @@ import (
 
 // Decide is a person's decision on a waiting call.
 type Decide struct {
-	Verb   store.Verb       `json:"verb"`             // approve, run_all, deny, cancel, edit, retry or again
-	Digest string           `json:"digest,omitempty"` // of the card that was shown; another one is ErrConflict
-	Args   json.RawMessage  `json:"args,omitempty"`   // for edit
-	Always bool             `json:"always,omitempty"` // also from now on
-	For    store.GrantScope `json:"for,omitempty"`    // of that: me (the default), channel or everywhere
-	Reason string           `json:"reason,omitempty"`
+	Verb    store.Verb       `json:"verb"`              // approve, run_all, deny, cancel, edit, retry or again
+	Digest  string           `json:"digest,omitempty"`  // of the card that was shown; another one is ErrConflict
+	Args    json.RawMessage  `json:"args,omitempty"`    // for edit
+	Always  bool             `json:"always,omitempty"`  // also from now on
+	For     store.GrantScope `json:"for,omitempty"`     // of that: me (the default), channel or everywhere
+	Pattern json.RawMessage  `json:"pattern,omitempty"` // of that: only where the arguments fit it
+	Until   time.Time        `json:"until,omitzero"`    // of that: when it ends
+	Exact   bool             `json:"exact,omitempty"`   // of that: only for these very arguments
+	Reason  string           `json:"reason,omitempty"`
 }
 
 // AddGrant is a standing answer: a yes to this exact definition of a tool, or a

@@ -349,7 +349,7 @@ func (t *tx) signed(by store.Caller, verb store.Verb, dec store.Decision, late b
 	if late {
 		dec = store.Decision{}
 	}
-	dec.Verb, dec.Args = verb, nil
+	dec.Verb, dec.Args, dec.Pattern = verb, nil, nil // the grant has its own
 	dec.By = cmp.Or(dec.By, by.User)
 	dec.Name = cmp.Or(dec.Name, by.Name)
 	dec.Surface = cmp.Or(dec.Surface, by.Surface)
