@@ -40,6 +40,24 @@ func (c *Conversation) paceLocked(user string) *pace {
 	return p
 }
 
+// TooManyError says that a person wrote more than they may in a while; it is
+// an ErrRefused.
+type TooManyError struct {
+	Messages     int
+	Within, Wait string // as 5m and 4m25s
+}
+
+func (e *TooManyError) Error() string {
+	return fmt.Errorf("message %w: you sent %d messages within %s, which is all that one person may; the next is taken in %s", store.ErrRefused, e.Messages, e.Within, e.Wait).Error()
+}
+
+func (e *TooManyError) Unwrap() error { return store.ErrRefused }
+
+// Words tell the person.
+func (e *TooManyError) Words(words phrases.Catalogue) string {
+	return words.Say(phrases.TooMany, e.Messages, words.Span(e.Within), words.Span(e.Wait))
+}
+
 // mayWrite takes one of the messages that a person may write in a while, and
 // giveBack returns it where the message was not accepted after all.
 func (c *Conversation) mayWrite(by store.Caller) (giveBack func(), err error) {
@@ -60,7 +78,7 @@ func (c *Conversation) mayWrite(by store.Caller) (giveBack func(), err error) {
 	if len(p.wrote) >= limit.Calls {
 		wait := max(span-now.Sub(p.wrote[len(p.wrote)-limit.Calls]), time.Second).Round(time.Second)
 		_, within, _ := strings.Cut(limit.String(), "/")
-		return nil, fmt.Errorf("message %w: you sent %d messages within %s, which is all that one person may; the next is taken in %s", store.ErrRefused, limit.Calls, within, wait)
+		return nil, &TooManyError{limit.Calls, within, wait.String()}
 	}
 	p.wrote = append(p.wrote, now)
 	return func() {

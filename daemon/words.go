@@ -387,7 +387,7 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 
 func (d *Daemon) sayPrivacy(_ context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	kept := func(what string) string { return w.Translate(d.config.Get("", "retention."+what)) }
+	kept := func(what string) string { return w.Span(d.config.Get("", "retention."+what)) }
 	return bots.Said(w.Say(phrases.PrivacyText, kept("conversations"), kept("output"), kept("audit"), kept("usage"))), nil
 }
 

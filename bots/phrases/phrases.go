@@ -155,6 +155,10 @@ const (
 	TooLong           Key = "message.long"
 	Working           Key = "working" // after nize's name
 	ToolCalling       Key = "tool.calling"
+	LookupSearch      Key = "lookup.search"
+	LookupUse         Key = "lookup.use"
+	LookupAll         Key = "lookup.all"
+	TooMany           Key = "message.many" // messages, span, wait
 	ResultTitle       Key = "result.title"
 	ResultNone        Key = "result.none"
 	CardEditTitle     Key = "card.edit_title"

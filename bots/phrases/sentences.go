@@ -96,6 +96,7 @@ var sentences = []sentence{
 	{"no space left for the database", "磁盘空间不足", "磁碟空間不足"},
 	{"invalid call id %s: it stands on the card", "调用编号 %s 无效；正确的编号见卡片", "呼叫編號 %s 無效；正確的編號請見卡片"},
 	{"stopping a turn: refused: only its author, the conversation's owner or an admin may", "无法停止：只有发送者、对话的所有者或管理员可以停止", "無法停止：只有傳送者、對話的擁有者或管理員可以停止"},
+	{"nothing", "没有结果", "沒有結果"},
 	{"message refused: you sent %s messages within %v, which is all that one person may; the next is taken in %v", "你在 %[2]v内已发送 %[1]s 条消息，达到每人上限；%[3]v后可继续发送", "你在 %[2]v內已傳送 %[1]s 則訊息，達到每人上限；%[3]v後可繼續傳送"},
 	{"message refused: %s messages wait in this conversation already", "此对话中已有 %s 条消息在等待处理", "此對話中已有 %s 則訊息在等待處理"},
 	{"invalid message: %s bytes; at most %s fit", "消息共 %s 字节，过长；上限为 %s 字节", "訊息共 %s 位元組，過長；上限為 %s 位元組"},

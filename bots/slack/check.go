@@ -37,7 +37,7 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 	}
 	o, org := b.o, &orgWide{next: b.o.Transport}
 	if org.next == nil {
-		org.next = http.DefaultTransport
+		org.next = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
 	}
 	o.Transport = org
 	w := newWire(&o, bot, second)

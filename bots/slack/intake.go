@@ -393,7 +393,10 @@ func (l *live) hear(ctx context.Context, p person, e event, text string) error {
 		l.welcome(ctx, p, e)
 	}
 	_, err = l.handler.Message(ctx, store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text})
+	var many *bots.TooManyError
 	switch {
+	case errors.As(err, &many):
+		return l.tell(ctx, p, e.Channel, e.root(), many.Words(p.words()))
 	case errors.Is(err, store.ErrInvalid):
 		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
@@ -409,7 +412,7 @@ func (l *live) welcome(ctx context.Context, p person, e event) {
 		return
 	}
 	days := l.b.o.Config.Get("", "retention.conversations")
-	if err := l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.FirstContact, p.words().Translate(days))); err != nil {
+	if err := l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.FirstContact, p.words().Span(days))); err != nil {
 		l.log.Warn("welcoming somebody", "user", p.id, "err", err)
 	}
 }

@@ -117,14 +117,26 @@ func toolContent(t *turnLines, locale string) []slackgo.MsgOption {
 	catalogue := phrases.For(locale)
 	var lines []string
 	var buttons []slackgo.BlockElement
+	several := 0 // tools, not lookups
 	for _, id := range t.order {
+		if _, lookup := bots.Lookup(t.lines[id].Name, catalogue); !lookup {
+			several++
+		}
+	}
+	for i, id := range t.order {
 		line := t.lines[id]
+		if title, lookup := bots.Lookup(line.Name, catalogue); lookup {
+			if i == len(t.order)-1 { // what it led to follows, and says more
+				lines = append(lines, clip(bots.LookupWords(line, title, catalogue), 300))
+			}
+			continue
+		}
 		lines = append(lines, toolLine(line, locale))
 		call, ok := strings.CutPrefix(id, "tool/")
 		ended := line.State == store.Done || line.State == store.Failed
 		if ok && ended && store.ValidID(call) && strings.Contains(line.Name, ":") && len(buttons) < maxResultButtons {
 			text := catalogue.Say(phrases.ButtonShowResult)
-			if len(t.order) > 1 {
+			if several > 1 {
 				text += " · " + bots.Escape(line.Name)
 			}
 			buttons = append(buttons, button(resultAction+":"+call, clip(text, maxButton), "result "+call))

@@ -25,6 +25,9 @@ func mark(state store.State) string {
 func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	name, brief := bots.Escape(t.Name), bots.Escape(t.Brief)
 	var line string
+	if title, ok := bots.Lookup(t.Name, words); ok {
+		return mark(t.State) + " " + bots.LookupWords(t, title, words)
+	}
 	switch {
 	case t.State == store.Done:
 		line = mark(t.State) + " " + name

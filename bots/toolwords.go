@@ -1,0 +1,43 @@
+package bots
+
+import (
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// lookups are what the assistant looks up before it calls a tool, by the names
+// that models know them by and people need not (SPEC 6).
+var lookups = map[string]phrases.Key{
+	"discover_tools":     phrases.LookupSearch,
+	"get_tool_schema":    phrases.LookupUse,
+	"list_tool_domains":  phrases.LookupAll,
+	"browse_tool_domain": phrases.LookupAll,
+}
+
+// Lookup says whether a tool's line tells of looking something up, and what in
+// the reader's words.
+func Lookup(name string, words phrases.Catalogue) (title string, ok bool) {
+	key, ok := lookups[name]
+	if !ok {
+		return "", false
+	}
+	return words.Say(key), true
+}
+
+// LookupWords is the line of a lookup, without and with what was asked or found.
+func LookupWords(line store.ToolLine, title string, words phrases.Catalogue) string {
+	switch {
+	case !line.State.Final():
+		title += "…"
+	case line.State != store.Done:
+		title += ": " + words.Translate(line.State.Word())
+	}
+	if line.Brief == "" {
+		return title
+	}
+	between := ": "
+	if line.State != store.Done {
+		between = " – "
+	}
+	return title + between + Escape(words.Translate(line.Brief))
+}

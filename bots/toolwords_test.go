@@ -1,0 +1,44 @@
+package bots
+
+import (
+	"testing"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// TestLookupWords: what a model calls discover_tools is a search to people.
+func TestLookupWords(t *testing.T) {
+	for _, test := range []struct {
+		locale string
+		line   store.ToolLine
+		want   string
+	}{
+		{"", store.ToolLine{Name: "discover_tools", State: store.Running, Brief: "weather in <Paris>"}, "Search for tools… – weather in <Paris>"},
+		{"", store.ToolLine{Name: "discover_tools", State: store.Done, Brief: "box:weather"}, "Search for tools: box:weather"},
+		{"zh-CN", store.ToolLine{Name: "discover_tools", State: store.Done, Brief: "nothing"}, "查找工具: 没有结果"},
+		{"zh-TW", store.ToolLine{Name: "get_tool_schema", State: store.Failed}, "查看工具用法: 失敗"},
+	} {
+		words := phrases.For(test.locale)
+		title, ok := Lookup(test.line.Name, words)
+		if got := LookupWords(test.line, title, words); !ok || got != test.want {
+			t.Errorf("%+v is %q, want %q", test.line, got, test.want)
+		}
+	}
+	if _, ok := Lookup("box:discover_tools", phrases.For("")); ok {
+		t.Error("a tool of a server's is no lookup of ours")
+	}
+}
+
+// TestTooMany: a refusal of a flood says it in words.
+func TestTooMany(t *testing.T) {
+	err := &TooManyError{20, "5m", "4m1s"}
+	for locale, want := range map[string]string{
+		"":      "You sent 20 messages within 5 minutes, which is as many as one person may. This one was not taken; the next is in 4 minutes 1 second.",
+		"zh-CN": "你在 5 分钟内已发送 20 条消息，达到每人上限。这条消息未被处理；4 分钟 1 秒后可继续发送。",
+	} {
+		if got := err.Words(phrases.For(locale)); got != want {
+			t.Errorf("%s: %q, want %q", locale, got, want)
+		}
+	}
+}
