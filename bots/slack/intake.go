@@ -208,8 +208,14 @@ func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
 	if l.addressed(e) {
 		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
 	}
+	if l.mode(ctx, e.Channel) == store.ModeAll && !broadcasts(&e.message) {
+		return true, keys
+	}
 	if e.Thread == "" {
-		return l.mode(ctx, e.Channel) == store.ModeAll && !broadcasts(&e.message), keys
+		return false, keys
+	}
+	if l.lanes.busy(laneOf(*e)) { // the conversation may be about to begin
+		return true, keys
 	}
 	_, err := l.b.o.Store.FindThread(ctx, l.place(e.Channel, e.root()))
 	return err == nil, keys
@@ -342,14 +348,14 @@ func (l *live) message(ctx context.Context, e event) error {
 	}
 	if p.user.ID == "" {
 		if addressed {
-			return l.refuse(ctx, p, e.Channel, e.Thread)
+			return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
 		}
 		return nil
 	}
 	text := readText(e.Text, l.account.User, l.nameFor(ctx))
 	if addressed {
 		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
-			return err
+			return errors.Join(l.followOn(ctx, th, p.id), err)
 		}
 	}
 	if text == "" {
@@ -425,41 +431,4 @@ func title(text string) string {
 		return string(runes[:59]) + "…"
 	}
 	return string(runes)
-}
-
-// mode is when messages in a channel are answered that don't address nize.
-// What can't be read keeps quiet.
-func (l *live) mode(ctx context.Context, channel string) string {
-	c, err := l.b.o.Store.GetChannel(ctx, l.place(channel, "").Place())
-	switch {
-	case err != nil:
-		l.log.Error("reading how a channel is set up", "channel", channel, "err", err)
-		return store.ModeMention
-	case c.Mode == "":
-		return store.ModeFollow
-	}
-	return c.Mode
-}
-
-// follows says whether a message that does not address nize is for it all the
-// same: in follow mode, if its author was the last to address nize, mentions
-// nobody else, and nobody else has written since.
-func (l *live) follows(ctx context.Context, e *event, th store.Thread, known bool) (bool, error) {
-	if broadcasts(&e.message) || th.Muted {
-		return false, nil
-	}
-	switch l.mode(ctx, e.Channel) {
-	case store.ModeAll:
-		return true, nil
-	case store.ModeMention:
-		return false, nil
-	}
-	if !known || th.Follows == "" {
-		return false, nil
-	}
-	if th.Follows == e.User {
-		return !others(&e.message, l.account.User), nil
-	}
-	_, err := l.b.o.Store.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = "" })
-	return false, err
 }

@@ -42,6 +42,14 @@ func (l *lanes) add(ctx context.Context, lane string) *ticket {
 	return t
 }
 
+// busy says whether something is under way in a lane.
+func (l *lanes) busy(lane string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, runs := l.open[lane]
+	return runs
+}
+
 // settle says what is to be done at the ticket's place; nil is nothing.
 func (t *ticket) settle(run func(context.Context)) {
 	t.run = run

@@ -21,7 +21,7 @@ func escape(s string) string { return escaper.Replace(s) }
 // mentions says whether somebody is addressed by name in a message: in its
 // text, or in a block only.
 func mentions(m *message, user string) bool {
-	return strings.Contains(m.Text, "<@"+user+">") || strings.Contains(m.Text, "<@"+user+"|") || blockUsers(m.Blocks)[user]
+	return strings.Contains(m.Text, "<@"+user+">") || strings.Contains(m.Text, "<@"+user+"|") || blockMentions(m.Blocks)[user]
 }
 
 // broadcasts says whether the message is for everybody in the channel.
@@ -31,7 +31,8 @@ func broadcasts(m *message) bool {
 			return true
 		}
 	}
-	return false
+	_, found := blockMentions(m.Blocks)[everybody]
+	return found
 }
 
 // others says whether the message addresses somebody by name who is not user.
@@ -47,7 +48,7 @@ func others(m *message, user string) bool {
 			return true
 		}
 	}
-	for id := range blockUsers(m.Blocks) {
+	for id := range blockMentions(m.Blocks) {
 		if id != user {
 			return true
 		}
@@ -55,9 +56,12 @@ func others(m *message, user string) bool {
 	return false
 }
 
-// blockUsers are the people that a message's blocks mention. Blocks of a shape
-// that is not known mention nobody.
-func blockUsers(blocks json.RawMessage) map[string]bool {
+// everybody is the mention of a whole channel.
+const everybody = "everybody"
+
+// blockMentions are whom a message's blocks mention: people, user groups, or
+// everybody. Blocks of a shape that is not known mention nobody.
+func blockMentions(blocks json.RawMessage) map[string]bool {
 	found := map[string]bool{}
 	if len(blocks) == 0 {
 		return found
@@ -76,12 +80,18 @@ func blockUsers(blocks json.RawMessage) map[string]bool {
 type blockNode struct {
 	Type     string      `json:"type"`
 	User     string      `json:"user_id"`
+	Group    string      `json:"usergroup_id"`
 	Elements []blockNode `json:"elements"`
 }
 
 func (n blockNode) users(found map[string]bool, depth int) {
-	if n.Type == "user" && n.User != "" {
+	switch {
+	case n.Type == "user" && n.User != "":
 		found[n.User] = true
+	case n.Type == "usergroup" && n.Group != "":
+		found[n.Group] = true
+	case n.Type == "broadcast":
+		found[everybody] = true
 	}
 	if depth > 8 {
 		return

@@ -1,0 +1,50 @@
+package slack
+
+import (
+	"context"
+
+	"nize/store"
+)
+
+// Which messages that don't address nize it answers (SPEC 12).
+
+// mode is what a channel says about that. What can't be read keeps quiet.
+func (l *live) mode(ctx context.Context, channel string) string {
+	c, err := l.b.o.Store.GetChannel(ctx, l.place(channel, "").Place())
+	if err != nil {
+		l.log.Error("reading how a channel is set up", "channel", channel, "err", err)
+		return store.ModeMention
+	}
+	return c.Answers()
+}
+
+// follows says whether a message that does not address nize is for it all the
+// same: in follow mode, if its author was the last to address nize, mentions
+// nobody else, and nobody else has written since. Who writes ends following
+// whatever the mode is, and also in a muted thread.
+func (l *live) follows(ctx context.Context, e *event, th store.Thread, known bool) (bool, error) {
+	if th.Follows != e.User {
+		if err := l.followOn(ctx, th, ""); err != nil {
+			return false, err
+		}
+	}
+	if broadcasts(&e.message) || th.Muted {
+		return false, nil
+	}
+	switch l.mode(ctx, e.Channel) {
+	case store.ModeAll:
+		return true, nil
+	case store.ModeMention:
+		return false, nil
+	}
+	return known && th.Follows == e.User && !others(&e.message, l.account.User), nil
+}
+
+// followOn lets nize follow another in a thread, "" for nobody.
+func (l *live) followOn(ctx context.Context, th store.Thread, user string) error {
+	if th.ID == "" || th.Follows == user {
+		return nil
+	}
+	_, err := l.b.o.Store.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = user })
+	return err
+}
