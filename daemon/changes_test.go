@@ -143,9 +143,9 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"POST /v1/bots/{name}/claim", "claim.put", func() error { return second(r.ClaimBot(ctx, "slack")) }},
 		{"PATCH /v1/channels/{place}", "channel.put", func() error {
 			mode := store.ModeAll
-			return second(r.SetChannel(ctx, "C1", api.SetChannel{Mode: &mode}))
+			return second(r.SetChannel(ctx, slacktest.General, api.SetChannel{Mode: &mode}))
 		}},
-		{"DELETE /v1/channels/{place}", "channel.delete", func() error { return r.UnsetChannel(ctx, "C1") }},
+		{"DELETE /v1/channels/{place}", "channel.delete", func() error { return r.UnsetChannel(ctx, slacktest.General) }},
 		{"DELETE /v1/bots/{name}", "bot.delete", func() error { return r.RemoveBot(ctx, "slack") }},
 		{"POST /v1/servers", "server.put tools.put", func() error {
 			return second(r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", Command: path}}))

@@ -8,7 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"nize/bots/slack"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -72,7 +74,28 @@ func (d *Daemon) channelView(ctx context.Context, c store.Channel) (api.ChannelV
 	if err != nil {
 		return api.ChannelView{}, fmt.Errorf("listing users: %w", err)
 	}
-	return api.ChannelView{Channel: c, WhoPress: byName(users, c.Approvers), WhoAdmins: strings.Join(namesOf(users, c.Admins), ", ")}, nil
+	name, err := d.channelName(ctx, c.Place)
+	if err != nil {
+		d.log.Debug("a channel without a name", "place", c.Place, "err", err)
+	}
+	return api.ChannelView{Channel: c, Name: name, WhoPress: byName(users, c.Approvers), WhoAdmins: strings.Join(namesOf(users, c.Admins), ", ")}, nil
+}
+
+// namePatience bounds how long a platform is asked how a channel is called.
+const namePatience = 3 * time.Second
+
+// channelName is how people call a channel, "" while its platform is off.
+func (d *Daemon) channelName(ctx context.Context, place string) (string, error) {
+	if d.slack.Health().State != slack.Connected {
+		return "", nil
+	}
+	at, err := store.ParsePlace(place)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, namePatience)
+	defer cancel()
+	return d.slack.ChannelName(ctx, at)
 }
 
 // namesOf are those listed with people's names in the place of their ids.
@@ -108,6 +131,10 @@ func (d *Daemon) setChannel(ctx context.Context, by store.Caller, r *http.Reques
 	}
 	edit, err := d.roomEdit(ctx, by, set)
 	if err != nil {
+		return nil, err
+	}
+	// A slip in the id would set up nothing, and nobody would notice.
+	if _, err := d.channelName(ctx, place); errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	c, err := d.db.EditChannel(ctx, by, place, edit)

@@ -78,6 +78,7 @@ type Store interface {
 	AddWish(text string)
 	GetThread(ctx context.Context, id string) (store.Thread, error)
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
+	ListChannels(ctx context.Context) ([]store.Channel, error)
 	ListTokens(ctx context.Context, user string) ([]store.Token, error)
 	// Healthy says why nothing can be recorded now, such as a full disk.
 	Healthy() error

@@ -228,7 +228,7 @@ func (g *Gateway) nobody(ctx context.Context, c store.Call, e electorate) string
 	return fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))
 }
 
-// Lacking names the servers, and "" for the setting, whose policy names too few
+// Lacking names the servers, the channels, and "" for the setting, whose policy names too few
 // people who could press now (SPEC 22). One that counts on who asks or on a
 // channel depends on the call, and is not among them.
 func (g *Gateway) Lacking(ctx context.Context) ([]string, error) {
@@ -237,6 +237,13 @@ func (g *Gateway) Lacking(ctx context.Context) ([]string, error) {
 	}
 	policies := map[string]store.Policy{"": store.Policy(g.opt.Config.Get("", "approvals.approvers"))}
 	g.tools.eachServer(func(s store.Server) { policies[s.Name] = s.Approvers })
+	rooms, err := g.opt.Store.ListChannels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range rooms {
+		policies[c.Place] = c.Approvers
+	}
 	var out []string
 	for name, p := range policies {
 		a := p.Approvers()

@@ -25,6 +25,8 @@ const (
 	ByChannel       Policy = "channel" // anyone in it
 )
 
+var policies = []string{string(ByRequester), string(ByAdmins), string(ByChannelAdmins), string(ByChannel)}
+
 const (
 	maxApprovers = 50   // names in a policy
 	maxNeed      = 20   // people who must say yes
@@ -62,7 +64,11 @@ func ParsePolicy(text string) (Approvers, error) {
 			continue
 		}
 		if !isApprover(who) {
-			return bad(fmt.Sprintf("%q is none of requester, admins, channel-admins, channel, user:U and group:G", clipText(who, 80)))
+			near := Nearest(who, policies)
+			if near != "" {
+				near = "; did you mean " + near + "?"
+			}
+			return bad(fmt.Sprintf("%q is none of requester, admins, channel-admins, channel, user:U and group:G%s", clipText(who, 80), near))
 		}
 		if !slices.Contains(a.Who, who) {
 			a.Who = append(a.Who, who)

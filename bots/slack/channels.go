@@ -165,6 +165,33 @@ func (l *live) workspaceAdmins(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
+// ChannelName is how people there call a channel. ErrNotFound where nize sees no
+// channel of that id, since it is in none or a private one.
+func (b *Bot) ChannelName(ctx context.Context, at store.Address) (string, error) {
+	l, err := b.at(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	names, err := l.rosters.get("name "+at.Channel, b.o.Now(), keepPerson, func() ([]string, error) {
+		var c *slackgo.Channel
+		err := l.wire.call(ctx, func(ctx context.Context) (err error) {
+			c, err = l.wire.api.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: at.Channel})
+			return err
+		})
+		switch {
+		case code(err) == "channel_not_found":
+			return nil, fmt.Errorf("channel %s: %w on Slack, or it is a private one without nize: invite it there first", at.Channel, store.ErrNotFound)
+		case err != nil:
+			return nil, fmt.Errorf("asking Slack for the name of %s: %w", at.Channel, err)
+		}
+		return []string{c.Name}, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
 func (l *live) creator(ctx context.Context, channel string) (ids []string, err error) {
 	err = l.wire.call(ctx, func(ctx context.Context) error {
 		c, err := l.wire.api.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})

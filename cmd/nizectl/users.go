@@ -139,6 +139,10 @@ func (c *call) noteLacking(names []string) {
 			c.note("too few are left to approve calls: nizectl config set approvals.approvers WHO")
 			continue
 		}
+		if strings.Contains(name, ":") { // no server's name has one
+			c.note("too few are left to approve calls in the channel %s: nizectl bots channels set %s --approvers WHO", name, name)
+			continue
+		}
 		c.note("too few are left to approve calls of the server %s: nizectl servers edit %s --approvers WHO", name, name)
 	}
 }

@@ -32,8 +32,9 @@ type UserView struct {
 	// Emptied are groups, and so audiences and approvers, in which nobody who
 	// can act is left after a change.
 	Emptied []string `json:"emptied,omitempty"`
-	// Lacking are servers for whose calls too few approvers are left after a
-	// change; approvals.approvers stands for that setting.
+	// Lacking are servers and channels (by place) for whose calls too few
+	// approvers are left after a change; approvals.approvers stands for that
+	// setting.
 	Lacking []string `json:"lacking,omitempty"`
 }
 
