@@ -175,6 +175,9 @@ func (d *DB) forgetThread(ctx context.Context, thread string) (store.Forgotten, 
 					return err
 				}
 			}
+			if !more {
+				return t.dropFiles(thread)
+			}
 			return nil
 		})
 		if err != nil {

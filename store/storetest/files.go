@@ -78,6 +78,10 @@ func files(e *env) {
 	e.same(list[1].Earlier.Quotes, []store.Quote{other})
 	e.same(list[1].Files, turns[1].Files[:1])
 
+	e.ok(e.PutThread(ctx, ada, store.Thread{ID: "t3", User: "ada"}))
+	e.ok(e.PutFile(ctx, ada, "t3", picture("f", 5), room))
+	must(e.ForgetThread(ctx, ada, "t3"))(e)
+	has("t3", "f", 0)
 	must(e.Prune(ctx, store.Retention{Conversations: time.Nanosecond}))(e)
 	has("t1", "b", 0)
 	has("t2", "c", 0)
