@@ -171,6 +171,10 @@ func (s *Server) repliesOf(a args) (any, error) {
 		return nil, fail("thread_not_found")
 	}
 	list := s.wiresLocked(c, a, func(m *Message) bool { return m.Root() == root.Root() })
+	// The root comes with every first page, however old it is.
+	if first := s.world.message(c.ID, root.Root()); first != nil && (len(list) == 0 || list[0].TS != first.TS) {
+		list = slices.Insert(list, 0, s.wireLocked(first))
+	}
 	var out messagePage
 	out.Messages, out.Meta = page(a, list, 1000)
 	out.HasMore = out.Meta.NextCursor != ""

@@ -146,6 +146,7 @@ type Stats struct {
 	MaxAck    time.Duration
 	totalAck  time.Duration
 	Responses int // uses of response URLs
+	Downloads int // of files, failed ones too
 }
 
 // MeanAck is how long an acknowledgement took on average.

@@ -15,31 +15,60 @@ type File struct {
 	ID, Name, Title string
 	User            string
 	Content         []byte
+	Type            string // mimetype; empty: what the content looks like
+	Mode            string // hosted, snippet, external, tombstone, hidden_by_limit; empty: hosted
+	Access          string // file_access, such as check_file_info of Slack Connect: the rest is left to files.info
+	Size            int    // as it is announced; 0: the content's
+	URL             string // another url_private than that of the fake
 	length          int
 	sent, complete  bool
 }
 
 type wireFile struct {
 	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Title    string `json:"title"`
-	MimeType string `json:"mimetype"`
-	Size     int    `json:"size"`
-	User     string `json:"user"`
-	URL      string `json:"url_private"`
-	Download string `json:"url_private_download"`
-	Mode     string `json:"mode"`
+	Name     string `json:"name,omitempty"`
+	Title    string `json:"title,omitempty"`
+	MimeType string `json:"mimetype,omitempty"`
+	Size     int    `json:"size,omitempty"`
+	User     string `json:"user,omitempty"`
+	URL      string `json:"url_private,omitempty"`
+	Download string `json:"url_private_download,omitempty"`
+	Mode     string `json:"mode,omitempty"`
+	External bool   `json:"is_external,omitempty"`
+	Access   string `json:"file_access,omitempty"`
 }
 
-func (f *File) wire(url string) wireFile {
-	kind := strings.Split(http.DetectContentType(f.Content), ";")[0]
-	return wireFile{ID: f.ID, Name: f.Name, Title: f.Title, MimeType: kind, Size: len(f.Content), User: f.User, URL: url + "/files/" + f.ID, Download: url + "/files/" + f.ID, Mode: "hosted"}
+// wire is f as Slack describes it; whole, as files.info does.
+func (f *File) wire(url string, whole bool) wireFile {
+	if f.Access != "" && !whole {
+		return wireFile{ID: f.ID, Access: f.Access}
+	}
+	w := wireFile{ID: f.ID, Name: f.Name, Title: f.Title, MimeType: f.Type, Size: f.Size, User: f.User, Mode: f.Mode, URL: f.URL, External: f.Mode == "external", Access: "visible"}
+	if w.Mode == "" {
+		w.Mode = "hosted"
+	}
+	if w.Mode == "tombstone" || w.Mode == "hidden_by_limit" {
+		return wireFile{ID: f.ID, Mode: w.Mode}
+	}
+	if w.MimeType == "" {
+		w.MimeType = strings.Split(http.DetectContentType(f.Content), ";")[0]
+	}
+	if w.Size == 0 {
+		w.Size = len(f.Content)
+	}
+	if w.URL == "" {
+		w.URL = url + "/files/" + f.ID
+	}
+	if !w.External {
+		w.Download = w.URL
+	}
+	return w
 }
 
 func wireFiles(url string, files []File) []wireFile {
 	var list []wireFile
 	for _, f := range files {
-		list = append(list, f.wire(url))
+		list = append(list, f.wire(url, false))
 	}
 	return list
 }
@@ -161,28 +190,110 @@ type oneFile struct {
 }
 
 func (s *Server) fileInfo(a args) (any, error) {
-	f := s.world.files[a["file"]]
+	f := s.sharedLocked(a["file"])
 	if f == nil {
 		return nil, fail("file_not_found")
 	}
-	return oneFile{f.wire(s.url)}, nil
+	return oneFile{f.wire(s.url, true)}, nil
+}
+
+// sharedLocked is a file that the bot may see: its own, or one that was shared
+// in a conversation that it is in; s.mu must be held.
+func (s *Server) sharedLocked(id string) *File {
+	f := s.world.files[id]
+	if f == nil || f.User == Bot {
+		return f
+	}
+	for _, c := range s.world.channels {
+		if !c.has(Bot) {
+			continue
+		}
+		for _, m := range s.world.messages[c.ID] {
+			if !m.Deleted && slices.ContainsFunc(m.Files, func(g File) bool { return g.ID == id }) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// FileFault is what goes wrong with a download: first its Fault, without Error
+// and After, then the rest of it.
+type FileFault struct {
+	Fault
+	Page    bool   // a page to sign in on instead of the file, as without the scope
+	To      string // a redirect
+	Endless bool   // a body that goes on until the client leaves
+	Cut     bool   // the connection ends in the midst of the file
+	Lie     []byte // other content than was announced
+}
+
+// FailFile makes downloads of a file fail, in the order in which it was asked
+// for.
+func (s *Server) FailFile(id string, f FileFault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.Times == 0 {
+		f.Times = 1
+	}
+	s.fileFaults[id] = append(s.fileFaults[id], &f)
+}
+
+func (s *Server) fileFault(id string) FileFault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Downloads++
+	list := s.fileFaults[id]
+	if len(list) == 0 {
+		return FileFault{}
+	}
+	f := list[0]
+	if f.Times--; f.Times <= 0 {
+		s.fileFaults[id] = list[1:]
+	}
+	return *f
 }
 
 // serveFile gives the content to who has the bot token, and a page of HTML to
 // who has not, as Slack does.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	fault := s.fileFault(id)
+	if !s.pause(r, &fault.Fault) || s.writeFault(w, "files.download", &fault.Fault) {
+		return
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.world.files[r.PathValue("id")]
+	f := s.sharedLocked(id)
+	mayRead := token(r, nil) == s.opt.BotToken && s.scopeLocked("files:read")
+	s.touchLocked()
+	s.mu.Unlock()
 	switch {
+	case fault.To != "":
+		http.Redirect(w, r, fault.To, http.StatusFound)
+	case fault.Page, !mayRead:
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<!DOCTYPE html><html><title>Sign in</title>Sign in to see this file.</html>") // the client is gone
 	case f == nil:
 		http.NotFound(w, r)
-	case token(r, nil) != s.opt.BotToken || !slices.Contains(s.opt.Scopes, "files:read"):
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, "<!DOCTYPE html><title>Sign in</title>") // the client is gone
 	default:
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(f.Content) // the client is gone
+		s.sendFile(w, r, f.Content, fault)
+	}
+}
+
+// sendFile sends content, or what the fault makes of it.
+func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, content []byte, fault FileFault) {
+	switch {
+	case fault.Cut:
+		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		content = content[:len(content)/2] // the server notices, and ends the connection
+	case fault.Lie != nil:
+		content = fault.Lie
+	}
+	for {
+		if _, err := w.Write(content); err != nil || !fault.Endless || r.Context().Err() != nil || s.ctx.Err() != nil {
+			return // the client is gone, or has all of it
+		}
 	}
 }

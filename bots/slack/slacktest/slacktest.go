@@ -84,30 +84,31 @@ type Server struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu        sync.Mutex
-	closed    bool
-	changed   chan struct{} // closed and made anew at every change
-	revision  int           // how many changes there were
-	rand      *rand.Rand
-	serial    int   // of ids
-	lastTS    int64 // microseconds, so that no two messages have one ts
-	world     world
-	links     []*link
-	tickets   map[string]time.Time // when they were given
-	pending   map[string]*delivery // by envelope id
-	late      map[string]bool      // envelopes that were not acknowledged in time
-	waiting   []*delivery          // no link was open
-	timers    map[*time.Timer]bool
-	triggers  map[string]trigger
-	replies   map[string]*replyURL
-	uploads   map[string]*File
-	views     map[string]*View // by id
-	faults    map[string][]*Fault
-	rates     map[string][]time.Time
-	stats     Stats
-	dead      string // the error code that every token gets
-	deadBot   string // the same for the bot token alone
-	socketOff bool   // Socket Mode is switched off
+	mu         sync.Mutex
+	closed     bool
+	changed    chan struct{} // closed and made anew at every change
+	revision   int           // how many changes there were
+	rand       *rand.Rand
+	serial     int   // of ids
+	lastTS     int64 // microseconds, so that no two messages have one ts
+	world      world
+	links      []*link
+	tickets    map[string]time.Time // when they were given
+	pending    map[string]*delivery // by envelope id
+	late       map[string]bool      // envelopes that were not acknowledged in time
+	waiting    []*delivery          // no link was open
+	timers     map[*time.Timer]bool
+	triggers   map[string]trigger
+	replies    map[string]*replyURL
+	uploads    map[string]*File
+	views      map[string]*View // by id
+	faults     map[string][]*Fault
+	fileFaults map[string][]*FileFault
+	rates      map[string][]time.Time
+	stats      Stats
+	dead       string // the error code that every token gets
+	deadBot    string // the same for the bot token alone
+	socketOff  bool   // Socket Mode is switched off
 }
 
 // New builds a workspace with its people and channels: see [Server.Seed].
@@ -146,7 +147,7 @@ func New(opt Options) *Server {
 		opt: opt, changed: make(chan struct{}), rand: rand.New(rand.NewPCG(opt.Seed, 1)),
 		tickets: map[string]time.Time{}, pending: map[string]*delivery{}, late: map[string]bool{}, timers: map[*time.Timer]bool{},
 		triggers: map[string]trigger{}, replies: map[string]*replyURL{}, uploads: map[string]*File{},
-		views: map[string]*View{}, faults: map[string][]*Fault{}, rates: map[string][]time.Time{},
+		views: map[string]*View{}, faults: map[string][]*Fault{}, fileFaults: map[string][]*FileFault{}, rates: map[string][]time.Time{},
 		stats: Stats{Calls: map[string]int{}},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
