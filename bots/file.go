@@ -13,6 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"nize/bots/phrases"
 	"nize/store"
 )
 
@@ -53,6 +54,42 @@ func ReadFile(f store.File, data []byte, room int) store.File {
 func Unread(f store.File, why string) store.File {
 	f.Kind, f.Type, f.Why, f.Text, f.Cut, f.Data = store.UnreadFile, "", why, "", 0, nil
 	return f
+}
+
+// UnreadLine tells people which of the files were not read, and why; "" if all
+// were.
+func UnreadLine(words phrases.Catalogue, files []store.File) string {
+	var parts []string
+	for _, f := range files {
+		if f.Kind == store.UnreadFile {
+			parts = append(parts, words.Say(phrases.FileUnread, f.Name, whyUnread(words, f.Why)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return words.Say(phrases.FilesUnread, strings.Join(parts, words.Say(phrases.Comma)))
+}
+
+// whyUnread says why a file was not read.
+func whyUnread(words phrases.Catalogue, why string) string {
+	switch why {
+	case store.FileTooLarge:
+		return words.Say(phrases.FileTooLarge, store.MaxFile>>20)
+	case store.FileTooMany:
+		return words.Say(phrases.FileTooMany, store.MaxFiles)
+	case store.FileOther:
+		return words.Say(phrases.FileOther)
+	case store.FileGone:
+		return words.Say(phrases.FileGone)
+	case store.FileForeign:
+		return words.Say(phrases.FileForeign)
+	case store.FileDenied:
+		return words.Say(phrases.FileDenied)
+	case store.FileNoRoom:
+		return words.Say(phrases.FileNoRoom)
+	}
+	return words.Say(phrases.FileFailed)
 }
 
 // sound says whether a picture begins as its format must and has a size that

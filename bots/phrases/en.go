@@ -239,6 +239,18 @@ var english = Catalogue{
 	ChannelAll:        "all: every message",
 	ChannelStarter:    "that of who began the thread",
 	ButtonSave:        "Save",
+
+	FilesUnread:  "Not read: %s.",
+	FileUnread:   "%s (%s)",
+	FileTooLarge: "over %d MiB",
+	FileTooMany:  "only %d files of a message are read",
+	FileOther:    "neither text nor a picture",
+	FileGone:     "deleted or hidden",
+	FileForeign:  "Slack has only a link to it",
+	FileDenied:   "Slack does not show it to me; an admin may have to install the app again with `files:read`",
+	FileFailed:   "it could not be fetched",
+	FileNoRoom:   "no room for more pictures",
+
 	AboutMessageTitle: "Ask about a message",
 	AboutMessageLabel: "Your question",
 	ButtonAsk:         "Ask",

@@ -253,6 +253,18 @@ const (
 	ChannelAll        Key = "channel.all"
 	ChannelStarter    Key = "channel.starter"
 	ButtonSave        Key = "button.save"
+
+	FilesUnread  Key = "files.unread" // files, each as FileUnread
+	FileUnread   Key = "file.unread"  // name, why
+	FileTooLarge Key = "file.large"   // MiB
+	FileTooMany  Key = "file.many"    // how many are read
+	FileOther    Key = "file.other"
+	FileGone     Key = "file.gone"
+	FileForeign  Key = "file.foreign"
+	FileDenied   Key = "file.denied"
+	FileFailed   Key = "file.failed"
+	FileNoRoom   Key = "file.room"
+
 	AboutMessageTitle Key = "shortcut.title"
 	AboutMessageLabel Key = "shortcut.label"
 	ButtonAsk         Key = "button.ask"

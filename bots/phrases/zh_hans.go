@@ -239,6 +239,18 @@ var simplified = Catalogue{
 	ChannelAll:        "all：回答每条消息",
 	ChannelStarter:    "发起消息列的人的语言",
 	ButtonSave:        "保存",
+
+	FilesUnread:  "未读取：%s。",
+	FileUnread:   "%s（%s）",
+	FileTooLarge: "超过 %d MiB",
+	FileTooMany:  "一条消息最多读取 %d 个文件",
+	FileOther:    "既不是文本也不是图片",
+	FileGone:     "已删除或被隐藏",
+	FileForeign:  "Slack 只有它的链接",
+	FileDenied:   "Slack 不让我查看；管理员可能需要用 `files:read` 权限重新安装应用",
+	FileFailed:   "无法下载",
+	FileNoRoom:   "没有空间保存更多图片",
+
 	AboutMessageTitle: "询问一条消息",
 	AboutMessageLabel: "你的问题",
 	ButtonAsk:         "提问",

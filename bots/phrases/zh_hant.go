@@ -239,6 +239,18 @@ var traditional = Catalogue{
 	ChannelAll:        "all：回答每則訊息",
 	ChannelStarter:    "發起討論串的人的語言",
 	ButtonSave:        "儲存",
+
+	FilesUnread:  "未讀取：%s。",
+	FileUnread:   "%s（%s）",
+	FileTooLarge: "超過 %d MiB",
+	FileTooMany:  "一則訊息最多讀取 %d 個檔案",
+	FileOther:    "既不是文字也不是圖片",
+	FileGone:     "已刪除或被隱藏",
+	FileForeign:  "Slack 只有它的連結",
+	FileDenied:   "Slack 不讓我查看；管理員可能需要用 `files:read` 權限重新安裝應用程式",
+	FileFailed:   "無法下載",
+	FileNoRoom:   "沒有空間保存更多圖片",
+
 	AboutMessageTitle: "詢問一則訊息",
 	AboutMessageLabel: "你的問題",
 	ButtonAsk:         "提問",

@@ -87,12 +87,15 @@ func (l *live) slash(ctx context.Context, s slash) error {
 // begin asks a question that a /nize command put: since a command leaves no
 // message behind, nize writes the question down and answers below it.
 func (l *live) begin(ctx context.Context, p person, s slash, text string) error {
-	shared := store.Thread{Address: l.place(s.Channel, ""), Locale: p.locale}
-	locale, err := bots.Spoken(ctx, l.b.o.Store, shared)
+	return l.beginShown(ctx, p, s, text, speech{text: text})
+}
+
+// beginShown is begin where people read something else than is said.
+func (l *live) beginShown(ctx context.Context, p person, s slash, shown string, said speech) error {
+	line, err := l.asksHere(ctx, p, s.Channel, shown)
 	if err != nil {
-		return fmt.Errorf("reading the language of the channel: %w", err)
+		return err
 	}
-	line := bots.Plain(phrases.For(locale).Say(phrases.AsksHere, p.name, text))
 	ts, err := l.wire.post(ctx, s.Channel, words(line).post...)
 	channel := s.Channel
 	if c := code(err); c == "not_in_channel" || c == "channel_not_found" {
@@ -103,7 +106,16 @@ func (l *live) begin(ctx context.Context, p person, s slash, text string) error 
 	if err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
-	return l.hear(ctx, p, event{message: message{Channel: channel, TS: ts}}, text)
+	return l.hearAll(ctx, p, event{message: message{Channel: channel, TS: ts}}, said)
+}
+
+// asksHere is a question as all in a channel read it.
+func (l *live) asksHere(ctx context.Context, p person, channel, text string) (string, error) {
+	locale, err := bots.Spoken(ctx, l.b.o.Store, store.Thread{Address: l.place(channel, ""), Locale: p.locale})
+	if err != nil {
+		return "", fmt.Errorf("reading the language of the channel: %w", err)
+	}
+	return bots.Plain(phrases.For(locale).Say(phrases.AsksHere, p.name, text)), nil
 }
 
 // run runs a command and shows its answer to who gave it.

@@ -272,3 +272,6 @@ func TestContract(t *testing.T) {
 		},
 	}.Run(t)
 }
+
+// testLog writes to the test's own output.
+func testLog(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }

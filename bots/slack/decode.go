@@ -74,8 +74,11 @@ type message struct {
 	Kind    string          `json:"channel_type"`
 	Hidden  bool            `json:"hidden"`
 	Blocks  json.RawMessage `json:"blocks"`
-	Tab     string          `json:"tab"`
-	Title   string          `json:"title"`
+	Files   json.RawMessage `json:"files"`
+	// Attachments are what a program added, and messages that were forwarded.
+	Attachments json.RawMessage `json:"attachments"`
+	Tab         string          `json:"tab"`
+	Title       string          `json:"title"`
 
 	// Of agent_session_stopped and the older assistant events.
 	ChannelID string `json:"channel_id"`
@@ -213,7 +216,13 @@ type interaction struct {
 		TS     string `json:"ts"`
 		Thread string `json:"thread_ts"`
 		User   string `json:"user"`
+		Bot    string `json:"bot_id"`
 		Text   string `json:"text"`
+
+		Username    string          `json:"username"`
+		Blocks      json.RawMessage `json:"blocks"`
+		Attachments json.RawMessage `json:"attachments"`
+		Files       json.RawMessage `json:"files"`
 	} `json:"message"`
 	Actions []action `json:"actions"`
 	View    view     `json:"view"`

@@ -359,13 +359,21 @@ func (l *live) message(ctx context.Context, e event) error {
 		}
 	}
 	if text == "" {
-		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.WhatToDo))
+		if text = wordless(&e.message); text == "" {
+			return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.WhatToDo))
+		}
 	}
 	return l.hear(ctx, p, e, text)
 }
 
-// hear gives what a person said to the conversation of its thread.
+// hear gives what a person said to the conversation of its thread, with what
+// came with it.
 func (l *live) hear(ctx context.Context, p person, e event, text string) error {
+	return l.hearAll(ctx, p, e, speech{text: text})
+}
+
+func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
+	text := s.text
 	at := l.place(e.Channel, e.root())
 	room, err := l.b.o.Store.GetChannel(ctx, at.Place())
 	if err != nil {
@@ -377,7 +385,7 @@ func (l *live) hear(ctx context.Context, p person, e event, text string) error {
 	}
 	th, _, err := l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
 		Agent: agent, Model: model,
-		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: title(text), Follows: p.id,
+		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: titleOf(text, decodeFiles(e.Files)), Follows: p.id,
 	})
 	if err != nil {
 		return err
@@ -398,7 +406,18 @@ func (l *live) hear(ctx context.Context, p person, e event, text string) error {
 	if p.new {
 		l.welcome(ctx, p, e)
 	}
-	_, err = l.handler.Message(ctx, store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text})
+	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text}
+	heard, err := l.accompany(ctx, p, e, s, th, &in)
+	if err != nil {
+		return err
+	}
+	fresh, err := l.handler.Message(ctx, in)
+	if fresh {
+		l.tellUnread(ctx, p, e, in.Files)
+	}
+	if err == nil {
+		err = l.noteHeard(ctx, p, th, heard)
+	}
 	var many *bots.TooManyError
 	switch {
 	case errors.As(err, &many):

@@ -126,12 +126,15 @@ func (l *live) who(ctx context.Context, id string, age time.Duration) (person, e
 	return p, nil
 }
 
-// nameFor is how somebody is called who is mentioned in a text.
+// nameFor is how somebody is called who is mentioned in a text. A text that
+// mentions thousands is no reason to ask Slack thousands of times.
 func (l *live) nameFor(ctx context.Context) func(string) string {
+	asked := map[string]bool{}
 	return func(id string) string {
-		if !idForm.MatchString(id) {
+		if !idForm.MatchString(id) || !asked[id] && len(asked) == maxLookups {
 			return id
 		}
+		asked[id] = true
 		p, err := l.look(ctx, id, time.Hour)
 		if err != nil {
 			return id

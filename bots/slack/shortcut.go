@@ -22,10 +22,14 @@ const (
 
 // about is the message that a question is about; it travels in the dialog.
 type about struct {
-	Channel string `json:"channel"`
-	Thread  string `json:"thread"`
-	Author  string `json:"author,omitempty"`
-	Text    string `json:"text"`
+	Channel string   `json:"channel"`
+	Thread  string   `json:"thread"`
+	TS      string   `json:"ts,omitempty"`
+	Author  string   `json:"author,omitempty"`
+	Bot     string   `json:"bot,omitempty"`  // of a program's message
+	Name    string   `json:"name,omitempty"` // under which it wrote
+	Text    string   `json:"text"`
+	Files   []string `json:"files,omitempty"` // ids
 }
 
 // askAbout opens a dialog for a question about a message.
@@ -38,9 +42,22 @@ func askAbout(ctx context.Context, l *live, p person, i interaction) error {
 	if i.Channel.ID == "" || thread == "" {
 		return fmt.Errorf("%w shortcut: no message", store.ErrInvalid)
 	}
-	m := about{Channel: i.Channel.ID, Thread: thread, Text: readText(i.Message.Text, l.account.User, func(id string) string { return id })}
-	if i.Message.User != "" && idForm.MatchString(i.Message.User) {
+	// The dialog must open within three seconds: nobody is asked for names.
+	as := past{message: message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
+	m := about{
+		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: speakerName(i.Message.Username),
+		Text: as.read(l.account.User, func(id string) string { return id }),
+	}
+	if idForm.MatchString(i.Message.User) {
 		m.Author = i.Message.User
+	}
+	if idForm.MatchString(i.Message.Bot) {
+		m.Bot = i.Message.Bot
+	}
+	for _, f := range decodeFiles(i.Message.Files) {
+		if len(m.Files) < store.MaxFiles {
+			m.Files = append(m.Files, f.ID)
+		}
 	}
 	metadata, err := json.Marshal(m)
 	for err == nil && len(metadata) > maxMetadata {
@@ -67,20 +84,28 @@ func submitAbout(ctx context.Context, l *live, p person, i interaction) error {
 	if question == "" {
 		return fmt.Errorf("%w dialog: no question", store.ErrInvalid)
 	}
-	author := m.Author
-	if author != "" {
-		author = l.nameFor(ctx)(author)
-	}
-	text := p.words().Say(phrases.AboutMessageText, question, author, m.Text)
 	in, err := l.members(ctx, m.Channel)
 	if err != nil || !slices.Contains(in, l.account.User) || !slices.Contains(in, p.id) {
 		channel, err := l.dm(ctx, p.id)
 		if err != nil {
 			return err
 		}
-		return l.begin(ctx, p, slash{Channel: channel}, text)
+		author := m.Name
+		if m.Author != "" {
+			author = l.nameFor(ctx)(m.Author)
+		}
+		shown := p.words().Say(phrases.AboutMessageText, question, author, m.Text)
+		return l.beginShown(ctx, p, slash{Channel: channel}, shown, speech{text: question, about: &m})
+	}
+	// A dialog leaves no message behind: others should see what is answered.
+	line, err := l.asksHere(ctx, p, m.Channel, question)
+	if err != nil {
+		return err
+	}
+	if _, err := l.put(ctx, l.place(m.Channel, m.Thread), "about/"+i.View.ID, words(line)); err != nil {
+		return fmt.Errorf("writing a question down: %w", err)
 	}
 	// The dialog's id is the question's key: the message's own may have been
 	// heard before.
-	return l.hear(ctx, p, event{message: message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, text)
+	return l.hearAll(ctx, p, event{message: message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, speech{text: question, about: &m})
 }

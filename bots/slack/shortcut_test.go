@@ -6,6 +6,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/slack/slacktest"
+	"nize/store"
 )
 
 // A question about a message goes below it where nize is, with the message as
@@ -35,11 +36,73 @@ func TestShortcut(t *testing.T) {
 		}
 		h.wait(t, 1)
 	}
-	for _, text := range h.texts() {
-		if !strings.HasPrefix(text, "what is that?\n") || !strings.Contains(text, "你好") {
-			t.Errorf("heard %.200q", text)
+	for _, in := range h.list {
+		got := quotes(in)
+		if in.Text != "what is that?" || len(got) != 1 || !strings.HasPrefix(got[0], "about ben: ") || len(got[0]) < store.MaxQuote-4 || !in.Fits() {
+			t.Errorf("heard %.200q about %.100q", in.Text, got)
 		}
 	}
+	// The others see what is answered there.
+	if list := fake.Thread(m.Channel, m.TS); len(list) != 3 || !strings.Contains(list[1].Text, "what is that?") {
+		t.Errorf("the thread has %d messages", len(list))
+	}
+}
+
+// asks asks by the shortcut.
+func asks(t *testing.T, fake *slacktest.Server, m slacktest.Message, question string) {
+	t.Helper()
+	if err := fake.Shortcut(t.Context(), slacktest.Ann, m, aboutMessage); err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.Wait(t.Context(), func() bool { return len(fake.Views(slacktest.Ann)) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.Submit(t.Context(), slacktest.Ann, fake.Views(slacktest.Ann)[0].ID, map[string][]string{"question": {question}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The message that the shortcut is about comes as a quote of its author, with
+// its files, in the channel and where nize is not.
+func TestShortcutBrings(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	h := newHeard()
+	runBot(t, fake, Options{}, h)
+	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Links == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	file := slacktest.File{Name: "trace.log", Content: []byte("panic")}
+	here, err := fake.Post(slacktest.Said{User: slacktest.Guest, Channel: slacktest.General, Text: "look <@U0BEN>", Files: []slacktest.File{file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := fake.Reply(slacktest.Ben, here, "later")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks(t, fake, here, "what?")
+	h.wait(t, 1)
+	in := h.last()
+	sameLines(t, "here", quotes(in), []string{"about outside guest: look @ben\n[files: trace.log]", "ben: later"})
+	if len(in.Files) != 1 || in.Files[0].Text != "panic" || in.Files[0].From == nil || !in.Files[0].From.Outside || in.Text != "what?" {
+		t.Errorf("heard %q with %+v", in.Text, in.Files)
+	}
+	asks(t, fake, after, "and this?")
+	h.wait(t, 1)
+	sameLines(t, "a reply", quotes(h.last()), []string{"about ben: later"})
+
+	there, err := fake.Post(slacktest.Said{User: slacktest.Ben, Channel: slacktest.Random, Text: "elsewhere", Files: []slacktest.File{file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks(t, fake, there, "why?")
+	h.wait(t, 1)
+	in = h.last()
+	sameLines(t, "elsewhere", quotes(in), []string{"about ben: elsewhere"})
+	if in.Text != "why?" || len(in.Files) != 1 || in.Files[0].Why != store.FileDenied {
+		t.Errorf("heard %q with %+v", in.Text, in.Files)
+	}
+	wasTold(t, fake, fake.DMChannel(slacktest.Ann), slacktest.Ann, "why?", "elsewhere")
 }
 
 // The Home shows what the commands say; its buttons do what their words do.

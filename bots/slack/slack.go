@@ -26,6 +26,7 @@
 //	decode.go text.go     what comes in, checked
 //	socket.go http.go     the two ways in
 //	intake.go lanes.go    store, acknowledge, work
+//	file.go earlier.go    what comes with a message, fetched with bare.go
 //	people.go leave.go    who may talk to nize, and as whom; who left
 //	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
@@ -64,6 +65,7 @@ const (
 type Store interface {
 	store.Users
 	store.Threads
+	store.Files
 	store.Inbox
 	store.Places
 	store.Bots

@@ -21,8 +21,12 @@ func escape(s string) string { return escaper.Replace(s) }
 // mentions says whether somebody is addressed by name in a message: in its
 // text, or in a block only.
 func mentions(m *message, user string) bool {
-	return strings.Contains(m.Text, "<@"+user+">") || strings.Contains(m.Text, "<@"+user+"|") || blockMentions(m.Blocks)[user]
+	text := codeSpan.ReplaceAllString(m.Text, " ")
+	return strings.Contains(text, "<@"+user+">") || strings.Contains(text, "<@"+user+"|") || blockMentions(m.Blocks)[user]
 }
+
+// codeSpan is what stands for itself in a text: nobody is addressed in it.
+var codeSpan = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 
 // broadcasts says whether the message is for everybody in the channel.
 func broadcasts(m *message) bool {
@@ -37,7 +41,7 @@ func broadcasts(m *message) bool {
 
 // others says whether the message addresses somebody by name who is not user.
 func others(m *message, user string) bool {
-	for _, found := range special.FindAllStringSubmatch(m.Text, -1) {
+	for _, found := range special.FindAllStringSubmatch(codeSpan.ReplaceAllString(m.Text, " "), -1) {
 		switch id, ok := strings.CutPrefix(found[1], "@"); {
 		case ok:
 			id, _, _ = strings.Cut(id, "|")
@@ -76,15 +80,32 @@ func blockMentions(blocks json.RawMessage) map[string]bool {
 	return found
 }
 
-// blockNode is a part of a rich text.
+// blockNode is a part of a rich text, or another block.
 type blockNode struct {
-	Type     string      `json:"type"`
-	User     string      `json:"user_id"`
-	Group    string      `json:"usergroup_id"`
-	Elements []blockNode `json:"elements"`
+	Type     string          `json:"type"`
+	User     string          `json:"user_id"`
+	Group    string          `json:"usergroup_id"`
+	Text     json.RawMessage `json:"text"` // a string, or an object that has one
+	URL      string          `json:"url"`
+	Style    json.RawMessage `json:"style"` // how it looks, or the name of a look
+	Elements []blockNode     `json:"elements"`
+	Fields   []blockNode     `json:"fields"`
 }
 
+const (
+	// maxBlockDepth is how deep blocks are looked into.
+	maxBlockDepth = 8
+	// maxBlockText is how many bytes of text are read of blocks.
+	maxBlockText = 16 << 10
+)
+
 func (n blockNode) users(found map[string]bool, depth int) {
+	var style struct {
+		Code bool `json:"code"`
+	}
+	if n.Type == "rich_text_preformatted" || len(n.Style) > 0 && json.Unmarshal(n.Style, &style) == nil && style.Code {
+		return // code addresses nobody
+	}
 	switch {
 	case n.Type == "user" && n.User != "":
 		found[n.User] = true
@@ -93,13 +114,60 @@ func (n blockNode) users(found map[string]bool, depth int) {
 	case n.Type == "broadcast":
 		found[everybody] = true
 	}
-	if depth > 8 {
+	if depth > maxBlockDepth {
 		return
 	}
 	for _, e := range n.Elements {
 		e.users(found, depth+1)
 	}
 }
+
+// blockText is what blocks say, for messages that have no text of their own.
+func blockText(blocks json.RawMessage, name func(string) string) string {
+	var nodes []blockNode
+	if len(blocks) == 0 || json.Unmarshal(blocks, &nodes) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, n := range nodes {
+		n.write(&b, name, 0)
+		b.WriteByte('\n')
+	}
+	return strings.TrimSpace(cut(b.String(), maxBlockText))
+}
+
+func (n blockNode) write(b *strings.Builder, name func(string) string, depth int) {
+	if depth > maxBlockDepth || b.Len() > maxBlockText {
+		return
+	}
+	var text string
+	if len(n.Text) > 0 && json.Unmarshal(n.Text, &text) != nil {
+		var inner blockNode
+		if json.Unmarshal(n.Text, &inner) == nil {
+			inner.write(b, name, depth+1)
+		}
+	}
+	switch {
+	case n.Type == "user" && n.User != "":
+		text = "@" + name(n.User)
+	case n.Type == "mrkdwn":
+		text = readText(text, "", name)
+	case text == "" && n.Type == "link":
+		text = n.URL
+	}
+	b.WriteString(text)
+	for _, part := range [][]blockNode{n.Elements, n.Fields} {
+		for _, e := range part {
+			e.write(b, name, depth+1)
+			if !inline[e.Type] {
+				b.WriteByte('\n')
+			}
+		}
+	}
+}
+
+// inline are the parts of a line of rich text.
+var inline = map[string]bool{"text": true, "user": true, "link": true, "emoji": true, "channel": true, "usergroup": true, "broadcast": true, "date": true, "color": true}
 
 // readText turns Slack's text into what the person wrote: the mention of nize
 // itself goes, other people become @name, links their address.
@@ -134,7 +202,7 @@ func readText(text, self string, name func(id string) string) string {
 		}
 		return target
 	})
-	return strings.TrimSpace(unescaper.Replace(out))
+	return strings.TrimSpace(strings.ReplaceAll(unescaper.Replace(out), "\x00", ""))
 }
 
 // harmless lets a model's Markdown through but for what Slack would turn into

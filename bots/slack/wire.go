@@ -27,6 +27,7 @@ const (
 // wire speaks to Slack's Web API and waits where Slack asks to.
 type wire struct {
 	api   *slackgo.Client
+	bare  *bare
 	pause func(ctx context.Context, d time.Duration) error
 	heard func(error) // is told what each request with the bot token led to; nil: nobody
 }
@@ -41,7 +42,7 @@ func newWire(o *Options, bot, app store.Secret) *wire {
 	if base := o.Config.Get("", "slack.api_url"); base != "" {
 		options = append(options, slackgo.OptionAPIURL(strings.TrimSuffix(base, "/")+"/"))
 	}
-	return &wire{api: slackgo.New(bot.Reveal(), options...), pause: o.testOnlyWait}
+	return &wire{api: slackgo.New(bot.Reveal(), options...), bare: newBare(o, bot), pause: o.testOnlyWait}
 }
 
 // call makes one request with the bot token, see repeat.

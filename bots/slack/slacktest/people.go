@@ -13,6 +13,7 @@ type Said struct {
 	Thread        string // ts of the thread's root; empty: a new one
 	Text          string // as the client sends it: see [Server.Typed]
 	Blocks        json.RawMessage
+	Attachments   json.RawMessage
 	Files         []File
 	BotID         string // of a message by another app; filled in for its user
 	Subtype       string
@@ -31,7 +32,7 @@ func (s *Server) Post(said Said) (Message, error) {
 	case u.Deleted:
 		return Message{}, fmt.Errorf("slacktest: %s was deactivated", said.User)
 	}
-	m := &Message{Channel: c.ID, ThreadTS: said.Thread, User: u.ID, BotID: said.BotID, Text: said.Text, Blocks: said.Blocks, Subtype: said.Subtype, Unfurl: true, Mrkdwn: true}
+	m := &Message{Channel: c.ID, ThreadTS: said.Thread, User: u.ID, BotID: said.BotID, Text: said.Text, Blocks: said.Blocks, Attachments: said.Attachments, Subtype: said.Subtype, Unfurl: true, Mrkdwn: true}
 	if m.ThreadTS != "" && s.world.message(c.ID, m.ThreadTS) == nil && !s.opt.Assistant {
 		return Message{}, fmt.Errorf("slacktest: no thread %s in %s", said.Thread, said.Channel)
 	}

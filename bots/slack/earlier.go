@@ -1,0 +1,341 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// What was said in a thread before somebody addressed nize there, and nize has
+// not heard: people's words among themselves, and those of programs. The model
+// gets it once, as quotes, with who said what. nize's own messages are not in
+// it: what nize said stands in the conversation, for those whom it is for.
+//
+// Nothing of it stands in the way of an answer: what can't be looked up is
+// told to the model as not known.
+
+const (
+	// earlierTime bounds looking up what was said.
+	earlierTime = 15 * time.Second
+	// maxEarlier pages of earlierPage messages are looked through.
+	maxEarlier, earlierPage = 5, 200
+	// maxLookups is how many people are asked for by name for one message.
+	maxLookups = 40
+	// maxParts is how many attachments of one message are read.
+	maxParts = 8
+)
+
+// past is a message as a list of messages tells it.
+type past struct {
+	message
+	Username string `json:"username"` // under which a program wrote
+	Profile  struct {
+		Name string `json:"name"`
+	} `json:"bot_profile"`
+}
+
+// brought is what comes with a message from others.
+type brought struct {
+	earlier *store.Earlier
+	files   []shared
+	newest  string // ts of the newest message that was looked at
+}
+
+// earlier looks up what was said in the thread of an event, before it and after
+// what was heard last. about is the message that is asked about, if any.
+func (l *live) earlier(ctx context.Context, e event, th store.Thread, about string) brought {
+	ctx, cancel := context.WithTimeout(ctx, earlierTime)
+	defer cancel()
+	list, more, err := l.past(ctx, e, th.Heard)
+	if err != nil {
+		l.log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
+		return brought{earlier: &store.Earlier{Unread: true}}
+	}
+	heard, err := l.heardIn(ctx, th)
+	if err != nil {
+		l.log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
+		return brought{earlier: &store.Earlier{Unread: true}}
+	}
+	list = slices.DeleteFunc(list, func(m past) bool {
+		return m.User == l.account.User || m.Hidden || !quoted[m.Subtype] || m.TS != about && (m.TS <= th.Heard || heard[m.Channel+":"+m.TS])
+	})
+	return l.quote(ctx, list, more, about)
+}
+
+// speech is what somebody says to nize.
+type speech struct {
+	text  string
+	about *about // the message that it is about, of the shortcut
+}
+
+// accompany puts into a message what came with it: its files, messages that
+// were forwarded, and what was said in the thread before. heard is the ts up to
+// which the thread is known then, "" where it need not be.
+func (l *live) accompany(ctx context.Context, p person, e event, s speech, th store.Thread, in *store.Inbound) (heard string, err error) {
+	var b brought
+	about := ""
+	if s.about != nil {
+		about = s.about.TS
+	}
+	if !e.direct() {
+		if heard = e.TS; !stampForm.MatchString(e.TS) {
+			heard = ""
+		}
+		// Who is followed is alone with nize since: nothing can be new there.
+		if e.Thread != "" && e.Thread != e.TS && (l.addressed(&e) || s.about != nil) {
+			b = l.earlier(ctx, e, th, about)
+			heard = max(heard, b.newest)
+		}
+	}
+	own := decodeFiles(e.Files)
+	if s.about != nil {
+		own = append(own, b.addAbout(l, ctx, s.about)...)
+	}
+	b.addForwarded(l, ctx, e.Attachments)
+	if in.Files, err = l.read(ctx, p.by(), th.ID, distinct(append(own, b.files...))); err != nil {
+		return "", err
+	}
+	in.Earlier = b.earlier
+	return heard, nil
+}
+
+// noteHeard notes up to which message a thread is known.
+func (l *live) noteHeard(ctx context.Context, p person, th store.Thread, ts string) error {
+	if ts <= th.Heard { // stamps of one length, until the year 2286
+		return nil
+	}
+	_, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) { th.Heard = max(th.Heard, ts) })
+	return err
+}
+
+// distinct leaves out files that were named before.
+func distinct(list []shared) []shared {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(f shared) bool {
+		was := seen[f.ID]
+		seen[f.ID] = true
+		return was
+	})
+}
+
+// quoted are the subtypes of messages that say something.
+var quoted = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true, "bot_message": true}
+
+// heardIn are the keys of the messages that the conversation holds.
+func (l *live) heardIn(ctx context.Context, th store.Thread) (map[string]bool, error) {
+	turns, err := l.b.o.Store.Turns(ctx, th.ID)
+	if err != nil {
+		return nil, fmt.Errorf("reading a conversation: %w", err)
+	}
+	keys := map[string]bool{}
+	for _, t := range turns {
+		if t.Key != "" {
+			keys[t.Key] = true
+		}
+	}
+	return keys, nil
+}
+
+// past reads the messages of an event's thread that came before it, oldest
+// first; more says that there are newer ones than were looked through.
+func (l *live) past(ctx context.Context, e event, since string) (list []past, more bool, err error) {
+	form := url.Values{"channel": {e.Channel}, "ts": {e.Thread}, "limit": {strconv.Itoa(earlierPage)}}
+	if since != "" {
+		form.Set("oldest", since)
+	}
+	if stampForm.MatchString(e.TS) {
+		form.Set("latest", e.TS)
+	}
+	for range maxEarlier {
+		var page struct {
+			Messages []json.RawMessage `json:"messages"`
+			More     bool              `json:"has_more"`
+			Meta     struct {
+				Cursor string `json:"next_cursor"`
+			} `json:"response_metadata"`
+		}
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			return l.wire.bare.ask(ctx, "conversations.replies", form, &page)
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		for _, raw := range page.Messages {
+			var m past
+			if json.Unmarshal(raw, &m) != nil || !stampForm.MatchString(m.TS) || form.Has("latest") && m.TS >= e.TS {
+				continue
+			}
+			m.Channel = e.Channel
+			list = append(list, m)
+		}
+		if more = page.More && page.Meta.Cursor != ""; !more {
+			break
+		}
+		form.Set("cursor", page.Meta.Cursor)
+	}
+	slices.SortStableFunc(list, func(a, b past) int { return cmp.Compare(a.TS, b.TS) })
+	return slices.CompactFunc(list, func(a, b past) bool { return a.TS == b.TS }), more, nil
+}
+
+// quote makes quotes of messages, the newest where not all fit.
+func (l *live) quote(ctx context.Context, list []past, more bool, about string) (b brought) {
+	if len(list) == 0 {
+		return b
+	}
+	name, speaker := l.nameFor(ctx), l.speakerFor(ctx)
+	b.newest = list[len(list)-1].TS
+	out := &store.Earlier{}
+	most, room := store.MaxQuotes, store.MaxQuoted
+	if about != "" { // it has a place in any case
+		most, room = most-1, room-store.MaxQuote
+	}
+	full := false
+	for _, m := range slices.Backward(list) {
+		if full && m.TS != about {
+			out.Left++
+			continue
+		}
+		q, files := m.quote(l.account.User, name, speaker)
+		if q.Text == "" {
+			continue
+		}
+		if q.About = m.TS == about; !q.About {
+			if full = len(out.Quotes) >= most || len(q.Text) > room; full {
+				out.Left++
+				continue
+			}
+			room -= len(q.Text)
+		}
+		out.Quotes = append(out.Quotes, q)
+		b.files = append(b.files, files...)
+	}
+	if more { // there are newer ones that nobody looked at
+		out.Unread = true
+	}
+	slices.Reverse(out.Quotes)
+	b.earlier = out
+	return b
+}
+
+const cutMark = "… [cut]"
+
+// quote is a message as a quote, and the files that it has.
+func (m *past) quote(self string, name func(string) string, speaker func(past) store.Speaker) (store.Quote, []shared) {
+	text := m.read(self, name)
+	files := decodeFiles(m.Files)
+	if text == "" && len(files) == 0 {
+		return store.Quote{}, nil
+	}
+	who := speaker(*m)
+	var names []string
+	for i := range files {
+		files[i].from = &who
+		names = append(names, files[i].name())
+	}
+	if len(names) > 0 {
+		text = strings.TrimSpace(text + "\n[files: " + strings.Join(names, ", ") + "]")
+	}
+	return store.Quote{Speaker: who, Text: cutQuote(text), At: stampTime(m.TS)}, files
+}
+
+// cutQuote shortens a quote to its bound, and shows it.
+func cutQuote(text string) string {
+	if len(text) <= store.MaxQuote {
+		return text
+	}
+	return cut(text, store.MaxQuote-len(cutMark)) + cutMark
+}
+
+// read is what a message says. Programs often say all in blocks or attachments.
+func (m *past) read(self string, name func(string) string) string {
+	text := readText(m.Text, self, name)
+	if text == "" {
+		text = blockText(m.Blocks, name)
+	}
+	var parts []json.RawMessage
+	if len(m.Attachments) > 0 && json.Unmarshal(m.Attachments, &parts) == nil {
+		for _, raw := range parts[:min(len(parts), maxParts)] {
+			if part := attachmentText(raw, self, name); part != "" && !strings.Contains(text, part) {
+				text += "\n" + part
+			}
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// attachmentText is what an attachment says.
+func attachmentText(raw json.RawMessage, self string, name func(string) string) string {
+	var a struct {
+		Pretext  string          `json:"pretext"`
+		Title    string          `json:"title"`
+		Text     string          `json:"text"`
+		Fallback string          `json:"fallback"`
+		Blocks   json.RawMessage `json:"blocks"`
+	}
+	if json.Unmarshal(raw, &a) != nil {
+		return ""
+	}
+	var lines []string
+	for _, text := range []string{a.Pretext, a.Title, a.Text} {
+		if text = readText(text, self, name); text != "" {
+			lines = append(lines, text)
+		}
+	}
+	if len(lines) == 0 {
+		lines = append(lines, blockText(a.Blocks, name))
+	}
+	if text := strings.TrimSpace(strings.Join(lines, "\n")); text != "" {
+		return text
+	}
+	return readText(a.Fallback, self, name)
+}
+
+// speakerFor tells who wrote a message. Who can't be looked up is nobody of the
+// team.
+func (l *live) speakerFor(ctx context.Context) func(past) store.Speaker {
+	known, names := map[string]store.Speaker{}, l.nameFor(ctx)
+	return func(m past) store.Speaker {
+		if m.Bot != "" || m.Subtype == "bot_message" || m.User == "" || m.User == "USLACKBOT" {
+			name := cmp.Or(m.Username, m.Profile.Name)
+			if name == "" && m.User != "" {
+				name = names(m.User)
+			}
+			name = cmp.Or(name, m.Bot, "?")
+			return store.Speaker{Name: speakerName(name), Bot: true, Outside: true}
+		}
+		if s, ok := known[m.User]; ok {
+			return s
+		}
+		s := store.Speaker{Name: speakerName(m.User), Outside: true}
+		if idForm.MatchString(m.User) && len(known) < maxLookups {
+			if p, err := l.look(ctx, m.User, keepPerson); err == nil {
+				s = store.Speaker{Name: speakerName(p.name), Identity: p.identity(), Outside: !p.member}
+			}
+		}
+		known[m.User] = s
+		return s
+	}
+}
+
+func speakerName(name string) string {
+	return bots.Escape(cut(strings.ToValidUTF8(name, "\uFFFD"), 80))
+}
+
+// stampTime is when a message was written, to the second.
+func stampTime(ts string) time.Time {
+	seconds, _, _ := strings.Cut(ts, ".")
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}

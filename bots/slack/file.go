@@ -1,0 +1,187 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/store"
+)
+
+const (
+	// maxShared is how many files of one message are looked at at all.
+	maxShared = 2 * store.MaxFiles
+	// filesTime bounds all downloads for one message.
+	filesTime = 2 * time.Minute
+	// maxFileName is how many bytes of a file's name are kept.
+	maxFileName = 200
+)
+
+// shared is a file of a message, as Slack describes it. Of one in a channel
+// that another organization shares it may say no more than its id.
+type shared struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	Mode     string `json:"mode"`
+	Access   string `json:"file_access"`
+	External bool   `json:"is_external"`
+	Size     int64  `json:"size"`
+	Private  string `json:"url_private"`
+	Download string `json:"url_private_download"`
+
+	from *store.Speaker // who shared it, where that is not who asks
+}
+
+// decodeFiles reads the files of a message. What is of another shape is no
+// file: it must not cost the message.
+func decodeFiles(raw json.RawMessage) []shared {
+	var list []json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	var files []shared
+	for _, one := range list[:min(len(list), maxShared)] {
+		var f shared
+		if json.Unmarshal(one, &f) == nil && idForm.MatchString(f.ID) {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// name is how people call the file.
+func (f shared) name() string {
+	for _, name := range []string{f.Name, f.Title, f.ID} {
+		if name = strings.TrimSpace(strings.ToValidUTF8(name, "\uFFFD")); name != "" {
+			return bots.Escape(cut(name, maxFileName))
+		}
+	}
+	return f.ID
+}
+
+// read fetches files for a conversation; each comes back, read or with the
+// reason why not. An error means that it must be tried again.
+func (l *live) read(ctx context.Context, by store.Caller, thread string, list []shared) ([]store.File, error) {
+	inTime, cancel := context.WithTimeout(ctx, filesTime)
+	defer cancel()
+	var files []store.File
+	room, count := store.MaxTexts, 0
+	for _, s := range list[:min(len(list), maxShared)] {
+		f := store.File{ID: s.ID, Name: s.name(), Size: max(s.Size, 0), From: s.from}
+		if count == store.MaxFiles {
+			files = append(files, bots.Unread(f, store.FileTooMany))
+			continue
+		}
+		data, why := l.fetch(inTime, &s)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if f.Name, f.Size = s.name(), max(s.Size, 0); why != "" {
+			files = append(files, bots.Unread(f, why))
+			continue
+		}
+		f, err := l.keepFile(ctx, by, thread, bots.ReadFile(f, data, room))
+		if err != nil {
+			return nil, err
+		}
+		if f.Kind != store.UnreadFile {
+			count++
+		}
+		room -= len(f.Text)
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// fetch downloads a file, or says why it can't be had. It completes what Slack
+// says of it.
+func (l *live) fetch(ctx context.Context, f *shared) (data []byte, why string) {
+	if f.Access == "check_file_info" || f.Mode == "" && f.Private == "" && f.Download == "" {
+		var answer struct {
+			File shared `json:"file"`
+		}
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			return l.wire.bare.ask(ctx, "files.info", url.Values{"file": {f.ID}}, &answer)
+		})
+		if err != nil || answer.File.ID != f.ID {
+			l.log.Warn("asking for a file", "file", f.ID, "err", err)
+			return nil, whyNot(code(err))
+		}
+		answer.File.from = f.from
+		*f = answer.File
+	}
+	address := f.Download
+	if address == "" {
+		address = f.Private
+	}
+	switch {
+	case f.Mode == "tombstone", f.Mode == "hidden_by_limit", f.Access == "file_not_found":
+		return nil, store.FileGone
+	case f.Mode == "external", f.External:
+		return nil, store.FileForeign
+	case f.Access == "access_denied":
+		return nil, store.FileDenied
+	case f.Size > store.MaxFile:
+		return nil, store.FileTooLarge
+	}
+	data, err := l.wire.download(ctx, address, f.Size, store.MaxFile)
+	if err == nil {
+		return data, ""
+	}
+	l.log.Warn("fetching a file", "file", f.ID, "err", err)
+	for cause, why := range map[error]string{errForeign: store.FileForeign, errDenied: store.FileDenied, errGone: store.FileGone, errTooLarge: store.FileTooLarge} {
+		if errors.Is(err, cause) {
+			return nil, why
+		}
+	}
+	return nil, store.FileFailed
+}
+
+// whyNot is why a file can't be had of which Slack says so.
+func whyNot(code string) string {
+	switch code {
+	case "file_deleted":
+		return store.FileGone
+	case "file_not_found", "missing_scope", "access_denied", "not_visible":
+		return store.FileDenied
+	}
+	return store.FileFailed
+}
+
+// keepFile puts a picture's bytes where the conversation finds them.
+func (l *live) keepFile(ctx context.Context, by store.Caller, thread string, f store.File) (store.File, error) {
+	if f.Kind != store.ImageFile {
+		return f, nil
+	}
+	err := l.b.o.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(l.b.o.Config, "", "limits.images.stored")))
+	if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull) {
+		return bots.Unread(f, store.FileNoRoom), nil
+	}
+	f.Data = nil
+	return f, err
+}
+
+// tellUnread tells somebody in one line which files were not read and why.
+func (l *live) tellUnread(ctx context.Context, p person, e event, files []store.File) {
+	if line := bots.UnreadLine(p.words(), files); line != "" {
+		if err := l.tell(ctx, p, e.Channel, e.root(), line); err != nil {
+			l.log.Warn("telling which files were not read", "user", p.id, "err", err)
+		}
+	}
+}
+
+// fileWords are what a message says that has no words.
+const fileWords = "(file)"
+
+// titleOf is the title of a conversation that begins with a message.
+func titleOf(text string, files []shared) string {
+	if text == fileWords && len(files) > 0 {
+		text = files[0].name()
+	}
+	return title(text)
+}

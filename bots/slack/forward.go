@@ -1,0 +1,106 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"nize/store"
+)
+
+// Messages that somebody brings to nize by name: forwarded ones, and the one
+// that the shortcut is about. They are quotes, never the words of who asks.
+
+// forwarded is an attachment by which Slack passes a message on. What a program
+// attached, and previews of pages, are not marked as shared.
+type forwarded struct {
+	Share  bool            `json:"is_share"`
+	Author string          `json:"author_id"`
+	Name   string          `json:"author_name"`
+	TS     string          `json:"ts"`
+	Text   string          `json:"text"`
+	Blocks json.RawMessage `json:"blocks"`
+	Files  json.RawMessage `json:"files"`
+}
+
+func decodeForwarded(raw json.RawMessage) []forwarded {
+	var list []json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	var out []forwarded
+	for _, one := range list[:min(len(list), maxParts)] {
+		var f forwarded
+		if json.Unmarshal(one, &f) == nil && f.Share {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// past is the message that was passed on.
+func (f forwarded) past() past {
+	m := past{message: message{User: f.Author, Text: f.Text, TS: f.TS, Blocks: f.Blocks, Files: f.Files}, Username: f.Name}
+	if !stampForm.MatchString(f.TS) {
+		m.TS = ""
+	}
+	return m
+}
+
+// wordless is what a message says that has no words but brings something; ""
+// if it brings nothing.
+func wordless(m *message) string {
+	switch {
+	case len(decodeFiles(m.Files)) > 0:
+		return fileWords
+	case len(decodeForwarded(m.Attachments)) > 0:
+		return "(forwarded message)"
+	}
+	return ""
+}
+
+// addForwarded adds the messages that were passed on with one.
+func (b *brought) addForwarded(l *live, ctx context.Context, attachments json.RawMessage) {
+	name, speaker := l.nameFor(ctx), l.speakerFor(ctx)
+	for _, f := range decodeForwarded(attachments) {
+		m := f.past()
+		if q, files := m.quote(l.account.User, name, speaker); q.Text != "" {
+			q.About = true
+			b.add(q)
+			b.files = append(b.files, files...)
+		}
+	}
+}
+
+// addAbout adds the message that the shortcut is about where the thread does
+// not hold it, and returns its files.
+func (b *brought) addAbout(l *live, ctx context.Context, a *about) []shared {
+	who := l.speakerFor(ctx)(past{message: message{User: a.Author, Bot: a.Bot}, Username: a.Name})
+	if b.earlier == nil || !slices.ContainsFunc(b.earlier.Quotes, func(q store.Quote) bool { return q.About }) {
+		b.add(store.Quote{Speaker: who, Text: cutQuote(a.Text), At: stampTime(a.TS), About: true})
+	}
+	var files []shared
+	for _, id := range a.Files {
+		if idForm.MatchString(id) {
+			files = append(files, shared{ID: id, from: &who})
+		}
+	}
+	return files
+}
+
+// add adds a quote, in the place of the oldest where there is no room.
+func (b *brought) add(q store.Quote) {
+	if b.earlier == nil {
+		b.earlier = &store.Earlier{}
+	}
+	e := b.earlier
+	size := len(q.Text)
+	for _, other := range e.Quotes {
+		size += len(other.Text)
+	}
+	for len(e.Quotes) > 0 && (len(e.Quotes) >= store.MaxQuotes || size > store.MaxQuoted) {
+		size -= len(e.Quotes[0].Text)
+		e.Quotes, e.Left = e.Quotes[1:], e.Left+1
+	}
+	e.Quotes = append(e.Quotes, q)
+}
