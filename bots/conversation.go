@@ -396,6 +396,8 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			c.copies(change.ID)
 		}
 		switch {
+		case change.Kind == "thread":
+			c.dropGone(ctx, change.Thread)
 		case change.Kind == "reminder":
 			c.remind(ctx, change)
 		case change.Kind == "call" && change.Thread != "":

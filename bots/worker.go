@@ -2,10 +2,12 @@ package bots
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
 	"nize/bots/phrases"
+	"nize/store"
 )
 
 // The worker's scheduling: which thread is worked on, by whom, when. What is
@@ -30,6 +32,25 @@ func (c *Conversation) tidyLocked() {
 		if !t.scheduled && !t.parked && len(t.queue) == 0 && (t.screen == nil || t.screen.idle()) {
 			delete(c.threads, id)
 		}
+	}
+}
+
+// dropGone forgets what is remembered of a conversation that was erased. One
+// that is worked on is forgotten with the others in which nothing happens.
+func (c *Conversation) dropGone(ctx context.Context, id string) {
+	c.mu.Lock()
+	known := c.threads[id] != nil
+	c.mu.Unlock()
+	if !known {
+		return
+	}
+	if _, err := c.o.Threads.GetThread(ctx, id); !errors.Is(err, store.ErrNotFound) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.threads[id]; t != nil && !t.scheduled && !t.parked && len(t.queue) == 0 {
+		delete(c.threads, id)
 	}
 }
 

@@ -132,7 +132,12 @@ func changesOf(t *testing.T, r *roof) []request {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
+	talk, err := r.NewThread(ctx, api.NewThread{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	list := []request{
+		{"POST /v1/chat/threads/{id}/forget", "thread.forget", func() error { return second(r.ForgetThread(ctx, talk.ID)) }},
 		{"PUT /v1/config/{key}", "setting.put", func() error { return second(r.PutSetting(ctx, "slack.api_url", api.PutSetting{Value: fake.APIURL()})) }},
 		{"POST /v1/bots/{name}", "bot.put claim.put", func() error {
 			tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}

@@ -18,8 +18,8 @@ func atTerminal(by store.Caller) store.Caller {
 	return by
 }
 
-// thread reads a conversation of the caller's. Nobody else's is found here,
-// also not by admins (SPEC 22).
+// thread reads a conversation that the caller began, for going on with it.
+// Nobody else's is found here, also not by admins (SPEC 22).
 func (d *Daemon) thread(ctx context.Context, by store.Caller, id string) (store.Thread, error) {
 	th, err := d.db.GetThread(ctx, id)
 	if err == nil && th.User != by.User {
@@ -90,33 +90,6 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 		return nil, fmt.Errorf("storing a conversation: %w", err)
 	}
 	return th, nil
-}
-
-func (d *Daemon) getThread(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	th, err := d.thread(ctx, by, r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	turns, err := d.db.Turns(ctx, th.ID)
-	if err != nil {
-		return nil, fmt.Errorf("reading the conversation: %w", err)
-	}
-	view := api.ThreadView{Thread: th, Turns: turns, Cards: []store.Card{}}
-	calls, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: th.ID})
-	if err != nil {
-		return nil, fmt.Errorf("reading the conversation's waiting calls: %w", err)
-	}
-	for _, c := range calls {
-		card, err := d.gateway.Card(ctx, c.ID)
-		if err != nil {
-			return nil, err
-		}
-		view.Cards = append(view.Cards, card)
-	}
-	if view.Turns == nil {
-		view.Turns = []store.Turn{}
-	}
-	return view, nil
 }
 
 func (d *Daemon) sendMessage(ctx context.Context, by store.Caller, r *http.Request) (any, error) {

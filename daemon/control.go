@@ -136,6 +136,7 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"GET /v1/chat/threads":                        d.listThreads,
 		"POST /v1/chat/threads":                       d.newThread,
 		"GET /v1/chat/threads/{id}":                   d.getThread,
+		"POST /v1/chat/threads/{id}/forget":           d.forgetThread,
 		"POST /v1/chat/threads/{id}/messages":         d.sendMessage,
 		"POST /v1/chat/threads/{id}/stop":             d.stopThread,
 	}

@@ -38,6 +38,7 @@ func (d *Daemon) chatWords() []bots.Command {
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Run: d.sayTokens},
 		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: isLinkWords, Run: d.sayLink},
 		{Name: "privacy", About: phrases.AboutPrivacy, Run: d.sayPrivacy},
+		{Name: "forget", About: phrases.AboutForget, Fits: isForget, Run: d.sayForget},
 	}
 }
 

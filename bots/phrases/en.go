@@ -78,6 +78,13 @@ var english = Catalogue{
 	ShareConfirm:   "Everybody in %s can read it then, and I may use it, and the results behind it, when I answer others in the thread.",
 	SharedBy:       "%s shared this answer:",
 	ShareNotYours:  "This answer is not yours to share.",
+	AboutForget:    "erase the conversation of this thread",
+	ForgetAsk:      "Forget this conversation? I erase what was said to me here and what I answered, also to others, what tools were asked and returned, and what the record of them tells. What stands in this chat itself stays until somebody deletes it here. This can't be undone.",
+	ButtonForget:   "Forget this conversation",
+	ForgetDone:     "This conversation is forgotten (messages: %s, calls: %s). What stands in this chat itself is not mine to erase; usage figures stay, and backups hold what they held. What you write to me here from now on begins a new conversation.",
+	ForgetBusy:     "Something still runs or waits in this conversation. Write `stop` first, then `forget` again.",
+	ForgetNone:     "This conversation is not there any more, or not yours to forget.",
+	ForgetNotYours: "Only who began this conversation, and admins, may make me forget it.",
 	Cut:            "… (cut: the answer is too long to show)",
 
 	ButtonRun:         "Run",

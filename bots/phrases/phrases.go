@@ -91,6 +91,13 @@ const (
 	ShareTitle     Key = "share.title"
 	ShareConfirm   Key = "share.confirm" // channel
 	SharedBy       Key = "share.by"      // name
+	AboutForget    Key = "about.forget"
+	ForgetAsk      Key = "forget.ask"
+	ButtonForget   Key = "button.forget"
+	ForgetDone     Key = "forget.done" // messages, calls
+	ForgetBusy     Key = "forget.busy"
+	ForgetNone     Key = "forget.none"
+	ForgetNotYours Key = "forget.not_yours"
 	ShareNotYours  Key = "share.not_yours"
 	Cut            Key = "text.cut"
 

@@ -216,6 +216,9 @@ func checkpointLine(p api.Checkpoint) string {
 	case "pruning":
 		return "retention deleted " + count(p.Events, "event")
 	case "erasure":
+		if thread, ok := strings.CutPrefix(p.Subject, "thread:"); ok {
+			return fmt.Sprintf("%s of conversation %s erased", count(p.Events, "event"), thread)
+		}
 		return fmt.Sprintf("%s of user %s erased", count(p.Events, "event"), p.Subject)
 	}
 	return "daily check, " + count(p.Events, "event") + " held"

@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) chat() *cli.Command {
-	return a.command(leaf{name: "chat", usage: "talk to the assistant in this terminal", run: chat, flags: []cli.Flag{
+	chat := a.command(leaf{name: "chat", usage: "talk to the assistant in this terminal", run: chat, flags: []cli.Flag{
 		&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "one turn with this `TEXT`, for scripts"},
 		&cli.StringFlag{Name: "agent", Usage: "the agent to talk to (default: the default one)"},
 		&cli.StringFlag{Name: "model", Usage: "the model's name (default: the agent's)"},
@@ -20,6 +20,8 @@ func (a *app) chat() *cli.Command {
 		&cli.StringFlag{Name: "approve", Usage: "ask, all or none: what becomes of calls that need a yes (default: ask on a terminal, else none)"},
 		&cli.BoolFlag{Name: "plain", Usage: "line by line, without redrawing"},
 	}})
+	chat.Commands = a.conversations()
+	return chat
 }
 
 // chat hands over to bots/terminal, which reads keys and Ctrl-C itself: once

@@ -56,9 +56,21 @@ func (c *Client) NewThread(ctx context.Context, t NewThread) (store.Thread, erro
 	return do[store.Thread](ctx, c, request{method: "POST", path: "/v1/chat/threads", body: t})
 }
 
-// Thread shows a conversation.
+// Thread shows a conversation that the caller began or wrote in.
 func (c *Client) Thread(ctx context.Context, id string) (ThreadView, error) {
-	return do[ThreadView](ctx, c, request{method: "GET", path: "/v1/chat/threads/" + url.PathEscape(id)})
+	return c.ReadThread(ctx, id, "")
+}
+
+// ReadThread is Thread, for an admin who took no part with the reason, which is
+// kept in the audit.
+func (c *Client) ReadThread(ctx context.Context, id, reason string) (ThreadView, error) {
+	return do[ThreadView](ctx, c, request{method: "GET", path: "/v1/chat/threads/" + url.PathEscape(id), query: query("reason", reason)})
+}
+
+// ForgetThread erases a conversation for everybody in it. ErrConflict while
+// something in it runs or waits.
+func (c *Client) ForgetThread(ctx context.Context, id string) (store.Forgotten, error) {
+	return do[store.Forgotten](ctx, c, request{method: "POST", path: "/v1/chat/threads/" + url.PathEscape(id) + "/forget"})
 }
 
 // Send stores a message; it is durable when Send returns (202).

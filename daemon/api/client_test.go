@@ -464,6 +464,7 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.Threads(ctx)) },
 		func() error { return two(c.NewThread(ctx, NewThread{})) },
 		func() error { return two(c.Thread(ctx, "i")) },
+		func() error { return two(c.ForgetThread(ctx, "i")) },
 		func() error { return c.Send(ctx, "i", NewMessage{}) },
 		func() error { return c.Stop(ctx, "i") },
 		func() error { return last(c.Events(ctx, "i")) },

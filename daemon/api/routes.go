@@ -42,6 +42,7 @@ var Routes = []Route{
 	{"POST", "/v1/chat/threads", false, "start a conversation"},
 	{"GET", "/v1/chat/threads/{id}", false, "show a conversation"},
 	{"GET", "/v1/chat/threads/{id}/events", false, "follow a conversation (stream)"},
+	{"POST", "/v1/chat/threads/{id}/forget", false, "erase a conversation"},
 	{"POST", "/v1/chat/threads/{id}/messages", false, "send a message"},
 	{"POST", "/v1/chat/threads/{id}/stop", false, "stop the running turn"},
 	{"GET", "/v1/config", false, "list settings"},

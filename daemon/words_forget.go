@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// isForget are the words after forget: none, or which conversation.
+func isForget(words string) bool { return words == "" || store.ValidID(strings.ToUpper(words)) }
+
+// sayForget asks whether to erase the conversation of a thread, and erases the
+// one that its button names (SPEC 22).
+func (d *Daemon) sayForget(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	if a.Words != "" {
+		return d.forgetWords(ctx, a, strings.ToUpper(a.Words))
+	}
+	if a.Thread == "" {
+		return bots.Said(w.Say(phrases.NothingHere)), nil
+	}
+	th, err := d.db.GetThread(ctx, a.Thread)
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("reading the conversation: %w", err)
+	}
+	if th.User != a.By.User && !a.By.IsAdmin() {
+		return bots.Said(w.Say(phrases.ForgetNotYours)), nil
+	}
+	return bots.Answer{Text: w.Say(phrases.ForgetAsk), Buttons: []bots.Button{{Label: phrases.ButtonForget, Words: "forget " + th.ID}}}, nil
+}
+
+func (d *Daemon) forgetWords(ctx context.Context, a bots.Asked, id string) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	f, err := d.forgetConversation(ctx, a.By, id)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return bots.Said(w.Say(phrases.ForgetBusy)), nil
+	case errors.Is(err, store.ErrNotFound):
+		return bots.Said(w.Say(phrases.ForgetNone)), nil
+	case err != nil:
+		return bots.Answer{}, err
+	}
+	return bots.Said(w.Say(phrases.ForgetDone, strconv.Itoa(f.Turns), strconv.Itoa(f.Calls))), nil
+}
