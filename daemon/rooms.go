@@ -176,7 +176,7 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		}
 	}
 	if set.Model != nil && *set.Model != "" {
-		if err := d.mayModel(ctx, by, *set.Model); err != nil {
+		if _, err := d.modelFor(ctx, by, *set.Model); err != nil {
 			return nil, err
 		}
 	}
@@ -223,22 +223,6 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 	var alone store.Channel // the rules of the store, before anything is stored
 	edit(&alone)
 	return edit, alone.Check()
-}
-
-// mayModel says whether the caller may use a model by that name.
-func (d *Daemon) mayModel(ctx context.Context, by store.Caller, name string) error {
-	list, err := d.modelsFor(ctx, by)
-	if err != nil {
-		return err
-	}
-	names := make([]string, len(list))
-	for i, m := range list {
-		names[i] = m.Name
-	}
-	if !slices.Contains(names, name) {
-		return store.Unknown("model", name, names)
-	}
-	return nil
 }
 
 // oneOf refuses a value that is none of those; "" is the default.

@@ -94,6 +94,10 @@ func TestSlackChannelWords(t *testing.T) {
 		t.Errorf("kept of what was refused: %+v", c)
 	}
 	slash(slacktest.Ben, "/nize channel servers open", "servers is open in this channel")
+	slash(slacktest.Ben, "/nize tools look", "no tool for")
+	slash(slacktest.Ben, "/nize channel servers none", "servers is none")
+	slash(slacktest.Ben, "/nize servers", "open: off in this channel")
+	slash(slacktest.Ben, "/nize channel servers open", "servers is open in this channel")
 	slash(slacktest.Ben, "/nize channel approvers 2 of admins,channel-admins not requester", "approvers is 2 of admins")
 	slash(slacktest.Ben, "/nize channel language zh-Hant", "language is zh-Hant")
 	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "channel mode mention"); err != nil {

@@ -60,10 +60,11 @@ func shown(w phrases.Catalogue, head string, lines []string) string {
 	return head + "\n" + strings.Join(lines, "\n")
 }
 
-// scopeAt is what narrows the tools in the conversation of a command.
+// scopeAt is what narrows the tools in the conversation of a command, or in
+// its channel.
 func (d *Daemon) scopeAt(ctx context.Context, a bots.Asked) (store.Scope, error) {
 	if a.Thread == "" {
-		return store.Scope{}, nil
+		return store.Scope{Place: a.At.Place()}, nil
 	}
 	th, err := d.db.GetThread(ctx, a.Thread)
 	if err != nil {

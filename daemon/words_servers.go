@@ -90,6 +90,10 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 	if err != nil {
 		return bots.Answer{}, err
 	}
+	room, err := d.db.GetChannel(ctx, a.At.Place())
+	if err != nil {
+		return bots.Answer{}, fmt.Errorf("reading the channel: %w", err)
+	}
 	health, off := d.healths(), store.GetList(d.config, a.By.User, keyDenied)
 	var lines []string
 	for _, s := range servers {
@@ -101,6 +105,8 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 		switch {
 		case slices.Contains(off, s.Name):
 			state = w.Say(phrases.StateOff)
+		case !room.Allows(s.Name):
+			state = w.Say(phrases.StateOffChannel)
 		case len(scope.Servers) > 0 && !slices.Contains(scope.Servers, s.Name):
 			state = w.Say(phrases.StateOffHere)
 		}

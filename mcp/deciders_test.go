@@ -2,6 +2,8 @@ package mcp_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"nize/mcp/index"
@@ -51,6 +53,10 @@ func TestChannelServers(t *testing.T) {
 	w, err := h.gateway.Why(ctx, h.root, h.member, place, "box:write")
 	if d := decides(w.Rules); err != nil || d.Rule != "channel" || d.Command != "nizectl bots channels set slack:T1:C1 --servers other,box" {
 		t.Errorf("%+v, %v", d, err)
+	}
+	w, err = h.gateway.Why(ctx, h.member, h.member, place, "box:write")
+	if d := decides(w.Rules); err != nil || d.Rule != "channel" || strings.Contains(fmt.Sprint(w), "other") {
+		t.Errorf("a member is told %+v, %v", d, err)
 	}
 	_, err = h.gateway.Call(ctx, h.member, store.Request{Tool: "box:write", Args: []byte(`{"what":"x"}`), Thread: in})
 	var failure *store.CallError

@@ -67,6 +67,9 @@ func (g *Gateway) Why(ctx context.Context, by, who store.Caller, scope store.Sco
 		if r.deniesTo(v, e) {
 			said.Verdict, said.Says, said.Command = "denies", r.no, r.command(v, e)
 			said.Decides, w.Usable = w.Usable, false
+			if r.name == "channel" && !by.IsAdmin() {
+				said.Command = "" // it names all servers of the channel, and is for admins
+			}
 		}
 		w.Rules = append(w.Rules, said)
 	}

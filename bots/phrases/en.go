@@ -231,6 +231,7 @@ var english = Catalogue{
 	ChannelHead:       "How I am set up in this channel; `channel NAME VALUE` changes it:",
 	ChannelNotYours:   "Only admins of this channel may change that.",
 	ChannelSet:        "%s is %s in this channel now.",
+	StateOffChannel:   "off in this channel",
 	ChannelTitle:      "nize in this channel",
 	ChannelAbout:      "Agent and model are for conversations that begin from now on, all else counts at once. On the command line this channel is %s.",
 	ChannelNoServer:   "none",

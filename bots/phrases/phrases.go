@@ -245,6 +245,7 @@ const (
 	ChannelHead       Key = "channel.head"
 	ChannelNotYours   Key = "channel.not_yours"
 	ChannelSet        Key = "channel.set" // name, value
+	StateOffChannel   Key = "server.off_channel"
 	ChannelTitle      Key = "channel.title"
 	ChannelAbout      Key = "channel.about"   // place
 	ChannelNoServer   Key = "channel.nothing" // no server

@@ -231,6 +231,7 @@ var simplified = Catalogue{
 	ChannelHead:       "nize 在此频道的设置；用 `channel NAME VALUE` 更改：",
 	ChannelNotYours:   "只有此频道的管理员可以更改。",
 	ChannelSet:        "%s 在此频道现在是 %s。",
+	StateOffChannel:   "在此频道中关闭",
 	ChannelTitle:      "nize 在此频道",
 	ChannelAbout:      "助手和模型适用于此后开始的对话，其余立即生效。在命令行中，此频道是 %s。",
 	ChannelNoServer:   "无",

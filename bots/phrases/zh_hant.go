@@ -231,6 +231,7 @@ var traditional = Catalogue{
 	ChannelHead:       "nize 在此頻道的設定；用 `channel NAME VALUE` 變更：",
 	ChannelNotYours:   "只有此頻道的管理員可以變更。",
 	ChannelSet:        "%s 在此頻道現在是 %s。",
+	StateOffChannel:   "在此頻道中關閉",
 	ChannelTitle:      "nize 在此頻道",
 	ChannelAbout:      "助手和模型適用於此後開始的對話，其餘立即生效。在命令列中，此頻道是 %s。",
 	ChannelNoServer:   "無",
