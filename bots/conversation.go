@@ -83,6 +83,7 @@ type thread struct {
 	waking    bool                    // a timer looks at it again
 	cancel    context.CancelCauseFunc // of the Work that runs
 	stop      *stopRequest            // what a person asked for since the last step
+	anew      bool                    // a call that was made anew has ended: its turn, though answered, goes on
 	parked    bool                    // the next turn waits for another one of its person's
 	asker     store.Asker             // who wrote the last message that was said
 	screen    *screen
@@ -380,6 +381,9 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 		}
 		if sc := c.screenFor(ctx, th); sc != nil {
 			sc.card(call.ID)
+			if call.Replaces != "" {
+				c.wake(th.ID, func(t *thread) { t.anew = true })
+			}
 		}
 	}
 	return nil
@@ -424,16 +428,18 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 	if sc == nil {
 		return
 	}
-	switch {
-	case change.State == store.Pending || sc.knows(change.ID):
+	if change.State == store.Pending || sc.knows(change.ID) {
 		sc.card(change.ID)
-	default: // shown before a restart, if ever: only what once waited had a card
+	}
+	anew := false
+	if change.State != store.Pending {
 		call, err := c.o.Calls.GetCall(ctx, change.ID)
 		if err == nil && !call.Expires.IsZero() {
-			sc.card(change.ID)
+			sc.card(change.ID) // shown before a restart, if ever: only what once waited had a card
 		}
+		anew = err == nil && call.Replaces != "" && call.State.Final()
 	}
-	c.wake(change.Thread, nil)
+	c.wake(change.Thread, func(t *thread) { t.anew = t.anew || anew })
 }
 
 // screenFor returns the screen of a thread, nil where no platform of ours

@@ -61,7 +61,10 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 		c.settle(ctx, t, sc)
 		return false
 	}
-	if th.Open && !t.failed {
+	c.mu.Lock()
+	anew := t.anew
+	c.mu.Unlock()
+	if th.Open && !t.failed || anew {
 		calls, err := c.unfinished(ctx, t.id)
 		if err == nil && len(calls) == 0 {
 			c.findAsker(ctx, t, sc)
@@ -70,6 +73,9 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 				return false // until its place comes free
 			}
 			defer end()
+			c.mu.Lock()
+			t.anew = false
+			c.mu.Unlock()
 			sc.present(Working)
 			c.turn(ctx, t, sc)
 		}

@@ -360,7 +360,7 @@ func (w *work) outcome(by store.Caller, c store.Call) string {
 		return "The call failed: " + text
 	case store.Refused:
 		for _, d := range c.Decisions {
-			if d.Verb == store.Deny {
+			if d.Verb == store.Deny && d.By != store.System.User {
 				return "A person refused the call, so it was not run" + reason + ". Do not propose it again unless asked."
 			}
 		}
