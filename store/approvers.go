@@ -96,6 +96,11 @@ func isApprover(who string) bool {
 	case ByRequester, ByAdmins, ByChannelAdmins, ByChannel:
 		return true
 	}
+	return namesSomebody(who)
+}
+
+// namesSomebody says whether who can be user:U or group:G.
+func namesSomebody(who string) bool {
 	kind, name, ok := strings.Cut(who, ":")
 	if !ok || name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == 0xfffd }) {
 		return false

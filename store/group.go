@@ -60,6 +60,9 @@ type LiveGroups interface {
 	// group; so does one that found the same, without an event. ErrNotFound for
 	// no such group, ErrInvalid for one of another source.
 	SeeGroup(ctx context.Context, by Caller, name string, s Sight) (Group, error)
+	// GroupsAwaiting names the live groups that somebody with that identity is
+	// in, who may be no user yet, for what they allow: see [Groups.GroupsOf].
+	GroupsAwaiting(ctx context.Context, identity string) ([]string, error)
 }
 
 // SharedWith says whether the server is there for the caller, who is in the

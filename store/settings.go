@@ -21,6 +21,7 @@ const (
 	Enum  Kind = "choice"
 	List  Kind = "list"      // comma-separated
 	Press Kind = "approvers" // a Policy
+	Admit Kind = "access"    // an Access
 	Often Kind = "rate"      // 20/5m, see [Rate]
 	Zone  Kind = "zone"      // an IANA name, or auto
 )
@@ -65,6 +66,7 @@ var Keys = []Key{
 	{Name: "approvals.mode", Kind: Enum, Default: "auto", Choices: []string{"none", "all", "whitelist", "blacklist", "auto"}, Help: "which calls need a yes"},
 	{Name: "audit.schedule", Kind: Text, Default: "@daily", Help: "when the audit trail is verified, as a cron line, or off"},
 	{Name: "backup.schedule", Kind: Text, Default: "@daily", Help: "when a backup is made, as a cron line, or off; the newest of each of seven days is kept"},
+	{Name: "bots.access", Kind: Admit, Default: everyMember, Help: "who may talk to nize in chats: members (on Slack the full members, never guests or people of other workspaces), or only admins, group:G, user:U (in a file by id), several with commas; admins always may"},
 	{Name: "budgets.admins", Kind: Bool, Default: "true", Help: "budgets of people, groups and teams hold for admins too"},
 	{Name: "budgets.user.daily", Kind: Int, Default: "200000", Min: 0, Max: 1e12, Help: "tokens a day of each person without a budget of their own; 0 is no limit"},
 	{Name: "chat.agent", Kind: Text, Default: "", User: true, Own: true, Help: "the agent of the conversations that a person begins where the channel has none; empty is the default one"},
@@ -166,6 +168,12 @@ func (k Key) Check(value string) (string, error) {
 			return "", err
 		}
 		return string(a.Policy()), nil
+	case Admit:
+		a, err := ParseAccess(value)
+		if err != nil {
+			return "", err
+		}
+		return a.String(), nil
 	case Often:
 		r, err := ParseRate(value)
 		if err != nil {

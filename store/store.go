@@ -81,6 +81,16 @@ type Users interface {
 	PutUser(ctx context.Context, by Caller, u User) error
 }
 
+// Contacts finds people by how they come, and notes what they were told.
+type Contacts interface {
+	// FindUser returns the user that holds the identity. ErrNotFound if nobody
+	// does.
+	FindUser(ctx context.Context, identity string) (User, error)
+	// NoteTold notes that a user was told what is kept of them (SPEC 22); the
+	// first time stands.
+	NoteTold(ctx context.Context, by Caller, user string) error
+}
+
 // Tokens keeps bearer tokens as hashes (SPEC 8).
 type Tokens interface {
 	// CreateToken stores t, whose Hash the caller computed. An active token of
@@ -300,6 +310,7 @@ type DB interface {
 	Servers
 	Tools
 	Users
+	Contacts
 	Members
 	Links
 	Leavers

@@ -31,6 +31,7 @@ type User struct {
 	Identities []string  `json:"identities"`        // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>
 	Aliases    []string  `json:"aliases,omitempty"` // ids of users who were joined with this one
 	Created    time.Time `json:"created"`
+	Told       time.Time `json:"told,omitzero"` // when they were told what is kept of them
 }
 
 // Steers says whether the user is an admin who can act as one. A person whom

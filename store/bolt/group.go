@@ -131,6 +131,9 @@ func (t *tx) unshared(who string) error {
 	if approver(store.Policy(t.get("settings", key("", "approvals.approvers"))), who) {
 		return fmt.Errorf("%w: the setting approvals.approvers names it; change that first", store.ErrRefused)
 	}
+	if access, err := store.ParseAccess(string(t.get("settings", key("", "bots.access")))); err == nil && slices.Contains(access, who) {
+		return fmt.Errorf("%w: the setting bots.access names it; change that first", store.ErrRefused)
+	}
 	agents, err := listJSON[store.Agent](t, "agents", nil)
 	if err != nil {
 		return err

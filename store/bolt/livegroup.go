@@ -146,24 +146,32 @@ func (t *tx) loadGroup(g *store.Group) error {
 	return nil
 }
 
-// liveGroupsOf names the live groups that a user is in. One whose look is too
-// old has nobody in it for what it allows, and everybody for what it denies.
-func (t *tx) liveGroupsOf(user string, denying bool) (names []string, err error) {
-	u, err := getJSON[store.User](t, "users", []byte(t.db.alias(user)))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
-	}
+// liveGroupsWith names the live groups that one of the identities is in. One
+// whose look is too old has nobody in it for what it allows, and everybody for
+// what it denies.
+func (t *tx) liveGroupsWith(identities []string, denying bool) (names []string, err error) {
 	err = t.each("groups_live", nil, func(k, v []byte) error {
 		seen, err := decodeJSON[glance](v)
 		if err != nil {
 			return err
 		}
 		name := string(k)
-		in := slices.ContainsFunc(u.Identities, func(id string) bool { return t.get("groups_in", key(name, id)) != nil })
+		in := slices.ContainsFunc(identities, func(id string) bool { return t.get("groups_in", key(name, id)) != nil })
 		if fresh := seen.fresh(t.now); fresh && in || !fresh && denying {
 			names = append(names, name)
 		}
 		return nil
+	})
+	return names, err
+}
+
+// GroupsAwaiting implements [store.LiveGroups].
+func (d *DB) GroupsAwaiting(ctx context.Context, identity string) (names []string, err error) {
+	now := d.clock.now()
+	err = d.view(ctx, "reading the groups of "+identity, func(t *tx) (err error) {
+		t.now = now
+		names, err = t.liveGroupsWith([]string{identity}, false)
+		return err
 	})
 	return names, err
 }
@@ -174,7 +182,11 @@ func (t *tx) groupsOf(user string, denying bool) ([]string, error) {
 	if k, _ := t.bucket("groups_live").Cursor().First(); k == nil {
 		return names, nil
 	}
-	live, err := t.liveGroupsOf(user, denying)
+	u, err := getJSON[store.User](t, "users", []byte(t.db.alias(user)))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	live, err := t.liveGroupsWith(u.Identities, denying)
 	if err != nil {
 		return nil, err
 	}

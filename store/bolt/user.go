@@ -108,6 +108,35 @@ func (d *DB) GetUser(ctx context.Context, id string) (u store.User, err error) {
 	return u, err
 }
 
+// FindUser implements [store.Contacts].
+func (d *DB) FindUser(ctx context.Context, identity string) (u store.User, err error) {
+	err = d.view(ctx, "finding user "+identity, func(t *tx) (err error) {
+		id := t.get("identities", []byte(identity))
+		if id == nil {
+			return store.ErrNotFound
+		}
+		u, err = getJSON[store.User](t, "users", id)
+		return err
+	})
+	return u, err
+}
+
+// NoteTold implements [store.Contacts].
+func (d *DB) NoteTold(ctx context.Context, by store.Caller, user string) error {
+	return d.do(ctx, "noting what user "+user+" was told", func(t *tx) error {
+		u, err := getJSON[store.User](t, "users", []byte(d.alias(user)))
+		if err != nil || !u.Told.IsZero() {
+			return err
+		}
+		u.Told = t.now
+		if err := t.putJSON("users", []byte(u.ID), u); err != nil {
+			return err
+		}
+		t.change(store.Change{Kind: "user", ID: u.ID})
+		return t.event(note{by: by, kind: "user.told", subject: u.ID})
+	})
+}
+
 // ListUsers implements [store.Users], by id, which is by age.
 func (d *DB) ListUsers(ctx context.Context) (list []store.User, err error) {
 	err = d.view(ctx, "listing users", func(t *tx) (err error) {
@@ -130,7 +159,7 @@ func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 		if (u.Role != store.Admin && u.Role != store.Member) || (u.State != store.Active && u.State != store.Disabled) {
 			return fmt.Errorf("%w role %q or state %q", store.ErrInvalid, u.Role, u.State)
 		}
-		u.Identities, u.Aliases, u.Created = old.Identities, old.Aliases, old.Created
+		u.Identities, u.Aliases, u.Created, u.Told = old.Identities, old.Aliases, old.Created, old.Told
 		if old.Steers() && !u.Steers() {
 			if err := t.checkAdmins(u.ID); err != nil {
 				return err

@@ -159,6 +159,8 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		}},
 		{"PutUser", "user.put", func() error { return e.PutUser(ctx, who, demoted) }},
 		{"ListUsers", "", func() error { return second(e.ListUsers(ctx)) }},
+		{"NoteTold", "user.told", func() error { return e.NoteTold(ctx, who, u.ID) }},
+		{"NoteTold", "", func() error { return e.NoteTold(ctx, who, u.ID) }}, // they know
 		{"CreateToken", "token.create", func() error { return second(e.CreateToken(ctx, who, e.newToken(u.ID, "cli", "change1"), false)) }},
 		{"RotateToken", "token.rotate", func() error {
 			return second(e.RotateToken(ctx, who, u.ID, "cli", store.TokenSecret{ID: "t2", Prefix: "nize_cd", Hash: secretOf("change2")}, 0))

@@ -26,6 +26,10 @@ func liveGroups(e *env) {
 	e.same(len(must(e.GroupsOf(ctx, b.ID))(e)), 0)
 	e.same(len(must(e.GroupsOf(ctx, "nobody"))(e)), 0)
 
+	e.same(must(e.GroupsAwaiting(ctx, "slack:T:NEW"))(e), []string{"ops"})
+	e.same(len(must(e.GroupsAwaiting(ctx, "slack:T:B"))(e)), 0)
+	e.same(len(must(e.GroupsAwaiting(ctx, ""))(e)), 0)
+
 	// Somebody new is in it from the start, who is linked by each identity.
 	fresh := must(e.EnsureUser(ctx, "slack:T:NEW", "New", store.Member))(e)
 	e.same(must(e.GroupsOf(ctx, fresh.ID))(e), []string{"ops"})
@@ -57,6 +61,10 @@ func liveGroups(e *env) {
 	e.is(last(e.SeeGroup(ctx, ada, "list", store.Sight{})), store.ErrInvalid)
 	e.is(last(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S2", Identities: []string{"slack:T:A"}})), store.ErrInvalid)
 	e.is(last(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{""}})), store.ErrInvalid)
+
+	e.ok(e.PutSetting(ctx, ada, "", "bots.access", "group:ops"))
+	e.is(e.DeleteGroup(ctx, ada, "ops"), store.ErrRefused)
+	e.ok(e.PutSetting(ctx, ada, "", "bots.access", ""))
 
 	// Who leaves nize is in it still, as far as the platform says; and one that
 	// is made anew under that name has nobody in it.

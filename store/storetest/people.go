@@ -35,7 +35,19 @@ func users(e *env) {
 	e.ok(e.PutUser(ctx, ada, changed))
 	changed.Identities = u.Identities // those are not its business
 	e.same(must(e.ListUsers(ctx))(e), []store.User{changed})
-	e.same(e.kinds(), "user.put user.put")
+	e.same(must(e.FindUser(ctx, "slack:T:U"))(e), changed)
+	e.is(last(e.FindUser(ctx, "slack:T:X")), store.ErrNotFound)
+	e.is(last(e.FindUser(ctx, "")), store.ErrNotFound)
+	e.ok(e.NoteTold(ctx, ada, u.ID))
+	told := must(e.GetUser(ctx, u.ID))(e)
+	if told.Told.IsZero() {
+		e.Fatalf("told: %+v", told)
+	}
+	e.ok(e.NoteTold(ctx, ada, u.ID))
+	e.ok(e.PutUser(ctx, ada, changed)) // nor is that
+	e.same(must(e.GetUser(ctx, u.ID))(e), told)
+	e.is(e.NoteTold(ctx, ada, "nobody"), store.ErrNotFound)
+	e.same(e.kinds(), "user.put user.put user.told user.put")
 }
 
 func addUser(e *env) {
