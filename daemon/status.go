@@ -145,6 +145,12 @@ func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, v
 		}
 		value = string(p)
 	}
+	if key == "bots.access" && value != "" && by.IsAdmin() {
+		var err error
+		if value, err = d.accessOf(ctx, value); err != nil {
+			return nil, err
+		}
+	}
 	user := ""
 	if who != "" {
 		var err error

@@ -143,6 +143,7 @@ var english = Catalogue{
 	Claimed:           "You are an admin of nize now.",
 	ClaimWrong:        "This code is not valid: it was used, or its ten minutes are over. A new one: `nizectl bots slack claim`",
 	NoAccess:          "I work only for full members of this workspace, so I can't help you here.",
+	Barred:            "I answer only those whom the admins of nize let in, so I can't help you here. If you need me, ask one of them.",
 	FirstContact:      "Welcome! What you write to me and what tools answer is kept for %s, so that conversations can go on; what I run is recorded for the admins.",
 	WhatToDo:          "What can I do for you? Write it after my name, or `help`.",
 	TooLong:           "This message is too long for me; please send a shorter one, or a file.",

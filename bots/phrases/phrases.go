@@ -157,6 +157,7 @@ const (
 	Claimed           Key = "claim.done"
 	ClaimWrong        Key = "claim.wrong"
 	NoAccess          Key = "access.none"
+	Barred            Key = "access.barred"
 	FirstContact      Key = "access.first" // days
 	WhatToDo          Key = "message.empty"
 	TooLong           Key = "message.long"

@@ -143,6 +143,7 @@ var simplified = Catalogue{
 	Claimed:           "你已成为 nize 管理员。",
 	ClaimWrong:        "此代码无效：已被使用，或已超过十分钟有效期。获取新代码：`nizectl bots slack claim`",
 	NoAccess:          "我只为此工作区的正式成员服务，因此无法在这里为你提供帮助。",
+	Barred:            "我只回应 nize 管理员允许的人，因此无法在这里为你提供帮助。如有需要，请联系管理员。",
 	FirstContact:      "欢迎！为了延续对话，你发给我的内容和工具返回的内容会保留 %s；我运行的操作会记录下来，供管理员查看。",
 	WhatToDo:          "需要我做什么？请写在我的名字之后，或输入 `help`。",
 	TooLong:           "这条消息过长；请缩短后再发送，或以文件形式发送。",

@@ -143,6 +143,7 @@ var traditional = Catalogue{
 	Claimed:           "你已成為 nize 管理員。",
 	ClaimWrong:        "此代碼無效：已使用過，或已超過十分鐘的有效期限。取得新代碼：`nizectl bots slack claim`",
 	NoAccess:          "我只為此工作空間的正式成員服務，因此無法在這裡協助你。",
+	Barred:            "我只回應 nize 管理員允許的人，因此無法在這裡協助你。如有需要，請聯絡管理員。",
 	FirstContact:      "歡迎！為了延續對話，你傳給我的內容和工具傳回的內容會保留 %s；我執行的操作會留下記錄，供管理員查看。",
 	WhatToDo:          "需要我做什麼？請寫在我的名字之後，或輸入 `help`。",
 	TooLong:           "這則訊息過長；請縮短後再傳送，或以檔案形式傳送。",

@@ -228,6 +228,9 @@ func TestCopies(t *testing.T) {
 	if err := w.db.PutUser(t.Context(), store.System, ben); err != nil {
 		t.Fatal(err)
 	}
+	if err := w.db.NoteTold(t.Context(), store.System, ben.ID); err != nil { // no welcome beside the copies
+		t.Fatal(err)
+	}
 	w.others.mu.Lock()
 	w.others.ids = []string{ben.ID}
 	w.others.mu.Unlock()

@@ -61,10 +61,14 @@ func (l *live) slash(ctx context.Context, s slash) error {
 	if err != nil {
 		return err
 	}
+	text := readText(s.Text, l.account.User, l.nameFor(ctx))
 	if p.user.ID == "" {
+		if done, err := l.claims(ctx, p, l.place(s.Channel, ""), text, s.Trigger); done || err != nil {
+			return err
+		}
 		return l.refuse(ctx, p, s.Channel, "")
 	}
-	text := readText(s.Text, l.account.User, l.nameFor(ctx))
+	l.welcome(ctx, p, "", "")
 	if text == "" {
 		text = "help"
 	}

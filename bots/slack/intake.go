@@ -346,13 +346,17 @@ func (l *live) message(ctx context.Context, e event) error {
 	if err != nil {
 		return err
 	}
-	if p.user.ID == "" {
-		if addressed {
-			return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
-		}
-		return nil
-	}
 	text := readText(e.Text, l.account.User, l.nameFor(ctx))
+	if p.user.ID == "" {
+		if !addressed {
+			return nil
+		}
+		if done, err := l.claims(ctx, p, at, text, ""); done || err != nil {
+			return err
+		}
+		return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
+	}
+	l.welcome(ctx, p, e.Channel, e.root())
 	if addressed {
 		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
 			return errors.Join(l.followOn(ctx, th, p.id), err)
@@ -403,9 +407,6 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 			return err
 		}
 	}
-	if p.new {
-		l.welcome(ctx, p, e)
-	}
 	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text}
 	heard, err := l.accompany(ctx, p, e, s, th, &in)
 	if err != nil {
@@ -428,18 +429,6 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.CardTold, p.words().Problem(errorText(err))))
 	}
 	return err
-}
-
-// welcome says once what is kept, and never stands in the way of an answer.
-func (l *live) welcome(ctx context.Context, p person, e event) {
-	// Several of their first messages may be worked on at the same time.
-	if first, err := l.once(ctx, "welcomed:"+p.user.ID); err != nil || !first {
-		return
-	}
-	days := l.b.o.Config.Get("", "retention.conversations")
-	if err := l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.FirstContact, p.words().Span(days))); err != nil {
-		l.log.Warn("welcoming somebody", "user", p.id, "err", err)
-	}
 }
 
 // title is the first words of a message.

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,10 +34,11 @@ type person struct {
 	member bool // a full member of the workspace that the bot is in
 	admin  bool // of the workspace
 	active bool // their account is switched on
+	bot    bool // not a person
 	at     time.Time
 
-	user store.User // of nize; zero without access
-	new  bool       // the user was made just now
+	user   store.User // of nize; zero without access
+	barred bool       // a full member whom bots.access keeps out
 }
 
 // by is the person as the author of what they do.
@@ -72,7 +74,7 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (person, 
 	if err != nil {
 		return person{}, fmt.Errorf("asking Slack who %s is: %w", id, err)
 	}
-	p = person{id: id, team: u.TeamID, name: nameOf(u), locale: u.Locale, zone: u.TZ, at: now, active: !u.Deleted, admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
+	p = person{id: id, team: u.TeamID, name: nameOf(u), locale: u.Locale, zone: u.TZ, at: now, active: !u.Deleted, bot: isBot(u), admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
 	if p.team == "" {
 		p.team = l.account.Team
 	}
@@ -93,8 +95,11 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (person, 
 // person, switched on, of this workspace, and no guest.
 func fullMember(u *slackgo.User, team string) bool {
 	home := u.TeamID == "" || u.TeamID == team || slices.Contains(u.Enterprise.Teams, team)
-	return home && !u.Deleted && !u.IsBot && !u.IsAppUser && !u.IsWorkflowBot && !u.IsConnectorBot &&
-		!u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.IsInvitedUser
+	return home && !u.Deleted && !isBot(u) && !u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.IsInvitedUser
+}
+
+func isBot(u *slackgo.User) bool {
+	return u.IsBot || u.IsAppUser || u.IsWorkflowBot || u.IsConnectorBot
 }
 
 func nameOf(u *slackgo.User) string {
@@ -104,26 +109,6 @@ func nameOf(u *slackgo.User) string {
 		}
 	}
 	return u.ID
-}
-
-// who is the person behind an id, as a user of nize; one without access has no
-// user. A first contact makes a member (SPEC 22).
-func (l *live) who(ctx context.Context, id string, age time.Duration) (person, error) {
-	p, err := l.look(ctx, id, age)
-	if err != nil || !p.member {
-		return p, err
-	}
-	before := l.b.o.Now().Add(-time.Second)
-	u, err := l.b.o.Store.EnsureUser(ctx, p.identity(), p.name, store.Member)
-	if err != nil {
-		return p, fmt.Errorf("finding the user %s: %w", p.identity(), err)
-	}
-	p.locale = store.Language(l.b.o.Config, u.ID, p.locale)
-	p.zone = store.TimeZone(l.b.o.Config, u.ID, p.zone)
-	if u.State == store.Active {
-		p.user, p.new = u, u.Created.After(before)
-	}
-	return p, nil
 }
 
 // nameFor is how somebody is called who is mentioned in a text. A text that
@@ -141,15 +126,6 @@ func (l *live) nameFor(ctx context.Context) func(string) string {
 		}
 		return p.name
 	}
-}
-
-// refuse tells somebody without access so, once a day.
-func (l *live) refuse(ctx context.Context, p person, channel, thread string) error {
-	first, err := l.once(ctx, "refused:"+p.id)
-	if err != nil || !first {
-		return err
-	}
-	return l.tell(ctx, p, channel, thread, p.words().Say(phrases.NoAccess))
 }
 
 // once says whether it is the first time within a day that it is asked about
@@ -232,11 +208,14 @@ func (l *live) reads(ctx context.Context, channel string) (user string, err erro
 }
 
 // Direct implements [bots.Courier]: somebody's conversation with nize, outside
-// any thread. Only full members get anything.
+// any thread. Only who may talk to nize gets anything.
 func (b *Bot) Direct(ctx context.Context, u store.User) (store.Address, error) {
 	l := b.current()
 	if l == nil {
 		return store.Address{}, fmt.Errorf("%w: %w", store.ErrNotFound, errOff)
+	}
+	if admitted, err := b.admits(ctx, u); err != nil || !admitted {
+		return store.Address{}, cmp.Or(err, fmt.Errorf("%s, whom bots.access keeps out, on Slack: %w", u.Name, store.ErrNotFound))
 	}
 	for _, id := range l.idsOf(u) {
 		p, err := l.look(ctx, id, keepPerson)

@@ -139,7 +139,16 @@ func TestHome(t *testing.T) {
 	if err := fake.Wait(t.Context(), told); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := fake.Home(slacktest.Guest); ok {
-		t.Error("a guest has a Home")
+	home := func(user, text string) {
+		t.Helper()
+		read := func() bool {
+			v, ok := fake.Home(user)
+			return ok && strings.Contains(string(v.Blocks), text) && !strings.Contains(string(v.Blocks), "button")
+		}
+		if err := fake.Wait(t.Context(), read); err != nil {
+			v, _ := fake.Home(user)
+			t.Errorf("the Home of %s has no %q: %s", user, text, v.Blocks)
+		}
 	}
+	home(slacktest.Guest, "full members")
 }

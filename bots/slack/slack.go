@@ -27,7 +27,8 @@
 //	socket.go http.go     the two ways in
 //	intake.go lanes.go    store, acknowledge, work
 //	file.go earlier.go    what comes with a message, fetched with bare.go
-//	people.go leave.go    who may talk to nize, and as whom; who left
+//	people.go access.go   who somebody is, and whether they may talk to nize
+//	leave.go              who left
 //	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
@@ -64,6 +65,7 @@ const (
 // Store is what the bot keeps.
 type Store interface {
 	store.Users
+	store.Contacts
 	store.Threads
 	store.Files
 	store.Inbox
@@ -88,6 +90,9 @@ type Options struct {
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+
+	// Admit says who may talk to nize of those whom Slack lets in; nil is all.
+	Admit AdmitFunc
 
 	Now  func() time.Time // nil is time.Now
 	Pace time.Duration    // between two pieces of a stream; 0 is 700 ms

@@ -44,15 +44,20 @@ type views struct {
 // onHome draws the App Home for who opened it.
 type onHome func(ctx context.Context, l *live, p person) error
 
-// openHome lets the Home be drawn; nobody without access sees one.
+// openHome lets the Home be drawn; somebody without access sees that they have
+// none.
 func (v *views) openHome(ctx context.Context, l *live, e event) error {
 	if v.home == nil {
 		return nil
 	}
 	p, err := l.who(ctx, e.User, keepPerson)
-	if err != nil || p.user.ID == "" {
+	if err != nil {
 		return err
 	}
+	if p.user.ID == "" {
+		return drawRefused(ctx, l, p)
+	}
+	l.welcome(ctx, p, "", "")
 	return v.home(ctx, l, p)
 }
 
@@ -173,6 +178,7 @@ func (l *live) presser(ctx context.Context, i interaction) (person, bool, error)
 		return p, false, err
 	}
 	if p.user.ID != "" {
+		l.welcome(ctx, p, "", "")
 		return p, true, nil
 	}
 	return p, false, l.refuse(ctx, p, i.Channel.ID, i.Message.Thread)

@@ -1,0 +1,225 @@
+package slack
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"nize/bots"
+	"nize/bots/slack/slacktest"
+	"nize/store"
+)
+
+// gateScene is a bot behind a setting of ours.
+type gateScene struct {
+	*Bot
+	t     *testing.T
+	fake  *slacktest.Server
+	db    store.DB
+	heard *heard
+	only  atomic.Pointer[string] // bots.access
+}
+
+func newGateScene(t *testing.T) *gateScene {
+	s := &gateScene{t: t, fake: startFake(t, slacktest.Options{Unlimited: true}), db: openBolt(t), heard: newHeard()}
+	s.set("members")
+	commands := &bots.Commands{}
+	s.Bot = runBot(t, s.fake, Options{Store: s.db, Commands: commands, Admit: func(_ context.Context, u store.User) (bool, error) {
+		a, err := store.ParseAccess(*s.only.Load())
+		return err == nil && a.Admits(u, nil), err
+	}}, s.heard)
+	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: s.db, Claims: s.db, Handler: s.heard, Calls: s.db})...)
+	return s
+}
+
+func (s *gateScene) set(access string) { s.only.Store(&access) }
+
+// until waits until what nize told somebody fits.
+func (s *gateScene) until(what string, ok func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.fake.Wait(ctx, ok); err != nil {
+		for _, user := range []string{slacktest.Ben, slacktest.Cho, slacktest.Ann, slacktest.Guest} {
+			for _, m := range append(s.fake.Messages(s.fake.DMChannel(user)), s.fake.Ephemerals(slacktest.General, user)...) {
+				s.t.Logf("%s reads %.200q", user, m.Text)
+			}
+		}
+		s.t.Fatalf("%s did not come", what)
+	}
+}
+
+// told counts what nize said to somebody in private that holds the text.
+func (s *gateScene) told(user, text string) (n int) {
+	list := s.fake.Messages(s.fake.DMChannel(user))
+	for _, m := range append(list, s.fake.Ephemerals(slacktest.General, user)...) {
+		if m.User == slacktest.Bot && strings.Contains(m.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *gateScene) known(user string) bool {
+	_, err := s.db.FindUser(s.t.Context(), "slack:"+slacktest.Team+":"+user)
+	return err == nil
+}
+
+// Whom bots.access keeps out gets one private sentence a day, by whatever way
+// they come; no user is made of them and nobody is asked anything. A change holds
+// at once.
+func TestAccess(t *testing.T) {
+	s := newGateScene(t)
+	ctx := t.Context()
+	say := func(user, text string) {
+		t.Helper()
+		if _, err := s.fake.Mention(user, slacktest.General, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(slacktest.Ben, "hello")
+	s.heard.wait(t, 1)
+	s.set("admins")
+	card, err := s.fake.Say(slacktest.Bot, slacktest.General, "a card of before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		say(slacktest.Ben, "let me in")
+		if err := s.fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize help"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.fake.DM(slacktest.Cho, "let me in"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-1","payload":{"type":"block_actions","user":{"id":"` + slacktest.Ben + `","team_id":"` + slacktest.Team + `"},"team":{"id":"` + slacktest.Team +
+		`"},"container":{"message_ts":"` + card.TS + `","channel_id":"` + card.Channel + `"},"actions":[{"action_id":"words:0","action_ts":"1.1","value":"help"}]}}`))
+	s.fake.OpenHome(slacktest.Ben)
+	s.until("Ben's Home", func() bool {
+		v, ok := s.fake.Home(slacktest.Ben)
+		return ok && strings.Contains(string(v.Blocks), "the admins of nize") && !strings.Contains(string(v.Blocks), "button")
+	})
+	s.until("Ben is told", func() bool { return s.told(slacktest.Ben, "the admins of nize") == 1 })
+	s.until("Cho is told", func() bool { return s.told(slacktest.Cho, "nize 管理员") == 1 })
+	ben, err := s.db.FindUser(ctx, "slack:"+slacktest.Team+":"+slacktest.Ben)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := s.Direct(ctx, ben); err == nil {
+		t.Errorf("a card is brought to whom access keeps out, at %+v", at)
+	}
+
+	// It holds at once in the other direction, too, by name.
+	s.set("user:" + ben.ID)
+	say(slacktest.Ben, "again")
+	s.heard.wait(t, 1)
+	if _, err := s.Direct(ctx, ben); err != nil {
+		t.Errorf("a card for whom access lets in: %v", err)
+	}
+	if s.known(slacktest.Cho) {
+		t.Error("whom access keeps out became a user")
+	}
+	if n := s.told(slacktest.Ben, "the admins of nize"); n != 1 {
+		t.Errorf("Ben was told %d times", n)
+	}
+	if got := s.heard.texts(); len(got) != 2 {
+		t.Errorf("heard %q", got)
+	}
+}
+
+// A claim code is the operator's word: it works for a full member whom access
+// keeps out, who is an admin from then on; never for guests, and a wrong one
+// makes nobody a user.
+func TestAccessClaim(t *testing.T) {
+	s := newGateScene(t)
+	s.set("admins")
+	ctx := t.Context()
+	if err := s.db.PutClaim(ctx, store.System, store.OnSlack, bots.HashClaim("RIGHT"), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{slacktest.Guest, slacktest.Ben} {
+		if err := s.fake.Join(user, slacktest.General); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, line := range []string{"/nize claim WRONG", "/nize tokens new x"} {
+		if err := s.fake.Slash(ctx, slacktest.Ben, slacktest.General, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.fake.Slash(ctx, slacktest.Guest, slacktest.General, "/nize claim RIGHT"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the guest is refused", func() bool { return s.told(slacktest.Guest, "full members") == 1 })
+	s.until("the wrong code is told", func() bool { return s.told(slacktest.Ben, "not valid") == 1 })
+	if s.known(slacktest.Ben) || s.known(slacktest.Guest) {
+		t.Error("a wrong code made a user")
+	}
+	if _, err := s.fake.Mention(slacktest.Ben, slacktest.General, "claim RIGHT"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the claim", func() bool { return s.told(slacktest.Ben, "You are an admin") == 1 })
+	if _, err := s.fake.Mention(slacktest.Ben, slacktest.General, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	s.heard.wait(t, 1)
+}
+
+// A first contact, by whatever way, makes one member and says once what is kept;
+// several at once do so once, also over a restart.
+func TestFirstContact(t *testing.T) {
+	s := newGateScene(t)
+	ctx := t.Context()
+	for _, contact := range []struct {
+		user string
+		come func(user string)
+	}{
+		{slacktest.Ann, func(user string) {
+			for range 10 {
+				if _, err := s.fake.Mention(user, slacktest.General, "hello"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.heard.wait(t, 10)
+		}},
+		{slacktest.Ben, func(user string) {
+			if err := s.fake.Slash(ctx, user, slacktest.General, "/nize help"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{slacktest.Cho, func(user string) { s.fake.OpenHome(user) }},
+	} {
+		contact.come(contact.user)
+		text := map[string]string{slacktest.Cho: "90 天"}[contact.user]
+		if text == "" {
+			text = "is kept for 90"
+		}
+		s.until(contact.user+" is welcomed", func() bool { return s.told(contact.user, text) == 1 })
+		s.until(contact.user+" was told", func() bool {
+			u, err := s.db.FindUser(ctx, "slack:"+slacktest.Team+":"+contact.user)
+			return err == nil && !u.Told.IsZero()
+		})
+		contact.come(contact.user)
+	}
+	if _, err := s.fake.Mention(slacktest.Ann, slacktest.General, "last"); err != nil {
+		t.Fatal(err)
+	}
+	s.heard.wait(t, 1)
+	for user, text := range map[string]string{slacktest.Ann: "is kept for", slacktest.Ben: "is kept for", slacktest.Cho: "90 天"} {
+		if n := s.told(user, text); n != 1 {
+			t.Errorf("%s was welcomed %d times", user, n)
+		}
+	}
+	users, err := s.db.ListUsers(ctx)
+	if err != nil || len(users) != 3 {
+		t.Errorf("%d users, %v", len(users), err)
+	}
+	for _, u := range users {
+		if u.Role != store.Member {
+			t.Errorf("%s is %s", u.Name, u.Role)
+		}
+	}
+}

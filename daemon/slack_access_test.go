@@ -1,0 +1,111 @@
+package daemon_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"nize/bots/slack/slacktest"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// person finds the user of somebody on Slack.
+func (s *scene) person(id string) (api.UserView, bool) {
+	s.t.Helper()
+	users, err := s.Users(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, u := range users {
+		if slices.Contains(u.Identities, "slack:"+slacktest.Team+":"+id) {
+			v, err := s.User(s.t.Context(), u.ID)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return v, true
+		}
+	}
+	return api.UserView{}, false
+}
+
+// reads counts what nize told somebody in private that holds the text.
+func (s *scene) reads(user, text string) (n int) {
+	list := append(s.fake.Messages(s.fake.DMChannel(user)), s.fake.Ephemerals(slacktest.General, user)...)
+	for _, m := range list {
+		if m.User == slacktest.Bot && strings.Contains(m.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// With bots.access naming a group from Slack, those in it may talk to nize and
+// use what is shared with it from their first message on; the others cost no
+// call of the model. Who joins there may at once; who leaves may no more.
+func TestSlackAccessByGroup(t *testing.T) {
+	s := newScene(t)
+	ctx := t.Context()
+	set := func(value string) error {
+		_, err := s.PutSetting(ctx, "bots.access", api.PutSetting{Value: value})
+		return err
+	}
+	for value, want := range map[string]string{"group:opps": "not found", "user:nobody": "not found", "everyone": "none of members", "guests": "none of members"} {
+		if err := set(value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("bots.access = %s: %v", value, err)
+		}
+	}
+	s.fake.AddGroup(slacktest.UserGroup{ID: "S0OPS", Handle: "ops", Users: []string{slacktest.Ben, slacktest.Guest}})
+	if _, err := s.AddGroup(ctx, api.AddGroup{Name: "ops", SlackUsergroup: "ops"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := set("group:ops"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PatchServer(ctx, "box", api.PatchServer{Visibility: &[]string{"group:ops"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RemoveGroup(ctx, "ops"); err == nil {
+		t.Error("a group that decides who may talk was removed")
+	}
+	if err := s.fake.Join(slacktest.Guest, slacktest.General); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{slacktest.Cho, slacktest.Guest} {
+		if _, err := s.fake.Mention(user, slacktest.General, "hello #outside"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until("Cho is refused", func() bool { return s.reads(slacktest.Cho, "nize 管理员") == 1 })
+	s.until("the guest is refused", func() bool { return s.reads(slacktest.Guest, "full members") == 1 })
+
+	// Ben's first message already finds the tool that the group has.
+	asked, posted := s.ask(slacktest.Ben, "note")
+	if err := s.fake.Press(ctx, slacktest.Ben, posted, "call-run"); err != nil {
+		t.Fatal(err)
+	}
+	card(s.killable, s.fake, asked, "done")
+	if _, ok := s.person(slacktest.Cho); ok {
+		t.Error("Cho became a user")
+	}
+
+	if v, _ := s.person(slacktest.Ben); v.Role != store.Member || !slices.Contains(v.Groups, "ops") || v.Told.IsZero() {
+		t.Errorf("Ben is %+v", v)
+	}
+
+	// A change of the setting holds from the next message on.
+	if err := set("admins"); err != nil {
+		t.Fatal(err)
+	}
+	asks := s.says.asked.Load()
+	if _, err := s.fake.Mention(slacktest.Ben, slacktest.General, "hello #ben"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("Ben is refused", func() bool { return s.reads(slacktest.Ben, "the admins of nize") == 1 })
+	if n := s.says.asked.Load() - asks; n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	if err := s.RemoveGroup(ctx, "ops"); err == nil {
+		t.Error("a group that a server is shared with was removed")
+	}
+}
