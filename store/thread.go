@@ -30,12 +30,15 @@ type Thread struct {
 	Follows string   `json:"follows,omitempty"` // the platform's id of whom nize answers here without being addressed
 	// Streaming says whether answers are shown while they are written: on, off,
 	// or "" for what User likes.
-	Streaming string    `json:"streaming,omitempty"`
-	Heard     string    `json:"heard,omitempty"`   // the platform's mark of the last message that was taken
-	Tainted   bool      `json:"tainted,omitempty"` // a turn brought words of somebody outside the team; it stays so
-	Open      bool      `json:"open,omitempty"`    // the last turn still wants work
-	Created   time.Time `json:"created"`
-	Updated   time.Time `json:"updated"`
+	Streaming string `json:"streaming,omitempty"`
+	Heard     string `json:"heard,omitempty"`   // the platform's mark of the last message that was taken
+	Tainted   bool   `json:"tainted,omitempty"` // a turn brought words of somebody outside the team; it stays so
+	Open      bool   `json:"open,omitempty"`    // the last turn still wants work
+	// Since is when the conversation before this one in the same place was
+	// forgotten: what was said there before it is not looked up.
+	Since   time.Time `json:"since,omitzero"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
 }
 
 // Values of [Thread.Streaming].

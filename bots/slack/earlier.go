@@ -339,3 +339,12 @@ func stampTime(ts string) time.Time {
 	}
 	return time.Unix(n, 0).UTC()
 }
+
+// stampOf is a time as Slack stamps a message that was written then, "" for
+// none.
+func stampOf(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%d.%06d", at.Unix(), at.Nanosecond()/1000)
+}

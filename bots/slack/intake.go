@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -394,6 +395,7 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 	if err != nil {
 		return err
 	}
+	th.Heard = cmp.Or(th.Heard, stampOf(th.Since))
 	// What one person reads alone is in their language, also when it changes.
 	alone := e.Channel[0] == 'D' && (th.Locale != p.locale || th.Zone != p.zone)
 	if th.Follows != p.id || alone {

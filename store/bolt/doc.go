@@ -33,6 +33,7 @@
 //	threads       id                  JSON
 //	threads_by    a|u user 0, updated, id; o id                       -
 //	threads_at    surface 0 team 0 channel 0 thread    thread id
+//	forgotten     surface 0 team 0 channel 0 thread    when a conversation there was forgotten
 //	places        thread or call 0 message    JSON address
 //	turns         thread 0 n          pack: JSON, opaque
 //	files         thread 0 id         pack: time, bytes

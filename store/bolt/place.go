@@ -54,6 +54,7 @@ func (d *DB) ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (go
 			return store.ErrExists
 		}
 		made = true
+		th.Since = t.forgottenAt(th.Address)
 		got, err = t.putThread(th)
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"nize/store"
 )
@@ -146,6 +147,11 @@ func (t *tx) beginForgetting(by store.Caller, th store.Thread) error {
 	if err := errors.Join(t.forgetPlaces(th), t.del("threads", []byte(th.ID)), t.putJSON("erasures", []byte(forgetPrefix+th.ID), e)); err != nil {
 		return err
 	}
+	if th.Address.Channel != "" {
+		if err := t.put("forgotten", addressKey(th.Address), timeKey(t.now)); err != nil {
+			return err
+		}
+	}
 	t.change(store.Change{Kind: "thread", ID: th.ID, Thread: th.ID})
 	return t.event(note{by: by, kind: "thread.forget", subject: th.ID, data: struct {
 		Calls int `json:"calls"`
@@ -231,4 +237,27 @@ func (e *erasure) ofThread(p [][]byte) bool {
 	}
 	_, call := slices.BinarySearch(e.Calls, subject)
 	return call || subject == e.Thread || strings.Contains(string(p[evPayload]), `"`+e.Thread+`"`)
+}
+
+// forgottenAt is when the last conversation in a place was forgotten, zero if
+// none was.
+func (t *tx) forgottenAt(at store.Address) time.Time {
+	v := t.get("forgotten", addressKey(at))
+	if v == nil {
+		return time.Time{}
+	}
+	return timeOf(v)
+}
+
+// pruneForgotten forgets where conversations were, as long after as one is kept.
+func (t *tx) pruneForgotten(before time.Time) (int, bool, error) {
+	for _, k := range t.keys("forgotten", nil, 0) {
+		if !timeOf(t.get("forgotten", k)).Before(before) {
+			continue
+		}
+		if err := t.del("forgotten", k); err != nil {
+			return 0, false, err
+		}
+	}
+	return 0, false, nil
 }

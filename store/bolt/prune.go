@@ -26,6 +26,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		prune func(t *tx, before time.Time) (n int, more bool, err error)
 	}{
 		{keep.Conversations, &p.Threads, (*tx).pruneThread},
+		{keep.Conversations, new(int), (*tx).pruneForgotten},
 		{keep.Output, &p.Outputs, (*tx).pruneOutputs},
 		{keep.Audit, new(int), (*tx).pruneCalls},
 		{keep.Audit, &p.Events, func(t *tx, before time.Time) (int, bool, error) { return t.pruneTrail(before, p.Events) }},
