@@ -406,6 +406,10 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			c.remind(ctx, change)
 		case change.Kind == "call" && change.Thread != "":
 			c.changed(ctx, change)
+		case change.Kind == "tools" || change.Kind == "server":
+			if err := c.refreshCards(ctx, change.ID); err != nil {
+				c.logUnlessEnded(ctx, "bringing the cards of a server up to date", err)
+			}
 		}
 	}
 	if ctx.Err() == nil {

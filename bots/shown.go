@@ -99,3 +99,26 @@ func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string)
 	}
 	return shown, nil
 }
+
+// refreshCards brings the cards of a server's waiting calls up to date: what is
+// said of its tools may have changed, and then a card says so.
+func (c *Conversation) refreshCards(ctx context.Context, server string) error {
+	waiting, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxCalls})
+	if err != nil {
+		return fmt.Errorf("reading waiting calls: %w", err)
+	}
+	for _, call := range waiting {
+		if call.Server != server {
+			continue
+		}
+		c.copies(call.ID)
+		th, err := c.o.Threads.GetThread(ctx, call.Thread)
+		if err != nil {
+			continue // in no conversation
+		}
+		if sc := c.screenFor(ctx, th); sc != nil {
+			sc.card(call.ID)
+		}
+	}
+	return nil
+}

@@ -203,6 +203,10 @@ func TestSlackSwappedTool(t *testing.T) {
 		tool, err := s.Tool(t.Context(), "box:note")
 		return err == nil && tool.Pin != tool.Accepted
 	})
+	s.until("the card says so", func() bool {
+		m := card(s.killable, s.fake, asked, "waiting for a yes")
+		return strings.Contains(m.Text, "warning: the tool's definition changed")
+	})
 	if err := s.fake.Press(t.Context(), slacktest.Ben, posted, "call-run"); err != nil {
 		t.Fatal(err)
 	}

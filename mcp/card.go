@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -55,12 +56,21 @@ func (g *Gateway) describeTool(ctx context.Context, c store.Call, card *store.Ca
 		return nil
 	}
 	card.Title, card.Description, card.Where = e.Title, e.Description, e.server.Where()
-	if e.Accepted != c.Pin || e.Pin != c.Pin {
+	// The store tells first: who hears of a change there asks at once.
+	stored, err := g.opt.Store.GetTool(ctx, c.ToolID())
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("reading tool %s: %w", c.ToolID(), err)
+	}
+	if e.Server != ownServer && (err != nil || stored.Accepted != c.Pin || stored.Pin != c.Pin) {
 		card.Warnings = append(card.Warnings, "the tool's definition changed since this was proposed; it will not run")
 	}
-	if c.Waiting() {
-		grantable, err := g.grantable(ctx, c, e)
-		card.Always = err == nil && grantable
+	if !c.Waiting() {
+		return nil
+	}
+	grantable, err := g.grantable(ctx, c, e)
+	card.Always = err == nil && grantable
+	if tainted, err := g.tainted(ctx, c.Thread); err != nil || tainted && !slices.Contains(c.Warnings, taintWarning) {
+		card.Warnings = append(card.Warnings, taintWarning) // since it was proposed, or nobody knows
 	}
 	return nil
 }

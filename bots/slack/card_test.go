@@ -263,6 +263,17 @@ func TestEditForm(t *testing.T) {
 	if _, _, ok := flat(json.RawMessage(`{"properties":{"a":{"type":"object"}}}`), nil); ok {
 		t.Error("a nested schema is not flat")
 	}
+	for text, form := range map[string]bool{"plain\ntext *and* <more>": true, "a\u202eb": false, "zero\u200bwidth": false, "bell\a": false} {
+		raw, err := json.Marshal(map[string]string{"title": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		card.Args = raw
+		view, err := json.Marshal(editModal(card, schema, editing{Call: card.Call}, w))
+		if err != nil || strings.Contains(string(view), "field-title") != form || strings.Contains(string(view), "\u202e") || strings.Contains(string(view), "\u200b") {
+			t.Errorf("%q is edited with %s", text, view)
+		}
+	}
 	card.Args = json.RawMessage(`{"t":"` + strings.Repeat("x", 4000) + `"}`)
 	if view := editModal(card, nil, editing{Call: card.Call}, w); view.Submit != nil {
 		t.Error("arguments that no dialog holds can't be edited in one")

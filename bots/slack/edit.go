@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,13 +54,25 @@ func flat(raw json.RawMessage, args map[string]json.RawMessage) (schema, []strin
 				return s, nil, false
 			}
 		}
-		if v, ok := args[name]; ok && (!scalar(v) || utf8.RuneCountInString(plainValue(v)) > maxInput) {
+		if v, ok := args[name]; ok && (!scalar(v) || !visible(plainValue(v))) {
 			return s, nil, false
 		}
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	return s, names, true
+}
+
+// visible says whether an input shows the text as it is. What it does not fit,
+// or what can't be seen in it, such as bidi and zero-width characters, is edited
+// as JSON, where it stands as escapes.
+func visible(text string) bool {
+	for line := range strings.SplitSeq(text, "\n") {
+		if bots.Escape(line) != line {
+			return false
+		}
+	}
+	return utf8.RuneCountInString(text) <= maxInput
 }
 
 func scalar(v json.RawMessage) bool {
@@ -152,7 +163,7 @@ func formField(name string, p property, value json.RawMessage, required bool) sl
 		for n, v := range choices {
 			o := slackgo.NewOptionBlockObject(strconv.Itoa(n), plainText(clip(bots.Escape(plainValue(v)), maxOption)), nil)
 			options = append(options, o)
-			if bytes.Equal(v, value) {
+			if len(value) > 0 && (v[0] == '"') == (value[0] == '"') && plainValue(v) == plainValue(value) {
 				chosen = o
 			}
 		}
