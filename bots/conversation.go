@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,12 +42,13 @@ type Options struct {
 	Threads   store.Threads
 	Calls     Calls
 	Feed      store.Feed
-	Places    store.Places // where messages stand is remembered there; nil forgets it at the end
-	Audience  Audience     // to whom cards are brought in private; nil brings them to nobody
-	Rooms     Rooms        // the languages of channels; nil speaks each thread's own
-	Privacy   Sharing      // lets people share what is theirs; nil lets nobody
-	Trail     Trail        // hears what was refused; nil hears nothing
-	Platforms []Platform   // one for a surface; threads of other surfaces are left alone
+	Places    store.Places  // where messages stand is remembered there; nil forgets it at the end
+	Backlog   store.Backlog // what chats lack is known there; nil forgets it at the end
+	Audience  Audience      // to whom cards are brought in private; nil brings them to nobody
+	Rooms     Rooms         // the languages of channels; nil speaks each thread's own
+	Privacy   Sharing       // lets people share what is theirs; nil lets nobody
+	Trail     Trail         // hears what was refused; nil hears nothing
+	Platforms []Platform    // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 
 	Config store.Config     // limits.user.*; nil limits nobody
@@ -82,6 +84,7 @@ type thread struct {
 	dirty     bool                    // something happened since the last step began
 	waking    bool                    // a timer looks at it again
 	cancel    context.CancelCauseFunc // of the Work that runs
+	behind    *int                    // from that turn on the chat may lack what is stored
 	stop      *stopRequest            // what a person asked for since the last step
 	anew      bool                    // a call that was made anew has ended: its turn, though answered, goes on
 	parked    bool                    // the next turn waits for another one of its person's
@@ -270,7 +273,7 @@ func (c *Conversation) Run(ctx context.Context) error {
 	defer c.wg.Wait()
 	defer cancel()
 	after := c.o.Feed.Last()
-	if err := c.load(ctx); err != nil {
+	if err := cmp.Or(c.loadBehind(ctx), c.load(ctx)); err != nil {
 		return unlessEnded(ctx, err)
 	}
 	c.mu.Lock()

@@ -26,6 +26,16 @@ type Presence interface {
 // Finder is what a [Platform] implements too where a message of nize's own can
 // be found again by what it says, although nobody learned where it was posted.
 type Finder interface {
-	// Find returns where a card stands in a thread. ErrNotFound if it doesn't.
+	// Find returns where m stands in a thread, where it may say something older
+	// by now. A text is the one message there of which nobody knows what it is,
+	// and that is no older than what it answers. ErrNotFound if there is none.
 	Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error)
+}
+
+// Remover is what a [Platform] implements too where a message of nize's own can
+// be taken away.
+type Remover interface {
+	// Remove takes away all of what Post made of m there, which needs no more
+	// than its id and kind. ErrNotFound if it is gone.
+	Remove(ctx context.Context, at store.Address, m store.Message) error
 }

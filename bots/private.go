@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,19 +96,24 @@ func (s *screen) aside(ctx context.Context, user string, anew bool) (store.Addre
 	return at, nil
 }
 
-// post posts m. A person's own place that is gone is opened anew.
-func (s *screen) post(ctx context.Context, id string, m store.Message) (store.Address, error) {
+// post posts m and notes where it stands under that name, also where only a
+// part of it does. A person's own place that is gone is opened anew.
+func (s *screen) post(ctx context.Context, name string, m store.Message) (store.Address, error) {
 	to, err := s.target(ctx, m)
 	if err != nil {
 		return to, err
 	}
 	for anew := false; ; anew = true {
-		if s.finds(m) {
-			s.notePlace(ctx, id, to) // it may stand there soon, whatever becomes of us
+		if s.finds() {
+			s.notePlace(ctx, name, to) // it may stand there soon, whatever becomes of us
 		}
 		at, err := s.platform.Post(ctx, to, m)
-		if err == nil && at.Message != "" {
-			s.notePlace(ctx, id, at)
+		if at.Message != "" && (err == nil || at.Message != to.Message) {
+			s.notePlace(ctx, name, at)
+			return at, err
+		}
+		if err != nil {
+			at.Message = "" // nothing stands there
 		}
 		if !errors.Is(err, store.ErrNotFound) || to.Channel == s.to.Channel || anew {
 			return at, err
@@ -186,7 +192,7 @@ func (v *turnView) offerLocked(p store.Progress, only string) {
 	if only == "" || !p.Ends || p.Text == "" {
 		return
 	}
-	if n, ok := placeOf(v.s.thread, p.Turn); ok {
+	if n, ok := placeOf(v.s.thread, cmp.Or(p.Stored, p.Turn)); ok {
 		v.s.put(v.s.offer(n, only, false))
 	}
 }
@@ -199,10 +205,13 @@ func (s *screen) offer(n int, only string, done bool) store.Message {
 		text = words.Say(phrases.ShareDone)
 	}
 	return store.Message{
-		ID: "share/" + strconv.Itoa(n), Kind: store.NoticeMessage, Only: only, Final: true, Text: text,
+		ID: shareID(n), Kind: store.NoticeMessage, Only: only, Final: true, Text: text,
 		Share: &store.Share{Thread: s.thread, N: n, In: s.to, Done: done},
 	}
 }
+
+// shareID is the id of the message by which a turn is shared.
+func shareID(n int) string { return "share/" + strconv.Itoa(n) }
 
 // placeOf is the place in thread of a turn's id.
 func placeOf(thread, turn string) (int, bool) {
@@ -253,10 +262,10 @@ func (c *Conversation) Share(ctx context.Context, by store.Caller, thread string
 		return err
 	}
 	id := "shared/" + strconv.Itoa(n)
-	sc.put(store.Message{
+	sc.putStored(store.Message{
 		ID: id, Kind: store.TextMessage, Final: true, For: &store.Asker{User: by.User, Identity: by.Identity},
 		Text: sc.words().Say(phrases.SharedBy, Escape(by.Name)) + "\n\n" + turn.Text,
-	})
+	}, id)
 	sc.put(sc.offer(n, by.User, true))
 	ctx, cancel := context.WithTimeout(ctx, shareTime)
 	defer cancel()

@@ -31,6 +31,9 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	if sc == nil {
 		return false
 	}
+	if !c.replay(ctx, t, sc) {
+		return false // the next step, or the next start, tries again
+	}
 	if stop := c.takeStop(t); stop != nil {
 		c.takeUpTo(ctx, t, sc, stop.upTo)
 		c.halt(ctx, t, sc, stop.by)
@@ -93,6 +96,7 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) {
 	}
 	if !th.Open || t.failed {
 		sc.present(Idle)
+		c.upToDate(ctx, t, sc, th)
 		return
 	}
 	calls, err := c.unfinished(ctx, t.id)
@@ -113,6 +117,7 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) {
 		}
 	}
 	sc.present(state)
+	c.upToDate(ctx, t, sc, th)
 }
 
 // head returns the oldest message that waits.
@@ -304,9 +309,10 @@ func (c *Conversation) askerOf(t *thread) string {
 // already is left to end.
 func (c *Conversation) halt(ctx context.Context, t *thread, sc *screen, by store.Caller) {
 	calls, err := c.unfinished(ctx, t.id)
+	stored := ""
 	if err == nil {
 		c.cancelAll(ctx, calls, by)
-		err = c.closeTurn(ctx, t.id, by, phrases.For("").Say(phrases.TurnStopped)) // models read it
+		stored, err = c.closeTurn(ctx, t.id, by, phrases.For("").Say(phrases.TurnStopped)) // models read it
 	}
 	t.failed = false
 	if err != nil {
@@ -315,32 +321,36 @@ func (c *Conversation) halt(ctx context.Context, t *thread, sc *screen, by store
 		return
 	}
 	if !t.noticed { // the agent has not said so itself
-		sc.notice(sc.words().Say(phrases.TurnStopped))
+		sc.say(store.Message{ID: stored, Kind: store.NoticeMessage, Text: sc.words().Say(phrases.TurnStopped)})
 	}
 	t.noticed = false
 }
 
-// closeTurn appends nize's last word if the thread is still open. Messages of
-// others that queued in the thread stay unanswered, and it stays open for them.
-func (c *Conversation) closeTurn(ctx context.Context, id string, by store.Caller, text string) error {
+// closeTurn appends nize's last word if the thread is still open, and names the
+// turn that it is. Messages of others that queued in the thread stay unanswered,
+// and it stays open for them.
+func (c *Conversation) closeTurn(ctx context.Context, id string, by store.Caller, text string) (stored string, err error) {
 	for range 10 { // somebody may append at the same time: look again
 		th, err := c.o.Threads.GetThread(ctx, id)
 		if err != nil || !th.Open {
-			return err
+			return "", err
 		}
 		turns, err := c.o.Threads.Turns(ctx, id)
 		if err != nil {
-			return err
+			return "", err
 		}
 		re, rest := stoppedTurn(turns)
 		err = c.o.Threads.Append(ctx, by, store.Turn{
 			Thread: id, N: len(turns), Role: store.FromNize, Text: text, Final: true, Re: re, At: c.o.Now(),
 		}, rest)
-		if !errors.Is(err, store.ErrExists) {
-			return err
+		switch {
+		case err == nil:
+			return store.TurnID(id, len(turns)), nil
+		case !errors.Is(err, store.ErrExists):
+			return "", err
 		}
 	}
-	return fmt.Errorf("closing a turn: %w", store.ErrConflict)
+	return "", fmt.Errorf("closing a turn: %w", store.ErrConflict)
 }
 
 // stoppedTurn finds the last message of the turn that a stop ends: the first

@@ -29,7 +29,7 @@ func (c *Conversation) threadLocked(id string) *thread {
 // tidyLocked forgets threads in which nothing happens; c.mu is held.
 func (c *Conversation) tidyLocked() {
 	for id, t := range c.threads {
-		if !t.scheduled && !t.parked && len(t.queue) == 0 && (t.screen == nil || t.screen.idle()) {
+		if !t.scheduled && t.behind == nil && !t.parked && len(t.queue) == 0 && (t.screen == nil || t.screen.idle()) {
 			delete(c.threads, id)
 		}
 	}

@@ -56,8 +56,8 @@ func (w *work) settle(ctx context.Context, s state) (more bool, err error) {
 		if answers[i].private {
 			t.For = by.User
 		}
-		stored, err := w.append(ctx, s, t)
-		if err != nil || !stored {
+		at, err := w.append(ctx, s, t)
+		if err != nil || at == "" {
 			return true, err
 		}
 		if s.turns, err = w.Threads.Turns(ctx, w.thread.ID); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -115,7 +114,7 @@ func (w *work) stop(ctx context.Context, s state, text string) error {
 		}
 	}
 	if strings.TrimSpace(text) != "" {
-		_, err := w.append(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
+		_, err := w.cutShort(ctx, s, text)
 		return err
 	}
 	return w.end(ctx, s, store.Progress{Kind: "notice", Text: "Stopped."})
@@ -123,18 +122,29 @@ func (w *work) stop(ctx context.Context, s state, text string) error {
 
 // end closes the turn with nize's own words.
 func (w *work) end(ctx context.Context, s state, p store.Progress) error {
-	if _, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Final: true, Re: s.target.N}); err != nil {
+	at, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Final: true, Re: s.target.N})
+	if err != nil {
 		return err
 	}
+	p.Stored = at
 	w.say(s.only(p))
 	return nil
 }
 
+// cutShort stores what was said so far as the answer.
+func (w *work) cutShort(ctx context.Context, s state, text string) (stored bool, err error) {
+	at, err := w.append(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
+	if at != "" {
+		w.say(s.only(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: text, Ends: true}))
+	}
+	return at != "", err
+}
+
 // append stores a turn behind all others. Messages that arrived meanwhile are
 // no obstacle: Re says that the turn hasn't read them. If anything else did,
-// somebody else was first: stored is false, and the thread must be looked at
-// again.
-func (w *work) append(ctx context.Context, s state, t store.Turn) (stored bool, err error) {
+// somebody else was first: at is "" instead of the turn's id, and the thread
+// must be looked at again.
+func (w *work) append(ctx context.Context, s state, t store.Turn) (at string, err error) {
 	turns := s.turns
 	t.Thread, t.At = w.thread.ID, w.Now()
 	if s.private && t.Role != store.FromTool {
@@ -144,18 +154,21 @@ func (w *work) append(ctx context.Context, s state, t store.Turn) (stored bool, 
 		t.N = next(turns)
 		open := calls(t) || t.Role == store.FromTool || (t.Role == store.FromNize && !t.Final) || firstAfter(turns, t.Re) != nil
 		err = w.Threads.Append(ctx, s.target.By, t, open)
-		if !errors.Is(err, store.ErrExists) {
-			return err == nil, err
+		switch {
+		case err == nil:
+			return store.TurnID(w.thread.ID, t.N), nil
+		case !errors.Is(err, store.ErrExists):
+			return "", err
 		}
 		if err := ctx.Err(); err != nil {
-			return false, err
+			return "", err
 		}
 		fresh, err := w.Threads.Turns(ctx, w.thread.ID)
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		if len(fresh) <= len(turns) || slices.ContainsFunc(fresh[len(turns):], func(t store.Turn) bool { return t.Role != store.FromUser }) {
-			return false, nil
+			return "", nil
 		}
 		turns = fresh
 	}
@@ -199,9 +212,9 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	for i := range turn.Calls {
 		turn.Calls[i].ID = w.NewID(w.Now())
 	}
-	stored, err := w.append(ctx, s, turn)
-	if stored {
-		w.say(s.only(store.Progress{Kind: "turn", Turn: w.turnID(s), Text: turn.Text, Ends: len(turn.Calls) == 0}))
+	at, err := w.append(ctx, s, turn)
+	if at != "" {
+		w.say(s.only(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Ends: len(turn.Calls) == 0}))
 		if text := unmet(s, turn); text != "" && w.Wanted != nil && !s.private {
 			w.Wanted(text)
 		}
@@ -267,7 +280,7 @@ func (w *work) failed(ctx context.Context, s state, text string, cause error) er
 		w.Log.Error("the model gave no answer", "thread", w.thread.ID, "error", cause)
 	}
 	if strings.TrimSpace(text) != "" {
-		stored, err := w.append(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
+		stored, err := w.cutShort(ctx, s, text)
 		if err != nil || !stored {
 			return err
 		}
@@ -288,9 +301,9 @@ func (w *work) sayLimit(ctx context.Context, s state, limit int) (again bool, er
 			return false, nil
 		}
 	}
-	stored, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: text, Re: s.target.N})
-	if stored {
-		w.say(s.only(store.Progress{Kind: "notice", Text: text}))
+	at, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: text, Re: s.target.N})
+	if at != "" {
+		w.say(s.only(store.Progress{Kind: "notice", Text: text, Stored: at}))
 	}
 	return true, err
 }
@@ -306,7 +319,7 @@ func (w *work) maxSteps(s state) int {
 }
 
 // turnID names the model's turn that is being written: stable while it is.
-func (w *work) turnID(s state) string { return w.thread.ID + "/" + strconv.Itoa(next(s.turns)) }
+func (w *work) turnID(s state) string { return store.TurnID(w.thread.ID, next(s.turns)) }
 
 // scope is what the thread and its agent narrow the tools to.
 func (w *work) scope() store.Scope {

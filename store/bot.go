@@ -57,6 +57,9 @@ type Places interface {
 	// PutPlace notes that the message of that id stands at at. It is kept with
 	// its owner, a conversation or a call.
 	PutPlace(ctx context.Context, owner, message string, at Address) error
+	// MovePlace is PutPlace of to, and forgets from, in one transaction; to may
+	// be "".
+	MovePlace(ctx context.Context, owner, from, to string, at Address) error
 	// GetPlace returns what PutPlace noted, or ErrNotFound.
 	GetPlace(ctx context.Context, owner, message string) (Address, error)
 	// ListPlaces returns all that PutPlace noted of an owner, by message.

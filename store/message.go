@@ -43,6 +43,8 @@ type Message struct {
 	// (SPEC 22); "" is everybody there.
 	Only  string `json:"-"`
 	Share *Share `json:"-"` // that user may share this turn, in private messages
+	// Mention says that it mentions For, who does not wait any more (SPEC 12).
+	Mention bool `json:"-"`
 }
 
 // Asker is who wrote the message that is being answered.
@@ -157,7 +159,7 @@ func (c Card) Who() string {
 // Progress is what happens while an agent works on a thread.
 type Progress struct {
 	Kind  string    // "text": Delta of a model's turn; "turn": that turn is stored; "tool": Tool changed; "call": Call changed; "error": Text says in one sentence what stopped the turn; "notice": Text
-	Turn  string    // a stable id of the model's turn that is being written: thread "/" N
+	Turn  string    // an id of the model's turn that is being written, the same until it is stored
 	Delta string    // text since the last one
 	Text  string    // of an error or notice; for "turn" the whole text
 	ID    string    // of the ToolCall, for "tool"
@@ -166,4 +168,7 @@ type Progress struct {
 	Ends  bool      // of a "turn": it is the answer
 	For   string    // the user who alone may read Delta or Text where others read along
 	Re    int       // with For: the place of the message that is being answered
+	// Stored is the [TurnID] of a turn, an error or a notice that is stored: it
+	// may not be the next one's, as Turn expects, since people write meanwhile.
+	Stored string
 }

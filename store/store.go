@@ -341,6 +341,7 @@ type DB interface {
 	Bots
 	Rooms
 	Places
+	Backlog
 	Wishes
 	// Flush waits until everything given to Record is on disk.
 	Flush(ctx context.Context) error

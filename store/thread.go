@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -96,6 +97,9 @@ func (t Turn) Seen(user string) Turn {
 
 // Withheld stands where something private of somebody else's was said.
 const Withheld = "[a private result of another person, not shared]"
+
+// TurnID names a turn outside of its thread.
+func TurnID(thread string, n int) string { return thread + "/" + strconv.Itoa(n) }
 
 // ToolCall is one proposed use of a function by the model. ID is ours, chosen
 // when the turn is stored; it becomes the Call's id for execute_tool.

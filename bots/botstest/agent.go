@@ -18,6 +18,8 @@ import (
 //
 //	say WORDS        streams WORDS, word by word, as its answer
 //	call TOOL JSON   proposes one call that waits, then answers "TOOL is STATE"
+//	cut WORDS | MORE streams WORDS and hangs without storing anything; with
+//	                 Again it answers MORE, or nothing where that is -
 //	slow WORDS       streams WORDS and hangs until it is stopped
 //	fail             tells that it can't go on
 //	break            returns an error
@@ -26,6 +28,7 @@ type Agent struct {
 	Threads store.Threads
 	Calls   store.Calls
 	Now     func() time.Time
+	Again   bool // see cut
 
 	mu   sync.Mutex // guards said
 	said map[string]int
@@ -137,7 +140,7 @@ func (w *work) reply(ctx context.Context, t store.Turn, text string) (bool, erro
 	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Re: t.N}, open); err != nil {
 		return false, err
 	}
-	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Text: text})
+	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Stored: w.id(), Text: text, Ends: true})
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
 	if w.a.said == nil {
@@ -157,9 +160,24 @@ func (w *work) answer(ctx context.Context, t store.Turn) (more bool, err error) 
 		w.stream(rest)
 		<-ctx.Done()
 		return false, w.append(context.WithoutCancel(ctx), store.Turn{Role: store.FromModel, Text: rest, Final: true, Re: t.N}, false)
+	case "cut":
+		half, more, _ := strings.Cut(rest, " | ")
+		if w.a.Again && more == "-" {
+			return false, w.append(ctx, store.Turn{Role: store.FromModel, Re: t.N}, false)
+		}
+		if w.a.Again {
+			return w.reply(ctx, t, more)
+		}
+		w.stream(half)
+		<-ctx.Done()
+		return false, context.Cause(ctx)
 	case "fail":
-		w.tell(store.Progress{Kind: "error", Text: "The provider is out."})
-		return false, w.append(ctx, store.Turn{Role: store.FromNize, Text: "The provider is out.", Final: true, Re: t.N}, false)
+		open, id := w.open(t), w.id()
+		if err := w.append(ctx, store.Turn{Role: store.FromNize, Text: "The provider is out.", Final: true, Re: t.N}, open); err != nil {
+			return false, err
+		}
+		w.tell(store.Progress{Kind: "error", Text: "The provider is out.", Stored: id})
+		return open, nil
 	case "break":
 		return false, errors.New("broken on request")
 	case "panic":
@@ -175,28 +193,36 @@ func (w *work) propose(ctx context.Context, t store.Turn, tool, args string) (bo
 	if err := w.append(ctx, turn, true); err != nil {
 		return false, err
 	}
-	canonical, err := store.Canonical([]byte(args))
+	return false, w.begin(ctx, t, turn.Calls[0])
+}
+
+// begin stores a proposed call as pending.
+func (w *work) begin(ctx context.Context, t store.Turn, tc store.ToolCall) error {
+	canonical, err := store.Canonical([]byte(tc.Args))
 	if err != nil {
-		return false, err
+		return err
 	}
-	server, name, _ := store.SplitToolID(tool)
+	server, name, _ := store.SplitToolID(tc.Name)
 	call := store.Call{
-		ID: id, Server: server, Tool: name, Args: canonical, Pin: "pin", Thread: w.thread, By: t.By.User, ByName: t.By.Name,
+		ID: tc.ID, Server: server, Tool: name, Args: canonical, Pin: "pin", Thread: w.thread, By: t.By.User, ByName: t.By.Name,
 		Surface: t.By.Surface, RunsAs: t.By.Name, Why: "because you asked", State: store.Pending,
 		Created: w.a.Now(), Expires: w.a.Now().Add(15 * time.Minute), Policy: store.ByRequester,
 	}
 	call.Digest = call.ComputeDigest()
-	w.tell(store.Progress{Kind: "tool", ID: id, Tool: &store.ToolLine{Name: tool, State: store.Planned}})
+	w.tell(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: tc.Name, State: store.Planned}})
 	if err := w.a.Calls.Begin(ctx, t.By, call); err != nil {
-		return false, err
+		return err
 	}
-	w.tell(store.Progress{Kind: "call", ID: id, Call: &call})
-	return false, nil
+	w.tell(store.Progress{Kind: "call", ID: tc.ID, Call: &call})
+	return nil
 }
 
 // settle turns a settled call into its result.
 func (w *work) settle(ctx context.Context, t store.Turn, tc store.ToolCall) (bool, error) {
 	call, err := w.a.Calls.GetCall(ctx, tc.ID)
+	if errors.Is(err, store.ErrNotFound) { // the process died in between
+		return false, w.begin(ctx, t, tc)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -214,6 +240,7 @@ func (w *work) settle(ctx context.Context, t store.Turn, tc store.ToolCall) (boo
 	}
 	text := fmt.Sprintf("%s is %s", tc.Name, call.State.Word())
 	w.tell(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: tc.Name, State: call.State}})
+	w.tell(store.Progress{Kind: "call", ID: tc.ID, Call: &call})
 	if err := w.append(ctx, store.Turn{Role: store.FromTool, CallID: tc.ID, Text: text}, true); err != nil {
 		return false, err
 	}

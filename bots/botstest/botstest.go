@@ -53,6 +53,7 @@ func (s Script) Run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *house){
 		"answer": testAnswer, "duplicate": testDuplicate, "card": testCard, "late press": testLatePress,
 		"press twice": testPressTwice, "restart": testRestart, "stop": testStop, "stop card": testStopCard, "edit": testEdit,
+		"killed": testKilled, "away": testAway,
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := s.Open(t)
@@ -78,17 +79,19 @@ type house struct {
 	platform bots.Platform
 	thread   string
 
-	agent   *Agent
-	gateway *Gateway
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	asked      int  // messages that were sent
+	agentAgain bool // the next agent says what a cut one did not
+	agent      *Agent
+	gateway    *Gateway
+	cancel     context.CancelFunc
+	wg         sync.WaitGroup
 }
 
 func (h *house) start() {
-	h.agent = &Agent{Threads: h.db, Calls: h.db, Now: time.Now}
+	h.agent = &Agent{Threads: h.db, Calls: h.db, Now: time.Now, Again: h.agentAgain}
 	h.gateway = &Gateway{Calls: h.db, Now: time.Now}
 	c := bots.New(bots.Options{
-		Agent: h.agent, Approver: h.gateway, Inbox: h.db, Threads: h.db, Calls: h.db, Feed: h.db, Places: h.db,
+		Agent: h.agent, Approver: h.gateway, Inbox: h.db, Threads: h.db, Calls: h.db, Feed: h.db, Places: h.db, Backlog: h.db,
 		Platforms: []bots.Platform{h.platform}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Pace: time.Millisecond,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -113,6 +116,7 @@ func (h *house) stop() {
 
 func (h *house) say(key, text string) {
 	h.t.Helper()
+	h.asked++
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	if err := h.Say(ctx, h.thread, key, text); err != nil {

@@ -34,7 +34,7 @@ func TestMemory(t *testing.T) {
 		Open: openBolt,
 		New: func(*testing.T) (bots.Platform, User, store.Address) {
 			m := NewMemory(store.OnTerminal)
-			return m, m, store.Address{Surface: store.OnTerminal, Thread: "THREAD"}
+			return m, m, store.Address{Surface: store.OnTerminal, Channel: "here", Thread: "THREAD"}
 		},
 	}.Run(t)
 }

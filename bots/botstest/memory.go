@@ -26,6 +26,8 @@ type Memory struct {
 var (
 	_ bots.Platform = (*Memory)(nil)
 	_ bots.Presence = (*Memory)(nil)
+	_ bots.Finder   = (*Memory)(nil)
+	_ bots.Remover  = (*Memory)(nil)
 	_ User          = (*Memory)(nil)
 )
 
@@ -65,6 +67,9 @@ func (m *Memory) Run(ctx context.Context, h bots.Handler) error {
 	m.changedLocked()
 	m.mu.Unlock()
 	<-ctx.Done()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handler = nil
 	return nil
 }
 
@@ -87,24 +92,55 @@ func (m *Memory) Post(_ context.Context, to store.Address, msg store.Message) (s
 
 // Update implements bots.Platform.
 func (m *Memory) Update(_ context.Context, at store.Address, msg store.Message) error {
-	if at.Message != msg.ID {
-		return fmt.Errorf("message %s can't stand at %s", msg.ID, at.Message)
-	}
-	return m.put(msg)
+	return m.putAt(at.Message, msg)
 }
 
-func (m *Memory) put(msg store.Message) error {
+func (m *Memory) put(msg store.Message) error { return m.putAt(msg.ID, msg) }
+
+// putAt shows msg where the message of that id stands; a text may go on with
+// one of another id.
+func (m *Memory) putAt(id string, msg store.Message) error {
+	if id != msg.ID && msg.Kind != store.TextMessage {
+		return fmt.Errorf("message %s can't stand at %s", msg.ID, id)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken > 0 {
 		m.broken--
 		return fmt.Errorf("the platform is away")
 	}
-	i := slices.IndexFunc(m.shown, func(o store.Message) bool { return o.ID == msg.ID })
+	i := slices.IndexFunc(m.shown, func(o store.Message) bool { return o.ID == id })
 	if i < 0 {
 		m.shown = append(m.shown, msg)
 	} else {
+		msg.ID = id
 		m.shown[i] = msg
+	}
+	m.changedLocked()
+	return nil
+}
+
+// Find implements bots.Finder. A text may have another id by now.
+func (m *Memory) Find(_ context.Context, in store.Address, msg store.Message) (store.Address, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range slices.Backward(m.shown) {
+		if o.ID == msg.ID || o.Kind == msg.Kind && o.Kind == store.TextMessage && !o.Final {
+			in.Message = o.ID
+			return in, nil
+		}
+	}
+	return in, store.ErrNotFound
+}
+
+// Remove implements bots.Remover.
+func (m *Memory) Remove(_ context.Context, at store.Address, _ store.Message) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := len(m.shown)
+	m.shown = slices.DeleteFunc(m.shown, func(o store.Message) bool { return o.ID == at.Message })
+	if len(m.shown) == n {
+		return store.ErrNotFound
 	}
 	m.changedLocked()
 	return nil

@@ -60,6 +60,7 @@ var english = Catalogue{
 	StateLost:      "outcome unknown",
 	StateBy:        "%s (decided by %s)",
 
+	AnswerReady:    "The answer to your question is complete.",
 	TurnStopped:    "Stopped.",
 	TurnFailed:     "I could not go on because of an error inside nize. Please try again; an admin finds the cause in the log.",
 	TurnUnsaid:     "I could not take this message because of an error inside nize. Please send it again; an admin finds the cause in the log.",

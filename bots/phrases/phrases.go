@@ -74,6 +74,7 @@ const (
 	StateLost      Key = "state.lost"
 	StateBy        Key = "state.by" // state, name
 
+	AnswerReady    Key = "turn.answer_ready" // an answer that took long is above
 	TurnStopped    Key = "turn.stopped"
 	TurnFailed     Key = "turn.failed"
 	TurnUnsaid     Key = "turn.unsaid"

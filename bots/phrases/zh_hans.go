@@ -60,6 +60,7 @@ var simplified = Catalogue{
 	StateLost:      "结果未知",
 	StateBy:        "%s（由 %s 决定）",
 
+	AnswerReady:    "你的问题已回答完毕。",
 	TurnStopped:    "已停止。",
 	TurnFailed:     "nize 内部出错，无法继续。请重试；管理员可在日志中查看原因。",
 	TurnUnsaid:     "nize 内部出错，未能接收这条消息。请重新发送；管理员可在日志中查看原因。",

@@ -60,6 +60,7 @@ var traditional = Catalogue{
 	StateLost:      "結果不明",
 	StateBy:        "%s（由 %s 決定）",
 
+	AnswerReady:    "你的問題已回答完畢。",
 	TurnStopped:    "已停止。",
 	TurnFailed:     "nize 內部發生錯誤，無法繼續。請再試一次；管理員可在記錄檔中查看原因。",
 	TurnUnsaid:     "nize 內部發生錯誤，無法接收這則訊息。請重新傳送；管理員可在記錄檔中查看原因。",

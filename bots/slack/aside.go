@@ -98,9 +98,10 @@ func mrkdwn(text string) *slackgo.TextBlockObject {
 
 // offerContent is the message by which an answer is shared, or that says that
 // it was.
-func offerContent(s store.Share, w phrases.Catalogue) content {
+func offerContent(m store.Message, w phrases.Catalogue) content {
+	s := *m.Share
 	if s.Done || !idForm.MatchString(s.In.Channel) {
-		return words(w.Say(phrases.ShareDone))
+		return notice(store.Message{ID: m.ID, Text: w.Say(phrases.ShareDone)})
 	}
 	text := sayIn(w, phrases.ShareOfferIn, s.In.Channel)
 	press := button(shareAction, w.Say(phrases.ButtonShare), fmt.Sprintf("share %s %d", s.Thread, s.N))
@@ -108,7 +109,7 @@ func offerContent(s store.Share, w phrases.Catalogue) content {
 		plainText(clip(w.Say(phrases.ShareTitle), 100)), mrkdwn(sayIn(w, phrases.ShareConfirm, s.In.Channel)),
 		plainText(clip(w.Say(phrases.ButtonShare), 30)), plainText(clip(w.Say(phrases.ButtonKeep), 30)))
 	return same(slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(
-		slackgo.NewSectionBlock(mrkdwn(text), nil, nil), slackgo.NewActionBlock("", press)))
+		slackgo.NewSectionBlock(mrkdwn(text), nil, nil, slackgo.SectionBlockOptionBlockID(blockOf(m.ID))), slackgo.NewActionBlock("", press)))
 }
 
 // readShare reads the value of the button.

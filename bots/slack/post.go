@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -97,9 +96,9 @@ func (l *live) show(ctx context.Context, at store.Address, m store.Message) (str
 		m.Text = bots.ReminderText(*m.Card, l.reader(ctx, at).Locale)
 	}
 	if m.Share != nil {
-		return l.put(ctx, at, m.ID, offerContent(*m.Share, l.wordsOf(ctx, m.Only)))
+		return l.put(ctx, at, m.ID, offerContent(m, l.wordsOf(ctx, m.Only)))
 	}
-	return l.put(ctx, at, m.ID, words(m.Text))
+	return l.put(ctx, at, m.ID, notice(m))
 }
 
 // content is what a message says: once as it is posted, and as an edit makes it
@@ -130,18 +129,32 @@ func (l *live) put(ctx context.Context, at store.Address, id string, c content) 
 }
 
 // words is nize's own text as the content of a message: it formats nothing.
-func words(text string) content {
+func words(text string) content { return notice(store.Message{Text: text}) }
+
+// notice is words that can be found again, and that may mention who asked.
+func notice(m store.Message) content {
 	var blocks []slackgo.Block
-	for _, piece := range pieces(text, maxSection) {
-		blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
+	add := func(text *slackgo.TextBlockObject) {
+		var options []slackgo.SectionBlockOption
+		if m.ID != "" && len(blocks) == 0 {
+			options = append(options, slackgo.SectionBlockOptionBlockID(blockOf(m.ID)))
+		}
+		blocks = append(blocks, slackgo.NewSectionBlock(text, nil, nil, options...))
+	}
+	head := mention(m)
+	if head != "" {
+		add(slackgo.NewTextBlockObject(slackgo.MarkdownType, head, false, true))
+	}
+	for _, piece := range pieces(m.Text, maxSection) {
+		add(plainText(piece))
 	}
 	if len(blocks) > maxBlocks {
 		blocks = blocks[:maxBlocks]
 	}
 	shown := slackgo.MsgOptionBlocks(blocks...)
 	return content{
-		post: []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), shown},
-		edit: []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxEdited), false), shown},
+		post: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxFallback), false), shown},
+		edit: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxEdited-len(head)), false), shown},
 	}
 }
 
@@ -243,29 +256,10 @@ func (u *unsurePosts) lost(key string, at time.Time) {
 	u.since[key] = at
 }
 
-// Find implements [bots.Finder]: a card says which call it is about.
-func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
-	l, err := b.at(ctx, in)
-	if err != nil {
-		return in, err
-	}
-	list, err := l.list(ctx, in, "0")
-	if err != nil {
-		return in, err
-	}
-	for _, posted := range list {
-		if posted.User == l.account.User && m.Card != nil && strings.Contains(posted.Text, m.Card.Call) && strings.Contains(posted.Text, "\n") {
-			in.Message = posted.Timestamp
-			return in, nil
-		}
-	}
-	return in, store.ErrNotFound
-}
-
 // find looks for a message of nize's own in a thread that no answer told of,
 // made after since by any clock that is right to a minute.
 func (l *live) find(ctx context.Context, at store.Address, since time.Time) (ts string, err error) {
-	oldest := strconv.FormatInt(since.Add(-time.Minute).Unix(), 10) + ".000000"
+	oldest := stamp(since.Add(-time.Minute))
 	list, err := l.list(ctx, at, oldest)
 	if err != nil {
 		return "", fmt.Errorf("looking for a message whose post got no answer: %w", err)

@@ -31,6 +31,7 @@
 //	leave.go              who left
 //	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
+//	find.go               what an earlier run sent, found again
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
 //	views.go commands.go  what presses, dialogs and words are given to
 //	check.go probe.go     the tokens, against manifest/, the app as Slack must have it
@@ -117,11 +118,13 @@ type Bot struct {
 }
 
 var (
-	_ bots.Platform = (*Bot)(nil)
-	_ bots.Presence = (*Bot)(nil)
-	_ bots.Finder   = (*Bot)(nil)
-	_ bots.Batcher  = (*Bot)(nil)
-	_ bots.Courier  = (*Bot)(nil)
+	_ bots.Platform  = (*Bot)(nil)
+	_ bots.Presence  = (*Bot)(nil)
+	_ bots.Finder    = (*Bot)(nil)
+	_ bots.Remover   = (*Bot)(nil)
+	_ bots.Mentioner = (*Bot)(nil)
+	_ bots.Batcher   = (*Bot)(nil)
+	_ bots.Courier   = (*Bot)(nil)
 )
 
 // Health is how the bot fares.

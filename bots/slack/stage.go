@@ -36,7 +36,7 @@ var noSession = map[string]bool{
 func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error {
 	l, err := b.at(ctx, to)
 	if err != nil {
-		return nil // it shows again what it does when it is back
+		return err // it is shown when it is back
 	}
 	if s == bots.Idle {
 		l.lines.close(to.Channel + "/" + to.Thread)

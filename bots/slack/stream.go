@@ -17,8 +17,6 @@ import (
 const (
 	// streamTime is when a stream is ended before Slack's five minutes do it.
 	streamTime = 4 * time.Minute
-	// late is after how long an answer mentions who asked (SPEC 12).
-	late = time.Minute
 	// maxWriting is how many texts are remembered that never became final.
 	maxWriting = 4096
 )
@@ -43,6 +41,7 @@ type part struct {
 // writing is a text on its way into the chat. It is settled by one goroutine
 // at a time, since a thread's messages are sent one after another.
 type writing struct {
+	id     string // of the message
 	prefix string // who is mentioned
 	parts  []part
 	open   bool // the last part is being streamed
@@ -86,11 +85,13 @@ func (l *live) showText(ctx context.Context, at store.Address, m store.Message) 
 	l.lines.close(at.Channel + "/" + at.Thread)
 	t := l.writing.get(m.ID)
 	if t == nil {
-		t = &writing{}
+		t = &writing{id: m.ID, prefix: mention(m)}
 		if at.Message != "" { // from before a restart: nobody knows how far it got
-			t.parts, t.open, t.dirty, t.plain = []part{{ts: at.Message}}, true, true, true
-		} else if asker := slowAsker(m, l.b.o.Now()); asker != "" {
-			t.prefix = "<@" + asker + "> "
+			parts, err := l.partsAt(ctx, at, m.ID)
+			if err != nil {
+				return at.Message, err
+			}
+			t.parts, t.open, t.dirty, t.plain = parts, true, true, true
 		}
 		l.writing.put(m.ID, t)
 	}
@@ -111,12 +112,16 @@ func (l *live) showText(ctx context.Context, at store.Address, m store.Message) 
 	return t.parts[0].ts, err
 }
 
-// slowAsker is the Slack id of who waited over a minute for the first word.
-func slowAsker(m store.Message, now time.Time) string {
-	if m.For == nil || m.For.At.IsZero() || now.Sub(m.For.At) <= late {
+// Mentions implements [bots.Mentioner].
+func (b *Bot) Mentions(store.Address) bool { return true }
+
+// mention is what heads a message that mentions who asked, "" for another.
+func mention(m store.Message) string {
+	who := slackID(m.For)
+	if !m.Mention || who == "" {
 		return ""
 	}
-	return slackID(m.For)
+	return "<@" + who + "> "
 }
 
 // slackID is who asked, as Slack knows them; "" for somebody of another surface.
@@ -203,6 +208,8 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 			t.dirty = true
 		case errors.Is(err, store.ErrNotFound):
 			t.open, t.dirty, t.plain = false, true, true
+		case code(err) != "":
+			t.dirty, t.plain = true, true // whatever it has against it
 		}
 		return err
 	}
@@ -215,6 +222,7 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(l.account.Team))
 	}
 	id := fmt.Sprintf("%s/%d", m.ID, len(t.parts))
+	l.notePart(ctx, at, t, "")
 	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (ts string, err error) {
 		err = l.wire.call(ctx, func(ctx context.Context) error {
 			_, ts, err = l.wire.api.StartStreamContext(ctx, at.Channel, options...)
@@ -229,6 +237,7 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 	case err != nil:
 		return err
 	}
+	l.notePart(ctx, at, t, ts)
 	t.parts, t.open, t.began = append(t.parts, part{ts: ts, text: piece}), true, l.b.o.Now()
 	if found { // what it says is not known
 		l.stages.unsure.settled(unsureKey(at, id), ts)
@@ -294,19 +303,17 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 		}
 		place := at
 		place.Message = ""
+		l.notePart(ctx, at, t, "")
 		ts, err := l.put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), same(shown))
 		if err != nil {
 			return err
 		}
+		l.notePart(ctx, at, t, ts)
 		t.parts = append(t.parts, part{ts: ts, text: piece, more: more})
 	}
 	for len(t.parts) > max(len(want), 1) {
 		last := t.parts[len(t.parts)-1]
-		err := l.wire.call(ctx, func(ctx context.Context) error {
-			_, _, err := l.wire.api.DeleteMessageContext(ctx, at.Channel, last.ts)
-			return err
-		})
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := l.unpost(ctx, at, last.ts); err != nil {
 			return err
 		}
 		t.parts = t.parts[:len(t.parts)-1]

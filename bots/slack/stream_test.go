@@ -193,25 +193,31 @@ func TestStreamRotates(t *testing.T) {
 	}
 }
 
-// An answer that comes late mentions who asked; one in time does not.
-func TestLateAnswer(t *testing.T) {
+// What should mention who asked does so, and only that.
+func TestMention(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBot(t, fake, Options{}, nobody{})
-	for _, test := range []struct {
-		ago  time.Duration
-		want string
-	}{{time.Second, "hi"}, {2 * time.Minute, "<@" + slacktest.Ben + "> hi"}} {
+	for n, test := range []struct {
+		kind    store.MessageKind
+		mention bool
+		want    string
+	}{{store.TextMessage, false, "hi"}, {store.TextMessage, true, "<@" + slacktest.Ben + "> hi"}, {store.NoticeMessage, false, "hi"}, {store.NoticeMessage, true, "<@" + slacktest.Ben + "> hi"}} {
 		root, err := fake.Say(slacktest.Ben, slacktest.General, "go")
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
-		m := store.Message{ID: "late" + test.want, Kind: store.TextMessage, Text: "hi", Final: true, For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ben, At: time.Now().Add(-test.ago)}}
+		m := store.Message{ID: fmt.Sprintf("m%d", n), Kind: test.kind, Text: "hi", Final: true, Mention: test.mention, For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ben, At: time.Now()}}
 		if _, err := b.Post(t.Context(), at, m); err != nil {
 			t.Fatal(err)
 		}
 		if got := written(fake, root); got != test.want {
-			t.Errorf("after %v: %q, want %q", test.ago, got, test.want)
+			t.Errorf("%+v: %q, want %q", test, got, test.want)
+		}
+		for _, posted := range fake.Thread(root.Channel, root.TS) {
+			if posted.User == slacktest.Bot && posted.Effects().Pings() != test.mention {
+				t.Errorf("%+v pings %+v", test, posted.Effects())
+			}
 		}
 	}
 }

@@ -143,7 +143,7 @@ func toolContent(t *turnLines, locale string) []slackgo.MsgOption {
 		}
 	}
 	text := strings.Join(lines, "\n")
-	blocks := []slackgo.Block{slackgo.NewContextBlock("", plainText(clip(text, maxContext)))}
+	blocks := []slackgo.Block{slackgo.NewContextBlock(blockOf(t.order[0]), plainText(clip(text, maxContext)))}
 	if len(buttons) > 0 {
 		blocks = append(blocks, slackgo.NewActionBlock("", buttons...))
 	}

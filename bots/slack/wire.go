@@ -74,6 +74,8 @@ func told(err error) error {
 	switch code(err) {
 	case "message_not_found", "thread_not_found", "channel_not_found":
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	case "is_archived", "not_in_channel", "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel", "restricted_action_non_threadable_channel":
+		return fmt.Errorf("%w: %w", store.ErrRefused, err) // until somebody changes the channel
 	}
 	return err
 }
@@ -91,7 +93,13 @@ func code(err error) string {
 // missing.
 func unsure(err error) bool {
 	var limited *slackgo.RateLimitedError
-	return err != nil && code(err) == "" && !errors.As(err, &limited)
+	switch code(err) {
+	case "":
+		return err != nil && !errors.As(err, &limited)
+	case "internal_error", "fatal_error", "request_timeout", "service_unavailable":
+		return true // Slack says so itself
+	}
+	return false
 }
 
 // post makes a message and returns its ts.

@@ -149,6 +149,9 @@ func (t *tx) saveCall(old *storedCall, s storedCall) error {
 		}
 	}
 	c := s.head
+	if err := t.cardFalls(c); err != nil {
+		return err
+	}
 	t.change(store.Change{Kind: "call", ID: c.ID, Thread: c.Thread, State: c.State, Approved: c.State == store.Pending && !c.Approved.IsZero()})
 	if c.State.Final() && (old == nil || !old.head.State.Final()) {
 		return t.countCall(c)

@@ -94,6 +94,25 @@ func (d *DB) PutPlace(ctx context.Context, owner, message string, at store.Addre
 	})
 }
 
+// MovePlace implements [store.Places].
+func (d *DB) MovePlace(ctx context.Context, owner, from, to string, at store.Address) error {
+	return d.do(ctx, "noting where a message stands", func(t *tx) error {
+		if err := checkIDs("owner", owner, "message", from); err != nil {
+			return err
+		}
+		if err := t.del("places", key(owner, from)); err != nil || to == "" {
+			return err
+		}
+		if err := checkIDs("message", to); err != nil {
+			return err
+		}
+		if t.get("threads", []byte(owner)) == nil && t.get("calls", []byte(owner)) == nil {
+			return store.ErrNotFound
+		}
+		return t.putJSON("places", key(owner, to), at)
+	})
+}
+
 // GetPlace implements [store.Places].
 func (d *DB) GetPlace(ctx context.Context, owner, message string) (at store.Address, err error) {
 	err = d.view(ctx, "finding where a message stands", func(t *tx) (err error) {
@@ -120,6 +139,9 @@ func (d *DB) ListPlaces(ctx context.Context, owner string) (map[string]store.Add
 // forgetPlaces deletes what is noted of a conversation that goes.
 func (t *tx) forgetPlaces(th store.Thread) error {
 	if err := t.delPrefix("places", key(th.ID, "")); err != nil {
+		return err
+	}
+	if err := t.del("behind", []byte(th.ID)); err != nil {
 		return err
 	}
 	k := addressKey(th.Address)

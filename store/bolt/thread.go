@@ -176,6 +176,9 @@ func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open b
 		if err := t.put("turns", turnKey(turn.Thread, turn.N), pack(head, opaque)); err != nil {
 			return err
 		}
+		if err := t.fallBehind(old, turn.N); err != nil {
+			return err
+		}
 		th := old
 		th.Open, th.Updated, th.Tainted = open, t.now, old.Tainted || turn.Untrusted()
 		t.change(store.Change{Kind: "turn", ID: turn.Thread + "/" + strconv.Itoa(turn.N), Thread: turn.Thread})

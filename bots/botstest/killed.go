@@ -1,0 +1,272 @@
+package botstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// errKilled is what a process that is about to die would not have heard.
+var errKilled = errors.New("killed")
+
+// lasting is a platform whose messages stay where they were posted, and are
+// found there by the next process.
+type lasting interface {
+	bots.Platform
+	bots.Presence
+	bots.Finder
+	bots.Remover
+}
+
+// dying is a platform whose process dies right after its nth post or update:
+// that has arrived, and nobody learned of it. Nothing is sent any more.
+type dying struct {
+	lasting
+	died chan struct{}
+
+	mu   sync.Mutex // guards left
+	left int        // what is sent until then
+}
+
+func newDying(p lasting, n int) *dying { return &dying{lasting: p, died: make(chan struct{}), left: n} }
+
+// next says whether something is sent still, and whether it is the last.
+func (d *dying) next() (sent, last bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left--
+	return d.left >= 0, d.left == 0
+}
+
+func (d *dying) send(do func() error) error {
+	sent, last := d.next()
+	if !sent {
+		return errKilled
+	}
+	err := do()
+	if last {
+		close(d.died)
+		return errKilled
+	}
+	return err
+}
+
+// Post implements bots.Platform.
+func (d *dying) Post(ctx context.Context, to store.Address, m store.Message) (at store.Address, err error) {
+	at = to
+	err = d.send(func() (err error) {
+		at, err = d.lasting.Post(ctx, to, m)
+		return err
+	})
+	if errors.Is(err, errKilled) {
+		return to, err
+	}
+	return at, err
+}
+
+// Update implements bots.Platform.
+func (d *dying) Update(ctx context.Context, at store.Address, m store.Message) error {
+	return d.send(func() error { return d.lasting.Update(ctx, at, m) })
+}
+
+// Present implements bots.Presence.
+func (d *dying) Present(ctx context.Context, to store.Address, s bots.State) error {
+	d.mu.Lock()
+	dead := d.left <= 0
+	d.mu.Unlock()
+	if dead {
+		return errKilled
+	}
+	return d.lasting.Present(ctx, to, s)
+}
+
+// Find implements bots.Finder.
+func (d *dying) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
+	return d.lasting.Find(ctx, in, m)
+}
+
+// Remove implements bots.Remover.
+func (d *dying) Remove(ctx context.Context, at store.Address, m store.Message) error {
+	return d.send(func() error { return d.lasting.Remove(ctx, at, m) })
+}
+
+// testKilled: wherever a process dies, the next one leaves the thread with the
+// answer once, no half of it, each card once, and the state that it is in.
+func testKilled(t *testing.T, h *house) {
+	p, ok := h.platform.(lasting)
+	if !ok {
+		t.Skip("nothing stays on this platform")
+	}
+	defer func() { h.platform = p }()
+	for i, test := range []struct{ say, answer string }{
+		{"say the whole of it", "the whole of it"},
+		{"cut half of what | another answer", "another answer"},
+		{"cut half of what | -", ""}, // this time it says nothing
+		{"fail", "The provider is out."},
+		{"call toolbox:greet {}", "toolbox:greet is done"},
+	} {
+		for n := range 5 {
+			h.killedOnce(fmt.Sprintf("k%d-%d", i, n), test.say, test.answer, n)
+		}
+	}
+}
+
+// killedOnce lets the process die after n posts and updates of a turn.
+func (h *house) killedOnce(key, say, answer string, n int) {
+	h.t.Helper()
+	before, err := h.See(h.t.Context(), func([]store.Message) bool { return true })
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.stop()
+	p := h.platform.(lasting)
+	d := newDying(p, n)
+	h.platform = d
+	h.start()
+	h.say(key, say)
+	h.until("the process dies", func() bool {
+		select {
+		case <-d.died:
+			return h.said() // what was not accepted comes again, in the platform's own time
+		default:
+			// Some turns are over before so much is sent.
+			return n == 0 && h.said() || h.caughtUp() || h.half(say)
+		}
+	})
+	h.stop()
+	h.platform = p
+	h.agentAgain = true
+	h.start()
+	h.agentAgain = false
+	if strings.HasPrefix(say, "call") {
+		card := h.see("the card", func(m store.Message) bool {
+			return m.Kind == store.CardMessage && (m.Card.State == store.Pending || m.Card.State == store.Done) && !shows(before, m)
+		}).Card
+		if card.State == store.Pending {
+			if err := h.press(card.Call, store.Decision{Verb: store.Approve, Digest: card.Digest}); err != nil && !errors.Is(err, store.ErrDecided) {
+				h.t.Fatalf("%s %d: %v", say, n, err)
+			}
+		}
+	}
+	h.until("the chat has everything", h.caughtUp)
+	after, err := h.See(h.t.Context(), func([]store.Message) bool { return true })
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	answers, texts, cards := 0, 0, 0
+	for _, m := range after {
+		switch {
+		case shows(before, m):
+			continue
+		case m.Kind == store.CardMessage:
+			cards++
+		case m.Kind == store.TextMessage:
+			texts++
+		}
+		if strings.TrimSpace(m.Text) == answer && answer != "" {
+			answers++
+		}
+		if m.Kind == store.TextMessage && !m.Final {
+			h.t.Errorf("%q, killed after %d: left unfinished: %+v", say, n, m)
+		}
+	}
+	want := 1
+	if answer == "" {
+		want = 0
+	}
+	if answers != want || texts > want || cards > 1 {
+		h.t.Errorf("%q, killed after %d: %d answers, %d texts, %d cards: %+v", say, n, answers, texts, cards, after[min(len(before), len(after)):])
+	}
+}
+
+// shows says whether a message stood there before.
+func shows(before []store.Message, m store.Message) bool {
+	for _, b := range before {
+		if b.ID == m.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// said says whether every message is stored as a turn.
+func (h *house) said() bool {
+	turns, err := h.db.Turns(h.t.Context(), h.thread)
+	n := 0
+	for _, t := range turns {
+		if t.Role == store.FromUser {
+			n++
+		}
+	}
+	return err == nil && n == h.asked
+}
+
+// caughtUp says whether all is answered and the chat has all of it.
+func (h *house) caughtUp() bool {
+	behind, err := h.db.Behind(h.t.Context())
+	return err == nil && len(behind) == 0 && h.said()
+}
+
+// half says whether all is shown of a text that will be cut.
+func (h *house) half(say string) bool {
+	text, _, cut := strings.Cut(strings.TrimPrefix(say, "cut "), " | ")
+	shown, err := h.See(h.t.Context(), func([]store.Message) bool { return true })
+	return cut && err == nil && slices.ContainsFunc(shown, func(m store.Message) bool { return strings.TrimSpace(m.Text) == text })
+}
+
+// until asks again and again until it is told yes.
+func (h *house) until(what string, ask func() bool) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	for !ask() {
+		if ctx.Err() != nil {
+			shown, _ := h.See(ctx, func([]store.Message) bool { return true })
+			h.t.Fatalf("waiting until %s: %v; shown: %+v", what, ctx.Err(), shown)
+		}
+	}
+}
+
+// testAway: what a platform refuses for longer than a process lives is shown by
+// the next one, once.
+func testAway(t *testing.T, h *house) {
+	p, ok := h.platform.(lasting)
+	if !ok {
+		t.Skip("nothing stays on this platform")
+	}
+	h.stop()
+	h.platform = newDying(p, 0)
+	h.start()
+	h.say("a1", "say first")
+	h.say("a2", "fail")
+	h.say("a3", "say third")
+	h.until("all is stored", func() bool {
+		open, err := h.db.Open(t.Context())
+		turns, turnsErr := h.db.Turns(t.Context(), h.thread)
+		return err == nil && turnsErr == nil && len(open) == 0 && len(turns) == 6
+	})
+	for range 2 { // the second time nothing lacks
+		h.stop()
+		h.platform = p
+		h.start()
+		h.until("the chat has everything", h.caughtUp)
+		shown, err := h.See(t.Context(), func([]store.Message) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range shown {
+			got = append(got, strings.TrimSpace(m.Text))
+		}
+		if s := strings.Join(got, "; "); s != "first; The provider is out.; third" {
+			t.Errorf("the chat says %s", s)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package bots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nize/store"
+)
+
+// A text is shown before it is stored, so a process that dies leaves half of it
+// in the chat. Until it is stored it is a draft, and its place is noted as one;
+// the first text after a restart goes on in its place, whatever it is called
+// then, and anything else that is shown first takes it away.
+
+// draftPrefix heads the names under which the places of drafts are noted.
+const draftPrefix = "draft/"
+
+// resume takes up what an earlier run showed, and returns the names of what is
+// known to stand there.
+func (s *screen) resume(ctx context.Context) (map[string]store.Address, error) {
+	var places map[string]store.Address
+	if s.c.o.Places != nil {
+		var err error
+		if places, err = s.c.o.Places.ListPlaces(ctx, s.thread); err != nil {
+			return nil, fmt.Errorf("reading where messages stand: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resumed = true
+	for name, at := range places {
+		if strings.HasPrefix(name, draftPrefix) {
+			if s.drafts == nil {
+				s.drafts = map[string]store.Address{}
+			}
+			s.drafts[name] = at
+		}
+	}
+	return places, nil
+}
+
+// claim takes the draft of an earlier run that a text goes on with: its own,
+// else one that is left.
+func (s *screen) claim(id string) (name string, at store.Address, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name = draftPrefix + id
+	if _, own := s.drafts[name]; !own {
+		name = ""
+		for other := range s.drafts {
+			name = max(name, other)
+		}
+	}
+	at, ok = s.drafts[name]
+	delete(s.drafts, name)
+	return name, at, ok
+}
+
+// placeText finds where a text stands that was shown before a restart, and the
+// name under which that is noted.
+func (s *screen) placeText(ctx context.Context, stored string, m store.Message) (noted string, at store.Address, ok bool, err error) {
+	if s.c.o.Places == nil {
+		return "", at, false, nil
+	}
+	if stored != "" {
+		if at, ok, err = s.place(ctx, stored, m); ok || err != nil {
+			return stored, at, ok, err
+		}
+	}
+	noted, at, ok = s.claim(m.ID)
+	if !ok || at.Message != "" {
+		return noted, at, ok, nil
+	}
+	found, ok, err := s.find(ctx, noted, at, m)
+	if err != nil {
+		s.unclaim(noted, at)
+	}
+	return noted, found, ok, err
+}
+
+// unclaim leaves a draft to what comes next.
+func (s *screen) unclaim(name string, at store.Address) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drafts[name] = at
+}
+
+// dropDrafts takes away what an earlier run began and nothing goes on with.
+func (s *screen) dropDrafts(ctx context.Context) error {
+	for {
+		name, at, left := s.claim("")
+		if !left {
+			return nil
+		}
+		if err := s.dropDraft(ctx, name, at); err != nil {
+			s.unclaim(name, at)
+			return err
+		}
+	}
+}
+
+// dropDraft takes away one.
+func (s *screen) dropDraft(ctx context.Context, name string, at store.Address) error {
+	m := store.Message{ID: strings.TrimPrefix(name, draftPrefix), Kind: store.TextMessage, For: s.asked()}
+	stands := at.Message != ""
+	if !stands {
+		var err error
+		if at, stands, err = s.find(ctx, name, at, m); err != nil {
+			return err
+		}
+	}
+	if r, ok := s.platform.(Remover); ok && stands {
+		if err := r.Remove(ctx, at, m); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("taking away half an answer: %w", err)
+		}
+	}
+	s.movePlace(ctx, name, "", at)
+	return nil
+}
+
+// asked is whose message is being answered.
+func (s *screen) asked() *store.Asker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asker
+}

@@ -1,0 +1,75 @@
+package bots
+
+import (
+	"time"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Mentioner is what a [Platform] implements too where a person does not read
+// along all the time: an answer that took long, or that somebody else's yes
+// made possible, mentions who asked (SPEC 12). See [store.Message.Mention].
+type Mentioner interface {
+	// Mentions says whether that is so in a thread.
+	Mentions(in store.Address) bool
+}
+
+// lateAnswer is after how long who asked does not wait any more.
+const lateAnswer = time.Minute
+
+// mention is who of a screen is to be mentioned, and whether that was done. A
+// person is mentioned once, and once more after a card made them wait again.
+type mention struct {
+	others bool // somebody else decided about a call
+	done   bool
+}
+
+// dueLocked says whether who asked is to be mentioned now; s.mu is held.
+func (s *screen) dueLocked() bool {
+	p, ok := s.platform.(Mentioner)
+	if !ok || s.mention.done || s.asker == nil || s.asker.At.IsZero() || !p.Mentions(s.to) {
+		return false
+	}
+	return s.mention.others || s.c.o.Now().Sub(s.asker.At) > lateAnswer
+}
+
+// heads says whether a text that begins now is headed by a mention; s.mu is
+// held. One that goes on with a draft is not: nobody is told of an edit.
+func (s *screen) headsLocked(m store.Message) bool {
+	if m.Kind != store.TextMessage || m.For != s.asker || len(s.drafts) > 0 || !s.dueLocked() {
+		return false
+	}
+	s.mention.done = true
+	return true
+}
+
+// decided notes who decided about a call.
+func (s *screen) decided(c store.Call) {
+	for _, d := range c.Decisions {
+		by := d.By != "" && d.By != c.By && d.By != store.System.User
+		if by && (d.Verb == store.Approve || d.Verb == store.Deny || d.Verb == store.RunAll) {
+			s.mu.Lock()
+			s.mention.others = true
+			s.mu.Unlock()
+		}
+	}
+}
+
+// answered tells who asked that the answer is there, where its text began too
+// early for a mention; turn is the answer's id, only who alone may read it.
+func (s *screen) answered(turn, only string) {
+	s.mu.Lock()
+	due := s.dueLocked()
+	s.mention.done = s.mention.done || due
+	s.mu.Unlock()
+	if due {
+		s.put(store.Message{
+			ID: mentionPrefix + turn, Kind: store.NoticeMessage, Mention: true, Final: true,
+			Text: s.words().Say(phrases.AnswerReady), Only: only,
+		})
+	}
+}
+
+// mentionPrefix heads the ids of messages that mention who asked.
+const mentionPrefix = "mention/"

@@ -1,0 +1,151 @@
+package bots
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"nize/store"
+)
+
+// What was stored and not shown when a run ended, or while the platform was
+// away, is shown by the next one: the store knows which conversations that may
+// be true of ([store.Backlog]), and everything shown has a name under which its
+// place was noted.
+
+// loadBehind notes which conversations have to be looked at for that.
+func (c *Conversation) loadBehind(ctx context.Context) error {
+	if c.o.Backlog == nil {
+		return nil
+	}
+	behind, err := c.o.Backlog.Behind(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what chats lack: %w", err)
+	}
+	for id, from := range behind {
+		c.wake(id, func(t *thread) { t.behind = &from })
+	}
+	return nil
+}
+
+// replay shows what the chat may lack of a conversation; false means that it
+// could not be read. What is known to stand there is left alone.
+func (c *Conversation) replay(ctx context.Context, t *thread, sc *screen) bool {
+	c.mu.Lock()
+	from := t.behind
+	t.behind = nil
+	c.mu.Unlock()
+	if from == nil {
+		return true
+	}
+	err := c.showAgain(ctx, sc, *from)
+	if err == nil {
+		return true
+	}
+	c.logUnlessEnded(ctx, "showing what the chat lacks", err)
+	c.mu.Lock()
+	t.behind = from
+	c.mu.Unlock()
+	return false
+}
+
+// showAgain puts everything from turn from on that has no place yet, and the
+// cards as they stand now, in the order in which it happened.
+func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) error {
+	turns, err := c.o.Threads.Turns(ctx, sc.thread)
+	if err != nil {
+		return fmt.Errorf("reading a conversation: %w", err)
+	}
+	placed, err := sc.resume(ctx)
+	if err != nil {
+		return err
+	}
+	if _, lasts := sc.platform.(Finder); !lasts || len(turns) == 0 {
+		return nil // who attaches to a terminal reads the conversation
+	}
+	since := turns[len(turns)-1].At
+	for _, turn := range turns {
+		if turn.N >= from && turn.At.Before(since) {
+			since = turn.At
+		}
+	}
+	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Thread: sc.thread, Limit: maxCalls})
+	if err != nil {
+		return fmt.Errorf("reading the calls of a conversation: %w", err)
+	}
+	slices.SortStableFunc(calls, func(a, b store.Call) int { return cmp.Compare(a.ID, b.ID) })
+	cards := func(until time.Time) {
+		for len(calls) > 0 && (until.IsZero() || calls[0].Created.Before(until)) {
+			call := calls[0]
+			calls = calls[1:]
+			late := !call.Created.Before(since) || !call.Finished.IsZero() && !call.Finished.Before(since)
+			if late && !call.Expires.IsZero() { // it was put to people
+				sc.decided(call)
+				sc.card(call.ID)
+				c.copies(call.ID)
+			}
+		}
+	}
+	for _, turn := range turns {
+		if turn.N < from {
+			continue
+		}
+		if turn.Role == store.FromModel || turn.Role == store.FromNize {
+			cards(turn.At)
+			if asker, ok := askerAt(turns, turn.Re); ok {
+				sc.answers(asker)
+			}
+			sc.again(turn, placed)
+		}
+	}
+	cards(time.Time{})
+	return nil
+}
+
+// askerAt is who wrote the message at place n.
+func askerAt(turns []store.Turn, n int) (store.Asker, bool) {
+	for _, t := range turns {
+		if t.N == n && t.Role == store.FromUser {
+			return store.Asker{User: t.By.User, Identity: t.By.Identity, At: t.At}, true
+		}
+	}
+	return store.Asker{}, false
+}
+
+// again shows a stored turn, unless all of it has a place.
+func (s *screen) again(turn store.Turn, placed map[string]store.Address) {
+	id := store.TurnID(turn.Thread, turn.N)
+	if placed[id].Message != "" || turn.Text == "" {
+		offered := placed[shareID(turn.N)].Message != ""
+		if turn.For != "" && turn.Text != "" && !offered && s.shared() && turn.Role == store.FromModel && len(turn.Calls) == 0 {
+			s.put(s.offer(turn.N, turn.For, false))
+		}
+		return
+	}
+	p := store.Progress{Kind: "turn", Turn: id, Stored: id, Text: turn.Text, Ends: len(turn.Calls) == 0, For: turn.For, Re: turn.Re}
+	if turn.Role == store.FromNize {
+		p.Kind = "notice"
+	}
+	newTurnView(s, true).tell(p)
+}
+
+// upToDate notes, once all that was put is sent, that the chat has what was
+// said. The state that the thread is in belongs to it.
+func (c *Conversation) upToDate(ctx context.Context, t *thread, sc *screen, th store.Thread) {
+	c.mu.Lock()
+	lacks := t.behind != nil
+	c.mu.Unlock()
+	if c.o.Backlog == nil || lacks || th.Address.Channel == "" {
+		return
+	}
+	turns, err := c.o.Threads.Turns(ctx, t.id)
+	if err != nil {
+		c.logUnlessEnded(ctx, "reading a conversation", err)
+		return
+	}
+	if len(turns) > 0 {
+		sc.caughtUp(turns[len(turns)-1].N + 1)
+	}
+}

@@ -1,0 +1,314 @@
+package bots
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/store"
+)
+
+// How what was put on a screen gets to the platform.
+
+// send brings the platform up to date until nothing is left to send.
+func (s *screen) send(ctx context.Context) {
+	for tries := 0; ; {
+		batch, late := s.batch(ctx, tries < resends)
+		if len(batch) == 0 {
+			return
+		}
+		if late {
+			tries++
+			s.rest(ctx, s.c.o.Pace*time.Duration(10<<min(tries, maxPauses+1))) // 1 s, 2 s, 4 s … at the usual pace
+		} else {
+			tries = 0
+		}
+		for _, id := range batch {
+			s.sendEntry(ctx, id)
+		}
+		sleep(ctx, s.c.o.Pace)
+	}
+}
+
+// rest waits until d has passed or something changes.
+func (s *screen) rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-s.poke: // of what is being sent
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.poke:
+	case <-ctx.Done():
+	}
+}
+
+// sendEntry sends one entry of the queue.
+func (s *screen) sendEntry(ctx context.Context, entry string) {
+	what, rest, _ := strings.Cut(entry, " ")
+	switch what + " " {
+	case statePrefix:
+		s.sendState(ctx, State(rest))
+	case againPrefix:
+		s.mu.Lock()
+		now := s.state
+		s.mu.Unlock()
+		if now == State(rest) {
+			s.sendState(ctx, now)
+		}
+	case doneMark:
+		s.sendDone(ctx, entry, rest)
+	default:
+		s.sendOne(ctx, entry)
+	}
+}
+
+// sendDone notes that the chat has everything, unless something of it failed.
+func (s *screen) sendDone(ctx context.Context, entry, next string) {
+	n, _ := strconv.Atoi(next) // caughtUp wrote it
+	s.mu.Lock()
+	wait := len(s.late) > 0
+	s.mu.Unlock()
+	var err error
+	if !wait {
+		if err = s.dropDrafts(ctx); err == nil {
+			err = s.c.o.Backlog.Shown(ctx, s.thread, n)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.c.o.Log.Warn("noting what a chat shows", "thread", s.thread, "err", err)
+	}
+	if wait || err != nil {
+		s.delay(entry)
+	}
+}
+
+// delay sends an entry later.
+func (s *screen) delay(entry string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.late) < maxShown && !slices.Contains(s.late, entry) {
+		s.late = append(s.late, entry)
+	}
+}
+
+// batch takes what is to be sent next: what changed, else what failed before.
+// With nothing in it the sender has ended.
+func (s *screen) batch(ctx context.Context, again bool) (ids []string, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids, s.queue = s.queue, nil
+	if len(ids) == 0 && again {
+		ids, s.late, late = s.late, nil, len(s.late) > 0
+	}
+	if len(ids) == 0 || ctx.Err() != nil {
+		s.sending = false
+		return nil, false
+	}
+	return ids, late
+}
+
+// sendOne posts or updates one message. A failure is logged here and tried
+// again; the turn never hears of it.
+func (s *screen) sendOne(ctx context.Context, id string) {
+	s.mu.Lock()
+	e := s.shown[id]
+	if e == nil { // forgotten while it was late
+		s.mu.Unlock()
+		return
+	}
+	e.queued = false
+	now, asker := *e, s.asker
+	s.mu.Unlock()
+	var m store.Message
+	err := guard(func() (err error) {
+		m, err = s.deliver(ctx, &now, asker)
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.looked, e.noted, e.posted, e.at = now.looked, now.noted, now.posted, now.at // also where it failed: it stands where it stood
+	failed := e.failed
+	e.failed = err != nil
+	if err == nil || errors.Is(err, errUnreached) { // the latter: as far as it goes
+		e.sent = m
+		if err == nil && e.stands != nil && !e.queued {
+			close(e.stands)
+			e.stands = nil
+		}
+		return
+	}
+	if ctx.Err() == nil {
+		level := slog.LevelError
+		if failed {
+			level = slog.LevelDebug // it was told
+		}
+		s.c.o.Log.Log(ctx, level, "showing a message", "surface", string(s.platform.Surface()), "message", id, "err", err)
+	}
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid) {
+		e.sent = e.want // the place is gone, or no place for it: it stays unshown
+		return
+	}
+	if len(s.late) < maxShown && !slices.Contains(s.late, id) {
+		s.late = append(s.late, id)
+	}
+}
+
+// deliver brings one message to where it stands, or posts it. What it learns
+// is in e, also when it fails.
+func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m store.Message, err error) {
+	m = e.want
+	if e.card != "" {
+		if m, err = s.readCard(ctx, e.card); err != nil {
+			return m, err
+		}
+		m.For = asker
+		if m.Only, err = s.beside(ctx, *m.Card); err != nil {
+			return m, err
+		}
+	}
+	text := m.Kind == store.TextMessage
+	if !text {
+		if err := s.dropDrafts(ctx); err != nil {
+			return m, err
+		}
+	}
+	if !e.posted && !e.looked {
+		if text {
+			e.noted, e.at, e.posted, err = s.placeText(ctx, e.stored, m)
+		} else {
+			e.at, e.posted, err = s.place(ctx, m.ID, m)
+		}
+		if err != nil {
+			return m, err
+		}
+		e.looked = true
+	}
+	if e.posted && (s.misplaced(m, e.at) || m.Only == "" && e.at.Channel != s.to.Channel) {
+		e.posted = false         // it goes on where it belongs
+		if e.noted != e.stored { // half of it is no use where it does not
+			if err := s.dropDraft(ctx, e.noted, e.at); err != nil {
+				return m, err
+			}
+			e.noted = ""
+		}
+	}
+	if e.posted && reflect.DeepEqual(m, e.sent) {
+		return m, nil
+	}
+	if e.posted {
+		err = s.platform.Update(ctx, e.at, m)
+	}
+	if !e.posted || errors.Is(err, store.ErrNotFound) { // the latter: somebody deleted it there
+		e.posted = false
+		name := m.ID
+		if text {
+			name = cmp.Or(e.stored, e.noted, draftPrefix+m.ID)
+		}
+		e.at, err = s.post(ctx, name, m)
+		e.posted = err == nil || e.at.Message != "" && !errors.Is(err, errUnreached) // a part of it at least
+		if e.posted && e.noted != "" && e.noted != name {
+			s.movePlace(ctx, e.noted, name, e.at)
+		}
+		if e.posted {
+			e.noted = name
+		}
+	}
+	if err == nil && text && m.Final && e.noted != "" && e.noted != e.stored {
+		s.movePlace(ctx, e.noted, e.stored, e.at) // no draft any more
+		e.noted = e.stored
+	}
+	return m, err
+}
+
+// finds says whether a message that was posted, without our learning where, can
+// be found again. It must never stand there twice.
+func (s *screen) finds() bool {
+	_, ok := s.platform.(Finder)
+	return ok && s.c.o.Places != nil
+}
+
+// place finds where a message stands that was shown before a restart, and was
+// noted under that name.
+func (s *screen) place(ctx context.Context, name string, m store.Message) (store.Address, bool, error) {
+	if s.c.o.Places == nil {
+		return store.Address{}, false, nil
+	}
+	at, err := s.c.o.Places.GetPlace(ctx, s.thread, name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return at, false, nil
+	case err != nil:
+		return at, false, fmt.Errorf("finding where a message stands: %w", err)
+	case at.Message != "":
+		return at, true, nil
+	}
+	return s.find(ctx, name, at, m)
+}
+
+// find looks where it was about to be posted when the last run ended.
+func (s *screen) find(ctx context.Context, name string, in store.Address, m store.Message) (store.Address, bool, error) {
+	if !s.finds() {
+		return in, false, nil
+	}
+	at, err := s.platform.(Finder).Find(ctx, in, m)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return at, false, nil
+	case err != nil:
+		return at, false, fmt.Errorf("looking for a message: %w", err)
+	}
+	s.notePlace(ctx, name, at)
+	return at, true, nil
+}
+
+// notePlace remembers where a message stands, also while a stop is under way:
+// what is not noted is posted a second time.
+func (s *screen) notePlace(ctx context.Context, name string, at store.Address) {
+	s.note(ctx, name, func(ctx context.Context) error { return s.c.o.Places.PutPlace(ctx, s.thread, name, at) })
+}
+
+// movePlace is notePlace of to, and forgets from.
+func (s *screen) movePlace(ctx context.Context, from, to string, at store.Address) {
+	s.note(ctx, from, func(ctx context.Context) error { return s.c.o.Places.MovePlace(ctx, s.thread, from, to, at) })
+}
+
+func (s *screen) note(ctx context.Context, name string, put func(context.Context) error) {
+	if s.c.o.Places == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := put(ctx); err != nil {
+		s.c.o.Log.Error("noting where a message stands", "message", name, "err", err)
+	}
+}
+
+// sendState shows a state; one that could not be shown is not forgotten.
+func (s *screen) sendState(ctx context.Context, state State) {
+	err := guard(func() error { return s.platform.(Presence).Present(ctx, s.to, state) })
+	if err == nil {
+		return
+	}
+	if ctx.Err() == nil {
+		s.c.o.Log.Warn("showing a thread's state", "surface", string(s.platform.Surface()), "err", err)
+	}
+	s.delay(againPrefix + string(state))
+}
+
+func (s *screen) readCard(ctx context.Context, call string) (store.Message, error) {
+	card, err := s.c.o.Approver.Card(ctx, call)
+	if err != nil {
+		return store.Message{}, err
+	}
+	return store.Message{ID: call, Kind: store.CardMessage, Card: &card, Final: card.State.Final()}, nil
+}

@@ -1,0 +1,130 @@
+package bots
+
+import (
+	"cmp"
+	"strings"
+	"sync"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// turnView translates the progress of one Work to messages.
+type turnView struct {
+	s     *screen
+	whole bool // texts are shown when they are whole
+
+	mu      sync.Mutex // guards what follows; tell comes from several goroutines
+	aside   int        // the place after that of the message which is answered aside
+	texts   map[string]*strings.Builder
+	only    map[string]string // of texts that are private
+	open    []string          // ids of texts that are not final
+	failed  bool
+	noticed bool
+	ended   bool
+}
+
+func newTurnView(s *screen, whole bool) *turnView {
+	return &turnView{s: s, whole: whole, texts: map[string]*strings.Builder{}, only: map[string]string{}}
+}
+
+// tell is given to Agent.Work.
+func (v *turnView) tell(p store.Progress) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended {
+		return // an agent that tells after its end is not listened to
+	}
+	only := v.onlyLocked(p)
+	switch p.Kind {
+	case "text":
+		v.only[p.Turn] = only
+		v.textLocked(p.Turn, p.Delta)
+	case "turn":
+		v.only[p.Turn] = only
+		v.turnLocked(p)
+		v.offerLocked(p, only)
+	case "tool":
+		if p.Tool != nil {
+			line := *p.Tool
+			if line.Private && v.s.shared() {
+				line.Brief = ""
+			}
+			v.s.put(store.Message{ID: "tool/" + p.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()})
+		}
+	case "call":
+		if p.Call != nil {
+			v.s.decided(*p.Call)
+		}
+		if p.Call != nil && (p.Call.Waiting() || v.s.knows(p.Call.ID)) {
+			v.s.card(p.Call.ID)
+		}
+	case "error":
+		v.failed = true
+		v.s.say(store.Message{ID: p.Stored, Kind: store.ErrorMessage, Text: v.s.words().Translate(p.Text), Only: only})
+	case "notice":
+		v.noticed = true
+		v.s.say(store.Message{ID: p.Stored, Kind: store.NoticeMessage, Text: v.s.words().Translate(p.Text), Only: only})
+	}
+}
+
+func (v *turnView) textLocked(id, delta string) {
+	b := v.texts[id]
+	if b == nil {
+		b = &strings.Builder{}
+		v.texts[id] = b
+		v.open = append(v.open, id)
+	}
+	if b.Len() > maxText {
+		return
+	}
+	b.WriteString(v.remark(delta))
+	if b.Len() > maxText {
+		b.WriteString(v.s.words().Say(phrases.Cut))
+	}
+	if b.Len() > 0 && !v.whole {
+		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id]})
+	}
+}
+
+// remark says nize's own remark at the end of an answer, which stands behind a
+// blank line in brackets, in the thread's language.
+func (v *turnView) remark(text string) string {
+	i := strings.LastIndex(text, "\n\n[")
+	if i < 0 {
+		return text
+	}
+	return text[:i+2] + v.s.words().Translate(text[i+2:])
+}
+
+func (v *turnView) turnLocked(p store.Progress) {
+	id, text := p.Turn, p.Text
+	streamed := v.texts[id]
+	delete(v.texts, id)
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + v.s.words().Say(phrases.Cut)
+	}
+	if text == "" && streamed != nil {
+		text = streamed.String()
+	}
+	if text = v.remark(text); text != "" {
+		v.s.putStored(store.Message{ID: id, Kind: store.TextMessage, Text: text, Only: v.only[id], Final: true}, p.Stored)
+		if p.Ends {
+			v.s.answered(cmp.Or(p.Stored, id), v.only[id])
+		}
+	}
+}
+
+// end makes what was streamed and never stored final, and says whether the
+// person was told of an error or a notice.
+func (v *turnView) end() (failed, noticed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended = true
+	for _, id := range v.open {
+		if b := v.texts[id]; b != nil && b.Len() > 0 {
+			v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id], Final: true})
+		}
+	}
+	return v.failed, v.noticed
+}
