@@ -216,6 +216,14 @@ func (e *exporter) conversations(ctx context.Context) error {
 			if err := putAll(e, "turn", turns, err, theirs); err != nil {
 				return err
 			}
+			for _, t := range turns {
+				if !theirs(t) {
+					continue
+				}
+				if err := e.pictures(ctx, t); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
