@@ -261,14 +261,7 @@ func span(d time.Duration) string {
 	if d >= time.Hour {
 		d = d.Round(time.Minute)
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return store.SpanText(d)
 }
 
 // digestHead is enough of the digest to compare two cards by eye.

@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"nize/store"
@@ -29,6 +30,18 @@ func asked(tc store.ToolCall) string {
 	}
 	return brief(tc.Args)
 }
+
+// plainly is what a person reads of a failure that a model was told of: without
+// the order to look elsewhere, and the code.
+func plainly(text string) string {
+	for _, head := range []string{"Nothing was done: ", "The call failed: "} {
+		text = strings.TrimPrefix(text, head)
+	}
+	text = failureCode.ReplaceAllString(text, "")
+	return strings.TrimSuffix(text, "; search with "+discoverTools)
+}
+
+var failureCode = regexp.MustCompile(` \([a-z_]+\)\.$`)
 
 // found is what a meta-tool found, for a person: names instead of JSON.
 func found(tc store.ToolCall, text string) string {

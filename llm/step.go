@@ -81,7 +81,7 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 	tell := func(state store.State, text string) {
 		line.State = state
 		if state.Final() {
-			line.Brief = brief(text)
+			line.Brief = brief(plainly(text))
 		}
 		shown := line
 		w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &shown})
@@ -124,7 +124,7 @@ func (w *work) execute(ctx context.Context, s state, tc store.ToolCall, line sto
 		c, err = w.propose(ctx, s, tc, &line)
 		var refused *told
 		if errors.As(err, &refused) {
-			line.State, line.Brief = store.Failed, brief(refused.text)
+			line.State, line.Brief = store.Failed, brief(plainly(refused.text))
 			w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
 			return answer{text: refused.text, settled: true}, nil
 		}
@@ -146,6 +146,9 @@ func (w *work) execute(ctx context.Context, s state, tc store.ToolCall, line sto
 	}
 	text := w.outcome(by, c)
 	line.Brief, line.Private = brief(text), line.Private || c.Private
+	if c.State == store.Failed {
+		line.Brief = brief(plainly(text))
+	}
 	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
 	w.say(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
 	return answer{text: text, settled: true, private: c.Private}, nil

@@ -77,14 +77,7 @@ func (r Rate) String() string {
 	if r.Calls == 0 {
 		return "0"
 	}
-	per := r.Per.String() // 1m0s is written 1m
-	if strings.HasSuffix(per, "m0s") {
-		per = strings.TrimSuffix(per, "0s")
-	}
-	if strings.HasSuffix(per, "h0m") {
-		per = strings.TrimSuffix(per, "0m")
-	}
-	return strconv.Itoa(r.Calls) + "/" + per
+	return strconv.Itoa(r.Calls) + "/" + SpanText(time.Duration(r.Per))
 }
 
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -211,6 +211,18 @@ func ParseSpan(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// SpanText writes a duration without what is naught at its end: 5m for 5m0s.
+func SpanText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // Config answers what a setting is for a user ("" for nobody in particular),
 // after flag, environment, file, system and user values. The roof implements
 // it; an unknown key is a programmer's mistake and panics.

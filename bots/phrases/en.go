@@ -150,6 +150,8 @@ var english = Catalogue{
 	TooLong:           "This message is too long for me; please send a shorter one, or a file.",
 	Working:           "is working…",
 	ToolCalling:       "calling…",
+	ResultSent:        "The result is a file now, in your own conversation with me.",
+	ButtonAsFile:      "Send me a file",
 	LookupSearch:      "Search for tools",
 	LookupUse:         "How a tool is used",
 	LookupAll:         "What tools there are",

@@ -169,6 +169,8 @@ const (
 	LookupAll         Key = "lookup.all"
 	TooMany           Key = "message.many" // messages, span, wait
 	ResultTitle       Key = "result.title"
+	ResultSent        Key = "result.sent"
+	ButtonAsFile      Key = "button.as_file"
 	ResultNone        Key = "result.none"
 	CardEditTitle     Key = "card.edit_title"
 	CardAllTitle      Key = "card.all_title"

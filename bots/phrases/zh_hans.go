@@ -150,6 +150,8 @@ var simplified = Catalogue{
 	TooLong:           "这条消息过长；请缩短后再发送，或以文件形式发送。",
 	Working:           "正在处理…",
 	ToolCalling:       "正在调用…",
+	ResultSent:        "结果已作为文件发送到你与我的私信中。",
+	ButtonAsFile:      "以文件发送给我",
 	LookupSearch:      "查找工具",
 	LookupUse:         "查看工具用法",
 	LookupAll:         "查看有哪些工具",

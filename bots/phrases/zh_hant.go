@@ -150,6 +150,8 @@ var traditional = Catalogue{
 	TooLong:           "這則訊息過長；請縮短後再傳送，或以檔案形式傳送。",
 	Working:           "處理中…",
 	ToolCalling:       "呼叫中…",
+	ResultSent:        "結果已以檔案傳送到你與我的私訊中。",
+	ButtonAsFile:      "以檔案傳送給我",
 	LookupSearch:      "尋找工具",
 	LookupUse:         "查看工具用法",
 	LookupAll:         "查看有哪些工具",

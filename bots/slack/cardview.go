@@ -29,6 +29,7 @@ func (b *Bot) addCardViews() {
 	b.views.addPress(callAction+"-"+verbShow, onPress{do: openAll})
 	b.views.addPress(pageAction, onPress{do: turnPage})
 	b.views.addPress(resultAction, onPress{do: openResult})
+	b.views.addPress(resultFileAction, onPress{do: sendResult})
 	b.views.addSubmit(editView, onSubmit{check: checkEdit, do: submitEdit})
 	b.views.addSubmit(alwaysView, onSubmit{check: checkAlways, do: submitAlways})
 }
@@ -248,8 +249,11 @@ func pageModal(title, text string, at page, w phrases.Catalogue) slackgo.ModalVi
 	}
 	if len(pages) > 1 {
 		note := w.Say(phrases.CardDialog, strconv.Itoa(at.N+1), strconv.Itoa(len(pages)))
-		blocks = append(blocks, slackgo.NewContextBlock("", plainText(note)),
-			slackgo.NewActionBlock("", button(pageAction, w.Say(phrases.ButtonNext), "next")))
+		buttons := []slackgo.BlockElement{button(pageAction, w.Say(phrases.ButtonNext), "next")}
+		if at.Kind == "result" {
+			buttons = append(buttons, button(resultFileAction, w.Say(phrases.ButtonAsFile), "file"))
+		}
+		blocks = append(blocks, slackgo.NewContextBlock("", plainText(note)), slackgo.NewActionBlock("", buttons...))
 	}
 	view := modal(title, w.Say(phrases.ButtonClose), blocks...)
 	metadata, _ := json.Marshal(at) // strings and a number always encode

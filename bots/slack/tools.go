@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type turnLines struct {
 	ts    string
 	order []string // ids of messages, tool/CALL
 	lines map[string]store.ToolLine
+	none  map[string]bool // those of calls that were never made: there is no result
 }
 
 // open is the message that a line belongs to: the one at ts, else the thread's
@@ -47,12 +49,12 @@ func (t *toolLines) open(key, ts string) *turnLines {
 		if have := t.of[key+"/"+ts]; have != nil {
 			return have
 		}
-		return &turnLines{ts: ts, lines: map[string]store.ToolLine{}}
+		return &turnLines{ts: ts, lines: map[string]store.ToolLine{}, none: map[string]bool{}}
 	}
 	if have := t.of[key]; have != nil && len(have.order) < maxToolLines {
 		return have
 	}
-	t.of[key] = &turnLines{lines: map[string]store.ToolLine{}}
+	t.of[key] = &turnLines{lines: map[string]store.ToolLine{}, none: map[string]bool{}}
 	return t.of[key]
 }
 
@@ -78,6 +80,10 @@ func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) 
 		t.order = append(t.order, m.ID)
 	}
 	t.lines[m.ID] = *m.Tool
+	if call, ok := strings.CutPrefix(m.ID, "tool/"); ok && m.Tool.State == store.Failed {
+		_, err := l.b.o.Calls.GetCall(ctx, call)
+		t.none[m.ID] = errors.Is(err, store.ErrNotFound) // what the model asked for could not even be tried
+	}
 	place := at
 	place.Message = t.ts
 	ts, err := l.put(ctx, place, t.order[0], same(toolContent(t, l.reader(ctx, at).Locale)...))
@@ -134,7 +140,7 @@ func toolContent(t *turnLines, locale string) []slackgo.MsgOption {
 		lines = append(lines, toolLine(line, locale))
 		call, ok := strings.CutPrefix(id, "tool/")
 		ended := line.State == store.Done || line.State == store.Failed
-		if ok && ended && store.ValidID(call) && strings.Contains(line.Name, ":") && len(buttons) < maxResultButtons {
+		if ok && ended && (line.State == store.Done || !t.none[id]) && store.ValidID(call) && strings.Contains(line.Name, ":") && len(buttons) < maxResultButtons {
 			text := catalogue.Say(phrases.ButtonShowResult)
 			if several > 1 {
 				text += " · " + bots.Escape(line.Name)
@@ -163,7 +169,7 @@ func toolLine(line store.ToolLine, locale string) string {
 	}
 	text := bots.Escape(clip(line.Name, 120)) + ": " + words.Say(key)
 	if line.Brief != "" {
-		text += " – " + bots.Escape(clip(line.Brief, 160))
+		text += " – " + bots.Escape(clip(words.Translate(line.Brief), 160))
 	}
 	return text
 }

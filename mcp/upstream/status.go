@@ -98,6 +98,20 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 	return st
 }
 
+// DownSince says since when a server can't be reached for everybody, if it
+// can't.
+func (p *Pool) DownSince(name string) (since time.Time, down bool) {
+	s, ok := p.find(name)
+	if !ok {
+		return time.Time{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shared := s.lanes[""]
+	up := shared != nil && shared.sess != nil && !s.isOpenLocked(shared, time.Now())
+	return s.since, s.lastErr != "" && !up && !s.cfg.Disabled
+}
+
 // Logs returns the last 64 KiB that a server wrote to standard error, also
 // after it has ended. It is nil for a server that the pool does not know.
 func (p *Pool) Logs(name string) []byte {

@@ -1,0 +1,53 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// A result that is long can be had as a file (SPEC 12). It goes to who asks for
+// it alone, in their own conversation with nize: a file in a thread would be
+// everybody's.
+
+const resultFileAction = "resultfile"
+
+// sendResult sends the result that a dialog shows as a file.
+func sendResult(ctx context.Context, l *live, p person, i interaction, _ action) error {
+	var at page
+	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
+		return fmt.Errorf("%w dialog", store.ErrInvalid)
+	}
+	w := p.words()
+	said := w.Say(phrases.ResultSent)
+	if text := l.resultText(ctx, p, at.Call); text == "" {
+		said = w.Say(phrases.ResultNone)
+	} else if err := l.sendFile(ctx, p, "result-"+at.Call+".txt", text); err != nil {
+		if code(err) == "" && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		l.log.Warn("Slack does not take the file of a result", "call", at.Call, "err", err)
+		said = w.Say(phrases.CardNoFile)
+	}
+	view := modal(w.Say(phrases.ResultTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(plainText(said), nil, nil))
+	return l.wire.call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.api.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
+		return err
+	})
+}
+
+// sendFile puts a file into somebody's conversation with nize.
+func (l *live) sendFile(ctx context.Context, p person, name, content string) error {
+	channel, err := l.dm(ctx, p.id)
+	if err != nil {
+		return err
+	}
+	_, err = l.upload(ctx, l.place(channel, ""), name, content)
+	return err
+}

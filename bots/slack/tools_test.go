@@ -1,0 +1,125 @@
+package slack
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/bots/slack/slacktest"
+	"nize/store"
+)
+
+// TestLookups: what led to a call gives way to it, and there is a button
+// where there is a result, and nowhere else.
+func TestLookups(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	db := openBolt(t)
+	b := runBotWith(t, fake, Options{Store: db, Calls: db}, nobody{}, fake.AppToken())
+	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+	now := time.Now()
+	show := func(id string, line store.ToolLine) slacktest.Message {
+		t.Helper()
+		to, err := b.Post(t.Context(), at, store.Message{ID: id, Kind: store.ToolMessage, Tool: &line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range fake.Thread(root.Channel, root.TS) {
+			if m.TS == to.Message {
+				return m
+			}
+		}
+		t.Fatal("the line stands nowhere")
+		return slacktest.Message{}
+	}
+	search, call := "tool/"+store.NewID(now), "tool/"+store.NewID(now)
+	if m := show(search, store.ToolLine{Name: "discover_tools", State: store.Running, Brief: "dice"}); m.Text != "Search for tools… – dice" {
+		t.Errorf("while it searches: %q", m.Text)
+	}
+	if m := show(search, store.ToolLine{Name: "discover_tools", State: store.Done, Brief: "box:roll"}); m.Text != "Search for tools: box:roll" {
+		t.Errorf("when it found: %q", m.Text)
+	}
+	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Running}); m.Text != "box:roll: calling…" || strings.Contains(string(m.Blocks), "Show result") {
+		t.Errorf("while it calls: %q %s", m.Text, m.Blocks)
+	}
+	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Failed, Brief: "no such tool"}); m.Text != "box:roll: failed – no such tool" || strings.Contains(string(m.Blocks), "Show result") {
+		t.Errorf("a call that was never made: %q %s", m.Text, m.Blocks)
+	}
+	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Done, Brief: "4"}); !strings.Contains(string(m.Blocks), `"Show result"`) {
+		t.Errorf("a call with a result: %s", m.Blocks)
+	}
+}
+
+// A long result is had as a file, by who may see it, in private.
+func TestResultFile(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	db := openBolt(t)
+	b := runBotWith(t, fake, Options{Store: db, Calls: db}, nobody{}, fake.AppToken())
+	fares(t, b, Connected, "")
+	ctx := t.Context()
+	ann, err := b.current().who(ctx, slacktest.Ann, freshPerson)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("a line of a result that is long\n", 1000)
+	c := store.Call{ID: store.NewID(time.Now()), Server: "box", Tool: "big", Args: json.RawMessage(`{}`), By: ann.user.ID, State: store.Running, Created: time.Now(), Owner: "x"}
+	if err := db.Begin(ctx, ann.by(), c); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Finish(ctx, ann.by(), c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
+		t.Fatal(err)
+	}
+	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+	to, err := b.Post(ctx, at, store.Message{ID: "tool/" + c.ID, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: "box:big", State: store.Done, Brief: "a line"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := slacktest.Message{Channel: root.Channel, TS: to.Message}
+	for _, who := range []string{slacktest.Ann, slacktest.Ben} {
+		if err := fake.Press(ctx, who, m, "Show result"); err != nil {
+			t.Fatal(err)
+		}
+		if err := fake.Wait(ctx, func() bool { return len(fake.Views(who)) == 1 }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := fake.Views(slacktest.Ben)[0]; strings.Contains(string(v.Blocks), "a line of a result") || strings.Contains(string(v.Blocks), "Send me a file") {
+		t.Errorf("somebody else sees it: %s", v.Blocks)
+	}
+	v := fake.Views(slacktest.Ann)[0]
+	if err := fake.PressView(ctx, slacktest.Ann, v.ID, "Send me a file"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.Wait(ctx, func() bool { return strings.Contains(string(fake.Views(slacktest.Ann)[0].Blocks), "is a file now") }); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	if err := fake.Wait(ctx, func() bool { // Slack shares it when it gets to it
+		found = 0
+		for _, m := range fake.Messages(fake.DMChannel(slacktest.Ann)) {
+			for _, f := range m.Files {
+				if f.Name == "result-"+c.ID+".txt" && strings.TrimSpace(string(f.Content)) == strings.TrimSpace(text) {
+					found++
+				}
+			}
+		}
+		return found > 0
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found != 1 {
+		t.Errorf("%d files with the result", found)
+	}
+}

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"nize/daemon/alert"
+	"nize/mcp"
+	"nize/store"
+)
+
+// telling runs calls, and tells who called a server that is down since when it
+// is, and whether the admins know (SPEC 10). Why it is down may hold paths and
+// what the server wrote last: that is for admins.
+type telling struct {
+	mcp.Runner
+	d *Daemon
+}
+
+func (t telling) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+	result, err := t.Runner.Run(ctx, by, c, progress)
+	var failed *store.CallError
+	if err == nil || !errors.As(err, &failed) || failed.Code != store.CodeUnavailable {
+		return result, err
+	}
+	since, down := t.d.pool.DownSince(c.Server)
+	if !down {
+		return result, err
+	}
+	said := *failed
+	said.Message = downWords(c.Server, t.d.now().Sub(since), t.d.adminsKnow(ctx, c.Server))
+	if by.IsAdmin() {
+		said.Message += ": " + failed.Message
+	}
+	return result, &said
+}
+
+// downWords say how long a server has been down. Nothing was sent to it.
+func downWords(server string, lasts time.Duration, told bool) string {
+	if lasts = max(lasts, time.Second).Round(time.Second); lasts >= time.Hour {
+		lasts = lasts.Round(time.Minute)
+	}
+	span := store.SpanText(lasts)
+	if told {
+		return fmt.Sprintf("server %s has been unreachable for %s, and the admins were told", server, span)
+	}
+	return fmt.Sprintf("server %s has been unreachable for %s; the admins are told if that lasts", server, span)
+}
+
+// adminsKnow says whether somebody was told that a server is down.
+func (d *Daemon) adminsKnow(ctx context.Context, server string) bool {
+	list, err := d.db.ListIncidents(ctx, store.IncidentQuery{})
+	if err != nil {
+		d.log.Error("reading the incidents", "err", err)
+		return false
+	}
+	for _, i := range list {
+		if i.Kind == alert.ServerDown && i.Subject == server {
+			return i.Delivery.Sent != ""
+		}
+	}
+	return false
+}
