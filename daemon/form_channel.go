@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"nize/bots"
@@ -58,6 +59,10 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 	if c.Servers != nil && len(c.Servers) == 0 {
 		chosen = []string{noServers}
 	}
+	serversHint := w.Say(phrases.ChannelHintServer)
+	if unseen := len(slices.DeleteFunc(slices.Clone(c.Servers), func(s string) bool { return slices.Contains(servers, s) })); unseen > 0 {
+		serversHint += " (" + w.Say(phrases.ChannelMore, strconv.Itoa(unseen)) + ")"
+	}
 	hint := w.Say(phrases.ChannelHints)
 	if note := d.approversNote(w, c); note != "" {
 		hint += ". " + note
@@ -71,7 +76,7 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 				{Value: store.ModeFollow, Label: w.Say(phrases.ChannelFollow)}, {Value: store.ModeMention, Label: w.Say(phrases.ChannelMention)},
 				{Value: store.ModeAll, Label: w.Say(phrases.ChannelAll)}}},
 			{Name: "language", Label: "language", Value: orDefault(c.Language), Options: languageOptions(w)},
-			{Name: "servers", Label: "servers", Hint: w.Say(phrases.ChannelHintServer), Value: chosen, Options: serverNames, Many: true},
+			{Name: "servers", Label: "servers", Hint: serversHint, Value: chosen, Options: serverNames, Many: true},
 			{Name: "approvers", Label: "approvers", Hint: hint, Value: some(byName(users, c.Approvers))},
 		},
 	}

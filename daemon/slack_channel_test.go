@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -236,4 +237,81 @@ func TestSlackChannelDialog(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.until("nothing is set", func() bool { c := room(k); return c.Servers == nil && c.Approvers == "" && c.Language == "" })
+}
+
+// TestSlackChannelRules: who a channel lets press, and with what it works, on
+// real cards: in threads that go on, too, and over the two ways to be named.
+func TestSlackChannelRules(t *testing.T) {
+	s := newScene(t)
+	ctx := t.Context()
+	set := func(c api.SetChannel) {
+		t.Helper()
+		if _, err := s.SetChannel(ctx, slacktest.General, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.slash(slacktest.Ben, "/nize help") // nize knows Ben from then on
+	s.told(slacktest.Ben, "stop what I am doing")
+	if _, err := s.AddGroup(ctx, api.AddGroup{Name: "leads", Members: []string{"slack:" + slacktest.Team + ":" + slacktest.Ben}}); err != nil {
+		t.Fatal(err)
+	}
+	who, none := store.Policy("channel-admins not requester"), []string{}
+	leads, box, english := []string{"group:leads"}, []string{"box"}, "en" // Cho's Slack is Chinese
+
+	// Before Ben is named only Ann, who administers the workspace, may press.
+	set(api.SetChannel{Approvers: &who, Servers: &box, Language: &english})
+	root, posted := s.ask(slacktest.Cho, "note")
+	s.press(slacktest.Cho, posted, "run")
+	s.until("Cho's press is refused", func() bool { return s.pressRefused()[slacktest.Cho] == 1 })
+	s.press(slacktest.Ben, posted, "run")
+	s.until("Ben's press is refused", func() bool { return s.pressRefused()[slacktest.Ben] == 1 })
+	set(api.SetChannel{Admins: &leads})
+	if n := s.runs.Load(); n != 0 {
+		t.Fatalf("%d runs", n)
+	}
+	s.press(slacktest.Ben, posted, "run") // rights count anew at each press
+	card(s.killable, s.fake, root, "done")
+
+	// What waits is void when its server is taken out; nothing is found then.
+	waiting, posted := s.ask(slacktest.Cho, "note")
+	set(api.SetChannel{Servers: &none})
+	s.press(slacktest.Ben, posted, "run")
+	if got := card(s.killable, s.fake, waiting, "refused"); !strings.Contains(got.Text, "may no longer use box:note") {
+		t.Errorf("the card says %s", got.Text)
+	}
+	s.says.plan("again", plan{tool: "box:note", args: `{"text":"hello"}`})
+	s.reply(slacktest.Cho, root, "<@"+slacktest.Bot+"> please #again")
+	s.until("the model is told that there is no such tool", func() bool {
+		heard := s.says.heard("again")
+		return strings.Contains(heard, `not_found`) || strings.Contains(heard, "not found")
+	})
+	// In private nothing of that counts: it is Cho's own press.
+	asked, err := s.fake.DM(slacktest.Cho, "please #note")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mine slacktest.Message
+	s.until("a card in Cho's own language", func() bool {
+		for _, m := range s.thread(asked)() {
+			if strings.Contains(m.Text, "等待批准") && strings.Contains(string(m.Blocks), "call-run") {
+				mine = m
+			}
+		}
+		return mine.TS != ""
+	})
+	s.press(slacktest.Cho, mine, "run")
+	s.until("it ran in private", func() bool { return s.runs.Load() == 2 })
+}
+
+// TestSlackChannelSlow: while Slack does not say in time who administers a
+// channel, the command is answered with what is set, and no dialog opens late.
+func TestSlackChannelSlow(t *testing.T) {
+	s := newScene(t)
+	s.fake.Fail("users.list", slacktest.Fault{Delay: 3 * time.Second})
+	s.slash(slacktest.Ben, "/nize channel")
+	s.told(slacktest.Ben, "mode = follow")
+	if n := len(s.fake.Views(slacktest.Ben)); n != 0 {
+		t.Errorf("%d dialogs", n)
+	}
+	s.wellBehaved()
 }

@@ -21,6 +21,9 @@ var flagValues = map[string]completer{
 	"audience": fixed("mcp", "api"),
 	"approve":  fixed("ask", "all", "none"),
 	"by":       fixed(store.UsageGroupings...),
+	"mode":     fixed(store.Modes...),
+	"language": fixed("en", "zh", "zh-Hans", "zh-Hant"),
+	"servers":  serverNames,
 	"role":     fixed("admin", "member"),
 }
 
