@@ -21,6 +21,7 @@ const (
 	FaultBusy    Fault = "busy"    // 429: too much asked of it
 	FaultDown    Fault = "down"    // 5xx, refused or broken connections
 	FaultTimeout Fault = "timeout" // it did not answer, or stopped to
+	FaultCredit  Fault = "credit"  // 402, or a 429 that waiting does not mend: what was paid for is used up
 	FaultAuth    Fault = "auth"    // 401, 403
 	FaultRequest Fault = "request" // it did not accept what was asked
 	FaultAnswer  Fault = "answer"  // its answer broke off or made no sense
@@ -53,7 +54,7 @@ func (e *ProviderError) Unwrap() error { return e.Err }
 // Temporary says whether another model may do better (SPEC 9: 429, 5xx,
 // timeouts and refused connections).
 func (e *ProviderError) Temporary() bool {
-	return e.Fault == FaultBusy || e.Fault == FaultDown || e.Fault == FaultTimeout
+	return e.Fault == FaultBusy || e.Fault == FaultCredit || e.Fault == FaultDown || e.Fault == FaultTimeout
 }
 
 // sentence tells a person in one line why there is no answer. Only what we
@@ -76,6 +77,8 @@ func sentence(err error) string {
 			return fmt.Sprintf("The model service %s is busy and asks to wait %s. Please try again then.", pe.Provider, pe.RetryAfter.Round(time.Second))
 		}
 		return fmt.Sprintf("The model service %s is busy. Please try again in a moment.", pe.Provider)
+	case FaultCredit:
+		return fmt.Sprintf("The model service %s says that its credit is used up. An admin must see to it.", pe.Provider)
 	case FaultDown:
 		return fmt.Sprintf("The model service %s cannot be reached right now. Please try again in a moment.", pe.Provider)
 	case FaultTimeout:

@@ -7,6 +7,7 @@ var sentences = []sentence{
 	{"I could not answer because of an internal error. An admin finds the cause in nize's log.", "内部出错，无法回答。管理员可在 nize 的日志中查看原因。", "內部發生錯誤，無法回答。管理員可在 nize 的記錄檔中查看原因。"},
 	{"The model service %s is busy and asks to wait %v. Please try again then.", "模型服务 %s 正忙，请等待 %v后重试。", "模型服務 %s 忙碌中，請等待 %v後再試一次。"},
 	{"The model service %s is busy. Please try again in a moment.", "模型服务 %s 正忙，请稍后重试。", "模型服務 %s 忙碌中，請稍後再試。"},
+	{"The model service %s says that its credit is used up. An admin must see to it.", "模型服务 %s 表示额度已用完，需要管理员处理。", "模型服務 %s 表示額度已用完，需要管理員處理。"},
 	{"The model service %s cannot be reached right now. Please try again in a moment.", "目前无法连接模型服务 %s，请稍后重试。", "目前無法連線到模型服務 %s，請稍後再試。"},
 	{"The model service %s took too long to answer. Please try again.", "模型服务 %s 回答超时，请重试。", "模型服務 %s 回答逾時，請再試一次。"},
 	{"The model service %s did not accept nize's key. An admin must set it again.", "模型服务 %s 不接受 nize 的密钥，需要管理员重新设置。", "模型服務 %s 不接受 nize 的金鑰，需要管理員重新設定。"},

@@ -61,8 +61,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		return
 	}
 	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
-		b.doubt(r.Header)
-		w.Header().Set("X-Slack-No-Retry", "1")
+		b.doubt(r.Header) // and Slack sends it again: the secret may be mended by then
 		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
 		return
 	}

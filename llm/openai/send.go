@@ -81,6 +81,9 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 
 // retryable says whether the same question may be answered next time.
 func retryable(pe *llm.ProviderError) bool {
+	if pe.Fault == llm.FaultCredit {
+		return false
+	}
 	switch pe.Status {
 	case 0:
 		return pe.Fault == llm.FaultDown
@@ -174,6 +177,8 @@ func (c *Client) refused(resp *http.Response) error {
 		RetryAfter: retryAfter(resp.Header, time.Now()), Message: c.clean(errorMessage(raw)),
 	}
 	switch s := resp.StatusCode; {
+	case s == 402 || s == 429 && outOfCredit(raw):
+		pe.Fault = llm.FaultCredit
 	case s == 429:
 		pe.Fault = llm.FaultBusy
 	case s == 408:
@@ -186,6 +191,22 @@ func (c *Client) refused(resp *http.Response) error {
 		pe.Fault = llm.FaultRequest
 	}
 	return pe
+}
+
+// outOfCredit says whether a service refuses for money's sake: OpenAI does with
+// the status of a service that is busy.
+func outOfCredit(raw []byte) bool {
+	var body struct {
+		Error struct {
+			Code any    `json:"code"`
+			Type string `json:"type"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(raw, &body) != nil {
+		return false
+	}
+	const code = "insufficient_quota"
+	return body.Error.Code == code || body.Error.Type == code
 }
 
 // errorMessage finds the words in the usual forms of an error's body.
