@@ -270,6 +270,18 @@ func TestSlackAlways(t *testing.T) {
 	if grants, err := s.Grants(t.Context(), ""); err != nil || len(grants) != 0 || s.runs.Load() != 0 {
 		t.Fatalf("%+v, %v, %d runs", grants, err, s.runs.Load())
 	}
+	press(slacktest.Ben, posted, "always") // and the dialog stays open while somebody else says no
+	_, second := s.ask(slacktest.Ben, "note")
+	s.until("a dialog", func() bool { return len(s.fake.Views(slacktest.Ben)) == 1 })
+	s.fake.CloseView(t.Context(), slacktest.Ben, s.fake.Views(slacktest.Ben)[0].ID)
+	press(slacktest.Ben, second, "always")
+	if _, err := s.Decide(t.Context(), callOf(second), api.Decide{Verb: store.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.dialog(slacktest.Ben, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.told(slacktest.Ben, "That did not work: this call is refused")
 	press(slacktest.Ben, posted, "always")
 	if err := s.dialog(slacktest.Ben, map[string][]string{"pattern": {`{"text":"hell*"}`}, "until": {"8h"}}); err != nil {
 		t.Fatal(err)
@@ -284,7 +296,10 @@ func TestSlackAlways(t *testing.T) {
 	s.says.plan("other", plan{tool: "box:note", args: `{"text":"other"}`})
 	_, other := s.ask(slacktest.Ben, "other")
 	s.slash(slacktest.Ben, "/nize settings")
-	s.told(slacktest.Ben, "`settings revoke ID` takes one back")
+	listed := s.told(slacktest.Ben, "`settings revoke ID` takes one back")
+	if !strings.Contains(listed.Text, `box:note, only with {"text":"hell*"}, until 2`) {
+		t.Errorf("listed as %s", listed.Text)
+	}
 	press(slacktest.Ben, other, "never")
 	if err := s.dialog(slacktest.Ben, map[string][]string{"until": {"1d"}}); err != nil {
 		t.Fatal(err)

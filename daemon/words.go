@@ -307,7 +307,7 @@ func (d *Daemon) grantLines(ctx context.Context, a bots.Asked) (lines []string, 
 		if g.Deny {
 			key = phrases.GrantDeny
 		}
-		lines = append(lines, "- "+w.Say(key, g.ID, brief(g.Tool, 120)))
+		lines = append(lines, "- "+w.Say(key, g.ID, grantText(a, g)))
 	}
 	return lines, err
 }

@@ -284,6 +284,9 @@ const (
 	GrantAllow        Key = "grant.allow"   // id, tool
 	GrantDeny         Key = "grant.deny"    // id, tool
 	GrantsHead        Key = "grants.head"
+	GrantInChannel    Key = "grant.in_channel"
+	GrantOnly         Key = "grant.only"    // pattern
+	GrantUntil        Key = "grant.until"   // time
 	GrantRevoked      Key = "grant.revoked" // tool
 	StateConnected    Key = "server.ok"
 	StateNotConnected Key = "server.down"

@@ -176,6 +176,9 @@ func submitAlways(ctx context.Context, l *live, p person, i interaction) error {
 		d.Digest = notShown
 	}
 	card, err := l.handler.Press(ctx, p.by(), s.Call, d)
+	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) { // the card does not tell that nothing was kept
+		return l.sayWrong(ctx, p, s.Channel, s.Thread, err)
+	}
 	if err == nil {
 		return l.tell(ctx, p, s.Channel, s.Thread, p.words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
 	}
