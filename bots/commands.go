@@ -28,6 +28,8 @@ type Asked struct {
 type Answer struct {
 	Text    string // Markdown; "" says nothing
 	Buttons []Button
+	Picture *Picture // for who asked alone, wherever that is
+	Prompt  *Prompt  // is opened where a dialog can be; Text is for where none can
 }
 
 // Button does what a command does, as if its words had been typed.

@@ -41,6 +41,9 @@ const maxCopies = 5
 // copyPrefix heads the names under which copies are kept, by user.
 const copyPrefix = "copy/"
 
+// CopyOf names the copy of somebody's among the places of a call.
+func CopyOf(user string) string { return copyPrefix + user }
+
 // copyState is a call whose copies are being brought up to date.
 type copyState struct {
 	again bool

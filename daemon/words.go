@@ -34,6 +34,7 @@ func (d *Daemon) chatWords() []bots.Command {
 		{Name: "approvals", About: phrases.AboutApprovals, Run: d.sayApprovals},
 		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Run: d.saySettings},
 		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Form: channelForm{d}, Run: d.sayChannel},
+		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Fits: isCredentialWords, Run: d.sayCredentials},
 		{Name: "connect", About: phrases.AboutConnect, Run: d.sayConnect},
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Run: d.sayTokens},
 		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: isLinkWords, Run: d.sayLink},
@@ -268,15 +269,12 @@ func (d *Daemon) modelAt(ctx context.Context, a bots.Asked, list []store.ModelNa
 
 func (d *Daemon) sayApprovals(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	calls, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 1000})
+	calls, err := d.waitingFor(ctx, a.By)
 	if err != nil {
-		return bots.Answer{}, fmt.Errorf("listing waiting calls: %w", err)
+		return bots.Answer{}, err
 	}
 	var lines []string
 	for _, c := range calls {
-		if !d.gateway.MayApprove(ctx, a.By, c) {
-			continue
-		}
 		lines = append(lines, "- "+w.Say(phrases.ApprovalLine, c.ID, brief(c.Server+":"+c.Tool, 120), brief(c.ByName, 60)))
 	}
 	if len(lines) == 0 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -30,48 +29,46 @@ func daysOf(words string) int {
 
 func isDays(words string) bool { return daysOf(words) > 0 }
 
-// sayUsage draws what a person used, a bar a day, and what is left of their
-// budgets.
+// sayUsage tells what a person used, a bar a day, and what is left of their
+// budgets; the picture is for them alone.
 func (d *Daemon) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error) {
-	w := phrases.For(a.Locale)
 	days := daysOf(a.Words)
 	if days == 0 {
 		return bots.Answer{}, fmt.Errorf("%w days %q: 1 to %d", store.ErrInvalid, brief(a.Words, 40), maxUsageDays)
 	}
-	zone := zoneOf(a)
-	y, m, day := d.now().In(zone).Date()
-	first := time.Date(y, m, day-days+1, 0, 0, 0, 0, zone)
-	report, err := d.db.Usage(ctx, store.UsageQuery{By: "day", Since: first, User: a.By.User, Zone: zone})
-	if err != nil {
-		return bots.Answer{}, fmt.Errorf("summing usage: %w", err)
+	u, err := d.usageOf(ctx, a, days)
+	return bots.Answer{Text: u.text, Picture: u.picture}, err
+}
+
+// usageSums are the lines below the days.
+func usageSums(report store.UsageReport, w phrases.Catalogue) []string {
+	tokens := store.FormatAmount(store.InTokens, report.Total.Prompt+report.Total.Completion)
+	out := []string{w.Say(phrases.UsageLine, w.Translate(tokens), strconv.FormatInt(report.Total.Calls, 10))}
+	if report.Total.MicroUSD > 0 {
+		out = append(out, w.Say(phrases.UsageCost, store.FormatAmount(store.InUSD, report.Total.MicroUSD)))
 	}
-	var out []string
-	if report.Total.Calls == 0 {
-		out = append(out, w.Say(phrases.UsageNone, strconv.Itoa(days)))
-	} else {
-		out = append(out, w.Say(phrases.UsageHead, strconv.Itoa(days)))
-		out = append(out, usageBars(report, days, w)...)
-		tokens := store.FormatAmount(store.InTokens, report.Total.Prompt+report.Total.Completion)
-		out = append(out, w.Say(phrases.UsageLine, w.Translate(tokens), strconv.FormatInt(report.Total.Calls, 10)))
-		if report.Total.MicroUSD > 0 {
-			out = append(out, w.Say(phrases.UsageCost, store.FormatAmount(store.InUSD, report.Total.MicroUSD)))
-		}
-	}
+	return out
+}
+
+// budgetLines say what is left of the budgets that hold for somebody.
+func (d *Daemon) budgetLines(ctx context.Context, a bots.Asked) ([]string, error) {
+	w, zone := phrases.For(a.Locale), zoneOf(a)
 	budgets, err := d.budgetsOf(ctx, a.By, "")
 	if err != nil {
-		return bots.Answer{}, err
+		return nil, err
 	}
+	var out []string
 	for _, b := range budgets {
 		if b.Limit == 0 {
 			continue
 		}
 		v, err := d.budgetView(ctx, b)
 		if err != nil {
-			return bots.Answer{}, err
+			return nil, err
 		}
 		out = append(out, w.Say(phrases.UsageBudget, brief(v.Name, 80), w.Translate(b.Amount(b.Used)), w.Translate(b.Amount(b.Limit)), b.Resets.In(zone).Format("2006-01-02 15:04 MST")))
 	}
-	return bots.Said(strings.Join(out, "\n")), nil
+	return out, nil
 }
 
 // usageBars is the picture: a line a day, its bar as long as its tokens are

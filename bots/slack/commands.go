@@ -21,7 +21,6 @@ func (b *Bot) addCommandViews() {
 	b.views.addPress(wordsAction, onPress{do: pressWords})
 	b.views.addShortcut(aboutMessage, askAbout)
 	b.views.addSubmit(aboutMessage, onSubmit{do: submitAbout})
-	b.views.home = drawHome
 }
 
 // given is a command that somebody gave, and how they did.
@@ -125,7 +124,7 @@ func (l *live) asksHere(ctx context.Context, p person, channel, text string) (st
 // run runs a command and shows its answer to who gave it.
 func (l *live) run(ctx context.Context, p person, g given) error {
 	if g.cmd.Secret != nil && g.cmd.Secret(g.asked.Words) {
-		return l.runSecret(ctx, p, g)
+		return l.runDialog(ctx, p, g)
 	}
 	if l.runForm(ctx, p, g) {
 		return nil
@@ -134,25 +133,42 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 	if err != nil {
 		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
+	if answer.Prompt != nil && g.trigger != "" {
+		if err = l.openView(ctx, g.trigger, secretModal(*answer.Prompt, p.words())); err == nil || code(err) == "" {
+			return err
+		}
+		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+	}
 	if answer.Text == "" {
 		return nil
 	}
-	return l.answer(ctx, p, g.asked.At, answer)
+	if err := l.answer(ctx, p, g.asked.At, answer); err != nil || answer.Picture == nil {
+		return err
+	}
+	l.sendPicture(ctx, p, g.asked.At, *answer.Picture)
+	return nil
 }
 
-// runSecret shows the answer in a dialog. It is opened first: where that can't
+// runDialog shows the answer in a dialog. It is opened first: where that can't
 // be done, nothing was made that nobody will read.
-func (l *live) runSecret(ctx context.Context, p person, g given) error {
+func (l *live) runDialog(ctx context.Context, p person, g given) error {
 	w := p.words()
 	if g.trigger == "" {
 		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, "/nize "+g.cmd.Name))
 	}
-	page := func(text string) slackgo.ModalViewRequest {
-		return modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(plainText(clip(text, maxSection)), nil, nil))
+	page := func(a bots.Answer) slackgo.ModalViewRequest {
+		var blocks []slackgo.Block
+		for _, piece := range pieces(a.Text, maxSection) {
+			blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
+		}
+		if len(a.Buttons) > 0 {
+			blocks = append(blocks, p.buttons(a))
+		}
+		return modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), blocks[:min(len(blocks), maxViewBlocks)]...)
 	}
 	var opened *slackgo.ViewResponse
 	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
-		opened, err = l.wire.api.OpenViewContext(ctx, g.trigger, page(w.Say(phrases.ToolCalling)))
+		opened, err = l.wire.api.OpenViewContext(ctx, g.trigger, page(bots.Said(w.Say(phrases.ToolCalling))))
 		return err
 	})
 	if err != nil {
@@ -166,10 +182,22 @@ func (l *live) runSecret(ctx context.Context, p person, g given) error {
 	if err != nil {
 		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
+	if answer.Text == "" {
+		answer.Text = w.Say(phrases.ResultNone)
+	}
 	return l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.UpdateViewContext(ctx, page(answer.Text), "", "", opened.ID)
+		_, err := l.wire.api.UpdateViewContext(ctx, page(answer), "", "", opened.ID)
 		return err
 	})
+}
+
+// buttons are those under an answer.
+func (p person) buttons(a bots.Answer) slackgo.Block {
+	var list []slackgo.BlockElement
+	for n, b := range a.Buttons {
+		list = append(list, button(wordsAction+":"+strconv.Itoa(n), p.words().Say(b.Label), b.Words))
+	}
+	return slackgo.NewActionBlock("", list...)
 }
 
 // answer shows what a command says to one person.
@@ -177,15 +205,11 @@ func (l *live) answer(ctx context.Context, p person, at store.Address, a bots.An
 	if len(a.Buttons) == 0 {
 		return l.tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
-	var buttons []slackgo.BlockElement
-	for n, b := range a.Buttons {
-		buttons = append(buttons, button(wordsAction+":"+strconv.Itoa(n), p.words().Say(b.Label), b.Words))
-	}
 	blocks := []slackgo.Block{}
 	for _, piece := range pieces(a.Text, maxSection) {
 		blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
 	}
-	blocks = append(blocks[:min(len(blocks), maxBlocks-1)], slackgo.NewActionBlock("", buttons...))
+	blocks = append(blocks[:min(len(blocks), maxBlocks-1)], p.buttons(a))
 	return l.tellBlocks(ctx, p, at, a.Text, blocks)
 }
 
@@ -225,7 +249,15 @@ func pressWords(ctx context.Context, l *live, p person, i interaction, a action)
 	if !ok {
 		return fmt.Errorf("%w press: no such command", store.ErrInvalid)
 	}
-	return l.run(ctx, p, given{cmd: cmd, asked: l.asked(p, l.place(i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger})
+	g := given{cmd: cmd, asked: l.asked(p, l.place(i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
+	if i.View.ID == "" {
+		return l.run(ctx, p, g)
+	}
+	// Who presses in a dialog or the Home does not look at messages.
+	if err := l.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
+		return err
+	}
+	return l.drawHome(ctx, p, readHomeState(i.View.Metadata), "")
 }
 
 // threadAt is the conversation of a thread, "" if there is none.

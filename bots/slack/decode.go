@@ -80,6 +80,9 @@ type message struct {
 	Tab         string          `json:"tab"`
 	Title       string          `json:"title"`
 
+	// Of app_home_opened: the Home as it was drawn last.
+	Home view `json:"view"`
+
 	// Of agent_session_stopped and the older assistant events.
 	ChannelID string `json:"channel_id"`
 	UserID    string `json:"user_id"`

@@ -2,58 +2,287 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"sync"
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/bots/phrases"
+	"nize/store"
 )
 
-// The App Home shows a person what is theirs, by the commands that tell it in
-// a message, and has buttons for those that do something.
+// The App Home (SPEC 12) shows a person what is theirs and lets them change it.
+// Every control stands for a command, which is run as if it had been typed: a
+// value that was made up is checked like a typed one. After each change the
+// Home is drawn anew, with what the command said on top.
 
-// homeShows and homeDoes are the commands of the Home, where they exist.
-var (
-	homeShows = []string{"approvals", "usage", "servers", "settings", "tokens", "privacy"}
-	homeDoes  = []string{"connect", "tokens new", "link", "agent", "model", "help"}
-)
+// homeState travels in the Home: what part of long lists it shows, which
+// servers it names, so that an unticked box is told from one that is not there,
+// and the picture in it.
+type homeState struct {
+	Pages   map[string]int `json:"pages,omitempty"`
+	Servers []string       `json:"servers,omitempty"`
+	File    string         `json:"file,omitempty"`
+	Key     string         `json:"key,omitempty"` // of the picture in File
+}
 
-// drawHome publishes the Home of one person.
-func drawHome(ctx context.Context, l *live, p person) error {
-	w := p.words()
-	var blocks []slackgo.Block
-	for _, name := range homeShows {
-		cmd, words, _, ok := l.b.o.Commands.Find(p.by(), name, false)
-		if !ok {
-			continue
-		}
-		answer, err := l.b.o.Commands.Run(ctx, cmd, l.asked(p, l.place("", ""), words))
-		if err != nil {
-			l.log.Error("running a command for the Home", "command", name, "err", err)
-		}
-		blocks = append(blocks, slackgo.NewHeaderBlock(plainText(clip(w.Say(cmd.About), maxHeader))))
-		for _, piece := range pieces(answer.Text, maxSection) {
-			blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
-		}
+// readHomeState reads what a Home carries; what is of another make is left out.
+func readHomeState(metadata string) (st homeState) {
+	if len(metadata) > maxMetadata || json.Unmarshal([]byte(metadata), &st) != nil || st.File != "" && !idForm.MatchString(st.File) {
+		return homeState{}
 	}
-	var buttons []slackgo.BlockElement
-	for _, name := range homeDoes {
-		if cmd, _, _, ok := l.b.o.Commands.Find(p.by(), name, false); ok {
-			label := w.Say(cmd.About)
-			if name == "tokens new" {
-				label = w.Say(phrases.ButtonToken)
-			}
-			buttons = append(buttons, button(wordsAction+":home-"+cmd.Name, label, name))
-		}
+	return st
+}
+
+// homes is what is remembered of Homes.
+type homes struct {
+	drawing [64]sync.Mutex // one Home is drawn at a time, so that the last word is the last state
+
+	mu       sync.Mutex           // guards pictures
+	pictures map[string]homeState // File and Key in use, by person
+}
+
+func (h *homes) lock(user string) *sync.Mutex {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(user)) // it can't fail
+	return &h.drawing[sum.Sum32()%uint32(len(h.drawing))]
+}
+
+// picture is the file that a person's Home shows; st is what the Home itself
+// says, which counts after a restart.
+func (h *homes) picture(user string, st homeState) homeState {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p, ok := h.pictures[user]; ok {
+		return p
 	}
-	if len(buttons) > 0 {
-		blocks = append(blocks, slackgo.NewDividerBlock(), slackgo.NewActionBlock("", buttons...))
+	return homeState{File: st.File, Key: st.Key}
+}
+
+func (h *homes) setPicture(user string, p homeState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pictures == nil || len(h.pictures) > maxPeople {
+		h.pictures = map[string]homeState{}
 	}
-	if len(blocks) == 0 {
+	h.pictures[user] = homeState{File: p.File, Key: p.Key}
+}
+
+// openHome draws the Home for who opened it; somebody without access sees that
+// they have none.
+func (l *live) openHome(ctx context.Context, e event) error {
+	p, err := l.who(ctx, e.User, keepPerson)
+	if err != nil {
+		return err
+	}
+	if p.user.ID == "" {
+		return drawRefused(ctx, l, p)
+	}
+	l.welcome(ctx, p, "", "")
+	st := readHomeState(e.Home.Metadata)
+	st.Pages = nil // it opens at the beginning
+	return l.drawHome(ctx, p, st, "")
+}
+
+// drawHome publishes the Home of one person. The picture of what they used is
+// uploaded after the first look, which does not wait for it.
+func (l *live) drawHome(ctx context.Context, p person, st homeState, notice string) error {
+	if l.b.o.Keeper == nil {
 		return nil
 	}
-	view := slackgo.HomeTabViewRequest{Type: slackgo.VTHomeTab, Blocks: slackgo.Blocks{BlockSet: blocks}}
+	lock := l.homes.lock(p.id)
+	lock.Lock()
+	defer lock.Unlock()
+	p, err := l.who(ctx, p.id, keepPerson) // their language may have been changed just now
+	if err != nil || p.user.ID == "" {
+		return err
+	}
+	h, err := l.b.o.Keeper.Home(ctx, l.asked(p, l.place("", ""), ""))
+	if err != nil {
+		return fmt.Errorf("gathering a Home: %w", err)
+	}
+	draw := homeDrawing{home: h, pages: st.Pages, notice: notice, reader: bots.Reader{Locale: p.locale, Zone: zone(p.zone), Now: l.b.o.Now()}, links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
+	for _, name := range homeDoes {
+		if cmd, _, _, ok := l.b.o.Commands.Find(p.by(), name, false); ok {
+			draw.does = append(draw.does, homeButton{words: name, about: cmd.About})
+		}
+	}
+	old := l.homes.picture(p.id, st)
+	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
+		draw.picture = old
+		if err := l.publish(ctx, p, draw.view()); err == nil || code(err) == "" {
+			return err
+		}
+		draw.picture = homeState{} // Slack has it no more
+	}
+	if err := l.publish(ctx, p, draw.view()); err != nil || h.Picture == nil {
+		return err
+	}
+	file, err := l.uploadPicture(ctx, *h.Picture)
+	if err != nil {
+		l.log.Warn("the picture of a Home is left out", "user", p.id, "err", err)
+		return nil
+	}
+	draw.picture = homeState{File: file, Key: h.Picture.Key}
+	if err := l.withPicture(ctx, func() error { return l.publish(ctx, p, draw.view()) }); err != nil {
+		l.log.Warn("the picture of a Home is left out", "user", p.id, "err", err)
+		l.dropFile(ctx, file)
+		return nil
+	}
+	l.homes.setPicture(p.id, draw.picture)
+	if old.File != "" {
+		l.dropFile(ctx, old.File)
+	}
+	return nil
+}
+
+func (l *live) publish(ctx context.Context, p person, view slackgo.HomeTabViewRequest) error {
 	return l.wire.call(ctx, func(ctx context.Context) error {
 		_, err := l.wire.api.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.id, View: view})
 		return err
 	})
+}
+
+// cardLinks are the addresses of the cards on a page, by call.
+func (l *live) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page int) map[string]string {
+	links := map[string]string{}
+	from, to := pageOf(len(waiting), waitingPage, page)
+	for _, w := range waiting[from:to] {
+		if w.At.Surface != store.OnSlack || w.At.Team != l.account.Team || w.At.Message == "" {
+			continue
+		}
+		err := l.wire.call(ctx, func(ctx context.Context) error {
+			link, err := l.wire.api.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
+			if err == nil && strings.HasPrefix(link, "http") && len(link) <= maxURL {
+				links[w.Call] = link
+			}
+			return err
+		})
+		if err != nil { // it was deleted: they can have it anew
+			l.log.Info("a card has no link", "call", w.Call, "err", err)
+		}
+	}
+	return links
+}
+
+// homeDoes are the commands that the Home has buttons for.
+var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
+
+const (
+	homeAction    = "home"
+	connectAction = "connect"
+)
+
+// addHomeViews registers what the controls of the Home do.
+func (b *Bot) addHomeViews() {
+	b.views.addPress(homeAction, onPress{kept: true, do: pressHome})
+	b.views.addPress(connectAction, onPress{do: pressConnect})
+	b.views.addSubmit(secretView, onSubmit{now: submitSecret})
+}
+
+// pressHome does what a control of the Home stands for, and draws it anew.
+func pressHome(ctx context.Context, l *live, p person, i interaction, a action) error {
+	st := readHomeState(i.View.Metadata)
+	_, what, _ := strings.Cut(a.ID, ":")
+	what, arg, _ := strings.Cut(what, ":")
+	var words []string
+	switch what {
+	case "agent", "model":
+		words = []string{what + " " + a.Selected.Value}
+	case "language":
+		words = []string{"settings language " + a.Selected.Value}
+	case "streaming":
+		words = []string{"settings streaming " + strconv.FormatBool(len(a.SelectedMany) > 0)}
+	case "servers":
+		words = st.ticked(arg, a)
+	case "grant":
+		words = []string{"settings revoke " + a.Value}
+	case "token":
+		words = []string{"tokens revoke " + a.Value}
+	case "key":
+		words = []string{"credentials disconnect " + a.Value}
+	case "page":
+		n, err := strconv.Atoi(a.Selected.Value)
+		if err != nil || n < 0 || n > maxOptions {
+			return fmt.Errorf("%w press", store.ErrInvalid)
+		}
+		if st.Pages == nil {
+			st.Pages = map[string]int{}
+		}
+		if len(st.Pages) < maxOptions && len(arg) < maxTitle {
+			st.Pages[arg] = n
+		}
+	case "bring":
+		return l.drawHome(ctx, p, st, l.fetchCard(ctx, p, a.Value))
+	default:
+		return fmt.Errorf("%w press: no such control", store.ErrInvalid)
+	}
+	notice := ""
+	for _, line := range words {
+		notice = l.quietly(ctx, p, line)
+	}
+	return l.drawHome(ctx, p, st, notice)
+}
+
+// ticked are the commands that make a group of boxes true: those servers of it
+// that it shows are on or off.
+func (st homeState) ticked(group string, a action) []string {
+	n, err := strconv.Atoi(group)
+	if err != nil || n < 0 || n*boxGroup >= len(st.Servers) {
+		return nil
+	}
+	on := map[string]bool{}
+	for _, o := range a.SelectedMany {
+		on[o.Value] = true
+	}
+	var allow, deny []string
+	for _, name := range st.Servers[n*boxGroup : min((n+1)*boxGroup, len(st.Servers))] {
+		if on[name] {
+			allow = append(allow, name)
+		} else {
+			deny = append(deny, name)
+		}
+	}
+	var words []string
+	if len(allow) > 0 {
+		words = append(words, "servers allow "+strings.Join(allow, " "))
+	}
+	if len(deny) > 0 {
+		words = append(words, "servers deny "+strings.Join(deny, " "))
+	}
+	return words
+}
+
+// quietly runs a command and returns what it says.
+func (l *live) quietly(ctx context.Context, p person, line string) string {
+	cmd, words, _, ok := l.b.o.Commands.Find(p.by(), line, false)
+	if !ok {
+		return p.words().Say(phrases.UnknownCommand)
+	}
+	answer, err := l.b.o.Commands.Run(ctx, cmd, l.asked(p, l.place("", ""), words))
+	if err != nil {
+		l.log.Error("running a command for the Home", "command", cmd.Name, "err", err)
+	}
+	return answer.Text
+}
+
+// fetchCard lets the card of a call come to a person, and says so.
+func (l *live) fetchCard(ctx context.Context, p person, call string) string {
+	err := store.ErrNotFound
+	if store.ValidID(call) {
+		err = l.b.o.Keeper.Bring(ctx, p.by(), call)
+	}
+	switch {
+	case err == nil:
+		return p.words().Say(phrases.CardBrought)
+	case lasting(err):
+		return p.words().Say(phrases.CardNotWaiting)
+	}
+	l.log.Error("bringing a card", "call", call, "err", err)
+	return p.words().Say(phrases.CommandFailed)
 }

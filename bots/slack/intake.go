@@ -42,6 +42,7 @@ type live struct {
 	writing writings
 	lines   toolLines
 	stages  stages
+	homes   homes
 	wg      sync.WaitGroup
 
 	mu   sync.Mutex      // guards life
@@ -121,7 +122,7 @@ func (l *live) workOf(kind string, payload []byte) (lane string, run func(contex
 		return laneOf(e), func(ctx context.Context) error { return l.event(ctx, e) }, err
 	case keptPress:
 		i, err := decodeInteraction(payload)
-		return "press:" + i.Message.TS, func(ctx context.Context) error { return l.b.views.press(ctx, l, i) }, err
+		return "press:" + i.Message.TS + i.View.ID, func(ctx context.Context) error { return l.b.views.press(ctx, l, i) }, err
 	case keptSubmit:
 		i, err := decodeInteraction(payload)
 		return "view:" + i.View.ID, func(ctx context.Context) error { return l.b.views.submit(ctx, l, i) }, err

@@ -17,6 +17,10 @@ const (
 	maxHint        = 500
 	maxViewBlocks  = 100
 	maxMetadata    = 3000
+	maxNamedValue  = 300 // of a button that names what has no id
+	maxAlt         = 2000
+	maxFileAlt     = 1000
+	maxURL         = 3000
 	// maxFallback is how much of the plain form goes with a message; Slack cuts
 	// above 40,000, and escapes count.
 	maxFallback = 36_000

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -103,52 +102,4 @@ func TestShortcutBrings(t *testing.T) {
 		t.Errorf("heard %q with %+v", in.Text, in.Files)
 	}
 	wasTold(t, fake, fake.DMChannel(slacktest.Ann), slacktest.Ann, "why?", "elsewhere")
-}
-
-// The Home shows what the commands say; its buttons do what their words do.
-func TestHome(t *testing.T) {
-	fake := startFake(t, slacktest.Options{Unlimited: true})
-	h := newHeard()
-	db := openBolt(t)
-	commands := &bots.Commands{}
-	runBot(t, fake, Options{Store: db, Commands: commands}, h)
-	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: h, Calls: db})...)
-	fake.OpenHome(slacktest.Guest)
-	fake.OpenHome(slacktest.Ann)
-	drawn := func() bool {
-		v, ok := fake.Home(slacktest.Ann)
-		return ok && strings.Contains(string(v.Blocks), "what you can do")
-	}
-	if err := fake.Wait(t.Context(), drawn); err != nil {
-		t.Fatal(err)
-	}
-	v, _ := fake.Home(slacktest.Ann)
-	if err := fake.PressView(t.Context(), slacktest.Ann, v.ID, wordsAction+":home-help"); err != nil {
-		t.Fatal(err)
-	}
-	told := func() bool {
-		for _, c := range fake.Channels(slacktest.Ann) {
-			for _, m := range fake.Messages(c.ID) {
-				if strings.Contains(m.Text, "Ask me anything") {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	if err := fake.Wait(t.Context(), told); err != nil {
-		t.Fatal(err)
-	}
-	home := func(user, text string) {
-		t.Helper()
-		read := func() bool {
-			v, ok := fake.Home(user)
-			return ok && strings.Contains(string(v.Blocks), text) && !strings.Contains(string(v.Blocks), "button")
-		}
-		if err := fake.Wait(t.Context(), read); err != nil {
-			v, _ := fake.Home(user)
-			t.Errorf("the Home of %s has no %q: %s", user, text, v.Blocks)
-		}
-	}
-	home(slacktest.Guest, "full members")
 }

@@ -88,6 +88,8 @@ type Options struct {
 	// arguments; nil edits JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
 
+	// Keeper knows what the App Home shows; nil draws none.
+	Keeper bots.Keeper
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
@@ -161,6 +163,7 @@ func New(o Options) *Bot {
 	b.addCommandViews()
 	b.addFormViews()
 	b.addAsideViews()
+	b.addHomeViews()
 	return b
 }
 

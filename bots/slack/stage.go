@@ -126,7 +126,7 @@ func (l *live) stage(ctx context.Context, e event) error {
 		if e.Tab == "messages" {
 			return l.suggest(ctx, e.User, e.Channel, "")
 		}
-		return l.b.views.openHome(ctx, l, e)
+		return l.openHome(ctx, e)
 	case "user_change":
 		return l.left(ctx, e)
 	case "tokens_revoked", "app_uninstalled": // maybe of the installation before this one

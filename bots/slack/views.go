@@ -28,6 +28,10 @@ type onSubmit struct {
 	// check says what is wrong, by block_id; it only looks, and quickly.
 	check func(ctx context.Context, l *live, i interaction) map[string]string
 	do    func(ctx context.Context, l *live, p person, i interaction) error
+	// now, in place of both, takes a dialog that holds a secret while Slack
+	// waits for the acknowledgement: it is not kept. It says what is wrong by
+	// block_id, or what is left to do afterwards.
+	now func(ctx context.Context, l *live, i interaction) (wrong map[string]string, after func(context.Context) error)
 }
 
 // onShortcut is a message shortcut; its trigger lives for three seconds.
@@ -38,27 +42,6 @@ type views struct {
 	presses   map[string]onPress
 	submits   map[string]onSubmit
 	shortcuts map[string]onShortcut
-	home      onHome
-}
-
-// onHome draws the App Home for who opened it.
-type onHome func(ctx context.Context, l *live, p person) error
-
-// openHome lets the Home be drawn; somebody without access sees that they have
-// none.
-func (v *views) openHome(ctx context.Context, l *live, e event) error {
-	if v.home == nil {
-		return nil
-	}
-	p, err := l.who(ctx, e.User, keepPerson)
-	if err != nil {
-		return err
-	}
-	if p.user.ID == "" {
-		return drawRefused(ctx, l, p)
-	}
-	l.welcome(ctx, p, "", "")
-	return v.home(ctx, l, p)
 }
 
 func (v *views) addPress(name string, p onPress) {
@@ -118,6 +101,22 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 		s, ok := v.submits[headOf(i.View.Callback)]
 		if !ok {
 			done(nil, true)
+			return nil
+		}
+		if s.now != nil {
+			l.soon(ctx, "taking a secret", func(ctx context.Context) error {
+				defer done(nil, true) // also where it panics
+				wrong, after := s.now(ctx, l, i)
+				if len(wrong) > 0 {
+					done(submitErrors{"errors", wrong}, true)
+					return nil
+				}
+				done(nil, true)
+				if after == nil {
+					return nil
+				}
+				return after(ctx)
+			})
 			return nil
 		}
 		if s.check != nil {

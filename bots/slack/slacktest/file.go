@@ -22,6 +22,7 @@ type File struct {
 	URL             string // another url_private than that of the fake
 	length          int
 	sent, complete  bool
+	known           time.Time // when blocks may show it
 }
 
 type wireFile struct {
@@ -172,7 +173,7 @@ func (s *Server) completeUpload(a args) (any, error) {
 	}
 	out := completedFiles{}
 	for _, f := range files {
-		f.complete = true
+		f.complete, f.known = true, s.opt.Now().Add(s.opt.FilesTake)
 		s.world.files[f.ID] = f
 		out.Files = append(out.Files, completedFile{ID: f.ID, Title: f.Title})
 	}
@@ -252,6 +253,72 @@ func (s *Server) fileFault(id string) FileFault {
 		s.fileFaults[id] = list[1:]
 	}
 	return *f
+}
+
+func (s *Server) deleteFile(a args) (any, error) {
+	f := s.world.files[a["file"]]
+	switch {
+	case f == nil:
+		return nil, fail("file_not_found")
+	case f.User != Bot:
+		return nil, fail("cant_delete_file")
+	}
+	delete(s.world.files, f.ID)
+	return nothing{}, nil
+}
+
+// picturesLocked checks what a call shows of Slack's own files: they are there,
+// are pictures, and Slack has looked at them; s.mu must be held.
+func (s *Server) picturesLocked(a args) error {
+	for name, code := range map[string]string{"blocks": "invalid_blocks", "view": "invalid_arguments"} {
+		var shown any
+		if json.Unmarshal(a.raw(name), &shown) != nil {
+			continue // it has none, or that is refused elsewhere
+		}
+		if err := s.pictureLocked(shown, code, "/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) pictureLocked(part any, code, at string) error {
+	switch part := part.(type) {
+	case []any:
+		for i, p := range part {
+			if err := s.pictureLocked(p, code, at+"/"+strconv.Itoa(i)); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		if part["type"] == "image" && (part["slack_file"] == nil) == (part["image_url"] == nil) {
+			return fail(code, "must have either image_url or slack_file [json-pointer:"+at+"]")
+		}
+		if file, ok := part["slack_file"].(map[string]any); ok {
+			id, _ := file["id"].(string)
+			f := s.world.files[id]
+			if f == nil || !strings.HasPrefix(http.DetectContentType(f.Content), "image/") || s.opt.Now().Before(f.known) {
+				return fail(code, "invalid slack file [json-pointer:"+at+"/slack_file]")
+			}
+		}
+		for name, p := range part {
+			if err := s.pictureLocked(p, code, at+"/"+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// File is a file that was shared or uploaded, by its id.
+func (s *Server) File(id string) (File, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.world.files[id]
+	if f == nil {
+		return File{}, false
+	}
+	return *f, true
 }
 
 // serveFile gives the content to who has the bot token, and a page of HTML to

@@ -67,6 +67,7 @@ var methods = map[string]method{
 
 	"files.getUploadURLExternal":   {scopes: []string{"files:write"}, tier: 4, run: (*Server).uploadURL},
 	"files.completeUploadExternal": {scopes: []string{"files:write"}, tier: 4, run: (*Server).completeUpload},
+	"files.delete":                 {scopes: []string{"files:write"}, tier: 3, run: (*Server).deleteFile},
 	"files.info":                   {scopes: []string{"files:read"}, tier: 4, run: (*Server).fileInfo},
 }
 
@@ -187,7 +188,11 @@ func (s *Server) call(name, token string, a args) (any, error) {
 		return nil, err
 	}
 	s.endStreamsLocked()
-	answer, err := m.run(s, a)
+	var answer any
+	err := s.picturesLocked(a)
+	if err == nil {
+		answer, err = m.run(s, a)
+	}
 	if err != nil {
 		s.stats.Refused = append(s.stats.Refused, Refusal{Method: name, Error: err.Error()})
 	}

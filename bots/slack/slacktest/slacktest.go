@@ -59,6 +59,7 @@ type Options struct {
 	RetryAfter         []time.Duration  // when an event comes again; nil: at once, 1 min, 5 min
 	Now                func() time.Time // default time.Now
 	Seed               uint64           // of the choice among links
+	FilesTake          time.Duration    // until blocks may show a new file
 }
 
 // SigningSecret is what is signed with where nothing else is said.

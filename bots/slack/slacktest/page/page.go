@@ -44,6 +44,7 @@ func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /dev/state", p.keyed(p.state))
 	mux.Handle("POST /dev/act", p.keyed(p.act))
+	mux.Handle("GET /dev/file/{id}", p.known(http.HandlerFunc(p.image)))
 	static := http.FileServerFS(files)
 	for _, name := range []string{"/{$}", "/page.js", "/page.css"} {
 		mux.Handle("GET "+name, static)
@@ -52,9 +53,9 @@ func (p *Page) Handler() http.Handler {
 	return guard(mux)
 }
 
-// policy lets the page load its own two files, talk to its own origin, and do
-// nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy lets the page load its own two files, talk to its own origin, show
+// pictures that it got there, and do nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // guard refuses other hosts, against rebound names, and requests that another
 // site's page makes.
@@ -84,21 +85,40 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// keyed is a handler for who knows the key.
-func (p *Page) keyed(h func(*http.Request) (any, error)) http.Handler {
+// known is a handler for who knows the key.
+func (p *Page) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.Header.Get("X-Key")
 		if p.Key == "" || subtle.ConstantTimeCompare([]byte(given), []byte(p.Key)) != 1 {
 			http.Error(w, "open the address that nizectl printed: it ends in a key", http.StatusForbidden)
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// image serves a picture that blocks show.
+func (p *Page) image(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.Slack.File(r.PathValue("id"))
+	kind := http.DetectContentType(f.Content)
+	if !ok || kind != "image/png" && kind != "image/jpeg" && kind != "image/gif" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(f.Content) // the browser is gone
+}
+
+// keyed answers who knows the key with JSON.
+func (p *Page) keyed(h func(*http.Request) (any, error)) http.Handler {
+	return p.known(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := h(r)
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
 			answer = problem{Error: strings.TrimPrefix(err.Error(), "slacktest: ")}
 		}
 		_ = json.NewEncoder(w).Encode(answer) // the browser is gone
-	})
+	}))
 }
 
 type problem struct {

@@ -183,6 +183,20 @@ function rich(part) {
   }
 }
 
+// image draws one of Slack's own files; its text stands in its place until it is
+// there, and where it can't be shown.
+function image(b) {
+  const box = el("div", { class: "block image" }, el("span", { class: "note" }, "[image: " + b.alt_text + "]"));
+  if (!b.slack_file) return box;
+  fetch("dev/file/" + encodeURIComponent(b.slack_file.id), { headers: { "X-Key": key } }).then(async (answer) => {
+    if (!answer.ok) return;
+    const shown = el("img", { alt: b.alt_text, src: URL.createObjectURL(await answer.blob()) });
+    shown.addEventListener("load", () => URL.revokeObjectURL(shown.src));
+    box.replaceChildren(shown);
+  }).catch(() => {});
+  return box;
+}
+
 // Elements. press is called with (block_id/action_id, values).
 
 function confirmed(ask, then) {
@@ -228,7 +242,7 @@ function element(e, name, press) {
     case "checkboxes": {
       const group = el("div", { "data-action": e.action_id });
       const changed = () => pick([...group.querySelectorAll("input:checked")].map((i) => i.value));
-      for (const o of e.options) group.append(el("div", {}, el("input", { type: e.type === "checkboxes" ? "checkbox" : "radio", name, value: o.value, checked: initial.includes(o.value), "aria-label": o.text.text, onchange: changed }), " ", textOf(o.text)));
+      for (const o of e.options) group.append(el("div", {}, el("input", { type: e.type === "checkboxes" ? "checkbox" : "radio", name, value: o.value, checked: initial.includes(o.value), "aria-label": o.text.text, onchange: changed }), " ", textOf(o.text), o.description ? el("div", { class: "note" }, textOf(o.description)) : null));
       return group;
     }
     case "plain_text_input":
@@ -273,7 +287,7 @@ function blocks(list, press, inputs, errors) {
       case "rich_text": return el("div", { class: "block" }, b.elements.map(rich));
       case "table": return el("table", { class: "block" }, b.rows.map((r) => el("tr", {}, r.map((c) => el("td", {}, c.elements ? c.elements.map(rich) : String(c.text ?? c.value))))));
       case "task_card": return el("div", { class: "block context" }, ({ complete: "✓ ", error: "✗ ", in_progress: "… " })[b.status] || "· ", b.title);
-      case "image": return el("div", { class: "block note" }, "[image: " + b.alt_text + "]");
+      case "image": return image(b);
       case "card": return el("div", { class: "block" }, el("b", {}, textOf(b.title)), el("div", {}, textOf(b.body)), el("div", { class: "row" }, (b.actions || []).map((e, j) => element(e, at(e, j), press))));
       case "input": {
         const name = at(b.element, 0);

@@ -1,0 +1,101 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// Pictures are files of nize's own that stand in no channel: a block shows them
+// to whoever sees the block, which is one person.
+
+// pictureTries is how often a block with a picture is tried: Slack looks at a
+// new file for a moment before blocks may show it.
+const pictureTries = 6
+
+// uploadPicture draws a picture and returns the id of its file.
+func (l *live) uploadPicture(ctx context.Context, pic bots.Picture) (id string, err error) {
+	content, err := pic.Draw()
+	if err != nil {
+		return "", fmt.Errorf("drawing a picture: %w", err)
+	}
+	err = l.wire.call(ctx, func(ctx context.Context) error {
+		f, err := l.wire.api.UploadFileContext(ctx, slackgo.UploadFileParameters{
+			Filename: pic.Name, Title: pic.Name, AltTxt: clip(pic.Alt, maxFileAlt), FileSize: len(content), Reader: bytes.NewReader(content),
+		})
+		if err == nil {
+			id = f.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+// withPicture does what shows a new file, again until Slack knows it.
+func (l *live) withPicture(ctx context.Context, show func() error) error {
+	for try := 1; ; try++ {
+		err := show()
+		if c := code(err); c != "invalid_blocks" && c != "invalid_arguments" || try == pictureTries {
+			return err
+		}
+		if err := l.pause(ctx, time.Duration(try)*200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// dropFile deletes a file that nothing shows any more.
+func (l *live) dropFile(ctx context.Context, id string) {
+	err := l.wire.call(ctx, func(ctx context.Context) error { return l.wire.api.DeleteFileContext(ctx, id) })
+	if err != nil && ctx.Err() == nil {
+		l.log.Info("a picture stays behind in Slack", "file", id, "err", err)
+	}
+}
+
+// imageBlock shows a file; its text form stands for it to who doesn't see it.
+func imageBlock(block, file, alt string) slackgo.Block {
+	return slackgo.NewImageBlockSlackFile(&slackgo.SlackFileObject{ID: file}, clip(alt, maxAlt), block, nil)
+}
+
+// sendPicture shows a picture to one person alone, in their conversation with
+// nize. What it shows was told before in words, so it is no failure without.
+func (l *live) sendPicture(ctx context.Context, p person, at store.Address, pic bots.Picture) {
+	if err := l.postPicture(ctx, p, at, pic); err != nil && ctx.Err() == nil {
+		l.log.Warn("a picture is left out", "user", p.id, "err", err)
+	}
+}
+
+func (l *live) postPicture(ctx context.Context, p person, at store.Address, pic bots.Picture) error {
+	options := []slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl()}
+	if at.Channel == "" || at.Channel[0] != 'D' {
+		channel, err := l.dm(ctx, p.id)
+		if err != nil {
+			return err
+		}
+		at.Channel, at.Thread = channel, ""
+	}
+	if at.Thread != "" {
+		options = append(options, slackgo.MsgOptionTS(at.Thread))
+	}
+	file, err := l.uploadPicture(ctx, pic)
+	if err != nil {
+		return err
+	}
+	options = append(options, slackgo.MsgOptionText(fallback(pic.Alt, maxFallback), false), slackgo.MsgOptionBlocks(imageBlock("", file, pic.Alt)))
+	err = l.withPicture(ctx, func() error {
+		_, err := l.wire.post(ctx, at.Channel, options...)
+		return err
+	})
+	if err != nil {
+		l.dropFile(ctx, file)
+		return errors.Join(errors.New("posting a picture"), err)
+	}
+	return nil
+}

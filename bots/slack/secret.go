@@ -1,0 +1,87 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// The dialog in which a person gives a credential of theirs (SPEC 16). What
+// they typed goes from the frame into the sealed store while Slack waits for
+// the acknowledgement, and nowhere else: such a dialog is not kept in the
+// inbox, and nothing of it is logged. If the daemon dies meanwhile the dialog
+// stays open, and they press again.
+
+const (
+	secretView  = "secret"
+	secretBlock = "secret"
+	// secretTime is how long sealing may take: Slack waits three seconds.
+	secretTime = 2500 * time.Millisecond
+)
+
+// secretModal is that dialog.
+func secretModal(f bots.Prompt, w phrases.Catalogue) slackgo.ModalViewRequest {
+	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
+	label := w.Say(phrases.ConnectLabel, bots.Escape(clip(f.Name, 60)), f.Service)
+	view := modal(w.Say(phrases.ConnectTitle), w.Say(phrases.ButtonClose),
+		slackgo.NewInputBlock(secretBlock, plainText(clip(label, maxPlaceholder)), nil, input),
+		slackgo.NewContextBlock("", plainText(w.Say(phrases.ConnectHint))))
+	metadata, _ := json.Marshal(f) // strings always encode
+	view.CallbackID, view.PrivateMetadata, view.Submit = secretView, string(metadata), plainText(clip(w.Say(phrases.ButtonConnect), maxTitle))
+	return view
+}
+
+// pressConnect opens the dialog for the credential that a button names, after the
+// command that does so has looked whether there is one.
+func pressConnect(ctx context.Context, l *live, p person, i interaction, a action) error {
+	cmd, words, _, ok := l.b.o.Commands.Find(p.by(), "credentials connect "+a.Value, false)
+	if !ok {
+		return store.ErrNotFound
+	}
+	return l.run(ctx, p, given{cmd: cmd, asked: l.asked(p, l.place("", ""), words), trigger: i.Trigger})
+}
+
+// submitSecret seals what was typed; wrong is what the person reads at the field.
+func submitSecret(ctx context.Context, l *live, i interaction) (wrong map[string]string, after func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, secretTime)
+	defer cancel()
+	refuse := func(w phrases.Catalogue, key phrases.Key) map[string]string {
+		return map[string]string{secretBlock: w.Say(key)}
+	}
+	p := person{id: i.User.ID, team: i.Team.ID}
+	if i.Team.ID != l.account.Team || l.b.o.Keeper == nil {
+		return refuse(p.words(), phrases.NoAccess), nil
+	}
+	p, err := l.who(ctx, i.User.ID, freshPerson)
+	switch {
+	case err != nil:
+		l.log.Error("looking up who gives a credential", "err", err)
+		return refuse(p.words(), phrases.ConnectFailed), nil
+	case p.user.ID == "":
+		return refuse(p.words(), phrases.NoAccess), nil
+	}
+	var f bots.Prompt
+	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &f) != nil {
+		return refuse(p.words(), phrases.ConnectFailed), nil
+	}
+	typed := store.NewSecret(i.View.State.Values[secretBlock]["value"].text())
+	err = l.b.o.Keeper.PutSecret(ctx, p.by(), f, typed)
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
+		return map[string]string{secretBlock: bots.Plain(p.words().Problem(errorText(err)))}, nil
+	default:
+		l.log.Error("sealing a credential", "server", f.Service, "err", err)
+		return refuse(p.words(), phrases.ConnectFailed), nil
+	}
+	return nil, func(ctx context.Context) error {
+		return l.drawHome(ctx, p, homeState{}, p.words().Say(phrases.KeyPut, f.Service))
+	}
+}
