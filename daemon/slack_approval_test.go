@@ -1,13 +1,16 @@
 package daemon_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
+	"nize/mcp/mcptest"
 	"nize/store"
 )
 
@@ -171,12 +174,12 @@ func (s *scene) copyOf(user, state string) (found slacktest.Message) {
 	s.until(user+" has a copy that is "+state, func() bool {
 		n := 0
 		for _, m := range s.fake.Messages(s.fake.DMChannel(user)) {
-			if strings.Contains(m.Text, "\ncall: ") {
+			if strings.Contains(string(m.Blocks), "box:note") && len(m.Files) == 0 {
 				found = m
 				n++
 			}
 		}
-		return n == 1 && strings.Contains(found.Text, "\nstate: "+state)
+		return n == 1 && (state == "" || strings.Contains(found.Text, "\nstate: "+state))
 	})
 	return found
 }
@@ -314,4 +317,73 @@ func TestSlackAlways(t *testing.T) {
 		t.Errorf("%d runs after it was denied for good", n)
 	}
 	s.wellBehaved()
+}
+
+// The last who could approve is switched off in Slack while the card waits: the
+// call is refused, and everybody is told why; the model is not told that a
+// person said no.
+func TestSlackNobodyLeft(t *testing.T) {
+	s := newScene(t)
+	hello, err := s.fake.Mention(slacktest.Cho, slacktest.General, "#hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("Cho is known", func() bool { return s.answers(hello, "You said hello.") == 1 })
+	users, err := s.Users(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		if strings.Contains(strings.Join(u.Identities, " "), slacktest.Cho) {
+			s.approvers("user:" + u.ID)
+		}
+	}
+	asked, _ := s.ask(slacktest.Ben, "note")
+	s.copyOf(slacktest.Cho, "") // in Chinese
+	if err := s.fake.Deactivate(slacktest.Cho); err != nil {
+		t.Fatal(err)
+	}
+	m := card(s.killable, s.fake, asked, "refused")
+	if !strings.Contains(m.Text, "nobody could give now") {
+		t.Errorf("the card says %s", m.Text)
+	}
+	s.oneResult("note", "The call was refused and not run")
+}
+
+// Copies stand after the plug was pulled: one of each, with one file, and their
+// buttons work.
+func TestSlackCopiesKilled(t *testing.T) {
+	var runs atomic.Int64
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
+		{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
+			runs.Add(1)
+			return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)
+		}},
+	}})
+	s := &scene{killable: newKillable(t), says: newSpeaker(t), up: up}
+	if _, err := s.AddServer(t.Context(), api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}, Approvers: store.ByAdmins}}); err != nil {
+		t.Fatal(err)
+	}
+	s.says.use(t, s.Client)
+	s.fake = onSlack(t, s.killable)
+	s.says.plan("long", plan{tool: "box:note", args: `{"text":"` + strings.Repeat("0123456789 ", 1000) + `"}`})
+	asked, _ := s.ask(slacktest.Ben, "long")
+	copied := s.copyOf(slacktest.Ann, "waiting for a yes")
+	s.kill()
+	s.start()
+	s.until("the bot is back", func() bool { return s.fake.Stats().Links == 1 })
+	if err := s.fake.Press(t.Context(), slacktest.Ann, copied, "call-run"); err != nil {
+		t.Fatal(err)
+	}
+	card(s.killable, s.fake, asked, "done")
+	if m := s.copyOf(slacktest.Ann, "done"); m.TS != copied.TS {
+		t.Error("a second copy")
+	}
+	n := 0
+	for _, m := range append(s.fake.Messages(s.fake.DMChannel(slacktest.Ann)), s.fake.Thread(asked.Channel, asked.Root())...) {
+		n += len(m.Files)
+	}
+	if n != 2 || runs.Load() != 1 {
+		t.Errorf("%d files, %d runs", n, runs.Load())
+	}
 }
