@@ -182,7 +182,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	c.enqueue(it)
 	if masked {
 		if sc := c.screenFor(ctx, th); sc != nil {
-			sc.notice(sc.words().Say(phrases.SecretMasked))
+			sc.say(store.Message{Kind: store.NoticeMessage, Text: sc.words().Say(phrases.SecretMasked), Only: in.By.User}) // to its author alone
 		}
 	}
 	return true, nil

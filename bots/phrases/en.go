@@ -115,7 +115,7 @@ var english = Catalogue{
 	SecretMasked:   "Your message held what looks like a secret key. I masked it before it was stored; please revoke that key, since it has left your hands.",
 	AnswerAside:    "The answer to %s rests on a private result, so I sent it to them alone.",
 	AsideUnreached: "I could not reach %s in private, so I show nobody what I found. Write to me directly, and ask there.",
-	AsideHead:      "What follows is for you alone. It answers what you asked in %s and rests on private results.",
+	AsideHead:      "What follows is for you alone. It belongs to a thread in %s.",
 	AsideLink:      "Go to the thread",
 	ShareOffer:     "Only you can read this answer.",
 	ShareOfferIn:   "Only you can read this answer. Others in %s see it once you share it.",

@@ -115,7 +115,7 @@ var simplified = Catalogue{
 	SecretMasked:   "你的消息中疑似包含密钥。存储前已将其遮盖；由于它已经外泄，请吊销该密钥。",
 	AnswerAside:    "给 %s 的回答涉及私密结果，已单独发送给本人。",
 	AsideUnreached: "无法私下联系 %s，因此不向任何人显示结果。请直接私信我再问一次。",
-	AsideHead:      "以下内容只有你能看到。这是对你在 %s 中所提问题的回答，涉及私密结果。",
+	AsideHead:      "以下内容只有你能看到，来自 %s 中的一个消息列。",
 	AsideLink:      "前往消息列",
 	ShareOffer:     "此回答只有你能看到。",
 	ShareOfferIn:   "此回答只有你能看到。分享后，%s 中的其他人才能看到。",

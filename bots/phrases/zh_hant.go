@@ -115,7 +115,7 @@ var traditional = Catalogue{
 	SecretMasked:   "你的訊息中疑似含有金鑰。儲存前已將其遮蔽；由於它已經外流，請撤銷該金鑰。",
 	AnswerAside:    "給 %s 的回答涉及私人結果，已單獨傳送給本人。",
 	AsideUnreached: "無法私下聯絡 %s，因此不向任何人顯示結果。請直接傳訊給我再問一次。",
-	AsideHead:      "以下內容只有你看得到。這是對你在 %s 中所提問題的回答，涉及私人結果。",
+	AsideHead:      "以下內容只有你看得到，來自 %s 中的一個討論串。",
 	AsideLink:      "前往討論串",
 	ShareOffer:     "此回答只有你看得到。",
 	ShareOfferIn:   "此回答只有你看得到。分享後，%s 中的其他人才看得到。",

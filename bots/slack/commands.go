@@ -68,6 +68,9 @@ func (l *live) slash(ctx context.Context, s slash) error {
 		return l.refuse(ctx, p, s.Channel, "")
 	}
 	l.welcome(ctx, p, "", "")
+	if s.Masked {
+		l.tellMasked(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
+	}
 	if text == "" {
 		text = "help"
 	}

@@ -58,6 +58,7 @@ type callback struct {
 	ID      string          `json:"event_id"`
 	Event   json.RawMessage `json:"event"`
 	Context string          `json:"context_team_id"`
+	Masked  bool            `json:"nize_masked"`
 }
 
 // message is an event about a message, and those that name a channel and a
@@ -97,6 +98,7 @@ type message struct {
 type event struct {
 	id, team string
 	gone     bool // user_change: the account was switched off
+	masked   bool // a key was masked in what its author wrote
 	message
 }
 
@@ -110,7 +112,7 @@ func decodeEvent(payload []byte) (e event, err error) {
 	if c.Type != "event_callback" {
 		return e, fmt.Errorf("%w event: type %.40q", store.ErrInvalid, c.Type)
 	}
-	e.id, e.team = c.ID, c.Team
+	e.id, e.team, e.masked = c.ID, c.Team, c.Masked
 	if !idForm.MatchString(c.ID) && !wordForm.MatchString(c.ID) {
 		return e, fmt.Errorf("%w event: event_id", store.ErrInvalid)
 	}
@@ -199,6 +201,7 @@ type interaction struct {
 	Callback string `json:"callback_id"`
 	Trigger  string `json:"trigger_id"`
 	ActionTS string `json:"action_ts"`
+	Masked   bool   `json:"nize_masked"`
 	User     struct {
 		ID   string `json:"id"`
 		Team string `json:"team_id"`
@@ -323,6 +326,7 @@ type slash struct {
 	Team    string `json:"team_id"`
 	Channel string `json:"channel_id"`
 	Trigger string `json:"trigger_id"`
+	Masked  bool   `json:"nize_masked"`
 }
 
 func decodeSlash(payload []byte) (s slash, err error) {

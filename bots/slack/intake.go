@@ -165,7 +165,7 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 			if s.Trigger != "" { // without one nothing tells a repeated command from a second one
 				keys = []string{"slack:slash:" + s.Trigger}
 			}
-			l.keep(ctx, keptSlash, payload, keys, done)
+			l.keep(ctx, keptSlash, l.mask(payload, s.Text), keys, done)
 		}
 	default:
 		done(nil, true)
@@ -186,7 +186,7 @@ func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func
 		done(nil, true)
 		return nil
 	}
-	l.keep(ctx, keptEvent, payload, keys, done)
+	l.keep(ctx, keptEvent, l.mask(payload, e.Text), keys, done)
 	return nil
 }
 
@@ -359,6 +359,9 @@ func (l *live) message(ctx context.Context, e event) error {
 		return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
 	}
 	l.welcome(ctx, p, e.Channel, e.root())
+	if e.masked {
+		l.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.root())
+	}
 	if addressed {
 		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
 			return errors.Join(l.followOn(ctx, th, p.id), err)

@@ -73,6 +73,9 @@ func askAbout(ctx context.Context, l *live, p person, i interaction) error {
 	return l.openView(ctx, i.Trigger, view)
 }
 
+// questionIn is what was asked in the dialog.
+func questionIn(i interaction) string { return i.View.State.Values["question"]["value"].text() }
+
 // submitAbout asks: below the message where nize is in the channel, else in
 // the person's own conversation with nize.
 func submitAbout(ctx context.Context, l *live, p person, i interaction) error {
@@ -80,7 +83,10 @@ func submitAbout(ctx context.Context, l *live, p person, i interaction) error {
 	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !idForm.MatchString(m.Channel) || !stampForm.MatchString(m.Thread) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
-	question := strings.TrimSpace(i.View.State.Values["question"]["value"].text())
+	if i.Masked {
+		l.tellMasked(ctx, p, i.View.ID, m.Channel, m.Thread)
+	}
+	question := strings.TrimSpace(questionIn(i))
 	if question == "" {
 		return fmt.Errorf("%w dialog: no question", store.ErrInvalid)
 	}

@@ -125,6 +125,9 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 				return nil
 			}
 		}
+		if i.View.Callback == aboutMessage {
+			payload = l.mask(payload, questionIn(i))
+		}
 		l.keep(ctx, keptSubmit, payload, []string{bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)}, done)
 	case "message_action", "shortcut":
 		done(nil, true)

@@ -1,0 +1,66 @@
+package slack
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"nize/store"
+)
+
+func TestMask(t *testing.T) {
+	l := &live{log: slog.New(slog.DiscardHandler)}
+	const key = "ghp_abcdefghijklmnop1234"
+	file := `{"id":"F1","name":"` + key + `","url_private":"https://files/x?t=xoxe-123456789012","permalink":"https://x/` + key + `"}`
+	payload := `{"type":"event_callback","event_id":"E1","team_id":"T1","n":12345678901234567890,"event":{"type":"message","user":"U1","channel":"C1","ts":"1.2","text":"<hi> ` + key + ` & more",` +
+		`"blocks":[{"elements":[{"type":"link","url":"https://x/` + key + `"}]}],"files":[` + file + `],"attachments":[{"files":[` + file + `]}]},` +
+		`"private_metadata":"{\"text\":\"-----BEGIN PRIVATE KEY-----\\nabc\",\"thread\":\"1.2\"}"}`
+	got := string(l.mask(json.RawMessage(payload), "x "+key))
+	if n := strings.Count(got, "ghp_"); n != 2 { // of the files' addresses
+		t.Errorf("%d keys are left in %s", n, got)
+	}
+	for _, want := range []string{"xoxe-123456789012", `"n":12345678901234567890`, "<hi> ", `"nize_masked":true`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	var doc struct {
+		Metadata string `json:"private_metadata"`
+	}
+	var inner struct{ Text, Thread string }
+	if err := json.Unmarshal([]byte(got), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(doc.Metadata), &inner); err != nil || inner.Thread != "1.2" || strings.Contains(inner.Text, "abc") {
+		t.Errorf("metadata %q: %v", doc.Metadata, err)
+	}
+	if e, err := decodeEvent([]byte(got)); err != nil || !e.masked || strings.Contains(e.Text, "ghp_") {
+		t.Errorf("%+v, %v", e, err)
+	}
+	// Another's key is masked, and no news for the author.
+	if got := string(l.mask(json.RawMessage(payload), "hello")); !strings.Contains(got, `"nize_masked":false`) {
+		t.Errorf("%s", got)
+	}
+	clean := json.RawMessage(`{"a":"hello"}`)
+	if got := l.mask(clean, "hello"); string(got) != string(clean) {
+		t.Errorf("%s", got)
+	}
+}
+
+func FuzzMask(f *testing.F) {
+	l := &live{log: slog.New(slog.DiscardHandler)}
+	f.Add(`{"text":"ghp_abcdefghijklmnop1234"}`)
+	f.Add(`{"private_metadata":"{\"a\":[1,\"sk-abcdefghijklmnop1234\"]}","files":[{"url_private":"sk-abcdefghijklmnop1234"}]}`)
+	f.Add(`[1,"sk-abcdefghijklmnop1234"]`)
+	f.Fuzz(func(t *testing.T, payload string) {
+		got := l.mask(json.RawMessage(payload), payload)
+		if json.Valid([]byte(payload)) != json.Valid(got) {
+			t.Fatalf("%q becomes %q", payload, got)
+		}
+		var doc struct{ Text string }
+		if json.Unmarshal(got, &doc) == nil && got != nil && !strings.Contains(payload, "url_private") && store.LooksSecret(doc.Text) && strings.HasPrefix(strings.TrimSpace(payload), "{") && strings.Contains(payload, `"text"`) && store.LooksSecret(payload) {
+			t.Fatalf("a key is left: %q", got)
+		}
+	})
+}
