@@ -110,3 +110,23 @@ func (t *tx) rechannel(by store.Caller, from, into string) error {
 	}
 	return nil
 }
+
+// unlistServer takes a server that goes out of the channels that name it: one
+// of that name that is made later must not get in unasked. A list that becomes
+// empty still allows none.
+func (t *tx) unlistServer(by store.Caller, server string) error {
+	all, err := listJSON[store.Channel](t, "channels", nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if !slices.Contains(c.Servers, server) {
+			continue
+		}
+		c.Servers = slices.DeleteFunc(c.Servers, func(s string) bool { return s == server })
+		if err := t.saveChannel(by, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

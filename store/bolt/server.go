@@ -79,7 +79,10 @@ func (d *DB) DeleteServer(ctx context.Context, by store.Caller, name string) err
 		}
 		t.change(store.Change{Kind: "server", ID: name})
 		t.change(store.Change{Kind: "tools", ID: name})
-		return t.event(note{by: by, kind: "server.delete", subject: name})
+		if err := t.event(note{by: by, kind: "server.delete", subject: name}); err != nil {
+			return err
+		}
+		return t.unlistServer(by, name)
 	})
 }
 
