@@ -64,20 +64,33 @@ func (s *screen) placeText(ctx context.Context, stored string, m store.Message) 
 	if s.c.o.Places == nil {
 		return "", at, false, nil
 	}
+	intended := false // to be posted as what is stored
 	if stored != "" {
-		if at, ok, err = s.place(ctx, stored, m); ok || err != nil {
-			return stored, at, ok, err
+		at, err = s.c.o.Places.GetPlace(ctx, s.thread, stored)
+		intended = err == nil
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return "", at, false, fmt.Errorf("finding where a message stands: %w", err)
+		}
+		if intended && at.Message != "" {
+			return stored, at, true, nil
 		}
 	}
-	noted, at, ok = s.claim(m.ID)
-	if !ok || at.Message != "" {
-		return noted, at, ok, nil
+	noted, draft, ok := s.claim(m.ID)
+	switch {
+	case ok && draft.Message != "":
+		return noted, draft, true, nil
+	case ok:
+		at = draft
+	case intended:
+		noted = stored
+	default:
+		return "", at, false, nil
 	}
-	found, ok, err := s.find(ctx, noted, at, m)
-	if err != nil {
-		s.unclaim(noted, at)
+	found, stands, err := s.find(ctx, noted, at, m)
+	if err != nil && ok {
+		s.unclaim(noted, draft)
 	}
-	return noted, found, ok, err
+	return noted, found, stands, err
 }
 
 // unclaim leaves a draft to what comes next.

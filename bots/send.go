@@ -77,6 +77,9 @@ func (s *screen) sendDone(ctx context.Context, entry, next string) {
 	n, _ := strconv.Atoi(next) // caughtUp wrote it
 	s.mu.Lock()
 	wait := len(s.late) > 0
+	for _, e := range s.shown {
+		wait = wait || e.failed || e.queued
+	}
 	s.mu.Unlock()
 	var err error
 	if !wait {
@@ -219,7 +222,7 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		if e.posted && e.noted != "" && e.noted != name {
 			s.movePlace(ctx, e.noted, name, e.at)
 		}
-		if e.posted {
+		if e.posted || e.noted == "" {
 			e.noted = name
 		}
 	}
