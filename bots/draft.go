@@ -10,9 +10,11 @@ import (
 )
 
 // A text is shown before it is stored, so a process that dies leaves half of it
-// in the chat. Until it is stored it is a draft, and its place is noted as one;
-// the first text after a restart goes on in its place, whatever it is called
-// then, and anything else that is shown first takes it away.
+// in the chat. Until all of it stands there it is a draft, and its place is
+// noted as one; then it is noted as that of the turn, and the draft is no more.
+// A note without a place says that it was about to be posted. After a restart
+// the first text goes on in the draft's place, whatever it is called then, and
+// anything else that is shown first takes it away.
 
 // draftPrefix heads the names under which the places of drafts are noted.
 const draftPrefix = "draft/"
@@ -86,11 +88,15 @@ func (s *screen) placeText(ctx context.Context, stored string, m store.Message) 
 	default:
 		return "", at, false, nil
 	}
-	found, stands, err := s.find(ctx, noted, at, m)
+	at, stands, err := s.find(ctx, at, m)
 	if err != nil && ok {
 		s.unclaim(noted, draft)
 	}
-	return noted, found, stands, err
+	if own := draftPrefix + m.ID; stands {
+		s.movePlace(ctx, noted, own, at) // until all of it is there
+		noted = own
+	}
+	return noted, at, stands, err
 }
 
 // unclaim leaves a draft to what comes next.
@@ -120,7 +126,7 @@ func (s *screen) dropDraft(ctx context.Context, name string, at store.Address) e
 	stands := at.Message != ""
 	if !stands {
 		var err error
-		if at, stands, err = s.find(ctx, name, at, m); err != nil {
+		if at, stands, err = s.find(ctx, at, m); err != nil {
 			return err
 		}
 	}

@@ -219,10 +219,14 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		}
 		e.at, err = s.post(ctx, name, m)
 		e.posted = err == nil || e.at.Message != "" && !errors.Is(err, errUnreached) // a part of it at least
-		if e.posted && e.noted != "" && e.noted != name {
+		switch draft := draftPrefix + m.ID; {
+		case text && e.posted && err != nil && name == e.stored:
+			s.movePlace(ctx, name, draft, e.at) // it is no more than that yet
+			e.noted = draft
+		case e.posted && e.noted != "" && e.noted != name:
 			s.movePlace(ctx, e.noted, name, e.at)
-		}
-		if e.posted || e.noted == "" {
+			e.noted = name
+		case e.posted || e.noted == "":
 			e.noted = name
 		}
 	}
@@ -255,11 +259,15 @@ func (s *screen) place(ctx context.Context, name string, m store.Message) (store
 	case at.Message != "":
 		return at, true, nil
 	}
-	return s.find(ctx, name, at, m)
+	at, ok, err := s.find(ctx, at, m)
+	if ok {
+		s.notePlace(ctx, name, at)
+	}
+	return at, ok, err
 }
 
 // find looks where it was about to be posted when the last run ended.
-func (s *screen) find(ctx context.Context, name string, in store.Address, m store.Message) (store.Address, bool, error) {
+func (s *screen) find(ctx context.Context, in store.Address, m store.Message) (store.Address, bool, error) {
 	if !s.finds() {
 		return in, false, nil
 	}
@@ -270,7 +278,6 @@ func (s *screen) find(ctx context.Context, name string, in store.Address, m stor
 	case err != nil:
 		return at, false, fmt.Errorf("looking for a message: %w", err)
 	}
-	s.notePlace(ctx, name, at)
 	return at, true, nil
 }
 

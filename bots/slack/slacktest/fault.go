@@ -16,6 +16,7 @@ type Fault struct {
 	RetryAfter time.Duration // a 429
 	Error      string        // an error code with ok false
 	After      bool          // the call is done first, and only its answer is lost
+	Hang       bool          // the call is done, and its answer never comes
 }
 
 // Fail makes calls of a method fail; "*" is any method. Faults of a method hit
@@ -27,6 +28,13 @@ func (s *Server) Fail(method string, f Fault) {
 		f.Times = 1
 	}
 	s.faults[method] = append(s.faults[method], &f)
+}
+
+// Mend takes back what faults are left.
+func (s *Server) Mend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = map[string][]*Fault{}
 }
 
 // Revoke makes every token fail from now on: token_revoked, account_inactive,

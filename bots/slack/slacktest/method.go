@@ -155,7 +155,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	if !s.pause(r, fault) {
 		return // the client left, or the fake was closed
 	}
-	if fault != nil && !fault.After {
+	if fault != nil && !fault.After && !fault.Hang {
 		if s.writeFault(w, name, fault) {
 			return
 		}
@@ -163,6 +163,13 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	if err == nil {
 		answer, err = s.call(name, token(r, a), a)
+	}
+	if fault != nil && fault.Hang {
+		select {
+		case <-r.Context().Done():
+		case <-s.ctx.Done():
+		}
+		return
 	}
 	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
 	w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(methods[name].scopes, ","))
