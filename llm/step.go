@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"nize/store"
 )
@@ -291,15 +292,23 @@ func (w *work) cancel(ctx context.Context, by store.Caller, c store.Call, why st
 	return now
 }
 
-// retried looks, after the answer, for calls of the last turn that were
-// retried or asked for again, and reopens the turn with their results.
+// maxLooked is how many of a conversation's newest calls are looked at for what
+// was made anew.
+const maxLooked = 50
+
+// retried looks, after the answer, for calls that were retried or asked for
+// again, of the last turn or of earlier ones, and reopens the last one with
+// their results.
 func (w *work) retried(ctx context.Context, s state) (more bool, err error) {
 	if s.last == nil {
 		return false, nil
 	}
-	target := userAt(s.turns, s.last.Re)
-	for _, t := range s.turns {
-		if target == nil || !calls(t) || t.Re != target.N {
+	target, looked := userAt(s.turns, s.last.Re), 0
+	if target == nil {
+		return false, nil
+	}
+	for _, t := range slices.Backward(s.turns) {
+		if !calls(t) {
 			continue
 		}
 		for _, tc := range t.Calls {
@@ -307,29 +316,42 @@ func (w *work) retried(ctx context.Context, s state) (more bool, err error) {
 			if tc.Name != ExecuteTool || result == nil {
 				continue
 			}
-			c, err := w.Calls.GetCall(ctx, tc.ID)
-			if errors.Is(err, store.ErrNotFound) {
-				continue // refused before it existed, or retention took it
+			if looked++; looked > maxLooked {
+				return false, nil
 			}
+			c, fresh, err := w.replaced(ctx, tc.ID, result.At)
 			if err != nil {
 				return false, err
 			}
-			if c, err = w.lastOf(ctx, c); err != nil {
-				return false, err
-			}
-			if c.ID == tc.ID || !c.State.Final() || !c.Finished.After(result.At) {
+			if !fresh {
 				continue
 			}
 			s.target = target
 			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: w.outcome(target.By, c), For: t.For}
 			if c.Private {
-				late.For = target.By.User
+				late.For = c.By
 			}
 			_, err = w.append(ctx, s, late)
 			return true, err
 		}
 	}
 	return false, nil
+}
+
+// replaced is the last of a call's chain, and whether it ended after the model
+// was told of it.
+func (w *work) replaced(ctx context.Context, id string, told time.Time) (c store.Call, fresh bool, err error) {
+	c, err = w.Calls.GetCall(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return c, false, nil // refused before it existed, or retention took it
+	}
+	if err != nil {
+		return c, false, err
+	}
+	if c, err = w.lastOf(ctx, c); err != nil {
+		return c, false, err
+	}
+	return c, c.ID != id && c.State.Final() && c.Finished.After(told), nil
 }
 
 // resultOf is the newest result of a call.

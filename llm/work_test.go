@@ -333,6 +333,35 @@ func TestRetryAfterAnswer(t *testing.T) {
 	}
 }
 
+// A retry of a call of an earlier turn: its result stands where the old one did.
+func TestRetryOfEarlierTurn(t *testing.T) {
+	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "It expired."}, llmtest.Step{Text: "Hello."}, llmtest.Step{Text: "Now it worked."})
+	b.say(ann, "go")
+	b.work()
+	c := b.pendingCall()
+	b.m.finish(c.ID, store.Expired, "")
+	b.work()
+	b.say(ann, "hi")
+	b.work()
+	b.work()
+	c.ID, c.Replaces = "NEW", c.ID
+	b.m.put(c)
+	b.m.finish("NEW", store.Done, "fresh")
+	b.work()
+	b.work()
+	requests := b.script.Requests()
+	if len(requests) != 4 {
+		t.Fatalf("%d requests", len(requests))
+	}
+	var results []string
+	for _, turn := range requests[3].Turns {
+		if turn.Role == store.FromTool {
+			results = append(results, llm.Unframe(turn.Text))
+		}
+	}
+	diff(t, "results", results, []string{"fresh"})
+}
+
 // A message of the requester cancels the waiting call; the model hears of both.
 func TestMessageCancelsWaitingCall(t *testing.T) {
 	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "As you like."})
