@@ -28,6 +28,8 @@ type chatBot interface {
 	// Use works with an account from now on; nil stops.
 	Use(account *store.Bot)
 	Health() slack.Health
+	// Sweep begins to look for people who left the platform.
+	Sweep() error
 }
 
 // newSlack makes the bot on Slack; it gets its account when Run begins.
@@ -88,7 +90,11 @@ func (d *Daemon) listBots(ctx context.Context, _ store.Caller, _ *http.Request) 
 		if err != nil {
 			return nil, fmt.Errorf("reading the bot on %s: %w", name, err)
 		}
-		list = append(list, viewOfBot(account, bot.Health()))
+		v := viewOfBot(account, bot.Health())
+		if v.Sweep, err = d.lastSweep(ctx, account.Surface); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
 	}
 	return items(list), nil
 }

@@ -105,6 +105,7 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"POST /v1/bots/{name}/start":                  d.switchBot(true),
 		"POST /v1/bots/{name}/stop":                   d.switchBot(false),
 		"POST /v1/bots/{name}/claim":                  d.claimBot,
+		"POST /v1/bots/{name}/sweep":                  d.sweepBot,
 		"GET /v1/calls/{id}":                          d.getCall,
 		"GET /v1/channels":                            d.listChannels,
 		"PATCH /v1/channels/{place}":                  d.setChannel,

@@ -339,6 +339,7 @@ type DB interface {
 	Lessons
 	Incidents
 	Bots
+	Sweeps
 	Rooms
 	Places
 	Backlog

@@ -43,7 +43,9 @@ type live struct {
 	lines   toolLines
 	stages  stages
 	homes   homes
-	wg      sync.WaitGroup
+	// sweepNow asks for a sweep; one place, since one answers all who ask.
+	sweepNow chan struct{}
+	wg       sync.WaitGroup
 
 	mu   sync.Mutex      // guards life
 	life context.Context // of serve, for requests that come in by HTTP; nil when it ends
@@ -53,7 +55,7 @@ type live struct {
 
 func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	l := &live{
-		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked),
+		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked), sweepNow: make(chan struct{}, 1),
 		log:  b.o.Log.With("team", account.Team),
 		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
@@ -72,6 +74,7 @@ func (l *live) serve(ctx context.Context) {
 	l.open(ctx)
 	defer l.shut()
 	l.wg.Go(func() { l.keepProving(ctx) })
+	l.wg.Go(func() { l.keepSweeping(ctx) })
 	if l.account.Mode == HTTPMode {
 		l.b.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
 		<-ctx.Done()

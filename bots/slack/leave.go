@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"nize/store"
 )
@@ -38,55 +37,50 @@ func (l *live) left(ctx context.Context, e event) error {
 	if err != nil {
 		return err
 	}
-	if p.active {
-		return nil // switched on again meanwhile
-	}
-	users, err := l.b.o.Store.ListUsers(ctx)
-	if err != nil {
-		return fmt.Errorf("finding who left: %w", err)
-	}
-	for _, u := range users {
-		if u.State == store.Active && holds(u, p.identity()) {
-			return l.disable(ctx, u)
-		}
-	}
-	return nil
-}
-
-func holds(u store.User, identity string) bool {
-	for _, have := range u.Identities {
-		if have == identity {
-			return true
-		}
-	}
-	return false
-}
-
-// disable disables a user, unless an identity of theirs still lives: one that
-// is not of this workspace counts as alive.
-func (l *live) disable(ctx context.Context, u store.User) error {
-	for _, identity := range u.Identities {
-		id, here := strings.CutPrefix(identity, "slack:"+l.account.Team+":")
-		if !here {
-			return nil
-		}
-		other, err := l.look(ctx, id, freshPerson)
-		if err != nil {
-			return err
-		}
-		if other.active {
-			return nil
-		}
-	}
-	u.State = store.Disabled
-	err := l.b.o.Store.PutUser(ctx, store.System, u)
-	if errors.Is(err, store.ErrRefused) {
-		l.log.Warn("the last admin's account on Slack was switched off; they stay an admin of nize", "user", u.ID)
+	u, err := l.b.o.Store.FindUser(ctx, p.identity())
+	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("disabling who left Slack: %w", err)
+		return fmt.Errorf("finding who left: %w", err)
+	}
+	_, err = l.disableGone(ctx, u)
+	return err
+}
+
+// disableGone disables a user whose account on Slack is switched off, unless an
+// identity of theirs still lives: one elsewhere counts as alive, and so does one
+// that Slack does not know.
+func (l *live) disableGone(ctx context.Context, u store.User) (done bool, err error) {
+	if u.State != store.Active {
+		return false, nil
+	}
+	for _, identity := range u.Identities {
+		id := l.slackID(identity)
+		if id == "" {
+			return false, nil
+		}
+		p, err := l.look(ctx, id, freshPerson)
+		if err != nil {
+			return false, err
+		}
+		if p.active || p.identity() != identity {
+			return false, nil
+		}
+	}
+	// As they are now: what was read may be old, and their role another.
+	if u, err = l.b.o.Store.GetUser(ctx, u.ID); err != nil || u.State != store.Active {
+		return false, err
+	}
+	u.State = store.Disabled
+	err = l.b.o.Store.PutUser(ctx, store.System, u)
+	if errors.Is(err, store.ErrRefused) {
+		l.log.Warn("the last admin's account on Slack was switched off; they stay an admin of nize", "user", u.ID)
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("disabling who left Slack: %w", err)
 	}
 	l.log.Info("a user was disabled, since their account on Slack was", "user", u.ID)
-	return nil
+	return true, nil
 }

@@ -28,7 +28,7 @@
 //	intake.go lanes.go    store, acknowledge, work
 //	file.go earlier.go    what comes with a message, fetched with bare.go
 //	people.go access.go   who somebody is, and whether they may talk to nize
-//	leave.go              who left
+//	leave.go sweep.go     who left
 //	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
 //	find.go               what an earlier run sent, found again
@@ -72,6 +72,7 @@ type Store interface {
 	store.Inbox
 	store.Places
 	store.Bots
+	store.Sweeps
 	store.Rooms
 }
 

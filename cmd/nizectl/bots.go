@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"nize/bots/slack/manifest"
 	"nize/daemon/api"
+	"nize/store"
 )
 
 func (a *app) bots() *cli.Command {
@@ -32,6 +34,7 @@ func (a *app) botCommands(name string) []*cli.Command {
 	return []*cli.Command{
 		a.command(leaf{name: "start", usage: "start the bot; it starts with the daemon from now on", run: botsSwitch(name, true)}),
 		a.command(leaf{name: "stop", usage: "stop the bot; it stays stopped over restarts", run: botsSwitch(name, false)}),
+		a.command(leaf{name: "sweep", usage: "look now for people who left the platform, as is done once a day", run: botsSweep(name)}),
 		a.command(leaf{name: "claim", usage: "make a new code that makes its sender an admin", run: botsClaim(name)}),
 		a.command(leaf{name: "disconnect", usage: "stop the bot and forget its tokens", run: botsDisconnect(name), flags: []cli.Flag{yesFlag()}}),
 	}
@@ -45,14 +48,14 @@ func botsStatus(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(items(list))
 	}
-	t := c.table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "ERROR").text(7)
+	t := c.table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "SWEPT", "ERROR").text(8)
 	t.state = 1
 	for _, b := range list {
 		state := b.State
 		if !b.Enabled {
 			state = "stopped"
 		}
-		t.row(string(b.Surface), state, c.when(b.Since), b.TeamName, b.Mode, strconv.FormatInt(b.Events, 10), c.when(b.LastEvent), b.Error)
+		t.row(string(b.Surface), state, c.when(b.Since), b.TeamName, b.Mode, strconv.FormatInt(b.Events, 10), c.when(b.LastEvent), c.swept(b.Sweep), b.Error)
 	}
 	t.print("no bots: nizectl bots slack manifest, then nizectl bots slack connect < tokens.txt")
 	return nil
@@ -137,6 +140,29 @@ func botsSwitch(name string, on bool) func(context.Context, *call) error {
 			word = "started"
 		}
 		return c.report(b, "%s %s", name, word)
+	}
+}
+
+// swept says when it was last looked for people who left.
+func (c *call) swept(s *store.Sweep) string {
+	switch {
+	case s == nil:
+		return "-"
+	case s.UnderWay():
+		return fmt.Sprintf("under way, %d so far", s.Looked)
+	case s.Failed > 0:
+		return fmt.Sprintf("%s, %d not found out", c.when(s.Ended), s.Failed)
+	}
+	return c.when(s.Ended)
+}
+
+func botsSweep(name string) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		b, err := c.api.SweepBot(ctx, name)
+		if err != nil {
+			return err
+		}
+		return c.report(b, "looking up everybody on %s, some 40 a minute; nizectl bots status says how far it is", name)
 	}
 }
 

@@ -17,6 +17,9 @@ type BotView struct {
 	Links     int       `json:"links,omitempty"` // connections of the app, as the platform counts them
 	Events    int64     `json:"events"`          // taken in since the start
 	LastEvent time.Time `json:"last_event,omitzero"`
+	// Sweep is the last look for people who left the platform; nil before the
+	// first.
+	Sweep *store.Sweep `json:"sweep,omitempty"`
 }
 
 // ConnectBot gives nize an account; what the tokens are is seen in them.
@@ -70,6 +73,12 @@ func (c *Client) SwitchBot(ctx context.Context, name string, on bool) (BotView, 
 		verb = "start"
 	}
 	return do[BotView](ctx, c, request{method: "POST", path: botPath(name, verb)})
+}
+
+// SweepBot begins to look for people who left the platform, which is done once
+// a day otherwise. It does not wait for the end.
+func (c *Client) SweepBot(ctx context.Context, name string) (BotView, error) {
+	return do[BotView](ctx, c, request{method: "POST", path: botPath(name, "sweep")})
 }
 
 // ClaimBot makes a new code for an admin.

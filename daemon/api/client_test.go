@@ -385,6 +385,7 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.SwitchBot(ctx, "n", true)) },
 		func() error { return two(c.SwitchBot(ctx, "n", false)) },
 		func() error { return two(c.ClaimBot(ctx, "n")) },
+		func() error { return two(c.SweepBot(ctx, "n")) },
 		func() error { return two(c.Providers(ctx)) },
 		func() error { return two(c.AddProvider(ctx, AddProvider{})) },
 		func() error { return c.RemoveProvider(ctx, "n") },

@@ -31,6 +31,7 @@ var Routes = []Route{
 	{"POST", "/v1/bots/{name}/claim", true, "make a code for an admin"},
 	{"POST", "/v1/bots/{name}/start", true, "start a bot"},
 	{"POST", "/v1/bots/{name}/stop", true, "stop a bot"},
+	{"POST", "/v1/bots/{name}/sweep", true, "look now for people who left the platform"},
 	{"DELETE", "/v1/budgets", true, "remove a budget"},
 	{"GET", "/v1/budgets", false, "list budgets and how far they are used"},
 	{"PUT", "/v1/budgets", true, "set a budget"},

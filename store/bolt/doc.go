@@ -60,6 +60,7 @@
 //	agents        id                  JSON
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens
+//	sweeps        surface             JSON
 //	channels      surface:team:channel               JSON
 //	claims        surface             JSON with hash
 //	lessons       server 0 name       JSON list

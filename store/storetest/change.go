@@ -133,6 +133,12 @@ func (e *env) settingChanges(who store.Caller) []change {
 			_, err := e.EditChannel(ctx, who, "slack:T:C", func(c *store.Channel) { *c = store.Channel{} })
 			return err
 		}},
+		{"PutSweep", "bot.sweep", func() error {
+			return e.PutSweep(ctx, who, store.Sweep{Surface: store.OnSlack, Began: time.Now(), Ended: time.Now()})
+		}},
+		{"PutSweep", "", func() error { // it is under way
+			return e.PutSweep(ctx, who, store.Sweep{Surface: store.OnSlack, Began: time.Now().Add(time.Hour), Ended: time.Now()})
+		}},
 		{"PutClaim", "claim.put", func() error {
 			return e.PutClaim(ctx, who, store.OnSlack, sha256.Sum256([]byte("c")), time.Now().Add(time.Hour))
 		}},

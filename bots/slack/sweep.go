@@ -1,0 +1,151 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"nize/store"
+)
+
+// Slack tells of people who leave, by events, which may have been lost while
+// nobody listened. So once a day everybody is looked up, one after the other and
+// far below Slack's limit (100 a minute), and who was switched off is disabled.
+// Who can't be looked up stays as they are.
+
+const (
+	sweepEvery  = 24 * time.Hour
+	sweepSpread = 30 * time.Minute // that the next one may be later
+	sweepStart  = time.Minute      // after a start, which has enough to do
+	sweepRetry  = time.Hour        // after Slack failed
+	sweepPace   = 1500 * time.Millisecond
+	// sweepFails is after how many failures in a row Slack is left alone.
+	sweepFails = 5
+	// sweepSave is after how many people it is kept how far it is.
+	sweepSave = 20
+)
+
+// errSweep says that Slack did not tell of several people in a row.
+var errSweep = errors.New("slack does not tell who people are")
+
+// Sweep begins to look everybody up now, or leaves one that is under way.
+func (b *Bot) Sweep() error {
+	l := b.current()
+	if l == nil {
+		return fmt.Errorf("%w: %w", store.ErrRefused, errOff)
+	}
+	select {
+	case l.sweepNow <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// keepSweeping sweeps when it is time, until ctx ends.
+func (l *live) keepSweeping(ctx context.Context) {
+	least := sweepStart + rand.N(sweepStart)
+	for {
+		s, err := l.lastSweep(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		due := sweepRetry
+		if err == nil {
+			due = max(least, l.untilSweep(s))
+		} else {
+			l.log.Error("reading when everybody was looked up", "err", err)
+		}
+		timer := time.NewTimer(due)
+		select {
+		case <-ctx.Done():
+		case <-l.sweepNow:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+		least = 0
+		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("looking up who left Slack; it goes on later", "err", err)
+			least = sweepRetry
+		}
+	}
+}
+
+// untilSweep is how long it is until the next one.
+func (l *live) untilSweep(s store.Sweep) time.Duration {
+	if s.UnderWay() {
+		return 0
+	}
+	return s.Ended.Add(sweepEvery + rand.N(sweepSpread)).Sub(l.b.o.Now())
+}
+
+// lastSweep is the one of this workspace.
+func (l *live) lastSweep(ctx context.Context) (store.Sweep, error) {
+	s, err := l.b.o.Store.GetSweep(ctx, store.OnSlack)
+	if errors.Is(err, store.ErrNotFound) || err == nil && s.Team != l.account.Team {
+		return store.Sweep{Surface: store.OnSlack, Team: l.account.Team}, nil
+	}
+	return s, err
+}
+
+// sweep looks everybody up, or goes on with it.
+func (l *live) sweep(ctx context.Context) error {
+	s, err := l.lastSweep(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.UnderWay() {
+		s = store.Sweep{Surface: s.Surface, Team: s.Team, Ended: s.Ended, Began: l.b.o.Now()}
+	}
+	users, err := l.b.o.Store.ListUsers(ctx) // by id
+	if err != nil {
+		return fmt.Errorf("listing users: %w", err)
+	}
+	saved, failed := s, 0 // in a row
+	for _, u := range users {
+		if u.ID <= s.After || u.State != store.Active || len(l.idsOf(u)) == 0 {
+			continue
+		}
+		if err := l.pause(ctx, sweepPace); err != nil {
+			return err
+		}
+		gone, err := l.disableGone(ctx, u)
+		s.After, s.Looked = u.ID, s.Looked+1
+		switch {
+		case err == nil:
+			failed = 0
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case code(err) == "user_not_found", code(err) == "user_not_visible", errors.Is(err, store.ErrNotFound):
+			failed, s.Failed = 0, s.Failed+1 // Slack tells, but not of them
+		default:
+			s.Failed++
+			if failed++; failed == sweepFails {
+				return errors.Join(fmt.Errorf("%w: %w", errSweep, err), l.b.o.Store.PutSweep(ctx, store.System, saved))
+			}
+			continue
+		}
+		if gone {
+			s.Disabled = append(s.Disabled, u.ID)
+		}
+		if gone || s.Looked >= saved.Looked+sweepSave {
+			saved = s
+			if err := l.b.o.Store.PutSweep(ctx, store.System, s); err != nil {
+				return fmt.Errorf("keeping how far it is: %w", err)
+			}
+		}
+	}
+	s.Ended, s.After = l.b.o.Now(), ""
+	if !s.Ended.After(s.Began) {
+		s.Ended = s.Began
+	}
+	if err := l.b.o.Store.PutSweep(ctx, store.System, s); err != nil {
+		return fmt.Errorf("keeping that it ended: %w", err)
+	}
+	l.log.Info("everybody was looked up on Slack", "users", s.Looked, "disabled", len(s.Disabled), "failed", s.Failed)
+	return nil
+}
