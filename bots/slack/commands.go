@@ -208,11 +208,7 @@ func (l *live) answer(ctx context.Context, p person, at store.Address, a bots.An
 	if len(a.Buttons) == 0 {
 		return l.tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
-	blocks := []slackgo.Block{}
-	for _, piece := range pieces(a.Text, maxSection) {
-		blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
-	}
-	blocks = append(blocks[:min(len(blocks), maxBlocks-1)], p.buttons(a))
+	blocks := append(wordsBlocks(a.Text), p.buttons(a))
 	return l.tellBlocks(ctx, p, at, a.Text, blocks)
 }
 

@@ -134,19 +134,22 @@ func words(text string) content { return notice(store.Message{Text: text}) }
 // notice is words that can be found again, and that may mention who asked.
 func notice(m store.Message) content {
 	var blocks []slackgo.Block
-	add := func(text *slackgo.TextBlockObject) {
-		var options []slackgo.SectionBlockOption
+	id := func() string { // of the first
 		if m.ID != "" && len(blocks) == 0 {
-			options = append(options, slackgo.SectionBlockOptionBlockID(blockOf(m.ID)))
+			return blockOf(m.ID)
 		}
-		blocks = append(blocks, slackgo.NewSectionBlock(text, nil, nil, options...))
+		return ""
 	}
 	head := mention(m)
 	if head != "" {
-		add(slackgo.NewTextBlockObject(slackgo.MarkdownType, head, false, true))
+		var options []slackgo.SectionBlockOption
+		if first := id(); first != "" {
+			options = append(options, slackgo.SectionBlockOptionBlockID(first))
+		}
+		blocks = append(blocks, slackgo.NewSectionBlock(slackgo.NewTextBlockObject(slackgo.MarkdownType, head, false, true), nil, nil, options...))
 	}
 	for _, piece := range pieces(m.Text, maxSection) {
-		add(plainText(piece))
+		blocks = append(blocks, wordsBlock(id(), piece))
 	}
 	if len(blocks) > maxBlocks {
 		blocks = blocks[:maxBlocks]

@@ -121,7 +121,7 @@ func (w *wire) edit(ctx context.Context, channel, ts string, options ...slackgo.
 
 // whisper shows text to one person in a channel.
 func (w *wire) whisper(ctx context.Context, channel, thread, user, text string) error {
-	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), slackgo.MsgOptionDisableLinkUnfurl()}
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), slackgo.MsgOptionBlocks(wordsBlocks(text)...), slackgo.MsgOptionDisableLinkUnfurl()}
 	if thread != "" {
 		options = append(options, slackgo.MsgOptionTS(thread))
 	}
