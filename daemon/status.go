@@ -151,6 +151,11 @@ func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, v
 			return nil, err
 		}
 	}
+	if key == "models.images" {
+		if err := llm.CheckImages(value); err != nil {
+			return nil, err
+		}
+	}
 	user := ""
 	if who != "" {
 		var err error

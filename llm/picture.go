@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -65,6 +66,21 @@ func SeesBy(c store.Config) func(target string) bool {
 		}
 		return false
 	}
+}
+
+// CheckImages refuses what can't be a value of models.images.
+func CheckImages(value string) error {
+	for pattern := range strings.SplitSeq(value, ",") {
+		pattern = strings.TrimSpace(pattern)
+		head, _ := strings.CutSuffix(pattern, "*")
+		if pattern == "" || pattern == "none" || pattern == "*" {
+			continue
+		}
+		if provider, model, ok := strings.Cut(head, "/"); !ok || provider == "" || model == "" && head == pattern || strings.Contains(head, "*") {
+			return fmt.Errorf("%w models.images: %q is no model: write provider/model, such as openai/gpt-5*, or none", store.ErrInvalid, pattern)
+		}
+	}
+	return nil
 }
 
 // refused says whether a service did not accept what was asked of it.

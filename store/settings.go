@@ -84,7 +84,7 @@ var Keys = []Key{
 	{Name: "limits.user.turns", Kind: Int, Default: "2", Min: 0, Max: 1000, Help: "turns of one person at once, others wait; 0 is no limit"},
 	{Name: "mcp.session_timeout", Kind: Span, Default: "30m", Min: 1, Max: 86400, Help: "idle time after which a session of an MCP client ends"},
 	{Name: "mcp.wait", Kind: Span, Default: "10m", Min: 1, Max: 86400, Help: "how long an MCP client's call may wait for a yes"},
-	{Name: "models.images", Kind: List, Default: "openai/gpt-4o*,openai/gpt-4.1*,openai/gpt-5*,openai/gpt-6*", Help: "models that take images, as provider/model; * at the end stands for any more. All others are told that an image came"},
+	{Name: "models.images", Kind: List, Default: "openai/gpt-4o*,openai/gpt-4.1*,openai/gpt-5*,openai/gpt-6*", Help: "models that take images, as provider/model; * at the end stands for any more, none for none. All others are told that an image came"},
 	{Name: "results.max_bytes", Kind: Int, Default: "1048576", Min: 1024, Max: 8 << 20, Help: "bytes of a tool's result that are kept and passed on"},
 	{Name: "results.max_model_bytes", Kind: Int, Default: "65536", Min: 1024, Max: 1 << 20, Help: "bytes of a tool's result that the model reads"},
 	{Name: "retention.audit", Kind: Span, Default: "400d", Min: 86400, Help: "how long the audit trail is kept"},

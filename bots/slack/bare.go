@@ -34,7 +34,7 @@ const (
 // Why a file can't be had, for good.
 var (
 	errForeign  = errors.New("its address is not Slack's")
-	errDenied   = errors.New("Slack asks to sign in: the bot token lacks files:read, or may not see the file")
+	errDenied   = errors.New("the bot token lacks files:read, or may not see the file")
 	errGone     = errors.New("it is gone")
 	errTooLarge = errors.New("it is larger than it may be")
 )
@@ -44,6 +44,7 @@ type bare struct {
 	client *http.Client
 	base   *url.URL // of the Web API
 	token  store.Secret
+	busy   chan struct{} // holds one for each file that is being fetched
 }
 
 func newBare(o *Options, token store.Secret) *bare {
@@ -60,7 +61,7 @@ func newBare(o *Options, token store.Secret) *bare {
 		// Where a redirect goes, the token must not: it is a page to sign in on.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &bare{client: client, base: base, token: token}
+	return &bare{client: client, base: base, token: token, busy: make(chan struct{}, maxDownloads)}
 }
 
 // slackHosts are where Slack keeps files, with all below them.
@@ -191,7 +192,7 @@ func (b *bare) get(ctx context.Context, u *url.URL, announced, limit int64) ([]b
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return nil, errGone
 	case code != http.StatusOK:
-		return nil, fmt.Errorf("Slack answered %s", resp.Status)
+		return nil, fmt.Errorf("the answer is %s", resp.Status)
 	case resp.ContentLength > limit:
 		return nil, errTooLarge
 	}

@@ -25,7 +25,7 @@ import (
 
 const (
 	// earlierTime bounds looking up what was said.
-	earlierTime = 15 * time.Second
+	earlierTime = 8 * time.Second
 	// maxEarlier pages of earlierPage messages are looked through.
 	maxEarlier, earlierPage = 5, 200
 	// maxLookups is how many people are asked for by name for one message.

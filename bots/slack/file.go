@@ -15,8 +15,11 @@ import (
 const (
 	// maxShared is how many files of one message are looked at at all.
 	maxShared = 2 * store.MaxFiles
-	// filesTime bounds all downloads for one message.
-	filesTime = 2 * time.Minute
+	// fileTime bounds all that is done to fetch one file.
+	fileTime = time.Minute
+	// maxDownloads is how many files are in memory at the same time: a message
+	// is fetched before it is known whether its author wrote too many.
+	maxDownloads = 4
 	// maxFileName is how many bytes of a file's name are kept.
 	maxFileName = 200
 )
@@ -67,25 +70,15 @@ func (f shared) name() string {
 // read fetches files for a conversation; each comes back, read or with the
 // reason why not. An error means that it must be tried again.
 func (l *live) read(ctx context.Context, by store.Caller, thread string, list []shared) ([]store.File, error) {
-	inTime, cancel := context.WithTimeout(ctx, filesTime)
-	defer cancel()
 	var files []store.File
 	room, count := store.MaxTexts, 0
 	for _, s := range list[:min(len(list), maxShared)] {
-		f := store.File{ID: s.ID, Name: s.name(), Size: max(s.Size, 0), From: s.from}
 		if count == store.MaxFiles {
+			f := store.File{ID: s.ID, Name: s.name(), Size: max(s.Size, 0), From: s.from}
 			files = append(files, bots.Unread(f, store.FileTooMany))
 			continue
 		}
-		data, why := l.fetch(inTime, &s)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if f.Name, f.Size = s.name(), max(s.Size, 0); why != "" {
-			files = append(files, bots.Unread(f, why))
-			continue
-		}
-		f, err := l.keepFile(ctx, by, thread, bots.ReadFile(f, data, room))
+		f, err := l.readOne(ctx, by, s, place{thread, room})
 		if err != nil {
 			return nil, err
 		}
@@ -96,6 +89,33 @@ func (l *live) read(ctx context.Context, by store.Caller, thread string, list []
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// place is where a file goes, and how much text of it.
+type place struct {
+	thread string
+	room   int
+}
+
+// readOne fetches one file in its turn.
+func (l *live) readOne(ctx context.Context, by store.Caller, s shared, to place) (store.File, error) {
+	select {
+	case l.wire.bare.busy <- struct{}{}:
+		defer func() { <-l.wire.bare.busy }()
+	case <-ctx.Done():
+		return store.File{}, ctx.Err()
+	}
+	inTime, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	data, why := l.fetch(inTime, &s)
+	if ctx.Err() != nil {
+		return store.File{}, ctx.Err()
+	}
+	f := store.File{ID: s.ID, Name: s.name(), Size: max(s.Size, 0), From: s.from}
+	if why != "" {
+		return bots.Unread(f, why), nil
+	}
+	return l.keepFile(ctx, by, to.thread, bots.ReadFile(f, data, to.room))
 }
 
 // fetch downloads a file, or says why it can't be had. It completes what Slack

@@ -24,9 +24,16 @@ type deed struct {
 	Text    string              `json:"text"`
 	Values  []string            `json:"values"`
 	Inputs  map[string][]string `json:"inputs"`
+	Files   []attachment        `json:"files"`
 }
 
-const maxDeed = 1 << 20
+// attachment is a file that goes with a message.
+type attachment struct {
+	Name    string `json:"name"`
+	Content []byte `json:"content"` // base64
+}
+
+const maxDeed = 16 << 20 // files too
 
 type done struct {
 	Channel string `json:"channel,omitempty"` // to look at now
@@ -82,7 +89,7 @@ const inThread = "is not supported in threads. Sorry!" // Slack's own words
 func (p *Page) say(r *http.Request, d deed) (done, error) {
 	text := strings.TrimSpace(d.Text)
 	switch {
-	case text == "":
+	case text == "" && len(d.Files) == 0:
 		return done{}, errors.New("there is nothing to say")
 	case strings.HasPrefix(text, "/") && d.Thread != "":
 		name, _, _ := strings.Cut(text, " ")
@@ -90,6 +97,10 @@ func (p *Page) say(r *http.Request, d deed) (done, error) {
 	case strings.HasPrefix(text, "/"):
 		return done{}, p.Slack.Slash(r.Context(), d.User, d.Channel, text)
 	}
-	m, err := p.Slack.Post(slacktest.Said{User: d.User, Channel: d.Channel, Thread: d.Thread, Text: p.Slack.Typed(text)})
+	said := slacktest.Said{User: d.User, Channel: d.Channel, Thread: d.Thread, Text: p.Slack.Typed(text)}
+	for _, f := range d.Files {
+		said.Files = append(said.Files, slacktest.File{Name: f.Name, Content: f.Content})
+	}
+	m, err := p.Slack.Post(said)
 	return done{Thread: m.Root()}, err
 }

@@ -397,26 +397,38 @@ function openThread(ts) {
   $("replytext").focus();
 }
 
-async function say(text, thread) {
-  const got = await act({ do: "say", text, thread });
+// attached reads the files that were chosen, in base64.
+function attached(field) {
+  return Promise.all([...$(field).files].map((f) => new Promise((done, fail) => {
+    const r = new FileReader();
+    r.onload = () => done({ name: f.name, content: r.result.slice(r.result.indexOf(",") + 1) });
+    r.onerror = () => fail(r.error);
+    r.readAsDataURL(f);
+  })));
+}
+
+async function say(text, thread, files) {
+  const got = await act({ do: "say", text, thread, files });
   if (!got || got.error) return false;
   if (got.thread && isDM() && !here.thread) openThread(got.thread);
   return true;
 }
 
-function composer(form, field, thread) {
+function composer(form, field, picker, thread) {
   const send = async () => {
     const text = $(field).value;
-    if (!text.trim()) return;
+    const files = await attached(picker);
+    if (!text.trim() && !files.length) return;
     $(field).value = "";
-    if (!(await say(text, thread()))) $(field).value = text;
+    if (await say(text, thread(), files)) $(picker).value = "";
+    else $(field).value = text;
   };
   $(form).addEventListener("submit", (e) => { e.preventDefault(); send(); });
   $(field).addEventListener("keydown", (e) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); send(); } });
 }
 
-composer("say", "text", () => "");
-composer("reply", "replytext", () => here.thread);
+composer("say", "text", "files", () => "");
+composer("reply", "replytext", "replyfiles", () => here.thread);
 $("user").addEventListener("change", (e) => { Object.assign(here, { user: e.target.value, thread: "", home: false }); drawn.dialog = ""; refresh(); });
 $("home").addEventListener("click", () => { Object.assign(here, { home: true, thread: "" }); act({ do: "home" }); refresh(); });
 $("dm").addEventListener("click", async () => { const got = await act({ do: "dm" }); if (got && got.channel) go(got.channel, got.thread || ""); });

@@ -178,3 +178,18 @@ func mustJSON(t *testing.T, v any) []byte {
 	}
 	return raw
 }
+
+// A file goes with a message, or alone, and stands below it.
+func TestAttached(t *testing.T) {
+	b := open(t)
+	for i, text := range []string{"look", ""} {
+		say := `{"do":"say","user":"U0ANN","channel":"C0GENERAL","text":"` + text + `","files":[{"name":"a.txt","content":"aGVsbG8="}]}`
+		if status, body, _ := b.do("POST", "/dev/act", say, nil); status != 200 || strings.Contains(body, "error") {
+			t.Fatalf("%d %s", status, body)
+		}
+		m := b.slack.Messages(slacktest.General)[i]
+		if m.Text != text || len(m.Files) != 1 || string(m.Files[0].Content) != "hello" {
+			t.Errorf("it stands as %+v", m)
+		}
+	}
+}
