@@ -23,7 +23,7 @@ type CardParts struct {
 	Title       string
 	Facts       []string // server, who asked, as whom it runs
 	Warnings    []string
-	Description []string // the server's claim, with its heading
+	Description []string // the server's claims, title and description, with their heading
 	Why         []string // the model's words, with their heading
 	ArgsHead    string
 	Args        string   // whole; "" for none
@@ -36,18 +36,14 @@ type CardParts struct {
 // PartsOf puts a card into words for its reader (SPEC 11).
 func PartsOf(card store.Card, r Reader) CardParts {
 	words := phrases.For(r.Locale)
-	title := Escape(card.Tool)
-	if card.Title != "" {
-		title += " (" + Escape(card.Title) + ")"
-	}
 	p := CardParts{
-		Title: words.Say(phrases.CardTitle, title),
+		Title: words.Say(phrases.CardTitle, Escape(card.Tool)),
 		Facts: []string{
 			words.Say(phrases.CardServer, Escape(card.Server), Escape(words.Translate(card.Where))),
 			words.Say(phrases.CardBy, Escape(card.By)),
 			words.Say(phrases.CardRunsAs, Escape(words.Translate(card.RunsAs))),
 		},
-		Description: claim(words.Say(phrases.CardDescription), card.Description),
+		Description: claim(words.Say(phrases.CardDescription), strings.TrimSpace(card.Title+"\n"+card.Description)),
 		Why:         claim(words.Say(phrases.CardWhy), card.Why),
 		State:       []string{words.Say(phrases.CardState, StateWords(card, r.Locale))},
 	}

@@ -106,7 +106,7 @@ const digestHead = 12
 func (c *call) printCard(card store.Card) {
 	c.field("call", card.Call)
 	c.field("tool", card.Tool)
-	c.field("title", card.Title)
+	c.field("its title", card.Title)
 	if card.Description != "" {
 		c.field("its claim", strings.Join(strings.Fields(card.Description), " "))
 	}
