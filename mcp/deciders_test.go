@@ -77,8 +77,38 @@ func TestChannelServers(t *testing.T) {
 	}
 }
 
-// TestChannelApprovers: who says who may press, in which order.
+// TestChannelApprovers: the channel's policy counts at the press.
 func TestChannelApprovers(t *testing.T) {
+	h := newHouse(t, nil)
+	ann := h.person("ann")
+	h.channel.set([]string{h.member.User, ann.User}, []string{ann.User})
+	in := h.thread("in")
+	h.room(func(c *store.Channel) { c.Approvers = "channel-admins" })
+	if c := h.call(h.member, "box:write", `{"what":"x"}`); c.Policy != store.ByRequester {
+		t.Errorf("elsewhere %q decide", c.Policy)
+	}
+
+	// A press is by the channel's policy; one that changed meanwhile voids it.
+	c := h.callIn(in, h.member, `{"what":"x"}`)
+	if _, err := h.press(h.member, c, store.Approve); !errors.Is(err, store.ErrRefused) || h.runner.runs.Load() != 0 {
+		t.Errorf("its requester pressed: %v", err)
+	}
+	if _, err := h.press(ann, c, store.Approve); err != nil {
+		t.Errorf("the channel's admin pressed: %v", err)
+	}
+	if got := h.wait(c.ID); got.State != store.Done {
+		t.Errorf("%s: %s", got.State, got.Reason)
+	}
+	c = h.callIn(in, h.member, `{"what":"x"}`)
+	h.room(func(c *store.Channel) { c.Approvers = "channel" })
+	if _, err := h.press(ann, c, store.Approve); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("pressed by a policy that changed: %v", err)
+	}
+}
+
+// TestDeciders: who says who may press, in which order, by what calls have and
+// by what Why says.
+func TestDeciders(t *testing.T) {
 	h := newHouse(t, nil)
 	ann := h.person("ann")
 	h.channel.set([]string{h.member.User, ann.User}, []string{ann.User})
@@ -105,26 +135,6 @@ func TestChannelApprovers(t *testing.T) {
 	policy("requester", "default")
 	h.room(func(c *store.Channel) { c.Approvers = "channel-admins" })
 	policy("channel-admins", "channel")
-	if c := h.call(h.member, "box:write", `{"what":"x"}`); c.Policy != store.ByRequester {
-		t.Errorf("elsewhere %q decide", c.Policy)
-	}
-
-	// A press is by the channel's policy; one that changed meanwhile voids it.
-	c := h.callIn(in, h.member, `{"what":"x"}`)
-	if _, err := h.press(h.member, c, store.Approve); !errors.Is(err, store.ErrRefused) || h.runner.runs.Load() != 0 {
-		t.Errorf("its requester pressed: %v", err)
-	}
-	if _, err := h.press(ann, c, store.Approve); err != nil {
-		t.Errorf("the channel's admin pressed: %v", err)
-	}
-	if got := h.wait(c.ID); got.State != store.Done {
-		t.Errorf("%s: %s", got.State, got.Reason)
-	}
-	c = h.callIn(in, h.member, `{"what":"x"}`)
-	h.room(func(c *store.Channel) { c.Approvers = "channel" })
-	if _, err := h.press(ann, c, store.Approve); !errors.Is(err, store.ErrRefused) {
-		t.Errorf("pressed by a policy that changed: %v", err)
-	}
 
 	// A channel does not let others press for what is not theirs.
 	h.change(func(s *store.Server) { s.Env = map[string]store.Value{"K": {SecretKey: "K"}} })
