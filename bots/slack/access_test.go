@@ -31,6 +31,7 @@ func newGateScene(t *testing.T) *gateScene {
 		return err == nil && a.Admits(u, nil), err
 	}}, s.heard)
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: s.db, Claims: s.db, Handler: s.heard, Calls: s.db})...)
+	s.until("the link", func() bool { return s.fake.Stats().Links == 1 })
 	return s
 }
 
@@ -221,5 +222,89 @@ func TestFirstContact(t *testing.T) {
 		if u.Role != store.Member {
 			t.Errorf("%s is %s", u.Name, u.Role)
 		}
+	}
+}
+
+// event hands the bot an event as Slack would of itself.
+func (s *gateScene) event(id, team, through, event string) {
+	s.fake.SendRaw([]byte(`{"type":"events_api","envelope_id":"raw-` + id + `","payload":{"type":"event_callback","team_id":"` + team + `","context_team_id":"` + through + `","api_app_id":"A0NIZE","event_id":"` + id + `","event":` + event + `}}`))
+}
+
+func mentionBy(user, channel, ts, text string) string {
+	return `{"type":"app_mention","channel":"` + channel + `","user":"` + user + `","ts":"` + ts + `","text":"<@` + slacktest.Bot + `> ` + text + `"}`
+}
+
+// In a channel that workspaces share an event may have happened in another one:
+// it is taken by whose installation of the app got it, and its author by who
+// they are. Bots without a bot_id are told nothing.
+func TestShared(t *testing.T) {
+	s := newGateScene(t)
+	s.event("Ev1", slacktest.OtherTeam, slacktest.OtherTeam, mentionBy(slacktest.Ann, slacktest.Shared, "1700000001.000001", "for another"))
+	s.event("Ev2", slacktest.OtherTeam, slacktest.Team, mentionBy(slacktest.Stranger, slacktest.Shared, "1700000002.000001", "as a stranger"))
+	s.event("Ev3", slacktest.Team, slacktest.Team, mentionBy(slacktest.OtherBot, slacktest.General, "1700000003.000001", "as a bot"))
+	s.event("Ev4", slacktest.OtherTeam, slacktest.Team, mentionBy(slacktest.Ann, slacktest.Shared, "1700000004.000001", "as a member"))
+	s.heard.wait(t, 1)
+	if got := s.heard.texts(); len(got) != 1 || got[0] != "as a member" {
+		t.Errorf("heard %q", got)
+	}
+	s.until("the stranger is told", func() bool {
+		for _, m := range s.fake.Ephemerals(slacktest.Shared, slacktest.Stranger) {
+			if strings.Contains(m.Text, "full members") {
+				return true
+			}
+		}
+		return false
+	})
+	if n := s.told(slacktest.OtherBot, ""); n != 0 {
+		t.Errorf("a bot was told %d things", n)
+	}
+	if s.known(slacktest.Stranger) || s.known(slacktest.OtherBot) {
+		t.Error("a stranger or a bot became a user")
+	}
+}
+
+// Who becomes a guest may talk no more from then on, and is no less a user: they
+// may come back.
+func TestBecomesGuest(t *testing.T) {
+	s := newGateScene(t)
+	if _, err := s.fake.DM(slacktest.Ben, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	s.heard.wait(t, 1)
+	change := func(guest bool) {
+		for _, u := range s.fake.Users() {
+			if u.ID == slacktest.Ben {
+				u.Guest = guest
+				s.fake.AddUser(u)
+			}
+		}
+		s.event("EvChange"+map[bool]string{true: "1", false: "2"}[guest], slacktest.Team, slacktest.Team, `{"type":"user_change","user":{"id":"`+slacktest.Ben+`","deleted":false}}`)
+	}
+	change(true)
+	for range 2 {
+		if _, err := s.fake.DM(slacktest.Ben, "hello again"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.fake.OpenHome(slacktest.Ben)
+	s.until("Ben is told", func() bool { return s.told(slacktest.Ben, "full members") == 1 })
+	s.until("Ben's Home", func() bool {
+		v, ok := s.fake.Home(slacktest.Ben)
+		return ok && strings.Contains(string(v.Blocks), "full members")
+	})
+	u, err := s.db.FindUser(t.Context(), "slack:"+slacktest.Team+":"+slacktest.Ben)
+	if err != nil || u.State != store.Active {
+		t.Errorf("Ben is %+v, %v", u, err)
+	}
+	if at, err := s.Direct(t.Context(), u); err == nil {
+		t.Errorf("a card is brought to a guest, at %+v", at)
+	}
+	change(false)
+	if _, err := s.fake.DM(slacktest.Ben, "a member again"); err != nil {
+		t.Fatal(err)
+	}
+	s.heard.wait(t, 1)
+	if n := s.told(slacktest.Ben, "full members"); n != 1 {
+		t.Errorf("Ben was told %d times", n)
 	}
 }

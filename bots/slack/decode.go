@@ -97,8 +97,9 @@ type message struct {
 // event is a decoded callback.
 type event struct {
 	id, team string
-	gone     bool // user_change: the account was switched off
-	masked   bool // a key was masked in what its author wrote
+	through  string // the workspace whose installation of the app got it
+	gone     bool   // user_change: the account was switched off
+	masked   bool   // a key was masked in what its author wrote
 	message
 }
 
@@ -112,7 +113,10 @@ func decodeEvent(payload []byte) (e event, err error) {
 	if c.Type != "event_callback" {
 		return e, fmt.Errorf("%w event: type %.40q", store.ErrInvalid, c.Type)
 	}
-	e.id, e.team, e.masked = c.ID, c.Team, c.Masked
+	if c.Team == "" {
+		c.Team = c.Context
+	}
+	e.id, e.team, e.through, e.masked = c.ID, c.Team, c.Context, c.Masked
 	if !idForm.MatchString(c.ID) && !wordForm.MatchString(c.ID) {
 		return e, fmt.Errorf("%w event: event_id", store.ErrInvalid)
 	}

@@ -197,7 +197,7 @@ func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func
 // and under which keys it is kept: what addresses nize comes as two events.
 func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
 	keys := []string{"slack:ev:" + e.id}
-	if e.team != l.account.Team || !used[e.Type] {
+	if !l.ours(e) || !used[e.Type] {
 		return false, nil
 	}
 	if e.Type == "user_change" {
@@ -224,6 +224,13 @@ func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
 	}
 	_, err := l.b.o.Store.FindThread(ctx, l.place(e.Channel, e.root()))
 	return err == nil, keys
+}
+
+// ours says whether an event is for this workspace's installation of the app. In
+// a channel that workspaces share it may have happened in another one; who may
+// talk is decided by who they are.
+func (l *live) ours(e *event) bool {
+	return e.team == l.account.Team || e.through == l.account.Team
 }
 
 // spoken are the subtypes of messages that a person wrote.
@@ -323,7 +330,7 @@ func guard(run func(context.Context) error, ctx context.Context) (err error) {
 
 // event works on one event.
 func (l *live) event(ctx context.Context, e event) error {
-	if e.team != l.account.Team {
+	if !l.ours(&e) {
 		return nil // of the account before this one
 	}
 	switch e.Type {

@@ -65,7 +65,7 @@ func submitSecret(ctx context.Context, l *live, i interaction) (wrong map[string
 		l.log.Error("looking up who gives a credential", "err", err)
 		return refuse(p.words(), phrases.ConnectFailed), nil
 	case p.user.ID == "":
-		return refuse(p.words(), phrases.NoAccess), nil
+		return map[string]string{secretBlock: noAccess(p)}, nil
 	}
 	var f bots.Prompt
 	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &f) != nil {
