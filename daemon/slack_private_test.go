@@ -84,12 +84,14 @@ func TestSlackPrivate(t *testing.T) {
 	if read := s.says.heard("that"); strings.Contains(read, "rubies") || !strings.Contains(read, "look into") || !strings.Contains(read, "not shared") {
 		t.Errorf("the model read for Cho: %s", read)
 	}
-	if err := s.fake.Press(t.Context(), slacktest.Cho, s.line(root, "vault:open"), s.resultButton(root)); err != nil {
-		t.Fatal(err)
-	}
-	s.until("Cho is shown no result", func() bool { return len(s.fake.Views(slacktest.Cho)) == 1 })
-	if v := s.fake.Views(slacktest.Cho)[0]; strings.Contains(string(v.Blocks), "rubies") {
-		t.Errorf("Cho is shown %s", v.Blocks)
+	for user, shown := range map[string]bool{slacktest.Cho: false, slacktest.Ann: false, slacktest.Ben: true} { // Ann is an admin
+		if err := s.fake.Press(t.Context(), user, s.line(root, "vault:open"), s.resultButton(root)); err != nil {
+			t.Fatal(err)
+		}
+		s.until("a dialog", func() bool { return len(s.fake.Views(user)) == 1 })
+		if v := s.fake.Views(user)[0]; strings.Contains(string(v.Blocks), "rubies") != shown {
+			t.Errorf("%s is shown %s", user, v.Blocks)
+		}
 	}
 
 	// Only Ben shares it, once, whatever is pressed how often.

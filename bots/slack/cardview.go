@@ -184,7 +184,8 @@ func openAll(ctx context.Context, l *live, p person, i interaction, a action) er
 	return l.openPage(ctx, p, i, page{Kind: "all", Call: card.Call})
 }
 
-// openResult shows what a call returned to who made it, and to admins.
+// openResult shows what a call returned to who made it, and to admins where it
+// is not private.
 func openResult(ctx context.Context, l *live, p person, i interaction, a action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
@@ -265,7 +266,7 @@ func pageModal(title, text string, at page, w phrases.Catalogue) slackgo.ModalVi
 // see it.
 func (l *live) resultText(ctx context.Context, p person, id string) string {
 	call, err := l.b.o.Calls.GetCall(ctx, id)
-	if err != nil || call.By != p.user.ID && !p.by().IsAdmin() || call.Result == nil {
+	if err != nil || call.Result == nil || call.By != p.user.ID && (call.Private || !p.by().IsAdmin()) {
 		return ""
 	}
 	return bots.Plain(call.Result.Whole())

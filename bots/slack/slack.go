@@ -31,6 +31,7 @@
 //	leave.go sweep.go     who left
 //	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
+//	aside.go secrets.go   what is for one person alone; pasted keys
 //	find.go               what an earlier run sent, found again
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
 //	views.go commands.go  what presses, dialogs and words are given to

@@ -43,6 +43,8 @@ func forget(e *env) {
 			e.ok(e.Append(ctx, callerOf(who), store.Turn{Thread: thread, N: n, Role: store.FromUser, By: callerOf(who), Text: "words of " + who.Name}, false))
 		}
 	}
+	e.ok(e.Append(ctx, by, store.Turn{Thread: "t1", N: 3, Role: store.FromModel, Text: "for hermother", For: mia.ID, Opaque: json.RawMessage(`"hermother"`),
+		Calls: []store.ToolCall{{ID: "c1", Name: "send", Args: `{"to":"hermother"}`}}}, false))
 	e.ok(e.AddSpend(ctx, store.Spend{User: mia.ID, Thread: "t0", Model: "m", Provider: "p", Prompt: 7}))
 
 	must(e.PutServer(ctx, admin, store.Server{Name: "box", Transport: store.Stdio, Command: "/bin/box"}, 0))(e)
@@ -56,7 +58,7 @@ func forget(e *env) {
 		e.Error("no event was erased")
 	}
 	f.Events = 0
-	e.same(f, store.Forgotten{Conversations: 1, Turns: 2, Calls: 1, Running: 1, Lessons: 2})
+	e.same(f, store.Forgotten{Conversations: 1, Turns: 3, Calls: 1, Running: 1, Lessons: 2})
 	if left := must(e.ListLessons(ctx))(e)["box:send"]; len(left) != 1 || left[0].User != boss.ID {
 		e.Errorf("of what was learned %+v is left", left)
 	}
