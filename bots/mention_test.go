@@ -1,0 +1,124 @@
+package bots_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/store"
+)
+
+// away is a platform where people don't read along all the time.
+type away struct{ *botstest.Memory }
+
+func (away) Mentions(store.Address) bool { return true }
+
+// slow is an agent that takes its time as a message says: minutes before the
+// first word, WORD, minutes after it; "other" is a decision of somebody else,
+// and "tool" a first turn that makes a call.
+type slow struct{ *botstest.Agent }
+
+func (a slow) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
+	turns, err := a.Threads.Turns(ctx, thread)
+	if err != nil || len(turns) == 0 || turns[len(turns)-1].Role != store.FromUser {
+		return err
+	}
+	asked := turns[len(turns)-1]
+	say := func(text string, ends bool) error {
+		id := store.TurnID(thread, len(turns))
+		turn := store.Turn{Thread: thread, N: len(turns), Role: store.FromModel, Text: text, Re: asked.N, At: time.Now()}
+		if err := a.Threads.Append(ctx, store.System, turn, !ends); err != nil {
+			return err
+		}
+		turns = append(turns, turn)
+		tell(store.Progress{Kind: "turn", Turn: id, Stored: id, Text: text, Ends: ends})
+		return nil
+	}
+	for word := range strings.FieldsSeq(asked.Text) {
+		switch word {
+		case "other", "own":
+			by := map[string]string{"other": "somebody", "own": asked.By.User}[word]
+			call := store.Call{ID: store.NewID(time.Now()), By: asked.By.User, State: store.Done, Decisions: []store.Decision{{Verb: store.Approve, By: by}}}
+			tell(store.Progress{Kind: "call", ID: call.ID, Call: &call})
+		case "wait":
+			time.Sleep(2 * time.Minute) // the bubble's
+		case "tool":
+			if err := say("Let me look.", false); err != nil {
+				return err
+			}
+		case "text":
+			tell(store.Progress{Kind: "text", Turn: store.TurnID(thread, len(turns)), Delta: "Here "})
+			time.Sleep(time.Second) // so that it is posted
+		}
+	}
+	return say("Here it is.", true)
+}
+
+// An answer that took over a minute, or that somebody else's yes made possible,
+// mentions who asked: once, at its head, or in a line after it where the text
+// began too early.
+func TestMention(t *testing.T) {
+	for said, want := range map[string]string{
+		"text":                     "",
+		"own text":                 "",
+		"tool text":                "",
+		"wait text":                "Here it is.",
+		"other text":               "Here it is.",
+		"text wait":                "The answer to your question is complete.",
+		"text other":               "The answer to your question is complete.",
+		"wait text wait":           "Here it is.",
+		"wait tool text":           "Let me look.",
+		"tool wait text":           "Here it is.",
+		"tool text wait other":     "The answer to your question is complete.",
+		"wait other":               "Here it is.",
+		"wait tool wait text wait": "Let me look.",
+	} {
+		t.Run(said, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				memory := away{botstest.NewMemory(store.OnSlack)}
+				agent := slow{&botstest.Agent{Threads: o.db, Calls: o.db, Now: time.Now}}
+				c := bots.New(bots.Options{Agent: agent, Approver: &botstest.Gateway{Calls: o.db, Now: time.Now}, Inbox: o.db, Threads: o.db, Calls: o.db, Feed: o.db, Places: o.db, Backlog: o.db,
+					Platforms: []bots.Platform{memory}, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- c.Run(ctx) }()
+				id := store.NewID(time.Now())
+				th := store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnSlack, Channel: "C1", Thread: id}}
+				if err := o.db.PutThread(ctx, store.System, th); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Message(ctx, store.Inbound{Key: "1", Thread: id, By: o.by, Text: said}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Minute) // the bubble's
+				synctest.Wait()
+				shown, err := memory.See(ctx, func([]store.Message) bool { return true })
+				if err != nil {
+					t.Fatal(err)
+				}
+				var mentions []string
+				for _, m := range shown {
+					if m.Mention {
+						mentions = append(mentions, m.Text)
+					}
+				}
+				if got := strings.Join(mentions, " | "); got != want {
+					t.Errorf("mentions %q, want %q: %+v", got, want, shown)
+				}
+				if behind, err := o.db.Behind(ctx); err != nil || len(behind) > 0 {
+					t.Errorf("the chat lacks %v, %v", behind, err)
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
