@@ -161,6 +161,7 @@ func (l *live) partsAt(ctx context.Context, at store.Address, text string) ([]pa
 				return parts, nil
 			}
 			l.notePart(ctx, at, &writing{id: text, parts: parts}, p.Message)
+			places[partName(at.Message, len(parts))] = p
 		}
 		parts = append(parts, part{ts: p.Message})
 	}
@@ -196,20 +197,27 @@ func (b *Bot) Remove(ctx context.Context, at store.Address, m store.Message) err
 	if err := l.closeStream(ctx, at, t, false); err != nil && !t.dirty {
 		return err
 	}
-	for i, p := range slices.Backward(parts) {
-		if err := l.unpost(ctx, at, p.ts); err != nil {
+	t.id = m.ID
+	return l.unpostFrom(ctx, at, t, 0)
+}
+
+// unpostFrom deletes the messages of a text from the nth on, the last first.
+func (l *live) unpostFrom(ctx context.Context, at store.Address, t *writing, n int) error {
+	for len(t.parts) > n {
+		last := len(t.parts) - 1
+		if err := l.unpost(ctx, at, t.parts[last].ts); err != nil {
 			return err
 		}
-		if i == 0 {
-			break
+		if last > 0 {
+			owner, err := l.ownerOf(ctx, at, t.id)
+			if err == nil && owner != "" {
+				err = l.b.o.Store.MovePlace(ctx, owner, partName(t.parts[0].ts, last), "", at)
+			}
+			if err != nil {
+				return fmt.Errorf("forgetting a part of an answer: %w", err)
+			}
 		}
-		owner, err := l.ownerOf(ctx, at, m.ID)
-		if err == nil && owner != "" {
-			err = l.b.o.Store.MovePlace(ctx, owner, partName(at.Message, i), "", at)
-		}
-		if err != nil {
-			return fmt.Errorf("forgetting a part of an answer: %w", err)
-		}
+		t.parts = t.parts[:last]
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func (l *live) create(ctx context.Context, at store.Address, id string, make fun
 	since, lost := u.since[key]
 	u.mu.Unlock()
 	if lost {
-		ts, err := l.find(ctx, at, since)
+		ts, err := l.find(ctx, at, id, since)
 		if err != nil {
 			return "", false, err
 		}
@@ -259,9 +259,26 @@ func (u *unsurePosts) lost(key string, at time.Time) {
 	u.since[key] = at
 }
 
+// knows notes that these are messages of which it is known what they are.
+func (u *unsurePosts) knows(parts []part) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.known == nil {
+		u.known = map[string]bool{}
+	}
+	for _, p := range parts {
+		u.known[p.ts] = true
+	}
+}
+
 // find looks for a message of nize's own in a thread that no answer told of,
 // made after since by any clock that is right to a minute.
-func (l *live) find(ctx context.Context, at store.Address, since time.Time) (ts string, err error) {
+func (l *live) find(ctx context.Context, at store.Address, id string, since time.Time) (ts string, err error) {
+	places, err := l.placesOf(ctx, at, id)
+	if err != nil {
+		return "", err
+	}
+	before := namedBy(places) // of an earlier run, too
 	oldest := stamp(since.Add(-time.Minute))
 	list, err := l.list(ctx, at, oldest)
 	if err != nil {
@@ -271,7 +288,7 @@ func (l *live) find(ctx context.Context, at store.Address, since time.Time) (ts 
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, m := range list {
-		if m.User == l.account.User && m.Timestamp != at.Thread && m.Timestamp >= oldest && !u.known[m.Timestamp] {
+		if m.User == l.account.User && m.Timestamp != at.Thread && m.Timestamp >= oldest && !u.known[m.Timestamp] && !before[m.Timestamp] {
 			return m.Timestamp, nil
 		}
 	}

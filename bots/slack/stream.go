@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,7 @@ func (l *live) showText(ctx context.Context, at store.Address, m store.Message) 
 			if err != nil {
 				return at.Message, err
 			}
+			l.stages.unsure.knows(parts)
 			t.parts, t.open, t.dirty, t.plain = parts, true, true, true
 		}
 		l.writing.put(m.ID, t)
@@ -294,12 +296,20 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 			if !t.dirty && have.text == piece && have.more == more {
 				continue
 			}
-			if err := l.wire.edit(ctx, at.Channel, have.ts, shown); err != nil {
-				t.dirty = true
+			err := l.wire.edit(ctx, at.Channel, have.ts, shown)
+			if err == nil {
+				have.text, have.more = piece, more
+				continue
+			}
+			t.dirty = true
+			if !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
-			have.text, have.more = piece, more
-			continue
+			// Somebody deleted it there: it goes on with a new one, in order.
+			if undone := l.unpostFrom(ctx, at, t, i); undone != nil || i == 0 {
+				l.writing.drop(t.id)
+				return cmp.Or(undone, err)
+			}
 		}
 		place := at
 		place.Message = ""
@@ -311,12 +321,8 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 		l.notePart(ctx, at, t, ts)
 		t.parts = append(t.parts, part{ts: ts, text: piece, more: more})
 	}
-	for len(t.parts) > max(len(want), 1) {
-		last := t.parts[len(t.parts)-1]
-		if err := l.unpost(ctx, at, last.ts); err != nil {
-			return err
-		}
-		t.parts = t.parts[:len(t.parts)-1]
+	if err := l.unpostFrom(ctx, at, t, max(len(want), 1)); err != nil {
+		return err
 	}
 	t.dirty = false
 	return nil

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -61,15 +62,33 @@ func written(fake *slacktest.Server, root slacktest.Message) string {
 	return b.String()
 }
 
-// Five hundred streams with limits, lost requests, lost answers and streams
-// that Slack ends: the text in the chat is the model's text, once.
+// restart is a bot's account used anew, as by a new process: nothing is
+// remembered but what is stored.
+func restart(t *testing.T, b *Bot) {
+	t.Helper()
+	b.mu.Lock()
+	account := b.account
+	b.mu.Unlock()
+	was := b.current()
+	b.Use(account)
+	for b.current() == nil || b.current() == was {
+		if err := wait(t.Context(), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Five hundred streams with limits, lost requests, lost answers, streams that
+// Slack ends, and restarts after which the model says the same or something
+// else: the text in the chat is the model's text, once.
 func TestStreams(t *testing.T) {
 	streams := 500
 	if testing.Short() {
 		streams = 60
 	}
 	fake := startFake(t, slacktest.Options{Unlimited: true})
-	b := runBot(t, fake, Options{}, nobody{})
+	db := openBolt(t)
+	b := runBot(t, fake, Options{Store: db}, nobody{})
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 1) // faults hit whoever calls next: one stream at a time
 	for n := range streams {
@@ -77,7 +96,7 @@ func TestStreams(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			random := rand.New(rand.NewPCG(uint64(n), 3))
-			oneStream(t, fake, b, random, n)
+			oneStream(t, fake, b, db, random)
 		})
 	}
 	wg.Wait()
@@ -86,7 +105,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, random *rand.Rand, n int) {
+func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random *rand.Rand) {
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
 	if err != nil {
 		t.Error(err)
@@ -94,16 +113,21 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, random *rand.Rand, 
 	}
 	size := []int{1, 40, 400, 3000, 25_000}[random.IntN(5)]
 	text := jumble(random, size)
-	m := store.Message{ID: fmt.Sprintf("t/%d", n), Kind: store.TextMessage, For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ann, At: time.Now()}}
+	n := store.NewID(time.Now())
+	m := store.Message{ID: store.TurnID(n, 1), Kind: store.TextMessage, For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ann, At: time.Now()}}
 	if random.IntN(10) == 0 {
-		m.For = nil // nobody to stream to in a channel
+		m.For.Identity = "" // nobody to stream to in a channel
 	}
 	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+	if _, _, err := db.ThreadAt(t.Context(), store.System, store.Thread{ID: n, User: "u", Address: at}); err != nil {
+		t.Error(err)
+		return
+	}
 	posted := false
 	send := func() error {
 		if !posted {
 			to, err := b.Post(t.Context(), at, m)
-			if err == nil {
+			if err == nil || to.Message != "" {
 				posted, at = true, to
 			}
 			return err
@@ -112,11 +136,28 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, random *rand.Rand, 
 	}
 	for done := 0; done < len(text); {
 		done = min(len(text), done+1+random.IntN(max(len(text)/6, 8)))
-		m.Text = strings.ToValidUTF8(text[:done], "")
+		if m.Text = strings.ToValidUTF8(text[:done], ""); m.Text == "" {
+			continue // nothing is shown before there is something
+		}
 		fault(fake, random)
 		_ = send() // what failed comes with the next
 		if random.IntN(12) == 0 {
 			fake.EndStreams()
+		}
+		if random.IntN(16) == 0 {
+			restart(t, b)
+			for try := 0; !posted && try < 30; try++ { // as [bots.Conversation] does with what it was about to post
+				found, err := b.Find(t.Context(), at, m)
+				if err == nil {
+					posted, at = true, found
+				}
+				if err == nil || errors.Is(err, store.ErrNotFound) {
+					break
+				}
+			}
+			if random.IntN(2) == 0 { // the model says something else this time
+				text, done = jumble(random, size), 0
+			}
 		}
 	}
 	m.Text, m.Final = text, true
@@ -125,19 +166,19 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, random *rand.Rand, 
 			break
 		}
 		if try == 30 {
-			t.Errorf("stream %d: it never became final: %v", n, err)
+			t.Errorf("stream %s: it never became final: %v", n, err)
 			return
 		}
 	}
 	if got, want := undressed(fake, root, harmless(text)), harmless(text); got != want {
-		t.Errorf("stream %d: the chat says %d bytes, want %d; they part at %d:\n%.400q\n%.400q", n, len(got), len(want), partsAt(got, want), got, want)
+		t.Errorf("stream %s: the chat says %d bytes, want %d; they part at %d:\n%.400q\n%.400q", n, len(got), len(want), partsAt(got, want), got, want)
 	}
 	for _, msg := range fake.Thread(root.Channel, root.TS) {
 		if msg.Stream != nil && msg.Stream.Open {
-			t.Errorf("stream %d is left open", n)
+			t.Errorf("stream %s is left open", n)
 		}
 		if msg.User == slacktest.Bot && msg.Effects().Pings() {
-			t.Errorf("stream %d pings: %+v", n, msg.Effects())
+			t.Errorf("stream %s pings: %+v", n, msg.Effects())
 		}
 	}
 }
@@ -235,16 +276,7 @@ func TestStreamAfterRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.mu.Lock()
-	account := b.account
-	b.mu.Unlock()
-	was := b.current()
-	b.Use(account) // as after a restart: nothing is remembered
-	for b.current() == nil || b.current() == was {
-		if err := wait(t.Context(), time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-	}
+	restart(t, b)
 	for _, text := range []string{"another ", "another beginning", "another beginning and its end"} {
 		m.Text, m.Final = text, strings.HasSuffix(text, "end")
 		if err := b.Update(t.Context(), at, m); err != nil {
