@@ -369,9 +369,7 @@ func TestSlackCopiesKilled(t *testing.T) {
 	s.says.plan("long", plan{tool: "box:note", args: `{"text":"` + strings.Repeat("0123456789 ", 1000) + `"}`})
 	asked, _ := s.ask(slacktest.Ben, "long")
 	copied := s.copyOf(slacktest.Ann, "waiting for a yes")
-	s.kill()
-	s.start()
-	s.until("the bot is back", func() bool { return s.fake.Stats().Links == 1 })
+	s.restart(s.fake)
 	if err := s.fake.Press(t.Context(), slacktest.Ann, copied, "call-run"); err != nil {
 		t.Fatal(err)
 	}

@@ -41,15 +41,6 @@ func newKilledScene(t *testing.T) *scene {
 	return s
 }
 
-// restart kills the process, mends Slack, and waits until the bot is back.
-func (s *scene) restart() {
-	s.t.Helper()
-	s.kill()
-	s.fake.Mend()
-	s.start()
-	s.until("the bot is back", func() bool { return s.fake.Stats().Links == 1 })
-}
-
 // texts are nize's messages in a thread, but for lines about tools and cards.
 func (s *scene) texts(root slacktest.Message) []string {
 	var list []string
@@ -126,7 +117,7 @@ func TestSlackAnswerStored(t *testing.T) {
 			} else {
 				s.settled("meanwhile") // a whole turn: that of the other thread is stored by then
 			}
-			s.restart()
+			s.restart(s.fake)
 			close(hold)
 			if name == "long" {
 				s.until("all of it is there", func() bool { return strings.Join(s.texts(root), "") == long })
@@ -162,7 +153,7 @@ func TestSlackAnswerCut(t *testing.T) {
 			t.Errorf("the session is %+v", s.fake.Session(root.Channel, root.TS))
 		}
 		s.says.plan(word, then)
-		s.restart()
+		s.restart(s.fake)
 		return root
 	}
 	t.Run("the same", func(t *testing.T) {
@@ -180,7 +171,7 @@ func TestSlackAnswerCut(t *testing.T) {
 		hold <- struct{}{}
 		s.until("it begins again", func() bool { return s.answers(root, "Now") == 1 })
 		s.says.plan("twice", plan{say: []string{"At last."}})
-		s.restart()
+		s.restart(s.fake)
 		s.ends(root, "At last.")
 	})
 	t.Run("a tool", func(t *testing.T) {
@@ -190,7 +181,7 @@ func TestSlackAnswerCut(t *testing.T) {
 			t.Errorf("half an answer stands above the card")
 		}
 		s.until("the session is suspended", func() bool { return s.fake.Session(root.Channel, root.TS).Status == "suspended" })
-		s.restart()
+		s.restart(s.fake)
 		s.until("the session is suspended again", func() bool {
 			all := s.fake.Session(root.Channel, root.TS).Statuses
 			return len(all) > 3 && all[len(all)-1] == "suspended" && all[len(all)-2] == "suspended"
@@ -237,7 +228,7 @@ func TestSlackKilledAnyTime(t *testing.T) {
 		moment := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
 		s.until("it is at it", func() bool { return s.says.asked.Load() > asked })
 		<-moment.C // any moment will do
-		s.restart()
+		s.restart(s.fake)
 	}
 	for word, root := range want {
 		s.ends(root, "You said "+word+".")

@@ -215,9 +215,7 @@ func TestSlackPrivateKilled(t *testing.T) {
 	}
 	offer := s.offered(slacktest.Ben)
 	for range 2 {
-		s.kill()
-		s.start()
-		s.until("the bot is back", func() bool { return s.fake.Stats().Links == 1 })
+		s.restart(s.fake)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if err := s.fake.Press(ctx, slacktest.Ben, offer, "share"); err != nil && !strings.Contains(err.Error(), "to act on") {
 			t.Fatal(err)
