@@ -160,10 +160,7 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, "/nize "+g.cmd.Name))
 	}
 	page := func(a bots.Answer) slackgo.ModalViewRequest {
-		var blocks []slackgo.Block
-		for _, piece := range pieces(a.Text, maxSection) {
-			blocks = append(blocks, slackgo.NewSectionBlock(plainText(piece), nil, nil))
-		}
+		blocks := wordsBlocks(a.Text)
 		if len(a.Buttons) > 0 {
 			blocks = append(blocks, p.buttons(a))
 		}

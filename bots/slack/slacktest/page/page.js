@@ -113,7 +113,8 @@ const slackMarks = [
 
 const mrkdwn = (text) => inline(text, slackMarks, unescape);
 
-const same = (s) => s;
+// same is text of Markdown, in which the three entities stand for their signs.
+const same = unescape;
 const lineMarks = [
   [/`([^`]+)`/, (m) => el("code", {}, m[1])],
   [/\*\*([^\s*](?:.*?[^\s])?)\*\*/, (m) => el("b", {}, inline(m[1], lineMarks, same))],
@@ -335,8 +336,8 @@ function messageNode(m, inThread) {
     m.pings && m.pings.length ? el("span", { class: "ping" }, "pings " + m.pings.map((p) => "@" + nameOf(p)).join(" ")) : null);
   const body = el("div", { class: "body" }, m.blocks && m.blocks.length ? blocks(m.blocks, press) : el("div", {}, mrkdwn(m.text)));
   const foot = el("div", { class: "row note" }, (m.reactions || []).map((r) => el("span", {}, ":" + r + ":")),
-    inThread ? null : el("button", { type: "button", onclick: () => openThread(m.ts) }, m.replies ? m.replies + (m.replies === 1 ? " reply" : " replies") : "Reply"),
-    el("button", { type: "button", onclick: () => act({ do: "shortcut", ts: m.ts, action: "ask_about_message" }) }, "Ask nize about this"));
+    inThread ? null : el("button", { type: "button", class: m.replies ? "replies" : "more", onclick: () => openThread(m.ts) }, m.replies ? m.replies + (m.replies === 1 ? " reply" : " replies") : "Reply"),
+    el("button", { type: "button", class: "more", onclick: () => act({ do: "shortcut", ts: m.ts, action: "ask_about_message" }) }, "Ask nize about this"));
   return el("article", { class: (m.ephemeral ? "ephemeral " : "") + (m.streaming ? "streaming" : ""), "data-ts": m.ts }, head, body,
     (m.files || []).map((f) => el("details", {}, el("summary", {}, f.name + ", " + f.size + " bytes"), el("pre", {}, f.text))), m.ephemeral ? null : foot);
 }
