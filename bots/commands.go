@@ -50,6 +50,13 @@ type Command struct {
 	// Fits says whether words can follow the name: after a mention a message
 	// is a command only then. Nil lets nothing follow.
 	Fits func(words string) bool
+	// Most is how many words can follow at most. Where /nize stands before it,
+	// what does not fit is a slip that the command explains, unless it is longer:
+	// then it is a sentence that begins with the same word.
+	Most int
+	// Here says whether help names the command where it is asked; nil is
+	// everywhere. It hides nothing.
+	Here func(a Asked) bool
 	// Secret says that the answer to these words holds a secret: it is shown
 	// once, in a dialog, or the command does not run. Nil is never.
 	Secret func(words string) bool
@@ -81,14 +88,15 @@ func (c *Commands) Names(by store.Caller) []string {
 
 // Find reads text as a command. With loose, as after a mention, only what fits
 // one whole is a command, and near is the name that a single misspelt word
-// comes close to; otherwise the first word alone decides.
+// comes close to; otherwise a slip is a command, too, which says what is wrong.
 func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, words, near string, ok bool) {
 	name, words, _ := strings.Cut(strings.TrimSpace(text), " ")
 	words = strings.TrimSpace(words)
 	i := slices.IndexFunc(c.list, func(cmd Command) bool { return strings.EqualFold(cmd.Name, name) && (!cmd.Admin || by.IsAdmin()) })
 	if i >= 0 {
 		cmd = c.list[i]
-		if !loose || words == "" || cmd.Fits != nil && cmd.Fits(words) {
+		fits := words == "" || cmd.Fits != nil && cmd.Fits(words)
+		if fits || !loose && len(strings.Fields(words)) <= cmd.Most {
 			return cmd, words, "", true
 		}
 		return Command{}, "", "", false
@@ -114,12 +122,22 @@ func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (Answer, error
 	return Said(phrases.For(a.Locale).Say(phrases.CommandFailed)), err
 }
 
-// Help lists what a person may do here.
-func (c *Commands) Help(by store.Caller, locale string) string {
-	words := phrases.For(locale)
+// Help lists what a person may do where they ask, and names what there is in
+// nize's threads besides.
+func (c *Commands) Help(a Asked) string {
+	words := phrases.For(a.Locale)
 	lines := []string{words.Say(phrases.HelpHead)}
+	var elsewhere []string
 	for _, cmd := range c.list {
-		if cmd.Admin && !by.IsAdmin() {
+		if cmd.Admin && !a.By.IsAdmin() {
+			continue
+		}
+		if cmd.Here != nil && !cmd.Here(a) {
+			inThread := a
+			inThread.Thread = "any"
+			if a.Thread == "" && cmd.Here(inThread) {
+				elsewhere = append(elsewhere, "`"+cmd.Name+"`")
+			}
 			continue
 		}
 		name := cmd.Name
@@ -128,5 +146,11 @@ func (c *Commands) Help(by store.Caller, locale string) string {
 		}
 		lines = append(lines, "- `"+name+"`: "+words.Say(cmd.About))
 	}
+	if len(elsewhere) > 0 {
+		lines = append(lines, words.Say(phrases.HelpThreads, strings.Join(elsewhere, words.Say(phrases.Comma))))
+	}
 	return strings.Join(append(lines, "", words.Say(phrases.HelpFoot)), "\n")
 }
+
+// InThread is a [Command.Here] of what is about a conversation.
+func InThread(a Asked) bool { return a.Thread != "" }

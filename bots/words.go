@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"nize/bots/phrases"
@@ -18,22 +20,45 @@ type Core struct {
 	Handler Handler
 	Calls   Calls
 	Cards   Cards
+	// Claimable says whether a surface still lacks an admin; nil is yes.
+	Claimable func(store.Surface) bool
 }
 
 // CoreCommands are the commands that steer a conversation and the calls in it;
 // what shows state of other rooms is the roof's to add.
 func CoreCommands(c *Commands, core Core) []Command {
-	one := func(words string) bool { return words != "" && !strings.ContainsAny(words, " \n") }
 	return []Command{
 		{Name: "ask", Args: "QUESTION", About: phrases.AboutAsk, Fits: func(string) bool { return true }, Run: ask},
-		{Name: "help", About: phrases.AboutHelp, Run: func(_ context.Context, a Asked) (Answer, error) { return Said(c.Help(a.By, a.Locale)), nil }},
-		{Name: "stop", About: phrases.AboutStop, Run: core.stop},
-		{Name: "mute", About: phrases.AboutMute, Run: core.mute(true)},
-		{Name: "unmute", About: phrases.AboutUnmute, Run: core.mute(false)},
-		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Fits: store.ValidID, Run: core.decide(store.Approve)},
-		{Name: "deny", Args: "ID", About: phrases.AboutDeny, Fits: store.ValidID, Run: core.decide(store.Deny)},
-		{Name: "claim", Args: "CODE", About: phrases.AboutClaim, Fits: one, Run: core.claim},
+		{Name: "help", About: phrases.AboutHelp, Run: func(_ context.Context, a Asked) (Answer, error) { return Said(c.Help(a)), nil }},
+		{Name: "stop", About: phrases.AboutStop, Fits: isStop, Here: InThread, Run: core.stop},
+		{Name: "mute", About: phrases.AboutMute, Here: InThread, Run: core.mute(true)},
+		{Name: "unmute", About: phrases.AboutUnmute, Here: InThread, Run: core.mute(false)},
+		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Fits: isCallID, Most: 1, Run: core.decide(store.Approve)},
+		{Name: "deny", Args: "ID", About: phrases.AboutDeny, Fits: isCallID, Most: 1, Run: core.decide(store.Deny)},
+		{Name: "claim", Args: "CODE", About: phrases.AboutClaim, Fits: isClaim, Most: 1, Here: core.claimable, Run: core.claim},
 	}
+}
+
+// isStop lets nothing follow that says where or what to stop: that is for the
+// model.
+func isStop(words string) bool {
+	return slices.Contains([]string{"now", "please", "it", "that", "this"}, strings.ToLower(strings.Trim(words, " .!")))
+}
+
+func isCallID(words string) bool { return store.ValidID(strings.ToUpper(words)) }
+
+// claimForm is a code of the command line.
+var claimForm = regexp.MustCompile(`^[A-Za-z2-7]{13}( |$)`)
+
+// isClaim takes what may be a code, with what was written behind it: it must not
+// be said to everybody as a question.
+func isClaim(words string) bool {
+	return !strings.ContainsAny(words, " \n") || claimForm.MatchString(words)
+}
+
+// claimable says whether there is anything to claim for who asks.
+func (c Core) claimable(a Asked) bool {
+	return !a.By.IsAdmin() && (c.Claimable == nil || c.Claimable(a.At.Surface))
 }
 
 // ask takes what follows for a message, whatever its first word is.

@@ -217,7 +217,7 @@ func (d *Daemon) wire() {
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.gateway, d.db}, Rooms: d.db, Privacy: d.db, Trail: d.db,
 		Platforms: []bots.Platform{d.terminals, d.slack}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
 	})
-	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation})...)
+	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
 	commands.Add(d.chatWords()...)
 }
 

@@ -234,7 +234,7 @@ func (d *Daemon) wantsOf(ctx context.Context, by store.Caller, f bots.Prompt) (s
 		}
 	}
 	if slices.Contains(names, f.Service) {
-		return store.Server{}, fmt.Errorf("credential %q of %s %w", brief(f.Name, 60), f.Service, store.ErrNotFound)
+		return store.Server{}, fmt.Errorf("credential %q of %s %w", brief(store.RedactText(f.Name), 60), f.Service, store.ErrNotFound)
 	}
 	return store.Server{}, store.Unknown("server that wants a credential of yours", brief(f.Service, 60), names)
 }

@@ -80,7 +80,7 @@ func TestSlackChannelWords(t *testing.T) {
 	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "help"); err != nil {
 		t.Fatal(err)
 	}
-	told(k, fake, slacktest.Ben, "stop what I am doing")
+	told(k, fake, slacktest.Ben, "what you used and what is left")
 	admins := []string{"user:slack:" + slacktest.Team + ":" + slacktest.Ben}
 	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &admins}); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestSlackChannelDialog(t *testing.T) {
 	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "help"); err != nil {
 		t.Fatal(err)
 	}
-	told(k, fake, slacktest.Ben, "stop what I am doing")
+	told(k, fake, slacktest.Ben, "what you used and what is left")
 	ask := func(user string) slacktest.View {
 		t.Helper()
 		if err := fake.Slash(ctx, user, slacktest.General, "/nize channel"); err != nil {
@@ -251,7 +251,7 @@ func TestSlackChannelRules(t *testing.T) {
 		}
 	}
 	s.slash(slacktest.Ben, "/nize help") // nize knows Ben from then on
-	s.told(slacktest.Ben, "stop what I am doing")
+	s.told(slacktest.Ben, "what you used and what is left")
 	if _, err := s.AddGroup(ctx, api.AddGroup{Name: "leads", Members: []string{"slack:" + slacktest.Team + ":" + slacktest.Ben}}); err != nil {
 		t.Fatal(err)
 	}

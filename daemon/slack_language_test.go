@@ -105,7 +105,7 @@ func TestSlackChannelLanguage(t *testing.T) {
 	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "help"); err != nil { // she alone reads that
 		t.Fatal(err)
 	}
-	told(k, fake, slacktest.Ann, "stop what I am doing")
+	told(k, fake, slacktest.Ann, "what you used and what is left")
 	if _, err := fake.Reply(slacktest.Ann, asked, "<@"+slacktest.Bot+"> please write another note down"); err != nil {
 		t.Fatal(err)
 	}

@@ -27,19 +27,19 @@ func (d *Daemon) chatWords() []bots.Command {
 	any := func(string) bool { return true }
 	return []bots.Command{
 		{Name: "tools", Args: "QUERY", About: phrases.AboutTools, Fits: any, Run: d.sayTools},
-		{Name: "servers", Args: "[allow|deny NAME]", About: phrases.AboutServers, Fits: isServerWords, Run: d.sayServers},
-		{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Fits: one, Run: d.sayAgent},
-		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Fits: one, Run: d.sayModel},
-		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Run: d.sayUsage},
+		{Name: "servers", Args: "[allow|deny NAME]", About: phrases.AboutServers, Fits: isServerWords, Most: 2, Run: d.sayServers},
+		{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Fits: one, Most: 1, Run: d.sayAgent},
+		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Fits: one, Most: 1, Run: d.sayModel},
+		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Most: 1, Run: d.sayUsage},
 		{Name: "approvals", About: phrases.AboutApprovals, Run: d.sayApprovals},
-		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Run: d.saySettings},
-		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Form: channelForm{d}, Run: d.sayChannel},
-		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Fits: isCredentialWords, Run: d.sayCredentials},
+		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Most: 2, Run: d.saySettings},
+		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Fits: isChannelWords, Form: channelForm{d}, Most: 2, Here: func(a bots.Asked) bool { return a.At.Shared() }, Run: d.sayChannel},
+		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Fits: maybeCredential, Most: 3, Run: d.sayCredentials},
 		{Name: "connect", About: phrases.AboutConnect, Run: d.sayConnect},
-		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Run: d.sayTokens},
-		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: isLinkWords, Run: d.sayLink},
+		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Fits: isTokenWords, Secret: makesToken, Most: 2, Run: d.sayTokens},
+		{Name: "link", Args: "[CODE]", About: phrases.AboutLink, Fits: maybeLink, Most: 2, Run: d.sayLink},
 		{Name: "privacy", About: phrases.AboutPrivacy, Run: d.sayPrivacy},
-		{Name: "forget", About: phrases.AboutForget, Fits: isForget, Run: d.sayForget},
+		{Name: "forget", About: phrases.AboutForget, Fits: isForget, Most: 1, Here: bots.InThread, Run: d.sayForget},
 	}
 }
 
@@ -335,8 +335,8 @@ func isSetting(words string) bool {
 	if id, ok := strings.CutPrefix(words, revokes); ok {
 		return store.ValidID(strings.ToUpper(id))
 	}
-	k, err := store.FindKey(name)
-	return err == nil && k.User
+	_, err := store.FindKey(name)
+	return err == nil && !strings.ContainsAny(strings.TrimSpace(words[len(name):]), " \n") || name == "agent.tools.systemPrompt"
 }
 
 func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, error) {

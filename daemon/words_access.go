@@ -136,6 +136,14 @@ func isLinkWords(words string) bool {
 	return words == "" || err == nil
 }
 
+// maybeLink takes whatever follows a code: it must not be said to everybody as
+// a question.
+func maybeLink(words string) bool {
+	first, _, _ := strings.Cut(words, " ")
+	_, err := store.ReadCode(first)
+	return isLinkWords(words) || err == nil
+}
+
 // sayLink gives a code for another place, or joins with the owner of one after
 // showing who that is.
 func (d *Daemon) sayLink(ctx context.Context, a bots.Asked) (bots.Answer, error) {
@@ -170,4 +178,17 @@ func (d *Daemon) sayLink(ctx context.Context, a bots.Asked) (bots.Answer, error)
 	}
 	d.log.Info("identities joined", "user", joined.User.ID, "absorbed", joined.Absorbed.ID)
 	return bots.Said(w.Say(phrases.LinkDone, brief(strings.Join(joined.User.Identities, ", "), 300))), nil
+}
+
+// claimable says whether nobody on a surface steers nize yet: the code of the
+// command line is for the first.
+func (d *Daemon) claimable(at store.Surface) bool {
+	users, err := d.db.ListUsers(d.closing)
+	if err != nil {
+		d.log.Warn("reading who is an admin", "err", err)
+		return false
+	}
+	return !slices.ContainsFunc(users, func(u store.User) bool {
+		return u.Steers() && slices.ContainsFunc(u.Identities, func(id string) bool { return strings.HasPrefix(id, string(at)+":") })
+	})
 }

@@ -18,6 +18,13 @@ func isCredentialWords(words string) bool {
 	return len(f) == 0 || (len(f) == 2 || len(f) == 3) && (f[0] == "connect" || f[0] == "disconnect") && store.CheckSlug(f[1]) == nil
 }
 
+// maybeCredential takes whatever follows the verbs: it may be a secret, which
+// must not be said to everybody as a question.
+func maybeCredential(words string) bool {
+	f := strings.Fields(words)
+	return isCredentialWords(words) || f[0] == "connect" || f[0] == "disconnect"
+}
+
 func (d *Daemon) sayCredentials(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	f := strings.Fields(a.Words)

@@ -37,6 +37,8 @@ var english = Catalogue{
 
 	Reminder: "%s still waits for a yes (call %s).",
 
+	HelpThreads: "In my threads, there are %s too.",
+
 	KeyThere:         "%[2]s: %[1]s, connected",
 	KeyLacks:         "%[2]s: %[1]s, not connected",
 	KeyGone:          "%[2]s is not connected any more: your %[1]s is deleted.",

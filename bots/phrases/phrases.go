@@ -51,6 +51,8 @@ const (
 
 	Reminder Key = "reminder" // tool, call
 
+	HelpThreads Key = "help.threads" // names
+
 	KeyThere         Key = "key.there" // name, server
 	KeyLacks         Key = "key.lacks" // name, server
 	KeyGone          Key = "key.gone"  // names, server

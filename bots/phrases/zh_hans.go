@@ -37,6 +37,8 @@ var simplified = Catalogue{
 
 	Reminder: "%s 仍在等待批准（调用 %s）。",
 
+	HelpThreads: "在我的消息列中还可以使用 %s。",
+
 	KeyThere:         "%[2]s：%[1]s，已连接",
 	KeyLacks:         "%[2]s：%[1]s，未连接",
 	KeyGone:          "%[2]s 已断开：你的 %[1]s 已删除。",

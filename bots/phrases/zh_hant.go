@@ -37,6 +37,8 @@ var traditional = Catalogue{
 
 	Reminder: "%s 仍在等待核准（呼叫 %s）。",
 
+	HelpThreads: "在我的討論串中還可以使用 %s。",
+
 	KeyThere:         "%[2]s：%[1]s，已連接",
 	KeyLacks:         "%[2]s：%[1]s，未連接",
 	KeyGone:          "%[2]s 已中斷連接：你的 %[1]s 已刪除。",
