@@ -49,7 +49,7 @@ func (d *Daemon) doctor(ctx context.Context, _ store.Caller, r *http.Request) (a
 			f.Retention[k.Name] = d.config.Get("", k.Name)
 		}
 	}
-	for _, gather := range []func(context.Context, *doctor.Facts) error{d.peopleFacts, d.serverFacts, d.tokenFacts, d.incidentFacts, d.alertFacts} {
+	for _, gather := range []func(context.Context, *doctor.Facts) error{d.peopleFacts, d.serverFacts, d.tokenFacts, d.incidentFacts, d.alertFacts, d.groupFacts} {
 		if err := gather(ctx, &f); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"nize/daemon/api"
+	"nize/daemon/doctor"
 	"nize/store"
 )
 
@@ -193,6 +194,20 @@ func (d *Daemon) removeGroup(ctx context.Context, by store.Caller, r *http.Reque
 	}
 	d.groups.forget(g.Name)
 	return nil, nil
+}
+
+// groupFacts are those of groups that a chat platform knows.
+func (d *Daemon) groupFacts(ctx context.Context, f *doctor.Facts) error {
+	all, err := d.db.ListGroups(ctx)
+	if err != nil {
+		return fmt.Errorf("listing groups: %w", err)
+	}
+	for _, g := range all {
+		if g.Live() {
+			f.Groups = append(f.Groups, doctor.Group{Name: g.Name, Looked: g.Looked, Error: g.Error, Shut: f.Now.Sub(g.Looked) >= store.GroupAge})
+		}
+	}
+	return nil
 }
 
 // groupsOf names the groups that the caller is in. Who can't be looked up is

@@ -44,6 +44,7 @@ type Facts struct {
 	Retention map[string]string // by setting
 	Alerts    Alerts
 	Bots      []Bot
+	Groups    []Group
 }
 
 // Bot is an account on a chat platform. Wrong is what its tokens were refused
@@ -138,6 +139,7 @@ var rules = []struct {
 	{"servers", false, servers},
 	{"providers", false, providers},
 	{"bots", false, bots},
+	{"groups", false, groups},
 	{"tokens", false, tokens},
 	{"budgets", false, budgets},
 	{"backup", false, backup},

@@ -52,6 +52,8 @@ func ill() Facts {
 	f.Tokens = []Token{{Name: "laptop", User: "mia", Expires: at.Add(80 * time.Hour), Cure: "nizectl tokens rotate laptop --user mia"}}
 	f.Incidents = []Incident{{Kind: "budget.exceeded", Subject: "user:mia daily tokens", Cure: "nizectl usage"}, {Kind: "budget.warned", Subject: "team:ops", Cure: "nizectl usage"}}
 	f.Backup.Error, f.Audit.Error = "no space left for the database", "event 7 was changed"
+	f.Groups = []Group{{Name: "dev", Shut: true}, {Name: "late", Looked: at.Add(-4 * time.Minute), Error: "no answer"}, {Name: "live", Looked: at.Add(-2 * time.Minute)},
+		{Name: "ops", Shut: true, Looked: at.Add(-time.Hour), Error: "missing_scope"}}
 	f.Alerts.Unsent, f.Alerts.LastWord = 2, "the webhook answered 500 Internal Server Error"
 	f.Process = Process{OpenFiles: 900, MaxFiles: 1000, Resident: 95 << 20, MemoryLimit: 100 << 20, UnderSystemd: true}
 	return f

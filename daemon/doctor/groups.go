@@ -1,0 +1,39 @@
+package doctor
+
+import (
+	"time"
+
+	"nize/daemon/api"
+)
+
+// Group is one whose members a chat platform knows.
+type Group struct {
+	Name   string
+	Shut   bool // the last look is too old to allow anything
+	Looked time.Time
+	Error  string // of the last look
+}
+
+func groups(f Facts) []api.Finding {
+	var all []api.Finding
+	for _, g := range f.Groups {
+		cure := "nizectl groups show " + g.Name
+		var found []api.Finding
+		switch {
+		case g.Shut && g.Error != "":
+			found = problem("it opens nothing for anybody, since who is in it can't be looked up: "+g.Error, cure)
+		case g.Shut:
+			found = warning("it opens nothing for anybody until it is looked at", cure)
+		case g.Error != "":
+			found = warning("who is in it was seen "+span(f.Now.Sub(g.Looked))+" ago and can't be looked up now: "+g.Error, cure)
+		default:
+			found = ok("who is in it was seen " + span(f.Now.Sub(g.Looked)) + " ago")
+		}
+		found[0].Subject = g.Name
+		all = append(all, found...)
+	}
+	if len(all) == 0 {
+		return ok("no group is kept on a chat platform")
+	}
+	return all
+}
