@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,8 +20,8 @@ import (
 func TestUserGroups(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
-	now := time.Now()
-	b := runBot(t, fake, Options{Store: db, Now: func() time.Time { return now }}, nobody{})
+	var ahead atomic.Int64 // the bot's goroutines read the clock, too
+	b := runBot(t, fake, Options{Store: db, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, nobody{})
 	everybody := []string{slacktest.Ann, slacktest.Ben, slacktest.Guest, slacktest.OtherBot, slacktest.Stranger}
 	for _, id := range everybody {
 		if _, err := db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+id, id, store.Member); err != nil {
@@ -57,7 +58,7 @@ func TestUserGroups(t *testing.T) {
 	if err := fake.Deactivate(slacktest.Ben); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(keepPerson)
+	ahead.Add(int64(keepPerson))
 	in(mix, slacktest.Ann, slacktest.Cho, "U0GONE")
 	for _, source := range []string{"slack:T0OTHER:S0MIX", "slack:" + slacktest.Team + ":S0NONE", "slack:" + slacktest.Team + ":S0OLD", "discord:1:2", "slack", ""} {
 		if got, err := b.InUserGroup(t.Context(), source); err == nil {
@@ -65,7 +66,7 @@ func TestUserGroups(t *testing.T) {
 		}
 	}
 	fake.Fail("users.info", slacktest.Fault{Error: "internal_error"})
-	now = now.Add(keepPerson)
+	ahead.Add(int64(keepPerson))
 	if got, err := b.InUserGroup(t.Context(), mix); err == nil {
 		t.Errorf("while Slack does not say who they are: %v", got)
 	}
