@@ -270,6 +270,9 @@ func (d *Daemon) usageOf(ctx context.Context, a bots.Asked, days int) (used, err
 	head := w.Say(phrases.UsageHead, fmt.Sprint(days))
 	u.brief = strings.Join(slices.Concat(sums, left), "\n")
 	u.text = strings.Join(slices.Concat([]string{head}, usageBars(report, days, w), sums, left), "\n")
+	if report.Total.Prompt+report.Total.Completion+report.Total.MicroUSD == 0 { // a planner without tokens
+		return u, nil
+	}
 	drawn := everyDay(report.Rows, first, days)
 	u.picture = &bots.Picture{Name: "usage.png", Alt: strings.Join(append([]string{head}, dayLines(drawn, w)...), "\n"), Key: keyOf(drawn), Draw: func() ([]byte, error) { return plot.PNG(drawn) }}
 	return u, nil

@@ -94,7 +94,9 @@ func (d *homeDrawing) head(key phrases.Key, args ...any) {
 }
 
 func (d *homeDrawing) text(text string) {
-	d.add(slackgo.NewSectionBlock(plainText(clip(text, maxSection)), nil, nil))
+	if text = clip(text, maxSection); strings.Trim(text, "`\n") != "" {
+		d.add(wordsBlock("", text))
+	}
 }
 
 func (d *homeDrawing) note(text string) {
@@ -139,7 +141,7 @@ func (d *homeDrawing) page(name string, size, all int, label func(int) string) (
 		}
 		d.actions(chooser(homeAction+":page:"+name, options, min(from/size, len(options)-1)))
 		if shown := len(options) * size; shown < all {
-			d.note(d.say(phrases.HomeMore, strconv.Itoa(all-shown), name))
+			d.text(d.say(phrases.HomeMore, strconv.Itoa(all-shown), name))
 		}
 	}
 }
@@ -245,7 +247,7 @@ func (d *homeDrawing) pick(what string, label phrases.Key, list []bots.Choice, n
 	}
 	d.line(d.say(label), chooser(homeAction+":"+what, options, chosen+1))
 	if left > 0 {
-		d.note(d.say(phrases.HomeMore, strconv.Itoa(left), what))
+		d.text(d.say(phrases.HomeMore, strconv.Itoa(left), what))
 	}
 }
 
