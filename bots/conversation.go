@@ -372,7 +372,13 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 		return fmt.Errorf("reading the calls that ended last: %w", err)
 	}
 	for _, call := range calls {
-		if call.Thread == "" || c.o.Now().Sub(call.Finished) > shownLate {
+		if c.o.Now().Sub(call.Finished) > shownLate {
+			continue
+		}
+		if !call.Expires.IsZero() { // it was put to people
+			c.copies(call.ID)
+		}
+		if call.Thread == "" {
 			continue
 		}
 		if _, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID); err != nil {
