@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ type turnLines struct {
 	order []string // ids of messages, tool/CALL
 	lines map[string]store.ToolLine
 	none  map[string]bool // those of calls that were never made: there is no result
+	// before is what stands there of an earlier run.
+	before toolsBefore
 }
 
 // open is the message that a line belongs to: the one at ts, else the thread's
@@ -76,7 +79,15 @@ func (t *toolLines) close(key string) {
 func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	key := at.Channel + "/" + at.Thread
 	t := l.lines.open(key, at.Message)
+	locale := l.reader(ctx, at).Locale
+	if at.Message != "" && len(t.order) == 0 {
+		var err error
+		if t.before, err = l.readTools(ctx, at); err != nil {
+			return at.Message, err
+		}
+	}
 	if _, ok := t.lines[m.ID]; !ok {
+		t.before.told(m.ID, *m.Tool, phrases.For(locale))
 		t.order = append(t.order, m.ID)
 	}
 	t.lines[m.ID] = *m.Tool
@@ -86,7 +97,7 @@ func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) 
 	}
 	place := at
 	place.Message = t.ts
-	ts, err := l.put(ctx, place, t.order[0], same(toolContent(t, l.reader(ctx, at).Locale)...))
+	ts, err := l.put(ctx, place, t.order[0], same(toolContent(t, locale)...))
 	if err == nil {
 		t.ts = ts
 		l.lines.stands(key, t)
@@ -121,9 +132,8 @@ func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
 // that show results.
 func toolContent(t *turnLines, locale string) []slackgo.MsgOption {
 	catalogue := phrases.For(locale)
-	var lines []string
-	var buttons []slackgo.BlockElement
-	several := 0 // tools, not lookups
+	lines, buttons := slices.Clone(t.before.lines), slices.Clone(t.before.buttons)
+	several := len(lines) // tools, not lookups
 	for _, id := range t.order {
 		if _, lookup := bots.Lookup(t.lines[id].Name, catalogue); !lookup {
 			several++

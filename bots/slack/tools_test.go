@@ -123,3 +123,35 @@ func TestResultFile(t *testing.T) {
 		t.Errorf("%d files with the result", found)
 	}
 }
+
+// TestToolsAfterRestart: a line that changes after a restart takes nothing away
+// of what stands beside it, and its own old words only.
+func TestToolsAfterRestart(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	db := openBolt(t)
+	b := runBot(t, fake, Options{Store: db, Calls: db}, nobody{})
+	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+	line := func(id, name string, state store.State) store.Message {
+		return store.Message{ID: "tool/" + id, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: name, State: state}}
+	}
+	first, second := store.NewID(time.Now()), store.NewID(time.Now())
+	for _, m := range []store.Message{line(first, "box:roll", store.Done), line(second, "box:note", store.Running)} {
+		if at, err = b.Post(t.Context(), at, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart(t, b)
+	for range 2 {
+		if err := b.Update(t.Context(), at, line(second, "box:note", store.Done)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, _ := fake.Message(root.Channel, at.Message)
+	if m.Text != "box:roll: done\nbox:note: done" || !strings.Contains(string(m.Blocks), first) || !strings.Contains(string(m.Blocks), second) {
+		t.Errorf("%q, %s", m.Text, m.Blocks)
+	}
+}
