@@ -271,6 +271,15 @@ func callList(e *env) {
 			}
 		}
 	}
+	// What taints a conversation does so once its output is there.
+	c := newCall(store.Running)
+	c.ID, c.Thread, c.Taints = "c0100", "t9", true
+	e.ok(e.Begin(ctx, ada, c))
+	tainted := store.CallQuery{Thread: "t9", Tainted: true}
+	e.same(len(must(e.ListCalls(ctx, tainted))(e)), 0)
+	must(e.Finish(ctx, ada, c.ID, store.Outcome{State: store.Done}))(e)
+	e.same(len(must(e.ListCalls(ctx, tainted))(e)), 1)
+	e.same(len(must(e.ListCalls(ctx, store.CallQuery{Thread: "t1", Tainted: true}))(e)), 0)
 }
 
 func record(e *env) {
