@@ -90,6 +90,7 @@ func TestSlackChannelWords(t *testing.T) {
 	slash(slacktest.Ben, "/nize channel admins user:ben", "nize's admins say")
 	slash(slacktest.Ben, "/nize channel aprovers admins", "did you mean approvers?")
 	slash(slacktest.Ben, "/nize channel approvers user:zed", "that is not there")
+	slash(slacktest.Ben, "/nize channel approvers 2 of requestor,grup:ops", "did you mean requester")
 	slash(slacktest.Ben, "/nize channel language klingon", "use en, zh")
 	if c := room(k); c.Servers != nil || c.Approvers != "" || c.Language != "" {
 		t.Errorf("kept of what was refused: %+v", c)

@@ -34,7 +34,7 @@ func isChannelWords(words string) bool {
 		return false
 	case key == "approvers":
 		_, err := store.ParsePolicy(value)
-		return err == nil || value == asDefault
+		return err == nil || value == asDefault || strings.Contains(value, ":") || value[0] >= '0' && value[0] <= '9' // meant as one
 	}
 	return !slices.ContainsFunc(parts(value), func(w string) bool { return strings.ContainsAny(w, " \n") })
 }
