@@ -85,5 +85,25 @@ func TestSlackOwnDefaults(t *testing.T) {
 	if why, err = s.Why(ctx, "box:note", api.WhyQuery{User: ben.ID}); err != nil || !why.Usable {
 		t.Errorf("why %+v, %v", why, err)
 	}
+
+	// In a thread the same words are about it, by who began it.
+	m, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#three")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("an answer", func() bool { return s.answers(m, "You said three.") == 1 })
+	in := func(user, words, answer string) {
+		t.Helper()
+		if _, err := s.fake.Reply(user, m, "<@"+slacktest.Bot+"> "+words); err != nil {
+			t.Fatal(err)
+		}
+		s.told(user, answer)
+	}
+	in(slacktest.Ben, "streaming off", "in this conversation are shown when they are whole")
+	in(slacktest.Ben, "streaming default", "in this conversation are shown while they are written")
+	in(slacktest.Ben, "servers deny box", "one server stays")
+	in(slacktest.Ben, "agent room", "room answers in this conversation")
+	s.slash(slacktest.Ben, "/nize streaming off")
+	s.told(slacktest.Ben, "that you begin are shown when they are whole")
 	s.wellBehaved()
 }

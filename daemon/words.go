@@ -30,6 +30,7 @@ func (d *Daemon) chatWords() []bots.Command {
 		{Name: "servers", Args: "[allow|deny NAME]", About: phrases.AboutServers, Fits: isServerWords, Most: 2, Run: d.sayServers},
 		{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Fits: one, Most: 1, Run: d.sayAgent},
 		{Name: "model", Args: "[NAME]", About: phrases.AboutModel, Fits: one, Most: 1, Run: d.sayModel},
+		{Name: "streaming", Args: "[on|off]", About: phrases.AboutStreaming, Fits: isStreaming, Most: 1, Run: d.sayStreaming},
 		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Fits: isDays, Most: 1, Run: d.sayUsage},
 		{Name: "approvals", About: phrases.AboutApprovals, Run: d.sayApprovals},
 		{Name: "settings", Args: "[NAME VALUE|revoke ID]", About: phrases.AboutSettings, Fits: isSetting, Most: 2, Run: d.saySettings},

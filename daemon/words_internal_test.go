@@ -69,6 +69,8 @@ func TestWordsOrSentences(t *testing.T) {
 		"agent ops":                        {"agent", "agent"},
 		"agent orange is a poison":         {"", ""},
 		"model fast":                       {"model", "model"},
+		"streaming off":                    {"streaming", "streaming"},
+		"streaming is slow today":          {"", ""},
 		"model the data":                   {"", ""},
 		"approvals":                        {"approvals", "approvals"},
 		"approvals take too long":          {"", ""},

@@ -37,6 +37,12 @@ var english = Catalogue{
 
 	Reminder: "%s still waits for a yes (call %s).",
 
+	AboutStreaming: "whether answers are shown while they are written",
+	HereStreams:    "Answers in this conversation are shown while they are written.",
+	HereWhole:      "Answers in this conversation are shown when they are whole.",
+	OwnStreams:     "Answers in the conversations that you begin are shown while they are written.",
+	OwnWhole:       "Answers in the conversations that you begin are shown when they are whole.",
+
 	HelpThreads: "In my threads, there are %s too.",
 
 	KeyThere:         "%[2]s: %[1]s, connected",

@@ -51,6 +51,12 @@ const (
 
 	Reminder Key = "reminder" // tool, call
 
+	AboutStreaming Key = "about.streaming"
+	HereStreams    Key = "streaming.here"
+	HereWhole      Key = "streaming.here.off"
+	OwnStreams     Key = "streaming.own"
+	OwnWhole       Key = "streaming.own.off"
+
 	HelpThreads Key = "help.threads" // names
 
 	KeyThere         Key = "key.there" // name, server

@@ -37,6 +37,12 @@ var simplified = Catalogue{
 
 	Reminder: "%s 仍在等待批准（调用 %s）。",
 
+	AboutStreaming: "是否边写边显示回答",
+	HereStreams:    "此对话中的回答会边写边显示。",
+	HereWhole:      "此对话中的回答会在写完后显示。",
+	OwnStreams:     "你发起的对话中，回答会边写边显示。",
+	OwnWhole:       "你发起的对话中，回答会在写完后显示。",
+
 	HelpThreads: "在我的消息列中还可以使用 %s。",
 
 	KeyThere:         "%[2]s：%[1]s，已连接",

@@ -37,6 +37,12 @@ var traditional = Catalogue{
 
 	Reminder: "%s 仍在等待核准（呼叫 %s）。",
 
+	AboutStreaming: "是否邊寫邊顯示回答",
+	HereStreams:    "此對話中的回答會邊寫邊顯示。",
+	HereWhole:      "此對話中的回答會在寫完後顯示。",
+	OwnStreams:     "你發起的對話中，回答會邊寫邊顯示。",
+	OwnWhole:       "你發起的對話中，回答會在寫完後顯示。",
+
 	HelpThreads: "在我的討論串中還可以使用 %s。",
 
 	KeyThere:         "%[2]s：%[1]s，已連接",
