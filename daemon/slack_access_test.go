@@ -109,3 +109,37 @@ func TestSlackAccessByGroup(t *testing.T) {
 		t.Error("a group that a server is shared with was removed")
 	}
 }
+
+// A group from Slack decides about calls: the card names it, who is in it has a
+// copy and may press, and nobody else, who asked included.
+func TestSlackGroupApproves(t *testing.T) {
+	s := newScene(t)
+	ctx := t.Context()
+	m, err := s.fake.Mention(slacktest.Cho, slacktest.General, "hello #cho")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("Cho is answered", func() bool { return s.answers(m, "You said cho.") == 1 })
+	s.fake.AddGroup(slacktest.UserGroup{ID: "S0CALL", Handle: "on-call", Users: []string{slacktest.Cho, slacktest.Guest, slacktest.OtherBot}})
+	if _, err := s.AddGroup(ctx, api.AddGroup{Name: "on-call", SlackUsergroup: "@on-call"}); err != nil {
+		t.Fatal(err)
+	}
+	s.approvers("group:on-call")
+	asked, posted := s.ask(slacktest.Ben, "note")
+	if !strings.Contains(posted.Text, "on-call") {
+		t.Errorf("the card does not name the group: %s", posted.Text)
+	}
+	id := s.next()
+	s.until("Cho has a copy", func() bool {
+		return slices.ContainsFunc(s.private(slacktest.Cho)(), func(m slacktest.Message) bool { return strings.Contains(m.Text, id) })
+	})
+	s.press(slacktest.Ben, posted, "run")
+	s.until("Ben's press is refused", func() bool { return s.pressRefused()[slacktest.Ben] == 1 })
+	s.raw(slacktest.Guest, slacktest.Team, "run", valueOf(t, posted, "call-run"), posted, 1)
+	s.until("the guest's press is refused", func() bool { return s.pressRefused()[slacktest.Guest] == 1 })
+	if n := s.runs.Load(); n != 0 {
+		t.Errorf("%d runs by people who are not in the group", n)
+	}
+	s.press(slacktest.Cho, posted, "run")
+	card(s.killable, s.fake, asked, "done")
+}
