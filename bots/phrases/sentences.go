@@ -182,4 +182,12 @@ var sentences = []sentence{
 	{"its requester %s", "发起人 %s", "發起人 %s"},
 	{"%s different people of: %v", "%[2]v，需其中 %[1]s 人分别批准", "%[2]v，需其中 %[1]s 人分別核准"},
 	{"%v; not %s, who asked", "%v；发起人 %s 除外", "%v；發起人 %s 除外"},
+
+	// daemon: what a person chooses for themselves
+	{"invalid: write servers, servers allow NAME, servers deny NAME, or servers default", "请写 servers、servers allow NAME、servers deny NAME 或 servers default", "請寫 servers、servers allow NAME、servers deny NAME 或 servers default"},
+	{"invalid: one server stays, or nothing could be asked for here", "至少要保留一个服务器，否则这里什么都用不了", "至少要保留一個伺服器，否則這裡什麼都用不了"},
+	{"invalid: write credentials, credentials connect SERVER, or credentials disconnect SERVER", "请写 credentials、credentials connect SERVER 或 credentials disconnect SERVER", "請寫 credentials、credentials connect SERVER 或 credentials disconnect SERVER"},
+	{"invalid: write streaming on, streaming off, or streaming default", "请写 streaming on、streaming off 或 streaming default", "請寫 streaming on、streaming off 或 streaming default"},
+	{"invalid credential: it is empty, or has more than one line", "凭据无效：为空或超过一行", "憑證無效：為空或超過一行"},
+	{"invalid days %s: 1 to %s", "天数 %s 无效：应为 1 至 %s", "天數 %s 無效：應為 1 至 %s"},
 }
