@@ -46,14 +46,14 @@ func (a slow) Work(ctx context.Context, thread string, tell func(store.Progress)
 			call := store.Call{ID: store.NewID(time.Now()), By: asked.By.User, State: store.Done, Decisions: []store.Decision{{Verb: store.Approve, By: by}}}
 			tell(store.Progress{Kind: "call", ID: call.ID, Call: &call})
 		case "wait":
-			time.Sleep(2 * time.Minute) // the bubble's
+			<-time.NewTimer(2 * time.Minute).C // the bubble's
 		case "tool":
 			if err := say("Let me look.", false); err != nil {
 				return err
 			}
 		case "text":
 			tell(store.Progress{Kind: "text", Turn: store.TurnID(thread, len(turns)), Delta: "Here "})
-			time.Sleep(time.Second) // so that it is posted
+			<-time.NewTimer(time.Second).C // so that it is posted
 		}
 	}
 	return say("Here it is.", true)
