@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,26 @@ func TestSlackHomeControls(t *testing.T) {
 	}
 	s.touch(slacktest.Ben, "home:servers:0", "box")
 	s.until("box is on for Ben", func() bool { return usable(ben.ID) })
+
+	// Of several boxes those that changed change.
+	for _, name := range []string{"far", "wide", "zoo"} {
+		if _, err := s.AddServer(ctx, api.AddServer{Server: store.Server{Name: name, URL: mcptest.New(t, mcptest.Options{Name: name}).HTTP(), Visibility: []string{"all"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.homeOf(slacktest.Ben)
+	s.shows(slacktest.Ben, `"zoo"`)
+	for _, on := range [][]string{{"box", "wide"}, {"far", "wide", "zoo"}, {"box", "far", "wide", "zoo"}, {}} {
+		var off []string
+		for _, name := range []string{"box", "far", "wide", "zoo"} {
+			if !slices.Contains(on, name) {
+				off = append(off, name)
+			}
+		}
+		s.touch(slacktest.Ben, "home:servers:0", on...)
+		s.until("off are "+strings.Join(off, ","), func() bool { return s.setting(ben.ID, "servers.denied") == strings.Join(off, ",") })
+	}
+	s.touch(slacktest.Ben, "home:servers:0", "box", "far", "wide", "zoo")
 
 	s.touch(slacktest.Ben, "home:language", "zh-Hant")
 	s.shows(slacktest.Ben, "等待你核准的呼叫", "language")

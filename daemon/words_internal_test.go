@@ -62,6 +62,7 @@ func TestWordsOrSentences(t *testing.T) {
 		"tools":                            {"tools", "tools"},
 		"servers":                          {"servers", "servers"},
 		"servers deny box":                 {"servers", "servers"},
+		"servers deny box,toolbox,a-b":     {"servers", "servers"},
 		"servers default":                  {"servers", "servers"},
 		"servers deny us everything":       {"", ""},
 		"servers are down":                 {"", "servers"},

@@ -16,14 +16,15 @@ import (
 // in a conversation for it alone, elsewhere for everything that is done for
 // them.
 
-// isServerWords takes one name after a mention: more are a sentence.
+// isServerWords takes one name, or several with commas: other words are a
+// sentence.
 func isServerWords(words string) bool {
 	f := strings.Fields(words)
 	switch {
 	case len(f) == 0, len(f) == 1 && f[0] == "default":
 		return true
 	}
-	return len(f) == 2 && (f[0] == "allow" || f[0] == "deny") && store.CheckSlug(f[1]) == nil
+	return len(f) == 2 && (f[0] == "allow" || f[0] == "deny") && !slices.ContainsFunc(parts(f[1]), func(s string) bool { return store.CheckSlug(s) != nil })
 }
 
 // usableServers lists the enabled servers that somebody may use, by name.
@@ -50,10 +51,10 @@ func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, err
 			return bots.Answer{}, err
 		}
 		return bots.Said(w.Say(phrases.ServersAll)), nil
-	case len(f) < 2 || f[0] != "allow" && f[0] != "deny":
+	case len(f) != 2 || f[0] != "allow" && f[0] != "deny" || len(parts(f[1])) == 0:
 		return bots.Answer{}, fmt.Errorf("%w: write servers, servers allow NAME, servers deny NAME, or servers default", store.ErrInvalid)
 	}
-	deny, names := f[0] == "deny", f[1:]
+	deny, names := f[0] == "deny", parts(f[1])
 	if a.Thread != "" {
 		return d.narrowBy(ctx, a, names, deny)
 	}

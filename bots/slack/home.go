@@ -250,10 +250,10 @@ func (st homeState) ticked(group string, a action) []string {
 	}
 	var words []string
 	if len(allow) > 0 {
-		words = append(words, "servers allow "+strings.Join(allow, " "))
+		words = append(words, "servers allow "+strings.Join(allow, ","))
 	}
 	if len(deny) > 0 {
-		words = append(words, "servers deny "+strings.Join(deny, " "))
+		words = append(words, "servers deny "+strings.Join(deny, ","))
 	}
 	return words
 }

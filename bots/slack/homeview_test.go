@@ -136,9 +136,9 @@ func TestTicked(t *testing.T) {
 		a     action
 		want  string
 	}{
-		{"1", chosen("s10", "s12"), "servers allow s10 s12; servers deny s11"},
-		{"1", chosen(), "servers deny s10 s11 s12"},
-		{"1", chosen("s10", "s11", "s12", "other", "s1"), "servers allow s10 s11 s12"},
+		{"1", chosen("s10", "s12"), "servers allow s10,s12; servers deny s11"},
+		{"1", chosen(), "servers deny s10,s11,s12"},
+		{"1", chosen("s10", "s11", "s12", "other", "s1"), "servers allow s10,s11,s12"},
 		{"2", chosen("s1"), ""}, {"-1", chosen("s1"), ""}, {"x", chosen("s1"), ""}, {"", chosen(), ""},
 	} {
 		if got := strings.Join(st.ticked(row.group, row.a), "; "); got != row.want {
