@@ -88,13 +88,18 @@ func (v *turnView) textLocked(id, delta string) {
 }
 
 // remark says nize's own remark at the end of an answer, which stands behind a
-// blank line in brackets, in the thread's language.
+// blank line in brackets or is all of it, in the thread's language.
 func (v *turnView) remark(text string) string {
 	i := strings.LastIndex(text, "\n\n[")
-	if i < 0 {
+	switch {
+	case i >= 0:
+		i += 2
+	case strings.HasPrefix(text, "["):
+		i = 0
+	default:
 		return text
 	}
-	return text[:i+2] + v.s.words().Translate(text[i+2:])
+	return text[:i] + v.s.words().Translate(text[i:])
 }
 
 func (v *turnView) turnLocked(p store.Progress) {

@@ -68,7 +68,7 @@ func (k *killable) kill() {
 // until asks again and again until it is told yes.
 func (k *killable) until(what string, ask func() bool) {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -76,7 +76,7 @@ func (k *killable) until(what string, ask func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			k.t.Fatalf("%s: not within 20 s", what)
+			k.t.Fatalf("%s: not within 60 s", what)
 		}
 	}
 }

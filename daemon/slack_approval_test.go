@@ -87,7 +87,10 @@ func TestSlackWordNeedsCard(t *testing.T) {
 		t.Fatal(err)
 	}
 	card(s.killable, s.fake, asked, "waiting for a yes")
-	s.slash(slacktest.Ben, "/nize approve "+id)
+	s.until("Ben's word counts", func() bool { // once it is noted where the card stands
+		s.slash(slacktest.Ben, "/nize approve "+id)
+		return s.runs.Load() == 1
+	})
 	card(s.killable, s.fake, asked, "done")
 
 	// Who decides and reads it nowhere gets the card in private first.

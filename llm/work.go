@@ -200,7 +200,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 			reply.Calls, reply.Opaque = nil, nil
 		}
 		if strings.TrimSpace(reply.Text) == "" {
-			reply.Text = fmt.Sprintf("I could not finish this within %d steps.", limit)
+			reply.Text = fmt.Sprintf("[I could not finish this within %d steps.]", limit)
 		}
 	case len(reply.Calls) > maxStepCalls:
 		reply.Calls, reply.Opaque = reply.Calls[:maxStepCalls], nil

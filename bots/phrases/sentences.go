@@ -15,6 +15,7 @@ var sentences = []sentence{
 	{"The answer of the model service %s broke off. Please try again.", "模型服务 %s 的回答中断，请重试。", "模型服務 %s 的回答中斷，請再試一次。"},
 	{"Model %s cannot be used: %s", "无法使用模型 %s：%s", "無法使用模型 %s：%s"},
 	{"I stopped using tools after %s steps, the limit for one turn.", "已用工具执行 %s 步，达到单轮上限，因此停止使用工具。", "已使用工具執行 %s 個步驟，達到單輪上限，因此停止使用工具。"},
+	{"[I could not finish this within %s steps.]", "[未能在 %s 步内完成。]", "[未能在 %s 個步驟內完成。]"},
 	{"[The answer reached its length limit.]", "[回答已达到长度上限。]", "[回答已達到長度上限。]"},
 	{"Stopped.", "已停止。", "已停止。"},
 
