@@ -224,8 +224,10 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 	switch {
 	case err != nil && cardErr != nil:
 		return store.Card{}, fmt.Errorf("deciding about a call: %w", err)
-	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired):
-		return card, fmt.Errorf("this call is %s: %w", StateWords(card, ""), err)
+	case errors.Is(err, store.ErrExpired):
+		return card, fmt.Errorf("call %s is %s: %w", card.Call, StateWords(card, ""), store.ErrExpired)
+	case errors.Is(err, store.ErrDecided):
+		return card, fmt.Errorf("call %s is %s: %w", card.Call, StateWords(card, ""), store.ErrDecided)
 	case err != nil:
 		return card, fmt.Errorf("deciding about %s: %w", card.Tool, err)
 	case cardErr != nil:

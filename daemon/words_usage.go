@@ -66,7 +66,12 @@ func (d *Daemon) budgetLines(ctx context.Context, a bots.Asked) ([]string, error
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, w.Say(phrases.UsageBudget, brief(v.Name, 80), w.Translate(b.Amount(b.Used)), w.Translate(b.Amount(b.Limit)), b.Resets.In(zone).Format("2006-01-02 15:04 MST")))
+		figures := []any{w.Translate(b.Amount(b.Used)), w.Translate(b.Amount(b.Limit)), b.Resets.In(zone).Format("2006-01-02 15:04 MST")}
+		if b.Subject == store.Everybody || b.Subject == "user:"+a.By.User {
+			out = append(out, w.Say(phrases.UsageOwnBudget, figures...))
+			continue
+		}
+		out = append(out, w.Say(phrases.UsageBudget, append([]any{brief(v.Name, 80)}, figures...)...))
 	}
 	return out, nil
 }

@@ -263,6 +263,7 @@ var english = Catalogue{
 	UsageLine:         "Together %s in %s calls of models.",
 	UsageCost:         "Together %s where the price is known.",
 	UsageBudget:       "Budget of %s: %s of %s; new on %s.",
+	UsageOwnBudget:    "Your budget: %s of %s; new on %s.",
 	ApprovalsNone:     "No call waits for you.",
 	ApprovalsHead:     "These calls wait for a yes of yours; `approve ID` runs one, `deny ID` refuses it:",
 	ApprovalLine:      "%s: %s, asked by %s",

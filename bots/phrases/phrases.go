@@ -272,11 +272,12 @@ const (
 	ModelSet          Key = "model.set"   // name
 	NotYours          Key = "thread.not_yours"
 	TheDefault        Key = "list.default"
-	UsageNone         Key = "usage.none"   // days
-	UsageHead         Key = "usage.head"   // days
-	UsageLine         Key = "usage.line"   // tokens, calls
-	UsageCost         Key = "usage.cost"   // money
-	UsageBudget       Key = "usage.budget" // subject, used, limit, when
+	UsageNone         Key = "usage.none"       // days
+	UsageHead         Key = "usage.head"       // days
+	UsageLine         Key = "usage.line"       // tokens, calls
+	UsageCost         Key = "usage.cost"       // money
+	UsageBudget       Key = "usage.budget"     // subject, used, limit, when
+	UsageOwnBudget    Key = "usage.budget.own" // used, limit, when
 	ApprovalsNone     Key = "approvals.none"
 	ApprovalsHead     Key = "approvals.head"
 	ApprovalLine      Key = "approvals.line" // id, tool, who asked

@@ -93,6 +93,7 @@ var sentences = []sentence{
 	{"call %s: changed meanwhile: what you saw is not what would run; look at it again", "调用 %s 已更改，与你看到的内容不一致；请重新查看", "呼叫 %s 已變更，與你看到的內容不一致；請重新查看"},
 	{"call %s: refused: its outcome is unknown; look what it did, then propose it anew", "调用 %s 的结果未知；请先确认它做了什么，再重新发起", "呼叫 %s 的結果不明；請先確認它做了什麼，再重新發起"},
 	{"call %s: refused: %v", "已拒绝调用 %s：%v", "已拒絕呼叫 %s：%v"},
+	{"%v (decided by %s)", "%v（由 %s 决定）", "%v（由 %s 決定）"},
 	{"already decided", "已有结果", "已有結果"},
 	{"changed meanwhile", "内容已更改，请重新查看", "內容已變更，請重新查看"},
 	{"no space left for the database", "磁盘空间不足", "磁碟空間不足"},

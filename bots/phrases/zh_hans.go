@@ -263,6 +263,7 @@ var simplified = Catalogue{
 	UsageLine:         "合计 %s，模型调用 %s 次。",
 	UsageCost:         "已知价格的部分合计 %s。",
 	UsageBudget:       "%s 的预算：已用 %s，共 %s；%s 重新计算。",
+	UsageOwnBudget:    "你的预算：已用 %s，共 %s；%s 重新计算。",
 	ApprovalsNone:     "没有等待你批准的调用。",
 	ApprovalsHead:     "以下调用等待你批准；`approve ID` 运行，`deny ID` 拒绝：",
 	ApprovalLine:      "%s：%s，发起人 %s",

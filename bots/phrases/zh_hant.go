@@ -263,6 +263,7 @@ var traditional = Catalogue{
 	UsageLine:         "合計 %s，模型呼叫 %s 次。",
 	UsageCost:         "已知價格的部分合計 %s。",
 	UsageBudget:       "%s 的預算：已用 %s，共 %s；%s 重新計算。",
+	UsageOwnBudget:    "你的預算：已用 %s，共 %s；%s 重新計算。",
 	ApprovalsNone:     "沒有等待你核准的呼叫。",
 	ApprovalsHead:     "以下呼叫等待你核准；`approve ID` 執行，`deny ID` 拒絕：",
 	ApprovalLine:      "%s：%s，發起人 %s",
