@@ -193,12 +193,13 @@ func textResult(text string) *store.Result {
 // yes, "no" is refused, everything else answers with its name; what "mine"
 // answers is private.
 type gateway struct {
-	m    *memory
-	mu   sync.Mutex
-	runs []string // tool and arguments of every execution
-	by   []string // who asked
-	meta func(fn store.ToolCall) (*store.Result, error)
-	slow func(ctx context.Context, tool string) // before a call runs
+	m     *memory
+	mu    sync.Mutex
+	taken map[string]bool // ids of calls
+	runs  []string        // tool and arguments of every execution
+	by    []string        // who asked
+	meta  func(fn store.ToolCall) (*store.Result, error)
+	slow  func(ctx context.Context, tool string) // before a call runs
 }
 
 func (g *gateway) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
@@ -213,11 +214,11 @@ func (g *gateway) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn stor
 }
 
 func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
-	if _, err := g.m.GetCall(ctx, req.ID); err == nil {
-		return nil, fmt.Errorf("call %s: %w", req.ID, store.ErrExists)
-	}
 	server, tool, _ := strings.Cut(req.Tool, ":")
 	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, Aside: req.Aside, Private: req.Aside || tool == "mine"}
+	if tool != "unknown" && !g.takes(ctx, req.ID) {
+		return nil, fmt.Errorf("call %s: %w", req.ID, store.ErrExists)
+	}
 	g.mu.Lock()
 	g.by = append(g.by, by.User)
 	g.mu.Unlock()
@@ -242,6 +243,21 @@ func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 	}
 	g.m.put(c)
 	return &c, nil
+}
+
+// takes says whether a call's id is new, once, as the store does.
+func (g *gateway) takes(ctx context.Context, id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, err := g.m.GetCall(ctx, id)
+	if err == nil || g.taken[id] {
+		return false
+	}
+	if g.taken == nil {
+		g.taken = map[string]bool{}
+	}
+	g.taken[id] = true
+	return true
 }
 
 func (g *gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
