@@ -260,7 +260,7 @@ var english = Catalogue{
 	TheDefault:        "the default",
 	UsageNone:         "You used no model in the last %s days.",
 	UsageHead:         "What you used in the last %s days, by day:",
-	UsageLine:         "Together %s in %s calls of models.",
+	UsageLine:         "Together %s; model calls: %s.",
 	UsageCost:         "Together %s where the price is known.",
 	UsageBudget:       "Budget of %s: %s of %s; new on %s.",
 	UsageOwnBudget:    "Your budget: %s of %s; new on %s.",

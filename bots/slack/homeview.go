@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	slackgo "github.com/slack-go/slack"
@@ -45,6 +46,12 @@ type homeDrawing struct {
 	nonce  string
 }
 
+// capital begins a line of help as a label begins.
+func capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
 // homeButton is a command below all else.
 type homeButton struct {
 	words string
@@ -71,7 +78,7 @@ func (d *homeDrawing) view() slackgo.HomeTabViewRequest {
 	var buttons []slackgo.BlockElement
 	for _, b := range d.does {
 		if b.words != "tokens new" {
-			buttons = append(buttons, button(wordsAction+":home-"+b.words, d.words.Say(b.about), b.words))
+			buttons = append(buttons, button(wordsAction+":home-"+b.words, capital(d.words.Say(b.about)), b.words))
 		}
 	}
 	if len(buttons) > 0 {
