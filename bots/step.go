@@ -44,6 +44,9 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 		// Also while calls wait: the agent knows whose they are, and cancels
 		// them or lets the message wait (SPEC 10).
 		if c.held(t, sc) {
+			if !th.Open {
+				sc.present(Working) // nobody shall think that they were not heard
+			}
 			return false // until a minute has passed
 		}
 		end, ok := c.begin(t, it.in.By.User)
