@@ -176,7 +176,7 @@ func readText(text, self string, name func(id string) string) string {
 		inner := found[1 : len(found)-1]
 		target, label, labelled := strings.Cut(inner, "|")
 		switch {
-		case inner == "":
+		case target == "": // no form of Slack's
 			return found
 		case target == "@"+self:
 			return ""
