@@ -55,8 +55,21 @@ func TestUserGroups(t *testing.T) {
 	}
 	mix := "slack:" + slacktest.Team + ":S0MIX"
 	in(mix, slacktest.Ann, slacktest.Ben, slacktest.Cho, "U0GONE")
+	before := db.Last()
 	if err := fake.Deactivate(slacktest.Ben); err != nil {
 		t.Fatal(err)
+	}
+	for _, err := range db.Watch(t.Context(), before) { // he is looked up and disabled meanwhile
+		if err != nil {
+			t.Fatal(err)
+		}
+		ben, err := db.FindUser(t.Context(), "slack:"+slacktest.Team+":"+slacktest.Ben)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ben.State == store.Disabled {
+			break
+		}
 	}
 	ahead.Add(int64(keepPerson))
 	in(mix, slacktest.Ann, slacktest.Cho, "U0GONE")
@@ -65,11 +78,12 @@ func TestUserGroups(t *testing.T) {
 			t.Errorf("in %q are %v", source, got)
 		}
 	}
-	fake.Fail("users.info", slacktest.Fault{Error: "internal_error"})
+	fake.Fail("users.info", slacktest.Fault{Error: "internal_error", Times: 1000})
 	ahead.Add(int64(keepPerson))
 	if got, err := b.InUserGroup(t.Context(), mix); err == nil {
 		t.Errorf("while Slack does not say who they are: %v", got)
 	}
+	fake.Mend()
 
 	// More people than are asked for one by one are looked up in one list.
 	many := []string{slacktest.Ann, slacktest.Guest}
