@@ -14,7 +14,6 @@ import (
 )
 
 // channel is who is in the channel C1 of these tests, as a platform would say.
-
 type channel struct {
 	mu              sync.Mutex
 	members, admins []string
@@ -46,7 +45,6 @@ func (c *channel) Admins(_ context.Context, at store.Address) ([]string, error) 
 }
 
 // person adds somebody who can press.
-
 func (h *house) person(name string) store.Caller {
 	h.t.Helper()
 	u, err := h.db.EnsureUser(h.t.Context(), "local:"+name, name, store.Member)
@@ -68,7 +66,6 @@ func (h *house) group(name string, members ...store.Caller) {
 }
 
 // approvers sets who may approve calls of the server.
-
 func (h *house) approvers(p string) {
 	h.t.Helper()
 	h.change(func(s *store.Server) { s.Approvers = store.Policy(p) })
@@ -90,7 +87,6 @@ func (h *house) change(change func(*store.Server)) {
 }
 
 // thread is a conversation in the channel C1.
-
 func (h *house) thread(id string) string {
 	h.t.Helper()
 	th := store.Thread{ID: id, User: h.member.User, Address: store.Address{Surface: store.OnSlack, Team: "T1", Channel: "C1", Thread: id}}
@@ -114,7 +110,6 @@ func (h *house) press(by store.Caller, c *store.Call, verb store.Verb) (*store.C
 }
 
 // refusals counts the presses in the audit trail that changed nothing.
-
 func (h *house) refusals(call string) int {
 	h.t.Helper()
 	if err := h.db.Flush(h.t.Context()); err != nil {
@@ -134,7 +129,6 @@ func (h *house) refusals(call string) int {
 }
 
 // TestWhoMayPress: each policy, in a channel and outside one.
-
 func TestWhoMayPress(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob, eve := h.person("ann"), h.person("bob"), h.person("eve")
@@ -187,9 +181,7 @@ func TestWhoMayPress(t *testing.T) {
 }
 
 // TestFailsClosed: a platform that does not answer is a no, and so is a person
-
 // who was disabled or taken out of the group since.
-
 func TestFailsClosed(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
@@ -229,7 +221,6 @@ func TestFailsClosed(t *testing.T) {
 }
 
 // TestNobodyCould: what nobody could approve is refused at once, saying so.
-
 func TestNobodyCould(t *testing.T) {
 	h := newHouse(t, nil)
 	ann := h.person("ann")
@@ -264,9 +255,7 @@ func TestNobodyCould(t *testing.T) {
 }
 
 // TestFourEyes: many presses of three people at once lead to one execution,
-
 // after the yes of two different ones, and each other press is in the audit.
-
 func TestFourEyes(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob, cid := h.person("ann"), h.person("bob"), h.person("cid")
@@ -320,7 +309,6 @@ func TestFourEyes(t *testing.T) {
 }
 
 // TestVoidVote: the yes of somebody who may not press any more does not count.
-
 func TestVoidVote(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob, cid := h.person("ann"), h.person("bob"), h.person("cid")
@@ -346,7 +334,6 @@ func TestVoidVote(t *testing.T) {
 }
 
 // TestVoteDenied: one no of those who may press ends it.
-
 func TestVoteDenied(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
@@ -360,55 +347,3 @@ func TestVoteDenied(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
-
-// TestChangedSinceTheCard: what was shown is what runs, or nothing does.
-
-// TestSwappedArguments: arguments that were changed in the store under a card
-
-// do not run.
-
-// TestToken: a call that was proposed with a token runs with that token's
-
-// scopes, and not after it was revoked.
-
-// TestPrecedence: the strictest rule wins, in SPEC 11's order.
-
-// TestTaint: after untrusted text everything that may change something asks,
-
-// whatever the mode and whatever is always allowed, and nothing is allowed for
-
-// good there.
-
-// TestGrants: a standing yes lifts what auto asks while it fits and holds.
-
-// TestGrantsRefused: what would not hold is not stored.
-
-// TestRetry: a call that failed is made anew once, whoever presses how often,
-
-// and the press is the yes of whom may approve.
-
-// TestRetryOfAnother: where the tool is not what it was, or others approve, a
-
-// retry is a question.
-
-// TestAgain: what nobody answered is asked for again, and the requester's own
-
-// press is no yes.
-
-// TestLost: a call whose outcome is unknown is not made anew with a press.
-
-// TestRunAll: one press approves the calls of one step that the person may
-
-// approve, and nothing else.
-
-// TestEditVotes: an edit starts the votes anew, with its editor's.
-
-// TestCardNames: up to five people are named, in words of nize's own.
-
-// warnOf stands for the scan of arguments.
-
-// TestWarnings: what is to be known of the arguments stands on the card, once,
-
-// and is said anew of edited ones.
-
-// TestLacking: policies that name too few people who could press are told.

@@ -12,6 +12,7 @@ import (
 	"nize/store"
 )
 
+// TestChangedSinceTheCard: what was shown is what runs, or nothing does.
 func TestChangedSinceTheCard(t *testing.T) {
 	for name, change := range map[string]func(*house, *store.Call){
 		"the definition": func(h *house, _ *store.Call) { h.putTools("pin-2") },
@@ -41,6 +42,8 @@ func TestChangedSinceTheCard(t *testing.T) {
 	}
 }
 
+// TestSwappedArguments: arguments that were changed in the store under a card
+// do not run.
 func TestSwappedArguments(t *testing.T) {
 	h := newHouse(t, nil)
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
@@ -57,6 +60,8 @@ func TestSwappedArguments(t *testing.T) {
 	}
 }
 
+// TestToken: a call that was proposed with a token runs with that token's
+// scopes, and not after it was revoked.
 func TestToken(t *testing.T) {
 	h := newHouse(t, nil)
 	token, err := h.db.CreateToken(t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
@@ -74,6 +79,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// TestCardNames: up to five people are named, in words of nize's own.
 func TestCardNames(t *testing.T) {
 	h := newHouse(t, nil)
 	var who []string
@@ -95,6 +101,7 @@ func TestCardNames(t *testing.T) {
 	}
 }
 
+// warnOf stands for the scan of arguments.
 func warnOf(text string) []string {
 	if strings.Contains(text, "\u0430") {
 		return []string{"it holds a letter that looks like another"}
@@ -102,6 +109,8 @@ func warnOf(text string) []string {
 	return nil
 }
 
+// TestWarnings: what is to be known of the arguments stands on the card, once,
+// and is said anew of edited ones.
 func TestWarnings(t *testing.T) {
 	h := newHouse(t, nil)
 	c := h.call(h.member, "box:write", `{"what":"p\u0430y","more":["p\u0430y"]}`)
@@ -118,6 +127,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestLacking: policies that name too few people who could press are told.
 func TestLacking(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")

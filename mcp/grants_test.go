@@ -10,6 +10,7 @@ import (
 	"nize/store"
 )
 
+// TestPrecedence: the strictest rule wins, in SPEC 11's order.
 func TestPrecedence(t *testing.T) {
 	h := newHouse(t, nil)
 	ctx := t.Context()
@@ -70,6 +71,9 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// TestTaint: after untrusted text everything that may change something asks,
+// whatever the mode and whatever is always allowed, and nothing is allowed for
+// good there.
 func TestTaint(t *testing.T) {
 	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
@@ -92,6 +96,7 @@ func TestTaint(t *testing.T) {
 	}
 }
 
+// TestGrants: a standing yes lifts what auto asks while it fits and holds.
 func TestGrants(t *testing.T) {
 	h := newHouse(t, nil)
 	ctx := t.Context()
@@ -184,6 +189,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// TestGrantsRefused: what would not hold is not stored.
 func TestGrantsRefused(t *testing.T) {
 	h := newHouse(t, nil)
 	ann := h.person("ann")

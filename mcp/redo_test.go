@@ -13,6 +13,8 @@ import (
 	"nize/store"
 )
 
+// TestRetry: a call that failed is made anew once, whoever presses how often,
+// and the press is the yes of whom may approve.
 func TestRetry(t *testing.T) {
 	h := newHouse(t, nil)
 	ann := h.person("ann")
@@ -82,6 +84,8 @@ func TestRetryAsks(t *testing.T) {
 	}
 }
 
+// TestAgain: what nobody answered is asked for again, and the requester's own
+// press is no yes.
 func TestAgain(t *testing.T) {
 	h := newHouse(t, nil)
 	h.config["approvals.expiry.requester"] = "1s"
@@ -115,6 +119,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestLost: a call whose outcome is unknown is not made anew with a press.
 func TestLost(t *testing.T) {
 	h := newHouse(t, nil)
 	h.runner.fail = &store.CallError{Code: store.CodeUnknown, Message: "the connection broke"}
@@ -135,6 +140,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestRunAll: one press approves the calls of one step that the person may
+// approve, and nothing else.
 func TestRunAll(t *testing.T) {
 	h := newHouse(t, nil)
 	h.thread("in")
@@ -172,6 +179,7 @@ func TestRunAll(t *testing.T) {
 	}
 }
 
+// TestEditVotes: an edit starts the votes anew, with its editor's.
 func TestEditVotes(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
