@@ -34,7 +34,10 @@
 //	aside.go secrets.go   what is for one person alone; pasted keys
 //	find.go               what an earlier run sent, found again
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
+//	always.go edit.go     the dialogs of standing answers and of arguments
+//	home.go homeview.go   the App Home; picture.go sends usage as a picture
 //	views.go commands.go  what presses, dialogs and words are given to
+//	modes.go forms.go     whom nize follows in a channel; dialogs that stand for a command
 //	check.go probe.go     the tokens, against manifest/, the app as Slack must have it
 //	token.go              whether the bot's token goes on working
 package slack
