@@ -146,7 +146,7 @@ func (x *Index) Settle(ctx context.Context, tell func() error) error {
 		k.mu.Unlock()
 		snap := x.now.Load()
 		switch {
-		case snap.space == want && (want.builtin || k.full.Load() == snap):
+		case snap.live == 0, snap.space == want && (want.builtin || k.full.Load() == snap):
 			return nil
 		case k.failed.Load():
 			return fmt.Errorf("the embedding model %s does not answer: words rank alone until it does", want.embedder.Model())
@@ -230,6 +230,9 @@ func (k *keeper) fill(ctx context.Context, e *space) error {
 					missing = append(missing, d)
 				}
 			}
+		}
+		if snap.live == 0 && !e.builtin {
+			return nil // it was not asked once: the old vectors serve until it answers
 		}
 		if len(missing) == 0 {
 			if k.publish(snap, e, have) {

@@ -288,8 +288,13 @@ func TestEmbedderNeverUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMeaning("m", 8)
 		m.fail(errors.New("no such host"))
-		x := officeIndex(t, Options{Embedder: m})
-		synctest.Wait()
+		x := New(Options{Embedder: m})
+		defer x.Close()
+		synctest.Wait() // the worker looks before there is a tool
+		for _, name := range []string{"github", "files", "misc"} {
+			replace(t, x, name, office[name])
+			synctest.Wait()
+		}
 		a := must(x.Search(context.Background(), Query{Text: "delete a branch"}))
 		if model, _, _ := x.Vectors(); model != hashModel || !a.Degraded || a.Hits[0].Tool.ID() != "github:delete_branch" {
 			t.Errorf("%s: %+v", model, a)
