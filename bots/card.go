@@ -36,8 +36,9 @@ type CardParts struct {
 // PartsOf puts a card into words for its reader (SPEC 11).
 func PartsOf(card store.Card, r Reader) CardParts {
 	words := phrases.For(r.Locale)
+	heading, _ := stateKeys(card)
 	p := CardParts{
-		Title: words.Say(phrases.CardTitle, Escape(card.Tool)),
+		Title: words.Say(heading, Escape(card.Tool)),
 		Facts: []string{
 			words.Say(phrases.CardServer, Escape(card.Server), Escape(words.Translate(card.Where))),
 			words.Say(phrases.CardBy, Escape(card.By)),
@@ -156,7 +157,8 @@ func escaped(names []string, words phrases.Catalogue) string {
 // StateWords is where the card's call stands, and who decided, in words.
 func StateWords(card store.Card, locale string) string {
 	words := phrases.For(locale)
-	state := words.Say(stateKey(card.State, card.Approved))
+	_, key := stateKeys(card)
+	state := words.Say(key)
 	if card.DecidedBy != "" {
 		return words.Say(phrases.StateBy, state, Escape(card.DecidedBy))
 	}
@@ -172,29 +174,32 @@ func OutcomeWords(card store.Card, locale string) string {
 	return Escape(phrases.For(locale).Translate(card.Outcome))
 }
 
-func stateKey(s store.State, approved bool) phrases.Key {
-	switch s {
+// stateKeys are a card's heading and its state. The heading is a question only
+// while it is one; what became of the call stands before the tool's name, which
+// may be long and is not nize's word.
+func stateKeys(card store.Card) (heading, state phrases.Key) {
+	switch card.State {
 	case store.Planned:
-		return phrases.StatePlanned
+		return phrases.CardPlanned, phrases.StatePlanned
 	case store.Pending:
-		if approved {
-			return phrases.StateApproved
+		if card.Approved {
+			return phrases.CardApproved, phrases.StateApproved
 		}
-		return phrases.StatePending
+		return phrases.CardTitle, phrases.StatePending
 	case store.Running:
-		return phrases.StateRunning
+		return phrases.CardRunning, phrases.StateRunning
 	case store.Done:
-		return phrases.StateDone
+		return phrases.CardDone, phrases.StateDone
 	case store.Failed:
-		return phrases.StateFailed
+		return phrases.CardFailed, phrases.StateFailed
 	case store.Refused:
-		return phrases.StateRefused
+		return phrases.CardRefused, phrases.StateRefused
 	case store.Expired:
-		return phrases.StateExpired
+		return phrases.CardLapsed, phrases.StateExpired
 	case store.Cancelled:
-		return phrases.StateCancelled
+		return phrases.CardCancelled, phrases.StateCancelled
 	}
-	return phrases.StateLost // unknown states too: nothing is known of their outcome
+	return phrases.CardLost, phrases.StateLost // unknown states too: nothing is known of their outcome
 }
 
 // claim renders somebody else's words behind a bar; nothing for no words.

@@ -108,6 +108,33 @@ func TestStateWords(t *testing.T) {
 	}
 }
 
+// The heading asks only while the call waits for an answer; afterwards it says
+// what became of it (SPEC 11: state is always a word).
+func TestCardHeading(t *testing.T) {
+	for state, want := range map[store.State][3]string{
+		store.Pending:   {"Run box:run?", "运行 box:run？", "執行 box:run？"},
+		store.Planned:   {"Planned: box:run", "已计划：box:run", "已計劃：box:run"},
+		store.Running:   {"Running: box:run", "正在运行：box:run", "執行中：box:run"},
+		store.Done:      {"Done: box:run", "已完成：box:run", "已完成：box:run"},
+		store.Failed:    {"Failed: box:run", "失败：box:run", "失敗：box:run"},
+		store.Refused:   {"Refused: box:run", "已拒绝：box:run", "已拒絕：box:run"},
+		store.Expired:   {"Expired: box:run", "已过期：box:run", "已逾期：box:run"},
+		store.Cancelled: {"Cancelled: box:run", "已取消：box:run", "已取消：box:run"},
+		store.Lost:      {"Outcome unknown: box:run", "结果未知：box:run", "結果不明：box:run"},
+		"later":         {"Outcome unknown: box:run", "结果未知：box:run", "結果不明：box:run"},
+	} {
+		for i, locale := range []string{"en", "zh-Hans", "zh-Hant"} {
+			card := store.Card{Tool: "box:run", State: state}
+			if got := PartsOf(card, Reader{Locale: locale}).Title; got != want[i] {
+				t.Errorf("%s in %s: %q, want %q", state, locale, got, want[i])
+			}
+		}
+	}
+	if got := CardLines(store.Card{Tool: "box:run", State: store.Pending, Approved: true}, Reader{})[0]; got != "Approved: box:run" {
+		t.Errorf("an approved call's heading is %q", got)
+	}
+}
+
 // FuzzPrettyJSON: what a person reads is the same document as what runs, and
 // holds nothing that can't be seen.
 func FuzzPrettyJSON(f *testing.F) {

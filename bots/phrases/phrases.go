@@ -20,6 +20,15 @@ const (
 	Units    Key = "units"    // of days, hours, minutes and seconds, with commas between
 
 	CardTitle       Key = "card.title"       // tool
+	CardPlanned     Key = "card.planned"     // tool
+	CardApproved    Key = "card.approved"    // tool
+	CardRunning     Key = "card.running"     // tool
+	CardDone        Key = "card.done"        // tool
+	CardFailed      Key = "card.failed"      // tool
+	CardRefused     Key = "card.refused"     // tool
+	CardLapsed      Key = "card.lapsed"      // tool
+	CardCancelled   Key = "card.cancelled"   // tool
+	CardLost        Key = "card.lost"        // tool
 	CardServer      Key = "card.server"      // name, address
 	CardBy          Key = "card.by"          // name
 	CardRunsAs      Key = "card.runs_as"     // identity in words

@@ -52,7 +52,7 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 	p := bots.PartsOf(card, r)
 	open := card.State == store.Pending && !card.Approved
 	head := p.Title
-	if !open || utf8.RuneCountInString(head) > maxHeader {
+	if utf8.RuneCountInString(head) > maxHeader {
 		head = words.Say(phrases.CardHeadDone)
 		if open {
 			head = words.Say(phrases.CardHead)
