@@ -127,7 +127,7 @@ func (l *lookout) bots(ctx context.Context, s *alert.Sight) error {
 		if h := bot.Health(); h.State != slack.Connected {
 			s.Wrong = append(s.Wrong, alert.Symptom{
 				Key: alert.Key{Kind: alert.BotDown, Subject: name}, Title: "The bot on " + name + " is down",
-				Text: strings.TrimSpace("Nobody there is answered. " + clipText(h.Error, shownError)), Cure: "nizectl bots status",
+				Text: strings.TrimSpace("Nobody there is answered. " + clipText(h.Error)), Cure: "nizectl bots status",
 			})
 		}
 	}

@@ -120,8 +120,7 @@ func (t *turn) again(now time.Time, after time.Duration) {
 func (d *Daemon) scheduledBackup(ctx context.Context, t *turn) {
 	now := d.now()
 	if !t.due(now, d.config.Get("", "backup.schedule"), func() time.Time {
-		at, _ := backupAt(newestBackup(d.opt.DataDir))
-		return at
+		return backupAt(newestBackup(d.opt.DataDir))
 	}) {
 		return
 	}
@@ -226,7 +225,7 @@ func backups(dataDir string) []string {
 // lastBackup is when a backup was made last: a scheduled one, or one that was
 // asked for within backupAsked. It is zero where there is none.
 func (d *Daemon) lastBackup(ctx context.Context) time.Time {
-	last, _ := backupAt(newestBackup(d.opt.DataDir))
+	last := backupAt(newestBackup(d.opt.DataDir))
 	if at := d.ran.of(ranAskedBackup).at; at.After(last) {
 		last = at
 	}
@@ -247,13 +246,18 @@ func newestBackup(dataDir string) string {
 	return filepath.Join(dataDir, backupsName, names[len(names)-1])
 }
 
-func backupAt(path string) (time.Time, bool) {
+// backupAt is when a scheduled backup was made, by its name; zero for another
+// name.
+func backupAt(path string) time.Time {
 	m := backupName.FindStringSubmatch(filepath.Base(path))
 	if m == nil {
-		return time.Time{}, false
+		return time.Time{}
 	}
 	at, err := time.Parse(backupTime, m[1])
-	return at, err == nil
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 func syncDir(dir string) error {

@@ -45,8 +45,7 @@ func (d *Daemon) checkOwn(ctx context.Context, user, key, value string) error {
 		_, err = d.agent(ctx, who, value)
 		return err
 	case keyModel:
-		_, err = d.modelFor(ctx, who, value)
-		return err
+		return d.checkModel(ctx, who, value)
 	}
 	// What was switched off may be gone by now; what is added must be there.
 	old := store.GetList(d.config, user, keyDenied)
@@ -70,20 +69,21 @@ func (d *Daemon) mayUse(ctx context.Context, by store.Caller, name string) error
 	return err
 }
 
-// modelFor finds a model that the caller may use by its name.
-func (d *Daemon) modelFor(ctx context.Context, by store.Caller, name string) (store.ModelName, error) {
+// checkModel refuses a model name that is unknown to the caller: that there is
+// none of that name, or that others alone may use it, is the same error.
+func (d *Daemon) checkModel(ctx context.Context, by store.Caller, name string) error {
 	list, err := d.modelsFor(ctx, by)
 	if err != nil {
-		return store.ModelName{}, err
+		return err
 	}
 	var names []string
 	for _, m := range list {
 		if m.Name == name {
-			return m, nil
+			return nil
 		}
 		names = append(names, m.Name)
 	}
-	return store.ModelName{}, store.Unknown("model", name, names)
+	return store.Unknown("model", name, names)
 }
 
 // begins is with which agent and model a conversation of the caller's begins:
@@ -103,7 +103,7 @@ func (d *Daemon) begins(ctx context.Context, by store.Caller, agent, model strin
 		}
 	}
 	if own := d.config.Get(by.User, keyModel); own != "" && model == "" {
-		if _, err := d.modelFor(ctx, by, own); err == nil {
+		if err := d.checkModel(ctx, by, own); err == nil {
 			model = own
 		} else {
 			d.log.Info("a model that was chosen as the default is left out", "user", by.User, "model", own, "err", err)

@@ -67,7 +67,7 @@ func errText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return clipText(store.RedactText(err.Error()), shownError)
+	return clipText(store.RedactText(err.Error()))
 }
 
 func (d *Daemon) webFacts() doctor.Web {
@@ -118,7 +118,7 @@ func (d *Daemon) serverFacts(ctx context.Context, f *doctor.Facts) error {
 	health := d.healths()
 	for _, v := range views.Items {
 		f.Servers = append(f.Servers, doctor.Server{
-			Name: v.Name, State: v.State, Error: clipText(v.LastError, shownError), Held: v.Held, LoginLost: len(health[v.Name].LoginLost) > 0, Disabled: v.Server.Disabled,
+			Name: v.Name, State: v.State, Error: clipText(v.LastError), Held: v.Held, LoginLost: len(health[v.Name].LoginLost) > 0, Disabled: v.Server.Disabled,
 		})
 	}
 	return nil

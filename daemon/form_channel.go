@@ -108,21 +108,21 @@ func languageOptions(w phrases.Catalogue) []bots.Option {
 	return out
 }
 
-// changes reads the values of the dialog; an error is about the field named.
-func (f channelForm) changes(values map[string][]string) (set api.SetChannel, field string, err error) {
+// changes reads the values of the dialog.
+func (f channelForm) changes(values map[string][]string) (set api.SetChannel, err error) {
 	for name, given := range values {
 		value := strings.Join(given, ",")
 		if name == "servers" && len(given) > 1 && slices.Contains(given, noServers) {
-			return set, name, fmt.Errorf("%w servers: %s, or some of them, not both", store.ErrInvalid, noServers)
+			return set, fmt.Errorf("%w servers: %s, or some of them, not both", store.ErrInvalid, noServers)
 		}
 		if value == "" {
 			value = asDefault
 		}
 		if err := put(&set, name, value); err != nil {
-			return set, name, err
+			return set, err
 		}
 	}
-	return set, "", nil
+	return set, nil
 }
 
 // Check implements bots.Filler: one field after the other, so that each error
@@ -130,7 +130,7 @@ func (f channelForm) changes(values map[string][]string) (set api.SetChannel, fi
 func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string][]string) map[string]string {
 	wrong := map[string]string{}
 	for name, given := range values {
-		set, _, err := f.changes(map[string][]string{name: given})
+		set, err := f.changes(map[string][]string{name: given})
 		if err == nil {
 			_, err = f.d.roomEdit(ctx, a.By, set)
 		}
@@ -147,7 +147,7 @@ func (f channelForm) Fill(ctx context.Context, a bots.Asked, values map[string][
 	if !a.At.Shared() || !f.d.administers(ctx, a) {
 		return bots.Said(w.Say(phrases.ChannelNotYours)), nil
 	}
-	set, _, err := f.changes(values)
+	set, err := f.changes(values)
 	if err != nil {
 		return bots.Answer{}, err
 	}

@@ -143,7 +143,7 @@ func serverDown(server store.Server, st upstream.ServerStatus) alert.Symptom {
 	return alert.Symptom{
 		Key:   alert.Key{Kind: alert.ServerDown, Subject: server.Name},
 		Title: "Server " + server.Name + " is down",
-		Text:  strings.TrimSpace("Its tools can't be called. " + clipText(st.LastError, shownError)),
+		Text:  strings.TrimSpace("Its tools can't be called. " + clipText(st.LastError)),
 		Cure:  "nizectl servers test " + server.Name,
 	}
 }
@@ -216,7 +216,7 @@ func toolHeld(t store.Tool) alert.Symptom {
 		why = "its definition is another than the accepted one"
 	}
 	if len(t.Findings) > 0 {
-		why += " (" + clipText(strings.Join(t.Findings, "; "), shownError) + ")"
+		why += " (" + clipText(strings.Join(t.Findings, "; ")) + ")"
 	}
 	return alert.Symptom{
 		Key:   alert.Key{Kind: alert.ToolHeld, Subject: t.ID()},
@@ -424,7 +424,7 @@ func (l *lookout) runs(_ context.Context, s *alert.Sight) error {
 		case last.at.IsZero():
 			s.Unknown = append(s.Unknown, r.what.Key)
 		case last.err != nil:
-			r.what.Text = r.before + clipText(store.RedactText(last.err.Error()), shownError)
+			r.what.Text = r.before + clipText(store.RedactText(last.err.Error()))
 			s.Wrong = append(s.Wrong, r.what)
 		}
 	}
@@ -453,17 +453,17 @@ func (l *lookout) migration(_ context.Context, s *alert.Sight) error {
 	s.Wrong = append(s.Wrong, alert.Symptom{
 		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},
 		Title: fmt.Sprintf("The upgrade of the database to schema %d failed", note.To),
-		Text:  fmt.Sprintf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), clipText(note.Error, shownError)),
+		Text:  fmt.Sprintf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), clipText(note.Error)),
 		Cure:  cure,
 	})
 	return nil
 }
 
-// clipText keeps the first n runes of one line.
-func clipText(s string, n int) string {
+// clipText is a text from outside as one line of at most shownError runes.
+func clipText(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
+	if r := []rune(s); len(r) > shownError {
+		return string(r[:shownError-1]) + "…"
 	}
 	return s
 }

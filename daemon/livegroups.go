@@ -183,7 +183,7 @@ func (l *liveGroups) look(ctx context.Context, name string, k *look) {
 		return
 	}
 	if err != nil {
-		seen = store.Sight{Source: k.source, Error: clipText(store.RedactText(err.Error()), shownError)}
+		seen = store.Sight{Source: k.source, Error: clipText(store.RedactText(err.Error()))}
 	}
 	_, noted := l.db.SeeGroup(ctx, store.System, name, seen)
 	l.mu.Lock()

@@ -176,7 +176,7 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		}
 	}
 	if set.Model != nil && *set.Model != "" {
-		if _, err := d.modelFor(ctx, by, *set.Model); err != nil {
+		if err := d.checkModel(ctx, by, *set.Model); err != nil {
 			return nil, err
 		}
 	}

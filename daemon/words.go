@@ -221,7 +221,7 @@ func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error
 	name := a.Words
 	if name == "default" {
 		name = ""
-	} else if _, err := d.modelFor(ctx, a.By, name); err != nil {
+	} else if err := d.checkModel(ctx, a.By, name); err != nil {
 		return bots.Answer{}, err
 	}
 	if a.Thread == "" {

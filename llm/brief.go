@@ -44,7 +44,7 @@ func plainly(text string) string {
 var failureCode = regexp.MustCompile(` \([a-z_]+\)\.$`)
 
 // found is what a meta-tool found, for a person: names instead of JSON.
-func found(tc store.ToolCall, text string) string {
+func found(text string) string {
 	var answer struct {
 		Tools []struct {
 			ToolID string `json:"tool_id"`

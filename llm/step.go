@@ -113,7 +113,7 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 	if result.IsError || result.Error != nil {
 		return mend(text)
 	}
-	tell(store.Done, found(tc, text))
+	tell(store.Done, found(text))
 	return answer{text: text, settled: true}, nil
 }
 

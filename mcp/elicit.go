@@ -66,7 +66,7 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 					a.call = c.ID
 				}
 				return &sdk.CallToolResult{
-					InputRequests: sdk.InputRequestMap{askID: &sdk.ElicitParams{Mode: "form", Message: g.plainCard(ctx, *c), RequestedSchema: askSchema}},
+					InputRequests: sdk.InputRequestMap{askID: &sdk.ElicitParams{Mode: "form", Message: g.plainCard(*c), RequestedSchema: askSchema}},
 					RequestState:  c.ID + " " + c.Digest,
 				}, nil
 			}
@@ -141,7 +141,7 @@ func (s *Server) overAsked(next sdk.MethodHandler) sdk.MethodHandler {
 
 // plainCard is a waiting call in plain lines: every argument whole, what comes
 // from outside escaped.
-func (g *Gateway) plainCard(ctx context.Context, c store.Call) string {
+func (g *Gateway) plainCard(c store.Call) string {
 	where := ""
 	if e, ok := g.tools.get(c.ToolID()); ok {
 		where = " (" + e.server.Where() + ")"

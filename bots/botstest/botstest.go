@@ -151,9 +151,9 @@ func (h *house) see(what string, ok func(store.Message) bool) store.Message {
 	return found
 }
 
-func (h *house) seeText(text string) store.Message {
+func (h *house) seeText(text string) {
 	h.t.Helper()
-	return h.see("the answer "+text, func(m store.Message) bool {
+	h.see("the answer "+text, func(m store.Message) bool {
 		return m.Kind == store.TextMessage && m.Final && strings.TrimSpace(m.Text) == text
 	})
 }

@@ -327,14 +327,13 @@ func (s *server) spoil(sess *session, why error) {
 	s.pool.spawnTask(func() { sess.close(false) }) // if the pool is closed, watch ends it
 }
 
-// closeLanes ends all sessions and attempts, and waits for them. kill cuts off
-// calls in flight over HTTP; a child process is always asked first.
-func (s *server) closeLanes(kill bool) {
+// closeLanes ends all sessions and attempts, and waits for them.
+func (s *server) closeLanes() {
 	s.mu.Lock()
 	lanes := s.lanes
 	s.lanes = map[string]*lane{}
 	s.mu.Unlock()
-	s.end(lanes, kill)
+	s.end(lanes)
 }
 
 // closeLane ends the session of one owner; the next call makes it anew.
@@ -346,11 +345,12 @@ func (s *server) closeLane(owner string) {
 		delete(s.lanes, owner)
 	}
 	s.mu.Unlock()
-	s.end(lanes, true)
+	s.end(lanes)
 }
 
-// end closes lanes that nobody finds any more.
-func (s *server) end(lanes map[string]*lane, kill bool) {
+// end closes lanes that nobody finds any more, and waits for them. Calls in
+// flight over HTTP are cut off; a child process is asked first.
+func (s *server) end(lanes map[string]*lane) {
 	var wg sync.WaitGroup
 	for _, l := range lanes {
 		s.mu.Lock()
@@ -362,7 +362,7 @@ func (s *server) end(lanes map[string]*lane, kill bool) {
 			wg.Go(func() { <-d.done })
 		}
 		if sess != nil {
-			wg.Go(func() { sess.close(kill && sess.pid() == 0) })
+			wg.Go(func() { sess.close(sess.pid() == 0) })
 		}
 	}
 	wg.Wait()

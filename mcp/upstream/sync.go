@@ -94,7 +94,7 @@ func (p *Pool) withdraw(ctx context.Context, name string, cfg *store.Server) (st
 		}
 		s.told, s.lastErr, s.since = false, "", p.opt.Now()
 		s.mu.Unlock()
-		s.closeLanes(true)
+		s.closeLanes()
 		s.settling <- struct{}{} // a sync under way finds no session any more and ends
 		defer func() { <-s.settling }()
 		slices.Sort(diff.Removed)
@@ -144,7 +144,7 @@ func (s *server) reconfigure(cfg store.Server) *store.Server {
 		s.pool.spawnTask(s.keep)
 	}
 	if rewired(prev, cfg) || revive {
-		s.closeLanes(true)
+		s.closeLanes()
 	}
 	if prev.Revision == cfg.Revision {
 		return nil

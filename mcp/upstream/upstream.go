@@ -220,7 +220,7 @@ func (p *Pool) Restart(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.closeLanes(true)
+	s.closeLanes()
 	_, err = s.refreshed(ctx, store.System, nil)
 	return err
 }
@@ -266,7 +266,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	p.cancel()
 	var wg sync.WaitGroup
 	for _, s := range p.all() {
-		wg.Go(func() { s.closeLanes(true) })
+		wg.Go(func() { s.closeLanes() })
 	}
 	done := make(chan struct{})
 	go func() { // ends when the last session has, which has deadlines of its own

@@ -51,7 +51,7 @@ var estateCommands = []struct {
 // estate measures each command, as a whole process, where there are 1,000
 // people, 500 servers and 10,000 tools.
 func (b *bench) estate(ctx context.Context) (err error) {
-	batches := split(0, estateTools, estateTools/estateServers)
+	batches := split(estateTools, estateTools/estateServers)
 	up, err := startUpstream(ctx, "", batches...)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (b *bench) index(ctx context.Context) error {
 
 func (b *bench) indexOf(ctx context.Context, n int, limits row) error {
 	servers := make([][]store.Tool, 0, n/100)
-	for _, s := range split(0, n, 100) {
+	for _, s := range split(n, 100) {
 		servers = append(servers, indexTools(s, ""))
 	}
 	before := heap()
@@ -60,7 +60,7 @@ func (b *bench) indexOf(ctx context.Context, n int, limits row) error {
 	if err != nil {
 		return err
 	}
-	update, during, err := whileUpdating(replace, split(0, n, 100), search)
+	update, during, err := whileUpdating(replace, split(n, 100), search)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type discover struct {
 
 // start measures a first start with thousands of new tools, and memory.
 func (b *bench) start(ctx context.Context) (err error) {
-	batches := split(0, manyTools, perServer)
+	batches := split(manyTools, perServer)
 	up, err := startUpstream(ctx, "", batches...)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (b *bench) search(ctx context.Context, d *nized, tools int, limits row) err
 
 // restart measures a start with what was stored before.
 func (b *bench) restart(ctx context.Context) (err error) {
-	batches := split(0, oldTools, oldTools/oldServers)
+	batches := split(oldTools, oldTools/oldServers)
 	up, err := startUpstream(ctx, "", batches...)
 	if err != nil {
 		return err

@@ -82,12 +82,10 @@ func generate(i int) tool {
 }
 
 // split makes servers of at most size tools out of count.
-func split(first, count, size int) []batch {
+func split(count, size int) []batch {
 	var list []batch
-	for count > 0 {
-		n := min(size, count)
-		list = append(list, batch{First: first, Count: n})
-		first, count = first+n, count-n
+	for first := 0; first < count; first += size {
+		list = append(list, batch{First: first, Count: min(size, count-first)})
 	}
 	return list
 }

@@ -131,7 +131,7 @@ func (d *DB) Join(ctx context.Context, by store.Caller, hash [32]byte, role stor
 			return err
 		}
 		j = store.Joined{User: into, Absorbed: from}
-		if err := t.checkJoin(by, &j, role); err != nil {
+		if err := t.checkJoin(&j, role); err != nil {
 			return err
 		}
 		return t.join(by, &j)
@@ -143,7 +143,7 @@ func (d *DB) Join(ctx context.Context, by store.Caller, hash [32]byte, role stor
 }
 
 // checkJoin makes j.User what the two become, or refuses.
-func (t *tx) checkJoin(by store.Caller, j *store.Joined, role store.Role) error {
+func (t *tx) checkJoin(j *store.Joined, role store.Role) error {
 	into, from := j.User, j.Absorbed
 	if into.State != store.Active || from.State != store.Active {
 		return fmt.Errorf("%w: one of the two is disabled", store.ErrRefused)

@@ -62,11 +62,10 @@ type authorization struct {
 }
 
 // eventLocked sends an event if the app subscribed to it; name is that of the
-// subscription, e.g. message.channels. It returns the event's id, "" if nobody
-// wants it; s.mu must be held.
-func (s *Server) eventLocked(name string, event any) string {
+// subscription, e.g. message.channels. s.mu must be held.
+func (s *Server) eventLocked(name string, event any) {
 	if !slices.Contains(s.opt.Events, name) || s.closed {
-		return ""
+		return
 	}
 	inner, err := json.Marshal(event)
 	if err != nil {
@@ -83,7 +82,6 @@ func (s *Server) eventLocked(name string, event any) string {
 	}
 	s.world.events = append(s.world.events, Event{ID: id, Name: name, Payload: body})
 	s.sendLocked(&delivery{kind: "events_api", payload: body, event: id, done: make(chan struct{})})
-	return id
 }
 
 // Event is one that was sent.
