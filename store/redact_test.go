@@ -63,8 +63,11 @@ func FuzzRedact(f *testing.F) {
 		if json.Unmarshal(got, &text) == nil && len(text) > limit+len("… (cut)")+3*len(raw) {
 			t.Fatalf("%d bytes, the limit is %d", len(text), limit)
 		}
-		if secretText.MatchString(string(raw)) != LooksSecret(string(raw)) {
+		if secretText.MatchString(string(raw)) && !LooksSecret(string(raw)) {
 			t.Fatalf("the quick look is wrong about %q", raw)
+		}
+		if hidden := RedactText(string(raw)); LooksSecret(hidden) {
+			t.Fatalf("%q becomes %q, which still looks like a key", raw, hidden)
 		}
 	})
 }

@@ -48,6 +48,39 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// TestMaskWhatSlackParts: Slack writes / as \/ and parts a line where it makes
+// a link or where its looks change, also within a key.
+func TestMaskWhatSlackParts(t *testing.T) {
+	l := &live{log: slog.New(slog.DiscardHandler)}
+	section := func(elements string) string {
+		return `{"event":{"text":"hi","blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[` + elements + `]}]}]}}`
+	}
+	for name, payload := range map[string]string{
+		"escaped":        `{"event":{"text":"postgres:\/\/app:hunter2@db.example.com\/app"}}`,
+		"a header":       `{"event":{"text":"Bearer\nhunter2hunter2"}}`,
+		"a link in it":   section(`{"type":"text","text":"postgres://app:"},{"type":"link","url":"mailto:hunter2@db.example.com","text":"hunter2@db.example.com"},{"type":"text","text":"/app"}`),
+		"half bold":      section(`{"type":"text","text":"ghp_abcdefghijklmnop1234"},{"type":"text","text":"hunter2","style":{"bold":true}},{"type":"user","user_id":"U7"}`),
+		"in two parts":   section(`{"type":"text","text":"AKIAIOSF"},{"type":"text","text":"ODNN7hunter2","style":{"italic":true}},{"type":"text","text":" AKIAIOSF"},{"type":"text","text":"ODNN7EXAMPLEhunter2","style":{"bold":true}}`),
+		"in a metadata":  `{"view":{"private_metadata":"{\"q\":\"postgres:\\/\\/app:hunter2@db\"}"}}`,
+		"in an envelope": `{"event":{"files":[{"title":"x https:\/\/bob:hunter2@x.example","url_private":"https:\/\/files"}]}}`,
+	} {
+		if name == "in two parts" { // an access key's id has no small letters
+			payload = strings.ReplaceAll(strings.ReplaceAll(payload, "ODNN7hunter2", "no"), "EXAMPLEhunter2", "EXAMPLE")
+		}
+		got := string(l.mask(json.RawMessage(payload), "hi"))
+		if strings.Contains(got, "hunter2") || strings.Contains(got, "ODNN7EXAMPLE") || !strings.Contains(got, maskedField) {
+			t.Errorf("%s: %s", name, got)
+		}
+		if name == "half bold" && !strings.Contains(got, `"U7"`) {
+			t.Errorf("the mention is gone: %s", got)
+		}
+	}
+	plain := json.RawMessage(section(`{"type":"text","text":"see "},{"type":"link","url":"https://bob@x.example"},{"type":"text","text":" please"}`))
+	if got := l.mask(plain, "hi"); string(got) != string(plain) {
+		t.Errorf("%s", got)
+	}
+}
+
 func FuzzMask(f *testing.F) {
 	l := &live{log: slog.New(slog.DiscardHandler)}
 	f.Add(`{"text":"ghp_abcdefghijklmnop1234"}`)

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"strings"
+	"testing"
+)
+
+// made is a key that no scanner of sources takes for one: its head stands apart.
+func made(head, rest string) string { return head + rest }
+
+// TestSecretForms: keys as their makers give them are masked, wherever a person
+// pastes them (SPEC 22).
+func TestSecretForms(t *testing.T) {
+	const a32 = "0123456789abcdefABCDEF0123456789"
+	for _, key := range []string{
+		made("AKIA", "IOSFODNN7EXAMPLE"), made("ASIA", "IOSFODNN7EXAMPLE"),
+		made("AIza", "SyA-0123456789_abcdefghijklmnopqrst"), made("GOCSPX-", "0123456789abcdefghijklmnop"), made("ya29.", "a0AfH6SMB-0123456789abcdef"),
+		made("sk_live_", "4eC39HqLyjWDarjtT1zdp7dc"), made("rk_live_", "4eC39HqLyjWDarjtT1zdp7dc"), made("sk_test_", "4eC39HqLyjWDarjtT1zdp7dc"), made("whsec_", a32),
+		made("sk-proj-", a32), made("sk-ant-api03-", a32), made("gsk_", a32), made("hf_", "abcdefghijklmnopqrstuvwxyz"), made("xai-", a32),
+		made("glpat-", "abcdefghij0123456789"), made("gho_", a32), made("github_pat_", a32),
+		made("xoxe.xoxp-", "1-0123456789abc"), made("xoxb-", "123456789012-abcdef"), "hooks.slack.com/services/T000/B000/" + a32,
+		made("npm_", a32), made("pypi-", a32+a32), made("dckr_pat_", a32), made("SG.", "0123456789abcdefghij.0123456789abcdefghij"), made("shpat_", "0123456789abcdef0123456789abcdef"),
+		made("dop_v1_", "0123456789abcdef0123456789abcdef"), made("ATATT3", a32), made("hvs.", a32), made("ntn_", a32), made("lin_api_", a32),
+		made("AGE-SECRET-KEY-1", "QQQQQQQQQQQQQQQQQQQQQQQQQQ"), "1234567890:AA" + "0123456789abcdefABCDEF01234567890",
+		made("eyJhbGciOiJIUzI1NiJ9.", "eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"), made("eyJhbGciOiJub25lIn0.", "eyJzdWIiOiIxMjM0In0."),
+		"AccountKey=" + a32 + a32 + "==", "Authorization: Basic dXNlcjpodW50ZXIyMg==",
+		"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA\nAAAA\n-----END OPENSSH PRIVATE KEY-----",
+		"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nxcLY\n-----END PGP PRIVATE KEY BLOCK-----",
+		"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nP2/56\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
+	} {
+		if !secretText.MatchString(key) || !LooksSecret("see `"+key+"`, please") || RedactText(key) != dots {
+			t.Errorf("%q is shown as %q", key, RedactText(key))
+		}
+		if upper := strings.ToUpper(key[:4]) + key[4:]; LooksSecret(key) && secretText.MatchString(upper) && !LooksSecret(upper) {
+			t.Errorf("the quick look misses %q", upper)
+		}
+	}
+}
+
+// TestSecretParts: of an address and of NAME=VALUE the secret alone is masked.
+func TestSecretParts(t *testing.T) {
+	for in, want := range map[string]string{
+		"postgres://app:hunter2@db.example.com:5432/app?sslmode=require": "postgres://••••@db.example.com:5432/app?sslmode=require",
+		"see mongodb+srv://root:p%40ss:word@cluster0/x.":                 "see mongodb+srv://••••@cluster0/x.",
+		"redis://:hunter2@cache:6379 and https://bob:s3cret@x.example/y": "redis://••••@cache:6379 and https://••••@x.example/y",
+		// What Slack makes of it: it takes the password for an e-mail address.
+		"postgres://app:<mailto:hunter2@db.example.com|hunter2@db.example.com>/app": "postgres://••••@db.example.com>/app",
+		"aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY":          "aws_secret_access_key = ••••",
+		`export DB_PASSWORD="Sup3rS3cretPassw0rd"`:                                  `export DB_PASSWORD="••••"`,
+		"https://x.example/cb?access_token=0123456789abcdefXYZ&n=1":                 "https://x.example/cb?access_token=••••&n=1",
+	} {
+		if got := RedactText(in); got != want || !LooksSecret(in) {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+	for _, s := range []string{
+		"postgres://app@db/x", "https://example.com:8080/a@b", "postgres://user:$PASSWORD@db/x", "postgres://user:<password>@db/x", "postgres://user:****@db/x",
+		"mail bob@example.com: see https://example.com", "token = tokenizer.next_token_of_the_stream()", "MAX_TOKENS=4096000000000000000", "TOKEN_FILE=/run/secrets/token-2024",
+		"secret_name=prod-database-2024-credentials", "monkey=0123456789abcdefXYZ", "an eyJ alone", "task_id, asia, begin a private key ceremony", "basic understanding of glossaries",
+	} {
+		if LooksSecret(s) || RedactText(s) != s {
+			t.Errorf("%q is hidden: %q", s, RedactText(s))
+		}
+	}
+}
