@@ -79,3 +79,49 @@ func TestSlackPastedSecrets(t *testing.T) {
 	}
 	s.wellBehaved()
 }
+
+// A key in the dialog that edits a call, or that gives a standing answer, is
+// refused at its field: nothing of it is stored, no call is made, and the dialog
+// stays open. One that the call held before may stay.
+func TestSlackKeysInDialogs(t *testing.T) {
+	s := newScene(t)
+	const key, other = "sk-abcdefghijklmnop1234", "ghp_mnopqrstuvwxyz1234"
+	s.says.plan("known", plan{tool: "box:note", args: `{"text":"with ` + other + `","more":"` + other + `"}`})
+	_, posted := s.ask(slacktest.Ben, "known")
+	call := s.next()
+	refused := func(verb string, values map[string][]string) {
+		t.Helper()
+		s.press(slacktest.Ben, posted, verb)
+		s.until("a dialog", func() bool { return len(s.fake.Views(slacktest.Ben)) == 1 })
+		view := s.fake.Views(slacktest.Ben)[0].ID
+		if err := s.fake.Submit(t.Context(), slacktest.Ben, view, values); err == nil {
+			t.Fatalf("%s: a key is taken", verb)
+		}
+		errors := s.fake.Views(slacktest.Ben)[0].Errors
+		for block := range values {
+			if !strings.Contains(errors[block], "This looks like a key") {
+				t.Errorf("%s says %v", verb, errors)
+			}
+		}
+		s.fake.CloseView(t.Context(), slacktest.Ben, view)
+	}
+	refused("edit", map[string][]string{"json": {`{"text":"` + key + `","more":"` + other + `"}`}})
+	refused("edit", map[string][]string{"json": {`{"text":"-----BEGIN PRIVATE KEY-----\nabcdefghijklmnop"}`}})
+	refused("always", map[string][]string{"pattern": {`{"text":"` + key + `"}`}})
+	if got := s.waits(); len(got) != 1 || got[0] != call || s.runs.Load() != 0 {
+		t.Fatalf("%v wait, %d runs", got, s.runs.Load())
+	}
+	s.press(slacktest.Ben, posted, "edit")
+	if err := s.dialog(slacktest.Ben, map[string][]string{"json": {`{"text":"now without","more":"` + other + `"}`}}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the edited call runs", func() bool { return s.runs.Load() == 1 })
+	if got := s.ran(); !strings.Contains(got[0], "now without") || !strings.Contains(got[0], other) {
+		t.Errorf("it ran with %s", got[0])
+	}
+	b, err := os.ReadFile(filepath.Join(s.dir, "nize.db"))
+	if err != nil || bytes.Contains(b, []byte("abcdefghijklmnop")) {
+		t.Errorf("a key is in the database: %v", err)
+	}
+	s.wellBehaved()
+}

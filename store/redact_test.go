@@ -127,3 +127,21 @@ func TestSecretPrints(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
+
+// A key that was there before may stay; any other may not.
+func TestAddsSecret(t *testing.T) {
+	const a, b = "sk-abcdefghijklmnop1234", "ghp_abcdefghijklmnop1234"
+	for _, test := range []struct {
+		text, known string
+		want        bool
+	}{
+		{"", "", false}, {"hello", a, false}, {a, "", true}, {"x " + a, "y " + a, false}, {a + " " + b, a, true},
+		{a + "5", a, true}, {a, a + "5", false}, {"-----BEGIN PRIVATE KEY-----\nabc", "-----BEGIN PRIVATE KEY-----", true},
+		{"https://me:hunter22@host/", "", true}, {"https://you:hunter22@other/", "https://me:hunter22@host/", false}, {"https://me:<password>@host/", "", false},
+		{"API_KEY=abcdefgh12345678", "", true}, {"API_KEY=abcdefgh12345678 x", "api_key=abcdefgh12345678", false},
+	} {
+		if got := AddsSecret(test.text, test.known); got != test.want {
+			t.Errorf("%q with %q: %v", test.text, test.known, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -93,6 +94,25 @@ func RedactText(s string) string {
 
 // LooksSecret says whether s is, or holds, what looks like a key.
 func LooksSecret(s string) bool { return RedactText(s) != s }
+
+// AddsSecret says whether s holds what looks like a key and known does not.
+func AddsSecret(s, known string) bool {
+	if !LooksSecret(s) {
+		return false
+	}
+	keys := secretText.FindAllString(s, -1)
+	for _, m := range secretURL.FindAllStringSubmatch(s, -1) {
+		if !placeholder(m[3]) {
+			keys = append(keys, m[3])
+		}
+	}
+	for _, m := range secretPair.FindAllStringSubmatch(s, -1) {
+		if mixed(m[3]) && secretPairName(m[1]) {
+			keys = append(keys, m[3])
+		}
+	}
+	return slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(known, key) })
+}
 
 func replaceParts(s string, re *regexp.Regexp, by func(parts []string) string) string {
 	return re.ReplaceAllStringFunc(s, func(match string) string { return by(re.FindStringSubmatch(match)) })

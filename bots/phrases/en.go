@@ -63,6 +63,7 @@ var english = Catalogue{
 	AboutCredentials: "your own credentials for servers",
 	ConnectTitle:     "Connect a server",
 	ConnectLabel:     "%s of %s",
+	KeyRefused:       "This looks like a key, and what you type here is stored and shown. Take it out; a key of yours goes into /nize connect.",
 	ConnectHint:      "It is sealed at once, used for your own calls only, and shown to nobody again. Slack sends it to nize over its own wire; it stands in no message.",
 	ConnectFailed:    "It could not be kept because of an error inside nize. Please try again.",
 	ButtonConnect:    "Connect",

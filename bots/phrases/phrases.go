@@ -77,6 +77,7 @@ const (
 	AboutCredentials Key = "about.credentials"
 	ConnectTitle     Key = "connect.title"
 	ConnectLabel     Key = "connect.label" // name, server
+	KeyRefused       Key = "key.refused"
 	ConnectHint      Key = "connect.hint"
 	ConnectFailed    Key = "connect.failed"
 	ButtonConnect    Key = "button.connect"

@@ -63,6 +63,7 @@ var simplified = Catalogue{
 	AboutCredentials: "你自己用于服务器的凭据",
 	ConnectTitle:     "连接服务器",
 	ConnectLabel:     "%[2]s 的 %[1]s",
+	KeyRefused:       "这看起来像密钥，而你在这里输入的内容会被保存和显示。请删掉它；你自己的密钥请用 /nize connect 提供。",
 	ConnectHint:      "它会立即加密保存，只用于你自己的调用，不会再显示给任何人。Slack 会直接传给 nize，不会出现在任何消息中。",
 	ConnectFailed:    "nize 内部出错，未能保存。请重试。",
 	ButtonConnect:    "连接",

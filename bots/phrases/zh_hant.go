@@ -63,6 +63,7 @@ var traditional = Catalogue{
 	AboutCredentials: "你自己用於伺服器的憑證",
 	ConnectTitle:     "連接伺服器",
 	ConnectLabel:     "%[2]s 的 %[1]s",
+	KeyRefused:       "這看起來像金鑰，而你在這裡輸入的內容會被儲存和顯示。請刪掉它；你自己的金鑰請用 /nize connect 提供。",
 	ConnectHint:      "它會立即加密保存，只用於你自己的呼叫，不會再顯示給任何人。Slack 會直接傳給 nize，不會出現在任何訊息中。",
 	ConnectFailed:    "nize 內部發生錯誤，未能保存。請再試一次。",
 	ButtonConnect:    "連接",

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"strings"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store"
 )
 
 // Pasted keys (SPEC 22) are masked in what Slack sent before it is stored, and
-// whoever wrote one is told so, alone, when it is worked on.
+// whoever wrote one is told so, alone, when it is worked on. In a dialog whose
+// words are done as they stand (the arguments of a call, a pattern, a setting)
+// a key with dots in it would be of no use: the field says that it is refused,
+// and nothing of it is stored.
 
 // maskedField is set in a payload whose author's own words held a key.
 const maskedField = "nize_masked"
@@ -146,4 +150,55 @@ func (l *live) tellMasked(ctx context.Context, p person, key, channel, thread st
 	if err != nil {
 		l.log.Warn("telling somebody of a key that was masked", "user", p.id, "err", err)
 	}
+}
+
+// keysIn says at each field of a dialog that it holds a key, and what to do. What
+// the call that a dialog edits holds already may stay: it was stored and shown.
+func (l *live) keysIn(ctx context.Context, i interaction) map[string]string {
+	var wrong map[string]string
+	known := ""
+	for block, fields := range i.View.State.Values {
+		for _, f := range fields {
+			if !store.LooksSecret(f.text()) {
+				continue
+			}
+			if known == "" {
+				known = l.knownTo(ctx, i)
+			}
+			if !store.AddsSecret(f.text(), known) {
+				continue
+			}
+			if wrong == nil {
+				wrong = map[string]string{}
+			}
+			w := phrases.For("")
+			if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
+				w = p.words()
+			}
+			wrong[block] = w.Say(phrases.KeyRefused)
+		}
+	}
+	return wrong
+}
+
+// knownTo is what the call holds that a dialog edits, in every form in which the
+// dialog shows it; "" for other dialogs, and where it can't be read.
+func (l *live) knownTo(ctx context.Context, i interaction) string {
+	var e editing
+	if i.View.Callback != editView || len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &e) != nil || !store.ValidID(e.Call) {
+		return ""
+	}
+	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
+	if err != nil {
+		return ""
+	}
+	pretty, _ := bots.PrettyJSON(call.Args)
+	known := string(call.Args) + "\n" + pretty
+	var args map[string]json.RawMessage
+	if json.Unmarshal(call.Args, &args) == nil {
+		for _, v := range args {
+			known += "\n" + plainValue(v)
+		}
+	}
+	return known
 }

@@ -127,6 +127,9 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 		}
 		if i.View.Callback == aboutMessage {
 			payload = l.mask(payload, questionIn(i))
+		} else if wrong := l.keysIn(ctx, i); len(wrong) > 0 {
+			done(submitErrors{"errors", wrong}, true)
+			return nil
 		}
 		l.keep(ctx, keptSubmit, payload, []string{bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)}, done)
 	case "message_action", "shortcut":

@@ -39,7 +39,7 @@
 //	files         thread 0 id         pack: time, bytes
 //	files_by      time, thread 0 id   how many bytes
 //	behind        thread              n of the first turn that its chat may lack
-//	inbox         id                  pack: JSON, payload
+//	inbox         id                  pack: JSON, -, sealed payload; of old: JSON, payload
 //	inbox_keys    key                 time it was seen
 //	inbox_seen    time, key           -
 //	feed          seq                 pack: kind, id, thread, state, approved

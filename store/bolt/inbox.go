@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +19,9 @@ const (
 	forgetKeys = 16
 )
 
-// Accept implements [store.Inbox]. An item's id counts as one of its keys.
+// Accept implements [store.Inbox]. An item's id counts as one of its keys. The
+// payload is sealed: it may hold what is sealed where it goes, such as the
+// arguments of a call.
 func (d *DB) Accept(ctx context.Context, item store.Item) (fresh bool, err error) {
 	err = d.do(ctx, "accepting item "+item.ID, func(t *tx) error {
 		item := item
@@ -56,7 +59,7 @@ func (d *DB) Accept(ctx context.Context, item store.Item) (fresh bool, err error
 			return err
 		}
 		t.change(store.Change{Kind: "inbox", ID: item.ID})
-		return t.put("inbox", []byte(item.ID), pack(head, payload))
+		return t.put("inbox", []byte(item.ID), pack(head, nil, t.seal("inbox", item.ID, payload)))
 	})
 	return fresh && err == nil, err
 }
@@ -114,9 +117,16 @@ func (d *DB) Pending(ctx context.Context) (list []store.Item, err error) {
 				return err
 			}
 			item, err := decodeJSON[store.Item](p[0])
-			item.Payload = own(p[1])
+			if err != nil {
+				return err
+			}
+			if item.Payload = own(p[1]); len(p) > 2 { // without, it was stored before payloads were sealed
+				if item.Payload, err = d.unseal("inbox", item.ID, p[2]); err != nil {
+					return fmt.Errorf("item %s: %w", item.ID, err)
+				}
+			}
 			list = append(list, item)
-			return err
+			return nil
 		})
 	})
 	slices.SortFunc(list, func(a, b store.Item) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })

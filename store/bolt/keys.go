@@ -47,6 +47,12 @@ var sealed = []struct {
 	{"credentials", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "credentials") }},
 	{"providers", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "providers") }},
 	{"bots", func(t *tx, k, v []byte) ([]byte, error) { return t.resealParts(v, k, "", "bots") }},
+	{"inbox", func(t *tx, k, v []byte) ([]byte, error) {
+		if p, err := unpackN(v, 2); err == nil && len(p) == 2 { // of before payloads were sealed
+			return nil, nil
+		}
+		return t.resealParts(v, k, "", "", "inbox")
+	}},
 	{"calls", func(t *tx, k, v []byte) ([]byte, error) {
 		return t.resealParts(v, k, "", "calls/args", "calls/result")
 	}},

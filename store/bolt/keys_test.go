@@ -44,8 +44,15 @@ func secrets(t *testing.T, d *DB) func(*DB) {
 			t.Fatal(err)
 		}
 	}
+	item := store.Item{ID: store.NewID(time.Now()), Kind: "k", Payload: []byte("kept")}
+	if _, err := d.Accept(ctx, item); err != nil {
+		t.Fatal(err)
+	}
 	return func(d *DB) {
 		t.Helper()
+		if list, err := d.Pending(ctx); err != nil || len(list) != 1 || string(list[0].Payload) != "kept" {
+			t.Fatalf("inbox: %+v, %v", list, err)
+		}
 		for i, id := range ids {
 			c, err := d.GetCall(ctx, id)
 			if err != nil || string(c.Args) != fmt.Sprintf(`{"n":%d}`, i) || c.Result == nil {
@@ -98,7 +105,7 @@ func TestRotate(t *testing.T) {
 	d = openTest(t, dir, Options{})
 	check(d)
 	n, err := d.Reseal(ctx)
-	if err != nil || n != 350+1+1+1 { // calls, credential, provider, audit key
+	if err != nil || n != 350+1+1+1+1 { // calls, credential, provider, inbox, audit key
 		t.Fatalf("%d sealed anew, %v", n, err)
 	}
 	if n, err := d.Reseal(ctx); err != nil || n != 0 {

@@ -97,6 +97,9 @@ func TestSealed(t *testing.T) {
 	a, b := testCall(store.Pending), testCall(store.Pending)
 	a.Args = []byte(`{"text":"canary-args"}`)
 	a.Result = &store.Result{Raw: []byte(`{"text":"canary-result"}`)}
+	if _, err := d.Accept(ctx, store.Item{ID: a.ID, Kind: "k", Payload: []byte("canary-inbox")}); err != nil {
+		t.Fatal(err)
+	}
 	ka, kb := store.CredentialKey{Scope: "system", Service: "a", Name: "T"}, store.CredentialKey{Scope: "system", Service: "b", Name: "T"}
 	err := errors.Join(
 		d.Begin(ctx, tester, b),
@@ -464,5 +467,25 @@ func TestMissingBucketIsMade(t *testing.T) {
 	calls, err := db.ListCalls(t.Context(), store.CallQuery{Limit: 300})
 	if err != nil || len(calls) != 300 {
 		t.Errorf("what it had: %d calls, %v", len(calls), err)
+	}
+}
+
+// What an earlier nize stored in the inbox, before payloads were sealed, is
+// worked off and passed over by sealing anew.
+func TestInboxOfOld(t *testing.T) {
+	d := openTest(t, t.TempDir(), Options{})
+	ctx := t.Context()
+	id := store.NewID(time.Now())
+	err := d.do(ctx, "storing as of old", func(t *tx) error {
+		return t.put("inbox", []byte(id), pack([]byte(`{"id":"`+id+`","kind":"k"}`), []byte("plain")))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := d.Pending(ctx); err != nil || len(list) != 1 || string(list[0].Payload) != "plain" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if _, err := d.Reseal(ctx); err != nil {
+		t.Fatal(err)
 	}
 }
