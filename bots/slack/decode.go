@@ -74,6 +74,7 @@ type message struct {
 	Channel string          `json:"channel"`
 	Kind    string          `json:"channel_type"`
 	Hidden  bool            `json:"hidden"`
+	Edited  json.RawMessage `json:"edited"` // by whom and when
 	Blocks  json.RawMessage `json:"blocks"`
 	Files   json.RawMessage `json:"files"`
 	// Attachments are what a program added, and messages that were forwarded.
@@ -185,6 +186,10 @@ func (e *event) check() error {
 	}
 	return nil
 }
+
+// again says whether the event tells of a message that was edited: Slack sends an
+// app_mention anew for each edit, with the ts of the message that was heard.
+func (e *event) again() bool { return len(e.Edited) > 0 && string(e.Edited) != "null" }
 
 // direct says whether the message stands in a conversation with nize alone.
 func (e *event) direct() bool {

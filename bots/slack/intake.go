@@ -207,7 +207,7 @@ func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
 	if e.Type != "message" && e.Type != "app_mention" {
 		return true, keys
 	}
-	if e.Bot != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || !spoken[e.Subtype] {
+	if e.Bot != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || e.again() || !spoken[e.Subtype] {
 		return false, nil
 	}
 	if l.addressed(e) {

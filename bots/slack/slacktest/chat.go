@@ -234,11 +234,19 @@ func (s *Server) messageEventLocked(m *Message, change wireMessage) {
 	if s.scopeLocked(scopeOf(c, "history")) {
 		s.eventLocked("message."+plural[c.kind()], w)
 	}
-	mentioned := m.User != Bot && !c.IM && change.Subtype == "" && mentions(m, Bot)
-	if mentioned && s.scopeLocked("app_mentions:read") {
-		w.Type, w.ChannelType = "app_mention", ""
-		s.eventLocked("app_mention", w)
+	if change.Subtype == "" {
+		s.mentionEventLocked(c, m, w)
 	}
+}
+
+// mentionEventLocked tells the app of a message that mentions it; s.mu must be
+// held.
+func (s *Server) mentionEventLocked(c *Channel, m *Message, w wireMessage) {
+	if m.User == Bot || c.IM || !mentions(m, Bot) || !s.scopeLocked("app_mentions:read") {
+		return
+	}
+	w.Type, w.ChannelType = "app_mention", ""
+	s.eventLocked("app_mention", w)
 }
 
 // ownLocked is a message that the bot may edit; s.mu must be held.

@@ -124,7 +124,9 @@ type membership struct {
 	EventTS     string `json:"event_ts"`
 }
 
-// Edit changes what a person wrote, Delete takes it away.
+// Edit changes what a person wrote, Delete takes it away. As in Slack, an edit
+// that leaves the app mentioned is a new app_mention of the same message, with
+// edited, besides the message_changed.
 func (s *Server) Edit(m Message, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,6 +137,11 @@ func (s *Server) Edit(m Message, text string) error {
 	before := s.wireLocked(got)
 	got.Text, got.Blocks = text, s.richLocked(text)
 	s.changedLocked(got, before)
+	if c := s.world.channel(got.Channel); c != nil && c.has(Bot) {
+		w := s.wireLocked(got)
+		w.Channel, w.EventTS = c.ID, w.Edited.TS
+		s.mentionEventLocked(c, got, w)
+	}
 	return nil
 }
 
