@@ -128,8 +128,11 @@ func (d *Daemon) connectBot(ctx context.Context, by store.Caller, r *http.Reques
 		return nil, err
 	}
 	account, err := bot.Check(ctx, first, second)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrInvalid):
 		return nil, err
+	case err != nil: // the platform did not answer, or something else did
+		return nil, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 	}
 	account.Connected = d.now()
 	if err := d.db.PutBot(ctx, by, account); err != nil {

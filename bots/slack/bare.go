@@ -56,11 +56,8 @@ func newBare(o *Options, token store.Secret) *bare {
 	if err != nil {
 		base = &url.URL{} // nothing is Slack's then; slack-go says what is wrong
 	}
-	client := &http.Client{
-		Transport: o.Transport, Timeout: callTime,
-		// Where a redirect goes, the token must not: it is a page to sign in on.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	// Where a redirect of a file goes, the token must not: it is a page to sign in on.
+	client := &http.Client{Transport: o.Transport, Timeout: callTime, CheckRedirect: stay}
 	return &bare{client: client, base: base, token: token, busy: make(chan struct{}, maxDownloads)}
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -18,10 +19,14 @@ import (
 // secretForm is what a signing secret looks like.
 var secretForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
+// checkTime bounds trying tokens out: somebody waits for it.
+const checkTime = time.Minute
+
 // Check tries two tokens out and returns the account that they make: which is
 // which, who the bot is, what it may do, and that Socket Mode is on. With a
 // signing secret in place of the app-level token it is an account in HTTP mode.
-// Errors say what to do; they wrap ErrInvalid where the tokens are wrong.
+// Errors say what to do; they wrap ErrInvalid where the tokens are wrong, and
+// nothing where Slack could not be asked.
 func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, error) {
 	account := store.Bot{
 		Surface: store.OnSlack, Mode: SocketMode, Enabled: true,
@@ -35,6 +40,8 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 		account.Tokens = map[string]store.Secret{BotToken: bot, SigningSecret: second}
 		second = store.Secret{}
 	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
 	o, org := b.o, &orgWide{next: b.o.Transport}
 	if org.next == nil {
 		org.next = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
@@ -91,7 +98,12 @@ func refusedToken(which string, err error) error {
 		"socket_mode_disabled":   "switch Socket Mode on in the app's settings",
 		"too_many_websockets":    "the app has as many links as Slack allows; stop what else uses it",
 	}[c]
+	after, limited := limitOf(err)
 	switch {
+	case limited:
+		return fmt.Errorf("asking Slack about %s: it has too much to do; try again in %s", which, after)
+	case faulty[c]:
+		return fmt.Errorf("asking Slack about %s: a fault on its side (%s); try again later", which, c)
 	case known:
 		return fmt.Errorf("%w: Slack refuses %s (%s): %s", store.ErrInvalid, which, c, cure)
 	case c != "":
@@ -99,7 +111,7 @@ func refusedToken(which string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("asking Slack about %s: no answer in time; check the network and slack.api_url", which)
 	}
-	return fmt.Errorf("asking Slack about %s: %w", which, err)
+	return fmt.Errorf("asking Slack about %s; check the network and slack.api_url: %w", which, err)
 }
 
 // lackingScopes compares what a token allows with the manifest. Slack tells it

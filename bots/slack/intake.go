@@ -25,8 +25,13 @@ const (
 	keptSlash  = "slack.slash"
 )
 
-// workTries is how often an item is worked on before it is given up.
-const workTries = 5
+// An item is worked on workTries times before it is given up, with pauses of at
+// most workPause: what was acknowledged outlives an outage of Slack of a quarter
+// of an hour, and is not tried for ever.
+const (
+	workTries = 20
+	workPause = time.Minute
+)
 
 // live is the bot while it uses one account.
 type live struct {
@@ -293,7 +298,7 @@ func (l *live) work(ctx context.Context, id string, run func(context.Context) er
 		if l.pause(ctx, pause) != nil {
 			return
 		}
-		pause *= 2
+		pause = min(2*pause, workPause)
 	}
 	if err := l.b.o.Store.Done(ctx, id); err != nil && ctx.Err() == nil {
 		l.log.Error("marking an item as worked off", "item", id, "err", err)
@@ -308,7 +313,7 @@ func lasting(err error) bool {
 			return true
 		}
 	}
-	return errors.As(err, &broken) || code(err) != "" && !strings.HasPrefix(code(err), "internal_error") && code(err) != "fatal_error"
+	return errors.As(err, &broken) || !passes(err)
 }
 
 // panicError is a panic as an error.

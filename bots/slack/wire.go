@@ -20,8 +20,11 @@ const (
 	callTime = 30 * time.Second
 	// maxLimited is how often one request may meet Slack's limits.
 	maxLimited = 20
-	// maxPause bounds what Slack may ask to wait for.
-	maxPause = 2 * time.Minute
+	// maxPause bounds what Slack may ask to wait for. It is far above what Slack
+	// asks for: what comes before the time is over is refused again, and counts.
+	maxPause = time.Hour
+	// unsaidPause is the pause where Slack does not say how long to wait.
+	unsaidPause = 5 * time.Second
 )
 
 // wire speaks to Slack's Web API and waits where Slack asks to.
@@ -35,7 +38,7 @@ type wire struct {
 // newWire returns a wire for a bot's token; app is the app-level one, or "".
 func newWire(o *Options, bot, app store.Secret) *wire {
 	options := []slackgo.Option{
-		slackgo.OptionHTTPClient(&http.Client{Transport: o.Transport, Timeout: callTime}),
+		slackgo.OptionHTTPClient(&http.Client{Transport: o.Transport, Timeout: callTime, CheckRedirect: stay}),
 		slackgo.OptionLog(log.New(io.Discard, "", 0)), // it would log in a form of its own
 		slackgo.OptionAppLevelToken(app.Reveal()),
 	}
@@ -44,6 +47,10 @@ func newWire(o *Options, bot, app store.Secret) *wire {
 	}
 	return &wire{api: slackgo.New(bot.Reveal(), options...), bare: newBare(o, bot), pause: o.testOnlyWait}
 }
+
+// stay follows no redirect: slack-go's forms hold the token, and Slack's methods
+// don't move.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // call makes one request with the bot token, see repeat.
 func (w *wire) call(ctx context.Context, do func(ctx context.Context) error) error {
@@ -55,18 +62,35 @@ func (w *wire) call(ctx context.Context, do func(ctx context.Context) error) err
 }
 
 // repeat makes one request, again after each pause that Slack asks for: what
-// was limited was not done.
+// was limited was not done. A pause that ctx would not outlive is not begun.
 func (w *wire) repeat(ctx context.Context, do func(ctx context.Context) error) error {
 	for try := 1; ; try++ {
 		err := do(ctx)
-		var limited *slackgo.RateLimitedError
-		if !errors.As(err, &limited) || try == maxLimited {
+		after, limited := limitOf(err)
+		if !limited || try == maxLimited {
 			return told(err)
 		}
-		if err := w.pause(ctx, min(max(limited.RetryAfter, 100*time.Millisecond), maxPause)); err != nil {
+		after = min(max(after, 100*time.Millisecond), maxPause)
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < after {
+			return err
+		}
+		if err := w.pause(ctx, after); err != nil {
 			return err
 		}
 	}
+}
+
+// limitOf says whether an error means that it was too much at once, and how
+// long Slack asks to wait.
+func limitOf(err error) (after time.Duration, limited bool) {
+	if l, ok := errors.AsType[*slackgo.RateLimitedError](err); ok {
+		return l.RetryAfter, true
+	}
+	switch code(err) {
+	case "ratelimited", "rate_limited": // without the status that says so
+		return unsaidPause, true
+	}
+	return 0, false
 }
 
 // told gives errors of Slack's that are expected the sentinel they mean.
@@ -89,17 +113,25 @@ func code(err error) string {
 	return ""
 }
 
+// faulty are Slack's answers where something went wrong on its side.
+var faulty = map[string]bool{"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true}
+
+// passes says whether what Slack answered may be over after a while: a fault of
+// its own, too much at once, a workspace that is being moved.
+func passes(err error) bool {
+	c := code(err)
+	_, limited := limitOf(err)
+	return c == "" || faulty[c] || limited || c == "team_added_to_org"
+}
+
 // unsure says whether nobody knows if a request was done: its answer is
 // missing.
 func unsure(err error) bool {
-	var limited *slackgo.RateLimitedError
-	switch code(err) {
-	case "":
-		return err != nil && !errors.As(err, &limited)
-	case "internal_error", "fatal_error", "request_timeout", "service_unavailable":
-		return true // Slack says so itself
+	if c := code(err); c != "" {
+		return faulty[c] // Slack says so itself
 	}
-	return false
+	_, limited := limitOf(err)
+	return err != nil && !limited
 }
 
 // post makes a message and returns its ts.

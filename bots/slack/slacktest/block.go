@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -96,6 +97,43 @@ func choices(fields map[string]rule) rule {
 		if (got["options"] == nil) == (got["option_groups"] == nil) {
 			c.wrong(at, "must have either options or option_groups")
 		}
+		initial(c, at, got)
+	}
+}
+
+// initial holds initial_option and initial_options against the options: each must
+// be one of them, whole.
+func initial(c *checker, at string, got map[string]json.RawMessage) {
+	var groups []struct {
+		Options []any `json:"options"`
+	}
+	var all, given []any
+	_ = json.Unmarshal(got["options"], &all) // what is wrong was said
+	_ = json.Unmarshal(got["option_groups"], &groups)
+	_ = json.Unmarshal(got["initial_options"], &given)
+	for _, g := range groups {
+		all = append(all, g.Options...)
+	}
+	if raw := got["initial_option"]; raw != nil {
+		var one any
+		_ = json.Unmarshal(raw, &one)
+		given = append(given, one)
+	}
+	for _, one := range given {
+		if !slices.ContainsFunc(all, func(o any) bool { return reflect.DeepEqual(o, one) }) {
+			c.wrong(at, "initial option must be one of the options")
+		}
+	}
+}
+
+// boxed is a list of boxes or buttons, some of them chosen.
+func boxed(fields map[string]rule) rule {
+	check := element(fields)
+	return func(c *checker, at string, raw json.RawMessage) {
+		check(c, at, raw)
+		var got map[string]json.RawMessage
+		_ = json.Unmarshal(raw, &got) // what is wrong was said
+		initial(c, at, got)
 	}
 }
 
@@ -137,8 +175,8 @@ var (
 			"filter": filter}),
 		"channels_select":       input(map[string]rule{"initial_channel": id, "response_url_enabled": boolean}),
 		"multi_channels_select": input(map[string]rule{"initial_channels": ids, "max_selected_items": integer(1, 100)}),
-		"radio_buttons":         element(with(map[string]rule{"initial_option": option}, boxes)),
-		"checkboxes":            element(with(map[string]rule{"initial_options": list(1, 10, option)}, boxes)),
+		"radio_buttons":         boxed(with(map[string]rule{"initial_option": option}, boxes)),
+		"checkboxes":            boxed(with(map[string]rule{"initial_options": list(1, 10, option)}, boxes)),
 		"datepicker":            input(map[string]rule{"initial_date": matching(`^\d{4}-\d{2}-\d{2}$`)}),
 		"timepicker":            input(map[string]rule{"initial_time": matching(`^\d{2}:\d{2}$`), "timezone": length(1, 100)}),
 		"datetimepicker":        element(map[string]rule{"initial_date_time": integer(0, 1<<40), "confirm": confirm, "focus_on_load": boolean}),

@@ -54,6 +54,10 @@ func TestBlockLimits(t *testing.T) {
 	rows := []struct{ name, good, bad, says string }{
 		{"blocks", several(50, `{"type":"divider"}`), several(51, `{"type":"divider"}`), "no more than 50 items allowed [json-pointer:/blocks]"},
 		{"section", "[" + section(3000) + "]", "[" + section(3001) + "]", "must be less than 3001 characters [json-pointer:/blocks/0/text/text]"},
+		{"a choice is one of the options", "[" + actions(`[{"type":"static_select","action_id":"s","options":`+several(2, option)+`,"initial_option":{"value":"v1","text":{"type":"plain_text","text":"o"}}}]`) + "]",
+			"[" + actions(`[{"type":"static_select","action_id":"s","options":`+several(2, option)+`,"initial_option":{"value":"v2","text":{"type":"plain_text","text":"o"}}}]`) + "]", "must be one of the options"},
+		{"all boxes are options", "[" + actions(`[{"type":"checkboxes","action_id":"s","options":`+several(2, option)+`,"initial_options":`+several(2, option)+`}]`) + "]",
+			"[" + actions(`[{"type":"checkboxes","action_id":"s","options":`+several(2, option)+`,"initial_options":`+several(3, option)+`}]`) + "]", "must be one of the options"},
 		{"section needs text", "[" + section(1) + "]", `[{"type":"section"}]`, "missing required field: text or fields"},
 		{"empty text", "[" + section(1) + "]", "[" + section(0) + "]", "must be more than 0 characters"},
 		{"fields", `[{"type":"section","fields":` + several(10, `{"type":"mrkdwn","text":"f"}`) + `}]`, `[{"type":"section","fields":` + several(11, `{"type":"mrkdwn","text":"f"}`) + `}]`, "no more than 10 items"},

@@ -1,6 +1,7 @@
 package slacktest
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ type Fault struct {
 	Status     int           // HTTP status without a JSON body, e.g. 500
 	RetryAfter time.Duration // a 429
 	Error      string        // an error code with ok false
+	Body       string        // a page in the answer's place, as of a proxy
 	After      bool          // the call is done first, and only its answer is lost
 	Hang       bool          // the call is done, and its answer never comes
 }
@@ -120,6 +122,9 @@ func (s *Server) writeFault(w http.ResponseWriter, name string, f *Fault) bool {
 		http.Error(w, `{"ok":false,"error":"ratelimited"}`, http.StatusTooManyRequests)
 	case f.Status != 0:
 		http.Error(w, http.StatusText(f.Status), f.Status)
+	case f.Body != "":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, f.Body) // the client is gone
 	case f.Error != "":
 		writeAnswer(w, s.opt.Scopes, nil, fail(f.Error))
 	default:

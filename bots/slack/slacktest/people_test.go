@@ -241,6 +241,7 @@ func TestInputs(t *testing.T) {
 	if err := a.fake.CloseView(within(t), slacktest.Ann, id); err != nil || a.last().Type != "view_closed" || len(a.fake.Views(slacktest.Ann)) != 2 {
 		t.Errorf("closing: %v, told %s, %d stay", err, a.last().Type, len(a.fake.Views(slacktest.Ann)))
 	}
+	a.bad("not_found", "views.update", "view_id", id, "view", view) // it was closed
 	stack := a.fake.Views(slacktest.Ann)
 	top := stack[len(stack)-1].ID
 	answer := func(reply string) {

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -208,7 +209,7 @@ func (s *Server) viewUpdate(a args) (any, error) {
 			}
 		}
 	}
-	if v == nil {
+	if v == nil || v.Type == "modal" && !slices.Contains(s.world.stacks[v.User], v) { // it was closed, or sent in
 		return nil, fail("not_found")
 	}
 	if a["hash"] != "" && a["hash"] != v.Hash {
