@@ -33,7 +33,8 @@ type roof struct {
 	stop func()
 }
 
-// open starts a daemon in dir with the environment given.
+// open starts a daemon in dir with the environment given. How full the disk of
+// this machine is, is no incident of it.
 func open(t testing.TB, dir string, env map[string]string) *roof {
 	t.Helper()
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -42,7 +43,12 @@ func open(t testing.TB, dir string, env map[string]string) *roof {
 	ctx, cancel := context.WithCancel(context.Background())
 	d, err := daemon.New(ctx, daemon.Options{
 		DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler),
-		Env: func(name string) string { return env[name] }, Now: time.Now,
+		Env: func(name string) string {
+			if v, ok := env[name]; ok || name != "NIZE_ALERTS_DISK" {
+				return v
+			}
+			return "0"
+		}, Now: time.Now,
 	})
 	if err != nil {
 		cancel()

@@ -35,9 +35,10 @@ func (d *Daemon) doctor(ctx context.Context, _ store.Caller, r *http.Request) (a
 		Backup:    doctor.Run{Schedule: d.config.Get("", "backup.schedule"), Error: errText(d.ran.of(ranBackup).err)},
 		Audit:     doctor.Run{Schedule: d.config.Get("", "audit.schedule"), Error: errText(d.ran.of(ranAudit).err)},
 		Retention: map[string]string{},
+		DiskLow:   d.diskLow(),
 	}
 	var err error
-	if f.Disk, err = doctor.SpaceOf(d.opt.DataDir); err != nil {
+	if f.Disk, err = d.lookout.space(d.opt.DataDir); err != nil {
 		d.log.Warn("looking at the disk", "err", err)
 	}
 	f.Backup.Last = d.lastBackup(ctx)

@@ -38,8 +38,9 @@ var glances = []glance{
 }
 
 const (
-	// The disk is short below the first and well again above the second.
-	diskLow, diskWell = 0.10, 0.12
+	// diskWell is how much more than alerts.disk must be free before the disk
+	// is well again.
+	diskWell = 1.2
 	// tokenNotice is how long before its end a token's owner is told; a token
 	// that lives no longer was meant to end.
 	tokenNotice = 7 * 24 * time.Hour
@@ -386,14 +387,15 @@ func (l *lookout) disk(_ context.Context, s *alert.Sight) error {
 		return fmt.Errorf("looking at the disk: %w", err)
 	}
 	k := alert.Key{Kind: alert.Disk, Subject: l.d.opt.DataDir}
+	low := l.d.diskLow()
 	switch part := space.Part(); {
-	case part < diskLow:
+	case part < low:
 		s.Wrong = append(s.Wrong, alert.Symptom{
 			Key: k, Title: fmt.Sprintf("The disk of nize is nearly full: %.0f %% are free", 100*part),
 			Text: fmt.Sprintf("%s has %s free. When it is full, every tool call is refused.", l.d.opt.DataDir, space),
 			Cure: "df -h " + doctor.Quote(l.d.opt.DataDir),
 		})
-	case part < diskWell:
+	case part < low*diskWell:
 		s.Unknown = append(s.Unknown, k)
 	}
 	return nil
@@ -458,6 +460,9 @@ func (l *lookout) migration(_ context.Context, s *alert.Sight) error {
 	})
 	return nil
 }
+
+// diskLow is which part of the disk must be free, 0 to 1.
+func (d *Daemon) diskLow() float64 { return float64(store.GetInt(d.config, "", "alerts.disk")) / 100 }
 
 // clipText is a text from outside as one line of at most shownError runes.
 func clipText(s string) string {

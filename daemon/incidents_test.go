@@ -320,6 +320,25 @@ func TestFullDiskIsTold(t *testing.T) {
 	w.want(w.see(time.Minute), "recovered "+disk) // what can't be seen is not news
 }
 
+// What counts as full is the operator's to say, for the alert and for doctor.
+func TestFullDiskBySetting(t *testing.T) {
+	for percent, want := range map[string]bool{"0": false, "3": false, "7": true, "": true} {
+		w := watch(t, t.TempDir(), map[string]string{"NIZE_ALERTS_DISK": percent})
+		w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{Free: 5 << 30, Total: 100 << 30}, nil }
+		if got := w.see(0); len(got) == 1 != want {
+			t.Errorf("alerts.disk %q with 5 %% free: %v", percent, got)
+		}
+		answer, err := w.doctor(t.Context(), store.Caller{Role: store.Admin}, request(t, "/v1/doctor"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := slices.ContainsFunc(answer.(api.Diagnosis).Findings, func(f api.Finding) bool { return f.Check == "disk" && f.Level == api.LevelWarning })
+		if warned != want {
+			t.Errorf("alerts.disk %q with 5 %% free: doctor warns: %t", percent, warned)
+		}
+	}
+}
+
 func TestFailedBackupIsTold(t *testing.T) {
 	w := watch(t, t.TempDir(), map[string]string{"NIZE_BACKUP_SCHEDULE": "@every 1h"})
 	var due turn

@@ -53,6 +53,7 @@ var Keys = []Key{
 	{Name: "agent.tools.enabled", Kind: Bool, Default: "true", User: true, Help: "offer tools to the assistant"},
 	{Name: "agent.tools.maxSteps", Kind: Int, Default: "10", Min: 1, Max: 100, User: true, Help: "model rounds in one turn"},
 	{Name: "agent.tools.systemPrompt", Kind: Text, Default: DefaultSystemPrompt, User: true, Help: "what the assistant is told about tools"},
+	{Name: "alerts.disk", Kind: Int, Default: "10", Min: 0, Max: 80, Help: "percent of the disk of the data directory; where less is free, operators are told; 0 is never"},
 	{Name: "alerts.to", Kind: Text, Default: "", Private: true, Help: "where operators are told of incidents: the address of a webhook, or slack:CHANNEL; empty is the admins on Slack"},
 	{Name: "approvals.allow_request_never", Kind: Bool, Default: "false", Help: "whether a request may say that a call which may change something needs no yes"},
 	{Name: "approvals.approvers", Kind: Press, Default: "", Help: "who may approve where the server does not say: requester, admins, channel-admins, channel, user:U (in a file by id), group:G, several with commas, or such as 2 of group:ops not requester; empty is the requester, or admins where a shared credential is used"},

@@ -65,7 +65,7 @@ func TestScripts(t *testing.T) {
 			data := filepath.Join(e.WorkDir, "data")
 			for k, v := range map[string]string{
 				"PATH": bin + string(os.PathListSeparator) + e.Getenv("PATH"), "HOME": e.WorkDir, "NIZE_DATA_DIR": data, "NIZE_LISTEN": "127.0.0.1:0",
-				"NIZE_SOCKET": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "NIZE_CONFIG": "", "INVOCATION_ID": "", "TERM": "dumb", "TZ": "UTC", "BIN": bin,
+				"NIZE_SOCKET": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "NIZE_CONFIG": "", "INVOCATION_ID": "", "TERM": "dumb", "NIZE_ALERTS_DISK": "0", "TZ": "UTC", "BIN": bin,
 			} {
 				e.Setenv(k, v)
 			}

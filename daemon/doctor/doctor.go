@@ -23,6 +23,7 @@ type Facts struct {
 
 	Files   Files
 	Disk    Space
+	DiskLow float64 // which part of it must be free, 0 to 1 (alerts.disk)
 	Process Process
 
 	Version, Client string // of nized and of the nizectl that asks

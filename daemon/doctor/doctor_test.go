@@ -27,7 +27,7 @@ func well() Facts {
 	return Facts{
 		Now: at, Daemon: true, UID: 7, Version: "0.1.0", Client: "0.1.0", KeyID: "4f1be26ae8a662f5", WasClean: true, Admins: []string{"ada"},
 		Files: Files{Dir: file("/var/lib/nize", fs.ModeDir|0o700), Database: file("/var/lib/nize/nize.db", 0o600), Key: file("/var/lib/nize/nize.key", 0o600), Socket: file("/run/nize/nized.sock", fs.ModeSocket|0o600)},
-		Disk:  Space{50 << 30, 100 << 30}, Process: Process{OpenFiles: 20, MaxFiles: 65536, Resident: 40 << 20, MemoryLimit: 1 << 30, UnderSystemd: true, Watchdog: 30 * time.Second},
+		Disk:  Space{50 << 30, 100 << 30}, DiskLow: 0.1, Process: Process{OpenFiles: 20, MaxFiles: 65536, Resident: 40 << 20, MemoryLimit: 1 << 30, UnderSystemd: true, Watchdog: 30 * time.Second},
 		Web:     Web{Listen: "127.0.0.1:19560", Loopback: true, PublicURL: "https://nize.example.com"},
 		Servers: []Server{{Name: "toolbox", State: "ready"}, {Name: "files", State: "idle"}}, Providers: []Provider{{Name: "openai"}},
 		Backup: Run{Schedule: "@daily", Last: at.Add(-5 * time.Hour)}, Audit: Run{Schedule: "@daily", Last: at.Add(-5 * time.Hour)},

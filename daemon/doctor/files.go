@@ -36,7 +36,7 @@ const (
 // Look sees what there is of a data directory and a socket without a daemon.
 // It changes nothing.
 func Look(dir, socket string) Facts {
-	f := Facts{UID: os.Getuid(), Files: FilesOf(dir, socket)}
+	f := Facts{UID: os.Getuid(), Files: FilesOf(dir, socket), DiskLow: diskLow}
 	if space, err := SpaceOf(dir); err == nil {
 		f.Disk = space
 	}
@@ -214,7 +214,7 @@ func key(f Facts) []api.Finding {
 }
 
 const (
-	diskLow  = 0.10     // of the file system
+	diskLow  = 0.10     // where no daemon tells its setting
 	diskFull = 64 << 20 // bytes
 )
 
@@ -225,7 +225,7 @@ func disk(f Facts) []api.Finding {
 		return nil
 	case f.Disk.Free < diskFull:
 		return problem("the disk is full but for "+Bytes(f.Disk.Free)+": tool calls are refused when it is", cure)
-	case f.Disk.Part() < diskLow:
+	case f.Disk.Part() < f.DiskLow:
 		return warning(fmt.Sprintf("%.0f %% of the disk are free, %s", 100*f.Disk.Part(), f.Disk), cure)
 	}
 	return ok(fmt.Sprintf("%.0f %% of the disk are free, %s", 100*f.Disk.Part(), f.Disk))
