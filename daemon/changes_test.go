@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
@@ -127,7 +128,7 @@ func changesOf(t *testing.T, r *roof) []request {
 	second := func(_ any, err error) error { return err }
 	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
 	text, member, path, mia := "about boxes", store.Member, toolbox(t), ""
-	fake := slacktest.New(slacktest.Options{})
+	fake := slacktest.New(slacktest.Options{Patience: time.Minute})
 	if err := fake.Start(nil); err != nil {
 		t.Fatal(err)
 	}

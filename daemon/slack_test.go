@@ -16,10 +16,11 @@ import (
 	"nize/store"
 )
 
-// onSlack connects a daemon with a Slack of our own and makes Ann its admin.
+// onSlack connects a daemon with a Slack of our own, which has time for a busy
+// machine, and makes Ann its admin.
 func onSlack(t *testing.T, k *killable) *slacktest.Server {
 	t.Helper()
-	fake := slacktest.New(slacktest.Options{Unlimited: true, RetryAfter: []time.Duration{0, 0, 0}})
+	fake := slacktest.New(slacktest.Options{Unlimited: true, Patience: time.Minute, RetryAfter: []time.Duration{0, 0, 0}})
 	if err := fake.Start(nil); err != nil {
 		t.Fatal(err)
 	}

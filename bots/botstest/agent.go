@@ -137,17 +137,26 @@ func (w *work) open(t store.Turn) bool {
 func (w *work) reply(ctx context.Context, t store.Turn, text string) (bool, error) {
 	open := w.open(t)
 	w.stream(text)
-	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Re: t.N}, open); err != nil {
+	if err := w.finish(ctx, t, text, open); err != nil {
 		return false, err
 	}
 	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Stored: w.id(), Text: text, Ends: true})
+	return open, nil
+}
+
+// finish stores an answer and counts it in one step: who sees it stored finds
+// it counted.
+func (w *work) finish(ctx context.Context, t store.Turn, text string, open bool) error {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
+	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Re: t.N}, open); err != nil {
+		return err
+	}
 	if w.a.said == nil {
 		w.a.said = map[string]int{}
 	}
 	w.a.said[t.Text]++
-	return open, nil
+	return nil
 }
 
 func (w *work) answer(ctx context.Context, t store.Turn) (more bool, err error) {

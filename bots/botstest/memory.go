@@ -81,25 +81,17 @@ func (m *Memory) changedLocked() {
 // Post implements bots.Platform.
 func (m *Memory) Post(_ context.Context, to store.Address, msg store.Message) (store.Address, error) {
 	to.Message = msg.ID
-	err := m.put(msg)
-	if err == nil {
-		m.mu.Lock()
-		m.posts++
-		m.mu.Unlock()
-	}
-	return to, err
+	return to, m.putAt(msg.ID, msg, 1)
 }
 
 // Update implements bots.Platform.
 func (m *Memory) Update(_ context.Context, at store.Address, msg store.Message) error {
-	return m.putAt(at.Message, msg)
+	return m.putAt(at.Message, msg, 0)
 }
 
-func (m *Memory) put(msg store.Message) error { return m.putAt(msg.ID, msg) }
-
-// putAt shows msg where the message of that id stands; a text may go on with
-// one of another id.
-func (m *Memory) putAt(id string, msg store.Message) error {
+// putAt shows msg where the message of that id stands, and counts so many posts
+// in the same step; a text may go on with one of another id.
+func (m *Memory) putAt(id string, msg store.Message, posts int) error {
 	if id != msg.ID && msg.Kind != store.TextMessage {
 		return fmt.Errorf("message %s can't stand at %s", msg.ID, id)
 	}
@@ -109,6 +101,7 @@ func (m *Memory) putAt(id string, msg store.Message) error {
 		m.broken--
 		return fmt.Errorf("the platform is away")
 	}
+	m.posts += posts
 	i := slices.IndexFunc(m.shown, func(o store.Message) bool { return o.ID == id })
 	if i < 0 {
 		m.shown = append(m.shown, msg)

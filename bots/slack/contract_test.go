@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,8 +39,11 @@ func openBolt(t *testing.T) store.DB {
 	return db
 }
 
+// startFake starts a Slack that has time: how soon nize acknowledges is what one
+// test is for, and a machine that does something else must not fail the others.
 func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
 	t.Helper()
+	o.Patience = cmp.Or(o.Patience, time.Minute)
 	fake := slacktest.New(o)
 	if err := fake.Start(nil); err != nil {
 		t.Fatal(err)

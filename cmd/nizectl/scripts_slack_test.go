@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -20,7 +21,7 @@ func scriptSlack(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: slack VAR")
 	}
-	fake := slacktest.New(slacktest.Options{Unlimited: true})
+	fake := slacktest.New(slacktest.Options{Unlimited: true, Patience: time.Minute})
 	ts.Check(fake.Start(nil))
 	ts.Defer(fake.Close)
 	slacks.Store(ts.Getenv("WORK"), fake)

@@ -143,7 +143,7 @@ func (s *Server) sendLocked(d *delivery) {
 	d.env = s.idLocked("env")
 	d.link = open[s.rand.IntN(len(open))]
 	s.pending[d.env] = d
-	d.timer = s.afterLocked(s.opt.AckTimeout, func() { s.missedLocked(d) })
+	d.timer = s.afterLocked(s.opt.Patience, func() { s.missedLocked(d) })
 	d.link.send(envelope{
 		ID: d.env, Type: d.kind, AcceptsResponse: d.kind != "events_api", Payload: d.payload,
 		RetryAttempt: d.attempt, RetryReason: d.reason,

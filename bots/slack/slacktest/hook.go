@@ -47,7 +47,7 @@ func (s *Server) request(d *delivery) {
 		header.Set("X-Slack-Retry-Num", strconv.Itoa(d.attempt))
 		header.Set("X-Slack-Retry-Reason", d.reason)
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.opt.AckTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Patience)
 	defer cancel()
 	resp, err := s.PostSigned(ctx, hookPaths[d.kind], header, body)
 

@@ -54,7 +54,7 @@ type Options struct {
 	SigningSecret      string           // for HTTP mode; default [SigningSecret]
 	Unlimited          bool             // no rate limits
 	Burst              int              // posts in one channel before 1/s counts; default 5
-	AckTimeout         time.Duration    // default 3 s
+	Patience           time.Duration    // with an acknowledgement, and how long a trigger id is good; default 3 s, as Slack has
 	PingEvery          time.Duration    // from server to client; default 5 s
 	RetryAfter         []time.Duration  // when an event comes again; nil: at once, 1 min, 5 min
 	Now                func() time.Time // default time.Now
@@ -132,8 +132,8 @@ func New(opt Options) *Server {
 	if opt.Burst == 0 {
 		opt.Burst = 5
 	}
-	if opt.AckTimeout == 0 {
-		opt.AckTimeout = 3 * time.Second
+	if opt.Patience == 0 {
+		opt.Patience = 3 * time.Second
 	}
 	if opt.PingEvery == 0 {
 		opt.PingEvery = 5 * time.Second

@@ -320,6 +320,7 @@ func TestManyLinks(t *testing.T) {
 	var mu sync.Mutex
 	got := map[int]int{} // events by link
 	var reasons []string
+	refused := make(chan struct{}) // closed when the link that is too many has ended
 	var readers sync.WaitGroup
 	var links []*websocket.Conn
 	t.Cleanup(func() {
@@ -338,6 +339,9 @@ func TestManyLinks(t *testing.T) {
 			for {
 				var f frame
 				if ws.ReadJSON(&f) != nil {
+					if i == 10 {
+						close(refused)
+					}
 					return
 				}
 				mu.Lock()
@@ -357,6 +361,11 @@ func TestManyLinks(t *testing.T) {
 		must[slacktest.Message](t)(a.fake.DM(slacktest.Ann, "x"))
 	}
 	a.until("all", func() bool { return a.fake.Stats().Acked == 40 })
+	select {
+	case <-refused: // its reader may be slower than the others
+	case <-within(t).Done():
+		t.Error("the eleventh link does not end")
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	total := 0

@@ -7,12 +7,9 @@ import (
 	"time"
 )
 
-const (
-	triggerLife = 3 * time.Second
-	maxStack    = 3 // dialogs on top of one another
-)
+const maxStack = 3 // dialogs on top of one another
 
-// trigger is a trigger_id: good once, for three seconds.
+// trigger is a trigger_id: good once, for three seconds ([Options.Patience]).
 type trigger struct {
 	user  string
 	at    time.Time
@@ -35,7 +32,7 @@ func (s *Server) spendLocked(id string) (trigger, error) {
 		return t, fail("invalid_trigger_id")
 	case t.spent:
 		return t, fail("exchanged_trigger_id")
-	case s.opt.Now().Sub(t.at) > triggerLife:
+	case s.opt.Now().Sub(t.at) > s.opt.Patience:
 		return t, fail("expired_trigger_id")
 	}
 	t.spent = true
