@@ -183,6 +183,7 @@ func (x *Index) Remove(server string) {
 	u := x.beginLocked()
 	u.remove(server)
 	x.publishLocked(u)
+	x.vectors.wake() // who waits for all vectors asks about this snapshot now
 }
 
 // Domains lists the domains that hold a tool that keep lets through, by id;

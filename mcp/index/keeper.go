@@ -186,22 +186,33 @@ func (k *keeper) run(ctx context.Context) {
 			continue // a new tool does not make it answer
 		}
 		err := k.fill(ctx, e)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil && k.wanted() == e:
-			if !k.failed.Swap(true) {
-				k.log.Warn("embedding tools failed, words rank alone", "model", e.embedder.Model(), "err", err)
-			}
+		}
+		if k.note(e, err) {
 			down = e
 			retry.Reset(wait)
 			wait = min(2*wait, lastRetry)
-		default:
-			k.failed.Store(false)
+		} else {
 			down, wait = nil, firstRetry
 		}
 		k.tell()
 	}
+}
+
+// note keeps whether the wanted embedder answered; down says that it is e, and
+// did not. What came of one that is not wanted any more says nothing of the
+// next, which may not have been asked yet.
+func (k *keeper) note(e *space, err error) (down bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.want != e {
+		return false
+	}
+	if was := k.failed.Swap(err != nil); err != nil && !was {
+		k.log.Warn("embedding tools failed, words rank alone", "model", e.embedder.Model(), "err", err)
+	}
+	return err != nil
 }
 
 // fill gives every tool its vector by e and then makes e the space of the index.

@@ -302,6 +302,42 @@ func TestEmbedderNeverUp(t *testing.T) {
 	})
 }
 
+// Who waits for all vectors is told, whatever happened to the tools before.
+func TestSettle(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMeaning("m", 8)
+		x := officeIndex(t, Options{Embedder: m})
+		settle := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the bubble's
+			defer cancel()
+			return x.Settle(ctx, func() error { return nil })
+		}
+		if err := settle(); err != nil {
+			t.Fatalf("at the start: %v", err)
+		}
+		synctest.Wait()
+		x.Remove("misc") // a server that goes leaves nothing to embed
+		if err := settle(); err != nil {
+			t.Errorf("after a server went: %v", err)
+		}
+		m.fail(errors.New("service down"))
+		replace(t, x, "late", []store.Tool{tool("late", "sunglasses", "Sell sunglasses")})
+		synctest.Wait()
+		if err := settle(); err == nil || !strings.Contains(err.Error(), "m does not answer") {
+			t.Errorf("while it is down: %v", err)
+		}
+		if err := x.SetEmbedder(t.Context(), newMeaning("next", 16)); err != nil {
+			t.Fatal(err)
+		}
+		if err := settle(); err != nil {
+			t.Errorf("another embedder: %v", err)
+		}
+		if model, have, tools := x.Vectors(); model != "next" || have != tools {
+			t.Errorf("Vectors() = %s, %d of %d", model, have, tools)
+		}
+	})
+}
+
 func TestSlowEmbedderDoesNotHoldASearch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMeaning("m", 8)
