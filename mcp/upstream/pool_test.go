@@ -156,7 +156,7 @@ func TestCancellationPassesThrough(t *testing.T) {
 		begin := time.Now()
 		cancel()
 		fails(t, <-stop, store.CodeCancelled)
-		if took := time.Since(begin); took > time.Second {
+		if took := time.Since(begin); took > time.Duration(cfg.Normal().Timeout)/2 {
 			t.Errorf("it took %s to return", took)
 		}
 		b.good(cfg.Name+":echo", `{}`, `{}`) // the session is as good as before
@@ -172,11 +172,14 @@ func TestTimeouts(t *testing.T) {
 		{Name: "write", Fault: mcptest.Hang},
 		{Name: "read", Fault: mcptest.Hang, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: yes}},
 	}}
-	wires(t, opt, func(t *testing.T, b *bench, _ *mcptest.Server, cfg store.Server) {
+	wires(t, opt, func(t *testing.T, b *bench, m *mcptest.Server, cfg store.Server) {
 		cfg.Timeout = store.Duration(200 * time.Millisecond)
 		cfg.TrustAnnotations = true
 		b.register(cfg)
 		_, err := b.run(t.Context(), cfg.Name+":write", `{}`)
+		for m.Calls("write") == 0 { // its time was over before it was sent
+			_, err = b.run(t.Context(), cfg.Name+":write", `{}`)
+		}
 		fails(t, err, store.CodeUnknown, "the outcome is unknown")
 		_, err = b.run(t.Context(), cfg.Name+":read", `{}`)
 		fails(t, err, store.CodeTimeout)
