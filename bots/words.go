@@ -102,6 +102,9 @@ func (c Core) mute(on bool) func(context.Context, Asked) (Answer, error) {
 func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, error) {
 	return func(ctx context.Context, a Asked) (Answer, error) {
 		id := strings.ToUpper(a.Words)
+		if id == "" {
+			return Answer{}, fmt.Errorf("%w: write %s and the id of a call: it stands on the card, and approvals lists it", store.ErrInvalid, verb)
+		}
 		if !store.ValidID(id) {
 			return Answer{}, fmt.Errorf("%w call id %q: it stands on the card", store.ErrInvalid, a.Words)
 		}

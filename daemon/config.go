@@ -147,7 +147,7 @@ func (c *config) put(ctx context.Context, by store.Caller, user, key, value stri
 		return api.Setting{}, err
 	}
 	if user != "" && !k.User {
-		return api.Setting{}, fmt.Errorf("%s is the system's: %w a value for one user", key, store.ErrInvalid)
+		return api.Setting{}, fmt.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, key)
 	}
 	if user == "" && k.Own {
 		return api.Setting{}, fmt.Errorf("%s is each person's own: %w a value for the system; set somebody's with --user", key, store.ErrInvalid)

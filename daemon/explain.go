@@ -24,7 +24,7 @@ func (d *Daemon) explainSetting(ctx context.Context, by store.Caller, r *http.Re
 		}
 	}
 	if user != "" && !k.User {
-		return nil, fmt.Errorf("%s is the system's: %w a value for one user", k.Name, store.ErrInvalid)
+		return nil, fmt.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, k.Name)
 	}
 	if k.Private && !by.IsAdmin() {
 		return nil, fmt.Errorf("%s is for admins: %w", k.Name, store.ErrRefused)

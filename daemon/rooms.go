@@ -205,6 +205,9 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		if !by.IsAdmin() {
 			return nil, fmt.Errorf("%w: nize's admins say who else administers a channel", store.ErrRefused)
 		}
+		if err := (store.Channel{Admins: *set.Admins}).Check(); err != nil {
+			return nil, err
+		}
 		list, err := d.audience(ctx, by, *set.Admins)
 		if err != nil {
 			return nil, err

@@ -369,7 +369,7 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 			return bots.Answer{}, err
 		}
 		if k.Private || !k.User {
-			return bots.Answer{}, fmt.Errorf("setting %s is the system's: %w", k.Name, store.ErrRefused)
+			return bots.Answer{}, fmt.Errorf("%w: the setting %s is the system's, not yours", store.ErrRefused, k.Name)
 		}
 		return bots.Said(w.Say(phrases.SettingLine, k.Name, bots.Plain(d.config.Get(a.By.User, k.Name)))), nil
 	}

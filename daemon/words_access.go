@@ -94,7 +94,7 @@ func (d *Daemon) tokenLines(a bots.Asked, own []store.Token) string {
 	w := phrases.For(a.Locale)
 	var lines []string
 	for _, t := range own {
-		lines = append(lines, "- "+w.Say(phrases.TokenLine, t.Name, t.Prefix, t.State(d.now()), t.Expires.In(zoneOf(a)).Format(time.DateOnly)))
+		lines = append(lines, "- "+w.Say(phrases.TokenLine, t.Name, t.Prefix, w.Translate(t.State(d.now())), t.Expires.In(zoneOf(a)).Format(time.DateOnly)))
 	}
 	if len(lines) == 0 {
 		return w.Say(phrases.TokensNone)

@@ -74,7 +74,7 @@ func (d *Daemon) promptFor(ctx context.Context, by store.Caller, server, name st
 			for _, c := range wants {
 				names = append(names, c.Name)
 			}
-			return bots.Prompt{}, fmt.Errorf("%w: %s wants several; write credentials connect %s and one of %s", store.ErrInvalid, server, server, strings.Join(names, ", "))
+			return bots.Prompt{}, fmt.Errorf("%w: %s wants several credentials; write credentials connect %s and one of %s", store.ErrInvalid, server, server, strings.Join(names, ", "))
 		}
 	}
 	_, err = d.wantsOf(ctx, by, bots.Prompt{Service: server})

@@ -114,7 +114,7 @@ func FindKey(name string) (Key, error) {
 // Check says why value does not fit the key, or returns it in normal form.
 func (k Key) Check(value string) (string, error) {
 	bad := func(want string) (string, error) {
-		return "", fmt.Errorf("%w value %q for %s: want %s", ErrInvalid, value, k.Name, want)
+		return "", fmt.Errorf("%w value %q for %s: want %s", ErrInvalid, clipText(value, 80), k.Name, want)
 	}
 	inRange := func(f float64) bool {
 		return (k.Min == 0 && k.Max == 0) || (f >= k.Min && (k.Max == 0 || f <= k.Max))

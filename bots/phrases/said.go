@@ -66,6 +66,9 @@ func (c Catalogue) Translate(text string) string {
 	if c[Language] == english[Language] || text == "" || len(text) > maxSaid {
 		return text
 	}
+	if said, ok := c.nearest(text); ok {
+		return said
+	}
 	for _, m := range matchers() {
 		found := m.form.FindStringSubmatch(text)
 		if found == nil {
@@ -91,6 +94,25 @@ func (c Catalogue) Translate(text string) string {
 		return c.span(text)
 	}
 	return c.date(text)
+}
+
+var suggests = regexp.MustCompile(`(?s)\A(.+)` + strings.Replace(regexp.QuoteMeta(nearest.english), "%s", `([^;]+)`, 1) + `\z`)
+
+// nearest says a sentence that suggests a name, if it knows what comes before.
+func (c Catalogue) nearest(text string) (string, bool) {
+	found := suggests.FindStringSubmatch(text)
+	if found == nil {
+		return "", false
+	}
+	said := c.Translate(found[1])
+	if said == found[1] {
+		return "", false
+	}
+	form := nearest.simplified
+	if c[Language] == traditional[Language] {
+		form = nearest.traditional
+	}
+	return said + fmt.Sprintf(form, found[2]), true
 }
 
 var (
@@ -124,12 +146,12 @@ func (c Catalogue) Problem(text string) string {
 	}
 }
 
-// said is how the assistant writes a moment.
-const said = "Monday, 2 January, 15:04"
+// moment is how the assistant writes one.
+const moment = "Monday, 2 January, 15:04"
 
 // date writes a moment in the catalogue's manner, and leaves all else alone.
 func (c Catalogue) date(text string) string {
-	at, err := time.Parse(said, text)
+	at, err := time.Parse(moment, text)
 	if err != nil {
 		return text
 	}

@@ -68,7 +68,7 @@ func TestProblem(t *testing.T) {
 // has to stand in their source, word by word.
 func TestSentences(t *testing.T) {
 	known := map[string]bool{}
-	for _, dir := range []string{"..", "../slack", "../terminal", "../../llm", "../../mcp", "../../mcp/scan", "../../store", "../../daemon"} {
+	for _, dir := range []string{"..", "../slack", "../terminal", "../../llm", "../../mcp", "../../mcp/scan", "../../mcp/schema", "../../store", "../../store/bolt", "../../daemon"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", dir, len(files), err)
@@ -108,15 +108,21 @@ var whole = map[string]bool{
 	"admins of the channel (%s)":                      true,
 	"call %s: refused: %v":                            true,
 	"The disk of nize is nearly full: %s %% are free": true,
+	`invalid language "%s": use %s`:                   true,
+	`"%s" is none of requester, admins, channel-admins, channel, user:U and group:G`: true,
+	"reading conversation %s: not found":                                             true,
+	`tool "%s" not found; search with discover_tools`:                                true,
+	"unexpected end of JSON input":                                                   true, // encoding/json
 	// states of a server, which are codes, and what stands in Slack's manifest
 	"ready": true, "connecting": true, "unreachable": true, "idle": true, "open": true, "disabled": true,
 	"What can you do?": true, "Which tools can you use in this channel?": true, "My usage": true, "Show my token usage and cost this month": true,
 }
 
-var anyVerb = regexp.MustCompile(`%(?:\[\d+\])?[svdq]`)
+var anyVerb = regexp.MustCompile(`%(?:\[\d+\]|\.\d)?[svdqf]`)
 
 // form is a sentence without the kind of its verbs.
 func form(text string) string {
+	text = strings.ReplaceAll(text, `"%s"`, "%q")
 	return strings.TrimSpace(anyVerb.ReplaceAllString(text, "\x00"))
 }
 
@@ -127,8 +133,11 @@ func forms(t *testing.T, name string, known map[string]bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := []string{"not found", "already decided", "refused", "invalid", "expired", "changed meanwhile"}
+	ends := []string{"not found", "already decided", "refused", "invalid", "expired", "changed meanwhile", "already exists"}
 	ast.Inspect(file, func(n ast.Node) bool {
+		if kind, ok := unknownKind(n); ok {
+			known[form(kind+` "%s" not found`)] = true
+		}
 		e, ok := n.(ast.Expr)
 		if !ok {
 			return true
@@ -143,6 +152,24 @@ func forms(t *testing.T, name string, known map[string]bool) {
 		}
 		return true
 	})
+}
+
+// unknownKind reads a call of store.Unknown.
+func unknownKind(n ast.Node) (kind string, ok bool) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) != 3 {
+		return "", false
+	}
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		ok = f.Sel.Name == "Unknown"
+	case *ast.Ident:
+		ok = f.Name == "Unknown"
+	default:
+		return "", false
+	}
+	kind, literal := joined(call.Args[0])
+	return kind, ok && literal
 }
 
 // joined reads a literal, or a sum of which a part is one.

@@ -1,7 +1,7 @@
 package phrases
 
-// sentences, by the room that says them.
-var sentences = []sentence{
+// said are what the assistant, cards, alerts and answers say, by the room.
+var said = []sentence{
 	// llm: no answer
 	{"The model took too long to answer. Please try again.", "模型回答超时，请重试。", "模型回答逾時，請再試一次。"},
 	{"I could not answer because of an internal error. An admin finds the cause in nize's log.", "内部出错，无法回答。管理员可在 nize 的日志中查看原因。", "內部發生錯誤，無法回答。管理員可在 nize 的記錄檔中查看原因。"},
@@ -97,7 +97,7 @@ var sentences = []sentence{
 	{"already decided", "已有结果", "已有結果"},
 	{"changed meanwhile", "内容已更改，请重新查看", "內容已變更，請重新查看"},
 	{"no space left for the database", "磁盘空间不足", "磁碟空間不足"},
-	{"invalid call id %s: it stands on the card", "调用编号 %s 无效；正确的编号见卡片", "呼叫編號 %s 無效；正確的編號請見卡片"},
+	{`invalid call id "%s": it stands on the card`, "调用编号“%s”无效；正确的编号见卡片", "呼叫編號「%s」無效；正確的編號請見卡片"},
 	{"stopping a turn: refused: only its author, the conversation's owner or an admin may", "无法停止：只有发送者、对话的所有者或管理员可以停止", "無法停止：只有傳送者、對話的擁有者或管理員可以停止"},
 	{"nothing", "没有结果", "沒有結果"},
 	{"tool %s not found", "找不到工具 %s", "找不到工具 %s"},
@@ -129,7 +129,7 @@ var sentences = []sentence{
 	{"provider %s is disabled", "模型服务 %s 已停用", "模型服務 %s 已停用"},
 	{"provider %s has no key", "模型服务 %s 没有密钥", "模型服務 %s 沒有金鑰"},
 	{"refused: nize's admins say who else administers a channel", "只有 nize 的管理员可以指定频道的其他管理员", "只有 nize 的管理員可以指定頻道的其他管理員"},
-	{"invalid mode %s: use %s", "模式 %s 无效：可用 %s", "模式 %s 無效：可用 %s"},
+	{`invalid mode "%s": use %s`, "模式“%s”无效：可用 %s", "模式「%s」無效：可用 %s"},
 	{"invalid approvers: they name somebody, or a group, that is not there", "审批人无效：其中有不存在的人或组", "核准人無效：其中有不存在的人或群組"},
 	{"invalid servers: %s, or some of them, not both", "服务器无效：选择 %s 或其中一些，不能同时选择", "伺服器無效：選擇 %s 或其中一些，不能同時選擇"},
 	{"there is no model of that name; see nizectl models list", "没有这个名称的模型；请查看 nizectl models list", "沒有這個名稱的模型；請查看 nizectl models list"},
@@ -186,10 +186,10 @@ var sentences = []sentence{
 	{"%v; not %s, who asked", "%v；发起人 %s 除外", "%v；發起人 %s 除外"},
 
 	// daemon: what a person chooses for themselves
-	{"invalid: write servers, servers allow NAME, servers deny NAME, or servers default", "请写 servers、servers allow NAME、servers deny NAME 或 servers default", "請寫 servers、servers allow NAME、servers deny NAME 或 servers default"},
+	{"invalid: write servers, servers allow NAME, servers deny NAME, or servers default", "请写 `servers`、`servers allow NAME`、`servers deny NAME` 或 `servers default`", "請寫 `servers`、`servers allow NAME`、`servers deny NAME` 或 `servers default`"},
 	{"invalid: one server stays, or nothing could be asked for here", "至少要保留一个服务器，否则这里什么都用不了", "至少要保留一個伺服器，否則這裡什麼都用不了"},
-	{"invalid: write credentials, credentials connect SERVER, or credentials disconnect SERVER", "请写 credentials、credentials connect SERVER 或 credentials disconnect SERVER", "請寫 credentials、credentials connect SERVER 或 credentials disconnect SERVER"},
-	{"invalid: write streaming on, streaming off, or streaming default", "请写 streaming on、streaming off 或 streaming default", "請寫 streaming on、streaming off 或 streaming default"},
+	{"invalid: write credentials, credentials connect SERVER, or credentials disconnect SERVER", "请写 `credentials`、`credentials connect SERVER` 或 `credentials disconnect SERVER`", "請寫 `credentials`、`credentials connect SERVER` 或 `credentials disconnect SERVER`"},
+	{"invalid: write streaming on, streaming off, or streaming default", "请写 `streaming on`、`streaming off` 或 `streaming default`", "請寫 `streaming on`、`streaming off` 或 `streaming default`"},
 	{"invalid credential: it is empty, or has more than one line", "凭据无效：为空或超过一行", "憑證無效：為空或超過一行"},
-	{"invalid days %s: 1 to %s", "天数 %s 无效：应为 1 至 %s", "天數 %s 無效：應為 1 至 %s"},
+	{`invalid days "%s": 1 to %s`, "天数“%s”无效：应为 1 至 %s", "天數「%s」無效：應為 1 至 %s"},
 }
