@@ -116,8 +116,8 @@ func TestAgentView(t *testing.T) {
 	}
 	session := func() slacktest.Session { return w.fake.Session(asked.Channel, asked.TS) }
 	w.until("suspended", func() bool { return session().Status == "suspended" })
-	if s := session(); !strings.HasPrefix(s.Title, "call toolbox:greet") {
-		t.Errorf("the session's title is %q", s.Title)
+	if s := session(); !strings.HasPrefix(s.Title, "call toolbox:greet") || s.Initiator != slacktest.Ann {
+		t.Errorf("the session's title is %q, it was begun by %q", s.Title, s.Initiator)
 	}
 	if err := w.fake.Press(t.Context(), slacktest.Ann, w.sees(asked, "waiting for a yes"), "Run"); err != nil {
 		t.Fatal(err)

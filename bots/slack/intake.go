@@ -47,6 +47,7 @@ type live struct {
 	writing writings
 	lines   toolLines
 	stages  stages
+	status  statusLines
 	homes   homes
 	// sweepNow asks for a sweep; one place, since one answers all who ask.
 	sweepNow chan struct{}
@@ -65,6 +66,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
 	l.people.known, l.people.dms = map[string]person{}, map[string]string{}
+	l.status.of, l.status.poke = map[string]*statusLine{}, make(chan struct{}, 1)
 	l.wire.heard = l.heard
 	return l
 }
@@ -80,6 +82,7 @@ func (l *live) serve(ctx context.Context) {
 	defer l.shut()
 	l.wg.Go(func() { l.keepProving(ctx) })
 	l.wg.Go(func() { l.keepSweeping(ctx) })
+	l.wg.Go(func() { l.keepLines(ctx) })
 	if l.account.Mode == HTTPMode {
 		l.b.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
 		<-ctx.Done()

@@ -120,6 +120,9 @@ func (l *live) put(ctx context.Context, at store.Address, id string, c content) 
 	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (string, error) {
 		return l.wire.post(ctx, at.Channel, options...)
 	})
+	if err == nil {
+		l.status.posted(at, l.b.o.Now())
+	}
 	if err == nil && found { // it may be of an older state
 		if err = l.wire.edit(ctx, at.Channel, ts, c.edit...); err == nil {
 			l.stages.unsure.settled(unsureKey(at, id), ts)

@@ -32,6 +32,8 @@
 //	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
 //	aside.go secrets.go   what is for one person alone; pasted keys
+//	stage.go              what a thread looks like beyond its messages; statusline.go
+//	                      keeps an older assistant's line
 //	find.go               what an earlier run sent, found again
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
 //	always.go edit.go     the dialogs of standing answers and of arguments

@@ -2,7 +2,9 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,28 +47,37 @@ func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error
 	if err != nil {
 		return fmt.Errorf("finding a conversation: %w", err)
 	}
-	if done, err := l.setSession(ctx, to, s, th.Title); done || err != nil {
+	if done, err := l.setSession(ctx, to, s, th); done || err != nil {
 		return err
 	}
 	return l.setAssistant(ctx, to, s, th)
 }
 
 // setSession sets the status of an agent's session; done is false where the
-// app, or the thread, has none. The title counts when the session is made.
-func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, title string) (done bool, err error) {
+// app, or the thread, has none. The title and who began it count when the
+// session is made.
+func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, th store.Thread) (done bool, err error) {
 	l.stages.mu.Lock()
 	skip := l.b.o.Now().Before(l.stages.noStatus)
 	l.stages.mu.Unlock()
 	if skip {
 		return false, nil
 	}
-	status := map[bots.State]string{
+	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title, Status: map[bots.State]string{
 		bots.Working: slackgo.AgentSessionStatusProcessing, bots.Waiting: slackgo.AgentSessionStatusSuspended, bots.Idle: slackgo.AgentSessionStatusActive,
-	}[s]
-	err = l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.SetAgentSessionStatusContext(ctx, slackgo.AgentSessionSetStatusParameters{Status: status, ChannelID: to.Channel, ThreadTS: to.Thread, Title: title})
+	}[s]}
+	if p.InitiatorUserID, err = l.initiator(ctx, th); err != nil {
+		return false, err
+	}
+	set := func(ctx context.Context) error {
+		_, err := l.wire.api.SetAgentSessionStatusContext(ctx, p)
 		return err
-	})
+	}
+	err = l.wire.call(ctx, set)
+	if c := code(err); c != "" && !noSession[c] && p.InitiatorUserID != "" { // they may have left the channel
+		p.InitiatorUserID = ""
+		err = l.wire.call(ctx, set)
+	}
 	switch c := code(err); {
 	case err == nil || c == "":
 		return true, err
@@ -80,29 +91,25 @@ func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, t
 	return false, nil
 }
 
-// setAssistant sets the line and the title of an older assistant's thread.
-// Other threads have neither, which Slack says with a code.
-func (l *live) setAssistant(ctx context.Context, to store.Address, s bots.State, th store.Thread) error {
-	if to.Channel == "" || to.Channel[0] != 'D' {
-		return nil
+// initiator is who began a conversation, as this workspace knows them; "" for
+// somebody who is nobody there.
+func (l *live) initiator(ctx context.Context, th store.Thread) (string, error) {
+	if th.User == "" {
+		return "", nil
 	}
-	line := ""
-	if s == bots.Working {
-		line = phrases.For(th.Locale).Say(phrases.Working)
+	u, err := l.b.o.Store.GetUser(ctx, th.User)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
 	}
-	title := th.Title
-	err := l.wire.call(ctx, func(ctx context.Context) error {
-		return l.wire.api.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Status: line})
-	})
-	if err == nil && title != "" && l.stages.first(to.Channel+"/"+to.Thread) {
-		err = l.wire.call(ctx, func(ctx context.Context) error {
-			return l.wire.api.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: title})
-		})
+	if err != nil {
+		return "", fmt.Errorf("reading who began a conversation: %w", err)
 	}
-	if code(err) != "" {
-		return nil
+	for _, identity := range u.Identities {
+		if id, ok := strings.CutPrefix(identity, "slack:"+l.account.Team+":"); ok && idForm.MatchString(id) {
+			return id, nil
+		}
 	}
-	return err
+	return "", nil
 }
 
 // first says whether a thread got no title yet.
