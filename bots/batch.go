@@ -2,6 +2,7 @@ package bots
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"nize/store"
@@ -21,7 +22,7 @@ const batchTime = time.Minute
 
 // held says whether the thread's messages wait for now. It sees that the
 // thread is looked at again when they need not any more.
-func (c *Conversation) held(t *thread, sc *screen) bool {
+func (c *Conversation) held(ctx context.Context, t *thread, sc *screen, th store.Thread) bool {
 	b, ok := sc.platform.(Batcher)
 	if !ok {
 		return false
@@ -31,6 +32,12 @@ func (c *Conversation) held(t *thread, sc *screen) bool {
 		return false
 	}
 	now := c.o.Now()
+	if !t.counted {
+		t.counted = true
+		if now.Sub(th.Updated) < batchTime {
+			t.answers = c.countAnswers(ctx, t.id)
+		}
+	}
 	for len(t.answers) > 0 && now.Sub(t.answers[0]) >= batchTime {
 		t.answers = t.answers[1:]
 	}
@@ -50,6 +57,35 @@ func (c *Conversation) held(t *thread, sc *screen) bool {
 		})
 	}
 	return true
+}
+
+// countAnswers reads from what is stored when the turns of a thread began whose
+// answers count, also one that is under way: a restart is no way around the
+// limit.
+func (c *Conversation) countAnswers(ctx context.Context, thread string) (began []time.Time) {
+	turns, err := c.o.Threads.Turns(ctx, thread)
+	if err != nil {
+		c.logUnlessEnded(ctx, "counting the answers of a thread", err)
+		return nil
+	}
+	answered := map[int]bool{} // the place of the message
+	for _, turn := range turns {
+		if turn.Role == store.FromModel && len(turn.Calls) == 0 || turn.Final {
+			answered[turn.Re] = true
+		}
+	}
+	for _, turn := range slices.Backward(turns) {
+		if turn.Role == store.FromUser {
+			answered[turn.N] = true // it has its answer, or will have
+			break
+		}
+	}
+	for _, turn := range turns {
+		if turn.Role == store.FromUser && answered[turn.N] {
+			began = append(began, turn.At)
+		}
+	}
+	return began
 }
 
 // gather says what else of the same author waited together with the message

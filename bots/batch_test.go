@@ -2,6 +2,7 @@ package bots_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -97,6 +98,92 @@ func TestBatch(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A restart is no way around the limit: what was answered in the minute before
+// it counts, also the answer that it cut, and what waited goes on waiting.
+func TestBatchRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		memory := crowd{botstest.NewMemory(store.OnSlack)}
+		agent := gathered{&botstest.Agent{Threads: o.db, Calls: o.db, Now: time.Now}}
+		id := store.NewID(time.Now())
+		ctx := t.Context()
+		if err := o.db.PutThread(ctx, store.System, store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnSlack, Thread: id}}); err != nil {
+			t.Fatal(err)
+		}
+		// run is a process that is sent messages, a second apart, and ends.
+		said := 0
+		run := func(messages int, then time.Duration) {
+			t.Helper()
+			c := bots.New(bots.Options{Agent: agent, Approver: &botstest.Gateway{Calls: o.db, Now: time.Now}, Inbox: o.db, Threads: o.db, Calls: o.db, Feed: o.db,
+				Platforms: []bots.Platform{memory}, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond})
+			ctx, cancel := context.WithCancel(ctx)
+			done := make(chan error, 1)
+			go func() { done <- c.Run(ctx) }()
+			synctest.Wait()
+			for range messages {
+				said++
+				if _, err := c.Message(ctx, store.Inbound{Key: fmt.Sprint(said), Thread: id, By: o.by, Text: "hello"}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+			time.Sleep(then)
+			synctest.Wait()
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		answers := func() (list []string) {
+			turns, err := o.db.Turns(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, turn := range turns {
+				if turn.Role == store.FromModel {
+					list = append(list, turn.Text)
+				}
+			}
+			return list
+		}
+		run(2, 0)
+		// One was said and not answered when the process ended.
+		turns, err := o.db.Turns(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.db.Append(ctx, o.by, store.Turn{Thread: id, N: len(turns), Role: store.FromUser, By: o.by, Text: "cut", At: time.Now()}, true); err != nil {
+			t.Fatal(err)
+		}
+		// And one was accepted, and not said.
+		waits, err := json.Marshal(store.Inbound{Key: "waits", Thread: id, By: o.by, Text: "hello"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.db.Accept(ctx, store.Item{ID: store.NewID(time.Now()), Kind: "message", Payload: waits, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		run(1, 5*time.Second)
+		if got := answers(); len(got) != 3 { // with what was cut
+			t.Fatalf("after a restart within the minute: %q", got)
+		}
+		run(1, 5*time.Second)
+		if got := answers(); len(got) != 3 {
+			t.Errorf("after another restart: %q", got)
+		}
+		run(0, time.Minute)
+		if got := answers(); len(got) != 4 || got[3] != "answer to 3" {
+			t.Errorf("when the minute is over: %q", got)
+		}
+		time.Sleep(2 * time.Minute)
+		run(3, 0)
+		if got := answers(); len(got) != 7 {
+			t.Errorf("after quiet minutes: %q", got)
 		}
 	})
 }

@@ -96,6 +96,7 @@ type thread struct {
 	failed  bool        // Work could not go on; only a new message tries again
 	noticed bool        // the last Work ended with a notice
 	answers []time.Time // when the turns of the last minute began
+	counted bool        // answers has those of an earlier run
 	batch   bool        // the messages that wait are answered together
 }
 

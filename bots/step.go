@@ -40,15 +40,17 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 		c.settle(ctx, t, sc)
 		return true
 	}
-	if it, ok := c.head(t); ok {
+	it, ok := c.head(t)
+	if ok && c.held(ctx, t, sc, th) { // until a minute has passed
+		if !th.Open {
+			sc.present(Working) // nobody shall think that they were not heard
+			return false
+		}
+		ok = false // what was asked before goes on
+	}
+	if ok {
 		// Also while calls wait: the agent knows whose they are, and cancels
 		// them or lets the message wait (SPEC 10).
-		if c.held(t, sc) {
-			if !th.Open {
-				sc.present(Working) // nobody shall think that they were not heard
-			}
-			return false // until a minute has passed
-		}
 		end, ok := c.begin(t, it.in.By.User)
 		if !ok {
 			c.tellWaits(t, sc, it.id)
