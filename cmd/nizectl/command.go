@@ -70,13 +70,28 @@ func (a *app) root() *cli.Command {
 
 // group is a noun: its commands and nothing of its own.
 func group(name, usage string, commands ...*cli.Command) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, Commands: commands, Action: unknownCommand, OnUsageError: wrongUse}
+	return &cli.Command{Name: name, Usage: usage, Commands: commands, Action: unknownCommand, OnUsageError: wrongUse, CommandNotFound: ownHelp}
+}
+
+// ownHelp explains cmd where --help stands behind an argument: the library
+// would look for a command of that name.
+func ownHelp(ctx context.Context, cmd *cli.Command, _ string) {
+	_ = cli.ShowCommandHelp(ctx, cmd.Lineage()[1], cmd.Name) // its parent has it
 }
 
 // command builds the library's command around a leaf. The library ignores extra
-// arguments, prints help to standard output on wrong use, and cuts values of
-// repeated flags at commas; none of that happens here.
+// arguments, prints help to standard output on wrong use, cuts values of
+// repeated flags at commas, and shows 0 as the default of a number that has none
+// or another one; none of that happens here.
 func (a *app) command(l leaf) *cli.Command {
+	for _, f := range l.flags {
+		switch f := f.(type) {
+		case *cli.IntFlag:
+			f.HideDefault = true
+		case *cli.FloatFlag:
+			f.HideDefault = true
+		}
+	}
 	return &cli.Command{
 		Name:                      l.name,
 		ArgsUsage:                 l.args,
@@ -85,6 +100,7 @@ func (a *app) command(l leaf) *cli.Command {
 		Flags:                     l.flags,
 		DisableSliceFlagSeparator: true,
 		OnUsageError:              wrongUse,
+		CommandNotFound:           ownHelp,
 		ShellComplete:             a.complete(l.names),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			args := cmd.Args().Slice()

@@ -79,7 +79,7 @@ func configSet(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.report(s, "%s is %s", s.Name, clip(s.Value, 60))
+	return c.report(s, "%s is %s", s.Name, settingText(s))
 }
 
 func configUnset(ctx context.Context, c *call) error {
@@ -87,7 +87,15 @@ func configUnset(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.report(s, "%s is %s again (%s)", s.Name, clip(s.Value, 60), s.Source)
+	return c.report(s, "%s is %s again (%s)", s.Name, settingText(s), s.Source)
+}
+
+// settingText is a value within a sentence.
+func settingText(s api.Setting) string {
+	if s.Value == "" {
+		return "empty"
+	}
+	return clip(s.Value, 60)
 }
 
 func configExplain(ctx context.Context, c *call) error {

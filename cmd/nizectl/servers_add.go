@@ -25,7 +25,7 @@ func serverFlags() []cli.Flag {
 		&cli.StringFlag{Name: "description", Usage: "what the server is for, in a sentence"},
 		&cli.StringFlag{Name: "domain", Usage: "the field its tools belong to (default: its name)"},
 		&cli.StringFlag{Name: "timeout", Usage: "of one call, such as 30s or 5m"},
-		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once"},
+		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once (default: 8)"},
 		&cli.StringFlag{Name: "approval", Usage: "when its calls need a yes: auto, always or never"},
 		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey"},
 		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as '2 of group:ops not requester'; empty is the default"},

@@ -125,7 +125,7 @@ func (c *call) importEnd(lines []api.ImportLine, dry bool) error {
 		if dry {
 			c.note("%s would be added: %s", count(len(added), "server"), strings.Join(added, ", "))
 		} else {
-			c.note("%s added; only admins can use them; to share one: nizectl servers share NAME --with all|user:U", count(len(added), "server"))
+			c.note("%s added; only admins can use them; to share one: nizectl servers share NAME --with all|group:G|user:U", count(len(added), "server"))
 		}
 	}
 	if len(bad) > 0 {

@@ -76,6 +76,25 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// Who typed a name and then thinks of --help is helped with that command, and no
+// default is shown that is none.
+func TestHelpBehindArguments(t *testing.T) {
+	f := newFake(t)
+	for _, line := range []string{"servers show toolbox --help", "providers add openai -h", "tools call toolbox:x --args {} --help", "chat show 01J --help", "servers lsit --help", "audit export t.jsonl --help"} {
+		args := strings.Fields(line)
+		got := f.nizectl(surroundings{}, args...)
+		if want := "nizectl " + args[0]; got.code != 0 || got.err != "" || !strings.Contains(got.out, want) || !strings.Contains(got.out, "USAGE") {
+			t.Errorf("%q: %+v", line, got)
+		}
+	}
+	if got := f.nizectl(surroundings{}, "audit", "--help"); strings.Contains(got.out, "default: 0") || !strings.Contains(got.out, "default: 100") {
+		t.Errorf("defaults: %s", got.out)
+	}
+	if f.asked != nil {
+		t.Errorf("help asked the daemon: %v", f.asked)
+	}
+}
+
 // TestExtraArguments: the library ignores them. Every command refuses them,
 // unless it takes any number.
 func TestExtraArguments(t *testing.T) {
