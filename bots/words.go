@@ -30,7 +30,7 @@ func CoreCommands(c *Commands, core Core) []Command {
 	return []Command{
 		{Name: "ask", Args: "QUESTION", About: phrases.AboutAsk, Fits: func(string) bool { return true }, Run: ask},
 		{Name: "help", About: phrases.AboutHelp, Run: func(_ context.Context, a Asked) (Answer, error) { return Said(c.Help(a)), nil }},
-		{Name: "stop", About: phrases.AboutStop, Fits: isStop, Here: InThread, Run: core.stop},
+		{Name: "stop", About: phrases.AboutStop, Fits: isStop, Run: core.stop},
 		{Name: "mute", About: phrases.AboutMute, Here: InThread, Run: core.mute(true)},
 		{Name: "unmute", About: phrases.AboutUnmute, Here: InThread, Run: core.mute(false)},
 		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Fits: isCallID, Most: 1, Run: core.decide(store.Approve)},
@@ -71,13 +71,38 @@ func ask(ctx context.Context, a Asked) (Answer, error) {
 
 func (c Core) stop(ctx context.Context, a Asked) (Answer, error) {
 	words := phrases.For(a.Locale)
+	threads := []string{a.Thread}
 	if a.Thread == "" {
-		return Said(words.Say(phrases.NothingHere)), nil
+		var err error
+		if threads, err = c.begun(ctx, a); err != nil {
+			return Answer{}, err
+		}
 	}
-	if err := c.Handler.Stop(ctx, a.By, a.Thread); err != nil {
-		return Answer{}, err
+	for _, id := range threads {
+		if err := c.Handler.Stop(ctx, a.By, id); err != nil {
+			return Answer{}, err
+		}
+	}
+	if len(threads) == 0 {
+		return Said(words.Say(phrases.NothingRuns)), nil
 	}
 	return Said(words.Say(phrases.Stopping)), nil
+}
+
+// begun are the conversations that who asks began in a channel and that go on:
+// outside any thread, where /nize always is, these are what can be meant.
+func (c Core) begun(ctx context.Context, a Asked) ([]string, error) {
+	open, err := c.Threads.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for what goes on: %w", err)
+	}
+	var ids []string
+	for _, th := range open {
+		if th.User == a.By.User && th.Address.Place() == a.At.Place() {
+			ids = append(ids, th.ID)
+		}
+	}
+	return ids, nil
 }
 
 func (c Core) mute(on bool) func(context.Context, Asked) (Answer, error) {

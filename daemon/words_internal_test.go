@@ -130,8 +130,8 @@ func TestHelpHere(t *testing.T) {
 		lacks    []string
 	}{
 		"a thread":          {wordsOf(false), place("C1", "t"), []string{"`stop`:", "`mute`:", "`forget`:", "`channel ", "`usage "}, []string{"`claim", "In my threads"}},
-		"a channel":         {wordsOf(false), place("C1", ""), []string{"`channel ", "In my threads, there are `stop`, `mute`, `unmute`, `forget` too"}, []string{"`stop`:", "`claim"}},
-		"a DM":              {wordsOf(false), place("D1", ""), []string{"`usage ", "In my threads"}, []string{"`channel ", "`stop`:"}},
+		"a channel":         {wordsOf(false), place("C1", ""), []string{"`channel ", "`stop`:", "In my threads, there are `mute`, `unmute`, `forget` too"}, []string{"`mute`:", "`claim"}},
+		"a DM":              {wordsOf(false), place("D1", ""), []string{"`usage ", "`stop`:", "In my threads"}, []string{"`channel ", "`mute`:"}},
 		"nobody steers":     {wordsOf(true), place("D1", ""), []string{"`claim CODE`"}, nil},
 		"an admin is there": {wordsOf(true), admin, []string{"`channel "}, []string{"`claim"}},
 		"in Chinese, a DM":  {wordsOf(false), bots.Asked{Locale: "zh-CN", At: store.Address{Surface: store.OnSlack, Channel: "D1"}}, []string{"在我的消息列中"}, []string{"In my threads"}},

@@ -149,6 +149,7 @@ const (
 	AsideUnreached Key = "aside.unreached" // name
 	AsideHead      Key = "aside.head"      // channel
 	AsideLink      Key = "aside.link"
+	PlaceShut      Key = "place.shut" // channel
 	ShareOffer     Key = "share.offer"
 	ShareOfferIn   Key = "share.offer.in" // channel
 	ShareDone      Key = "share.done"
@@ -216,6 +217,7 @@ const (
 	AboutDeny         Key = "about.deny"
 	AboutClaim        Key = "about.claim"
 	NothingHere       Key = "thread.none"
+	NothingRuns       Key = "thread.idle"
 	Stopping          Key = "thread.stopping"
 	Muted             Key = "thread.muted"
 	Unmuted           Key = "thread.unmuted"

@@ -60,6 +60,9 @@ func (l *live) slash(ctx context.Context, s slash) error {
 	if err != nil {
 		return err
 	}
+	if s.Channel, err = l.answerable(ctx, p, s.Channel); err != nil {
+		return err
+	}
 	text := readText(s.Text, l.account.User, l.nameFor(ctx))
 	if p.user.ID == "" {
 		if done, err := l.claims(ctx, p, l.place(s.Channel, ""), text, s.Trigger); done || err != nil {
@@ -88,6 +91,22 @@ func (l *live) slash(ctx context.Context, s slash) error {
 	asked := l.asked(p, l.place(s.Channel, ""), words)
 	asked.Say = func(ctx context.Context, words string) error { return l.begin(ctx, p, s, words) }
 	return l.run(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
+}
+
+// answerable is where a command is answered: Slack offers /nize between two
+// people, too, where nize is not, and there it is as if it were given in the
+// person's own conversation with nize.
+func (l *live) answerable(ctx context.Context, p person, channel string) (string, error) {
+	if channel[0] != 'D' {
+		return channel, nil
+	}
+	switch user, err := l.reads(ctx, channel); {
+	case err == nil && user == p.id:
+		return channel, nil
+	case err != nil && code(err) != "channel_not_found":
+		return "", fmt.Errorf("asking Slack whose conversation %s is: %w", channel, err)
+	}
+	return l.dm(ctx, p.id)
 }
 
 // begin asks a question that a /nize command put: since a command leaves no

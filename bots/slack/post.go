@@ -28,6 +28,7 @@ func (b *Bot) Post(ctx context.Context, to store.Address, m store.Message) (stor
 		return store.Address{}, err
 	}
 	to.Message, err = l.show(ctx, to, m)
+	l.tellShut(ctx, to, m, err)
 	return to, err
 }
 
@@ -38,6 +39,7 @@ func (b *Bot) Update(ctx context.Context, at store.Address, m store.Message) err
 		return err
 	}
 	_, err = l.show(ctx, at, m)
+	l.tellShut(ctx, at, m, err)
 	return err
 }
 

@@ -31,6 +31,7 @@
 //	leave.go sweep.go     who left
 //	usergroup.go          who is in a group of people there
 //	post.go stream.go     what goes out
+//	shut.go               what could not, and who is told
 //	aside.go secrets.go   what is for one person alone; pasted keys
 //	stage.go              what a thread looks like beyond its messages; statusline.go
 //	                      keeps an older assistant's line

@@ -1,0 +1,51 @@
+package slack
+
+import (
+	"context"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// A channel may be shut while nize works for somebody there: nize is taken out,
+// the channel is archived, or the thread's first message deleted. What can't be
+// shown there is told to who waits for it.
+
+// shut are Slack's answers where nothing can be said in a channel or thread.
+var shut = map[string]bool{
+	"channel_not_found": true, "not_in_channel": true, "is_archived": true, "thread_not_found": true, "restricted_action": true,
+	"restricted_action_read_only_channel": true, "restricted_action_thread_only_channel": true, "restricted_action_non_threadable_channel": true,
+}
+
+// tellShut tells who asked, once a day for a thread, that m could not be shown
+// where they asked, if that is why err came.
+func (l *live) tellShut(ctx context.Context, at store.Address, m store.Message, err error) {
+	id := slackID(m.For)
+	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending
+	if !shut[code(err)] || id == "" || !awaited || !l.b.Shared(at) {
+		return
+	}
+	if err := l.sayShut(ctx, at, id); err != nil && ctx.Err() == nil {
+		l.log.Warn("telling somebody that a channel is shut", "channel", at.Channel, "err", err)
+	}
+}
+
+func (l *live) sayShut(ctx context.Context, at store.Address, id string) error {
+	p, err := l.who(ctx, id, keepPerson)
+	if err != nil || p.user.ID == "" {
+		return err
+	}
+	first, err := l.once(ctx, "shut:"+id+":"+at.Channel+":"+at.Thread)
+	if err != nil || !first {
+		return err
+	}
+	channel, err := l.dm(ctx, id)
+	if err != nil {
+		return err
+	}
+	text := sayIn(p.words(), phrases.PlaceShut, at.Channel)
+	_, err = l.wire.post(ctx, channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(mrkdwn(text), nil, nil)))
+	return err
+}
