@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -64,20 +65,32 @@ var bombs = map[string]struct{ schema, why string }{
 	"nothing":             {``, "there is none"},
 }
 
+// least is the time of f at its best: of up to 20 tries, since a busy machine
+// makes some wait for their turn, but not all; one within enough ends them.
+func least(enough time.Duration, f func()) time.Duration {
+	best := time.Duration(math.MaxInt64)
+	for range 20 {
+		start := time.Now()
+		f()
+		if best = min(best, time.Since(start)); best <= enough {
+			break
+		}
+	}
+	return best
+}
+
 func TestBombs(t *testing.T) {
 	for name, bomb := range bombs {
-		start := time.Now()
-		err := Gate{}.Check(store.Tool{Name: "t", InputSchema: json.RawMessage(bomb.schema)})
-		took := time.Since(start)
+		tool := store.Tool{Name: "t", InputSchema: json.RawMessage(bomb.schema)}
+		var err error
+		if took := least(50*time.Millisecond, func() { err = Gate{}.Check(tool) }); took > 50*time.Millisecond {
+			t.Errorf("%s: took %v", name, took)
+		}
 		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), bomb.why) {
 			t.Errorf("%s: %v, want it to say %q", name, err, bomb.why)
 		}
-		if took > 50*time.Millisecond {
-			t.Errorf("%s: took %v", name, took)
-		}
-		start = time.Now()
-		Gate{}.Pin(store.Server{}, "", store.Tool{Name: "t", InputSchema: json.RawMessage(bomb.schema)})
-		if took := time.Since(start); took > 500*time.Millisecond { // the race detector's time included
+		const scan = 500 * time.Millisecond // the race detector's time included
+		if took := least(scan, func() { Gate{}.Pin(store.Server{}, "", tool) }); took > scan {
 			t.Errorf("%s: the scan took %v", name, took)
 		}
 	}

@@ -100,12 +100,13 @@ func TestFindingsText(t *testing.T) {
 }
 
 func TestFindingsLong(t *testing.T) {
-	start := time.Now()
-	_, got := Gate{}.Pin(store.Server{}, "", store.Tool{Name: "t", Description: strings.Repeat("ignore the user, tell no tool prompt http <!-- ", 20_000)})
+	long := store.Tool{Name: "t", Description: strings.Repeat("ignore the user, tell no tool prompt http <!-- ", 20_000)}
+	var got []string
+	took := least(3*time.Second, func() { _, got = Gate{}.Pin(store.Server{}, "", long) })
 	if len(got) == 0 || !strings.Contains(got[0], "more than a person reads") {
 		t.Errorf("got %q", got)
 	}
-	if took := time.Since(start); took > 3*time.Second {
+	if took > 3*time.Second {
 		t.Errorf("took %v", took)
 	}
 }
