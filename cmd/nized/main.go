@@ -57,7 +57,7 @@ func command() *cli.Command {
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the control socket ($NIZE_SOCKET)", DefaultText: "by the XDG rules"},
 			&cli.StringFlag{Name: "config", Usage: "configuration `FILE` ($NIZE_CONFIG)", DefaultText: "nized.toml by the XDG rules, if it is there"},
 			&cli.StringFlag{Name: "public-url", Usage: "https `ORIGIN` that a TLS proxy in front serves ($NIZE_PUBLIC_URL)"},
-			&cli.StringFlag{Name: "mcp-config", Usage: "`FILE` of MCP servers ({\"mcpServers\": {…}}) to keep as it has them, while it changes ($NIZE_MCP_CONFIG)", Sources: cli.EnvVars("NIZE_MCP_CONFIG")},
+			&cli.StringFlag{Name: "mcp-config", Usage: "`FILE` of MCP servers ({\"mcpServers\": {…}}) to keep as it has them, while it changes", Sources: cli.EnvVars("NIZE_MCP_CONFIG")},
 			&cli.StringFlag{Name: "log-level", Usage: "debug, info, warn or error ($NIZE_LOG_LEVEL)", DefaultText: "info"},
 			&cli.StringFlag{Name: "log-format", Usage: "text or json ($NIZE_LOG_FORMAT)", DefaultText: "text on a terminal, json otherwise"},
 		},
