@@ -347,3 +347,38 @@ func TestVoteDenied(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestApproverJoined: who may press may still after a join with another account
+// of theirs, also for a call that waited, and where a file names them by the id
+// of before, which no join changes.
+func TestApproverJoined(t *testing.T) {
+	for _, of := range []string{"server", "file"} {
+		t.Run(of, func(t *testing.T) {
+			h := newHouse(t, nil)
+			ctx := t.Context()
+			ann, bob := h.person("ann"), h.person("bob")
+			h.thread("in")
+			if of == "server" {
+				h.approvers("user:" + ann.User)
+			} else {
+				h.config["approvals.approvers"] = "user:" + ann.User
+			}
+			waits := h.callIn("in", h.member, `{"what":"x"}`)
+			if waits.State != store.Pending {
+				t.Fatalf("the call is %s: %s", waits.State, waits.Reason)
+			}
+			_, hash := store.NewCode()
+			if _, err := h.db.PutLink(ctx, ann, ann.User, hash); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.db.Join(ctx, bob, hash, ""); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []*store.Call{waits, h.callIn("in", h.member, `{"what":"y"}`)} {
+				if got, err := h.press(bob, c, store.Approve); err != nil {
+					t.Errorf("%s: %+v, %v", c.Args, got, err)
+				}
+			}
+		})
+	}
+}

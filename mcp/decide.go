@@ -165,7 +165,7 @@ func (g *Gateway) stale(ctx context.Context, c store.Call) string {
 		return "as whom it runs changed since it was proposed"
 	}
 	policy, err := g.reached(ctx, g.policy(e, as.shared, v.room), c.By)
-	if err != nil || policy != c.Policy {
+	if err != nil || g.renamed(ctx, policy) != g.renamed(ctx, c.Policy) {
 		return "who approves it changed since it was proposed"
 	}
 	return ""

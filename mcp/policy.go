@@ -62,6 +62,25 @@ func (g *Gateway) reached(ctx context.Context, p store.Policy, requester string)
 	return p, nil
 }
 
+// renamed is a policy under the ids that its people have now: after a join a
+// file's policy, and for a moment that of a server, has an older one.
+func (g *Gateway) renamed(ctx context.Context, p store.Policy) store.Policy {
+	a := p.Approvers()
+	var who []string
+	for _, w := range a.Who {
+		if id, ok := strings.CutPrefix(w, "user:"); ok {
+			if u, err := g.opt.Store.GetUser(ctx, id); err == nil {
+				w = "user:" + u.ID
+			}
+		}
+		if !slices.Contains(who, w) {
+			who = append(who, w)
+		}
+	}
+	a.Who = who
+	return a.Policy()
+}
+
 // address is where the conversation of a call is, the zero one outside one.
 func (g *Gateway) address(ctx context.Context, thread string) store.Address {
 	return g.thread(ctx, thread).Address
@@ -139,7 +158,8 @@ func (b *ballot) among(ctx context.Context, who string, u store.User) (bool, err
 	if name, ok := strings.CutPrefix(who, "group:"); ok {
 		return b.g.opt.Groups.InGroup(ctx, name, u.ID)
 	}
-	return who == "user:"+u.ID, nil
+	// A setting of a file may name an id that the person had before a join.
+	return who == "user:"+u.ID || slices.ContainsFunc(u.Aliases, func(id string) bool { return who == "user:"+id }), nil
 }
 
 // electorate is who could press for a call now: people who have a place to do

@@ -55,8 +55,12 @@ type Links interface {
 	// Join uses the code up and makes one user of the caller and its owner, in
 	// one transaction: the caller survives, with both users' identities, teams,
 	// groups, tokens, settings and personal credentials (the caller's own first
-	// where both have one), and the narrower of their budgets. The other's standing answers are dropped and
-	// waiting calls cancelled; its id stays as an alias. Errors are FindLink's,
+	// where both have one), and the narrower of their budgets. Whatever names
+	// the other names the caller: what is shared, policies of servers, channels,
+	// waiting calls and the setting approvals.approvers, bots.access, and the
+	// yes that the other gave. A policy that needs more different people than
+	// are left of those it names also takes admins. The other's standing answers
+	// are dropped and waiting calls cancelled; its id stays as an alias. Errors are FindLink's,
 	// and ErrRefused if somebody is disabled, no admin would be left, or role
 	// ("" is the lower of the two) is given by somebody who is none.
 	Join(ctx context.Context, by Caller, hash [32]byte, role Role) (Joined, error)

@@ -94,16 +94,14 @@ func (t *tx) rechannel(by store.Caller, from, into string) error {
 		return err
 	}
 	for _, c := range all {
-		named := into != "" && approver(c.Approvers, from)
+		named := false
+		if into != "" {
+			c.Approvers, named = reassigned(c.Approvers, from, into)
+		}
 		if !slices.Contains(c.Admins, from) && !named {
 			continue
 		}
 		c.Admins = replaced(c.Admins, from, into)
-		if named {
-			a := c.Approvers.Approvers()
-			a.Who = replaced(a.Who, from, into)
-			c.Approvers = a.Policy()
-		}
 		if err := t.saveChannel(by, c); err != nil {
 			return err
 		}

@@ -185,6 +185,8 @@ func (t *tx) join(by store.Caller, j *store.Joined) error {
 		func() error { return t.moveGroups(by, from, into) },
 		func() error { return t.moveMembers(by, from, into) },
 		func() error { return t.reshare(by, "user:"+from, "user:"+into) },
+		func() error { return t.reassign(by, "user:"+from, "user:"+into) },
+		func() error { return t.reassignCalls(from, into) },
 		func() error { return t.del("users", []byte(from)) },
 		func() error { return t.saveUser(by, j.User) },
 	}

@@ -15,26 +15,30 @@ func (d *DB) PutSetting(ctx context.Context, by store.Caller, user, name, value 
 		if err := checkOptional("user", user); err != nil {
 			return err
 		}
-		k := key(user, name)
-		if string(t.get("settings", k)) == value {
-			return nil
-		}
-		var err error
-		if value == "" {
-			err = t.del("settings", k)
-		} else {
-			err = t.put("settings", k, []byte(value))
-		}
-		if err != nil {
-			return err
-		}
-		t.change(store.Change{Kind: "setting", ID: name})
-		return t.event(note{by: by, kind: "setting.put", subject: name, data: struct {
-			User  string `json:"user,omitempty"`
-			Key   string `json:"key"`
-			Value string `json:"value"`
-		}{user, name, value}})
+		return t.putSetting(by, user, name, value)
 	})
+}
+
+func (t *tx) putSetting(by store.Caller, user, name, value string) error {
+	k := key(user, name)
+	if string(t.get("settings", k)) == value {
+		return nil
+	}
+	var err error
+	if value == "" {
+		err = t.del("settings", k)
+	} else {
+		err = t.put("settings", k, []byte(value))
+	}
+	if err != nil {
+		return err
+	}
+	t.change(store.Change{Kind: "setting", ID: name})
+	return t.event(note{by: by, kind: "setting.put", subject: name, data: struct {
+		User  string `json:"user,omitempty"`
+		Key   string `json:"key"`
+		Value string `json:"value"`
+	}{user, name, value}})
 }
 
 // ListSettings implements [store.Settings].
