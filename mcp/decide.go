@@ -257,6 +257,8 @@ func (g *Gateway) finishWork(cut context.CancelFunc) {
 
 // resume settles what a stopped daemon left: running calls are lost and never
 // run again by themselves, approved ones run now, waiting ones get their timer.
+// One that was approved and did not begin before its time was over ends: nobody
+// expects it any more.
 func (g *Gateway) resume(ctx context.Context) error {
 	running, err := g.opt.Store.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Limit: 1 << 20})
 	if err != nil {
@@ -278,7 +280,14 @@ func (g *Gateway) resume(ctx context.Context) error {
 	}
 	for _, c := range pending {
 		if !c.Approved.IsZero() {
-			g.start(c.ID)
+			if c.Expires.IsZero() || g.opt.Now().Before(c.Expires) {
+				g.start(c.ID)
+				continue
+			}
+			late := store.Outcome{State: store.Expired, Reason: "it was approved, but nized stopped before it ran, and its time is over"}
+			if _, err := g.opt.Store.Finish(ctx, store.System, c.ID, late); err != nil && !errors.Is(err, store.ErrDecided) {
+				return fmt.Errorf("ending call %s: %w", c.ID, err)
+			}
 			continue
 		}
 		g.schedule(c)

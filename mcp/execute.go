@@ -57,19 +57,21 @@ func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request,
 	return &c, nil
 }
 
-// joinable finds the same call of the same token that waits already.
+// joinable finds the same call of the same token that waits already, whether or
+// not anybody is on the line for it: nobody is after a restart, and while a
+// client asks its person.
 func (g *Gateway) joinable(ctx context.Context, by store.Caller, req store.Request) (string, error) {
-	g.mu.Lock()
-	nobody := len(g.callers) == 0
-	g.mu.Unlock()
-	if by.Token == "" || nobody {
+	if by.Token == "" {
 		return "", nil
 	}
 	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
 	if err != nil {
 		return "", fmt.Errorf("reading waiting calls: %w", err)
 	}
-	canonical, err := store.Canonical(req.Args)
+	if len(waiting) == 0 {
+		return "", nil
+	}
+	canonical, err := store.Canonical(argsOf(req))
 	if err != nil {
 		return "", nil // Call says what is wrong with them
 	}

@@ -201,11 +201,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	if err != nil {
 		return nil, nil, err
 	}
-	args := req.Args
-	if len(args) == 0 || string(args) == "null" {
-		args = json.RawMessage("{}")
-	}
-	canonical, err := store.Canonical(args)
+	canonical, err := store.Canonical(argsOf(req))
 	if err != nil {
 		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), whatIsWrong(err))}
 	}
@@ -232,6 +228,14 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	}
 	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval,
 		view: v, usable: func() *rule { return v.usable(tool) }}, tool, nil
+}
+
+// argsOf are the arguments of a request; none are those of an empty object.
+func argsOf(req store.Request) json.RawMessage {
+	if len(req.Args) == 0 || string(req.Args) == "null" {
+		return json.RawMessage("{}")
+	}
+	return req.Args
 }
 
 // fit checks arguments against the tool's input schema. A schema that cannot
@@ -284,26 +288,33 @@ func (g *Gateway) refuse(ctx context.Context, inv *Invocation, why error) (*stor
 	return c, nil
 }
 
-// wait stores a call that needs a yes.
+// wait stores a call that needs a yes. One that can't wait is refused; where it
+// would stand in the place of another one nothing is stored, so that a slip in an
+// edit does not end what waits.
 func (g *Gateway) wait(ctx context.Context, inv *Invocation, v verdict) (*store.Call, error) {
-	by := inv.By
 	c := inv.Call
-	if most := store.GetInt(g.opt.Config, "", "approvals.max_arguments"); len(c.Args) > most {
-		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})
+	refuse := func(why error) (*store.Call, error) {
+		if c.Replaces != "" {
+			return nil, why
+		}
+		return g.refuse(ctx, inv, why)
 	}
-	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
+	if most := store.GetInt(g.opt.Config, "", "approvals.max_arguments"); len(c.Args) > most {
+		return refuse(&store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})
+	}
+	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: c.By, Limit: 1000})
 	if err != nil {
 		return nil, fmt.Errorf("counting waiting calls: %w", err)
 	}
 	if most := store.GetInt(g.opt.Config, "", "approvals.max_pending"); len(waiting) >= most && c.Replaces == "" {
-		return g.refuse(ctx, inv, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: fmt.Sprintf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))})
+		return refuse(&store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: fmt.Sprintf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))})
 	}
 	if c.Policy, err = g.reached(ctx, c.Policy, c.By); err != nil {
 		return nil, err
 	}
 	c.Reason, c.Warnings = v.ask, append(v.warnings, g.warnings(c.Args)...)
 	if err := g.reachable(ctx, *c); err != nil {
-		return g.refuse(ctx, inv, err)
+		return refuse(err)
 	}
 	c.State = store.Pending
 	c.Expires = c.Created.Add(store.GetSpan(g.opt.Config, "", expiryKey(c.Policy)))

@@ -16,7 +16,7 @@ func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d s
 	if !old.Waiting() {
 		return &old, fmt.Errorf("call %s is %s: %w", old.ID, wordOf(old), store.ErrDecided)
 	}
-	c, err := g.anew(ctx, old, d.Args, "edited by "+by.Name)
+	c, err := g.anew(ctx, by, remade{old, d.Args, "edited by " + by.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d s
 	if d.Verb == store.Retry {
 		why = "tried again by " + by.Name
 	}
-	c, err := g.anew(ctx, old, old.Args, why)
+	c, err := g.anew(ctx, by, remade{old, old.Args, why})
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +57,18 @@ func replacedWord(c store.Call) string {
 	return wordOf(c)
 }
 
-// anew makes a call that waits, with the reason why, in the place of old, for the same requester, as
-// they are now.
-func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, why string) (*store.Call, error) {
-	v := verdict{ask: why}
+// remade is a call that stands in the place of another one.
+type remade struct {
+	old  store.Call
+	args []byte
+	why  string
+}
+
+// anew makes a call that waits in the place of another one, for the same
+// requester, as they are now; by is who has it made. Where it can't be made the
+// old one stays as it is.
+func (g *Gateway) anew(ctx context.Context, by store.Caller, r remade) (*store.Call, error) {
+	old, v := r.old, verdict{ask: r.why}
 	tainted, err := g.tainted(ctx, old.Thread)
 	if err != nil {
 		return nil, err
@@ -73,7 +81,7 @@ func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, why str
 		return nil, err
 	}
 	inv, tool, err := g.plan(ctx, requester, store.Request{
-		Tool: old.ToolID(), Args: args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Aside: old.Aside,
+		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Aside: old.Aside,
 		Allowed: g.thread(ctx, old.Thread).Servers,
 	})
 	if err != nil {
@@ -86,6 +94,7 @@ func (g *Gateway) anew(ctx context.Context, old store.Call, args []byte, why str
 		return nil, err
 	}
 	inv.Call.Digest = inv.Call.ComputeDigest()
+	inv.By = by // the audit names who pressed, not for whom it runs
 	c, err := g.wait(ctx, inv, v)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
 		return nil, fmt.Errorf("call %s: %w", old.ID, err)

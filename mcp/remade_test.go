@@ -1,0 +1,152 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/store"
+)
+
+// events are those of a kind about a call.
+func (h *house) events(kind, call string) []store.Event {
+	h.t.Helper()
+	if err := h.db.Flush(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	all, err := h.db.Events(h.t.Context(), store.EventQuery{Kind: kind, Limit: 10_000})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out []store.Event
+	for _, e := range all {
+		if e.Subject == call {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// TestAuditNamesEditor: who changed the arguments of somebody's call stands in
+// the audit, not for whom it would run.
+func TestAuditNamesEditor(t *testing.T) {
+	h := newHouse(t, func(s *store.Server) { s.Approvers = "admins" })
+	old := h.call(h.member, "box:write", `{"what":"wrong"}`)
+	c, err := h.gateway.Decide(t.Context(), h.root, old.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"right"}`), Digest: old.Digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.wait(c.ID)
+	if c.By != h.member.User {
+		t.Errorf("the edited call runs for %s", c.By)
+	}
+	for kind, call := range map[string]string{"call.edit": old.ID, "call.pending": c.ID} {
+		if e := h.events(kind, call); len(e) != 1 || e[0].User != h.root.User {
+			t.Errorf("%s: %+v", kind, e)
+		}
+	}
+}
+
+// TestEditThatCannotWait: an edit that is over a limit, or that nobody could
+// approve, is refused to its editor, and what waits goes on waiting.
+func TestEditThatCannotWait(t *testing.T) {
+	h := newHouse(t, nil)
+	old := h.call(h.member, "box:write", `{"what":"x"}`)
+	long, err := json.Marshal(map[string]string{"what": strings.Repeat("y", 70<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := h.gateway.Decide(t.Context(), h.member, old.ID, store.Decision{Verb: store.Edit, Args: long}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "approvals.max_arguments") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := h.db.GetCall(t.Context(), old.ID); err != nil || !c.Waiting() {
+		t.Fatalf("the call is %s (%s), %v", c.State, c.Reason, err)
+	}
+	if n := h.refusals(old.ID); n != 1 {
+		t.Errorf("%d refusals in the audit", n)
+	}
+	if _, err := h.press(h.member, old, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.wait(old.ID); c.State != store.Done || h.runner.runs.Load() != 1 {
+		t.Errorf("%s after %d runs", c.State, h.runner.runs.Load())
+	}
+}
+
+// TestApprovedTooLongAgo: a call that was approved just before nized was killed
+// does not run when it is started days later.
+func TestApprovedTooLongAgo(t *testing.T) {
+	h := newHouse(t, nil)
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	h.stop()
+	h.open("killed")
+	if _, err := h.db.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: store.Approve, Digest: c.Digest}); err != nil {
+		t.Fatal(err)
+	}
+	h.stop()
+	h.ahead.Store(int64(48 * time.Hour))
+	h.open("second")
+	h.run()
+	if got := h.wait(c.ID); got.State != store.Expired || h.runner.runs.Load() != 0 {
+		t.Errorf("%s (%s) after %d runs", got.State, got.Reason, h.runner.runs.Load())
+	}
+	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || card.Redo != store.Again {
+		t.Errorf("the card offers %q, %v", card.Redo, err)
+	}
+}
+
+// TestJoinsAfterRestart: the same call of the same token joins one that waits
+// since before a restart, with arguments or without, so that two cards of one
+// call can't both be pressed.
+func TestJoinsAfterRestart(t *testing.T) {
+	h := newHouse(t, nil)
+	h.config["approvals.mode"] = "all"
+	free := store.Tool{Server: "box", Name: "go", Description: "Go.", InputSchema: json.RawMessage(`{"type":"object"}`), State: store.ToolAccepted, Pin: "p", Accepted: "p"}
+	if _, err := h.db.PutTools(t.Context(), h.root, "box", []store.Tool{free}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.gateway.Refresh(t.Context(), "box"); err != nil {
+		t.Fatal(err)
+	}
+	token, err := h.db.CreateToken(t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := h.member
+	by.Surface, by.Token = store.OnMCP, token.ID
+	for _, args := range []string{"", `{"n":1}`} {
+		first, err := h.gateway.Call(t.Context(), by, store.Request{Tool: "box:go", Args: json.RawMessage(args)})
+		if err != nil || !first.Waiting() {
+			t.Fatalf("%+v, %v", first, err)
+		}
+		h.stop()
+		h.open("second" + args)
+		h.run()
+		ctx, cancel := context.WithCancel(t.Context())
+		joined := make(chan *store.Call, 1)
+		on := make(chan struct{}, 100)
+		go func() {
+			c, err := h.gateway.Execute(ctx, by, store.Request{Tool: "box:go", Args: json.RawMessage(args)}, func(_, _ float64, _ string) { on <- struct{}{} })
+			if err != nil {
+				t.Errorf("the second: %v", err)
+			}
+			joined <- c
+		}()
+		<-on
+		if _, err := h.press(h.member, first, store.Approve); err != nil {
+			t.Error(err)
+		}
+		select {
+		case c := <-joined:
+			if c == nil || c.ID != first.ID || c.State != store.Done {
+				t.Errorf("with %q: %+v", args, c)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("with %q the second call waits for another yes", args)
+		}
+		cancel()
+	}
+}
