@@ -188,7 +188,7 @@ func (d *Daemon) wire() {
 	d.groups = newLiveGroups(d)
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
-		Store: d.db, Index: d.index, Runner: telling{d.pool, d}, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.now, Owner: owner, Warn: scan.Mixed,
+		Store: d.db, Index: d.index, Runner: telling{d.pool, d}, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("room", "audit"), Now: d.now},
 			hook.Access{},

@@ -257,6 +257,11 @@ type clock struct {
 	high atomic.Int64 // Unix nanoseconds
 }
 
+// Now is the time by which what is stored expires: never before any that was
+// stored earlier. Who writes such a time reads it here, or a clock that was set
+// back would have it over at once.
+func (d *DB) Now() time.Time { return d.clock.now() }
+
 func (c *clock) now() time.Time {
 	c.raise(c.read())
 	return time.Unix(0, c.high.Load()).UTC()

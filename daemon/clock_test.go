@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"nize/store"
+)
+
+// TestClockSetBack: a clock that ran ahead and was set right again neither ends
+// the calls that are made then nor brings back a standing answer that was over.
+func TestClockSetBack(t *testing.T) {
+	w := watch(t, t.TempDir(), nil)
+	ctx := t.Context()
+	u, err := w.db.EnsureUser(ctx, "local:0", "root", store.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnTerminal}
+	if _, err := w.db.PutServer(ctx, by, store.Server{Name: "box", Transport: store.Stdio, Command: "/bin/box", TrustAnnotations: true}, 0); err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	tool := store.Tool{Server: "box", Name: "write", InputSchema: json.RawMessage(`{"type":"object"}`), State: store.ToolAccepted, Pin: "p", Accepted: "p", Annotations: store.Annotations{Destructive: &no}}
+	if _, err := w.db.PutTools(ctx, by, "box", []store.Tool{tool}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gateway.AddGrant(ctx, by, store.Grant{Tool: "box:write", Expires: w.now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	w.off.Store(int64(24 * time.Hour))
+	if _, err := w.db.EnsureUser(ctx, "local:7", "mia", store.Member); err != nil { // a record of tomorrow
+		t.Fatal(err)
+	}
+	w.off.Store(0)
+	c, err := w.gateway.Call(ctx, by, store.Request{Tool: "box:write"})
+	if err != nil || !c.Waiting() {
+		t.Fatalf("with an answer that was over: %+v, %v", c, err)
+	}
+	if got, err := w.gateway.Decide(ctx, by, c.ID, store.Decision{Verb: store.Approve, Digest: c.Digest}); err != nil || got.Approved.IsZero() {
+		t.Errorf("a press at once: %+v, %v", got, err)
+	}
+}
