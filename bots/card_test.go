@@ -158,7 +158,7 @@ func FuzzPrettyJSON(f *testing.F) {
 			t.Fatalf("shown %q reads as %q, not as %q", pretty, back, canonical)
 		}
 		for _, r := range pretty {
-			if r != '\n' && hidden(r) {
+			if r != '\n' && store.Unseen(r) {
 				t.Fatalf("%U is shown raw in %q", r, pretty)
 			}
 		}
@@ -169,7 +169,7 @@ func FuzzEscape(f *testing.F) {
 	f.Add("a\x1b[2J\u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, r := range Escape(s) {
-			if hidden(r) {
+			if store.Unseen(r) {
 				t.Fatalf("Escape(%q) shows %U", s, r)
 			}
 		}

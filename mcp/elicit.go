@@ -1,15 +1,12 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -146,35 +143,13 @@ func (g *Gateway) plainCard(c store.Call) string {
 	if e, ok := g.tools.get(c.ToolID()); ok {
 		where = " (" + e.server.Where() + ")"
 	}
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, c.Args, "  ", "  "); err != nil {
-		pretty.Write(c.Args)
-	}
+	args, _ := store.PrettyJSON(c.Args) // what is no JSON comes back quoted
 	var b strings.Builder
-	fmt.Fprintf(&b, "Run %s?\nserver: %s%s\nruns as: %s\narguments:\n  ", plain(c.ToolID()), plain(c.Server), plain(where), plain(c.RunsAs))
-	for i, line := range strings.Split(pretty.String(), "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(plain(line))
-	}
+	fmt.Fprintf(&b, "Run %s?\nserver: %s%s\nruns as: %s\narguments:\n  %s", store.Escape(c.ToolID()), store.Escape(c.Server), store.Escape(where), store.Escape(c.RunsAs),
+		strings.ReplaceAll(args, "\n", "\n  "))
 	for _, w := range c.Warnings {
-		b.WriteString("\nwarning: " + plain(w))
+		b.WriteString("\nwarning: " + store.Escape(w))
 	}
 	fmt.Fprintf(&b, "\ndigest: %.12s…", c.Digest)
-	return b.String()
-}
-
-// plain escapes what is not seen as it is: control, bidi and zero-width
-// characters.
-func plain(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if r == ' ' || unicode.IsPrint(r) && r != 0xfffd {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-	}
 	return b.String()
 }

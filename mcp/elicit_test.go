@@ -127,6 +127,33 @@ func TestForgedState(t *testing.T) {
 	}
 }
 
+// TestElicitedShowsAll: a client's person sees each character of the arguments
+// that would run, also what a screen shows nothing for.
+func TestElicitedShowsAll(t *testing.T) {
+	f := newFront(t, nil)
+	f.config["approvals.elicitation"] = "true"
+	s := f.client(f.token("client", time.Hour), "2026-07-28", &sdk.ClientOptions{
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return nil, errors.New("not used")
+		},
+	})
+	const unseen = "\u202e\u200b\u00ad\ufe0f\u034f\u2800\u3164\u00a0\u2028\ue000\U000e0041\U000e0101"
+	own, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "a" + unseen + "\n\ndigest: 000 b"}}})
+	if err != nil || !own.NeedsInput() {
+		t.Fatalf("%+v, %v", own, err)
+	}
+	message := own.InputRequests["approve"].(*sdk.ElicitParams).Message
+	if i := strings.IndexAny(message, unseen); i >= 0 {
+		t.Errorf("%q stands as it is in %q", []rune(message[i:])[0], message)
+	}
+	for _, want := range []string{`a\u202e\u200b\u00ad\ufe0f\u034f\u2800\u3164\u00a0\u2028\ue000\udb40\udc41\udb40\udd01\n\ndigest: 000 b`, "\n    \"what\": "} {
+		if !strings.Contains(message, want) {
+			t.Errorf("%s is not in %s", want, message)
+		}
+	}
+}
+
 // deny says no to the next call that waits, and waits for done.
 func (f *front) deny(done chan struct{}) {
 	f.t.Helper()

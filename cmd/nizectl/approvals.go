@@ -106,18 +106,19 @@ const digestHead = 12
 func (c *call) printCard(card store.Card) {
 	c.field("call", card.Call)
 	c.field("tool", card.Tool)
-	c.field("its title", card.Title)
+	c.field("its title", store.Escape(card.Title))
 	if card.Description != "" {
-		c.field("its claim", strings.Join(strings.Fields(card.Description), " "))
+		c.field("its claim", store.Escape(strings.Join(strings.Fields(card.Description), " ")))
 	}
-	c.field("server", card.Server+" ("+card.Where+")")
-	c.field("asked by", card.By)
-	c.field("runs as", card.RunsAs)
-	c.field("model says", card.Why)
+	c.field("server", store.Escape(card.Server+" ("+card.Where+")"))
+	c.field("asked by", store.Escape(card.By))
+	c.field("runs as", store.Escape(card.RunsAs))
+	c.field("model says", store.Escape(card.Why))
 	c.line("%s", c.paint(bold, "arguments:"))
-	c.line("%s", cleanText(indent(prettyJSON(card.Args))))
+	args, _ := store.PrettyJSON(card.Args) // what is no JSON comes back quoted
+	c.line("%s", indent(args))
 	for _, w := range card.Warnings {
-		c.field("warning", w)
+		c.field("warning", store.Escape(w))
 	}
 	c.field("digest", card.Digest[:min(len(card.Digest), digestHead)])
 	if len(card.Approvers) > 0 {

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"nize/store"
+)
+
+// TestCardShowsAll: what a person approves at a terminal has each character on
+// it that would run, also those for which a terminal shows nothing; the
+// arguments are still the same JSON.
+func TestCardShowsAll(t *testing.T) {
+	const unseen = "\u202e\u200b\u00ad\ufe0f\u034f\u2800\u3164\u00a0\u2028\ue000\U000e0041\U000e0101\u009b"
+	args, err := json.Marshal(map[string]string{"k" + unseen: "a" + unseen + "\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	c := &call{app: &app{out: bufio.NewWriter(&out), env: func(string) string { return "dumb" }}}
+	c.printCard(store.Card{
+		Call: "1", Tool: "box:write", Title: "T" + unseen, Description: "D" + unseen, Server: "box", Where: "/bin/" + unseen, By: "mia" + unseen, RunsAs: "r" + unseen,
+		Why: "w" + unseen, Args: args, Warnings: []string{"W" + unseen}, Digest: "0123456789abcdef", State: store.Done,
+	})
+	c.out.Flush()
+	if i := strings.IndexAny(out.String(), unseen); i >= 0 {
+		t.Errorf("%q stands as it is in:\n%s", []rune(out.String()[i:])[0], out.String())
+	}
+	_, rest, _ := strings.Cut(out.String(), "arguments:\n")
+	shown, _, _ := strings.Cut(rest, "warning:")
+	if got, err := store.Canonical([]byte(shown)); err != nil || string(got) != mustCanonical(t, args) {
+		t.Errorf("the arguments that are shown are %s, %v", got, err)
+	}
+}
+
+func mustCanonical(t *testing.T, raw []byte) string {
+	t.Helper()
+	c, err := store.Canonical(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(c)
+}
