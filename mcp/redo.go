@@ -11,7 +11,10 @@ import (
 
 // edit replaces a waiting call by one with other arguments: the old one is
 // cancelled and the new one made in one transaction (SPEC 11). Votes start at
-// zero; the edit is its editor's own yes, if they may approve.
+// zero; the edit is its editor's own yes, if they may approve and what would run
+// is what they saw and wrote: not where the tool or as whom it runs changed since
+// the card, where a hook changed their arguments, or where these warn of
+// something. Then the new call waits on a card of its own.
 func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	if !old.Waiting() {
 		return &old, fmt.Errorf("call %s is %s: %w", old.ID, wordOf(old), store.ErrDecided)
@@ -19,6 +22,14 @@ func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d s
 	c, err := g.anew(ctx, by, remade{old, d.Args, "edited by " + by.Name})
 	if err != nil {
 		return nil, err
+	}
+	wrote, err := store.Canonical(argsOf(store.Request{Args: d.Args}))
+	if err != nil {
+		return c, fmt.Errorf("reading the arguments of call %s: %w", c.ID, err)
+	}
+	if c.Pin != old.Pin || c.RunsAs != old.RunsAs || string(c.Args) != string(wrote) ||
+		slices.ContainsFunc(c.Warnings, func(w string) bool { return !slices.Contains(old.Warnings, w) }) {
+		return c, nil
 	}
 	return g.ownYes(ctx, by, c)
 }

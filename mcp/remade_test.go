@@ -150,3 +150,38 @@ func TestJoinsAfterRestart(t *testing.T) {
 		cancel()
 	}
 }
+
+// TestEditIsNoBlindYes: an edit is its editor's yes only to what they saw and
+// wrote; where the tool changed since the card, or the new arguments warn of
+// something, a card of its own asks.
+func TestEditIsNoBlindYes(t *testing.T) {
+	h := newHouse(t, nil)
+	edit := func(old *store.Call, args string) *store.Call {
+		t.Helper()
+		c, err := h.gateway.Decide(t.Context(), h.member, old.ID, store.Decision{Verb: store.Edit, Digest: old.Digest, Args: json.RawMessage(args)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	warned := edit(h.call(h.member, "box:write", `{"what":"pay"}`), `{"what":"p\u0430y"}`)
+	if !warned.Waiting() || len(warned.Warnings) != 1 {
+		t.Errorf("new arguments that look like others: %s, %q", warned.State, warned.Warnings)
+	}
+	again := edit(warned, ` { "what" : "p\u0430y", "n":1 }`) // it was on the card
+	if h.wait(again.ID).State != store.Done {
+		t.Errorf("after the warning was shown: %s", again.State)
+	}
+	old := h.call(h.member, "box:write", `{"what":"x"}`)
+	h.putTools("pin-2")
+	changed := edit(old, `{"what":"y"}`)
+	if !changed.Waiting() || changed.Pin != "pin-2" {
+		t.Errorf("another definition: %s, %s", changed.State, changed.Pin)
+	}
+	if n := h.runner.runs.Load(); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+	if _, err := h.press(h.member, changed, store.Approve); err != nil || h.wait(changed.ID).State != store.Done {
+		t.Errorf("a press on its card: %v", err)
+	}
+}

@@ -92,10 +92,13 @@ func plainValue(v json.RawMessage) string {
 type editing struct {
 	Call    string `json:"call"`
 	Head    string `json:"head"` // of the digest of the call that is edited
-	Form    bool   `json:"form,omitempty"`
+	Form    string `json:"form,omitempty"` // head of the digest of the schema whose form it is; "" is JSON
 	Channel string `json:"channel,omitempty"`
 	Thread  string `json:"thread,omitempty"`
 }
+
+// formOf tells the form of one schema from that of another.
+func formOf(schema json.RawMessage) string { return sum(schema)[:digestChars] }
 
 // openEdit opens the dialog that edits a call.
 func openEdit(ctx context.Context, l *live, p person, i interaction, a action) error {
@@ -126,7 +129,7 @@ func editModal(card store.Card, raw json.RawMessage, e editing, w phrases.Catalo
 	blocks := []slackgo.Block{hint}
 	switch {
 	case ok:
-		e.Form = true
+		e.Form = formOf(raw)
 		for _, name := range names {
 			blocks = append(blocks, formField(name, s.Properties[name], args[name], slices.Contains(s.Required, name)))
 		}
@@ -189,7 +192,7 @@ func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (
 	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &e) != nil || !store.ValidID(e.Call) {
 		return e, nil, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
-	if !e.Form {
+	if e.Form == "" {
 		text := i.View.State.Values["json"]["value"].text()
 		object := map[string]json.RawMessage{}
 		if err := json.Unmarshal([]byte(text), &object); err != nil {
@@ -212,7 +215,7 @@ func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (
 		}
 	}
 	s, names, ok := flat(raw, old)
-	if !ok {
+	if !ok || e.Form != formOf(raw) { // what was chosen there may mean something else now
 		return e, nil, nil, fmt.Errorf("the tool's form changed: %w", store.ErrConflict)
 	}
 	wrong = map[string]string{}
