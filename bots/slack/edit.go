@@ -91,7 +91,7 @@ func plainValue(v json.RawMessage) string {
 // editing travels in the dialog.
 type editing struct {
 	Call    string `json:"call"`
-	Head    string `json:"head"` // of the digest of the call that is edited
+	Head    string `json:"head"`           // of the digest of the call that is edited
 	Form    string `json:"form,omitempty"` // head of the digest of the schema whose form it is; "" is JSON
 	Channel string `json:"channel,omitempty"`
 	Thread  string `json:"thread,omitempty"`
