@@ -287,7 +287,53 @@ func (g *Gateway) discover(ctx context.Context, inv *Invocation, a metaArgs) (js
 	for _, h := range answer.Hits {
 		out.Tools = append(out.Tools, FoundIn(g.tools.server(h.Tool.Server), h.Tool, h.Score))
 	}
+	if len(out.Tools) == 0 {
+		near, err := g.nearest(ctx, inv, a.Query)
+		if err != nil {
+			return nil, err
+		}
+		out.Note = strings.TrimSpace(out.Note + " " + near)
+	}
 	return mustJSON(out), nil
+}
+
+// What a search that found nothing names besides.
+const (
+	nearTools   = 3 // as many as a person is told (SPEC 10)
+	nearDomains = 12
+)
+
+// nearest says what there is where nothing fits: the tools that come nearest,
+// and the domains, so that a model can ask in other words or tell the person.
+func (g *Gateway) nearest(ctx context.Context, inv *Invocation, query string) (string, error) {
+	q, err := g.prepared(ctx, inv.By, inv.Scope, index.Query{Text: query, TopK: nearTools})
+	if err != nil {
+		return "", err
+	}
+	answer, err := g.opt.Index.Search(ctx, q)
+	if err != nil {
+		return "", fmt.Errorf("searching what is near: %w", err)
+	}
+	var near, domains []string
+	for _, h := range answer.Hits {
+		near = append(near, fmt.Sprintf("%s (%s)", h.Tool.ID(), strings.TrimSuffix(brief(h.Tool.Description, 80), ".")))
+	}
+	list := g.opt.Index.Domains(q.Keep)
+	for _, d := range list[:min(len(list), nearDomains)] {
+		domains = append(domains, d.ID)
+	}
+	text := ""
+	if len(near) > 0 {
+		text = "The nearest, which may do something else: " + strings.Join(near, "; ") + "."
+	}
+	if len(domains) > 0 {
+		text += " Domains: " + strings.Join(domains, ", ")
+		if more := len(list) - len(domains); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		text += "."
+	}
+	return text, nil
 }
 
 // Description is what get_tool_schema answers.

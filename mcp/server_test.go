@@ -145,6 +145,34 @@ func TestBothWires(t *testing.T) {
 	}
 }
 
+// TestNothingFound: a search that finds nothing names what comes nearest and
+// the domains, but nothing that the caller may not use (SPEC 10).
+func TestNothingFound(t *testing.T) {
+	f := newFront(t, nil)
+	type answer struct {
+		Tools []struct{} `json:"tools"`
+		Note  string     `json:"note"`
+	}
+	ask := map[string]any{"query": "look at the moons of Jupiter", "min_similarity": 1}
+	s := f.client(f.token("all", time.Hour), "2026-07-28", nil)
+	got, r := structured[answer](t, s, "discover_tools", ask)
+	if len(got.Tools) > 0 || !strings.Contains(got.Note, "box:look (") || !strings.Contains(got.Note, "Domains: box.") {
+		t.Errorf("%+v", got)
+	}
+	if text := r.Content[0].(*sdk.TextContent).Text; !strings.HasPrefix(text, "no tool found\n") || !strings.Contains(text, "box:look") {
+		t.Errorf("as text: %q", text)
+	}
+	s = f.client(f.token("other", time.Hour, "tools:cat:*"), "2026-07-28", nil)
+	if got, _ := structured[answer](t, s, "discover_tools", ask); strings.Contains(got.Note, "box") {
+		t.Errorf("to who may not use it: %q", got.Note)
+	}
+	// What was found needs no such words.
+	s = f.client(f.token("found", time.Hour), "2026-07-28", nil)
+	if got, _ := structured[answer](t, s, "discover_tools", map[string]any{"query": "look"}); len(got.Tools) == 0 || strings.Contains(got.Note, "Domains:") {
+		t.Errorf("found: %+v", got)
+	}
+}
+
 func TestWireKeepsBytes(t *testing.T) {
 	f := newFront(t, nil)
 	f.runner.raw = json.RawMessage(`{"content":[{"type":"hologram","data":1e400,"id":9007199254740993},{"type":"text","text":"<&>","x":{"y":1.0}}],"structuredContent":{"id":12345678901234567890},"_meta":{"n":9007199254740993}}`)
