@@ -75,6 +75,7 @@ var said = []sentence{
 	{"nized is stopping", "nized 正在停止", "nized 正在停止"},
 	{"the turn was stopped", "本轮对话已停止", "本輪對話已停止"},
 	{"the requester wrote something else", "发起人发送了其他消息", "發起人傳送了其他訊息"},
+	{"it was approved, but nized stopped before it ran, and its time is over", "已获批准，但 nized 在执行之前停止，现在时间已过", "已獲核准，但 nized 在執行之前停止，現在時間已過"},
 	{"edited by %s", "由 %s 编辑", "由 %s 編輯"},
 	{"asked for again by %s", "由 %s 重新发起", "由 %s 重新發起"},
 	{"tried again by %s", "由 %s 重试", "由 %s 重試"},
