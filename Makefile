@@ -8,6 +8,7 @@ FUZZTIME ?= 5s
 PREFIX   ?= /usr/local
 
 # The race detector needs cgo, and cgo a C compiler; all else here does without.
+# By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
 .PHONY: help build man install image test demo bench eval lint fuzz clean
@@ -41,7 +42,7 @@ ifeq ($(CC_FOUND),)
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) ./...
 else
 	@echo 'tests run with the race detector ($(CC_FOUND))'
-	CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) ./...
+	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test -race -tags $(TAGS) ./...
 endif
 	@echo 'passed. Left out, because they need npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
 

@@ -66,6 +66,8 @@ func TestScripts(t *testing.T) {
 			for k, v := range map[string]string{
 				"PATH": bin + string(os.PathListSeparator) + e.Getenv("PATH"), "HOME": e.WorkDir, "NIZE_DATA_DIR": data, "NIZE_LISTEN": "127.0.0.1:0",
 				"NIZE_SOCKET": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "NIZE_CONFIG": "", "INVOCATION_ID": "", "TERM": "dumb", "NIZE_ALERTS_DISK": "0", "TZ": "UTC", "BIN": bin,
+				// A program with the race detector sleeps for a second before it exits.
+				"GORACE": strings.TrimSpace(os.Getenv("GORACE") + " atexit_sleep_ms=0"),
 			} {
 				e.Setenv(k, v)
 			}
