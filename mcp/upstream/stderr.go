@@ -95,6 +95,13 @@ func (r *ring) line(s string) {
 	r.log.Info("server wrote", "line", clip(strings.TrimRight(s, "\r\n"), 500))
 }
 
+// written is how many bytes ever came.
+func (r *ring) written() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
+}
+
 // bytes is what is kept.
 func (r *ring) bytes() []byte {
 	r.mu.Lock()

@@ -184,15 +184,7 @@ func (f *stdioFrames) ended() error {
 	case <-timer.C:
 		return errors.New("it closed its standard output")
 	}
-	// What it wrote last may still be on its way. A grandchild can keep the pipe
-	// open, so this wait is short.
-	words := time.NewTimer(lastWords)
-	defer words.Stop()
-	select {
-	case <-f.told:
-	case <-words.C:
-	case <-f.quit:
-	}
+	f.hear()
 	how := "it exited"
 	if err := f.proc.Err(); err != nil {
 		how = "it ended with " + err.Error()
@@ -201,6 +193,27 @@ func (f *stdioFrames) ended() error {
 		how += "; its last words: " + last
 	}
 	return errors.New(how)
+}
+
+// hear waits for what the process wrote last to standard error, which may still
+// be on its way when its end is known. A grandchild can keep the pipe open, so
+// a moment in which nothing comes ends the wait, and stopTime does.
+func (f *stdioFrames) hear() {
+	moment := time.NewTicker(lastWords)
+	defer moment.Stop()
+	heard := f.log.written()
+	for range stopTime / lastWords {
+		select {
+		case <-f.told:
+			return
+		case <-moment.C:
+		}
+		now := f.log.written()
+		if now == heard {
+			return
+		}
+		heard = now
+	}
 }
 
 // close ends the process as the MCP specification asks: standard input closed,
@@ -219,6 +232,7 @@ func (f *stdioFrames) close(kill bool) {
 			f.await()
 		}
 		f.signal(syscall.SIGKILL) // who is left of the group
+		f.hear()
 		f.stdout.Close()
 		f.stderr.Close()
 		f.wg.Wait()

@@ -61,7 +61,7 @@ const (
 	spawnTime   = 30 * time.Second       // the same over stdio: npx may have to install first
 	listTime    = 15 * time.Second       // for a whole tools/list
 	writeTime   = 10 * time.Second       // for one message into a pipe
-	lastWords   = 200 * time.Millisecond // for standard error to end after its process
+	lastWords   = 200 * time.Millisecond // without any, standard error is given up after the end of its process
 	noticeTime  = 5 * time.Second        // for a best-effort notification
 	stopTime    = 2 * time.Second        // between closing stdin, SIGTERM and SIGKILL
 	relistTime  = 5 * time.Minute        // between lists of a quiet server
