@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,11 +71,27 @@ func (a asked) String() string {
 	return s
 }
 
+// shortDir is a directory for a socket, whose path has about 100 bytes at most:
+// that of t.TempDir holds the test's name, which may be a whole command line.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nize")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // newFake starts one with the toolbox registered.
 func newFake(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{
-		socket:      filepath.Join(t.TempDir(), api.SocketName),
+		socket:      filepath.Join(shortDir(t), api.SocketName),
 		servers:     map[string]store.Server{"toolbox": {Name: "toolbox", Transport: store.Stdio, Command: "/bin/nize-toolbox", Revision: 1}},
 		tokens:      map[string]store.Token{},
 		credentials: map[store.CredentialKey]string{},

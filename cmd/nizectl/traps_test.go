@@ -183,7 +183,7 @@ func TestFlagsAnywhere(t *testing.T) {
 // TestNoDaemon: exit 3, and how to start it; nothing is read from standard
 // input first.
 func TestNoDaemon(t *testing.T) {
-	f := &fake{socket: filepath.Join(t.TempDir(), "none.sock")}
+	f := &fake{socket: filepath.Join(shortDir(t), "none.sock")}
 	for _, args := range []string{"status", "servers list", "tools search x", "tokens create x", "approvals list", "usage", "audit", "reindex", "config list", "servers logs x"} {
 		got := f.nizectl(surroundings{}, strings.Fields(args)...)
 		if got.code != api.ExitNoDaemon || !strings.Contains(got.err, "start it with `nized &`") || strings.Count(got.err, "\n") != 1 {
@@ -235,11 +235,11 @@ func TestCompletion(t *testing.T) {
 
 // TestCompletionWithoutADaemon is silent and quick, also where one hangs.
 func TestCompletionWithoutADaemon(t *testing.T) {
-	none := &fake{socket: filepath.Join(t.TempDir(), "none.sock")}
+	none := &fake{socket: filepath.Join(shortDir(t), "none.sock")}
 	if got := none.nizectl(surroundings{}, "servers", "show", "--generate-shell-completion"); got.code != 0 || got.out+got.err != "" {
 		t.Errorf("no daemon: %+v", got)
 	}
-	hung := &fake{socket: filepath.Join(t.TempDir(), "hung.sock")}
+	hung := &fake{socket: filepath.Join(shortDir(t), "hung.sock")}
 	l, err := net.Listen("unix", hung.socket) // takes the connection, never answers
 	if err != nil {
 		t.Fatal(err)
