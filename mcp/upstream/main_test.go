@@ -39,6 +39,7 @@ type memory struct {
 	tools   map[string][]store.Tool
 	creds   map[store.CredentialKey]store.Credential
 	puts    int
+	changes uint64 // the last revision: never given twice
 }
 
 var (
@@ -54,7 +55,8 @@ func newMemory() *memory {
 func (m *memory) PutServer(_ context.Context, _ store.Caller, s store.Server, _ uint64) (store.Server, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.Revision = m.servers[s.Name].Revision + 1
+	m.changes++
+	s.Revision = m.changes
 	m.servers[s.Name] = s
 	return s, nil
 }

@@ -32,6 +32,7 @@ type server struct {
 	cancel   context.CancelFunc
 	lanes    map[string]*lane
 	tools    map[string]store.Tool // as stored
+	gone     bool                  // the record was removed: nothing revives it
 	seen     bool                  // settled once in this process
 	told     bool                  // OnTools heard of these tools since they were last withdrawn
 	legacy   bool                  // speaks only the older HTTP wire

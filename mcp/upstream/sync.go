@@ -84,10 +84,15 @@ func (p *Pool) withdraw(ctx context.Context, name string, cfg *store.Server) (st
 	}
 	if ok {
 		s.mu.Lock()
+		if cfg != nil && cfg.Revision < s.cfg.Revision {
+			s.mu.Unlock()
+			return diff, nil // somebody has enabled it since
+		}
 		s.cancel()
 		if cfg != nil {
 			s.cfg = cfg.Normal()
 		} else {
+			s.gone = true
 			for _, t := range s.tools {
 				diff.Removed = append(diff.Removed, t.ID())
 			}
@@ -116,17 +121,26 @@ func (s *server) refreshed(ctx context.Context, by store.Caller, cfg *store.Serv
 	defer func() { <-s.settling }()
 	var prev *store.Server
 	if cfg != nil {
-		prev = s.reconfigure(*cfg)
+		var live bool
+		if prev, live = s.reconfigure(*cfg); !live {
+			return store.ToolDiff{}, nil // who disabled or removed it has withdrawn its tools
+		}
 	}
 	return s.refreshLocked(ctx, by, prev)
 }
 
 // reconfigure takes the record over and returns the one before, if it was
-// another revision. Sessions that no longer fit are ended.
-func (s *server) reconfigure(cfg store.Server) *store.Server {
+// another revision. Sessions that no longer fit are ended. A record that was
+// read before another sync took over a newer one changes nothing, and live is
+// false if that one has disabled or removed the server.
+func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool) {
 	cfg = cfg.Normal()
 	s.mu.Lock()
 	prev := s.cfg
+	if s.gone || cfg.Revision < prev.Revision {
+		defer s.mu.Unlock()
+		return nil, !s.gone && !prev.Disabled
+	}
 	s.cfg = cfg
 	if cap(s.slots) != cfg.MaxConcurrency {
 		s.slots = make(chan struct{}, cfg.MaxConcurrency) // calls under way give back to the old one
@@ -147,9 +161,9 @@ func (s *server) reconfigure(cfg store.Server) *store.Server {
 		s.closeLanes()
 	}
 	if prev.Revision == cfg.Revision {
-		return nil
+		return nil, true
 	}
-	return &prev
+	return &prev, true
 }
 
 // refreshLocked needs s.settling. It lists anew unless the session was made

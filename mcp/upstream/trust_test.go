@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,5 +202,69 @@ func TestDefinitionsKeepTheirBytes(t *testing.T) {
 	b.register(remote(m.HTTP()))
 	if got := string(b.tool("far:n").InputSchema); got != schema {
 		t.Errorf("schema %s, want %s", got, schema)
+	}
+}
+
+// slowServers is a store whose reader of a record may be held up with what it
+// has read.
+type slowServers struct {
+	*memory
+	read atomic.Pointer[chan struct{}] // told of the next read, which then goes on
+}
+
+func (s *slowServers) GetServer(ctx context.Context, name string) (store.Server, error) {
+	cfg, err := s.memory.GetServer(ctx, name)
+	if told := s.read.Swap(nil); told != nil {
+		close(*told)
+	}
+	return cfg, err
+}
+
+// A sync that read the record before it was disabled, or removed, does not bring
+// the server back when its turn comes.
+func TestStaleSyncRevivesNothing(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		b := newBench(t, nil)
+		slow := &slowServers{memory: b.db}
+		b.opt.Servers = slow
+		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
+		cfg := b.put(remote(m.HTTP()))
+		b.sync(admin, "far")
+		s, _ := b.find("far")
+		s.settling <- struct{}{} // a long sync is under way
+		told, stale := make(chan struct{}), make(chan error, 1)
+		slow.read.Store(&told)
+		go func() {
+			_, err := b.Sync(t.Context(), admin, "far")
+			stale <- err
+		}()
+		<-told
+		if removed {
+			if err := b.db.DeleteServer(t.Context(), admin, "far"); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			cfg.Disabled = true
+			b.put(cfg)
+		}
+		last := make(chan error, 1)
+		go func() {
+			_, err := b.Sync(t.Context(), admin, "far")
+			last <- err
+		}()
+		eventually(t, "the end of its session", 10*time.Second, func() bool { return s.ended() && s.current("") == nil })
+		<-s.settling // whoever comes first
+		if err := <-last; err != nil {
+			t.Errorf("removed %v: the last sync: %v", removed, err)
+		}
+		if err := <-stale; err != nil {
+			t.Errorf("removed %v: the stale sync: %v", removed, err)
+		}
+		if !s.ended() || s.current("") != nil {
+			t.Errorf("removed %v: it is connected again", removed)
+		}
+		if st := b.Status(); removed && len(st) != 0 || !removed && st[0].State != Disabled {
+			t.Errorf("removed %v: %+v", removed, st)
+		}
 	}
 }
