@@ -76,7 +76,7 @@ func newOfficeWith(t *testing.T, config store.Config) *office {
 		Agent: o.agent, Approver: gateway, Inbox: db, Threads: db, Calls: db, Feed: db,
 		Platforms: []bots.Platform{o.memory}, Config: config, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond, AtOnce: 4,
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	o.ctx = ctx
 	var wg sync.WaitGroup
 	t.Cleanup(func() {

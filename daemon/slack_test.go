@@ -36,7 +36,7 @@ func onSlack(t *testing.T, k *killable) *slacktest.Server {
 	}
 	k.until("the bot is connected", func() bool {
 		list, err := k.Bots(ctx)
-		return err == nil && len(list) == 1 && list[0].State == "connected"
+		return err == nil && len(list) == 1 && list[0].State == "connected" && fake.Stats().Links == 1
 	})
 	if err := fake.Slash(ctx, slacktest.Ann, slacktest.General, made.Send); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,9 @@ type Agent struct {
 	Calls   store.Calls
 	Now     func() time.Time
 	Again   bool // see cut
+	// Hung gets the words of a slow answer once they were told; nil is nobody. It
+	// must have room.
+	Hung chan string
 
 	mu   sync.Mutex // guards said
 	said map[string]int
@@ -167,6 +170,9 @@ func (w *work) answer(ctx context.Context, t store.Turn) (more bool, err error) 
 		return w.propose(ctx, t, tool, args)
 	case "slow":
 		w.stream(rest)
+		if w.a.Hung != nil {
+			w.a.Hung <- rest
+		}
 		<-ctx.Done()
 		return false, w.append(context.WithoutCancel(ctx), store.Turn{Role: store.FromModel, Text: rest, Final: true, Re: t.N}, false)
 	case "cut":

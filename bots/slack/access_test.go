@@ -40,7 +40,7 @@ func (s *gateScene) set(access string) { s.only.Store(&access) }
 // until waits until what nize told somebody fits.
 func (s *gateScene) until(what string, ok func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	if err := s.fake.Wait(ctx, ok); err != nil {
 		for _, user := range []string{slacktest.Ben, slacktest.Cho, slacktest.Ann, slacktest.Guest} {

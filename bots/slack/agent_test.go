@@ -77,7 +77,7 @@ func startWhole(t *testing.T, o slacktest.Options) *whole {
 
 func (w *whole) until(what string, ok func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	if err := w.fake.Wait(ctx, ok); err != nil {
 		w.t.Fatalf("%s: %v", what, err)

@@ -130,7 +130,10 @@ func TestEarlierLong(t *testing.T) {
 	}
 	in := ask()
 	got := quotes(in)
-	if len(got) != store.MaxQuotes || got[0] != "ben: message 400" || got[len(got)-1] != "ben: message 449" || in.Earlier.Left != 401 || !in.Fits() {
+	if len(got) != store.MaxQuotes {
+		t.Fatalf("%d quotes, %+v", len(got), in.Earlier)
+	}
+	if got[0] != "ben: message 400" || got[len(got)-1] != "ben: message 449" || in.Earlier.Left != 401 || !in.Fits() {
 		t.Errorf("%d quotes from %q, %d left out, fits %v", len(got), got[0], in.Earlier.Left, in.Fits())
 	}
 	for range 10 {

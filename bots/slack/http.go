@@ -61,11 +61,11 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		return
 	}
 	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
-		b.doubt(r.Header) // and Slack sends it again: the secret may be mended by then
+		l.doubt(r.Header) // and Slack sends it again: the secret may be mended by then
 		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
 		return
 	}
-	b.setHealth(func(h *Health) { h.Error = "" })
+	l.setHealth(func(h *Health) { h.Error = "" })
 	payload, err := hookPayload(kind, body)
 	if err != nil {
 		w.Header().Set("X-Slack-No-Retry", "1")
@@ -144,16 +144,16 @@ var signatureForm = regexp.MustCompile(`^v0=[0-9a-f]{64}$`)
 
 // doubt notes for the operator why a request that looks like Slack's was
 // refused. Anybody may send such a one, so it is a hint and ends nothing.
-func (b *Bot) doubt(h http.Header) {
+func (l *live) doubt(h http.Header) {
 	sent, err := strconv.ParseInt(h.Get("X-Slack-Request-Timestamp"), 10, 64)
 	if err != nil || !signatureForm.MatchString(h.Get("X-Slack-Signature")) {
 		return
 	}
 	why := "a request was refused, since its signature is not of this signing secret: copy that of the app's page Basic Information, then nizectl bots slack connect"
-	if off := b.o.Now().Sub(time.Unix(sent, 0)).Round(time.Second); off > staleHook || off < -staleHook {
+	if off := l.b.o.Now().Sub(time.Unix(sent, 0)).Round(time.Second); off > staleHook || off < -staleHook {
 		why = fmt.Sprintf("a request was refused, since its time is %s off: it was held back, or this machine's clock is wrong", off.Abs())
 	}
-	b.setHealth(func(h *Health) { h.Error = why })
+	l.setHealth(func(h *Health) { h.Error = why })
 }
 
 // hookPayload is what Socket Mode would have as the envelope's payload.

@@ -49,7 +49,7 @@ func (h *heard) texts() []string {
 
 func (h *heard) wait(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range n {
 		select {
@@ -113,7 +113,7 @@ func httpServer(t *testing.T, f http.HandlerFunc) string {
 func newHTTPBot(t *testing.T, fake *slacktest.Server, o Options, h *heard) *Bot {
 	t.Helper()
 	b := runBotWith(t, fake, o, h, fake.SigningSecret())
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for b.Health().State != Connected || b.current() == nil || b.current().account.Mode != HTTPMode {
 		if wait(ctx, time.Millisecond) != nil {

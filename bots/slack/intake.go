@@ -84,7 +84,7 @@ func (l *live) serve(ctx context.Context) {
 	l.wg.Go(func() { l.keepSweeping(ctx) })
 	l.wg.Go(func() { l.keepLines(ctx) })
 	if l.account.Mode == HTTPMode {
-		l.b.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
+		l.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
 		<-ctx.Done()
 		return
 	}
@@ -277,7 +277,7 @@ func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, k
 			t.settle(nil)
 			return
 		}
-		l.b.setHealth(func(h *Health) { h.Events++; h.LastSeen = l.b.o.Now() })
+		l.setHealth(func(h *Health) { h.Events++; h.LastSeen = l.b.o.Now() })
 		t.settle(func(ctx context.Context) { l.work(ctx, item.ID, run) })
 	})
 }

@@ -178,13 +178,30 @@ func New(o Options) *Bot {
 // Surface implements [bots.Platform].
 func (b *Bot) Surface() store.Surface { return store.OnSlack }
 
-// Use makes the bot work with an account from now on; nil stops it.
+// Use makes the bot work with an account from now on; nil stops it. What is asked
+// of the bot afterwards never reaches the account before, and its health is not
+// told any more.
 func (b *Bot) Use(account *store.Bot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.account = account
+	if account != nil {
+		b.retireLocked(Connecting)
+	} else {
+		b.retireLocked(Off)
+	}
 	close(b.changed)
 	b.changed = make(chan struct{})
+}
+
+// retireLocked ends that an account is served, if one is; b.mu is held.
+func (b *Bot) retireLocked(state string) {
+	if b.live == nil {
+		return
+	}
+	b.live, b.gone = nil, ""
+	b.ready = make(chan struct{})
+	b.health = Health{State: state, Since: b.o.Now()}
 }
 
 // Health says how the bot fares.
@@ -198,9 +215,14 @@ func (b *Bot) Health() Health {
 	return h
 }
 
-func (b *Bot) setHealth(change func(*Health)) {
+// setHealth notes how l fares, unless another account is in use by now.
+func (l *live) setHealth(change func(*Health)) {
+	b := l.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.live != l {
+		return
+	}
 	was := b.health.State
 	change(&b.health)
 	if b.health.State != was {
@@ -213,41 +235,32 @@ func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
 	for ctx.Err() == nil {
 		b.mu.Lock()
 		account, changed := b.account, b.changed
+		var l *live
+		if account != nil {
+			l = newLive(b, *account, h)
+			b.live, b.gone = l, ""
+			b.health = Health{State: Connecting, Since: b.o.Now()}
+			close(b.ready)
+		}
 		b.mu.Unlock()
 		serving, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		if account != nil {
-			l := newLive(b, *account, h)
-			b.setLive(l)
+		if l != nil {
 			wg.Go(func() { l.serve(serving) })
 		}
 		select {
-		case <-changed:
+		case <-changed: // Use has retired l
 		case <-ctx.Done():
 		}
 		stop()
 		wg.Wait()
-		if account != nil {
-			b.setLive(nil)
+		b.mu.Lock()
+		if b.live == l {
+			b.retireLocked(Off)
 		}
+		b.mu.Unlock()
 	}
 	return nil
-}
-
-func (b *Bot) setLive(l *live) {
-	b.mu.Lock()
-	b.live, b.gone = l, ""
-	if l != nil {
-		close(b.ready)
-	} else {
-		b.ready = make(chan struct{})
-	}
-	b.mu.Unlock()
-	if l == nil {
-		b.setHealth(func(h *Health) { *h = Health{State: Off} })
-	} else {
-		b.setHealth(func(h *Health) { *h = Health{State: Connecting} })
-	}
 }
 
 func (b *Bot) current() *live {

@@ -64,13 +64,13 @@ func (l *live) listen(ctx context.Context) {
 		switch cure := fatal[reasonOf(err)]; {
 		case cure != "":
 			l.log.Error("Slack refuses the link", "err", err, "cure", cure)
-			l.b.setHealth(func(h *Health) { h.State, h.Error = Failed, reasonOf(err)+": "+cure })
+			l.setHealth(func(h *Health) { h.State, h.Error = Failed, reasonOf(err)+": "+cure })
 			pause = hopeless
 		case errors.As(err, &ended) && cures[ended.reason] == "" && l.b.o.Now().Sub(began) > firstPause:
 			pause = 0 // Slack asks for a fresh link now and then
 		default:
 			l.log.Warn("the link with Slack broke", "err", err)
-			l.b.setHealth(func(h *Health) { h.State, h.Error = Connecting, linkError(err) })
+			l.setHealth(func(h *Health) { h.State, h.Error = Connecting, linkError(err) })
 			if l.b.o.Now().Sub(began) > time.Minute {
 				pause = firstPause
 			}
@@ -214,5 +214,5 @@ func (l *live) greeted(s *socket, e envelope) {
 			l.rechecked, s.again = true, time.AfterFunc(recheck, func() { _ = s.conn.Close() })
 		}
 	}
-	l.b.setHealth(func(h *Health) { h.State, h.Error, h.Links = Connected, several, e.Connections })
+	l.setHealth(func(h *Health) { h.State, h.Error, h.Links = Connected, several, e.Connections })
 }

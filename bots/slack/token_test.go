@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,12 +10,13 @@ import (
 	"time"
 
 	"nize/bots/slack/slacktest"
+	"nize/store"
 )
 
 // fares waits until the bot's health is as it should be.
 func fares(t *testing.T, b *Bot, state, why string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		h := b.Health()
@@ -71,6 +73,39 @@ func TestLinkDisabled(t *testing.T) {
 	fares(t, b, Connected, "")
 }
 
+// From the moment that a bot is switched off it is not told to be connected, nor
+// takes what is asked of it, until it is again.
+func TestSwitched(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	db := openBolt(t)
+	b := runBotWith(t, fake, Options{Store: db}, newHeard(), fake.AppToken())
+	fares(t, b, Connected, "")
+	was := b.current()
+	account := was.account
+	b.Use(nil)
+	if h := b.Health(); h.State != Off || !errors.Is(b.Sweep(), errOff) {
+		t.Errorf("switched off it is %s, and sweeps", h.State)
+	}
+	b.Use(&account)
+	if h := b.Health(); b.current() == was || h.State == Connected && b.current() == nil {
+		t.Errorf("switched on again it is %s before it is linked", h.State)
+	}
+	fares(t, b, Connected, "")
+	if err := b.Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		if s, err := db.GetSweep(ctx, store.OnSlack); err == nil && !s.Ended.IsZero() {
+			return
+		}
+		if wait(ctx, time.Millisecond) != nil {
+			t.Fatal("the sweep that was asked for does not come")
+		}
+	}
+}
+
 // In HTTP mode the operator is told when nothing comes, or nothing that is
 // signed with this secret.
 func TestHTTPHealth(t *testing.T) {
@@ -90,7 +125,7 @@ func TestHTTPHealth(t *testing.T) {
 		"not of this signing secret": {"X-Slack-Signature": {"v0=" + strings.Repeat("0", 64)}},
 		"its time is 10m":            {"X-Slack-Request-Timestamp": {strconv.FormatInt(time.Now().Add(-10*time.Minute).Unix(), 10)}},
 	} {
-		b.setHealth(func(h *Health) { h.Error = "" })
+		b.current().setHealth(func(h *Health) { h.Error = "" })
 		if got, err := fake.PostSigned(t.Context(), "/slack/events", header, []byte(`{}`)); err != nil || got.Status != http.StatusUnauthorized {
 			t.Errorf("%v: %d, %v", header, got.Status, err)
 		}

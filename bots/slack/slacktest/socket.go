@@ -160,6 +160,11 @@ func (s *Server) serveLink(w http.ResponseWriter, r *http.Request) {
 		l.close()
 		return
 	}
+	confirm := ws.CloseHandler()
+	ws.SetCloseHandler(func(code int, text string) error {
+		s.part(l) // before the app reads that its leaving is known
+		return confirm(code, text)
+	})
 	s.running.Go(func() { l.write(s.opt.PingEvery) })
 	s.readLink(l)
 }
@@ -217,9 +222,13 @@ func (s *Server) readLink(l *link) {
 	}
 }
 
-// leave removes a link. What it had not acknowledged goes to another.
 func (s *Server) leave(l *link) {
 	l.close()
+	s.part(l)
+}
+
+// part removes a link. What it had not acknowledged goes to another.
+func (s *Server) part(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.links = slices.DeleteFunc(s.links, func(other *link) bool { return other == l })
