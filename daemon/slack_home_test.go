@@ -420,3 +420,48 @@ func TestSlackUsagePicture(t *testing.T) {
 	s.until("the old picture is deleted", func() bool { _, there := s.fake.File(first); return !there })
 	s.wellBehaved()
 }
+
+// A Home that is open follows what changes elsewhere: a call that begins to
+// wait, is decided or expires, and what is changed by words or by nizectl. What
+// looks the same is not sent again, and whoever has none open is left alone.
+func TestSlackHomeFollows(t *testing.T) {
+	s := newScene(t)
+	for _, user := range []string{slacktest.Ann, slacktest.Ben, slacktest.Cho} {
+		s.homeOf(user)
+	}
+	looks := func(user string) int { v, _ := s.fake.Home(user); return v.Looks }
+	quiet := looks(slacktest.Cho)
+
+	_, posted := s.ask(slacktest.Ben, "note")
+	call := s.next()
+	s.shows(slacktest.Ben, call[len(call)-6:], "archives") // with a link to its card
+	s.press(slacktest.Ben, posted, "cancel")
+	gone := func(user, text string) {
+		t.Helper()
+		s.until("the Home of "+user+" has no "+text, func() bool { v, _ := s.fake.Home(user); return !strings.Contains(string(v.Blocks), text) })
+	}
+	gone(slacktest.Ben, "archives")
+
+	_, posted = s.ask(slacktest.Ben, "note")
+	s.shows(slacktest.Ben, "archives")
+	s.press(slacktest.Ben, posted, "always")
+	if err := s.dialog(slacktest.Ben, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.shows(slacktest.Ben, "home:grant")
+	grants, err := s.Grants(t.Context(), s.userOf(slacktest.Ben).ID)
+	if err != nil || len(grants) != 1 {
+		t.Fatalf("%v, %v", grants, err)
+	}
+	if err := s.RevokeGrant(t.Context(), grants[0].ID); err != nil { // as nizectl does
+		t.Fatal(err)
+	}
+	gone(slacktest.Ben, "home:grant")
+	if n := looks(slacktest.Cho); n != quiet {
+		t.Errorf("the Home of somebody whom nothing is about was sent %d times more", n-quiet)
+	}
+	if n := looks(slacktest.Ben); n > 10 {
+		t.Errorf("the Home was sent %d times", n)
+	}
+	s.wellBehaved()
+}

@@ -43,8 +43,11 @@ func readHomeState(metadata string) (st homeState) {
 type homes struct {
 	drawing [64]sync.Mutex // one Home is drawn at a time, so that the last word is the last state
 
-	mu       sync.Mutex           // guards pictures
+	mu       sync.Mutex           // guards what follows
 	pictures map[string]homeState // File and Key in use, by person
+	links    map[string]string    // to cards, by channel and ts
+
+	lately lately
 }
 
 func (h *homes) lock(user string) *sync.Mutex {
@@ -71,6 +74,23 @@ func (h *homes) setPicture(user string, p homeState) {
 		h.pictures = map[string]homeState{}
 	}
 	h.pictures[user] = homeState{File: p.File, Key: p.Key}
+}
+
+// link is where a message is found, if that was asked before: it never changes.
+func (h *homes) link(at store.Address) (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	link, ok := h.links[at.Channel+"/"+at.Message]
+	return link, ok
+}
+
+func (h *homes) setLink(at store.Address, link string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.links == nil || len(h.links) >= maxPeople {
+		h.links = map[string]string{}
+	}
+	h.links[at.Channel+"/"+at.Message] = link
 }
 
 // openHome draws the Home for who opened it; somebody without access sees that
@@ -102,25 +122,21 @@ func (l *live) drawHome(ctx context.Context, p person, st homeState, notice stri
 	if err != nil || p.user.ID == "" {
 		return err
 	}
-	h, err := l.b.o.Keeper.Home(ctx, l.asked(p, l.place("", ""), ""))
+	l.homes.lately.opened(p.id, st, notice, l.b.o.Now())
+	draw, err := l.gatherHome(ctx, p, st, notice)
 	if err != nil {
-		return fmt.Errorf("gathering a Home: %w", err)
+		return err
 	}
-	draw := homeDrawing{home: h, pages: st.Pages, notice: notice, reader: bots.Reader{Locale: p.locale, Zone: zone(p.zone), Now: l.b.o.Now()}, links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
-	for _, name := range homeDoes {
-		if cmd, _, _, ok := l.b.o.Commands.Find(p.by(), name, false); ok {
-			draw.does = append(draw.does, homeButton{words: name, about: cmd.About})
-		}
-	}
+	h := draw.home
 	old := l.homes.picture(p.id, st)
 	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
 		draw.picture = old
-		if err := l.publish(ctx, p, draw.view()); err == nil || code(err) == "" {
+		if err := l.publishHome(ctx, p, &draw); err == nil || code(err) == "" {
 			return err
 		}
 		draw.picture = homeState{} // Slack has it no more
 	}
-	if err := l.publish(ctx, p, draw.view()); err != nil || h.Picture == nil {
+	if err := l.publishHome(ctx, p, &draw); err != nil || h.Picture == nil {
 		return err
 	}
 	file, err := l.uploadPicture(ctx, *h.Picture)
@@ -129,7 +145,7 @@ func (l *live) drawHome(ctx context.Context, p person, st homeState, notice stri
 		return nil
 	}
 	draw.picture = homeState{File: file, Key: h.Picture.Key}
-	if err := l.withPicture(ctx, func() error { return l.publish(ctx, p, draw.view()) }); err != nil {
+	if err := l.withPicture(ctx, func() error { return l.publishHome(ctx, p, &draw) }); err != nil {
 		l.log.Warn("the picture of a Home is left out", "user", p.id, "err", err)
 		l.dropFile(ctx, file)
 		return nil
@@ -141,11 +157,38 @@ func (l *live) drawHome(ctx context.Context, p person, st homeState, notice stri
 	return nil
 }
 
+// gatherHome reads what somebody's Home shows now.
+func (l *live) gatherHome(ctx context.Context, p person, st homeState, notice string) (homeDrawing, error) {
+	h, err := l.b.o.Keeper.Home(ctx, l.asked(p, l.place("", ""), ""))
+	if err != nil {
+		return homeDrawing{}, fmt.Errorf("gathering a Home: %w", err)
+	}
+	draw := homeDrawing{home: h, pages: st.Pages, notice: notice, reader: bots.Reader{Locale: p.locale, Zone: zone(p.zone), Now: l.b.o.Now()}, links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
+	for _, name := range homeDoes {
+		if cmd, _, _, ok := l.b.o.Commands.Find(p.by(), name, false); ok {
+			draw.does = append(draw.does, homeButton{words: name, about: cmd.About})
+		}
+	}
+	l.homes.lately.waits(p.id, h.Waiting, l.b.o.Now())
+	return draw, nil
+}
+
 func (l *live) publish(ctx context.Context, p person, view slackgo.HomeTabViewRequest) error {
 	return l.wire.call(ctx, func(ctx context.Context) error {
 		_, err := l.wire.api.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.id, View: view})
 		return err
 	})
+}
+
+// publishHome publishes the Home of somebody who has one.
+func (l *live) publishHome(ctx context.Context, p person, draw *homeDrawing) error {
+	view := draw.view()
+	l.homes.lately.shows(p.id, "") // until it is known to stand there
+	err := l.publish(ctx, p, view)
+	if err == nil {
+		l.homes.lately.shows(p.id, draw.sumOf(view))
+	}
+	return err
 }
 
 // cardLinks are the addresses of the cards on a page, by call.
@@ -156,10 +199,15 @@ func (l *live) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page i
 		if w.At.Surface != store.OnSlack || w.At.Team != l.account.Team || w.At.Message == "" {
 			continue
 		}
+		if link, ok := l.homes.link(w.At); ok {
+			links[w.Call] = link
+			continue
+		}
 		err := l.wire.call(ctx, func(ctx context.Context) error {
 			link, err := l.wire.api.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
 			if err == nil && strings.HasPrefix(link, "http") && len(link) <= maxURL {
 				links[w.Call] = link
+				l.homes.setLink(w.At, link)
 			}
 			return err
 		})

@@ -66,6 +66,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
 	l.people.known, l.people.dms = map[string]person{}, map[string]string{}
+	l.homes.lately.of, l.homes.lately.poke = map[string]*openedHome{}, make(chan struct{}, 1)
 	l.status.of, l.status.poke = map[string]*statusLine{}, make(chan struct{}, 1)
 	l.wire.heard = l.heard
 	return l
@@ -83,6 +84,8 @@ func (l *live) serve(ctx context.Context) {
 	l.wg.Go(func() { l.keepProving(ctx) })
 	l.wg.Go(func() { l.keepSweeping(ctx) })
 	l.wg.Go(func() { l.keepLines(ctx) })
+	l.wg.Go(func() { l.followFeed(ctx) })
+	l.wg.Go(func() { l.keepHomes(ctx) })
 	if l.account.Mode == HTTPMode {
 		l.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
 		<-ctx.Done()

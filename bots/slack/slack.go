@@ -38,7 +38,8 @@
 //	find.go               what an earlier run sent, found again
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
 //	always.go edit.go     the dialogs of standing answers and of arguments
-//	home.go homeview.go   the App Home; picture.go sends usage as a picture
+//	home.go homeview.go   the App Home; homekeep.go draws it anew, picture.go sends
+//	                      usage as a picture
 //	views.go commands.go  what presses, dialogs and words are given to
 //	modes.go forms.go     whom nize follows in a channel; dialogs that stand for a command
 //	check.go probe.go     the tokens, against manifest/, the app as Slack must have it
@@ -98,6 +99,9 @@ type Options struct {
 
 	// Keeper knows what the App Home shows; nil draws none.
 	Keeper bots.Keeper
+	// Feed tells when a Home that is open is to be drawn anew; nil draws it when
+	// it is opened and used.
+	Feed store.Feed
 	// Begins completes with which agent and model a conversation of somebody's
 	// begins where its channel leaves that to them; nil leaves it to the system.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)

@@ -1,0 +1,281 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// A Home that somebody looked at lately is drawn anew when what it shows
+// changes elsewhere: a call begins to wait for them, is decided or expires; a
+// grant, a setting, a token or a credential is changed by words or by nizectl.
+// The store's feed tells of it, so that whoever makes the change waits for
+// nothing; changes in a row are drawn once, and what looks the same is not sent.
+// Which Homes are open Slack does not tell: those count that were opened, or
+// used, within [homeOpen]. After a restart they count from their next opening.
+
+const (
+	homeOpen = time.Hour
+	// homeSoon is how long a change waits for others, and for the card of a
+	// new call to stand where the Home leads to.
+	homeSoon = 500 * time.Millisecond
+	// homeGap is the least time between two of these drawings of one Home.
+	homeGap  = 2 * time.Second
+	maxHomes = 1000
+)
+
+// lately are the Homes that are drawn anew.
+type lately struct {
+	mu   sync.Mutex // guards what follows
+	of   map[string]*openedHome
+	poke chan struct{} // holds 1: something is due sooner
+}
+
+// openedHome is one of them, as it was drawn last.
+type openedHome struct {
+	seen   time.Time // when its person opened or used it
+	st     homeState
+	notice string
+	sum    string    // of the view
+	calls  []string  // that it shows
+	due    time.Time // when it is drawn anew, zero if nothing changed
+	drawn  time.Time // when that was done last
+	looked bool      // once more, for cards that had no place yet
+}
+
+// opened notes that somebody looks at their Home.
+func (r *lately) opened(user string, st homeState, notice string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.of[user]
+	if h == nil {
+		if len(r.of) >= maxHomes {
+			r.forgetLocked(now)
+		}
+		if len(r.of) >= maxHomes {
+			return // it is drawn when it is opened or used
+		}
+		h = &openedHome{}
+		r.of[user] = h
+	}
+	h.seen, h.st, h.notice = now, st, notice
+}
+
+// forgetLocked forgets who has not looked for long; r.mu is held.
+func (r *lately) forgetLocked(now time.Time) {
+	for user, h := range r.of {
+		if now.Sub(h.seen) > homeOpen {
+			delete(r.of, user)
+		}
+	}
+}
+
+func (r *lately) drop(user string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, user)
+}
+
+// shows notes what somebody's Home shows now.
+func (r *lately) shows(user, sum string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.of[user]; h != nil {
+		h.sum = sum
+	}
+}
+
+// same says whether somebody's Home shows just that.
+func (r *lately) same(user, sum string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[user] != nil && r.of[user].sum == sum
+}
+
+// waits notes which calls a Home shows. One whose card stands nowhere yet is
+// looked at once more: it is about to.
+func (r *lately) waits(user string, list []bots.WaitingCall, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.of[user]
+	if h == nil {
+		return
+	}
+	h.calls = nil
+	bare := false
+	for _, w := range list {
+		h.calls = append(h.calls, w.Call)
+		bare = bare || w.At.Message == ""
+	}
+	if bare && !h.looked && h.due.IsZero() {
+		h.due, h.looked = now.Add(homeGap), true
+		r.wake()
+	}
+}
+
+// changed makes the Homes due that a change may matter to. It is called for each
+// change of the store and looks at what is in memory only.
+func (r *lately) changed(c store.Change, now time.Time) {
+	all := slices.Contains([]string{"grant", "setting", "token", "credential", "server"}, c.Kind) || c.Kind == "call" && c.State == store.Pending
+	if !all && c.Kind != "call" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.of) == 0 {
+		return
+	}
+	sooner := false
+	for _, h := range r.of {
+		if now.Sub(h.seen) > homeOpen || !all && !slices.Contains(h.calls, c.ID) {
+			continue
+		}
+		h.looked = false
+		due := now.Add(homeSoon)
+		if next := h.drawn.Add(homeGap); due.Before(next) {
+			due = next
+		}
+		if h.due.IsZero() || due.Before(h.due) {
+			h.due, sooner = due, true
+		}
+	}
+	if sooner {
+		r.wake()
+	}
+}
+
+// all makes every Home due: nobody knows what changed.
+func (r *lately) all(now time.Time) {
+	r.changed(store.Change{Kind: "setting"}, now)
+}
+
+func (r *lately) wake() {
+	select {
+	case r.poke <- struct{}{}:
+	default:
+	}
+}
+
+// next is whose Home is due first, and when; "" for none.
+func (r *lately) next() (user string, due time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for u, h := range r.of {
+		if !h.due.IsZero() && (user == "" || h.due.Before(due)) {
+			user, due = u, h.due
+		}
+	}
+	return user, due
+}
+
+// take is what of a Home is drawn anew.
+func (r *lately) take(user string, now time.Time) (st homeState, notice string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.of[user]
+	if h == nil {
+		return homeState{}, "", false
+	}
+	h.due, h.drawn = time.Time{}, now
+	return h.st, h.notice, now.Sub(h.seen) <= homeOpen
+}
+
+// followFeed hears what changes, until ctx ends.
+func (l *live) followFeed(ctx context.Context) {
+	feed := l.b.o.Feed
+	if feed == nil {
+		return
+	}
+	after := feed.Last()
+	for ctx.Err() == nil {
+		for change, err := range feed.Watch(ctx, after) {
+			if err != nil {
+				if !errors.Is(err, store.ErrNotFound) {
+					l.log.Error("following the feed; Homes are drawn when they are opened", "err", err)
+					return
+				}
+				after = feed.Last() // slower than the feed's window
+				l.homes.lately.all(l.b.o.Now())
+				break
+			}
+			after = change.Seq
+			l.homes.lately.changed(change, l.b.o.Now())
+		}
+	}
+}
+
+// keepHomes draws Homes anew that are due, until ctx ends.
+func (l *live) keepHomes(ctx context.Context) {
+	r := &l.homes.lately
+	for ctx.Err() == nil {
+		user, due := r.next()
+		if user == "" {
+			select {
+			case <-r.poke:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		timer := time.NewTimer(due.Sub(l.b.o.Now()))
+		select {
+		case <-timer.C:
+			err := guard(func(ctx context.Context) error { return l.redraw(ctx, user) }, ctx)
+			if err != nil && ctx.Err() == nil {
+				l.log.Warn("a Home is not drawn anew", "user", user, "err", err)
+			}
+		case <-r.poke:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// redraw draws somebody's Home as it was, if it looks different by now. The
+// picture of usage stays until the Home is opened.
+func (l *live) redraw(ctx context.Context, user string) error {
+	st, notice, ok := l.homes.lately.take(user, l.b.o.Now())
+	if !ok {
+		l.homes.lately.drop(user)
+		return nil
+	}
+	lock := l.homes.lock(user)
+	lock.Lock()
+	defer lock.Unlock()
+	p, err := l.who(ctx, user, keepPerson)
+	if err != nil {
+		return err
+	}
+	if p.user.ID == "" { // they see that when they open it
+		l.homes.lately.drop(user)
+		return nil
+	}
+	draw, err := l.gatherHome(ctx, p, st, notice)
+	if err != nil {
+		return err
+	}
+	if draw.home.Picture != nil {
+		draw.picture = l.homes.picture(p.id, st)
+	}
+	if l.homes.lately.same(user, draw.sumOf(draw.view())) {
+		return nil
+	}
+	return l.publishHome(ctx, p, &draw)
+}
+
+// sumOf is the same for views of a drawing that look the same.
+func (d *homeDrawing) sumOf(view slackgo.HomeTabViewRequest) string {
+	b, err := json.Marshal(view)
+	if err != nil {
+		return "" // of no Home: it is published, and says what is wrong
+	}
+	return sum([]byte(strings.ReplaceAll(string(b), `"`+d.nonce+"-", `"`)))
+}
