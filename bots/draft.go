@@ -32,6 +32,7 @@ func (s *screen) resume(ctx context.Context) (map[string]store.Address, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resumed = true
+	s.headed = places[headMark]
 	for name, at := range places {
 		if strings.HasPrefix(name, draftPrefix) {
 			if s.drafts == nil {

@@ -1,6 +1,8 @@
 package bots
 
 import (
+	"context"
+	"strconv"
 	"time"
 
 	"nize/bots/phrases"
@@ -25,6 +27,44 @@ type mention struct {
 	done   bool
 }
 
+// headMark is the name under which it is noted, with a conversation, that a text
+// is headed by a mention, before it is posted: after a crash who asked is not
+// mentioned a second time. A line after an answer needs none: it is found again
+// by its id. The address names the text in Thread and the asker in Message.
+const headMark = "mentioned"
+
+// markOf is how a mark names who asked.
+func markOf(a *store.Asker) string {
+	if a == nil {
+		return ""
+	}
+	return a.User + " " + strconv.FormatInt(a.At.UnixNano(), 10)
+}
+
+// mark notes that the text of that name is about to mention who asked.
+func (s *screen) mark(ctx context.Context, name string, m store.Message) {
+	if !m.Mention || m.Kind != store.TextMessage {
+		return
+	}
+	at := s.to
+	at.Thread, at.Message = name, markOf(m.For)
+	s.mu.Lock()
+	s.headed = at
+	s.mu.Unlock()
+	s.notePlace(ctx, headMark, at)
+}
+
+// unmark forgets that, since a card made them wait again.
+func (s *screen) unmark(ctx context.Context) {
+	s.mu.Lock()
+	had := s.headed.Message != ""
+	s.headed = store.Address{}
+	s.mu.Unlock()
+	if had {
+		s.movePlace(ctx, headMark, "", store.Address{})
+	}
+}
+
 // dueLocked says whether who asked is to be mentioned now; s.mu is held.
 func (s *screen) dueLocked() bool {
 	p, ok := s.platform.(Mentioner)
@@ -37,7 +77,13 @@ func (s *screen) dueLocked() bool {
 // heads says whether a text that begins now is headed by a mention; s.mu is
 // held. One that goes on with a draft is not: nobody is told of an edit.
 func (s *screen) headsLocked(m store.Message) bool {
-	if m.Kind != store.TextMessage || m.For != s.asker || len(s.drafts) > 0 || !s.dueLocked() {
+	if m.Kind != store.TextMessage || m.For != s.asker {
+		return false
+	}
+	if _, goesOn := s.drafts[s.headed.Thread]; goesOn && len(s.drafts) == 1 && s.headed.Message == markOf(s.asker) {
+		return true // it stands there, and stays
+	}
+	if len(s.drafts) > 0 || !s.dueLocked() {
 		return false
 	}
 	s.mention.done = true
@@ -64,10 +110,30 @@ func (s *screen) answered(turn, only string) {
 	s.mention.done = s.mention.done || due
 	s.mu.Unlock()
 	if due {
-		s.put(store.Message{
-			ID: mentionPrefix + turn, Kind: store.NoticeMessage, Mention: true, Final: true,
-			Text: s.words().Say(phrases.AnswerReady), Only: only,
-		})
+		s.tellAnswered(turn, only)
+	}
+}
+
+func (s *screen) tellAnswered(turn, only string) {
+	s.put(store.Message{
+		ID: mentionPrefix + turn, Kind: store.NoticeMessage, Mention: true, Final: true,
+		Text: s.words().Say(phrases.AnswerReady), Only: only,
+	})
+}
+
+// answeredBefore does so for an answer that stands there since an earlier run,
+// which may have ended before it told.
+func (s *screen) answeredBefore(turn store.Turn, placed map[string]store.Address) {
+	id := store.TurnID(turn.Thread, turn.N)
+	if turn.Role != store.FromModel || len(turn.Calls) > 0 || placed[mentionPrefix+id].Message != "" {
+		return
+	}
+	s.mu.Lock()
+	due := s.dueLocked() && (s.mention.others || turn.At.Sub(s.asker.At) > lateAnswer)
+	s.mention.done = s.mention.done || due
+	s.mu.Unlock()
+	if due {
+		s.tellAnswered(id, turn.For)
 	}
 }
 

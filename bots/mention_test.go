@@ -2,8 +2,10 @@ package bots_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,5 +122,116 @@ func TestMention(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// counted is away that counts what pings: a post, not an edit.
+type counted struct {
+	away
+	mu    sync.Mutex
+	first bool // the process that ends: it can't tell after the answer
+	pings []string
+}
+
+func (p *counted) Post(ctx context.Context, to store.Address, m store.Message) (store.Address, error) {
+	if m.Mention {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.first && m.Kind == store.NoticeMessage {
+			return store.Address{}, errors.New("the process ended before it")
+		}
+		p.pings = append(p.pings, m.Text)
+	}
+	return p.away.Post(ctx, to, m)
+}
+
+// Who asked is mentioned once, whenever the process ends meanwhile, and a text
+// that was headed by the mention keeps it.
+func TestMentionRestart(t *testing.T) {
+	for _, test := range []struct {
+		said   string
+		after  time.Duration // when the first process ends
+		pings  string
+		headed int // messages that mention in the end
+	}{
+		{"wait text", 2*time.Minute + 500*time.Millisecond, "Here ", 1},                                     // while the headed text streams
+		{"text wait", 2*time.Minute + 1500*time.Millisecond, "The answer to your question is complete.", 1}, // before the line after the answer is there
+		{"wait text", time.Minute, "Here ", 1},                                                              // before it
+		{"text", 500 * time.Millisecond, "", 0},                                                             // soon
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t)
+			memory := &counted{away: away{botstest.NewMemory(store.OnSlack)}}
+			agent := cutting{slow{&botstest.Agent{Threads: o.db, Calls: o.db, Now: time.Now}}}
+			id := store.NewID(time.Now())
+			th := store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnSlack, Channel: "C1", Thread: id}}
+			if err := o.db.PutThread(t.Context(), store.System, th); err != nil {
+				t.Fatal(err)
+			}
+			for _, span := range []time.Duration{test.after, 10 * time.Minute} {
+				memory.first = span == test.after
+				c := bots.New(bots.Options{Agent: agent, Approver: &botstest.Gateway{Calls: o.db, Now: time.Now}, Inbox: o.db, Threads: o.db, Calls: o.db, Feed: o.db, Places: o.db, Backlog: o.db,
+					Platforms: []bots.Platform{memory}, Log: slog.New(slog.NewTextHandler(o.log, nil)), Pace: time.Millisecond})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- c.Run(ctx) }()
+				synctest.Wait()
+				if span == test.after {
+					if _, err := c.Message(ctx, store.Inbound{Key: "1", Thread: id, By: o.by, Text: test.said}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(span)
+				synctest.Wait()
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}
+			shown, err := memory.See(t.Context(), func([]store.Message) bool { return true })
+			if err != nil {
+				t.Fatal(err)
+			}
+			headed, last := 0, ""
+			for _, m := range shown {
+				if m.Mention {
+					headed++
+				}
+				if m.Kind == store.TextMessage {
+					last = m.Text
+				}
+			}
+			if got := strings.Join(memory.pings, " | "); got != test.pings || headed != test.headed || last != "Here it is." {
+				t.Errorf("%q, ended after %v: pings %q, want %q; %d mention, want %d: %+v", test.said, test.after, got, test.pings, headed, test.headed, shown)
+			}
+		})
+	}
+}
+
+// cutting is slow that leaves at once when its context ends, and goes on after
+// what it said before.
+type cutting struct{ slow }
+
+func (a cutting) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
+	var mu sync.Mutex
+	ended := false
+	done := make(chan error, 1)
+	go func() {
+		done <- a.slow.Work(ctx, thread, func(p store.Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !ended {
+				tell(p)
+			}
+		})
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		return ctx.Err()
 	}
 }

@@ -106,6 +106,7 @@ func (s *screen) post(ctx context.Context, name string, m store.Message) (store.
 	for anew := false; ; anew = true {
 		if s.finds() {
 			s.notePlace(ctx, name, to) // it may stand there soon, whatever becomes of us
+			s.mark(ctx, name, m)
 		}
 		at, err := s.platform.Post(ctx, to, m)
 		if at.Message != "" && (err == nil || at.Message != to.Message) {

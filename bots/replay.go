@@ -88,7 +88,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) erro
 			}
 		}
 	}
-	for _, turn := range turns {
+	for i, turn := range turns {
 		if turn.N < from {
 			continue
 		}
@@ -98,6 +98,9 @@ func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) erro
 				sc.answers(asker)
 			}
 			sc.again(turn, placed)
+			if i == len(turns)-1 && placed[store.TurnID(turn.Thread, turn.N)].Message != "" {
+				sc.answeredBefore(turn, placed)
+			}
 		}
 	}
 	cards(time.Time{})

@@ -46,6 +46,7 @@ type screen struct {
 	resumed bool          // an earlier run showed something here, also a state
 	drafts  map[string]store.Address
 	mention mention
+	headed  store.Address // the mark of the text that mentions who asked, see headMark
 }
 
 // shown is one message on a screen.
@@ -138,7 +139,7 @@ func (s *screen) answers(asker store.Asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asker == nil || *s.asker != asker {
-		s.mention = mention{}
+		s.mention = mention{done: s.headed.Message == markOf(&asker)}
 	}
 	s.asker, s.unreached = &asker, nil
 }

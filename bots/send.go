@@ -57,6 +57,9 @@ func (s *screen) sendEntry(ctx context.Context, entry string) {
 	what, rest, _ := strings.Cut(entry, " ")
 	switch what + " " {
 	case statePrefix:
+		if State(rest) == Waiting {
+			s.unmark(ctx)
+		}
 		s.sendState(ctx, State(rest))
 	case againPrefix:
 		s.mu.Lock()

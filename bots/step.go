@@ -208,7 +208,7 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 // take gives the message to the agent and marks it done once that is durable.
 // false means that there is nothing to work on.
 func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item) bool {
-	err := c.say(ctx, it.in)
+	turn, err := c.say(ctx, it.in)
 	if ctx.Err() != nil && err != nil {
 		return false // still in the inbox: the next start takes it
 	}
@@ -220,7 +220,7 @@ func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item)
 		sc.fail(sc.words().Say(phrases.TurnUnsaid))
 		return false
 	}
-	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: c.o.Now()}
+	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: turn.At} // as the next run reads it
 	c.mu.Lock()
 	t.asker = asker
 	c.mu.Unlock()
@@ -229,18 +229,18 @@ func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item)
 }
 
 // say tries Say again after what may pass by itself.
-func (c *Conversation) say(ctx context.Context, in store.Inbound) error {
+func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Turn, err error) {
 	pause := 250 * time.Millisecond
 	for try := 1; ; try++ {
-		err := guard(func() error {
-			_, err := c.o.Agent.Say(ctx, in.By, in)
+		err = guard(func() (err error) {
+			turn, err = c.o.Agent.Say(ctx, in.By, in)
 			return err
 		})
 		var broken *panicError
 		lasting := errors.As(err, &broken) || errors.Is(err, store.ErrNotFound) ||
 			errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrRefused)
 		if err == nil || lasting || try == sayTries || !sleep(ctx, pause) {
-			return err
+			return turn, err
 		}
 		pause *= 2
 	}
