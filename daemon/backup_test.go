@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"nize/daemon/doctor"
 	"nize/store/bolt"
 )
 
@@ -99,8 +98,5 @@ func TestKeepBackup(t *testing.T) {
 	}
 	if hint := wayBack(dir); !strings.HasSuffix(hint, " restore "+newestBackup(dir)) {
 		t.Errorf("the way back is %q", hint)
-	}
-	if got := doctor.Quote("/a b/it's"); got != `'/a b/it'\''s'` {
-		t.Errorf("quoted %s", got)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"nize/daemon/doctor"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -106,9 +105,9 @@ func wayBack(dir string) string {
 		dir = abs // for whoever reads it elsewhere
 	}
 	if name := newestBackup(dir); name != "" {
-		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", doctor.Quote(dir), doctor.Quote(name))
+		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", store.ShellWord(dir), store.ShellWord(name))
 	}
-	return fmt.Sprintf("there is no backup in %s; restore one of yours with: nized --data-dir %s restore FILE", filepath.Join(dir, backupsName), doctor.Quote(dir))
+	return fmt.Sprintf("there is no backup in %s; restore one of yours with: nized --data-dir %s restore FILE", filepath.Join(dir, backupsName), store.ShellWord(dir))
 }
 
 // unlock lets the next daemon in.

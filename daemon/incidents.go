@@ -260,7 +260,7 @@ func expiring(tokens []store.Token, now time.Time) []store.Token {
 }
 
 func rotateCommand(token, user string) string {
-	return fmt.Sprintf("nizectl tokens rotate %s --user %s --grace 10m", doctor.Quote(token), doctor.Quote(user))
+	return fmt.Sprintf("nizectl tokens rotate %s --user %s --grace 10m", store.ShellWord(token), store.ShellWord(user))
 }
 
 // budgetEvent is one warning or refusal of a budget. Its fields are those of
@@ -393,7 +393,7 @@ func (l *lookout) disk(_ context.Context, s *alert.Sight) error {
 		s.Wrong = append(s.Wrong, alert.Symptom{
 			Key: k, Title: fmt.Sprintf("The disk of nize is nearly full: %.0f %% are free", 100*part),
 			Text: fmt.Sprintf("%s has %s free. When it is full, every tool call is refused.", l.d.opt.DataDir, space),
-			Cure: "df -h " + doctor.Quote(l.d.opt.DataDir),
+			Cure: "df -h " + store.ShellWord(l.d.opt.DataDir),
 		})
 	case part < low*diskWell:
 		s.Unknown = append(s.Unknown, k)
@@ -450,7 +450,7 @@ func (l *lookout) migration(_ context.Context, s *alert.Sight) error {
 	l.moved = true
 	cure := "journalctl -u nized -e"
 	if strings.Contains(note.Error, store.ErrDiskFull.Error()) {
-		cure = "df -h " + doctor.Quote(l.d.opt.DataDir)
+		cure = "df -h " + store.ShellWord(l.d.opt.DataDir)
 	}
 	s.Wrong = append(s.Wrong, alert.Symptom{
 		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},

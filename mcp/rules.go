@@ -125,11 +125,13 @@ var rules = [...]rule{
 		func(_ *view, e *entry) string { return "nizectl servers enable " + e.Server }},
 	{"definition", "its definition is accepted", "its definition is not accepted", true, true, nil,
 		func(_ *view, e *entry) bool { return e.State != store.ToolAccepted || e.Pin != e.Accepted },
-		func(_ *view, e *entry) string { return "nizectl servers trust " + e.Server + " " + e.Name }},
+		func(_ *view, e *entry) string {
+			return "nizectl servers trust " + e.Server + " " + store.ShellWord(e.Name)
+		}},
 	{"sharing", "its server is shared with the person", "its server is not shared with the person", true, false, func(v *view) bool { return !v.by.IsAdmin() },
 		func(v *view, e *entry) bool { return !e.server.SharedWith(v.by, v.groups) },
 		func(v *view, e *entry) string {
-			return "nizectl servers share " + e.Server + " --with user:" + v.by.User
+			return "nizectl servers share " + e.Server + flagsOf("--with", e.server.Visibility, "user:"+v.by.User)
 		}},
 	{"denial", "nobody denied it for good", "it is denied for good", false, false, func(v *view) bool { return len(v.denied) > 0 },
 		func(v *view, e *entry) bool { return slices.Contains(v.denied, e.id) },
@@ -157,19 +159,21 @@ var rules = [...]rule{
 	{"agent", "no agent keeps it out", "the agent does not allow it", false, false, func(v *view) bool { return v.limited },
 		func(v *view, e *entry) bool { return !store.MatchAny(v.agent.AllowedTools, e.id) },
 		func(v *view, e *entry) string {
-			return "nizectl agents set " + v.agent.ID + allowFlags(append(v.agent.AllowedTools[:len(v.agent.AllowedTools):len(v.agent.AllowedTools)], e.id))
+			return "nizectl agents set " + v.agent.ID + flagsOf("--allow", v.agent.AllowedTools, e.id)
 		}},
 	{"token", "no token keeps it out", "the token does not allow it", false, false, func(v *view) bool { return len(v.scoped) > 0 },
 		func(v *view, e *entry) bool { return !store.MatchAny(v.scoped, e.id) },
 		func(v *view, e *entry) string {
-			return "nizectl tokens create NAME --overwrite --scope tools:" + e.id
+			return "nizectl tokens create NAME --overwrite" + flagsOf("--scope", v.by.Scopes, "tools:"+e.id)
 		}},
 }
 
-func allowFlags(patterns []string) string {
+// flagsOf repeats a flag for what a list has and for one more: such a flag sets
+// the whole list, so a command with the new one alone would take the others out.
+func flagsOf(flag string, have []string, more string) string {
 	var b strings.Builder
-	for _, p := range patterns {
-		b.WriteString(" --allow '" + p + "'")
+	for _, v := range append(have[:len(have):len(have)], more) {
+		b.WriteString(" " + flag + " " + store.ShellWord(v))
 	}
 	return b.String()
 }

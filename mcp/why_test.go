@@ -40,9 +40,10 @@ func TestWhy(t *testing.T) {
 		"all may":          {nil, h.member, store.Scope{}, "", ""},
 		"disabled":         {func(s *store.Server) { s.Disabled = true }, h.member, store.Scope{}, "server", "nizectl servers enable box"},
 		"not shared":       {func(s *store.Server) { s.Visibility = nil }, h.member, store.Scope{}, "sharing", "nizectl servers share box --with user:" + h.member.User},
+		"others see it":    {func(s *store.Server) { s.Visibility = []string{"user:" + h.root.User} }, h.member, store.Scope{}, "sharing", "nizectl servers share box --with user:" + h.root.User + " --with user:" + h.member.User},
 		"admins see all":   {func(s *store.Server) { s.Visibility = nil }, h.root, store.Scope{}, "", ""},
-		"the agent":        {nil, h.member, store.Scope{Agent: "narrow"}, "agent", "nizectl agents set narrow --allow 'box:look' --allow 'box:write'"},
-		"the token":        {nil, scoped, store.Scope{}, "token", "nizectl tokens create NAME --overwrite --scope tools:box:write"},
+		"the agent":        {nil, h.member, store.Scope{Agent: "narrow"}, "agent", "nizectl agents set narrow --allow box:look --allow box:write"},
+		"the token":        {nil, scoped, store.Scope{}, "token", "nizectl tokens create NAME --overwrite --scope tools:box:look --scope tools:box:write"},
 		"conversation":     {nil, h.member, store.Scope{Servers: []string{"other"}}, "conversation", "nizectl chat --server box"},
 		"the first of two": {func(s *store.Server) { s.Disabled, s.Visibility = true, nil }, h.member, store.Scope{}, "server", "nizectl servers enable box"},
 	} {

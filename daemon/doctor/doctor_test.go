@@ -171,11 +171,3 @@ func TestLook(t *testing.T) {
 		t.Errorf("a directory that is not there: %+v", f.Files.Dir)
 	}
 }
-
-func TestQuote(t *testing.T) {
-	for word, want := range map[string]string{"/var/lib/nize": "/var/lib/nize", "": "''", "/a b/it's": `'/a b/it'\''s'`, "$(x)": "'$(x)'"} {
-		if got := Quote(word); got != want {
-			t.Errorf("%q: got %s, want %s", word, got, want)
-		}
-	}
-}
