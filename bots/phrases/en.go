@@ -246,6 +246,7 @@ var english = Catalogue{
 	AboutAsk:          "ask me, whatever the first word is",
 	AsksHere:          "%s asks: %s",
 	OnlyDialog:        "This is shown in a dialog, for your eyes only, and I could not open one here: write `%s`.",
+	DialogLate:        "Slack took too long to open that dialog. Please press again.",
 	DialogTitle:       "For your eyes only",
 	AboutTools:        "find tools by what you want to do",
 	AboutServers:      "the servers whose tools you may use, and which of them you want",

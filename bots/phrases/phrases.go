@@ -260,6 +260,7 @@ const (
 	AboutAsk          Key = "about.ask"
 	AsksHere          Key = "ask.here"    // name, question
 	OnlyDialog        Key = "dialog.only" // command
+	DialogLate        Key = "dialog.late"
 	DialogTitle       Key = "dialog.title"
 	AboutTools        Key = "about.tools"
 	AboutServers      Key = "about.servers"

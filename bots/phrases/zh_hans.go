@@ -246,6 +246,7 @@ var simplified = Catalogue{
 	AboutAsk:          "向我提问，第一个词是什么都行",
 	AsksHere:          "%s 提问：%s",
 	OnlyDialog:        "此内容仅供你本人查看，需要在对话框中显示，而这里无法打开对话框：请输入 `%s`。",
+	DialogLate:        "Slack 打开对话框超时。请再按一次。",
 	DialogTitle:       "仅供你本人查看",
 	AboutTools:        "按你想做的事查找工具",
 	AboutServers:      "你可以使用其工具的服务器，以及要使用哪些",

@@ -246,6 +246,7 @@ var traditional = Catalogue{
 	AboutAsk:          "向我提問，第一個詞是什麼都行",
 	AsksHere:          "%s 提問：%s",
 	OnlyDialog:        "此內容僅供你本人查看，需要在對話框中顯示，而這裡無法開啟對話框：請輸入 `%s`。",
+	DialogLate:        "Slack 開啟對話框逾時。請再按一次。",
 	DialogTitle:       "僅供你本人查看",
 	AboutTools:        "依你想做的事尋找工具",
 	AboutServers:      "你可以使用其工具的伺服器，以及要使用哪些",

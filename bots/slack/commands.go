@@ -164,8 +164,10 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 	if answer.Text == "" {
 		return nil
 	}
-	if err := l.answer(ctx, p, g.asked.At, answer); err != nil || answer.Picture == nil {
-		return err
+	// It is done: where what it says does not get through, that alone is tried
+	// again. A code that was taken would be a wrong one the second time.
+	if err := l.insist(ctx, func(ctx context.Context) error { return l.answer(ctx, p, g.asked.At, answer) }); err != nil || answer.Picture == nil {
+		return final(err)
 	}
 	l.sendPicture(ctx, p, g.asked.At, *answer.Picture)
 	return nil
@@ -204,10 +206,25 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 	if answer.Text == "" {
 		answer.Text = w.Say(phrases.ResultNone)
 	}
-	return l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.UpdateViewContext(ctx, page(answer), "", "", opened.ID)
-		return err
+	err = l.insist(ctx, func(ctx context.Context) error {
+		return l.wire.call(ctx, func(ctx context.Context) error {
+			_, err := l.wire.api.UpdateViewContext(ctx, page(answer), "", "", opened.ID)
+			return err
+		})
 	})
+	if code(err) == "not_found" {
+		return nil // they closed it before
+	}
+	return final(err)
+}
+
+// final makes an error one that ends the work on an item, since a part of it was
+// done that must not be done again.
+func final(err error) error {
+	if err == nil || lasting(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", store.ErrRefused, err)
 }
 
 // buttons are those under an answer.

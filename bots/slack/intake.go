@@ -285,29 +285,35 @@ func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, k
 	})
 }
 
-// work does what an item asks for, again after what may pass by itself, and
-// marks it done. While ctx ends it stays for the next start.
+// work does what an item asks for and marks it done. While ctx ends it stays for
+// the next start.
 func (l *live) work(ctx context.Context, id string, run func(context.Context) error) {
-	pause := time.Second
-	for try := 1; run != nil; try++ {
-		err := guard(run, ctx)
+	if run != nil {
+		err := l.insist(ctx, run)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
-			break
-		}
-		if lasting(err) || try == workTries {
+		if err != nil {
 			l.log.Error("working on what Slack sent", "item", id, "err", err)
-			break
 		}
-		if l.pause(ctx, pause) != nil {
-			return
-		}
-		pause = min(2*pause, workPause)
 	}
 	if err := l.b.o.Store.Done(ctx, id); err != nil && ctx.Err() == nil {
 		l.log.Error("marking an item as worked off", "item", id, "err", err)
+	}
+}
+
+// insist does something, again after what may pass by itself.
+func (l *live) insist(ctx context.Context, do func(context.Context) error) error {
+	pause := time.Second
+	for try := 1; ; try++ {
+		err := guard(do, ctx)
+		if err == nil || lasting(err) || try == workTries || ctx.Err() != nil {
+			return err
+		}
+		if err := l.pause(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, workPause)
 	}
 }
 

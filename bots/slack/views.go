@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"nize/bots/phrases"
 	"nize/store"
@@ -95,7 +96,7 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 			l.keep(ctx, keptPress, payload, []string{bounded(key)}, done)
 		default:
 			done(nil, true)
-			l.soon(ctx, "pressing", func(ctx context.Context) error { return v.press(ctx, l, i) })
+			l.soon(ctx, "pressing", func(ctx context.Context) error { return l.tooLate(ctx, i, v.press(ctx, l, i)) })
 		}
 	case "view_submission":
 		s, ok := v.submits[headOf(i.View.Callback)]
@@ -119,19 +120,7 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 			})
 			return nil
 		}
-		if s.check != nil {
-			if wrong := s.check(ctx, l, i); len(wrong) > 0 {
-				done(submitErrors{"errors", wrong}, true)
-				return nil
-			}
-		}
-		if i.View.Callback == aboutMessage {
-			payload = l.mask(payload, questionIn(i))
-		} else if wrong := l.keysIn(ctx, i); len(wrong) > 0 {
-			done(submitErrors{"errors", wrong}, true)
-			return nil
-		}
-		l.keep(ctx, keptSubmit, payload, []string{bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)}, done)
+		l.takeSubmit(ctx, s, i, payload, done)
 	case "message_action", "shortcut":
 		done(nil, true)
 		if s, ok := v.shortcuts[headOf(i.Callback)]; ok {
@@ -140,13 +129,60 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 				if err != nil || !ok {
 					return err
 				}
-				return s(ctx, l, p, i)
+				return l.tooLate(ctx, i, s(ctx, l, p, i))
 			})
 		}
 	default:
 		done(nil, true)
 	}
 	return nil
+}
+
+// checkWait bounds looking at a dialog before it is kept: Slack waits for three
+// seconds, and what is wrong can be said later, too.
+const checkWait = 1500 * time.Millisecond
+
+// takeSubmit keeps a dialog that was sent in, or says what is wrong with it. To
+// look at it may mean to ask Slack who sent it, which nothing else waits for.
+func (l *live) takeSubmit(ctx context.Context, s onSubmit, i interaction, payload json.RawMessage, done func(any, bool)) {
+	key := bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)
+	if i.View.Callback == aboutMessage {
+		l.keep(ctx, keptSubmit, l.mask(payload, questionIn(i)), []string{key}, done)
+		return
+	}
+	l.soon(ctx, "looking at a dialog", func(ctx context.Context) error {
+		var wrong map[string]string
+		err := guard(func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, checkWait)
+			defer cancel()
+			if wrong = l.keysIn(ctx, i); len(wrong) == 0 && s.check != nil {
+				wrong = s.check(ctx, l, i)
+			}
+			return nil
+		}, ctx)
+		switch {
+		case err != nil: // a key may be in it
+			done(nil, false)
+			return err
+		case len(wrong) > 0:
+			done(submitErrors{"errors", wrong}, true)
+			return nil
+		}
+		l.keep(ctx, keptSubmit, payload, []string{key}, done)
+		return nil
+	})
+}
+
+// tooLate tells who pressed that their dialog could not be opened in time.
+func (l *live) tooLate(ctx context.Context, i interaction, err error) error {
+	if code(err) != "expired_trigger_id" {
+		return err
+	}
+	p, err := l.look(ctx, i.User.ID, keepPerson)
+	if err != nil {
+		return err
+	}
+	return l.tell(ctx, p, i.Channel.ID, i.Message.Thread, p.words().Say(phrases.DialogLate))
 }
 
 // submitErrors shows what is wrong beside the fields of a dialog.
