@@ -31,12 +31,12 @@ import (
 	"nize/daemon/api"
 )
 
-func main() { os.Exit(Main()) }
+func main() { os.Exit(Main(300 * time.Millisecond)) }
 
 // Main runs nizectl with the process's arguments and streams and returns the
 // exit code. It is apart from main so that the scripts in testdata can run the
-// real thing.
-func Main() int {
+// real thing. tabWait is how long a person who pressed Tab waits for names.
+func Main(tabWait time.Duration) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends at once
@@ -58,7 +58,7 @@ func Main() int {
 			return n
 		},
 		hidden:  func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
-		tabWait: 300 * time.Millisecond,
+		tabWait: tabWait,
 	}
 	return a.run(ctx, os.Args[1:])
 }

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"nizectl":   func() { os.Exit(Main()) },
+		"nizectl":   func() { os.Exit(Main(patience)) }, // Tab has time on a busy machine
 		"mcpcall":   func() { os.Exit(mcpcall()) },
 		"hook":      func() { os.Exit(hook()) },
 		"mcplisten": func() { os.Exit(mcplisten()) },
