@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,10 +67,13 @@ func (k *killable) kill() {
 	_ = k.cmd.Wait()         // it was killed
 }
 
+// patience is more than the longest pause between two tries to show something.
+const patience = 2 * time.Minute
+
 // until asks again and again until it is told yes.
 func (k *killable) until(what string, ask func() bool) {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -77,7 +81,7 @@ func (k *killable) until(what string, ask func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			k.t.Fatalf("%s: not within 60 s", what)
+			k.t.Fatalf("%s: not within %v", what, patience)
 		}
 	}
 }
@@ -85,11 +89,21 @@ func (k *killable) until(what string, ask func() bool) {
 // execute asks as an MCP client would and returns when the answer, or the end
 // of the daemon, comes.
 func (k *killable) execute(token, tool, args string) string {
+	return k.executeTold(token, tool, args, nil)
+}
+
+// executeTold gives each line of the answer to told as it comes, among them the
+// news that the call waits; nil asks for no news.
+func (k *killable) executeTold(token, tool, args string, told func(line string)) string {
+	news := ""
+	if told != nil {
+		news = `"progressToken":"p",`
+	}
 	s, err := k.Status(context.Background())
 	if err != nil {
 		return err.Error()
 	}
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"` + tool + `","params":` + args + `},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"` + tool + `","params":` + args + `},"_meta":{` + news + `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, err := http.NewRequest("POST", "http://"+s.Listen+"/mcp", strings.NewReader(body))
 	if err != nil {
 		return err.Error()
@@ -102,11 +116,20 @@ func (k *killable) execute(token, tool, args string) string {
 		return err.Error()
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err.Error()
+	var all strings.Builder
+	for lines := bufio.NewReader(resp.Body); ; {
+		line, err := lines.ReadString('\n')
+		all.WriteString(line)
+		if told != nil {
+			told(line)
+		}
+		if err == io.EOF {
+			return all.String()
+		}
+		if err != nil {
+			return err.Error()
+		}
 	}
-	return string(b)
 }
 
 // Pulling the plug while a call waits and while one runs: what waits runs

@@ -164,6 +164,7 @@ func TestSlackPresses(t *testing.T) {
 		t.Fatalf("%d runs by people who may not", n)
 	}
 	for _, user := range []string{slacktest.Cho, slacktest.Guest} {
+		s.until(user+" is told", func() bool { return len(s.fake.Ephemerals(slacktest.General, user)) > 0 }) // after the audit
 		if got := s.fake.Ephemerals(slacktest.General, user); len(got) != 1 {
 			t.Errorf("%s was told %+v", user, got)
 		} else if want := map[string]string{slacktest.Cho: "可审批的人：ben", slacktest.Guest: "full members"}[user]; !strings.Contains(got[0].Text, want) {

@@ -302,7 +302,20 @@ func TestSlackClientCalls(t *testing.T) {
 	call := func(args string) { results <- s.execute(token, "box:note", args) }
 	go call(`{"a":1,"b":2}`)
 	id := s.next()
-	go call(`{"b":2,"a":1}`)
+	joined := make(chan struct{})
+	var once sync.Once
+	go func() { // the same call
+		results <- s.executeTold(token, "box:note", `{"b":2,"a":1}`, func(line string) {
+			if strings.Contains(line, "waiting for a yes") {
+				once.Do(func() { close(joined) })
+			}
+		})
+	}()
+	select {
+	case <-joined:
+	case got := <-results:
+		t.Fatalf("a call ended before it was decided: %s", got)
+	}
 	posted := s.cardOf(id, "waiting for a yes", s.private(slacktest.Ben))
 	s.press(slacktest.Ben, posted, "run")
 	for range 2 {
