@@ -112,7 +112,7 @@ func TestCardIsWhole(t *testing.T) {
 	f := newFake(t)
 	f.cards["01A"] = pending
 	got := f.nizectl(surroundings{}, "approvals", "show", "01A").out
-	for _, want := range []string{"9007199254740993", `"note": "\u001b]0;x"`, `model says:  because \x1b[2J`, "its claim:   Roll dice", "asked by:    ada", "runs as:     nobody",
+	for _, want := range []string{"9007199254740993", `"note": "\u001b]0;x"`, `model says:  because \u001b[2J`, "its claim:   Roll dice", "asked by:    ada", "runs as:     nobody",
 		"digest:      ab12ab12ab12\n", "server:      toolbox (/bin/nize-toolbox)", "expires:     in 15 min", "state:       pending"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
