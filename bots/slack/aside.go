@@ -40,14 +40,34 @@ func (b *Bot) Aside(ctx context.Context, u store.User, in store.Address) (store.
 	if err != nil {
 		return to, unreachable(err)
 	}
+	head := blockOf("aside/" + in.Channel + "/" + in.Thread)
+	if to.Thread, err = l.asideHead(ctx, to, head, in.Thread); err != nil || to.Thread != "" {
+		return to, unreachable(err)
+	}
 	w := l.wordsOf(ctx, u.ID)
 	text := sayIn(w, phrases.AsideHead, in.Channel)
 	if link := l.permalink(ctx, in); link != "" {
 		text += " <" + link + "|" + escape(w.Say(phrases.AsideLink)) + ">"
 	}
 	to.Thread, err = l.wire.post(ctx, to.Channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionDisableLinkUnfurl(),
-		slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(mrkdwn(text), nil, nil)))
+		slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(mrkdwn(text), nil, nil, slackgo.SectionBlockOptionBlockID(head))))
 	return to, unreachable(err)
+}
+
+// asideHead is the first message of such a thread that stands there already, since
+// its post got no answer or the process ended before it was noted; "" for none.
+// It is no older than the thread that it belongs to.
+func (l *live) asideHead(ctx context.Context, in store.Address, block, oldest string) (string, error) {
+	list, err := l.list(ctx, in, oldest)
+	if err != nil {
+		return "", fmt.Errorf("looking for where somebody reads alone: %w", err)
+	}
+	for _, m := range list {
+		if m.User == l.account.User && marked(m, block) {
+			return m.Timestamp, nil
+		}
+	}
+	return "", nil
 }
 
 // wordsOf are nize's words in the language of a user; English where Slack does
