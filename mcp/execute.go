@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -43,47 +44,39 @@ func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Reques
 
 // begin makes the call, or joins one that waits already.
 func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
-	id, err := g.joinable(ctx, by, req)
-	if err != nil {
-		return nil, err
+	if c, err := g.join(ctx, by, req.Tool, argsOf(req)); c != nil || err != nil {
+		return c, err
 	}
-	if id == "" {
-		return g.call(ctx, by, req, progress)
-	}
-	c, err := g.opt.Store.GetCall(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("joining call %s: %w", id, err)
-	}
-	return &c, nil
+	return g.call(ctx, by, req, progress)
 }
 
-// joinable finds the same call of the same token that waits already, whether or
-// not anybody is on the line for it: nobody is after a restart, and while a
-// client asks its person.
-func (g *Gateway) joinable(ctx context.Context, by store.Caller, req store.Request) (string, error) {
+// join finds the same call of the same token that waits already, whether or not
+// anybody is on the line for it: nobody is after a restart, and while a client
+// asks its person. It is nil if there is none.
+func (g *Gateway) join(ctx context.Context, by store.Caller, tool string, args json.RawMessage) (*store.Call, error) {
 	if by.Token == "" {
-		return "", nil
+		return nil, nil
 	}
 	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
 	if err != nil {
-		return "", fmt.Errorf("reading waiting calls: %w", err)
+		return nil, fmt.Errorf("reading waiting calls: %w", err)
 	}
 	if len(waiting) == 0 {
-		return "", nil
+		return nil, nil
 	}
-	canonical, err := store.Canonical(argsOf(req))
+	canonical, err := store.Canonical(args)
 	if err != nil {
-		return "", nil // Call says what is wrong with them
+		return nil, nil // call says what is wrong with them
 	}
 	for _, c := range waiting {
-		if c.Token != by.Token || c.ToolID() != req.Tool {
+		if c.Token != by.Token || c.ToolID() != tool {
 			continue
 		}
 		if whole, err := g.opt.Store.GetCall(ctx, c.ID); err == nil && bytes.Equal(whole.Args, canonical) {
-			return c.ID, nil
+			return &whole, nil
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // attend waits for a call and tells the client so.

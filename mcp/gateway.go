@@ -116,6 +116,8 @@ type Gateway struct {
 	until    time.Time       // set by Drain: when calls that still run are cut
 	again    chan struct{}   // holds one signal: somebody may not be able to approve any more
 
+	joins sync.Mutex // held from looking for the same waiting call of a token to storing one
+
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}    // by call id: who is told when it settles
 	callers map[string]int                // by call id: how many callers stay on the line for it
@@ -183,10 +185,17 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 	if err != nil {
 		return nil, err
 	}
-	if verdict.ask != "" {
-		return g.wait(ctx, inv, verdict)
+	if verdict.ask == "" {
+		return g.runNow(ctx, inv, progress)
 	}
-	return g.runNow(ctx, inv, progress)
+	if by.Token != "" && req.ID == "" {
+		g.joins.Lock() // of the same call twice at once the second finds the first
+		defer g.joins.Unlock()
+		if same, err := g.join(ctx, by, tool.ID(), c.Args); same != nil || err != nil {
+			return same, err
+		}
+	}
+	return g.wait(ctx, inv, verdict)
 }
 
 // plan finds the tool, makes the arguments canonical and fits them to its

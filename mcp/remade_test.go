@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,51 @@ func TestApprovedTooLongAgo(t *testing.T) {
 	}
 }
 
+// onMCP is the member as a client with a token.
+func (h *house) onMCP() store.Caller {
+	h.t.Helper()
+	token, err := h.db.CreateToken(h.t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	by := h.member
+	by.Surface, by.Token = store.OnMCP, token.ID
+	return by
+}
+
+// TestSameCallAtOnce: the same call of the same token many times at one instant
+// is one call, with one card.
+func TestSameCallAtOnce(t *testing.T) {
+	h := newHouse(t, nil)
+	by := h.onMCP()
+	for round := range 5 {
+		ids := make(chan string, 16)
+		begin := make(chan struct{})
+		for range cap(ids) {
+			go func() {
+				<-begin
+				c, err := h.gateway.Call(t.Context(), by, store.Request{Tool: "box:write", Args: json.RawMessage(fmt.Sprintf(`{"what":"%d"}`, round))})
+				if err != nil {
+					t.Error(err)
+					ids <- ""
+					return
+				}
+				ids <- c.ID
+			}()
+		}
+		close(begin)
+		first := <-ids
+		for range cap(ids) - 1 {
+			if id := <-ids; id != first {
+				t.Errorf("round %d: calls %s and %s", round, first, id)
+			}
+		}
+	}
+	if waiting, err := h.db.ListCalls(t.Context(), store.CallQuery{Waiting: true}); err != nil || len(waiting) != 5 {
+		t.Errorf("%d calls wait, %v", len(waiting), err)
+	}
+}
+
 // TestJoinsAfterRestart: the same call of the same token joins one that waits
 // since before a restart, with arguments or without, so that two cards of one
 // call can't both be pressed.
@@ -111,12 +157,7 @@ func TestJoinsAfterRestart(t *testing.T) {
 	if err := h.gateway.Refresh(t.Context(), "box"); err != nil {
 		t.Fatal(err)
 	}
-	token, err := h.db.CreateToken(t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	by := h.member
-	by.Surface, by.Token = store.OnMCP, token.ID
+	by := h.onMCP()
 	for _, args := range []string{"", `{"n":1}`} {
 		first, err := h.gateway.Call(t.Context(), by, store.Request{Tool: "box:go", Args: json.RawMessage(args)})
 		if err != nil || !first.Waiting() {
