@@ -52,7 +52,7 @@ func TestPrivateCalls(t *testing.T) {
 
 	h.change(func(s *store.Server) { s.Private = true })
 	marked := h.call(h.member, "box:look", `{"what":"b"}`)
-	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no account 4711"}
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no account of Zork"}
 	failed := h.call(h.member, "box:look", `{"what":"c"}`)
 	if err := h.db.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestPrivateCalls(t *testing.T) {
 			t.Errorf("of a private server: private %v, %q", private, outcome)
 		}
 	}
-	if failed.State != store.Failed || !strings.Contains(failed.Result.Text(), "4711") {
+	if failed.State != store.Failed || !strings.Contains(failed.Result.Text(), "of Zork") {
 		t.Errorf("its requester reads %+v", failed)
 	}
 	h.runner.fail, h.runner.raw = nil, said(43)
@@ -115,7 +115,7 @@ func TestPrivateCalls(t *testing.T) {
 	if err != nil || !edited.Private || !edited.Aside {
 		t.Errorf("%+v, %v", edited, err)
 	}
-	for _, secret := range []string{"balance is 43", "4711"} {
+	for _, secret := range []string{"balance is 43", "of Zork"} {
 		if strings.Contains(h.trail(), secret) {
 			t.Errorf("the trail tells %q", secret)
 		}
