@@ -113,8 +113,11 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 		}
 		c.copies(call.ID)
 		th, err := c.o.Threads.GetThread(ctx, call.Thread)
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
 			continue // in no conversation
+		case err != nil:
+			return fmt.Errorf("reading the conversation of call %s: %w", call.ID, err)
 		}
 		if sc := c.screenFor(ctx, th); sc != nil {
 			sc.card(call.ID)
