@@ -63,7 +63,7 @@ var floors = map[string]room{
 	"cmd/nizectl":                {"daemon/api daemon/doctor bots/terminal bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
 	"cmd/manpage":                {"", "it reads commands and writes a manual page"},
 	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},
-	"scripts/bench":              {"daemon/api mcp/index store/bolt store/seal", "it measures the programs from outside and the index by itself, and fills a database as they would"},
+	"scripts/bench":              {"bots/slack/slacktest daemon/api mcp/index store/bolt store/seal", "it measures the programs from outside and the index by itself, and fills a database as they would"},
 	"daemon":                     {"*", "the roof: the only room that knows the others"},
 	"scripts/conformance/addhdr": {"", "a proxy"},
 }

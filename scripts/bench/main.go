@@ -93,6 +93,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"a big team", b.estate},
 		{"a long audit trail", b.trail},
 		{"usage", b.usage},
+		{"a chat", b.chat},
 	}
 	for _, p := range parts {
 		if b.only != "" && b.only != p.name {
