@@ -273,3 +273,24 @@ func TestRefusedFormInTheReadersLanguage(t *testing.T) {
 		}
 	}
 }
+
+// A setting without a value says so, and a long one is shown in one line as it
+// reads.
+func TestSettingsSayTheirValues(t *testing.T) {
+	r := newRefusals(t)
+	for locale, want := range map[string][]string{
+		"en":      {"chat.agent = the default", "servers.denied = none", "agent.tools.systemPrompt = You can use tools. They are not listed here; find them: 1. discover_tools"},
+		"zh-Hans": {"chat.agent = 默认", "servers.denied = 无"},
+		"zh-Hant": {"chat.agent = 預設", "servers.denied = 無"},
+	} {
+		text := r.says(r.ben, "", "settings", locale)
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: %q is not in %q", locale, part, text)
+			}
+		}
+	}
+	if got := r.says(r.ben, "", "settings chat.model", "en"); got != "chat.model = the default" {
+		t.Errorf("alone: %q", got)
+	}
+}

@@ -133,8 +133,8 @@ func TestSlackChannelWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.until("no channel", func() bool {
-		return slices.ContainsFunc(fake.Messages(fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is no channel") }) ||
-			slices.ContainsFunc(allThreads(fake, fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is no channel") })
+		return slices.ContainsFunc(fake.Messages(fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is not a channel") }) ||
+			slices.ContainsFunc(allThreads(fake, fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is not a channel") })
 	})
 	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &[]string{}}); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func (d *Daemon) chatWords() []bots.Command {
 
 // brief is outside text in one harmless line.
 func brief(text string, limit int) string {
-	line := []rune(strings.Join(strings.Fields(bots.Escape(text)), " "))
+	line := []rune(bots.Escape(strings.Join(strings.Fields(text), " ")))
 	if len(line) > limit {
 		return string(line[:limit-1]) + "…"
 	}
@@ -347,7 +347,7 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 		var lines []string
 		for _, k := range store.Keys {
 			if k.User {
-				lines = append(lines, "- "+w.Say(phrases.SettingLine, k.Name, brief(d.config.Get(a.By.User, k.Name), 80)))
+				lines = append(lines, "- "+w.Say(phrases.SettingLine, k.Name, d.valueText(w, k, a.By.User)))
 			}
 		}
 		text := shown(w, w.Say(phrases.SettingsHead), lines)
@@ -371,7 +371,11 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 		if k.Private || !k.User {
 			return bots.Answer{}, fmt.Errorf("%w: the setting %s is the system's, not yours", store.ErrRefused, k.Name)
 		}
-		return bots.Said(w.Say(phrases.SettingLine, k.Name, bots.Plain(d.config.Get(a.By.User, k.Name)))), nil
+		whole := bots.Plain(d.config.Get(a.By.User, k.Name))
+		if whole == "" {
+			whole = d.valueText(w, k, a.By.User)
+		}
+		return bots.Said(w.Say(phrases.SettingLine, k.Name, whole)), nil
 	}
 	if value == "default" {
 		value = ""
@@ -383,7 +387,19 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	return bots.Said(w.Say(phrases.SettingSet, set.Name, brief(set.Value, 200))), nil
+	return bots.Said(w.Say(phrases.SettingSet, set.Name, d.valueText(w, set.Key, a.By.User))), nil
+}
+
+// valueText is the value that a setting has for somebody, in one line.
+func (d *Daemon) valueText(w phrases.Catalogue, k store.Key, user string) string {
+	value := d.config.Get(user, k.Name)
+	switch {
+	case value == "" && k.Kind == store.List:
+		return w.Say(phrases.ValueNone)
+	case value == "":
+		return w.Say(phrases.TheDefault)
+	}
+	return brief(value, 80)
 }
 
 func (d *Daemon) sayPrivacy(_ context.Context, a bots.Asked) (bots.Answer, error) {

@@ -130,7 +130,7 @@ func TestHelpHere(t *testing.T) {
 		lacks    []string
 	}{
 		"a thread":          {wordsOf(false), place("C1", "t"), []string{"`stop`:", "`mute`:", "`forget`:", "`channel ", "`usage "}, []string{"`claim", "In my threads"}},
-		"a channel":         {wordsOf(false), place("C1", ""), []string{"`channel ", "`stop`:", "In my threads, there are `mute`, `unmute`, `forget` too"}, []string{"`mute`:", "`claim"}},
+		"a channel":         {wordsOf(false), place("C1", ""), []string{"`channel ", "`stop`:", "In my threads, you can also write `mute`, `unmute`, `forget`"}, []string{"`mute`:", "`claim"}},
 		"a DM":              {wordsOf(false), place("D1", ""), []string{"`usage ", "`stop`:", "In my threads"}, []string{"`channel ", "`mute`:"}},
 		"nobody steers":     {wordsOf(true), place("D1", ""), []string{"`claim CODE`"}, nil},
 		"an admin is there": {wordsOf(true), admin, []string{"`channel "}, []string{"`claim"}},

@@ -298,7 +298,8 @@ const (
 	SettingsHead      Key = "settings.head"
 	SettingLine       Key = "settings.line" // name, value
 	SettingSet        Key = "settings.set"  // name, value
-	ConnectHead       Key = "connect.head"  // address
+	ValueNone         Key = "settings.none"
+	ConnectHead       Key = "connect.head" // address
 	ConnectNoURL      Key = "connect.no_url"
 	ConnectToken      Key = "connect.token"
 	ButtonToken       Key = "button.token"
