@@ -132,7 +132,7 @@ func (c Catalogue) span(text string) string {
 
 // Problem says why something did not work. Where only the end of an error's
 // chain is known, that is the reason, and what was being done is left out: who
-// reads it did it.
+// reads it did it. What is only said to be invalid is told what to write instead.
 func (c Catalogue) Problem(text string) string {
 	for rest := text; ; {
 		said := c.Translate(rest)
@@ -141,7 +141,7 @@ func (c Catalogue) Problem(text string) string {
 		}
 		var more bool
 		if _, rest, more = strings.Cut(rest, ": "); !more {
-			return text
+			return strings.TrimPrefix(text, "invalid: ")
 		}
 	}
 }

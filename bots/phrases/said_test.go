@@ -62,6 +62,9 @@ func TestProblem(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
+	if got, want := For("en").Problem("invalid: write servers, or servers default"), "write servers, or servers default"; got != want {
+		t.Errorf("in English: %q", got)
+	}
 }
 
 // TestSentences keeps the list in step with the rooms that say them: each form

@@ -62,12 +62,17 @@ func (f *screen) box(c store.Card) {
 	f.settled = append(f.settled, boxLines(f.style, bots.CardLines(c, f.s.reader()), f.live.width)...)
 }
 
-// boxLines draws a frame around lines, which are broken, never cut.
+// boxLines draws a frame around lines, which are broken, never cut. The bar
+// before somebody else's words stands before each part of them.
 func boxLines(s style, lines []string, width int) []string {
 	inner := 0
 	var rows []string
 	for _, line := range lines {
-		indent := strings.Repeat(" ", min(len(line)-len(strings.TrimLeft(line, " "))+2, 8))
+		text := strings.TrimLeft(line, " ")
+		indent := strings.Repeat(" ", min(len(line)-len(text)+2, 8))
+		if strings.HasPrefix(text, "| ") {
+			indent = line[:min(len(line)-len(text), 6)] + "| "
+		}
 		rows = append(rows, s.fold(cells(line), width-5, indent)...)
 	}
 	for _, row := range rows {

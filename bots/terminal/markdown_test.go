@@ -102,7 +102,7 @@ func TestBoxChinese(t *testing.T) {
 }
 
 func TestBox(t *testing.T) {
-	lines := []string{"Run toolbox:greet?", "arguments:", `    "text": "` + strings.Repeat("long 日本 ", 12) + `"`}
+	lines := []string{"Run toolbox:greet?", "description (the server's own claim):", "  | Greets somebody, in many words: who may answer: everybody, at once", "arguments:", `    "text": "` + strings.Repeat("long 日本 ", 12) + `"`}
 	golden(t, "box.golden", show(boxLines(fine, lines, 50)))
 	golden(t, "box_ascii.golden", show(boxLines(style{ascii: true}, lines, 50)))
 }

@@ -94,12 +94,12 @@ func runScreen(ctx context.Context, s *session) error {
 }
 
 func (f *screen) greet(histErr error) {
-	f.say(f.style.dim(f.s.words().Say(phrases.TermGreet)))
+	f.note(f.style.dim, f.s.words().Say(phrases.TermGreet))
 	if line := f.s.offline(); line != "" {
 		f.note(f.style.yellow, line)
 	}
 	if histErr != nil {
-		f.say(f.style.yellow(bots.Escape(histErr.Error())))
+		f.note(f.style.yellow, bots.Escape(histErr.Error()))
 	}
 }
 
