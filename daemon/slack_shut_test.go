@@ -69,7 +69,11 @@ func (s *scene) settledIn(channel string) {
 func TestSlackBetweenTwo(t *testing.T) {
 	s := newScene(t)
 	s.fake.AddChannel(slacktest.Channel{ID: "D0ANNBEN", IM: true, Members: []string{slacktest.Ann, slacktest.Ben}})
-	for line, answer := range map[string]string{"/nize help": "`usage", "/nize nonsense": "I don't know this command", "/nize usage": "You used ", "/nize please #two words": "You said two."} {
+	for _, c := range [][2]string{
+		{"/nize help", "`usage"}, {"/nize nonsense", "I don't know this command"}, {"/nize usage", "You used "},
+		{"/nize please #two words", "You said two."}, {"/nize usage", "What you used in the last"},
+	} {
+		line, answer := c[0], c[1]
 		before := s.lines(slacktest.Ben, answer)
 		if err := s.fake.Slash(t.Context(), slacktest.Ben, "D0ANNBEN", line); err != nil {
 			t.Fatal(err)
