@@ -162,6 +162,8 @@ func tellApart(tokens []api.Secret) (bot, second store.Secret, err error) {
 		a, b = b, a
 	}
 	switch {
+	case strings.HasPrefix(a.Reveal(), "xoxe") || strings.HasPrefix(b.Reveal(), "xoxe"):
+		return bot, second, fmt.Errorf("%w tokens: one is of an app whose tokens rotate (xoxe…), which Slack never switches off again; make a new app from `nizectl bots slack manifest`", store.ErrInvalid)
 	case !strings.HasPrefix(a.Reveal(), "xoxb-"):
 		return bot, second, fmt.Errorf("%w tokens: neither begins with xoxb-; the bot token is on the app's page OAuth & Permissions", store.ErrInvalid)
 	case strings.HasPrefix(b.Reveal(), "xoxb-"):

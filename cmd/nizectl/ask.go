@@ -71,6 +71,21 @@ func (a *app) secretLine(what string) (string, error) {
 	return checkSecret(what, line)
 }
 
+// skipBlank passes over empty lines of standard input, such as those between two
+// tokens in a file.
+func (a *app) skipBlank() {
+	if a.inTTY {
+		return
+	}
+	for {
+		b, err := a.reader().Peek(1)
+		if err != nil || b[0] != '\n' && b[0] != '\r' {
+			return // who reads next tells the error
+		}
+		_, _ = a.reader().Discard(1) // it was peeked at
+	}
+}
+
 // secretText reads one secret: without echo from a terminal, else all of
 // standard input, since a private key has several lines.
 func (a *app) secretText(what string) (string, error) {

@@ -79,6 +79,7 @@ func botsConnect(name string) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		var req api.ConnectBot
 		for _, what := range []string{"the bot token (xoxb-…), or the other", "the app-level token (xapp-…), or the signing secret"} {
+			c.skipBlank()
 			text, err := oneWord(c.secretLine(what))
 			if err != nil {
 				return err
