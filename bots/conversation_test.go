@@ -279,6 +279,39 @@ func TestStatesComeInOrder(t *testing.T) {
 	}
 }
 
+// cancelling cancels each call as soon as it is there.
+type cancelling struct {
+	store.Calls
+	by store.Caller
+}
+
+func (c cancelling) Begin(ctx context.Context, by store.Caller, call store.Call) error {
+	if err := c.Calls.Begin(ctx, by, call); err != nil {
+		return err
+	}
+	_, err := c.Decide(ctx, c.by, call.ID, store.Decision{Verb: store.Cancel, By: c.by.User, At: time.Now(), Digest: call.Digest})
+	return err
+}
+
+// A call that has ended before the agent's look at the thread is over is not the
+// end of the turn: who follows the thread, as nizectl chat does, would leave
+// without the answer.
+func TestIdleOnceAtTheEnd(t *testing.T) {
+	o := newOffice(t)
+	o.agent.Calls = cancelling{o.db, o.by}
+	o.say(o.thread(), "1", "call toolbox:greet {}")
+	o.see(store.TextMessage, "toolbox:greet is cancelled")
+	if _, err := o.memory.See(o.ctx, func([]store.Message) bool {
+		states := o.memory.States()
+		return states[len(states)-1] == bots.Idle
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.memory.States(); !slices.Equal(got, []bots.State{bots.Working, bots.Idle}) {
+		t.Errorf("the states are %v", got)
+	}
+}
+
 // TestStopBeforeTheTurnBegan: what was sent before the stop doesn't run after it.
 func TestStopBeforeTheTurnBegan(t *testing.T) {
 	o := newOffice(t)

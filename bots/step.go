@@ -66,8 +66,7 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 		if _, more := c.head(t); more {
 			return true
 		}
-		c.settle(ctx, t, sc)
-		return false
+		return c.settle(ctx, t, sc)
 	}
 	c.mu.Lock()
 	anew := t.anew
@@ -88,26 +87,38 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 			c.turn(ctx, t, sc)
 		}
 	}
-	c.settle(ctx, t, sc)
-	return false // the feed wakes us
+	return c.settle(ctx, t, sc) // if not, the feed wakes us
 }
 
-// settle shows what the thread does now: the cards that wait, and its state.
-func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) {
+// settle shows what the thread does now: the cards that wait, and its state. It
+// says whether the agent has more to do: a call may have ended since it looked,
+// and who follows the thread takes Idle for the end of the turn.
+func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) (more bool) {
 	th, err := c.o.Threads.GetThread(ctx, t.id)
 	if err != nil {
 		c.logUnlessEnded(ctx, "reading a thread", err)
-		return
+		return false
 	}
 	if !th.Open || t.failed {
 		sc.present(Idle)
 		c.upToDate(ctx, t, sc, th)
-		return
+		return false
 	}
 	calls, err := c.unfinished(ctx, t.id)
 	if err != nil {
 		c.logUnlessEnded(ctx, "reading the calls of a thread", err)
-		return
+		return false
+	}
+	if len(calls) == 0 {
+		turns, err := c.o.Threads.Turns(ctx, t.id)
+		if err != nil {
+			c.logUnlessEnded(ctx, "reading a conversation", err)
+			return false
+		}
+		if len(turns) != t.rested {
+			t.rested = len(turns)
+			return true
+		}
 	}
 	state := Idle // nothing runs and nothing waits: the agent has no more to say
 	for _, call := range calls {
@@ -123,6 +134,7 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) {
 	}
 	sc.present(state)
 	c.upToDate(ctx, t, sc, th)
+	return false
 }
 
 // head returns the oldest message that waits.
