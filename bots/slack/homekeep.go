@@ -242,14 +242,14 @@ func (l *live) keepHomes(ctx context.Context) {
 // redraw draws somebody's Home as it was, if it looks different by now. The
 // picture of usage stays until the Home is opened.
 func (l *live) redraw(ctx context.Context, user string) error {
-	st, notice, ok := l.homes.lately.take(user, l.b.o.Now())
+	lock := l.homes.lock(user)
+	lock.Lock()
+	defer lock.Unlock()
+	st, notice, ok := l.homes.lately.take(user, l.b.o.Now()) // as whoever drew it just now left it
 	if !ok {
 		l.homes.lately.drop(user)
 		return nil
 	}
-	lock := l.homes.lock(user)
-	lock.Lock()
-	defer lock.Unlock()
 	p, err := l.who(ctx, user, keepPerson)
 	if err != nil {
 		return err
