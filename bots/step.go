@@ -109,7 +109,9 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) (more 
 		c.logUnlessEnded(ctx, "reading the calls of a thread", err)
 		return false
 	}
-	if len(calls) == 0 {
+	if len(calls) > 0 {
+		t.rested = 0
+	} else {
 		turns, err := c.o.Threads.Turns(ctx, t.id)
 		if err != nil {
 			c.logUnlessEnded(ctx, "reading a conversation", err)
