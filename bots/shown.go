@@ -33,7 +33,9 @@ func (c *Conversation) Shown(ctx context.Context, by store.Caller, call store.Ca
 	if err != nil || shown {
 		return shown, err
 	}
-	if call.By != by.User || !c.keeps(ctx, call) {
+	if call.By == by.User && c.keeps(ctx, call) {
+		c.wake(call.Thread, nil) // it may have been refused there, and is put there once more
+	} else {
 		c.copies(call.ID, by.User)
 	}
 	return false, nil

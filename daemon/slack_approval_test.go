@@ -76,6 +76,7 @@ func TestSlackWordNeedsCard(t *testing.T) {
 	close(hold)
 	s.until("the call waits", func() bool { return len(s.waits()) == 1 })
 	id := s.waits()[0]
+	s.told(slacktest.Ben, "not in that channel any more") // the card was refused there
 	for _, word := range []string{"approve ", "deny "} {
 		s.slash(slacktest.Ben, "/nize "+word+id)
 	}
@@ -86,8 +87,7 @@ func TestSlackWordNeedsCard(t *testing.T) {
 	if err := s.fake.Join(slacktest.Bot, slacktest.General); err != nil {
 		t.Fatal(err)
 	}
-	card(s.killable, s.fake, asked, "waiting for a yes")
-	s.until("Ben's word counts", func() bool { // once it is noted where the card stands
+	s.until("Ben's word counts", func() bool { // it brings the card, and counts once it is noted where that stands
 		s.slash(slacktest.Ben, "/nize approve "+id)
 		return s.runs.Load() == 1
 	})
