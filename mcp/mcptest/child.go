@@ -167,7 +167,9 @@ func (c *intercepted) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			if m.Method == "tools/call" && c.server.intercepts(m.Params) {
 				if c.server.faultOf(m.Params) == Wedge {
-					select {} // nothing is read any more
+					for { // nothing is read any more; without cgo, Go ends a program in which nothing could wake up
+						<-time.After(time.Hour)
+					}
 				}
 				go c.call(ctx, m)
 				continue
