@@ -95,6 +95,7 @@ type thread struct {
 	told    string      // the message whose author was told that it waits
 	failed  bool        // Work could not go on; only a new message tries again
 	noticed bool        // the last Work ended with a notice
+	waits   []string    // the calls that waited when the last step ended
 	rested  int         // how many turns there were when nothing ran and the agent was asked once more
 	answers []time.Time // when the turns of the last minute began
 	counted bool        // answers has those of an earlier run

@@ -100,6 +100,7 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) (more 
 		return false
 	}
 	if !th.Open || t.failed {
+		t.waits = nil
 		sc.present(Idle)
 		c.upToDate(ctx, t, sc, th)
 		return false
@@ -123,9 +124,11 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) (more 
 		}
 	}
 	state := Idle // nothing runs and nothing waits: the agent has no more to say
+	var waits []string
 	for _, call := range calls {
 		if call.State == store.Pending {
 			sc.card(call.ID) // a second look costs nothing
+			waits = append(waits, call.ID)
 		}
 		switch {
 		case call.Waiting():
@@ -134,9 +137,25 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) (more 
 			state = Working
 		}
 	}
+	c.beside(t, waits)
 	sc.present(state)
 	c.upToDate(ctx, t, sc, th)
 	return false
+}
+
+// beside brings the copies of cards up to date where a call came to those that
+// wait, or went: a card says how many of its step can be approved together.
+func (c *Conversation) beside(t *thread, waits []string) {
+	was := t.waits
+	t.waits = waits
+	if slices.Equal(was, waits) || len(was)+len(waits) < 2 {
+		return
+	}
+	for _, id := range waits {
+		if c.hasCopies(id) {
+			c.copies(id)
+		}
+	}
 }
 
 // head returns the oldest message that waits.
