@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -280,8 +281,9 @@ func pressHome(ctx context.Context, l *live, p person, i interaction, a action) 
 // ticked are the commands that make a group of boxes true: those servers of it
 // that it shows are on or off.
 func (st homeState) ticked(group string, a action) []string {
+	groups := slices.Collect(slices.Chunk(st.Servers, boxGroup))
 	n, err := strconv.Atoi(group)
-	if err != nil || n < 0 || n*boxGroup >= len(st.Servers) {
+	if err != nil || n < 0 || n >= len(groups) {
 		return nil
 	}
 	on := map[string]bool{}
@@ -289,7 +291,7 @@ func (st homeState) ticked(group string, a action) []string {
 		on[o.Value] = true
 	}
 	var allow, deny []string
-	for _, name := range st.Servers[n*boxGroup : min((n+1)*boxGroup, len(st.Servers))] {
+	for _, name := range groups[n] {
 		if on[name] {
 			allow = append(allow, name)
 		} else {

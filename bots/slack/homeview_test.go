@@ -161,7 +161,9 @@ func FuzzHome(f *testing.F) {
 // FuzzHomeState: what a Home carries is read whatever it is.
 func FuzzHomeState(f *testing.F) {
 	f.Add(`{"pages":{"servers":1},"servers":["a"],"file":"F1"}`, "servers:0")
-	f.Add(`{"file":"<!here>","pages":null}`, "servers:99999999999999999999")
+	f.Add(`{"file":"<!here>","pages":null}`, "99999999999999999999")
+	f.Add(`{"servers":["a"]}`, "1844674407370955161")
+	f.Add(`{"servers":[]}`, "0")
 	f.Fuzz(func(t *testing.T, metadata, arg string) {
 		st := readHomeState(metadata)
 		if st.File != "" && !idForm.MatchString(st.File) {
