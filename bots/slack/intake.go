@@ -65,7 +65,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		log:  b.o.Log.With("team", account.Team),
 		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
-	l.people.known, l.people.dms = map[string]person{}, map[string]string{}
+	l.people.known, l.people.dms, l.people.asking = map[string]person{}, map[string]string{}, map[string]*asking{}
 	l.homes.lately.of, l.homes.lately.poke = map[string]*openedHome{}, make(chan struct{}, 1)
 	l.status.of, l.status.poke = map[string]*statusLine{}, make(chan struct{}, 1)
 	l.wire.heard = l.heard

@@ -20,11 +20,13 @@ type changedUser struct {
 	} `json:"user"`
 }
 
-// forgetPerson makes the next look at somebody a fresh one.
+// forgetPerson makes the next look at somebody a fresh one, also where an older
+// one is under way.
 func (l *live) forgetPerson(id string) {
 	l.people.mu.Lock()
 	defer l.people.mu.Unlock()
 	delete(l.people.known, id)
+	delete(l.people.asking, id)
 }
 
 // left works on a user_change.

@@ -55,19 +55,59 @@ type people struct {
 	mu    sync.Mutex // guards what follows
 	known map[string]person
 	dms   map[string]string // whose conversation with nize a channel is
+	// asking are who is being looked up, until Slack tells that they changed: what
+	// it answered before that is not remembered.
+	asking map[string]*asking
+}
+
+// asking counts look-ups of one person that are under way.
+type asking struct{ n int }
+
+// beginLocked notes a look-up, which end ends; p.mu is held.
+func (p *people) beginLocked(id string) *asking {
+	a := p.asking[id]
+	if a == nil {
+		a = &asking{}
+		p.asking[id] = a
+	}
+	a.n++
+	return a
+}
+
+// end remembers what a look-up found, unless it may be old; of one that failed
+// nothing was found.
+func (p *people) end(id string, a *asking, found *person) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asking[id] != a {
+		return
+	}
+	if a.n--; a.n == 0 {
+		delete(p.asking, id)
+	}
+	if found.id == "" {
+		return
+	}
+	if len(p.known) >= maxPeople {
+		clear(p.known)
+	}
+	p.known[id] = *found
 }
 
 // look asks Slack about somebody, or remembers if that is not older than age.
-func (l *live) look(ctx context.Context, id string, age time.Duration) (person, error) {
+func (l *live) look(ctx context.Context, id string, age time.Duration) (p person, err error) {
 	now := l.b.o.Now()
 	l.people.mu.Lock()
-	p, ok := l.people.known[id]
-	l.people.mu.Unlock()
-	if ok && now.Sub(p.at) < age {
-		return p, nil
+	known, ok := l.people.known[id]
+	if ok && now.Sub(known.at) < age {
+		l.people.mu.Unlock()
+		return known, nil
 	}
+	a := l.people.beginLocked(id)
+	l.people.mu.Unlock()
+	defer func() { l.people.end(id, a, &p) }()
 	var u *slackgo.User
-	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
+	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
 		u, err = l.wire.api.GetUserInfoContext(ctx, id)
 		return err
 	})
@@ -82,12 +122,6 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (person, 
 	if _, err := time.LoadLocation(p.zone); err != nil {
 		p.zone = ""
 	}
-	l.people.mu.Lock()
-	defer l.people.mu.Unlock()
-	if len(l.people.known) >= maxPeople {
-		clear(l.people.known)
-	}
-	l.people.known[id] = p
 	return p, nil
 }
 

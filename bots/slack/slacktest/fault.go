@@ -19,6 +19,8 @@ type Fault struct {
 	Body       string        // a page in the answer's place, as of a proxy
 	After      bool          // the call is done first, and only its answer is lost
 	Hang       bool          // the call is done, and its answer never comes
+
+	Held <-chan struct{} // the call is done, and its answer comes when this is closed
 }
 
 // Fail makes calls of a method fail; "*" is any method. Faults of a method hit

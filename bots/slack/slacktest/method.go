@@ -164,12 +164,14 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		answer, err = s.call(name, token(r, a), a)
 	}
-	if fault != nil && fault.Hang {
+	if fault != nil && (fault.Hang || fault.Held != nil) {
 		select {
+		case <-fault.Held:
 		case <-r.Context().Done():
+			return
 		case <-s.ctx.Done():
+			return
 		}
-		return
 	}
 	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
 	w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(methods[name].scopes, ","))
