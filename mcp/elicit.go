@@ -33,11 +33,21 @@ func (s *Server) elicits(req *sdk.CallToolRequest) bool {
 	return p != nil && p.Capabilities != nil && p.Capabilities.Elicitation != nil
 }
 
-// asked is a call for which a client was asked, for the middleware that cleans
-// up behind one that left instead of answering.
+// asked is a call for which a client was asked and is on the line, for the
+// middleware that cleans up behind one that left instead of answering.
 type asked struct{ call string }
 
 type askedKey struct{}
+
+// takes says whether the client was asked for the call in this request, and
+// leaves it to whoever attends the call now.
+func (a *asked) takes(call string) bool {
+	if a == nil || a.call != call {
+		return false
+	}
+	a.call = ""
+	return true
+}
 
 // askInput serves execute_tool for a client that can be asked: first it begins
 // the call and, if that needs its requester's yes, returns the question; then
@@ -49,17 +59,22 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 		return executed(args, nil, err).result(), nil
 	}
 	progress := progressOf(ctx, req)
+	a, _ := ctx.Value(askedKey{}).(*asked)
 	id := ""
 	if req.Params.RequestState != "" {
-		id, err = g.answered(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID])
+		if id, err = g.answered(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID]); err == nil && !a.takes(id) {
+			g.pickUp(id)
+		}
 	} else {
 		var c *store.Call
-		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, progress); err == nil {
+		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &line{progress: progress}); err == nil {
 			if c.State.Final() {
 				return executed(args, c, nil).result(), nil
 			}
 			if c.Waiting() && c.Policy == store.ByRequester {
-				if a, ok := ctx.Value(askedKey{}).(*asked); ok {
+				if a == nil { // it was switched on a moment ago
+					g.hangUp(c.ID, false)
+				} else {
 					a.call = c.ID
 				}
 				return &sdk.CallToolResult{
@@ -106,11 +121,13 @@ func (g *Gateway) answered(ctx context.Context, by store.Caller, state string, r
 	return id, nil
 }
 
-// left cancels a call whose client was asked and left, or gave an error.
+// left cancels a call whose client was asked and left, or gave an error, unless
+// others stay on the line for it.
 func (s *Server) left(ctx context.Context, a *asked) {
-	if a.call == "" {
+	if !s.opt.Gateway.hangUp(a.call, true) {
 		return
 	}
+	defer s.opt.Gateway.hasLeft(a.call)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	d := store.Decision{Verb: store.Cancel, Reason: "its caller left"}
@@ -129,8 +146,12 @@ func (s *Server) overAsked(next sdk.MethodHandler) sdk.MethodHandler {
 		ctx, cancel := context.WithTimeout(context.WithValue(ctx, askedKey{}, a), store.GetSpan(s.opt.Config, "", "mcp.wait"))
 		defer cancel()
 		res, err := next(ctx, method, req)
-		if err != nil {
+		switch {
+		case a.call == "":
+		case err != nil:
 			s.left(ctx, a)
+		default: // the client went to ask its person
+			s.opt.Gateway.hangUp(a.call, false)
 		}
 		return res, err
 	}

@@ -22,7 +22,7 @@ const tellEvery = 10 * time.Second
 // the same token joins one that waits already. When the last caller leaves, or
 // its limit passes, a call that still waits is cancelled.
 func (g *Gateway) Execute(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
-	return g.execute(ctx, by, req, line{progress: progress})
+	return g.execute(ctx, by, req, &line{progress: progress})
 }
 
 // line is what a caller who stays hears; both parts may be nil.
@@ -31,8 +31,8 @@ type line struct {
 	waits    func() // the call has to wait for a person
 }
 
-func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Request, l line) (*store.Call, error) {
-	c, err := g.begin(ctx, by, req, l.progress)
+func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Request, l *line) (*store.Call, error) {
+	c, err := g.begin(ctx, by, req, l)
 	if err != nil || c.State.Final() {
 		return c, err
 	}
@@ -42,18 +42,26 @@ func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Reques
 	return g.attend(ctx, by, c.ID, l.progress)
 }
 
-// begin makes the call, or joins one that waits already.
-func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
-	if c, err := g.join(ctx, by, req.Tool, argsOf(req)); c != nil || err != nil {
+// begin makes the call, or joins one that waits already. Of a call that is not
+// final the caller counts as on the line, and has to attend it or to hang up.
+func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, l *line) (*store.Call, error) {
+	if c, err := g.join(ctx, by, wanted{req.Tool, argsOf(req)}, l); c != nil || err != nil {
 		return c, err
 	}
-	return g.call(ctx, by, req, progress)
+	return g.call(ctx, by, req, l)
+}
+
+// wanted is a tool and what it is called with.
+type wanted struct {
+	tool string
+	args json.RawMessage
 }
 
 // join finds the same call of the same token that waits already, whether or not
 // anybody is on the line for it: nobody is after a restart, and while a client
-// asks its person. It is nil if there is none.
-func (g *Gateway) join(ctx context.Context, by store.Caller, tool string, args json.RawMessage) (*store.Call, error) {
+// asks its person. It is nil if there is none. Nobody joins one that could
+// not run any more, nor one that is ending since its last caller leaves.
+func (g *Gateway) join(ctx context.Context, by store.Caller, want wanted, l *line) (*store.Call, error) {
 	if by.Token == "" {
 		return nil, nil
 	}
@@ -64,43 +72,62 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, tool string, args j
 	if len(waiting) == 0 {
 		return nil, nil
 	}
-	canonical, err := store.Canonical(args)
+	canonical, err := store.Canonical(want.args)
 	if err != nil {
 		return nil, nil // call says what is wrong with them
 	}
 	for _, c := range waiting {
-		if c.Token != by.Token || c.ToolID() != tool {
+		if c.Token != by.Token || c.ToolID() != want.tool || !bytes.Equal(c.Args, canonical) || l != nil && !g.pickUp(c.ID) {
 			continue
 		}
-		if whole, err := g.opt.Store.GetCall(ctx, c.ID); err == nil && bytes.Equal(whole.Args, canonical) {
-			return &whole, nil
+		same, err := g.opt.Store.GetCall(ctx, c.ID) // as it is now that somebody is on the line
+		ended := same.State == store.Cancelled && same.Successor == ""
+		void := err == nil && (ended || same.Waiting() && g.stale(ctx, same) != "")
+		if l != nil && (err != nil || void || same.State.Final()) {
+			g.hangUp(c.ID, false)
+		}
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("reading call %s: %w", c.ID, err)
+		case !void:
+			return &same, nil
 		}
 	}
 	return nil, nil
 }
 
-// attend waits for a call and tells the client so.
+// pickUp counts a caller in for a call, unless its last one is just leaving.
+func (g *Gateway) pickUp(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leaving[id] {
+		return false
+	}
+	g.callers[id]++
+	return true
+}
+
+// attend waits for a call that the caller is on the line for, and tells the
+// client so. It hangs up.
 func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progress store.ProgressFunc) (*store.Call, error) {
 	told := make(chan struct{}, 1) // one place, so that wake never blocks
 	g.mu.Lock()
 	g.waiters[id] = append(g.waiters[id], told)
-	g.callers[id]++
 	if progress != nil {
 		g.hears[id] = progress
 	}
 	g.mu.Unlock()
 	c, err := g.waitTelling(ctx, id, told, progress)
 	g.forget(id, told)
-	last := g.hangUp(id)
-	if err == nil && c.State == store.Cancelled {
-		if c.Successor != "" { // edited: the result is that of the last of the chain (SPEC 11)
-			return g.attend(ctx, by, c.Successor, progress)
-		}
+	last := g.hangUp(id, err != nil)
+	if err == nil && c.State == store.Cancelled && c.Successor != "" && g.pickUp(c.Successor) {
+		return g.attend(ctx, by, c.Successor, progress) // edited: the result is that of the last of the chain (SPEC 11)
 	}
 	if err == nil || !last {
 		return c, err
 	}
 	// The caller left or its limit passed: nobody would see the result.
+	defer g.hasLeft(id)
 	reason := "its caller left"
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -120,8 +147,10 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 	return nil, err
 }
 
-// hangUp counts a caller out and says whether nobody is left on the line.
-func (g *Gateway) hangUp(id string) bool {
+// hangUp counts a caller out and says whether nobody is left on the line. Where
+// the last one leaves before the end nobody joins the call any more: who hung up
+// cancels it, and then says so to hasLeft.
+func (g *Gateway) hangUp(id string, leaves bool) (last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.callers[id]--; g.callers[id] > 0 {
@@ -129,7 +158,17 @@ func (g *Gateway) hangUp(id string) bool {
 	}
 	delete(g.callers, id)
 	delete(g.hears, id)
+	if leaves {
+		g.leaving[id] = true
+	}
 	return true
+}
+
+// hasLeft ends what hangUp began where the last caller left.
+func (g *Gateway) hasLeft(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.leaving, id)
 }
 
 func (g *Gateway) waitTelling(ctx context.Context, id string, told chan struct{}, progress store.ProgressFunc) (*store.Call, error) {

@@ -121,6 +121,7 @@ type Gateway struct {
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}    // by call id: who is told when it settles
 	callers map[string]int                // by call id: how many callers stay on the line for it
+	leaving map[string]bool               // by call id: its last caller left, and it is being cancelled
 	hears   map[string]store.ProgressFunc // by call id: the waiting client's progress
 	expiry  map[string]*time.Timer        // by call id: for the reminder, then the expiry
 	stopped bool                          // Run is ending: no timer starts work any more
@@ -135,6 +136,7 @@ func New(opt Options) *Gateway {
 		again:    make(chan struct{}, 1),
 		waiters:  map[string][]chan struct{}{},
 		callers:  map[string]int{},
+		leaving:  map[string]bool{},
 		hears:    map[string]store.ProgressFunc{},
 		expiry:   map[string]*time.Timer{},
 	}
@@ -163,7 +165,9 @@ func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 	return g.call(ctx, by, req, nil)
 }
 
-func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
+// call is Call; l is nil where the caller does not stay on the line. One who does
+// counts as on it for a call that waits.
+func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, l *line) (*store.Call, error) {
 	if req.ID != "" { // an id that is chosen here cannot have been used before
 		if old, err := g.opt.Store.GetCall(ctx, req.ID); err == nil {
 			return g.repeated(by, old) // the step was repeated after a crash
@@ -186,16 +190,28 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 		return nil, err
 	}
 	if verdict.ask == "" {
+		var progress store.ProgressFunc
+		if l != nil {
+			progress = l.progress
+		}
 		return g.runNow(ctx, inv, progress)
 	}
 	if by.Token != "" && req.ID == "" {
 		g.joins.Lock() // of the same call twice at once the second finds the first
 		defer g.joins.Unlock()
-		if same, err := g.join(ctx, by, tool.ID(), c.Args); same != nil || err != nil {
+		if same, err := g.join(ctx, by, wanted{tool.ID(), c.Args}, l); same != nil || err != nil {
 			return same, err
 		}
 	}
-	return g.wait(ctx, inv, verdict)
+	if l == nil {
+		return g.wait(ctx, inv, verdict)
+	}
+	g.pickUp(c.ID) // before anybody can join it, and leave
+	c, err = g.wait(ctx, inv, verdict)
+	if err != nil || c.State.Final() {
+		g.hangUp(inv.Call.ID, false)
+	}
+	return c, err
 }
 
 // plan finds the tool, makes the arguments canonical and fits them to its
