@@ -1,0 +1,58 @@
+package bolt
+
+import (
+	"encoding/json"
+	"time"
+
+	"nize/store"
+)
+
+// took is how long a call ran.
+func took(c store.Call) time.Duration {
+	if c.Started.IsZero() || c.Finished.Before(c.Started) {
+		return 0
+	}
+	return c.Finished.Sub(c.Started)
+}
+
+// callData is what the audit trail says of a transition.
+type callData struct {
+	Args       json.RawMessage `json:"args,omitempty"`   // redacted and cut
+	Output     json.RawMessage `json:"output,omitempty"` // redacted and cut
+	Digest     string          `json:"digest,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
+	Replaces   string          `json:"replaces,omitempty"`
+	ReplacedBy string          `json:"replaced_by,omitempty"`
+	RunsAs     string          `json:"runs_as,omitempty"`
+	Owner      string          `json:"owner,omitempty"`
+	Took       int64           `json:"took_ms,omitempty"`
+	Decision   *store.Decision `json:"decision,omitempty"`
+}
+
+func (t *tx) callEvent(by store.Caller, kind string, c store.Call, data callData) error {
+	data.Reason = store.RedactText(data.Reason)
+	if data.Decision != nil {
+		data.Decision.Reason = store.RedactText(data.Decision.Reason)
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return t.event(note{by: by, kind: kind, subject: c.ID, tool: c.ToolID(), outcome: c.State, data: json.RawMessage(b)})
+}
+
+// output is what the trail says of a result; of a private one nothing, since
+// the trail is not its requester's alone.
+func output(c store.Call, r *store.Result) json.RawMessage {
+	switch {
+	case r == nil || c.Private:
+		return nil
+	case r.Error != nil:
+		b, err := json.Marshal(r.Error)
+		if err != nil {
+			return nil
+		}
+		return cut(b, maxOutput)
+	}
+	return cut(r.Passed(), maxOutput)
+}
