@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// serverFlags are the settings of a server, for add and edit.
+func serverFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "description", Usage: "what the server is for, in a sentence"},
+		&cli.StringFlag{Name: "domain", Usage: "the field its tools belong to (default: its name)"},
+		&cli.StringFlag{Name: "timeout", Usage: "of one call, such as 30s or 5m"},
+		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once (default: 8)"},
+		&cli.StringFlag{Name: "approval", Usage: "when its calls need a yes: auto, always or never"},
+		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey"},
+		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as '2 of group:ops not requester'; empty is the default"},
+		&cli.BoolFlag{Name: "trust-annotations", Usage: "believe what it says of its tools (read-only and so on)"},
+		&cli.BoolFlag{Name: "untrusted-output", Usage: "what its tools return taints the conversation"},
+		&cli.BoolFlag{Name: "private", Usage: "in a channel, what its tools return goes to who asked alone"},
+		&cli.BoolFlag{Name: "accept-new", Usage: "accept tools that it adds later"},
+		&cli.BoolFlag{Name: "keep-alive", Usage: "never close it for being idle"},
+		&cli.StringFlag{Name: "idle-timeout", Usage: "close it after so long without a call, such as 10m (default: 10m for a command, never for a URL)"},
+		&cli.StringFlag{Name: "memory-limit", Usage: "kill a command that holds more, such as 512MiB (the default; Linux only)"},
+		&cli.StringFlag{Name: "rate-limit", Usage: "calls in an interval, such as 60/1m; 0 is no limit"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "`TOOL` or pattern that may be used; may be repeated (default: all)"},
+	}
+}
+
+// patchFromFlags reads those settings of a server that were given.
+func (c *call) patchFromFlags() (api.PatchServer, error) {
+	var p api.PatchServer
+	for name, into := range map[string]**bool{
+		"trust-annotations": &p.TrustAnnotations, "untrusted-output": &p.UntrustedOutput,
+		"private": &p.Private, "accept-new": &p.AcceptNew, "keep-alive": &p.KeepAlive,
+	} {
+		if c.cmd.IsSet(name) {
+			on := c.cmd.Bool(name)
+			*into = &on
+		}
+	}
+	if c.cmd.IsSet("allow") {
+		allowed := slices.DeleteFunc(c.cmd.StringSlice("allow"), func(s string) bool { return s == "" })
+		p.AllowedTools = &allowed
+	}
+	if c.cmd.IsSet("max-concurrency") {
+		n := c.cmd.Int("max-concurrency")
+		if n < 1 || n > 1000 {
+			return p, usagef("--max-concurrency %d: want 1 to 1000", n)
+		}
+		p.MaxConcurrency = &n
+	}
+	return p, cmp.Or(
+		given(c, "description", &p.Description, plainText),
+		given(c, "domain", &p.Domain, plainText),
+		given(c, "timeout", &p.Timeout, timeoutFlag),
+		given(c, "approval", &p.Approval, approvalFlag),
+		given(c, "auth", &p.Auth, authFlag),
+		given(c, "approvers", &p.Approvers, approversFlag),
+		given(c, "idle-timeout", &p.IdleTimeout, idleFlag),
+		given(c, "memory-limit", &p.MemoryLimit, memoryFlag),
+		given(c, "rate-limit", &p.RateLimit, rateFlag),
+	)
+}
+
+// given reads a flag into its field, which stays nil where it was not given.
+func given[T any](c *call, name string, into **T, parse func(string) (T, error)) error {
+	if !c.cmd.IsSet(name) {
+		return nil
+	}
+	v, err := parse(c.cmd.String(name))
+	if err != nil {
+		return err
+	}
+	*into = &v
+	return nil
+}
+
+func plainText(v string) (string, error) { return v, nil }
+
+func timeoutFlag(v string) (store.Duration, error) {
+	d, err := store.ParseSpan(v)
+	if err != nil || d <= 0 {
+		return 0, usagef("--timeout %s: write 30s, 5m or 1h", v)
+	}
+	return store.Duration(d), nil
+}
+
+func idleFlag(v string) (store.Duration, error) {
+	d, err := store.ParseSpan(v)
+	if err != nil {
+		return 0, usagef("--idle-timeout %s: write 30s, 10m or 1h; 0s is the default", v)
+	}
+	return store.Duration(d), nil
+}
+
+func approvalFlag(v string) (store.Approval, error) {
+	mode := store.Approval(v)
+	if mode != store.ApproveAuto && mode != store.ApproveAlways && mode != store.ApproveNever {
+		return "", usagef("--approval %s: want auto, always or never", v)
+	}
+	return mode, nil
+}
+
+func authFlag(v string) (store.Auth, error) {
+	a, err := store.ParseAuth(v)
+	if err != nil {
+		return "", usagef("--auth: %v", err)
+	}
+	return a, nil
+}
+
+// approversFlag takes nothing for the default.
+func approversFlag(v string) (store.Policy, error) {
+	if strings.TrimSpace(v) == "" {
+		return "", nil
+	}
+	a, err := store.ParsePolicy(v)
+	if err != nil {
+		return "", usagef("--approvers: %v", err)
+	}
+	return a.Policy(), nil
+}
+
+func memoryFlag(v string) (store.Size, error) {
+	size, err := store.ParseSize(v)
+	if err != nil {
+		return 0, usagef("--memory-limit %s: write 512MiB or 2GiB; 0 is the default", v)
+	}
+	return size, nil
+}
+
+func rateFlag(v string) (store.Rate, error) {
+	rate, err := store.ParseRate(v)
+	if err != nil {
+		return store.Rate{}, usagef("--rate-limit %s: write calls and interval, such as 60/1m; 0 is no limit", v)
+	}
+	return rate, nil
+}
+
+func applyPatch(s *store.Server, p api.PatchServer) {
+	set(&s.Description, p.Description)
+	set(&s.Domain, p.Domain)
+	set(&s.Timeout, p.Timeout)
+	set(&s.MaxConcurrency, p.MaxConcurrency)
+	set(&s.Approval, p.Approval)
+	set(&s.Auth, p.Auth)
+	set(&s.Approvers, p.Approvers)
+	set(&s.TrustAnnotations, p.TrustAnnotations)
+	set(&s.UntrustedOutput, p.UntrustedOutput)
+	set(&s.Private, p.Private)
+	set(&s.AcceptNew, p.AcceptNew)
+	set(&s.AllowedTools, p.AllowedTools)
+	set(&s.KeepAlive, p.KeepAlive)
+	set(&s.IdleTimeout, p.IdleTimeout)
+	set(&s.MemoryLimit, p.MemoryLimit)
+	set(&s.RateLimit, p.RateLimit)
+}
+
+func set[T any](into *T, value *T) {
+	if value != nil {
+		*into = *value
+	}
+}

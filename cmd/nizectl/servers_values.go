@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// secret is a header or variable whose value is not on the command line.
+type secret struct {
+	name string
+	what string
+}
+
+// keyName and fieldName are what a variable and a header may be called.
+var (
+	keyName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	fieldName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+)
+
+// readValues reads K=V words and names of secrets into one map.
+func readValues(flag string, plain, hidden []string) (map[string]store.Value, error) {
+	valid := keyName
+	if flag == "header" {
+		valid = fieldName
+	}
+	m := map[string]store.Value{}
+	put := func(k string, v store.Value) error {
+		if !valid.MatchString(k) {
+			return usagef("--%s: %q is no name of a %s", flag, k, flag)
+		}
+		if _, twice := m[k]; twice {
+			return usagef("--%s %s is given twice", flag, k)
+		}
+		m[k] = v
+		return nil
+	}
+	for _, word := range plain {
+		k, text, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, usagef("--%s %s: want K=V", flag, word)
+		}
+		v := readValue(text)
+		if v.SecretKey == "" && store.SecretValue(k, text) {
+			return nil, usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, k, flag, k)
+		}
+		if strings.ContainsAny(text, "\x00\r\n") {
+			return nil, usagef("--%s %s holds a line break or a zero byte", flag, k)
+		}
+		if err := put(k, v); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range hidden {
+		if name, _, ok := strings.Cut(k, "="); ok {
+			return nil, usagef("--%s-secret takes a name alone, never a value: --%s-secret %s asks, or reads a line of standard input", flag, flag, name)
+		}
+		if err := put(k, store.Value{SecretKey: k}); err != nil {
+			return nil, err
+		}
+	}
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// readValue reads {"secret_key":"NAME"} as a reference and all else as text:
+// a variable may well hold other JSON.
+func readValue(text string) store.Value {
+	var ref struct {
+		SecretKey string `json:"secret_key"`
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	if strings.HasPrefix(text, "{") && dec.Decode(&ref) == nil && ref.SecretKey != "" {
+		return store.Value{SecretKey: ref.SecretKey}
+	}
+	return store.Value{Text: text}
+}
+
+// putSecrets reads the secrets and seals them as the server's credentials. The
+// function returned removes those that were not there before.
+func (c *call) putSecrets(ctx context.Context, server string, secrets []secret) (undo func(context.Context), err error) {
+	var made []store.CredentialKey
+	undo = func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		for _, key := range made {
+			if err := c.api.DeleteCredential(ctx, key); err != nil {
+				c.note("nizectl: credential %s of %s is left over: %v", key.Name, key.Service, err)
+			}
+		}
+	}
+	if len(secrets) == 0 {
+		return undo, nil
+	}
+	before, err := c.api.Credentials(ctx)
+	if err != nil {
+		return undo, err
+	}
+	for _, s := range secrets {
+		text, err := c.secretLine(s.what)
+		if err != nil {
+			undo(context.WithoutCancel(ctx))
+			return undo, err
+		}
+		key := store.CredentialKey{Scope: "system", Service: server, Name: s.name}
+		if err := c.api.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret(text)}); err != nil {
+			undo(context.WithoutCancel(ctx))
+			return undo, fmt.Errorf("storing %s: %w", s.what, err)
+		}
+		if !slices.ContainsFunc(before, func(have store.Credential) bool { return have.CredentialKey == key }) {
+			made = append(made, key)
+		}
+	}
+	return undo, nil
+}
