@@ -101,11 +101,11 @@ func (c *config) ofSystem(k store.Key) said {
 // not on where the system is off. Text and choices have no more and less.
 func bounded(k store.Key, own, system string) string {
 	switch k.Kind {
-	case store.Bool:
+	case store.KindBool:
 		if system == "false" {
 			return system
 		}
-	case store.Int:
+	case store.KindInt:
 		mine, err := strconv.Atoi(own)
 		most, err2 := strconv.Atoi(system)
 		if err == nil && err2 == nil && mine > most { // both were checked

@@ -187,7 +187,7 @@ func textOf(k store.Key, v *unstable.Node) (string, error) {
 	case unstable.Integer, unstable.Float:
 		return strings.TrimPrefix(strings.ReplaceAll(string(v.Data), "_", ""), "+"), nil
 	case unstable.Array:
-		if k.Kind != store.List {
+		if k.Kind != store.KindList {
 			return "", fmt.Errorf("%w value for %s: it is a %s, not a list", store.ErrInvalid, k.Name, k.Kind)
 		}
 		var list []string

@@ -31,17 +31,17 @@ type ownKey struct {
 // ownKeys lists them by name. The socket's path is socket.path, since in TOML
 // socket cannot be both a text and the table of socket.group.
 var ownKeys = []ownKey{
-	{Key: store.Key{Name: "data_dir", Kind: store.Text, Help: "where nized keeps its state"}, flag: "data-dir"},
-	{Key: store.Key{Name: "http.trusted_proxies", Kind: store.List, Help: "addresses or networks of proxies whose X-Forwarded-* headers count"}, live: true},
-	{Key: store.Key{Name: "insecure_listen", Kind: store.Bool, Default: "false", Help: "listen beyond loopback without TLS"}, flag: "insecure-listen"},
-	{Key: store.Key{Name: "listen", Kind: store.Text, Default: DefaultListen, Help: "address of the HTTP listener"}, flag: "listen"},
-	{Key: store.Key{Name: "log.format", Kind: store.Enum, Default: "json", Choices: []string{"text", "json"}, Help: "how the log is written"}, flag: "log-format"},
-	{Key: store.Key{Name: "log.level", Kind: store.Enum, Default: "info", Choices: []string{"debug", "info", "warn", "error"}, Help: "what is logged"}, flag: "log-level", live: true},
-	{Key: store.Key{Name: "public_url", Kind: store.Text, Help: "https origin that a proxy in front serves"}, flag: "public-url", live: true},
-	{Key: store.Key{Name: "socket.group", Kind: store.Text, Help: "group whose members may use the control socket"}},
-	{Key: store.Key{Name: "socket.path", Kind: store.Text, Help: "path of the control socket"}, flag: "socket", env: "NIZE_SOCKET"},
-	{Key: store.Key{Name: "tls.cert", Kind: store.Text, Help: "file with the certificate chain of the HTTP listener"}},
-	{Key: store.Key{Name: "tls.key", Kind: store.Text, Help: "file with its private key"}},
+	{Key: store.Key{Name: "data_dir", Kind: store.KindText, Help: "where nized keeps its state"}, flag: "data-dir"},
+	{Key: store.Key{Name: "http.trusted_proxies", Kind: store.KindList, Help: "addresses or networks of proxies whose X-Forwarded-* headers count"}, live: true},
+	{Key: store.Key{Name: "insecure_listen", Kind: store.KindBool, Default: "false", Help: "listen beyond loopback without TLS"}, flag: "insecure-listen"},
+	{Key: store.Key{Name: "listen", Kind: store.KindText, Default: DefaultListen, Help: "address of the HTTP listener"}, flag: "listen"},
+	{Key: store.Key{Name: "log.format", Kind: store.KindEnum, Default: "json", Choices: []string{"text", "json"}, Help: "how the log is written"}, flag: "log-format"},
+	{Key: store.Key{Name: "log.level", Kind: store.KindEnum, Default: "info", Choices: []string{"debug", "info", "warn", "error"}, Help: "what is logged"}, flag: "log-level", live: true},
+	{Key: store.Key{Name: "public_url", Kind: store.KindText, Help: "https origin that a proxy in front serves"}, flag: "public-url", live: true},
+	{Key: store.Key{Name: "socket.group", Kind: store.KindText, Help: "group whose members may use the control socket"}},
+	{Key: store.Key{Name: "socket.path", Kind: store.KindText, Help: "path of the control socket"}, flag: "socket", env: "NIZE_SOCKET"},
+	{Key: store.Key{Name: "tls.cert", Kind: store.KindText, Help: "file with the certificate chain of the HTTP listener"}},
+	{Key: store.Key{Name: "tls.key", Kind: store.KindText, Help: "file with its private key"}},
 }
 
 // Flags are the flags of nized that set one of its own keys: key to flag.

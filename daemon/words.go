@@ -394,7 +394,7 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 func (d *Daemon) valueText(w phrases.Catalogue, k store.Key, user string) string {
 	value := d.config.Get(user, k.Name)
 	switch {
-	case value == "" && k.Kind == store.List:
+	case value == "" && k.Kind == store.KindList:
 		return w.Say(phrases.ValueNone)
 	case value == "":
 		return w.Say(phrases.TheDefault)

@@ -121,7 +121,7 @@ func FuzzCheck(f *testing.F) {
 				t.Fatalf("%s = %q becomes %q, then %q, %v", k.Name, value, got, again, err)
 			}
 			c := Defaults{k.Name: got}
-			if k.Kind == Span && GetSpan(c, "", k.Name) < 0 || k.Kind == Int && float64(GetInt(c, "", k.Name)) < k.Min {
+			if k.Kind == KindDuration && GetSpan(c, "", k.Name) < 0 || k.Kind == KindInt && float64(GetInt(c, "", k.Name)) < k.Min {
 				t.Fatalf("%s = %q is out of its bounds", k.Name, value)
 			}
 		}

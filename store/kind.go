@@ -1,0 +1,132 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is the type of a setting's value.
+type Kind string
+
+const (
+	KindBool      Kind = "boolean"
+	KindInt       Kind = "number"
+	KindFloat     Kind = "fraction"
+	KindDuration  Kind = "duration" // 90s, 15m, 24h, 30d
+	KindText      Kind = "text"
+	KindEnum      Kind = "choice"
+	KindList      Kind = "list"      // comma-separated
+	KindApprovers Kind = "approvers" // a [Policy]
+	KindAccess    Kind = "access"    // an [Access]
+	KindRate      Kind = "rate"      // a [Rate]
+	KindZone      Kind = "zone"      // an IANA name, or auto
+)
+
+// maxText is how long the value of a setting of words may be, in bytes.
+const maxText = 64 << 10
+
+// Check returns value in its normal form, or ErrInvalid and what the key wants
+// instead.
+func (k Key) Check(value string) (string, error) {
+	switch k.Kind {
+	case KindBool, KindInt, KindFloat, KindDuration, KindRate:
+		return k.checkQuantity(value)
+	case KindApprovers, KindAccess:
+		return k.checkPeople(value)
+	case KindList:
+		var items []string
+		for item := range strings.SplitSeq(value, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				items = append(items, item)
+			}
+		}
+		return strings.Join(items, ","), nil
+	case KindEnum:
+		if !slices.Contains(k.Choices, value) {
+			return "", k.wants("one of "+strings.Join(k.Choices, ", "), value)
+		}
+	case KindZone:
+		if value == Auto {
+			return value, nil
+		}
+		if _, err := time.LoadLocation(value); err != nil || value == "" || value == "Local" {
+			return "", k.wants("the name of a time zone, such as Europe/Berlin or UTC, or auto", value)
+		}
+	case KindText:
+		if len(value) > maxText {
+			return "", k.wants("at most 64 KiB of text", value)
+		}
+	}
+	return value, nil
+}
+
+func (k Key) wants(what, value string) error {
+	return fmt.Errorf("%w value %q for %s: want %s", ErrInvalid, clipText(value, 80), k.Name, what)
+}
+
+// checkQuantity checks truth values, numbers, durations and rates.
+func (k Key) checkQuantity(value string) (string, error) {
+	switch k.Kind {
+	case KindBool:
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			return "", k.wants("true or false", value)
+		}
+		return strconv.FormatBool(b), nil
+	case KindInt:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || !k.inRange(float64(n)) {
+			return "", k.wants(fmt.Sprintf("a whole number from %.0f to %.0f", k.Min, k.Max), value)
+		}
+		return strconv.FormatInt(n, 10), nil
+	case KindFloat:
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(f >= k.Min && f <= k.Max) { // not a number is neither
+			return "", k.wants(fmt.Sprintf("a number from %g to %g", k.Min, k.Max), value)
+		}
+		return strconv.FormatFloat(f, 'g', -1, 64), nil
+	case KindRate:
+		r, err := ParseRate(value)
+		if err != nil {
+			return "", k.wants("a number in a span of time, such as 20/5m, or 0", value)
+		}
+		return r.String(), nil
+	}
+	d, err := ParseSpan(value)
+	if err != nil || !k.inRange(d.Seconds()) {
+		want := "a duration such as 90s, 15m, 24h or 30d, at least " + seconds(k.Min).String()
+		if k.Max > 0 {
+			want += " and at most " + seconds(k.Max).String()
+		}
+		return "", k.wants(want, value)
+	}
+	return value, nil
+}
+
+func (k Key) inRange(f float64) bool {
+	return (k.Min == 0 && k.Max == 0) || (f >= k.Min && (k.Max == 0 || f <= k.Max))
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// checkPeople checks who may do something.
+func (k Key) checkPeople(value string) (string, error) {
+	if k.Kind == KindAccess {
+		a, err := ParseAccess(value)
+		if err != nil {
+			return "", err
+		}
+		return a.String(), nil
+	}
+	if strings.TrimSpace(value) == "" {
+		return "", nil
+	}
+	a, err := ParsePolicy(value)
+	if err != nil {
+		return "", err
+	}
+	return string(a.Policy()), nil
+}
