@@ -7,6 +7,10 @@ PROGRAMS  = nized nizectl nize-toolbox
 FUZZTIME ?= 5s
 PREFIX   ?= /usr/local
 
+# Go ends the tests of a package after ten minutes, which on a slow machine they
+# may need. A test that waits for what does not come ends by itself.
+PATIENCE = -timeout 60m
+
 # The race detector needs cgo, and cgo a C compiler; all else here does without.
 # By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
@@ -39,10 +43,10 @@ test: ## vet and run all tests, with the race detector where there is a C compil
 	$(GO) vet -tags $(TAGS) ./...
 ifeq ($(CC_FOUND),)
 	@echo 'tests run without the race detector: it needs a C compiler, and there is none'
-	CGO_ENABLED=0 $(GO) test -tags $(TAGS) ./...
+	CGO_ENABLED=0 $(GO) test $(PATIENCE) -tags $(TAGS) ./...
 else
 	@echo 'tests run with the race detector ($(CC_FOUND))'
-	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test -race -tags $(TAGS) ./...
+	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) ./...
 endif
 	@echo 'passed. Left out, because they need npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
 
