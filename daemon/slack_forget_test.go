@@ -21,7 +21,7 @@ func TestSlackForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("the answer", func() bool { return s.answers(asked, "That was note.") == 1 })
-	s.until("the turn ends", func() bool { return s.fake.Session(asked.Channel, asked.TS).Status == "active" })
+	s.ended(asked)
 	call := strings.Fields(valueOf(t, posted, "call-run"))[1]
 
 	s.reply(slacktest.Cho, asked, "<@"+slacktest.Bot+"> forget")
@@ -95,6 +95,7 @@ func TestReadingConversations(t *testing.T) {
 	s.told(slacktest.Ben, "It holds red rubies.")
 	s.reply(slacktest.Cho, root, "<@"+slacktest.Bot+"> what was #that")
 	s.until("Cho is answered", func() bool { return s.answers(root, "You said that.") == 1 })
+	s.ended(root)
 	id := strings.Fields(valueOf(t, s.offered(slacktest.Ben), "share"))[1]
 
 	if _, err := s.Thread(t.Context(), id); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "--reason") {

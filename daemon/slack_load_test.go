@@ -24,6 +24,14 @@ func (s *scene) answers(in slacktest.Message, want string) (n int) {
 	return n
 }
 
+// ended waits until the turn whose answer stands in a thread is over: only then
+// it is stored and booked, since the last words of an answer are shown before its
+// end came.
+func (s *scene) ended(root slacktest.Message) {
+	s.t.Helper()
+	s.until("the turn ends", func() bool { return s.fake.Session(root.Channel, root.Root()).Status == "active" })
+}
+
 // Every event three times in random order, the link dropped meanwhile: each
 // message costs one request to the model and gets one answer.
 func TestSlackEventsThrice(t *testing.T) {

@@ -27,6 +27,7 @@ func (s *scene) settled(word string) {
 		s.t.Fatal(err)
 	}
 	s.until("the answer to "+word, func() bool { return s.answers(m, "You said "+word+".") == 1 })
+	s.ended(m)
 }
 
 // Guests, people of other workspaces, bots and who was switched off get no

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"nize/bots/slack/slacktest"
+	"nize/store"
 )
 
 // lines are what stands in somebody's conversation with nize and holds text.
@@ -62,6 +63,7 @@ func (s *scene) settledIn(channel string) {
 		s.t.Fatal(err)
 	}
 	s.until("the answer", func() bool { return s.answers(m, "You said settled.") == 1 })
+	s.ended(m)
 }
 
 // In a conversation of two people, where nize is not, /nize is answered in the
@@ -79,6 +81,12 @@ func TestSlackBetweenTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.until("the answer to "+line, func() bool { return s.lines(slacktest.Ben, answer) > before })
+		if strings.Contains(line, "#two") {
+			s.until("it is booked", func() bool {
+				report, err := s.Usage(t.Context(), store.UsageQuery{By: "user"})
+				return err == nil && report.Total.Calls == 1
+			})
+		}
 	}
 	if list := s.fake.Messages("D0ANNBEN"); len(list) > 0 {
 		t.Errorf("between Ann and Ben stands %+v", list)
