@@ -204,7 +204,7 @@ func (d *Daemon) wire() {
 		Meter: &llm.Meter{Books: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("room", "llm")},
 	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Rooms: d.db, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
 		Log: d.log.With("room", "llm"), Now: d.now,
 	})
 	d.lookout = newLookout(d)

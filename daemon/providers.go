@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots/phrases"
 	"nize/llm"
 	"nize/llm/offline"
 	"nize/llm/openai"
@@ -41,7 +42,7 @@ func checkProvider(p store.Provider) error {
 // openModel makes the client of a provider for the router.
 func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 	if p.Kind == llm.Offline {
-		return offline.New(), nil
+		return offline.New(func(locale, english string) string { return phrases.For(locale).Translate(english) }), nil
 	}
 	return d.openProvider(p)
 }

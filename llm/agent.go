@@ -28,6 +28,7 @@ type Deps struct {
 	Tools   Tools
 	Models  Models
 	Groups  Groups            // optional: without it nobody is in one
+	Rooms   Rooms             // optional: without it no channel has a language
 	MayAsk  MayAskFunc        // optional: without it everybody may ask for every model
 	Wanted  func(text string) // optional: hears what no tool could do (SPEC 23)
 	Log     *slog.Logger      // optional

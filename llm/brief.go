@@ -32,12 +32,16 @@ func asked(tc store.ToolCall) string {
 }
 
 // plainly is what a person reads of a failure that a model was told of: without
-// the order to look elsewhere, and the code.
+// what the model is to do now, and the code.
 func plainly(text string) string {
 	for _, head := range []string{"Nothing was done: ", "The call failed: "} {
 		text = strings.TrimPrefix(text, head)
 	}
 	text = failureCode.ReplaceAllString(text, "")
+	text, _, _ = strings.Cut(text, unmade)
+	if text == insideError+"." {
+		return insideError
+	}
 	return strings.TrimSuffix(text, "; search with "+discoverTools)
 }
 

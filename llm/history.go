@@ -32,7 +32,7 @@ func (w *work) request(ctx context.Context, s state, noCalls bool) (Request, err
 	}
 	req := Request{
 		System: system, Context: w.context(s), Functions: functions, NoCalls: noCalls,
-		Turns: history(s.seen()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
+		Locale: w.locale(ctx), Turns: history(s.seen()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
 	}
 	if compact(&req, s.target.N, w.ContextTokens) {
 		req.Context += "\nEarlier parts of this conversation were left out because it is long."
@@ -56,6 +56,22 @@ func (w *work) context(s state) string {
 		lines = append(lines, "You answer "+brief(s.target.By.Name)+".")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// locale is the language in which nize speaks in the thread: the channel's where
+// it has one, else that of who began the thread.
+func (w *work) locale(ctx context.Context) string {
+	if w.Rooms == nil || !w.thread.Address.Shared() {
+		return w.thread.Locale
+	}
+	room, err := w.Rooms.GetChannel(ctx, w.thread.Address.Place())
+	if err != nil { // as if it had none
+		if ctx.Err() == nil {
+			w.Log.Error("reading how a channel is set up", "thread", w.thread.ID, "error", err)
+		}
+		return w.thread.Locale
+	}
+	return room.Speaks(w.thread)
 }
 
 // history is the thread in the order that models want: a message before the

@@ -62,6 +62,9 @@ type Request struct {
 	// Context is what changes from turn to turn (time, zone, locale, who asks).
 	// Models put it beside the newest message, behind the cacheable prefix.
 	Context string
+	// Locale (BCP 47, "" where nobody knows) is the language in which nize itself
+	// speaks in the conversation. A language model looks at the person's words.
+	Locale string
 	// Turns is the history in the order a model wants it: every tool turn
 	// follows the model's turn that called. Tool results are framed, see [Frame].
 	Turns       []store.Turn
@@ -147,6 +150,11 @@ type Agents interface {
 // Groups is the part of [store.Groups] that the agent needs.
 type Groups interface {
 	GroupsOf(ctx context.Context, user string) ([]string, error)
+}
+
+// Rooms tells how channels are set up; [store.Rooms] has it.
+type Rooms interface {
+	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
 // MayAskFunc says why a person may not ask for a model by that name ("" is the

@@ -146,9 +146,14 @@ func (w *work) execute(ctx context.Context, s state, tc store.ToolCall, line sto
 		return answer{}, nil
 	}
 	text := w.outcome(by, c)
-	line.Brief, line.Private = brief(text), line.Private || c.Private
-	if c.State == store.Failed {
+	line.Private = line.Private || c.Private
+	switch c.State {
+	case store.Done:
+		line.Brief = brief(text)
+	case store.Failed:
 		line.Brief = brief(plainly(text))
+	default: // the line says how it ended; what the model is told of it is for the model
+		line.Brief = brief(c.Reason)
 	}
 	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
 	w.say(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
@@ -217,14 +222,18 @@ func parseExecute(args string) (req store.Request, problem string) {
 	return store.Request{Tool: in.ToolID, Args: in.Params}, ""
 }
 
+// unmade tells a model that what it wrote had no effect. What stands before it
+// is for people, too.
+const unmade = ", so nothing was done."
+
 // checkArgs says what is wrong with a function's arguments, or "".
 func checkArgs(args string) string {
 	c, err := store.Canonical([]byte(args))
 	if err != nil {
-		return "The arguments were not valid JSON (" + err.Error() + "), so nothing was done. Send the call again with one JSON object."
+		return "The arguments were not valid JSON (" + err.Error() + ")" + unmade + " Send the call again with one JSON object."
 	}
 	if c[0] != '{' {
-		return "The arguments were not a JSON object, so nothing was done. Send the call again with one JSON object."
+		return "The arguments were not a JSON object" + unmade + " Send the call again with one JSON object."
 	}
 	return ""
 }
@@ -233,12 +242,14 @@ func unknownFunction(name string, known []string) string {
 	if len(known) == 0 {
 		return "There are no functions to call in this conversation. Answer without them."
 	}
-	text := fmt.Sprintf("There is no function %q, so nothing was done. The functions are %s.", brief(name), strings.Join(known, ", "))
+	text := fmt.Sprintf("There is no function %q", brief(name)) + unmade + " The functions are " + strings.Join(known, ", ") + "."
 	if slices.Contains(known, ExecuteTool) {
 		text += " To run a tool, call execute_tool with its tool_id."
 	}
 	return text
 }
+
+const insideError = "nize had an internal error"
 
 // refusal is what the model is told when the gateway made no call.
 func (w *work) refusal(err error, what string) string {
@@ -247,7 +258,7 @@ func (w *work) refusal(err error, what string) string {
 		return "Nothing was done: " + strings.TrimSuffix(ce.Message, ".") + " (" + string(ce.Code) + ")."
 	}
 	w.Log.Error("a call could not be made", "thread", w.thread.ID, "tool", what, "error", err)
-	return "Nothing was done: nize had an internal error."
+	return "Nothing was done: " + insideError + "."
 }
 
 // lastOf follows what replaced a call (edit, retry, ask again): the model gets

@@ -110,7 +110,7 @@ func (w *work) stop(ctx context.Context, s state, text string) error {
 	defer cancel()
 	for _, tc := range s.missing {
 		if c, err := w.Calls.GetCall(ctx, tc.ID); err == nil && c.Waiting() {
-			w.cancel(ctx, s.target.By, c, "stopped")
+			w.cancel(ctx, s.target.By, c, "the turn was stopped")
 		}
 	}
 	if strings.TrimSpace(text) != "" {

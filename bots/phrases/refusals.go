@@ -3,7 +3,7 @@ package phrases
 import "slices"
 
 // sentences are all that other rooms say, by the room.
-var sentences = slices.Concat(said, refusals, unknowns())
+var sentences = slices.Concat(said, planner, refusals, unknowns())
 
 // kinds are what a name can be one of; see [store.Unknown], whose sentence
 // about each is in the list.
@@ -101,7 +101,7 @@ var refusals = []sentence{
 	{"unexpected end of JSON input", "内容不完整", "內容不完整"},
 	{"nested deeper than %s", "嵌套超过 %s 层", "巢狀超過 %s 層"},
 	{`arguments of %s must be a JSON object, such as {"name": "value"}`, `%s 的参数应为 JSON 对象，例如 {"name": "value"}`, `%s 的引數應為 JSON 物件，例如 {"name": "value"}`},
-	{"arguments don't fit %s: %s", "参数不符合 %s 的定义：`%s`", "引數不符合 %s 的定義：`%s`"},
+	{unfit, "参数不符合 %s 的定义：%s", "引數不符合 %s 的定義：%s"},
 	{"the arguments are %s bytes; a call that needs a yes may have %s (approvals.max_arguments)", "参数共 %s 字节；需要审批的调用最多 %s 字节（approvals.max_arguments）", "引數共 %s 位元組；須核准的呼叫最多 %s 位元組（approvals.max_arguments）"},
 	{"%s calls of yours wait for a yes already; decide those first: nizectl approvals list", "你已有 %s 个调用在等待批准；请先处理：nizectl approvals list", "你已有 %s 個呼叫在等待核准；請先處理：nizectl approvals list"},
 	{"it needs a yes (%v), which %v: it is for %v; an admin can change who decides", "需要审批（%v），但%v；可审批的人：%v。管理员可以更改审批人", "需要核准（%v），但%v；可核准的人：%v。管理員可以變更核准人"},

@@ -30,8 +30,11 @@ type matcher struct {
 	sentence sentence
 }
 
-var matchers = sync.OnceValue(func() []matcher {
-	list := slices.Clone(sentences)
+var matchers = sync.OnceValue(func() []matcher { return compile(sentences) })
+
+// compile makes the forms of a list, the surest first.
+func compile(list []sentence) []matcher {
+	list = slices.Clone(list)
 	// The more a form says itself, the surer it is that it is the one.
 	weight := func(s sentence) int { return len(verb.ReplaceAllString(s.english, "")) }
 	slices.SortStableFunc(list, func(a, b sentence) int { return cmp.Compare(weight(b), weight(a)) })
@@ -56,7 +59,7 @@ var matchers = sync.OnceValue(func() []matcher {
 		out[i] = m
 	}
 	return out
-})
+}
 
 var verb = regexp.MustCompile(`%(?:\[(\d+)\])?(.)`)
 
@@ -69,26 +72,8 @@ func (c Catalogue) Translate(text string) string {
 	if said, ok := c.nearest(text); ok {
 		return said
 	}
-	for _, m := range matchers() {
-		found := m.form.FindStringSubmatch(text)
-		if found == nil {
-			continue
-		}
-		args := make([]any, len(m.parts))
-		for i, translated := range m.parts {
-			args[i] = found[i+1]
-			if translated {
-				args[i] = c.Translate(found[i+1])
-			}
-		}
-		form := m.sentence.simplified
-		if c[Language] == traditional[Language] {
-			form = m.sentence.traditional
-		}
-		if len(args) == 0 {
-			return form
-		}
-		return fmt.Sprintf(form, args...)
+	if said, ok := c.among(matchers(), text, c.Translate); ok {
+		return said
 	}
 	if spans.MatchString(text) {
 		return c.span(text)
@@ -108,11 +93,7 @@ func (c Catalogue) nearest(text string) (string, bool) {
 	if said == found[1] {
 		return "", false
 	}
-	form := nearest.simplified
-	if c[Language] == traditional[Language] {
-		form = nearest.traditional
-	}
-	return said + fmt.Sprintf(form, found[2]), true
+	return said + fmt.Sprintf(c.pick(nearest), found[2]), true
 }
 
 var (

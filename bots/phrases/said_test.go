@@ -71,7 +71,7 @@ func TestProblem(t *testing.T) {
 // has to stand in their source, word by word.
 func TestSentences(t *testing.T) {
 	known := map[string]bool{}
-	for _, dir := range []string{"..", "../slack", "../terminal", "../../llm", "../../mcp", "../../mcp/scan", "../../mcp/schema", "../../store", "../../store/bolt", "../../daemon"} {
+	for _, dir := range []string{"..", "../slack", "../terminal", "../../llm", "../../llm/offline", "../../mcp", "../../mcp/scan", "../../mcp/schema", "../../store", "../../store/bolt", "../../daemon"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", dir, len(files), err)
@@ -86,8 +86,15 @@ func TestSentences(t *testing.T) {
 	for _, text := range english { // nize's last word in a stored conversation
 		known[form(text)] = true
 	}
+	for _, list := range [][]sentence{sentences, misfits} {
+		inStep(t, list, known)
+	}
+}
+
+func inStep(t *testing.T, list []sentence, known map[string]bool) {
+	t.Helper()
 	seen := map[string]bool{}
-	for _, s := range sentences {
+	for _, s := range list {
 		if seen[s.english] {
 			t.Errorf("%q stands twice", s.english)
 		}
@@ -116,6 +123,9 @@ var whole = map[string]bool{
 	"reading conversation %s: not found":                                             true,
 	`tool "%s" not found; search with discover_tools`:                                true,
 	"unexpected end of JSON input":                                                   true, // encoding/json
+	"an object with nothing in it":                                                   true,
+	"has a form that the schema excludes":                                            true,
+	"is the number %s, whose exponent is over %s":                                    true,
 	// states of a server, which are codes, and what stands in Slack's manifest
 	"ready": true, "connecting": true, "unreachable": true, "idle": true, "open": true, "disabled": true,
 	"What can you do?": true, "Which tools can you use in this channel?": true, "My usage": true, "Show my token usage and cost this month": true,
@@ -201,9 +211,41 @@ func joined(e ast.Expr) (text string, ok bool) {
 	return "", false
 }
 
+// What is wrong with arguments is said place by place; names, values and a
+// server's descriptions stay.
+func TestMisfit(t *testing.T) {
+	const head = "arguments don't fit box:run: "
+	for text, want := range map[string]string{
+		`/n must be an integer, received "x"`: "`/n` 应为整数，收到 \"x\"",
+		`/n is required`:                      "`/n` 为必填项",
+		`/to is required (string or null: who must be told; at once)`:                                    "`/to` 为必填项（字符串或空值：who must be told; at once）",
+		`/to is required (who gets it)`:                                                                  "`/to` 为必填项（who gets it）",
+		`/first name must be a string or an array, received an array of 3`:                               "`/first name` 应为字符串或数组，收到有 3 项的数组",
+		`/u is not a parameter, did you mean /user?; and 2 more`:                                         "`/u` 不是参数；你是不是想用 `/user`？；另有 2 处",
+		`/u is not a parameter; there are /a, /b; /n must be at least 3, received 2`:                     "`/u` 不是参数；可用的有 `/a, /b`；`/n` 不得小于 3，收到 2",
+		`/c must be one of "red", "green", received "rod", did you mean "red"?`:                          "`/c` 应为以下之一：\"red\", \"green\"，收到 \"rod\"；你是不是想用 `\"red\"`？",
+		`the arguments must have at least 1 properties and has 0, received an object with nothing in it`: "参数至少应有 1 个属性，现有 0 个，收到空对象",
+		`/k must be "a" (or use another of the 3 forms)`:                                                 "`/k` 应为 \"a\"（或改用 3 种形式中的另一种）",
+		// What was cut stays from there on, and what nobody of ours wrote as it is.
+		`/n must be at least 3, received 2; /m must ma…`: "`/n` 不得小于 3，收到 2；/m must ma…",
+		`no such rule`: "`no such rule`",
+	} {
+		if got, want := For("zh").Translate(head+text), "参数不符合 box:run 的定义："+want; got != want {
+			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
+		}
+	}
+	const outside = "/etc/passwd must be readable"
+	if got := For("zh").Translate(outside); got != outside {
+		t.Errorf("elsewhere: %q", got)
+	}
+}
+
 func FuzzTranslate(f *testing.F) {
 	for _, s := range sentences {
 		f.Add(s.english)
+	}
+	for _, s := range misfits {
+		f.Add("arguments don't fit box:run: /n " + s.english + ", received 1; /m " + s.english)
 	}
 	zh := For("zh")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -12,7 +12,8 @@
 //	a result is there  ─► show it
 //
 // Which argument was asked for is kept with the turn (store.Turn.Opaque), so
-// the planner itself remembers nothing. The same history gives the same reply.
+// the planner itself remembers nothing. The same history gives the same reply,
+// in the language of who reads it.
 //
 //   - extract.go finds things in a sentence, fill.go gives them to parameters,
 //     schema.go reads what a tool wants, say.go has the words.
@@ -43,11 +44,24 @@ const (
 	nearScore = 0.6
 )
 
-// Planner is the model. Its zero value works.
-type Planner struct{}
+// Planner is the model. Its zero value works, and speaks English.
+type Planner struct {
+	translate func(locale, english string) string
+}
 
-// New returns the planner.
-func New() *Planner { return &Planner{} }
+// New returns the planner. translate says one of its sentences in the language
+// of a BCP 47 locale, and what it doesn't know as it is; nil is English for all.
+func New(translate func(locale, english string) string) *Planner {
+	return &Planner{translate: translate}
+}
+
+// voice speaks the language of a locale.
+func (p *Planner) voice(locale string) voice {
+	if p.translate == nil {
+		return nil
+	}
+	return func(english string) string { return p.translate(locale, english) }
+}
 
 var _ llm.Model = (*Planner)(nil)
 
@@ -56,14 +70,17 @@ func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.
 	if err := ctx.Err(); err != nil {
 		return llm.Reply{}, context.Cause(ctx)
 	}
-	at := newest(req.Turns)
+	at, v := newest(req.Turns), p.voice(req.Locale)
 	if at < 0 {
-		return llm.Reply{Text: introduction, Finish: "stop"}, nil
+		return llm.Reply{Text: v.says(introduction), Finish: "stop"}, nil
 	}
-	r := round{req: req, user: req.Turns[at], before: req.Turns[:at], since: req.Turns[at+1:]}
+	r := round{voice: v, req: req, user: req.Turns[at], before: req.Turns[:at], since: req.Turns[at+1:]}
 	reply := r.next()
 	if reply.Text != "" && len(reply.Calls) == 0 && !introduced(req.Turns) {
-		reply.Text = introduction + "\n\n" + reply.Text
+		reply.Text = v.says(introduction) + "\n\n" + reply.Text
+		m, _ := memoOf(store.Turn{Role: store.FromModel, Opaque: reply.Opaque})
+		m.Introduced = true
+		reply.Opaque = m.raw()
 	}
 	reply.Finish = "stop"
 	if len(reply.Calls) > 0 {
@@ -92,7 +109,8 @@ func newest(turns []store.Turn) int {
 
 func introduced(turns []store.Turn) bool {
 	return slices.ContainsFunc(turns, func(t store.Turn) bool {
-		return t.Role == store.FromModel && strings.Contains(t.Text, introduction)
+		m, ok := memoOf(t)
+		return ok && m.Introduced
 	})
 }
 
@@ -104,6 +122,8 @@ type memo struct {
 	Args    json.RawMessage `json:"args,omitempty"`
 	Ask     string          `json:"ask,omitempty"` // the argument that was asked for
 	Approve bool            `json:"approve,omitempty"`
+
+	Introduced bool `json:"introduced,omitempty"` // it said what it is
 }
 
 func (m memo) raw() json.RawMessage {
@@ -122,6 +142,7 @@ func memoOf(t store.Turn) (m memo, ok bool) {
 
 // round is one look at the history.
 type round struct {
+	voice
 	req    llm.Request
 	user   store.Turn   // the newest message
 	before []store.Turn // what was said before it
@@ -132,29 +153,29 @@ type round struct {
 func (r round) next() llm.Reply {
 	text := strings.TrimSpace(r.user.Text)
 	if len(r.req.Functions) == 0 {
-		return say(noTools)
+		return r.answer(noTools)
 	}
 	if len(text) > maxMessage {
-		return say(tooLong)
+		return r.answer(tooLong)
 	}
 	step, results := r.lastStep()
 	if step == nil {
 		return r.begin(text)
 	}
 	if r.req.NoCalls {
-		return say(giveUp)
+		return r.answer(giveUp)
 	}
 	switch step.Calls[0].Name {
 	case discoverTools:
 		return r.discovered(text, step, results)
 	case listDomains:
-		return say(listedDomains(results[0]))
+		return say(r.listedDomains(results[0]))
 	case toolSchema:
 		return r.described(text, results)
 	case llm.ExecuteTool:
-		return say(outcome(toolOf(step.Calls[0]), results[0]))
+		return say(r.outcome(toolOf(step.Calls[0]), results[0]))
 	}
-	return say(giveUp)
+	return r.answer(giveUp)
 }
 
 // lastStep is the last step with calls since the message, and its results.
@@ -194,13 +215,13 @@ func (r round) begin(text string) llm.Reply {
 	}
 	switch {
 	case greetingRE.MatchString(text):
-		return say(greeting)
+		return r.answer(greeting)
 	case thanksRE.MatchString(text):
-		return say(welcome)
+		return r.answer(welcome)
 	case neverRE.MatchString(text):
-		return say(nothingDone)
+		return r.answer(nothingDone)
 	case r.req.NoCalls:
-		return say(giveUp)
+		return r.answer(giveUp)
 	case helpRE.MatchString(text) && r.has(listDomains):
 		return call(listDomains, struct{}{})
 	}
@@ -281,7 +302,7 @@ func readFound(result string) (tools []found, ok bool) {
 func (r round) discovered(text string, step *store.Turn, results []string) llm.Reply {
 	tools, ok := readFound(results[0])
 	if !ok {
-		return say(failed(results[0]))
+		return say(r.failed(results[0]))
 	}
 	var args discoverArgs
 	near := json.Unmarshal([]byte(step.Calls[0].Args), &args) == nil && args.Min != nil
@@ -291,12 +312,12 @@ func (r round) discovered(text string, step *store.Turn, results []string) llm.R
 	}
 	switch {
 	case near:
-		return say(notFound(wanted, tools))
+		return say(r.notFound(wanted, tools))
 	case len(tools) == 0:
 		zero := 0.0 // anything that is near, to name it
 		return call(discoverTools, discoverArgs{Query: args.Query, TopK: 3, Min: &zero})
 	case list:
-		return say(listed(wanted, tools))
+		return say(r.listed(wanted, tools))
 	}
 	var reply llm.Reply
 	for i, t := range tools {
@@ -334,9 +355,9 @@ func (r round) described(text string, results []string) llm.Reply {
 		}
 	}
 	if best == nil {
-		return say(failed(results[0]))
+		return say(r.failed(results[0]))
 	}
-	return propose(memo{Tool: best.ID, Schema: best.InputSchema, Approve: best.NeedsApproval}, bestFilled)
+	return r.propose(memo{Tool: best.ID, Schema: best.InputSchema, Approve: best.NeedsApproval}, bestFilled)
 }
 
 // better says whether a tool that was found later fits the words more than the
@@ -352,18 +373,18 @@ func better(f, than filled) bool {
 }
 
 // propose executes the tool, or asks for what is missing.
-func propose(m memo, f filled) llm.Reply {
+func (r round) propose(m memo, f filled) llm.Reply {
 	m.Args = f.raw()
 	if len(f.missing) > 0 {
 		m.Ask = f.missing[0].name
-		return llm.Reply{Text: question(m.Tool, f.missing), Opaque: m.raw()}
+		return llm.Reply{Text: r.question(m.Tool, f.missing), Opaque: m.raw()}
 	}
 	reply := call(llm.ExecuteTool, struct {
 		ToolID string          `json:"tool_id"`
 		Params json.RawMessage `json:"params"`
 	}{m.Tool, m.Args})
 	if m.Approve {
-		reply.Text = proposal(m.Tool)
+		reply.Text = r.proposal(m.Tool)
 	}
 	return reply
 }
@@ -383,7 +404,7 @@ func (r round) asked() (memo, bool) {
 // if it rather is a new request.
 func (r round) supplied(text string, m memo) (reply llm.Reply, ok bool) {
 	if neverRE.MatchString(text) {
-		return say(nothingDone), true
+		return r.answer(nothingDone), true
 	}
 	if r.req.NoCalls || greetingRE.MatchString(text) || helpRE.MatchString(text) || whichRE.MatchString(text) {
 		return llm.Reply{}, false
@@ -407,7 +428,7 @@ func (r round) supplied(text string, m memo) (reply llm.Reply, ok bool) {
 			f.missing = append(f.missing, p)
 		}
 	}
-	return propose(m, f), true
+	return r.propose(m, f), true
 }
 
 // answerFor reads a whole message as one argument.
@@ -456,6 +477,9 @@ func toolOf(c store.ToolCall) string {
 }
 
 func say(text string) llm.Reply { return llm.Reply{Text: text} }
+
+// answer is a reply of one sentence.
+func (r round) answer(english string) llm.Reply { return say(r.says(english)) }
 
 // call is a reply that calls one function.
 func call(name string, args any) llm.Reply {

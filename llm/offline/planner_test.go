@@ -66,7 +66,7 @@ func (c *chat) say(text string) string {
 	for range 8 {
 		var streamed string
 		req := llm.Request{Turns: slices.Clone(c.turns), Functions: functions, Context: "Local time of the person: … (Asia/Tokyo)"}
-		reply, err := New().Generate(c.t.Context(), req, func(d llm.Delta) { streamed += d.Text })
+		reply, err := New(nil).Generate(c.t.Context(), req, func(d llm.Delta) { streamed += d.Text })
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestOutcomes(t *testing.T) {
 		"The call failed: no answer within 30s":                                                                       "failed: no answer within 30s.",
 		"The tool reported an error: bad dice":                                                                        "reported an error: bad dice.",
 		"nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it": "it is unknown whether it took effect. Please check",
-		"Nothing was done: tool x not found (not_found).":                                                             "was not run: tool x not found (not_found).",
+		"Nothing was done: tool x not found (not_found).":                                                             "was not run: tool x not found.",
 	} {
 		c := newChat(t)
 		c.out = result
@@ -303,17 +303,17 @@ func TestProposal(t *testing.T) {
 
 func TestWithoutTools(t *testing.T) {
 	turns := []store.Turn{{Role: store.FromUser, Text: "roll 2d6"}}
-	reply, err := New().Generate(t.Context(), llm.Request{Turns: turns}, nil)
+	reply, err := New(nil).Generate(t.Context(), llm.Request{Turns: turns}, nil)
 	if err != nil || !strings.HasSuffix(reply.Text, noTools) {
 		t.Errorf("got %+v, %v", reply, err)
 	}
-	reply, err = New().Generate(t.Context(), llm.Request{Turns: turns, Functions: functions, NoCalls: true}, nil)
+	reply, err = New(nil).Generate(t.Context(), llm.Request{Turns: turns, Functions: functions, NoCalls: true}, nil)
 	if err != nil || len(reply.Calls) > 0 || reply.Text == "" {
 		t.Errorf("got %+v, %v", reply, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := New().Generate(ctx, llm.Request{Turns: turns}, nil); err == nil {
+	if _, err := New(nil).Generate(ctx, llm.Request{Turns: turns}, nil); err == nil {
 		t.Error("a cancelled round gave no error")
 	}
 }
@@ -360,7 +360,7 @@ func FuzzFill(f *testing.F) {
 			}
 		}
 		turns := []store.Turn{{Role: store.FromUser, Text: text}}
-		if _, err := New().Generate(t.Context(), llm.Request{Turns: turns, Functions: functions}, nil); err != nil {
+		if _, err := New(nil).Generate(t.Context(), llm.Request{Turns: turns, Functions: functions}, nil); err != nil {
 			t.Error(err)
 		}
 	})

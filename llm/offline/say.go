@@ -4,10 +4,41 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"nize/llm"
 )
+
+// voice says the planner's sentences in the language of who reads them. Its nil
+// value is English. What others wrote (tools, servers, the person) stays as it is.
+type voice func(english string) string
+
+// says says one sentence.
+func (v voice) says(english string) string {
+	if v == nil {
+		return english
+	}
+	return v(english)
+}
+
+// say says one sentence with its arguments.
+func (v voice) say(format string, args ...any) string { return v.says(fmt.Sprintf(format, args...)) }
+
+// join puts sentences behind one another: without a space behind a full-width
+// mark, which brings its own.
+func join(sentences ...string) string {
+	var b strings.Builder
+	last := ""
+	for _, s := range sentences {
+		if last != "" && !strings.HasSuffix(last, "。") && !strings.HasSuffix(last, "）") {
+			b.WriteByte(' ')
+		}
+		b.WriteString(s)
+		last = s
+	}
+	return b.String()
+}
 
 // introduction is said once in a conversation, before the first answer.
 const introduction = "I am nize's offline planner, not a language model: I look for a tool that fits your words, fill in what I can tell from them, and show the result."
@@ -27,21 +58,21 @@ const (
 )
 
 // listed names the tools that were found.
-func listed(wanted string, tools []found) string {
+func (v voice) listed(wanted string, tools []found) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "For “%s” I found:\n", short(wanted))
+	b.WriteString(v.say("For “%s” I found:", short(wanted)) + "\n")
 	for _, t := range tools {
 		fmt.Fprintf(&b, "\n- `%s`: %s", t.ID, short(t.Description))
 	}
 	return b.String()
 }
 
-func notFound(wanted string, near []found) string {
-	text := fmt.Sprintf("I found no tool for “%s” here.", short(wanted))
+func (v voice) notFound(wanted string, near []found) string {
+	text := v.say("I found no tool for “%s” here.", short(wanted))
 	if len(near) == 0 {
 		return text
 	}
-	text += " The nearest are:\n"
+	text = join(text, v.says("The nearest are:")) + "\n"
 	for i, t := range near {
 		if i < 3 {
 			text += fmt.Sprintf("\n- `%s`: %s", t.ID, short(t.Description))
@@ -51,7 +82,7 @@ func notFound(wanted string, near []found) string {
 }
 
 // listedDomains says what tools exist for.
-func listedDomains(result string) string {
+func (v voice) listedDomains(result string) string {
 	var doc struct {
 		Domains []struct {
 			ID          string `json:"id"`
@@ -60,90 +91,91 @@ func listedDomains(result string) string {
 		} `json:"domains"`
 	}
 	if json.Unmarshal([]byte(result), &doc) != nil {
-		return failed(result)
+		return v.failed(result)
 	}
 	if len(doc.Domains) == 0 {
-		return "There are no tools here yet. An admin adds some with `nizectl servers add`."
+		return v.says("There are no tools here yet. An admin adds some with `nizectl servers add`.")
 	}
 	var b strings.Builder
-	b.WriteString("I can use tools for:\n")
+	b.WriteString(v.says("I can use tools for:") + "\n")
 	for _, d := range doc.Domains {
 		fmt.Fprintf(&b, "\n- **%s** (%d)", d.ID, d.Count)
 		if d.Description != "" {
 			b.WriteString(": " + short(d.Description))
 		}
 	}
-	b.WriteString("\n\nSay what you need, or ask “which tool can …?”.")
+	b.WriteString("\n\n" + v.says("Say what you need, or ask “which tool can …?”."))
 	return b.String()
 }
 
-func question(tool string, missing []param) string {
+func (v voice) question(tool string, missing []param) string {
 	p := missing[0]
-	text := fmt.Sprintf("I would use `%s`, but I could not tell the **%s** from your words.", tool, p.label())
+	parts := []string{v.say("I would use `%s`, but I could not tell the **%s** from your words.", tool, p.label())}
 	if p.about != "" {
-		text += " (" + short(p.about) + ")"
+		parts = append(parts, v.say("(%s)", short(p.about)))
 	}
 	if len(p.enum) > 0 {
-		text += " It is one of: " + strings.Join(p.enum, ", ") + "."
+		parts = append(parts, v.say("It is one of: %s.", strings.Join(p.enum, ", ")))
 	}
-	return text + fmt.Sprintf(" What is the %s?", p.label())
+	return join(append(parts, v.say("What is the %s?", p.label()))...)
 }
 
-func proposal(tool string) string {
-	return fmt.Sprintf("I propose to run `%s` with what I could tell from your words. It needs a yes first.", tool)
+func (v voice) proposal(tool string) string {
+	return v.say("I propose to run `%s` with what I could tell from your words. It needs a yes first.", tool)
 }
 
 // ends are the sentences with which the agent tells a model that a call gave
-// no result, and what the person is told.
-var ends = []struct{ head, said string }{
-	{"A person refused the call", "`%s` was not run, because it was refused."},
-	{"The call was refused", "`%s` was not run: it was refused%s."},
-	{"Nobody approved the call", "`%s` was not run: nobody approved it in time."},
-	{"The call was cancelled", "`%s` was not run: the call was cancelled."},
-	{"nize stopped while the call ran", "nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again."},
-	{"The call failed", "`%s` failed%s."},
-	{"The tool reported an error", "`%s` reported an error%s."},
-	{"Nothing was done", "`%s` was not run%s."},
+// no result, and what the person is told, with and without the reason.
+var ends = []struct{ head, said, why string }{
+	{"A person refused the call", "`%s` was not run, because it was refused.", ""},
+	{"The call was refused", "`%s` was not run: it was refused.", "`%s` was not run: it was refused: %s."},
+	{"Nobody approved the call", "`%s` was not run: nobody approved it in time.", ""},
+	{"The call was cancelled", "`%s` was not run: the call was cancelled.", ""},
+	{"nize stopped while the call ran", "nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again.", ""},
+	{"The call failed", "`%s` failed.", "`%s` failed: %s."},
+	{"The tool reported an error", "`%s` reported an error.", "`%s` reported an error: %s."},
+	{"Nothing was done", "`%s` was not run.", "`%s` was not run: %s."},
 }
 
+// code is how the gateway names the kind of a refusal to a model, at its end.
+var code = regexp.MustCompile(` \([a-z_]+\)\.?$`)
+
 // outcome shows what a call gave.
-func outcome(tool, result string) string {
+func (v voice) outcome(tool, result string) string {
 	for _, e := range ends {
 		if !strings.HasPrefix(result, e.head) {
 			continue
 		}
-		_, why, ok := strings.Cut(result, ": ")
-		why = strings.TrimSuffix(strings.TrimSpace(why), ".")
-		if ok && why != "" {
-			why = ": " + llm.Cut(why, maxShown)
-		} else {
-			why = ""
+		_, why, _ := strings.Cut(result, ": ")
+		if strings.HasPrefix(result, "Nothing was done") {
+			why = code.ReplaceAllString(why, "")
 		}
-		if strings.Count(e.said, "%s") == 2 {
-			return fmt.Sprintf(e.said, tool, why)
+		why = llm.Cut(strings.TrimSuffix(strings.TrimSpace(why), "."), maxShown)
+		if e.why == "" || why == "" {
+			return v.say(e.said, tool)
 		}
-		return fmt.Sprintf(e.said, tool)
+		return v.say(e.why, tool, why)
 	}
-	return shown(tool, result)
+	return v.shown(tool, result)
 }
 
 // shown is a result in a sentence or, if it is longer, below one.
-func shown(tool, result string) string {
+func (v voice) shown(tool, result string) string {
 	result = strings.TrimSpace(result)
 	if fields, ok := flat(result); ok {
 		result = fields
 	}
 	switch {
 	case result == "" || result == "(no output)":
-		return fmt.Sprintf("`%s` ran and returned nothing.", tool)
+		return v.say("`%s` ran and returned nothing.", tool)
 	case len(result) <= maxLine && !strings.Contains(result, "\n"):
-		return fmt.Sprintf("%s\n\n(from `%s`)", result, tool)
+		return result + "\n\n" + v.say("(from `%s`)", tool)
 	}
 	fence := "```"
 	for strings.Contains(result, fence) {
 		fence += "`"
 	}
-	return fmt.Sprintf("`%s` returned:\n\n%s\n%s\n%s", tool, fence, llm.Cut(result, maxShown), fence)
+	return v.say("`%s` returned:", tool) + "\n\n" + fence + "\n" + llm.Cut(result, maxShown) + "\n" + fence
 }
 
 // flat writes a small JSON object of plain values as name: value, in its order.
@@ -178,12 +210,13 @@ func flat(result string) (string, bool) {
 	return strings.Join(parts, sep), len(parts) > 0
 }
 
-func failed(result string) string {
+func (v voice) failed(result string) string {
 	result = strings.TrimSpace(result)
 	if result == "" {
-		return giveUp
+		return v.says(giveUp)
 	}
-	return "That did not work: " + llm.Cut(strings.TrimSuffix(result, "."), maxLine) + "."
+	result = code.ReplaceAllString(strings.TrimPrefix(result, "Nothing was done: "), "")
+	return v.say("That did not work: %s.", llm.Cut(strings.TrimSuffix(result, "."), maxLine))
 }
 
 // short is one bounded line.
