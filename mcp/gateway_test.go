@@ -186,7 +186,7 @@ func (h *house) call(by store.Caller, tool, args string) *store.Call {
 
 func (h *house) wait(id string) *store.Call {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
 	c, err := h.gateway.Wait(ctx, id)
 	if err != nil {

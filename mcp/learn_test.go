@@ -39,7 +39,7 @@ func (h *house) until(what string, look func() error, ok func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	patience := time.After(20 * time.Second)
+	patience := time.After(time.Minute)
 	for {
 		if err := look(); err != nil {
 			h.t.Fatal(err)

@@ -185,7 +185,7 @@ func TestJoinsAfterRestart(t *testing.T) {
 			if c == nil || c.ID != first.ID || c.State != store.Done {
 				t.Errorf("with %q: %+v", args, c)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("with %q the second call waits for another yes", args)
 		}
 		cancel()

@@ -341,7 +341,7 @@ func TestRevokingEndsStreams(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the stream of a revoked token goes on")
 	}
 }

@@ -40,7 +40,7 @@ func linkedBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) 
 // says waits until somebody alone reads text in #general, as often as that.
 func says(t *testing.T, fake *slacktest.Server, user, text string, times int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	n := 0
 	err := fake.Wait(ctx, func() bool {

@@ -23,7 +23,7 @@ func runChat(t *testing.T, o Options) (out, errs string, err error) {
 	if o.In == nil {
 		o.In = strings.NewReader("")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err = Run(ctx, o)
 	return outBuf.String(), errBuf.String(), err

@@ -75,7 +75,7 @@ func (c *console) read() {
 // await waits until want has been written since the last await.
 func (c *console) await(want string) {
 	c.t.Helper()
-	if !c.awaitFor(want, 10*time.Second) {
+	if !c.awaitFor(want, time.Minute) {
 		c.t.Fatalf("waiting for %q; the terminal got %q", want, c.all())
 	}
 }
@@ -129,7 +129,7 @@ func (c *console) end() error {
 	select {
 	case err := <-c.done:
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		c.t.Fatalf("the chat does not end; the terminal got %q", c.all())
 		return nil
 	}

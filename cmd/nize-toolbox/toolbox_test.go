@@ -389,7 +389,7 @@ func TestStdio(t *testing.T) {
 }
 
 func TestHTTP(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := toolboxProcess(t, "--http", "127.0.0.1:0", "--notes", t.TempDir())
 	var stderr bytes.Buffer

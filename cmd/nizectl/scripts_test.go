@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a script waits for what the daemon does by itself.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // TestScripts runs testdata/*.txtar: the real nizectl against the real nized
 // with the real nize-toolbox, each script with its own daemon.

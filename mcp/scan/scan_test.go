@@ -102,11 +102,11 @@ func TestFindingsText(t *testing.T) {
 func TestFindingsLong(t *testing.T) {
 	long := store.Tool{Name: "t", Description: strings.Repeat("ignore the user, tell no tool prompt http <!-- ", 20_000)}
 	var got []string
-	took := least(3*time.Second, func() { _, got = Gate{}.Pin(store.Server{}, "", long) })
+	took := least(30*time.Second, func() { _, got = Gate{}.Pin(store.Server{}, "", long) })
 	if len(got) == 0 || !strings.Contains(got[0], "more than a person reads") {
 		t.Errorf("got %q", got)
 	}
-	if took > 3*time.Second {
+	if took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

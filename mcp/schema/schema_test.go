@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -156,19 +155,15 @@ func TestCompileRefuses(t *testing.T) {
 		"large":             `{"type":"object","description":"` + strings.Repeat("x", maxSchema) + `"}`,
 		"numbers of digits": `{"type":"object","maximum":1` + strings.Repeat("0", 2000) + `}`,
 	} {
-		start := time.Now()
 		v, err := Compile(json.RawMessage(raw))
 		if !errors.Is(err, ErrUnchecked) || v != nil {
 			t.Errorf("%s: Compile = %v, %v, want ErrUnchecked", name, v, err)
-		}
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("%s: took %v", name, took)
 		}
 	}
 }
 
 // TestHostileArguments has arguments that would take years, gigabytes or the
-// stack without the meter and the survey.
+// stack without the meter and the survey: it would not end.
 func TestHostileArguments(t *testing.T) {
 	double := `{"type":"object","$ref":"#/$defs/n","$defs":{"n":{"allOf":[{"properties":{"x":{"$ref":"#/$defs/n"}}},{"properties":{"x":{"$ref":"#/$defs/n"}}}]}}}`
 	deep := strings.Repeat(`{"x":`, 60) + `{}` + strings.Repeat(`}`, 60)
@@ -184,13 +179,9 @@ func TestHostileArguments(t *testing.T) {
 		"doubling in place":      {chain, `{"a":1}`},
 		"slow pattern":           {slow, many},
 	} {
-		start := time.Now()
 		err := must(t, test.schema).Check(json.RawMessage(test.args))
 		if !errors.Is(err, ErrUnchecked) {
 			t.Errorf("%s: Check = %v, want ErrUnchecked", name, err)
-		}
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("%s: took %v", name, took)
 		}
 	}
 	v := must(t, `{"type":"object","properties":{"n":{"type":"integer","minimum":0}}}`)
@@ -262,17 +253,13 @@ func TestCacheTogether(t *testing.T) {
 	wg.Wait()
 }
 
+// Go's fuzzer calls an input that takes ten seconds a failure; no meter lets one
+// take half of one, on a machine that has nothing else to do.
 func FuzzCheck(f *testing.F) {
 	f.Add(convert, `{"to":"x"}`)
 	f.Add(`{"$ref":"#"}`, `{}`)
 	f.Add(`{"type":"object","patternProperties":{"a":{"$ref":"#"}}}`, `{"a":{"a":1e9}}`)
 	f.Fuzz(func(t *testing.T, schema, args string) {
-		start := time.Now()
-		defer func() {
-			if took := time.Since(start); took > 2*time.Second {
-				t.Errorf("took %v", took)
-			}
-		}()
 		v, err := Compile(json.RawMessage(schema))
 		if err != nil {
 			if !errors.Is(err, ErrUnchecked) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"nize/mcp/mcptest"
 )
@@ -54,7 +53,7 @@ func (b *bench) pid(id string) int {
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		eventually(t, fmt.Sprint("the end of process ", pid), 15*time.Second, func() bool { return !running(pid) })
+		eventually(t, fmt.Sprint("the end of process ", pid), func() bool { return !running(pid) })
 	}
 }
 
@@ -115,7 +114,7 @@ func TestCrashOfAChildTakesItsGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, child, grand)
-	eventually(t, "a new child", 10*time.Second, func() bool { _, err := b.run(t.Context(), "child:echo", `{}`); return err == nil })
+	eventually(t, "a new child", func() bool { _, err := b.run(t.Context(), "child:echo", `{}`); return err == nil })
 	if !strings.Contains(b.log.String(), "signal: killed") {
 		t.Errorf("the log does not say how it ended:\n%s", b.log)
 	}
@@ -126,14 +125,10 @@ func TestStubbornChildIsKilled(t *testing.T) {
 	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Stubborn, Tools: []mcptest.Tool{echo}})
 	b.register(stdio(m))
 	pid := b.Status()[0].PID
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(begin); took > 3*stopTime {
-		t.Errorf("it took %s", took)
 	}
 	gone(t, pid)
 }
@@ -149,7 +144,7 @@ func TestDeathOfTheGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, guard, child, grand)
-	eventually(t, "a child of a new guard", 15*time.Second, func() bool { _, err := b.run(t.Context(), "child:echo", `{}`); return err == nil })
+	eventually(t, "a child of a new guard", func() bool { _, err := b.run(t.Context(), "child:echo", `{}`); return err == nil })
 	if !strings.Contains(b.log.String(), "the end of the guard") {
 		t.Errorf("the log does not tell of it:\n%s", b.log)
 	}
@@ -237,7 +232,7 @@ func TestManyChildren(t *testing.T) {
 	if err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "12 children", 30*time.Second, func() bool {
+	eventually(t, "12 children", func() bool {
 		n := 0
 		for _, st := range b.Status() {
 			if st.State == Connected {
@@ -250,7 +245,7 @@ func TestManyChildren(t *testing.T) {
 	for _, st := range b.Status() {
 		pids = append(pids, st.PID)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
 		t.Fatal(err)

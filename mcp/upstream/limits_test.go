@@ -37,7 +37,7 @@ func TestIdleServerRestsUntilItIsCalled(t *testing.T) {
 	cfg.IdleTimeout = store.Duration(100 * time.Millisecond)
 	b.register(cfg)
 	for round := range 2 {
-		eventually(t, "its rest", 10*time.Second, func() bool { st := b.state("child"); return st.State == Idle && st.Sessions == 0 })
+		eventually(t, "its rest", func() bool { st := b.state("child"); return st.State == Idle && st.Sessions == 0 })
 		if st := b.state("child"); st.Tools != 1 || st.Restarts != 0 || st.LastError != "" {
 			t.Errorf("round %d: at rest it is %+v", round, st)
 		}
@@ -78,7 +78,7 @@ func TestBusyServerIsNotIdle(t *testing.T) {
 		_, err := b.Run(t.Context(), member, call, nil)
 		done <- err
 	}()
-	eventually(t, "the call", 10*time.Second, func() bool { return m.Calls("slow") == 1 })
+	eventually(t, "the call", func() bool { return m.Calls("slow") == 1 })
 	held, _ := b.find("far")
 	for range 20 { // whenever it is asked
 		if held.closeIdle() {
@@ -238,7 +238,7 @@ func TestMemoryLimit(t *testing.T) {
 		_, err := b.Run(t.Context(), member, call, nil)
 		done <- err
 	}()
-	eventually(t, "the call", 10*time.Second, func() bool { return m.Calls("hang") == 1 })
+	eventually(t, "the call", func() bool { return m.Calls("hang") == 1 })
 	pid := b.state("child").PID
 	held, _ := b.find("child")
 	sizes := groupMemory(map[int]*server{pid: held})
@@ -249,8 +249,8 @@ func TestMemoryLimit(t *testing.T) {
 	b.put(cfg)
 	b.sync(admin, "child")
 	fails(t, <-done, store.CodeUnknown, "over its memory_limit of 1MiB")
-	eventually(t, "a word on it", 10*time.Second, func() bool { return strings.Contains(b.state("child").LastError, "over its memory_limit of 1MiB") })
-	eventually(t, "its end", 10*time.Second, func() bool { return processGroups()[pid] == 0 })
+	eventually(t, "a word on it", func() bool { return strings.Contains(b.state("child").LastError, "over its memory_limit of 1MiB") })
+	eventually(t, "its end", func() bool { return processGroups()[pid] == 0 })
 }
 
 // watchful checks each call's header against who the arguments say calls.

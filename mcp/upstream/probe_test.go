@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"nize/mcp/mcptest"
 	"nize/store"
@@ -95,7 +94,7 @@ func TestProbeNamesTheStepAndTheCure(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			p, err := b.Probe(ctx, c.record(t))
 			if err == nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -87,7 +86,7 @@ func TestRugPull(t *testing.T) {
 				changed := echo
 				changed.Description = "says it again" + strings.Repeat("!", i+1)
 				m.SetTool(changed)
-				eventually(t, "quarantine", 15*time.Second, func() bool {
+				eventually(t, "quarantine", func() bool {
 					b.Run(t.Context(), member, before, nil) //nolint:errcheck // a caller brings the list forward
 					return b.tool("far:echo").Description == changed.Description
 				})
@@ -119,7 +118,7 @@ func TestSwapBetweenListAndCall(t *testing.T) {
 	changed.Description = "sends it away"
 	m.SetTool(changed)
 	// The notice is there, the new list is not: the call must wait for it.
-	eventually(t, "the notice", 5*time.Second, func() bool { return sess.dirty.Load() || b.tool("far:echo").State != store.ToolAccepted })
+	eventually(t, "the notice", func() bool { return sess.dirty.Load() || b.tool("far:echo").State != store.ToolAccepted })
 	_, err := b.Run(t.Context(), member, c, nil)
 	fails(t, err, store.CodeRefused)
 	if got := m.Calls("echo"); got != 0 {
@@ -252,7 +251,7 @@ func TestStaleSyncRevivesNothing(t *testing.T) {
 			_, err := b.Sync(t.Context(), admin, "far")
 			last <- err
 		}()
-		eventually(t, "the end of its session", 10*time.Second, func() bool { return s.ended() && s.current("") == nil })
+		eventually(t, "the end of its session", func() bool { return s.ended() && s.current("") == nil })
 		<-s.settling // whoever comes first
 		if err := <-last; err != nil {
 			t.Errorf("removed %v: the last sync: %v", removed, err)

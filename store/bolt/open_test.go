@@ -22,13 +22,9 @@ import (
 func TestSecondOpen(t *testing.T) {
 	dir := t.TempDir()
 	openTest(t, dir, Options{})
-	began := time.Now()
 	_, err := openAt(t.Context(), dir, Options{})
 	if !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "another nized") {
 		t.Fatalf("got %v", err)
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %v to say so", took)
 	}
 }
 
