@@ -91,7 +91,11 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 	if p.Until != "" {
 		c.blocks = append(c.blocks, until(card.Expires, r, words))
 	}
-	section(maxClaim, p.Bound...)
+	if p.Args == "" && p.Until == "" { // it did say until when: see richBlock
+		c.blocks = append(c.blocks, richBlock("", strings.Join(p.Bound, "\n")))
+	} else {
+		section(maxClaim, p.Bound...)
+	}
 	section(maxClaim, p.State...)
 	if more {
 		section(maxClaim, words.Say(phrases.CardMore))

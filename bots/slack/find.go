@@ -222,13 +222,22 @@ func (l *live) unpostFrom(ctx context.Context, at store.Address, t *writing, n i
 	return nil
 }
 
-// unpost deletes a message; one that is gone is fine.
+// kept are Slack's answers where a message stays whatever nize does: it is of
+// another installation of the app, or the workspace keeps everything.
+var kept = map[string]bool{"cant_delete_message": true, "compliance_exports_prevent_deletion": true}
+
+// unpost deletes a message; one that is gone is fine, and one that stays for
+// good is no reason to try for ever.
 func (l *live) unpost(ctx context.Context, at store.Address, ts string) error {
 	err := l.wire.call(ctx, func(ctx context.Context) error {
 		_, _, err := l.wire.api.DeleteMessageContext(ctx, at.Channel, ts)
 		return err
 	})
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case kept[code(err)]:
+		l.log.Warn("a message can't be deleted", "channel", at.Channel, "message", ts, "err", err)
 		return nil
 	}
 	return err

@@ -103,6 +103,23 @@ func (l *live) show(ctx context.Context, at store.Address, m store.Message) (str
 	return l.put(ctx, at, m.ID, notice(m))
 }
 
+// fixed are Slack's answers where a message can't be edited, ever: its blocks
+// are of a kind that must stay, or the workspace does not let it be changed.
+var fixed = map[string]bool{"block_mismatch": true, "cant_update_message": true, "edit_window_closed": true}
+
+// giveWay deletes the message whose edit led to err if Slack lets nobody edit
+// it: then there is none to edit, and another takes its place.
+func (l *live) giveWay(ctx context.Context, at store.Address, err error) error {
+	if !fixed[code(err)] {
+		return err
+	}
+	l.log.Info("a message can't be edited; another takes its place", "channel", at.Channel, "message", at.Message, "err", err)
+	if undone := l.unpost(ctx, at, at.Message); undone != nil {
+		return undone
+	}
+	return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+}
+
 // content is what a message says: once as it is posted, and as an edit makes it
 // say, which has less room for the plain form.
 type content struct{ post, edit []slackgo.MsgOption }
@@ -113,7 +130,7 @@ func same(options ...slackgo.MsgOption) content { return content{options, option
 // put makes a message, or edits the one at at.Message.
 func (l *live) put(ctx context.Context, at store.Address, id string, c content) (string, error) {
 	if at.Message != "" {
-		return at.Message, l.wire.edit(ctx, at.Channel, at.Message, c.edit...)
+		return at.Message, l.giveWay(ctx, at, l.wire.edit(ctx, at.Channel, at.Message, c.edit...))
 	}
 	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, c.post...)
 	if at.Thread != "" {
@@ -138,6 +155,14 @@ func words(text string) content { return notice(store.Message{Text: text}) }
 
 // notice is words that can be found again, and that may mention who asked.
 func notice(m store.Message) content {
+	head := mention(m)
+	return content{
+		post: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxFallback), false), slackgo.MsgOptionBlocks(noticeBlocks(m, wordsBlock)...)},
+		edit: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxEdited-len(head)), false), slackgo.MsgOptionBlocks(noticeBlocks(m, richBlock)...)},
+	}
+}
+
+func noticeBlocks(m store.Message, block func(id, text string) slackgo.Block) []slackgo.Block {
 	var blocks []slackgo.Block
 	id := func() string { // of the first
 		if m.ID != "" && len(blocks) == 0 {
@@ -154,16 +179,9 @@ func notice(m store.Message) content {
 		blocks = append(blocks, slackgo.NewSectionBlock(slackgo.NewTextBlockObject(slackgo.MarkdownType, head, false, true), nil, nil, options...))
 	}
 	for _, piece := range pieces(m.Text, maxSection) {
-		blocks = append(blocks, wordsBlock(id(), piece))
+		blocks = append(blocks, block(id(), piece))
 	}
-	if len(blocks) > maxBlocks {
-		blocks = blocks[:maxBlocks]
-	}
-	shown := slackgo.MsgOptionBlocks(blocks...)
-	return content{
-		post: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxFallback), false), shown},
-		edit: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxEdited-len(head)), false), shown},
-	}
+	return blocks[:min(len(blocks), maxBlocks)]
 }
 
 func plainText(text string) *slackgo.TextBlockObject {
@@ -243,6 +261,28 @@ func (l *live) create(ctx context.Context, at store.Address, id string, make fun
 		u.lost(key, began)
 	}
 	return ts, false, err
+}
+
+// takeLost adds to a text the message that was begun after its last one, if
+// nobody knows whether it got there and it did.
+func (l *live) takeLost(ctx context.Context, at store.Address, t *writing) error {
+	u := &l.stages.unsure
+	id := partID(t.id, len(t.parts))
+	u.mu.Lock()
+	since, lost := u.since[unsureKey(at, id)]
+	u.mu.Unlock()
+	if !lost {
+		return nil
+	}
+	ts, err := l.find(ctx, at, id, since)
+	if err != nil {
+		return err
+	}
+	u.settled(unsureKey(at, id), ts)
+	if ts != "" {
+		t.parts = append(t.parts, part{ts: ts})
+	}
+	return nil
 }
 
 func (u *unsurePosts) settled(key, ts string) {

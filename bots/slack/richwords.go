@@ -31,6 +31,12 @@ func wordsBlock(id, text string) slackgo.Block {
 		}
 		return slackgo.NewSectionBlock(plainText(text), nil, nil, slackgo.SectionBlockOptionBlockID(id))
 	}
+	return richBlock(id, text)
+}
+
+// richBlock is wordsBlock as rich text always. Slack replaces rich text in a
+// message by rich text only, so an edit is made of it whatever it says.
+func richBlock(id, text string) slackgo.Block {
 	var parts []slackgo.RichTextElement
 	for i, part := range strings.Split(text, "```") {
 		code := i%2 == 1 && strings.Count(text, "```") > i // one that is not closed is none

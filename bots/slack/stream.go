@@ -29,8 +29,14 @@ var noStream = map[string]bool{
 	"method_not_supported_for_channel_type": true, "missing_scope": true, "access_denied": true,
 }
 
-// notStreaming is Slack's answer where a stream has ended.
-const notStreaming = "message_not_in_streaming_state"
+// Slack's answers where a stream has ended: by itself, and by who reads it.
+const (
+	notStreaming = "message_not_in_streaming_state"
+	stoppedThere = "stopped_by_user"
+)
+
+// blank is what nobody sees at the end of a text.
+const blank = " \t\r\n"
 
 // part is one message that holds a piece of a text.
 type part struct {
@@ -49,6 +55,7 @@ type writing struct {
 	began  time.Time
 	plain  bool // the text is edited, not streamed
 	dirty  bool // a request got no answer: only an edit of the whole makes sure
+	fixed  bool // Slack does not let it be edited: what lacks comes when it is final
 	last   time.Time
 }
 
@@ -101,8 +108,9 @@ func (l *live) showText(ctx context.Context, at store.Address, m store.Message) 
 	if !m.Final && len(text) > 1 {
 		text = strings.TrimSuffix(text, "<") // it may become what must be escaped
 	}
+	text = strings.TrimRight(text, blank) // Slack takes no piece that is nothing else
 	err := l.bring(ctx, at, m, t, t.prefix+text)
-	if err != nil && t.dirty && ctx.Err() == nil {
+	if err != nil && t.dirty && ctx.Err() == nil && l.writing.get(m.ID) == t { // else it begins anew
 		err = l.rewrite(ctx, at, m, t, t.prefix+text)
 	}
 	if err == nil && m.Final {
@@ -138,6 +146,9 @@ func slackID(a *store.Asker) string {
 	return parts[2]
 }
 
+// partID names the nth message of a text while it is posted.
+func partID(text string, n int) string { return fmt.Sprintf("%s/%d", text, n) }
+
 func (t *writing) text() string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -148,6 +159,9 @@ func (t *writing) text() string {
 
 // bring makes the chat say text.
 func (l *live) bring(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
+	if t.fixed && !m.Final {
+		return nil
+	}
 	if t.dirty || !strings.HasPrefix(text, t.text()) {
 		return l.rewrite(ctx, at, m, t, text)
 	}
@@ -190,7 +204,7 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 	if t.open {
 		last := &t.parts[len(t.parts)-1]
 		piece := strings.TrimPrefix(firstPart(last.text+rest), last.text)
-		if piece == "" || l.b.o.Now().Sub(t.began) > streamTime {
+		if strings.Trim(piece, blank) == "" || l.b.o.Now().Sub(t.began) > streamTime {
 			return l.closeStream(ctx, at, t, true)
 		}
 		err := l.wire.call(ctx, func(ctx context.Context) error {
@@ -200,11 +214,11 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 		switch {
 		case err == nil:
 			last.text += piece
-		case code(err) == notStreaming:
+		case code(err) == notStreaming, code(err) == stoppedThere:
 			t.open = false // Slack ended it; the text goes on in a new message
 			// A young one was ended by who reads it, with Slack's Stop: what
 			// else there is to say is put into the message that they stopped.
-			t.plain = l.b.o.Now().Sub(t.began) < streamTime
+			t.plain = code(err) == stoppedThere || l.b.o.Now().Sub(t.began) < streamTime
 			return nil
 		case unsure(err):
 			t.dirty = true
@@ -220,10 +234,10 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
-	if user := slackID(m.For); user != "" && at.Channel[0] != 'D' {
+	if user := slackID(m.For); user != "" { // needed in channels, and by some accounts in private, too
 		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(l.account.Team))
 	}
-	id := fmt.Sprintf("%s/%d", m.ID, len(t.parts))
+	id := partID(m.ID, len(t.parts))
 	l.notePart(ctx, at, t, "")
 	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (ts string, err error) {
 		err = l.wire.call(ctx, func(ctx context.Context) error {
@@ -265,7 +279,7 @@ func (l *live) closeStream(ctx context.Context, at store.Address, t *writing, mo
 	case err == nil:
 		t.open, last.more = false, more
 		return nil
-	case code(err) == notStreaming:
+	case code(err) == notStreaming, code(err) == stoppedThere:
 		t.open = false
 		return nil
 	case noStream[code(err)], errors.Is(err, store.ErrNotFound):
@@ -302,19 +316,27 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 				continue
 			}
 			t.dirty = true
-			if !errors.Is(err, store.ErrNotFound) {
+			switch {
+			case fixed[code(err)] && !m.Final:
+				t.fixed = true
+				return nil
+			case !errors.Is(err, store.ErrNotFound) && !fixed[code(err)]:
 				return err
 			}
-			// Somebody deleted it there: it goes on with a new one, in order.
+			// Somebody deleted it there, or it can't be edited: it goes on with a
+			// new one, in order.
+			if undone := l.takeLost(ctx, at, t); undone != nil {
+				return undone
+			}
 			if undone := l.unpostFrom(ctx, at, t, i); undone != nil || i == 0 {
 				l.writing.drop(t.id)
-				return cmp.Or(undone, err)
+				return cmp.Or(undone, anew(at, err))
 			}
 		}
 		place := at
 		place.Message = ""
 		l.notePart(ctx, at, t, "")
-		ts, err := l.put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), same(shown))
+		ts, err := l.put(ctx, place, partID(m.ID, i), same(shown))
 		if err != nil {
 			return err
 		}
@@ -326,6 +348,16 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 	}
 	t.dirty = false
 	return nil
+}
+
+// anew is why a text must be posted again whose first message is gone: as
+// ErrNotFound where its caller believes that it stands, and where the caller is
+// posting it as an error that has it try again.
+func anew(at store.Address, err error) error {
+	if at.Message != "" {
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	return fmt.Errorf("the message that was begun is gone: %s", err)
 }
 
 // cut is the first piece of text, at most n bytes and never half a character,

@@ -287,6 +287,9 @@ func (s *Server) update(a args) (any, error) {
 	if utf8.RuneCountInString(body.text) > maxUpdateText && a["markdown_text"] == "" {
 		return nil, fail("msg_too_long")
 	}
+	if s.opt.FixedStreams && m.Stream != nil || holdsRichText(m.Blocks) && body.blocks != nil && !holdsRichText(body.blocks) {
+		return nil, fail("block_mismatch")
+	}
 	before := s.wireLocked(m)
 	m.Text = body.text
 	if a.raw("blocks") != nil || a["markdown_text"] != "" || body.text != "" {
@@ -297,6 +300,21 @@ func (s *Server) update(a args) (any, error) {
 	}
 	s.changedLocked(m, before)
 	return updated{Channel: m.Channel, TS: m.TS, Text: m.Text, Message: s.wireLocked(m)}, nil
+}
+
+// holdsRichText says whether blocks hold rich text, which Slack replaces by rich
+// text only. It makes some of all Markdown, streamed or not.
+func holdsRichText(blocks json.RawMessage) bool {
+	var list []struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(blocks, &list) // they were checked
+	for _, b := range list {
+		if b.Type == "rich_text" || b.Type == "markdown" {
+			return true
+		}
+	}
+	return false
 }
 
 // changedLocked records a new look of m; s.mu must be held.

@@ -136,15 +136,27 @@ func TestStreams(t *testing.T) {
 		a.good("chat.appendStream", append(on, "markdown_text", "lo")...)
 		a.bad("streaming_state_conflict", "chat.update", append(on, "text", "x")...)
 		a.bad("msg_too_long", "chat.appendStream", append(on, "markdown_text", x(12_001))...)
-		a.bad("invalid_chunks", "chat.appendStream", append(on, "chunks", `[{"type":"nonsense"}]`)...)
-		a.good("chat.appendStream", append(on, "chunks", `[{"type":"task_update","id":"1","title":"calling","status":"in_progress"},{"type":"markdown_text","text":"!"}]`)...)
+		a.bad("no_text", "chat.appendStream", append(on, "markdown_text", " \n")...)
+		a.bad("streaming_mode_mismatch", "chat.appendStream", append(on, "chunks", `[{"type":"markdown_text","text":"!"}]`)...)
+		a.bad("cannot_provide_both_markdown_text_and_chunks", "chat.appendStream", append(on, "markdown_text", "x", "chunks", `[{"type":"markdown_text","text":"!"}]`)...)
 		a.good("chat.stopStream", append(on, "blocks", "["+actions("["+button(`,"action_id":"a"`)+"]")+"]")...)
 		m, _ := a.fake.Message(slacktest.General, ts)
-		if m.Stream.Text != "Hello!" || m.Stream.Ended != "stop" || len(m.Stream.Tasks) != 1 || !strings.Contains(string(m.Blocks), `"action_id":"a"`) {
+		if m.Stream.Text != "Hello" || m.Stream.Ended != "stop" || !strings.Contains(string(m.Blocks), `"action_id":"a"`) {
 			t.Errorf("the stream holds %+v, blocks %s", m.Stream, m.Blocks)
 		}
 		a.bad("message_not_in_streaming_state", "chat.appendStream", append(on, "markdown_text", "more")...)
-		a.good("chat.update", append(on, "text", "after the stop it can")...)
+		a.bad("block_mismatch", "chat.update", append(on, "blocks", `[{"type":"divider"}]`)...)
+		a.good("chat.update", append(on, "markdown_text", "after the stop it can")...)
+
+		ts = a.good("chat.startStream", append(to, "chunks", `[{"type":"markdown_text","text":"!"}]`)...).TS
+		on = []string{"channel", slacktest.General, "ts", ts}
+		a.bad("invalid_chunks", "chat.appendStream", append(on, "chunks", `[{"type":"nonsense"}]`)...)
+		a.bad("streaming_mode_mismatch", "chat.stopStream", append(on, "markdown_text", "x")...)
+		a.good("chat.appendStream", append(on, "chunks", `[{"type":"task_update","id":"1","title":"calling","status":"in_progress"}]`)...)
+		a.good("chat.stopStream", on...)
+		if m, _ := a.fake.Message(slacktest.General, ts); m.Stream.Text != "!" || len(m.Stream.Tasks) != 1 {
+			t.Errorf("the stream of chunks holds %+v", m.Stream)
+		}
 
 		ts = a.good("chat.startStream", to...).TS
 		time.Sleep(5 * time.Minute)
@@ -163,12 +175,12 @@ func TestSessions(t *testing.T) {
 	with := func(more ...string) []string { return append(slices.Clone(on), more...) }
 	a.bad("invalid_status", "agents.sessions.setStatus", with("status", "thinking")...)
 	a.good("agents.sessions.setStatus", with("status", "processing", "title", "A title", "initiator_user_id", slacktest.Ann)...)
-	stream := a.good("chat.startStream", "channel", m.Channel, "thread_ts", m.TS, "markdown_text", "x").TS
+	stream := a.good("chat.startStream", "channel", m.Channel, "thread_ts", m.TS, "markdown_text", "x", "recipient_user_id", slacktest.Ann, "recipient_team_id", slacktest.Team).TS
 	if err := a.fake.StopSession(slacktest.Ann, m.Channel, m.TS); err != nil {
 		t.Fatal(err)
 	}
 	a.until("agent_session_stopped", func() bool { return slices.Contains(a.events(), "agent_session_stopped") })
-	a.bad("message_not_in_streaming_state", "chat.appendStream", "channel", m.Channel, "ts", stream, "markdown_text", "x")
+	a.bad("stopped_by_user", "chat.appendStream", "channel", m.Channel, "ts", stream, "markdown_text", "x")
 	a.good("agents.sessions.setStatus", with("status", "active")...)
 	a.good("agents.sessions.rename", with("title", "Another")...)
 	if err := a.fake.StopSession(slacktest.Ann, m.Channel, m.TS); err == nil {

@@ -20,6 +20,7 @@ type Stream struct {
 	Tasks   []Task
 	Plan    string
 	Mode    string            // task_display_mode
+	Kind    string            // of its first content, and of all after it: markdown_text or chunks
 	Blocks  []json.RawMessage // of chunks, and of the stop
 	Appends int
 }
@@ -91,20 +92,20 @@ func (s *Server) startStream(a args) (any, error) {
 	case thread == "" && c.IM:
 		return nil, fail("invalid_arguments", "missing required field: thread_ts")
 	}
-	if !c.IM {
-		user, team := a["recipient_user_id"], a["recipient_team_id"]
-		switch u := s.world.user(user); {
-		case user == "":
-			return nil, fail("missing_recipient_user_id")
-		case team == "":
-			return nil, fail("missing_recipient_team_id")
-		case u == nil:
-			return nil, fail("user_not_found")
-		case u.Stranger:
-			return nil, fail("user_not_found") // Slack Connect users can't be streamed to
-		case team != u.Team:
-			return nil, fail("team_not_found")
-		}
+	// Slack's reference asks for these in channels only; bots were refused for
+	// want of them in private, too.
+	user, team := a["recipient_user_id"], a["recipient_team_id"]
+	switch u := s.world.user(user); {
+	case user == "":
+		return nil, fail("missing_recipient_user_id")
+	case team == "":
+		return nil, fail("missing_recipient_team_id")
+	case u == nil:
+		return nil, fail("user_not_found")
+	case u.Stranger:
+		return nil, fail("user_not_found") // Slack Connect users can't be streamed to
+	case team != u.Team:
+		return nil, fail("team_not_found")
 	}
 	mode := a["task_display_mode"]
 	if mode != "" && mode != "timeline" && mode != "plan" && mode != "dense" {
@@ -134,6 +135,8 @@ func (s *Server) streamOf(a args) (*Message, error) {
 		return nil, fail("message_not_found")
 	case m.User != Bot:
 		return nil, fail("message_not_owned_by_app")
+	case m.Stream != nil && m.Stream.Ended == "user":
+		return nil, fail("stopped_by_user")
 	case m.Stream == nil || !m.Stream.Open:
 		return nil, fail("message_not_in_streaming_state")
 	}
@@ -145,7 +148,7 @@ func (s *Server) appendStream(a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a["markdown_text"] == "" && a.raw("chunks") == nil {
+	if strings.TrimSpace(a["markdown_text"]) == "" && a.raw("chunks") == nil {
 		return nil, fail("no_text")
 	}
 	if err := m.Stream.take(a); err != nil {
@@ -193,13 +196,24 @@ func (st *Stream) take(a args) error {
 	if utf8.RuneCountInString(a["markdown_text"]) > maxMarkdown {
 		return fail("msg_too_long")
 	}
+	if a["markdown_text"] != "" && a.raw("chunks") != nil {
+		return fail("cannot_provide_both_markdown_text_and_chunks")
+	}
 	next := st.clone()
+	for _, kind := range []string{"markdown_text", "chunks"} {
+		if a[kind] == "" {
+			continue
+		}
+		if next.Kind == "" {
+			next.Kind = kind
+		}
+		if next.Kind != kind {
+			return fail("streaming_mode_mismatch")
+		}
+	}
 	next.Text += a["markdown_text"]
 	var chunks []chunk
 	if raw := a.raw("chunks"); raw != nil {
-		if a["markdown_text"] != "" {
-			return fail("invalid_arguments", "markdown_text and chunks can't be given together")
-		}
 		if json.Unmarshal(raw, &chunks) != nil {
 			return fail("invalid_chunks")
 		}

@@ -1,0 +1,210 @@
+package slack
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/bots/slack/slacktest"
+	"nize/store"
+)
+
+func askedBy(user string) *store.Asker {
+	return &store.Asker{Identity: "slack:" + slacktest.Team + ":" + user, At: time.Now()}
+}
+
+// in is the thread that a message of Ann's begins in a channel.
+func in(t *testing.T, fake *slacktest.Server, channel string) (slacktest.Message, store.Address) {
+	t.Helper()
+	root, err := fake.Say(slacktest.Ann, channel, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
+}
+
+// What nize says with code in it may be changed to something without: Slack
+// replaces rich text by rich text only.
+func TestNoticeLosesItsCode(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	root, at := in(t, fake, slacktest.General)
+	m := store.Message{ID: "m1", Kind: store.NoticeMessage, Text: "write `nizectl doctor`", Final: true}
+	at, err := b.Post(t.Context(), at, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m.Text = range []string{"it is over", "again: `nizectl doctor`", "over for good"} {
+		if err := b.Update(t.Context(), at, m); err != nil {
+			t.Fatalf("%q: %v", m.Text, err)
+		}
+	}
+	if list := fake.Thread(root.Channel, root.TS); len(list) != 2 || list[1].Text != m.Text {
+		t.Errorf("the thread is %+v", list)
+	}
+	ts, err := b.Tell(t.Context(), slacktest.General, "", "disk full: `nizectl doctor`")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Tell(t.Context(), slacktest.General, ts, "the disk has room again"); err != nil {
+		t.Errorf("an alert that is over: %v", err)
+	}
+}
+
+// A message that can't be edited makes way for one that says what it should.
+func TestUneditable(t *testing.T) {
+	for _, code := range []string{"block_mismatch", "cant_update_message", "edit_window_closed"} {
+		fake := startFake(t, slacktest.Options{Unlimited: true})
+		b := runBot(t, fake, Options{}, nobody{})
+		root, at := in(t, fake, slacktest.General)
+		m := store.Message{ID: "m1", Kind: store.NoticeMessage, Text: "one", Final: true}
+		posted, err := b.Post(t.Context(), at, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fake.Fail("chat.update", slacktest.Fault{Error: code})
+		m.Text = "two"
+		if err := b.Update(t.Context(), posted, m); !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("%s: %v, want that it is not there", code, err)
+		}
+		if _, err := b.Post(t.Context(), at, m); err != nil {
+			t.Fatal(err)
+		}
+		if got := written(fake, root); got != "two" {
+			t.Errorf("%s: the thread says %q", code, got)
+		}
+	}
+}
+
+// One that can be neither edited nor deleted stays, and is no reason to try for
+// ever.
+func TestUneditableStays(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	root, at := in(t, fake, slacktest.General)
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "half", For: askedBy(slacktest.Ann)}
+	posted, err := b.Post(t.Context(), at, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart(t, b)
+	fake.Fail("chat.update", slacktest.Fault{Error: "cant_update_message"})
+	fake.Fail("chat.delete", slacktest.Fault{Error: "cant_delete_message"})
+	m.Text, m.Final = "half and the rest", true
+	if err := b.Update(t.Context(), posted, m); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("%v, want that it is not there", err)
+	}
+	if _, err := b.Post(t.Context(), at, m); err != nil {
+		t.Fatal(err)
+	}
+	if got := written(fake, root); got != "half"+m.Text {
+		t.Errorf("the thread says %q", got)
+	}
+}
+
+// While a text that can't be edited grows, nothing is deleted and posted anew
+// for each piece: what lacks comes when it is whole.
+func TestUneditableGrows(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true, FixedStreams: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	root, at := in(t, fake, slacktest.General)
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "one", For: askedBy(slacktest.Ann)}
+	at, err := b.Post(t.Context(), at, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart(t, b)
+	for _, m.Text = range []string{"one two", "one two three", "one two three four"} {
+		if err := b.Update(t.Context(), at, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := fake.Stats(); st.Calls["chat.update"] != 1 || st.Calls["chat.delete"] != 0 {
+		t.Errorf("while it grew: %d edits, %d deletions", st.Calls["chat.update"], st.Calls["chat.delete"])
+	}
+	m.Final = true
+	if err := b.Update(t.Context(), at, m); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("%v, want that it is not there", err)
+	}
+	at.Message = ""
+	if _, err := b.Post(t.Context(), at, m); err != nil {
+		t.Fatal(err)
+	}
+	if got := written(fake, root); got != m.Text {
+		t.Errorf("the thread says %q", got)
+	}
+}
+
+// A text that was half written when nize stopped, and that somebody deleted
+// since, is told as gone, and not posted where nobody knows of it.
+func TestDeletedWhileAway(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	root, at := in(t, fake, slacktest.General)
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "one", For: askedBy(slacktest.Ann)}
+	at, err := b.Post(t.Context(), at, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart(t, b)
+	half, _ := fake.Message(root.Channel, at.Message)
+	if err := fake.Delete(half); err != nil {
+		t.Fatal(err)
+	}
+	for _, m.Text = range []string{"one two", "one two three"} {
+		if err := b.Update(t.Context(), at, m); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%q: %v, want that it is not there", m.Text, err)
+		}
+	}
+	if list := fake.Thread(root.Channel, root.TS); len(list) != 1 {
+		t.Errorf("the thread is %+v", list)
+	}
+}
+
+// An answer is streamed in a conversation with one person, too, and to nobody
+// but who asked.
+func TestStreamToOne(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{}, nobody{})
+	root, at := in(t, fake, fake.DMChannel(slacktest.Ann))
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "an answer", Final: true, For: askedBy(slacktest.Ann)}
+	if _, err := b.Post(t.Context(), at, m); err != nil {
+		t.Fatal(err)
+	}
+	list := fake.Thread(root.Channel, root.TS)
+	if len(list) != 2 || list[1].Stream == nil || list[1].Text != m.Text {
+		t.Errorf("the thread is %+v", list)
+	}
+	if refused := fake.Stats().Refused; len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+}
+
+// What only ends a line, and comes before there is more, is not sent alone.
+func TestBlankPieces(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{Pace: time.Nanosecond}, nobody{})
+	root, at := in(t, fake, slacktest.General)
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "one", For: askedBy(slacktest.Ann)}
+	at, err := b.Post(t.Context(), at, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{" ", "\n", "\n", "two", "\n\n"} {
+		m.Text += more
+		if err := b.Update(t.Context(), at, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Final = true
+	if err := b.Update(t.Context(), at, m); err != nil {
+		t.Fatal(err)
+	}
+	if got := written(fake, root); got != strings.TrimSpace(m.Text) {
+		t.Errorf("the thread says %q", got)
+	}
+	if refused := fake.Stats().Refused; len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+}
