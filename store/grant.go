@@ -104,8 +104,9 @@ func CheckPattern(raw json.RawMessage) (json.RawMessage, error) {
 
 // MatchArgs says whether arguments fit a pattern: an object fits if each of the
 // pattern's fields is there and fits; a text that ends with * fits what begins
-// so, unless ".." is a part of the rest's path; all else must be the same. No
-// pattern fits everything; what can't be read fits nothing.
+// so, unless ".." begins a part of the path from there on, in any spelling of
+// URLs; all else must be the same. No pattern fits everything; what can't be read
+// fits nothing.
 func MatchArgs(pattern, args json.RawMessage) bool {
 	if len(pattern) == 0 {
 		return true
@@ -159,18 +160,44 @@ func fits(want, got any) bool {
 		if !ok || !open {
 			return ok && g == w
 		}
-		rest, ok := strings.CutPrefix(g, head)
-		return ok && !climbs(rest)
+		begun := strings.LastIndexAny(head, `/\`) + 1 // of the part in which the pattern ends
+		return strings.HasPrefix(g, head) && !climbs(g[begun:])
 	}
 	return want == got // numbers as they were written, booleans, null
 }
 
-// climbs says whether a path leaves where it began.
+// climbs says whether a path may leave where it began, for whoever reads it:
+// some decode what is escaped in a URL, once or again and again, and some drop
+// what follows the dots (";x", a blank). What is escaped deeper than anybody needs
+// counts as one that does.
 func climbs(path string) bool {
-	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if part == ".." || strings.Contains(strings.ToLower(part), "%2e") {
-			return true
+	for range 4 {
+		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+			if strings.HasPrefix(strings.TrimLeft(part, " "), "..") {
+				return true
+			}
 		}
+		plain := unescaped(path)
+		if plain == path {
+			return false
+		}
+		path = plain
 	}
-	return false
+	return true
+}
+
+// unescaped is a text without its escapes of the form %2E; what only looks like
+// one stays.
+func unescaped(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if c, err := hex.DecodeString(s[i+1 : i+3]); err == nil {
+				b, i = append(b, c...), i+2
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
 }

@@ -1,6 +1,9 @@
 package store
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestMatchArgs(t *testing.T) {
 	for _, c := range []struct {
@@ -12,6 +15,15 @@ func TestMatchArgs(t *testing.T) {
 		{`{"path":"/srv/docs/*"}`, `{"path":"/srv/docs/../../etc/shadow"}`, false},
 		{`{"path":"/srv/docs/*"}`, `{"path":"/srv/docs/%2e%2E/x"}`, false},
 		{`{"path":"/srv/docs/*"}`, `{"path":"/srv/docs/a..b"}`, true},
+		{`{"path":"/srv/docs/*"}`, `{"path":"/srv/docs/100%/a%20b"}`, true},
+		{`{"path":"/srv/docs/.*"}`, `{"path":"/srv/docs/.hidden"}`, true},
+		{`{"path":"/srv/docs/.*"}`, `{"path":"/srv/docs/../etc/shadow"}`, false}, // the star is in the middle of a part
+		{`{"path":"..\\docs\\*"}`, `{"path":"..\\docs\\a"}`, true},               // what the pattern itself says is meant
+		{`{"url":"https://a.example/v1/*"}`, `{"url":"https://a.example/v1/..%2fadmin"}`, false},
+		{`{"url":"https://a.example/v1/*"}`, `{"url":"https://a.example/v1/%252e%252e%252fadmin"}`, false},
+		{`{"url":"https://a.example/v1/*"}`, `{"url":"https://a.example/v1/..;x/admin"}`, false},
+		{`{"url":"https://a.example/v1/%2*"}`, `{"url":"https://a.example/v1/%2e./admin"}`, false},
+		{`{"path":"*"}`, `{"path":"` + "%" + strings.Repeat("25", 1<<15) + `"}`, false}, // at once
 		{`{"path":"/srv/docs/*"}`, `{"path":["/srv/docs/a"]}`, false},
 		{`{"path":"/srv/docs/*"}`, `{}`, false},
 		{`{"n":1}`, `{"n":1}`, true},
@@ -41,7 +53,7 @@ func FuzzMatchArgs(f *testing.F) {
 		fit := MatchArgs(p, []byte(args))
 		if c, err := Canonical([]byte(args)); fit && err != nil {
 			t.Errorf("%q fits %s", args, p)
-		} else if err == nil && string(c) == string(p) && !fit && !climbs(pattern) {
+		} else if err == nil && string(c) == string(p) && !fit && !strings.Contains(string(p), "..") && !strings.Contains(string(p), "%") {
 			t.Errorf("%s does not fit itself", p)
 		}
 	})
