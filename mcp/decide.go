@@ -64,8 +64,7 @@ func (g *Gateway) settle(ctx context.Context, by store.Caller, c store.Call, d s
 	if d.Digest != "" && d.Digest != c.Digest {
 		return &c, fmt.Errorf("call %s: %w: what you saw is not what would run; look at it again", c.ID, store.ErrConflict)
 	}
-	d.By, d.Name, d.Surface, d.At, d.Voids = by.User, by.Name, by.Surface, g.opt.Now(), nil
-	var standing *store.Grant
+	d.By, d.Name, d.Surface, d.At, d.Voids, d.Standing = by.User, by.Name, by.Surface, g.opt.Now(), nil, nil
 	switch d.Verb {
 	case store.Edit:
 		return g.edit(ctx, by, c, d)
@@ -79,7 +78,7 @@ func (g *Gateway) settle(ctx context.Context, by store.Caller, c store.Call, d s
 			if err != nil {
 				return &c, err
 			}
-			standing = &gr
+			d.Standing = &gr
 		}
 	}
 	if d.Verb == store.Approve && c.Waiting() {
@@ -99,11 +98,6 @@ func (g *Gateway) settle(ctx context.Context, by store.Caller, c store.Call, d s
 	}
 	if by.User == store.System.User && d.Verb == store.Deny {
 		return &settled, fmt.Errorf("call %s: %w: %s", c.ID, store.ErrRefused, d.Reason)
-	}
-	if standing != nil {
-		if err := g.opt.Store.PutGrant(ctx, by, *standing); err != nil {
-			return &settled, fmt.Errorf("the decision stands, but \"always\" could not be stored: %w", err)
-		}
 	}
 	return &settled, nil
 }

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -285,4 +286,37 @@ func TestAlwaysNarrow(t *testing.T) {
 		t.Error("it holds after its end")
 	}
 	revoke()
+}
+
+// TestAlwaysAtOnce: what is always allowed or denied is there as soon as the
+// decision that said so is, so that no crash can part them.
+func TestAlwaysAtOnce(t *testing.T) {
+	h := newHouse(t, nil)
+	for i, verb := range []store.Verb{store.Approve, store.Deny} {
+		c := h.call(h.member, "box:write", fmt.Sprintf(`{"what":"%d"}`, i))
+		after := h.db.Last()
+		decided := make(chan error, 1)
+		go func() {
+			_, err := h.gateway.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: verb, Always: true, Exact: verb == store.Approve})
+			decided <- err
+		}()
+		for change, err := range h.db.Watch(t.Context(), after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if change.Kind == "call" && change.ID == c.ID {
+				break
+			}
+		}
+		if list, err := h.db.ListGrants(t.Context(), h.member.User); err != nil || len(list) != i+1 {
+			t.Errorf("%s is decided, and %d standing answers are kept, %v", verb, len(list), err)
+		}
+		if err := <-decided; err != nil {
+			t.Fatal(err)
+		}
+		h.wait(c.ID)
+		if _, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"y"}`)}); verb == store.Deny && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("denied for good, and %v", err)
+		}
+	}
 }

@@ -147,6 +147,8 @@ type Decision struct {
 	Until   time.Time       `json:"until,omitzero"`    // of that grant; zero is until it is revoked
 	Exact   bool            `json:"exact,omitempty"`   // of that grant: only for the very arguments of this call
 	Voids   []string        `json:"voids,omitempty"`   // people whose earlier yes no longer counts, since they may not press any more
+
+	Standing *Grant `json:"-"` // that grant: stored with the decision, or not at all
 }
 
 // Outcome is how a call ended.

@@ -135,7 +135,8 @@ type Calls interface {
 	// expired and the answer is ErrExpired. An approval leaves it pending; with
 	// as many different people's as its policy wants, Approved is set: Start
 	// moves it on. A second yes of one person is ErrDecided, one of a requester
-	// whom the policy leaves out is ErrRefused.
+	// whom the policy leaves out is ErrRefused. The decision's Standing is stored
+	// in the same transaction, and only if the decision counts.
 	Decide(ctx context.Context, by Caller, id string, d Decision) (Call, error)
 	// Remind notes that people were told of a call that still waits, once, and
 	// tells the feed (Kind "reminder"). ErrDecided if it does not wait, or they

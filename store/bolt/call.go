@@ -133,6 +133,11 @@ func (d *DB) Decide(ctx context.Context, by store.Caller, id string, dec store.D
 		if err := t.saveCall(&old, after); err != nil {
 			return err
 		}
+		if dec.Standing != nil && late == nil {
+			if err := t.putGrant(by, *dec.Standing); err != nil {
+				return fmt.Errorf("storing the standing answer: %w", err)
+			}
+		}
 		kind := "call." + string(verb)
 		if verb == store.Approve && after.head.Waiting() {
 			kind = "call.vote"
@@ -173,7 +178,7 @@ func (t *tx) signed(by store.Caller, verb store.Verb, dec store.Decision, late b
 	if late {
 		dec = store.Decision{}
 	}
-	dec.Verb, dec.Args, dec.Pattern = verb, nil, nil // the grant has its own
+	dec.Verb, dec.Args, dec.Pattern, dec.Standing = verb, nil, nil, nil // the grant has its own
 	dec.By = cmp.Or(dec.By, by.User)
 	dec.Name = cmp.Or(dec.Name, by.Name)
 	dec.Surface = cmp.Or(dec.Surface, by.Surface)

@@ -9,31 +9,32 @@ import (
 
 // PutGrant implements [store.Grants].
 func (d *DB) PutGrant(ctx context.Context, by store.Caller, g store.Grant) error {
-	return d.do(ctx, "storing grant for "+g.Tool, func(t *tx) error {
-		g := g
-		g.ID = cmp.Or(g.ID, store.NewID(t.now))
-		if err := checkIDs("grant id", g.ID, "user", g.User, "tool", g.Tool); err != nil {
-			return err
-		}
-		if g.Created.IsZero() {
-			g.Created = t.now
-		}
-		owner := g.Owner()
-		if err := checkIDs("owner", owner); err != nil {
-			return err
-		}
-		if was := t.get("grants", []byte(g.ID)); was != nil && string(was) != owner {
-			return store.ErrExists // another person's
-		}
-		if err := t.put("grants", []byte(g.ID), []byte(owner)); err != nil {
-			return err
-		}
-		if err := t.putJSON("grants_user", key(owner, g.ID), g); err != nil {
-			return err
-		}
-		t.change(store.Change{Kind: "grant", ID: g.ID})
-		return t.event(note{by: by, kind: "grant.put", subject: g.ID, tool: g.Tool, data: g})
-	})
+	return d.do(ctx, "storing grant for "+g.Tool, func(t *tx) error { return t.putGrant(by, g) })
+}
+
+func (t *tx) putGrant(by store.Caller, g store.Grant) error {
+	g.ID = cmp.Or(g.ID, store.NewID(t.now))
+	if err := checkIDs("grant id", g.ID, "user", g.User, "tool", g.Tool); err != nil {
+		return err
+	}
+	if g.Created.IsZero() {
+		g.Created = t.now
+	}
+	owner := g.Owner()
+	if err := checkIDs("owner", owner); err != nil {
+		return err
+	}
+	if was := t.get("grants", []byte(g.ID)); was != nil && string(was) != owner {
+		return store.ErrExists // another person's
+	}
+	if err := t.put("grants", []byte(g.ID), []byte(owner)); err != nil {
+		return err
+	}
+	if err := t.putJSON("grants_user", key(owner, g.ID), g); err != nil {
+		return err
+	}
+	t.change(store.Change{Kind: "grant", ID: g.ID})
+	return t.event(note{by: by, kind: "grant.put", subject: g.ID, tool: g.Tool, data: g})
 }
 
 // ListGrants implements [store.Grants].

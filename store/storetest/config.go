@@ -230,6 +230,25 @@ func grants(e *env) {
 	e.is(e.DeleteGrant(ctx, ada, "g1"), store.ErrNotFound)
 	e.same(len(must(e.ListGrants(ctx, "ada"))(e)), 0)
 	e.same(e.kinds(), "grant.put grant.put grant.delete")
+
+	// One that is given with a decision is stored with it, or not at all.
+	c := newCall(store.Pending)
+	e.ok(e.Begin(ctx, ada, c))
+	say := func(id, tool string) error {
+		_, err := e.Decide(ctx, ada, c.ID, store.Decision{Verb: store.Deny, Standing: &store.Grant{ID: id, User: "ada", Tool: tool, Deny: true, Created: now}})
+		return err
+	}
+	e.is(say("g3", ""), store.ErrInvalid)
+	e.same(must(e.GetCall(ctx, c.ID))(e).Waiting(), true)
+	e.ok(say("g3", "box:convert"))
+	e.is(say("g4", "box:convert"), store.ErrDecided)
+	late := newCall(store.Pending)
+	late.Expires = now.Add(-time.Minute)
+	e.ok(e.Begin(ctx, ada, late))
+	c = late
+	e.is(say("g5", "box:convert"), store.ErrExpired)
+	e.reopen()
+	e.same(must(e.ListGrants(ctx, "ada"))(e), []store.Grant{{ID: "g3", User: "ada", Tool: "box:convert", Deny: true, Created: now}})
 }
 
 func vectors(e *env) {
