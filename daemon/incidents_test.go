@@ -294,7 +294,7 @@ func TestExpiringTokenIsTold(t *testing.T) {
 		}
 	}
 	_, next := store.NewToken(w.now())
-	if _, err := w.db.RotateToken(ctx, boss, mia.ID, "laptop", next, time.Hour); err != nil {
+	if _, err := w.db.RotateToken(ctx, boss, store.Rotation{User: mia.ID, Name: "laptop", Next: next, Grace: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.see(2 * time.Minute); !strings.HasPrefix(got[0], "recovered ") || len(got) != 1 {

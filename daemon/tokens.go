@@ -140,7 +140,7 @@ func (d *Daemon) rotateToken(ctx context.Context, by store.Caller, r *http.Reque
 		return nil, fmt.Errorf("%w grace %s: use up to 30d", store.ErrInvalid, req.Grace)
 	}
 	secret, made := store.NewToken(d.now())
-	t, err := d.db.RotateToken(ctx, by, user, name, made, time.Duration(req.Grace))
+	t, err := d.db.RotateToken(ctx, by, store.Rotation{User: user, Name: name, Next: made, Grace: time.Duration(req.Grace)})
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, d.unknownToken(ctx, user, name)
 	}

@@ -165,25 +165,32 @@ func (h *shortcut) pass(w http.ResponseWriter, r *http.Request, session string) 
 		h.mu.Unlock()
 	}
 	seen := &sniffer{ResponseWriter: w, header: func(status int) {
-		h.learn(session, user, r.Method, status, w.Header().Get("Mcp-Session-Id"), now)
+		switch given := w.Header().Get("Mcp-Session-Id"); {
+		case session != "" && (status == http.StatusNotFound || r.Method == http.MethodDelete && status < 300):
+			h.forget(session)
+		case session == "" && given != "" && status < 300:
+			h.learn(given, user, now)
+		}
 	}}
 	h.sdk.ServeHTTP(seen, r)
 }
 
-// learn notes a session that began, or ended.
-func (h *shortcut) learn(asked, user, method string, status int, given string, now time.Time) {
+// forget notes that a session ended.
+func (h *shortcut) forget(session string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case asked != "" && (status == http.StatusNotFound || method == http.MethodDelete && status < 300):
-		delete(h.sessions, asked)
-	case asked == "" && given != "" && status < 300:
-		if len(h.sessions) >= maxSessions {
-			h.tidyLocked(now)
-		}
-		if len(h.sessions) < maxSessions {
-			h.sessions[given] = &known{user: user, seen: now, flying: map[string]context.CancelFunc{}}
-		}
+	delete(h.sessions, session)
+}
+
+// learn notes a session that began.
+func (h *shortcut) learn(session, user string, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sessions) >= maxSessions {
+		h.tidyLocked(now)
+	}
+	if len(h.sessions) < maxSessions {
+		h.sessions[session] = &known{user: user, seen: now, flying: map[string]context.CancelFunc{}}
 	}
 }
 

@@ -98,9 +98,8 @@ type Tokens interface {
 	// in the same transaction.
 	CreateToken(ctx context.Context, by Caller, t Token, overwrite bool) (Token, error)
 	// RotateToken replaces the active token of that user and name by one with
-	// the hash and prefix given and the same scopes; the old one works on for
-	// grace.
-	RotateToken(ctx context.Context, by Caller, user, name string, next TokenSecret, grace time.Duration) (Token, error)
+	// the same scopes. ErrNotFound if there is none.
+	RotateToken(ctx context.Context, by Caller, r Rotation) (Token, error)
 	// RevokeTokens revokes the active tokens of the user ("" is every user)
 	// with that name ("" is every name) and returns how many.
 	RevokeTokens(ctx context.Context, by Caller, user, name string) (int, error)

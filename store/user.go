@@ -124,6 +124,14 @@ type TokenSecret struct {
 	Hash       [32]byte
 }
 
+// Rotation replaces a token: whose, its name, what is new, and how long the old
+// one works on.
+type Rotation struct {
+	User, Name string
+	Next       TokenSecret
+	Grace      time.Duration // less than 0 counts as 0
+}
+
 // State is active, expired or revoked, at the time given. A token in its grace
 // time is active.
 func (t Token) State(now time.Time) string {

@@ -125,34 +125,44 @@ func (r *request) clock() (string, span, bool) {
 			}
 			return r.text[m[2*i]:m[2*i+1]]
 		}
-		if v, ok := clockValue(group(1), group(2), group(3), group(4), group(5), group(6)); ok {
+		c := clockWords{hour12: group(1), minute12: group(2), half: group(3), hour24: group(4), minute24: group(5), word: group(6)}
+		if v, ok := c.value(); ok {
 			return v, s, true
 		}
 	}
 	return "", span{}, false
 }
 
-func clockValue(hour12, minute12, half, hour24, minute24, word string) (string, bool) {
+// clockWords are the groups of clockRE: a time with a.m. or p.m., one of 24
+// hours, or a word.
+type clockWords struct {
+	hour12, minute12, half string
+	hour24, minute24       string
+	word                   string
+}
+
+// value writes the time as HH:MM; not ok is a time that no clock shows.
+func (c clockWords) value() (text string, ok bool) {
 	var h, m int
 	switch {
-	case word != "":
-		if strings.EqualFold(word, "midnight") {
+	case c.word != "":
+		if strings.EqualFold(c.word, "midnight") {
 			return "00:00", true
 		}
 		return "12:00", true
-	case half != "":
-		fmt.Sscan(hour12, &h)
-		fmt.Sscan(strings.TrimPrefix(minute12, "0"), &m)
+	case c.half != "":
+		fmt.Sscan(c.hour12, &h)
+		fmt.Sscan(strings.TrimPrefix(c.minute12, "0"), &m)
 		if h < 1 || h > 12 || m > 59 {
 			return "", false
 		}
 		h %= 12
-		if strings.EqualFold(half, "p") {
+		if strings.EqualFold(c.half, "p") {
 			h += 12
 		}
 	default:
-		fmt.Sscan(hour24, &h)
-		fmt.Sscan(strings.TrimPrefix(minute24, "0"), &m)
+		fmt.Sscan(c.hour24, &h)
+		fmt.Sscan(strings.TrimPrefix(c.minute24, "0"), &m)
 	}
 	return fmt.Sprintf("%02d:%02d", h, m), true
 }

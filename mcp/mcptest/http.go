@@ -2,6 +2,7 @@ package mcptest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -159,22 +160,29 @@ func (s *Server) handled(w http.ResponseWriter, r *http.Request, msg jsonrpc.Mes
 		if !ok {
 			return false
 		}
-		s.answer(w, r, req.ID, result, fault, stream)
+		answer{id: req.ID, result: result, fault: fault}.send(r.Context(), stream)
 		return true
 	}
 	return false
 }
 
-// answer sends a result, or what the fault makes of it.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, result json.RawMessage, fault Fault, st *stream) {
-	switch fault {
+// answer is what a tool call gets: a result, or what the fault makes of it.
+type answer struct {
+	id     jsonrpc.ID
+	result json.RawMessage
+	fault  Fault
+}
+
+func (a answer) send(ctx context.Context, st *stream) {
+	w := st.w
+	switch a.fault {
 	case Die:
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			conn.Close()
 		}
 	case Hang, Wedge:
-		<-r.Context().Done()
+		<-ctx.Done()
 	case HTML:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, "<!doctype html><title>Sign in</title>")
@@ -182,7 +190,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, r
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{"content":[`)
 	case BigLine:
-		writeJSON(w, id, Text(strings.Repeat("x", 17<<20)))
+		writeJSON(w, a.id, Text(strings.Repeat("x", 17<<20)))
 	case BigBody:
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{"x":"`)
@@ -201,22 +209,22 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, r
 			case <-tick.C:
 				fmt.Fprint(w, " ")
 				http.NewResponseController(w).Flush()
-			case <-r.Context().Done():
+			case <-ctx.Done():
 				return
 			}
 		}
 	case Polled:
 		// SEP-1699: an event with an id, then the end; the rest is asked for.
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "id: rest-%v\nretry: 10\ndata:\n\nid: rest-%v\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n", id.Raw(), id.Raw())
+		fmt.Fprintf(w, "id: rest-%v\nretry: 10\ndata:\n\nid: rest-%v\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n", a.id.Raw(), a.id.Raw())
 	default:
 		if st.used() {
-			if err := st.write(&jsonrpc.Response{ID: id, Result: result}); err != nil {
+			if err := st.write(&jsonrpc.Response{ID: a.id, Result: a.result}); err != nil {
 				return // the client has left
 			}
 			return
 		}
-		writeJSON(w, id, result)
+		writeJSON(w, a.id, a.result)
 	}
 }
 

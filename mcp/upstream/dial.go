@@ -202,7 +202,7 @@ func (d *dialer) spawn(env []string) (*stdioFrames, error) {
 		closeAll(ours)
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}
-	return startStdio(proc, ours[0], ours[1], ours[2], d.log, d.warn), nil
+	return startStdio(proc, ours, d.log, d.warn), nil
 }
 
 // spawn starts a command under the guard, if there is one.

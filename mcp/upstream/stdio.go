@@ -60,8 +60,10 @@ type outgoing struct {
 	done chan error // 1: the writer never waits for who has left
 }
 
-// startStdio wires a spawned process up.
-func startStdio(proc Process, stdin, stdout, stderr *os.File, log *ring, warn func(string)) *stdioFrames {
+// startStdio wires a spawned process up. The pipes are our ends of its standard
+// input, output and error.
+func startStdio(proc Process, pipes [3]*os.File, log *ring, warn func(string)) *stdioFrames {
+	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
 	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, told: make(chan struct{}),
 		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), over: make(chan struct{})}
 	f.wg.Go(f.writer)

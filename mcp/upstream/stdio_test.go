@@ -30,7 +30,7 @@ func TestLastWordsOfAStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := newRing(slog.New(slog.DiscardHandler))
-		f := startStdio(proc, ours[0], ours[1], ours[2], log, func(msg string) { t.Error(msg) })
+		f := startStdio(proc, ours, log, func(msg string) { t.Error(msg) })
 		f.close(false)
 		if got := log.last(1); !strings.Contains(got, "goodbye") {
 			t.Fatalf("its last words are %q", got)

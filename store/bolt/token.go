@@ -141,13 +141,13 @@ func (d *DB) CreateToken(ctx context.Context, by store.Caller, tok store.Token, 
 
 // RotateToken implements [store.Tokens]. The new token lives as long as the
 // old one was meant to.
-func (d *DB) RotateToken(ctx context.Context, by store.Caller, user, name string, next store.TokenSecret, grace time.Duration) (store.Token, error) {
+func (d *DB) RotateToken(ctx context.Context, by store.Caller, r store.Rotation) (store.Token, error) {
 	var tok store.Token
-	err := d.do(ctx, "rotating token "+name, func(t *tx) error {
-		if err := checkIDs("user", user, "token name", name); err != nil {
+	err := d.do(ctx, "rotating token "+r.Name, func(t *tx) error {
+		if err := checkIDs("user", r.User, "token name", r.Name); err != nil {
 			return err
 		}
-		list, err := t.tokensOf(user, name)
+		list, err := t.tokensOf(r.User, r.Name)
 		if err != nil {
 			return err
 		}
@@ -157,12 +157,12 @@ func (d *DB) RotateToken(ctx context.Context, by store.Caller, user, name string
 		}
 		old := list[i]
 		tok = old
-		tok.ID, tok.Prefix, tok.Hash = cmp.Or(next.ID, store.NewID(t.now)), next.Prefix, next.Hash
+		tok.ID, tok.Prefix, tok.Hash = cmp.Or(r.Next.ID, store.NewID(t.now)), r.Next.Prefix, r.Next.Hash
 		tok.Created, tok.Expires, tok.LastUsed = t.now, t.now.Add(old.Expires.Sub(old.Created)), time.Time{}
 		if err := t.addToken(tok); err != nil {
 			return err
 		}
-		old.Revoked = t.now.Add(max(0, grace))
+		old.Revoked = t.now.Add(max(0, r.Grace))
 		if err := t.saveToken(old, false); err != nil {
 			return err
 		}

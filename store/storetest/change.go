@@ -169,7 +169,7 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		{"NoteTold", "", func() error { return e.NoteTold(ctx, who, u.ID) }}, // they know
 		{"CreateToken", "token.create", func() error { return second(e.CreateToken(ctx, who, e.newToken(u.ID, "cli", "change1"), false)) }},
 		{"RotateToken", "token.rotate", func() error {
-			return second(e.RotateToken(ctx, who, u.ID, "cli", store.TokenSecret{ID: "t2", Prefix: "nize_cd", Hash: secretOf("change2")}, 0))
+			return second(e.RotateToken(ctx, who, store.Rotation{User: u.ID, Name: "cli", Next: store.TokenSecret{ID: "t2", Prefix: "nize_cd", Hash: secretOf("change2")}}))
 		}},
 		{"RevokeTokens", "token.revoke", func() error { return second(e.RevokeTokens(ctx, who, u.ID, "cli")) }},
 		{"PutGrant", "grant.put", func() error { return e.PutGrant(ctx, who, grant) }},

@@ -181,7 +181,7 @@ func tokenRotate(e *env) {
 	u := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
 	old := must(e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", "one"), false))(e)
 	next := store.TokenSecret{ID: store.NewID(time.Now()), Prefix: "nize_cd", Hash: secretOf("two")}
-	got := must(e.RotateToken(ctx, ada, u.ID, "cli", next, time.Hour))(e)
+	got := must(e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "cli", Next: next, Grace: time.Hour}))(e)
 	if got.ID != next.ID || got.Prefix != next.Prefix || got.Audience != old.Audience || len(got.Scopes) != 1 || got.Name != "cli" || !got.Revoked.IsZero() {
 		e.Fatalf("rotated: %+v", got)
 	}
@@ -189,12 +189,12 @@ func tokenRotate(e *env) {
 		_, _, err := e.Authenticate(ctx, secretOf(s))
 		e.ok(err)
 	}
-	must(e.RotateToken(ctx, ada, u.ID, "cli", store.TokenSecret{ID: store.NewID(time.Now()), Hash: secretOf("three")}, 0))(e)
+	must(e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "cli", Next: store.TokenSecret{ID: store.NewID(time.Now()), Hash: secretOf("three")}}))(e)
 	_, _, err := e.Authenticate(ctx, secretOf("two"))
 	e.is(err, store.ErrRefused)
-	_, err = e.RotateToken(ctx, ada, u.ID, "none", store.TokenSecret{Hash: secretOf("four")}, 0)
+	_, err = e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "none", Next: store.TokenSecret{Hash: secretOf("four")}})
 	e.is(err, store.ErrNotFound)
-	_, err = e.RotateToken(ctx, ada, u.ID, "cli", store.TokenSecret{Hash: secretOf("one")}, 0)
+	_, err = e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "cli", Next: store.TokenSecret{Hash: secretOf("one")}})
 	e.is(err, store.ErrExists)
 	e.same(must(e.RevokeTokens(ctx, ada, u.ID, "cli"))(e), 2) // the one in its grace time too
 	_, _, err = e.Authenticate(ctx, secretOf("one"))
