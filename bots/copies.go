@@ -75,7 +75,7 @@ func (c *Conversation) copies(call string, also ...string) {
 			also := s.also
 			s.also = nil
 			c.mu.Unlock()
-			if err := guard(func() error { return c.bringCopies(ctx, call, also) }); err != nil {
+			if err := Guard(func() error { return c.bringCopies(ctx, call, also) }); err != nil {
 				c.logUnlessEnded(ctx, "bringing a card to those who decide", err)
 			}
 			c.mu.Lock()
@@ -179,7 +179,7 @@ func (c *Conversation) remind(ctx context.Context, change store.Change) {
 		return
 	}
 	c.start(func(ctx context.Context) {
-		if err := guard(func() error { return c.remindCopies(ctx, call) }); err != nil {
+		if err := Guard(func() error { return c.remindCopies(ctx, call) }); err != nil {
 			c.logUnlessEnded(ctx, "reminding of a card", err)
 		}
 	})

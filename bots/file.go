@@ -45,7 +45,7 @@ func ReadFile(f store.File, data []byte, room int) store.File {
 		return Unread(f, store.FileOther)
 	}
 	f.Kind, f.Type = store.TextFile, "text/plain"
-	f.Text = cutText(text, min(room, store.MaxFileText))
+	f.Text = store.Head(text, min(room, store.MaxFileText))
 	f.Cut = int64(len(text) - len(f.Text))
 	return f
 }
@@ -146,16 +146,4 @@ func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && !strings.ContainsRune("\t\n\v\f\r\b\x1b\u0085", r)
 	})
-}
-
-// cutText shortens text to at most limit bytes, at a character's edge.
-func cutText(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	n := max(limit, 0)
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }

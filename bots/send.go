@@ -136,7 +136,7 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 	now, asker := *e, s.asker
 	s.mu.Unlock()
 	var m store.Message
-	err := guard(func() (err error) {
+	err := Guard(func() (err error) {
 		m, err = s.deliver(ctx, &now, asker)
 		return err
 	})
@@ -308,7 +308,7 @@ func (s *screen) note(ctx context.Context, name string, put func(context.Context
 
 // sendState shows a state; one that could not be shown is not forgotten.
 func (s *screen) sendState(ctx context.Context, state State) {
-	err := guard(func() error { return s.platform.(Presence).Present(ctx, s.to, state) })
+	err := Guard(func() error { return s.platform.(Presence).Present(ctx, s.to, state) })
 	if err == nil {
 		return
 	}

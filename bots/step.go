@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -265,11 +264,11 @@ func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item)
 func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Turn, err error) {
 	pause := 250 * time.Millisecond
 	for try := 1; ; try++ {
-		err = guard(func() (err error) {
+		err = Guard(func() (err error) {
 			turn, err = c.o.Agent.Say(ctx, in.By, in)
 			return err
 		})
-		var broken *panicError
+		var broken *PanicError
 		lasting := errors.As(err, &broken) || errors.Is(err, store.ErrNotFound) ||
 			errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrRefused)
 		if err == nil || lasting || try == sayTries || !sleep(ctx, pause) {
@@ -294,7 +293,7 @@ func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 	}
 	c.findAsker(ctx, t, sc)
 	show := newTurnView(sc, c.whole(ctx, t.id))
-	err := guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
+	err := Guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
 	failed, noticed := show.end()
 	t.failed, t.noticed = failed, noticed
 	c.mu.Lock()
@@ -419,24 +418,6 @@ func (c *Conversation) logUnlessEnded(ctx context.Context, what string, err erro
 	if ctx.Err() == nil {
 		c.o.Log.Error(what, "err", err)
 	}
-}
-
-// panicError is a panic of a neighbour, as an error.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
-
-// guard turns a panic of f into an error.
-func guard(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicError{r, debug.Stack()}
-		}
-	}()
-	return f()
 }
 
 // sleep waits and says whether ctx still lives.

@@ -40,7 +40,7 @@ func exampleKey(t store.Tool) string {
 // exampleText is what the model is shown of a tool.
 func exampleText(t store.Tool) string {
 	text := fmt.Sprintf("name: %s\ntitle: %s\ndescription: %s\ninput schema: %s", t.Name, t.Title, t.Description, t.InputSchema)
-	return strings.ToValidUTF8(text[:min(len(text), exampleInput)], "")
+	return store.Head(text, exampleInput)
 }
 
 // suggest gives the index what the cache has for the tools, none where there is

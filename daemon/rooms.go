@@ -32,7 +32,7 @@ func (d *Daemon) placeOf(ctx context.Context, text string) (string, error) {
 		}
 	}
 	if !slackChannelID.MatchString(id) {
-		return "", fmt.Errorf("%w channel %q: write it as slack:TEAM/CHANNEL, or its id alone, such as C0123456; Slack shows it at the end of the channel's details", store.ErrInvalid, clipped(text))
+		return "", fmt.Errorf("%w channel %q: write it as slack:TEAM/CHANNEL, or its id alone, such as C0123456; Slack shows it at the end of the channel's details", store.ErrInvalid, store.Clip(text, 80))
 	}
 	account, err := d.db.GetBot(ctx, store.OnSlack)
 	switch {
@@ -46,13 +46,6 @@ func (d *Daemon) placeOf(ctx context.Context, text string) (string, error) {
 		team = account.Team
 	}
 	return store.Address{Surface: store.OnSlack, Team: team, Channel: id}.Place(), nil
-}
-
-func clipped(text string) string {
-	if len(text) > 80 {
-		return strings.ToValidUTF8(text[:80], "") + "…"
-	}
-	return text
 }
 
 func (d *Daemon) listChannels(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
@@ -237,7 +230,7 @@ func oneOf(what, value string, of []string) error {
 	if n := store.Nearest(value, of); n != "" {
 		near = "; did you mean " + n + "?"
 	}
-	return fmt.Errorf("%w %s %q: use %s%s", store.ErrInvalid, what, clipped(value), strings.Join(of, ", "), near)
+	return fmt.Errorf("%w %s %q: use %s%s", store.ErrInvalid, what, store.Clip(value, 80), strings.Join(of, ", "), near)
 }
 
 // languages are those that nize speaks.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"nize/store"
 )
 
 // The frame around what a tool returned. A model is told (by the system prompt
@@ -43,9 +44,6 @@ func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	n := limit
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return fmt.Sprintf("%s\n[cut: %d of %d bytes are left out]", text[:n], len(text)-n, len(text))
+	head := store.Head(text, limit)
+	return fmt.Sprintf("%s\n[cut: %d of %d bytes are left out]", head, len(text)-len(head), len(text))
 }

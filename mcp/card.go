@@ -42,7 +42,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if c.State.Final() {
 		card.Outcome = c.Reason
 		if c.State == store.Done && !c.Private {
-			card.Outcome = clip(firstLine(c.Result.Text()), 200)
+			card.Outcome = store.Clip(firstLine(c.Result.Text()), 200)
 		}
 	}
 	return card, nil

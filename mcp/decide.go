@@ -49,7 +49,7 @@ func (g *Gateway) press(ctx context.Context, by store.Caller, c store.Call, d st
 	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired):
 		why = "too late"
 	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
-		why = clip(firstLine(err.Error()), 200)
+		why = store.Clip(firstLine(err.Error()), 200)
 	}
 	if settled != nil && settled.ID == c.ID {
 		c = *settled

@@ -243,7 +243,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	now := g.opt.Now()
 	c := &store.Call{
 		ID: req.ID, Server: tool.server.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
-		Thread: req.Thread, Agent: req.Agent, Why: clip(req.Why, 1000), Replaces: req.Replaces,
+		Thread: req.Thread, Agent: req.Agent, Why: store.Clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
 		RunsAs: as.words, Policy: g.policy(tool, as.shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(), Private: tool.private(as) || req.Aside, Aside: req.Aside, Taints: tool.server.UntrustedOutput,
 		State: store.Planned, Created: now,
@@ -438,7 +438,7 @@ func outcome(result *store.Result, err error) store.Outcome {
 		return store.Outcome{State: state, Reason: failure.Message, Result: &store.Result{IsError: true, Error: failure}}
 	}
 	if result.IsError {
-		return store.Outcome{State: store.Failed, Reason: clip(firstLine(result.Text()), 200), Result: result}
+		return store.Outcome{State: store.Failed, Reason: store.Clip(firstLine(result.Text()), 200), Result: result}
 	}
 	return store.Outcome{State: store.Done, Result: result}
 }
@@ -460,14 +460,6 @@ func callError(err error) *store.CallError {
 		return &store.CallError{Code: store.CodeUnavailable, Message: "the disk is full, so nothing can be recorded and nothing runs; free space and try again", Retryable: true}
 	}
 	return &store.CallError{Code: store.CodeInternal, Message: "internal error; the daemon's log has the cause"}
-}
-
-// clip cuts s to n bytes on a rune's edge and says so.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 func firstLine(s string) string {

@@ -207,7 +207,7 @@ func brief(s string, n int) string {
 	if i := strings.Index(s, ". "); i > 0 {
 		s = s[:i+1]
 	}
-	return clip(s, n)
+	return store.Clip(s, n)
 }
 
 func (c *catalog) server(name string) store.Server {

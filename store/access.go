@@ -24,7 +24,7 @@ const (
 // ParseAccess reads the text of an [Access].
 func ParseAccess(text string) (Access, error) {
 	bad := func(why string) (Access, error) {
-		return nil, fmt.Errorf("%w access %q: %s", ErrInvalid, clipText(text, 80), why)
+		return nil, fmt.Errorf("%w access %q: %s", ErrInvalid, Clip(text, 80), why)
 	}
 	var a Access
 	for who := range strings.SplitSeq(text, ",") {
@@ -32,7 +32,7 @@ func ParseAccess(text string) (Access, error) {
 		switch {
 		case who == "":
 		case who != everyMember && who != onlyAdmins && !namesSomebody(who):
-			return bad(fmt.Sprintf("%q is none of members, admins, group:G and user:U", clipText(who, 80)))
+			return bad(fmt.Sprintf("%q is none of members, admins, group:G and user:U", Clip(who, 80)))
 		case !slices.Contains(a, who):
 			a = append(a, who)
 		}

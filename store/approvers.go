@@ -43,7 +43,7 @@ type Approvers struct {
 // ParsePolicy reads the text of a [Policy]. An empty one is the admins.
 func ParsePolicy(text string) (Approvers, error) {
 	bad := func(why string) (Approvers, error) {
-		return Approvers{}, fmt.Errorf("%w approvers %q: %s", ErrInvalid, clipText(text, 80), why)
+		return Approvers{}, fmt.Errorf("%w approvers %q: %s", ErrInvalid, Clip(text, 80), why)
 	}
 	if len(text) > maxPolicy {
 		return bad(fmt.Sprintf("more than %d bytes", maxPolicy))
@@ -68,7 +68,7 @@ func ParsePolicy(text string) (Approvers, error) {
 			if near != "" {
 				near = "; did you mean " + near + "?"
 			}
-			return bad(fmt.Sprintf("%q is none of requester, admins, channel-admins, channel, user:U and group:G%s", clipText(who, 80), near))
+			return bad(fmt.Sprintf("%q is none of requester, admins, channel-admins, channel, user:U and group:G%s", Clip(who, 80), near))
 		}
 		if !slices.Contains(a.Who, who) {
 			a.Who = append(a.Who, who)
@@ -146,11 +146,4 @@ func (c Call) Yes() []string {
 		}
 	}
 	return people
-}
-
-func clipText(s string, n int) string {
-	if len(s) > n {
-		return strings.ToValidUTF8(s[:n], "") + "…"
-	}
-	return s
 }

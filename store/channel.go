@@ -71,7 +71,7 @@ func (c Channel) Speaks(th Thread) string {
 // name that is none.
 func (c Channel) Check() error {
 	if c.Mode != "" && !slices.Contains(Modes, c.Mode) {
-		return fmt.Errorf("%w mode %q: use %s", ErrInvalid, clipText(c.Mode, 40), strings.Join(Modes, ", "))
+		return fmt.Errorf("%w mode %q: use %s", ErrInvalid, Clip(c.Mode, 40), strings.Join(Modes, ", "))
 	}
 	if len(c.Servers) > maxListed || len(c.Admins) > maxListed {
 		return fmt.Errorf("%w channel: more than %d names", ErrInvalid, maxListed)
@@ -83,7 +83,7 @@ func (c Channel) Check() error {
 	}
 	for _, who := range c.Admins {
 		if kind, _, _ := strings.Cut(who, ":"); kind != "user" && kind != "group" || !isApprover(who) {
-			return fmt.Errorf("%w admin %q: write user:U or group:G", ErrInvalid, clipText(who, 80))
+			return fmt.Errorf("%w admin %q: write user:U or group:G", ErrInvalid, Clip(who, 80))
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ type Rooms interface {
 func ParsePlace(place string) (Address, error) {
 	parts := strings.Split(place, ":")
 	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
-		return Address{}, fmt.Errorf("%w place %q: write it as slack:TEAM:CHANNEL", ErrInvalid, clipText(place, 80))
+		return Address{}, fmt.Errorf("%w place %q: write it as slack:TEAM:CHANNEL", ErrInvalid, Clip(place, 80))
 	}
 	return Address{Surface: Surface(parts[0]), Team: parts[1], Channel: parts[2]}, nil
 }

@@ -64,7 +64,7 @@ func (k Key) Check(value string) (string, error) {
 }
 
 func (k Key) wants(what, value string) error {
-	return fmt.Errorf("%w value %q for %s: want %s", ErrInvalid, clipText(value, 80), k.Name, what)
+	return fmt.Errorf("%w value %q for %s: want %s", ErrInvalid, Clip(value, 80), k.Name, what)
 }
 
 // checkQuantity checks truth values, numbers, durations and rates.

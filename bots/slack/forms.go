@@ -47,13 +47,13 @@ func (l *live) runForm(ctx context.Context, p person, g given) bool {
 	made := make(chan *bots.Form, 1) // so that a late one leaves
 	l.wg.Go(func() {
 		defer close(made)
-		err := guard(func(ctx context.Context) error {
+		err := bots.Guard(func() error {
 			form, err := g.cmd.Form.Form(ctx, g.asked)
 			if form != nil {
 				made <- form
 			}
 			return err
-		}, ctx)
+		})
 		if err != nil && ctx.Err() == nil {
 			l.log.Error("making a dialog", "command", g.cmd.Name, "err", err)
 		}

@@ -228,7 +228,7 @@ func (l *live) keepHomes(ctx context.Context) {
 		timer := time.NewTimer(due.Sub(l.b.o.Now()))
 		select {
 		case <-timer.C:
-			err := guard(func(ctx context.Context) error { return l.redraw(ctx, user) }, ctx)
+			err := bots.Guard(func() error { return l.redraw(ctx, user) })
 			if err != nil && ctx.Err() == nil {
 				l.log.Warn("a Home is not drawn anew", "user", user, "err", err)
 			}

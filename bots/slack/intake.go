@@ -306,7 +306,7 @@ func (l *live) work(ctx context.Context, id string, run func(context.Context) er
 func (l *live) insist(ctx context.Context, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
-		err := guard(do, ctx)
+		err := bots.Guard(func() error { return do(ctx) })
 		if err == nil || lasting(err) || try == workTries || ctx.Err() != nil {
 			return err
 		}
@@ -319,30 +319,13 @@ func (l *live) insist(ctx context.Context, do func(context.Context) error) error
 
 // lasting says whether trying again can't help.
 func lasting(err error) bool {
-	var broken *panicError
+	var broken *bots.PanicError
 	for _, known := range []error{store.ErrInvalid, store.ErrNotFound, store.ErrRefused, store.ErrDecided, store.ErrExpired} {
 		if errors.Is(err, known) {
 			return true
 		}
 	}
 	return errors.As(err, &broken) || !passes(err)
-}
-
-// panicError is a panic as an error.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
-
-func guard(run func(context.Context) error, ctx context.Context) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicError{r, debug.Stack()}
-		}
-	}()
-	return run(ctx)
 }
 
 // event works on one event.

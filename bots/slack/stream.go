@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -366,11 +365,9 @@ func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
+	head := store.Head(text, n)
+	if i := strings.LastIndexByte(head, '\n'); i > len(head)/2 {
+		return head[:i+1]
 	}
-	if i := strings.LastIndexByte(text[:n], '\n'); i > n/2 {
-		n = i + 1
-	}
-	return text[:n]
+	return head
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -152,14 +153,14 @@ func (l *live) takeSubmit(ctx context.Context, s onSubmit, i interaction, payloa
 	}
 	l.soon(ctx, "looking at a dialog", func(ctx context.Context) error {
 		var wrong map[string]string
-		err := guard(func(ctx context.Context) error {
+		err := bots.Guard(func() error {
 			ctx, cancel := context.WithTimeout(ctx, checkWait)
 			defer cancel()
 			if wrong = l.keysIn(ctx, i); len(wrong) == 0 && s.check != nil {
 				wrong = s.check(ctx, l, i)
 			}
 			return nil
-		}, ctx)
+		})
 		switch {
 		case err != nil: // a key may be in it
 			done(nil, false)
@@ -202,7 +203,7 @@ func bounded(key string) string {
 // soon does what can't wait for its lane and is not worth keeping.
 func (l *live) soon(ctx context.Context, what string, do func(context.Context) error) {
 	l.wg.Go(func() {
-		if err := guard(do, ctx); err != nil && ctx.Err() == nil {
+		if err := bots.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
 			l.log.Warn(what, "err", err)
 		}
 	})

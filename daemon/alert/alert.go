@@ -27,7 +27,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"nize/store"
 )
@@ -216,10 +215,10 @@ func (d *Desk) wrongLocked(ctx context.Context, s Symptom, active map[Key]string
 		return nil
 	}
 	i, err := d.opt.Incidents.OpenIncident(ctx, store.System, store.Incident{
-		ID: store.NewID(now), Kind: s.Kind, Subject: s.Subject, Title: cut(s.Title, maxTitle), Text: cut(s.Text, maxText), Cure: cut(s.Cure, maxCure), Opened: now, Users: s.Users,
+		ID: store.NewID(now), Kind: s.Kind, Subject: s.Subject, Title: store.Head(s.Title, maxTitle), Text: store.Head(s.Text, maxText), Cure: store.Head(s.Cure, maxCure), Opened: now, Users: s.Users,
 	})
 	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("opening an incident (%s): %w", cut(s.Title, maxTitle), err)
+		return fmt.Errorf("opening an incident (%s): %w", store.Head(s.Title, maxTitle), err)
 	}
 	d.beganLocked(s.Key, now)
 	d.opt.Log.Warn("incident", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
@@ -278,15 +277,4 @@ func (d *Desk) poke() {
 	case d.wake <- struct{}{}:
 	default:
 	}
-}
-
-// cut keeps at most n bytes of whole runes.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

@@ -105,7 +105,7 @@ func (d *Desk) try(ctx context.Context, i store.Incident, to Notifier, err error
 	}
 	next = i.Delivery
 	next.Tries++
-	next.Error = cut(store.RedactText(err.Error()), maxText)
+	next.Error = store.Head(store.RedactText(err.Error()), maxText)
 	next.GaveUp = next.Tries >= maxTries || errors.Is(err, ErrPermanent)
 	next.Next = d.opt.Now().Add(backoff(next.Tries))
 	switch {

@@ -285,9 +285,4 @@ func Reason(err error) string {
 }
 
 // clip bounds what is repeated of a file's own words.
-func clip(s string) string {
-	if len(s) > 200 {
-		return strings.ToValidUTF8(s[:200], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return store.Clip(s, 200) }

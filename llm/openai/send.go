@@ -296,10 +296,7 @@ func (c *Client) clean(s string) string {
 		s = strings.ReplaceAll(s, key, "••••")
 	}
 	s = store.RedactText(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "))
-	if len(s) > maxSentence {
-		s = strings.ToValidUTF8(s[:maxSentence], "") + "…"
-	}
-	return s
+	return store.Clip(s, maxSentence)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

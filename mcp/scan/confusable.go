@@ -3,6 +3,8 @@ package scan
 import (
 	"strings"
 	"unicode"
+
+	"nize/store"
 )
 
 // looks are the letters and marks that most fonts draw like an ASCII one
@@ -161,7 +163,7 @@ func skeleton(s string) string {
 }
 
 // quote writes s with everything beyond ASCII as \u escapes.
-func quote(s string) string { return `"` + escape(cut(s, 80)) + `"` }
+func quote(s string) string { return `"` + escape(store.Clip(s, 80)) + `"` }
 
 func list(names []string) string {
 	if len(names) < 2 {

@@ -104,7 +104,7 @@ type walker struct {
 }
 
 func (w *walker) add(at, s string, name bool) {
-	w.texts = append(w.texts, text{where: w.what + " " + Visible(cut(at, 80)), value: s, name: name})
+	w.texts = append(w.texts, text{where: w.what + " " + Visible(store.Clip(at, 80)), value: s, name: name})
 }
 
 func (w *walker) value(at string, depth int) error {
@@ -129,7 +129,7 @@ func (w *walker) value(at string, depth int) error {
 				key = tok.(string)
 				w.add(at+"/"+key, key, strings.HasSuffix(at, "/properties"))
 			}
-			if err := w.value(cut(at, 400)+"/"+key, depth+1); err != nil {
+			if err := w.value(store.Clip(at, 400)+"/"+key, depth+1); err != nil {
 				return err
 			}
 		}
@@ -158,12 +158,4 @@ func unescape(raw []byte) string {
 		out.WriteByte(raw[i])
 	}
 	return strings.ToValidUTF8(out.String(), "\uFFFD")
-}
-
-// cut shortens s to at most n bytes on a rune's border.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"nize/store"
 )
 
 // maxMixed bounds how many places Mixed names.
@@ -80,7 +82,7 @@ func warn(what, shown string, deceives bool, ascii string) []string {
 			break
 		}
 	}
-	return []string{fmt.Sprintf("%s %s %s: in ASCII it is %s", what, Visible(cut(shown, 200)), why, escape(cut(ascii, 400)))}
+	return []string{fmt.Sprintf("%s %s %s: in ASCII it is %s", what, Visible(store.Clip(shown, 200)), why, escape(store.Clip(ascii, 400)))}
 }
 
 // looksHost says whether a bare word is written like a host: labels and dots,

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"nize/store"
 )
 
 // An order is a form of words that speaks past the person to the model. Each
@@ -54,7 +56,7 @@ func orders(t text) []string {
 	if len(t.value) < 8 {
 		return nil
 	}
-	value := cut(t.value, maxText)
+	value := store.Clip(t.value, maxText)
 	found, known := lately.get(value)
 	if !known {
 		found = match(fold(value))
@@ -76,7 +78,7 @@ func match(folded string) []string {
 		}
 		if m := f.re.FindString(folded); m != "" {
 			seen[f.what] = true
-			found = append(found, fmt.Sprintf("%s (%q)", f.what, cut(strings.TrimSpace(m), 90)))
+			found = append(found, fmt.Sprintf("%s (%q)", f.what, store.Clip(strings.TrimSpace(m), 90)))
 		}
 	}
 	return found

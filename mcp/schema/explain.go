@@ -253,7 +253,7 @@ func limits(k jsonschema.ErrorKind) string {
 	case *kind.MaxLength:
 		return fmt.Sprintf("must have at most %d characters and has %d", k.Want, k.Got)
 	case *kind.Pattern:
-		return "must match the pattern " + cut(k.Want, 120)
+		return "must match the pattern " + store.Clip(k.Want, 120)
 	case *kind.MinItems:
 		return fmt.Sprintf("must have at least %d items and has %d", k.Want, k.Got)
 	case *kind.MaxItems:
@@ -379,7 +379,7 @@ func sentence(s string) string {
 	if i := strings.Index(s, ". "); i > 0 {
 		s = s[:i]
 	}
-	return cut(strings.TrimSuffix(s, "."), 120)
+	return store.Clip(strings.TrimSuffix(s, "."), 120)
 }
 
 func (x *explainer) oneOf(want []any, at []string) string {

@@ -63,13 +63,13 @@ func display(v any) string {
 		if len(names) > 6 {
 			names = append(names[:6], "…")
 		}
-		return "an object with " + cmp.Or(clean(cut(strings.Join(names, ", "), 80)), "nothing in it")
+		return "an object with " + cmp.Or(clean(store.Clip(strings.Join(names, ", "), 80)), "nothing in it")
 	case []any:
 		return fmt.Sprintf("an array of %d", len(t))
 	case string:
-		return strconv.QuoteToGraphic(store.RedactText(cut(t, 60)))
+		return strconv.QuoteToGraphic(store.RedactText(store.Clip(t, 60)))
 	case json.Number:
-		return cut(string(t), 60)
+		return store.Clip(string(t), 60)
 	case nil:
 		return "null"
 	}
@@ -94,9 +94,9 @@ func orList(words []string) string {
 // ratio writes a bound exactly where it is a short decimal.
 func ratio(r *big.Rat) string {
 	if prec, exact := r.FloatPrec(); exact && prec < 20 {
-		return cut(r.FloatString(prec), 40)
+		return store.Clip(r.FloatString(prec), 40)
 	}
-	return cut(r.RatString(), 40)
+	return store.Clip(r.RatString(), 40)
 }
 
 // pointer is the JSON pointer (RFC 6901) of a place; the whole is "the object".
@@ -108,11 +108,11 @@ func pointer(at []string) string {
 	for _, token := range at {
 		out.WriteString("/" + show(token))
 	}
-	return cut(out.String(), 200)
+	return store.Clip(out.String(), 200)
 }
 
 func show(token string) string {
-	return clean(cut(strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1"), 80))
+	return clean(store.Clip(strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1"), 80))
 }
 
 // clean drops what a message must not carry along from a schema or a caller.
@@ -126,12 +126,4 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// cut shortens s to at most n bytes on a rune's border.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

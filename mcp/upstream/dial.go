@@ -465,10 +465,10 @@ func (b *boundBody) Close() error {
 
 // learn keeps what initialize told.
 func (s *session) learn(init *sdk.InitializeResult) {
-	s.instructions = clip(init.Instructions, 64<<10)
+	s.instructions = store.Clip(init.Instructions, 64<<10)
 	s.version = init.ProtocolVersion
 	if init.ServerInfo != nil {
-		s.serverInfo = strings.TrimSpace(clip(init.ServerInfo.Name, 100) + " " + clip(init.ServerInfo.Version, 50))
+		s.serverInfo = strings.TrimSpace(store.Clip(init.ServerInfo.Name, 100) + " " + store.Clip(init.ServerInfo.Version, 50))
 	}
 	s.since = time.Now()
 }

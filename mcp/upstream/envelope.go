@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"nize/store"
 )
 
 // envelope is one JSON-RPC message cut into its members; the slices point into
@@ -180,7 +182,7 @@ func openError(raw json.RawMessage) *rpcError {
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return &rpcError{Message: "an error that is no JSON-RPC error object"}
 	}
-	e.Message = clip(e.Message, 2000)
+	e.Message = store.Clip(e.Message, 2000)
 	return &e
 }
 
@@ -305,7 +307,7 @@ func replyTo(e envelope) []byte {
 		return append(b, `,"result":{}}`...)
 	}
 	b = append(b, `,"error":{"code":-32601,"message":`...)
-	b = appendString(b, fmt.Sprintf("nize does not offer %s to servers", clip(e.method, 100)))
+	b = appendString(b, fmt.Sprintf("nize does not offer %s to servers", store.Clip(e.method, 100)))
 	return append(b, "}}"...)
 }
 
@@ -318,15 +320,4 @@ func progressOf(params json.RawMessage) (id uint64, ok bool) {
 		return 0, false
 	}
 	return ourID(p.Token)
-}
-
-// clip cuts s to at most n bytes at a rune's border.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }

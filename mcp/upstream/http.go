@@ -271,7 +271,7 @@ func mediaType(contentType string) string {
 
 // notMCP is the error for an answer of another media type.
 func notMCP(media string) error {
-	return fmt.Errorf("it answered with %q instead of JSON; does the URL lead to an MCP server?", clip(media, 60))
+	return fmt.Errorf("it answered with %q instead of JSON; does the URL lead to an MCP server?", store.Clip(media, 60))
 }
 
 // refused says what a status other than 200 means.

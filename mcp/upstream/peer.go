@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"nize/store"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -155,7 +157,7 @@ func (p *peer) reply(e envelope, quests chan struct{}) error {
 		ctx, cancel := context.WithTimeout(context.Background(), noticeTime)
 		defer cancel()
 		if err := p.frames.write(ctx, msg); err != nil {
-			p.warn(fmt.Sprintf("answering %s: %v", clip(e.method, 100), err))
+			p.warn(fmt.Sprintf("answering %s: %v", store.Clip(e.method, 100), err))
 		}
 	})
 	return nil

@@ -72,7 +72,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		t := l.tool
 		t.Findings = l.findings
 		if t.State = store.ToolQuarantined; l.refused != nil {
-			t.State, t.Findings = store.ToolRefused, []string{clip(l.refused.Error(), 300)}
+			t.State, t.Findings = store.ToolRefused, []string{store.Clip(l.refused.Error(), 300)}
 		} else if len(l.findings) == 0 {
 			t.State = store.ToolAccepted // as a registration would make it
 		}

@@ -155,7 +155,7 @@ func progressTo(f store.ProgressFunc) func(json.RawMessage) {
 			Message  string  `json:"message"`
 		}
 		if json.Unmarshal(raw, &p) == nil {
-			f(p.Progress, p.Total, clip(p.Message, 1000))
+			f(p.Progress, p.Total, store.Clip(p.Message, 1000))
 		}
 	}
 }

@@ -203,7 +203,7 @@ func (s *session) take(c *catalog, raw json.RawMessage) {
 	}
 	switch {
 	case t.Name == "" || len(t.Name) > 256 || !utf8.ValidString(t.Name):
-		c.warns = append(c.warns, fmt.Sprintf("a tool with the name %q is left out: names have 1 to 256 bytes", clip(t.Name, 40)))
+		c.warns = append(c.warns, fmt.Sprintf("a tool with the name %q is left out: names have 1 to 256 bytes", store.Clip(t.Name, 40)))
 		return
 	case c.byName[t.Name] != nil:
 		c.warns = append(c.warns, fmt.Sprintf("a second tool with the name %q is left out", t.Name))

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+
+	"nize/store"
 )
 
 // sseFrames are messages of the older HTTP+SSE transport (2024-11-05): what
@@ -63,7 +65,7 @@ func (f *sseFrames) open(address string) error {
 		return fmt.Errorf("its first event: %w", err)
 	}
 	if ev.name != "endpoint" {
-		return fmt.Errorf("its first event is %q, not the endpoint", clip(ev.name, 40))
+		return fmt.Errorf("its first event is %q, not the endpoint", store.Clip(ev.name, 40))
 	}
 	base, err := url.Parse(address)
 	if err != nil {
@@ -74,7 +76,7 @@ func (f *sseFrames) open(address string) error {
 		return errors.New("its endpoint is no URL")
 	}
 	if target.Scheme != base.Scheme || target.Host != base.Host {
-		return fmt.Errorf("its endpoint is on %s, another host than the registered one", clip(target.Host, 100))
+		return fmt.Errorf("its endpoint is on %s, another host than the registered one", store.Clip(target.Host, 100))
 	}
 	f.target = target.String()
 	return nil
@@ -88,7 +90,7 @@ type statusError struct {
 
 func (e *statusError) Error() string {
 	if e.status == http.StatusOK {
-		return fmt.Sprintf("it answered with %q instead of an event stream", clip(e.media, 60))
+		return fmt.Sprintf("it answered with %q instead of an event stream", store.Clip(e.media, 60))
 	}
 	return fmt.Sprintf("it answered %d %s", e.status, http.StatusText(e.status))
 }

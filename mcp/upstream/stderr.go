@@ -92,7 +92,7 @@ func (r *ring) line(s string) {
 	if dropped > 0 {
 		r.log.Info("server wrote more than is logged", "lines", dropped)
 	}
-	r.log.Info("server wrote", "line", clip(strings.TrimRight(s, "\r\n"), 500))
+	r.log.Info("server wrote", "line", store.Clip(strings.TrimRight(s, "\r\n"), 500))
 }
 
 // written is how many bytes ever came.
@@ -116,7 +116,7 @@ func (r *ring) last(n int) string {
 	lines := strings.Split(strings.TrimSpace(string(r.bytes())), "\n")
 	lines = lines[max(0, len(lines)-n):]
 	for i, l := range lines {
-		lines[i] = clip(strings.TrimSpace(l), 200)
+		lines[i] = store.Clip(strings.TrimSpace(l), 200)
 	}
 	return strings.Join(lines, " | ")
 }

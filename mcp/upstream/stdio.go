@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"nize/store"
 )
 
 // Command is what is spawned: argv, never a shell.
@@ -147,7 +149,7 @@ func (f *stdioFrames) read() ([]byte, error) {
 			return trimmed, nil
 		}
 		f.noise++
-		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", clip(string(trimmed), 80))
+		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", store.Clip(string(trimmed), 80))
 		if f.noise > maxNoise {
 			return nil, fmt.Errorf("%s, the %dth; it must log to standard error", words, f.noise)
 		}

@@ -318,7 +318,7 @@ func (j *judge) judge(l *listed) store.Tool {
 	t.Accepted = old.Accepted
 	switch {
 	case l.refused != nil:
-		t.State, t.Findings = store.ToolRefused, []string{clip(l.refused.Error(), 300)}
+		t.State, t.Findings = store.ToolRefused, []string{store.Clip(l.refused.Error(), 300)}
 	case t.Accepted != "" && t.Accepted == t.Pin:
 		t.State = store.ToolAccepted
 	case t.Accepted != "" && j.unchanged(t):
