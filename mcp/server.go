@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,13 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/store"
 )
@@ -306,189 +303,4 @@ func progressOf(ctx context.Context, req *sdk.CallToolRequest) store.ProgressFun
 	return func(done, total float64, message string) {
 		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message})
 	}
-}
-
-// rawContent is an item of an upstream's result as it came. It stands where
-// the SDK wants one of its own types, which drop what they do not know.
-type rawContent struct {
-	*sdk.TextContent
-	raw json.RawMessage
-}
-
-func (c rawContent) MarshalJSON() ([]byte, error) { return c.raw, nil }
-
-// answer is the result of a meta-tool before it is put on a wire: content
-// items, structuredContent and _meta as they came.
-type answer struct {
-	items      []json.RawMessage
-	structured json.RawMessage
-	meta       json.RawMessage
-	isError    bool
-}
-
-// result is the answer as the SDK wants it.
-func (a answer) result() *sdk.CallToolResult {
-	res := &sdk.CallToolResult{IsError: a.isError, Meta: readMeta(a.meta)}
-	for _, item := range a.items {
-		res.Content = append(res.Content, rawContent{raw: item})
-	}
-	if len(a.structured) > 0 {
-		res.StructuredContent = a.structured
-	}
-	return res
-}
-
-// append writes the answer as a CallToolResult.
-func (a answer) append(b []byte) []byte {
-	b = append(b, `{"content":[`...)
-	for i, item := range a.items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, item...)
-	}
-	b = append(b, ']')
-	if len(a.structured) > 0 {
-		b = append(append(b, `,"structuredContent":`...), a.structured...)
-	}
-	if len(a.meta) > 0 {
-		b = append(append(b, `,"_meta":`...), a.meta...)
-	}
-	if a.isError {
-		b = append(b, `,"isError":true`...)
-	}
-	return append(b, '}')
-}
-
-func textItem(text string) json.RawMessage {
-	return mustJSON(struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{"text", text})
-}
-
-// executed is the answer of execute_tool (SPEC 6): the upstream's items
-// verbatim, or one text of ours, and {success, tool_name, result?, error?}.
-func executed(args metaArgs, c *store.Call, err error) answer {
-	out := struct {
-		Success  bool             `json:"success"`
-		ToolName string           `json:"tool_name"`
-		Result   json.RawMessage  `json:"result,omitempty"`
-		Error    *store.CallError `json:"error,omitempty"`
-	}{ToolName: args.ToolID}
-	if err != nil {
-		out.Error = callError(err)
-	} else {
-		out.ToolName = c.ToolID()
-		out.Error = failureOf(c)
-		out.Success = out.Error == nil
-	}
-	a := answer{isError: !out.Success}
-	if c != nil && c.Result != nil && len(c.Result.Raw) > 0 {
-		var up struct {
-			Content    []json.RawMessage `json:"content"`
-			Structured json.RawMessage   `json:"structuredContent"`
-			Meta       json.RawMessage   `json:"_meta"`
-		}
-		if err := json.Unmarshal(c.Result.Passed(), &up); err == nil {
-			a.items, out.Result, a.meta = up.Content, up.Structured, up.Meta
-		}
-	}
-	if len(a.items) == 0 && out.Error != nil {
-		a.items = []json.RawMessage{textItem(out.Error.Message)}
-	}
-	a.structured = mustJSON(out)
-	return a
-}
-
-// readMeta keeps numbers as they were written.
-func readMeta(raw json.RawMessage) sdk.Meta {
-	if len(raw) == 0 {
-		return nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var m sdk.Meta
-	if err := dec.Decode(&m); err != nil {
-		return nil
-	}
-	return m
-}
-
-// failureOf says why a call did not succeed, or nil.
-func failureOf(c *store.Call) *store.CallError {
-	if c.State == store.Done {
-		return nil
-	}
-	if c.Result != nil && c.Result.Error != nil {
-		return c.Result.Error
-	}
-	reason := c.Reason
-	switch c.State {
-	case store.Failed:
-		if reason == "" {
-			reason = "the tool reported an error"
-		}
-		return &store.CallError{Code: store.CodeTool, Message: reason}
-	case store.Refused:
-		return &store.CallError{Code: store.CodeRefused, Message: nonEmpty(reason, "a person said no")}
-	case store.Expired:
-		return &store.CallError{Code: store.CodeExpired, Message: "nobody approved the call in time"}
-	case store.Lost:
-		return &store.CallError{Code: store.CodeUnknown, Message: nonEmpty(reason, "the outcome is unknown")}
-	}
-	return &store.CallError{Code: store.CodeCancelled, Message: nonEmpty(reason, "the call was cancelled")}
-}
-
-func nonEmpty(s, or string) string {
-	if s == "" {
-		return or
-	}
-	return s
-}
-
-// looked is the answer of one of the tools that only look: the structured form,
-// and a text that is short enough for a model's context.
-func looked(name string, r *store.Result) answer {
-	if r.Error != nil {
-		return answer{isError: true, items: []json.RawMessage{textItem(r.Error.Message)}}
-	}
-	var up struct {
-		Structured json.RawMessage `json:"structuredContent"`
-	}
-	if err := json.Unmarshal(r.Raw, &up); err != nil {
-		return answer{isError: true, items: []json.RawMessage{textItem("internal error")}}
-	}
-	text := string(up.Structured)
-	if name == Discover || name == Browse {
-		text = listText(up.Structured)
-	}
-	return answer{structured: up.Structured, items: []json.RawMessage{textItem(text)}}
-}
-
-// listText is a list of tools in words, one a line.
-func listText(structured json.RawMessage) string {
-	var list struct {
-		Tools      []Found `json:"tools"`
-		Degraded   bool    `json:"degraded"`
-		Note       string  `json:"note"`
-		NextCursor string  `json:"next_cursor"`
-	}
-	if err := json.Unmarshal(structured, &list); err != nil {
-		return string(structured)
-	}
-	var b strings.Builder
-	for _, t := range list.Tools {
-		fmt.Fprintf(&b, "%s: %s\n", t.ToolID, t.Description)
-	}
-	if len(list.Tools) == 0 {
-		b.WriteString("no tool found\n")
-	}
-	if list.Note != "" {
-		b.WriteString(list.Note + "\n")
-	}
-	if list.NextCursor != "" {
-		b.WriteString("more: cursor " + list.NextCursor + "\n")
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }

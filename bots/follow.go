@@ -1,0 +1,156 @@
+package bots
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"nize/store"
+)
+
+// unlessEnded is err, or nil if ctx has ended: to be stopped while one begins
+// is no failure.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// load queues what is left over: messages not worked off, threads not answered.
+func (c *Conversation) load(ctx context.Context) error {
+	items, err := c.o.Inbox.Pending(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the inbox: %w", err)
+	}
+	for _, stored := range items {
+		if stored.Kind != "message" {
+			continue
+		}
+		it := item{id: stored.ID}
+		if err := json.Unmarshal(stored.Payload, &it.in); err != nil {
+			c.o.Log.Error("inbox item is unreadable", "item", stored.ID, "err", err)
+			c.done(ctx, stored.ID)
+			continue
+		}
+		c.enqueue(it)
+	}
+	open, err := c.o.Threads.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("reading open threads: %w", err)
+	}
+	if err := c.loadCopies(ctx); err != nil {
+		return err
+	}
+	for _, th := range open {
+		c.wake(th.ID, nil)
+	}
+	return nil
+}
+
+const (
+	// shownLate is how far what is shown may have lagged behind when the last
+	// run ended.
+	shownLate = 10 * time.Minute
+	// maxLate bounds how many cards are looked at for that.
+	maxLate = 100
+)
+
+// catchUp brings the cards up to date whose calls ended shortly before the last
+// run did: it may have ended between the decision and the edit, and a card must
+// not go on saying that it waits.
+func (c *Conversation) catchUp(ctx context.Context) error {
+	if c.o.Places == nil {
+		return nil
+	}
+	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Limit: maxLate, States: []store.State{
+		store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost,
+	}})
+	if err != nil {
+		return fmt.Errorf("reading the calls that ended last: %w", err)
+	}
+	for _, call := range calls {
+		if c.o.Now().Sub(call.Finished) > shownLate {
+			continue
+		}
+		if !call.Expires.IsZero() { // it was put to people
+			c.copies(call.ID)
+		}
+		if call.Thread == "" {
+			continue
+		}
+		if _, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID); err != nil {
+			continue // it has no card, or is edited with its next change
+		}
+		th, err := c.o.Threads.GetThread(ctx, call.Thread)
+		if err != nil {
+			continue // deleted: nobody is left to show it to
+		}
+		if sc := c.screenFor(ctx, th); sc != nil {
+			sc.card(call.ID)
+			if call.Replaces != "" {
+				c.wake(th.ID, func(t *thread) { t.anew = true })
+			}
+		}
+	}
+	return nil
+}
+
+// follow reads the feed until it ends, keeping after current.
+func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
+	for change, err := range c.o.Feed.Watch(ctx, *after) {
+		if err != nil {
+			return err
+		}
+		*after = change.Seq
+		if change.Kind == "call" && (change.State == store.Pending || c.hasCopies(change.ID)) {
+			c.copies(change.ID)
+		}
+		switch {
+		case change.Kind == "thread":
+			c.dropGone(ctx, change.Thread)
+		case change.Kind == "reminder":
+			c.remind(ctx, change)
+		case change.Kind == "call" && change.Thread != "":
+			c.changed(ctx, change)
+		case change.Kind == "tools" || change.Kind == "server":
+			if err := c.refreshCards(ctx, change.ID); err != nil {
+				c.logUnlessEnded(ctx, "bringing the cards of a server up to date", err)
+			}
+		}
+	}
+	if ctx.Err() == nil {
+		return errors.New("the feed ended")
+	}
+	return nil
+}
+
+// changed brings the card of a changed call up to date, besides what the
+// thread's worker does, and lets that go on when the call is settled.
+func (c *Conversation) changed(ctx context.Context, change store.Change) {
+	th, err := c.o.Threads.GetThread(ctx, change.Thread)
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+			c.o.Log.Error("reading the thread of a changed call", "call", change.ID, "err", err)
+		}
+		return
+	}
+	sc := c.screenFor(ctx, th)
+	if sc == nil {
+		return
+	}
+	if change.State == store.Pending || sc.knows(change.ID) {
+		sc.card(change.ID)
+	}
+	anew := false
+	if change.State != store.Pending {
+		call, err := c.o.Calls.GetCall(ctx, change.ID)
+		if err == nil && !call.Expires.IsZero() {
+			sc.card(change.ID) // shown before a restart, if ever: only what once waited had a card
+		}
+		anew = err == nil && call.Replaces != "" && call.State.Final()
+	}
+	c.wake(change.Thread, func(t *thread) { t.anew = t.anew || anew })
+}

@@ -1,0 +1,142 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// event works on one event.
+func (l *live) event(ctx context.Context, e event) error {
+	if !l.ours(&e) {
+		return nil // of the account before this one
+	}
+	switch e.Type {
+	case "message", "app_mention":
+		return l.message(ctx, e)
+	}
+	return l.stage(ctx, e)
+}
+
+// message works on a message of a person's.
+func (l *live) message(ctx context.Context, e event) error {
+	addressed := l.addressed(&e)
+	at := l.place(e.Channel, e.root())
+	th, err := l.b.o.Store.FindThread(ctx, at)
+	known := err == nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if !addressed {
+		if answer, err := l.follows(ctx, &e, th, known); err != nil || !answer {
+			return err
+		}
+	}
+	p, err := l.who(ctx, e.User, keepPerson)
+	if err != nil {
+		return err
+	}
+	text := readText(e.Text, l.account.User, l.nameFor(ctx))
+	if p.user.ID == "" {
+		if !addressed {
+			return nil
+		}
+		if done, err := l.claims(ctx, p, at, text, ""); done || err != nil {
+			return err
+		}
+		return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
+	}
+	l.welcome(ctx, p, e.Channel, e.root())
+	if e.masked {
+		l.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.root())
+	}
+	if addressed {
+		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
+			return errors.Join(l.followOn(ctx, th, p.id), err)
+		}
+	}
+	if text == "" {
+		if text = wordless(&e.message); text == "" {
+			return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.WhatToDo))
+		}
+	}
+	return l.hear(ctx, p, e, text)
+}
+
+// hear gives what a person said to the conversation of its thread, with what
+// came with it.
+func (l *live) hear(ctx context.Context, p person, e event, text string) error {
+	return l.hearAll(ctx, p, e, speech{text: text})
+}
+
+func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
+	text := s.text
+	at := l.place(e.Channel, e.root())
+	room, err := l.b.o.Store.GetChannel(ctx, at.Place())
+	if err != nil {
+		return fmt.Errorf("reading how the channel is set up: %w", err)
+	}
+	agent, model := room.Agent, room.Model
+	if l.b.o.Begins != nil {
+		agent, model = l.b.o.Begins(ctx, p.by(), agent, model)
+	}
+	th, _, err := l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
+		Agent: agent, Model: model,
+		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: titleOf(text, decodeFiles(e.Files)), Follows: p.id,
+	})
+	if err != nil {
+		return err
+	}
+	th.Heard = cmp.Or(th.Heard, stampOf(th.Since))
+	// What one person reads alone is in their language, also when it changes.
+	alone := e.Channel[0] == 'D' && (th.Locale != p.locale || th.Zone != p.zone)
+	if th.Follows != p.id || alone {
+		_, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) {
+			th.Follows = p.id
+			if alone {
+				th.Locale, th.Zone = p.locale, p.zone
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text}
+	heard, err := l.accompany(ctx, p, e, s, th, &in)
+	if err != nil {
+		return err
+	}
+	fresh, err := l.handler.Message(ctx, in)
+	if fresh {
+		l.tellUnread(ctx, p, e, in.Files)
+	}
+	if err == nil {
+		err = l.noteHeard(ctx, p, th, heard)
+	}
+	var many *bots.TooManyError
+	switch {
+	case errors.As(err, &many):
+		return l.tell(ctx, p, e.Channel, e.root(), many.Words(p.words()))
+	case errors.Is(err, store.ErrInvalid):
+		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.TooLong))
+	case errors.Is(err, store.ErrRefused):
+		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.CardTold, p.words().Problem(errorText(err))))
+	}
+	return err
+}
+
+// title is the first words of a message.
+func title(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	runes := []rune(bots.Escape(line))
+	if len(runes) > 60 {
+		return string(runes[:59]) + "…"
+	}
+	return string(runes)
+}

@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+
+	"nize/mcp/index"
+	"nize/store"
+)
+
+// Domains lists the domains that hold a tool which the caller may use.
+func (g *Gateway) Domains(ctx context.Context, by store.Caller, scope store.Scope) ([]index.Domain, error) {
+	v, err := g.view(ctx, by, scope)
+	if err != nil {
+		return nil, err
+	}
+	return g.opt.Index.Domains(g.keep(v)), nil
+}
+
+// domains answers list_tool_domains, a page of them, and what there is in all.
+func (g *Gateway) domains(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	list, err := g.Domains(ctx, inv.By, inv.Scope)
+	if err != nil {
+		return nil, err
+	}
+	type domain struct {
+		ID          string `json:"id"`
+		Description string `json:"description,omitempty"`
+		ToolCount   int    `json:"tool_count"`
+	}
+	out := struct {
+		Domains     []domain `json:"domains"`
+		DomainCount int      `json:"domain_count"`
+		ToolCount   int      `json:"tool_count"`
+		NextCursor  string   `json:"next_cursor,omitempty"`
+	}{Domains: []domain{}, DomainCount: len(list)}
+	for _, d := range list {
+		out.ToolCount += d.Tools
+		switch {
+		case d.ID <= a.Cursor:
+		case len(out.Domains) < domainsPage:
+			out.Domains = append(out.Domains, domain{d.ID, brief(d.Description, 80), d.Tools})
+		default:
+			out.NextCursor = out.Domains[len(out.Domains)-1].ID
+		}
+	}
+	return mustJSON(out), nil
+}
+
+// What a page of list_tool_domains and of browse_tool_domain holds: about
+// 10 kB either way, which a model reads before it chooses.
+const (
+	domainsPage = 100
+	pageSize    = 50
+)
+
+// Browse returns a page of the tools of a domain that the caller may use, and
+// the cursor of the next one.
+func (g *Gateway) Browse(ctx context.Context, by store.Caller, scope store.Scope, domain, cursor string) ([]store.Tool, string, error) {
+	v, err := g.view(ctx, by, scope)
+	if err != nil {
+		return nil, "", err
+	}
+	tools, next := g.opt.Index.Domain(domain, cursor, pageSize, g.keep(v))
+	if len(tools) == 0 && cursor == "" {
+		var ids []string
+		for _, d := range g.opt.Index.Domains(g.keep(v)) {
+			ids = append(ids, d.ID)
+		}
+		return nil, "", &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("domain", domain, ids).Error()}
+	}
+	return tools, next, nil
+}
+
+// browse answers browse_tool_domain. What is the same for all tools is left out.
+func (g *Gateway) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	tools, next, err := g.Browse(ctx, inv.By, inv.Scope, a.DomainID, a.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	type listed struct {
+		ToolID      string `json:"tool_id"`
+		ToolName    string `json:"tool_name"`
+		Description string `json:"description"`
+	}
+	out := struct {
+		Tools      []listed `json:"tools"`
+		NextCursor string   `json:"next_cursor,omitempty"`
+	}{[]listed{}, next}
+	for _, t := range tools {
+		out.Tools = append(out.Tools, listed{t.ID(), t.Name, brief(t.Description, 100)})
+	}
+	return mustJSON(out), nil
+}
+
+// mustJSON encodes a value of ours, without escaping for HTML. Values whose
+// raw parts are no JSON are a programmer's mistake.

@@ -1,0 +1,116 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// streams are the event readers for answers that are streams.
+var streams = sync.Pool{New: func() any { return newEventReader(nil) }}
+
+// stream reads events until the answer to request id. A stream that ends
+// before, and whose events had ids, is resumed (SEP-1699).
+func (w *httpWire) stream(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
+	er := streams.Get().(*eventReader)
+	defer func() {
+		er.reset(nil)
+		streams.Put(er)
+	}()
+	er.reset(resp.Body)
+	quests := 0
+	for tries := 0; ; {
+		ev, err := er.next()
+		if err != nil {
+			if er.lastID == "" || w.modern || ctx.Err() != nil || tries >= 5 || errors.Is(err, errTooLarge) {
+				return nil, streamFault(err)
+			}
+			tries++
+			again, err := w.resume(ctx, er.lastID, max(er.retry, 100*time.Millisecond))
+			if err != nil {
+				return nil, err
+			}
+			defer again.Body.Close()
+			last := er.lastID
+			er.reset(again.Body)
+			er.lastID = last
+			continue
+		}
+		if ev.name != "" && ev.name != "message" {
+			continue
+		}
+		e, err := openEnvelope(ev.data)
+		if err != nil {
+			return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
+		}
+		switch {
+		case e.method != "" && e.id != nil:
+			if quests++; quests > mostSideQuests {
+				return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("it asked more than %d things during one call", mostSideQuests)}
+			}
+			w.send(replyTo(e))
+		case e.method != "":
+			w.notice(e, id, r)
+		default:
+			if n, ok := ourID(e.id); ok && n == id {
+				result, err := e.answer()
+				return bytes.Clone(result), err
+			}
+		}
+		tries = 0
+	}
+}
+
+// notice hands a progress notification of this request on; all others are not
+// for the one who called.
+func (w *httpWire) notice(e envelope, id uint64, r *request) {
+	if e.method != "notifications/progress" || r.progress == nil {
+		return
+	}
+	if n, ok := progressOf(e.params); ok && n == id {
+		r.progress(e.params)
+	}
+}
+
+func streamFault(err error) error {
+	if errors.Is(err, errTooLarge) {
+		return &fault{reach: maybe, drop: true, err: errTooLarge}
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("its stream ended before the answer")
+	}
+	return &fault{reach: maybe, drop: true, err: err}
+}
+
+// resume asks for the rest of a stream.
+func (w *httpWire) resume(ctx context.Context, last string, after time.Duration) (*http.Response, error) {
+	select {
+	case <-time.After(after):
+	case <-ctx.Done():
+		return nil, &fault{reach: maybe, err: ctx.Err()}
+	}
+	header, err := w.headerFor(ctx, &request{})
+	if err != nil {
+		return nil, err
+	}
+	header = header.Clone()
+	header.Set("Accept", mediaStream)
+	header.Set(headerLast, last)
+	header.Del("Content-Type")
+	req := (&http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
+	resp, err := w.base.RoundTrip(req)
+	if err != nil {
+		return nil, &fault{reach: maybe, drop: true, err: plain(err)}
+	}
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
+		resp.Body.Close()
+		return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("its stream ended before the answer, and it answered %d to the rest of it", resp.StatusCode)}
+	}
+	return resp, nil
+}

@@ -1,0 +1,143 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	"nize/store"
+)
+
+// httpClient is what the SDK, and the older transport, send with.
+func (d *dialer) httpClient(ctx context.Context, life context.Context, end context.CancelCauseFunc) (*http.Client, error) {
+	u, err := url.Parse(d.cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%w URL of server %s", store.ErrInvalid, d.cfg.Name)
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("%w URL of server %s: it holds a password, which every list would show; use --header-secret Authorization", store.ErrInvalid, d.cfg.Name)
+	}
+	header, err := d.pool.headers(ctx, d.cfg, d.owner) // fails early and in words
+	if err != nil {
+		return nil, err
+	}
+	t := &tripper{base: d.pool.base, scheme: u.Scheme, host: u.Host, header: header, life: life, end: end}
+	for _, v := range d.cfg.Headers {
+		t.secret = t.secret || v.SecretKey != ""
+	}
+	if t.secret {
+		t.fresh = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
+	}
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// tripper is the door through which everything but our own calls goes out: it
+// adds the registered headers, keeps to the registered host, bounds bodies,
+// and ends with the session.
+type tripper struct {
+	base         http.RoundTripper
+	scheme, host string
+	header       http.Header
+	secret       bool
+	fresh        func(ctx context.Context) (http.Header, error)
+	life         context.Context
+	end          context.CancelCauseFunc
+	failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
+	trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
+}
+
+func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != t.scheme || req.URL.Host != t.host {
+		return nil, fmt.Errorf("%w: %s is another host than the registered one", store.ErrRefused, req.URL.Host)
+	}
+	header := t.header
+	if t.fresh != nil {
+		fresh, err := t.fresh(req.Context())
+		if err != nil {
+			return nil, err
+		}
+		header = fresh
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	unhook := context.AfterFunc(t.life, cancel)
+	req = req.Clone(ctx)
+	for k, v := range header {
+		if _, ok := req.Header[k]; !ok && !protocolHeader(k) {
+			req.Header[k] = v
+		}
+	}
+	resp, err := t.base.RoundTrip(req)
+	if req.Header.Get(headerMethod) == methodDiscover {
+		t.trouble.Store(err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
+	}
+	listen := req.Header.Get(headerMethod) == methodListen
+	if listen && (err != nil || resp.StatusCode >= 500) {
+		// The SDK does not look at it, and would never hear of a change.
+		t.end(errors.New("its stream of notifications could not be opened"))
+	}
+	if err != nil {
+		unhook()
+		cancel()
+		err = plain(err)
+		t.failure.Store(&err)
+		return nil, err
+	}
+	if resp.StatusCode >= 300 && req.Method == http.MethodPost {
+		var status error = &statusError{status: resp.StatusCode}
+		t.failure.Store(&status)
+	}
+	if media := mediaType(resp.Header.Get("Content-Type")); resp.StatusCode == http.StatusOK && req.Method == http.MethodPost && media != "" && media != mediaJSON && media != mediaStream {
+		// The SDK says so too, unless it finds its connection closed first.
+		page := notMCP(media)
+		t.failure.Store(&page)
+	}
+	body := &boundBody{ReadCloser: resp.Body, left: maxMessage, closed: func() { unhook(); cancel() }}
+	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
+		body.left = -1 // each event is bounded by its reader
+	}
+	if listen {
+		// The SDK does not open it again, and without it no change is heard:
+		// the session is made anew.
+		body.ended = func() { t.end(errors.New("its stream of notifications ended")) }
+	}
+	resp.Body = body
+	return resp, nil
+}
+
+// boundBody ends a body that is too large.
+type boundBody struct {
+	io.ReadCloser
+	left   int64  // -1: no bound
+	closed func() // once or more
+	ended  func() // on the first error or end; may be nil
+}
+
+func (b *boundBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errTooLarge
+	}
+	if b.left > 0 && int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	if err != nil && b.ended != nil {
+		b.ended()
+	}
+	return n, err
+}
+
+func (b *boundBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.closed()
+	return err
+}
