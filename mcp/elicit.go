@@ -77,10 +77,12 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 				} else {
 					a.call = c.ID
 				}
-				return &sdk.CallToolResult{
-					InputRequests: sdk.InputRequestMap{askID: &sdk.ElicitParams{Mode: "form", Message: g.plainCard(*c), RequestedSchema: askSchema}},
-					RequestState:  c.ID + " " + c.Digest,
-				}, nil
+				ask, err := s.question(ctx, req, c.ID)
+				if err != nil {
+					s.opt.Log.Error("asking a call's client", "call", c.ID, "err", err)
+					return nil, errors.New("internal error") // the call ends as if it had left
+				}
+				return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{askID: ask}, RequestState: c.ID + " " + c.Digest}, nil
 			}
 			id = c.ID
 		}
@@ -157,20 +159,56 @@ func (s *Server) overAsked(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// plainCard is a waiting call in plain lines: every argument whole, what comes
-// from outside escaped.
-func (g *Gateway) plainCard(c store.Call) string {
-	where := ""
-	if e, ok := g.tools.get(c.ToolID()); ok {
-		where = " (" + e.server.Where() + ")"
+// question asks a client's person about a call that waits, and says until when
+// an answer counts.
+func (s *Server) question(ctx context.Context, req *sdk.CallToolRequest, id string) (*sdk.ElicitParams, error) {
+	card, err := s.opt.Gateway.Card(ctx, id)
+	if err != nil {
+		return nil, err
 	}
-	args, _ := store.PrettyJSON(c.Args) // what is no JSON comes back quoted
+	until := card.Expires
+	if p := req.Session.InitializeParams(); p == nil || p.ProtocolVersion < askedBack { // it is asked while its call waits
+		if limit, ok := ctx.Deadline(); ok && limit.Before(until) {
+			until = limit
+		}
+	}
+	return &sdk.ElicitParams{Mode: "form", Message: plainCard(card, until, s.opt.Now()), RequestedSchema: askSchema}, nil
+}
+
+// askedBack is the first version in which the question is a result, and the
+// answer another call.
+const askedBack = "2026-07-28"
+
+// plainCard is a waiting call in plain lines, with what its card in a chat has
+// (bots.PartsOf): every argument whole, what comes from outside escaped, and
+// what a server or a model says of it behind a bar, marked as their claim.
+func plainCard(card store.Card, until, now time.Time) string {
+	where := ""
+	if card.Where != "" {
+		where = " (" + card.Where + ")"
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Run %s?\nserver: %s%s\nruns as: %s\narguments:\n  %s", store.Escape(c.ToolID()), store.Escape(c.Server), store.Escape(where), store.Escape(c.RunsAs),
-		strings.ReplaceAll(args, "\n", "\n  "))
-	for _, w := range c.Warnings {
+	fmt.Fprintf(&b, "Run %s?\nserver: %s\nasked by: %s\nruns as: %s", store.Escape(card.Tool), store.Escape(card.Server+where), store.Escape(card.By), store.Escape(card.RunsAs))
+	for _, w := range card.Warnings {
 		b.WriteString("\nwarning: " + store.Escape(w))
 	}
-	fmt.Fprintf(&b, "\ndigest: %.12s…", c.Digest)
+	claim(&b, "description (the server's own claim):", card.Title+"\n"+card.Description)
+	claim(&b, "why (the model's own words):", card.Why)
+	args, _ := store.PrettyJSON(card.Args) // what is no JSON comes back quoted
+	b.WriteString("\narguments:\n  " + strings.ReplaceAll(args, "\n", "\n  "))
+	fmt.Fprintf(&b, "\nexpires: %s (in %s)", until.UTC().Format("2006-01-02 15:04:05 MST"), store.SpanText(max(until.Sub(now), 0).Round(time.Second)))
+	fmt.Fprintf(&b, "\ndigest: %.12s…\ncall: %s", card.Digest, store.Escape(card.Call))
 	return b.String()
+}
+
+// claim writes somebody else's words, if there are any, so that none of their
+// lines can pass for one of nize's own.
+func claim(b *strings.Builder, head, text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	b.WriteString("\n" + head)
+	for line := range strings.SplitSeq(text, "\n") {
+		b.WriteString("\n  | " + store.Escape(strings.TrimRight(line, "\r")))
+	}
 }
