@@ -29,6 +29,7 @@ func TestSlackShut(t *testing.T) {
 		"taken out":                    {slacktest.General, leave},
 		"taken out of a private one":   {slacktest.Secret, leave},
 		"the first message is deleted": {slacktest.General, func(s *scene, root slacktest.Message) error { return s.fake.Delete(root) }},
+		"the thread is locked":         {slacktest.General, func(s *scene, root slacktest.Message) error { s.fake.LockThread(root); return nil }},
 		"archived": {slacktest.General, func(s *scene, root slacktest.Message) error {
 			s.fake.AddChannel(slacktest.Channel{ID: root.Channel, Name: "general", Archived: true, Members: []string{slacktest.Bot, slacktest.Ann, slacktest.Ben}})
 			return nil

@@ -98,6 +98,9 @@ func refusedToken(which string, err error) error {
 		"socket_mode_disabled":   "switch Socket Mode on in the app's settings",
 		"too_many_websockets":    "the app has as many links as Slack allows; stop what else uses it",
 	}[c]
+	if !known {
+		cure, known = tokenGone[c]
+	}
 	after, limited := limitOf(err)
 	switch {
 	case limited:

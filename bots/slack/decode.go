@@ -151,6 +151,14 @@ func decodeEvent(payload []byte) (e event, err error) {
 	return e, e.check()
 }
 
+// limitedEvents is the one payload of the events' way in that holds no event:
+// Slack sends nothing more for a while, since it was too much or too little of it
+// was acknowledged.
+func limitedEvents(payload []byte) bool {
+	var c callback
+	return json.Unmarshal(payload, &c) == nil && c.Type == "app_rate_limited"
+}
+
 // used are the types of events that something is done about.
 var used = map[string]bool{
 	"app_mention": true, "message": true, "app_home_opened": true, "app_context_changed": true,
@@ -265,8 +273,22 @@ type view struct {
 	Type     string `json:"type"`
 	Metadata string `json:"private_metadata"`
 	State    struct {
-		Values map[string]map[string]field `json:"values"`
+		Values inputs `json:"values"`
 	} `json:"state"`
+}
+
+// inputs are what stands in a dialog, by block_id and action_id.
+type inputs map[string]map[string]field
+
+// UnmarshalJSON takes an empty list for nothing, as Slack writes it where a view
+// has no inputs.
+func (i *inputs) UnmarshalJSON(raw []byte) error {
+	var list []struct{}
+	if json.Unmarshal(raw, &list) == nil && len(list) == 0 {
+		*i = nil
+		return nil
+	}
+	return json.Unmarshal(raw, (*map[string]map[string]field)(i))
 }
 
 // field is one input of a dialog.

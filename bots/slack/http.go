@@ -60,6 +60,9 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		http.Error(w, "the request is too long or was cut", http.StatusRequestEntityTooLarge)
 		return
 	}
+	if kind == "slash_commands" && certificateCheck(body) {
+		return // with 200, signed or not: it asks for no more
+	}
 	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
 		l.doubt(r.Header) // and Slack sends it again: the secret may be mended by then
 		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
@@ -175,6 +178,13 @@ func hookPayload(kind string, body []byte) (json.RawMessage, error) {
 		Command: form.Get("command"), Text: form.Get("text"), User: form.Get("user_id"), Team: form.Get("team_id"),
 		Channel: form.Get("channel_id"), Trigger: form.Get("trigger_id"),
 	})
+}
+
+// certificateCheck says whether a request is Slack's look, now and then, at the
+// certificate of the address that commands go to. It holds nothing else.
+func certificateCheck(body []byte) bool {
+	form, err := url.ParseQuery(string(body))
+	return err == nil && form.Get("ssl_check") == "1" && !form.Has("command")
 }
 
 // verification is the question by which Slack sees that an address is nize's.

@@ -89,6 +89,13 @@ func TestHTTPMode(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, got.Status, err)
 		}
 	}
+	if err := fake.CheckCertificate(ctx); err != nil {
+		t.Error(err)
+	}
+	forged := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "X-Slack-Signature": {"none"}}
+	if got, err := fake.PostSigned(ctx, "/slack/commands", forged, []byte("ssl_check=1&command=%2Fnize&text=stop&user_id=U0ANN&team_id=T0FAKE&channel_id=C0GENERAL")); err != nil || got.Status != http.StatusUnauthorized {
+		t.Errorf("a command that is called a look at the certificate: %d, %v", got.Status, err)
+	}
 	got, err := fake.PostSigned(ctx, "/slack/events", http.Header{}, []byte(`{"type":`))
 	if err != nil || got.Status != http.StatusOK {
 		t.Errorf("a broken body that was signed: %d, %v; want it acknowledged, since it comes no better again", got.Status, err)
@@ -99,6 +106,29 @@ func TestHTTPMode(t *testing.T) {
 	b.Use(nil)
 	if got, err := fake.PostSigned(ctx, "/slack/events", http.Header{}, body); err != nil || got.Status == http.StatusOK {
 		t.Errorf("without an account: %d, %v", got.Status, err)
+	}
+}
+
+// That Slack leaves out events is told to the operator, and acknowledged.
+func TestEventsLimited(t *testing.T) {
+	h := newHeard()
+	var b *Bot
+	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
+	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
+	b = newHTTPBot(t, fake, Options{Store: openBolt(t)}, h)
+	fake.LimitEvents()
+	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Acked == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Health(); got.State != Connected || !strings.Contains(got.Error, "30,000") {
+		t.Errorf("health is %+v", got)
+	}
+	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "and again"); err != nil {
+		t.Fatal(err)
+	}
+	h.wait(t, 1)
+	if got := b.Health(); got.Error != "" {
+		t.Errorf("after the next event health is %+v", got)
 	}
 }
 

@@ -188,7 +188,16 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 	}
 }
 
+// eventsLimited is what the operator can do where Slack leaves out events.
+const eventsLimited = "Slack leaves out events, since the app got more than 30,000 within an hour, or did not acknowledge most of them: take nize out of busy channels, and see that it can be reached"
+
 func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
+	if limitedEvents(payload) {
+		l.log.Warn("Slack leaves out events", "cure", eventsLimited)
+		l.setHealth(func(h *Health) { h.Error = "app_rate_limited: " + eventsLimited })
+		done(nil, true)
+		return nil
+	}
 	e, err := decodeEvent(payload)
 	if err != nil {
 		return err

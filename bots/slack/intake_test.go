@@ -172,6 +172,22 @@ func TestFollow(t *testing.T) {
 }
 
 // No payload ends the process or opens a way around the checks.
+// A view without inputs has an empty list where others have an object.
+func TestNoInputs(t *testing.T) {
+	const view = `{"id":"V1","type":"home","private_metadata":"m","hash":"1.2","state":{"values":[]}}`
+	e, err := decodeEvent([]byte(`{"type":"event_callback","team_id":"T0FAKE","event_id":"Ev1","event":{"type":"app_home_opened","user":"U0ANN","channel":"D0ANN","tab":"home","view":` + view + `}}`))
+	if err != nil || e.Home.ID != "V1" || len(e.Home.State.Values) != 0 {
+		t.Errorf("an event: %v, %+v", err, e.Home)
+	}
+	i, err := decodeInteraction([]byte(`{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"actions":[{"action_id":"a"}],"view":` + view + `}`))
+	if err != nil || i.View.Metadata != "m" {
+		t.Errorf("a press: %v, %+v", err, i.View)
+	}
+	if _, err := decodeInteraction([]byte(`{"type":"view_submission","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"view":{"state":{"values":[{"a":1}]}}}`)); err == nil {
+		t.Error("a list that is not empty is taken")
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"envelope_id":"e","type":"events_api","payload":{"type":"event_callback","team_id":"T1","event_id":"Ev1","event":{"type":"message","user":"U1","channel":"C1","ts":"1.2","text":"<@U0> hi <http://x|y> <!here>","blocks":[{"type":"rich_text","elements":[{"elements":[{"type":"user","user_id":"U2"}]}]}]}}}`))
 	f.Add([]byte(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"call-run","value":"run 01ARZ3NDEKTSV4RRFFQ69G5FAV abcd"}],"view":{"state":{"values":{"a":{"b":{"value":null,"selected_option":{"value":"x"}}}}}}}`))

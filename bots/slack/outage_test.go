@@ -24,6 +24,8 @@ var outages = map[string]slacktest.Fault{
 	"its own fault":     {Error: "service_unavailable"},
 	"timeout":           {Error: "request_timeout"},
 	"being moved":       {Error: "team_added_to_org"},
+	"moved over":        {Error: "org_login_required"},
+	"limit, no time":    {Status: http.StatusTooManyRequests},
 	"limit":             {RetryAfter: time.Second},
 	"limit, no status":  {Error: "ratelimited"},
 	"limit, other word": {Error: "rate_limited"},

@@ -53,11 +53,21 @@ func TestRevokedWhileRunning(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{"app_mention", "message.channels"}})
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
 	fares(t, b, Connected, "")
-	fake.RevokeBot("token_revoked")
-	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "hello"); err != nil {
-		t.Fatal(err)
+	for _, code := range []string{"token_revoked", "accesslimited", "team_access_not_granted", "org_login_required"} {
+		fake.RevokeBot(code)
+		if _, err := fake.Mention(slacktest.Ann, slacktest.General, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		fares(t, b, Failed, code+": ")
+		if _, err := b.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())); err == nil || !strings.Contains(err.Error(), "("+code+"): ") {
+			t.Errorf("who connects is told %v", err)
+		}
+		fake.RevokeBot("")
+		if err := b.current().prove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fares(t, b, Connected, "")
 	}
-	fares(t, b, Failed, "token_revoked")
 }
 
 // Socket Mode is switched off while the bot runs.

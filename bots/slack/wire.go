@@ -86,6 +86,9 @@ func limitOf(err error) (after time.Duration, limited bool) {
 	if l, ok := errors.AsType[*slackgo.RateLimitedError](err); ok {
 		return l.RetryAfter, true
 	}
+	if s, ok := errors.AsType[slackgo.StatusCodeError](err); ok && s.Code == http.StatusTooManyRequests {
+		return unsaidPause, true // without the header that says how long
+	}
 	switch code(err) {
 	case "ratelimited", "rate_limited": // without the status that says so
 		return unsaidPause, true
@@ -98,7 +101,8 @@ func told(err error) error {
 	switch code(err) {
 	case "message_not_found", "thread_not_found", "channel_not_found":
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
-	case "is_archived", "not_in_channel", "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel", "restricted_action_non_threadable_channel":
+	}
+	if shut[code(err)] {
 		return fmt.Errorf("%w: %w", store.ErrRefused, err) // until somebody changes the channel
 	}
 	return err
@@ -114,14 +118,18 @@ func code(err error) string {
 }
 
 // faulty are Slack's answers where something went wrong on its side.
-var faulty = map[string]bool{"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true}
+var faulty = map[string]bool{"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true, "messaging_processing_failed": true, "update_failed": true}
+
+// moving are Slack's answers while a workspace or a channel is being moved, by
+// themselves over after hours at most.
+var moving = map[string]bool{"team_added_to_org": true, "org_login_required": true, "external_channel_migrating": true}
 
 // passes says whether what Slack answered may be over after a while: a fault of
 // its own, too much at once, a workspace that is being moved.
 func passes(err error) bool {
 	c := code(err)
 	_, limited := limitOf(err)
-	return c == "" || faulty[c] || limited || c == "team_added_to_org"
+	return c == "" || faulty[c] || limited || moving[c]
 }
 
 // unsure says whether nobody knows if a request was done: its answer is

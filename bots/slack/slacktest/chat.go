@@ -196,6 +196,9 @@ func (s *Server) threadLocked(c *Channel, ts string) (string, error) {
 	if root == nil {
 		return "", fail("thread_not_found")
 	}
+	if s.world.locked[c.ID+"/"+root.Root()] {
+		return "", fail("restricted_action_thread_locked")
+	}
 	return root.Root(), nil
 }
 

@@ -68,6 +68,24 @@ func (s *Server) Uninstall() {
 	s.touchLocked()
 }
 
+// LimitEvents tells the app that it gets no events for a while, as Slack does
+// over 30,000 in an hour, or where most are not acknowledged.
+func (s *Server) LimitEvents() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sendLocked(&delivery{kind: "events_api", done: make(chan struct{}), payload: mustJSON(limitedEvents{
+		Token: "fake-verification", Type: "app_rate_limited", Team: Team, Minute: s.opt.Now().Truncate(time.Minute).Unix(), App: App})})
+	s.touchLocked()
+}
+
+type limitedEvents struct {
+	Token  string `json:"token"`
+	Type   string `json:"type"`
+	Team   string `json:"team_id"`
+	Minute int64  `json:"minute_rate_limited"`
+	App    string `json:"api_app_id"`
+}
+
 type revokedTokens struct {
 	Type   string      `json:"type"`
 	Tokens tokenOwners `json:"tokens"`

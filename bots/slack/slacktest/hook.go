@@ -130,6 +130,17 @@ func (s *Server) Verify(ctx context.Context) error {
 	return nil
 }
 
+// CheckCertificate looks at the address of commands as Slack does now and then:
+// without a signature, and for nothing but a 200.
+func (s *Server) CheckCertificate(ctx context.Context) error {
+	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "X-Slack-Signature": {"none"}}
+	got, err := s.PostSigned(ctx, hookPaths["slash_commands"], header, []byte("token=fake-verification&ssl_check=1"))
+	if err == nil && got.Status != http.StatusOK {
+		err = fmt.Errorf("slacktest: the commands endpoint answered %d to a look at its certificate", got.Status)
+	}
+	return err
+}
+
 type verification struct {
 	Type      string `json:"type"`
 	Token     string `json:"token"`

@@ -255,7 +255,7 @@ func (s *Server) viewActionLocked(v *View, action string, values []string) (json
 		}
 		v.state.set(p, filled)
 	}
-	w, st := v.wire(), v.state
+	w, st := v.sent(), v.state
 	out.View, out.State = &w, &st
 	out.Container = &container{Type: "view", ViewID: v.ID}
 	return mustJSON(out), nil
@@ -340,7 +340,7 @@ func (s *Server) submissionLocked(v *View, values map[string][]string) (json.Raw
 	if err != nil {
 		return nil, err
 	}
-	w := v.wire()
+	w := v.sent()
 	out.View = &w
 	return mustJSON(out), nil
 }
@@ -395,7 +395,7 @@ func (s *Server) CloseView(ctx context.Context, user, view string) error {
 		if v.def.NotifyOnClose {
 			var out interaction
 			if out, err = s.interactionLocked("view_closed", user, v.ID); err == nil {
-				w := v.wire()
+				w := v.sent()
 				out.View, out.Cleared = &w, &v.def.ClearOnClose
 				payload = mustJSON(out)
 			}

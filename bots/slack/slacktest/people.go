@@ -167,6 +167,14 @@ type homeOpened struct {
 	EventTS string    `json:"event_ts"`
 }
 
+// LockThread is an admin who lets nobody reply to a message any more.
+func (s *Server) LockThread(m Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.world.locked[m.Channel+"/"+m.Root()] = true
+	s.touchLocked()
+}
+
 // OpenHome is a user who looks at the app's Home tab.
 func (s *Server) OpenHome(user string) {
 	s.openTab(user, "home")
@@ -196,7 +204,7 @@ func (s *Server) openTab(user, tab string) {
 	defer s.mu.Unlock()
 	e := homeOpened{Type: "app_home_opened", User: user, Channel: s.world.direct(user, Bot).ID, Tab: tab, EventTS: s.stampLocked()}
 	if v := s.world.homes[user]; v != nil && tab == "home" {
-		w := v.wire()
+		w := v.sent()
 		e.View = &w
 	}
 	s.eventLocked("app_home_opened", e)

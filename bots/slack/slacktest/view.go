@@ -7,7 +7,10 @@ import (
 	"time"
 )
 
-const maxStack = 3 // dialogs on top of one another
+const (
+	maxStack = 3          // dialogs on top of one another
+	maxView  = 250 * 1000 // bytes
+)
 
 // trigger is a trigger_id: good once, for three seconds ([Options.Patience]).
 type trigger struct {
@@ -77,6 +80,17 @@ type wireView struct {
 // state is what stands in the inputs, by block_id and action_id.
 type state struct {
 	Values map[string]map[string]value `json:"values"`
+	sent   bool                        // to the app, by the platform: an empty map is an empty list there, as PHP writes it
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (st state) MarshalJSON() ([]byte, error) {
+	if st.sent && len(st.Values) == 0 {
+		return []byte(`{"values":[]}`), nil
+	}
+	return json.Marshal(struct {
+		Values map[string]map[string]value `json:"values"`
+	}{st.Values})
 }
 
 // View is a dialog that a user has open, or their App Home.
@@ -120,6 +134,13 @@ func (v *View) wire() wireView {
 	return w
 }
 
+// sent is v as events and interactions have it.
+func (v *View) sent() wireView {
+	w := v.wire()
+	w.State.sent = true
+	return w
+}
+
 type oneView struct {
 	View wireView `json:"view"`
 }
@@ -129,6 +150,9 @@ func readView(raw json.RawMessage, kind string) (viewDef, error) {
 	var def viewDef
 	if raw == nil {
 		return def, fail("invalid_arguments", "missing required field: view")
+	}
+	if len(raw) > maxView {
+		return def, fail("view_too_large")
 	}
 	if err := checkView(raw); err != nil {
 		return def, err

@@ -139,11 +139,12 @@ type world struct {
 	homes    map[string]*View      // by user
 	stacks   map[string][]*View    // open dialogs by user, the top last
 	files    map[string]*File
+	locked   map[string]bool // threads that take no more replies, by channel and thread
 	events   []Event
 }
 
 func (w *world) seed() {
-	*w = world{messages: map[string][]*Message{}, sessions: map[string]*Session{}, homes: map[string]*View{}, stacks: map[string][]*View{}, files: map[string]*File{}}
+	*w = world{messages: map[string][]*Message{}, sessions: map[string]*Session{}, homes: map[string]*View{}, stacks: map[string][]*View{}, files: map[string]*File{}, locked: map[string]bool{}}
 	w.users = []*User{
 		{ID: Bot, Name: "nize", RealName: "nize", Bot: true},
 		{ID: Ann, Name: "ann", RealName: "Ann Lee", Admin: true, Locale: "en-US", Zone: "America/New_York"},
