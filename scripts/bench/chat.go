@@ -35,7 +35,7 @@ func (b *bench) chat(ctx context.Context) (err error) {
 	}))
 	defer model.Close()
 	defer close(held)
-	slack := slacktest.New(slacktest.Options{Unlimited: true})
+	slack := slacktest.New(slacktest.Options{Unlimited: true, Patience: patience})
 	if err := slack.Start(nil); err != nil {
 		return fmt.Errorf("starting the fake of Slack: %w", err)
 	}
@@ -71,7 +71,7 @@ func (b *bench) chat(ctx context.Context) (err error) {
 	err = d.until(ctx, "to acknowledge all", func(context.Context) bool { return slack.Stats().Acked >= before.Acked+events })
 	st := slack.Stats()
 	if err == nil && st.Missed+st.Late+st.Dropped > 0 {
-		err = fmt.Errorf("%d events were not acknowledged in Slack's 3 s", st.Missed+st.Late+st.Dropped)
+		err = fmt.Errorf("%d events were not acknowledged within %s", st.Missed+st.Late+st.Dropped, patience)
 	}
 	if err != nil {
 		return err

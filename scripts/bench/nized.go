@@ -33,7 +33,7 @@ type nized struct {
 
 // patience is how long anything of the daemon's may take before the bench
 // gives up.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // startNized starts bin/nized on the directory and returns once it is ready.
 func (b *bench) startNized(ctx context.Context, name string) (*nized, error) {
@@ -116,7 +116,7 @@ func (d *nized) stop() error {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-d.exited:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		_ = d.cmd.Process.Kill() // the error below tells
 		<-d.exited
 	}

@@ -133,6 +133,9 @@ func azureOnly(c *corpus) *corpus {
 	return part
 }
 
+// patience is how long the slowest machine may take to embed a corpus.
+const patience = 5 * time.Minute
+
 // settle builds a corpus with a configured embedder and waits until its
 // vectors serve.
 func settle(c *corpus, e index.Embedder, share float64) (*index.Index, error) {
@@ -140,7 +143,7 @@ func settle(c *corpus, e index.Embedder, share float64) (*index.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 1000 {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if model, have, tools := x.Vectors(); model == e.Model() && have == tools {
 			return x, nil
 		}

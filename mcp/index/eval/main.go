@@ -7,7 +7,8 @@
 // It prints tables in Markdown, the first with one row for each corpus. With
 // -corpora it measures the corpora of a directory instead, each a folder with
 // tools.jsonl and queries.dev.jsonl (or .gz). With -floors it exits 1 when a
-// figure is below the floor that the project holds itself to.
+// figure is below the floor that the project holds itself to; times, which a slow
+// or a busy machine changes, are printed beside theirs and don't count.
 package main
 
 import (
