@@ -60,6 +60,9 @@ type Command struct {
 	// Secret says that the answer to these words holds a secret: it is shown
 	// once, in a dialog, or the command does not run. Nil is never.
 	Secret func(words string) bool
+	// Decides says that it decides about a call: what somebody is counts as it is
+	// at that moment, as for a press of a button.
+	Decides bool
 	// Form asks in a dialog for what can follow, where the command is given
 	// alone; nil asks nothing.
 	Form Filler

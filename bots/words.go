@@ -33,8 +33,8 @@ func CoreCommands(c *Commands, core Core) []Command {
 		{Name: "stop", About: phrases.AboutStop, Fits: isStop, Run: core.stop},
 		{Name: "mute", About: phrases.AboutMute, Here: InThread, Run: core.mute(true)},
 		{Name: "unmute", About: phrases.AboutUnmute, Here: InThread, Run: core.mute(false)},
-		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Fits: isCallID, Most: 1, Run: core.decide(store.Approve)},
-		{Name: "deny", Args: "ID", About: phrases.AboutDeny, Fits: isCallID, Most: 1, Run: core.decide(store.Deny)},
+		{Name: "approve", Args: "ID", About: phrases.AboutApprove, Fits: isCallID, Most: 1, Decides: true, Run: core.decide(store.Approve)},
+		{Name: "deny", Args: "ID", About: phrases.AboutDeny, Fits: isCallID, Most: 1, Decides: true, Run: core.decide(store.Deny)},
 		{Name: "claim", Args: "CODE", About: phrases.AboutClaim, Fits: isClaim, Most: 1, Here: core.claimable, Run: core.claim},
 	}
 }

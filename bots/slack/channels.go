@@ -108,12 +108,24 @@ func (b *Bot) Admins(ctx context.Context, at store.Address) ([]string, error) {
 	}
 	var found []string
 	for _, u := range users {
-		admin := slices.ContainsFunc(l.idsOf(u), func(id string) bool { return slices.Contains(ids, id) || slices.Contains(creator, id) })
+		admin := slices.ContainsFunc(l.idsOf(u), func(id string) bool {
+			return slices.Contains(ids, id) && !l.lowered(id, true) || slices.Contains(creator, id) && !l.lowered(id, false)
+		})
 		if admin && u.State == store.Active {
 			found = append(found, u.ID)
 		}
 	}
 	return found, nil
+}
+
+// lowered says of somebody on a list whether what was seen of them lately is
+// less: no admin of the workspace, or no full member. The lists may be minutes
+// old; who presses was looked at just now.
+func (l *live) lowered(id string, admin bool) bool {
+	l.people.mu.Lock()
+	defer l.people.mu.Unlock()
+	p, ok := l.people.known[id]
+	return ok && l.b.o.Now().Sub(p.at) < freshPerson && (!p.member || admin && !p.admin)
 }
 
 // idsOf are a user's ids on Slack.

@@ -1,9 +1,14 @@
 package slack
 
 import (
+	"context"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -44,5 +49,74 @@ func TestChannels(t *testing.T) {
 	}
 	if got, err := b.Member(t.Context(), store.Address{Surface: store.OnSlack, Team: "T0OTHER", Channel: slacktest.General}, ids[slacktest.Ann]); err == nil || got {
 		t.Errorf("in another workspace: %v, %v", got, err)
+	}
+}
+
+// What somebody may decide counts as they are at that moment: of who became a
+// guest, or no admin of the workspace any more, neither a word nor a press does,
+// though Slack's events did not tell.
+func TestDecidesAsTheyAre(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	db := openBolt(t)
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	commands := &bots.Commands{}
+	ran := make(chan string, 10)
+	commands.Add(bots.Command{Name: "approve", Fits: func(string) bool { return true }, Most: 1, Decides: true, Run: func(_ context.Context, a bots.Asked) (bots.Answer, error) {
+		ran <- a.Words
+		return bots.Said("decided " + a.Words), nil
+	}})
+	b := runBot(t, fake, Options{Store: db, Commands: commands, Now: now, Keeper: nothingKept{}}, nobody{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	told := func(text string) {
+		t.Helper()
+		err := fake.Wait(ctx, func() bool {
+			return slices.ContainsFunc(append(fake.Messages(fake.DMChannel(slacktest.Ben)), fake.Ephemerals(slacktest.General, slacktest.Ben)...), func(m slacktest.Message) bool { return strings.Contains(m.Text, text) })
+		})
+		if err != nil {
+			t.Fatalf("Ben is not told %q", text)
+		}
+	}
+	become := func(id string, change func(*slacktest.User)) {
+		for _, u := range fake.Users() {
+			if u.ID == id {
+				change(&u)
+				fake.AddUser(u)
+			}
+		}
+		ahead.Add(int64(time.Minute))
+	}
+	if err := fake.Wait(ctx, func() bool { return fake.Stats().Links == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize approve one"); err != nil {
+		t.Fatal(err)
+	}
+	told("decided one")
+	become(slacktest.Ben, func(u *slacktest.User) { u.Guest = true })
+	if err := fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize approve two"); err != nil {
+		t.Fatal(err)
+	}
+	told("full members")
+	if n := len(ran); n != 1 {
+		t.Errorf("%d decisions", n)
+	}
+
+	ann, err := db.EnsureUser(ctx, "slack:"+slacktest.Team+":"+slacktest.Ann, "Ann", store.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: slacktest.General, Thread: "1.1"}
+	admins, err := b.Admins(ctx, at)
+	if err != nil || !slices.Contains(admins, ann.ID) {
+		t.Fatalf("admins %v, %v", admins, err)
+	}
+	become(slacktest.Ann, func(u *slacktest.User) { u.Admin, u.Guest = false, true })
+	if _, err := b.current().who(ctx, slacktest.Ann, freshPerson); err != nil { // as for each press
+		t.Fatal(err)
+	}
+	if admins, err := b.Admins(ctx, at); err != nil || slices.Contains(admins, ann.ID) {
+		t.Errorf("admins %v, %v", admins, err)
 	}
 }

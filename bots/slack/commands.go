@@ -145,6 +145,16 @@ func (l *live) asksHere(ctx context.Context, p person, channel, text string) (st
 
 // run runs a command and shows its answer to who gave it.
 func (l *live) run(ctx context.Context, p person, g given) error {
+	if g.cmd.Decides {
+		now, err := l.who(ctx, p.id, freshPerson)
+		if err != nil {
+			return err
+		}
+		if now.user.ID == "" {
+			return l.refuse(ctx, now, g.asked.At.Channel, g.asked.At.Thread)
+		}
+		p, g.asked.By = now, now.by()
+	}
 	if g.cmd.Secret != nil && g.cmd.Secret(g.asked.Words) {
 		return l.runDialog(ctx, p, g)
 	}
