@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -118,6 +119,7 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 			return err
 		}
 	}
+	maps.DeleteFunc(places, func(name string, _ store.Address) bool { return !strings.HasPrefix(name, copyPrefix) })
 	c.mu.Lock()
 	if has := len(places)+len(people) > 0; has && !call.State.Final() {
 		c.copied[id] = true
@@ -136,11 +138,9 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 	var failed error
 	copied := 0 // to others than who asked
 	for name, at := range places {
-		if user, ok := strings.CutPrefix(name, copyPrefix); ok {
-			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
-			if user != call.By {
-				copied++
-			}
+		failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
+		if name != CopyOf(call.By) {
+			copied++
 		}
 	}
 	for _, u := range people {

@@ -25,11 +25,19 @@ func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) 
 		}
 	}
 	c := renderCard(*m.Card, l.reader(ctx, at), file)
+	note := l.noteOf(m.Card.Call, at)
+	if stands, err := note.is(ctx, c); err != nil || stands {
+		return at.Message, err
+	}
 	blocks := slackgo.MsgOptionBlocks(c.blocks...)
-	return l.put(ctx, at, m.ID, content{
+	ts, err := l.put(ctx, at, m.ID, content{
 		post: []slackgo.MsgOption{slackgo.MsgOptionText(c.text, false), blocks},
 		edit: []slackgo.MsgOption{slackgo.MsgOptionText(c.edited, false), blocks},
 	})
+	if err == nil {
+		note.put(ctx, ts, c)
+	}
+	return ts, err
 }
 
 // attach puts the arguments as a file where the card stands, once for a call

@@ -63,6 +63,14 @@ func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, t
 	if skip {
 		return false, nil
 	}
+	waits := s == bots.Waiting
+	if noted, err := l.suspended(ctx, th.ID); err != nil || noted && waits {
+		return noted && waits, err
+	} else if noted {
+		if err := l.noteSuspended(ctx, th.ID, false); err != nil {
+			return false, err
+		}
+	}
 	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title, Status: map[bots.State]string{
 		bots.Working: slackgo.AgentSessionStatusProcessing, bots.Waiting: slackgo.AgentSessionStatusSuspended, bots.Idle: slackgo.AgentSessionStatusActive,
 	}[s]}
@@ -79,6 +87,8 @@ func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, t
 		err = l.wire.call(ctx, set)
 	}
 	switch c := code(err); {
+	case err == nil && waits:
+		return true, l.noteSuspended(ctx, th.ID, true)
 	case err == nil || c == "":
 		return true, err
 	case !noSession[c]: // of this thread; a status is no reason to alarm anybody
