@@ -82,7 +82,8 @@ func warn(what, shown string, deceives bool, ascii string) []string {
 			break
 		}
 	}
-	return []string{fmt.Sprintf("%s %s %s: in ASCII it is %s", what, Visible(store.Clip(shown, 200)), why, escape(store.Clip(ascii, 400)))}
+	shown, ascii = Visible(store.Clip(Visible(shown), 200)), escape(store.Clip(escape(ascii), 400)) // a cut may part what belongs together
+	return []string{fmt.Sprintf("%s %s %s: in ASCII it is %s", what, shown, why, ascii)}
 }
 
 // looksHost says whether a bare word is written like a host: labels and dots,

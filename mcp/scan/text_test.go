@@ -99,6 +99,9 @@ func TestPunycode(t *testing.T) {
 
 func FuzzMixed(f *testing.F) {
 	f.Add("https://p\u0430ypal.com/login bob@ex\u0430mple.com /tmp/\u0441")
+	f.Add(strings.Repeat("\x7f", 300) + "\u0430b/x")
+	f.Add(strings.Repeat("\u0430b", 300) + "@ex\u0430mple.com")
+	f.Add("/" + strings.Repeat("\u0430b1\ufe0f\u20e3", 40))
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, w := range Mixed(s) {
 			if Visible(w) != w || len(w) > 1000 {
