@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"nize/daemon/api"
 	"nize/store"
@@ -100,7 +99,7 @@ func TestParallelTurns(t *testing.T) {
 	url, asked := thirsty(t, nil)
 	r := open(t, t.TempDir(), nil)
 	withModel(t, r, url, 900)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const limit, call = 10_000, 1900
 	if _, err := r.SetBudget(ctx, api.SetBudget{Subject: "team:local", Period: store.Daily, Amount: fmt.Sprint(limit, "tokens")}); err != nil {
@@ -146,7 +145,7 @@ func TestStoppedCalls(t *testing.T) {
 	dir := t.TempDir()
 	r := open(t, dir, nil)
 	withModel(t, r, url, 900)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := r.SetBudget(ctx, api.SetBudget{Subject: "team:local", Period: store.Daily, Amount: "10000tokens"}); err != nil {
 		t.Fatal(err)

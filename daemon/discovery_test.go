@@ -184,11 +184,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	patience := time.After(30 * time.Second)
+	late := time.After(patience)
 	for !ok() {
 		select {
 		case <-tick.C:
-		case <-patience:
+		case <-late:
 			t.Fatalf("waited in vain until %s", what)
 		}
 	}

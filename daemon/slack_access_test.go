@@ -85,6 +85,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	card(s.killable, s.fake, asked, "done")
+	s.until("the model has had its say", func() bool { return s.answers(asked, "That was note.") == 1 })
 	if _, ok := s.person(slacktest.Cho); ok {
 		t.Error("Cho became a user")
 	}

@@ -139,8 +139,7 @@ func valueOf(t *testing.T, m slacktest.Message, action string) string {
 func TestSlackPresses(t *testing.T) {
 	s := newScene(t)
 	asked, posted := s.ask(slacktest.Ben, "note")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := t.Context()
 	if err := s.fake.Join(slacktest.Guest, slacktest.General); err != nil {
 		t.Logf("guest: %v", err)
 	}

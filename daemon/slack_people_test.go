@@ -1,12 +1,10 @@
 package daemon_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
@@ -131,9 +129,7 @@ func TestSlackWhatIsMeant(t *testing.T) {
 	if !strings.Contains(posted.Text, "asked by: ben") {
 		t.Errorf("in Ann's thread Ben's call is %.300q", posted.Text)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := s.fake.Press(ctx, slacktest.Ben, posted, "call-run"); err != nil {
+	if err := s.fake.Press(t.Context(), slacktest.Ben, posted, "call-run"); err != nil {
 		t.Fatal(err)
 	}
 	card(s.killable, s.fake, root, "done")

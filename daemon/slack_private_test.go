@@ -216,11 +216,9 @@ func TestSlackPrivateKilled(t *testing.T) {
 	offer := s.offered(slacktest.Ben)
 	for range 2 {
 		s.restart(s.fake)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		if err := s.fake.Press(ctx, slacktest.Ben, offer, "share"); err != nil && !strings.Contains(err.Error(), "to act on") {
+		if err := s.fake.Press(t.Context(), slacktest.Ben, offer, "share"); err != nil && !strings.Contains(err.Error(), "to act on") {
 			t.Fatal(err)
 		}
-		cancel()
 	}
 	s.until("the answer is in the thread", func() bool { return s.answers(root, "It holds red rubies.") == 1 })
 	s.reply(slacktest.Cho, root, "<@"+slacktest.Bot+"> and #now")

@@ -124,8 +124,6 @@ func TestSlackKilled(t *testing.T) {
 	k.restart(fake)
 	press := func(m slacktest.Message) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
 		if err := fake.Press(ctx, slacktest.Ann, m, "call-run"); err != nil {
 			t.Fatal(err)
 		}

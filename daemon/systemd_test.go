@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"os"
@@ -67,7 +66,7 @@ func TestUnderSystemd(t *testing.T) {
 	seen := ""
 	told := func(want string) {
 		t.Helper()
-		if err := notify.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		for buf := make([]byte, 4096); ; {
@@ -156,17 +155,8 @@ func TestSocketGroup(t *testing.T) {
 	}()
 	c := api.New(socket)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
-		if _, err := c.Status(ctx); err == nil {
-			tick.Stop()
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatal("nized does not answer")
-		}
-	}
+	ctx := t.Context()
+	eventually(t, "nized answers", func() bool { _, err := c.Status(ctx); return err == nil })
 	if fi, err := os.Stat(socket); err != nil || fi.Mode().Perm() != 0o660 {
 		t.Errorf("the socket's mode is %v, %v", fi.Mode(), err)
 	}

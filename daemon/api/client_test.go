@@ -262,11 +262,7 @@ func TestStreamEndsWithTheContext(t *testing.T) {
 	for range c.ServerLogs(t.Context(), "x", true) {
 		break
 	}
-	select {
-	case <-gone:
-	case <-time.After(5 * time.Second):
-		t.Error("the daemon was not told")
-	}
+	<-gone
 }
 
 func TestDaemonThatBreaksOff(t *testing.T) {
