@@ -272,6 +272,7 @@ type view struct {
 	Callback string `json:"callback_id"`
 	Type     string `json:"type"`
 	Metadata string `json:"private_metadata"`
+	Team     string `json:"app_installed_team_id"` // whose installation of the app opened it
 	State    struct {
 		Values inputs `json:"values"`
 	} `json:"state"`

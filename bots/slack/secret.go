@@ -56,7 +56,7 @@ func submitSecret(ctx context.Context, l *live, i interaction) (wrong map[string
 		return map[string]string{secretBlock: w.Say(key)}
 	}
 	p := person{id: i.User.ID, team: i.Team.ID}
-	if i.Team.ID != l.account.Team || l.b.o.Keeper == nil {
+	if !l.oursToo(i) || l.b.o.Keeper == nil {
 		return refuse(p.words(), phrases.NoAccess), nil
 	}
 	p, err := l.who(ctx, i.User.ID, freshPerson)

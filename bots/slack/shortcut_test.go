@@ -50,14 +50,49 @@ func TestShortcut(t *testing.T) {
 // asks asks by the shortcut.
 func asks(t *testing.T, fake *slacktest.Server, m slacktest.Message, question string) {
 	t.Helper()
-	if err := fake.Shortcut(t.Context(), slacktest.Ann, m, aboutMessage); err != nil {
+	asksAs(t, fake, slacktest.Ann, m, question)
+}
+
+func asksAs(t *testing.T, fake *slacktest.Server, who string, m slacktest.Message, question string) {
+	t.Helper()
+	if err := fake.Shortcut(t.Context(), who, m, aboutMessage); err != nil {
 		t.Fatal(err)
 	}
-	if err := fake.Wait(t.Context(), func() bool { return len(fake.Views(slacktest.Ann)) > 0 }); err != nil {
+	if err := fake.Wait(t.Context(), func() bool { return len(fake.Views(who)) > 0 }); err != nil {
 		t.Fatal(err)
 	}
-	if err := fake.Submit(t.Context(), slacktest.Ann, fake.Views(slacktest.Ann)[0].ID, map[string][]string{"question": {question}}); err != nil {
+	if err := fake.Submit(t.Context(), who, fake.Views(who)[0].ID, map[string][]string{"question": {question}}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Who is in several workspaces of an organization sends dialogs in as from the
+// one that they come from; they are heard, and answered, as a member of this one.
+func TestShortcutOfGrid(t *testing.T) {
+	const gia = "U0GIA"
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	fake.AddUser(slacktest.User{ID: gia, Name: "gia", RealName: "Gia Grid", Team: slacktest.OtherTeam, Workspaces: []string{slacktest.OtherTeam, slacktest.Team}})
+	if err := fake.Join(gia, slacktest.General); err != nil {
+		t.Fatal(err)
+	}
+	h := newHeard()
+	b := runBot(t, fake, Options{}, h)
+	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Links == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	root, at := in(t, fake, slacktest.General)
+	asksAs(t, fake, gia, root, "and what is this?")
+	h.wait(t, 1)
+	if got := h.texts(); got[0] != "and what is this?" || h.list[0].By.Identity != "slack:"+slacktest.OtherTeam+":"+gia {
+		t.Errorf("heard %q of %+v", got, h.list[0].By)
+	}
+	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "an answer", Final: true, For: &store.Asker{Identity: h.list[0].By.Identity}}
+	posted, err := b.Post(t.Context(), at, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := fake.Message(posted.Channel, posted.Message); got.Stream == nil {
+		t.Error("the answer is not streamed")
 	}
 }
 

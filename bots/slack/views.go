@@ -209,10 +209,17 @@ func (l *live) soon(ctx context.Context, what string, do func(context.Context) e
 	})
 }
 
+// oursToo says whether a press or a dialog is for this workspace's installation
+// of the app. A dialog may come from another workspace that its person is in, or
+// that shares the channel; who may do what is decided by who they are.
+func (l *live) oursToo(i interaction) bool {
+	return i.Team.ID == l.account.Team || i.View.Team == l.account.Team
+}
+
 // presser is who pressed, looked at anew; false if they have no access, which
 // they were told.
 func (l *live) presser(ctx context.Context, i interaction) (person, bool, error) {
-	if i.Team.ID != l.account.Team {
+	if !l.oursToo(i) {
 		return person{id: i.User.ID, team: i.Team.ID}, false, nil
 	}
 	p, err := l.who(ctx, i.User.ID, freshPerson)

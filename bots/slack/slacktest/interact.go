@@ -340,6 +340,9 @@ func (s *Server) submissionLocked(v *View, values map[string][]string) (json.Raw
 	if err != nil {
 		return nil, err
 	}
+	// A dialog comes from where its person is: in a channel that workspaces
+	// share that is their own one. The view says whose the app is.
+	out.Team.ID = out.User.TeamID
 	w := v.sent()
 	out.View = &w
 	return mustJSON(out), nil

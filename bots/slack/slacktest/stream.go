@@ -104,7 +104,7 @@ func (s *Server) startStream(a args) (any, error) {
 		return nil, fail("user_not_found")
 	case u.Stranger:
 		return nil, fail("user_not_found") // Slack Connect users can't be streamed to
-	case team != u.Team:
+	case team != u.Team && !slices.Contains(u.Workspaces, team):
 		return nil, fail("team_not_found")
 	}
 	mode := a["task_display_mode"]

@@ -17,6 +17,15 @@ type wireUser struct {
 	IsUltraRestricted bool        `json:"is_ultra_restricted"`
 	IsStranger        bool        `json:"is_stranger,omitempty"`
 	Profile           wireProfile `json:"profile"`
+	Enterprise        *wireGrid   `json:"enterprise_user,omitempty"`
+}
+
+// wireGrid is what an organization says of its own people.
+type wireGrid struct {
+	ID           string   `json:"id"`
+	EnterpriseID string   `json:"enterprise_id"`
+	Name         string   `json:"enterprise_name"`
+	Teams        []string `json:"teams"`
 }
 
 type wireProfile struct {
@@ -33,6 +42,9 @@ func (u *User) wire() wireUser {
 		Profile: wireProfile{RealName: u.RealName, DisplayName: u.Name, Team: u.Team}}
 	if u.Bot {
 		w.Profile.BotID = botIDOf(u.ID)
+	}
+	if len(u.Workspaces) > 0 {
+		w.Enterprise = &wireGrid{ID: "W" + u.ID[1:], EnterpriseID: "E0FAKE", Name: "Fake Org", Teams: u.Workspaces}
 	}
 	return w
 }

@@ -36,6 +36,9 @@ type User struct {
 	Admin, Bot, Deleted bool
 	Guest, SingleGuest  bool // is_restricted, is_ultra_restricted
 	Stranger            bool // from another workspace
+	// Workspaces are those of an organization that they are in; Team is the one
+	// that they come from then.
+	Workspaces []string
 }
 
 // Channel is a conversation of any kind.
