@@ -231,14 +231,14 @@ func ReminderText(card store.Card, locale string) string {
 	return phrases.For(locale).Say(phrases.Reminder, Escape(card.Tool), Escape(card.Call))
 }
 
-// Expires says whether it is of matter until when a card may be answered.
-func Expires(card store.Card) bool {
+// runsOut says whether it is of matter until when a card may be answered.
+func runsOut(card store.Card) bool {
 	return !card.Expires.IsZero() && card.State == store.Pending && !card.Approved
 }
 
 // expiryLine tells until when the call waits, in the reader's zone.
 func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
-	if !Expires(card) {
+	if !runsOut(card) {
 		return ""
 	}
 	zone := r.Zone

@@ -80,7 +80,7 @@ var libraries = map[string]string{
 	"golang.org/x/image":                       "daemon/plot",
 	"github.com/sashabaranov/go-openai":        "llm/openai",
 	"github.com/slack-go/slack":                "bots/slack",
-	"github.com/gorilla/websocket":             "bots/slack bots/slack/slacktest bots/discord/discordtest",
+	"github.com/gorilla/websocket":             "bots/slack bots/slack/slacktest",
 	"github.com/urfave/cli/v3":                 "cmd/nized cmd/nizectl cmd/manpage",
 	"github.com/robfig/cron/v3":                "daemon",
 	"github.com/coreos/go-systemd/v22":         "daemon",

@@ -29,7 +29,7 @@ type Grant struct {
 	Channel string          `json:"channel,omitempty"` // with the scope "channel": [Address.Place]
 	Tool    string          `json:"tool"`              // server:tool
 	Pin     string          `json:"pin"`
-	Pattern json.RawMessage `json:"pattern,omitempty"` // see [MatchArgs]; none is any arguments
+	Pattern json.RawMessage `json:"pattern,omitempty"` // see [matchArgs]; none is any arguments
 	Exact   string          `json:"exact,omitempty"`   // hex SHA-256 of the only arguments that it is for; "" is any
 	Deny    bool            `json:"deny,omitempty"`
 	Created time.Time       `json:"created"`
@@ -38,7 +38,7 @@ type Grant struct {
 
 // Fits says whether the grant is for calls with these canonical arguments.
 func (g Grant) Fits(args json.RawMessage) bool {
-	return (g.Exact == "" || g.Exact == SumArgs(args)) && MatchArgs(g.Pattern, args)
+	return (g.Exact == "" || g.Exact == SumArgs(args)) && matchArgs(g.Pattern, args)
 }
 
 // SumArgs is the hex SHA-256 of canonical arguments.
@@ -102,12 +102,12 @@ func CheckPattern(raw json.RawMessage) (json.RawMessage, error) {
 	return c, nil
 }
 
-// MatchArgs says whether arguments fit a pattern: an object fits if each of the
+// matchArgs says whether arguments fit a pattern: an object fits if each of the
 // pattern's fields is there and fits; a text that ends with * fits what begins
 // so, unless ".." begins a part of the path from there on, in any spelling of
 // URLs; all else must be the same. No pattern fits everything; what can't be read
 // fits nothing.
-func MatchArgs(pattern, args json.RawMessage) bool {
+func matchArgs(pattern, args json.RawMessage) bool {
 	if len(pattern) == 0 {
 		return true
 	}

@@ -36,7 +36,7 @@ func TestMatchArgs(t *testing.T) {
 		{`{"a":1}`, `{"a":1,"a":2}`, false}, // no canonical form
 		{`{"a":`, `{"a":1}`, false},
 	} {
-		if got := MatchArgs([]byte(c.pattern), []byte(c.args)); got != c.fits {
+		if got := matchArgs([]byte(c.pattern), []byte(c.args)); got != c.fits {
 			t.Errorf("%s and %s: %v", c.pattern, c.args, got)
 		}
 	}
@@ -50,7 +50,7 @@ func FuzzMatchArgs(f *testing.F) {
 		if err != nil || len(p) == 0 {
 			return
 		}
-		fit := MatchArgs(p, []byte(args))
+		fit := matchArgs(p, []byte(args))
 		if c, err := Canonical([]byte(args)); fit && err != nil {
 			t.Errorf("%q fits %s", args, p)
 		} else if err == nil && string(c) == string(p) && !fit && !strings.Contains(string(p), "..") && !strings.Contains(string(p), "%") {

@@ -111,10 +111,10 @@ func (s Space) Part() float64 {
 	return float64(s.Free) / float64(s.Total)
 }
 
-func (s Space) String() string { return fmt.Sprintf("%s of %s", Bytes(s.Free), Bytes(s.Total)) }
+func (s Space) String() string { return fmt.Sprintf("%s of %s", sizeText(s.Free), sizeText(s.Total)) }
 
-// Bytes writes a size for people.
-func Bytes(n uint64) string {
+// sizeText writes a size for people.
+func sizeText(n uint64) string {
 	switch {
 	case n < 1<<20:
 		return fmt.Sprintf("%d KiB", n>>10)
@@ -215,7 +215,7 @@ func disk(f Facts) []api.Finding {
 	case f.Disk.Total == 0:
 		return nil
 	case f.Disk.Free < diskFull:
-		return problem("the disk is full but for "+Bytes(f.Disk.Free)+": tool calls are refused when it is", cure)
+		return problem("the disk is full but for "+sizeText(f.Disk.Free)+": tool calls are refused when it is", cure)
 	case f.Disk.Part() < f.DiskLow:
 		return warning(fmt.Sprintf("%.0f %% of the disk are free, %s", 100*f.Disk.Part(), f.Disk), cure)
 	}

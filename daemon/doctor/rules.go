@@ -297,9 +297,9 @@ func openFiles(f Facts) []api.Finding {
 func memory(f Facts) []api.Finding {
 	p := f.Process
 	if p.MemoryLimit == 0 {
-		return ok("uses " + Bytes(p.Resident) + "; nothing limits it")
+		return ok("uses " + sizeText(p.Resident) + "; nothing limits it")
 	}
-	text := fmt.Sprintf("uses %s of %s", Bytes(p.Resident), Bytes(p.MemoryLimit))
+	text := fmt.Sprintf("uses %s of %s", sizeText(p.Resident), sizeText(p.MemoryLimit))
 	const cure = "systemctl edit nized # MemoryMax=1G"
 	switch {
 	case p.Resident > p.MemoryLimit/10*9:

@@ -205,14 +205,14 @@ func (r *reader) servers(raw json.RawMessage, where, project string) error {
 // several projects is one; another one of the same name is called after its
 // project too.
 func (r *reader) add(e Entry) {
-	e.Name = Slug(e.Key)
+	e.Name = slug(e.Key)
 	if at, ok := r.taken[e.Name]; ok && e.Name != "" {
 		first := r.file.Entries[at]
 		if e.Project != "" && e.Err == nil && first.Err == nil && same(first, e) {
 			return
 		}
 		if e.Project != "" {
-			e.Name = Slug(e.Key + "-" + base(e.Project))
+			e.Name = slug(e.Key + "-" + base(e.Project))
 		}
 		if at, ok := r.taken[e.Name]; ok && e.Err == nil {
 			e.Err = invalid("its name becomes %s, as that of %q does: rename one of them", e.Name, r.file.Entries[at].Key)
@@ -253,9 +253,9 @@ func base(path string) string {
 	return path[strings.LastIndexAny(path, `/\`)+1:]
 }
 
-// Slug makes a server's name of an entry's: "My Server_2" is my-server-2; ""
+// slug makes a server's name of an entry's: "My Server_2" is my-server-2; ""
 // where nothing is left.
-func Slug(key string) string {
+func slug(key string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(key) {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {

@@ -139,8 +139,8 @@ func TestSlug(t *testing.T) {
 	for key, want := range map[string]string{
 		"github": "github", "My Server_2": "my-server-2", "@scope/pkg": "scope-pkg", "--a--": "a", "日本": "", "Café": "caf", strings.Repeat("a", 80): strings.Repeat("a", 63),
 	} {
-		if got := Slug(key); got != want {
-			t.Errorf("Slug(%q) = %q, want %q", key, got, want)
+		if got := slug(key); got != want {
+			t.Errorf("slug(%q) = %q, want %q", key, got, want)
 		}
 	}
 }

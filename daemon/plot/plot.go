@@ -34,8 +34,8 @@ type Day struct {
 	MicroUSD int64 // of calls whose price is known
 }
 
-// MaxDays is how many days have room.
-const MaxDays = 31
+// maxDays is how many days have room.
+const maxDays = 31
 
 // Sizes in pixels. Slack shows a picture about 700 wide; twice that many would
 // only make it larger.
@@ -82,13 +82,13 @@ var (
 )
 
 // PNG draws the days, the newest last: a bar for the tokens of each and, where
-// anything cost money, one below for that. Only the last MaxDays are drawn.
+// anything cost money, one below for that. Only the last maxDays are drawn.
 func PNG(days []Day) ([]byte, error) {
 	letters, err := face()
 	if err != nil {
 		return nil, err
 	}
-	days = days[max(0, len(days)-MaxDays):]
+	days = days[max(0, len(days)-maxDays):]
 	costs := false
 	for _, d := range days {
 		costs = costs || d.MicroUSD > 0
@@ -100,7 +100,7 @@ func PNG(days []Day) ([]byte, error) {
 	drawing.Lock()
 	defer drawing.Unlock()
 	p := &picture{Paletted: image.NewPaletted(image.Rect(0, 0, width, high), ink), letters: letters, days: days}
-	p.bars(area{base: top + tokenArea, high: tokenArea, ink: tokens, value: func(d Day) int64 { return d.Tokens }, say: Short})
+	p.bars(area{base: top + tokenArea, high: tokenArea, ink: tokens, value: func(d Day) int64 { return d.Tokens }, say: short})
 	if costs {
 		p.bars(area{base: high - between, high: moneyArea, ink: money, value: func(d Day) int64 { return d.MicroUSD }, say: dollars})
 	}
@@ -189,8 +189,8 @@ func scale(most int64) (step int64, steps int) {
 	return step, int(max((most+step-1)/step, 1))
 }
 
-// Short is a count in few characters: 950, 12.3k, 4.5M.
-func Short(n int64) string {
+// short is a count in few characters: 950, 12.3k, 4.5M.
+func short(n int64) string {
 	for _, unit := range []struct {
 		size int64
 		name string

@@ -88,8 +88,8 @@ func TestScale(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 12_345: "12.3k", 4_500_000: "4.5M", 2_000_000_000: "2G"} {
-		if got := Short(n); got != want {
-			t.Errorf("Short(%d) = %s, want %s", n, got, want)
+		if got := short(n); got != want {
+			t.Errorf("short(%d) = %s, want %s", n, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "$0.00", 99: "<$0.0001", 120: "$0.0001", 10_000: "$0.01", 12_340_000: "$12.34"} {

@@ -72,11 +72,6 @@ type Options struct {
 	Learned  func() bool    // whether what was learned counts, read at every search; nil is yes
 }
 
-// DefaultMinScore is the least score that costs no recall worth speaking of
-// (eval prints the table): requests in other words than the tool's are covered
-// by a tenth or less, so a higher one throws away their right answers first.
-const DefaultMinScore = 0.05
-
 // DefaultFusion is the share of a configured embedder in the ranking, measured
 // on the azure requests of the evaluation (see eval).
 const DefaultFusion = 0.75
@@ -92,7 +87,11 @@ type Query struct {
 	Text     string
 	Domain   string  // a domain's or a server's id; "" searches all
 	TopK     int     // 0 is DefaultTopK; at most MaxTopK
-	MinScore float64 // hits that cover less of the request are left out
+	// MinScore leaves out hits that cover less of the request. The default of
+	// index.min_similarity, 0.05, costs no recall worth speaking of (eval prints
+	// the table): requests in other words than the tool's are covered by a tenth
+	// or less, so a higher one throws away their right answers first.
+	MinScore float64
 	// Keep is the access filter; nil keeps all. It works inside the search, so
 	// that a narrow view still gets TopK hits. It must not block.
 	Keep func(store.Tool) bool
