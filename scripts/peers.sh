@@ -76,15 +76,14 @@ json() {
 		console.log(typeof r === "string" ? r : JSON.stringify(r)) })' "$1"
 }
 
-# eventually WHAT COMMAND… runs it every 0.1 s until it succeeds, for 20 s.
+# eventually WHAT COMMAND… runs it every 0.1 s until it succeeds, for 2 minutes.
 eventually() {
-	local what=$1
+	local what=$1 end=$((SECONDS + 120))
 	shift
-	for _ in $(seq 200); do
-		if "$@" >/dev/null 2>&1; then return; fi
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || fail "$what: not within 2 minutes"
 		sleep 0.1
 	done
-	fail "$what: not within 20 s"
 }
 
 # pids SERVER prints the processes that this run's daemon started for a server,
@@ -183,7 +182,7 @@ token=$(nizectl tokens create peers --json | json v.token)
 inspect() { # TOKEN ARGS…
 	local bearer=$1
 	shift
-	HOME=$work/inspector PATH=$(dirname "$node"):$PATH timeout 120 \
+	HOME=$work/inspector PATH=$(dirname "$node"):$PATH timeout 300 \
 		"$node" "$modules/.bin/mcp-inspector" --cli "$url" --transport http --header "Authorization: Bearer $bearer" "$@" 2>"$work/inspector.err"
 }
 mkdir "$work/inspector"

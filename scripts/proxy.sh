@@ -55,15 +55,21 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# eventually WHAT COMMAND… runs it every 0.1 s until it succeeds, for 20 s.
+# eventually WHAT COMMAND… runs it every 0.1 s until it succeeds, for 2 minutes.
 eventually() {
-	local what=$1
+	local what=$1 end=$((SECONDS + 120))
 	shift
-	for _ in $(seq 200); do
-		if "$@" >/dev/null 2>&1; then return; fi
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || fail "$what: not within 2 minutes"
 		sleep 0.1
 	done
-	fail "$what: not within 20 s"
+}
+
+# settled PID COMMAND… says whether the process has ended or the command succeeds.
+settled() {
+	local pid=$1
+	shift
+	! kill -0 "$pid" 2>/dev/null || "$@"
 }
 
 # --- nized, as yet without a proxy --------------------------------------------
@@ -106,21 +112,17 @@ for try in $(shuf -i 20000-30000 -n 5); do
 	END
 	nginx -e "$work/nginx.log" -c "$work/nginx.conf" 2>"$work/nginx.err.log" </dev/null &
 	nginx=$!
-	for _ in $(seq 50); do
-		if ! kill -0 "$nginx" 2>/dev/null; then break; fi
-		if [ -s "$work/nginx.pid" ]; then port=$try; break; fi
-		sleep 0.1
-	done
-	[ -z "$port" ] || break
+	started+=("$nginx")
+	eventually "nginx listens, or says why not" settled "$nginx" test -s "$work/nginx.pid"
+	if kill -0 "$nginx" 2>/dev/null; then port=$try; break; fi
 done
 [ -n "$port" ] || fail "nginx did not start: $(cat "$work/nginx.err.log")"
-started+=("$nginx")
 
 # ask CURLFLAGS… asks the public origin, from an address that is not nginx's
 # own, so that the audit trail can tell the two apart.
 public=https://nize.example.com:$port
 ask() {
-	curl -sS --max-time 60 --noproxy '*' --interface 127.0.0.5 --cacert "$work/fullchain.pem" \
+	curl -sS --max-time 300 --noproxy '*' --interface 127.0.0.5 --cacert "$work/fullchain.pem" \
 		--resolve "nize.example.com:$port:127.0.0.1" --resolve "evil.example:$port:127.0.0.1" "$@"
 }
 mcp() { # BODY CURLFLAGS…
@@ -157,11 +159,12 @@ session=$(tr -d '\r' <"$work/headers" | sed -n 's/^mcp-session-id: //Ip')
 [ -n "$session" ] || fail "initialize gives no session: $(cat "$work/headers")"
 in_session=(-H "Mcp-Session-Id: $session" -H 'MCP-Protocol-Version: 2025-11-25')
 mcp '{"jsonrpc":"2.0","method":"notifications/initialized"}' "${in_session[@]}" >/dev/null
-mcp '{"jsonrpc":"2.0","id":2,"method":"tools/list"}' "${in_session[@]}" | grep -q execute_tool || fail "tools/list"
+mcp '{"jsonrpc":"2.0","id":2,"method":"tools/list"}' "${in_session[@]}" >"$work/out" || fail "tools/list: curl ended with $?"
+grep -q execute_tool "$work/out" || fail "tools/list: $(cat "$work/out")"
 ok "nginx: initialize, a session, tools/list, over HTTP/2 and TLS"
 
 # A stream of the session is quiet; a call that waits for a yes tells of it.
-ask -N --max-time 120 "$public/mcp" -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "${in_session[@]}" >"$work/stream" 2>/dev/null &
+ask -N "$public/mcp" -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "${in_session[@]}" >"$work/stream" 2>/dev/null &
 stream=$!
 started+=("$stream")
 mcp '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"toolbox:current_time","params":{"place":"Tokyo"}},"_meta":{"progressToken":"p"}}}' \
@@ -187,24 +190,22 @@ ok "nginx: a quiet stream is kept open by comments"
 # --- Caddy, from the example ----------------------------------------------------
 
 # It gets no certificate by itself here, and no port 80; the rest is the example.
+listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 if command -v caddy >/dev/null; then
 	port=
 	for try in $(shuf -i 30001-32000 -n 5); do
+		if listens "$try"; then continue; fi # somebody else
 		{
 			printf '{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n\tstorage file_system %s/caddy\n}\n' "$work"
 			sed -e "s|^nize.example.com {|https://nize.example.com:$try {\n\ttls $work/fullchain.pem $work/privkey.pem|" -e "s|127.0.0.1:19560|$upstream|" scripts/proxy/Caddyfile
 		} >"$work/Caddyfile"
 		HOME=$work caddy run --adapter caddyfile --config "$work/Caddyfile" >"$work/caddy.log" 2>&1 </dev/null &
 		caddy=$!
-		for _ in $(seq 50); do
-			if ! kill -0 "$caddy" 2>/dev/null; then break; fi
-			if (exec 3<>"/dev/tcp/127.0.0.1/$try") 2>/dev/null; then port=$try; break; fi
-			sleep 0.1
-		done
-		[ -z "$port" ] || break
+		started+=("$caddy")
+		eventually "caddy listens, or says why not" settled "$caddy" listens "$try"
+		if kill -0 "$caddy" 2>/dev/null; then port=$try; break; fi
 	done
 	[ -n "$port" ] || fail "caddy did not start"
-	started+=("$caddy")
 	public=https://nize.example.com:$port
 	printf 'public_url = "%s"\nhttp.trusted_proxies = ["127.0.0.1", "::1"]\n' "$public" >"$NIZE_CONFIG"
 	kill -HUP "$nized"
