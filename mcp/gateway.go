@@ -117,6 +117,7 @@ type Gateway struct {
 	again    chan struct{}   // holds one signal: somebody may not be able to approve any more
 
 	joins sync.Mutex // held from looking for the same waiting call of a token to storing one
+	waits sync.Mutex // held from counting what waits to storing one more; after joins
 
 	mu      sync.Mutex
 	waiters map[string][]chan struct{}    // by call id: who is told when it settles
@@ -327,18 +328,17 @@ func (g *Gateway) wait(ctx context.Context, inv *Invocation, v verdict) (*store.
 	if most := store.GetInt(g.opt.Config, "", "approvals.max_arguments"); len(c.Args) > most {
 		return refuse(&store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})
 	}
-	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: c.By, Limit: 1000})
-	if err != nil {
-		return nil, fmt.Errorf("counting waiting calls: %w", err)
-	}
-	if most := store.GetInt(g.opt.Config, "", "approvals.max_pending"); len(waiting) >= most && c.Replaces == "" {
-		return refuse(&store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: fmt.Sprintf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))})
-	}
+	var err error
 	if c.Policy, err = g.reached(ctx, c.Policy, c.By); err != nil {
 		return nil, err
 	}
 	c.Reason, c.Warnings = v.ask, append(v.warnings, g.warnings(c.Args)...)
 	if err := g.reachable(ctx, *c); err != nil {
+		return refuse(err)
+	}
+	g.waits.Lock()
+	defer g.waits.Unlock()
+	if err := g.tooMany(ctx, *c); err != nil {
 		return refuse(err)
 	}
 	c.State = store.Pending
@@ -347,6 +347,22 @@ func (g *Gateway) wait(ctx context.Context, inv *Invocation, v verdict) (*store.
 		return nil, fmt.Errorf("storing a waiting call: %w", err)
 	}
 	return c, nil
+}
+
+// tooMany refuses a call beyond those that may wait for one requester. g.waits is
+// held until it is stored.
+func (g *Gateway) tooMany(ctx context.Context, c store.Call) error {
+	if c.Replaces != "" {
+		return nil
+	}
+	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: c.By, Limit: 1000})
+	if err != nil {
+		return fmt.Errorf("counting waiting calls: %w", err)
+	}
+	if most := store.GetInt(g.opt.Config, "", "approvals.max_pending"); len(waiting) >= most {
+		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: fmt.Sprintf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))}
+	}
+	return nil
 }
 
 func expiryKey(p store.Policy) string {

@@ -27,16 +27,24 @@ func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d s
 	if err != nil {
 		return c, fmt.Errorf("reading the arguments of call %s: %w", c.ID, err)
 	}
-	if c.Pin != old.Pin || c.RunsAs != old.RunsAs || string(c.Args) != string(wrote) ||
-		slices.ContainsFunc(c.Warnings, func(w string) bool { return !slices.Contains(old.Warnings, w) }) {
+	if !asKnown(c, old, wrote) {
 		return c, nil
 	}
 	return g.ownYes(ctx, by, c)
 }
 
+// asKnown says whether a call that stands in the place of another one is what who
+// had it made knows: the tool and as whom it runs as the old card showed them, the
+// arguments as they gave them, and no warning that was not there.
+func asKnown(c *store.Call, old store.Call, args []byte) bool {
+	return c.Pin == old.Pin && c.RunsAs == old.RunsAs && string(c.Args) == string(args) &&
+		!slices.ContainsFunc(c.Warnings, func(w string) bool { return !slices.Contains(old.Warnings, w) })
+}
+
 // redo makes a call anew that failed (Retry) or that nobody answered (Again),
-// with the same arguments. It asks anew; a Retry is its own yes where the tool
-// is still what it was and who pressed may approve.
+// with the same arguments. It asks anew; a Retry is its own yes where nothing
+// is new to who pressed, who may approve: no other definition, and no text since
+// then that may have asked for it.
 func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
@@ -55,7 +63,7 @@ func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d s
 	if err != nil {
 		return nil, err
 	}
-	if d.Verb == store.Again || c.Pin != old.Pin || string(c.Args) != string(old.Args) || c.RunsAs != old.RunsAs {
+	if d.Verb == store.Again || !asKnown(c, old, old.Args) {
 		return c, nil
 	}
 	return g.ownYes(ctx, by, c)

@@ -84,6 +84,50 @@ func TestRetryAsks(t *testing.T) {
 	}
 }
 
+// TestRetryOfTainted: a retry is no yes to a call that the conversation's text of
+// a stranger may have asked for since the card was shown.
+func TestRetryOfTainted(t *testing.T) {
+	h := newHouse(t, nil)
+	thread := h.thread("t")
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no room"}
+	c := h.callIn(thread, h.member, `{"what":"x"}`)
+	if _, err := h.press(h.member, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	failed := h.wait(c.ID)
+	if _, err := h.db.EditThread(t.Context(), h.member, thread, func(th *store.Thread) { th.Tainted = true }); err != nil {
+		t.Fatal(err)
+	}
+	next, err := h.press(h.member, failed, store.Retry)
+	if err != nil || !next.Waiting() || len(next.Warnings) != 1 {
+		t.Fatalf("%+v, %v", next, err)
+	}
+	h.runner.fail = nil
+	if _, err := h.press(h.member, next, store.Approve); err != nil || h.wait(next.ID).State != store.Done {
+		t.Errorf("a press on its card: %v", err)
+	}
+}
+
+// TestMostWaiting: no more calls of one person wait than may, also where many are
+// asked for at once.
+func TestMostWaiting(t *testing.T) {
+	h := newHouse(t, nil)
+	h.config["approvals.max_pending"] = "5"
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			c := h.call(h.member, "box:write", fmt.Sprintf(`{"what":"%d"}`, i))
+			if !c.Waiting() && c.State != store.Refused {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+	all.Wait()
+	if waiting, err := h.db.ListCalls(t.Context(), store.CallQuery{Waiting: true}); err != nil || len(waiting) != 5 {
+		t.Errorf("%d calls wait, %v", len(waiting), err)
+	}
+}
+
 // TestAgain: what nobody answered is asked for again, and the requester's own
 // press is no yes.
 func TestAgain(t *testing.T) {
