@@ -76,7 +76,10 @@ func (g *Gateway) describeTool(ctx context.Context, c store.Call, card *store.Ca
 }
 
 // maxWarnings bounds what is said of one call's arguments.
-const maxWarnings = 20
+const (
+	maxWarnings  = 20
+	moreWarnings = "there is more of that kind than is listed here" // as mcp/scan says it of one text
+)
 
 // warnings is what should be known of the texts in arguments, names of fields
 // included.
@@ -87,22 +90,25 @@ func (g *Gateway) warnings(args json.RawMessage) []string {
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
 	var out []string
-	for len(out) < maxWarnings {
+	for {
 		token, err := dec.Token()
 		if err != nil {
-			break // the end: canonical arguments are whole
+			return out // the end: canonical arguments are whole
 		}
 		text, ok := token.(string)
 		if !ok {
 			continue
 		}
 		for _, w := range g.opt.Warn(text) {
-			if !slices.Contains(out, w) {
+			switch {
+			case slices.Contains(out, w):
+			case len(out) >= maxWarnings:
+				return append(out, moreWarnings)
+			default:
 				out = append(out, w)
 			}
 		}
 	}
-	return out[:min(len(out), maxWarnings)]
 }
 
 // describeVote says who may press, who did, and what can be approved together.

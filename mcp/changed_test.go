@@ -103,6 +103,9 @@ func TestCardNames(t *testing.T) {
 
 // warnOf stands for the scan of arguments.
 func warnOf(text string) []string {
+	if strings.HasPrefix(text, "odd ") {
+		return []string{text}
+	}
 	if strings.Contains(text, "\u0430") {
 		return []string{"it holds a letter that looks like another"}
 	}
@@ -113,6 +116,17 @@ func warnOf(text string) []string {
 // and is said anew of edited ones.
 func TestWarnings(t *testing.T) {
 	h := newHouse(t, nil)
+	for n, want := range map[int]int{20: 20, 21: 21, 50: 21} { // the last one says that there are more
+		var texts []string
+		for i := range n {
+			texts = append(texts, fmt.Sprintf("odd %d", i))
+		}
+		args, _ := json.Marshal(map[string]any{"what": "x", "more": texts})
+		c := h.call(h.member, "box:write", string(args))
+		if len(c.Warnings) != want || (n > 20) != strings.Contains(c.Warnings[len(c.Warnings)-1], "there is more") {
+			t.Errorf("of %d: %q", n, c.Warnings)
+		}
+	}
 	c := h.call(h.member, "box:write", `{"what":"p\u0430y","more":["p\u0430y"]}`)
 	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || len(card.Warnings) != 1 {
 		t.Errorf("warnings %q, %v", card.Warnings, err)

@@ -42,6 +42,7 @@ var said = []sentence{
 	{"this conversation has read untrusted text, which may have asked for this call", "此对话读取过不可信的文本，这次调用可能由该文本引发", "此對話讀取過不受信任的文字，這次呼叫可能由該文字引發"},
 	{"%v %s has letters that only look ASCII: in ASCII it is %s", "%v %s 含有形似 ASCII 的字符：实际的 ASCII 写法为 %s", "%v %s 含有形似 ASCII 的字元：實際的 ASCII 寫法為 %s"},
 	{"%v %s mixes %s letters: in ASCII it is %s", "%v %s 混用了 %s 字母：实际的 ASCII 写法为 %s", "%v %s 混用了 %s 字母：實際的 ASCII 寫法為 %s"},
+	{"there is more of that kind than is listed here", "此类内容不止以上列出的这些", "此類內容不止以上列出的這些"},
 	{"e-mail address", "电子邮件地址", "電子郵件地址"},
 	{"host", "主机名", "主機名稱"},
 	{"path", "路径", "路徑"},

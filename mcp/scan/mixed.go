@@ -9,8 +9,10 @@ import (
 	"nize/store"
 )
 
-// maxMixed bounds how many places Mixed names.
-const maxMixed = 20
+const (
+	maxMixed  = 20 // how many places Mixed names
+	moreMixed = "there is more of that kind than is listed here"
+)
 
 // Mixed returns one warning for each host, path and e-mail address in s that
 // mixes scripts or holds letters that look like ASCII ones, with the form that
@@ -29,8 +31,8 @@ func Mixed(s string) []string {
 			continue
 		}
 		seen[token] = true
-		if out = append(out, place(token)...); len(out) >= maxMixed {
-			return out[:maxMixed]
+		if out = append(out, place(token)...); len(out) > maxMixed {
+			return append(out[:maxMixed], moreMixed)
 		}
 	}
 	return out
