@@ -26,22 +26,30 @@
 //	decode.go text.go     what comes in, checked
 //	socket.go http.go     the two ways in
 //	intake.go lanes.go    store, acknowledge, work
-//	file.go earlier.go    what comes with a message, fetched with bare.go
+//	hear.go modes.go      what a message becomes; whom nize follows in a channel
+//	file.go earlier.go    what comes with a message, fetched with bare.go;
+//	                      forward.go shortcut.go: messages that somebody points at
 //	people.go access.go   who somebody is, and whether they may talk to nize
-//	leave.go sweep.go     who left
+//	channels.go           who is in a channel, and who administers it
 //	usergroup.go          who is in a group of people there
-//	post.go stream.go     what goes out
-//	shut.go               what could not, and who is told
+//	leave.go sweep.go     who left
+//	wire.go limits.go     requests, no faster than Slack wants, and its bounds
+//	post.go stream.go     what goes out; cutting.go: a long text in several messages
+//	tools.go              lines of tools; toolsbefore.go: those of before a restart
+//	shut.go               what could not go out, and who is told
 //	aside.go secrets.go   what is for one person alone; pasted keys
 //	stage.go              what a thread looks like beyond its messages; statusline.go
 //	                      keeps an older assistant's line
 //	find.go               what an earlier run sent, found again
 //	card.go cardview.go   the card and its dialogs; pure functions of a card
+//	cardpost.go           a card in its thread; drawn.go knows what it says there
+//	resultfile.go         a result as a file
 //	always.go edit.go     the dialogs of standing answers and of arguments
 //	home.go homeview.go   the App Home; homekeep.go draws it anew, picture.go sends
 //	                      usage as a picture
-//	views.go commands.go  what presses, dialogs and words are given to
-//	modes.go forms.go     whom nize follows in a channel; dialogs that stand for a command
+//	views.go commands.go  what presses, dialogs and words are given to; richwords.go
+//	                      writes nize's own words
+//	forms.go secret.go    dialogs that stand for a command; that of a credential
 //	check.go probe.go     the tokens, against manifest/, the app as Slack must have it
 //	token.go              whether the bot's token goes on working
 package slack

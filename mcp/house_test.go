@@ -1,0 +1,194 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"nize/mcp"
+	"nize/mcp/hook"
+	"nize/mcp/index"
+	"nize/store"
+	"nize/store/bolt"
+	"nize/store/seal"
+)
+
+// runner is the upstream of these tests: it counts what runs and echoes the
+// arguments' bytes. hold, if set, keeps a call until it is closed.
+type runner struct {
+	runs atomic.Int64
+	hold chan struct{}
+	fail error
+	raw  json.RawMessage
+}
+
+func (r *runner) Run(ctx context.Context, _ store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+	r.runs.Add(1)
+	if progress != nil {
+		progress(1, 2, "half way")
+	}
+	if r.hold != nil {
+		select {
+		case <-r.hold:
+		case <-ctx.Done():
+			return nil, &store.CallError{Code: store.CodeCancelled, Message: "cancelled"}
+		}
+	}
+	if r.fail != nil {
+		return nil, r.fail
+	}
+	if r.raw != nil {
+		return &store.Result{Raw: r.raw}, nil
+	}
+	return &store.Result{Raw: json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":"ran"}],"structuredContent":{"args":%s}}`, c.Args))}, nil
+}
+
+type house struct {
+	t       *testing.T
+	db      *bolt.DB
+	index   *index.Index
+	gateway *mcp.Gateway
+	runner  *runner
+	config  store.Defaults
+	channel channel
+	ahead   atomic.Int64 // how far the gateway's clock is ahead, in nanoseconds
+	root    store.Caller // an admin in a chat
+	member  store.Caller
+	path    string
+	stop    func()
+}
+
+var yes = true
+
+// newHouse is a gateway over a real database with the server "box", whose tool
+// look only reads and write changes something, and its worker running.
+func newHouse(t *testing.T, change func(*store.Server)) *house {
+	t.Helper()
+	h := &house{t: t, runner: &runner{}, config: store.Defaults{}, path: t.TempDir()}
+	h.open("first")
+	ctx := t.Context()
+	u, err := h.db.EnsureUser(ctx, "local:0", "root", store.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := h.db.EnsureUser(ctx, "local:7", "mia", store.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.root = store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnTerminal}
+	h.member = store.Caller{User: m.ID, Name: m.Name, Role: m.Role, Surface: store.OnTerminal}
+	s := store.Server{Name: "box", Transport: store.Stdio, Command: "/bin/box", TrustAnnotations: true, Visibility: []string{"all"}}
+	if change != nil {
+		change(&s)
+	}
+	if _, err := h.db.PutServer(ctx, h.root, s, 0); err != nil {
+		t.Fatal(err)
+	}
+	h.putTools("pin-1")
+	h.run()
+	return h
+}
+
+func (h *house) putTools(pin string) {
+	h.t.Helper()
+	schema := json.RawMessage(`{"type":"object","properties":{"what":{"type":"string"},"n":{"type":"integer"}},"required":["what"]}`)
+	tools := []store.Tool{
+		{Server: "box", Name: "look", Description: "Look at something.", InputSchema: schema, Annotations: store.Annotations{ReadOnly: &yes}, State: store.ToolAccepted, Pin: pin, Accepted: pin},
+		{Server: "box", Name: "write", Description: "Write something down.", InputSchema: schema, State: store.ToolAccepted, Pin: pin, Accepted: pin},
+	}
+	if _, err := h.db.PutTools(h.t.Context(), h.root, "box", tools); err != nil {
+		h.t.Fatal(err)
+	}
+	s, err := h.db.GetServer(h.t.Context(), "box")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.index.Replace(h.t.Context(), s.Normal(), tools); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.gateway.Refresh(h.t.Context(), "box"); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// listed are the groups of a store, as they are where no platform has any.
+type listed struct{ store.Groups }
+
+func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {
+	names, err := l.GroupsOf(ctx, user)
+	return slices.Contains(names, name), err
+}
+
+// open opens the database and makes a gateway; owner names the daemon.
+func (h *house) open(owner string) {
+	h.t.Helper()
+	master, err := seal.Open(filepath.Join(h.path, "nize.key"), store.Secret{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if h.db, err = bolt.Open(h.t.Context(), bolt.Options{Path: filepath.Join(h.path, "nize.db"), Master: master}); err != nil {
+		h.t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if h.index == nil {
+		h.index = index.New(index.Options{Log: log})
+		h.t.Cleanup(h.index.Close)
+	}
+	h.gateway = mcp.New(mcp.Options{
+		Store: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
+		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
+		Hooks: []mcp.Hook{
+			hook.Audit{Events: h.db, Log: log, Now: time.Now}, hook.Access{},
+			hook.Truncate{Bytes: func() int { return store.GetInt(h.config, "", "results.max_bytes") }, Items: 100},
+		},
+	})
+	h.stop = func() { h.db.Close() }
+	h.t.Cleanup(func() { h.stop() })
+}
+
+// run starts the worker; stop ends it and closes the database.
+func (h *house) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	g, db := h.gateway, h.db
+	go func() { done <- g.Run(ctx) }()
+	var once sync.Once
+	h.stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				h.t.Errorf("worker: %v", err)
+			}
+			if err := db.Close(); err != nil {
+				h.t.Errorf("closing: %v", err)
+			}
+		})
+	}
+}
+
+func (h *house) call(by store.Caller, tool, args string) *store.Call {
+	h.t.Helper()
+	c, err := h.gateway.Call(h.t.Context(), by, store.Request{ID: store.NewID(time.Now()), Tool: tool, Args: json.RawMessage(args)})
+	if err != nil {
+		h.t.Fatalf("calling %s: %v", tool, err)
+	}
+	return c
+}
+
+func (h *house) wait(id string) *store.Call {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	c, err := h.gateway.Wait(ctx, id)
+	if err != nil {
+		h.t.Fatalf("waiting for %s: %v", id, err)
+	}
+	return c
+}
