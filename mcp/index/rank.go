@@ -328,10 +328,11 @@ func (s *search) hits() []store.Hit {
 		if len(out) == s.q.TopK {
 			break
 		}
-		if c.cover < s.q.MinScore {
+		score := math.Min(1, c.cover) // it is the one that must not be below
+		if score < s.q.MinScore {
 			continue
 		}
-		out = append(out, store.Hit{Tool: c.doc.tool, Score: math.Min(1, c.cover)})
+		out = append(out, store.Hit{Tool: c.doc.tool, Score: score})
 	}
 	return out
 }
