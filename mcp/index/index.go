@@ -84,9 +84,9 @@ const (
 
 // Query asks for tools.
 type Query struct {
-	Text     string
-	Domain   string  // a domain's or a server's id; "" searches all
-	TopK     int     // 0 is DefaultTopK; at most MaxTopK
+	Text   string
+	Domain string // a domain's or a server's id; "" searches all
+	TopK   int    // 0 is DefaultTopK; at most MaxTopK
 	// MinScore leaves out hits that cover less of the request. The default of
 	// index.min_similarity, 0.05, costs no recall worth speaking of (eval prints
 	// the table): requests in other words than the tool's are covered by a tenth
