@@ -37,8 +37,8 @@ func TestChart(t *testing.T) {
 		"narrow":  {"--by model", rows, map[string]string{"LC_ALL": utf8, "COLUMNS": "32"}, false},
 		"tiny":    {"--by model", rows, map[string]string{"COLUMNS": "3"}, false},
 		"tools":   {"--by tool", []store.UsageRow{{Key: "toolbox:roll", Calls: 12}, {Key: "toolbox:convert_units", Calls: 4}}, map[string]string{"COLUMNS": "50"}, false},
-		"days":    {"--since 2026-02-24", days, map[string]string{"LANG": utf8, "COLUMNS": "40"}, false},
-		"nothing": {"--since 2026-02-24", nil, nil, false},
+		"days":    {"--since 2026-02-24T00:00:00Z", days, map[string]string{"LANG": utf8, "COLUMNS": "40"}, false},
+		"nothing": {"--since 2026-02-24T00:00:00Z", nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.usage = test.rows

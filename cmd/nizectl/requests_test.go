@@ -136,7 +136,7 @@ func TestRequests(t *testing.T) {
 		{args: "credentials set tracker T", stdin: strings.Repeat("x", maxSecret+1), code: 2, errs: "over 64 KiB"},
 		{args: "credentials remove tracker T --yes", want: []string{"DELETE /v1/credentials?name=T&service=tracker"}, code: 4},
 		{args: "providers add openai", stdin: "sk-key\n", want: []string{`POST /v1/providers {"name":"openai","kind":"openai","key":"sk-key"}`}},
-		{args: "providers add work --kind openai-compatible --base-url http://127.0.0.1:1/v1 --key-file " + keyFile,
+		{args: "providers add work --kind openai-compatible --base-url http://127.0.0.1:1/v1 --key-file " + strings.ReplaceAll(keyFile, " ", "␣"),
 			want: []string{`POST /v1/providers {"name":"work","kind":"openai-compatible","base_url":"http://127.0.0.1:1/v1","key":"from-a-file"}`}},
 		{args: "providers add ollama", stdin: "not read", want: []string{`POST /v1/providers {"name":"ollama","kind":"ollama","key":""}`}},
 		{args: "providers add local --kind openai-compatible --base-url http://127.0.0.1:1 --no-key", want: []string{`POST /v1/providers {"name":"local","kind":"openai-compatible","base_url":"http://127.0.0.1:1","key":""}`}},
