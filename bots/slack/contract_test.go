@@ -69,7 +69,10 @@ func connectedBot(t *testing.T, fake *slacktest.Server, db Store, o Options, sec
 	if o.Commands == nil {
 		o.Commands = &bots.Commands{}
 	}
-	o.testOnlyWait, o.Pace = short, time.Millisecond
+	o.Pace = time.Millisecond
+	if o.testOnlyWait == nil {
+		o.testOnlyWait = short
+	}
 	b := New(o)
 	account, err := b.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(second))
 	if err != nil {

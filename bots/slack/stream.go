@@ -17,6 +17,10 @@ import (
 const (
 	// streamTime is when a stream is ended before Slack's five minutes do it.
 	streamTime = 4 * time.Minute
+	// longLimit is how long the beginning of an answer may wait for Slack, which
+	// lets a workspace have some twenty streams a minute; above it the answer is
+	// an ordinary message.
+	longLimit = 5 * time.Second
 	// maxWriting is how many texts are remembered that never became final.
 	maxWriting = 4096
 )
@@ -55,6 +59,7 @@ type writing struct {
 	plain  bool // the text is edited, not streamed
 	dirty  bool // a request got no answer: only an edit of the whole makes sure
 	fixed  bool // Slack does not let it be edited: what lacks comes when it is final
+	sparse bool // so much is said at the time that it is edited once, when it is final
 	last   time.Time
 }
 
@@ -158,7 +163,7 @@ func (t *writing) text() string {
 
 // bring makes the chat say text.
 func (l *live) bring(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
-	if t.fixed && !m.Final {
+	if !m.Final && (t.fixed || t.sparse && len(t.parts) > 0) {
 		return nil
 	}
 	if t.dirty || !strings.HasPrefix(text, t.text()) {
@@ -238,14 +243,22 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 	}
 	id := partID(m.ID, len(t.parts))
 	l.notePart(ctx, at, t, "")
+	busy := false
 	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (ts string, err error) {
 		err = l.wire.call(ctx, func(ctx context.Context) error {
 			_, ts, err = l.wire.api.StartStreamContext(ctx, at.Channel, options...)
+			if after, limited := limitOf(err); limited && after > longLimit {
+				busy = true
+				return nil
+			}
 			return err
 		})
 		return ts, err
 	})
 	switch {
+	case busy:
+		t.plain, t.sparse = true, true
+		return nil
 	case noStream[code(err)]:
 		t.plain = true
 		return nil

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,6 +215,46 @@ func fault(fake *slacktest.Server, random *rand.Rand) {
 		fake.Fail(method, slacktest.Fault{Status: 500})
 	case 2:
 		fake.Fail(method, slacktest.Fault{Status: 502, After: true})
+	}
+}
+
+// Slack lets a workspace have twenty streams a minute. The answers above that wait
+// for none: they begin at once, and are edited once, when they are whole.
+func TestManyStreams(t *testing.T) {
+	began := time.Now()
+	fake := startFake(t, slacktest.Options{Burst: 1000, Now: func() time.Time { return began }}) // its minute never ends
+	var waited atomic.Int64
+	b := runBot(t, fake, Options{testOnlyWait: func(ctx context.Context, d time.Duration) error {
+		waited.Add(int64(d))
+		return short(ctx, d)
+	}}, nobody{})
+	edits := 0
+	for n := range 25 {
+		root, at := in(t, fake, slacktest.General)
+		m := store.Message{ID: fmt.Sprintf("t%d/1", n), Kind: store.TextMessage, Text: "a", For: askedBy(slacktest.Ann)}
+		at, err := b.Post(t.Context(), at, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := fake.Stats().Calls["chat.update"]
+		for range 3 {
+			m.Text += " word"
+			if err := b.Update(t.Context(), at, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.Final = true
+		if err := b.Update(t.Context(), at, m); err != nil {
+			t.Fatal(err)
+		}
+		edits = max(edits, fake.Stats().Calls["chat.update"]-before)
+		list := fake.Thread(root.Channel, root.TS)
+		if len(list) != 2 || list[1].Text != m.Text || (list[1].Stream != nil) != (n < 20) {
+			t.Errorf("answer %d: %+v", n, list[1:])
+		}
+	}
+	if edits != 1 || waited.Load() > 0 {
+		t.Errorf("%d edits of one answer, waits of %s", edits, time.Duration(waited.Load()))
 	}
 }
 
