@@ -329,6 +329,8 @@ func (c *catalog) anyUntrusted() bool {
 func (c *catalog) untrusted(server string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	s, ok := c.servers[server]
-	return s.UntrustedOutput || !ok && server != ownServer
+	if s, ok := c.servers[server]; ok {
+		return s.UntrustedOutput
+	}
+	return server != ownServer
 }

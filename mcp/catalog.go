@@ -11,14 +11,15 @@ import (
 	"nize/store"
 )
 
-// entry is one tool with the server that it belongs to.
+// entry is one tool with the server that it belongs to, whose record all of its
+// tools share. It never changes.
 type entry struct {
 	store.Tool
-	server store.Server
+	server *store.Server
 	id     string // server:name, made once: a search asks it of every tool
 }
 
-func newEntry(t store.Tool, s store.Server) *entry { return &entry{t, s, t.ID()} }
+func newEntry(t store.Tool, s *store.Server) *entry { return &entry{t, s, t.ID()} }
 
 // ID is server:name.
 func (e *entry) ID() string { return e.id }
@@ -60,7 +61,7 @@ type catalog struct {
 
 	mu      sync.RWMutex
 	loaded  bool
-	servers map[string]store.Server
+	servers map[string]*store.Server
 	tools   map[string]*entry // by id
 }
 
@@ -92,18 +93,19 @@ func (c *catalog) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading tools: %w", err)
 	}
-	c.servers = map[string]store.Server{}
-	c.tools = map[string]*entry{}
+	c.servers = make(map[string]*store.Server, len(servers))
+	c.tools = make(map[string]*entry, len(tools)+len(ownTools))
 	for _, s := range servers {
-		c.servers[s.Name] = s.Normal()
+		s = s.Normal()
+		c.servers[s.Name] = &s
 	}
 	for _, t := range tools {
 		if s, ok := c.servers[t.Server]; ok {
-			c.tools[t.ID()] = newEntry(t, s)
+			c.addLocked(newEntry(t, s))
 		}
 	}
 	for _, t := range ownTools {
-		c.tools[t.ID()] = newEntry(t, ownRecord)
+		c.addLocked(newEntry(t, &ownRecord))
 	}
 	c.loaded = true
 	return nil
@@ -137,12 +139,16 @@ func (c *catalog) refresh(ctx context.Context, name string) error {
 	if gone {
 		return nil
 	}
-	c.servers[name] = s.Normal()
+	s = s.Normal()
+	c.servers[name] = &s
 	for _, t := range tools {
-		c.tools[t.ID()] = newEntry(t, c.servers[name])
+		c.addLocked(newEntry(t, &s))
 	}
 	return nil
 }
+
+// addLocked needs c.mu.
+func (c *catalog) addLocked(e *entry) { c.tools[e.id] = e }
 
 // get returns the tool of that id; server.tool is accepted where it names just
 // one tool (SPEC 1).
@@ -186,7 +192,7 @@ func (c *catalog) eachServer(f func(store.Server)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, s := range c.servers {
-		f(s)
+		f(*s)
 	}
 }
 

@@ -90,8 +90,10 @@ func (g *Gateway) Private(ctx context.Context, by store.Caller, id string) (bool
 func (c *catalog) private(server string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	s, ok := c.servers[server]
-	return s.Private || !ok && server != ownServer
+	if s, ok := c.servers[server]; ok {
+		return s.Private
+	}
+	return server != ownServer
 }
 
 // withheld is what is said in the open of a private call that the tool itself

@@ -45,7 +45,7 @@ func (c *catalog) server(name string) store.Server {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if s, ok := c.servers[name]; ok {
-		return s
+		return *s
 	}
 	return store.Server{Name: name}.Normal()
 }

@@ -14,7 +14,7 @@ func BenchmarkUsable(b *testing.B) {
 	v.narrow()
 	var tools []*entry
 	for i := range 1000 {
-		tools = append(tools, newEntry(store.Tool{Server: "box", Name: fmt.Sprintf("tool_%d", i), State: store.ToolAccepted, Pin: "p", Accepted: "p"}, s))
+		tools = append(tools, newEntry(store.Tool{Server: "box", Name: fmt.Sprintf("tool_%d", i), State: store.ToolAccepted, Pin: "p", Accepted: "p"}, &s))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
