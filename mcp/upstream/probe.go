@@ -71,8 +71,8 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	for _, l := range catalog.list {
 		t := l.tool
 		t.Findings = l.findings
-		if t.State = store.ToolQuarantined; l.refused != nil {
-			t.State, t.Findings = store.ToolRefused, []string{store.Clip(l.refused.Error(), 300)}
+		if t.State = store.ToolQuarantined; catalog.byName[t.Name].refused != nil {
+			t.State, t.Findings = store.ToolRefused, []string{store.Clip(catalog.byName[t.Name].refused.Error(), 300)}
 		} else if len(l.findings) == 0 {
 			t.State = store.ToolAccepted // as a registration would make it
 		}

@@ -28,7 +28,7 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
 	defer cancel()
-	again := repeatable(cfg, tool)
+	again := cfg.TrustAnnotations && tool.repeatable
 	select {
 	case slots <- struct{}{}:
 	default:
@@ -95,11 +95,11 @@ func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *re
 	if err := s.settle(ctx, sess); err != nil {
 		return nil, nil, &fault{reach: never, err: err}
 	}
-	l, err := s.check(ctx, sess, c)
+	o, err := s.check(ctx, sess, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.bindings = l.bindings
+	r.bindings = o.bindings
 	sess.flying.Add(1)
 	raw, err := sess.call(ctx, r)
 	sess.flying.Add(-1)
@@ -114,33 +114,33 @@ func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *re
 // and with the one of the session's own list. The pool writes the stored tools
 // itself and so knows them; only an acceptance comes from elsewhere, and is
 // looked for in the store when the known state does not suffice.
-func (s *server) check(ctx context.Context, sess *session, c *store.Call) (*listed, error) {
-	l := sess.tools.Load().byName[c.Tool]
-	if l == nil {
-		return nil, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found: its server no longer lists it", c.ToolID())}
+func (s *server) check(ctx context.Context, sess *session, c *store.Call) (offer, error) {
+	o, ok := sess.tools.Load().byName[c.Tool]
+	if !ok {
+		return o, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found: its server no longer lists it", c.ToolID())}
 	}
-	if l.tool.Pin != c.Pin || c.Pin == "" {
-		return nil, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s has another definition than the one that was asked for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
+	if o.pin != c.Pin || c.Pin == "" {
+		return o, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s has another definition than the one that was asked for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
-	t := s.tools[c.Tool]
+	known := s.tools[c.Tool]
 	s.mu.Unlock()
-	if t.State == store.ToolAccepted && t.Accepted == c.Pin {
-		return l, nil
+	if known.state == store.ToolAccepted && known.accepted == c.Pin {
+		return o, nil
 	}
 	t, err := s.pool.opt.Tools.GetTool(ctx, c.ToolID())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found", c.ToolID())}
+		return o, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found", c.ToolID())}
 	case err != nil:
-		return nil, &fault{reach: never, err: fmt.Errorf("reading %s: %w", c.ToolID(), err)}
-	case t.State != store.ToolAccepted || t.Accepted != c.Pin || l.refused != nil:
-		return nil, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
+		return o, &fault{reach: never, err: fmt.Errorf("reading %s: %w", c.ToolID(), err)}
+	case t.State != store.ToolAccepted || t.Accepted != c.Pin || o.refused != nil:
+		return o, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
-	s.tools[c.Tool] = t
+	s.tools[c.Tool] = standingOf(t)
 	s.mu.Unlock()
-	return l, nil
+	return o, nil
 }
 
 // progressTo reads progress notifications for f. Numbers are for display.

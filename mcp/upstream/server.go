@@ -31,11 +31,11 @@ type server struct {
 	ctx      context.Context // of the keeper; ends when removed or disabled
 	cancel   context.CancelFunc
 	lanes    map[string]*lane
-	tools    map[string]store.Tool // as stored
-	gone     bool                  // the record was removed: nothing revives it
-	seen     bool                  // settled once in this process
-	told     bool                  // OnTools heard of these tools since they were last withdrawn
-	legacy   bool                  // speaks only the older HTTP wire
+	tools    map[string]standing // by name
+	gone     bool                // the record was removed: nothing revives it
+	seen     bool                // settled once in this process
+	told     bool                // OnTools heard of these tools since they were last withdrawn
+	legacy   bool                // speaks only the older HTTP wire
 	restarts int
 	lastErr  string
 	since    time.Time     // of the present state
@@ -83,9 +83,9 @@ func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 }
 
 func (s *server) setTools(tools []store.Tool) {
-	byName := make(map[string]store.Tool, len(tools))
+	byName := make(map[string]standing, len(tools))
 	for _, t := range tools {
-		byName[t.Name] = t
+		byName[t.Name] = standingOf(t)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

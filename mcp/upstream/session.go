@@ -32,24 +32,38 @@ type session struct {
 	flying  atomic.Int32  // calls in flight
 	listing chan struct{} // 1: held while listing
 	tools   atomic.Pointer[catalog]
-	settled atomic.Pointer[catalog] // the one that was compared with the store
 }
 
-// catalog is one whole list of a server's tools.
+// catalog is one whole list of a server's tools. It never changes.
 type catalog struct {
-	list   []*listed
-	byName map[string]*listed
-	at     time.Time     // when it was complete
-	took   time.Duration // the whole list
-	warns  []string
+	list    []listed // nil of one that is settled
+	settled bool     // it was compared with the store, which has the definitions now
+	byName  map[string]offer
+	at      time.Time     // when it was complete
+	took    time.Duration // the whole list
+	warns   []string
 }
 
 // listed is one tool as the server described it.
 type listed struct {
 	tool     store.Tool // State and Accepted are not set
-	refused  error      // by the schema gate
 	findings []string
+}
+
+// offer is what a call needs to know of a listed tool.
+type offer struct {
+	pin      string
+	refused  error // by the schema gate
 	bindings []binding
+}
+
+// settle has the session keep no more of the list than calls need: every
+// session with a server would hold all of its definitions. One that came
+// meanwhile stays.
+func (s *session) settle(c *catalog) {
+	brief := *c
+	brief.list, brief.settled = nil, true
+	s.tools.CompareAndSwap(c, &brief)
 }
 
 // mark notes that the server says its list has changed.
@@ -134,7 +148,7 @@ func (s *session) listLocked(ctx context.Context) error {
 // with a warning: the tools that came are good.
 func (s *session) fetch(ctx context.Context) (*catalog, error) {
 	begin := time.Now()
-	c := &catalog{byName: map[string]*listed{}}
+	c := &catalog{byName: map[string]offer{}}
 	seen := map[string]bool{}
 	size, cursor := 0, ""
 	for page := 1; ; page++ {
@@ -201,11 +215,12 @@ func (s *session) take(c *catalog, raw json.RawMessage) {
 		c.warns = append(c.warns, fmt.Sprintf("a tool that is not one is left out: %v", err))
 		return
 	}
+	_, twice := c.byName[t.Name]
 	switch {
 	case t.Name == "" || len(t.Name) > 256 || !utf8.ValidString(t.Name):
 		c.warns = append(c.warns, fmt.Sprintf("a tool with the name %q is left out: names have 1 to 256 bytes", store.Clip(t.Name, 40)))
 		return
-	case c.byName[t.Name] != nil:
+	case twice:
 		c.warns = append(c.warns, fmt.Sprintf("a second tool with the name %q is left out", t.Name))
 		return
 	case !allowed(s.config(), t.Name):
@@ -214,14 +229,15 @@ func (s *session) take(c *catalog, raw json.RawMessage) {
 	if len(t.Input) == 0 {
 		t.Input = json.RawMessage(`{"type":"object"}`)
 	}
-	l := &listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: t.Title, Description: t.Description,
+	l := listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: t.Title, Description: t.Description,
 		InputSchema: t.Input, OutputSchema: null(t.Output), Meta: null(t.Meta), Annotations: annotations(t.Annotations)}}
-	l.refused = s.gate.Check(l.tool)
-	if l.refused == nil {
-		l.bindings, l.refused = bindingsOf(t.Input)
+	o := offer{refused: s.gate.Check(l.tool)}
+	if o.refused == nil {
+		o.bindings, o.refused = bindingsOf(t.Input)
 	}
-	l.tool.Pin, l.findings = s.gate.Pin(s.config(), s.instructions, l.tool)
-	c.byName[t.Name] = l
+	o.pin, l.findings = s.gate.Pin(s.config(), s.instructions, l.tool)
+	l.tool.Pin = o.pin
+	c.byName[t.Name] = o
 	c.list = append(c.list, l)
 }
 
@@ -255,11 +271,16 @@ func annotations(raw json.RawMessage) store.Annotations {
 	return a
 }
 
-// repeatable says whether running the tool twice does no harm, as far as its
-// server is trusted to say so.
-func repeatable(cfg store.Server, t store.Tool) bool {
+// standing is how a tool stands in the store.
+type standing struct {
+	state      store.ToolState
+	accepted   string // the pin
+	repeatable bool   // its server says that running it twice does no harm
+}
+
+func standingOf(t store.Tool) standing {
 	yes := func(b *bool) bool { return b != nil && *b }
-	return cfg.TrustAnnotations && (yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent))
+	return standing{t.State, t.Accepted, yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent)}
 }
 
 // adopt takes over what an edit of the record changed without a new session.

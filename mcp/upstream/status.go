@@ -57,7 +57,7 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 	defer s.mu.Unlock()
 	st := ServerStatus{Name: s.name, State: Connecting, LastError: s.lastErr, Restarts: s.restarts, Since: s.since}
 	for _, t := range s.tools {
-		if t.State == store.ToolAccepted {
+		if t.state == store.ToolAccepted {
 			st.Tools++
 		} else {
 			st.Held++

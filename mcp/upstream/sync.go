@@ -93,8 +93,8 @@ func (p *Pool) withdraw(ctx context.Context, name string, cfg *store.Server) (st
 			s.cfg = cfg.Normal()
 		} else {
 			s.gone = true
-			for _, t := range s.tools {
-				diff.Removed = append(diff.Removed, t.ID())
+			for tool := range s.tools {
+				diff.Removed = append(diff.Removed, name+":"+tool)
 			}
 		}
 		s.told, s.lastErr, s.since = false, "", p.opt.Now()
@@ -179,7 +179,7 @@ func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store
 		return store.ToolDiff{}, err
 	}
 	sess.adopt(s.config())
-	if sess == had || prev != nil {
+	if sess == had || prev != nil || sess.tools.Load().settled {
 		if err := sess.list(ctx); err != nil {
 			if asFault(err).drop {
 				s.spoil(sess, err)
@@ -208,8 +208,18 @@ func (s *server) current(owner string) *session {
 }
 
 // settle compares what a shared session lists with the store, as nize itself.
+// What a personal one lists is for that person's calls alone.
 func (s *server) settle(ctx context.Context, sess *session) error {
-	if sess.owner != "" || sess.settled.Load() == sess.tools.Load() {
+	if sess.tools.Load().settled {
+		return nil
+	}
+	if sess.owner != "" {
+		select {
+		case s.settling <- struct{}{}:
+			sess.settle(sess.tools.Load())
+			<-s.settling
+		default: // a sync may be about to compare it; the next call will do
+		}
 		return nil
 	}
 	select {
@@ -218,7 +228,7 @@ func (s *server) settle(ctx context.Context, sess *session) error {
 		return &fault{reach: never, err: ctx.Err()}
 	}
 	defer func() { <-s.settling }()
-	if sess.settled.Load() == sess.tools.Load() {
+	if sess.tools.Load().settled {
 		return nil
 	}
 	_, err := s.settleLocked(ctx, store.System, sess, nil)
@@ -250,7 +260,7 @@ func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *sessio
 	}
 	tools := make([]store.Tool, 0, len(list.list))
 	for _, l := range list.list {
-		tools = append(tools, j.judge(l))
+		tools = append(tools, j.judge(l, list.byName[l.tool.Name].refused))
 	}
 	slices.SortFunc(tools, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
 
@@ -265,7 +275,7 @@ func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *sessio
 	s.mu.Lock()
 	s.seen, s.told = true, true
 	s.mu.Unlock()
-	sess.settled.Store(list)
+	sess.settle(list)
 	if (changed || !told) && s.pool.opt.OnTools != nil {
 		s.pool.opt.OnTools(ctx, s.name, tools)
 	}
@@ -312,13 +322,13 @@ const (
 	findingNew     = "it is new on this server"
 )
 
-func (j *judge) judge(l *listed) store.Tool {
+func (j *judge) judge(l listed, refused error) store.Tool {
 	t := l.tool
 	old, known := j.known[t.Name]
 	t.Accepted = old.Accepted
 	switch {
-	case l.refused != nil:
-		t.State, t.Findings = store.ToolRefused, []string{store.Clip(l.refused.Error(), 300)}
+	case refused != nil:
+		t.State, t.Findings = store.ToolRefused, []string{store.Clip(refused.Error(), 300)}
 	case t.Accepted != "" && t.Accepted == t.Pin:
 		t.State = store.ToolAccepted
 	case t.Accepted != "" && j.unchanged(t):
