@@ -195,9 +195,9 @@ func (d *Daemon) rebuildIndex(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
-	tools, err := d.db.ListTools(ctx, "")
+	tools, err := d.gateway.Definitions(ctx, "")
 	if err != nil {
-		return fmt.Errorf("listing tools: %w", err)
+		return err
 	}
 	defer d.memory.changed()
 	byServer := map[string][]store.Tool{}
@@ -234,6 +234,8 @@ func (d *Daemon) indexServer(ctx context.Context, s store.Server, tools []store.
 func (d *Daemon) onTools(ctx context.Context, server string, tools []store.Tool) {
 	if err := d.gateway.Refresh(ctx, server); err != nil {
 		d.log.Error("refreshing tools", "server", server, "err", err)
+	} else if kept, err := d.gateway.Definitions(ctx, server); err == nil && len(tools) > 0 {
+		tools = kept // the same, in memory that the gateway holds anyhow
 	}
 	d.gate.changed()
 	defer d.memory.changed()

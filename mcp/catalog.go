@@ -130,8 +130,10 @@ func (c *catalog) refresh(ctx context.Context, name string) error {
 			return fmt.Errorf("reading tools of %s: %w", name, err)
 		}
 	}
+	old := make(map[string]*entry, len(tools))
 	for id, e := range c.tools {
 		if e.Server == name {
+			old[id] = e
 			delete(c.tools, id)
 		}
 	}
@@ -142,6 +144,9 @@ func (c *catalog) refresh(ctx context.Context, name string) error {
 	s = s.Normal()
 	c.servers[name] = &s
 	for _, t := range tools {
+		if e := old[t.ID()]; e != nil && e.Tool.Equal(t) {
+			t = e.Tool // the index has its texts from here
+		}
 		c.addLocked(newEntry(t, &s))
 	}
 	return nil
@@ -209,6 +214,23 @@ func (g *Gateway) ToolIDs(ctx context.Context) ([]string, error) {
 		return true
 	})
 	return ids, nil
+}
+
+// Definitions are the tools of one server, or of all for "", by id, also those
+// that are held. What is kept of them shares its memory with the gateway.
+func (g *Gateway) Definitions(ctx context.Context, server string) ([]store.Tool, error) {
+	if err := g.tools.load(ctx); err != nil {
+		return nil, err
+	}
+	var list []store.Tool
+	g.tools.each(func(e *entry) bool {
+		if e.Server != ownServer && (server == "" || e.Server == server) {
+			list = append(list, e.Tool)
+		}
+		return true
+	})
+	slices.SortFunc(list, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
+	return list, nil
 }
 
 // Tally counts the tools of one server.

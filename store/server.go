@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -186,6 +188,14 @@ type Tool struct {
 // ID is server:name.
 func (t Tool) ID() string { return t.Server + ":" + t.Name }
 
+// Equal says whether both are the same byte for byte. No findings and an empty
+// list of them are the same.
+func (t Tool) Equal(o Tool) bool {
+	return t.Server == o.Server && t.Name == o.Name && t.Title == o.Title && t.Description == o.Description &&
+		bytes.Equal(t.InputSchema, o.InputSchema) && bytes.Equal(t.OutputSchema, o.OutputSchema) && bytes.Equal(t.Meta, o.Meta) &&
+		t.Annotations.equal(o.Annotations) && t.State == o.State && t.Pin == o.Pin && t.Accepted == o.Accepted && slices.Equal(t.Findings, o.Findings)
+}
+
 // SplitToolID cuts server:name. ok is false where there is no colon.
 func SplitToolID(id string) (server, name string, ok bool) {
 	return strings.Cut(id, ":")
@@ -199,6 +209,11 @@ type Annotations struct {
 	Destructive *bool  `json:"destructiveHint,omitempty"`
 	Idempotent  *bool  `json:"idempotentHint,omitempty"`
 	OpenWorld   *bool  `json:"openWorldHint,omitempty"`
+}
+
+func (a Annotations) equal(b Annotations) bool {
+	same := func(x, y *bool) bool { return x == y || x != nil && y != nil && *x == *y }
+	return a.Title == b.Title && same(a.ReadOnly, b.ReadOnly) && same(a.Destructive, b.Destructive) && same(a.Idempotent, b.Idempotent) && same(a.OpenWorld, b.OpenWorld)
 }
 
 // ToolDiff is what a new list changed.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -282,8 +281,7 @@ func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *sessio
 	return diff, nil
 }
 
-// sameTools says whether the store has these tools already. A nil and an empty
-// list of findings are the same.
+// sameTools says whether the store has these tools already.
 func sameTools(stored, tools []store.Tool) bool {
 	if len(stored) != len(tools) {
 		return false
@@ -293,14 +291,7 @@ func sameTools(stored, tools []store.Tool) bool {
 		byName[t.Name] = t
 	}
 	for _, t := range tools {
-		old, ok := byName[t.Name]
-		if !ok || len(old.Findings) != len(t.Findings) {
-			return false
-		}
-		if len(t.Findings) == 0 {
-			old.Findings, t.Findings = nil, nil
-		}
-		if !reflect.DeepEqual(old, t) {
+		if old, ok := byName[t.Name]; !ok || !old.Equal(t) {
 			return false
 		}
 	}

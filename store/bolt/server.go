@@ -122,6 +122,9 @@ func decodeTool(v []byte) (store.Tool, error) {
 	}
 	tool, err := decodeJSON[store.Tool](p[0])
 	tool.InputSchema, tool.OutputSchema, tool.Meta = own(p[1]), own(p[2]), own(p[3])
+	if tool.Accepted == tool.Pin { // of most tools, and they are kept for long
+		tool.Accepted = tool.Pin
+	}
 	return tool, err
 }
 
@@ -236,6 +239,9 @@ func (d *DB) ListTools(ctx context.Context, server string) (list []store.Tool, e
 	err = d.view(ctx, "listing tools", func(t *tx) error {
 		return t.each("tools", prefix, func(_, v []byte) error {
 			tool, err := decodeTool(v)
+			if n := len(list); n > 0 && list[n-1].Server == tool.Server {
+				tool.Server = list[n-1].Server
+			}
 			list = append(list, tool)
 			return err
 		})
