@@ -180,7 +180,7 @@ func (d *Daemon) wire() {
 	owner := store.NewID(d.started)
 	d.index = index.New(index.Options{Log: d.log.With("room", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
-	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, log: d.log.With("room", "scan")}
+	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, met: d.memory.changed, log: d.log.With("room", "scan")}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,

@@ -23,6 +23,7 @@ const maxJudged = 20_000
 type gate struct {
 	scan.Gate
 	ids func(context.Context) ([]string, error) // of all tools
+	met func()                                  // a definition that is new to this process
 	log *slog.Logger
 
 	mu     sync.Mutex
@@ -56,6 +57,7 @@ func (g *gate) judge(server store.Server, instructions string, tool store.Tool) 
 	if known && ok {
 		return j
 	}
+	g.met()
 	j.pin, j.findings = g.Gate.Pin(server, instructions, tool)
 	g.mu.Lock()
 	defer g.mu.Unlock()

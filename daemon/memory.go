@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
@@ -14,51 +15,84 @@ const (
 	headroom = 24 << 20
 	// memoryLimit makes the collector work harder before the system has to.
 	memoryLimit = 2 << 30
-	// settle is how long after the last change of tools memory is given back.
+	// settle is how long after the last definition that is new memory is given
+	// back.
 	settle = 2 * time.Second
 )
 
-// memory sets the collector's target by what is live, and gives back what a
-// large list of tools needed while it was read.
+// The collector's target is a percentage of what is live. Between these bounds
+// it follows what leaves headroom.
+const (
+	leastPercent = 40
+	mostPercent  = 400
+)
+
+// memory sets the collector's target by what is live, from one collection to
+// the next, and gives back what a large list of tools needed while it was read.
 type memory struct {
-	mu      sync.Mutex
+	set func(percent int) int // debug.SetGCPercent
+
+	mu      sync.Mutex // guards what follows
+	percent int
 	timer   *time.Timer
 	stopped bool
 }
 
 func newMemory() *memory {
 	debug.SetMemoryLimit(memoryLimit)
-	debug.SetGCPercent(400)
-	return &memory{}
+	m := &memory{set: debug.SetGCPercent}
+	m.aim(0)
+	m.follow()
+	return m
 }
 
-// changed asks for a new target soon.
+// mark is garbage from the start, so that its cleanup runs after the next
+// collection. A smaller one would share its memory with others.
+type mark [16]byte
+
+// follow sets the target anew after each collection: nized starts with nothing,
+// and a percentage that suits that would let a heap of 25 MB grow to 125.
+func (m *memory) follow() {
+	runtime.AddCleanup(new(mark), func(m *memory) {
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(live)
+		if m.aim(live[0].Value.Uint64()) {
+			m.follow()
+		}
+	}, m)
+}
+
+// aim sets the target for what is live; false says that nobody needs it any
+// more. To set one stops all goroutines for a moment, so a small change waits
+// for more.
+func (m *memory) aim(live uint64) bool {
+	percent := mostPercent
+	if live > 0 {
+		percent = int(min(mostPercent, max(leastPercent, headroom*100/live)))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped {
+		return false
+	}
+	if off := percent - m.percent; off*10 > m.percent || -off*10 > m.percent {
+		m.set(percent)
+		m.percent = percent
+	}
+	return true
+}
+
+// changed asks for memory to be given back soon.
 func (m *memory) changed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case m.stopped:
 	case m.timer == nil:
-		m.timer = time.AfterFunc(settle, m.tune)
+		m.timer = time.AfterFunc(settle, debug.FreeOSMemory)
 	default:
 		m.timer.Reset(settle)
 	}
-}
-
-func (m *memory) tune() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.stopped {
-		return
-	}
-	debug.FreeOSMemory()
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	percent := 400
-	if n := live[0].Value.Uint64(); n > 0 {
-		percent = int(min(400, max(40, headroom*100/n)))
-	}
-	debug.SetGCPercent(percent)
 }
 
 func (m *memory) stop() {
