@@ -42,9 +42,10 @@ func syntaxOf(raw []byte) error {
 
 // canon rewrites one valid JSON text.
 type canon struct {
-	in  []byte
-	at  int
-	out []byte
+	in    []byte
+	at    int
+	out   []byte
+	spare []byte // an object that is put into order
 }
 
 // space skips what may stand between tokens.
@@ -148,8 +149,7 @@ func (c *canon) object(depth int) error {
 
 func (c *canon) order(members []member, from int) error {
 	slices.SortFunc(members, func(a, b member) int { return bytes.Compare([]byte(a.key), []byte(b.key)) })
-	sorted := make([]byte, 0, len(c.out)-from+32*len(members)+2)
-	sorted = append(sorted, '{')
+	sorted := append(c.spare[:0], '{')
 	for i, m := range members {
 		if i > 0 {
 			if members[i-1].key == m.key {
@@ -162,6 +162,7 @@ func (c *canon) order(members []member, from int) error {
 		sorted = append(sorted, c.out[m.start:m.end]...)
 	}
 	c.out = append(append(c.out[:from], sorted...), '}')
+	c.spare = sorted
 	return nil
 }
 

@@ -1,11 +1,9 @@
 package scan
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -87,63 +85,57 @@ func parse(raw []byte) (*node, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not UTF-8")
 	}
-	p := reader{dec: json.NewDecoder(bytes.NewReader(raw))}
-	p.dec.UseNumber()
-	n, err := p.value(0)
-	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, fmt.Errorf("reading JSON: %w", err)
+	if nesting(raw) > maxDepth {
+		return nil, fmt.Errorf("reading JSON: nested deeper than %d", maxDepth)
 	}
-	if _, err := p.dec.Token(); err != io.EOF {
-		return nil, errors.New("reading JSON: more than one value")
+	if !json.Valid(raw) {
+		return nil, whyInvalid(raw)
+	}
+	p := reader{cursor: cursor{in: raw}}
+	n, err := p.value()
+	if err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
 	}
 	return n, nil
 }
 
 type reader struct {
-	dec   *json.Decoder
+	cursor
 	nodes int
 }
 
-func (p *reader) value(depth int) (*node, error) {
-	tok, err := p.dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t := tok.(type) {
-	case json.Delim:
-		if depth >= maxDepth {
-			return nil, fmt.Errorf("nested deeper than %d", maxDepth)
-		}
+func (p *reader) value() (*node, error) {
+	switch b := p.peek(); b {
+	case '{', '[':
 		if p.nodes++; p.nodes > maxNodes {
 			return nil, fmt.Errorf("more than %d nodes", maxNodes)
 		}
-		return p.container(byte(t), depth)
-	case string:
-		return &node{kind: 's', text: t}, nil
-	case json.Number:
-		if err := checkNumber(t.String()); err != nil {
-			return nil, err
-		}
-		return &node{kind: 'n', text: t.String()}, nil
-	case bool:
+		return p.container(b)
+	case '"':
+		return &node{kind: 's', text: p.text()}, nil
+	case 't', 'f':
+		p.word()
 		return &node{kind: 'b'}, nil
+	case 'n':
+		p.word()
+		return &node{}, nil
 	}
-	return &node{}, nil
+	number := p.word()
+	if err := checkNumber(number); err != nil {
+		return nil, err
+	}
+	return &node{kind: 'n', text: number}, nil
 }
 
-func (p *reader) container(open byte, depth int) (*node, error) {
+func (p *reader) container(open byte) (*node, error) {
 	n := &node{kind: open}
-	seen := map[string]bool{}
-	for p.dec.More() {
+	var seen map[string]bool
+	if open == '{' {
+		seen = map[string]bool{}
+	}
+	for p.open(); p.more(); {
 		if open == '{' {
-			tok, err := p.dec.Token()
-			if err != nil {
-				return nil, err
-			}
-			key := tok.(string) // the decoder lets only strings be keys
+			key := p.text()
 			if seen[key] {
 				// Two readers would see two different schemas.
 				return nil, fmt.Errorf("the key %.80q appears twice", key)
@@ -151,14 +143,13 @@ func (p *reader) container(open byte, depth int) (*node, error) {
 			seen[key] = true
 			n.keys = append(n.keys, key)
 		}
-		kid, err := p.value(depth + 1)
+		kid, err := p.value()
 		if err != nil {
 			return nil, err
 		}
 		n.kids = append(n.kids, kid)
 	}
-	_, err := p.dec.Token()
-	return n, err
+	return n, nil
 }
 
 func checkNumber(s string) error {

@@ -1,9 +1,9 @@
 package scan
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"nize/store"
@@ -14,21 +14,30 @@ const (
 	maxText     = 64 << 10 // of one string that is read for orders; a longer one is held for its length
 )
 
-// text is one string of a definition and where it stands, in words.
+// text is one string of a definition and where it stands.
 type text struct {
-	where string
+	what  string // of the definition, in words
+	at    string // a JSON pointer into it, "" where it is no document
 	value string
 	name  bool // an identifier, of which more is asked than of prose
+}
+
+// where says it in words.
+func (t text) where() string {
+	if t.at == "" {
+		return t.what
+	}
+	return t.what + " " + Visible(store.Clip(t.at, 80))
 }
 
 // inspect reads every string of the definition. Hidden characters come first.
 func inspect(instructions string, tool store.Tool) []string {
 	texts := []text{
-		{"name", tool.Name, true},
-		{"title", tool.Title, false},
-		{"annotations title", tool.Annotations.Title, false},
-		{"description", tool.Description, false},
-		{"server instructions", instructions, false},
+		{what: "name", value: tool.Name, name: true},
+		{what: "title", value: tool.Title},
+		{what: "annotations title", value: tool.Annotations.Title},
+		{what: "description", value: tool.Description},
+		{what: "server instructions", value: instructions},
 	}
 	texts = append(texts, stringsOf("input schema", tool.InputSchema)...)
 	texts = append(texts, stringsOf("output schema", tool.OutputSchema)...)
@@ -36,15 +45,15 @@ func inspect(instructions string, tool store.Tool) []string {
 
 	var hard, review []string
 	for _, t := range texts {
-		for _, h := range findHidden(t.value, t.where == "name") {
-			hard = append(hard, fmt.Sprintf("%s: hides %s", t.where, h))
+		for _, h := range findHidden(t.value, t.what == "name") {
+			hard = append(hard, fmt.Sprintf("%s: hides %s", t.where(), h))
 		}
 		if len(t.value) > maxText {
-			review = append(review, fmt.Sprintf("%s: %d bytes, more than a person reads", t.where, len(t.value)))
+			review = append(review, fmt.Sprintf("%s: %d bytes, more than a person reads", t.where(), len(t.value)))
 		}
 		if t.name {
 			if why := mixedName(t.value); why != "" {
-				hard = append(hard, fmt.Sprintf("%s: %s", t.where, why))
+				hard = append(hard, fmt.Sprintf("%s: %s", t.where(), why))
 			}
 		}
 		review = append(review, orders(t)...)
@@ -78,71 +87,63 @@ func (h hidden) String() string {
 }
 
 // stringsOf lists every string of a JSON document, keys included, with JSON
-// pointers. It reads what it can: a document that the gate refuses is scanned
-// up to where it breaks, within the gate's bounds.
+// pointers. What the gate would refuse, for its size or because no reader
+// understands it, is scanned in one piece.
 func stringsOf(what string, raw json.RawMessage) []text {
 	if len(raw) == 0 {
 		return nil
 	}
-	// What the gate would refuse for its size is scanned in one piece.
-	if len(raw) > maxBytes {
-		return []text{{where: what, value: unescape(raw)}}
+	if len(raw) > maxBytes || nesting(raw) > 4*maxDepth || !json.Valid(raw) {
+		return []text{{what: what, value: unescape(raw)}}
 	}
-	w := walker{dec: json.NewDecoder(bytes.NewReader(raw)), what: what}
-	w.dec.UseNumber()
-	if err := w.value("", 0); err != nil {
-		// The rest of a broken document is text as well.
-		w.texts = append(w.texts, text{where: what, value: unescape(raw)})
-	}
+	w := walker{cursor: cursor{in: raw}, what: what}
+	w.value("")
 	return w.texts
 }
 
+// walker gathers the strings of a valid document.
 type walker struct {
-	dec   *json.Decoder
+	cursor
 	what  string
 	texts []text
 }
 
-func (w *walker) add(at, s string, name bool) {
-	w.texts = append(w.texts, text{where: w.what + " " + Visible(store.Clip(at, 80)), value: s, name: name})
+func (w *walker) value(at string) {
+	switch open := w.peek(); open {
+	case '"':
+		w.texts = append(w.texts, text{what: w.what, at: at, value: w.text()})
+	case '{', '[':
+		w.open()
+		named := strings.HasSuffix(at, "/properties")
+		at = store.Clip(at, 400)
+		for i := 0; w.more(); i++ {
+			if open == '[' {
+				w.value(at + "/" + strconv.Itoa(i))
+				continue
+			}
+			key := w.text()
+			place := at + "/" + key
+			w.texts = append(w.texts, text{what: w.what, at: place, value: key, name: named})
+			w.value(place)
+		}
+	default:
+		w.word()
+	}
 }
 
-func (w *walker) value(at string, depth int) error {
-	tok, err := w.dec.Token()
-	if err != nil {
-		return err
-	}
-	switch t := tok.(type) {
-	case string:
-		w.add(at, t, false)
-	case json.Delim:
-		if depth > 4*maxDepth {
-			return fmt.Errorf("nested deeper than %d", 4*maxDepth)
-		}
-		for i := 0; w.dec.More(); i++ {
-			key := fmt.Sprint(i)
-			if t == '{' {
-				tok, err := w.dec.Token()
-				if err != nil {
-					return err
-				}
-				key = tok.(string)
-				w.add(at+"/"+key, key, strings.HasSuffix(at, "/properties"))
-			}
-			if err := w.value(store.Clip(at, 400)+"/"+key, depth+1); err != nil {
-				return err
-			}
-		}
-		_, err = w.dec.Token()
-	}
-	return err
-}
-
-// unescape turns a broken or oversize document into text in which \u escapes
-// hide nothing.
+// unescape turns a broken or oversize document into text in which escapes hide
+// nothing.
 func unescape(raw []byte) string {
+	const short, meant = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	var out strings.Builder
 	for i := 0; i < len(raw); i++ {
+		if raw[i] == '\\' && i+1 < len(raw) {
+			if k := strings.IndexByte(short, raw[i+1]); k >= 0 {
+				out.WriteByte(meant[k])
+				i++
+				continue
+			}
+		}
 		if raw[i] == '\\' && i+5 < len(raw) && raw[i+1] == 'u' {
 			var s string
 			end := i + 6

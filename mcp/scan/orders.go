@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -18,36 +19,36 @@ import (
 // and "IMPORTANT:" do, so they are not here.
 var forms = []struct {
 	what string
-	any  string // words of which a match holds one, _ for a space: without one the expression is not run
+	any  []string // words of which a match holds one: without one the expression is not run
 	re   *regexp.Regexp
 }{
-	{"tells the model to drop its instructions", "ignore disregard forget override bypass discard", regexp.MustCompile(
+	{"tells the model to drop its instructions", anyOf("ignore disregard forget override bypass discard"), regexp.MustCompile(
 		`\b(ignore|disregard|forget|override|bypass|discard)\b[^.\n]{0,30}\b(previous|prior|above|earlier|preceding|existing|original|system|safety|other|all|any|your)\b[^.\n]{0,20}\b(instructions?|prompts?|guidelines|directives?|guardrails|safety rules|system rules)\b`)},
-	{"tells the model to drop its instructions", "忽略 vergiss ignor", regexp.MustCompile(
+	{"tells the model to drop its instructions", anyOf("忽略 vergiss ignor"), regexp.MustCompile(
 		`忽略(之前|以上|先前|上述|前面)[^。\n]{0,8}(指令|指示|说明|提示|命令)|(vergiss|ignoriere)[^.\n]{0,20}(anweisungen|instruktionen)|ignor(a|e|ez)[^.\n]{0,24}(instrucciones|instructions) (anteriores|précédentes|previas)`)},
-	{"carries a tag addressed to the model", "<", regexp.MustCompile(
+	{"carries a tag addressed to the model", anyOf("<"), regexp.MustCompile(
 		`</? ?(important|system[-_ ](prompt|message|note|override)|sudo|critical|im_start|tool_?(call|result)s?|function_?calls?)( [a-z_]+="[^"]*")? ?>|<(system|secret|hidden|instructions?|assistant|admin|override|developer|note|rules?)>[^<>]{20,900}(</|$)`)},
-	{"carries a model's control token", "<| inst] sys>> turn> [system] ### system: assistant: system_: assistant_:", regexp.MustCompile(
+	{"carries a model's control token", anyOf("<| inst] sys>> turn> [system] ### system: assistant: system_: assistant_:"), regexp.MustCompile(
 		`<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(start|end)_of_turn>|\[system\]\s*\(|###\s*(system|instruction)s?\s*:|(^|[.!] )(system|assistant) ?: you\b`)},
-	{"tells the model to keep something from the person", "tell inform alert notify mention reveal disclos warn", regexp.MustCompile(
+	{"tells the model to keep something from the person", anyOf("tell inform alert notify mention reveal disclos warn"), regexp.MustCompile(
 		`\b(do not|don't|dont|never|must not|mustn't|should not|shouldn't|without|avoid|refrain from)\b[^.\n]{0,24}\b(tell|telling|inform|informing|alert|alerting|notify|notifying|mention|mentioning|reveal|revealing|disclose|disclosing|warn|warning)\b[^.\n]{0,40}\b(user|users|human|person|operator|anyone|anybody|customer)\b`)},
-	{"tells the model to keep something from the person", "hide conceal keep 用户", regexp.MustCompile(
+	{"tells the model to keep something from the person", anyOf("hide conceal keep 用户"), regexp.MustCompile(
 		`\b(hide|conceal|keep)\b[^.\n]{0,30}\b(from|secret from|hidden from)\b[^.\n]{0,6}\b(user|users|human|operator)\b|(不要|别|请勿|切勿)(告诉|告知|通知|提醒|提及)[^。\n]{0,4}用户`)},
-	{"tells the model to keep something from the person", "silently secretly covertly quietly discreetly", regexp.MustCompile(
+	{"tells the model to keep something from the person", anyOf("silently secretly covertly quietly discreetly"), regexp.MustCompile(
 		`\b(silently|secretly|covertly|quietly|discreetly)\b[^.\n]{0,30}\b(call|read|send|append|include|forward|upload|copy|attach|add|pass|post|run|execute|bcc)\b`)},
-	{"asks the model to read keys or credentials", "~/. rsa ed25519 ecdsa /etc/ .aws/ .cursor/ claude ssh keychain wallet seed_phrase", regexp.MustCompile(
+	{"asks the model to read keys or credentials", anyOf("~/. rsa ed25519 ecdsa /etc/ .aws/ .cursor/ claude ssh keychain wallet seed_phrase"), regexp.MustCompile(
 		`\b(read|open|cat|load|fetch|get|access|include|send|pass|provide|paste|dump|print|copy|upload|attach|contents? of|retrieve|look (at|in|into))\b[^\n]{0,60}(~/\.(ssh|aws|gnupg|netrc|kube|docker|config/gcloud|cursor|claude|npmrc|git-credentials|bash_history|zsh_history)|\bid_(rsa|ed25519|ecdsa)\b|/etc/(passwd|shadow|sudoers)|\.aws/credentials|\.cursor/mcp\.json|claude_desktop_config\.json|\bprivate ssh key|\bssh private key|keychain|wallet\.dat|\bseed phrase)`)},
-	{"asks the model for its own context", "prompt message instructions history transcript log name", regexp.MustCompile(
+	{"asks the model for its own context", anyOf("prompt message instructions history transcript log name"), regexp.MustCompile(
 		`\b(include|pass|send|provide|put|append|copy|reveal|print|repeat|output|paste|leak|forward|dump|attach)\b[^.\n]{0,40}\b(your |the )?(full |entire |whole |complete |current |verbatim )*(system prompt|system message|developer message|hidden instructions|initial instructions|(conversation|chat|message) (history|transcript|log)s? (verbatim|in full|so far)|(entire|full|whole|complete) (conversation|chat|message) (history|transcript|log)s?|names? of (all|every) (other )?tools?)\b`)},
-	{"gives the model another role", "you_are_now enter enable activate switch_to new_instruction new_system new_directive new_rule new_objective new_goal", regexp.MustCompile(
+	{"gives the model another role", anyOf("you_are_now enter enable activate switch_to new_instruction new_system new_directive new_rule new_objective new_goal"), regexp.MustCompile(
 		`\byou are now (a|an|in|the|no longer|acting|operating|unrestricted|free)\b|\b(enter|enable|activate|switch to) (developer|god|jailbreak|dan|unrestricted|debug admin) mode\b|\bnew (system )?(instructions?|directives?|rules?) (for|to) (the )?(assistant|model|ai|agent|llm)\b|\b(your|the) new (instructions?|directive|objective|goal) (is|are)\b|\bnew instructions:`)},
-	{"tells the model to act without asking", "user human person operator", regexp.MustCompile(
+	{"tells the model to act without asking", anyOf("user human person operator"), regexp.MustCompile(
 		`\b(do not|don't|never|no need to|without)\b[^.\n]{0,16}\b(ask|asking|request|requesting|wait|waiting)\b[^.\n]{0,16}\b(for )?(the |any )?(user|human|person|user's|operator)('s)?\b[^.\n]{0,16}\b(permission|approval|consent|confirmation|confirm)\b|\bthe (user|human|operator) has (already|pre-?)[ -]?(approved|authori[sz]ed|consented)`)},
-	{"tells the model where to send what it learns", "http @ attacker +", regexp.MustCompile(
+	{"tells the model where to send what it learns", anyOf("http @ attacker +"), regexp.MustCompile(
 		`\b(send|forward|post|upload|exfiltrate|transmit|bcc|cc|copy|report|leak|mail|email)\b[^.\n]{0,20}\b(all|every|any|each|its|their|the (contents?|results?|output|response|conversation|data|file|message|password|credentials?|keys?|tokens?|secrets?)|a copy)\b[^\n]{0,50}\b(to|at|with) (https?://|[a-z0-9._+-]+@[a-z0-9-]+\.|attacker|\+[0-9]{6})`)},
-	{"changes how other tools are used", "tool", regexp.MustCompile(
+	{"changes how other tools are used", anyOf("tool"), regexp.MustCompile(
 		`\b(when|whenever|every time|each time|before|after|if)\b[^.\n]{0,30}\b(any|every|all|another|other|each)( of the)?( other)? tools?\b[^.\n]{0,60}\b(you must|must (first|also|always|instead)|always (call|use|send|pass|add|set|change|include)|(instead|first) (call|use)|change the|replace the|set the (recipient|address|url|path))\b`)},
-	{"carries an order in a comment", "<!--", regexp.MustCompile(
+	{"carries an order in a comment", anyOf("<!--"), regexp.MustCompile(
 		`<!--[^>]{0,400}\b(you must|must|ignore|do not|don't|never|always|assistant|model|ai|agent|llm|instruction)\b`)},
 }
 
@@ -64,7 +65,7 @@ func orders(t text) []string {
 	}
 	out := make([]string, len(found))
 	for i, f := range found {
-		out[i] = t.where + ": " + f
+		out[i] = t.where() + ": " + f
 	}
 	return out
 }
@@ -122,13 +123,17 @@ func (m *memory) put(s string, found []string) {
 	m.found[sha256.Sum256([]byte(s))] = found
 }
 
-func holdsAny(s, words string) bool {
-	for word := range strings.FieldsSeq(words) {
-		if strings.Contains(s, strings.ReplaceAll(word, "_", " ")) {
-			return true
-		}
+// anyOf cuts words, _ for a space.
+func anyOf(words string) []string {
+	list := strings.Fields(words)
+	for i, w := range list {
+		list[i] = strings.ReplaceAll(w, "_", " ")
 	}
-	return false
+	return list
+}
+
+func holdsAny(s string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
 // fold brings text to the form in which orders are looked for. A newline is a

@@ -2,10 +2,13 @@ package scan
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"nize/store"
 )
@@ -63,7 +66,7 @@ func (n *Names) foreign(said, server string) string {
 // called…"). Passed over are names that the tool's own server has as well, and
 // bare names that are ordinary words (no _, -, : or inner capital).
 func (Gate) Shadow(instructions string, tool store.Tool, all *Names) []string {
-	texts := []text{{where: "description", value: tool.Description}, {where: "server instructions", value: instructions}}
+	texts := []text{{what: "description", value: tool.Description}, {what: "server instructions", value: instructions}}
 	texts = append(texts, stringsOf("input schema", tool.InputSchema)...)
 	found := map[string]string{}
 	for _, t := range texts {
@@ -86,23 +89,47 @@ func distinctive(name string) bool {
 	return strings.ContainsAny(name, "_-:.") || strings.ContainsFunc(name[1:], func(r rune) bool { return r >= 'A' && r <= 'Z' })
 }
 
-// word is a run of characters that a tool's id or name can have.
-var word = regexp.MustCompile(`[\p{L}\p{N}_:.-]*[\p{L}\p{N}_]`)
+// runs yields where the runs of characters that a tool's id or name can have
+// stand in s; one does not end with a mark.
+func runs(s string) iter.Seq2[int, int] {
+	return func(yield func(start, end int) bool) {
+		start, end := -1, 0 // end is after the last that is no mark
+		for i, r := range s {
+			mark := r == ':' || r == '.' || r == '-'
+			switch {
+			case !mark && r != '_' && !unicode.IsLetter(r) && !unicode.Is(unicode.N, r):
+				if start >= 0 && end > start && !yield(start, end) {
+					return
+				}
+				start = -1
+				continue
+			case start < 0:
+				start, end = i, i
+			}
+			if !mark {
+				end = i + utf8.RuneLen(r)
+			}
+		}
+		if start >= 0 && end > start {
+			yield(start, end)
+		}
+	}
+}
 
 // steered adds to found the tools of other servers that t steers, by id.
 func steered(t text, server string, all *Names, found map[string]string) {
 	folded := fold(t.value)
-	for _, span := range word.FindAllStringIndex(folded, -1) {
-		id := all.foreign(folded[span[0]:span[1]], server)
+	for start, end := range runs(folded) {
+		id := all.foreign(folded[start:end], server)
 		if id == "" || found[id] != "" {
 			continue
 		}
-		before := folded[max(0, span[0]-80):span[0]]
-		after := folded[span[1]:min(len(folded), span[1]+80)]
+		before := folded[max(0, start-80):start]
+		after := folded[end:min(len(folded), end+80)]
 		if m := overrideBefore.FindString(before); m != "" {
-			found[id] = fmt.Sprintf("%s: steers %s, a tool of another server (%q)", t.where, id, strings.TrimSpace(m)+" "+folded[span[0]:span[1]])
+			found[id] = fmt.Sprintf("%s: steers %s, a tool of another server (%q)", t.where(), id, strings.TrimSpace(m)+" "+folded[start:end])
 		} else if m := overrideAfter.FindString(after); m != "" {
-			found[id] = fmt.Sprintf("%s: steers %s, a tool of another server (%q)", t.where, id, folded[span[0]:span[1]]+m)
+			found[id] = fmt.Sprintf("%s: steers %s, a tool of another server (%q)", t.where(), id, folded[start:end]+m)
 		}
 	}
 }
