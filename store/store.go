@@ -340,6 +340,7 @@ type DB interface {
 	Incidents
 	Bots
 	Sweeps
+	Homes
 	Rooms
 	Places
 	Backlog

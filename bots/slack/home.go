@@ -130,6 +130,10 @@ func (l *live) drawHome(ctx context.Context, p person, st homeState, notice stri
 	}
 	h := draw.home
 	old := l.homes.picture(p.id, st)
+	defer func() {
+		kept := l.homes.picture(p.id, st) // the one that stands there by now
+		l.keepOpen(ctx, p, homeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
+	}()
 	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
 		draw.picture = old
 		if err := l.publishHome(ctx, p, &draw); err == nil || code(err) == "" {

@@ -21,16 +21,18 @@ import (
 // The store's feed tells of it, so that whoever makes the change waits for
 // nothing; changes in a row are drawn once, and what looks the same is not sent.
 // Which Homes are open Slack does not tell: those count that were opened, or
-// used, within [homeOpen]. After a restart they count from their next opening.
+// used, within [store.HomeOpen]. The store keeps them, so that after a restart
+// they are drawn with what changed meanwhile, and follow again.
 
 const (
-	homeOpen = time.Hour
 	// homeSoon is how long a change waits for others, and for the card of a
 	// new call to stand where the Home leads to.
 	homeSoon = 500 * time.Millisecond
 	// homeGap is the least time between two of these drawings of one Home.
-	homeGap  = 2 * time.Second
-	maxHomes = 1000
+	homeGap = 2 * time.Second
+	// homeKept is how much older than the truth may be what is kept of a Home
+	// that is used and looks the same.
+	homeKept = 5 * time.Minute
 )
 
 // lately are the Homes that are drawn anew.
@@ -50,6 +52,8 @@ type openedHome struct {
 	due    time.Time // when it is drawn anew, zero if nothing changed
 	drawn  time.Time // when that was done last
 	looked bool      // once more, for cards that had no place yet
+	kept   time.Time // what of seen is in the store
+	state  string    // what of st is there
 }
 
 // opened notes that somebody looks at their Home.
@@ -58,10 +62,10 @@ func (r *lately) opened(user string, st homeState, notice string, now time.Time)
 	defer r.mu.Unlock()
 	h := r.of[user]
 	if h == nil {
-		if len(r.of) >= maxHomes {
+		if len(r.of) >= store.MaxHomes {
 			r.forgetLocked(now)
 		}
-		if len(r.of) >= maxHomes {
+		if len(r.of) >= store.MaxHomes {
 			return // it is drawn when it is opened or used
 		}
 		h = &openedHome{}
@@ -73,7 +77,7 @@ func (r *lately) opened(user string, st homeState, notice string, now time.Time)
 // forgetLocked forgets who has not looked for long; r.mu is held.
 func (r *lately) forgetLocked(now time.Time) {
 	for user, h := range r.of {
-		if now.Sub(h.seen) > homeOpen {
+		if now.Sub(h.seen) > store.HomeOpen {
 			delete(r.of, user)
 		}
 	}
@@ -136,7 +140,7 @@ func (r *lately) changed(c store.Change, now time.Time) {
 	}
 	sooner := false
 	for _, h := range r.of {
-		if now.Sub(h.seen) > homeOpen || !all && !slices.Contains(h.calls, c.ID) {
+		if now.Sub(h.seen) > store.HomeOpen || !all && !slices.Contains(h.calls, c.ID) {
 			continue
 		}
 		h.looked = false
@@ -186,7 +190,7 @@ func (r *lately) take(user string, now time.Time) (st homeState, notice string, 
 		return homeState{}, "", false
 	}
 	h.due, h.drawn = time.Time{}, now
-	return h.st, h.notice, now.Sub(h.seen) <= homeOpen
+	return h.st, h.notice, now.Sub(h.seen) <= store.HomeOpen
 }
 
 // followFeed hears what changes, until ctx ends.
@@ -213,8 +217,69 @@ func (l *live) followFeed(ctx context.Context) {
 	}
 }
 
+// toKeep says since when somebody's Home is open, if that or how it was drawn is
+// to be kept anew; it counts as kept then.
+func (r *lately) toKeep(user, state string) (seen time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.of[user]
+	if h == nil || h.state == state && h.seen.Sub(h.kept) < homeKept {
+		return time.Time{}, false
+	}
+	h.kept, h.state = h.seen, state
+	return h.seen, true
+}
+
+// reopen takes up a Home that was open before, unless somebody used it since.
+func (r *lately) reopen(user string, st homeState, seen time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[user] == nil && len(r.of) < store.MaxHomes {
+		r.of[user] = &openedHome{seen: seen, st: st}
+	}
+}
+
+// keepOpen keeps that somebody's Home is open, and how it was drawn.
+func (l *live) keepOpen(ctx context.Context, p person, st homeState) {
+	state, err := json.Marshal(st)
+	if err != nil || len(state) > store.MaxHomeState {
+		return // it can't be followed without
+	}
+	seen, ok := l.homes.lately.toKeep(p.id, string(state))
+	if !ok {
+		return
+	}
+	h := store.OpenHome{Identity: p.identity(), Team: l.account.Team, Seen: seen, State: state}
+	if err := l.b.o.Store.PutHome(ctx, h); err != nil && ctx.Err() == nil {
+		l.log.Warn("after a restart an open Home would not follow what changes", "user", p.id, "err", err)
+	}
+}
+
+// reopenHomes takes up the Homes that were open before a restart, and has them
+// drawn with what changed meanwhile.
+func (l *live) reopenHomes(ctx context.Context) {
+	if l.b.o.Keeper == nil || l.b.o.Feed == nil {
+		return
+	}
+	now := l.b.o.Now()
+	list, err := l.b.o.Store.ListHomes(ctx, "slack:", now.Add(-store.HomeOpen))
+	if err != nil {
+		if ctx.Err() == nil {
+			l.log.Error("reading which Homes are open; they are drawn when they are opened", "err", err)
+		}
+		return
+	}
+	for _, h := range list {
+		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.account.Team && idForm.MatchString(user) {
+			l.homes.lately.reopen(user, readHomeState(string(h.State)), h.Seen)
+		}
+	}
+	l.homes.lately.all(now)
+}
+
 // keepHomes draws Homes anew that are due, until ctx ends.
 func (l *live) keepHomes(ctx context.Context) {
+	l.reopenHomes(ctx)
 	r := &l.homes.lately
 	for ctx.Err() == nil {
 		user, due := r.next()

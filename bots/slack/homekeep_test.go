@@ -1,12 +1,17 @@
 package slack
 
 import (
+	"context"
+	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"nize/bots"
 	"nize/bots/slack/slacktest"
+	"nize/store"
 )
 
 // A Home that is drawn anew while somebody uses it says what its use did, not
@@ -43,5 +48,89 @@ func TestRedrawWhileUsed(t *testing.T) {
 	if !says("It is done.")() {
 		v, _ := s.fake.Home(slacktest.Ben)
 		t.Errorf("the Home says %s", v.Blocks)
+	}
+}
+
+// listKept is a Keeper whose Homes list some calls.
+type listKept struct {
+	nothingKept
+	waiting atomic.Pointer[[]bots.WaitingCall]
+}
+
+func (k *listKept) Home(context.Context, bots.Asked) (bots.Home, error) {
+	h := bots.Home{}
+	if w := k.waiting.Load(); w != nil {
+		h.Waiting = *w
+	}
+	return h, nil
+}
+
+// A Home that was open before a restart shows what changed while nobody was
+// there, on the page where it was, and follows again, for an hour after its
+// person used it.
+func TestHomeFollowsAfterRestart(t *testing.T) {
+	now := &atomic.Int64{}
+	now.Store(time.Now().UnixNano())
+	keeper := &listKept{}
+	list := func(from, n int) {
+		var calls []bots.WaitingCall
+		for i := range n {
+			calls = append(calls, bots.WaitingCall{Call: fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ69G%04d", from+i), Tool: fmt.Sprintf("box:tool%d", from+i), By: fmt.Sprintf("Person%d", from+i)})
+		}
+		keeper.waiting.Store(&calls)
+	}
+	db := openBolt(t)
+	fake := startFake(t, slacktest.Options{Unlimited: true})
+	b := runBot(t, fake, Options{Store: db, Keeper: keeper, Feed: db, Now: func() time.Time { return time.Unix(0, now.Load()) }}, newHeard())
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := fake.Wait(ctx, ok); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	shows := func(user, text string) func() bool {
+		return func() bool {
+			v, ok := fake.Home(user)
+			return ok && strings.Contains(string(v.Blocks), text)
+		}
+	}
+	until("a link", func() bool { return fake.Stats().Links == 1 })
+	list(100, 40)
+	for _, user := range []string{slacktest.Ben, slacktest.Cho} {
+		fake.OpenHome(user)
+		until("a Home", shows(user, "Person100"))
+	}
+	l := b.current()
+	if err := l.drawHome(t.Context(), person{id: slacktest.Ben}, homeState{Pages: map[string]int{"approvals": 1}}, ""); err != nil {
+		t.Fatal(err)
+	}
+	until("the second page", func() bool { return !shows(slacktest.Ben, "Person100")() })
+
+	list(200, 40) // while nobody is there
+	restart(t, b)
+	until("the Home of a person after a restart", shows(slacktest.Cho, "Person200"))
+	until("the second page after a restart", shows(slacktest.Ben, "Person2"))
+	if shows(slacktest.Ben, "Person200")() {
+		t.Error("the Home begins anew")
+	}
+	list(300, 1)
+	b.current().homes.lately.changed(store.Change{Kind: "grant"}, time.Unix(0, now.Load()))
+	until("a change after a restart", shows(slacktest.Cho, "Person300"))
+
+	// An hour later nobody looks.
+	now.Add(int64(store.HomeOpen + time.Minute))
+	restart(t, b)
+	fake.OpenHome(slacktest.Ann) // who comes in behind the others
+	until("a Home", shows(slacktest.Ann, "Person300"))
+	lock := b.current().homes.lock(slacktest.Ann) // whoever draws it keeps it open first
+	lock.Lock()
+	defer lock.Unlock()
+	if homes, err := db.ListHomes(t.Context(), "slack:", time.Time{}); err != nil || len(homes) != 1 {
+		t.Errorf("kept are %+v, %v", homes, err)
+	}
+	if user, _ := b.current().homes.lately.next(); user == slacktest.Ben || user == slacktest.Cho {
+		t.Errorf("the Home of %s counts as open", user)
 	}
 }

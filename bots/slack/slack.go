@@ -89,6 +89,7 @@ type Store interface {
 	store.Places
 	store.Bots
 	store.Sweeps
+	store.Homes
 	store.Rooms
 }
 

@@ -61,6 +61,7 @@
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens
 //	sweeps        surface             JSON
+//	homes         identity            JSON, of the last hour
 //	channels      surface:team:channel               JSON
 //	claims        surface             JSON with hash
 //	lessons       server 0 name       JSON list

@@ -53,7 +53,7 @@ func (t *tx) removeUser(by store.Caller, u store.User) error {
 		},
 	}
 	for _, id := range u.Identities {
-		steps = append(steps, func() error { return t.del("identities", []byte(id)) })
+		steps = append(steps, func() error { return t.del("identities", []byte(id)) }, func() error { return t.del("homes", []byte(id)) })
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

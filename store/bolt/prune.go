@@ -37,6 +37,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keepKeys, new(int), (*tx).pruneKeys},
 		{longest(keep), new(int), (*tx).pruneRemoved},
 		{store.LinkLife, new(int), (*tx).pruneLinks},
+		{store.HomeOpen, new(int), (*tx).pruneHomes},
 	}
 	for _, s := range steps {
 		for more := s.keep > 0; more; {

@@ -56,7 +56,7 @@ var buckets = []string{
 	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
 	"credentials", "calls", "calls_by", "grants", "grants_user", "groups", "groups_user", "groups_live", "groups_in", "members", "members_user", "links", "link_tries", "removed", "threads", "threads_by", "turns",
 	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "usage_user", "settings",
-	"providers", "models", "prices", "budgets", "budget_marks", "reserved", "agents", "vectors", "checkpoints", "erasures", "forgotten", "incidents", "bots", "sweeps", "channels", "claims", "threads_at", "places", "wishes", "event_blocks", "lessons", "examples", "files", "files_by", "behind",
+	"providers", "models", "prices", "budgets", "budget_marks", "reserved", "agents", "vectors", "checkpoints", "erasures", "forgotten", "incidents", "bots", "sweeps", "homes", "channels", "claims", "threads_at", "places", "wishes", "event_blocks", "lessons", "examples", "files", "files_by", "behind",
 }
 
 func makeBuckets(b *bbolt.Tx) error {
