@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"nize/daemon/api"
 	"nize/store"
@@ -93,10 +94,15 @@ func ask(ctx context.Context, r *roof, text string) (string, error) {
 	return "", errors.New("the conversation's stream ended")
 }
 
+// another says whether a day has begun, in UTC, since that moment: what is daily
+// begins anew then.
+func another(since time.Time) bool { return time.Now().UTC().Day() != since.UTC().Day() }
+
 // TestParallelTurns starts 50 turns at once against a budget that is nearly
 // spent: it is exceeded by one call at most, and who is refused reads why.
 func TestParallelTurns(t *testing.T) {
 	url, asked := thirsty(t, nil)
+	began := time.Now()
 	r := open(t, t.TempDir(), nil)
 	withModel(t, r, url, 900)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -129,6 +135,9 @@ func TestParallelTurns(t *testing.T) {
 		t.Fatalf("budgets %+v, %v", budgets, err)
 	}
 	used := budgets[0].Used
+	if another(began) {
+		t.Skip("midnight in UTC: what was used before it is not in the figures")
+	}
 	if used > limit+call || used != int64(answered)*call || int64(answered) != asked.Load() || budgets[0].Reserved != 0 {
 		t.Errorf("%d answered of %d asked, %d tokens used of %d, %d reserved", answered, asked.Load(), used, limit, budgets[0].Reserved)
 	}
@@ -140,7 +149,7 @@ func TestParallelTurns(t *testing.T) {
 // TestStoppedCalls: a call that a stop, or the end of the daemon, cut off holds
 // no room, and is not charged where it gave nothing.
 func TestStoppedCalls(t *testing.T) {
-	hold := make(chan struct{})
+	hold, began := make(chan struct{}), time.Now()
 	url, asked := thirsty(t, hold)
 	dir := t.TempDir()
 	r := open(t, dir, nil)
@@ -180,7 +189,7 @@ func TestStoppedCalls(t *testing.T) {
 	r.stop() // the turn is left open, and goes on after the restart
 	close(hold)
 	r = open(t, dir, nil)
-	eventually(t, "the turn is done after the restart", func() bool { reserved, used := held(); return reserved == 0 && used == 1900 })
+	eventually(t, "the turn is done after the restart", func() bool { reserved, used := held(); return reserved == 0 && (used == 1900 || another(began)) })
 }
 
 // membersSpend checks that a member sees what they spent and may spend, and

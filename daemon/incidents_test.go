@@ -350,6 +350,8 @@ func TestBudgetsAreTold(t *testing.T) {
 // What the store itself says of a budget is understood.
 func TestBudgetOfTheStoreIsTold(t *testing.T) {
 	w := watch(t, t.TempDir(), nil)
+	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(36 * time.Hour)
+	w.off.Store(int64(time.Until(noon))) // no day ends meanwhile
 	ctx := t.Context()
 	b := store.Budget{Subject: "user:*", Period: store.Daily, Unit: store.InTokens, Limit: 100}
 	if err := w.db.PutBudget(ctx, boss, b); err != nil {
