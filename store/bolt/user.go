@@ -209,9 +209,19 @@ func (t *tx) offboard(by store.Caller, user, why string) error {
 	return t.cancelCalls(by, user, why)
 }
 
+// dropGrants revokes the standing answers that a user gave, for whomever they
+// hold. What they denied to a channel or to everybody stays: nothing is allowed
+// again because somebody left.
 func (t *tx) dropGrants(by store.Caller, user string) error {
-	for _, k := range t.keys("grants_user", key(user, ""), 0) {
-		if err := t.deleteGrant(by, user, string(k[len(user)+1:])); err != nil {
+	all, err := listJSON[store.Grant](t, "grants_user", nil)
+	if err != nil {
+		return err
+	}
+	for _, g := range all {
+		if g.User != user || g.Deny && g.Owner() != user {
+			continue
+		}
+		if err := t.deleteGrant(by, g.Owner(), g.ID); err != nil {
 			return err
 		}
 	}

@@ -57,6 +57,7 @@ func links(e *env) {
 		e.ok(e.PutGrant(ctx, ada, store.Grant{ID: "g" + strconv.Itoa(i), User: u.ID, Tool: "box:x"}))
 		e.ok(e.PutSetting(ctx, ada, u.ID, "language", []string{"en", "zh"}[i]))
 	}
+	e.ok(e.PutGrant(ctx, ada, store.Grant{ID: "g-all", User: b.ID, Tool: "box:x", Scope: store.ForEveryone}))
 	e.ok(e.PutSetting(ctx, ada, b.ID, "theme", "violet"))
 	secret := func(owner, name, text string) store.Credential {
 		return store.Credential{CredentialKey: store.CredentialKey{Scope: "user", Owner: owner, Service: "box", Name: name}, Secret: store.NewSecret(text)}
@@ -245,7 +246,7 @@ func leavers(e *env) {
 	e.is(last(e.ForgetUser(ctx, ada, a.ID)), store.ErrRefused)
 	e.is(e.RemoveUser(ctx, ada, "nobody"), store.ErrNotFound)
 	must(e.CreateToken(ctx, ada, e.newToken(b.ID, "cli", "one"), false))(e)
-	e.ok(e.PutGrant(ctx, ada, store.Grant{ID: "g", User: b.ID, Tool: "box:x"}))
+	e.giveGrants(b.ID)
 	e.ok(e.PutSetting(ctx, ada, b.ID, "language", "zh"))
 	must(e.AddGroup(ctx, ada, store.Group{Name: "ops", Members: []string{b.ID}}))(e)
 	must(e.PutServer(ctx, ada, store.Server{Name: "box", Visibility: []string{"user:" + b.ID}}, 0))(e)
@@ -259,7 +260,7 @@ func leavers(e *env) {
 	_, _, err := e.Authenticate(ctx, secretOf("one"))
 	e.is(err, store.ErrRefused)
 	e.is(last(e.GetUser(ctx, b.ID)), store.ErrNotFound)
-	e.same(len(must(e.ListGrants(ctx, ""))(e)), 0)
+	e.grantsLeft()
 	e.same(len(must(e.ListSettings(ctx, b.ID))(e)), 0)
 	e.same(len(must(e.GroupsOf(ctx, b.ID))(e)), 0)
 	e.same(len(must(e.ListMembers(ctx, "", b.ID))(e)), 0)

@@ -207,7 +207,7 @@ func offboarding(e *env) {
 	must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
 	u := must(e.EnsureUser(ctx, "local:2", "B", store.Member))(e)
 	must(e.CreateToken(ctx, ada, e.newToken(u.ID, "cli", "one"), false))(e)
-	e.ok(e.PutGrant(ctx, ada, store.Grant{ID: "g", User: u.ID, Tool: "box:x"}))
+	e.giveGrants(u.ID)
 	mine := store.CredentialKey{Scope: "user", Owner: u.ID, Service: "box", Name: "T"}
 	shared := store.CredentialKey{Scope: "system", Service: "box", Name: "T"}
 	for _, k := range []store.CredentialKey{mine, shared} {
@@ -222,11 +222,35 @@ func offboarding(e *env) {
 	e.ok(e.PutUser(ctx, ada, u))
 	_, _, err := e.Authenticate(ctx, secretOf("one"))
 	e.is(err, store.ErrRefused)
-	e.same(len(must(e.ListGrants(ctx, u.ID))(e)), 0)
+	e.grantsLeft()
 	_, err = e.GetCredential(ctx, mine)
 	e.is(err, store.ErrNotFound)
 	must(e.GetCredential(ctx, shared))(e)
 	e.same(must(e.GetCall(ctx, waits.ID))(e).State, store.Cancelled)
 	e.same(must(e.GetCall(ctx, runs.ID))(e).State, store.Running) // nobody can take that back
 	e.same(must(e.GetCall(ctx, others.ID))(e).State, store.Pending)
+}
+
+// giveGrants makes standing answers of each kind of a user.
+func (e *env) giveGrants(user string) {
+	e.Helper()
+	for _, g := range []store.Grant{
+		{ID: "g"}, {ID: "g-deny", Deny: true}, {ID: "g-room", Scope: store.ForChannel, Channel: "slack:T1:C1"}, {ID: "g-all", Scope: store.ForEveryone},
+		{ID: "g-deny-room", Deny: true, Scope: store.ForChannel, Channel: "slack:T1:C1"}, {ID: "g-deny-all", Deny: true, Scope: store.ForEveryone},
+	} {
+		g.User, g.Tool = user, "box:x"
+		e.ok(e.PutGrant(e.Context(), ada, g))
+	}
+}
+
+// grantsLeft checks that of those only what is denied to others is left: nobody
+// may do more since somebody is gone.
+func (e *env) grantsLeft() {
+	e.Helper()
+	var ids []string
+	for _, g := range must(e.ListGrants(e.Context(), ""))(e) {
+		ids = append(ids, g.ID)
+	}
+	slices.Sort(ids)
+	e.same(ids, []string{"g-deny-all", "g-deny-room"})
 }
