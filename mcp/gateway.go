@@ -37,7 +37,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -438,47 +437,4 @@ func (g *Gateway) dispatch(ctx context.Context, inv *Invocation, progress store.
 		return g.runOwn(ctx, inv)
 	}
 	return g.opt.Runner.Run(ctx, inv.By, inv.Call, progress)
-}
-
-// outcome turns what a runner returned into a final state.
-func outcome(result *store.Result, err error) store.Outcome {
-	if err != nil {
-		failure := callError(err)
-		state := store.Failed
-		switch failure.Code {
-		case store.CodeUnknown:
-			state = store.Lost
-		case store.CodeCancelled:
-			state = store.Cancelled
-		}
-		return store.Outcome{State: state, Reason: failure.Message, Result: &store.Result{IsError: true, Error: failure}}
-	}
-	if result.IsError {
-		return store.Outcome{State: store.Failed, Reason: store.Clip(firstLine(result.Text()), 200), Result: result}
-	}
-	return store.Outcome{State: store.Done, Result: result}
-}
-
-// callError is err as a caller may see it: what is not ours to tell is
-// "internal error".
-func callError(err error) *store.CallError {
-	var known *store.CallError
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.Is(err, context.Canceled):
-		return &store.CallError{Code: store.CodeCancelled, Message: "the caller left before the tool answered"}
-	case errors.Is(err, context.DeadlineExceeded):
-		return &store.CallError{Code: store.CodeTimeout, Message: "the tool did not answer in time", Retryable: true}
-	case errors.Is(err, store.ErrRefused):
-		return &store.CallError{Code: store.CodeRefused, Message: err.Error()}
-	case errors.Is(err, store.ErrDiskFull):
-		return &store.CallError{Code: store.CodeUnavailable, Message: "the disk is full, so nothing can be recorded and nothing runs; free space and try again", Retryable: true}
-	}
-	return &store.CallError{Code: store.CodeInternal, Message: "internal error; the daemon's log has the cause"}
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
 }

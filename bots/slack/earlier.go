@@ -77,23 +77,29 @@ type speech struct {
 	about *about // the message that it is about, of the shortcut
 }
 
-// accompany puts into a message what came with it: its files, messages that
-// were forwarded, and what was said in the thread before. heard is the ts up to
-// which the thread is known then, "" where it need not be.
-func (l *live) accompany(ctx context.Context, p person, e event, s speech, th store.Thread, in *store.Inbound) (heard string, err error) {
+// company is what came with a message: its files, messages that were forwarded,
+// and what was said in the thread before.
+type company struct {
+	files   []store.File
+	earlier *store.Earlier
+	heard   string // ts up to which the thread is known then, "" where it need not be
+}
+
+// companyOf fetches what came with what somebody says.
+func (l *live) companyOf(ctx context.Context, p person, e event, s speech, th store.Thread) (c company, err error) {
 	var b brought
 	about := ""
 	if s.about != nil {
 		about = s.about.TS
 	}
 	if !e.direct() {
-		if heard = e.TS; !stampForm.MatchString(e.TS) {
-			heard = ""
+		if stampForm.MatchString(e.TS) {
+			c.heard = e.TS
 		}
 		// Who is followed is alone with nize since: nothing can be new there.
 		if e.Thread != "" && e.Thread != e.TS && (l.addressed(&e) || s.about != nil) {
 			b = l.earlier(ctx, e, th, about)
-			heard = max(heard, b.newest)
+			c.heard = max(c.heard, b.newest)
 		}
 	}
 	own := decodeFiles(e.Files)
@@ -101,11 +107,11 @@ func (l *live) accompany(ctx context.Context, p person, e event, s speech, th st
 		own = append(own, b.addAbout(l, ctx, s.about)...)
 	}
 	b.addForwarded(l, ctx, e.Attachments)
-	if in.Files, err = l.read(ctx, p.by(), th.ID, distinct(append(own, b.files...))); err != nil {
-		return "", err
+	if c.files, err = l.read(ctx, p.by(), th.ID, distinct(append(own, b.files...))); err != nil {
+		return company{}, err
 	}
-	in.Earlier = b.earlier
-	return heard, nil
+	c.earlier = b.earlier
+	return c, nil
 }
 
 // noteHeard notes up to which message a thread is known.

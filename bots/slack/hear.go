@@ -107,17 +107,17 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 			return err
 		}
 	}
-	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text}
-	heard, err := l.accompany(ctx, p, e, s, th, &in)
+	came, err := l.companyOf(ctx, p, e, s, th)
 	if err != nil {
 		return err
 	}
+	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text, Files: came.files, Earlier: came.earlier}
 	fresh, err := l.handler.Message(ctx, in)
 	if fresh {
 		l.tellUnread(ctx, p, e, in.Files)
 	}
 	if err == nil {
-		err = l.noteHeard(ctx, p, th, heard)
+		err = l.noteHeard(ctx, p, th, came.heard)
 	}
 	var many *bots.TooManyError
 	switch {

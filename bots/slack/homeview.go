@@ -100,6 +100,12 @@ func (d *homeDrawing) head(key phrases.Key, args ...any) {
 	d.add(slackgo.NewHeaderBlock(plainText(clip(d.say(key, args...), maxHeader))))
 }
 
+// section begins a part of the Home below what stands there.
+func (d *homeDrawing) section(key phrases.Key, args ...any) {
+	d.add(slackgo.NewDividerBlock())
+	d.head(key, args...)
+}
+
 func (d *homeDrawing) text(text string) {
 	if text = clip(text, maxSection); strings.Trim(text, "`\n") != "" {
 		d.add(wordsBlock("", text))
@@ -201,8 +207,7 @@ func (d *homeDrawing) waiting() {
 // chats are what the conversations of the person begin with.
 func (d *homeDrawing) chats() {
 	h := d.home
-	d.add(slackgo.NewDividerBlock())
-	d.head(phrases.HomeChats)
+	d.section(phrases.HomeChats)
 	d.pick("agent", phrases.HomeAgent, h.Agents, h.Agent)
 	d.pick("model", phrases.HomeModel, h.Models, h.Model)
 	languages := []struct{ tag, name string }{{store.Auto, d.say(phrases.HomeLanguageAuto)}, {"en", "English"}, {"zh-Hans", "简体中文"}, {"zh-Hant", "繁體中文"}}
@@ -261,8 +266,7 @@ func (d *homeDrawing) pick(what string, label phrases.Key, list []bots.Choice, n
 // servers are boxes, one for each server that the person may use.
 func (d *homeDrawing) servers() {
 	list := d.home.Servers
-	d.add(slackgo.NewDividerBlock())
-	d.head(phrases.HomeServers)
+	d.section(phrases.HomeServers)
 	if len(list) == 0 {
 		d.text(d.say(phrases.ServersNone))
 		return
@@ -292,8 +296,7 @@ func (d *homeDrawing) servers() {
 // grants are the standing answers of the person.
 func (d *homeDrawing) grants() {
 	list := d.home.Grants
-	d.add(slackgo.NewDividerBlock())
-	d.head(phrases.HomeGrants)
+	d.section(phrases.HomeGrants)
 	if len(list) == 0 {
 		d.text(d.say(phrases.HomeGrantsNone))
 	}
@@ -311,8 +314,7 @@ func (d *homeDrawing) grants() {
 // credentials are the person's own, for servers.
 func (d *homeDrawing) credentials() {
 	list := d.home.Credentials
-	d.add(slackgo.NewDividerBlock())
-	d.head(phrases.HomeKeys)
+	d.section(phrases.HomeKeys)
 	if len(list) == 0 {
 		d.text(d.say(phrases.KeysNone))
 	}
@@ -337,8 +339,7 @@ func (d *homeDrawing) credentials() {
 // tokens let MCP clients of the person in.
 func (d *homeDrawing) tokens() {
 	list := d.home.Tokens
-	d.add(slackgo.NewDividerBlock())
-	d.head(phrases.HomeTokens)
+	d.section(phrases.HomeTokens)
 	if len(list) == 0 {
 		d.text(d.say(phrases.TokensNone))
 	}
@@ -369,8 +370,7 @@ func (d *homeDrawing) confirm(yes phrases.Key, text string) *slackgo.Confirmatio
 
 // usage is what the person used, in words and as a picture.
 func (d *homeDrawing) usage() {
-	d.add(slackgo.NewDividerBlock())
-	d.head(phrases.HomeUsage, strconv.Itoa(d.home.Days))
+	d.section(phrases.HomeUsage, strconv.Itoa(d.home.Days))
 	d.text(d.home.Usage)
 	if d.picture.File != "" && d.home.Picture != nil {
 		d.add(imageBlock("", d.picture.File, d.home.Picture.Alt))

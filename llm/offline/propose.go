@@ -1,0 +1,114 @@
+package offline
+
+import (
+	"encoding/json"
+
+	"nize/llm"
+	"nize/store"
+)
+
+// found is one tool of an answer of discover_tools.
+type found struct {
+	ID          string  `json:"tool_id"`
+	Description string  `json:"description"`
+	Score       float64 `json:"score"`
+}
+
+func readFound(result string) (tools []found, ok bool) {
+	var doc struct {
+		Tools []found `json:"tools"`
+	}
+	err := json.Unmarshal([]byte(result), &doc)
+	return doc.Tools, err == nil
+}
+
+// discovered looks at what was found.
+func (r round) discovered(text string, step *store.Turn, results []string) llm.Reply {
+	tools, ok := readFound(results[0])
+	if !ok {
+		return say(r.failed(results[0]))
+	}
+	var args discoverArgs
+	near := json.Unmarshal([]byte(step.Calls[0].Args), &args) == nil && args.Min != nil
+	wanted, list := onlyList(text)
+	if !list {
+		wanted = text
+	}
+	switch {
+	case near:
+		return say(r.notFound(wanted, tools))
+	case len(tools) == 0:
+		zero := 0.0 // anything that is near, to name it
+		return call(discoverTools, discoverArgs{Query: args.Query, TopK: 3, Min: &zero})
+	case list:
+		return say(r.listed(wanted, tools))
+	}
+	var reply llm.Reply
+	for i, t := range tools {
+		if i < candidates && t.Score >= nearScore*tools[0].Score {
+			reply.Calls = append(reply.Calls, call(toolSchema, struct {
+				ToolID string `json:"tool_id"`
+			}{t.ID}).Calls...)
+		}
+	}
+	return reply
+}
+
+// description is what get_tool_schema answers.
+type description struct {
+	ID            string          `json:"tool_id"`
+	Name          string          `json:"name"`
+	Description   string          `json:"description"`
+	InputSchema   json.RawMessage `json:"input_schema"`
+	NeedsApproval bool            `json:"needs_approval"`
+}
+
+// described fills the arguments of the tools that were looked at, the best one
+// first, and takes the one that fits, see [better].
+func (r round) described(text string, results []string) llm.Reply {
+	var best *description
+	var bestFilled filled
+	for _, result := range results {
+		var d description
+		if json.Unmarshal([]byte(result), &d) != nil || d.ID == "" {
+			continue
+		}
+		f := fill(readParams(d.InputSchema), r.words(text), d.Name+" "+d.Description)
+		if best == nil || better(f, bestFilled) {
+			best, bestFilled = &d, f
+		}
+	}
+	if best == nil {
+		return say(r.failed(results[0]))
+	}
+	return r.propose(memo{Tool: best.ID, Schema: best.InputSchema, Approve: best.NeedsApproval}, bestFilled)
+}
+
+// better says whether a tool that was found later fits the words more than the
+// one before it.
+func better(f, than filled) bool {
+	if len(than.missing) == 0 {
+		return len(f.missing) == 0 && f.told >= than.told+2
+	}
+	if len(f.missing) == 0 {
+		return f.told >= max(1, than.told)
+	}
+	return f.told > than.told && len(f.missing) < len(than.missing)
+}
+
+// propose executes the tool, or asks for what is missing.
+func (r round) propose(m memo, f filled) llm.Reply {
+	m.Args = f.raw()
+	if len(f.missing) > 0 {
+		m.Ask = f.missing[0].name
+		return llm.Reply{Text: r.question(m.Tool, f.missing), Opaque: m.raw()}
+	}
+	reply := call(llm.ExecuteTool, struct {
+		ToolID string          `json:"tool_id"`
+		Params json.RawMessage `json:"params"`
+	}{m.Tool, m.Args})
+	if m.Approve {
+		reply.Text = r.proposal(m.Tool)
+	}
+	return reply
+}
