@@ -70,6 +70,7 @@ func marked(s string) bool {
 
 // RedactText replaces what looks like a key by dots.
 func RedactText(s string) string {
+	s = hide(s, discordTokens(s))
 	if marked(s) {
 		s = secretText.ReplaceAllString(s, dots)
 	}
@@ -89,7 +90,7 @@ func RedactText(s string) string {
 			return m[1] + m[2] + dots
 		})
 	}
-	return s
+	return hide(s, passwordsIn(s))
 }
 
 // LooksSecret says whether s is, or holds, what looks like a key.
@@ -110,6 +111,9 @@ func AddsSecret(s, known string) bool {
 		if mixed(m[3]) && secretPairName(m[1]) {
 			keys = append(keys, m[3])
 		}
+	}
+	for _, p := range append(discordTokens(s), passwordsIn(s)...) {
+		keys = append(keys, s[p.from:p.to])
 	}
 	return slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(known, key) })
 }

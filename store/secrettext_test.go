@@ -37,6 +37,46 @@ func TestSecretForms(t *testing.T) {
 	}
 }
 
+// TestPasswords: a password is masked that has its name before it, however short,
+// and what only looks so stays.
+func TestPasswords(t *testing.T) {
+	for in, want := range map[string]string{
+		"password=hunter2":                                  "password=••••",
+		"DB_PASS=abcd":                                      "DB_PASS=••••",
+		"PASSWD: hunter2":                                   "PASSWD: ••••",
+		"password: P@ssword":                                "password: ••••",
+		`{"password": "hunter2", "user": "bob"}`:            `{"password": "••••", "user": "bob"}`,
+		"export PGPASSWORD=letmein; psql":                   "export PGPASSWORD=•••• psql",
+		"mysql --password=swordfish -u root":                "mysql --password=•••• -u root",
+		"userPassword = 'swordfish'":                        "userPassword = '••••'",
+		"smtp.pwd=s3cr":                                     "smtp.pwd=••••",
+		"https://x.example/?user=b&password=hunter2&n=1":    "https://x.example/?user=b&password=••••&n=1",
+		"postgres://user:pw@host/db":                        "postgres://••••@host/db",
+		"my password is: hunter2, PASSPHRASE=correct-horse": "my password is: hunter2, PASSPHRASE=••••",
+		"Bot " + made("MTIzNDU2Nzg5MDEyMzQ1Njc4", ".GabcDE.0123456789abcdefghijklmnopqrstuvwxyzAB"): "Bot ••••",
+	} {
+		got := RedactText(in)
+		if got != want || !LooksSecret(in) || RedactText(got) != got {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+		if AddsSecret(in, in) || !AddsSecret(in, "") {
+			t.Errorf("%q: what is known of it is not told apart", in)
+		}
+	}
+	for _, s := range []string{
+		"password: required", "Password: must be at least 8 characters", "password: 12-character minimum", "the password: I forgot it", "password:\n  type: string",
+		"password=true", "password=required", "password=$DB_PASSWORD", "password=${PW}", "password={{ .Values.pw }}", "password=<your password>", "password=****", "password=%s",
+		"password = input()", "password=getpass()", `password=os.environ["PW"]`, "if password == stored {", "pass := check()", "password = value", "PWD=/home/bob", "pwd: /srv/www", "OLDPWD=~/x",
+		"--- PASS: TestSlack2 (0.10s)", "pass: 1200, fail: 3", "pass=1200", "compass=north2", "bypass: rule12", "passwordless=true12", "password_file=/run/secrets/a1", "passport: AB123456",
+		"password: see the vault", "a password? reset it", "PASSWORD=", "password=\"\"", "1password.com: sign in", "nize.io.example.com and a.b.c", "v1.2.3-0.20240101000000-abcdef123456",
+		"github.com/google/go-cmp.v0.7.0a.0123456789abcdefghijklmnopqrstuvw", "com.example.some.package.name.AbstractSingletonProxyFactoryBean",
+	} {
+		if got := RedactText(s); got != s {
+			t.Errorf("%q is hidden: %q", s, got)
+		}
+	}
+}
+
 // TestSecretParts: of an address and of NAME=VALUE the secret alone is masked.
 func TestSecretParts(t *testing.T) {
 	for in, want := range map[string]string{
