@@ -46,8 +46,23 @@ func sum(raw []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
+// room is how much of a card stands in its message, in characters.
+type room struct{ args, claim, facts int }
+
+// wide is what Slack takes by its reference. It counts otherwise than it says,
+// maybe in bytes: where it refuses that much, as msg_blocks_too_long, the card
+// is narrow, and the whole of it in its dialog and file as ever.
+var (
+	wide   = room{args: maxShownArgs, claim: maxClaim, facts: maxSection / 2}
+	narrow = room{args: 1_000, claim: 250, facts: 500}
+)
+
 // renderCard lays a card out.
 func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
+	return renderCardIn(card, r, file, wide)
+}
+
+func renderCardIn(card store.Card, r bots.Reader, file argsFile, in room) cardContent {
 	words := phrases.For(r.Locale)
 	p := bots.PartsOf(card, r)
 	open := card.State == store.Pending && !card.Approved
@@ -74,20 +89,20 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 	if head != p.Title {
 		facts = append([]string{p.Title}, facts...)
 	}
-	section(maxSection/2, facts...)
-	section(maxSection/3, p.Warnings...)
-	section(maxClaim, p.Description...)
-	section(maxClaim, p.Why...)
+	section(in.facts, facts...)
+	section(min(in.facts, maxClaim), p.Warnings...)
+	section(in.claim, p.Description...)
+	section(in.claim, p.Why...)
 	section(maxClaim, p.ArgsHead)
 	if p.Args != "" {
-		shown := p.Args[:offset(p.Args, maxShownArgs)]
+		shown := p.Args[:offset(p.Args, in.args)]
 		c.blocks = append(c.blocks, preformatted(shown))
 		if shown != p.Args {
 			more = true
-			section(maxClaim, continues(card, maxShownArgs, p.Args, file, words)...)
+			section(maxClaim, continues(card, in.args, p.Args, file, words)...)
 		}
 	}
-	section(maxClaim, p.Rules...)
+	section(in.claim, p.Rules...)
 	if p.Until != "" {
 		c.blocks = append(c.blocks, until(card.Expires, r, words))
 	}
@@ -96,7 +111,7 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 	} else {
 		section(maxClaim, p.Bound...)
 	}
-	section(maxClaim, p.State...)
+	section(in.claim, p.State...)
 	if more {
 		section(maxClaim, words.Say(phrases.CardMore))
 	}
@@ -104,6 +119,9 @@ func renderCard(card store.Card, r bots.Reader, file argsFile) cardContent {
 		c.blocks = append(c.blocks, slackgo.NewActionBlock("", buttons...))
 	}
 	c.text, c.edited = plainForm(card, p, file, words, maxFallback), plainForm(card, p, file, words, maxEdited)
+	if in == narrow {
+		c.text = c.edited
+	}
 	return c
 }
 

@@ -29,15 +29,37 @@ func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) 
 	if stands, err := note.is(ctx, c); err != nil || stands {
 		return at.Message, err
 	}
-	blocks := slackgo.MsgOptionBlocks(c.blocks...)
-	ts, err := l.put(ctx, at, m.ID, content{
-		post: []slackgo.MsgOption{slackgo.MsgOptionText(c.text, false), blocks},
-		edit: []slackgo.MsgOption{slackgo.MsgOptionText(c.edited, false), blocks},
-	})
+	ts, err := l.put(ctx, at, m.ID, c.content())
+	if tooMuch[code(err)] {
+		ts, err = l.showNarrow(ctx, at, m, file)
+	}
 	if err == nil {
 		note.put(ctx, ts, c)
 	}
 	return ts, err
+}
+
+// tooMuch are Slack's answers where a message is longer than it takes.
+var tooMuch = map[string]bool{"msg_blocks_too_long": true, "msg_too_long": true, "invalid_blocks": true}
+
+// showNarrow is showCard where Slack refused what it takes by its reference.
+func (l *live) showNarrow(ctx context.Context, at store.Address, m store.Message, file argsFile) (string, error) {
+	l.log.Info("a card is too much for Slack; it is made shorter", "call", m.Card.Call)
+	if file.name == "" && len(m.Card.Args) > narrow.args {
+		var err error
+		if file, err = l.attach(ctx, at, *m.Card); err != nil {
+			return "", err
+		}
+	}
+	return l.put(ctx, at, m.ID, renderCardIn(*m.Card, l.reader(ctx, at), file, narrow).content())
+}
+
+func (c cardContent) content() content {
+	blocks := slackgo.MsgOptionBlocks(c.blocks...)
+	return content{
+		post: []slackgo.MsgOption{slackgo.MsgOptionText(c.text, false), blocks},
+		edit: []slackgo.MsgOption{slackgo.MsgOptionText(c.edited, false), blocks},
+	}
 }
 
 // attach puts the arguments as a file where the card stands, once for a call

@@ -208,3 +208,43 @@ func TestBlankPieces(t *testing.T) {
 		t.Errorf("refused: %v", refused)
 	}
 }
+
+// However Slack counts what is too much for one message: a card gets there, with
+// its buttons, and says where the rest of it is.
+func TestCardWhereBytesCount(t *testing.T) {
+	fake := startFake(t, slacktest.Options{Unlimited: true, CountBytes: true})
+	db := openBolt(t)
+	b := runBot(t, fake, Options{Store: db}, nobody{})
+	root, at := in(t, fake, slacktest.General)
+	if _, _, err := db.ThreadAt(t.Context(), store.System, store.Thread{ID: store.NewID(testNow), User: "u", Address: at}); err != nil {
+		t.Fatal(err)
+	}
+	c := testCard()
+	c.Args = []byte(`{"text":"` + strings.Repeat("你好", 2_000) + `"}`)
+	c.Description = strings.Repeat("描述", 400)
+	for _, c.State = range []store.State{store.Pending, store.Done} {
+		var err error
+		m := store.Message{ID: c.Call, Kind: store.CardMessage, Card: &c}
+		if at.Message == "" {
+			at, err = b.Post(t.Context(), at, m)
+		} else {
+			err = b.Update(t.Context(), at, m)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.State, err)
+		}
+		posted, _ := fake.Message(at.Channel, at.Message)
+		for _, want := range []string{verbShow, fileName(c), "你好你好"} {
+			if !strings.Contains(string(posted.Blocks), want) {
+				t.Errorf("%s: the card does not hold %q: %s", c.State, want, posted.Blocks)
+			}
+		}
+	}
+	files := 0
+	for _, m := range fake.Thread(root.Channel, root.TS) {
+		files += len(m.Files)
+	}
+	if files != 1 {
+		t.Errorf("%d files", files)
+	}
+}

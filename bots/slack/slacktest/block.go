@@ -313,7 +313,11 @@ func (c *checker) failure(code string) error {
 }
 
 // checkMessageBlocks is for chat.postMessage, chat.update and the like.
-func checkMessageBlocks(raw json.RawMessage) error {
+func checkMessageBlocks(raw json.RawMessage) error { return checkBlocksIn(raw, false) }
+
+// checkBlocksIn is checkMessageBlocks; bytes counts the text of all blocks in
+// bytes, which Slack may do: its reference does not say.
+func checkBlocksIn(raw json.RawMessage, bytes bool) error {
 	if len(raw) == 0 || raw[0] != '[' || !json.Valid(raw) {
 		return fail("invalid_blocks_format")
 	}
@@ -321,7 +325,7 @@ func checkMessageBlocks(raw json.RawMessage) error {
 	if err := c.failure("invalid_blocks"); err != nil {
 		return err
 	}
-	if c.text > maxAllBlocks {
+	if c.text > maxAllBlocks || bytes && len(raw) > maxAllBlocks {
 		return fail("msg_blocks_too_long", strconv.Itoa(c.text)+" characters in all blocks")
 	}
 	return nil

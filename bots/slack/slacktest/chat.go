@@ -112,7 +112,7 @@ type content struct {
 }
 
 // readContent checks text, markdown_text, blocks and attachments.
-func readContent(a args) (content, error) {
+func (s *Server) readContent(a args) (content, error) {
 	c := content{text: a["text"], blocks: a.raw("blocks"), attachments: a.raw("attachments")}
 	if md := a["markdown_text"]; md != "" {
 		if c.text != "" || c.blocks != nil {
@@ -125,7 +125,7 @@ func readContent(a args) (content, error) {
 		c.blocks = mustJSON([]markdownBlock{{Type: "markdown", Text: md}})
 	}
 	if c.blocks != nil {
-		if err := checkMessageBlocks(c.blocks); err != nil {
+		if err := checkBlocksIn(c.blocks, s.opt.CountBytes); err != nil {
 			return c, err
 		}
 		if string(c.blocks) == "[]" {
@@ -166,7 +166,7 @@ func (s *Server) postMessage(a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := readContent(a)
+	body, err := s.readContent(a)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func (s *Server) update(a args) (any, error) {
 	if m.Stream != nil && m.Stream.Open {
 		return nil, fail("streaming_state_conflict")
 	}
-	body, err := readContent(a)
+	body, err := s.readContent(a)
 	if err != nil {
 		return nil, err
 	}
@@ -358,7 +358,7 @@ func (s *Server) postEphemeral(a args) (any, error) {
 	if !c.has(a["user"]) {
 		return nil, fail("user_not_in_channel")
 	}
-	body, err := readContent(a)
+	body, err := s.readContent(a)
 	if err != nil {
 		return nil, err
 	}

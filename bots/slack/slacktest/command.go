@@ -123,7 +123,7 @@ func (s *Server) replyLocked(to *replyURL, body json.RawMessage) error {
 		return nil
 	}
 	a := args{"text": in.Text, "blocks": string(in.Blocks)}
-	c, err := readContent(a)
+	c, err := s.readContent(a)
 	if err != nil {
 		return err
 	}

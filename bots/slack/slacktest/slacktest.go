@@ -53,6 +53,7 @@ type Options struct {
 	Endpoint           string           // base URL of an app in HTTP mode; empty: Socket Mode
 	SigningSecret      string           // for HTTP mode; default [SigningSecret]
 	Unlimited          bool             // no rate limits
+	CountBytes         bool             // what blocks of a message hold together is counted in bytes of JSON
 	FixedStreams       bool             // what was streamed can't be edited, as some workspaces have it
 	Burst              int              // posts in one channel before 1/s counts; default 5
 	Patience           time.Duration    // with an acknowledgement, and how long a trigger id is good; default 3 s, as Slack has
