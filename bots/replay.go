@@ -120,9 +120,9 @@ func askerAt(turns []store.Turn, n int) (store.Asker, bool) {
 // again shows a stored turn, unless all of it has a place.
 func (s *screen) again(turn store.Turn, placed map[string]store.Address) {
 	id := store.TurnID(turn.Thread, turn.N)
-	if placed[id].Message != "" || turn.Text == "" {
+	if placed[id].Message != "" || !hasWords(turn.Text) {
 		offered := placed[shareID(turn.N)].Message != ""
-		if turn.For != "" && turn.Text != "" && !offered && s.shared() && turn.Role == store.FromModel && len(turn.Calls) == 0 {
+		if turn.For != "" && hasWords(turn.Text) && !offered && s.shared() && turn.Role == store.FromModel && len(turn.Calls) == 0 {
 			s.put(s.offer(turn.N, turn.For, false))
 		}
 		return

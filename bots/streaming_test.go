@@ -50,3 +50,30 @@ func TestWholeAnswers(t *testing.T) {
 		t.Errorf("waiting for the whole answer: %v", err)
 	}
 }
+
+// Some models begin with blanks. Of those alone no platform makes a message.
+func TestBlankBeginning(t *testing.T) {
+	o := newOffice(t)
+	o.agent.Hung = make(chan string, 1)
+	thread := o.thread()
+	o.say(thread, "1", "slow \n \n ")
+	select {
+	case <-o.agent.Hung:
+	case <-o.ctx.Done():
+		t.Fatal("the answer did not begin")
+	}
+	if err := o.Stop(o.ctx, o.by, thread); err != nil {
+		t.Fatal(err)
+	}
+	o.say(thread, "2", "say \n \nhill")
+	o.see(store.TextMessage, "hill")
+	shown, err := o.memory.See(o.ctx, func([]store.Message) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range shown {
+		if strings.TrimSpace(m.Text) == "" && m.Kind == store.TextMessage {
+			t.Errorf("shown: %+v", m)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (v *turnView) textLocked(id, delta string) {
 	if b.Len() > maxText {
 		b.WriteString(v.s.words().Say(phrases.Cut))
 	}
-	if b.Len() > 0 && !v.whole {
+	if !v.whole && hasWords(b.String()) {
 		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id]})
 	}
 }
@@ -112,7 +112,7 @@ func (v *turnView) turnLocked(p store.Progress) {
 	if text == "" && streamed != nil {
 		text = streamed.String()
 	}
-	if text = v.remark(text); text != "" {
+	if text = v.remark(text); hasWords(text) {
 		v.s.putStored(store.Message{ID: id, Kind: store.TextMessage, Text: text, Only: v.only[id], Final: true}, p.Stored)
 		if p.Ends {
 			v.s.answered(cmp.Or(p.Stored, id), v.only[id])
@@ -127,9 +127,14 @@ func (v *turnView) end() (failed, noticed bool) {
 	defer v.mu.Unlock()
 	v.ended = true
 	for _, id := range v.open {
-		if b := v.texts[id]; b != nil && b.Len() > 0 {
+		if b := v.texts[id]; b != nil && hasWords(b.String()) {
 			v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id], Final: true})
 		}
 	}
 	return v.failed, v.noticed
 }
+
+// hasWords says whether there is something in a text to see. Of one that is all
+// blanks, as some models begin, no platform makes a message, and where it stands
+// could not be noted.
+func hasWords(text string) bool { return strings.TrimSpace(text) != "" }

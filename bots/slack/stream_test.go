@@ -148,7 +148,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 	}
 	for done := 0; done < len(text); {
 		done = min(len(text), done+1+random.IntN(max(len(text)/6, 8)))
-		if m.Text = strings.ToValidUTF8(text[:done], ""); m.Text == "" {
+		if m.Text = strings.ToValidUTF8(text[:done], ""); strings.TrimSpace(m.Text) == "" {
 			continue // nothing is shown before there is something
 		}
 		fault(fake, random)
