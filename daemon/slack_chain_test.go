@@ -119,6 +119,7 @@ func TestSlackEdits(t *testing.T) {
 	third := s.next(first, second)
 	saysYes(third, "ann")
 	c := s.cardOf(third, "waiting for a yes", s.thread(root))
+	s.cardOf(third, "waiting for a yes", s.private(slacktest.Ann)) // one that is decided before it came never comes
 	if s.runs.Load() != 0 {
 		t.Errorf("after the second edit: %d runs", s.runs.Load())
 	}
