@@ -381,7 +381,7 @@ func TestStopInTheMiddle(t *testing.T) {
 	b := newBench(t)
 	b.see(0, full())
 	ctx, cancel := context.WithCancel(t.Context())
-	b.to = stopping{cancel}
+	b.to = stopping{cancel: cancel}
 	if _, err := b.desk.Deliver(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
@@ -391,9 +391,30 @@ func TestStopInTheMiddle(t *testing.T) {
 	b.same(b.sent, []string{"open no backup"})
 }
 
-type stopping struct{ cancel func() }
+// What was taken when the stop came is not sent again.
+func TestStopBehindAMessage(t *testing.T) {
+	b := newBench(t)
+	b.see(0, full())
+	ctx, cancel := context.WithCancel(t.Context())
+	b.to = stopping{cancel: cancel, takes: b}
+	_, _ = b.desk.Deliver(ctx) // it may say that it was stopped
+	b.restart()
+	b.to = b
+	b.deliver()
+	b.same(b.sent, []string{"open no backup"})
+}
 
-func (s stopping) Notify(ctx context.Context, _ store.Incident) (string, error) {
+// stopping is a destination that the daemon is stopped beside; it takes nothing
+// where takes is nil.
+type stopping struct {
+	cancel func()
+	takes  Notifier
+}
+
+func (s stopping) Notify(ctx context.Context, i store.Incident) (string, error) {
 	s.cancel()
+	if s.takes != nil {
+		return s.takes.Notify(ctx, i)
+	}
 	return "", ctx.Err()
 }

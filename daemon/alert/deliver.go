@@ -75,8 +75,8 @@ func (d *Desk) Deliver(ctx context.Context) (time.Duration, error) {
 			continue
 		}
 		next, failed := d.try(ctx, i, to, toErr)
-		if ctx.Err() != nil {
-			return forever, ctx.Err()
+		if failed && ctx.Err() != nil {
+			return forever, ctx.Err() // it may have failed for the stop
 		}
 		if err = errors.Join(err, d.note(ctx, i, next)); err != nil {
 			return firstWait, err
