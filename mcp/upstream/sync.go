@@ -22,66 +22,59 @@ import (
 // nothing: a tool whose pin is not the accepted one is held, and so is a new
 // one unless the server has accept_new.
 func (p *Pool) Sync(ctx context.Context, by store.Caller, name string) (store.ToolDiff, error) {
-	cfg, err := p.opt.Servers.GetServer(ctx, name)
+	s, cfg, first, err := p.look(ctx, name)
+	switch {
+	case err != nil:
+		return store.ToolDiff{}, err
+	case cfg == nil || cfg.Disabled:
+		return p.withdraw(ctx, name, s, cfg)
+	case first:
+		defer func() { <-s.settling }()
+		return s.refreshLocked(ctx, by, nil)
+	}
+	return s.refreshed(ctx, by, cfg)
+}
+
+// look reads the record of a server, nil for one that the store has not, and
+// does what follows from it to the pool's entries, in one step: of two who look
+// at once the later one knows better. first says that the entry is new, and that
+// s.settling is the caller's.
+func (p *Pool) look(ctx context.Context, name string) (s *server, cfg *store.Server, first bool, err error) {
+	p.looking.Lock()
+	defer p.looking.Unlock()
+	rec, err := p.opt.Servers.GetServer(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return p.withdraw(ctx, name, nil)
+		return p.drop(name), nil, false, nil
 	case err != nil:
-		return store.ToolDiff{}, fmt.Errorf("reading server %s: %w", name, err)
-	case cfg.Disabled:
-		return p.withdraw(ctx, name, &cfg)
+		return nil, nil, false, fmt.Errorf("reading server %s: %w", name, err)
+	case rec.Disabled:
+		s, err = p.openLocked(ctx, rec)
+		return s, &rec, false, err
 	}
-	s, ok := p.find(name)
-	if !ok {
-		return p.enlist(ctx, by, cfg)
+	if s, ok := p.find(name); ok {
+		return s, &rec, false, nil
 	}
-	return s.refreshed(ctx, by, &cfg)
+	s, err = p.enlistLocked(ctx, rec)
+	return s, &rec, true, err
 }
 
-// enlist adds a server that the pool has not met. Its keeper starts only when
-// the first sync is over, so that it cannot be the keeper that meets the tools
-// first.
-func (p *Pool) enlist(ctx context.Context, by store.Caller, cfg store.Server) (store.ToolDiff, error) {
-	stored, err := p.opt.Tools.ListTools(ctx, cfg.Name)
+// enlistLocked adds a server that the pool has not met, with its settling taken,
+// so that the first sync is not its keeper's. It needs p.looking.
+func (p *Pool) enlistLocked(ctx context.Context, cfg store.Server) (*server, error) {
+	s, err := p.recall(ctx, cfg)
 	if err != nil {
-		return store.ToolDiff{}, fmt.Errorf("reading the tools of %s: %w", cfg.Name, err)
+		return nil, err
 	}
-	s := newServer(p, cfg, stored)
 	s.settling <- struct{}{}
-	p.mu.Lock()
-	other, ok := p.servers[cfg.Name]
-	if p.closed {
-		p.mu.Unlock()
-		return store.ToolDiff{}, errClosed
-	}
-	if !ok {
-		p.servers[cfg.Name] = s
-		p.wg.Go(s.keep)
-	}
-	p.mu.Unlock()
-	if ok {
-		return other.refreshed(ctx, by, &cfg)
-	}
-	defer func() { <-s.settling }()
-	return s.refreshLocked(ctx, by, nil)
+	return s, p.add(s)
 }
 
-// withdraw ends the sessions of a server and takes its tools out of the index.
-// cfg is nil for one that is gone from the store.
-func (p *Pool) withdraw(ctx context.Context, name string, cfg *store.Server) (store.ToolDiff, error) {
-	p.mu.Lock()
-	s, ok := p.servers[name]
-	if ok && cfg == nil {
-		delete(p.servers, name)
-	}
-	p.mu.Unlock()
+// withdraw ends the sessions of a server, if the pool had met it, and takes its
+// tools out of the index. cfg is nil for one that is gone from the store.
+func (p *Pool) withdraw(ctx context.Context, name string, s *server, cfg *store.Server) (store.ToolDiff, error) {
 	var diff store.ToolDiff
-	if !ok && cfg != nil {
-		if _, err := p.open(ctx, *cfg); err != nil {
-			return diff, err
-		}
-	}
-	if ok {
+	if s != nil {
 		s.mu.Lock()
 		if cfg != nil && cfg.Revision < s.cfg.Revision {
 			s.mu.Unlock()
@@ -91,7 +84,6 @@ func (p *Pool) withdraw(ctx context.Context, name string, cfg *store.Server) (st
 		if cfg != nil {
 			s.cfg = cfg.Normal()
 		} else {
-			s.gone = true
 			for tool := range s.tools {
 				diff.Removed = append(diff.Removed, name+":"+tool)
 			}

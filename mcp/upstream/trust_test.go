@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -265,5 +266,58 @@ func TestStaleSyncRevivesNothing(t *testing.T) {
 		if st := b.Status(); removed && len(st) != 0 || !removed && st[0].State != Disabled {
 			t.Errorf("removed %v: %+v", removed, st)
 		}
+	}
+}
+
+// lateServers is a store whose reader finds a server gone, and one of its name is
+// added before the reader goes on.
+type lateServers struct {
+	*memory
+	add atomic.Pointer[func()]
+}
+
+func (s *lateServers) GetServer(ctx context.Context, name string) (store.Server, error) {
+	cfg, err := s.memory.GetServer(ctx, name)
+	if add := s.add.Load(); add != nil && errors.Is(err, store.ErrNotFound) && s.add.CompareAndSwap(add, nil) {
+		(*add)()
+	}
+	return cfg, err
+}
+
+// A server that is added while another sync finds that the one before it is gone
+// stays in the pool, with its tools.
+func TestAddedWhileRemoved(t *testing.T) {
+	b := newBench(t, nil)
+	late := &lateServers{memory: b.db}
+	b.opt.Servers = late
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
+	at := m.HTTP()
+	b.put(remote(at))
+	b.sync(admin, "far")
+	if err := b.db.DeleteServer(t.Context(), admin, "far"); err != nil {
+		t.Fatal(err)
+	}
+	added := make(chan error, 1)
+	add := func() {
+		b.put(remote(at))
+		go func() {
+			_, err := b.Sync(t.Context(), admin, "far")
+			added <- err
+		}()
+		if b.looking.TryLock() { // nothing holds it up
+			b.looking.Unlock()
+			added <- <-added
+		}
+	}
+	late.add.Store(&add)
+	b.sync(store.System, "far")
+	if err := <-added; err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := b.find("far"); !ok || s.ended() {
+		t.Error("it is not in the pool")
+	}
+	if got := b.tool("far:echo").State; got != store.ToolAccepted {
+		t.Errorf("its tool is %s", got)
 	}
 }

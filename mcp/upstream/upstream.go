@@ -115,6 +115,8 @@ type Pool struct {
 	gate   chan struct{} // MaxParallel tokens: background connects at once
 	memory sync.Once     // begins to watch it, with the first child process
 
+	looking sync.Mutex // held from reading a record until servers has what follows from it
+
 	mu      sync.Mutex
 	servers map[string]*server
 	closed  bool
@@ -151,12 +153,14 @@ func New(opt Options) *Pool {
 // parallel and bounded, and keeps them connected and listed until Close or the
 // end of ctx. It does not wait for them.
 func (p *Pool) Start(ctx context.Context) error {
+	p.looking.Lock()
+	defer p.looking.Unlock()
 	all, err := p.opt.Servers.ListServers(ctx)
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
 	for _, cfg := range all {
-		if _, err := p.open(ctx, cfg); err != nil {
+		if _, err := p.openLocked(ctx, cfg); err != nil {
 			return err
 		}
 	}
@@ -167,32 +171,56 @@ func (p *Pool) Start(ctx context.Context) error {
 // errClosed is what a closed pool answers.
 var errClosed = errors.New("the pool of servers is closed")
 
-// open returns the entry of a server, made and started if there was none.
-func (p *Pool) open(ctx context.Context, cfg store.Server) (*server, error) {
-	p.mu.Lock()
-	s, ok := p.servers[cfg.Name]
-	p.mu.Unlock()
-	if ok {
+// openLocked returns the entry of a server, made and started if there was none.
+// It needs p.looking.
+func (p *Pool) openLocked(ctx context.Context, cfg store.Server) (*server, error) {
+	if s, ok := p.find(cfg.Name); ok {
 		return s, nil
 	}
+	s, err := p.recall(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, p.add(s)
+}
+
+// recall makes the entry of a server with the tools that the store has of it.
+func (p *Pool) recall(ctx context.Context, cfg store.Server) (*server, error) {
 	stored, err := p.opt.Tools.ListTools(ctx, cfg.Name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the tools of %s: %w", cfg.Name, err)
 	}
+	return newServer(p, cfg, stored), nil
+}
+
+// add puts an entry among those of the pool, and starts it unless it is
+// disabled.
+func (p *Pool) add(s *server) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, errClosed
+		return errClosed
 	}
-	if s, ok := p.servers[cfg.Name]; ok { // somebody was first
-		return s, nil
-	}
-	s = newServer(p, cfg, stored)
-	p.servers[cfg.Name] = s
-	if !cfg.Disabled {
+	p.servers[s.name] = s
+	if !s.config().Disabled {
 		p.wg.Go(s.keep)
 	}
-	return s, nil
+	return nil
+}
+
+// drop takes an entry from the pool, for good, and returns it; nil is none.
+func (p *Pool) drop(name string) *server {
+	p.mu.Lock()
+	s := p.servers[name]
+	delete(p.servers, name)
+	p.mu.Unlock()
+	if s != nil {
+		s.mu.Lock()
+		s.gone = true
+		s.cancel()
+		s.mu.Unlock()
+	}
+	return s
 }
 
 // find returns the entry of a server that the pool knows.
@@ -243,11 +271,8 @@ func (p *Pool) Renew(ctx context.Context, name string, h store.Holder) error {
 func (p *Pool) entry(ctx context.Context, name string) (*server, error) {
 	s, ok := p.find(name)
 	if !ok {
-		cfg, err := p.opt.Servers.GetServer(ctx, name)
-		if err != nil {
-			return nil, fmt.Errorf("server %q: %w", name, err)
-		}
-		if s, err = p.open(ctx, cfg); err != nil {
+		var err error
+		if s, err = p.meet(ctx, name); err != nil {
 			return nil, err
 		}
 	}
@@ -255,6 +280,16 @@ func (p *Pool) entry(ctx context.Context, name string) (*server, error) {
 		return nil, fmt.Errorf("%w: server %s is disabled; enable it with nizectl servers enable %s", store.ErrRefused, name, name)
 	}
 	return s, nil
+}
+
+func (p *Pool) meet(ctx context.Context, name string) (*server, error) {
+	p.looking.Lock()
+	defer p.looking.Unlock()
+	cfg, err := p.opt.Servers.GetServer(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: %w", name, err)
+	}
+	return p.openLocked(ctx, cfg)
 }
 
 // Close ends all sessions and process groups and waits for them, at most until
