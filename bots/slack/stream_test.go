@@ -82,15 +82,14 @@ func restart(t *testing.T, b *Bot) {
 // Five hundred streams with limits, lost requests, lost answers, streams that
 // Slack ends, and restarts after which the model says the same or something
 // else: the text in the chat is the model's text, once.
-func TestStreams(t *testing.T) { testStreams(t, slacktest.Options{Unlimited: true}) }
+func TestStreams(t *testing.T) { testStreams(t, 500, slacktest.Options{Unlimited: true}) }
 
 // The same where Slack takes no edit of what was streamed.
 func TestStreamsFixed(t *testing.T) {
-	testStreams(t, slacktest.Options{Unlimited: true, FixedStreams: true})
+	testStreams(t, 150, slacktest.Options{Unlimited: true, FixedStreams: true})
 }
 
-func testStreams(t *testing.T, o slacktest.Options) {
-	streams := 500
+func testStreams(t *testing.T, streams int, o slacktest.Options) {
 	if testing.Short() {
 		streams = 60
 	}
