@@ -221,7 +221,7 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 			name = cmp.Or(e.stored, e.noted, draftPrefix+m.ID)
 		}
 		e.at, err = s.post(ctx, name, m)
-		e.posted = err == nil || e.at.Message != "" && !errors.Is(err, errUnreached) // a part of it at least
+		e.posted = s.stands(e.at, err)
 		switch draft := draftPrefix + m.ID; {
 		case text && e.posted && err != nil && name == e.stored:
 			s.movePlace(ctx, name, draft, e.at) // it is no more than that yet
@@ -238,6 +238,15 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		e.noted = e.stored
 	}
 	return m, err
+}
+
+// stands says whether a post left a message, or a part of one. Of a beginning
+// that may turn into something else a platform shows nothing yet.
+func (s *screen) stands(at store.Address, err error) bool {
+	if s.finds() {
+		return at.Message != "" && !errors.Is(err, errUnreached)
+	}
+	return err == nil
 }
 
 // finds says whether a message that was posted, without our learning where, can

@@ -49,7 +49,11 @@ func jumble(random *rand.Rand, n int) string {
 		b.WriteString(nasty[random.IntN(len(nasty))])
 		b.WriteString([]string{" ", "\n", "word ", "<", "<!", "日本 "}[random.IntN(6)])
 	}
-	return strings.ToValidUTF8(strings.ReplaceAll(b.String(), "\x00", ""), "")
+	text := strings.ToValidUTF8(strings.ReplaceAll(b.String(), "\x00", ""), "")
+	if strings.TrimSpace(text) == "" {
+		text += "word" // of blanks alone there is no message
+	}
+	return text
 }
 
 // written is what the thread says in streamed or edited Markdown, in order.
@@ -102,6 +106,9 @@ func testStreams(t *testing.T, streams int, o slacktest.Options) {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
+			if n%2 == 1 {
+				fake.Mend() // no fault is left by the one before, so that each number tells one story
+			}
 			random := rand.New(rand.NewPCG(uint64(n), 3))
 			oneStream(t, fake, b, db, random)
 		})
@@ -140,7 +147,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 			posted, at.Message = false, ""
 		}
 		to, err := b.Post(t.Context(), at, m)
-		if err == nil || to.Message != "" {
+		if to.Message != "" {
 			posted, at = true, to
 		}
 		return err
