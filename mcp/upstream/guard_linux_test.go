@@ -133,13 +133,23 @@ func TestStubbornChildIsKilled(t *testing.T) {
 	gone(t, pid)
 }
 
+// guardPID is the process of a guard that lives.
+func guardPID(t *testing.T, g *Guard) int {
+	t.Helper()
+	link, err := g.linked() // under its lock: another one may be started soon
+	if err != nil {
+		t.Fatal(err)
+	}
+	return link.cmd.Process.Pid
+}
+
 func TestDeathOfTheGuard(t *testing.T) {
 	g := newGuard(t)
 	b := newBench(t, g)
 	m := mcptest.New(t, forks())
 	b.register(stdio(m))
 	child, grand := b.Status()[0].PID, b.pid("child:fork")
-	guard := g.link.cmd.Process.Pid
+	guard := guardPID(t, g)
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +212,7 @@ func smallDaemon(t *testing.T) {
 	b := newBench(t, g)
 	m := mcptest.New(t, forks())
 	b.register(stdio(m))
-	fmt.Println("PIDS", g.link.cmd.Process.Pid, b.Status()[0].PID, b.pid("child:fork"), b.pid("child:escape"))
+	fmt.Println("PIDS", guardPID(t, g), b.Status()[0].PID, b.pid("child:fork"), b.pid("child:escape"))
 	select {}
 }
 
