@@ -137,6 +137,18 @@ func (m *memory) put(c store.Call) {
 	m.calls[c.ID] = c
 }
 
+// create stores a call whose id is new, in one step, as the store does: whoever
+// hears that it is taken finds it.
+func (m *memory) create(c store.Call) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.calls[c.ID]; ok {
+		return false
+	}
+	m.order, m.calls[c.ID] = append(m.order, c.ID), c
+	return true
+}
+
 // finish ends a call, as the gateway does after a press.
 func (m *memory) finish(id string, s store.State, text string) {
 	now := m.Now()
@@ -193,13 +205,12 @@ func textResult(text string) *store.Result {
 // yes, "no" is refused, everything else answers with its name; what "mine"
 // answers is private.
 type gateway struct {
-	m     *memory
-	mu    sync.Mutex
-	taken map[string]bool // ids of calls
-	runs  []string        // tool and arguments of every execution
-	by    []string        // who asked
-	meta  func(fn store.ToolCall) (*store.Result, error)
-	slow  func(ctx context.Context, tool string) // before a call runs
+	m    *memory
+	mu   sync.Mutex
+	runs []string // tool and arguments of every execution
+	by   []string // who asked
+	meta func(fn store.ToolCall) (*store.Result, error)
+	slow func(ctx context.Context, tool string) // before a call runs
 }
 
 func (g *gateway) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
@@ -215,49 +226,34 @@ func (g *gateway) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn stor
 
 func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
 	server, tool, _ := strings.Cut(req.Tool, ":")
+	if tool == "unknown" {
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: "tool s:unknown not found; did you mean s:known?"}
+	}
 	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, Aside: req.Aside, Private: req.Aside || tool == "mine"}
-	if tool != "unknown" && !g.takes(ctx, req.ID) {
+	switch {
+	case tool == "no":
+		c.State, c.Reason = store.Refused, "policy says no"
+	case strings.HasPrefix(tool, "ask"):
+		c.State = store.Pending
+	}
+	if !g.m.create(c) {
 		return nil, fmt.Errorf("call %s: %w", req.ID, store.ErrExists)
 	}
 	g.mu.Lock()
 	g.by = append(g.by, by.User)
 	g.mu.Unlock()
-	switch {
-	case tool == "unknown":
-		return nil, &store.CallError{Code: store.CodeNotFound, Message: "tool s:unknown not found; did you mean s:known?"}
-	case tool == "no":
-		c.State, c.Reason = store.Refused, "policy says no"
-	case strings.HasPrefix(tool, "ask"):
-		c.State = store.Pending
-	default:
-		g.m.put(c)
-		if g.slow != nil {
-			g.slow(ctx, tool)
-		}
-		g.mu.Lock()
-		g.runs = append(g.runs, req.Tool+string(req.Args))
-		g.mu.Unlock()
-		g.m.finish(c.ID, store.Done, "ran "+tool)
-		c, _ = g.m.GetCall(ctx, c.ID)
+	if c.State != store.Running {
 		return &c, nil
 	}
-	g.m.put(c)
-	return &c, nil
-}
-
-// takes says whether a call's id is new, once, as the store does.
-func (g *gateway) takes(ctx context.Context, id string) bool {
+	if g.slow != nil {
+		g.slow(ctx, tool)
+	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, err := g.m.GetCall(ctx, id)
-	if err == nil || g.taken[id] {
-		return false
-	}
-	if g.taken == nil {
-		g.taken = map[string]bool{}
-	}
-	g.taken[id] = true
-	return true
+	g.runs = append(g.runs, req.Tool+string(req.Args))
+	g.mu.Unlock()
+	g.m.finish(c.ID, store.Done, "ran "+tool)
+	c, _ = g.m.GetCall(ctx, c.ID)
+	return &c, nil
 }
 
 func (g *gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
