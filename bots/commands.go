@@ -93,8 +93,7 @@ func (c *Commands) Names(by store.Caller) []string {
 // one whole is a command, and near is the name that a single misspelt word
 // comes close to; otherwise a slip is a command, too, which says what is wrong.
 func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, words, near string, ok bool) {
-	name, words, _ := strings.Cut(strings.TrimSpace(text), " ")
-	words = strings.TrimSpace(words)
+	name, words := split(text)
 	i := slices.IndexFunc(c.list, func(cmd Command) bool { return strings.EqualFold(cmd.Name, name) && (!cmd.Admin || by.IsAdmin()) })
 	if i >= 0 {
 		cmd = c.list[i]
@@ -105,9 +104,21 @@ func (c *Commands) Find(by store.Caller, text string, loose bool) (cmd Command, 
 		return Command{}, "", "", false
 	}
 	if words == "" || !loose {
-		near = nearCommand(name, c.Names(by))
+		near = nearCommand(strings.TrimRight(name, "?"), c.Names(by))
 	}
 	return Command{}, "", near, false
+}
+
+// split is the first word of a text and what follows it. People copy a command
+// with the code span that it stood in or with the slash that is for elsewhere, and
+// end it as they end a sentence: "stop!" in a hurry is no question to a model.
+func split(text string) (name, words string) {
+	text = strings.TrimSpace(text)
+	if span := strings.Trim(text, "`"); len(text) == len(span)+2 && text[0] == '`' && !strings.Contains(span, "`") {
+		text = strings.TrimSpace(span)
+	}
+	name, words, _ = strings.Cut(strings.TrimSpace(strings.TrimPrefix(text, "/nize ")), " ")
+	return strings.TrimRight(name, ".,:!"), strings.TrimSpace(words)
 }
 
 // Run runs a command and turns its error into what the person reads; an error

@@ -45,7 +45,10 @@ func isStop(words string) bool {
 	return slices.Contains([]string{"now", "please", "it", "that", "this"}, strings.ToLower(strings.Trim(words, " .!")))
 }
 
-func isCallID(words string) bool { return store.ValidID(strings.ToUpper(words)) }
+func isCallID(words string) bool { return store.ValidID(callID(words)) }
+
+// callID is the id of a call as it was typed or copied.
+func callID(words string) string { return strings.ToUpper(strings.Trim(words, "`.")) }
 
 // claimForm is a code of the command line.
 var claimForm = regexp.MustCompile(`^[A-Za-z2-7]{13}( |$)`)
@@ -126,7 +129,7 @@ func (c Core) mute(on bool) func(context.Context, Asked) (Answer, error) {
 // whoever may and has its card before them.
 func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, error) {
 	return func(ctx context.Context, a Asked) (Answer, error) {
-		id := strings.ToUpper(a.Words)
+		id := callID(a.Words)
 		if id == "" {
 			return Answer{}, fmt.Errorf("%w: write %s and the id of a call: it stands on the card, and approvals lists it", store.ErrInvalid, verb)
 		}
@@ -134,6 +137,9 @@ func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, erro
 			return Answer{}, fmt.Errorf("%w call id %q: it stands on the card", store.ErrInvalid, a.Words)
 		}
 		call, err := c.Calls.GetCall(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return Answer{}, fmt.Errorf("call %q %w", id, store.ErrNotFound)
+		}
 		if err != nil {
 			return Answer{}, err
 		}

@@ -66,7 +66,7 @@ func TestSlackAccess(t *testing.T) {
 	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "tokens new other"); err != nil {
 		t.Fatal(err)
 	}
-	whisper(slacktest.Ann, "write `/nize tokens`")
+	whisper(slacktest.Ann, "write `/nize tokens new other`")
 	tokens, err := k.Tokens(ctx, "")
 	if err != nil || len(tokens) != 1 {
 		t.Errorf("tokens %+v, %v", tokens, err)

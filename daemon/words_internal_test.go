@@ -100,8 +100,23 @@ func TestWordsOrSentences(t *testing.T) {
 		"privacy matters to us":          {"", ""},
 		"forget":                         {"forget", "forget"},
 		"forget what I said before":      {"", ""},
-		"":                               {"", ""},
-		"用量":                             {"", ""},
+		// As people write and copy them.
+		"stop!":                      {"stop", "stop"},
+		"Stop.":                      {"stop", "stop"},
+		"stop, please":               {"stop", "stop"},
+		"help?":                      {"?help", "?help"},
+		"what?":                      {"", ""},
+		"`usage`":                    {"usage", "usage"},
+		"`link " + code + "`":        {"link", "link"},
+		"`usage` of `link`":          {"", ""},
+		"approve `" + id + "`":       {"approve", "approve"},
+		"approve: " + id:             {"approve", "approve"},
+		"deny " + id + ".":           {"deny", "deny"},
+		"/nize help":                 {"help", "help"},
+		"/nize claim " + claim:       {"claim", "claim"},
+		"stop: the server X is down": {"", ""},
+		"":                           {"", ""},
+		"用量":                         {"", ""},
 	} {
 		for i, loose := range []bool{true, false} {
 			cmd, _, near, ok := wordsOf(true).Find(store.Caller{}, text, loose)

@@ -30,6 +30,11 @@ type given struct {
 	trigger string // opens a dialog for three seconds; "" if there is none
 }
 
+// line is how the command is given where a dialog can be opened.
+func (g given) line() string {
+	return bots.Plain(strings.TrimSpace("/nize " + g.cmd.Name + " " + g.asked.Words))
+}
+
 // command runs a message as a command if it is one; done says that it was, or
 // that its author was told what they may have meant.
 func (l *live) command(ctx context.Context, p person, e event, thread, text string) (done bool, err error) {
@@ -188,7 +193,7 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 func (l *live) runDialog(ctx context.Context, p person, g given) error {
 	w := p.words()
 	if g.trigger == "" {
-		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, "/nize "+g.cmd.Name))
+		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	page := func(a bots.Answer) slackgo.ModalViewRequest {
 		blocks := wordsBlocks(a.Text)
@@ -207,7 +212,7 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 			return err
 		}
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
-		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, "/nize "+g.cmd.Name))
+		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
 	if err != nil {

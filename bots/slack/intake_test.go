@@ -171,6 +171,27 @@ func TestFollow(t *testing.T) {
 	_, _ = b, last
 }
 
+// What separates nize's name from what it is told is no part of that.
+func TestReadName(t *testing.T) {
+	for text, want := range map[string]string{
+		"<@U0>: help":                 "help",
+		"<@U0>, usage":                "usage",
+		" <@U0|nize> ; stop":          "stop",
+		"<@U0>，帮助":                    "帮助",
+		"<@U0>:":                      "",
+		"<@U0> :) fine":               ":) fine",
+		"<@U0> :wave:":                ":wave:",
+		"<@U0>,5 is half":             ",5 is half",
+		": <@U0>, help":               ": , help",
+		"<@U1>, help":                 "@U1, help",
+		"hey <@U0>, what is the time": "hey , what is the time",
+	} {
+		if got := readText(text, "U0", func(id string) string { return id }); got != want {
+			t.Errorf("%q reads %q, want %q", text, got, want)
+		}
+	}
+}
+
 // No payload ends the process or opens a way around the checks.
 // A view without inputs has an empty list where others have an object.
 func TestNoInputs(t *testing.T) {

@@ -202,8 +202,15 @@ func readText(text, self string, name func(id string) string) string {
 		}
 		return target
 	})
+	if self != "" && strings.HasPrefix(strings.TrimSpace(text), "<@"+self) {
+		out = nameEnd.ReplaceAllString(out, "")
+	}
 	return strings.TrimSpace(strings.ReplaceAll(unescaper.Replace(out), "\x00", ""))
 }
+
+// nameEnd is what stands between somebody's name and what they are told, as in
+// "nize: help"; a smiley is none.
+var nameEnd = regexp.MustCompile(`^[\s\p{Zs}]*(?:[,:;](?:[\s\p{Zs}]|$)|[，：；、])`)
 
 // harmless lets a model's Markdown through but for what Slack would turn into
 // a mention.
