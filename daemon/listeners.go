@@ -51,24 +51,30 @@ func (l *listeners) check(ctx context.Context, one *listener) {
 
 // run follows the feed until ctx ends.
 func (l *listeners) run(ctx context.Context, feed store.Feed) error {
-	for change, err := range feed.Watch(ctx, feed.Last()) {
+	after := feed.Last()
+	l.recheck(ctx, "") // of those that began before it, what changed until then is not followed
+	for change, err := range feed.Watch(ctx, after) {
 		if err != nil {
 			return fmt.Errorf("following the feed: %w", err)
 		}
-		if change.Kind != "user" {
-			continue
-		}
-		l.mu.Lock()
-		var theirs []*listener
-		for one := range l.open {
-			if one.by.User == change.ID {
-				theirs = append(theirs, one)
-			}
-		}
-		l.mu.Unlock()
-		for _, one := range theirs {
-			l.check(ctx, one)
+		if change.Kind == "user" {
+			l.recheck(ctx, change.ID)
 		}
 	}
 	return nil
+}
+
+// recheck looks anew at a person's streams; "" is everybody's.
+func (l *listeners) recheck(ctx context.Context, user string) {
+	l.mu.Lock()
+	var theirs []*listener
+	for one := range l.open {
+		if user == "" || one.by.User == user {
+			theirs = append(theirs, one)
+		}
+	}
+	l.mu.Unlock()
+	for _, one := range theirs {
+		l.check(ctx, one)
+	}
 }

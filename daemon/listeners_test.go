@@ -12,9 +12,8 @@ import (
 	"nize/store/seal"
 )
 
-// A stream ends when its person is disabled, lowered, removed or joined with
-// somebody, also if that happens before it was noted; others go on.
-func TestListeners(t *testing.T) {
+func openTestDB(t *testing.T) *bolt.DB {
+	t.Helper()
 	dir := t.TempDir()
 	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
 	if err != nil {
@@ -24,17 +23,59 @@ func TestListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	l := newListeners(db)
-	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// runListeners follows the feed until the test calls stop.
+func runListeners(t *testing.T, l *listeners, db *bolt.DB) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- l.run(ctx, db) }()
-	defer func() {
-		stop()
+	return func() {
+		t.Helper()
+		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}()
+	}
+}
+
+// Who is disabled before the feed is followed loses a stream that began earlier,
+// too: the first connections come while a daemon starts.
+func TestListenersBeforeTheFeed(t *testing.T) {
+	db := openTestDB(t)
+	u, err := db.EnsureUser(t.Context(), "local:1", "mia", store.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newListeners(db)
+	stream, end := context.WithCancel(t.Context())
+	defer end()
+	defer l.enter(stream, store.Caller{User: u.ID, Role: u.Role}, end)()
+	u.State = store.Disabled
+	if err := db.PutUser(t.Context(), store.System, u); err != nil || stream.Err() != nil {
+		t.Fatal(err, stream.Err())
+	}
+	defer runListeners(t, l, db)()
+	select {
+	case <-stream.Done():
+	case <-time.After(time.Minute):
+		t.Error("the stream goes on")
+	}
+}
+
+// A stream ends when its person is disabled, lowered, removed or joined with
+// somebody, also if that happens before it was noted; others go on.
+func TestListeners(t *testing.T) {
+	db := openTestDB(t)
+	l := newListeners(db)
+	defer runListeners(t, l, db)()
 	person := func(identity string, role store.Role) store.User {
 		t.Helper()
 		u, err := db.EnsureUser(t.Context(), identity, identity, role)

@@ -106,7 +106,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Run ends the streams of a token as soon as it is revoked or its user
 // disabled, and those of tokens that expire. It returns when ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	for change, err := range s.opt.Feed.Watch(ctx, s.opt.Feed.Last()) {
+	after := s.opt.Feed.Last()
+	s.recheck(ctx) // of the requests that came before it, what changed until then is not followed
+	for change, err := range s.opt.Feed.Watch(ctx, after) {
 		if err != nil {
 			return fmt.Errorf("following the feed: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,13 +28,22 @@ type front struct {
 
 func newFront(t *testing.T, change func(*store.Server)) *front {
 	t.Helper()
+	f, run := openFront(t, change)
+	run()
+	return f
+}
+
+// openFront serves before the server's Run, which run starts.
+func openFront(t *testing.T, change func(*store.Server)) (f *front, run func()) {
+	t.Helper()
 	h := newHouse(t, change)
 	s := mcp.NewServer(mcp.ServerOptions{Gateway: h.gateway, Tokens: h.db, Feed: h.db, Config: h.config, Version: "test", Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
+	run = sync.OnceFunc(func() { go func() { done <- s.Run(ctx) }() })
 	web := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
+		run() // where the test ended before it did
 		s.CloseStreams()
 		web.Close()
 		cancel()
@@ -41,7 +51,7 @@ func newFront(t *testing.T, change func(*store.Server)) *front {
 			t.Errorf("mcp server: %v", err)
 		}
 	})
-	return &front{h, s, web.URL + "/mcp"}
+	return &front{h, s, web.URL + "/mcp"}, run
 }
 
 func (f *front) token(name string, life time.Duration, scopes ...string) string {
@@ -322,7 +332,17 @@ func TestCallerLeaves(t *testing.T) {
 }
 
 func TestRevokingEndsStreams(t *testing.T) {
-	f := newFront(t, nil)
+	for name, first := range map[string]bool{"while the feed is followed": true, "before it is": false} {
+		t.Run(name, func(t *testing.T) { testRevokingEndsStreams(t, first) })
+	}
+}
+
+// testRevokingEndsStreams runs the server first, or when the token is revoked.
+func testRevokingEndsStreams(t *testing.T, first bool) {
+	f, run := openFront(t, nil)
+	if first {
+		run()
+	}
 	s := f.client(f.token("client", time.Hour), "2025-11-25", nil)
 	ended := make(chan error, 1)
 	watch, early := context.WithCancel(t.Context())
@@ -339,6 +359,7 @@ func TestRevokingEndsStreams(t *testing.T) {
 	if _, err := f.db.RevokeTokens(t.Context(), f.root, "", ""); err != nil {
 		t.Fatal(err)
 	}
+	run()
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
