@@ -161,11 +161,12 @@ after=$(pids memory)
 ok "restart makes a new process"
 
 # A call that is under way when its server dies may have reached the tool: its
-# outcome is unknown, and it is not repeated. So wait for the end.
-victims=$(pids everything)
-dead() { ! grep -qxF "$victims" <<<"$(pids everything)"; }
-for pid in $victims; do kill -KILL "$pid"; done
-eventually "the killed server's end" dead
+# outcome is unknown, and it is not repeated. So wait until nized has seen the end.
+ends() { nizectl servers show everything --json | json 'v.restarts ?? 0'; }
+known=$(ends)
+for pid in $(pids everything); do kill -KILL "$pid"; done
+seen() { [ "$(ends)" -gt "$known" ]; }
+eventually "nized sees the killed server's end" seen
 contains "$(call everything:echo '{"message":"still here"}')" "still here" "after kill -9"
 contains "$(call files:list_directory "{\"path\":\"$work/files\"}")" "a.txt" "another server after kill -9"
 ok "a killed server is started anew by the next call"
