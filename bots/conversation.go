@@ -242,6 +242,12 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 // Stop implements [Handler]. Who started the thread, who wrote last, and
 // admins may stop it; ErrRefused for others. Stopping what doesn't run is fine.
 func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) error {
+	// A message leaves the queue after the thread was opened for it, so the queue
+	// is looked at first: one that is being taken is seen in either place.
+	c.mu.Lock()
+	known := c.threads[id]
+	queued := known != nil && len(known.queue) > 0
+	c.mu.Unlock()
 	th, err := c.o.Threads.GetThread(ctx, id)
 	if err != nil {
 		return fmt.Errorf("stopping a turn: %w", err)
@@ -249,7 +255,7 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	c.mu.Lock()
 	t := c.threadLocked(id)
 	may := by.IsAdmin() || by.User == th.User || (t.asker.User != "" && by.User == t.asker.User)
-	active := th.Open || t.cancel != nil || len(t.queue) > 0
+	active := queued && t.scheduled || th.Open || t.cancel != nil || len(t.queue) > 0
 	c.mu.Unlock()
 	if !may {
 		return fmt.Errorf("stopping a turn: %w: only its author, the conversation's owner or an admin may", store.ErrRefused)
