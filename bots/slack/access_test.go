@@ -31,7 +31,7 @@ func newGateScene(t *testing.T) *gateScene {
 		return err == nil && a.Admits(u, nil), err
 	}}, s.heard)
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: s.db, Claims: s.db, Handler: s.heard, Calls: s.db})...)
-	s.until("the link", func() bool { return s.fake.Stats().Links == 1 })
+	s.until("the link", linked(s.fake))
 	return s
 }
 

@@ -71,7 +71,7 @@ func startWhole(t *testing.T, o slacktest.Options) *whole {
 		})
 	}
 	t.Cleanup(func() { cancel(); wg.Wait(); w.gateway.Close() })
-	w.until("linked", func() bool { return fake.Stats().Links == 1 })
+	w.until("linked", linked(fake))
 	return w
 }
 

@@ -87,7 +87,7 @@ func TestDecidesAsTheyAre(t *testing.T) {
 		}
 		ahead.Add(int64(time.Minute))
 	}
-	if err := fake.Wait(ctx, func() bool { return fake.Stats().Links == 1 }); err != nil {
+	if err := fake.Wait(ctx, linked(fake)); err != nil {
 		t.Fatal(err)
 	}
 	if err := fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize approve one"); err != nil {

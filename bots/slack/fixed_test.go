@@ -165,7 +165,7 @@ func TestDeletedWhileAway(t *testing.T) {
 // An answer is streamed in a conversation with one person, too, and to nobody
 // but who asked.
 func TestStreamToOne(t *testing.T) {
-	fake := startFake(t, slacktest.Options{Unlimited: true})
+	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{}}) // nothing is heard, and nobody welcomed
 	b := runBot(t, fake, Options{}, nobody{})
 	root, at := in(t, fake, fake.DMChannel(slacktest.Ann))
 	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "an answer", Final: true, For: askedBy(slacktest.Ann)}

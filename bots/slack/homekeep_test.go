@@ -96,7 +96,7 @@ func TestHomeFollowsAfterRestart(t *testing.T) {
 			return ok && strings.Contains(string(v.Blocks), text)
 		}
 	}
-	until("a link", func() bool { return fake.Stats().Links == 1 })
+	until("a link", linked(fake))
 	list(100, 40)
 	for _, user := range []string{slacktest.Ben, slacktest.Cho} {
 		fake.OpenHome(user)

@@ -14,7 +14,7 @@ func TestShortcut(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)
-	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Links == 1 }); err != nil {
+	if err := fake.Wait(t.Context(), linked(fake)); err != nil {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("<b>&\"\\ 你好 ", 400)
@@ -77,7 +77,7 @@ func TestShortcutOfGrid(t *testing.T) {
 	}
 	h := newHeard()
 	b := runBot(t, fake, Options{}, h)
-	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Links == 1 }); err != nil {
+	if err := fake.Wait(t.Context(), linked(fake)); err != nil {
 		t.Fatal(err)
 	}
 	root, at := in(t, fake, slacktest.General)
@@ -102,7 +102,7 @@ func TestShortcutBrings(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	runBot(t, fake, Options{}, h)
-	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Links == 1 }); err != nil {
+	if err := fake.Wait(t.Context(), linked(fake)); err != nil {
 		t.Fatal(err)
 	}
 	file := slacktest.File{Name: "trace.log", Content: []byte("panic")}

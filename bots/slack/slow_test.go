@@ -27,12 +27,11 @@ func (f heldFiller) Fill(context.Context, bots.Asked, map[string][]string) (bots
 	return bots.Said("it is set"), nil
 }
 
-// linkedBot is runBot that returns once people can press: the link by which the
-// tokens were tried is gone, and the bot's own is there.
+// linkedBot is runBot that returns once people can press.
 func linkedBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) {
 	t.Helper()
 	runBot(t, fake, o, h)
-	if err := fake.Wait(t.Context(), func() bool { st := fake.Stats(); return st.Opened == 2 && st.Links == 1 }); err != nil {
+	if err := fake.Wait(t.Context(), linked(fake)); err != nil {
 		t.Fatal(err)
 	}
 }

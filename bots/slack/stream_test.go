@@ -32,6 +32,9 @@ func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler,
 		db = openBolt(t)
 	}
 	b := connectedBot(t, fake, db, o, second)
+	b.mu.Lock()
+	ready := b.ready
+	b.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -40,7 +43,14 @@ func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler,
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
+	<-ready // what is posted waits for that only so long
 	return b
+}
+
+// linked says whether people can press: the link by which the tokens were tried
+// is gone, and the bot's own is there.
+func linked(fake *slacktest.Server) func() bool {
+	return func() bool { st := fake.Stats(); return st.Opened == 2 && st.Links == 1 }
 }
 
 func jumble(random *rand.Rand, n int) string {

@@ -59,8 +59,10 @@ func TestResultFile(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: db, Calls: db}, nobody{}, fake.AppToken())
-	fares(t, b, Connected, "")
 	ctx := t.Context()
+	if err := fake.Wait(ctx, linked(fake)); err != nil {
+		t.Fatal(err)
+	}
 	ann, err := b.current().who(ctx, slacktest.Ann, freshPerson)
 	if err != nil {
 		t.Fatal(err)
