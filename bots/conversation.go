@@ -185,7 +185,9 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	c.enqueue(it)
 	if masked {
 		if sc := c.screenFor(ctx, th); sc != nil {
-			sc.say(store.Message{Kind: store.NoticeMessage, Text: sc.words().Say(phrases.SecretMasked), Only: in.By.User}) // to its author alone
+			// In the language as it is now: a step under way may have read another.
+			words := phrases.For(c.spoken(ctx, th))
+			sc.say(store.Message{Kind: store.NoticeMessage, Text: words.Say(phrases.SecretMasked), Only: in.By.User}) // to its author alone
 		}
 	}
 	return true, nil
