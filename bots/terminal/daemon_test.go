@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -68,9 +69,10 @@ func (d *fakeDaemon) start() {
 	d.follow, d.state = map[string]map[chan api.ChatEvent]bool{}, map[string]string{}
 	d.mu.Unlock()
 	d.gateway = &botstest.Gateway{Calls: d.db, Now: time.Now}
+	followed := &followedFeed{Feed: d.db, begun: make(chan struct{})}
 	d.conversation = bots.New(bots.Options{
 		Agent:    &botstest.Agent{Threads: d.db, Calls: d.db, Now: time.Now},
-		Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db,
+		Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: followed,
 		Platforms: []bots.Platform{d}, Log: slog.New(slog.NewTextHandler(d.t.Output(), nil)), Pace: time.Millisecond,
 	})
 	listener, err := net.Listen("unix", d.socket)
@@ -85,11 +87,24 @@ func (d *fakeDaemon) start() {
 			d.t.Errorf("Conversation.Run: %v", err)
 		}
 	})
+	<-followed.begun                           // a press before that would be told to nobody
 	d.wg.Go(func() { server.Serve(listener) }) // ends with Close
 	d.wg.Go(func() {
 		<-ctx.Done()
 		server.Close()
 	})
+}
+
+// followedFeed tells when somebody begins to follow it.
+type followedFeed struct {
+	store.Feed
+	once  sync.Once
+	begun chan struct{} // closed then
+}
+
+func (f *followedFeed) Watch(ctx context.Context, after store.Seq) iter.Seq2[store.Change, error] {
+	f.once.Do(func() { close(f.begun) })
+	return f.Feed.Watch(ctx, after)
 }
 
 func (d *fakeDaemon) stop() {
@@ -219,6 +234,9 @@ func (d *fakeDaemon) decide(ctx context.Context, by store.Caller, id string, a a
 
 func (d *fakeDaemon) events(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
+	if r.Context().Err() != nil {
+		return // it is stopping: who dials again reaches the next one
+	}
 	ch := make(chan api.ChatEvent, 4096)
 	d.mu.Lock()
 	if d.follow[id] == nil {
@@ -226,11 +244,11 @@ func (d *fakeDaemon) events(w http.ResponseWriter, r *http.Request) {
 	}
 	d.follow[id][ch] = true
 	state := d.state[id]
-	d.mu.Unlock()
 	if state == "" {
 		state = api.ChatIdle
 	}
-	ch <- api.ChatEvent{State: state}
+	ch <- api.ChatEvent{State: state} // the first, whatever happens
+	d.mu.Unlock()
 	defer func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,9 +19,10 @@ import (
 
 // console is a pseudo-terminal with a chat in it.
 type console struct {
-	t    *testing.T
-	ptmx *os.File
-	done chan error
+	t     *testing.T
+	ptmx  *os.File
+	done  chan error
+	ahead atomic.Int64 // of the chat's clock, which stands still otherwise
 
 	mu     sync.Mutex // guards what follows
 	text   strings.Builder
@@ -43,6 +45,8 @@ func openConsole(t *testing.T, o Options, env map[string]string) *console {
 	}
 	o.Getenv = func(name string) string { return env[name] }
 	c := &console{t: t, ptmx: ptmx, done: make(chan error, 1), change: make(chan struct{})}
+	began := time.Now()
+	o.Now = func() time.Time { return began.Add(time.Duration(c.ahead.Load())) }
 	ctx, cancel := context.WithCancel(context.Background())
 	var run, read sync.WaitGroup
 	run.Go(func() { c.done <- Run(ctx, o) })
@@ -75,26 +79,30 @@ func (c *console) read() {
 // await waits until want has been written since the last await.
 func (c *console) await(want string) {
 	c.t.Helper()
-	if !c.awaitFor(want, time.Minute) {
-		c.t.Fatalf("waiting for %q; the terminal got %q", want, c.all())
-	}
+	c.until(want, func(all string) bool {
+		i := strings.Index(all[c.from:], want)
+		if i >= 0 {
+			c.from += i + len(want)
+		}
+		return i >= 0
+	})
 }
 
-func (c *console) awaitFor(want string, patience time.Duration) bool {
-	timeout := time.After(patience)
+// until waits until all that was written satisfies ok.
+func (c *console) until(what string, ok func(all string) bool) {
+	c.t.Helper()
+	timeout := time.After(time.Minute)
 	for {
 		c.mu.Lock()
-		all, change := c.text.String(), c.change
-		if i := strings.Index(all[c.from:], want); i >= 0 {
-			c.from += i + len(want)
-			c.mu.Unlock()
-			return true
-		}
+		found, change := ok(c.text.String()), c.change
 		c.mu.Unlock()
+		if found {
+			return
+		}
 		select {
 		case <-change:
 		case <-timeout:
-			return false
+			c.t.Fatalf("waiting for %q; the terminal got %q", what, c.all())
 		}
 	}
 }
@@ -112,16 +120,13 @@ func (c *console) send(text string) {
 	}
 }
 
-// answer presses a key until the card takes it: keys that come early do not count.
+// answer presses a key for the card on the screen, which has stood there for long
+// enough.
 func (c *console) answer(key, want string) {
 	c.t.Helper()
-	for range 20 {
-		c.send(key)
-		if c.awaitFor(want, quiet+100*time.Millisecond) {
-			return
-		}
-	}
-	c.t.Fatalf("waiting for %q after %q; the terminal got %q", want, key, c.all())
+	c.ahead.Add(int64(quiet))
+	c.send(key)
+	c.await(want)
 }
 
 func (c *console) end() error {
@@ -167,12 +172,12 @@ func TestScreenEarlyKey(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
 	c.await("offline planner")
-	c.send("call toolbox:greet {}\ryyyy") // typed ahead: no answer to a card that nobody has seen
+	c.send("call toolbox:greet {}\ryyyy?") // typed ahead: no answer to a card that nobody has seen
 	c.await("Run toolbox:greet?")
 	c.await("y run, n cancel")
-	if c.awaitFor("ran with", 2*quiet) {
-		t.Fatal("keys that were typed before the card ran the call")
-	}
+	c.until("what the last key does", func(all string) bool { // in the line that was there before the card, or to the card
+		return strings.Contains(all, "yyyy?") || strings.Contains(all, "Ctrl-C stop the turn")
+	})
 	c.answer("n", "toolbox:greet is refused")
 }
 
@@ -260,7 +265,9 @@ func TestScreenResize(t *testing.T) {
 	if err := self.Signal(syscall.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}
-	c.send("say " + strings.Repeat("word ", 30) + "\r")
+	c.send("say " + strings.Repeat("word ", 30))
+	c.await("> \x1b[0msay " + strings.Repeat("word ", 6) + "wor\r\n") // the line is broken anew: the chat has heard of it
+	c.send("\r")
 	c.await(strings.TrimSpace(strings.Repeat("word ", 8)) + "\r\n" + "word")
 }
 
