@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -308,9 +307,12 @@ func TestSlackChannelRules(t *testing.T) {
 // channel, the command is answered with what is set, and no dialog opens late.
 func TestSlackChannelSlow(t *testing.T) {
 	s := newScene(t)
-	s.fake.Fail("users.list", slacktest.Fault{Delay: 3 * time.Second})
+	late := make(chan struct{})
+	s.fake.Fail("users.list", slacktest.Fault{Held: late})
 	s.slash(slacktest.Ben, "/nize channel")
 	s.told(slacktest.Ben, "mode = follow")
+	close(late)
+	s.settled("later")
 	if n := len(s.fake.Views(slacktest.Ben)); n != 0 {
 		t.Errorf("%d dialogs", n)
 	}

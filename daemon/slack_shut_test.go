@@ -48,6 +48,7 @@ func TestSlackShut(t *testing.T) {
 			s.press(slacktest.Ben, posted, "run")
 			said := "I can't say any more in <#" + c.in + "> what you asked me for"
 			s.until("Ben is told", func() bool { return s.lines(slacktest.Ben, said) > 0 })
+			s.until("the model has the result", func() bool { return strings.Contains(s.says.heard("note"), "noted") })
 			s.settledIn(slacktest.Shared)
 			if n := s.lines(slacktest.Ben, said); n != 1 || s.runs.Load() != 1 {
 				t.Errorf("told %d times, %d runs", n, s.runs.Load())
