@@ -1,8 +1,11 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,8 +170,10 @@ func TestSlackKilledInAnswer(t *testing.T) {
 // afterwards.
 func TestSlackKilledAfterPress(t *testing.T) {
 	s := &scene{says: newSpeaker(t)}
-	s.up = mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
-		s.runs.Add(1)
+	s.up = mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(_ context.Context, args json.RawMessage) json.RawMessage {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.args = append(s.args, bytes.Clone(args))
 		return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)
 	}}}})
 	s.killable = newKillable(t)
@@ -178,17 +183,20 @@ func TestSlackKilledAfterPress(t *testing.T) {
 	}
 	s.says.use(t, s.Client)
 	s.fake = onSlack(t, s.killable)
-	s.says.plan("note", plan{tool: "box:note", args: `{"text":"hello"}`})
 	states := map[store.State]int{}
 	for n := range 8 {
-		runs := s.runs.Load()
-		asked, posted := s.ask(slacktest.Ann, "note")
+		word, args := fmt.Sprintf("note%d", n), fmt.Sprintf(`{"n":%d}`, n)
+		s.says.plan(word, plan{tool: "box:note", args: args})
+		runs := func() int { // what a killed process asked for may arrive in a later round
+			return len(slices.DeleteFunc(s.ran(), func(a string) bool { return a != args }))
+		}
+		asked, posted := s.ask(slacktest.Ann, word)
 		value := valueOf(t, posted, "call-run")
 		if err := s.fake.Press(ctx, slacktest.Ann, posted, "call-run"); err != nil {
 			t.Fatal(err)
 		}
 		if n%2 == 1 { // a little later: while it runs, or after
-			s.until("it runs", func() bool { return s.runs.Load() > runs })
+			s.until("it runs", func() bool { return runs() > 0 })
 		}
 		s.restart(s.fake)
 		state := store.State("")
@@ -207,7 +215,7 @@ func TestSlackKilledAfterPress(t *testing.T) {
 		s.raw(slacktest.Ann, slacktest.Team, "run", value, posted, 2)
 		s.until("the late presses are acknowledged", func() bool { return s.fake.Stats().Strange >= acked+2 })
 		s.until("they are in the audit", func() bool { return s.pressRefused()[slacktest.Ann] >= 2*(n+1) })
-		if ran := s.runs.Load() - runs; ran > 1 || state == store.Done && ran != 1 {
+		if ran := runs(); ran > 1 || state == store.Done && ran != 1 {
 			t.Errorf("round %d: %d runs of a call that is %s", n, ran, state)
 		}
 	}
