@@ -25,7 +25,8 @@ func TestKillErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	interrupted := 0
-	for round := range 4 {
+	// Four rounds, and more until a kill met an erasure: one in five does not.
+	for round := 0; round < 4 || interrupted == 0; round++ {
 		cmd, out := startChild(t, "erase", dir)
 		scan := bufio.NewScanner(out)
 		for n := 1 + rand.IntN(40); n > 0 && scan.Scan(); n-- {
@@ -75,9 +76,6 @@ func TestKillErase(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if interrupted == 0 {
-		t.Error("no kill met an erasure")
 	}
 }
 
