@@ -53,6 +53,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add([]byte(`{"token":"a","x":["ghp_0123456789abcdefXY"]}`), 40)
 	f.Add([]byte("\xff\xfe nize_0123456789abcdefgh"), 7)
 	f.Add([]byte(`{"a":"é€😀é€😀"}`), 9)
+	f.Add([]byte("AKIA0123456789ABCDEFhf_A1b2C3d4E5f6G7h8I9j0"), 40)
 	f.Fuzz(func(t *testing.T, raw []byte, limit int) {
 		limit &= 0xfff
 		got := Redact(raw, limit)

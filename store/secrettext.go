@@ -68,8 +68,27 @@ func marked(s string) bool {
 	return false
 }
 
-// RedactText replaces what looks like a key by dots.
+// maxRedactions is how often dots are put in the place of keys until none is left.
+const maxRedactions = 8
+
+// RedactText replaces what looks like a key by dots. What is left looks like none:
+// a key may stand right behind another one, and begin a word only once that is
+// hidden. A text in which they are stacked deeper than anybody needs is hidden whole.
 func RedactText(s string) string {
+	for range maxRedactions {
+		hidden := redactOnce(s)
+		if hidden == s {
+			return s
+		}
+		s = hidden
+	}
+	if LooksSecret(s) {
+		return dots
+	}
+	return s
+}
+
+func redactOnce(s string) string {
 	s = hide(s, discordTokens(s))
 	if marked(s) {
 		s = secretText.ReplaceAllString(s, dots)
@@ -94,7 +113,7 @@ func RedactText(s string) string {
 }
 
 // LooksSecret says whether s is, or holds, what looks like a key.
-func LooksSecret(s string) bool { return RedactText(s) != s }
+func LooksSecret(s string) bool { return redactOnce(s) != s }
 
 // AddsSecret says whether s holds what looks like a key and known does not.
 func AddsSecret(s, known string) bool {

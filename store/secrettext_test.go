@@ -103,3 +103,22 @@ func TestSecretParts(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysBehindKeys: a key that stands right behind another one, where it begins
+// no word, is hidden with it.
+func TestKeysBehindKeys(t *testing.T) {
+	amazon, hugging, shop := made("AKIA", "IOSFODNN7EXAMPLE"), made("hf_", "abcdefghijklmnopqrstuvwxyz"), made("shpat_", "0123456789abcdef0123456789abcdef")
+	discord := made("MTIzNDU2Nzg5MDEyMzQ1Njc4", ".GabcDE.0123456789abcdefghijklmnopqrstuvwxyzAB")
+	for in, want := range map[string]string{
+		amazon + hugging:        dots + dots,
+		amazon + shop + hugging: dots + dots + dots,
+		amazon + discord:        dots + dots,
+		"x" + hugging:           "x" + hugging, // no key: it is the middle of a word
+		amazon + strings.Repeat(shop, maxRedactions): dots,
+	} {
+		got := RedactText(in)
+		if got != want || LooksSecret(got) {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}

@@ -47,12 +47,24 @@ func WishText(text string) string {
 	if len(text) > 4<<10 { // more than is kept, and not more than is worth a look
 		text = text[:4<<10]
 	}
-	text = personal.ReplaceAllString(RedactText(strings.ToValidUTF8(text, "")), dots)
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if len(text) > maxWish {
+	text = strings.Join(strings.Fields(strings.Map(dropUnseen, strings.ToValidUTF8(text, ""))), " ")
+	text = personal.ReplaceAllString(RedactText(text), dots)
+	for { // a number that is hidden, or a cut, may leave what looks like a key
+		text = RedactText(text)
+		if len(text) <= maxWish {
+			return text
+		}
 		text = strings.ToValidUTF8(text[:maxWish-len("…")], "") + "…"
 	}
-	return text
+}
+
+// dropUnseen leaves what can't be seen out: a key that is parted by it is one all
+// the same.
+func dropUnseen(r rune) rune {
+	if Unseen(r) && !unicode.IsSpace(r) {
+		return -1
+	}
+	return r
 }
 
 // idle words say nothing about what is wanted.
