@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,10 +23,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// shortDir is a directory for a socket, whose path has about 100 bytes at most:
+// that of t.TempDir holds the name of the test.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nize")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // serve runs a handler on a Unix socket and returns a client of it.
 func serve(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), SocketName)
+	socket := filepath.Join(shortDir(t), SocketName)
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +108,7 @@ func TestEveryCallErrorHasARow(t *testing.T) {
 }
 
 func TestNoDaemon(t *testing.T) {
-	c := New(filepath.Join(t.TempDir(), "none.sock"))
+	c := New(filepath.Join(shortDir(t), "none.sock"))
 	defer c.Close()
 	_, err := c.Status(t.Context())
 	if !errors.Is(err, ErrNoDaemon) || ExitCode(err) != ExitNoDaemon {
