@@ -87,7 +87,7 @@ func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *re
 	if err != nil {
 		return nil, nil, err
 	}
-	if sess.dirty.Load() {
+	if sess.dirty() {
 		if err := sess.relist(ctx); err != nil {
 			return nil, sess, err
 		}

@@ -26,7 +26,8 @@ type session struct {
 	serverInfo   string
 	since        time.Time
 
-	dirty   atomic.Bool   // list_changed came since the last list began
+	notices atomic.Uint64 // how often the list was said to have changed, or could not be read
+	heard   atomic.Uint64 // notices when the list that is known began
 	changed chan struct{} // 1: wakes the keeper, however many came
 	doubt   chan struct{} // 1: a call timed out; the keeper looks whether the server still answers
 	flying  atomic.Int32  // calls in flight
@@ -68,12 +69,16 @@ func (s *session) settle(c *catalog) {
 
 // mark notes that the server says its list has changed.
 func (s *session) mark() {
-	s.dirty.Store(true)
+	s.notices.Add(1)
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
 }
+
+// dirty says that there is a newer list than the one that is known. It holds
+// until that one is complete: what is called meanwhile waits for it.
+func (s *session) dirty() bool { return s.heard.Load() != s.notices.Load() }
 
 // suspect asks the keeper to look whether the server still answers.
 func (s *session) suspect() {
@@ -103,7 +108,7 @@ func (s *session) relist(ctx context.Context) error {
 		return &fault{reach: never, err: ctx.Err()}
 	}
 	defer func() { <-s.listing }()
-	if !s.dirty.Load() {
+	if !s.dirty() {
 		return nil // somebody was first
 	}
 	if last := s.tools.Load(); last != nil {
@@ -125,10 +130,10 @@ func (s *session) listLocked(ctx context.Context) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("no complete list within %s", listTime))
 	defer cancel()
-	s.dirty.Store(false)
+	notices := s.notices.Load()
 	c, err := s.fetch(ctx)
 	if err != nil {
-		s.dirty.Store(true)
+		s.notices.Add(1)
 		switch {
 		case caller.Err() != nil: // who asked has left: that says nothing of the server
 			err = &fault{reach: never, err: caller.Err()}
@@ -141,6 +146,7 @@ func (s *session) listLocked(ctx context.Context) error {
 		return &f
 	}
 	s.tools.Store(c)
+	s.heard.Store(notices)
 	return nil
 }
 

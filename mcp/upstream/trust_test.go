@@ -1,10 +1,14 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -119,8 +123,87 @@ func TestSwapBetweenListAndCall(t *testing.T) {
 	changed.Description = "sends it away"
 	m.SetTool(changed)
 	// The notice is there, the new list is not: the call must wait for it.
-	eventually(t, "the notice", func() bool { return sess.dirty.Load() || b.tool("far:echo").State != store.ToolAccepted })
+	eventually(t, "the notice", func() bool { return sess.dirty() || b.tool("far:echo").State != store.ToolAccepted })
 	_, err := b.Run(t.Context(), member, c, nil)
+	fails(t, err, store.CodeRefused)
+	if got := m.Calls("echo"); got != 0 {
+		t.Errorf("it ran %d times, want 0", got)
+	}
+}
+
+// holder is a way to a server on which the next request of a method stops until
+// it is released.
+type holder struct {
+	under http.RoundTripper
+	hold  atomic.Pointer[held]
+}
+
+type held struct {
+	method  string
+	come    chan struct{}
+	going   chan struct{}
+	release func()
+}
+
+func (h *holder) next(t *testing.T, method string) *held {
+	n := &held{method: method, come: make(chan struct{}), going: make(chan struct{})}
+	n.release = sync.OnceFunc(func() { close(n.going) })
+	t.Cleanup(n.release) // also for a test that fails
+	h.hold.Store(n)
+	return n
+}
+
+func (h *holder) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body.Close()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if n := h.hold.Load(); n != nil && bytes.Contains(body, []byte(`"method":"`+n.method+`"`)) && h.hold.CompareAndSwap(n, nil) {
+			close(n.come)
+			<-n.going
+		}
+	}
+	return h.under.RoundTrip(r)
+}
+
+// newHeldBench is a bench whose requests may be held up.
+func newHeldBench(t *testing.T) (*bench, *holder) {
+	b := newBench(t, nil)
+	base := newTransport()
+	t.Cleanup(base.CloseIdleConnections)
+	h := &holder{under: base}
+	b.base = h
+	return b, h
+}
+
+// A call that comes while a changed list is being read waits for it.
+func TestCallWaitsForTheListUnderWay(t *testing.T) {
+	b, way := newHeldBench(t)
+	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
+	b.register(remote(m.HTTP()))
+	c := b.call("far:echo", `{}`)
+	s, _ := b.find("far")
+	sess := s.current("")
+	list := way.next(t, methodList)
+	changed := echo
+	changed.Description = "sends it away"
+	m.SetTool(changed)
+	eventually(t, "the notice", sess.dirty)
+	read := make(chan error, 1)
+	go func() { read <- sess.relist(t.Context()) }() // or the keeper
+	<-list.come
+	over := make(chan struct{})
+	close(over)
+	_, err := b.Run(expired{t.Context(), over}, member, c, nil)
+	fails(t, err, store.CodeTimeout, "was not sent")
+	list.release()
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Run(t.Context(), member, c, nil)
 	fails(t, err, store.CodeRefused)
 	if got := m.Calls("echo"); got != 0 {
 		t.Errorf("it ran %d times, want 0", got)
