@@ -89,7 +89,7 @@ func (f *stdioFrames) write(ctx context.Context, msg []byte) error {
 	case <-f.quit:
 		return &fault{reach: never, drop: true, err: errEnded}
 	case <-f.proc.Done():
-		return &fault{reach: never, drop: true, err: f.ended()}
+		return &fault{reach: never, drop: true, err: f.ended("it closed its standard input")}
 	}
 	select {
 	case err := <-o.done:
@@ -128,7 +128,11 @@ func (f *stdioFrames) put(line []byte) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("it has stopped reading its standard input; it was killed after %s", writeTime)
 	}
-	f.warn(err.Error())
+	if errors.Is(err, syscall.EPIPE) { // how it ended says more, and is known a moment later
+		err = f.ended("it closed its standard input")
+	} else {
+		f.warn(err.Error())
+	}
 	f.signal(syscall.SIGKILL)
 	return &fault{reach: reached, drop: true, err: err}
 }
@@ -169,16 +173,17 @@ func (f *stdioFrames) line() ([]byte, error) {
 		case err == nil:
 			return long, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, f.ended()
+			return nil, f.ended("it closed its standard output")
 		case len(long) > maxMessage:
 			return nil, fmt.Errorf("it wrote a line over %d MiB", maxMessage>>20)
 		}
 	}
 }
 
-// ended says how the process ended, with its last words. It is asked when the
-// output has ended, which comes a moment before the exit is known.
-func (f *stdioFrames) ended() error {
+// ended says how the process ended, with its last words. It is asked when a pipe
+// has ended, which comes a moment before the exit is known; open is what is said
+// of a process that lives on without it.
+func (f *stdioFrames) ended(open string) error {
 	timer := time.NewTimer(stopTime)
 	defer timer.Stop()
 	select {
@@ -186,7 +191,7 @@ func (f *stdioFrames) ended() error {
 	case <-f.quit:
 		return errEnded
 	case <-timer.C:
-		return errors.New("it closed its standard output")
+		return errors.New(open)
 	}
 	f.hear()
 	how := "it exited"

@@ -1,9 +1,12 @@
 package upstream
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -35,5 +38,53 @@ func TestLastWordsOfAStop(t *testing.T) {
 		if got := log.last(1); !strings.Contains(got, "goodbye") {
 			t.Fatalf("its last words are %q", got)
 		}
+	}
+}
+
+// lateEnd is a process whose pipes have ended, and whose own end is known only
+// when it is asked for a second time.
+type lateEnd struct {
+	asked atomic.Int32
+	done  chan struct{}
+}
+
+func (p *lateEnd) PID() int                    { return 1 }
+func (p *lateEnd) Signal(syscall.Signal) error { return nil }
+func (p *lateEnd) Err() error                  { return errors.New("exit status 3") }
+
+func (p *lateEnd) Done() <-chan struct{} {
+	if p.asked.Add(1) == 2 {
+		close(p.done)
+	}
+	return p.done
+}
+
+// A command that ends before it has read anything is reported with its exit
+// status and last words, whether the reader or the writer finds out first.
+func TestWriteAfterTheEnd(t *testing.T) {
+	var ours, theirs [3]*os.File
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours[i], theirs[i] = r, w; i == 0 {
+			ours[i], theirs[i] = w, r
+		}
+	}
+	if _, err := theirs[2].WriteString("cannot open the database\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range theirs {
+		f.Close()
+	}
+	f := startStdio(&lateEnd{done: make(chan struct{})}, ours, newRing(slog.New(slog.DiscardHandler)), func(msg string) { t.Errorf("a warning: %s", msg) })
+	defer f.close(true)
+	err := f.write(t.Context(), []byte(`{}`))
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "cannot open the database") {
+		t.Errorf("error %v, want its exit status and its last words", err)
+	}
+	if fault := asFault(err); fault.reach != never || !fault.drop {
+		t.Errorf("%+v", fault)
 	}
 }
