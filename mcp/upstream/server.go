@@ -64,6 +64,7 @@ type lane struct {
 // dialing is one attempt, shared by all who wait for it.
 type dialing struct {
 	cancel context.CancelFunc
+	called bool // a call waits for it; under the server's mu
 	done   chan struct{}
 	sess   *session
 	err    error
@@ -169,6 +170,7 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 		}
 		d = s.dialLocked(l)
 	}
+	d.called = d.called || !force
 	s.mu.Unlock()
 	select {
 	case <-d.done:
@@ -249,6 +251,9 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 	}
 	d.sess, l.sess = sess, sess
 	l.lastErr, l.unanswered = nil, 0
+	if d.called {
+		l.used = time.Now() // making it may take longer than it may be idle
+	}
 	if sess.pid() != 0 {
 		s.pool.memory.Do(func() { s.pool.wg.Go(s.pool.watchMemory) }) // the attempt holds the group open
 	}
