@@ -273,15 +273,15 @@ func TestListChangedStorm(t *testing.T) {
 	s, _ := b.find("child")
 	sess := s.current("")
 	var mem runtime.MemStats
-	// There is a pause between any two lists, whatever comes in meanwhile. The
-	// clock starts before the first is looked at, so before the second comes.
-	begin := time.Now()
-	first := sess.tools.Load()
-	second := first
-	eventually(t, "a second list", func() bool { second = sess.tools.Load(); return second != first })
-	eventually(t, "a third list", func() bool { return sess.tools.Load() != second })
-	if took := time.Since(begin); took < settleTime {
-		t.Errorf("two lists within %s", took)
+	// There is a pause between any two lists, whatever comes in meanwhile.
+	last := sess.tools.Load().at
+	for range 2 {
+		next := last
+		eventually(t, "another list", func() bool { next = sess.tools.Load().at; return next.After(last) })
+		if took := next.Sub(last); took < settleTime {
+			t.Errorf("two lists within %s", took)
+		}
+		last = next
 	}
 	runtime.ReadMemStats(&mem)
 	if got := mem.HeapAlloc >> 20; got > 200 {
