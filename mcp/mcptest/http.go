@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -49,8 +48,9 @@ func (s *Server) serve(path string, h http.Handler) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	srv := httptest.NewUnstartedServer(h)
-	if s.address != "" {
-		l, err := net.Listen("tcp", s.address)
+	if s.kept != nil {
+		l, err := listenOn(s.kept)
+		s.kept = nil
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -58,12 +58,36 @@ func (s *Server) serve(path string, h http.Handler) string {
 		srv.Listener = l
 	}
 	srv.Start()
-	s.http, s.address = srv, srv.Listener.Addr().String()
+	s.http = srv
 	return srv.URL + path
 }
 
-// Stop ends the HTTP server and cuts its connections.
+// Stop ends the HTTP server and cuts its connections. Its port stays the fake's:
+// connections to it are refused, and nobody else gets it meanwhile.
 func (s *Server) Stop() {
+	s.stop(func(srv *httptest.Server) {
+		kept, err := keepPort(srv.Listener.Addr())
+		if err != nil {
+			s.t.Error(err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.kept = kept
+	})
+}
+
+// end stops the fake for good.
+func (s *Server) end() {
+	s.stop(func(*httptest.Server) {})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept != nil {
+		s.kept.Close()
+	}
+}
+
+// stop ends the HTTP server; shut is called as soon as nothing listens.
+func (s *Server) stop(shut func(*httptest.Server)) {
 	s.mu.Lock()
 	srv := s.http
 	s.http = nil
@@ -71,6 +95,7 @@ func (s *Server) Stop() {
 	if srv != nil {
 		// First, or a client that connects again at once would be waited for.
 		srv.Listener.Close()
+		shut(srv)
 		srv.CloseClientConnections()
 	}
 	for ss := range s.real.Sessions() {

@@ -109,7 +109,7 @@ type Server struct {
 	fault   Fault
 	times   int // how often fault still strikes; -1: always
 	http    *httptest.Server
-	address string // where http listened, to listen there again
+	kept    *os.File // while http is stopped: a socket with its port that does not listen
 	asked   map[string]chan json.RawMessage
 }
 
@@ -121,7 +121,7 @@ func New(t testing.TB, opt Options) *Server {
 	if opt.CountFile == "" {
 		s.opt.CountFile = filepath.Join(t.TempDir(), "calls")
 	}
-	t.Cleanup(s.Stop)
+	t.Cleanup(s.end)
 	return s
 }
 

@@ -1,0 +1,47 @@
+package mcptest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+)
+
+// keepPort binds a socket to the address of a listener that has just been
+// closed, without listening. The tests of other packages run at the same time:
+// without it one of them could be given the port.
+func keepPort(at net.Addr) (*os.File, error) {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || tcp.IP.To4() == nil {
+		return nil, fmt.Errorf("%v is no address of IPv4", at)
+	}
+	syscall.ForkLock.RLock() // no child inherits it
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, fmt.Errorf("making a socket: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "kept port")
+	// Connections of before may still be in their last state.
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("making a socket: %w", err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: tcp.Port, Addr: [4]byte(tcp.IP.To4())}); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("keeping %v: %w", at, err)
+	}
+	return f, nil
+}
+
+// listenOn has a kept socket listen, and takes it over.
+func listenOn(f *os.File) (net.Listener, error) {
+	defer f.Close() // the listener has its own
+	if err := syscall.Listen(int(f.Fd()), syscall.SOMAXCONN); err != nil {
+		return nil, fmt.Errorf("listening again: %w", err)
+	}
+	return net.FileListener(f)
+}
