@@ -171,6 +171,7 @@ var english = Catalogue{
 	CardDialog:        "part %s of %s",
 	CardTooLong:       "These arguments have %s bytes, which is more than a dialog of Slack's can edit. Cancel, and tell me what to change.",
 	CardBadJSON:       "This is no JSON object: %s",
+	CardCurlyQuotes:   `it has typographic quotes (“ ”), and JSON takes straight ones (")`,
 	CardBadField:      "Please give %s.",
 	CardNotYou:        "You can't decide about this call.",
 	CardNotHere:       "You have not read the card of this call yet. It is on its way to you: read it, then press there, or say this again.",

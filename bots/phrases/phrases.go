@@ -181,10 +181,11 @@ const (
 	CardHeadDone      Key = "card.head_done"
 	CardContinues     Key = "card.continues" // characters shown, all of them, bytes, digest
 	CardMore          Key = "card.more"
-	CardFile          Key = "card.file"      // name of the file
-	CardDialog        Key = "card.dialog"    // part, parts
-	CardTooLong       Key = "card.too_long"  // bytes
-	CardBadJSON       Key = "card.bad_json"  // problem
+	CardFile          Key = "card.file"     // name of the file
+	CardDialog        Key = "card.dialog"   // part, parts
+	CardTooLong       Key = "card.too_long" // bytes
+	CardBadJSON       Key = "card.bad_json" // problem
+	CardCurlyQuotes   Key = "card.curly_quotes"
 	CardBadField      Key = "card.bad_field" // want
 	CardNotYou        Key = "card.not_you"
 	CardNotHere       Key = "card.not_here"

@@ -171,6 +171,7 @@ var simplified = Catalogue{
 	CardDialog:        "第 %s 部分，共 %s 部分",
 	CardTooLong:       "这些参数共 %s 字节，超出了 Slack 对话框可编辑的上限。请取消，然后告诉我需要更改什么。",
 	CardBadJSON:       "这不是 JSON 对象：%s",
+	CardCurlyQuotes:   `含有弯引号（“ ”），JSON 只接受直引号（"）`,
 	CardBadField:      "请填写%s。",
 	CardNotYou:        "你不能审批此调用。",
 	CardNotHere:       "你还没有看过此调用的卡片。卡片正在发送给你：请先阅读，再在那里按按钮，或重新发送这条命令。",

@@ -171,6 +171,7 @@ var traditional = Catalogue{
 	CardDialog:        "第 %s 部分，共 %s 部分",
 	CardTooLong:       "這些引數共 %s 位元組，超出 Slack 對話方塊可編輯的上限。請取消，然後告訴我要變更什麼。",
 	CardBadJSON:       "這不是 JSON 物件：%s",
+	CardCurlyQuotes:   `含有彎引號（“ ”），JSON 只接受直引號（"）`,
 	CardBadField:      "請填寫%s。",
 	CardNotYou:        "你無法核准或拒絕此呼叫。",
 	CardNotHere:       "你還沒有看過此呼叫的卡片。卡片正在傳送給你：請先閱讀，再在那裡按按鈕，或重新傳送這條指令。",

@@ -195,8 +195,8 @@ func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (
 	if e.Form == "" {
 		text := i.View.State.Values["json"]["value"].text()
 		object := map[string]json.RawMessage{}
-		if err := json.Unmarshal([]byte(text), &object); err != nil {
-			return e, nil, map[string]string{"json": w.Say(phrases.CardBadJSON, bots.Escape(clip(err.Error(), 100)))}, nil
+		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+			return e, nil, map[string]string{"json": badJSON(text, err, w)}, nil
 		}
 		return e, json.RawMessage(text), nil, nil
 	}
@@ -235,6 +235,22 @@ func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (
 	}
 	args, err = json.Marshal(old)
 	return e, args, wrong, err
+}
+
+// badJSON says what is wrong with a text that is no JSON object. Quotes that a
+// keyboard made curly are named: they look like those that JSON takes.
+func badJSON(text string, err error, w phrases.Catalogue) string {
+	var wrong *json.SyntaxError
+	if !errors.As(err, &wrong) {
+		return w.Problem("invalid arguments: want a JSON object, {…}")
+	}
+	why := w.Problem(err.Error())
+	if at := int(wrong.Offset) - 1; at >= 0 && at < len(text) {
+		if r, _ := utf8.DecodeRuneInString(text[at:]); strings.ContainsRune("“”„‟‘’", r) {
+			why = w.Say(phrases.CardCurlyQuotes)
+		}
+	}
+	return w.Say(phrases.CardBadJSON, bots.Escape(clip(why, 100)))
 }
 
 // readField is what a person gave for one argument; nil for nothing. A value

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"nize/bots"
@@ -44,6 +45,34 @@ func TestEditOfAnotherForm(t *testing.T) {
 		_, args, wrong, err := l.edited(t.Context(), i, phrases.For(""))
 		if string(args) != test.want || len(wrong) > 0 || !errors.Is(err, test.err) {
 			t.Errorf("with %s: %s, %v, %v", test.schema, args, wrong, err)
+		}
+	}
+}
+
+// TestEditNoObject: what is no JSON object is said in the dialog, which keeps what
+// was typed, in the reader's language and not in Go's.
+func TestEditNoObject(t *testing.T) {
+	metadata, err := json.Marshal(editing{Call: store.NewID(testNow)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][2]string{
+		`[]`:              {"want a JSON object", "应为 JSON 对象"},
+		`null`:            {"want a JSON object", "应为 JSON 对象"},
+		`{"a":`:           {"unexpected end", "内容不完整"},
+		`{“a”: 1}`:        {"straight", "直引号"},
+		`{"a": ’b’}`:      {"straight", "直引号"},
+		`{"a": "“b”" 1}`:  {"after object key:value pair", "不是 JSON"},
+		`{"a": "b"} more`: {"after top-level value", "不是 JSON"},
+	} {
+		for n, locale := range []string{"en", "zh-Hans"} {
+			var i interaction
+			i.View.Metadata = string(metadata)
+			i.View.State.Values = inputs{"json": {"value": {Value: &text}}}
+			_, _, wrong, err := (&live{}).edited(t.Context(), i, phrases.For(locale))
+			if said := wrong["json"]; err != nil || !strings.Contains(said, want[n]) || strings.Contains(said, "Go value") {
+				t.Errorf("%s in %s: %q, %v; want %q", text, locale, said, err, want[n])
+			}
 		}
 	}
 }
