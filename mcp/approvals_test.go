@@ -333,6 +333,42 @@ func TestVoidVote(t *testing.T) {
 	}
 }
 
+// TestVoteDecidesNothing: who said yes to what was edited, or given up, before it
+// had enough of them is not who decided that.
+func TestVoteDecidesNothing(t *testing.T) {
+	h := newHouse(t, nil)
+	ann, bob := h.person("ann"), h.person("bob")
+	h.group("ops", ann, bob)
+	h.approvers("2 of group:ops")
+	decided := func(c *store.Call, state store.State, by string) {
+		t.Helper()
+		card, err := h.gateway.Card(t.Context(), c.ID)
+		if err != nil || card.State != state || card.DecidedBy != by {
+			t.Errorf("the card says %s, decided by %q, %v; want %s by %q", card.State, card.DecidedBy, err, state, by)
+		}
+	}
+	c := h.call(h.member, "box:write", `{"what":"x"}`)
+	if _, err := h.press(ann, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	decided(c, store.Pending, "")
+	next, err := h.gateway.Decide(t.Context(), bob, c.ID, store.Decision{Verb: store.Edit, Digest: c.Digest, Args: []byte(`{"what":"y"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided(c, store.Cancelled, "")
+	if _, err := h.press(ann, next, store.Deny); err != nil {
+		t.Fatal(err)
+	}
+	decided(next, store.Refused, "ann")
+	c = h.call(h.member, "box:write", `{"what":"z"}`)
+	if _, err := h.press(ann, c, store.Approve); err != nil {
+		t.Fatal(err)
+	}
+	h.disable(h.member)
+	decided(c, store.Cancelled, "")
+}
+
 // TestVoteDenied: one no of those who may press ends it.
 func TestVoteDenied(t *testing.T) {
 	h := newHouse(t, nil)

@@ -29,13 +29,10 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if err := g.describeTool(ctx, c, &card); err != nil {
 		return store.Card{}, err
 	}
-	for _, d := range c.Decisions {
-		card.DecidedBy = d.Name
-	}
 	if c.Waiting() {
-		card.DecidedBy = ""
 		return card, g.describeVote(ctx, c, &card)
 	}
+	card.DecidedBy = decider(c)
 	if c.Successor == "" {
 		card.Redo = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 	}
@@ -46,6 +43,20 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		}
 	}
 	return card, nil
+}
+
+// decider is who decided what became of a call, "" where no decision did: a yes
+// to what was edited, given up or out of date before it ran did not do that.
+func decider(c store.Call) string {
+	if len(c.Decisions) == 0 {
+		return ""
+	}
+	last := c.Decisions[len(c.Decisions)-1]
+	ends := map[store.State]store.Verb{store.Refused: store.Deny, store.Cancelled: store.Cancel, store.Expired: store.Expire}
+	if verb, ok := ends[c.State]; ok && last.Verb != verb {
+		return ""
+	}
+	return last.Name
 }
 
 // describeTool says what the tool is, and what changed about it.

@@ -31,6 +31,11 @@ func TestTranslate(t *testing.T) {
 		{"The model service main is busy and asks to wait 1m30s. Please try again then.",
 			"模型服务 main 正忙，请等待 1 分钟 30 秒后重试。", "模型服務 main 忙碌中，請等待 1 分鐘 30 秒後再試一次。"},
 		{"90d", "90 天", "90 天"},
+		{"denied by Ann", "Ann 已拒绝", "Ann 已拒絕"},
+		{"cancelled by Ann", "Ann 已取消", "Ann 已取消"},
+		{"edited", "已编辑", "已編輯"},
+		{"its requester was disabled", "发起人已停用", "發起人已停用"},
+		{"its requester was joined with Bo", "发起人已与 Bo 合并", "發起人已與 Bo 合併"},
 		// %-signs in what others say are no verbs.
 		{"its requester may no longer use box:%s%!d", "发起人已无权使用 box:%s%!d", "發起人已無權使用 box:%s%!d"},
 		// What nobody of ours said stays.
