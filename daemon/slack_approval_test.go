@@ -381,9 +381,13 @@ func TestSlackCopiesKilled(t *testing.T) {
 		t.Error("a second copy")
 	}
 	n := 0
-	for _, m := range append(s.fake.Messages(s.fake.DMChannel(slacktest.Ann)), s.fake.Thread(asked.Channel, asked.Root())...) {
-		n += len(m.Files)
-	}
+	s.until("both files are shared", func() bool { // a share comes after the answer to it
+		n = 0
+		for _, m := range append(s.fake.Messages(s.fake.DMChannel(slacktest.Ann)), s.fake.Thread(asked.Channel, asked.Root())...) {
+			n += len(m.Files)
+		}
+		return n >= 2
+	})
 	if n != 2 || runs.Load() != 1 {
 		t.Errorf("%d files, %d runs", n, runs.Load())
 	}

@@ -241,10 +241,13 @@ func TestCardWhereBytesCount(t *testing.T) {
 		}
 	}
 	files := 0
-	for _, m := range fake.Thread(root.Channel, root.TS) {
-		files += len(m.Files)
-	}
-	if files != 1 {
-		t.Errorf("%d files", files)
+	if err := fake.Wait(t.Context(), func() bool { // a share comes after the answer to it
+		files = 0
+		for _, m := range fake.Thread(root.Channel, root.TS) {
+			files += len(m.Files)
+		}
+		return files > 0
+	}); err != nil || files != 1 {
+		t.Errorf("%d files, %v", files, err)
 	}
 }
