@@ -11,10 +11,6 @@ PREFIX   ?= /usr/local
 # may need. A test that waits for what does not come ends by itself.
 PATIENCE = -timeout 60m
 
-# The quality of discovery is measured by one goroutine, in which the race
-# detector would look for minutes, and find nothing.
-ALONE = nize/mcp/index/eval
-
 # The race detector needs cgo, and cgo a C compiler; all else here does without.
 # By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
@@ -50,8 +46,7 @@ ifeq ($(CC_FOUND),)
 	CGO_ENABLED=0 $(GO) test $(PATIENCE) -tags $(TAGS) ./...
 else
 	@echo 'tests run with the race detector ($(CC_FOUND))'
-	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) $$($(GO) list ./... | grep -vxF $(ALONE))
-	CGO_ENABLED=0 $(GO) test $(PATIENCE) -tags $(TAGS) $(ALONE)
+	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) ./...
 endif
 	@echo 'passed. Left out, because they need npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
 
