@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -27,4 +29,13 @@ func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(web.Close)
 	ts.Setenv(args[0], web.URL+"/v1")
+}
+
+// scriptSameDay waits for midnight in UTC to pass, where it is near.
+func scriptSameDay(ts *testscript.TestScript, neg bool, args []string) {
+	const day = 24 * time.Hour
+	until(ts, "midnight", func(context.Context) bool {
+		now := time.Now()
+		return now.Truncate(day).Add(day).Sub(now) > patience/2
+	})
 }

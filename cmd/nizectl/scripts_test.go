@@ -49,6 +49,7 @@ const patience = time.Minute
 //	tokens FILE        writes the tokens of the pretended Slack, one a line
 //	slash LINE ANSWER  sends a /nize command as Ann, who reads an answer with ANSWER
 //	model VAR          starts a model service and keeps its address
+//	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scripts build and start nized")
@@ -76,7 +77,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
-			"until": scriptUntil, "model": scriptModel,
+			"until": scriptUntil, "model": scriptModel, "sameday": scriptSameDay,
 			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},
 	})
