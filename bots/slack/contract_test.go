@@ -98,6 +98,8 @@ type stand struct {
 	opened atomic.Int64 // links, before Run ran
 	up     atomic.Bool  // Run runs
 
+	dialogs sync.Mutex // a person fills in one after the other
+
 	mu      sync.Mutex
 	events  map[string]int // by key: how many events there were before it was said
 	pressed map[string]chan error
@@ -164,6 +166,10 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 		return s.up.Load() && st.Links == 1 && st.Opened > int(s.opened.Load())
 	}); err != nil {
 		return err
+	}
+	if d.Verb != store.Approve {
+		s.dialogs.Lock()
+		defer s.dialogs.Unlock()
 	}
 	verb := map[store.Verb]string{store.Approve: verbRun, store.Deny: verbNever, store.Edit: verbEdit}[d.Verb]
 	for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
