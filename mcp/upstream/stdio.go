@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -44,6 +45,7 @@ type stdioFrames struct {
 	stdout *os.File
 	stderr *os.File
 	told   chan struct{} // closed when standard error has ended
+	last   sync.Once     // reads what was left in it
 	r      *bufio.Reader
 	log    *ring
 	warn   func(string)
@@ -206,8 +208,10 @@ func (f *stdioFrames) ended(open string) error {
 
 // hear waits for what the process wrote last to standard error, which may still
 // be on its way when its end is known. A grandchild can keep the pipe open, so
-// a moment in which nothing comes ends the wait, and stopTime does.
+// a moment in which nothing comes ends the wait, and stopTime does; what is in
+// the pipe then is taken out.
 func (f *stdioFrames) hear() {
+	defer f.last.Do(f.empty)
 	moment := time.NewTicker(lastWords)
 	defer moment.Stop()
 	heard := f.log.written()
@@ -223,6 +227,36 @@ func (f *stdioFrames) hear() {
 		}
 		heard = now
 	}
+}
+
+// empty stops the reader of standard error, which on a busy machine may have
+// been held up for longer than a moment, and reads what it has not.
+func (f *stdioFrames) empty() {
+	if err := f.stderr.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		return // it is closed
+	}
+	<-f.told
+	conn, err := f.stderr.SyscallConn()
+	if err == nil {
+		err = f.stderr.SetReadDeadline(time.Time{})
+	}
+	if err == nil {
+		f.log.readFrom(io.LimitReader(leftover{conn}, 1<<20)) // a grandchild may go on writing
+	}
+}
+
+// leftover reads what is in a pipe, and never waits for more.
+type leftover struct{ conn syscall.RawConn }
+
+func (l leftover) Read(p []byte) (n int, err error) {
+	broken := l.conn.Read(func(fd uintptr) bool {
+		n, err = syscall.Read(int(fd), p)
+		return true
+	})
+	if broken != nil || err != nil || n <= 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // close ends the process as the MCP specification asks: standard input closed,

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What a command writes while it ends is kept, also what is still in the pipe
@@ -38,6 +39,43 @@ func TestLastWordsOfAStop(t *testing.T) {
 		if got := log.last(1); !strings.Contains(got, "goodbye") {
 			t.Fatalf("its last words are %q", got)
 		}
+	}
+}
+
+// What stands in the pipe when a reader was held up is read by who closes it.
+func TestLastWordsOfASlowReader(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close() // a grandchild keeps it open
+	log := newRing(slog.New(slog.DiscardHandler))
+	f := &stdioFrames{stderr: r, log: log, told: make(chan struct{})}
+	go func() {
+		defer close(f.told)
+		var b [6]byte
+		for {
+			if _, err := r.Read(b[:]); err != nil {
+				return
+			}
+			log.line(string(b[:]))
+			if _, err := w.WriteString("second\nthird\n"); err != nil {
+				t.Error(err)
+			}
+			if err := r.SetReadDeadline(time.Unix(1, 0)); err != nil { // it comes to no more
+				t.Error(err)
+			}
+		}
+	}()
+	if _, err := w.WriteString("first\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-f.told
+	f.hear()
+	f.hear()
+	if got := log.last(5); got != "first | second | third" {
+		t.Errorf("its last words are %q", got)
 	}
 }
 
