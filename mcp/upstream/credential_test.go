@@ -32,13 +32,15 @@ func TestCredentialInAHeader(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		b := newBench(t, nil)
 		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}, Stateless: stateless})
-		b.put(withKey(m.HTTP()))
+		cfg := withKey(m.HTTP())
+		b.put(cfg)
 		_, err := b.Sync(t.Context(), admin, "far")
 		if err == nil || !strings.Contains(err.Error(), "nizectl credentials set far TOKEN") {
 			t.Errorf("without the credential: %v", err)
 		}
+		b = newBench(t, nil) // one that has not met it: the pool's own attempts accept nothing
 		b.secret("system", "", "TOKEN", "", "first-value")
-		b.sync(admin, "far")
+		b.register(cfg)
 		b.good("far:echo", `{}`, `{}`)
 		for _, h := range m.Headers() {
 			if got := h.Get("Authorization"); got != "Bearer first-value" {
