@@ -26,6 +26,13 @@ func (c *channel) set(members, admins []string) {
 	c.members, c.admins = members, admins
 }
 
+// breaks says whether the platform does not answer from now on.
+func (c *channel) breaks(yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = yes
+}
+
 func (c *channel) Member(_ context.Context, at store.Address, user string) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +197,7 @@ func TestFailsClosed(t *testing.T) {
 	h.thread("in")
 	h.approvers("channel,group:ops")
 	c := h.callIn("in", h.member, `{"what":"x"}`)
-	h.channel.broken = true
+	h.channel.breaks(true)
 	if _, err := h.press(bob, c, store.Approve); err == nil {
 		t.Error("pressed while the platform did not answer")
 	}
@@ -200,7 +207,7 @@ func TestFailsClosed(t *testing.T) {
 	if _, err := h.press(ann, c, store.Approve); err == nil {
 		t.Error("pressed after leaving the group")
 	}
-	h.channel.broken = false
+	h.channel.breaks(false)
 	u, err := h.db.GetUser(t.Context(), bob.User)
 	if err != nil {
 		t.Fatal(err)
@@ -397,7 +404,7 @@ func TestApproverJoined(t *testing.T) {
 			if of == "server" {
 				h.approvers("user:" + ann.User)
 			} else {
-				h.config["approvals.approvers"] = "user:" + ann.User
+				h.config.set("approvals.approvers", "user:"+ann.User)
 			}
 			waits := h.callIn("in", h.member, `{"what":"x"}`)
 			if waits.State != store.Pending {

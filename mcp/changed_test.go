@@ -153,11 +153,11 @@ func TestLacking(t *testing.T) {
 		}
 	}
 	h.approvers("")
-	h.config["approvals.approvers"] = "user:nobody"
+	h.config.set("approvals.approvers", "user:nobody")
 	if got, err := h.gateway.Lacking(t.Context()); err != nil || !slices.Equal(got, []string{""}) {
 		t.Errorf("the setting: %q, %v", got, err)
 	}
-	h.config["approvals.approvers"] = ""
+	h.config.set("approvals.approvers", "")
 	h.room(func(c *store.Channel) { c.Approvers = "3 of group:ops" })
 	if got, err := h.gateway.Lacking(t.Context()); err != nil || !slices.Equal(got, []string{"slack:T1:C1"}) {
 		t.Errorf("the channel: %q, %v", got, err)

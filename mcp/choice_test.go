@@ -15,7 +15,7 @@ func TestServerSwitchedOff(t *testing.T) {
 		"box":       "nizectl config unset servers.denied --user " + h.member.User,
 		"a,box,zoo": "nizectl config set servers.denied a,zoo --user " + h.member.User,
 	} {
-		h.config["servers.denied"] = denied
+		h.config.set("servers.denied", denied)
 		w, err := h.gateway.Why(ctx, h.root, h.member, store.Scope{}, "box:look")
 		if err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestServerSwitchedOff(t *testing.T) {
 			t.Errorf("denied %q: the tool is described all the same", denied)
 		}
 	}
-	h.config["servers.denied"] = "boxer,bo"
+	h.config.set("servers.denied", "boxer,bo")
 	if _, err := h.gateway.Describe(ctx, h.member, store.Scope{}, "box:look"); err != nil {
 		t.Errorf("others are off: %v", err)
 	}

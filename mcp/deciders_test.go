@@ -139,7 +139,7 @@ func TestDeciders(t *testing.T) {
 	// A channel does not let others press for what is not theirs.
 	h.change(func(s *store.Server) { s.Env = map[string]store.Value{"K": {SecretKey: "K"}} })
 	policy("admins", "credential")
-	h.config["approvals.approvers"] = "admins,channel-admins"
+	h.config.set("approvals.approvers", "admins,channel-admins")
 	policy("admins,channel-admins", "setting")
 	h.approvers("2 of admins,user:" + ann.User)
 	policy(store.Policy("2 of admins,user:"+ann.User), "server")

@@ -14,7 +14,7 @@ import (
 func TestElicitationOfOthers(t *testing.T) {
 	for _, policy := range []string{"user:%", "user:%,requester", "2 of requester,user:%"} {
 		f := newFront(t, nil)
-		f.config["approvals.elicitation"] = "true"
+		f.config.set("approvals.elicitation", "true")
 		policy = strings.ReplaceAll(policy, "%", f.person("ann").User)
 		f.approvers(policy)
 		s := f.client(f.token("client", time.Hour), "2026-07-28", &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {

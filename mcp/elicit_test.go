@@ -20,7 +20,7 @@ func TestElicitation(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			f := newFront(t, nil)
-			f.config["approvals.elicitation"] = "true"
+			f.config.set("approvals.elicitation", "true")
 			var questions atomic.Int64
 			var message atomic.Value
 			answer := &sdk.ElicitResult{Action: "accept", Content: map[string]any{"run": true}}
@@ -93,7 +93,7 @@ func TestElicitationOff(t *testing.T) {
 // digest, approves nothing.
 func TestForgedState(t *testing.T) {
 	f := newFront(t, nil)
-	f.config["approvals.elicitation"] = "true"
+	f.config.set("approvals.elicitation", "true")
 	c := f.call(f.member, "box:write", `{"what":"x"}`)
 	s := f.client(f.token("client", time.Hour), "2026-07-28", &sdk.ClientOptions{
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
@@ -132,7 +132,7 @@ func TestForgedState(t *testing.T) {
 // that would run, also what a screen shows nothing for.
 func TestElicitedShowsAll(t *testing.T) {
 	f := newFront(t, nil)
-	f.config["approvals.elicitation"] = "true"
+	f.config.set("approvals.elicitation", "true")
 	s := f.client(f.token("client", time.Hour), "2026-07-28", &sdk.ClientOptions{
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
@@ -161,7 +161,8 @@ func TestElicitedCard(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			f := newFront(t, nil)
-			f.config["approvals.elicitation"], f.config["mcp.wait"] = "true", "3m"
+			f.config.set("approvals.elicitation", "true")
+			f.config.set("mcp.wait", "3m")
 			tool, err := f.db.GetTool(t.Context(), "box:write")
 			if err != nil {
 				t.Fatal(err)

@@ -106,7 +106,7 @@ func TestDefinitionChangesBeforeThePress(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["approvals.expiry.requester"] = "1s"
+	h.config.set("approvals.expiry.requester", "1s")
 	c := h.call(h.root, "box:write", `{"what":"x"}`)
 	if got := h.wait(c.ID); got.State != store.Expired {
 		t.Errorf("state %s, want expired", got.State)
@@ -212,7 +212,7 @@ func TestAlways(t *testing.T) {
 	if _, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("denied for good: %v, want not found", err)
 	}
-	h.config["approvals.mode"] = "all"
+	h.config.set("approvals.mode", "all")
 	if c := h.call(h.root, "box:look", `{"what":"x"}`); c.State != store.Pending {
 		t.Errorf("in mode all a read is %s, want pending", c.State)
 	}
@@ -220,7 +220,7 @@ func TestAlways(t *testing.T) {
 
 func TestModes(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["approvals.list"] = "box:look"
+	h.config.set("approvals.list", "box:look")
 	for mode, want := range map[string][2]store.State{ // look, write
 		"none":      {store.Done, store.Done},
 		"all":       {store.Pending, store.Pending},
@@ -229,7 +229,7 @@ func TestModes(t *testing.T) {
 		"auto":      {store.Done, store.Pending},
 		"nonsense":  {store.Pending, store.Pending},
 	} {
-		h.config["approvals.mode"] = mode
+		h.config.set("approvals.mode", mode)
 		got := [2]store.State{h.call(h.root, "box:look", `{"what":"x"}`).State, h.call(h.member, "box:write", `{"what":"x"}`).State}
 		if got != want {
 			t.Errorf("mode %s: look is %s and write is %s, want %v", mode, got[0], got[1], want)
@@ -252,7 +252,7 @@ func TestModes(t *testing.T) {
 
 func TestUntrustedTextAsks(t *testing.T) {
 	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
-	h.config["approvals.mode"] = "none"
+	h.config.set("approvals.mode", "none")
 	thread := store.Thread{ID: store.NewID(time.Now()), User: h.root.User}
 	if err := h.db.PutThread(t.Context(), h.root, thread); err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestUntrustedTextAsks(t *testing.T) {
 // Words of somebody outside the team taint a conversation as such a result does.
 func TestForeignWordsAsk(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["approvals.mode"] = "none"
+	h.config.set("approvals.mode", "none")
 	thread := store.Thread{ID: store.NewID(time.Now()), User: h.root.User}
 	if err := h.db.PutThread(t.Context(), h.root, thread); err != nil {
 		t.Fatal(err)
@@ -349,7 +349,7 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: %v, want invalid arguments that name %q", args, err, want)
 		}
 	}
-	h.config["approvals.max_arguments"] = "1024"
+	h.config.set("approvals.max_arguments", "1024")
 	c := h.call(h.root, "box:write", `{"what":"`+strings.Repeat("x", 2000)+`"}`)
 	if c.State != store.Refused || !strings.Contains(c.Reason, "approvals.max_arguments") {
 		t.Errorf("arguments that fit no card: %s (%s), want refused", c.State, c.Reason)
@@ -358,7 +358,7 @@ func TestArguments(t *testing.T) {
 
 func TestSameIDTwice(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["approvals.mode"] = "none"
+	h.config.set("approvals.mode", "none")
 	req := store.Request{ID: store.NewID(time.Now()), Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}
 	for range 3 {
 		if c, err := h.gateway.Call(t.Context(), h.root, req); err != nil || c.State != store.Done {
@@ -375,7 +375,7 @@ func TestSameIDTwice(t *testing.T) {
 
 func TestOutcomes(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["approvals.mode"] = "none"
+	h.config.set("approvals.mode", "none")
 	for code, want := range map[store.Code]store.State{store.CodeUnknown: store.Lost, store.CodeCancelled: store.Cancelled, store.CodeUnavailable: store.Failed, store.CodeTimeout: store.Failed} {
 		h.runner.fail = &store.CallError{Code: code, Message: "it is so"}
 		if c := h.call(h.root, "box:write", `{"what":"x"}`); c.State != want || c.Reason != "it is so" {
@@ -390,7 +390,7 @@ func TestOutcomes(t *testing.T) {
 
 func TestLongResult(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["results.max_bytes"] = "2048"
+	h.config.set("results.max_bytes", "2048")
 	text := strings.Repeat("0123456789", 1000)
 	h.runner.raw = json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, text))
 	c := h.call(h.root, "box:look", `{"what":"x"}`)
@@ -425,7 +425,7 @@ func TestLongResult(t *testing.T) {
 func TestPanicIsAnError(t *testing.T) {
 	h := newHouse(t, nil)
 	h.runner.raw = json.RawMessage(`{"content":[]}`)
-	h.config["results.max_bytes"] = "1024"
+	h.config.set("results.max_bytes", "1024")
 	for _, name := range []string{mcp.Discover, mcp.Describe, mcp.Domains, mcp.Browse, "no_such_tool"} {
 		for _, args := range []string{``, `{}`, `[]`, `{"query":1}`, `{"query":"x","top_k":99}`, `{"tool_id":"box:look"}`, `{"domain_id":"box"}`, `{"domain_id":"nix"}`, `{"query":"look"}`, `nonsense`} {
 			if r, err := h.gateway.Meta(t.Context(), h.root, store.Scope{}, store.ToolCall{Name: name, Args: args}); err != nil || r == nil || r.Error == nil && !json.Valid(r.Raw) {

@@ -55,7 +55,9 @@ func TestPrecedence(t *testing.T) {
 		{mode: "all", request: store.ApproveNever, never: "true", by: h.member, tool: "write", asks: true},
 		{mode: "none", request: store.ApproveAlways, by: h.member, tool: "look", asks: true},
 	} {
-		h.config["approvals.mode"], h.config["approvals.list"], h.config["approvals.allow_request_never"] = c.mode, c.list, c.never
+		h.config.set("approvals.mode", c.mode)
+		h.config.set("approvals.list", c.list)
+		h.config.set("approvals.allow_request_never", c.never)
 		h.change(func(s *store.Server) { s.Approval = c.server })
 		got, err := h.gateway.Call(ctx, c.by, store.Request{Tool: "box:" + c.tool, Args: json.RawMessage(`{"what":"x"}`), Agent: c.agent, Approval: c.request})
 		if err != nil {
@@ -78,7 +80,7 @@ func TestPrecedence(t *testing.T) {
 func TestTaint(t *testing.T) {
 	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
-	h.config["approvals.mode"] = "none"
+	h.config.set("approvals.mode", "none")
 	if _, err := h.gateway.AddGrant(t.Context(), h.member, store.Grant{Tool: "box:write"}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,11 +139,11 @@ func TestGrants(t *testing.T) {
 	if !asks("", ann, `{"what":"note 1"}`) {
 		t.Error("mia's answer holds for ann")
 	}
-	h.config["approvals.grant_destructive"] = "false"
+	h.config.set("approvals.grant_destructive", "false")
 	if !asks("", h.member, `{"what":"note 1"}`) {
 		t.Error("a standing yes for a tool that may destroy something")
 	}
-	delete(h.config, "approvals.grant_destructive")
+	h.config.set("approvals.grant_destructive", "true")
 	h.approvers("admins")
 	if !asks("", h.member, `{"what":"note 1"}`) {
 		t.Error("a standing yes of somebody who may not approve any more")

@@ -50,13 +50,34 @@ func (r *runner) Run(ctx context.Context, _ store.Caller, c *store.Call, progres
 	return &store.Result{Raw: json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":"ran"}],"structuredContent":{"args":%s}}`, c.Args))}, nil
 }
 
+// settings are those of the house; the worker reads them while a test sets them.
+type settings struct {
+	mu   sync.Mutex
+	says store.Defaults
+}
+
+func (s *settings) set(key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.says == nil {
+		s.says = store.Defaults{}
+	}
+	s.says[key] = value
+}
+
+func (s *settings) Get(user, key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.says.Get(user, key)
+}
+
 type house struct {
 	t       *testing.T
 	db      *bolt.DB
 	index   *index.Index
 	gateway *mcp.Gateway
 	runner  *runner
-	config  store.Defaults
+	config  *settings
 	channel channel
 	ahead   atomic.Int64 // how far the gateway's clock is ahead, in nanoseconds
 	root    store.Caller // an admin in a chat
@@ -71,7 +92,7 @@ var yes = true
 // look only reads and write changes something, and its worker running.
 func newHouse(t *testing.T, change func(*store.Server)) *house {
 	t.Helper()
-	h := &house{t: t, runner: &runner{}, config: store.Defaults{}, path: t.TempDir()}
+	h := &house{t: t, runner: &runner{}, config: &settings{}, path: t.TempDir()}
 	h.open("first")
 	ctx := t.Context()
 	u, err := h.db.EnsureUser(ctx, "local:0", "root", store.Admin)

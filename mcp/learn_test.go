@@ -59,7 +59,7 @@ const wish = `please look at something new for Agatha 'Top Secret' with key sk-a
 
 func TestLearningFromUse(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["index.min_similarity"] = "0" // the wish has many words that no tool has
+	h.config.set("index.min_similarity", "0") // the wish has many words that no tool has
 	h.twin("ark")
 	const asked = "look at something new"
 	first := func(by store.Caller, want string) {
@@ -118,10 +118,10 @@ func TestLearningFromUse(t *testing.T) {
 
 func TestLearnsNothingUnlessTold(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["index.learn"] = "false"
+	h.config.set("index.learn", "false")
 	h.look(h.root, "t1", wish)
 	h.use(h.root, "t1", "box:look")
-	h.config["index.learn"] = "true"
+	h.config.set("index.learn", "true")
 	h.use(h.root, "t1", "box:look")
 	h.learned(0)
 }

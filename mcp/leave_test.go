@@ -61,7 +61,7 @@ func TestLeavesAsAnotherComes(t *testing.T) {
 // one that gives an error takes nothing from the other.
 func TestAskedAndAnotherLeaves(t *testing.T) {
 	f := newFront(t, nil)
-	f.config["approvals.elicitation"] = "true"
+	f.config.set("approvals.elicitation", "true")
 	token := f.token("client", time.Hour)
 	askedBoth, gone := make(chan struct{}), make(chan struct{})
 	client := func(answer func() (*sdk.ElicitResult, error)) *sdk.ClientSession {

@@ -149,7 +149,7 @@ func TestSameCallAtOnce(t *testing.T) {
 // call can't both be pressed.
 func TestJoinsAfterRestart(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["approvals.mode"] = "all"
+	h.config.set("approvals.mode", "all")
 	free := store.Tool{Server: "box", Name: "go", Description: "Go.", InputSchema: json.RawMessage(`{"type":"object"}`), State: store.ToolAccepted, Pin: "p", Accepted: "p"}
 	if _, err := h.db.PutTools(t.Context(), h.root, "box", []store.Tool{free}); err != nil {
 		t.Fatal(err)

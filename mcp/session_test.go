@@ -65,7 +65,7 @@ func (h *house) twin(name string) {
 // comes first; other conversations see nothing of it.
 func TestUsedServersComeFirst(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config["index.learn"] = "false" // which reaches other conversations too
+	h.config.set("index.learn", "false") // which reaches other conversations too
 	h.twin("ark")
 	run := func(tool string) {
 		if _, err := h.gateway.Call(t.Context(), h.root, store.Request{ID: store.NewID(time.Now()), Tool: tool, Args: json.RawMessage(`{"what":"x"}`), Thread: "t1"}); err != nil {

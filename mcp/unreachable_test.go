@@ -41,9 +41,7 @@ func TestLastApproverLeaves(t *testing.T) {
 		return c.ID
 	}
 	one, two, channel, mine := asks("user:"+ann.User), asks("2 of group:ops"), asks("channel-admins"), asks("requester")
-	h.channel.mu.Lock()
-	h.channel.broken = true
-	h.channel.mu.Unlock()
+	h.channel.breaks(true)
 	h.disable(ann)
 	if c := h.wait(one); c.State != store.Refused || !strings.Contains(c.Reason, "nobody could give now") {
 		t.Errorf("the only approver left: %s (%s)", c.State, c.Reason)
@@ -59,9 +57,8 @@ func TestLastApproverLeaves(t *testing.T) {
 			t.Errorf("the call %s is %s (%s), %v", name, c.State, c.Reason, err)
 		}
 	}
-	h.channel.mu.Lock()
-	h.channel.broken, h.channel.admins = false, nil
-	h.channel.mu.Unlock()
+	h.channel.set(nil, nil)
+	h.channel.breaks(false)
 	h.disable(eve) // has the waiting calls looked at
 	if c := h.wait(channel); c.State != store.Refused {
 		t.Errorf("the channel's last admin left: %s (%s)", c.State, c.Reason)
@@ -73,7 +70,7 @@ func TestLastApproverLeaves(t *testing.T) {
 func TestTaintStays(t *testing.T) {
 	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
-	h.config["approvals.mode"] = "none"
+	h.config.set("approvals.mode", "none")
 	if c := h.callIn("t", h.member, `{"what":"x"}`); c.State != store.Done || !c.Taints {
 		t.Fatalf("before: %s, taints %v", c.State, c.Taints)
 	}

@@ -109,9 +109,12 @@ func TestWhyAsks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "grant", false, ""},
-		{"the mode all", func() { h.config["approvals.mode"] = "all" }, "mode", true, "the mode all of the system asks"},
-		{"the mode none", func() { h.config["approvals.mode"] = "none" }, "", false, ""},
-		{"the list", func() { h.config["approvals.mode"], h.config["approvals.list"] = "whitelist", "box:w*" }, "mode", true, "the mode whitelist of the system asks"},
+		{"the mode all", func() { h.config.set("approvals.mode", "all") }, "mode", true, "the mode all of the system asks"},
+		{"the mode none", func() { h.config.set("approvals.mode", "none") }, "", false, ""},
+		{"the list", func() {
+			h.config.set("approvals.mode", "whitelist")
+			h.config.set("approvals.list", "box:w*")
+		}, "mode", true, "the mode whitelist of the system asks"},
 	} {
 		c.set()
 		w, err := h.gateway.Why(ctx, h.root, h.member, store.Scope{}, "box:write")
