@@ -243,7 +243,7 @@ func (l *live) pageView(ctx context.Context, p person, at page) (slackgo.ModalVi
 // pageModal lays out one page.
 func pageModal(title, text string, at page, w phrases.Catalogue) slackgo.ModalViewRequest {
 	pages := pieces(text, pageSize)
-	at.N %= len(pages)
+	at.N = max(at.N%len(pages), 0) // below 0 behind the largest integer
 	var blocks []slackgo.Block
 	for _, piece := range pieces(pages[at.N], maxSection) {
 		blocks = append(blocks, preformatted(piece))

@@ -129,7 +129,7 @@ func (d *homeDrawing) actions(controls ...slackgo.BlockElement) {
 
 // pageOf is the part of a list that a page shows.
 func pageOf(all, size, page int) (from, to int) {
-	if page < 0 || page*size >= all {
+	if page < 0 || page > (all-1)/size { // page*size might be beyond all integers
 		page = 0
 	}
 	return page * size, min((page+1)*size, all)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -147,10 +148,30 @@ func TestTicked(t *testing.T) {
 	}
 }
 
+// TestPageOf: a Home carries any number of a page, and what it carries names a
+// part of the list.
+func TestPageOf(t *testing.T) {
+	for size := 1; size < 40; size++ {
+		for _, all := range []int{0, 1, size, size + 1, 3*size - 1} {
+			for _, page := range []int{0, 1, 2, 3, -1, math.MinInt, math.MaxInt, math.MaxInt / size, math.MaxInt/size + 1, math.MaxInt/size*2 + 1} {
+				from, to := pageOf(all, size, page)
+				want := page * size
+				if page < 0 || page > 2 || want >= all {
+					want = 0
+				}
+				if from != want || to != min(from+size, all) {
+					t.Errorf("page %d of %d by %d: %d to %d", page, all, size, from, to)
+				}
+			}
+		}
+	}
+}
+
 // FuzzHome: no name and no number makes a Home that Slack refuses.
 func FuzzHome(f *testing.F) {
 	f.Add("name", "notice", 3, 0)
 	f.Add(hostile, hostile, 40, 7)
+	f.Add("name", "notice", 40, math.MaxInt/waitingPage+1)
 	f.Fuzz(func(t *testing.T, name, notice string, n, page int) {
 		d := &homeDrawing{home: fullHome(max(n%60, 0), name), notice: notice, reader: bots.Reader{Locale: "en", Now: time.Unix(0, 0)},
 			pages: map[string]int{"servers": page, "settings": page, "approvals": page, "tokens": page, "credentials": page}}
