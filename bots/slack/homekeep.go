@@ -30,6 +30,9 @@ const (
 	homeSoon = 500 * time.Millisecond
 	// homeGap is the least time between two of these drawings of one Home.
 	homeGap = 2 * time.Second
+	// homeLooks is how often a Home is looked at again for cards that stand nowhere
+	// yet: 2 s, 4 s, 8 s … apart, for about eight minutes.
+	homeLooks = 8
 	// homeKept is how much older than the truth may be what is kept of a Home
 	// that is used and looks the same.
 	homeKept = 5 * time.Minute
@@ -51,7 +54,7 @@ type openedHome struct {
 	calls  []string  // that it shows
 	due    time.Time // when it is drawn anew, zero if nothing changed
 	drawn  time.Time // when that was done last
-	looked bool      // once more, for cards that had no place yet
+	looks  int       // how often again, for cards that had no place yet
 	kept   time.Time // what of seen is in the store
 	state  string    // what of st is there
 }
@@ -106,7 +109,7 @@ func (r *lately) same(user, sum string) bool {
 }
 
 // waits notes which calls a Home shows. One whose card stands nowhere yet is
-// looked at once more: it is about to.
+// looked at again: it is about to, and where it comes to stand no change tells.
 func (r *lately) waits(user string, list []bots.WaitingCall, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,8 +123,9 @@ func (r *lately) waits(user string, list []bots.WaitingCall, now time.Time) {
 		h.calls = append(h.calls, w.Call)
 		bare = bare || w.At.Message == ""
 	}
-	if bare && !h.looked && h.due.IsZero() {
-		h.due, h.looked = now.Add(homeGap), true
+	if bare && h.looks < homeLooks && h.due.IsZero() {
+		h.due = now.Add(homeGap << h.looks)
+		h.looks++
 		r.wake()
 	}
 }
@@ -143,7 +147,7 @@ func (r *lately) changed(c store.Change, now time.Time) {
 		if now.Sub(h.seen) > store.HomeOpen || !all && !slices.Contains(h.calls, c.ID) {
 			continue
 		}
-		h.looked = false
+		h.looks = 0
 		due := now.Add(homeSoon)
 		if next := h.drawn.Add(homeGap); due.Before(next) {
 			due = next

@@ -65,6 +65,48 @@ func (k *listKept) Home(context.Context, bots.Asked) (bots.Home, error) {
 	return h, nil
 }
 
+// A card may come to stand late, since Slack limits posts or the machine is busy: a
+// Home that shows its call is looked at until it can lead there, and not for ever.
+func TestHomeLooksForTheCard(t *testing.T) {
+	const user = slacktest.Ben
+	began := time.Now()
+	now := began
+	r := &lately{of: map[string]*openedHome{}, poke: make(chan struct{}, 1)}
+	r.opened(user, homeState{}, "", now)
+	call := bots.WaitingCall{Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
+	look := func(at store.Address) (again bool) {
+		call.At = at
+		r.waits(user, []bots.WaitingCall{call}, now)
+		next, due := r.next()
+		if next == "" {
+			return false
+		}
+		if !due.After(now) {
+			t.Fatalf("due at once, %v after the beginning", now.Sub(began))
+		}
+		now = due
+		r.take(user, now)
+		return true
+	}
+	for n := 0; look(store.Address{}); n++ {
+		if n > 20 {
+			t.Fatal("it is looked at for ever")
+		}
+	}
+	if took := now.Sub(began); took < 5*time.Minute {
+		t.Errorf("given up after %v", took)
+	}
+	now = now.Add(time.Minute)
+	r.changed(store.Change{Kind: "call", State: store.Pending, ID: call.Call}, now)
+	if _, now = r.next(); !r.of[user].due.Equal(now) || now.IsZero() {
+		t.Fatal("a change is not due")
+	}
+	r.take(user, now)
+	if !look(store.Address{}) || look(store.Address{Message: "1.1"}) {
+		t.Error("behind a change it is looked at once more, and no more once the card stands")
+	}
+}
+
 // A Home that was open before a restart shows what changed while nobody was
 // there, on the page where it was, and follows again, for an hour after its
 // person used it.
