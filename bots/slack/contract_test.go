@@ -97,6 +97,7 @@ type stand struct {
 	root   slacktest.Message
 	opened atomic.Int64 // links, before Run ran
 	up     atomic.Bool  // Run runs
+	raw    atomic.Int64 // presses without a button, each another one
 
 	dialogs sync.Mutex // a person fills in one after the other
 
@@ -193,7 +194,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 		verb = verbCancel // what needs no dialog
 	}
 	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
-		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, time.Now().UnixNano()%1e10, verb, call, d.Digest[:digestChars])
+		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:digestChars])
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
 	return s.result(ctx, call)
 }
