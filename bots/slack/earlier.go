@@ -336,11 +336,14 @@ func speakerName(name string) string {
 	return bots.Escape(cut(strings.ToValidUTF8(name, "\uFFFD"), 80))
 }
 
-// stampTime is when a message was written, to the second.
+// lastSecond is the last one of the year 9999: JSON has no later time (RFC 3339).
+const lastSecond = 253402300799
+
+// stampTime is when a message was written, to the second; the zero time for none.
 func stampTime(ts string) time.Time {
 	seconds, _, _ := strings.Cut(ts, ".")
 	n, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
+	if err != nil || n > lastSecond {
 		return time.Time{}
 	}
 	return time.Unix(n, 0).UTC()

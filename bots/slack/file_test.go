@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"encoding/json"
 	"image"
 	"image/png"
 	"net/http"
@@ -238,6 +239,7 @@ func FuzzBrought(f *testing.F) {
 	f.Add([]byte(`[{"is_share":true,"author_id":"U1","author_name":"x","text":"hi <@U2>","ts":"1.2","files":[{"id":"F2"}]}]`))
 	f.Add([]byte(`[{"type":"section","text":{"type":"mrkdwn","text":"a <@U1>"},"fields":[{"type":"plain_text","text":"b"}]},{"type":"actions","elements":[{"type":"button","style":"primary","text":{"type":"plain_text","text":"Go"}}]}]`))
 	f.Add([]byte(`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"x","style":{"code":true}},{"type":"user","user_id":"U1"}]}]}]`))
+	f.Add([]byte(`[{"is_share":true,"author_id":"U1","text":"of the year 33658","ts":"999999999999.9"}]`))
 	f.Add([]byte(`0<|>`))
 	f.Add([]byte(`{"ts":"1.0","username":"\u202ebot","attachments":[{"title":"t","text":"x"}]}`))
 	name := func(id string) string { return id }
@@ -261,6 +263,9 @@ func FuzzBrought(f *testing.F) {
 		in := store.Inbound{Earlier: b.earlier}
 		if !in.Fits() {
 			t.Errorf("%d quotes are too much", len(b.earlier.Quotes))
+		}
+		if _, err := json.Marshal(in); err != nil {
+			t.Errorf("it can't be stored: %v", err)
 		}
 		if text := blockText(raw, name); len(text) > maxBlockText {
 			t.Errorf("%d bytes of blocks", len(text))
