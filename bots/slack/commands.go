@@ -28,6 +28,16 @@ type given struct {
 	cmd     bots.Command
 	asked   bots.Asked
 	trigger string // opens a dialog for three seconds; "" if there is none
+	outside bool   // the message that gave it began a thread, where Slack shows nothing to one person alone
+}
+
+// at is where the answer is shown.
+func (g given) at() store.Address {
+	at := g.asked.At
+	if g.outside {
+		at.Thread = ""
+	}
+	return at
 }
 
 // line is how the command is given where a dialog can be opened.
@@ -43,12 +53,12 @@ func (l *live) command(ctx context.Context, p person, e event, thread, text stri
 		if near == "" {
 			return false, nil
 		}
-		return true, l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.DidYouMean, near))
+		return true, l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.DidYouMean, near))
 	}
 	asked := l.asked(p, l.place(e.Channel, e.root()), words)
 	asked.Thread, asked.Open = thread, !e.direct()
 	asked.Say = func(ctx context.Context, words string) error { return l.hear(ctx, p, e, words) }
-	return true, l.run(ctx, p, given{cmd: cmd, asked: asked})
+	return true, l.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.aside() == ""})
 }
 
 func (l *live) asked(p person, at store.Address, words string) bots.Asked {
@@ -156,7 +166,7 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 			return err
 		}
 		if now.user.ID == "" {
-			return l.refuse(ctx, now, g.asked.At.Channel, g.asked.At.Thread)
+			return l.refuse(ctx, now, g.asked.At.Channel, g.at().Thread)
 		}
 		p, g.asked.By = now, now.by()
 	}
@@ -181,7 +191,7 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 	}
 	// It is done: where what it says does not get through, that alone is tried
 	// again. A code that was taken would be a wrong one the second time.
-	if err := l.insist(ctx, func(ctx context.Context) error { return l.answer(ctx, p, g.asked.At, answer) }); err != nil || answer.Picture == nil {
+	if err := l.insist(ctx, func(ctx context.Context) error { return l.answer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
 		return final(err)
 	}
 	l.sendPicture(ctx, p, g.asked.At, *answer.Picture)
@@ -193,7 +203,7 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 func (l *live) runDialog(ctx context.Context, p person, g given) error {
 	w := p.words()
 	if g.trigger == "" {
-		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, g.line()))
+		return l.tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	page := func(a bots.Answer) slackgo.ModalViewRequest {
 		blocks := wordsBlocks(a.Text)
@@ -212,7 +222,7 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 			return err
 		}
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
-		return l.tell(ctx, p, g.asked.At.Channel, g.asked.At.Thread, w.Say(phrases.OnlyDialog, g.line()))
+		return l.tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
 	if err != nil {

@@ -212,6 +212,16 @@ func (e *event) root() string {
 	return e.TS
 }
 
+// aside is the thread in which its author is told something that nobody else
+// reads, "" for the channel: Slack shows that in a thread only where it has
+// replies already.
+func (e *event) aside() string {
+	if e.direct() {
+		return e.root()
+	}
+	return e.Thread
+}
+
 // interaction is a press, a dialog or a shortcut.
 type interaction struct {
 	Type     string `json:"type"`

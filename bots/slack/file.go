@@ -189,7 +189,7 @@ func (l *live) keepFile(ctx context.Context, by store.Caller, thread string, f s
 // tellUnread tells somebody in one line which files were not read and why.
 func (l *live) tellUnread(ctx context.Context, p person, e event, files []store.File) {
 	if line := bots.UnreadLine(p.words(), files); line != "" {
-		if err := l.tell(ctx, p, e.Channel, e.root(), line); err != nil {
+		if err := l.tell(ctx, p, e.Channel, e.aside(), line); err != nil {
 			l.log.Warn("telling which files were not read", "user", p.id, "err", err)
 		}
 	}

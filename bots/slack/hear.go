@@ -47,14 +47,14 @@ func (l *live) message(ctx context.Context, e event) error {
 		if !addressed {
 			return nil
 		}
-		if done, err := l.claims(ctx, p, at, text, ""); done || err != nil {
+		if done, err := l.claims(ctx, p, l.place(e.Channel, e.aside()), text, ""); done || err != nil {
 			return err
 		}
 		return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
 	}
-	l.welcome(ctx, p, e.Channel, e.root())
+	l.welcome(ctx, p, e.Channel, e.aside())
 	if e.masked {
-		l.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.root())
+		l.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.aside())
 	}
 	if addressed {
 		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
@@ -63,7 +63,7 @@ func (l *live) message(ctx context.Context, e event) error {
 	}
 	if text == "" {
 		if text = wordless(&e.message); text == "" {
-			return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.WhatToDo))
+			return l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.WhatToDo))
 		}
 	}
 	return l.hear(ctx, p, e, text)
@@ -122,11 +122,11 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 	var many *bots.TooManyError
 	switch {
 	case errors.As(err, &many):
-		return l.tell(ctx, p, e.Channel, e.root(), many.Words(p.words()))
+		return l.tell(ctx, p, e.Channel, e.aside(), many.Words(p.words()))
 	case errors.Is(err, store.ErrInvalid):
-		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.TooLong))
+		return l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
-		return l.tell(ctx, p, e.Channel, e.root(), p.words().Say(phrases.CardTold, p.words().Problem(errorText(err))))
+		return l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.CardTold, p.words().Problem(errorText(err))))
 	}
 	return err
 }

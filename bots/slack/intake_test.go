@@ -151,6 +151,12 @@ func TestFollow(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	// Slack shows what one person alone reads in a thread only where that has replies.
+	for _, m := range fake.Ephemerals(slacktest.General, slacktest.Ann) {
+		if in := m.ThreadTS; in != "" && len(fake.Thread(slacktest.General, in)) < 2 {
+			t.Errorf("nobody sees %q below %s", m.Text, in)
+		}
+	}
 	got := h.texts()
 	slices.Sort(got)
 	want := []string{"five", "hidden", "one", "six", "two", "usag"}
