@@ -35,11 +35,7 @@ type killable struct {
 
 func newKillable(t *testing.T) *killable {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "nized")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "nize/cmd/nized").CombinedOutput(); err != nil {
-		t.Fatalf("building nized: %v\n%s", err, out)
-	}
-	k := &killable{t: t, path: path, dir: t.TempDir()}
+	k := &killable{t: t, path: nized.build(t), dir: t.TempDir()}
 	if err := os.Chmod(k.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +22,10 @@ import (
 
 func TestMain(m *testing.M) {
 	daemon.ChildMain()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removePrograms()
+		os.Exit(code)
+	}))
 }
 
 // roof is a daemon of a test.
@@ -76,12 +78,7 @@ func open(t testing.TB, dir string, env map[string]string) *roof {
 // toolbox builds the real server of everyday tools.
 func toolbox(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "nize-toolbox")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "nize/cmd/nize-toolbox").CombinedOutput()
-	if err != nil {
-		t.Fatalf("building nize-toolbox: %v\n%s", err, out)
-	}
-	return path
+	return nizeToolbox.build(t)
 }
 
 func TestMainJob(t *testing.T) {

@@ -19,10 +19,6 @@ import (
 // the socket's file, which is systemd's.
 func TestUnderSystemd(t *testing.T) {
 	dir := t.TempDir()
-	nized := filepath.Join(dir, "nized")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", nized, "nize/cmd/nized").CombinedOutput(); err != nil {
-		t.Fatalf("building nized: %v\n%s", err, out)
-	}
 	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +37,7 @@ func TestUnderSystemd(t *testing.T) {
 	defer public.Close()
 
 	// Only a shell can say what its process id is to the program it becomes.
-	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" --data-dir "$1"`, nized, filepath.Join(dir, "data"))
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" --data-dir "$1"`, nized.build(t), filepath.Join(dir, "data"))
 	for _, l := range []interface{ File() (*os.File, error) }{control, public.(*net.TCPListener)} {
 		f, err := l.File()
 		if err != nil {

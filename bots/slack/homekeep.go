@@ -197,13 +197,20 @@ func (r *lately) take(user string, now time.Time) (st homeState, notice string, 
 	return h.st, h.notice, now.Sub(h.seen) <= store.HomeOpen
 }
 
-// followFeed hears what changes, until ctx ends.
-func (l *live) followFeed(ctx context.Context) {
+// newest is where the feed stands, from which [live.followFeed] goes on.
+func (l *live) newest() (s store.Seq) {
+	if l.b.o.Feed != nil {
+		s = l.b.o.Feed.Last()
+	}
+	return s
+}
+
+// followFeed hears what changes after a point, until ctx ends.
+func (l *live) followFeed(ctx context.Context, after store.Seq) {
 	feed := l.b.o.Feed
 	if feed == nil {
 		return
 	}
-	after := feed.Last()
 	for ctx.Err() == nil {
 		for change, err := range feed.Watch(ctx, after) {
 			if err != nil {

@@ -76,13 +76,14 @@ func (l *live) pause(ctx context.Context, d time.Duration) error { return l.wire
 func (l *live) serve(ctx context.Context) {
 	defer l.lanes.wg.Wait()
 	defer l.wg.Wait()
+	after := l.newest() // before anything is drawn that a change would outdate
 	l.replay(ctx)
 	l.open(ctx)
 	defer l.shut()
 	l.wg.Go(func() { l.keepProving(ctx) })
 	l.wg.Go(func() { l.keepSweeping(ctx) })
 	l.wg.Go(func() { l.keepLines(ctx) })
-	l.wg.Go(func() { l.followFeed(ctx) })
+	l.wg.Go(func() { l.followFeed(ctx, after) })
 	l.wg.Go(func() { l.keepHomes(ctx) })
 	if l.account.Mode == HTTPMode {
 		l.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
