@@ -209,6 +209,9 @@ func (s *Server) standLocked(m *Message) {
 		m.TS = s.stampLocked()
 	}
 	m.Versions = append(m.Versions, Version{Text: m.Text, Blocks: m.Blocks, At: s.opt.Now()})
+	m.Unseen = m.For != "" && m.ThreadTS != "" && !slices.ContainsFunc(s.world.messages[m.Channel], func(other *Message) bool {
+		return other.ThreadTS == m.ThreadTS && other.TS != m.ThreadTS && !other.Deleted && other.For == ""
+	})
 	s.world.messages[m.Channel] = append(s.world.messages[m.Channel], m)
 	if m.For == "" {
 		s.messageEventLocked(m, wireMessage{})

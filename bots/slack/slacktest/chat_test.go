@@ -68,6 +68,12 @@ func TestPostingAndItsErrors(t *testing.T) {
 	if got := a.fake.Ephemerals(slacktest.General, slacktest.Ben); len(got) != 1 || len(a.fake.Ephemerals(slacktest.General, slacktest.Ann)) != 0 {
 		t.Errorf("Ben sees %d ephemeral messages, and Ann some of them", len(got))
 	}
+	a.good("chat.postEphemeral", "channel", slacktest.General, "user", slacktest.Ben, "thread_ts", theirs.TS, "text", "nobody sees it")
+	a.good("chat.postMessage", "channel", slacktest.General, "thread_ts", theirs.TS, "text", "a reply")
+	a.good("chat.postEphemeral", "channel", slacktest.General, "user", slacktest.Ben, "thread_ts", theirs.TS, "text", "in the thread")
+	if got := a.fake.Ephemerals(slacktest.General, slacktest.Ben); len(got) != 2 || got[1].Text != "in the thread" {
+		t.Errorf("Ben sees %+v", got)
+	}
 	a.good("chat.delete", "channel", slacktest.General, "ts", first.TS)
 	a.bad("message_not_found", "chat.update", "channel", slacktest.General, "ts", first.TS, "text", "x")
 }

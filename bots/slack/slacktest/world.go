@@ -94,6 +94,7 @@ type Message struct {
 	Reactions             []Reaction
 	Stream                *Stream // of a message that was streamed
 	For                   string  // the only one who sees it: an ephemeral message
+	Unseen                bool    // not even they do: its thread has no replies
 	Unfurl                bool    // links in it are unfurled
 	Mrkdwn                bool    // its text is formatted
 	Plain                 bool    // parse=none was asked for: text is not linked
@@ -349,9 +350,10 @@ func (s *Server) Thread(channel, root string) []Message {
 	return s.read(channel, func(m *Message) bool { return m.For == "" && m.Root() == root })
 }
 
-// Ephemerals are the messages of a channel that only this user sees.
+// Ephemerals are the messages of a channel that only this user sees. In a thread
+// without replies Slack shows none (chat.postEphemeral, thread_ts).
 func (s *Server) Ephemerals(channel, user string) []Message {
-	return s.read(channel, func(m *Message) bool { return m.For == user })
+	return s.read(channel, func(m *Message) bool { return m.For == user && !m.Unseen })
 }
 
 func (s *Server) read(channel string, want func(*Message) bool) []Message {
