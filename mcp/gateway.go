@@ -33,8 +33,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -226,14 +224,8 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	if err != nil {
 		return nil, nil, err
 	}
-	canonical, err := store.Canonical(argsOf(req))
+	canonical, err := g.fitting(tool, argsOf(req))
 	if err != nil {
-		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), whatIsWrong(err))}
-	}
-	if canonical[0] != '{' {
-		return nil, nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}
-	}
-	if err := g.fit(tool, canonical); err != nil {
 		return nil, nil, err
 	}
 	as, err := g.credentials(ctx, by, tool)
@@ -253,25 +245,6 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	}
 	return &Invocation{Point: AroundCall, By: by, Scope: scope, Tool: tool.ID(), Args: canonical, Call: c, Approval: req.Approval,
 		view: v, usable: func() *rule { return v.usable(tool) }}, tool, nil
-}
-
-// argsOf are the arguments of a request; none are those of an empty object.
-func argsOf(req store.Request) json.RawMessage {
-	if len(req.Args) == 0 || string(req.Args) == "null" {
-		return json.RawMessage("{}")
-	}
-	return req.Args
-}
-
-// fit checks arguments against the tool's input schema. A schema that cannot
-// be checked blocks nothing: its server will say what is wrong.
-func (g *Gateway) fit(tool *entry, args json.RawMessage) error {
-	err := g.schemas.Check(tool.Tool, args)
-	if errors.Is(err, schema.ErrUnchecked) {
-		g.opt.Log.Warn("arguments not checked", "tool", tool.ID(), "err", err)
-		return nil
-	}
-	return err
 }
 
 // settleArgs takes over what the before-hooks made of the arguments.

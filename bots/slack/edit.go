@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,6 +33,10 @@ type property struct {
 	Description string            `json:"description"`
 	Enum        []json.RawMessage `json:"enum"`
 }
+
+// maxWrong is how much is said of what is wrong with a field: Slack names no
+// limit, and more than some lines below it is not read.
+const maxWrong = 300 // characters
 
 // maxFields is how many inputs a form has; above it JSON is edited.
 const maxFields = 20
@@ -302,11 +307,39 @@ func checkEdit(ctx context.Context, l *live, i interaction) map[string]string {
 	if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
 		w = p.words()
 	}
-	_, _, wrong, err := l.edited(ctx, i, w)
+	e, args, wrong, err := l.edited(ctx, i, w)
 	if err != nil {
 		return nil // said when it is worked on
 	}
+	if len(wrong) == 0 && l.b.o.Fits != nil {
+		return l.misfit(ctx, e, i, args, w)
+	}
 	return wrong
+}
+
+// misfit says why arguments are none that the tool takes, beside the first field
+// that it is about.
+func (l *live) misfit(ctx context.Context, e editing, i interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
+	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
+	if err != nil {
+		return nil // as above
+	}
+	err = l.b.o.Fits(call.ToolID(), args)
+	if err == nil {
+		return nil
+	}
+	said, first := err.Error(), len(err.Error())
+	blocks := slices.Sorted(maps.Keys(i.View.State.Values))
+	if len(blocks) == 0 {
+		return nil
+	}
+	block := blocks[0]
+	for _, b := range blocks {
+		if at := strings.Index(said, "/"+strings.TrimPrefix(b, "field-")+" "); at >= 0 && at < first {
+			block, first = b, at
+		}
+	}
+	return map[string]string{block: clip(bots.Escape(w.Problem(said)), maxWrong)}
 }
 
 // submitEdit makes the edited call in the old one's place.

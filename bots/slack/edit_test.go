@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -73,6 +74,50 @@ func TestEditNoObject(t *testing.T) {
 			if said := wrong["json"]; err != nil || !strings.Contains(said, want[n]) || strings.Contains(said, "Go value") {
 				t.Errorf("%s in %s: %q, %v; want %q", text, locale, said, err, want[n])
 			}
+		}
+	}
+}
+
+// oneCall is a store of which one call is asked.
+type oneCall struct {
+	bots.Calls
+	call store.Call
+}
+
+func (o oneCall) GetCall(context.Context, string) (store.Call, error) { return o.call, nil }
+
+// TestMisfit: what the tool does not take is said below the field that it is
+// about, in the reader's language.
+func TestMisfit(t *testing.T) {
+	var asked string
+	l := &live{b: &Bot{o: Options{Calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}, Fits: func(tool string, args json.RawMessage) error {
+		asked = tool
+		switch string(args) {
+		case `{"n":1}`:
+			return nil
+		case `{"n":2}`:
+			return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit box:run: /n must be at least 3, received 2; /m must be at least 3, received 2"}
+		}
+		return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit box:run: " + strings.Repeat("/deep/n must be at least 3, received 2; ", 50)}
+	}}}}
+	for _, row := range []struct {
+		fields             []string
+		args, locale, want string
+		at                 string
+	}{
+		{[]string{"json"}, `{"n":1}`, "en", "", ""},
+		{[]string{"json"}, `{"n":2}`, "en", "/n must be at least 3", "json"},
+		{[]string{"field-k", "field-m", "field-n"}, `{"n":2}`, "zh-Hans", "不得小于 3", "field-n"},
+		{[]string{"field-k", "field-z"}, `{}`, "en", "/deep/n must be", "field-k"},
+	} {
+		var i interaction
+		i.View.State.Values = inputs{}
+		for _, f := range row.fields {
+			i.View.State.Values[f] = nil
+		}
+		wrong := l.misfit(t.Context(), editing{}, i, json.RawMessage(row.args), phrases.For(row.locale))
+		if said := wrong[row.at]; asked != "box:run" || !strings.Contains(said, row.want) || utf8.RuneCountInString(said) > maxWrong || (len(wrong) > 0) != (row.at != "") {
+			t.Errorf("%s of %v: %v", row.args, row.fields, wrong)
 		}
 	}
 }

@@ -105,6 +105,9 @@ type Options struct {
 	// Schema returns the input schema of a tool, for the form that edits its
 	// arguments; nil edits JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
+	// Fits says what is wrong with arguments for a tool, while the form that
+	// edits them is still open; nil looks at them once it is shut.
+	Fits func(tool string, args json.RawMessage) error
 
 	// Keeper knows what the App Home shows; nil draws none.
 	Keeper bots.Keeper
