@@ -49,13 +49,14 @@ func WishText(text string) string {
 	}
 	text = strings.Join(strings.Fields(strings.Map(dropUnseen, strings.ToValidUTF8(text, ""))), " ")
 	text = personal.ReplaceAllString(RedactText(text), dots)
-	for { // a number that is hidden, or a cut, may leave what looks like a key
+	for range maxRedactions { // a number that is hidden, or a cut, may leave what looks like a key
 		text = RedactText(text)
 		if len(text) <= maxWish {
 			return text
 		}
 		text = strings.ToValidUTF8(text[:maxWish-len("…")], "") + "…"
 	}
+	return dots
 }
 
 // dropUnseen leaves what can't be seen out: a key that is parted by it is one all
