@@ -93,7 +93,8 @@ type Store interface {
 	store.Rooms
 }
 
-// Options are what a Bot works with. All but the last three are needed.
+// Options are what a Bot works with. What nil, or 0, is explained of may be left
+// out.
 type Options struct {
 	Store     Store
 	Approver  bots.Approver

@@ -305,19 +305,15 @@ type watchful struct {
 }
 
 func (w *watchful) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		r.Body.Close()
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		for i, user := range []string{"ann", "bob"} {
-			if bytes.Contains(body, []byte(`"i_am":"`+user+`"`)) {
-				w.seen[i].Add(1)
-				if got := r.Header.Get("Authorization"); got != "Bearer "+user+"-key" {
-					w.t.Errorf("a call of %s had %q", user, got)
-				}
+	body, err := peek(r)
+	if err != nil {
+		return nil, err
+	}
+	for i, user := range []string{"ann", "bob"} {
+		if bytes.Contains(body, []byte(`"i_am":"`+user+`"`)) {
+			w.seen[i].Add(1)
+			if got := r.Header.Get("Authorization"); got != "Bearer "+user+"-key" {
+				w.t.Errorf("a call of %s had %q", user, got)
 			}
 		}
 	}

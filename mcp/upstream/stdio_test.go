@@ -11,20 +11,26 @@ import (
 	"time"
 )
 
+// pipes are the two ends of a child's standard input, output and error.
+func pipes(t *testing.T) (ours, theirs [3]*os.File) {
+	t.Helper()
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours[i], theirs[i] = r, w; i == 0 {
+			ours[i], theirs[i] = w, r
+		}
+	}
+	return ours, theirs
+}
+
 // What a command writes while it ends is kept, also what is still in the pipe
 // when its end is known.
 func TestLastWordsOfAStop(t *testing.T) {
 	for range 10 {
-		var ours, theirs [3]*os.File
-		for i := range ours {
-			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ours[i], theirs[i] = r, w; i == 0 {
-				ours[i], theirs[i] = w, r
-			}
-		}
+		ours, theirs := pipes(t)
 		proc, err := spawnDirect(Command{Path: "/bin/sh", Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: theirs,
 			Args: []string{"-c", `cat >/dev/null; head -c 60000 /dev/zero | tr '\0' x >&2; echo >&2; echo goodbye >&2`}})
 		for _, f := range theirs {
@@ -100,16 +106,7 @@ func (p *lateEnd) Done() <-chan struct{} {
 // A command that ends before it has read anything is reported with its exit
 // status and last words, whether the reader or the writer finds out first.
 func TestWriteAfterTheEnd(t *testing.T) {
-	var ours, theirs [3]*os.File
-	for i := range ours {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ours[i], theirs[i] = r, w; i == 0 {
-			ours[i], theirs[i] = w, r
-		}
-	}
+	ours, theirs := pipes(t)
 	if _, err := theirs[2].WriteString("cannot open the database\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -154,19 +154,29 @@ func (h *holder) next(t *testing.T, method string) *held {
 }
 
 func (h *holder) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		r.Body.Close()
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if n := h.hold.Load(); n != nil && bytes.Contains(body, []byte(`"method":"`+n.method+`"`)) && h.hold.CompareAndSwap(n, nil) {
-			close(n.come)
-			<-n.going
-		}
+	body, err := peek(r)
+	if err != nil {
+		return nil, err
+	}
+	if n := h.hold.Load(); n != nil && bytes.Contains(body, []byte(`"method":"`+n.method+`"`)) && h.hold.CompareAndSwap(n, nil) {
+		close(n.come)
+		<-n.going
 	}
 	return h.under.RoundTrip(r)
+}
+
+// peek reads the body of a request, nil for none, which goes out all the same.
+func peek(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body.Close()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, nil
 }
 
 // newHeldBench is a bench whose requests may be held up.
