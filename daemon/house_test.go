@@ -36,7 +36,6 @@ var floors = map[string]room{
 
 	"bots":                       {"bots/phrases", "a sister of llm and mcp: they meet on the roof, by words of store"},
 	"bots/phrases":               {"", "text"},
-	"bots/terminal":              {"bots bots/phrases daemon/api", "it lives in nizectl, which must start in milliseconds"},
 	"bots/slack":                 {"bots bots/phrases bots/slack/manifest", "one platform: it shows and takes in, and decides nothing"},
 	"bots/slack/manifest":        {"", "a file that nizectl prints without the bot around it"},
 	"bots/botstest":              {"bots", "the script holds for every platform, so it sees none"},
@@ -60,7 +59,8 @@ var floors = map[string]room{
 	"daemon/mcpfile":             {"", "a leaf: it reads what other clients wrote, and contacts nothing"},
 	"daemon/plot":                {"", "a leaf: numbers in, a picture out"},
 	"cmd/nized":                  {"daemon daemon/api", "main parses, builds, runs, exits"},
-	"cmd/nizectl":                {"daemon/api daemon/doctor bots/terminal bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
+	"cmd/nizectl":                {"cmd/nizectl/chat daemon/api daemon/doctor bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
+	"cmd/nizectl/chat":           {"bots bots/phrases daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
 	"cmd/manpage":                {"", "it reads commands and writes a manual page"},
 	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},
 	"scripts/bench":              {"bots/slack/slacktest daemon/api mcp/index store/bolt store/seal", "it measures the programs from outside and the index by itself, and fills a database as they would"},
@@ -85,8 +85,8 @@ var libraries = map[string]string{
 	"github.com/robfig/cron/v3":                "daemon",
 	"github.com/coreos/go-systemd/v22":         "daemon",
 	"github.com/pelletier/go-toml/v2":          "daemon",
-	"golang.org/x/term":                        "cmd/nized cmd/nizectl bots/terminal",
-	"golang.org/x/sys":                         "daemon mcp/upstream bots/terminal store/bolt",
+	"golang.org/x/term":                        "cmd/nized cmd/nizectl cmd/nizectl/chat",
+	"golang.org/x/sys":                         "daemon mcp/upstream cmd/nizectl/chat store/bolt",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",
@@ -210,7 +210,6 @@ func testMay(from, own string) bool {
 }
 
 // sister is which of the three a room belongs to, "" for none of them.
-// bots/terminal is nizectl's half of a chat and belongs to bots all the same.
 func sister(room string) string {
 	top, _, _ := strings.Cut(room, "/")
 	if slices.Contains(sisters, top) {

@@ -11,7 +11,7 @@ import (
 
 // terminals is the daemon's half of the terminal chat: a bots.Platform that
 // hands what a thread shows to whoever follows it over the control socket.
-// bots/terminal draws it.
+// cmd/nizectl/chat draws it.
 type terminals struct {
 	mu     sync.Mutex
 	follow map[string]map[*follower]struct{} // by thread

@@ -7,11 +7,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"nize/bots/terminal"
+	"nize/cmd/nizectl/chat"
 )
 
 func (a *app) chat() *cli.Command {
-	chat := a.command(leaf{name: "chat", usage: "talk to the assistant in this terminal", run: chat, flags: []cli.Flag{
+	command := a.command(leaf{name: "chat", usage: "talk to the assistant in this terminal", run: runChat, flags: []cli.Flag{
 		&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "one turn with this `TEXT`, for scripts"},
 		&cli.StringFlag{Name: "agent", Usage: "the agent to talk to (default: the default one)"},
 		&cli.StringFlag{Name: "model", Usage: "the model's name (default: the agent's)"},
@@ -20,19 +20,19 @@ func (a *app) chat() *cli.Command {
 		&cli.StringFlag{Name: "approve", Usage: "ask, all or none: what becomes of calls that need a yes (default: ask on a terminal, else none)"},
 		&cli.BoolFlag{Name: "plain", Usage: "line by line, without redrawing"},
 	}})
-	chat.Commands = a.conversations()
-	return chat
+	command.Commands = a.conversations()
+	return command
 }
 
-// chat hands over to bots/terminal, which reads keys and Ctrl-C itself: once
+// runChat hands over to the package chat, which reads keys and Ctrl-C itself: once
 // stops the turn, twice leaves. So only SIGTERM still ends the context.
-func chat(ctx context.Context, c *call) error {
+func runChat(ctx context.Context, c *call) error {
 	if c.cmd.IsSet("message") && c.cmd.String("message") == "" {
 		return usagef("-m is empty: say something, or leave it out to chat")
 	}
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
 	defer stop()
-	return terminal.Run(ctx, terminal.Options{
+	return chat.Run(ctx, chat.Options{
 		Client: c.api, In: c.in, Out: c.raw, Err: c.err, TTY: c.inTTY && c.outTTY,
 		Agent: c.cmd.String("agent"), Model: c.cmd.String("model"), Servers: c.cmd.StringSlice("server"),
 		Resume: c.cmd.String("resume"), Message: c.cmd.String("message"), Approve: c.cmd.String("approve"),

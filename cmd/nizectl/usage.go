@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"nize/bots/terminal"
+	"nize/cmd/nizectl/chat"
 	"nize/store"
 )
 
@@ -68,7 +68,7 @@ func usage(ctx context.Context, c *call) error {
 	if q.Since, err = c.timeFlag("since"); err != nil {
 		return err
 	}
-	if zone, err := time.LoadLocation(cmp.Or(terminal.LocalZone(c.env), "UTC")); err == nil {
+	if zone, err := time.LoadLocation(cmp.Or(chat.LocalZone(c.env), "UTC")); err == nil {
 		q.Zone = zone
 	}
 	report, err := c.api.Usage(ctx, q)

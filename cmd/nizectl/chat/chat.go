@@ -1,4 +1,4 @@
-// Package terminal is the client's half of the chat in a terminal, `nizectl
+// Package chat is the client's half of the chat in a terminal, `nizectl
 // chat` (SPEC 14). The daemon's half is a bots.Platform that sends what it
 // shows as api.ChatEvents; this half renders them and reads keys.
 //
@@ -33,7 +33,7 @@
 // nizectl aims at 8 ms for a whole process, so nothing here costs at start: no
 // regular expressions, no tables built at init, golang.org/x/term for raw mode
 // only.
-package terminal
+package chat
 
 import (
 	"context"
