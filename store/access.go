@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Access is who may talk to nize in chats (bots.access, SPEC 22), of those whom
+// Access is who may talk to nize in chats (bots.access), of those whom
 // a platform itself lets in: guests, bots and people of other workspaces never
 // may. Its text is "members", or several of
 //

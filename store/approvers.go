@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Policy says who may press (SPEC 11), as text:
+// Policy says who may press, as text:
 //
 //	requester | admins | channel-admins | channel | user:ID | group:NAME
 //

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Auth says whose credentials a server is called with (SPEC 4).
+// Auth says whose credentials a server is called with.
 type Auth string
 
 const (

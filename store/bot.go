@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bot is nize's own account on a chat platform (SPEC 12, 13); a surface has at
+// Bot is nize's own account on a chat platform; a surface has at
 // most one.
 type Bot struct {
 	Surface   Surface   `json:"surface"`
@@ -46,7 +46,7 @@ type Claimer struct {
 }
 
 // Places remembers where on a platform stands what nize showed there, so that
-// it is found again after a restart (SPEC 11), and which thread of a platform
+// it is found again after a restart, and which thread of a platform
 // is which conversation.
 type Places interface {
 	// ThreadAt returns the conversation at th.Address, its Message aside, and

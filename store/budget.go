@@ -40,7 +40,7 @@ const (
 // their own.
 const Everybody = "user:*"
 
-// Budget is what somebody may spend on models (SPEC 17). There is one of a
+// Budget is what somebody may spend on models. There is one of a
 // subject, period and unit.
 type Budget struct {
 	Subject string    `json:"subject"` // user:ID, user:*, group:NAME, team:TEAM, model:PROVIDER/MODEL
@@ -179,7 +179,7 @@ type Budgets interface {
 	BudgetsFor(ctx context.Context, r Reservation) ([]BudgetState, error)
 }
 
-// Meter holds room in budgets while model calls run (SPEC 17). What is used,
+// Meter holds room in budgets while model calls run. What is used,
 // and what calls that run have reserved, is looked at in the transaction that
 // reserves, so calls at once exceed a budget by one of them at most, as far as
 // none comes to more than it reserved.

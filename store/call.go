@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// State is where a call stands (SPEC 11).
+// State is where a call stands.
 //
 //	planned ─┬─────────────► running ─┬─► done
 //	         │                  ▲     ├─► failed
@@ -84,7 +84,7 @@ type Call struct {
 	RunsAs    string          `json:"runs_as"`         // whose credential the server is called with, in words
 	ReadOnly  bool            `json:"read_only,omitempty"`
 	Taints    bool            `json:"taints,omitempty"`  // its output is untrusted text, by its server as it was then
-	Private   bool            `json:"private,omitempty"` // its result is for the requester alone (SPEC 22)
+	Private   bool            `json:"private,omitempty"` // its result is for the requester alone
 	Policy    Policy          `json:"policy,omitempty"`
 	Aside     bool            `json:"aside,omitempty"` // it was proposed in a private turn
 	Warnings  []string        `json:"warnings,omitempty"`
@@ -159,7 +159,7 @@ type Outcome struct {
 	Private bool // the call becomes private with it, if it was not
 }
 
-// Code is the kind of an error of a call (SPEC 6).
+// Code is the kind of an error of a call.
 type Code string
 
 const (
@@ -205,7 +205,7 @@ func (e *CallError) Is(target error) bool {
 type Result struct {
 	Raw json.RawMessage `json:"raw,omitempty"`
 	// Shown is what is passed on where a hook cut Raw; the rest can be read
-	// from the stored call (SPEC 7).
+	// from the stored call.
 	Shown   json.RawMessage `json:"shown,omitempty"`
 	IsError bool            `json:"is_error,omitempty"`
 	Error   *CallError      `json:"error,omitempty"`
@@ -282,7 +282,7 @@ func (r *Result) text(raw json.RawMessage) string {
 	return strings.Join(parts, "\n")
 }
 
-// ComputeDigest is the hash that an approval is bound to (SPEC 11): hex
+// ComputeDigest is the hash that an approval is bound to: hex
 // SHA-256 of the canonical JSON of {call id, requester, conversation, accepted
 // pin, arguments}, or "" for arguments that have no canonical form: they match
 // no digest. The keys stand in the order that [Canonical] gives them.

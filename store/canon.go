@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds nesting in JSON from outside (SPEC 20).
+// maxDepth bounds nesting in JSON from outside.
 const maxDepth = 64
 
 // Canonical returns the one form in which arguments are shown, hashed and
-// sent (SPEC 6): keys sorted, no spaces, number literals exactly as written.
+// sent: keys sorted, no spaces, number literals exactly as written.
 // Duplicate keys, invalid UTF-8, trailing data and nesting over 64 are
 // refused, since two readers could see two different calls in them.
 // Canonical(Canonical(x)) equals Canonical(x).

@@ -8,7 +8,7 @@ import (
 )
 
 // Modes of a channel: when a message in a thread is answered that does not
-// address nize (SPEC 12).
+// address nize.
 const (
 	ModeFollow  = "follow"  // if its author last addressed nize, and nobody else has written since
 	ModeMention = "mention" // never

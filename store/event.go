@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event is one entry of the audit trail (SPEC 17): a transition of a call or a
+// Event is one entry of the audit trail: a transition of a call or a
 // change of configuration. Events are chained: Chain is a keyed hash over the
 // one before, this one's metadata, its pseudonym and the salted hash of Data.
 type Event struct {
@@ -52,7 +52,7 @@ type EventQuery struct {
 	Limit   int    // 0 is 100
 }
 
-// Spend is what one model call cost (SPEC 17).
+// Spend is what one model call cost.
 type Spend struct {
 	ID         string        `json:"id"`
 	At         time.Time     `json:"at"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Example is the requests for one tool that a model wrote (SPEC 5,
-// index.examples). What it wrote is untrusted: only the index reads it.
+// Example is the requests for one tool that a model wrote
+// (index.examples). What it wrote is untrusted: only the index reads it.
 type Example struct {
 	Tool     string    `json:"tool"`
 	Model    string    `json:"model"`    // provider/model that wrote them

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FileKind is what nize makes of a file that came with a message (SPEC 10).
+// FileKind is what nize makes of a file that came with a message.
 type FileKind string
 
 const (
@@ -79,7 +79,7 @@ type Earlier struct {
 }
 
 // Untrusted says whether a turn brings words of somebody who is no full member
-// of the team: they may be made to steer the assistant (SPEC 11, taint).
+// of the team: they may be made to steer the assistant.
 func (t Turn) Untrusted() bool {
 	for _, f := range t.Files {
 		if f.From != nil && f.From.Outside {
@@ -127,8 +127,8 @@ func (in Inbound) Fits() bool {
 // maxName is how long the names in what came with a message may be, in bytes.
 const maxName = 1024
 
-// Mask takes out of a message, and of what came with it, what looks like a key
-// (SPEC 22). It says whether the author brought one; what others wrote is
+// Mask takes out of a message, and of what came with it, what looks like a key.
+// It says whether the author brought one; what others wrote is
 // theirs to revoke.
 func (in *Inbound) Mask() (masked bool) {
 	mask := func(s *string, own bool) {

@@ -20,7 +20,7 @@ const (
 	ForEveryone GrantScope = "everywhere" // everybody's calls; made by admins only
 )
 
-// Grant is a person's standing answer (SPEC 11). A yes holds for this exact
+// Grant is a person's standing answer. A yes holds for this exact
 // pin only, and where the arguments fit the pattern.
 type Grant struct {
 	ID      string          `json:"id"`
@@ -72,7 +72,7 @@ func (a Address) Place() string {
 	return string(a.Surface) + ":" + a.Team + ":" + a.Channel
 }
 
-// Grants keeps what is always allowed or always denied (SPEC 11).
+// Grants keeps what is always allowed or always denied.
 type Grants interface {
 	PutGrant(ctx context.Context, by Caller, g Grant) error
 	// ListGrants returns the grants of the owners given ([Grant.Owner]) in one

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// GroupAge is how long a look at a group on a chat platform allows anything
-// (SPEC 22).
+// GroupAge is how long a look at a group on a chat platform allows anything.
 const GroupAge = 5 * time.Minute
 
-// Group is named users; group:NAME is valid wherever user:ID is (SPEC 1). They
+// Group is named users; group:NAME is valid wherever user:ID is. They
 // are those of a list, or, where there is a Source, those of a group on a chat
 // platform, as they were when it was looked at last.
 type Group struct {
@@ -34,7 +33,7 @@ type Sight struct {
 	Error      string   // why it failed, if it did
 }
 
-// Groups keeps named users (SPEC 22).
+// Groups keeps named users.
 type Groups interface {
 	// AddGroup stores a new group: a list, or a live one, in which nobody is
 	// until [LiveGroups.SeeGroup]. ErrExists if the name is taken, ErrNotFound
@@ -50,11 +49,11 @@ type Groups interface {
 	ListGroups(ctx context.Context) ([]Group, error)
 	// GroupsOf names the groups that a user is in, for what that allows: one
 	// that was not looked at for [GroupAge] has nobody in it. Where groups deny
-	// (budgets), it has everybody (SPEC 22).
+	// (budgets), it has everybody.
 	GroupsOf(ctx context.Context, user string) ([]string, error)
 }
 
-// LiveGroups keeps what was seen of groups on chat platforms (SPEC 22).
+// LiveGroups keeps what was seen of groups on chat platforms.
 type LiveGroups interface {
 	// SeeGroup notes what came of a look. A failed one leaves who is in the
 	// group; so does one that found the same, without an event. ErrNotFound for
@@ -66,7 +65,7 @@ type LiveGroups interface {
 }
 
 // SharedWith says whether the server is there for the caller, who is in the
-// groups named: admins see all, others what was shared with them (SPEC 22).
+// groups named: admins see all, others what was shared with them.
 func (s Server) SharedWith(by Caller, groups []string) bool {
 	return by.IsAdmin() || Among(s.Visibility, by.User, groups)
 }

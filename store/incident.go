@@ -15,7 +15,7 @@ const (
 )
 
 // Incident is something that was wrong for a while: an operator is told once
-// when it begins and once when it is over (SPEC 23). Of one kind and subject at
+// when it begins and once when it is over. Of one kind and subject at
 // most one is active, which is open or acked.
 type Incident struct {
 	ID        string        `json:"id"`
@@ -80,7 +80,7 @@ type IncidentQuery struct {
 	Limit int  // 0 is 1000
 }
 
-// Incidents keeps what operators are told of (SPEC 23). Its writes get through
+// Incidents keeps what operators are told of. Its writes get through
 // on a full disk too, since that is an incident.
 type Incidents interface {
 	// OpenIncident stores a new open incident. ErrExists, together with the one

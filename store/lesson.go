@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Lesson is what one request taught that led to a successful call of a tool
-// (SPEC 5, learning from use). It changes the ranking of later searches and
+// Lesson is what one request taught that led to a successful call of a tool.
+// It changes the ranking of later searches and
 // nothing else, and stands in no answer, log or event.
 type Lesson struct {
 	Tool   string    `json:"-"`

@@ -86,7 +86,7 @@ func (r *Rate) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Origin says that a server is kept as a watched file has it (SPEC 4): an
+// Origin says that a server is kept as a watched file has it: an
 // entry that vanishes from the file is removed only if it came from there.
 type Origin struct {
 	File     string   `json:"file"`               // absolute

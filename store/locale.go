@@ -14,7 +14,7 @@ type OwnConfig interface {
 
 // Language is the BCP 47 locale in which nize speaks to a user in a chat of
 // that locale ("" if the chat has none): the user's own choice, else the
-// chat's, else the system's; "" is English (SPEC 18).
+// chat's, else the system's; "" is English.
 func Language(c Config, user, chat string) string {
 	choice := preferred(c, user, "language", chat)
 	// The chat knows better which English or Chinese it is.

@@ -39,11 +39,11 @@ type Message struct {
 	Card  *Card       `json:"card,omitempty"`
 	Tool  *ToolLine   `json:"tool,omitempty"`
 	For   *Asker      `json:"-"` // whose message it answers, where that is known
-	// Only is the user who alone may read it where several people read along
-	// (SPEC 22); "" is everybody there.
+	// Only is the user who alone may read it where several people read along;
+	// "" is everybody there.
 	Only  string `json:"-"`
 	Share *Share `json:"-"` // that user may share this turn, in private messages
-	// Mention says that it mentions For, who does not wait any more (SPEC 12).
+	// Mention says that it mentions For, who does not wait any more.
 	Mention bool `json:"-"`
 }
 
@@ -72,7 +72,7 @@ type ToolLine struct {
 }
 
 // Card is what a person decides on: platform-neutral, made from the call's
-// canonical bytes by nize alone (SPEC 11).
+// canonical bytes by nize alone.
 type Card struct {
 	Call        string          `json:"call"`
 	Tool        string          `json:"tool"` // server:tool

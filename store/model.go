@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// Provider is an account at a model service (SPEC 9).
+// Provider is an account at a model service.
 type Provider struct {
 	Name    string    `json:"name"`
 	Kind    string    `json:"kind"` // openai, azure, openrouter, deepseek, groq, ollama, openai-compatible, offline
@@ -31,7 +31,7 @@ type Price struct {
 	Updated time.Time `json:"updated,omitzero"` // when an admin set it
 }
 
-// Agent is a named profile (SPEC 1).
+// Agent is a named profile.
 type Agent struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name,omitempty"`

@@ -13,7 +13,7 @@ import (
 const LocalTeam = "local"
 
 // Membership says that a user is in a team: a Slack workspace (slack:T…), a
-// Discord guild (discord:…) or [LocalTeam] (SPEC 1).
+// Discord guild (discord:…) or [LocalTeam].
 type Membership struct {
 	Team     string    `json:"team"`
 	User     string    `json:"user"`
@@ -34,7 +34,7 @@ type Members interface {
 	ListMembers(ctx context.Context, team, user string) ([]Membership, error)
 }
 
-// Codes of linking (SPEC 8).
+// Codes of linking.
 const (
 	LinkLife  = 10 * time.Minute
 	LinkTries = 5 // wrong codes that one person may give within LinkLife

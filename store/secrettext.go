@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What looks like a key wherever it stands (SPEC 22) is one of three kinds: a
+// What looks like a key wherever it stands is one of three kinds: a
 // key that tells by its beginning what it is, an address with a password, and a
 // value under the name of a secret.
 

@@ -9,7 +9,7 @@ import (
 func made(head, rest string) string { return head + rest }
 
 // TestSecretForms: keys as their makers give them are masked, wherever a person
-// pastes them (SPEC 22).
+// pastes them.
 func TestSecretForms(t *testing.T) {
 	const a32 = "0123456789abcdefABCDEF0123456789"
 	for _, key := range []string{

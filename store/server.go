@@ -20,7 +20,7 @@ const (
 )
 
 // Value is an env or header value: plain text, or the name of a credential of
-// the server, written {"secret_key":"NAME"} in JSON (SPEC 4).
+// the server, written {"secret_key":"NAME"} in JSON.
 type Value struct {
 	Text      string
 	SecretKey string
@@ -48,7 +48,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Approval is a server's or a request's own rule about asking (SPEC 11).
+// Approval is a server's or a request's own rule about asking.
 type Approval string
 
 const (
@@ -57,7 +57,7 @@ const (
 	ApproveNever  Approval = "never"
 )
 
-// Server is a registered MCP server (SPEC 4). Its zero values are the
+// Server is a registered MCP server. Its zero values are the
 // defaults; Normal fills them in.
 type Server struct {
 	Name             string           `json:"name"`
@@ -78,7 +78,7 @@ type Server struct {
 	Approvers        Policy           `json:"approvers,omitempty"` // who may press; "" is the setting approvals.approvers, or the default
 	TrustAnnotations bool             `json:"trust_annotations,omitempty"`
 	UntrustedOutput  bool             `json:"untrusted_output,omitempty"`
-	Private          bool             `json:"private,omitempty"` // what its tools return is for who asked alone (SPEC 22)
+	Private          bool             `json:"private,omitempty"` // what its tools return is for who asked alone
 	AcceptNew        bool             `json:"accept_new,omitempty"`
 	AllowedTools     []string         `json:"allowed_tools,omitempty"` // names or patterns; empty is all
 	KeepAlive        bool             `json:"keep_alive,omitempty"`    // never closed for being idle
@@ -91,7 +91,7 @@ type Server struct {
 	Revision         uint64           `json:"revision"` // grows with every change
 }
 
-// Defaults of SPEC 4.
+// Defaults of a server that says nothing else.
 const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultConcurrency = 8
@@ -133,7 +133,7 @@ func (s Server) Where() string {
 
 var slug = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
-// CheckSlug says why name cannot name a server, or returns nil (SPEC 1).
+// CheckSlug says why name cannot name a server, or returns nil.
 func CheckSlug(name string) error {
 	if !slug.MatchString(name) {
 		return fmt.Errorf("%w name %q: use 1 to 63 of a-z, 0-9 and -, not starting with -", ErrInvalid, name)
@@ -202,7 +202,7 @@ func SplitToolID(id string) (server, name string, ok bool) {
 }
 
 // Annotations are a server's own claims about a tool; they count only where
-// the server's trust_annotations is set (SPEC 4). A nil pointer is "not said".
+// the server's trust_annotations is set. A nil pointer is "not said".
 type Annotations struct {
 	Title       string `json:"title,omitempty"`
 	ReadOnly    *bool  `json:"readOnlyHint,omitempty"`
@@ -224,10 +224,10 @@ type ToolDiff struct {
 // Hit is one answer of a search.
 type Hit struct {
 	Tool  Tool
-	Score float64 // how well the request is covered, 0 to 1 (SPEC 5)
+	Score float64 // how well the request is covered, 0 to 1
 }
 
-// MatchTool says whether a tool pattern of SPEC 1 matches a tool id:
+// MatchTool says whether a tool pattern matches a tool id:
 // "github:*", "github:create_issue", "native:*", and "*", which never matches
 // native: or agent:.
 func MatchTool(pattern, id string) bool {

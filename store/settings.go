@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Key is one setting (SPEC 18).
+// Key is one setting.
 type Key struct {
 	Name     string   `json:"key"`
 	Kind     Kind     `json:"kind"`
@@ -22,7 +22,7 @@ type Key struct {
 	Help     string   `json:"help"`
 }
 
-// DefaultSystemPrompt explains the five meta-tools to a model (SPEC 18).
+// DefaultSystemPrompt explains the five meta-tools to a model.
 const DefaultSystemPrompt = `You can use tools. They are not listed here; find them:
 1. discover_tools searches by what you want to do, in plain words. list_tool_domains and browse_tool_domain show what exists.
 2. get_tool_schema gives the exact parameters of a tool. Read it before the first call of a tool, unless its parameters are already clear.

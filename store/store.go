@@ -14,7 +14,7 @@
 //   - What is decided by people is decided here, in one transaction: the first
 //     answer stands and every later one gets [ErrDecided].
 //   - A returned error-free write is durable. One exception is stated where it
-//     is made: [Calls.Record] may lag by 250 ms (SPEC 21).
+//     is made: [Calls.Record] may lag by 250 ms.
 //
 // Records handed out are copies; a caller may keep and change them.
 package store
@@ -42,7 +42,7 @@ var (
 	ErrOldSchema = errors.New("database was written by a newer nize")
 )
 
-// Servers keeps the registered MCP servers and their tools (SPEC 4).
+// Servers keeps the registered MCP servers and their tools.
 type Servers interface {
 	// PutServer stores s. rev is the revision that the caller read: 0 creates
 	// (ErrExists if the name is taken), any other must still be current
@@ -67,7 +67,7 @@ type Tools interface {
 	AcceptTool(ctx context.Context, by Caller, id, pin string) error
 }
 
-// Users keeps people and their identities (SPEC 22).
+// Users keeps people and their identities.
 type Users interface {
 	// EnsureUser returns the user that holds identity and makes one with the
 	// role and name given if there is none.
@@ -86,12 +86,12 @@ type Contacts interface {
 	// FindUser returns the user that holds the identity. ErrNotFound if nobody
 	// does.
 	FindUser(ctx context.Context, identity string) (User, error)
-	// NoteTold notes that a user was told what is kept of them (SPEC 22); the
+	// NoteTold notes that a user was told what is kept of them; the
 	// first time stands.
 	NoteTold(ctx context.Context, by Caller, user string) error
 }
 
-// Tokens keeps bearer tokens as hashes (SPEC 8).
+// Tokens keeps bearer tokens as hashes.
 type Tokens interface {
 	// CreateToken stores t, whose Hash the caller computed. An active token of
 	// the same user and name is ErrExists, unless overwrite, which revokes it
@@ -110,7 +110,7 @@ type Tokens interface {
 	Authenticate(ctx context.Context, hash [32]byte) (Token, User, error)
 }
 
-// Credentials keeps sealed values (SPEC 4, 16).
+// Credentials keeps sealed values.
 type Credentials interface {
 	PutCredential(ctx context.Context, by Caller, c Credential) error
 	// GetCredential opens one sealed value.
@@ -120,7 +120,7 @@ type Credentials interface {
 	DeleteCredential(ctx context.Context, by Caller, key CredentialKey) error
 }
 
-// Calls keeps every call of every tool (SPEC 11, 17). See [Call] for the states.
+// Calls keeps every call of every tool. See [Call] for the states.
 type Calls interface {
 	// Begin stores a new call in the state it carries (planned, pending,
 	// running or refused). ErrExists if the id was used before. A call that
@@ -147,7 +147,7 @@ type Calls interface {
 	// Finish moves a call to the final state in o. ErrDecided if it is final.
 	Finish(ctx context.Context, by Caller, id string, o Outcome) (Call, error)
 	// Record stores a read-only call that ran, whole. It returns at once; the
-	// record is on disk within 250 ms (SPEC 21). ErrExists and write errors
+	// record is on disk within 250 ms. ErrExists and write errors
 	// show in the next call of Flush.
 	Record(by Caller, c Call)
 	// GetCall opens the call's arguments and result, those that Record has not
@@ -156,7 +156,7 @@ type Calls interface {
 	ListCalls(ctx context.Context, q CallQuery) ([]Call, error)
 }
 
-// Threads keeps conversations (SPEC 10).
+// Threads keeps conversations.
 type Threads interface {
 	PutThread(ctx context.Context, by Caller, t Thread) error
 	GetThread(ctx context.Context, id string) (Thread, error)
@@ -175,7 +175,7 @@ type Threads interface {
 	Open(ctx context.Context) ([]Thread, error)
 }
 
-// Privacy keeps apart and takes back what was said (SPEC 22).
+// Privacy keeps apart and takes back what was said.
 type Privacy interface {
 	// ShareTurns makes the private turn number n of a conversation everybody's
 	// there, with the private turns before it that belong to the same answer,
@@ -190,7 +190,7 @@ type Privacy interface {
 	ForgetThread(ctx context.Context, by Caller, thread string) (Forgotten, error)
 }
 
-// Inbox keeps what came in until it is worked off (DESIGN idea 5).
+// Inbox keeps what came in until it is worked off.
 type Inbox interface {
 	// Accept stores the item unless one of its keys was seen within the last
 	// day, and returns false then. It is durable when it returns true.
@@ -212,7 +212,7 @@ type Feed interface {
 	Watch(ctx context.Context, after Seq) iter.Seq2[Change, error]
 }
 
-// Ledger keeps what model calls cost and what happened (SPEC 17).
+// Ledger keeps what model calls cost and what happened.
 type Ledger interface {
 	// AddSpend stores the row and adds it to the rollups in one transaction.
 	AddSpend(ctx context.Context, s Spend) error
@@ -230,7 +230,7 @@ type Ledger interface {
 	VerifyEvents(ctx context.Context) (int, error)
 }
 
-// Trail proves that the audit trail is whole (SPEC 17). A checkpoint is an
+// Trail proves that the audit trail is whole. A checkpoint is an
 // event from which verifying may start: pruning and erasure leave one, and so
 // does a daily check.
 type Trail interface {
@@ -261,7 +261,7 @@ type Erasures interface {
 	ResumeErasures(ctx context.Context) (int, error)
 }
 
-// Settings keeps the values that were set; defaults are in [Keys] (SPEC 18).
+// Settings keeps the values that were set; defaults are in [Keys].
 type Settings interface {
 	// PutSetting stores a value of the system (user "") or of a user; "" as
 	// value unsets it. The value was checked by [Key.Check].
@@ -270,7 +270,7 @@ type Settings interface {
 	ListSettings(ctx context.Context, user string) (map[string]string, error)
 }
 
-// Models keeps providers, logical model names and agents (SPEC 9).
+// Models keeps providers, logical model names and agents.
 type Models interface {
 	PutProvider(ctx context.Context, by Caller, p Provider) error
 	// ListProviders opens the keys.
@@ -281,7 +281,7 @@ type Models interface {
 	DeleteModel(ctx context.Context, by Caller, name string) error
 }
 
-// Prices keeps what admins know of models' prices (SPEC 9).
+// Prices keeps what admins know of models' prices.
 type Prices interface {
 	PutPrice(ctx context.Context, by Caller, p Price) error
 	// GetPrice returns what was set for provider/model, or ErrNotFound.
@@ -290,7 +290,7 @@ type Prices interface {
 	DeletePrice(ctx context.Context, by Caller, model string) error
 }
 
-// Agents keeps the named profiles (SPEC 1).
+// Agents keeps the named profiles.
 type Agents interface {
 	PutAgent(ctx context.Context, by Caller, a Agent) error
 	GetAgent(ctx context.Context, id string) (Agent, error)
@@ -298,7 +298,7 @@ type Agents interface {
 	DeleteAgent(ctx context.Context, by Caller, id string) error
 }
 
-// Vectors caches embeddings by model and content hash (SPEC 5).
+// Vectors caches embeddings by model and content hash.
 type Vectors interface {
 	// GetVectors returns those of the keys that are kept for the model.
 	GetVectors(ctx context.Context, model string, keys []string) (map[string][]float32, error)

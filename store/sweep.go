@@ -6,7 +6,7 @@ import (
 )
 
 // Sweep is how far nize is with looking up everybody who has an identity on a
-// platform, to find those who left it unnoticed (SPEC 22). It is done once a day
+// platform, to find those who left it unnoticed. It is done once a day
 // and goes on after a restart where it was.
 type Sweep struct {
 	Surface  Surface   `json:"surface"`

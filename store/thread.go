@@ -16,7 +16,7 @@ type Address struct {
 	Message string  `json:"message,omitempty"` // one message there
 }
 
-// Thread is a conversation (SPEC 10).
+// Thread is a conversation.
 type Thread struct {
 	ID      string   `json:"id"`
 	User    string   `json:"user"` // who started it
@@ -78,7 +78,7 @@ type Turn struct {
 	Key    string          `json:"key,omitempty"`   // of a user's turn: [Inbound.Key], so that it is said once
 	Re     int             `json:"re,omitempty"`    // of a model's turn and a final notice: the place of the last user's turn that it answers
 	// For is the user who alone may read it where others take part: it is, or
-	// rests on, a private result (SPEC 22). "" is everybody there.
+	// rests on, a private result. "" is everybody there.
 	For string `json:"for,omitempty"`
 	// SharedBy is who shared it with everybody there, where it was private.
 	SharedBy string    `json:"shared_by,omitempty"`
@@ -110,7 +110,7 @@ type ToolCall struct {
 	Args     string `json:"args"` // as the model wrote them; may be broken JSON
 }
 
-// Item is something that came in and must not be lost (DESIGN idea 5).
+// Item is something that came in and must not be lost.
 type Item struct {
 	ID      string          `json:"id"`
 	Kind    string          `json:"kind"`    // message, press …

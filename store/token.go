@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// tokenPrefix lets secret scanners and nize itself recognise a token (SPEC 8).
+// tokenPrefix lets secret scanners and nize itself recognise a token.
 const tokenPrefix = "nize_"
 
 var tokenText = base32.StdEncoding.WithPadding(base32.NoPadding)

@@ -22,7 +22,7 @@ const (
 	Disabled UserState = "disabled"
 )
 
-// User is a person (SPEC 1).
+// User is a person.
 type User struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`
@@ -78,7 +78,7 @@ type Caller struct {
 	Guest    bool     `json:"guest,omitempty"`    // a bot, a guest, or somebody from another workspace: never approves
 }
 
-// TeamOf is the team that a caller acts in at an address (SPEC 1): slack:<team>,
+// TeamOf is the team that a caller acts in at an address: slack:<team>,
 // discord:<guild>, or local.
 func TeamOf(by Caller, at Address) string {
 	if at.Team != "" {
@@ -97,13 +97,13 @@ var System = Caller{User: "system", Name: "nize", Role: Admin, Surface: OnSystem
 // IsAdmin says whether the caller may steer nize.
 func (c Caller) IsAdmin() bool { return c.Role == Admin }
 
-// The audiences of a token: neither works on the other's routes (SPEC 8).
+// The audiences of a token: neither works on the other's routes.
 const (
 	ForMCP = "mcp" // /mcp
 	ForAPI = "api" // the rest of the HTTP listener
 )
 
-// Token is a bearer token; its secret is kept as a hash only (SPEC 8).
+// Token is a bearer token; its secret is kept as a hash only.
 type Token struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`

@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// KeepWishes is how long a wish counts (SPEC 23).
+// KeepWishes is how long a wish counts.
 const KeepWishes = 30 * 24 * time.Hour
 
 // maxWish bounds the text of a wish, in bytes.
 const maxWish = 200
 
-// Wish is something that was asked for and no tool could do (SPEC 23). Who
+// Wish is something that was asked for and no tool could do. Who
 // asked is not kept.
 type Wish struct {
 	Text  string    `json:"text"` // as it was said first, without what looks like a secret or an address

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// The audit trail (SPEC 17) is a chain:
+// The audit trail is a chain:
 //
 //	chain(n) = HMAC(audit key, chain(n-1) | seq | time | kind | subject | outcome | surface | tool | pseudonym | payload hash)
 //	pseudonym    = HMAC(audit key, user id), 16 bytes
@@ -45,7 +45,7 @@ const (
 
 const (
 	chainSize = sha256.Size
-	// SPEC 11 keeps whole arguments with the call; the trail has a look at them.
+	// The call keeps its arguments whole; an event has the beginning of them.
 	maxArgs   = 2 << 10
 	maxOutput = 1 << 10
 )

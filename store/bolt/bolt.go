@@ -25,7 +25,7 @@ type Options struct {
 	Now    func() time.Time // nil is time.Now
 	Log    *slog.Logger     // nil discards
 	// ReadOnlyLag is how long a record of a read-only call may wait for its
-	// place on disk; 0 is 200 ms, which keeps the promise of 250 ms (SPEC 21).
+	// place on disk; 0 is 200 ms, which keeps the promise of 250 ms.
 	ReadOnlyLag time.Duration
 
 	testOnlyMigrations []migration // instead of the list in schema.go

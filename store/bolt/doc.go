@@ -1,4 +1,4 @@
-// Package bolt keeps everything in one bbolt file, nize.db (SPEC 3).
+// Package bolt keeps everything in one bbolt file, nize.db.
 //
 // # The bucket tree
 //
@@ -96,8 +96,7 @@
 // # Time
 //
 // Decisions about expiry use a clock that never goes back: the largest reading
-// ever taken is stored with every commit, so that a clock jump revives nothing
-// (SPEC 20).
+// ever taken is stored with every commit, so that a clock jump revives nothing.
 //
 // # Opening
 //

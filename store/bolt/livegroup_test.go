@@ -10,7 +10,7 @@ import (
 )
 
 // A look that is too old allows nothing and denies everybody: whose budget it
-// is can't be known (SPEC 22). A clock that goes back keeps nobody in.
+// is can't be known. A clock that goes back keeps nobody in.
 func TestOldLookAtGroup(t *testing.T) {
 	now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	d := openTest(t, t.TempDir(), Options{Now: func() time.Time { return now }})

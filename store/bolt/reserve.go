@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// A no must be taken on a full disk too (SPEC 20): it keeps something from
+// A no must be taken on a full disk too: it keeps something from
 // running. For that a file beside the database holds a little room. Where a
 // refusing decision meets a full disk, the file is given up, the decision is
 // written, and the room is taken back at once, so that nothing else uses it up.

@@ -149,7 +149,7 @@ func (d *DB) ListUsers(ctx context.Context) (list []store.User, err error) {
 // PutUser implements [store.Users]. Identities and age stay as they are. The
 // last active admin cannot stop being one: ErrRefused. To disable a user also
 // takes away, in the same transaction, what acts in their name: tokens,
-// waiting calls, grants, personal credentials (SPEC 22).
+// waiting calls, grants, personal credentials.
 func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 	return d.do(ctx, "storing user "+u.ID, func(t *tx) error {
 		old, err := getJSON[store.User](t, "users", []byte(u.ID))
@@ -247,5 +247,5 @@ func (t *tx) cancelCalls(by store.Caller, user, why string) error {
 	return nil
 }
 
-// maxWaiting is more calls than can wait for one person (SPEC 18, approvals.max_pending).
+// maxWaiting is more calls than can wait for one person (approvals.max_pending).
 const maxWaiting = 1 << 20

@@ -381,7 +381,7 @@ func (d *DB) setFull(err error) {
 
 // Healthy returns nil, or why the last commit failed: ErrDiskFull until one
 // succeeds again, or an I/O error, which stays until a restart. A gateway asks
-// before it runs a call whose record would not wait (SPEC 20).
+// before it runs a call whose record would not wait.
 func (d *DB) Healthy() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,8 +12,7 @@
 // The cipher is AES-256-GCM of the standard library with random nonces
 // (NIST SP 800-38D; at most 2^32 values under one data key, which is why data
 // keys are numbered). Associated data binds a value to its place: bucket,
-// record key and key number. A value moved to another record does not open
-// (SPEC 3).
+// record key and key number. A value moved to another record does not open.
 //
 // A wrong or missing master key is an error and never a reason to make a new
 // one: a key file is written only together with the first data key.

@@ -201,7 +201,7 @@ func tokenRotate(e *env) {
 	e.is(err, store.ErrRefused)
 }
 
-// offboarding: to disable somebody takes all at once (SPEC 22).
+// offboarding: to disable somebody takes all at once.
 func offboarding(e *env) {
 	ctx := e.Context()
 	must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
