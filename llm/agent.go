@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// maxMessage bounds a person's message in bytes (SPEC 20).
+// maxMessage bounds a person's message in bytes.
 const maxMessage = 256 << 10
 
 // DefaultContextTokens is the size of the history that a model is given, where
@@ -30,7 +30,7 @@ type Deps struct {
 	Groups  Groups            // optional: without it nobody is in one
 	Rooms   Rooms             // optional: without it no channel has a language
 	MayAsk  MayAskFunc        // optional: without it everybody may ask for every model
-	Wanted  func(text string) // optional: hears what no tool could do (SPEC 23)
+	Wanted  func(text string) // optional: hears what no tool could do
 	Log     *slog.Logger      // optional
 
 	ContextTokens int                    // estimated tokens above which a history is compacted
@@ -72,7 +72,7 @@ func New(d Deps) *Agent {
 
 // Say appends a person's message to its thread, which must exist. It is said
 // once per in.Key: a second Say of the same key returns the turn of the first.
-// What looks like a key or password is masked before it is stored (SPEC 22).
+// What looks like a key or password is masked before it is stored.
 // The turn will run with the rights of by. Waiting calls of by in that thread
 // are cancelled by the next [Agent.Work].
 //
@@ -141,7 +141,7 @@ func (a *Agent) enter(ctx context.Context, thread string) (leave func(), err err
 }
 
 // groups names the groups that the caller is in. Groups only ever allow: who
-// can't be looked up is in none (SPEC 22).
+// can't be looked up is in none.
 func (a *Agent) groups(ctx context.Context, by store.Caller) []string {
 	if a.Groups == nil {
 		return nil

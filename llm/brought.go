@@ -10,7 +10,7 @@ import (
 
 // What comes with a person's message: files, and what others had said before
 // it. A model gets it around the message, in frames as tool results have them:
-// none of it is the word of who asks (SPEC 10, 20).
+// none of it is the word of who asks.
 
 // pictureBytes is what a picture weighs in a request, in bytes of text: about
 // 1,500 tokens, whatever its size.

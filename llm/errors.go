@@ -51,7 +51,7 @@ func (e *ProviderError) Error() string {
 
 func (e *ProviderError) Unwrap() error { return e.Err }
 
-// Temporary says whether another model may do better (SPEC 9: 429, 5xx,
+// Temporary says whether another model may do better (429, 5xx,
 // timeouts and refused connections).
 func (e *ProviderError) Temporary() bool {
 	return e.Fault == FaultBusy || e.Fault == FaultCredit || e.Fault == FaultDown || e.Fault == FaultTimeout

@@ -10,7 +10,7 @@ import (
 
 // The frame around what a tool returned. A model is told (by the system prompt
 // and by the frame itself) that what stands in it is data; a text that holds
-// the closing mark can't end it, because the mark is escaped (SPEC 10).
+// the closing mark can't end it, because the mark is escaped.
 const (
 	frameOpen  = "<tool_result>\n"
 	frameClose = "\n</tool_result>"

@@ -1,5 +1,5 @@
 // Package llm is the assistant: the loop that answers people with the help of
-// a model and of tools (SPEC 9, 10).
+// a model and of tools.
 //
 // # The loop
 //
@@ -119,7 +119,7 @@ type Tools interface {
 	Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error)
 }
 
-// ExecuteTool is the function whose use becomes a stored call (SPEC 6).
+// ExecuteTool is the function whose use becomes a stored call.
 const ExecuteTool = "execute_tool"
 
 // The functions by which a model looks for a tool and reads about it.

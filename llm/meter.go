@@ -32,7 +32,7 @@ type Prices interface {
 }
 
 // Meter stands around each call of a model: it reserves what the call may come
-// to, lets it run, and books what it came to (SPEC 17). Calls of the offline
+// to, lets it run, and books what it came to. Calls of the offline
 // planner and of one's own machine are booked with no cost, and the offline
 // planner, which has no tokens, needs no room in a budget.
 type Meter struct {

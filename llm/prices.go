@@ -27,7 +27,7 @@ type PriceAbove struct {
 }
 
 // pricesJSON has what providers published, with its date, its sources and what
-// it doesn't cover. What is not in it counts as unknown, never as zero (SPEC 17).
+// it doesn't cover. What is not in it counts as unknown, never as zero.
 //
 //go:embed prices.json
 var pricesJSON []byte

@@ -6,7 +6,7 @@ import (
 	"nize/store"
 )
 
-// Private results (SPEC 22): what was got for one person alone, and all that a
+// Private results: what was got for one person alone, and all that a
 // model says after it has read that, is marked with whom it is for
 // ([store.Turn.For]). Nobody else's prompt holds it. It stays so in that
 // person's later turns, too, since their prompts hold it: until they share it,

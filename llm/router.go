@@ -55,7 +55,7 @@ func (e *TargetError) Error() string {
 }
 func (e *TargetError) Unwrap() error { return e.Err }
 
-// Router finds the models behind a name and asks them in order (SPEC 9). The
+// Router finds the models behind a name and asks them in order. The
 // zero value of the optional fields works.
 type Router struct {
 	Store Providers
@@ -181,7 +181,7 @@ func noModel(name string, names []store.ModelName) error {
 }
 
 // MayAsk is a [MayAskFunc]: admins may ask for every model, all others for the
-// logical names that are meant for them, and never for provider/model (SPEC 1).
+// logical names that are meant for them, and never for provider/model.
 func (r *Router) MayAsk(ctx context.Context, by store.Caller, groups []string, name string) error {
 	if by.IsAdmin() {
 		return nil

@@ -191,7 +191,7 @@ func (w *work) propose(ctx context.Context, s state, tc store.ToolCall, line *st
 	return store.Call{}, &told{w.refusal(err, req.Tool)}
 }
 
-// parseExecute reads the arguments of execute_tool (SPEC 6). problem is told
+// parseExecute reads the arguments of execute_tool. problem is told
 // to the model.
 func parseExecute(args string) (req store.Request, problem string) {
 	if problem := checkArgs(args); problem != "" {
@@ -262,7 +262,7 @@ func (w *work) refusal(err error, what string) string {
 }
 
 // lastOf follows what replaced a call (edit, retry, ask again): the model gets
-// the result of the last one only (SPEC 11).
+// the result of the last one only.
 func (w *work) lastOf(ctx context.Context, c store.Call) (store.Call, error) {
 	if !c.State.Final() || c.State == store.Done {
 		return c, nil

@@ -1,5 +1,5 @@
 // Package offline is the built-in planner, offline/planner: a model without a
-// key, a network or a language model (SPEC 9). It serves the first run, tests
+// key, a network or a language model. It serves the first run, tests
 // and outages, and says what it is.
 //
 // It follows one plan, and reads from the history how far it came:

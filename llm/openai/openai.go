@@ -1,6 +1,6 @@
 // Package openai speaks OpenAI's protocol through go-openai, for every service
 // that does: OpenAI, Azure, OpenRouter, DeepSeek, Groq, Ollama and others with
-// a base URL (SPEC 9).
+// a base URL.
 //
 // The library makes requests and cuts streams into lines. What is read and
 // written is ours, since services differ where its types don't:
