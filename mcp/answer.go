@@ -70,7 +70,7 @@ func textItem(text string) json.RawMessage {
 	}{"text", text})
 }
 
-// executed is the answer of execute_tool (SPEC 6): the upstream's items
+// executed is the answer of execute_tool: the upstream's items
 // verbatim, or one text of ours, and {success, tool_name, result?, error?}.
 func executed(args metaArgs, c *store.Call, err error) answer {
 	out := struct {

@@ -53,7 +53,7 @@ type askRule struct {
 	command func(*question) string // that changes it
 }
 
-// askRules are SPEC 11's, in its order: the first that asks firmly decides; a
+// askRules say in order whether a call asks: the first that asks firmly decides; a
 // soft ask holds unless one lifts it. A standing denial comes before all of
 // them: such a tool is not usable.
 var askRules = [...]askRule{
@@ -214,7 +214,7 @@ func (q *question) own(v verdict) verdict {
 	return v
 }
 
-// judge decides whether a call needs a yes (SPEC 11).
+// judge decides whether a call needs a yes.
 func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *entry) (verdict, error) {
 	if e.Server == ownServer {
 		return verdict{}, nil

@@ -25,7 +25,7 @@ func newEntry(t store.Tool, s *store.Server) *entry { return &entry{t, s, t.ID()
 func (e *entry) ID() string { return e.id }
 
 // readOnly says whether the tool may be taken at its server's word to change
-// nothing: annotations count only where an admin trusts them (SPEC 4).
+// nothing: annotations count only where an admin trusts them.
 func (e *entry) readOnly() bool {
 	return e.server.TrustAnnotations && e.Annotations.ReadOnly != nil && *e.Annotations.ReadOnly
 }
@@ -156,7 +156,7 @@ func (c *catalog) refresh(ctx context.Context, name string) error {
 func (c *catalog) addLocked(e *entry) { c.tools[e.id] = e }
 
 // get returns the tool of that id; server.tool is accepted where it names just
-// one tool (SPEC 1).
+// one tool.
 func (c *catalog) get(id string) (*entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

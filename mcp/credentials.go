@@ -18,7 +18,7 @@ type runsAs struct {
 
 // credentials says as whom a call runs, and whether others share that: a
 // server that runs on a shared credential is for admins to approve, unless its
-// caller brings credentials of their own (SPEC 11). A CallError says that the
+// caller brings credentials of their own. A CallError says that the
 // server's auth wants a credential which nobody has set.
 func (g *Gateway) credentials(ctx context.Context, by store.Caller, e *entry) (runsAs, error) {
 	names := e.secrets()
@@ -68,11 +68,11 @@ func (g *Gateway) wouldRunAs(ctx context.Context, by store.Caller, e *entry) (ru
 }
 
 // private says whether what a tool returns is for who asked alone: it is got
-// with a credential of their own, or its server is marked so (SPEC 22).
+// with a credential of their own, or its server is marked so.
 func (e *entry) private(as runsAs) bool { return as.own || e.server.Private }
 
 // Private says whether what a tool returns to the caller would be for them
-// alone (SPEC 22).
+// alone.
 func (g *Gateway) Private(ctx context.Context, by store.Caller, id string) (bool, error) {
 	v, err := g.view(ctx, by, store.Scope{})
 	if err != nil {

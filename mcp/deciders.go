@@ -24,10 +24,10 @@ type deciderRule struct {
 	command func(*appointing) string // that changes it
 }
 
-// deciderRules are SPEC 11's, in order: the first that says something decides.
-// What an admin of nize's set stands before what a channel's admins did, and so
-// does the default of a shared credential: a channel can't let others press for
-// what is not theirs. Without those it may be stricter or name others.
+// deciderRules say in order who may approve: the first that says something
+// decides. What an admin of nize's set stands before what a channel's admins
+// did, and so does the default of a shared credential: a channel can't let
+// others press for what is not theirs. Without those it may be stricter or name others.
 var deciderRules = [...]deciderRule{
 	{"server",
 		func(a *appointing) store.Policy { return a.entry.server.Approvers },

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// Found is one tool in an answer (SPEC 5). Texts are cut, since a model reads
+// Found is one tool in an answer. Texts are cut, since a model reads
 // the whole of it with get_tool_schema.
 type Found struct {
 	ToolID            string  `json:"tool_id"`
@@ -63,8 +63,8 @@ func (g *Gateway) Search(ctx context.Context, by store.Caller, scope store.Scope
 	return a, err
 }
 
-// unmet says whether a search shows that no tool can do what was asked for
-// (SPEC 23). In a conversation the end of the turn tells, since a model asks in
+// unmet says whether a search shows that no tool can do what was asked for.
+// In a conversation the end of the turn tells, since a model asks in
 // several ways; a search that was narrowed tells nothing.
 func (g *Gateway) unmet(scope store.Scope, q index.Query, a index.Answer) bool {
 	return len(a.Hits) == 0 && scope.Thread == "" && q.Domain == "" && q.MinScore <= store.GetFloat(g.opt.Config, "", "index.min_similarity")
@@ -130,7 +130,7 @@ func (g *Gateway) discover(ctx context.Context, inv *Invocation, a metaArgs) (js
 
 // What a search that found nothing names besides.
 const (
-	nearTools   = 3 // as many as a person is told (SPEC 10)
+	nearTools   = 3 // as many as a person is told
 	nearDomains = 12
 )
 

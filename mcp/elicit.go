@@ -14,7 +14,7 @@ import (
 )
 
 // Where an admin set approvals.elicitation, the client that made a call may be
-// asked for its person's yes (SPEC 11): with an elicitation (2025-11-25), or
+// asked for its person's yes: with an elicitation (2025-11-25), or
 // with a result that wants input (2026-07-28). The SDK turns one into the
 // other. What a client answers counts only for calls that their requester alone
 // decides on, made with the same token, and for the digest that was shown.

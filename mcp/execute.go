@@ -17,7 +17,7 @@ var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: "nized 
 // tellEvery is how often a waiting client hears that it waits.
 const tellEvery = 10 * time.Second
 
-// Execute is Call for a caller that stays on the line (SPEC 11): it returns
+// Execute is Call for a caller that stays on the line: it returns
 // the call once it is final. A call that needs a yes waits; the same call by
 // the same token joins one that waits already. When the last caller leaves, or
 // its limit passes, a call that still waits is cancelled.
@@ -121,7 +121,7 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 	g.forget(id, told)
 	last := g.hangUp(id, err != nil)
 	if err == nil && c.State == store.Cancelled && c.Successor != "" && g.pickUp(c.Successor) {
-		return g.attend(ctx, by, c.Successor, progress) // edited: the result is that of the last of the chain (SPEC 11)
+		return g.attend(ctx, by, c.Successor, progress) // edited: the result is that of the last of the chain
 	}
 	if err == nil || !last {
 		return c, err

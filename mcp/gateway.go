@@ -5,7 +5,7 @@
 // hooks, writes the record, and runs the tool. Nothing else can run a tool, so
 // nothing else needs to be trusted.
 //
-// The way of a call (SPEC 6, 7, 11):
+// The way of a call:
 //
 //	find the tool among those the caller may use
 //	→ canonical arguments → the tool's schema
@@ -28,7 +28,7 @@
 // standing answer (grants.go) lifts what is asked only where its giver's yes
 // alone would.
 //
-// [Server] serves the five meta-tools of SPEC 6 over Streamable HTTP.
+// [Server] serves the five meta-tools over Streamable HTTP.
 package mcp
 
 import (
@@ -44,7 +44,7 @@ import (
 )
 
 // Runner runs one call and returns what came of it. An error is a
-// *store.CallError with one of SPEC 6's codes. The upstream pool is the real
+// *store.CallError with a [store.Code]. The upstream pool is the real
 // one.
 type Runner interface {
 	Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error)
@@ -346,7 +346,7 @@ func expiryKey(p store.Policy) string {
 
 // runNow runs a call that needs no yes. One that may change something is on
 // disk as running before it is sent; the record of a read-only one follows
-// within 250 ms (SPEC 21).
+// within 250 ms.
 func (g *Gateway) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
 	c := inv.Call
 	c.State, c.Started, c.Owner = store.Running, g.opt.Now(), g.opt.Owner

@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// Standing answers (SPEC 11). A standing yes is one person's yes: it lifts what
+// Standing answers. A standing yes is one person's yes: it lifts what
 // is asked only where that person's yes alone would, so it never stands in for
 // two people, and it ends when the person may no longer approve.
 

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// TestPrecedence: the strictest rule wins, in SPEC 11's order.
+// TestPrecedence: the strictest rule wins, in the order of askRules.
 func TestPrecedence(t *testing.T) {
 	h := newHouse(t, nil)
 	ctx := t.Context()

@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// Point is where a hook stands (SPEC 7).
+// Point is where a hook stands.
 type Point int
 
 const (
@@ -33,7 +33,7 @@ type Invocation struct {
 }
 
 // Allowed says whether the caller may use the tool that is called, by the
-// gateway's own rules (SPEC 1). The meta-tools ask for each tool they name.
+// gateway's own rules. The meta-tools ask for each tool they name.
 func (inv *Invocation) Allowed() error {
 	if inv.usable == nil {
 		return nil
@@ -44,7 +44,7 @@ func (inv *Invocation) Allowed() error {
 	return nil
 }
 
-// Hook runs before and after (SPEC 7). The first Before that returns an error
+// Hook runs before and after. The first Before that returns an error
 // rejects the call; After runs in reverse order for every hook whose Before
 // ran, also when the call failed, and may change the result. The built-in ones
 // are in mcp/hook.

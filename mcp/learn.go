@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// Learning from use (SPEC 5): who searches, is shown a tool and then calls it
+// Learning from use: who searches, is shown a tool and then calls it
 // with success has said in their own words what it does. Those words that some
 // tool's definition has too, and nothing else of the request, are kept for the
 // tool; they move it in later searches and are shown to nobody. index.learn

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// The names of the five meta-tools (SPEC 6).
+// The names of the five meta-tools.
 const (
 	Discover = "discover_tools"
 	Describe = "get_tool_schema"
@@ -27,7 +27,7 @@ type metaTool struct {
 	readOnly                 bool
 }
 
-// hitSchema describes one found tool (SPEC 5).
+// hitSchema describes one found tool.
 const hitSchema = `{"type":"object","properties":{"tool_id":{"type":"string"},"tool_name":{"type":"string"},"description":{"type":"string"},"domain":{"type":"string"},"server_id":{"type":"string"},"server_name":{"type":"string"},"server_description":{"type":"string"},"score":{"type":"number"}},"required":["tool_id"]}`
 
 var metaTools = []metaTool{

@@ -17,7 +17,7 @@ const ownServer = "nize"
 var ownRecord = store.Server{Name: ownServer, Description: "nize itself", TrustAnnotations: true}.Normal()
 
 // ReadResult is the tool that reads on in a result that was cut: the handle
-// that the truncation's marker names (SPEC 7).
+// that the truncation's marker names.
 const ReadResult = "nize:read_result"
 
 var readOnly = true

@@ -222,7 +222,7 @@ func (g *Gateway) candidates(ctx context.Context, a store.Approvers, requester s
 	return few, nil
 }
 
-// reachable refuses a call that nobody could approve, at once (SPEC 11).
+// reachable refuses a call that nobody could approve, at once.
 func (g *Gateway) reachable(ctx context.Context, c store.Call) error {
 	e, err := g.electorate(ctx, c)
 	if err != nil {
@@ -249,7 +249,7 @@ func (g *Gateway) nobody(ctx context.Context, c store.Call, e electorate) string
 }
 
 // Lacking names the servers, the channels, and "" for the setting, whose policy names too few
-// people who could press now (SPEC 22). One that counts on who asks or on a
+// people who could press now. One that counts on who asks or on a
 // channel depends on the call, and is not among them.
 func (g *Gateway) Lacking(ctx context.Context) ([]string, error) {
 	if err := g.tools.load(ctx); err != nil {
@@ -285,7 +285,7 @@ func (g *Gateway) Lacking(ctx context.Context) ([]string, error) {
 }
 
 // Approvers lists the people, other than who asked, who could approve a waiting
-// call: its card is brought to the first of them who can be reached (SPEC 11).
+// call: its card is brought to the first of them who can be reached.
 func (g *Gateway) Approvers(ctx context.Context, id string) ([]store.User, error) {
 	c, err := g.opt.Store.GetCall(ctx, id)
 	if err != nil {
@@ -301,7 +301,7 @@ func (g *Gateway) Approvers(ctx context.Context, id string) ([]store.User, error
 // maxNamed is how many approvers are named.
 const maxNamed = 5
 
-// named says on a card who may press (SPEC 11): up to five people, or the
+// named says on a card who may press: up to five people, or the
 // group, by what the policy calls them.
 func (g *Gateway) named(ctx context.Context, c store.Call) ([]store.Approver, error) {
 	users, err := g.candidates(ctx, c.Policy.Approvers(), c.By)
@@ -370,7 +370,7 @@ func (g *Gateway) may(ctx context.Context, by store.Caller, c store.Call, verb s
 }
 
 // silentSurface is where a model or a program speaks, not a person: nothing
-// there says yes (SPEC 11).
+// there says yes.
 func silentSurface(by store.Caller) bool { return by.Surface == store.OnMCP }
 
 // MayApprove says whether a waiting call waits for the caller's yes: they may

@@ -10,7 +10,7 @@ import (
 )
 
 // edit replaces a waiting call by one with other arguments: the old one is
-// cancelled and the new one made in one transaction (SPEC 11). Votes start at
+// cancelled and the new one made in one transaction. Votes start at
 // zero; the edit is its editor's own yes, if they may approve and what would run
 // is what they saw and wrote: not where the tool or as whom it runs changed since
 // the card, where a hook changed their arguments, or where these warn of

@@ -68,7 +68,7 @@ func (g *Gateway) view(ctx context.Context, by store.Caller, scope store.Scope) 
 	v.off = store.GetList(g.opt.Config, by.User, "servers.denied")
 	if !by.IsAdmin() {
 		if v.groups, err = g.opt.Groups.GroupsOf(ctx, by.User); err != nil {
-			// Groups only ever allow: who can't be looked up is in none (SPEC 22).
+			// Groups only ever allow: who can't be looked up is in none.
 			g.opt.Log.Warn("reading groups; the caller counts as in none", "err", err)
 		}
 	}
@@ -106,7 +106,7 @@ func (v *view) narrow() {
 	}
 }
 
-// rule is one condition of SPEC 1 for a tool to be usable by somebody.
+// rule is one condition for a tool to be usable by somebody.
 type rule struct {
 	name    string
 	yes, no string           // what is said where it allows, and where it denies

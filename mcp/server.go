@@ -32,7 +32,7 @@ type ServerOptions struct {
 }
 
 // Server serves the gateway to MCP clients over Streamable HTTP: the five
-// meta-tools, both wires on one URL (SPEC 6). Two handlers of the SDK share one
+// meta-tools, both wires on one URL. Two handlers of the SDK share one
 // server: a stateless one for 2026-07-28 and a stateful one, whose sessions
 // belong to their user and time out, for 2025-11-25 and older.
 type Server struct {

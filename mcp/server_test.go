@@ -156,7 +156,7 @@ func TestBothWires(t *testing.T) {
 }
 
 // TestNothingFound: a search that finds nothing names what comes nearest and
-// the domains, but nothing that the caller may not use (SPEC 10).
+// the domains, but nothing that the caller may not use.
 func TestNothingFound(t *testing.T) {
 	f := newFront(t, nil)
 	type answer struct {
@@ -466,7 +466,7 @@ func TestAnswersAreSmall(t *testing.T) {
 	if err := json.NewEncoder(&list).Encode(tools); err != nil {
 		t.Fatal(err)
 	}
-	if list.Len() > 5000 { // SPEC 21
+	if list.Len() > 5000 { // what a model reads before it does anything
 		t.Errorf("tools/list has %d bytes, want at most 5000", list.Len())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// A call that nobody can approve is refused at once (SPEC 11), also where the
+// A call that nobody can approve is refused at once, also where the
 // last who could leaves while it waits: people, groups and channels change
 // under it.
 

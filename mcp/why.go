@@ -7,7 +7,7 @@ import (
 	"nize/store"
 )
 
-// Why is what the gateway's rules say of one tool for one caller (SPEC 1),
+// Why is what the gateway's rules say of one tool for one caller,
 // from the same lists that calls and searches walk.
 type Why struct {
 	Tool     string

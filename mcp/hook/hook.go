@@ -1,4 +1,4 @@
-// Package hook holds the hooks that are built in (SPEC 7): audit, access
+// Package hook holds the hooks that are built in: audit, access
 // control and the truncation of results. They stand around every use of a
 // meta-tool and every call of a tool; the roof lists them in that order.
 package hook

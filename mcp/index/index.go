@@ -1,4 +1,4 @@
-// Package index finds the tools that can do what a sentence asks for (SPEC 5).
+// Package index finds the tools that can do what a sentence asks for.
 //
 // # How a request is answered
 //

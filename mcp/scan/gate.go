@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// The bounds of the schema gate (SPEC 4). The largest schema among 5,000 real
+// The bounds of the schema gate. The largest schema among 5,000 real
 // tools has 6 KiB, 71 nodes and depth 8.
 const (
 	maxBytes    = 64 << 10

@@ -18,7 +18,7 @@ const (
 // mixes scripts or holds letters that look like ASCII ones, with the form that
 // a machine reads: punycode for hosts (RFC 3492), \u escapes for the rest.
 // "münchen.de" and "/home/иван" are honest and give none. It is for approval
-// cards (SPEC 11), beside the text itself. Nil if there is nothing to say.
+// cards, beside the text itself. Nil if there is nothing to say.
 func Mixed(s string) []string {
 	if isPlain(s) {
 		return nil

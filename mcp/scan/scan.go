@@ -1,6 +1,6 @@
 // Package scan looks at what an upstream server says about its tools before
 // anything else does: is the schema safe to touch, is the definition still the
-// one that was accepted, and does its text hide or order something (SPEC 4).
+// one that was accepted, and does its text hide or order something.
 //
 // An upstream is hostile until shown otherwise, so everything here works on
 // raw bytes, in bounded time, without network or files (a test reads the
@@ -64,7 +64,7 @@ type definition struct {
 //
 // The pin is SHA-256 over the canonical JSON of launch command (with arguments
 // and working directory) or URL, server instructions, name, title,
-// description, both schemas, annotations and meta (SPEC 4). Key order and
+// description, both schemas, annotations and meta. Key order and
 // white space inside schemas don't count; any other byte does. What the
 // daemon itself keeps about the tool (state, accepted pin, findings) and the
 // name that an admin chose for the server are not part of it.

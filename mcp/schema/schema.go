@@ -1,5 +1,5 @@
 // Package schema checks the arguments of a call against a tool's input schema
-// before anything is sent (SPEC 6), and says what is wrong in words that a
+// before anything is sent, and says what is wrong in words that a
 // model can mend its call by.
 //
 // The work is done by santhosh-tekuri/jsonschema, chosen over

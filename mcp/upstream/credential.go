@@ -119,7 +119,7 @@ func missing(server, key string) error {
 	return fmt.Errorf("credential %q of server %s is %w; set it with nizectl credentials set %s %s", key, server, store.ErrNotFound, server, key)
 }
 
-// bind holds a credential to one host (SPEC 4: it is sent to no other). A
+// bind holds a credential to one host (it is sent to no other). A
 // command has no host that could be checked, so it gets unbound ones only.
 func (p *Pool) bind(ctx context.Context, cfg store.Server, c store.Credential) error {
 	if cfg.Transport == store.Stdio {

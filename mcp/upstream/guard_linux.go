@@ -21,7 +21,7 @@ const spawnWait = 5 * time.Second
 
 // Guard spawns processes through a second process of the same program, which
 // outlives the daemon just long enough to kill them all, however the daemon
-// ended (SPEC 4). It is safe for concurrent use.
+// ended. It is safe for concurrent use.
 //
 // The guard process is the subreaper of everything below it, so that nothing
 // can leave its tree; it kills each child's group when the child ends, and

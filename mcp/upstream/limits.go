@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// What keeps one server from being a burden (SPEC 4): it rests when nobody
+// What keeps one server from being a burden: it rests when nobody
 // calls it, it takes so many calls in an interval, it holds so much memory, and
 // while its calls are not answered it gets few of them.
 const (

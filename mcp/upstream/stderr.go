@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// ringSize is how much of a server's standard error is kept (SPEC 4).
+// ringSize is how much of a server's standard error is kept.
 const ringSize = 64 << 10
 
 // ring keeps the last of what a server wrote to standard error, across its

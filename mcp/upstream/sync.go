@@ -15,7 +15,7 @@ import (
 // disabled it ends the sessions and withdraws the tools. It returns what
 // changed in the store.
 //
-// Whose sync it is decides what may be accepted (SPEC 4, Pinning). An admin at
+// Whose sync it is decides what may be accepted. An admin at
 // the CLI who registers a server accepts its tools, unless a scan found
 // something. An admin's own edit re-accepts what it did not change, and accepts
 // what it newly allows by name. Everybody else, nize itself included, accepts

@@ -7,7 +7,7 @@
 // the version negotiation. A tools/call does not go through it: the SDK decodes
 // results into float64 and drops what it does not know. Here the arguments are
 // put verbatim into an envelope, and the bytes of "result" come back as they
-// stood on the wire (SPEC 6). Over Streamable HTTP that is a POST of our own
+// stood on the wire. Over Streamable HTTP that is a POST of our own
 // beside the SDK's session (wire_http.go); over stdio and the older SSE our
 // Connection carries both the SDK's messages and ours, told apart by the id
 // (peer.go).
@@ -34,7 +34,7 @@
 // thrown away and made anew.
 //
 // A call is sent a second time only if the first cannot have reached the tool,
-// or the tool says that it may be repeated and its server is trusted (SPEC 4).
+// or the tool says that it may be repeated and its server is trusted.
 package upstream
 
 import (
@@ -49,7 +49,7 @@ import (
 	"nize/store"
 )
 
-// Bounds of SPEC 4 and the security notes.
+// Bounds on what an upstream may send: it is hostile until shown otherwise.
 const (
 	maxMessage = 8 << 20 // bytes of one body, event or line
 	maxPages   = 50      // of one tools/list
