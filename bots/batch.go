@@ -10,7 +10,7 @@ import (
 
 // Batcher is what a [Platform] implements too where several people read along:
 // messages of a thread that would be answered more often than that in a minute
-// wait, and are answered together (SPEC 12).
+// wait, and are answered together.
 type Batcher interface {
 	// Batch is how many answers a minute the thread at that address gets; 0 is
 	// as many as there are.

@@ -26,7 +26,7 @@
 //   - One step of a thread at a time; at most [Options.AtOnce] threads at once.
 //   - A message that arrives during a step waits for its end. One that arrives
 //     while calls wait is said at once: the agent knows whose turn it is, and
-//     cancels the calls or lets the message queue (SPEC 10).
+//     cancels the calls or lets the message queue.
 //   - What is shown may lag and may be lost; what was said and decided may
 //     not. A platform's failed Post is logged, tried again a few times and with
 //     the next update of that thread, and never touches the turn.

@@ -33,7 +33,7 @@ type CardParts struct {
 	State       []string // where it stands, and how it ended
 }
 
-// PartsOf puts a card into words for its reader (SPEC 11).
+// PartsOf puts a card into words for its reader.
 func PartsOf(card store.Card, r Reader) CardParts {
 	words := phrases.For(r.Locale)
 	heading, _ := stateKeys(card)
@@ -76,7 +76,7 @@ func WhoMay(card store.Card, locale string) string {
 }
 
 // CardLines renders a card as plain lines, for terminals, screen readers and
-// notifications (SPEC 11): every argument whole.
+// notifications: every argument whole.
 func CardLines(card store.Card, r Reader) []string {
 	return PartsOf(card, r).Lines()
 }
@@ -101,8 +101,7 @@ func (p CardParts) Lines() []string {
 	return append(out, p.State...)
 }
 
-// mayLine says who may press, outside the arguments and in nize's own words
-// (SPEC 11).
+// mayLine says who may press, outside the arguments and in nize's own words.
 func mayLine(card store.Card, words phrases.Catalogue) string {
 	var parts []string
 	for _, a := range card.Approvers {

@@ -109,7 +109,7 @@ func TestStateWords(t *testing.T) {
 }
 
 // The heading asks only while the call waits for an answer; afterwards it says
-// what became of it (SPEC 11: state is always a word).
+// what became of it: its state is always a word.
 func TestCardHeading(t *testing.T) {
 	for state, want := range map[store.State][3]string{
 		store.Pending:   {"Run box:run?", "运行 box:run？", "執行 box:run？"},

@@ -41,7 +41,7 @@ type Button struct {
 // Said is an Answer of text alone.
 func Said(text string) Answer { return Answer{Text: text} }
 
-// Command is one word that nize understands itself, without a model (SPEC 12).
+// Command is one word that nize understands itself, without a model.
 type Command struct {
 	Name  string
 	Args  string      // as help shows them

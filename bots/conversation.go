@@ -16,7 +16,7 @@ import (
 	"nize/store"
 )
 
-// Bounds on what comes in (SPEC 20).
+// Bounds on what comes in.
 const (
 	// MaxMessage is how many bytes a person's message may have.
 	MaxMessage = 64 << 10
@@ -137,7 +137,7 @@ func New(o Options) *Conversation {
 	return c
 }
 
-// Message implements [Handler]. Keys (masked secrets, SPEC 22) never reach the
+// Message implements [Handler]. Keys are masked: they never reach the
 // store. ErrInvalid: no text, no key, too long; ErrNotFound: no such thread;
 // ErrRefused: too many messages wait there, or the person wrote too many.
 func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, error) {

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Copies of a card (SPEC 11): whoever else may decide gets it in private too,
+// Copies of a card: whoever else may decide gets it in private too,
 // and so does who asked from where no card is shown, an MCP client or the
 // command line. One decision updates all of them. Where they stand is kept with
 // the call, so a restart updates them as well.
@@ -35,7 +35,7 @@ type Audience interface {
 	GetUser(ctx context.Context, id string) (store.User, error)
 }
 
-// maxCopies is how many of those who may approve get a copy unasked (SPEC 11):
+// maxCopies is how many of those who may approve get a copy unasked:
 // the first who can be reached.
 const maxCopies = 5
 
@@ -160,7 +160,7 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 	return failed
 }
 
-// remind says once that a call still waits (SPEC 11): in its conversation, and
+// remind says once that a call still waits: in its conversation, and
 // to everybody who has a copy of its card and has not answered.
 func (c *Conversation) remind(ctx context.Context, change store.Change) {
 	call, err := c.o.Calls.GetCall(ctx, change.ID)

@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// What a file is, is told by its content alone (SPEC 10): its name and the type
+// What a file is, is told by its content alone: its name and the type
 // that came with it are somebody's claim.
 
 // maxPixels bounds a picture: services refuse larger ones, and a small file

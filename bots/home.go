@@ -7,8 +7,8 @@ import (
 	"nize/store"
 )
 
-// Home is what one person has and chose, for a place that shows it at once
-// (SPEC 12). All of it is theirs alone. What they change there are commands,
+// Home is what one person has and chose, for a place that shows it at once.
+// All of it is theirs alone. What they change there are commands,
 // given for them as if they had typed them, so nothing is checked twice or less.
 type Home struct {
 	Agents, Models []Choice // that they may use

@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// What one person may do at once and in a while (SPEC 22, Cost). A message too
+// What one person may do at once and in a while. A message too
 // many is refused before it is accepted; a turn too many waits, as its message
 // does, in the inbox.
 

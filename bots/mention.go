@@ -11,7 +11,7 @@ import (
 
 // Mentioner is what a [Platform] implements too where a person does not read
 // along all the time: an answer that took long, or that somebody else's yes
-// made possible, mentions who asked (SPEC 12). See [store.Message.Mention].
+// made possible, mentions who asked. See [store.Message.Mention].
 type Mentioner interface {
 	// Mentions says whether that is so in a thread.
 	Mentions(in store.Address) bool

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// Private results (SPEC 22). What the agent marks as one person's goes, where
+// Private results. What the agent marks as one person's goes, where
 // others read along, to where that person reads alone; the thread says once
 // that it did. Where a person can't be reached it is shown to nobody. Who got it
 // may share it: the store takes the mark off, and the thread shows the answer.

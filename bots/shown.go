@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// What people have read (SPEC 11): without its button a call is decided only
+// What people have read: without its button a call is decided only
 // once its full card was posted, where whoever decides reads it. What stands
 // where is the store's to tell ([store.Places]), so this holds over restarts.
 

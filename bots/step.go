@@ -49,7 +49,7 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	}
 	if ok {
 		// Also while calls wait: the agent knows whose they are, and cancels
-		// them or lets the message wait (SPEC 10).
+		// them or lets the message wait.
 		end, ok := c.begin(t, it.in.By.User)
 		if !ok {
 			c.tellWaits(t, sc, it.id)

@@ -7,7 +7,7 @@ import (
 )
 
 // whole says whether the answers of a conversation are shown when they are
-// whole, and not while they are written (SPEC 10): as was said for it, else as
+// whole, and not while they are written: as was said for it, else as
 // who began it likes it. What can't be read is streamed.
 func (c *Conversation) whole(ctx context.Context, thread string) bool {
 	th, err := c.o.Threads.GetThread(ctx, thread)

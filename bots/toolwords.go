@@ -6,7 +6,7 @@ import (
 )
 
 // lookups are what the assistant looks up before it calls a tool, by the names
-// that models know them by and people need not (SPEC 6).
+// that models know them by and people need not.
 var lookups = map[string]phrases.Key{
 	"discover_tools":     phrases.LookupSearch,
 	"get_tool_schema":    phrases.LookupUse,

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Who may talk to nize (SPEC 22): full members of the workspace, and of those
+// Who may talk to nize: full members of the workspace, and of those
 // whom bots.access lets in. It is asked anew for each message, command, press
 // and look at the Home, so a change of either holds at once.
 

@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// Standing answers (SPEC 11): "always allow" and "deny always" ask in a dialog
+// Standing answers: "always allow" and "deny always" ask in a dialog
 // for whose calls, with which arguments and for how long they hold. The answer
 // to the call itself and the standing one are one press.
 

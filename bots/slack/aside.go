@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// Private results (SPEC 22): what is for one person of a channel's thread goes
+// Private results: what is for one person of a channel's thread goes
 // to a thread of its own in their conversation with nize. Its first message
 // says which thread it belongs to; the button under an answer shares that.
 

@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// The card (SPEC 11). Every function here is pure: a card, its reader and what
+// The card. Every function here is pure: a card, its reader and what
 // became of the file in, blocks out. All text stands in plain_text objects and
 // in preformatted rich text, where Slack formats nothing, links nothing and
 // mentions nobody; the one field that is mrkdwn, the message's text, is escaped.

@@ -14,7 +14,7 @@ import (
 )
 
 // Who is in a channel and who administers it, as Slack has it now: approvals
-// ask at every press (SPEC 11).
+// ask at every press.
 
 const (
 	// freshMembers is how long one look at a channel serves the presses on it.

@@ -50,7 +50,7 @@ func decodeEnvelope(frame []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// callback wraps an event (SPEC 12).
+// callback wraps an event.
 type callback struct {
 	Type    string          `json:"type"`
 	Team    string          `json:"team_id"`

@@ -19,7 +19,7 @@ import (
 	"nize/store"
 )
 
-// Editing a call (SPEC 11): a form where the tool's schema is flat, JSON
+// Editing a call: a form where the tool's schema is flat, JSON
 // otherwise. A field that is not in the form keeps the bytes that it has.
 
 // schema is what is read of a tool's input schema.

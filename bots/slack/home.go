@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// The App Home (SPEC 12) shows a person what is theirs and lets them change it.
+// The App Home shows a person what is theirs and lets them change it.
 // Every control stands for a command, which is run as if it had been typed: a
 // value that was made up is checked like a typed one. After each change the
 // Home is drawn anew, with what the command said on top.

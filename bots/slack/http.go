@@ -19,7 +19,7 @@ import (
 	"nize/store"
 )
 
-// HTTP mode (notes/chat-platforms.md 1.1): Slack posts to three paths and signs
+// HTTP mode: Slack posts to three paths and signs
 // what it posts.
 
 const (

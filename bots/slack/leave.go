@@ -8,8 +8,8 @@ import (
 	"nize/store"
 )
 
-// Somebody whose account on Slack is switched off may do nothing more (SPEC
-// 22): what is remembered of them goes at once, and where it was their last
+// Somebody whose account on Slack is switched off may do nothing more:
+// what is remembered of them goes at once, and where it was their last
 // live identity, they are disabled, with all that acts in their name.
 
 // changedUser is the user_change event.

@@ -1,6 +1,6 @@
 package slack
 
-// Slack's limits (notes/chat-platforms.md 1.1), and some of nize's that keep
+// Slack's limits, and some of nize's that keep
 // the sum below the one that Slack does not document.
 const (
 	maxBlocks      = 50

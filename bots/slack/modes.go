@@ -6,7 +6,7 @@ import (
 	"nize/store"
 )
 
-// Which messages that don't address nize it answers (SPEC 12).
+// Which messages that don't address nize it answers.
 
 // mode is what a channel says about that. What can't be read keeps quiet.
 func (l *live) mode(ctx context.Context, channel string) string {

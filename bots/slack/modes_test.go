@@ -71,7 +71,7 @@ func richText(element string) string {
 	return `[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[` + element + `,{"type":"text","text":" look"}]}]}]`
 }
 
-// Which messages of a thread are answered that don't address nize (SPEC 12).
+// Which messages of a thread are answered that don't address nize.
 func TestModes(t *testing.T) {
 	for _, c := range []struct {
 		name, mode string

@@ -17,7 +17,7 @@ import (
 
 const (
 	// keepPerson is how long what Slack says of somebody counts where it
-	// decides nothing but the language (SPEC 22: membership 5 min at most).
+	// decides nothing but the language (membership 5 min at most).
 	keepPerson = 5 * time.Minute
 	// freshPerson is how old it may be when somebody presses.
 	freshPerson = 10 * time.Second

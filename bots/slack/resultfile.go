@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// A result that is long can be had as a file (SPEC 12). It goes to who asks for
+// A result that is long can be had as a file. It goes to who asks for
 // it alone, in their own conversation with nize: a file in a thread would be
 // everybody's.
 

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// The dialog in which a person gives a credential of theirs (SPEC 16). What
+// The dialog in which a person gives a credential of theirs. What
 // they typed goes from the frame into the sealed store while Slack waits for
 // the acknowledgement, and nowhere else: such a dialog is not kept in the
 // inbox, and nothing of it is logged. If the daemon dies meanwhile the dialog

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// Pasted keys (SPEC 22) are masked in what Slack sent before it is stored, and
+// Pasted keys are masked in what Slack sent before it is stored, and
 // whoever wrote one is told so, alone, when it is worked on. In a dialog whose
 // words are done as they stand (the arguments of a call, a pattern, a setting)
 // a key with dots in it would be of no use: the field says that it is refused,

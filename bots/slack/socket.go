@@ -12,7 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Socket Mode (notes/chat-platforms.md 1.1). The loop is nize's own: slack-go's
+// Socket Mode. The loop is nize's own: slack-go's
 // stops reading while 50 events wait, acknowledges before anything could be
 // stored unless asked otherwise, and tries for ever, quietly, what can't work.
 

@@ -24,7 +24,7 @@ const (
 )
 
 // toolLines are the messages about tools: one for a turn, until something else
-// is said (SPEC 12).
+// is said.
 type toolLines struct {
 	mu sync.Mutex // guards of
 	of map[string]*turnLines

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// Slack's user groups, for groups whose members are theirs (SPEC 22).
+// Slack's user groups, for groups whose members are theirs.
 
 const (
 	// fewPeople is up to how many of a group's people are asked about one by one;
