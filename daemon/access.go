@@ -9,7 +9,7 @@ import (
 )
 
 // admits says whether bots.access lets somebody talk to nize whom their platform
-// lets in (SPEC 22). Whoever is not in a group that it names, by what was seen
+// lets in. Whoever is not in a group that it names, by what was seen
 // last, is looked up anew: they may have just come in.
 func (d *Daemon) admits(ctx context.Context, u store.User) (bool, error) {
 	access := store.AccessOf(d.config)

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// Alerts in a chat (SPEC 23): in a channel, or to each admin in private. The
+// Alerts in a chat: in a channel, or to each admin in private. The
 // handle names every message that was sent, so that all of them are edited
 // when it is over.
 

@@ -10,7 +10,7 @@ import (
 )
 
 // channels asks the chat platforms who is in a channel, for policies that name
-// it (SPEC 11). A terminal's thread is no channel.
+// it. A terminal's thread is no channel.
 type channels struct{ d *Daemon }
 
 // Member implements mcp.Channels.

@@ -19,7 +19,7 @@ func atTerminal(by store.Caller) store.Caller {
 }
 
 // thread reads a conversation that the caller began, for going on with it.
-// Nobody else's is found here, also not by admins (SPEC 22).
+// Nobody else's is found here, also not by admins.
 func (d *Daemon) thread(ctx context.Context, by store.Caller, id string) (store.Thread, error) {
 	th, err := d.db.GetThread(ctx, id)
 	if err == nil && th.User != by.User {

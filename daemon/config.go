@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// config answers what a setting is (SPEC 18): flag, environment, file, stored
+// config answers what a setting is: flag, environment, file, stored
 // system value, default; then the user's own value where the key allows one.
 // Stored values are held decoded, since settings are read on every call.
 type config struct {
@@ -97,7 +97,7 @@ func (c *config) ofSystem(k store.Key) said {
 	return said{value: c.layers.fallback(k.Name), source: fromDefault}
 }
 
-// bounded is a user's value within the system's (SPEC 18): not more of it, and
+// bounded is a user's value within the system's: not more of it, and
 // not on where the system is off. Text and choices have no more and less.
 func bounded(k store.Key, own, system string) string {
 	switch k.Kind {

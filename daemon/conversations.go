@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Who reads a conversation, and who erases it (SPEC 22).
+// Who reads a conversation, and who erases it.
 
 // getThread shows a conversation to who began it or wrote in it, and to admins
 // who say why. What is for somebody else alone is shown to nobody.

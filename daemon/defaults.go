@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// What a person chose for themselves (SPEC 10, 12): the agent and the model of
+// What a person chose for themselves: the agent and the model of
 // the conversations that they begin, and the servers that they want no tool of.
 // They are settings that only users have, so they are audited, listed, set and
 // explained like all others; what is here is what only the roof can check.

@@ -15,7 +15,7 @@ import (
 )
 
 // door is whom the HTTP listener believes and lets in: the hosts it answers to,
-// and the proxies whose word on the client counts (SPEC 2). It is made anew by
+// and the proxies whose word on the client counts. It is made anew by
 // a reload and never changed, but for what it notes for doctor.
 type door struct {
 	public  *url.URL // the origin that a proxy serves; nil without one
@@ -75,7 +75,7 @@ func (o *door) trusts(ip netip.Addr) bool {
 
 // enter decides whether a request may come in, and returns it with the
 // client's own address where a trusted proxy tells it. What a web page could
-// have made a browser send is refused (DNS rebinding, SPEC 6): every Host, the
+// have made a browser send is refused (DNS rebinding): every Host, the
 // proxy's too, and Origin must name this listener or the public origin.
 func (o *door) enter(r *http.Request) (*http.Request, error) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

@@ -12,7 +12,7 @@ import (
 )
 
 // telling runs calls, and tells who called a server that is down since when it
-// is, and whether the admins know (SPEC 10). Why it is down may hold paths and
+// is, and whether the admins know. Why it is down may hold paths and
 // what the server wrote last: that is for admins.
 type telling struct {
 	mcp.Runner

@@ -18,7 +18,7 @@ import (
 	"nize/store"
 )
 
-// Example requests (SPEC 5, index.examples): a model is shown each new
+// Example requests (index.examples): a model is shown each new
 // definition once and writes what people may ask when they want that tool. They
 // are cached by the definition's hash, and booked to system, within its budgets.
 const (

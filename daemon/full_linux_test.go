@@ -52,7 +52,7 @@ func fill(t *testing.T, dir string) (free func()) {
 }
 
 // On a full disk nothing runs unrecorded, what needs no record works, a no is
-// taken, and all goes on by itself when there is room (SPEC 20).
+// taken, and all goes on by itself when there is room.
 func TestFullDisk(t *testing.T) {
 	dir := smallDisk(t, "8m")
 	k := newKillable(t)

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Groups (SPEC 22): named people, with whom things are shared.
+// Groups: named people, with whom things are shared.
 
 func (d *Daemon) groupViews(ctx context.Context, groups ...store.Group) ([]api.GroupView, error) {
 	users, err := d.db.ListUsers(ctx)

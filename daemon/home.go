@@ -18,7 +18,7 @@ import (
 	"nize/store"
 )
 
-// homes is what is somebody's, for the places that show it (SPEC 12).
+// homes is what is somebody's, for the places that show it.
 type homes struct{ d *Daemon }
 
 var _ bots.Keeper = homes{}

@@ -27,7 +27,7 @@ type room struct {
 	why string // ...not more
 }
 
-// floors is DESIGN's picture as a table.
+// floors is the picture of the house as a table.
 var floors = map[string]room{
 	"store":           {"", "the ground floor: words that all share, on the standard library alone"},
 	"store/seal":      {"", "keys know nothing of what they seal"},
@@ -103,7 +103,7 @@ var sisters = []string{"bots", "llm", "mcp"}
 var banned = []string{"util", "utils", "common", "helper", "helpers", "types", "internal", "pkg", "misc", "lib"}
 
 // untyped lists the maps of any on the call path, each with its reason: a
-// number that goes through one is rounded (SPEC 6).
+// number that goes through one is rounded.
 var untyped = map[string]string{
 	"mcp/server.go": "the SDK's auth.TokenInfo.Extra has that type; the caller is put in and taken out as it is",
 }
@@ -281,7 +281,7 @@ func TestBannedWords(t *testing.T) {
 			switch n := n.(type) {
 			case *ast.CallExpr:
 				if shell := shellCall(names, n); shell != "" && !s.test {
-					t.Errorf("%s runs %s: argv, never a shell (SPEC 4)", at(), shell)
+					t.Errorf("%s runs %s: argv, never a shell", at(), shell)
 				}
 			case *ast.SelectorExpr:
 				what := selected(names, n)
@@ -293,7 +293,7 @@ func TestBannedWords(t *testing.T) {
 				}
 			case *ast.MapType:
 				if !s.test && slices.Contains(callPath, s.room) && isAnyMap(n) && untyped[s.path] == "" {
-					t.Errorf("%s: map[string]any on the call path rounds numbers over 2^53 (SPEC 6)", at())
+					t.Errorf("%s: map[string]any on the call path rounds numbers over 2^53", at())
 				}
 			}
 			return true

@@ -50,7 +50,7 @@ func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 }
 
 // silence is how long an event stream may be quiet before a comment is sent,
-// so that proxies between keep it open (SPEC 2).
+// so that proxies between keep it open.
 const silence = 15 * time.Second
 
 // keepAlive sends comments on event streams while nothing else is sent.

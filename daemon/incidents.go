@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// What the desk of alerts looks at (SPEC 23). A glance says all that is wrong of
+// What the desk of alerts looks at. A glance says all that is wrong of
 // its kinds now; what it cannot tell, as of a server that is just connecting,
 // stays as it was.
 

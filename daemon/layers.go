@@ -150,7 +150,7 @@ type Sources struct {
 	File     string // path given with --config; "" is $NIZE_CONFIG or the default one
 }
 
-// Layers holds what was said outside the database, in the order of SPEC 2:
+// Layers holds what was said outside the database, strongest first:
 // flag, environment, file. Flags and environment are those of the start; the
 // file can be read anew.
 type Layers struct {

@@ -40,7 +40,7 @@ func envOf(pairs map[string]string) func(string) string {
 	return func(name string) string { return pairs[name] }
 }
 
-// The order of SPEC 2: each row adds what is stronger than the row before.
+// The order of the layers: each row adds what is stronger than the row before.
 func TestPrecedence(t *testing.T) {
 	const key = "agent.tools.maxSteps"
 	file := filepath.Join(t.TempDir(), "nized.toml")

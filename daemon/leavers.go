@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// People who go, and what is kept about them (SPEC 22).
+// People who go, and what is kept about them.
 
 func hasIdentity(u store.User, identity string) bool { return slices.Contains(u.Identities, identity) }
 

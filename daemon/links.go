@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// Linking (SPEC 8): a code of one of a person's identities is given under
+// Linking: a code of one of a person's identities is given under
 // another, and the two become one user.
 
 func (d *Daemon) makeLink(ctx context.Context, by store.Caller, r *http.Request) (any, error) {

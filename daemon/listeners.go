@@ -9,7 +9,7 @@ import (
 )
 
 // listeners are the streams on the control socket. One ends when its person is
-// disabled, removed, or no longer who they were (SPEC 22).
+// disabled, removed, or no longer who they were.
 type listeners struct {
 	users store.Users
 

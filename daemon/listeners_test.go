@@ -115,7 +115,7 @@ func TestListeners(t *testing.T) {
 		}
 		select {
 		case <-stream.Done():
-		case <-time.After(time.Minute): // SPEC 22 gives it two seconds; a busy machine may take longer
+		case <-time.After(time.Minute): // it should take two seconds; a busy machine may take longer
 			t.Errorf("%s: the stream goes on", what)
 		}
 		if late := listen(u); late.Err() == nil {

@@ -39,7 +39,7 @@ type roster interface {
 }
 
 // liveGroups keeps the groups of chat platforms up to date, and is the one that
-// everybody asks who is in which group (SPEC 22). A look is taken in the
+// everybody asks who is in which group. A look is taken in the
 // background every few minutes, one at a time for each group; a call waits only
 // where there is none yet that counts, and not for long. The store says what a
 // look allows, by its age.

@@ -12,7 +12,7 @@ import (
 // What members, who may come in by socket.group, learn of servers: those that
 // are shared with them exist, and how they are; how they are run (commands,
 // environment, addresses, last words) is for admins. A server that is not
-// shared gives the same error as one that is not there (SPEC 22).
+// shared gives the same error as one that is not there.
 
 // mayKnow refuses a server that is not shared with the caller; a miss names
 // the nearest of those that are.

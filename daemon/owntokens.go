@@ -15,7 +15,7 @@ import (
 )
 
 // serveOwnTokens lets a program that holds a token for the API look after its
-// owner's tokens for MCP clients (SPEC 8): whoever the token belongs to, admin
+// owner's tokens for MCP clients: whoever the token belongs to, admin
 // or not, only ever their own.
 func (d *Daemon) serveOwnTokens(mux *http.ServeMux) {
 	mux.Handle("POST /auth/mcp-tokens", d.asOwner(d.mintOwn))
@@ -51,7 +51,7 @@ func (d *Daemon) asOwner(h answerFunc) http.Handler {
 	})
 }
 
-// failure is an error of the HTTP API (SPEC 15).
+// failure is an error of the HTTP API.
 type failure struct {
 	Error struct {
 		Type    string `json:"type"`

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// People (SPEC 22). Somebody who was only named has the identity named:NAME:
+// People. Somebody who was only named has the identity named:NAME:
 // they come in with bearer tokens, until a chat knows them.
 
 // findUser finds a person by id, identity or name. A name that several have

@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// kinds are the services that llm/openai speaks to (SPEC 9), and whether they
+// kinds are the services that llm/openai speaks to, and whether they
 // need a key.
 var kinds = map[string]bool{"openai": true, "azure": true, "openrouter": true, "deepseek": true, "groq": true, "ollama": false, "openai-compatible": false}
 

@@ -16,7 +16,7 @@ import (
 )
 
 // What people type wrong, press too late or may not do is told in their own
-// language (SPEC 18): every word of a chat, every dialog and every button, with
+// language: every word of a chat, every dialog and every button, with
 // every wrong input that they tell apart.
 
 // asIs are the words that stay as they are in Chinese: names, codes, what

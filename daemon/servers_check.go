@@ -170,7 +170,7 @@ func (d *Daemon) checkCommand(s *store.Server) error {
 }
 
 // bindCredentials ties the credentials of a server that were set before it
-// existed to its host: they are sent nowhere else (SPEC 4).
+// existed to its host: they are sent nowhere else.
 func (d *Daemon) bindCredentials(ctx context.Context, by store.Caller, s store.Server) error {
 	u, err := url.Parse(s.URL)
 	if s.URL == "" || err != nil {

@@ -20,7 +20,7 @@ import (
 	"nize/store"
 )
 
-// The file of --mcp-config (SPEC 4): its servers are kept as it has them.
+// The file of --mcp-config: its servers are kept as it has them.
 //
 //   - An entry that is new is registered, one that changed is changed, one that
 //     vanished is removed; but only where the server came from this file, as

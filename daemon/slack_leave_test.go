@@ -43,7 +43,7 @@ func TestSlackLeaver(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the client's stream stays open")
 	}
-	t.Logf("it took %v, of two seconds (SPEC 22)", time.Since(began))
+	t.Logf("it took %v, of two seconds", time.Since(began))
 	card(s.killable, s.fake, asked, "cancelled")
 	v, _ := s.person(slacktest.Ben)
 	if v.State != store.Disabled || len(v.Tokens) > 0 || v.Waiting > 0 {

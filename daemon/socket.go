@@ -87,7 +87,7 @@ func newPeople(users store.Users) *people {
 
 // caller is who sent a request on the control socket: root and the daemon's
 // own user are admins, those in socket.group are members unless an admin made
-// more of them, and everybody else is refused (SPEC 22).
+// more of them, and everybody else is refused.
 func (p *people) caller(r *http.Request) (store.Caller, error) {
 	at, ok := r.Context().Value(peerKey{}).(peer)
 	if !ok || at.err != nil {

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// group is socket.group: whose members may use the control socket (SPEC 22).
+// group is socket.group: whose members may use the control socket.
 // The socket's mode keeps others out, and the kernel's word on each connection
 // is asked all the same, in case somebody opens the file to all.
 type group struct {

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// tokenLife is how long a token lives unless told otherwise (SPEC 8).
+// tokenLife is how long a token lives unless told otherwise.
 const tokenLife = 90 * 24 * time.Hour
 
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)

@@ -83,7 +83,7 @@ func whyRules(rules []mcp.WhyRule) []api.WhyRule {
 	return out
 }
 
-// What people asked for and no tool could do (SPEC 23).
+// What people asked for and no tool could do.
 
 func (d *Daemon) listWanted(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
 	if err := d.db.Flush(ctx); err != nil { // the newest of them, too

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// What people say to nize in a chat (SPEC 12), where the answer is the roof's
+// What people say to nize in a chat, where the answer is the roof's
 // to give: it shows state of several rooms. Everybody is shown what is theirs,
 // by the same rules as over the control socket.
 

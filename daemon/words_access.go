@@ -16,7 +16,7 @@ import (
 )
 
 // What people do in a chat about their own access: MCP clients, tokens, and
-// joining their accounts (SPEC 8).
+// joining their accounts.
 
 // chatToken is the name of the token that a button makes; one more gets a
 // number.

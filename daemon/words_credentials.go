@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// A person's own credentials (SPEC 16): what is connected is told, given in a
+// A person's own credentials: what is connected is told, given in a
 // dialog and taken back in a chat; its value is never written in a message.
 
 func isCredentialWords(words string) bool {

@@ -16,7 +16,7 @@ import (
 func isForget(words string) bool { return words == "" || store.ValidID(strings.ToUpper(words)) }
 
 // sayForget asks whether to erase the conversation of a thread, and erases the
-// one that its button names (SPEC 22).
+// one that its button names.
 func (d *Daemon) sayForget(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if a.Words != "" {

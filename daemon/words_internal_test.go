@@ -15,7 +15,7 @@ func wordsOf(claimable bool) *bots.Commands {
 	return commands
 }
 
-// The first word is a command only if the rest parses for it (SPEC 12); what is
+// The first word is a command only if the rest parses for it; what is
 // not is for the model, but for a slip, which costs no call of it.
 func TestWordsOrSentences(t *testing.T) {
 	const id, code, claim = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "ABCD-EFGH-JKLM", "ABCDEFGHIJKL2"

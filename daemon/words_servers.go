@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Which servers somebody may use, and which of them they want (SPEC 1, 10, 12):
+// Which servers somebody may use, and which of them they want:
 // in a conversation for it alone, elsewhere for everything that is done for
 // them.
 

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// Whether answers are shown while they are written (SPEC 10): in a conversation
+// Whether answers are shown while they are written: in a conversation
 // for it alone, elsewhere for all that somebody begins.
 
 func isStreaming(words string) bool {

@@ -1,5 +1,5 @@
 // Package alert tells operators, once, that something is wrong, and once that
-// it is over (SPEC 23).
+// it is over.
 //
 // A [Desk] looks around every few seconds. What it sees is a [Sight]: all that
 // is wrong now, and what cannot be told. From that it opens and ends incidents

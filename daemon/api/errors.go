@@ -28,7 +28,7 @@ var (
 	ErrInternal = errors.New("internal error")
 )
 
-// Exit codes of nizectl (SPEC 19).
+// Exit codes of nizectl.
 const (
 	ExitDone     = 0
 	ExitFailed   = 1

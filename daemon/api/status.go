@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// Status is the daemon's state, for operators and tests (SPEC 2).
+// Status is the daemon's state, for operators and tests.
 type Status struct {
 	Version   string         `json:"version"`
 	PID       int            `json:"pid"`

@@ -18,7 +18,7 @@ type CreateToken struct {
 }
 
 // OwnToken asks over HTTP for a token for MCP clients, in the name of the
-// owner of the token that asks (POST /auth/mcp-tokens, SPEC 8).
+// owner of the token that asks (POST /auth/mcp-tokens).
 type OwnToken struct {
 	Name      string         `json:"name"`
 	Expires   store.Duration `json:"expires,omitempty"` // from now; 0 is 90 days

@@ -34,7 +34,8 @@ type ToolSchema struct {
 	Private       bool              `json:"private,omitempty"`         // what it returns to the caller is for them alone
 }
 
-// Search asks for tools by what they do. Zero values are the defaults of SPEC 5.
+// Search asks for tools by what they do. Zero values are the
+// defaults of the index.
 type Search struct {
 	Query  string
 	Domain string
@@ -44,7 +45,7 @@ type Search struct {
 	Explain bool
 }
 
-// Found is the answer to a search (SPEC 5); the order is the rank.
+// Found is the answer to a search; the order is the rank.
 type Found struct {
 	Tools    []FoundTool `json:"tools"`
 	Degraded bool        `json:"degraded,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"nize/store"
 )
 
-// Why is what the gateway's rules say of a tool for one person (SPEC 1).
+// Why is what the gateway's rules say of a tool for one person.
 type Why struct {
 	Tool     string       `json:"tool_id"`
 	User     string       `json:"user"`

@@ -1,5 +1,4 @@
-// Package mcpfile reads the files in which MCP clients keep their servers
-// (SPEC 4, Import).
+// Package mcpfile reads the files in which MCP clients keep their servers.
 //
 // Known are {"mcpServers": {…}} as Claude Desktop, Cursor and Claude Code write
 // it, the projects of Claude Code's own file, and VS Code's {"servers": {…},
