@@ -53,7 +53,7 @@ endif
 demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
 	@scripts/demo
 
-bench: build ## measure what SPEC promises, side by side with direct calls (FLOORS=1 fails below a floor)
+bench: build ## measure the figures, side by side with direct calls (FLOORS=1 fails below a floor)
 	$(GO) run -trimpath ./scripts/bench $(if $(FLOORS),-floors)
 
 eval: ## measure the quality of discovery (CORPORA=DIR for other corpora than the built-in ones, FLOORS=1)

@@ -9,7 +9,7 @@
 // reaches the terminal. Every command has --json, whose field names are those
 // of daemon/api and never change.
 //
-// A command must be quick (SPEC 21: 8 ms for the whole process): nothing is
+// A command must be quick (8 ms for the whole process): nothing is
 // dialled, read or looked up before the command that needs it runs, and
 // text/template stays out of the binary (tag urfave_cli_no_template).
 package main

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// kinds of providers (SPEC 9).
+// kinds of providers.
 var kinds = []string{"openai", "azure", "openrouter", "deepseek", "groq", "ollama", "openai-compatible", "offline"}
 
 func (a *app) providers() *cli.Command {

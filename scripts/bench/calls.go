@@ -31,7 +31,7 @@ type execute struct {
 // pair is the same call on both ways.
 type pair struct{ direct, gateway work }
 
-// calls measures the first rows of SPEC 21: the cost of the way through the
+// calls measures the first rows of the table: the cost of the way through the
 // gateway, with its hooks and its audit.
 func (b *bench) calls(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", batch{})

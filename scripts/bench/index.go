@@ -14,7 +14,7 @@ import (
 )
 
 // indexed is the sizes at which the index is measured by itself, with floor and
-// aim of a search (SPEC 21).
+// aim of a search.
 var indexed = []struct {
 	tools      int
 	floor, aim float64

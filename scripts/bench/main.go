@@ -1,4 +1,5 @@
-// Bench measures what SPEC 21 promises, and prints it as one table.
+// Bench measures the figures that nize holds itself to, each beside its floor,
+// and prints them as one table.
 //
 // It drives the real bin/nized as a separate process with the SDK's client, and
 // beside it, in the same run and round by round, the same upstream server

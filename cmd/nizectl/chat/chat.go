@@ -1,5 +1,5 @@
 // Package chat is the client's half of the chat in a terminal, `nizectl
-// chat` (SPEC 14). The daemon's half is a bots.Platform that sends what it
+// chat`. The daemon's half is a bots.Platform that sends what it
 // shows as api.ChatEvents; this half renders them and reads keys.
 //
 // # Three fronts on one session
