@@ -40,7 +40,7 @@ func TestPlatformAwayForHours(t *testing.T) {
 		if err != nil || len(shown) != 1 || shown[0].Text != "the answer" || !shown[0].Final {
 			t.Errorf("shown %+v, %v", shown, err)
 		}
-		if behind, err := o.db.Behind(ctx); err != nil || len(behind) > 0 {
+		if behind, err := o.db.LaggingThreads(ctx); err != nil || len(behind) > 0 {
 			t.Errorf("the chat lacks %v, %v", behind, err)
 		}
 		if n := strings.Count(o.log.String(), "level=ERROR"); n != 1 {

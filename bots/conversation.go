@@ -45,7 +45,7 @@ type Options struct {
 	Places    store.Places  // where messages stand is remembered there; nil forgets it at the end
 	Backlog   store.Backlog // what chats lack is known there; nil forgets it at the end
 	Audience  Audience      // to whom cards are brought in private; nil brings them to nobody
-	Rooms     Rooms         // the languages of channels; nil speaks each thread's own
+	Channels  Channels      // the languages of channels; nil speaks each thread's own
 	Privacy   Sharing       // lets people share what is theirs; nil lets nobody
 	Trail     Trail         // hears what was refused; nil hears nothing
 	Platforms []Platform    // one for a surface; threads of other surfaces are left alone
@@ -148,7 +148,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 		return false, fmt.Errorf("%w message: no text", store.ErrInvalid)
 	case len(in.Text) > MaxMessage:
 		return false, fmt.Errorf("%w message: %d bytes; at most %d fit", store.ErrInvalid, len(in.Text), MaxMessage)
-	case !in.Fits():
+	case !in.WithinLimits():
 		return false, fmt.Errorf("%w message: more came with it than is kept", store.ErrInvalid)
 	}
 	th, err := c.o.Threads.GetThread(ctx, in.Thread)

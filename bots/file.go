@@ -86,7 +86,7 @@ func whyUnread(words phrases.Catalogue, why string) string {
 		return words.Say(phrases.FileForeign)
 	case store.FileDenied:
 		return words.Say(phrases.FileDenied)
-	case store.FileNoRoom:
+	case store.FileNoCapacity:
 		return words.Say(phrases.FileNoRoom)
 	}
 	return words.Say(phrases.FileFailed)

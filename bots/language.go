@@ -6,15 +6,15 @@ import (
 	"nize/store"
 )
 
-// Rooms tells how channels are set up; [store.Rooms] has it.
-type Rooms interface {
+// Channels tells how channels are set up; [store.Channels] has it.
+type Channels interface {
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
 // Spoken is the locale in which nize speaks in a thread: the channel's where it
 // has one, else that of who began the thread. What one person reads alone is in
 // theirs. A channel that can't be read, or a nil rooms, has none.
-func Spoken(ctx context.Context, rooms Rooms, th store.Thread) (string, error) {
+func Spoken(ctx context.Context, rooms Channels, th store.Thread) (string, error) {
 	if rooms == nil || !th.Address.Shared() {
 		return th.Locale, nil
 	}
@@ -22,12 +22,12 @@ func Spoken(ctx context.Context, rooms Rooms, th store.Thread) (string, error) {
 	if err != nil {
 		return th.Locale, err
 	}
-	return room.Speaks(th), nil
+	return room.LocaleFor(th), nil
 }
 
 // spoken is [Spoken] in a conversation's rooms.
 func (c *Conversation) spoken(ctx context.Context, th store.Thread) string {
-	locale, err := Spoken(ctx, c.o.Rooms, th)
+	locale, err := Spoken(ctx, c.o.Channels, th)
 	if err != nil {
 		c.logUnlessEnded(ctx, "reading how a channel is set up", err)
 	}

@@ -113,7 +113,7 @@ func TestMention(t *testing.T) {
 				if got := strings.Join(mentions, " | "); got != want {
 					t.Errorf("mentions %q, want %q: %+v", got, want, shown)
 				}
-				if behind, err := o.db.Behind(ctx); err != nil || len(behind) > 0 {
+				if behind, err := o.db.LaggingThreads(ctx); err != nil || len(behind) > 0 {
 					t.Errorf("the chat lacks %v, %v", behind, err)
 				}
 				cancel()

@@ -135,7 +135,7 @@ func (s *screen) misplaced(m store.Message, at store.Address) bool {
 // thread: one that a private turn proposed may quote that, and is for the
 // requester unless the channel decides.
 func (s *screen) beside(ctx context.Context, card store.Card) (string, error) {
-	if !card.Aside || !s.shared() {
+	if !card.InPrivateTurn || !s.shared() {
 		return "", nil
 	}
 	for _, who := range card.Policy.Approvers().Who {

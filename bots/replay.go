@@ -20,7 +20,7 @@ func (c *Conversation) loadBehind(ctx context.Context) error {
 	if c.o.Backlog == nil {
 		return nil
 	}
-	behind, err := c.o.Backlog.Behind(ctx)
+	behind, err := c.o.Backlog.LaggingThreads(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what chats lack: %w", err)
 	}

@@ -87,7 +87,7 @@ func (s *screen) sendDone(ctx context.Context, entry, next string) {
 	var err error
 	if !wait {
 		if err = s.dropDrafts(ctx); err == nil {
-			err = s.c.o.Backlog.Shown(ctx, s.thread, n)
+			err = s.c.o.Backlog.RecordShown(ctx, s.thread, n)
 		}
 	}
 	if err != nil && ctx.Err() == nil {

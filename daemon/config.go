@@ -23,8 +23,8 @@ type config struct {
 }
 
 var (
-	_ store.Config    = (*config)(nil)
-	_ store.OwnConfig = (*config)(nil)
+	_ store.Config     = (*config)(nil)
+	_ store.UserConfig = (*config)(nil)
 )
 
 func newConfig(ctx context.Context, stored store.Settings, layers *Layers) (*config, error) {
@@ -77,7 +77,7 @@ func (c *config) decide(user string, k store.Key) said {
 }
 
 // Own implements store.OwnConfig.
-func (c *config) Own(user, key string) string {
+func (c *config) UserValue(user, key string) string {
 	if k, err := findKey(key); err != nil || !k.User {
 		return ""
 	}
@@ -149,7 +149,7 @@ func (c *config) put(ctx context.Context, by store.Caller, user, key, value stri
 	if user != "" && !k.User {
 		return api.Setting{}, fmt.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, key)
 	}
-	if user == "" && k.Own {
+	if user == "" && k.UserOnly {
 		return api.Setting{}, fmt.Errorf("%s is each person's own: %w a value for the system; set somebody's with --user", key, store.ErrInvalid)
 	}
 	if user == "" && !by.IsAdmin() {

@@ -26,7 +26,7 @@ func (d *Daemon) getThread(ctx context.Context, by store.Caller, r *http.Request
 		if t.By.User != by.User { // where they wrote from is theirs
 			t.By = store.Caller{User: t.By.User, Name: t.By.Name}
 		}
-		view.Turns = append(view.Turns, t.Seen(by.User))
+		view.Turns = append(view.Turns, t.SeenBy(by.User))
 	}
 	calls, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: th.ID})
 	if err != nil {

@@ -152,7 +152,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d.people = newPeople(d.db)
 	d.listeners = newListeners(d.db)
-	if d.guard, err = upstream.StartGuard(ctx, d.log.With("room", "guard")); err != nil {
+	if d.guard, err = upstream.StartGuard(ctx, d.log.With("component", "guard")); err != nil {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
 	}
 	d.wire()
@@ -178,44 +178,44 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 // wire makes the rooms and lets them meet.
 func (d *Daemon) wire() {
 	owner := store.NewID(d.started)
-	d.index = index.New(index.Options{Log: d.log.With("room", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
+	d.index = index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
-	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, met: d.memory.changed, log: d.log.With("room", "scan")}
+	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, met: d.memory.changed, log: d.log.With("component", "scan")}
 	d.pool = upstream.New(upstream.Options{
-		Log: d.log.With("room", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
+		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
 	d.groups = newLiveGroups(d)
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
-		Store: d.db, Index: d.index, Runner: telling{d.pool, d}, Config: d.config, Log: d.log.With("room", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
+		Store: d.db, Index: d.index, Runner: downNotifier{d.pool, d}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
-			hook.Audit{Events: d.db, Log: d.log.With("room", "audit"), Now: d.now},
+			hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now},
 			hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
 		},
 	})
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
-		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("room", "mcp"), Now: d.now,
+		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 	})
 	d.router = &llm.Router{
-		Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("room", "llm"),
+		Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("component", "llm"),
 		Pictures: d.db, Sees: llm.SeesBy(d.config),
-		Meter: &llm.Meter{Books: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("room", "llm")},
+		Meter: &llm.Meter{Ledger: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Rooms: d.db, MayAsk: d.router.MayAsk, Wanted: d.db.AddWish,
-		Log: d.log.With("room", "llm"), Now: d.now,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, RecordUnmet: d.db.RecordUnmetRequest,
+		Log: d.log.With("component", "llm"), Now: d.now,
 	})
 	d.lookout = newLookout(d)
-	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("room", "alert")})
+	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("component", "alert")})
 	commands := &bots.Commands{}
 	d.slack = d.newSlack(commands)
 	d.bots = map[string]chatBot{string(store.OnSlack): d.slack}
 	d.groups.rosters[string(store.OnSlack)] = d.slack
 	d.conversation = bots.New(bots.Options{
-		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.gateway, d.db}, Rooms: d.db, Privacy: d.db, Trail: d.db,
-		Platforms: []bots.Platform{d.terminals, d.slack}, Config: d.config, Log: d.log.With("room", "bots"), Now: d.now,
+		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.gateway, d.db}, Channels: d.db, Privacy: d.db, Trail: d.db,
+		Platforms: []bots.Platform{d.terminals, d.slack}, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
 	commands.Add(d.chatWords()...)

@@ -66,7 +66,7 @@ func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the master key: %w", err)
 	}
-	bopt := bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("room", "store")}
+	bopt := bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("component", "store")}
 	db, err := bolt.Open(ctx, bopt)
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
 		db, err = finishRotation(ctx, keyFile, bopt, err)

@@ -30,7 +30,7 @@ func (d *Daemon) doctor(ctx context.Context, _ store.Caller, r *http.Request) (a
 	f := doctor.Facts{
 		Now: d.now(), Daemon: true, UID: os.Getuid(), Files: doctor.FilesOf(d.opt.DataDir, d.opt.Socket),
 		Version: api.Version, Client: r.Header.Get(api.VersionHeader), KeyID: d.db.KeyID(), KeyFromEnv: d.opt.Env("NIZE_MASTER_KEY") != "",
-		WasClean: d.db.WasClean(), Behind: d.db.Health().Behind, Config: append(d.layers.warnings(), d.servers.warnings()...),
+		WasClean: d.db.WasClean(), Behind: d.db.Health().LaggingThreads, Config: append(d.layers.warnings(), d.servers.warnings()...),
 		Web: d.webFacts(), Process: d.processFacts(),
 		Backup:    doctor.Run{Schedule: d.config.Get("", "backup.schedule"), Error: errText(d.ran.of(ranBackup).err)},
 		Audit:     doctor.Run{Schedule: d.config.Get("", "audit.schedule"), Error: errText(d.ran.of(ranAudit).err)},
@@ -100,7 +100,7 @@ func (d *Daemon) peopleFacts(ctx context.Context, f *doctor.Facts) error {
 		return fmt.Errorf("listing users: %w", err)
 	}
 	for _, u := range users {
-		if u.Steers() {
+		if u.CanAdminister() {
 			f.Admins = append(f.Admins, u.Name)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 // telling runs calls, and tells who called a server that is down since when it
 // is, and whether the admins know. Why it is down may hold paths and
 // what the server wrote last: that is for admins.
-type telling struct {
+type downNotifier struct {
 	mcp.Runner
 	d *Daemon
 }
 
-func (t telling) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+func (t downNotifier) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	result, err := t.Runner.Run(ctx, by, c, progress)
 	var failed *store.CallError
 	if err == nil || !errors.As(err, &failed) || failed.Code != store.CodeUnavailable {

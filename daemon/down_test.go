@@ -43,7 +43,7 @@ func TestTelling(t *testing.T) {
 	if _, err := w.pool.Sync(t.Context(), by, "box"); err == nil {
 		t.Fatal("the server answers")
 	}
-	run := telling{broken{}, w.Daemon}
+	run := downNotifier{broken{}, w.Daemon}
 	call := &store.Call{Server: "box", Tool: "x"}
 	_, err := run.Run(t.Context(), store.Caller{User: "u", Role: store.Member}, call, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "server box has been unreachable for ") || strings.Contains(err.Error(), "secret") {

@@ -61,7 +61,7 @@ func (d *Daemon) suggest(ctx context.Context, tools []store.Tool) error {
 		if len(keys) > 0 {
 			requests = have[exampleKey(t)].Requests
 		}
-		d.index.Suggest(t.ID(), requests)
+		d.index.SetExamples(t.ID(), requests)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (d *Daemon) writeExample(ctx context.Context, model string, t store.Tool) e
 	if err := d.db.PutExample(ctx, exampleKey(t), e); err != nil {
 		return err
 	}
-	d.index.Suggest(t.ID(), e.Requests)
+	d.index.SetExamples(t.ID(), e.Requests)
 	return nil
 }
 

@@ -42,12 +42,12 @@ func (c *config) explain(who, user string, k store.Key) api.Explanation {
 		if i == 0 && s.where == "" {
 			continue // there is no such flag
 		}
-		if k.Own {
+		if k.UserOnly {
 			continue // refused there
 		}
 		e.Layers = append(e.Layers, api.Layer{Name: name, Set: s.source != "", Value: s.value, Where: s.where, Decides: e.Source == name})
 	}
-	if _, own := ownOf(k.Name); !own && !k.Own {
+	if _, own := ownOf(k.Name); !own && !k.UserOnly {
 		c.mu.RLock()
 		stored, set := c.system[k.Name]
 		c.mu.RUnlock()
@@ -94,7 +94,7 @@ func (c *config) changeIt(s said, k store.Key) string {
 	case isOwn:
 		return "write " + k.Name + " into " + c.layers.path + ", then " + reload
 	}
-	if k.Own {
+	if k.UserOnly {
 		return "nizectl config set " + k.Name + " VALUE --user USER"
 	}
 	return "nizectl config set " + k.Name + " VALUE"

@@ -164,7 +164,7 @@ func (w *walker) put(table []string, n *unstable.Node) error {
 	if old, twice := w.values[name]; twice {
 		return &lineError{line, fmt.Errorf("%w setting %s: line %d has it already", store.ErrInvalid, name, old.line)}
 	}
-	if k.Own {
+	if k.UserOnly {
 		return &lineError{line, fmt.Errorf("%w setting %s: it is each person's own; nizectl config set --user sets it", store.ErrInvalid, name)}
 	}
 	text, err := textOf(k, v)

@@ -72,7 +72,7 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 		Fields: []bots.Field{
 			{Name: "agent", Label: "agent", Value: orDefault(c.Agent), Options: agentNames},
 			{Name: "model", Label: "model", Value: orDefault(c.Model), Options: modelNames},
-			{Name: "mode", Label: "mode", Value: []string{c.Answers()}, Options: []bots.Option{
+			{Name: "mode", Label: "mode", Value: []string{c.EffectiveMode()}, Options: []bots.Option{
 				{Value: store.ModeFollow, Label: w.Say(phrases.ChannelFollow)}, {Value: store.ModeMention, Label: w.Say(phrases.ChannelMention)},
 				{Value: store.ModeAll, Label: w.Say(phrases.ChannelAll)}}},
 			{Name: "language", Label: "language", Value: orDefault(c.Language), Options: languageOptions(w)},

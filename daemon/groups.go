@@ -27,7 +27,7 @@ func (d *Daemon) groupViews(ctx context.Context, groups ...store.Group) ([]api.G
 	for i, g := range groups {
 		v := api.GroupView{
 			Name: g.Name, Members: []api.GroupMember{}, Servers: []string{}, Created: g.Created,
-			Source: g.Source, Handle: g.Handle, Looked: g.Looked, Error: g.Error,
+			Source: g.Source, Handle: g.Handle, Looked: g.Checked, Error: g.Error,
 		}
 		for _, u := range users {
 			if slices.Contains(g.Members, u.ID) {
@@ -122,7 +122,7 @@ func (d *Daemon) addGroup(ctx context.Context, by store.Caller, r *http.Request)
 		return nil, fmt.Errorf("storing group %s: %w", req.Name, err)
 	}
 	if g.Live() {
-		if g, err = d.db.SeeGroup(ctx, by, g.Name, seen); err != nil {
+		if g, err = d.db.RecordGroupCheck(ctx, by, g.Name, seen); err != nil {
 			return nil, fmt.Errorf("noting who is in group %s: %w", req.Name, err)
 		}
 		d.groups.know(g)
@@ -132,7 +132,7 @@ func (d *Daemon) addGroup(ctx context.Context, by store.Caller, r *http.Request)
 
 // firstLook finds the user group on Slack whose members are to be those of the
 // group, and looks at it: one that can't be looked at is not made.
-func (d *Daemon) firstLook(ctx context.Context, g *store.Group, req api.AddGroup) (seen store.Sight, err error) {
+func (d *Daemon) firstLook(ctx context.Context, g *store.Group, req api.AddGroup) (seen store.GroupCheck, err error) {
 	if req.SlackUsergroup == "" {
 		return seen, nil
 	}
@@ -204,7 +204,7 @@ func (d *Daemon) groupFacts(ctx context.Context, f *doctor.Facts) error {
 	}
 	for _, g := range all {
 		if g.Live() {
-			f.Groups = append(f.Groups, doctor.Group{Name: g.Name, Looked: g.Looked, Error: g.Error, Shut: f.Now.Sub(g.Looked) >= store.GroupAge})
+			f.Groups = append(f.Groups, doctor.Group{Name: g.Name, Looked: g.Checked, Error: g.Error, Shut: f.Now.Sub(g.Checked) >= store.GroupAge})
 		}
 	}
 	return nil

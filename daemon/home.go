@@ -29,7 +29,7 @@ func (k homes) Home(ctx context.Context, a bots.Asked) (h bots.Home, err error) 
 	d := k.d
 	who := a.By
 	h.Agent, h.Model = d.config.Get(who.User, keyAgent), d.config.Get(who.User, keyModel)
-	h.Language = cmp.Or(d.config.Own(who.User, "language"), store.Auto)
+	h.Language = cmp.Or(d.config.UserValue(who.User, "language"), store.Auto)
 	h.Streaming = store.GetBool(d.config, who.User, "streaming")
 	h.NoStreaming = !store.GetBool(d.config, "", "streaming")
 	for _, part := range []func(context.Context, bots.Asked, *bots.Home) error{k.choices, k.servers, k.waiting, k.access, k.usage} {
@@ -66,7 +66,7 @@ func (k homes) servers(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	if err != nil {
 		return err
 	}
-	tallies, err := d.gateway.Tallies(ctx)
+	tallies, err := d.gateway.CountTools(ctx)
 	if err != nil {
 		return fmt.Errorf("counting tools: %w", err)
 	}

@@ -366,7 +366,7 @@ func TestBudgetOfTheStoreIsTold(t *testing.T) {
 	spend := func(tokens int64) {
 		t.Helper()
 		row := store.Spend{ID: store.NewID(w.now()), At: w.now(), User: mia.ID, Provider: "p", Model: "p/m", Prompt: tokens}
-		if _, err := w.db.Settle(ctx, store.System, row); err != nil {
+		if _, err := w.db.SettleSpend(ctx, store.System, row); err != nil {
 			t.Fatal(err)
 		}
 	}

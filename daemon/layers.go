@@ -254,7 +254,7 @@ func (l *Layers) decide(at *outside, k store.Key) (said, error) {
 		if s.source == "" {
 			continue
 		}
-		if k.Own {
+		if k.UserOnly {
 			return said{}, fmt.Errorf("%s %s: %w setting %s: it is each person's own; nizectl config set --user sets it", s.source, s.where, store.ErrInvalid, k.Name)
 		}
 		value, err := checkValue(k, s.value)

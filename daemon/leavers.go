@@ -58,7 +58,7 @@ func (d *Daemon) forgetUser(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, fmt.Errorf("forgetting %s: %w", r.PathValue("id"), err)
 	}
-	return f, d.gateway.LoadUsage(ctx)
+	return f, d.gateway.LoadFeedback(ctx)
 }
 
 // exportUser sends everything that is kept about a person, but no secret. One's
@@ -170,14 +170,14 @@ func (e *exporter) access(ctx context.Context) error {
 	if err := putAll(e, "credential", credentials, err, func(c store.Credential) bool { return c.Scope == "user" && c.Owner == e.user.ID }); err != nil {
 		return err
 	}
-	learned, err := e.d.db.ListLessons(ctx)
+	learned, err := e.d.db.ListFeedback(ctx)
 	for _, tool := range slices.Sorted(maps.Keys(learned)) {
-		if err := putAll(e, "lesson", learned[tool], nil, func(l store.Lesson) bool { return slices.Contains(ids, l.User) }); err != nil {
+		if err := putAll(e, "lesson", learned[tool], nil, func(l store.Feedback) bool { return slices.Contains(ids, l.User) }); err != nil {
 			return err
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("exporting each lesson: %w", err)
+		return fmt.Errorf("exporting the relevance feedback: %w", err)
 	}
 	grants, err := e.d.db.ListGrants(ctx, e.user.ID)
 	return putAll(e, "grant", grants, err, nil)

@@ -41,7 +41,7 @@ func (d *Daemon) listenPublic() (err error) {
 		if d.cert, err = openCertificate(file, d.layers.Get("tls.key")); err != nil {
 			return err
 		}
-		d.cert.log, d.cert.now = d.log.With("room", "tls"), d.now
+		d.cert.log, d.cert.now = d.log.With("component", "tls"), d.now
 	}
 	addr, given := (*net.TCPAddr)(nil), d.public != nil
 	if given {

@@ -72,7 +72,7 @@ type look struct {
 
 func newLiveGroups(d *Daemon) *liveGroups {
 	return &liveGroups{
-		db: d.db, rosters: map[string]roster{}, log: d.log.With("room", "groups"), now: d.now,
+		db: d.db, rosters: map[string]roster{}, log: d.log.With("component", "groups"), now: d.now,
 		kick: make(chan struct{}, 1), looks: map[string]*look{},
 	}
 }
@@ -114,7 +114,7 @@ func (l *liveGroups) load(ctx context.Context) error {
 	defer l.mu.Unlock()
 	for _, g := range all {
 		if g.Live() {
-			l.looks[g.Name] = &look{source: g.Source, good: g.Looked}
+			l.looks[g.Name] = &look{source: g.Source, good: g.Checked}
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (l *liveGroups) load(ctx context.Context) error {
 // know begins to look at a group, forget ends it.
 func (l *liveGroups) know(g store.Group) {
 	l.mu.Lock()
-	l.looks[g.Name] = &look{source: g.Source, good: g.Looked}
+	l.looks[g.Name] = &look{source: g.Source, good: g.Checked}
 	l.mu.Unlock()
 	select {
 	case l.kick <- struct{}{}:
@@ -174,7 +174,7 @@ func (l *liveGroups) look(ctx context.Context, name string, k *look) {
 	asking, cancel := context.WithTimeout(ctx, groupTime)
 	defer cancel()
 	surface, _, _ := strings.Cut(k.source, ":")
-	seen := store.Sight{Source: k.source}
+	seen := store.GroupCheck{Source: k.source}
 	err := fmt.Errorf("no bot on %s: %w", surface, store.ErrNotFound)
 	if r := l.rosters[surface]; r != nil {
 		seen.Identities, err = r.InUserGroup(asking, k.source)
@@ -183,9 +183,9 @@ func (l *liveGroups) look(ctx context.Context, name string, k *look) {
 		return
 	}
 	if err != nil {
-		seen = store.Sight{Source: k.source, Error: clipText(store.RedactText(err.Error()))}
+		seen = store.GroupCheck{Source: k.source, Error: clipText(store.RedactText(err.Error()))}
 	}
-	_, noted := l.db.SeeGroup(ctx, store.System, name, seen)
+	_, noted := l.db.RecordGroupCheck(ctx, store.System, name, seen)
 	l.mu.Lock()
 	was := k.failed
 	k.present = nil

@@ -48,7 +48,7 @@ func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 }
 
 func (d *Daemon) openProvider(p store.Provider) (*openai.Client, error) {
-	return openai.New(openai.Options{Provider: p, Transport: d.transport, Log: d.log.With("room", "llm", "provider", p.Name)})
+	return openai.New(openai.Options{Provider: p, Transport: d.transport, Log: d.log.With("component", "llm", "provider", p.Name)})
 }
 
 func (d *Daemon) listModelsOf(ctx context.Context, p store.Provider) ([]string, error) {

@@ -230,7 +230,7 @@ func (in incoming) settle(ctx context.Context, opt Options, path string, said *a
 			return fmt.Errorf("%w: %w", store.ErrRefused, err)
 		}
 	}
-	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("room", "store")})
+	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("component", "store")})
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, 
 	}
 	began, forgotten := d.now(), 0
 	if req.ForgetUsage {
-		if forgotten, err = d.gateway.ForgetUsage(ctx, by, ""); err != nil {
+		if forgotten, err = d.gateway.ForgetFeedback(ctx, by, ""); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, 
 		if err := d.rebuildIndex(ctx); err != nil {
 			return err
 		}
-		d.index.Renew()
+		d.index.RecomputeVectors()
 	}
 	sum, err := d.reindexAll(ctx, req.Server, func(l api.ReindexLine) error { return send(l) })
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, 
 		}
 		return send(api.ReindexLine{Server: what, Error: strings.ReplaceAll(err.Error(), "\n", " ")})
 	}
-	err = d.index.Settle(ctx, func() error {
+	err = d.index.WaitForVectors(ctx, func() error {
 		return send(api.ReindexLine{Embedded: d.index.Computed() - computed})
 	})
 	if err != nil {
@@ -209,7 +209,7 @@ func (d *Daemon) rebuildIndex(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.gateway.LoadUsage(ctx)
+	return d.gateway.LoadFeedback(ctx)
 }
 
 // indexServer puts the tools that may be found into the index.

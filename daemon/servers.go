@@ -19,7 +19,7 @@ func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Reque
 	if err != nil {
 		return nil, fmt.Errorf("listing servers: %w", err)
 	}
-	tallies, err := d.gateway.Tallies(ctx)
+	tallies, err := d.gateway.CountTools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("counting tools: %w", err)
 	}
@@ -44,7 +44,7 @@ func (d *Daemon) healths() map[string]upstream.ServerStatus {
 	return out
 }
 
-func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools mcp.Tally) api.Health {
+func healthOf(s store.Server, all map[string]upstream.ServerStatus, tools mcp.ToolCounts) api.Health {
 	h := api.Health{Name: s.Name, State: "connecting", ToolCount: tools.Tools, Held: tools.Held}
 	if st, ok := all[s.Name]; ok {
 		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = stateWord[st.State], float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
@@ -72,7 +72,7 @@ func (d *Daemon) serverView(ctx context.Context, name string) (api.ServerView, e
 	if err != nil {
 		return api.ServerView{}, fmt.Errorf("listing tools of %s: %w", name, err)
 	}
-	view := api.ServerView{Health: healthOf(s, d.healths(), mcp.Tally{Tools: len(tools)}), Server: s}
+	view := api.ServerView{Health: healthOf(s, d.healths(), mcp.ToolCounts{Tools: len(tools)}), Server: s}
 	for _, t := range tools {
 		if t.State != store.ToolAccepted {
 			view.Held++

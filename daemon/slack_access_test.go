@@ -90,7 +90,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 		t.Error("Cho became a user")
 	}
 
-	if v, _ := s.person(slacktest.Ben); v.Role != store.Member || !slices.Contains(v.Groups, "ops") || v.Told.IsZero() {
+	if v, _ := s.person(slacktest.Ben); v.Role != store.Member || !slices.Contains(v.Groups, "ops") || v.PrivacyNotice.IsZero() {
 		t.Errorf("Ben is %+v", v)
 	}
 

@@ -100,7 +100,7 @@ func TestSlackSweep(t *testing.T) {
 		list, err = s.Bots(ctx)
 		return err == nil && list[0].Sweep != nil && !list[0].Sweep.UnderWay() && slices.Contains(list[0].Sweep.Disabled, ben.ID)
 	})
-	if list[0].Sweep.Looked != 2 || list[0].Sweep.Failed != 0 {
+	if list[0].Sweep.Checked != 2 || list[0].Sweep.Failed != 0 {
 		t.Errorf("the sweep: %+v", list[0].Sweep)
 	}
 	if v, _ := s.person(slacktest.Ben); v.State != store.Disabled || len(v.Tokens) > 0 {

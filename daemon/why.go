@@ -89,11 +89,11 @@ func (d *Daemon) listWanted(ctx context.Context, _ store.Caller, _ *http.Request
 	if err := d.db.Flush(ctx); err != nil { // the newest of them, too
 		return nil, err
 	}
-	wishes, err := d.db.ListWishes(ctx)
+	list, err := d.db.ListUnmetRequests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return items(wishes), nil
+	return items(list), nil
 }
 
 func (d *Daemon) forgetWanted(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
@@ -102,7 +102,7 @@ func (d *Daemon) forgetWanted(ctx context.Context, by store.Caller, r *http.Requ
 	if (text == "") != (p.Get("all") == "1") {
 		return nil, fmt.Errorf("%w request: say which by text, or all=1", store.ErrInvalid)
 	}
-	n, err := d.db.DeleteWishes(ctx, by, text)
+	n, err := d.db.DeleteUnmetRequests(ctx, by, text)
 	if err != nil {
 		return nil, err
 	}

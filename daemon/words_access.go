@@ -189,6 +189,6 @@ func (d *Daemon) claimable(at store.Surface) bool {
 		return false
 	}
 	return !slices.ContainsFunc(users, func(u store.User) bool {
-		return u.Steers() && slices.ContainsFunc(u.Identities, func(id string) bool { return strings.HasPrefix(id, string(at)+":") })
+		return u.CanAdminister() && slices.ContainsFunc(u.Identities, func(id string) bool { return strings.HasPrefix(id, string(at)+":") })
 	})
 }

@@ -155,7 +155,7 @@ func (d *Daemon) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, er
 	usual := w.Say(phrases.TheDefault)
 	var lines []string
 	for _, l := range [][2]string{
-		{"agent", or(c.Agent, usual)}, {"model", or(c.Model, usual)}, {"mode", c.Answers()}, {"servers", servers},
+		{"agent", or(c.Agent, usual)}, {"model", or(c.Model, usual)}, {"mode", c.EffectiveMode()}, {"servers", servers},
 		{"approvers", or(byName(users, c.Approvers), usual)}, {"language", or(c.Language, w.Say(phrases.ChannelStarter))},
 		{"admins", or(strings.Join(namesOf(users, c.Admins), ", "), usual)},
 	} {

@@ -83,7 +83,7 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	tallies, err := d.gateway.Tallies(ctx)
+	tallies, err := d.gateway.CountTools(ctx)
 	if err != nil {
 		return bots.Answer{}, fmt.Errorf("counting tools: %w", err)
 	}
@@ -106,7 +106,7 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 		switch {
 		case slices.Contains(off, s.Name):
 			state = w.Say(phrases.StateOff)
-		case !room.Allows(s.Name):
+		case !room.AllowsServer(s.Name):
 			state = w.Say(phrases.StateOffChannel)
 		case len(scope.Servers) > 0 && !slices.Contains(scope.Servers, s.Name):
 			state = w.Say(phrases.StateOffHere)

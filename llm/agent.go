@@ -21,17 +21,17 @@ const DefaultContextTokens = 100_000
 
 // Deps is what the agent works with.
 type Deps struct {
-	Threads Threads
-	Calls   Calls
-	Agents  Agents
-	Config  store.Config
-	Tools   Tools
-	Models  Models
-	Groups  Groups            // optional: without it nobody is in one
-	Rooms   Rooms             // optional: without it no channel has a language
-	MayAsk  MayAskFunc        // optional: without it everybody may ask for every model
-	Wanted  func(text string) // optional: hears what no tool could do
-	Log     *slog.Logger      // optional
+	Threads     Threads
+	Calls       Calls
+	Agents      Agents
+	Config      store.Config
+	Tools       Tools
+	Models      Models
+	Groups      Groups            // optional: without it nobody is in one
+	Channels    Channels          // optional: without it no channel has a language
+	MayAsk      MayAskFunc        // optional: without it everybody may ask for every model
+	RecordUnmet func(text string) // optional: hears what no tool could do
+	Log         *slog.Logger      // optional
 
 	ContextTokens int                    // estimated tokens above which a history is compacted
 	Now           func() time.Time       // optional

@@ -174,7 +174,7 @@ func (m *memory) Release(context.Context, string) error {
 	return nil
 }
 
-func (m *memory) Settle(_ context.Context, _ store.Caller, s store.Spend) ([]store.BudgetState, error) {
+func (m *memory) SettleSpend(_ context.Context, _ store.Caller, s store.Spend) ([]store.BudgetState, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spends = append(m.spends, s)
@@ -229,7 +229,7 @@ func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 	if tool == "unknown" {
 		return nil, &store.CallError{Code: store.CodeNotFound, Message: "tool s:unknown not found; did you mean s:known?"}
 	}
-	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, Aside: req.Aside, Private: req.Aside || tool == "mine"}
+	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, InPrivateTurn: req.InPrivateTurn, Private: req.InPrivateTurn || tool == "mine"}
 	switch {
 	case tool == "no":
 		c.State, c.Reason = store.Refused, "policy says no"
@@ -278,7 +278,7 @@ type models struct {
 }
 
 func (m models) Generate(ctx context.Context, name string, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
-	meter := llm.Meter{Books: m.m, Config: store.Defaults{}, Now: m.m.Now}
+	meter := llm.Meter{Ledger: m.m, Config: store.Defaults{}, Now: m.m.Now}
 	return meter.Generate(ctx, llm.Target{Provider: store.Provider{Name: "fake", Kind: "openai-compatible"}, Model: "m"}, m.Model, req, delta)
 }
 

@@ -61,17 +61,17 @@ func (w *work) context(s state) string {
 // locale is the language in which nize speaks in the thread: the channel's where
 // it has one, else that of who began the thread.
 func (w *work) locale(ctx context.Context) string {
-	if w.Rooms == nil || !w.thread.Address.Shared() {
+	if w.Channels == nil || !w.thread.Address.Shared() {
 		return w.thread.Locale
 	}
-	room, err := w.Rooms.GetChannel(ctx, w.thread.Address.Place())
+	room, err := w.Channels.GetChannel(ctx, w.thread.Address.Place())
 	if err != nil { // as if it had none
 		if ctx.Err() == nil {
 			w.Log.Error("reading how a channel is set up", "thread", w.thread.ID, "error", err)
 		}
 		return w.thread.Locale
 	}
-	return room.Speaks(w.thread)
+	return room.LocaleFor(w.thread)
 }
 
 // history is the thread in the order that models want: a message before the
@@ -141,7 +141,7 @@ func compact(req *Request, target, budget int) (dropped bool) {
 		t := &req.Turns[i]
 		if t.Role == store.FromUser && t.N < target {
 			size -= EstimateTokens(turnBytes(*t))
-			*t = lighten(*t)
+			*t = dropAttachments(*t)
 			size += EstimateTokens(turnBytes(*t))
 			continue
 		}
@@ -182,7 +182,7 @@ func exchange(turns []store.Turn) int {
 
 // turnBytes is what a turn weighs in a request.
 func turnBytes(t store.Turn) int {
-	n := len(t.Text) + len(t.Opaque) + broughtBytes(t)
+	n := len(t.Text) + len(t.Opaque) + attachmentBytes(t)
 	for _, c := range t.Calls {
 		n += len(c.Name) + len(c.Args)
 	}

@@ -152,8 +152,8 @@ type Groups interface {
 	GroupsOf(ctx context.Context, user string) ([]string, error)
 }
 
-// Rooms tells how channels are set up; [store.Rooms] has it.
-type Rooms interface {
+// Channels tells how channels are set up; [store.Channels] has it.
+type Channels interface {
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 

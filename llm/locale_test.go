@@ -33,7 +33,7 @@ func TestLocaleOfAThread(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, llmtest.Step{Text: "Hello."})
 			b.m.thread.Address = store.Address{Surface: store.OnSlack, Team: "T1", Channel: tt.channel}
-			b.Rooms = roomsFunc(func(place string) (store.Channel, error) {
+			b.Channels = roomsFunc(func(place string) (store.Channel, error) {
 				if place != "slack:T1:C1" {
 					t.Errorf("asked for %q", place)
 				}

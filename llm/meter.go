@@ -20,9 +20,9 @@ type Bill struct {
 
 // Books is where model calls are booked: the part of [store.Meter] that a call
 // needs.
-type Books interface {
+type Ledger interface {
 	Reserve(ctx context.Context, by store.Caller, r store.Reservation) error
-	Settle(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error)
+	SettleSpend(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error)
 	Release(ctx context.Context, id string) error
 }
 
@@ -36,7 +36,7 @@ type Prices interface {
 // planner and of one's own machine are booked with no cost, and the offline
 // planner, which has no tokens, needs no room in a budget.
 type Meter struct {
-	Books  Books
+	Ledger Ledger
 	Prices Prices // what admins set, which goes before the table
 	Config store.Config
 	Log    *slog.Logger // optional
@@ -127,7 +127,7 @@ func (m *Meter) reserve(ctx context.Context, t Target, req Request, row store.Sp
 	}
 	row.MicroUSD, row.Priced = price.Cost(prompt), known
 	by := req.Bill.By
-	return m.Books.Reserve(ctx, by, store.Reservation{
+	return m.Ledger.Reserve(ctx, by, store.Reservation{
 		Spend: row, Tokens: most.Prompt + most.Completion, MicroUSD: price.Cost(most),
 		UserDaily: int64(store.GetInt(m.Config, "", "budgets.user.daily")),
 		Exempt:    by.IsAdmin() && !store.GetBool(m.Config, "", "budgets.admins"),
@@ -145,7 +145,7 @@ func (m *Meter) settle(ctx context.Context, by store.Caller, t Target, row store
 			row.MicroUSD, row.Priced = price.Cost(u), true
 		}
 	}
-	crossed, err := m.Books.Settle(ctx, by, row)
+	crossed, err := m.Ledger.SettleSpend(ctx, by, row)
 	if err != nil {
 		m.log().Error("usage was not recorded", "thread", row.Thread, "model", t.Name(), "error", err)
 	}
@@ -155,7 +155,7 @@ func (m *Meter) settle(ctx context.Context, by store.Caller, t Target, row store
 func (m *Meter) release(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := m.Books.Release(ctx, id); err != nil {
+	if err := m.Ledger.Release(ctx, id); err != nil {
 		m.log().Error("a reservation was not given back", "id", id, "error", err)
 	}
 }

@@ -33,7 +33,7 @@ func (b *books) Release(_ context.Context, id string) error {
 	return nil
 }
 
-func (b *books) Settle(_ context.Context, _ store.Caller, s store.Spend) ([]store.BudgetState, error) {
+func (b *books) SettleSpend(_ context.Context, _ store.Caller, s store.Spend) ([]store.BudgetState, error) {
 	delete(b.held, s.ID)
 	b.spends = append(b.spends, s)
 	return b.crossed, nil
@@ -91,7 +91,7 @@ func TestMeter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &books{held: map[string]store.Reservation{}}
 			now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-			m := &llm.Meter{Books: b, Prices: priced{"p/mine": {In: 1, Cached: 1, Out: 10}}, Config: store.Defaults{"budgets.admins": "false"}, Now: func() time.Time { return now }}
+			m := &llm.Meter{Ledger: b, Prices: priced{"p/mine": {In: 1, Cached: 1, Out: 10}}, Config: store.Defaults{"budgets.admins": "false"}, Now: func() time.Time { return now }}
 			tt.says.held = func() {
 				if got := len(b.held) == 0; got != (tt.held < 0) {
 					t.Errorf("nothing is reserved: %v", got)
@@ -136,7 +136,7 @@ func TestFallbackOverBudget(t *testing.T) {
 			b.refuse["openai/c"] = full
 		}
 		var asked []string
-		r := &llm.Router{Store: newShelf(), Meter: &llm.Meter{Books: b, Config: store.Defaults{}}, Open: func(p store.Provider) (llm.Model, error) {
+		r := &llm.Router{Store: newShelf(), Meter: &llm.Meter{Ledger: b, Config: store.Defaults{}}, Open: func(p store.Provider) (llm.Model, error) {
 			return answers{name: p.Name, asked: &asked}, nil
 		}}
 		_, err := r.Generate(t.Context(), "fast", llm.Request{Bill: &llm.Bill{By: store.Caller{User: "u"}}}, nil)

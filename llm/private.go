@@ -18,7 +18,7 @@ func (s state) seen() state {
 	s.turns = slices.Clone(s.turns)
 	for i, t := range s.turns {
 		if t.For != "" && t.For != s.target.By.User {
-			s.turns[i] = t.Seen(s.target.By.User)
+			s.turns[i] = t.SeenBy(s.target.By.User)
 			s.turns[i].Final = false // nothing of it is told, also not that it was cut
 		}
 	}

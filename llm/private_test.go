@@ -59,7 +59,7 @@ func TestPrivate(t *testing.T) {
 		t.Errorf("Bob's prompt says %d times that something is withheld: %s", n, bobs)
 	}
 	calls, _ := b.m.ListCalls(t.Context(), store.CallQuery{Thread: "T1"})
-	if first, second := calls[1], calls[0]; first.Aside || first.Why != "I look." || !second.Aside || second.Why != "" {
+	if first, second := calls[1], calls[0]; first.InPrivateTurn || first.Why != "I look." || !second.InPrivateTurn || second.Why != "" {
 		t.Errorf("calls %+v", calls)
 	}
 	for _, p := range b.told {

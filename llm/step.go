@@ -174,8 +174,8 @@ func (w *work) propose(ctx context.Context, s state, tc store.ToolCall, line *st
 	line.Name, line.Brief = req.Tool, brief(string(req.Args))
 	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
 	req.ID, req.Thread, req.Agent = tc.ID, w.thread.ID, w.profile.ID
-	req.Why, req.Allowed, req.Aside = s.step.Text, w.thread.Servers, s.step.For != ""
-	if req.Aside { // others read the card, too
+	req.Why, req.Allowed, req.InPrivateTurn = s.step.Text, w.thread.Servers, s.step.For != ""
+	if req.InPrivateTurn { // others read the card, too
 		req.Why = ""
 	}
 	req.Step = w.thread.ID + "/" + strconv.Itoa(s.step.N)

@@ -215,8 +215,8 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	at, err := w.append(ctx, s, turn)
 	if at != "" {
 		w.say(s.only(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Ends: len(turn.Calls) == 0}))
-		if text := unmet(s, turn); text != "" && w.Wanted != nil && !s.private {
-			w.Wanted(text)
+		if text := unmet(s, turn); text != "" && w.RecordUnmet != nil && !s.private {
+			w.RecordUnmet(text)
 		}
 	}
 	if err != nil && ctx.Err() != nil {

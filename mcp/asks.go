@@ -164,7 +164,7 @@ func modeSays(mode string, q *question) say {
 
 // allows says whether a standing answer lets this call run unasked.
 func (q *question) allows(gr store.Grant) bool {
-	return !gr.Deny && gr.Tool == q.entry.id && gr.Pin == q.entry.Accepted && gr.Fits(q.args) && q.stands(gr)
+	return !gr.Deny && gr.Tool == q.entry.id && gr.Pin == q.entry.Accepted && gr.Matches(q.args) && q.stands(gr)
 }
 
 const taintWarning = "this conversation has read untrusted text, which may have asked for this call"

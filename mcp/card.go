@@ -24,7 +24,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	card := store.Card{
 		Call: c.ID, Tool: c.ToolID(), Server: c.Server, By: nonEmpty(c.ByName, c.By), RunsAs: c.RunsAs, Why: c.Why, Args: c.Args,
 		Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy, Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(),
-		Need: a.Need, NotRequester: a.NotRequester, Successor: c.Successor, Private: c.Private, Aside: c.Aside,
+		Need: a.Need, NotRequester: a.NotRequester, Successor: c.Successor, Private: c.Private, InPrivateTurn: c.InPrivateTurn,
 	}
 	if err := g.describeTool(ctx, c, &card); err != nil {
 		return store.Card{}, err
@@ -34,7 +34,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	}
 	card.DecidedBy = decider(c)
 	if c.Successor == "" {
-		card.Redo = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
+		card.RepeatVerb = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 	}
 	if c.State.Final() {
 		card.Outcome = c.Reason

@@ -234,17 +234,17 @@ func (g *Gateway) Definitions(ctx context.Context, server string) ([]store.Tool,
 }
 
 // Tally counts the tools of one server.
-type Tally struct {
+type ToolCounts struct {
 	Tools int
 	Held  int // neither found nor callable until an admin accepts them
 }
 
 // Tallies counts the tools of every server, without reading them.
-func (g *Gateway) Tallies(ctx context.Context) (map[string]Tally, error) {
+func (g *Gateway) CountTools(ctx context.Context) (map[string]ToolCounts, error) {
 	if err := g.tools.load(ctx); err != nil {
 		return nil, err
 	}
-	out := map[string]Tally{}
+	out := map[string]ToolCounts{}
 	g.tools.each(func(e *entry) bool {
 		t := out[e.Server]
 		t.Tools++

@@ -58,7 +58,7 @@ func (g *Gateway) Search(ctx context.Context, by store.Caller, scope store.Scope
 	}
 	a, err := g.opt.Index.Search(ctx, q)
 	if err == nil && g.unmet(scope, q, a) {
-		g.opt.Store.AddWish(q.Text)
+		g.opt.Store.RecordUnmetRequest(q.Text)
 	}
 	return a, err
 }

@@ -13,7 +13,7 @@ import (
 // [store.CodeInvalid] that says what is wrong with them, as [Gateway.Call] would.
 // Of a tool that is not there it says nothing. It is for a form that is still
 // open; what is called is looked at again.
-func (g *Gateway) Fits(id string, args json.RawMessage) error {
+func (g *Gateway) CheckArguments(id string, args json.RawMessage) error {
 	tool, ok := g.tools.get(id)
 	if !ok {
 		return nil

@@ -56,7 +56,7 @@ type Index interface {
 	Domains(keep func(store.Tool) bool) []index.Domain
 	Domain(id, after string, n int, keep func(store.Tool) bool) ([]store.Tool, string)
 	Explain(q index.Query, toolID string) []index.Share
-	Lessons
+	FeedbackIndex
 }
 
 // Store is what the gateway needs kept.
@@ -70,9 +70,9 @@ type Store interface {
 	store.Agents
 	store.Credentials
 	store.Feed
-	store.Lessons
+	store.RelevanceFeedback
 	AddEvent(by store.Caller, e store.Event)
-	AddWish(text string)
+	RecordUnmetRequest(text string)
 	GetThread(ctx context.Context, id string) (store.Thread, error)
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
 	ListChannels(ctx context.Context) ([]store.Channel, error)
@@ -237,7 +237,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 		ID: req.ID, Server: tool.server.Name, Tool: tool.Name, Args: canonical, Pin: tool.Accepted,
 		Thread: req.Thread, Agent: req.Agent, Why: store.Clip(req.Why, 1000), Replaces: req.Replaces,
 		By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token,
-		RunsAs: as.words, Policy: g.policy(tool, as.shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(), Private: tool.private(as) || req.Aside, Aside: req.Aside, Taints: tool.server.UntrustedOutput,
+		RunsAs: as.words, Policy: g.policy(tool, as.shared, v.room), Step: req.Step, ReadOnly: tool.readOnly(), Private: tool.private(as) || req.InPrivateTurn, InPrivateTurn: req.InPrivateTurn, Taints: tool.server.UntrustedOutput,
 		State: store.Planned, Created: now,
 	}
 	if c.ID == "" {

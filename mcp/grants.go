@@ -18,7 +18,7 @@ func (g *Gateway) grantFor(ctx context.Context, by store.Caller, c store.Call, d
 	if d.Exact {
 		gr.Exact = store.SumArgs(c.Args)
 	}
-	if !gr.Fits(c.Args) {
+	if !gr.Matches(c.Args) {
 		return gr, fmt.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
 	}
 	if gr.Scope == store.ForChannel {

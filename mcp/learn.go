@@ -22,11 +22,11 @@ const (
 	maxSearchers = 1000
 )
 
-// Lessons is what an index does with what was learned.
-type Lessons interface {
-	Learnable(text string) (words []string, values int)
-	Learn(tool string, lessons []store.Lesson)
-	Forget()
+// FeedbackIndex is what an index does with what was learned.
+type FeedbackIndex interface {
+	FeedbackWords(text string) (words []string, values int)
+	SetFeedback(tool string, learned []store.Feedback)
+	ClearFeedback()
 }
 
 // searcher is who searches and calls, and where: one conversation, or one
@@ -55,7 +55,7 @@ func (g *Gateway) remember(inv *Invocation, query string, a index.Answer) {
 		return
 	}
 	s := searched{at: g.opt.Now()}
-	if s.words, s.values = g.opt.Index.Learnable(query); len(s.words) == 0 {
+	if s.words, s.values = g.opt.Index.FeedbackWords(query); len(s.words) == 0 {
 		return
 	}
 	for _, h := range a.Hits {
@@ -94,7 +94,7 @@ func (l *learner) dropOldestLocked(but searcher) {
 
 // take returns what the last search that led to the call taught, once, and how
 // often something had been forgotten until then.
-func (l *learner) take(c *store.Call) (_ store.Lesson, forgot int, ok bool) {
+func (l *learner) take(c *store.Call) (_ store.Feedback, forgot int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := l.recent[searcher{c.By, c.Thread, c.Token}]
@@ -103,10 +103,10 @@ func (l *learner) take(c *store.Call) (_ store.Lesson, forgot int, ok bool) {
 		at := slices.Index(s.tools, c.ToolID())
 		if at >= 0 && c.Created.Sub(s.at) <= learnWithin {
 			s.tools = slices.Delete(s.tools, at, at+1)
-			return store.Lesson{Tool: c.ToolID(), User: c.By, Words: s.words, Values: s.values, At: c.Created}, l.forgot, true
+			return store.Feedback{Tool: c.ToolID(), User: c.By, Words: s.words, Values: s.values, At: c.Created}, l.forgot, true
 		}
 	}
-	return store.Lesson{}, 0, false
+	return store.Feedback{}, 0, false
 }
 
 func (l *learner) forgotten() int {
@@ -121,7 +121,7 @@ func (g *Gateway) learn(c *store.Call) {
 	if c.State != store.Done || c.Result != nil && c.Result.IsError || !store.GetBool(g.opt.Config, "", "index.learn") {
 		return
 	}
-	lesson, forgot, ok := g.learner.take(c)
+	feedback, forgot, ok := g.learner.take(c)
 	if !ok {
 		return
 	}
@@ -138,18 +138,18 @@ func (g *Gateway) learn(c *store.Call) {
 		if g.learner.forgotten() != forgot {
 			return // it may be this one's person who was forgotten
 		}
-		kept, err := g.opt.Store.AddLesson(ctx, lesson)
+		kept, err := g.opt.Store.RecordFeedback(ctx, feedback)
 		if err != nil {
-			g.opt.Log.Warn("learning from a call failed", "call", c.ID, "tool", lesson.Tool, "err", err)
+			g.opt.Log.Warn("learning from a call failed", "call", c.ID, "tool", feedback.Tool, "err", err)
 			return
 		}
-		g.opt.Index.Learn(lesson.Tool, kept)
+		g.opt.Index.SetFeedback(feedback.Tool, kept)
 	})
 }
 
 // LoadUsage tells the index what the store has learned, at start and after
 // something of it was forgotten.
-func (g *Gateway) LoadUsage(ctx context.Context) error {
+func (g *Gateway) LoadFeedback(ctx context.Context) error {
 	g.learner.keep.Lock()
 	defer g.learner.keep.Unlock()
 	return g.loadUsageLocked(ctx)
@@ -157,13 +157,13 @@ func (g *Gateway) LoadUsage(ctx context.Context) error {
 
 // loadUsageLocked is LoadUsage; the caller holds g.learner.keep.
 func (g *Gateway) loadUsageLocked(ctx context.Context) error {
-	all, err := g.opt.Store.ListLessons(ctx)
+	all, err := g.opt.Store.ListFeedback(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what was learned: %w", err)
 	}
-	g.opt.Index.Forget()
-	for tool, lessons := range all {
-		g.opt.Index.Learn(tool, lessons)
+	g.opt.Index.ClearFeedback()
+	for tool, learned := range all {
+		g.opt.Index.SetFeedback(tool, learned)
 	}
 	return nil
 }
@@ -192,11 +192,11 @@ func (l *learner) drop(of func(user string) bool) {
 // ForgetUsage erases what was learned from one person, or from all if user is
 // "", and the searches from which more would be. It returns how many requests
 // that were.
-func (g *Gateway) ForgetUsage(ctx context.Context, by store.Caller, user string) (int, error) {
+func (g *Gateway) ForgetFeedback(ctx context.Context, by store.Caller, user string) (int, error) {
 	g.learner.drop(func(id string) bool { return user == "" || id == user })
 	g.learner.keep.Lock()
 	defer g.learner.keep.Unlock()
-	n, err := g.opt.Store.ForgetLessons(ctx, by, user)
+	n, err := g.opt.Store.ForgetFeedback(ctx, by, user)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting what was learned: %w", err)
 	}

@@ -24,11 +24,11 @@ func (h *house) use(by store.Caller, thread, tool string) {
 }
 
 // learned waits until something is kept of n tools.
-func (h *house) learned(n int) map[string][]store.Lesson {
+func (h *house) learned(n int) map[string][]store.Feedback {
 	h.t.Helper()
-	var all map[string][]store.Lesson
+	var all map[string][]store.Feedback
 	h.until("something is learned", func() (err error) {
-		all, err = h.db.ListLessons(h.t.Context())
+		all, err = h.db.ListFeedback(h.t.Context())
 		return err
 	}, func() bool { return len(all) == n })
 	return all
@@ -55,11 +55,11 @@ func (h *house) until(what string, look func() error, ok func() bool) {
 	}
 }
 
-const wish = `please look at something new for Agatha 'Top Secret' with key sk-abcdefghijklmnopqrstuvwx and invoice 20261121, /srv/private/plan.txt`
+const learnableRequest = `please look at something new for Agatha 'Top Secret' with key sk-abcdefghijklmnopqrstuvwx and invoice 20261121, /srv/private/plan.txt`
 
 func TestLearningFromUse(t *testing.T) {
 	h := newHouse(t, nil)
-	h.config.set("index.min_similarity", "0") // the wish has many words that no tool has
+	h.config.set("index.min_similarity", "0") // the request has many words that no tool has
 	h.twin("ark")
 	const asked = "look at something new"
 	first := func(by store.Caller, want string) {
@@ -67,7 +67,7 @@ func TestLearningFromUse(t *testing.T) {
 		h.until(want+" comes first", func() error { return nil }, func() bool { return h.look(by, "", asked)[0] == want })
 	}
 	first(h.member, "ark:look")
-	h.look(h.root, "t1", wish)
+	h.look(h.root, "t1", learnableRequest)
 	h.use(h.root, "t2", "box:look")   // another conversation
 	h.use(h.member, "t1", "box:look") // another person
 	h.runner.fail = &store.CallError{Code: store.CodeTimeout, Message: "too slow"}
@@ -76,39 +76,39 @@ func TestLearningFromUse(t *testing.T) {
 	h.learned(0)
 
 	h.use(h.root, "t1", "box:look")
-	lessons := h.learned(1)["box:look"]
-	if len(lessons) != 1 || lessons[0].User != h.root.User || strings.Join(lessons[0].Words, " ") != "look" {
-		t.Errorf("learned %+v", lessons) // no name, no value, nothing that no tool says
+	feedback := h.learned(1)["box:look"]
+	if len(feedback) != 1 || feedback[0].User != h.root.User || strings.Join(feedback[0].Words, " ") != "look" {
+		t.Errorf("learned %+v", feedback) // no name, no value, nothing that no tool says
 	}
 	h.use(h.root, "t1", "box:look") // the same search teaches once
-	if again := h.learned(1)["box:look"]; !again[0].At.Equal(lessons[0].At) {
+	if again := h.learned(1)["box:look"]; !again[0].At.Equal(feedback[0].At) {
 		t.Errorf("learned again: %+v", again)
 	}
 	h.look(h.member, "t3", asked)
 	h.use(h.member, "t3", "box:look")
-	h.until("both have taught", func() error { lessons = h.learned(1)["box:look"]; return nil }, func() bool { return len(lessons) == 2 })
+	h.until("both have taught", func() error { feedback = h.learned(1)["box:look"]; return nil }, func() bool { return len(feedback) == 2 })
 	first(h.member, "box:look")
 	if r, err := h.gateway.Meta(t.Context(), h.member, store.Scope{}, store.ToolCall{Name: mcp.Discover, Args: `{"query":"` + asked + `"}`}); err != nil || strings.Contains(string(r.Raw), "gatha") {
 		t.Errorf("another's words are seen: %s (%v)", r.Raw, err)
 	}
 
 	// Another gateway reads it from the database; off, it counts for nothing.
-	h.index.Forget()
+	h.index.ClearFeedback()
 	first(h.member, "ark:look")
-	if err := h.gateway.LoadUsage(t.Context()); err != nil {
+	if err := h.gateway.LoadFeedback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	first(h.member, "box:look")
 
 	// One person's go with the person, and all with all.
-	if n, err := h.gateway.ForgetUsage(t.Context(), h.root, h.member.User); n != 1 || err != nil {
+	if n, err := h.gateway.ForgetFeedback(t.Context(), h.root, h.member.User); n != 1 || err != nil {
 		t.Errorf("forgot %d requests, %v", n, err)
 	}
-	if l := h.learned(1)["box:look"]; slices.ContainsFunc(l, func(l store.Lesson) bool { return l.User == h.member.User }) {
+	if l := h.learned(1)["box:look"]; slices.ContainsFunc(l, func(l store.Feedback) bool { return l.User == h.member.User }) {
 		t.Errorf("still there: %+v", l)
 	}
 	h.look(h.root, "t1", asked) // would teach, were it not forgotten before the call
-	if n, err := h.gateway.ForgetUsage(t.Context(), h.root, ""); n != 1 || err != nil {
+	if n, err := h.gateway.ForgetFeedback(t.Context(), h.root, ""); n != 1 || err != nil {
 		t.Errorf("forgot %d requests, %v", n, err)
 	}
 	h.use(h.root, "t1", "box:look")
@@ -119,7 +119,7 @@ func TestLearningFromUse(t *testing.T) {
 func TestLearnsNothingUnlessTold(t *testing.T) {
 	h := newHouse(t, nil)
 	h.config.set("index.learn", "false")
-	h.look(h.root, "t1", wish)
+	h.look(h.root, "t1", learnableRequest)
 	h.use(h.root, "t1", "box:look")
 	h.config.set("index.learn", "true")
 	h.use(h.root, "t1", "box:look")

@@ -56,7 +56,7 @@ func (g *Gateway) reached(ctx context.Context, p store.Policy, requester string)
 	if err != nil {
 		return p, fmt.Errorf("reading user %s: %w", requester, err)
 	}
-	if !u.Presses() {
+	if !u.CanApprove() {
 		return store.ByAdmins, nil
 	}
 	return p, nil
@@ -186,7 +186,7 @@ func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, err
 	}
 	look := g.ballot(ctx, c)
 	for _, u := range users {
-		if u.Presses() && look.counts(ctx, u) {
+		if u.CanApprove() && look.counts(ctx, u) {
 			e.people = append(e.people, u)
 		}
 	}
@@ -251,7 +251,7 @@ func (g *Gateway) nobody(ctx context.Context, c store.Call, e electorate) string
 // Lacking names the servers, the channels, and "" for the setting, whose policy names too few
 // people who could press now. One that counts on who asks or on a
 // channel depends on the call, and is not among them.
-func (g *Gateway) Lacking(ctx context.Context) ([]string, error) {
+func (g *Gateway) UndecidablePolicies(ctx context.Context) ([]string, error) {
 	if err := g.tools.load(ctx); err != nil {
 		return nil, err
 	}
@@ -326,7 +326,7 @@ func (g *Gateway) named(ctx context.Context, c store.Call) ([]store.Approver, er
 			only.Policy = store.Policy(who)
 			look := g.ballot(ctx, only)
 			for _, u := range users {
-				if u.Presses() && look.counts(ctx, u) {
+				if u.CanApprove() && look.counts(ctx, u) {
 					line.Names = append(line.Names, u.Name)
 				}
 			}

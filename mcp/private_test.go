@@ -107,12 +107,12 @@ func TestPrivateCalls(t *testing.T) {
 
 	// A call that a private turn proposed, and what replaces it.
 	h.change(func(s *store.Server) { s.Env = nil })
-	c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"y"}`), Aside: true})
-	if err != nil || !c.Private || !c.Aside {
+	c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"y"}`), InPrivateTurn: true})
+	if err != nil || !c.Private || !c.InPrivateTurn {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	edited, err := h.gateway.Decide(t.Context(), h.member, c.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"z"}`), Digest: c.Digest})
-	if err != nil || !edited.Private || !edited.Aside {
+	if err != nil || !edited.Private || !edited.InPrivateTurn {
 		t.Errorf("%+v, %v", edited, err)
 	}
 	for _, secret := range []string{"balance is 43", "of Zork"} {

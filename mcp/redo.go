@@ -100,7 +100,7 @@ func (g *Gateway) anew(ctx context.Context, by store.Caller, r remade) (*store.C
 		return nil, err
 	}
 	inv, tool, err := g.plan(ctx, requester, store.Request{
-		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, Aside: old.Aside,
+		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, InPrivateTurn: old.InPrivateTurn,
 		Allowed: g.thread(ctx, old.Thread).Servers,
 	})
 	if err != nil {

@@ -33,8 +33,8 @@ func TestRetry(t *testing.T) {
 	if _, err := h.press(ann, failed, store.Retry); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("somebody else's retry: %v", err)
 	}
-	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || card.Redo != store.Retry {
-		t.Errorf("the card offers %q, %v", card.Redo, err)
+	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || card.RepeatVerb != store.Retry {
+		t.Errorf("the card offers %q, %v", card.RepeatVerb, err)
 	}
 	h.runner.fail = nil
 	var made atomic.Pointer[store.Call]

@@ -94,8 +94,8 @@ func TestApprovedTooLongAgo(t *testing.T) {
 	if got := h.wait(c.ID); got.State != store.Expired || h.runner.runs.Load() != 0 {
 		t.Errorf("%s (%s) after %d runs", got.State, got.Reason, h.runner.runs.Load())
 	}
-	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || card.Redo != store.Again {
-		t.Errorf("the card offers %q, %v", card.Redo, err)
+	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || card.RepeatVerb != store.Again {
+		t.Errorf("the card offers %q, %v", card.RepeatVerb, err)
 	}
 }
 

@@ -149,7 +149,7 @@ var rules = [...]rule{
 			return "nizectl config set servers.denied " + strings.Join(rest, ",") + " --user " + v.by.User
 		}},
 	{"channel", "no channel keeps it out", "the channel does not allow its server", false, false, func(v *view) bool { return v.room.Servers != nil },
-		func(v *view, e *entry) bool { return !v.room.Allows(e.Server) },
+		func(v *view, e *entry) bool { return !v.room.AllowsServer(e.Server) },
 		func(v *view, e *entry) string {
 			return "nizectl bots channels set " + v.room.Place + " --servers " + strings.Join(append(v.room.Servers[:len(v.room.Servers):len(v.room.Servers)], e.Server), ",")
 		}},

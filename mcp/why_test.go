@@ -152,8 +152,8 @@ func TestUnmet(t *testing.T) {
 	if err := h.db.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	list, err := h.db.ListWishes(ctx)
+	list, err := h.db.ListUnmetRequests(ctx)
 	if err != nil || len(list) != 1 || list[0].Text != "knit a jumper" || list[0].Count != 2 {
-		t.Errorf("wishes %+v, %v", list, err)
+		t.Errorf("unmet requests %+v, %v", list, err)
 	}
 }

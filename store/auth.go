@@ -38,15 +38,15 @@ func (h Holder) Key(service, name string) CredentialKey {
 
 // Lane names the holder: the user's id, team:ID, or "" for nize itself. No id
 // of a user has a colon.
-func (h Holder) Lane() string {
+func (h Holder) Label() string {
 	if h.Scope == "team" {
 		return "team:" + h.Owner
 	}
 	return h.Owner
 }
 
-// HolderOf reads a lane.
-func HolderOf(lane string) Holder {
+// ParseHolder reads a lane.
+func ParseHolder(lane string) Holder {
 	if team, ok := strings.CutPrefix(lane, "team:"); ok {
 		return Holder{"team", team}
 	}

@@ -10,8 +10,8 @@ import "context"
 type Backlog interface {
 	// Behind returns the conversations that are noted, with the place of the
 	// first turn that may lack in the chat.
-	Behind(ctx context.Context) (map[string]int, error)
+	LaggingThreads(ctx context.Context) (map[string]int, error)
 	// Shown notes that the chat has all of a conversation before turn next.
 	// Unless it has more turns by now, or is open, it is not behind any more.
-	Shown(ctx context.Context, thread string, next int) error
+	RecordShown(ctx context.Context, thread string, next int) error
 }

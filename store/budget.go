@@ -190,7 +190,7 @@ type Meter interface {
 	// store's own time, and returns the budgets of which 80 % or all are used
 	// up with it for the first time in their period. It appends budget.warned
 	// and budget.exceeded.
-	Settle(ctx context.Context, by Caller, s Spend) ([]BudgetState, error)
+	SettleSpend(ctx context.Context, by Caller, s Spend) ([]BudgetState, error)
 	// Release gives back what a call reserved that came to nothing.
 	Release(ctx context.Context, id string) error
 	// SettleAbandoned books what was reserved by a nized that died, and returns

@@ -42,12 +42,12 @@ type Channel struct {
 const maxListed = 200
 
 // Plain says whether nothing is set.
-func (c Channel) Plain() bool {
+func (c Channel) Unset() bool {
 	return c.Agent+c.Model+c.Mode+c.Language+string(c.Approvers) == "" && c.Servers == nil && len(c.Admins) == 0
 }
 
 // Answers is the mode that counts.
-func (c Channel) Answers() string {
+func (c Channel) EffectiveMode() string {
 	if c.Mode == "" {
 		return ModeFollow
 	}
@@ -55,12 +55,12 @@ func (c Channel) Answers() string {
 }
 
 // Allows says whether the tools of a server may be used in the channel.
-func (c Channel) Allows(server string) bool {
+func (c Channel) AllowsServer(server string) bool {
 	return c.Servers == nil || slices.Contains(c.Servers, server)
 }
 
 // Speaks is the locale in which nize speaks in a thread of the channel.
-func (c Channel) Speaks(th Thread) string {
+func (c Channel) LocaleFor(th Thread) string {
 	if c.Language != "" {
 		return c.Language
 	}
@@ -89,8 +89,8 @@ func (c Channel) Check() error {
 	return nil
 }
 
-// Rooms keeps how nize is set up in channels.
-type Rooms interface {
+// Channels keeps how nize is set up in channels.
+type Channels interface {
 	// EditChannel changes the settings of a channel in one transaction; edit
 	// must do nothing else, and it may be run again. ErrInvalid if they can't
 	// be ([Channel.Check]), ErrNotFound if they name a user or a group that is

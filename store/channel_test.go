@@ -20,10 +20,10 @@ func FuzzParsePlace(f *testing.F) {
 
 // A channel says which servers it allows, where an empty list is none.
 func TestChannel(t *testing.T) {
-	if c := (store.Channel{Place: "slack:T1:C1"}); !c.Plain() || !c.Allows("box") || c.Answers() != store.ModeFollow || c.Speaks(store.Thread{Locale: "de"}) != "de" {
+	if c := (store.Channel{Place: "slack:T1:C1"}); !c.Unset() || !c.AllowsServer("box") || c.EffectiveMode() != store.ModeFollow || c.LocaleFor(store.Thread{Locale: "de"}) != "de" {
 		t.Errorf("%+v", c)
 	}
-	if c := (store.Channel{Servers: []string{}, Language: "zh"}); c.Plain() || c.Allows("box") || c.Speaks(store.Thread{Locale: "de"}) != "zh" {
+	if c := (store.Channel{Servers: []string{}, Language: "zh"}); c.Unset() || c.AllowsServer("box") || c.LocaleFor(store.Thread{Locale: "de"}) != "zh" {
 		t.Errorf("%+v", c)
 	}
 	for _, c := range []store.Channel{{Mode: "loud"}, {Approvers: "everyone"}, {Admins: []string{"all"}}, {Admins: []string{"user:"}}, {Admins: []string{"requester"}}, {Servers: make([]string, 201)}} {

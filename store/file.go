@@ -16,14 +16,14 @@ const (
 
 // Reasons why a file was not read.
 const (
-	FileTooLarge = "too_large"
-	FileTooMany  = "too_many"    // there were more with the message than are read
-	FileOther    = "other_kind"  // neither text nor a picture that models take
-	FileGone     = "gone"        // deleted, or hidden by the platform
-	FileForeign  = "foreign"     // it is kept elsewhere, the platform has a link to it only
-	FileDenied   = "denied"      // the platform does not show it to nize
-	FileFailed   = "unavailable" // it could not be fetched
-	FileNoRoom   = "no_room"     // there is no room for more pictures
+	FileTooLarge   = "too_large"
+	FileTooMany    = "too_many"    // there were more with the message than are read
+	FileOther      = "other_kind"  // neither text nor a picture that models take
+	FileGone       = "gone"        // deleted, or hidden by the platform
+	FileForeign    = "foreign"     // it is kept elsewhere, the platform has a link to it only
+	FileDenied     = "denied"      // the platform does not show it to nize
+	FileFailed     = "unavailable" // it could not be fetched
+	FileNoCapacity = "no_room"     // there is no room for more pictures
 )
 
 // Bounds on what comes with a message; they hold for every surface.
@@ -99,7 +99,7 @@ func (t Turn) Untrusted() bool {
 
 // Fits says whether what came with a message is within its bounds. Files that
 // were not read count for little; [MaxFiles] bounds those that were.
-func (in Inbound) Fits() bool {
+func (in Inbound) WithinLimits() bool {
 	files, texts, quoted := 0, 0, 0
 	for _, f := range in.Files {
 		if f.Kind != UnreadFile {
@@ -127,8 +127,8 @@ func (in Inbound) Fits() bool {
 // maxName is how long the names in what came with a message may be, in bytes.
 const maxName = 1024
 
-// Mask takes out of a message, and of what came with it, what looks like a key.
-// It says whether the author brought one; what others wrote is
+// Mask takes out of a message, and of what came with it, what looks like a key
+// . It says whether the author brought one; what others wrote is
 // theirs to revoke.
 func (in *Inbound) Mask() (masked bool) {
 	mask := func(s *string, own bool) {

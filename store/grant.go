@@ -37,7 +37,7 @@ type Grant struct {
 }
 
 // Fits says whether the grant is for calls with these canonical arguments.
-func (g Grant) Fits(args json.RawMessage) bool {
+func (g Grant) Matches(args json.RawMessage) bool {
 	return (g.Exact == "" || g.Exact == SumArgs(args)) && matchArgs(g.Pattern, args)
 }
 

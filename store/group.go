@@ -18,7 +18,7 @@ type Group struct {
 	Members []string  `json:"members"`          // ids of users, sorted
 	Source  string    `json:"source,omitempty"` // slack:<team>:<S>, a Slack user group; "" is a list
 	Handle  string    `json:"handle,omitempty"` // how people there call it
-	Looked  time.Time `json:"looked,omitzero"`  // when it was looked at last
+	Checked time.Time `json:"looked,omitzero"`  // when it was looked at last
 	Error   string    `json:"error,omitempty"`  // why the last try since then failed
 	Created time.Time `json:"created"`
 }
@@ -27,7 +27,7 @@ type Group struct {
 func (g Group) Live() bool { return g.Source != "" }
 
 // Sight is what came of a look at a live group.
-type Sight struct {
+type GroupCheck struct {
 	Source     string   // what was looked at
 	Identities []string // of those in it, whoever of them nize knows
 	Error      string   // why it failed, if it did
@@ -36,7 +36,7 @@ type Sight struct {
 // Groups keeps named users.
 type Groups interface {
 	// AddGroup stores a new group: a list, or a live one, in which nobody is
-	// until [LiveGroups.SeeGroup]. ErrExists if the name is taken, ErrNotFound
+	// until [LiveGroups.RecordGroupCheck]. ErrExists if the name is taken, ErrNotFound
 	// if a member is no user.
 	AddGroup(ctx context.Context, by Caller, g Group) (Group, error)
 	// EditGroup takes members in and out, in one step; who is in already, or
@@ -55,10 +55,10 @@ type Groups interface {
 
 // LiveGroups keeps what was seen of groups on chat platforms.
 type LiveGroups interface {
-	// SeeGroup notes what came of a look. A failed one leaves who is in the
+	// RecordGroupCheck notes what came of a look. A failed one leaves who is in the
 	// group; so does one that found the same, without an event. ErrNotFound for
 	// no such group, ErrInvalid for one of another source.
-	SeeGroup(ctx context.Context, by Caller, name string, s Sight) (Group, error)
+	RecordGroupCheck(ctx context.Context, by Caller, name string, s GroupCheck) (Group, error)
 	// GroupsAwaiting names the live groups that somebody with that identity is
 	// in, who may be no user yet, for what they allow: see [Groups.GroupsOf].
 	GroupsAwaiting(ctx context.Context, identity string) ([]string, error)

@@ -8,8 +8,8 @@ const Auto = "auto"
 
 // OwnConfig is a [Config] that knows what a user set for themselves, "" for
 // nothing. The roof's is one.
-type OwnConfig interface {
-	Own(user, key string) string
+type UserConfig interface {
+	UserValue(user, key string) string
 }
 
 // Language is the BCP 47 locale in which nize speaks to a user in a chat of
@@ -32,8 +32,8 @@ func preferred(c Config, user, key, chat string) string {
 	if c == nil {
 		return chat
 	}
-	if o, ok := c.(OwnConfig); ok && user != "" {
-		if own := o.Own(user, key); own != "" && own != Auto {
+	if o, ok := c.(UserConfig); ok && user != "" {
+		if own := o.UserValue(user, key); own != "" && own != Auto {
 			return own
 		}
 	}

@@ -12,7 +12,7 @@ func (c chosen) Get(user, _ string) string {
 	return c.system
 }
 
-func (c chosen) Own(_, _ string) string { return c.own }
+func (c chosen) UserValue(_, _ string) string { return c.own }
 
 func TestLanguage(t *testing.T) {
 	for _, x := range []struct{ own, chat, system, want string }{

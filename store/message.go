@@ -97,12 +97,12 @@ type Card struct {
 	// nothing of it.
 	Private bool `json:"private,omitempty"`
 	// Aside says that the call was proposed where only the requester reads.
-	Aside bool `json:"aside,omitempty"`
+	InPrivateTurn bool `json:"aside,omitempty"`
 	// Together counts the other calls of the same step that wait: RunAll
 	// approves them together with this one.
 	Together int `json:"together,omitempty"`
 	// Redo is the verb that makes the call anew, "" where it can't be.
-	Redo Verb `json:"redo,omitempty"`
+	RepeatVerb Verb `json:"redo,omitempty"`
 	// Successor is the call that replaced this one.
 	Successor string `json:"successor,omitempty"`
 

@@ -100,7 +100,7 @@ type Forgotten struct {
 	Turns         int `json:"turns"` // in other people's conversations
 	Calls         int `json:"calls"`
 	Running       int `json:"running"` // calls that run still, which keep what they hold until it is asked again
-	Lessons       int `json:"lessons"` // requests from which the index had learned
+	Feedback      int `json:"lessons"` // requests from which the index had learned
 	Events        int `json:"events"`
 }
 

@@ -17,7 +17,7 @@ type Key struct {
 	Min, Max float64  `json:"-"` // of Int, Float and Span (seconds); both 0 is no bound
 	Choices  []string `json:"choices,omitempty"`
 	User     bool     `json:"user,omitempty"`    // a user may set a value of their own
-	Own      bool     `json:"own,omitempty"`     // only users have a value: the system has none, nor has a file or the environment
+	UserOnly bool     `json:"own,omitempty"`     // only users have a value: the system has none, nor has a file or the environment
 	Private  bool     `json:"private,omitempty"` // its value is for admins
 	Help     string   `json:"help"`
 }
@@ -53,8 +53,8 @@ var Keys = []Key{
 	{Name: "bots.access", Kind: KindAccess, Default: everyMember, Help: "who may talk to nize in chats: members (on Slack the full members, never guests or people of other workspaces), or only admins, group:G, user:U (in a file by id), several with commas; admins always may"},
 	{Name: "budgets.admins", Kind: KindBool, Default: "true", Help: "budgets of people, groups and teams hold for admins too"},
 	{Name: "budgets.user.daily", Kind: KindInt, Default: "200000", Min: 0, Max: 1e12, Help: "tokens a day of each person without a budget of their own; 0 is no limit"},
-	{Name: "chat.agent", Kind: KindText, Default: "", User: true, Own: true, Help: "the agent of the conversations that a person begins where the channel has none; empty is the default one"},
-	{Name: "chat.model", Kind: KindText, Default: "", User: true, Own: true, Help: "the model name of the conversations that a person begins where the channel has none; empty is the agent's"},
+	{Name: "chat.agent", Kind: KindText, Default: "", User: true, UserOnly: true, Help: "the agent of the conversations that a person begins where the channel has none; empty is the default one"},
+	{Name: "chat.model", Kind: KindText, Default: "", User: true, UserOnly: true, Help: "the model name of the conversations that a person begins where the channel has none; empty is the agent's"},
 	{Name: "drain.grace", Kind: KindDuration, Default: "15s", Min: 1, Max: 600, Help: "how long a stop waits for what runs"},
 	{Name: "embed.model", Kind: KindText, Default: "", Help: "provider/model for embeddings; empty uses the embedded ones"},
 	{Name: "index.examples", Kind: KindText, Default: "", Help: "model that writes example requests for the index, by its name or as provider/model; empty writes none"},
@@ -75,7 +75,7 @@ var Keys = []Key{
 	{Name: "retention.conversations", Kind: KindDuration, Default: "90d", Min: 3600, Help: "how long conversations are kept"},
 	{Name: "retention.output", Kind: KindDuration, Default: "30d", Min: 3600, Help: "how long tool output is kept"},
 	{Name: "retention.usage", Kind: KindDuration, Default: "400d", Min: 86400, Help: "how long usage is kept"},
-	{Name: "servers.denied", Kind: KindList, Default: "", User: true, Own: true, Help: "servers whose tools a person does not want used for them"},
+	{Name: "servers.denied", Kind: KindList, Default: "", User: true, UserOnly: true, Help: "servers whose tools a person does not want used for them"},
 	{Name: "slack.api_url", Kind: KindText, Default: "", Help: "where Slack's Web API is, if not at https://slack.com/api/"},
 	{Name: "streaming", Kind: KindBool, Default: "true", User: true, Help: "show answers in chats while they are written; otherwise when they are whole"},
 	{Name: "timezone", Kind: KindZone, Default: Auto, User: true, Help: "times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none"},

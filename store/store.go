@@ -86,9 +86,9 @@ type Contacts interface {
 	// FindUser returns the user that holds the identity. ErrNotFound if nobody
 	// does.
 	FindUser(ctx context.Context, identity string) (User, error)
-	// NoteTold notes that a user was told what is kept of them; the
+	// RecordPrivacyNotice notes that a user was told what is kept of them; the
 	// first time stands.
-	NoteTold(ctx context.Context, by Caller, user string) error
+	RecordPrivacyNotice(ctx context.Context, by Caller, user string) error
 }
 
 // Tokens keeps bearer tokens as hashes.
@@ -336,15 +336,15 @@ type DB interface {
 	Agents
 	Vectors
 	Examples
-	Lessons
+	RelevanceFeedback
 	Incidents
 	Bots
 	Sweeps
 	Homes
-	Rooms
+	Channels
 	Places
 	Backlog
-	Wishes
+	UnmetRequests
 	// Flush waits until everything given to Record is on disk.
 	Flush(ctx context.Context) error
 	// Prune deletes what retention no longer keeps, in small transactions.

@@ -14,7 +14,7 @@ type Sweep struct {
 	Began    time.Time `json:"began,omitzero"`  // the last one, or the one under way
 	Ended    time.Time `json:"ended,omitzero"`  // the last whole one
 	After    string    `json:"after,omitempty"` // the user looked up last, while one is under way
-	Looked   int       `json:"looked"`          // users, in the one that began last
+	Checked  int       `json:"looked"`          // users, in the one that began last
 	Failed   int       `json:"failed"`          // those of them who could not be looked up, and stay
 	Disabled []string  `json:"disabled,omitempty"`
 }

@@ -31,10 +31,10 @@ type Thread struct {
 	Follows string   `json:"follows,omitempty"` // the platform's id of whom nize answers here without being addressed
 	// Streaming says whether answers are shown while they are written: on, off,
 	// or "" for what User likes.
-	Streaming string `json:"streaming,omitempty"`
-	Heard     string `json:"heard,omitempty"`   // the platform's mark of the last message that was taken
-	Tainted   bool   `json:"tainted,omitempty"` // a turn brought words of somebody outside the team; it stays so
-	Open      bool   `json:"open,omitempty"`    // the last turn still wants work
+	Streaming   string `json:"streaming,omitempty"`
+	LastMessage string `json:"heard,omitempty"`   // the platform's mark of the last message that was taken
+	Tainted     bool   `json:"tainted,omitempty"` // a turn brought words of somebody outside the team; it stays so
+	Open        bool   `json:"open,omitempty"`    // the last turn still wants work
 	// Since is when the conversation before this one in the same place was
 	// forgotten: what was said there before it is not looked up.
 	Since   time.Time `json:"since,omitzero"`
@@ -87,7 +87,7 @@ type Turn struct {
 
 // Seen is the turn as that user may read it: of what is for somebody else only
 // that it was said.
-func (t Turn) Seen(user string) Turn {
+func (t Turn) SeenBy(user string) Turn {
 	if t.For == "" || t.For == user {
 		return t
 	}

@@ -24,26 +24,26 @@ const (
 
 // User is a person.
 type User struct {
-	ID         string    `json:"id"`
-	Name       string    `json:"name"`
-	Role       Role      `json:"role"`
-	State      UserState `json:"state"`
-	Identities []string  `json:"identities"`        // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>
-	Aliases    []string  `json:"aliases,omitempty"` // ids of users who were joined with this one
-	Created    time.Time `json:"created"`
-	Told       time.Time `json:"told,omitzero"` // when they were told what is kept of them
+	ID            string    `json:"id"`
+	Name          string    `json:"name"`
+	Role          Role      `json:"role"`
+	State         UserState `json:"state"`
+	Identities    []string  `json:"identities"`        // slack:<team>:<U>, discord:<U>, local:<uid>, named:<name>
+	Aliases       []string  `json:"aliases,omitempty"` // ids of users who were joined with this one
+	Created       time.Time `json:"created"`
+	PrivacyNotice time.Time `json:"told,omitzero"` // when they were told what is kept of them
 }
 
 // Steers says whether the user is an admin who can act as one. A person whom
 // an admin only named comes in with bearer tokens alone, never at the socket or
 // in a chat, so nize must not be left to them.
-func (u User) Steers() bool {
-	return u.Role == Admin && u.Presses()
+func (u User) CanAdminister() bool {
+	return u.Role == Admin && u.CanApprove()
 }
 
 // Presses says whether the user has a place to decide about calls: a chat or
 // the socket, and not bearer tokens alone.
-func (u User) Presses() bool {
+func (u User) CanApprove() bool {
 	return u.State == Active && slices.ContainsFunc(u.Identities, func(id string) bool { return !strings.HasPrefix(id, NamedIdentity) })
 }
 

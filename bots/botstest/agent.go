@@ -376,7 +376,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		Call: c.ID, Tool: c.ToolID(), Description: "A tool of the tests.", Server: c.Server, Where: "/usr/bin/" + c.Server,
 		By: c.ByName, RunsAs: c.RunsAs, Why: c.Why, Args: c.Args, Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy,
 		Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(), Outcome: c.Reason, Always: true,
-		Redo: g.redo(c), Successor: c.Successor,
+		RepeatVerb: g.redo(c), Successor: c.Successor,
 	}
 	for _, d := range c.Decisions {
 		card.DecidedBy = d.Name

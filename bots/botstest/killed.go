@@ -210,7 +210,7 @@ func (h *house) said() bool {
 
 // caughtUp says whether all is answered and the chat has all of it.
 func (h *house) caughtUp() bool {
-	behind, err := h.db.Behind(h.t.Context())
+	behind, err := h.db.LaggingThreads(h.t.Context())
 	return err == nil && len(behind) == 0 && h.said()
 }
 

@@ -103,7 +103,7 @@ func (l *live) claims(ctx context.Context, p person, at store.Address, text, tri
 // welcome says once what is kept of somebody, and never stands in the way of an
 // answer. What could not be said is said the next day.
 func (l *live) welcome(ctx context.Context, p person, channel, thread string) {
-	if p.user.ID == "" || !p.user.Told.IsZero() {
+	if p.user.ID == "" || !p.user.PrivacyNotice.IsZero() {
 		return
 	}
 	// Several of their first messages may be worked on at the same time.
@@ -113,7 +113,7 @@ func (l *live) welcome(ctx context.Context, p person, channel, thread string) {
 	days := l.b.o.Config.Get("", "retention.conversations")
 	err := l.tell(ctx, p, channel, thread, p.words().Say(phrases.FirstContact, p.words().Span(days)))
 	if err == nil {
-		err = l.b.o.Store.NoteTold(ctx, p.by(), p.user.ID)
+		err = l.b.o.Store.RecordPrivacyNotice(ctx, p.by(), p.user.ID)
 	}
 	if err != nil && ctx.Err() == nil {
 		l.log.Warn("welcoming somebody", "user", p.id, "err", err)

@@ -201,7 +201,7 @@ func TestFirstContact(t *testing.T) {
 		s.until(contact.user+" is welcomed", func() bool { return s.told(contact.user, text) == 1 })
 		s.until(contact.user+" was told", func() bool {
 			u, err := s.db.FindUser(ctx, "slack:"+slacktest.Team+":"+contact.user)
-			return err == nil && !u.Told.IsZero()
+			return err == nil && !u.PrivacyNotice.IsZero()
 		})
 		contact.come(contact.user)
 	}

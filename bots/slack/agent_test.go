@@ -228,7 +228,7 @@ func TestCopies(t *testing.T) {
 	if err := w.db.PutUser(t.Context(), store.System, ben); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.db.NoteTold(t.Context(), store.System, ben.ID); err != nil { // no welcome beside the copies
+	if err := w.db.RecordPrivacyNotice(t.Context(), store.System, ben.ID); err != nil { // no welcome beside the copies
 		t.Fatal(err)
 	}
 	w.others.mu.Lock()

@@ -207,7 +207,7 @@ func cardButtons(card store.Card, open, more bool, words phrases.Catalogue) []sl
 		}
 		add(verbNever, phrases.ButtonNever, slackgo.StyleDanger)
 	}
-	switch card.Redo {
+	switch card.RepeatVerb {
 	case store.Retry:
 		add(verbRetry, phrases.ButtonRetry, slackgo.StyleDefault)
 	case store.Again:

@@ -64,9 +64,9 @@ func TestCardGolden(t *testing.T) {
 	together.Together, together.Need, together.Yes, together.NotRequester = 2, 2, []string{"ben"}, true
 	together.Approvers = []store.Approver{{Kind: "group", Names: []string{"ops"}}}
 	failed := testCard()
-	failed.State, failed.DecidedBy, failed.Outcome, failed.Redo = store.Failed, "ann", "the tracker said no", store.Retry
+	failed.State, failed.DecidedBy, failed.Outcome, failed.RepeatVerb = store.Failed, "ann", "the tracker said no", store.Retry
 	expired := testCard()
-	expired.State, expired.Redo = store.Expired, store.Again
+	expired.State, expired.RepeatVerb = store.Expired, store.Again
 	for name, card := range map[string]store.Card{
 		"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired,
 		"together_zh-Hans": together, "together_zh-Hant": together, "failed_zh-Hans": failed, "failed_zh-Hant": failed,

@@ -55,7 +55,7 @@ type brought struct {
 func (l *live) earlier(ctx context.Context, e event, th store.Thread, about string) brought {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
-	list, more, err := l.past(ctx, e, th.Heard)
+	list, more, err := l.past(ctx, e, th.LastMessage)
 	if err != nil {
 		l.log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
 		return brought{earlier: &store.Earlier{Unread: true}}
@@ -66,7 +66,7 @@ func (l *live) earlier(ctx context.Context, e event, th store.Thread, about stri
 		return brought{earlier: &store.Earlier{Unread: true}}
 	}
 	list = slices.DeleteFunc(list, func(m past) bool {
-		return m.User == l.account.User || m.Hidden || !quoted[m.Subtype] || m.TS != about && (m.TS <= th.Heard || heard[m.Channel+":"+m.TS])
+		return m.User == l.account.User || m.Hidden || !quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
 	})
 	return l.quote(ctx, list, more, about)
 }
@@ -116,10 +116,10 @@ func (l *live) companyOf(ctx context.Context, p person, e event, s speech, th st
 
 // noteHeard notes up to which message a thread is known.
 func (l *live) noteHeard(ctx context.Context, p person, th store.Thread, ts string) error {
-	if ts <= th.Heard { // stamps of one length, until the year 2286
+	if ts <= th.LastMessage { // stamps of one length, until the year 2286
 		return nil
 	}
-	_, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) { th.Heard = max(th.Heard, ts) })
+	_, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) { th.LastMessage = max(th.LastMessage, ts) })
 	return err
 }
 

@@ -133,8 +133,8 @@ func TestEarlierLong(t *testing.T) {
 	if len(got) != store.MaxQuotes {
 		t.Fatalf("%d quotes, %+v", len(got), in.Earlier)
 	}
-	if got[0] != "ben: message 400" || got[len(got)-1] != "ben: message 449" || in.Earlier.Left != 401 || !in.Fits() {
-		t.Errorf("%d quotes from %q, %d left out, fits %v", len(got), got[0], in.Earlier.Left, in.Fits())
+	if got[0] != "ben: message 400" || got[len(got)-1] != "ben: message 449" || in.Earlier.Left != 401 || !in.WithinLimits() {
+		t.Errorf("%d quotes from %q, %d left out, fits %v", len(got), got[0], in.Earlier.Left, in.WithinLimits())
 	}
 	for range 10 {
 		if _, err := fake.Reply(slacktest.Cho, root, long); err != nil {
@@ -142,8 +142,8 @@ func TestEarlierLong(t *testing.T) {
 		}
 	}
 	in = ask()
-	if n := len(in.Earlier.Quotes); n != store.MaxQuoted/store.MaxQuote || in.Earlier.Left != 10-n || !in.Fits() || !strings.HasSuffix(in.Earlier.Quotes[0].Text, "[cut]") {
-		t.Errorf("%d quotes, %d left out, fits %v", n, in.Earlier.Left, in.Fits())
+	if n := len(in.Earlier.Quotes); n != store.MaxQuoted/store.MaxQuote || in.Earlier.Left != 10-n || !in.WithinLimits() || !strings.HasSuffix(in.Earlier.Quotes[0].Text, "[cut]") {
+		t.Errorf("%d quotes, %d left out, fits %v", n, in.Earlier.Left, in.WithinLimits())
 	}
 }
 

@@ -180,7 +180,7 @@ func (l *live) keepFile(ctx context.Context, by store.Caller, thread string, f s
 	}
 	err := l.b.o.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(l.b.o.Config, "", "limits.images.stored")))
 	if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull) {
-		return bots.Unread(f, store.FileNoRoom), nil
+		return bots.Unread(f, store.FileNoCapacity), nil
 	}
 	f.Data = nil
 	return f, err

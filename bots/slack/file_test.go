@@ -124,8 +124,8 @@ func TestFilesAlone(t *testing.T) {
 	}
 	h.wait(t, 1)
 	in := h.last()
-	if in.Text != "(file)" || len(in.Files) != store.MaxFiles+2 || !in.Fits() {
-		t.Fatalf("heard %q with %d files, fits %v", in.Text, len(in.Files), in.Fits())
+	if in.Text != "(file)" || len(in.Files) != store.MaxFiles+2 || !in.WithinLimits() {
+		t.Fatalf("heard %q with %d files, fits %v", in.Text, len(in.Files), in.WithinLimits())
 	}
 	for i, f := range in.Files {
 		if (f.Why == store.FileTooMany) != (i >= store.MaxFiles) || (f.Cut > 0) != (i >= 4 && i < store.MaxFiles) {
@@ -261,7 +261,7 @@ func FuzzBrought(f *testing.F) {
 		q, _ := m.quote(slacktest.Bot, name, speaker)
 		b.add(q)
 		in := store.Inbound{Earlier: b.earlier}
-		if !in.Fits() {
+		if !in.WithinLimits() {
 			t.Errorf("%d quotes are too much", len(b.earlier.Quotes))
 		}
 		if _, err := json.Marshal(in); err != nil {

@@ -93,7 +93,7 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 	if err != nil {
 		return err
 	}
-	th.Heard = cmp.Or(th.Heard, stampOf(th.Since))
+	th.LastMessage = cmp.Or(th.LastMessage, stampOf(th.Since))
 	// What one person reads alone is in their language, also when it changes.
 	alone := e.Channel[0] == 'D' && (th.Locale != p.locale || th.Zone != p.zone)
 	if th.Follows != p.id || alone {

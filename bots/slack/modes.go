@@ -15,7 +15,7 @@ func (l *live) mode(ctx context.Context, channel string) string {
 		l.log.Error("reading how a channel is set up", "channel", channel, "err", err)
 		return store.ModeMention
 	}
-	return c.Answers()
+	return c.EffectiveMode()
 }
 
 // follows says whether a message that does not address nize is for it all the

@@ -37,7 +37,7 @@ func TestShortcut(t *testing.T) {
 	}
 	for _, in := range h.list {
 		got := quotes(in)
-		if in.Text != "what is that?" || len(got) != 1 || !strings.HasPrefix(got[0], "about ben: ") || len(got[0]) < store.MaxQuote-4 || !in.Fits() {
+		if in.Text != "what is that?" || len(got) != 1 || !strings.HasPrefix(got[0], "about ben: ") || len(got[0]) < store.MaxQuote-4 || !in.WithinLimits() {
 			t.Errorf("heard %.200q about %.100q", in.Text, got)
 		}
 	}

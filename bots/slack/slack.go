@@ -90,7 +90,7 @@ type Store interface {
 	store.Bots
 	store.Sweeps
 	store.Homes
-	store.Rooms
+	store.Channels
 }
 
 // Options are what a Bot works with. What nil, or 0, is explained of may be left

@@ -114,7 +114,7 @@ func (l *live) sweep(ctx context.Context) error {
 			return err
 		}
 		gone, err := l.disableGone(ctx, u)
-		s.After, s.Looked = u.ID, s.Looked+1
+		s.After, s.Checked = u.ID, s.Checked+1
 		switch {
 		case err == nil:
 			failed = 0
@@ -132,7 +132,7 @@ func (l *live) sweep(ctx context.Context) error {
 		if gone {
 			s.Disabled = append(s.Disabled, u.ID)
 		}
-		if gone || s.Looked >= saved.Looked+sweepSave {
+		if gone || s.Checked >= saved.Checked+sweepSave {
 			saved = s
 			if err := l.b.o.Store.PutSweep(ctx, store.System, s); err != nil {
 				return fmt.Errorf("keeping how far it is: %w", err)
@@ -146,6 +146,6 @@ func (l *live) sweep(ctx context.Context) error {
 	if err := l.b.o.Store.PutSweep(ctx, store.System, s); err != nil {
 		return fmt.Errorf("keeping that it ended: %w", err)
 	}
-	l.log.Info("everybody was looked up on Slack", "users", s.Looked, "disabled", len(s.Disabled), "failed", s.Failed)
+	l.log.Info("everybody was looked up on Slack", "users", s.Checked, "disabled", len(s.Disabled), "failed", s.Failed)
 	return nil
 }

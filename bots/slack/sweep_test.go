@@ -95,7 +95,7 @@ func TestSweep(t *testing.T) {
 	}
 	got := s.last()
 	left := slices.Sorted(slices.Values(got.Disabled)) // ids of one millisecond have no order
-	if got.UnderWay() || got.Looked != 9 || got.Failed != 1 || !slices.Equal(left, slices.Sorted(slices.Values([]string{gone.ID, twice.ID}))) {
+	if got.UnderWay() || got.Checked != 9 || got.Failed != 1 || !slices.Equal(left, slices.Sorted(slices.Values([]string{gone.ID, twice.ID}))) {
 		t.Errorf("the sweep: %+v", got)
 	}
 	events, err := s.db.Events(t.Context(), store.EventQuery{Kind: "bot.sweep", Limit: 10})
@@ -157,14 +157,14 @@ func TestSweepFails(t *testing.T) {
 		all[n] = s.user(id)
 	}
 	slices.SortFunc(all, func(a, b store.User) int { return strings.Compare(a.ID, b.ID) })
-	err := s.db.PutSweep(t.Context(), store.System, store.Sweep{Surface: store.OnSlack, Team: slacktest.Team, Began: s.now, After: all[19].ID, Looked: 20})
+	err := s.db.PutSweep(t.Context(), store.System, store.Sweep{Surface: store.OnSlack, Team: slacktest.Team, Began: s.now, After: all[19].ID, Checked: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.l.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.last(); got.UnderWay() || got.Looked != 30 || calls() != 10 {
+	if got := s.last(); got.UnderWay() || got.Checked != 30 || calls() != 10 {
 		t.Errorf("the sweep that went on: %+v with %d look-ups", got, calls())
 	}
 
@@ -177,7 +177,7 @@ func TestSweepFails(t *testing.T) {
 	if err := s.l.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.last(); got.Looked != 30 || got.Team != slacktest.Team {
+	if got := s.last(); got.Checked != 30 || got.Team != slacktest.Team {
 		t.Errorf("the sweep of this workspace: %+v", got)
 	}
 }

@@ -143,7 +143,7 @@ func (c *call) printCard(card store.Card) {
 	}
 	c.field("outcome", card.Outcome)
 	c.field("replaced by", card.Successor)
-	if card.Redo != "" {
+	if card.RepeatVerb != "" {
 		c.field("anew", "nizectl approvals retry "+card.Call)
 	}
 }
@@ -257,7 +257,7 @@ func approvalsRetry(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if card.Redo == "" {
+	if card.RepeatVerb == "" {
 		why := "only a call that failed or expired can be made anew"
 		switch {
 		case card.Successor != "":
@@ -267,7 +267,7 @@ func approvalsRetry(ctx context.Context, c *call) error {
 		}
 		return failf(api.ExitConflict, "call %s is %s: %s", card.Call, card.State.Word(), why)
 	}
-	made, err := c.api.Decide(ctx, card.Call, api.Decide{Verb: card.Redo, Digest: card.Digest})
+	made, err := c.api.Decide(ctx, card.Call, api.Decide{Verb: card.RepeatVerb, Digest: card.Digest})
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (c *call) swept(s *store.Sweep) string {
 	case s == nil:
 		return "-"
 	case s.UnderWay():
-		return fmt.Sprintf("under way, %d so far", s.Looked)
+		return fmt.Sprintf("under way, %d so far", s.Checked)
 	case s.Failed > 0:
 		return fmt.Sprintf("%s, %d not found out", c.when(s.Ended), s.Failed)
 	}

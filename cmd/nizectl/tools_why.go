@@ -87,7 +87,7 @@ func toolsWanted(ctx context.Context, c *call) error {
 	switch {
 	case all && c.cmd.IsSet("forget"):
 		return usagef("give --forget or --forget-all, not both")
-	case c.cmd.IsSet("forget") && len(store.WishWords(text)) == 0:
+	case c.cmd.IsSet("forget") && len(store.RequestWords(text)) == 0:
 		return usagef("--forget %q: say what was asked for", text)
 	case all || c.cmd.IsSet("forget"):
 		return c.forgetWanted(ctx, text)

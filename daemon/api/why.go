@@ -57,8 +57,8 @@ func (c *Client) Why(ctx context.Context, tool string, q WhyQuery) (Why, error) 
 }
 
 // Wanted ranks what was asked for and no tool could do, within 30 days.
-func (c *Client) Wanted(ctx context.Context) ([]store.Wish, error) {
-	return list[store.Wish](ctx, c, request{method: "GET", path: "/v1/tools/wanted"})
+func (c *Client) Wanted(ctx context.Context) ([]store.UnmetRequest, error) {
+	return list[store.UnmetRequest](ctx, c, request{method: "GET", path: "/v1/tools/wanted"})
 }
 
 // ForgetWanted forgets what text would count for, or all for "".

@@ -65,7 +65,7 @@ func TestPlannerBehindAgent(t *testing.T) {
 	if err := db.PutThread(ctx, by, thread); err != nil {
 		t.Fatal(err)
 	}
-	router := &llm.Router{Store: db, Open: func(store.Provider) (llm.Model, error) { return offline.New(nil), nil }, Meter: &llm.Meter{Books: db, Prices: db, Config: store.Defaults{}}}
+	router := &llm.Router{Store: db, Open: func(store.Provider) (llm.Model, error) { return offline.New(nil), nil }, Meter: &llm.Meter{Ledger: db, Prices: db, Config: store.Defaults{}}}
 	agent := llm.New(llm.Deps{Threads: db, Calls: db, Agents: db, Config: store.Defaults{}, Tools: door{db}, Models: router})
 
 	var mu sync.Mutex

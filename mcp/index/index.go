@@ -3,7 +3,7 @@
 // # How a request is answered
 //
 // A lexical ranking leads. [parse] cuts the request into words and sets values
-// apart from wishes; the words, their synonyms and their mended typos become
+// apart from what is asked for; the words, their synonyms and their mended typos become
 // concepts; BM25F over name, title, description, parameters and server ranks
 // every tool that has one of them (rank.go). The best candidates are then
 // looked at more closely by a few plain signals (signals.go), each a function

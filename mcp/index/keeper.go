@@ -120,7 +120,7 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 // Renew has a configured embedder compute every vector again, in the background
 // while the old ones serve. Embedded vectors follow from the text alone and
 // cannot get old.
-func (x *Index) Renew() {
+func (x *Index) RecomputeVectors() {
 	k := &x.vectors
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,7 +138,7 @@ func (x *Index) Computed() int { return int(x.vectors.computed.Load()) }
 
 // Settle waits until every tool has its vector, and calls tell as they come. It
 // fails when the embedder does not answer.
-func (x *Index) Settle(ctx context.Context, tell func() error) error {
+func (x *Index) WaitForVectors(ctx context.Context, tell func() error) error {
 	k := &x.vectors
 	for {
 		k.mu.Lock()

@@ -28,15 +28,15 @@ const (
 	valueDiffers = 0.8
 )
 
-// lesson is one request that led to a call, or one that a model wrote.
-type lesson struct {
+// feedback is one request that led to a call, or one that a model wrote.
+type feedback struct {
 	source
 	server string
 	words  []string // stems
 	values int
 }
 
-// source says where lessons come from: the use of a tool, or a model that was
+// source says where feedback comes from: the use of a tool, or a model that was
 // shown its definition.
 type source struct {
 	tool    string
@@ -44,27 +44,27 @@ type source struct {
 }
 
 // memory is what was learned. Searches hold its lock for as long as the vote
-// takes, updates for one tool's lessons.
+// takes, updates for one tool's feedback.
 type memory struct {
-	mu      sync.RWMutex // guards what follows
-	lessons []*lesson    // nil where a number is free
-	free    []int
-	of      map[source][]int
-	says    map[string][]int // by word
+	mu       sync.RWMutex // guards what follows
+	feedback []*feedback  // nil where a number is free
+	free     []int
+	of       map[source][]int
+	says     map[string][]int // by word
 }
 
-// Learnable returns what can be learned from a request: the stems of its wishes
+// FeedbackWords returns what can be learned from a request: the stems of its words
 // that some tool's definition has, and the number of values beside them. Values
 // (what is quoted, ids, paths, addresses), numbers, names and what looks like a
 // key are a person's business and say nothing about the tool.
-func (x *Index) Learnable(text string) (words []string, values int) {
+func (x *Index) FeedbackWords(text string) (words []string, values int) {
 	r := parse(store.RedactText(text))
-	words = x.now.Load().wishes(&r)
-	return words[:min(len(words), store.MaxLessonWords)], r.values
+	words = x.now.Load().wantedStems(&r)
+	return words[:min(len(words), store.MaxFeedbackWords)], r.values
 }
 
-// wishes are the stems of a request's words, without values, that some tool has.
-func (s *snapshot) wishes(r *request) []string {
+// wantedStems are the stems of a request's words, without values, that some tool has.
+func (s *snapshot) wantedStems(r *request) []string {
 	var out []string
 	note := func(stem string) {
 		if t, ok := s.words.stems.find(stem); ok && s.df(t) > 0 && !slices.Contains(out, stem) {
@@ -84,35 +84,35 @@ func (s *snapshot) wishes(r *request) []string {
 	return out
 }
 
-// Learn makes lessons what was learned for the tool, in the place of what was
-// known before. The tool need not be indexed.
-func (x *Index) Learn(tool string, lessons []store.Lesson) {
-	list := make([]*lesson, 0, len(lessons))
-	for _, l := range lessons[:min(len(lessons), store.MaxLessons)] {
-		list = append(list, &lesson{words: l.Words, values: l.Values})
+// SetFeedback makes learned what is known of the tool's use, in the place of what
+// was known before. The tool need not be indexed.
+func (x *Index) SetFeedback(tool string, learned []store.Feedback) {
+	list := make([]*feedback, 0, len(learned))
+	for _, l := range learned[:min(len(learned), store.MaxFeedback)] {
+		list = append(list, &feedback{words: l.Words, values: l.Values})
 	}
 	x.memory.replace(source{tool: tool}, list)
 }
 
-// Suggest makes requests the example requests of the tool that a model wrote,
+// SetExamples makes requests the example requests of the tool that a model wrote,
 // in the place of those before; none forgets them. Words are read as those of
 // any request are, by the words that the index has now.
 //
 // A definition may have told the model what to write. So an example counts half
 // as much as a request that led to a call, nothing for the server, and only as
 // far as the tool's own words go (votes): with them it can be found anyhow.
-func (x *Index) Suggest(tool string, requests []string) {
-	list := make([]*lesson, 0, len(requests))
+func (x *Index) SetExamples(tool string, requests []string) {
+	list := make([]*feedback, 0, len(requests))
 	for _, r := range requests[:min(len(requests), store.MaxExamples)] {
-		if words, values := x.Learnable(r[:min(len(r), store.MaxExampleBytes)]); len(words) > 0 {
-			list = append(list, &lesson{words: words, values: values})
+		if words, values := x.FeedbackWords(r[:min(len(r), store.MaxExampleBytes)]); len(words) > 0 {
+			list = append(list, &feedback{words: words, values: values})
 		}
 	}
 	x.memory.replace(source{tool, true}, list)
 }
 
-// replace makes list the lessons from src.
-func (m *memory) replace(src source, list []*lesson) {
+// replace makes list the feedback from src.
+func (m *memory) replace(src source, list []*feedback) {
 	server, _, ok := store.SplitToolID(src.tool)
 	if !ok {
 		return
@@ -129,29 +129,29 @@ func (m *memory) replace(src source, list []*lesson) {
 	}
 }
 
-// dropLocked takes away the lessons from src; the caller holds m.mu.
+// dropLocked takes away the feedback from src; the caller holds m.mu.
 func (m *memory) dropLocked(src source) {
 	for _, n := range m.of[src] {
-		for _, w := range m.lessons[n].words {
+		for _, w := range m.feedback[n].words {
 			m.says[w] = slices.DeleteFunc(m.says[w], func(o int) bool { return o == n })
 			if len(m.says[w]) == 0 {
 				delete(m.says, w)
 			}
 		}
-		m.lessons[n] = nil
+		m.feedback[n] = nil
 		m.free = append(m.free, n)
 	}
 	delete(m.of, src)
 }
 
-// addLocked adds one lesson; the caller holds m.mu.
-func (m *memory) addLocked(l *lesson) {
-	n := len(m.lessons)
+// addLocked adds the feedback of one request; the caller holds m.mu.
+func (m *memory) addLocked(l *feedback) {
+	n := len(m.feedback)
 	if last := len(m.free) - 1; last >= 0 {
 		n, m.free = m.free[last], m.free[:last]
-		m.lessons[n] = l
+		m.feedback[n] = l
 	} else {
-		m.lessons = append(m.lessons, l)
+		m.feedback = append(m.feedback, l)
 	}
 	m.of[l.source] = append(m.of[l.source], n)
 	for i, w := range l.words {
@@ -162,7 +162,7 @@ func (m *memory) addLocked(l *lesson) {
 }
 
 // Forget takes away everything that was learned from use.
-func (x *Index) Forget() {
+func (x *Index) ClearFeedback() {
 	m := &x.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,7 +173,7 @@ func (x *Index) Forget() {
 	}
 }
 
-// votes fills in, for the tools in the running, how much their likest lesson
+// votes fills in, for the tools in the running, how much their most similar feedback
 // and that of their server are the request in other words.
 func (s *search) votes(m *memory, learned bool) {
 	if s.w.use <= 0 {
@@ -184,7 +184,7 @@ func (s *search) votes(m *memory, learned bool) {
 	if len(m.of) == 0 {
 		return
 	}
-	asked := s.snap.wishes(&s.req)
+	asked := s.snap.wantedStems(&s.req)
 	total := 0.0
 	shared := make(map[int]float64)
 	for _, w := range asked {
@@ -201,7 +201,7 @@ func (s *search) votes(m *memory, learned bool) {
 	servers := make(map[string]float64)
 	tools := make(map[string]float64)
 	for n, both := range shared {
-		l := m.lessons[n]
+		l := m.feedback[n]
 		if !learned && !l.written {
 			continue
 		}
@@ -210,7 +210,7 @@ func (s *search) votes(m *memory, learned bool) {
 			worth = useOfExample
 		}
 		if best := both / total; (l.written || best <= servers[l.server]) && (best <= sameRequest || worth*same(best) <= tools[l.tool]) {
-			continue // however little else the lesson says
+			continue // however little else the feedback says
 		}
 		either := total - both
 		for _, w := range l.words {
@@ -238,7 +238,7 @@ func same(like float64) float64 { return (like - sameRequest) / (1 - sameRequest
 
 // ownWords says whether at least half of an example is what its tool says of
 // itself.
-func (s *search) ownWords(l *lesson, d *doc) bool {
+func (s *search) ownWords(l *feedback, d *doc) bool {
 	own, all := 0.0, 0.0
 	for _, w := range l.words {
 		x := s.weightOf(w)
@@ -266,10 +266,10 @@ func (s *search) weightOf(stem string) float64 {
 	return s.idf(s.snap.df(t))
 }
 
-// wantedMore says whether the lesson has a word of the tool's name that the
+// wantedMore says whether the feedback has a word of the tool's name that the
 // request lacks: who said "items in the container" then and says "containers"
 // now wants another tool, however alike the rest.
-func (s *search) wantedMore(l *lesson, d *doc, asked []string) bool {
+func (s *search) wantedMore(l *feedback, d *doc, asked []string) bool {
 	for _, w := range l.words {
 		if slices.Contains(asked, w) {
 			continue

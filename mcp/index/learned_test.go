@@ -23,18 +23,18 @@ func TestLearnable(t *testing.T) {
 		"Zsófi Kovács":    " 0",
 		"run a SQL query": "run sql queri 0",
 	} {
-		words, values := x.Learnable(in)
+		words, values := x.FeedbackWords(in)
 		if got := fmt.Sprintf("%s %d", strings.Join(words, " "), values); got != want {
 			t.Errorf("Learnable(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
-// taught are lessons of one person.
-func taught(x *Index, requests ...string) (out []store.Lesson) {
+// taught is the feedback of one person.
+func taught(x *Index, requests ...string) (out []store.Feedback) {
 	for _, r := range requests {
-		words, values := x.Learnable(r)
-		out = append(out, store.Lesson{Words: words, Values: values})
+		words, values := x.FeedbackWords(r)
+		out = append(out, store.Feedback{Words: words, Values: values})
 	}
 	return out
 }
@@ -80,10 +80,10 @@ func TestLearn(t *testing.T) {
 	if use() != 0 {
 		t.Errorf("use is %v before anything was learned", use())
 	}
-	lessons := taught(x, "dollars for money, convert")
-	x.Learn("ark:convert", lessons)
-	x.Learn("gone:tool", lessons)
-	x.Learn("no tool id", lessons)
+	list := taught(x, "dollars for money, convert")
+	x.SetFeedback("ark:convert", list)
+	x.SetFeedback("gone:tool", list)
+	x.SetFeedback("no tool id", list)
 	if after := want("learned", "ark:convert"); math.Abs(after.Score-before.Score) > 1e-9 || use() <= 0 {
 		t.Errorf("score %v was %v, use %v", after.Score, before.Score, use())
 	}
@@ -93,11 +93,11 @@ func TestLearn(t *testing.T) {
 	on = false
 	want("switched off", "box:convert")
 	on = true
-	x.Learn("ark:convert", nil)
+	x.SetFeedback("ark:convert", nil)
 	want("one tool forgotten", "box:convert")
-	x.Learn("ark:convert", lessons)
+	x.SetFeedback("ark:convert", list)
 	want("learned again", "ark:convert")
-	x.Forget()
+	x.ClearFeedback()
 	want("all forgotten", "box:convert")
 }
 
@@ -105,13 +105,13 @@ func TestLearn(t *testing.T) {
 func TestLearnedIsCapped(t *testing.T) {
 	x := officeIndex(t, Options{})
 	const q = "delete a branch of the repository"
-	var many []store.Lesson
-	for range 3 * store.MaxLessons {
+	var many []store.Feedback
+	for range 3 * store.MaxFeedback {
 		many = append(many, taught(x, q)...)
 	}
-	x.Learn("files:read_file", many)
-	if got := len(x.memory.of[source{tool: "files:read_file"}]); got != store.MaxLessons {
-		t.Errorf("%d lessons of one tool", got)
+	x.SetFeedback("files:read_file", many)
+	if got := len(x.memory.of[source{tool: "files:read_file"}]); got != store.MaxFeedback {
+		t.Errorf("%d pieces of feedback for one tool", got)
 	}
 	for _, s := range x.Explain(Query{Text: q}, "files:read_file") {
 		if s.Signal == Use && s.Value > 1+useOfServer+1e-9 {
@@ -121,7 +121,7 @@ func TestLearnedIsCapped(t *testing.T) {
 	if got := first(t, x, q).Tool.ID(); got != "github:delete_branch" {
 		t.Errorf("%s climbed over the right tool by use alone", got)
 	}
-	if words, _ := x.Learnable(strings.Repeat("file branch email weather city table issue repository code text translate amount currency dice chart data page train price stock restaurant ", 2)); len(words) != store.MaxLessonWords {
+	if words, _ := x.FeedbackWords(strings.Repeat("file branch email weather city table issue repository code text translate amount currency dice chart data page train price stock restaurant ", 2)); len(words) != store.MaxFeedbackWords {
 		t.Errorf("%d words of one request", len(words))
 	}
 }
@@ -129,8 +129,8 @@ func TestLearnedIsCapped(t *testing.T) {
 // Requests for the tool beside it are not taken for the learned one.
 func TestLearnedLeavesNeighboursAlone(t *testing.T) {
 	x := officeIndex(t, Options{})
-	x.Learn("github:merge_pull_request", taught(x, "merge the pull request of the repository", "merge pull request"))
-	x.Learn("db:list_tables", taught(x, "list the tables of the database", "show tables in database"))
+	x.SetFeedback("github:merge_pull_request", taught(x, "merge the pull request of the repository", "merge pull request"))
+	x.SetFeedback("db:list_tables", taught(x, "list the tables of the database", "show tables in database"))
 	for q, want := range map[string]string{
 		"create a pull request in the repository":    "github:create_pull_request",
 		"describe the columns of the database table": "db:describe_table",
@@ -145,18 +145,18 @@ func TestLearnedLeavesNeighboursAlone(t *testing.T) {
 // Searching, learning, forgetting and updating at once.
 func TestLearnAtOnce(t *testing.T) {
 	x := officeIndex(t, Options{})
-	lessons := taught(x, "delete the branch", "list the tables of the database", "send an email")
+	list := taught(x, "delete the branch", "list the tables of the database", "send an email")
 	var wg sync.WaitGroup
 	for n := range 4 {
 		wg.Go(func() {
 			for i := range 50 {
 				switch n {
 				case 0:
-					x.Learn("mail:send_email", lessons[:i%4])
+					x.SetFeedback("mail:send_email", list[:i%4])
 				case 1:
-					x.Learn("db:list_tables", lessons)
+					x.SetFeedback("db:list_tables", list)
 					if i%10 == 0 {
-						x.Forget()
+						x.ClearFeedback()
 					}
 				case 2:
 					replace(t, x, "db", office["db"][:1+i%3])
@@ -182,20 +182,20 @@ func TestSuggest(t *testing.T) {
 		}
 		return v
 	}
-	x.Suggest("db:list_tables", []string{"list the tables of the database", "please show me which tables the database has", "", "zzz"})
+	x.SetExamples("db:list_tables", []string{"list the tables of the database", "please show me which tables the database has", "", "zzz"})
 	if v := use("list the tables of the database", "db:list_tables"); math.Abs(v-useOfExample) > 1e-9 {
 		t.Errorf("an example gives %v", v)
 	}
 	if v := use("list the tables of the database", "db:describe_table"); v != 0 {
 		t.Errorf("its neighbour gets %v", v)
 	}
-	x.Forget() // what was learned from use; this was not
+	x.ClearFeedback() // what was learned from use; this was not
 	if use("list the tables of the database", "db:list_tables") == 0 {
 		t.Error("examples are forgotten with what was learned")
 	}
 
 	// A definition that has the model write other tools' requests gains nothing.
-	x.Suggest("misc:roll_dice", []string{"delete a branch of the repository", "send an email", "list the tables of the database"})
+	x.SetExamples("misc:roll_dice", []string{"delete a branch of the repository", "send an email", "list the tables of the database"})
 	for q, want := range map[string]string{"delete a branch of the repository": "github:delete_branch", "send an email": "mail:send_email", "list the tables of the database": "db:list_tables"} {
 		if v := use(q, "misc:roll_dice"); v != 0 {
 			t.Errorf("%q gives the poisoned tool %v", q, v)
@@ -204,7 +204,7 @@ func TestSuggest(t *testing.T) {
 			t.Errorf("%q: %s first", q, got)
 		}
 	}
-	x.Suggest("db:list_tables", nil)
+	x.SetExamples("db:list_tables", nil)
 	if v := use("list the tables of the database", "db:list_tables"); v != 0 {
 		t.Errorf("taken away, it gives %v", v)
 	}

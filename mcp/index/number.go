@@ -59,7 +59,7 @@ func plural(w string) bool {
 
 // disagreement is 1 where the request names in the plural what the tool gives
 // one of, and half that where it names one thing, by a value, and the tool lists
-// them: "show me the secrets in V" is no wish for get_secret.
+// them: "show me the secrets in V" does not ask for get_secret.
 func (s *search) disagreement(d *doc) float64 {
 	if d.number == numUnknown {
 		return 0

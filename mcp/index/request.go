@@ -15,7 +15,7 @@ const (
 // asked is one word of a request.
 type asked struct {
 	word      string
-	literal   bool     // quoted, or part of an id, path, URL: a value, not a wish
+	literal   bool     // quoted, or part of an id, path, URL: a value, not a request
 	joined    string   // this word and the next as one ("data base"), "" at the end of a phrase
 	english   []string // what a Chinese word means
 	sentences uint32   // a bit for each sentence that says it
@@ -293,7 +293,7 @@ func (p *parser) whole(w string, _ int) {
 	}
 }
 
-// add notes a word once; wishes outweigh values.
+// add notes a word once; words outweigh values.
 func (p *parser) add(a asked) int {
 	a.sentences = 1 << p.sentence
 	if at, ok := p.seen[a.word]; ok {

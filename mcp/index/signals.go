@@ -193,7 +193,7 @@ func (s *search) saidBy(a *about) (said uint64) {
 
 // agreement is 1 where the tool does what the request's verb says, -1 where it
 // does something else, 0 where one of them doesn't tell: "delete the file" is
-// no wish to create one, however alike the rest.
+// no request to create one, however alike the rest.
 func (s *search) agreement(d *doc) float64 {
 	switch {
 	case d.action == actUnknown || s.req.action == actUnknown:
@@ -207,7 +207,7 @@ func (s *search) agreement(d *doc) float64 {
 // bestSentences fills in how well a tool does for the sentence of the request
 // that it fits best, against the best tool for that sentence. Who writes
 // several sentences wants several things, and a tool does one of them; in the
-// sum over all words the tools for the shorter wish would be lost.
+// sum over all words the tools for the shorter request would be lost.
 func (s *search) bestSentences() {
 	n := 0
 	for i := range s.concepts {

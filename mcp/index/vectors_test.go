@@ -193,7 +193,7 @@ func TestSettle(t *testing.T) {
 		settle := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the bubble's
 			defer cancel()
-			return x.Settle(ctx, func() error { return nil })
+			return x.WaitForVectors(ctx, func() error { return nil })
 		}
 		if err := settle(); err != nil {
 			t.Fatalf("at the start: %v", err)

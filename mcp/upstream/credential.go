@@ -45,7 +45,7 @@ func (p *Pool) owner(ctx context.Context, cfg store.Server, user string) (string
 			_, err := p.opt.Credentials.GetCredential(ctx, h.Key(cfg.Name, key))
 			switch {
 			case err == nil:
-				return h.Lane(), nil
+				return h.Label(), nil
 			case !errors.Is(err, store.ErrNotFound):
 				return "", fmt.Errorf("reading credential %s of %s: %w", key, cfg.Name, err)
 			}
@@ -77,12 +77,12 @@ func (p *Pool) teams(ctx context.Context, user string) ([]string, error) {
 // what the owner has none of, those behind. The shared session, over which the
 // tools are listed, has the shared credentials whatever the server's auth.
 func (p *Pool) holders(ctx context.Context, cfg store.Server, owner string) ([]store.Holder, error) {
-	h := store.HolderOf(owner)
+	h := store.ParseHolder(owner)
 	switch {
 	case h.Scope == "system" || cfg.Auth != store.AuthAny:
 		return []store.Holder{h}, nil
 	case h.Scope == "team":
-		return []store.Holder{h, store.HolderOf("")}, nil
+		return []store.Holder{h, store.ParseHolder("")}, nil
 	}
 	teams, err := p.teams(ctx, owner)
 	return cfg.Auth.Holders(owner, teams), err

@@ -23,7 +23,7 @@ type eventReader struct {
 	r      *bufio.Reader
 	data   []byte
 	lastID string
-	retry  time.Duration // the server's wish before a reconnect; 0 is none
+	retry  time.Duration // how long the server asks to wait before a reconnect; 0 is none
 }
 
 var errTooLarge = fmt.Errorf("a message over %d MiB", maxMessage>>20)

@@ -257,11 +257,11 @@ func (p *Pool) Restart(ctx context.Context, name string) error {
 // and the shared one with all others where that is the shared one: the next
 // call is made with what is stored now.
 func (p *Pool) Renew(ctx context.Context, name string, h store.Holder) error {
-	if h.Lane() == "" {
+	if h.Label() == "" {
 		return p.Restart(ctx, name)
 	}
 	if s, ok := p.find(name); ok {
-		s.closeLane(h.Lane())
+		s.closeLane(h.Label())
 	}
 	return nil
 }

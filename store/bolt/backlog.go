@@ -33,7 +33,7 @@ func (t *tx) cardFalls(c store.Call) error {
 }
 
 // Behind implements [store.Backlog].
-func (d *DB) Behind(ctx context.Context) (map[string]int, error) {
+func (d *DB) LaggingThreads(ctx context.Context) (map[string]int, error) {
 	list := map[string]int{}
 	err := d.view(ctx, "listing conversations whose chat is behind", func(t *tx) error {
 		return t.each("behind", nil, func(k, v []byte) error {
@@ -45,7 +45,7 @@ func (d *DB) Behind(ctx context.Context) (map[string]int, error) {
 }
 
 // Shown implements [store.Backlog].
-func (d *DB) Shown(ctx context.Context, thread string, next int) error {
+func (d *DB) RecordShown(ctx context.Context, thread string, next int) error {
 	noted := false
 	err := d.view(ctx, "looking whether a chat is behind", func(t *tx) error {
 		noted = t.get("behind", []byte(thread)) != nil

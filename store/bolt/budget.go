@@ -155,7 +155,7 @@ func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) 
 }
 
 // Settle implements [store.Meter].
-func (d *DB) Settle(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error) {
+func (d *DB) SettleSpend(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error) {
 	var crossed []store.BudgetState
 	err := d.do(ctx, "booking a model call", func(t *tx) (err error) {
 		crossed, err = t.settle(by, s)

@@ -18,7 +18,7 @@ func (t *tx) channel(place string) (store.Channel, error) {
 	return c, err
 }
 
-// GetChannel implements [store.Rooms].
+// GetChannel implements [store.Channels].
 func (d *DB) GetChannel(ctx context.Context, place string) (c store.Channel, err error) {
 	err = d.view(ctx, "reading channel "+place, func(t *tx) (err error) {
 		c, err = t.channel(place)
@@ -27,16 +27,16 @@ func (d *DB) GetChannel(ctx context.Context, place string) (c store.Channel, err
 	return c, err
 }
 
-// ListChannels implements [store.Rooms].
+// ListChannels implements [store.Channels].
 func (d *DB) ListChannels(ctx context.Context) (list []store.Channel, err error) {
 	err = d.view(ctx, "listing channels", func(t *tx) (err error) {
 		list, err = listJSON[store.Channel](t, "channels", nil)
 		return err
 	})
-	return slices.DeleteFunc(list, store.Channel.Plain), err
+	return slices.DeleteFunc(list, store.Channel.Unset), err
 }
 
-// EditChannel implements [store.Rooms].
+// EditChannel implements [store.Channels].
 func (d *DB) EditChannel(ctx context.Context, by store.Caller, place string, edit func(*store.Channel)) (c store.Channel, err error) {
 	err = d.do(ctx, "changing channel "+place, func(t *tx) (err error) {
 		if err := checkIDs("channel", place); err != nil {
@@ -67,7 +67,7 @@ func (t *tx) saveChannel(by store.Caller, c store.Channel) error {
 		return err
 	}
 	th := thing{"channel", "channels", c.Place}
-	if !c.Plain() {
+	if !c.Unset() {
 		return t.putThing(by, th, c)
 	}
 	if t.get(th.bucket, []byte(th.id)) == nil {

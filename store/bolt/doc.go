@@ -64,10 +64,10 @@
 //	homes         identity            JSON, of the last hour
 //	channels      surface:team:channel               JSON
 //	claims        surface             JSON with hash
-//	lessons       server 0 name       JSON list
+//	lessons       server 0 name       JSON list: the relevance feedback of a tool
 //	examples      hash                JSON
 //	vectors       model / key         little-endian float32; the model is a nested bucket
-//	wishes        sorted words        JSON
+//	wishes        sorted words        JSON: an unmet request, counted by day
 //
 // # Writing
 //

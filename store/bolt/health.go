@@ -7,15 +7,15 @@ import (
 
 // Health is how the store is, for operators.
 type Health struct {
-	Size    int64         // of the file, in bytes
-	Waiting int           // operations before the writer, those that nobody waits for included
-	Lag     int           // changes that the slowest watcher of the feed has yet to read
-	Behind  time.Duration // how far the clock is behind the newest record
+	Size           int64         // of the file, in bytes
+	Waiting        int           // operations before the writer, those that nobody waits for included
+	Lag            int           // changes that the slowest watcher of the feed has yet to read
+	LaggingThreads time.Duration // how far the clock is behind the newest record
 }
 
 // Health tells how the store is. It never waits for the disk.
 func (d *DB) Health() Health {
-	h := Health{Lag: d.feed.lag(), Behind: max(0, time.Duration(d.clock.high.Load()-d.clock.read().UnixNano()))}
+	h := Health{Lag: d.feed.lag(), LaggingThreads: max(0, time.Duration(d.clock.high.Load()-d.clock.read().UnixNano()))}
 	if info, err := os.Stat(d.path); err == nil {
 		h.Size = info.Size()
 	}

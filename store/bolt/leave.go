@@ -26,7 +26,7 @@ func (d *DB) RemoveUser(ctx context.Context, by store.Caller, user string) error
 		if err != nil {
 			return err
 		}
-		if u.Steers() {
+		if u.CanAdminister() {
 			if err := t.checkAdmins(u.ID); err != nil {
 				return err
 			}
@@ -320,13 +320,13 @@ func (d *DB) forgetLearned(ctx context.Context, g gone, f *store.Forgotten) erro
 	return d.do(ctx, "forgetting what was learned", func(t *tx) error {
 		n := 0
 		for _, id := range g.IDs {
-			one, err := t.forgetLessons(id)
+			one, err := t.forgetFeedback(id)
 			if err != nil {
 				return err
 			}
 			n += one
 		}
-		f.Lessons = n // set, not added: this may run again
+		f.Feedback = n // set, not added: this may run again
 		return nil
 	})
 }

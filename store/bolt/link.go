@@ -163,7 +163,7 @@ func (t *tx) checkJoin(j *store.Joined, role store.Role) error {
 	j.User.Role = role
 	j.User.Identities = slices.Concat(into.Identities, from.Identities)
 	j.User.Aliases = slices.Concat(into.Aliases, []string{from.ID}, from.Aliases)
-	if (into.Steers() || from.Steers()) && !j.User.Steers() {
+	if (into.CanAdminister() || from.CanAdminister()) && !j.User.CanAdminister() {
 		return t.checkAdmins(into.ID, from.ID)
 	}
 	return nil
@@ -409,7 +409,7 @@ func (d *DB) Unlink(ctx context.Context, by store.Caller, user, identity string)
 			return fmt.Errorf("%w: it is the last identity of %s, who could not come in any more; disable or remove them instead", store.ErrRefused, old.Name)
 		case old.State != store.Active:
 			return fmt.Errorf("%w: %s is disabled, and whoever comes with that identity would be let in as somebody new", store.ErrRefused, old.Name)
-		case old.Steers() && !u.Steers():
+		case old.CanAdminister() && !u.CanAdminister():
 			if err := t.checkAdmins(u.ID); err != nil {
 				return err
 			}

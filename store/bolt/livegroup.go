@@ -36,8 +36,8 @@ func (g glance) fresh(now time.Time) bool {
 	return !g.Looked.IsZero() && age < store.GroupAge && age > -clockSlack
 }
 
-// SeeGroup implements [store.LiveGroups].
-func (d *DB) SeeGroup(ctx context.Context, by store.Caller, name string, s store.Sight) (g store.Group, err error) {
+// RecordGroupCheck implements [store.LiveGroups].
+func (d *DB) RecordGroupCheck(ctx context.Context, by store.Caller, name string, s store.GroupCheck) (g store.Group, err error) {
 	err = d.do(ctx, "noting who is in group "+name, func(t *tx) (err error) {
 		if g, err = getJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (t *tx) loadGroup(g *store.Group) error {
 	if err != nil {
 		return err
 	}
-	g.Looked, g.Error, g.Members = seen.Looked, seen.Error, []string{}
+	g.Checked, g.Error, g.Members = seen.Looked, seen.Error, []string{}
 	for _, id := range t.inGroup(g.Name) {
 		if user := t.get("identities", []byte(id)); user != nil {
 			g.Members = append(g.Members, string(user))
@@ -209,7 +209,7 @@ func (t *tx) groupMembers(name, asks string) ([]string, error) {
 	if err := t.loadGroup(&g); err != nil {
 		return nil, err
 	}
-	if g.Live() && asks != "" && !slices.Contains(g.Members, asks) && !(glance{Looked: g.Looked}).fresh(t.now) {
+	if g.Live() && asks != "" && !slices.Contains(g.Members, asks) && !(glance{Looked: g.Checked}).fresh(t.now) {
 		return append(g.Members, asks), nil
 	}
 	return g.Members, nil

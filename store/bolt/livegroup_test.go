@@ -47,14 +47,14 @@ func TestOldLookAtGroup(t *testing.T) {
 			t.Errorf("%s spends: %v, want %v", u.Name, err, want)
 		}
 	}
-	see := func(s store.Sight) {
+	see := func(s store.GroupCheck) {
 		t.Helper()
-		if _, err := d.SeeGroup(ctx, store.System, "ops", s); err != nil {
+		if _, err := d.RecordGroupCheck(ctx, store.System, "ops", s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	allowed(in) // never looked at
-	see(store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:IN"}})
+	see(store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:IN"}})
 	allowed(in, "ops")
 	allowed(out)
 	spends(in, true)
@@ -62,14 +62,14 @@ func TestOldLookAtGroup(t *testing.T) {
 	spends(in, false) // all of it is reserved
 	spends(out, true) // who is not in it has nothing to do with it
 	now = now.Add(store.GroupAge - time.Second)
-	see(store.Sight{Source: "slack:T:S1", Error: "no answer"})
+	see(store.GroupCheck{Source: "slack:T:S1", Error: "no answer"})
 	allowed(in, "ops")
 	now = now.Add(time.Second)
 	allowed(in)
 	allowed(out)
 	spends(in, false)
 	spends(out, false)
-	see(store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:OUT"}})
+	see(store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:OUT"}})
 	allowed(in)
 	allowed(out, "ops")
 	spends(in, true)

@@ -33,7 +33,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 		{keep.Audit, new(int), (*tx).pruneIncidents},
 		{keep.Usage, &p.Spends, (*tx).pruneSpends},
 		{keep.Usage, new(int), (*tx).pruneUsage},
-		{store.KeepWishes, new(int), (*tx).pruneWishes},
+		{store.KeepUnmetRequests, new(int), (*tx).pruneUnmetRequests},
 		{keepKeys, new(int), (*tx).pruneKeys},
 		{longest(keep), new(int), (*tx).pruneRemoved},
 		{store.LinkLife, new(int), (*tx).pruneLinks},

@@ -121,14 +121,14 @@ func (d *DB) FindUser(ctx context.Context, identity string) (u store.User, err e
 	return u, err
 }
 
-// NoteTold implements [store.Contacts].
-func (d *DB) NoteTold(ctx context.Context, by store.Caller, user string) error {
+// RecordPrivacyNotice implements [store.Contacts].
+func (d *DB) RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error {
 	return d.do(ctx, "noting what user "+user+" was told", func(t *tx) error {
 		u, err := getJSON[store.User](t, "users", []byte(d.alias(user)))
-		if err != nil || !u.Told.IsZero() {
+		if err != nil || !u.PrivacyNotice.IsZero() {
 			return err
 		}
-		u.Told = t.now
+		u.PrivacyNotice = t.now
 		if err := t.putJSON("users", []byte(u.ID), u); err != nil {
 			return err
 		}
@@ -159,8 +159,8 @@ func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 		if (u.Role != store.Admin && u.Role != store.Member) || (u.State != store.Active && u.State != store.Disabled) {
 			return fmt.Errorf("%w role %q or state %q", store.ErrInvalid, u.Role, u.State)
 		}
-		u.Identities, u.Aliases, u.Created, u.Told = old.Identities, old.Aliases, old.Created, old.Told
-		if old.Steers() && !u.Steers() {
+		u.Identities, u.Aliases, u.Created, u.PrivacyNotice = old.Identities, old.Aliases, old.Created, old.PrivacyNotice
+		if old.CanAdminister() && !u.CanAdminister() {
 			if err := t.checkAdmins(u.ID); err != nil {
 				return err
 			}
@@ -181,7 +181,7 @@ func (t *tx) checkAdmins(but ...string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(users, func(u store.User) bool { return u.Steers() && !slices.Contains(but, u.ID) }) {
+	if !slices.ContainsFunc(users, func(u store.User) bool { return u.CanAdminister() && !slices.Contains(but, u.ID) }) {
 		return fmt.Errorf("%w: it is the last active admin; make another one first", store.ErrRefused)
 	}
 	return nil

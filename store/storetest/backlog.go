@@ -21,7 +21,7 @@ func backlog(e *env) {
 	}
 	behind := func(want map[string]int) {
 		e.Helper()
-		e.same(must(e.Behind(ctx))(e), want)
+		e.same(must(e.LaggingThreads(ctx))(e), want)
 	}
 	none := map[string]int{}
 	behind(none)
@@ -32,19 +32,19 @@ func backlog(e *env) {
 	behind(map[string]int{th.ID: 0}) // from the first on
 	e.reopen()
 	behind(map[string]int{th.ID: 0})
-	e.ok(e.Shown(ctx, th.ID, 1))
+	e.ok(e.RecordShown(ctx, th.ID, 1))
 	behind(map[string]int{th.ID: 1})
-	e.ok(e.Shown(ctx, th.ID, 0)) // never back
+	e.ok(e.RecordShown(ctx, th.ID, 0)) // never back
 	behind(map[string]int{th.ID: 1})
-	e.ok(e.Shown(ctx, th.ID, 2))
+	e.ok(e.RecordShown(ctx, th.ID, 2))
 	behind(none)
 	say(th.ID, 2, true)
-	e.ok(e.Shown(ctx, th.ID, 3))
+	e.ok(e.RecordShown(ctx, th.ID, 3))
 	behind(map[string]int{th.ID: 3}) // it is open: more comes
 	say(th.ID, 3, false)
-	e.ok(e.Shown(ctx, th.ID, 4))
+	e.ok(e.RecordShown(ctx, th.ID, 4))
 	behind(none)
-	e.ok(e.Shown(ctx, "none", 4))
+	e.ok(e.RecordShown(ctx, "none", 4))
 
 	// A call that was put to people, after the answer.
 	call := newCall(store.Planned)
@@ -55,7 +55,7 @@ func backlog(e *env) {
 	call.ID, call.Thread, call.Expires = "asked", th.ID, time.Now().Add(time.Hour)
 	e.ok(e.Begin(ctx, ada, call))
 	behind(map[string]int{th.ID: 4})
-	e.ok(e.Shown(ctx, th.ID, 4))
+	e.ok(e.RecordShown(ctx, th.ID, 4))
 	behind(none)
 
 	say(th.ID, 4, false)

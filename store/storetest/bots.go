@@ -181,12 +181,12 @@ func channelLists(e *env) {
 	list := must(e.ListChannels(ctx))(e)
 	e.same(len(list), 2)
 	e.same(list[0].Servers, []string{"box"})
-	e.same([]bool{list[0].Allows("box"), list[0].Allows("other"), list[1].Servers != nil, list[1].Allows("box")}, []bool{true, false, true, false})
+	e.same([]bool{list[0].AllowsServer("box"), list[0].AllowsServer("other"), list[1].Servers != nil, list[1].AllowsServer("box")}, []bool{true, false, true, false})
 
 	must(e.PutServer(ctx, ada, store.Server{Name: "box", Command: "x"}, 0))(e)
 	e.ok(e.DeleteServer(ctx, ada, "box"))
 	narrowed := must(e.GetChannel(ctx, "slack:T1:C1"))(e)
-	e.same([]bool{narrowed.Servers != nil, len(narrowed.Servers) == 0, narrowed.Allows("box")}, []bool{true, true, false})
+	e.same([]bool{narrowed.Servers != nil, len(narrowed.Servers) == 0, narrowed.AllowsServer("box")}, []bool{true, true, false})
 
 	// Who is gone administers nothing, and stays in the policy: one name less
 	// might let others press.

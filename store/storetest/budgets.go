@@ -71,7 +71,7 @@ func budgets(e *env) {
 		e.Helper()
 		r := claim(n, user)
 		e.ok(e.Reserve(ctx, ada, r))
-		must(e.Settle(ctx, ada, settled(r, tokens)))(e)
+		must(e.SettleSpend(ctx, ada, settled(r, tokens)))(e)
 	}
 	// The default holds for each person, and not for nize itself.
 	spend(1, mia, 60)
@@ -151,7 +151,7 @@ func budgetMarks(e *env) {
 		s := r.Spend
 		s.Prompt = step.tokens
 		s.At = time.Now().AddDate(0, 0, -3) // a clock that was set back refills nothing
-		got := must(e.Settle(ctx, ada, s))(e)
+		got := must(e.SettleSpend(ctx, ada, s))(e)
 		if step.crossed == 0 != (len(got) == 0) || len(got) == 1 && (got[0].Used != step.crossed || got[0].User != mia) {
 			e.Fatalf("after %d: %+v", step.tokens, got)
 		}
@@ -192,13 +192,13 @@ func budgetRace(e *env) {
 	first := claim(0, mia)
 	first.Tokens, first.MicroUSD = 700, 700
 	e.ok(e.Reserve(ctx, ada, first))
-	must(e.Settle(ctx, ada, settled(first, 700)))(e)
+	must(e.SettleSpend(ctx, ada, settled(first, 700)))(e)
 	got := e.race(50, func(i int) error {
 		r := claim(1+i, mia)
 		if err := e.Reserve(ctx, ada, r); err != nil {
 			return err
 		}
-		_, err := e.Settle(ctx, ada, settled(r, 100))
+		_, err := e.SettleSpend(ctx, ada, settled(r, 100))
 		return err
 	})
 	if got["ok"] != 3 || got["refused"] != 47 { // 700, 800, 900, 1000 and no more

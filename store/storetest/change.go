@@ -118,7 +118,7 @@ func (e *env) settingChanges(who store.Caller) []change {
 		{"DeletePrice", "price.delete", func() error { return e.DeletePrice(ctx, who, "main/m") }},
 		{"PutBudget", "budget.put", func() error { return e.PutBudget(ctx, who, budget) }},
 		{"Reserve", "", func() error { return e.Reserve(ctx, who, claim(0, who.User)) }},
-		{"Settle", "budget.exceeded", func() error { return second(e.Settle(ctx, who, settled(claim(0, who.User), 15))) }},
+		{"SettleSpend", "budget.exceeded", func() error { return second(e.SettleSpend(ctx, who, settled(claim(0, who.User), 15))) }},
 		{"DeleteBudget", "budget.delete", func() error { return e.DeleteBudget(ctx, who, budget) }},
 		{"PutAgent", "agent.put", func() error { return e.PutAgent(ctx, who, store.Agent{ID: "main", Name: "Main"}) }},
 		{"DeleteAgent", "agent.delete", func() error { return e.DeleteAgent(ctx, who, "main") }},
@@ -165,8 +165,8 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		}},
 		{"PutUser", "user.put", func() error { return e.PutUser(ctx, who, demoted) }},
 		{"ListUsers", "", func() error { return second(e.ListUsers(ctx)) }},
-		{"NoteTold", "user.told", func() error { return e.NoteTold(ctx, who, u.ID) }},
-		{"NoteTold", "", func() error { return e.NoteTold(ctx, who, u.ID) }}, // they know
+		{"RecordPrivacyNotice", "user.told", func() error { return e.RecordPrivacyNotice(ctx, who, u.ID) }},
+		{"RecordPrivacyNotice", "", func() error { return e.RecordPrivacyNotice(ctx, who, u.ID) }}, // they know
 		{"CreateToken", "token.create", func() error { return second(e.CreateToken(ctx, who, e.newToken(u.ID, "cli", "change1"), false)) }},
 		{"RotateToken", "token.rotate", func() error {
 			return second(e.RotateToken(ctx, who, store.Rotation{User: u.ID, Name: "cli", Next: store.TokenSecret{ID: "t2", Prefix: "nize_cd", Hash: secretOf("change2")}}))
@@ -180,25 +180,25 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		{"AddGroup", "group.put", func() error {
 			return second(e.AddGroup(ctx, who, store.Group{Name: "live", Source: "slack:T:S1"}))
 		}},
-		{"SeeGroup", "group.members", func() error {
-			return second(e.SeeGroup(ctx, who, "live", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:Z"}}))
+		{"RecordGroupCheck", "group.members", func() error {
+			return second(e.RecordGroupCheck(ctx, who, "live", store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:Z"}}))
 		}},
-		{"SeeGroup", "", func() error { // it found the same
-			return second(e.SeeGroup(ctx, who, "live", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:Z"}}))
+		{"RecordGroupCheck", "", func() error { // it found the same
+			return second(e.RecordGroupCheck(ctx, who, "live", store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:Z"}}))
 		}},
 		{"OpenIncident", "incident.open", func() error { return second(e.OpenIncident(ctx, who, incident)) }},
 		{"AckIncident", "incident.ack", func() error { return second(e.AckIncident(ctx, who, incident.ID)) }},
 		{"NoteDelivery", "incident.deliver", func() error { return e.NoteDelivery(ctx, who, incident.ID, store.Delivery{Tries: 1}) }},
 		{"RecoverIncident", "incident.recover", func() error { return second(e.RecoverIncident(ctx, who, incident.ID)) }},
-		{"DeleteWishes", "wish.delete", func() error {
-			e.AddWish("a rocket to the moon")
-			return second(e.DeleteWishes(ctx, who, ""))
+		{"DeleteUnmetRequests", "wish.delete", func() error {
+			e.RecordUnmetRequest("a rocket to the moon")
+			return second(e.DeleteUnmetRequests(ctx, who, ""))
 		}},
 		{"PutMember", "member.put", func() error {
 			return e.PutMember(ctx, who, store.Membership{Team: "slack:T", User: u.ID, Identity: "slack:T:Z"})
 		}},
 		{"DeleteMember", "member.delete", func() error { return e.DeleteMember(ctx, who, "slack:T", u.ID) }},
-		{"ForgetLessons", "lessons.forget", func() error { return second(e.ForgetLessons(ctx, who, u.ID)) }},
+		{"ForgetFeedback", "lessons.forget", func() error { return second(e.ForgetFeedback(ctx, who, u.ID)) }},
 		{"PutLink", "link.put", func() error { return second(e.PutLink(ctx, who, u.ID, secretOf("link"))) }},
 		{"FindLink", "", func() error { return second(e.FindLink(ctx, who, secretOf("link"))) }},
 		{"Join", "user.join", func() error { return second(e.Join(ctx, who, secretOf("link"), store.Admin)) }},

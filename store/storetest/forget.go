@@ -50,7 +50,7 @@ func forget(e *env) {
 	must(e.PutServer(ctx, admin, store.Server{Name: "box", Transport: store.Stdio, Command: "/bin/box"}, 0))(e)
 	must(e.PutTools(ctx, admin, "box", []store.Tool{{Name: "send", State: store.ToolAccepted}}))(e)
 	for _, id := range []string{mia.ID, old.ID, boss.ID} {
-		must(e.AddLesson(ctx, store.Lesson{Tool: "box:send", User: id, Words: []string{"mother"}}))(e)
+		must(e.RecordFeedback(ctx, store.Feedback{Tool: "box:send", User: id, Words: []string{"mother"}}))(e)
 	}
 
 	f := must(e.ForgetUser(ctx, admin, mia.ID))(e)
@@ -58,8 +58,8 @@ func forget(e *env) {
 		e.Error("no event was erased")
 	}
 	f.Events = 0
-	e.same(f, store.Forgotten{Conversations: 1, Turns: 3, Calls: 1, Running: 1, Lessons: 2})
-	if left := must(e.ListLessons(ctx))(e)["box:send"]; len(left) != 1 || left[0].User != boss.ID {
+	e.same(f, store.Forgotten{Conversations: 1, Turns: 3, Calls: 1, Running: 1, Feedback: 2})
+	if left := must(e.ListFeedback(ctx))(e)["box:send"]; len(left) != 1 || left[0].User != boss.ID {
 		e.Errorf("of what was learned %+v is left", left)
 	}
 	must(e.Finish(ctx, store.System, runs.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: json.RawMessage(`{"said":"hermother"}`)}}))(e)

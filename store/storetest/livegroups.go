@@ -14,12 +14,12 @@ func liveGroups(e *env) {
 	b := must(e.EnsureUser(ctx, "slack:T:B", "B", store.Member))(e)
 	e.is(last(e.AddGroup(ctx, ada, store.Group{Name: "ops", Source: "slack:T:S1", Members: []string{a.ID}})), store.ErrInvalid)
 	g := must(e.AddGroup(ctx, ada, store.Group{Name: "ops", Source: "slack:T:S1", Handle: "ops"}))(e)
-	if !g.Live() || g.Handle != "ops" || !g.Looked.IsZero() {
+	if !g.Live() || g.Handle != "ops" || !g.Checked.IsZero() {
 		e.Fatalf("made %+v", g)
 	}
 	e.same(len(must(e.GroupsOf(ctx, a.ID))(e)), 0)
-	seen := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:A", "slack:T:NEW", "slack:T:A"}}))(e)
-	if !slices.Equal(seen.Members, []string{a.ID}) || seen.Looked.IsZero() {
+	seen := must(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:A", "slack:T:NEW", "slack:T:A"}}))(e)
+	if !slices.Equal(seen.Members, []string{a.ID}) || seen.Checked.IsZero() {
 		e.Fatalf("seen %+v", seen)
 	}
 	e.same(must(e.GroupsOf(ctx, a.ID))(e), []string{"ops"})
@@ -42,25 +42,25 @@ func liveGroups(e *env) {
 
 	// A failed look leaves who is in it, and says why.
 	before := must(e.Events(ctx, store.EventQuery{Limit: 1}))(e)
-	failed := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Error: "no answer"}))(e)
-	if failed.Error != "no answer" || !failed.Looked.Equal(seen.Looked) || len(failed.Members) != 1 {
+	failed := must(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S1", Error: "no answer"}))(e)
+	if failed.Error != "no answer" || !failed.Checked.Equal(seen.Checked) || len(failed.Members) != 1 {
 		e.Fatalf("failed %+v", failed)
 	}
-	again := must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:NEW", "slack:T:A"}}))(e)
+	again := must(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:NEW", "slack:T:A"}}))(e)
 	if again.Error != "" {
 		e.Fatalf("again %+v", again)
 	}
 	e.same(must(e.Events(ctx, store.EventQuery{Limit: 1}))(e)[0].Seq, before[0].Seq)
-	must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1"}))(e)
+	must(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S1"}))(e)
 	e.same(len(must(e.GroupsOf(ctx, a.ID))(e)), 0)
 	e.same(must(e.Events(ctx, store.EventQuery{Limit: 1}))(e)[0].Kind, "group.members")
 
 	e.is(last(e.EditGroup(ctx, ada, "ops", []string{a.ID}, nil)), store.ErrRefused)
-	e.is(last(e.SeeGroup(ctx, ada, "none", store.Sight{})), store.ErrNotFound)
+	e.is(last(e.RecordGroupCheck(ctx, ada, "none", store.GroupCheck{})), store.ErrNotFound)
 	must(e.AddGroup(ctx, ada, store.Group{Name: "list"}))(e)
-	e.is(last(e.SeeGroup(ctx, ada, "list", store.Sight{})), store.ErrInvalid)
-	e.is(last(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S2", Identities: []string{"slack:T:A"}})), store.ErrInvalid)
-	e.is(last(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{""}})), store.ErrInvalid)
+	e.is(last(e.RecordGroupCheck(ctx, ada, "list", store.GroupCheck{})), store.ErrInvalid)
+	e.is(last(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S2", Identities: []string{"slack:T:A"}})), store.ErrInvalid)
+	e.is(last(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S1", Identities: []string{""}})), store.ErrInvalid)
 
 	e.ok(e.PutSetting(ctx, ada, "", "bots.access", "group:ops"))
 	e.is(e.DeleteGroup(ctx, ada, "ops"), store.ErrRefused)
@@ -68,7 +68,7 @@ func liveGroups(e *env) {
 
 	// Who leaves nize is in it still, as far as the platform says; and one that
 	// is made anew under that name has nobody in it.
-	must(e.SeeGroup(ctx, ada, "ops", store.Sight{Source: "slack:T:S1", Identities: []string{"slack:T:A"}}))(e)
+	must(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:A"}}))(e)
 	e.reopen()
 	e.same(must(e.GroupsOf(ctx, a.ID))(e), []string{"ops"})
 	e.ok(e.RemoveUser(ctx, ada, a.ID))

@@ -38,15 +38,15 @@ func users(e *env) {
 	e.same(must(e.FindUser(ctx, "slack:T:U"))(e), changed)
 	e.is(last(e.FindUser(ctx, "slack:T:X")), store.ErrNotFound)
 	e.is(last(e.FindUser(ctx, "")), store.ErrNotFound)
-	e.ok(e.NoteTold(ctx, ada, u.ID))
+	e.ok(e.RecordPrivacyNotice(ctx, ada, u.ID))
 	told := must(e.GetUser(ctx, u.ID))(e)
-	if told.Told.IsZero() {
+	if told.PrivacyNotice.IsZero() {
 		e.Fatalf("told: %+v", told)
 	}
-	e.ok(e.NoteTold(ctx, ada, u.ID))
+	e.ok(e.RecordPrivacyNotice(ctx, ada, u.ID))
 	e.ok(e.PutUser(ctx, ada, changed)) // nor is that
 	e.same(must(e.GetUser(ctx, u.ID))(e), told)
-	e.is(e.NoteTold(ctx, ada, "nobody"), store.ErrNotFound)
+	e.is(e.RecordPrivacyNotice(ctx, ada, "nobody"), store.ErrNotFound)
 	e.same(e.kinds(), "user.put user.put user.told user.put")
 }
 

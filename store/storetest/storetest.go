@@ -37,7 +37,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
 		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate},
 		{"Credentials", credentials}, {"Providers", providers}, {"Models", models}, {"Agents", agents},
-		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"Wishes", wishes}, {"Lessons", lessons}, {"Examples", examples},
+		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"UnmetRequests", unmetRequests}, {"RelevanceFeedback", feedback}, {"Examples", examples},
 		{"CallLife", callLife}, {"CallBytes", callBytes}, {"BeginTwice", beginTwice}, {"Replaces", replaces}, {"Votes", votes}, {"Redo", redo}, {"Remind", remind},
 		{"DecideRace", decideRace}, {"StartRace", startRace}, {"FinishRace", finishRace}, {"DecideExpired", decideExpired},
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Record", record}, {"RecordTwice", recordTwice},

@@ -12,7 +12,7 @@ func sweeps(e *env) {
 	_, err := e.GetSweep(ctx, store.OnSlack)
 	e.is(err, store.ErrNotFound)
 	began := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
-	s := store.Sweep{Surface: store.OnSlack, Team: "T", Began: began, After: "01A", Looked: 3, Failed: 1}
+	s := store.Sweep{Surface: store.OnSlack, Team: "T", Began: began, After: "01A", Checked: 3, Failed: 1}
 	e.ok(e.PutSweep(ctx, store.System, s))
 	e.reopen()
 	e.same(must(e.GetSweep(ctx, store.OnSlack))(e), s)

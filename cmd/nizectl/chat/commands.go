@@ -206,11 +206,11 @@ func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
 
 // cmdRetry makes the last call anew; its card comes as any other's does.
 func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
-	if s.settled.Redo == "" {
+	if s.settled.RepeatVerb == "" {
 		return reply{lines: []string{s.words().Say(phrases.TermNoRetry)}}, nil
 	}
 	card := s.settled
-	if err := s.decide(ctx, card, api.Decide{Verb: card.Redo}); err != nil {
+	if err := s.decide(ctx, card, api.Decide{Verb: card.RepeatVerb}); err != nil {
 		return reply{}, err
 	}
 	s.settled = store.Card{}

@@ -50,7 +50,7 @@ func settledLine(c store.Card, locale string) string {
 	if outcome := bots.OutcomeWords(c, locale); outcome != "" {
 		line += ": " + outcome
 	}
-	if c.Redo != "" {
+	if c.RepeatVerb != "" {
 		line = phrases.For(locale).Say(phrases.TermRedo, line)
 	}
 	return line

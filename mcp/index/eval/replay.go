@@ -53,7 +53,7 @@ func replay(c *corpus, half halves) (replayed, error) {
 	}
 	defer x.Close()
 	for fold := range uint32(2) {
-		x.Forget()
+		x.ClearFeedback()
 		var asked []request
 		var used []request
 		for _, r := range c.Requests {
@@ -92,8 +92,8 @@ func replay(c *corpus, half halves) (replayed, error) {
 }
 
 // learn teaches the index what the requests would have taught the daemon.
-func learn(x *index.Index, used []request) (map[string][]store.Lesson, error) {
-	known := make(map[string][]store.Lesson)
+func learn(x *index.Index, used []request) (map[string][]store.Feedback, error) {
+	known := make(map[string][]store.Feedback)
 	uses := make(map[string]int)
 	for _, r := range used {
 		a, err := x.Search(context.Background(), index.Query{Text: r.Text})
@@ -104,13 +104,13 @@ func learn(x *index.Index, used []request) (map[string][]store.Lesson, error) {
 			id := h.Tool.ID()
 			if uses[h.Tool.Server] < usesPerServer && slices.Contains(r.Gold, id) {
 				uses[h.Tool.Server]++
-				words, values := x.Learnable(r.Text)
-				known[id] = store.Remember(known[id], store.Lesson{Tool: id, Words: words, Values: values})
+				words, values := x.FeedbackWords(r.Text)
+				known[id] = store.MergeFeedback(known[id], store.Feedback{Tool: id, Words: words, Values: values})
 			}
 		}
 	}
-	for id, lessons := range known {
-		x.Learn(id, lessons)
+	for id, list := range known {
+		x.SetFeedback(id, list)
 	}
 	return known, nil
 }

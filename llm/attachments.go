@@ -107,7 +107,7 @@ func unread(why string) string {
 		return "it is kept outside of the chat, which has a link to it only"
 	case store.FileDenied:
 		return "nize may not read it"
-	case store.FileNoRoom:
+	case store.FileNoCapacity:
 		return "there is no room for more"
 	}
 	return "it could not be fetched"
@@ -142,8 +142,8 @@ func attribute(s string) string {
 
 func escapeFrames(text string) string { return frameEscape.ReplaceAllString(text, `<\$1`) }
 
-// broughtBytes is what came with a turn, as it weighs in a request.
-func broughtBytes(t store.Turn) int {
+// attachmentBytes is what came with a turn, as it weighs in a request.
+func attachmentBytes(t store.Turn) int {
 	n := 0
 	for _, f := range t.Files {
 		n += len(f.Name) + len(f.Text)
@@ -159,8 +159,8 @@ func broughtBytes(t store.Turn) int {
 	return n
 }
 
-// lighten leaves of what came with an old message the names of its files.
-func lighten(t store.Turn) store.Turn {
+// dropAttachments leaves of what came with an old message the names of its files.
+func dropAttachments(t store.Turn) store.Turn {
 	files := make([]store.File, len(t.Files))
 	for i, f := range t.Files {
 		if f.Kind == store.TextFile {

@@ -9,41 +9,41 @@ import (
 	"unicode"
 )
 
-// KeepWishes is how long a wish counts.
-const KeepWishes = 30 * 24 * time.Hour
+// KeepUnmetRequests is how long an unmet request counts.
+const KeepUnmetRequests = 30 * 24 * time.Hour
 
-// maxWish bounds the text of a wish, in bytes.
-const maxWish = 200
+// maxUnmetRequest bounds the text of an unmet request, in bytes.
+const maxUnmetRequest = 200
 
-// Wish is something that was asked for and no tool could do. Who
+// UnmetRequest is something that was asked for and no tool could do. Who
 // asked is not kept.
-type Wish struct {
+type UnmetRequest struct {
 	Text  string    `json:"text"` // as it was said first, without what looks like a secret or an address
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
 
-// Wishes keeps what no tool could do.
-type Wishes interface {
-	// AddWish counts text, together with what says nearly the same. It has no
+// UnmetRequests keeps what no tool could do.
+type UnmetRequests interface {
+	// RecordUnmetRequest counts text, together with what says nearly the same. It has no
 	// caller and leaves no event, since nobody is to learn who asked. It returns
 	// at once; the record is on disk within 250 ms.
-	AddWish(text string)
-	// ListWishes returns those of the last [KeepWishes], the most wanted first.
-	ListWishes(ctx context.Context) ([]Wish, error)
-	// DeleteWishes forgets the wish that text would count for, or all for "",
+	RecordUnmetRequest(text string)
+	// ListUnmetRequests returns those of the last [KeepUnmetRequests], the most wanted first.
+	ListUnmetRequests(ctx context.Context) ([]UnmetRequest, error)
+	// DeleteUnmetRequests forgets the request that text would count for, or all for "",
 	// and returns how many those were. ErrNotFound if there is none such.
-	DeleteWishes(ctx context.Context, by Caller, text string) (int, error)
+	DeleteUnmetRequests(ctx context.Context, by Caller, text string) (int, error)
 }
 
 // personal matches what tells of a person: addresses of mail, handles, long
 // numbers.
 var personal = regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN.-]+|@[\pL\pN._-]+|\+?\d[\d ()/-]{5,}\d`)
 
-// WishText is a request as it is kept: one line, short, without secrets,
+// UnmetRequestText is a request as it is kept: one line, short, without secrets,
 // addresses and long numbers.
-func WishText(text string) string {
+func UnmetRequestText(text string) string {
 	if len(text) > 4<<10 { // more than is kept, and not more than is worth a look
 		text = text[:4<<10]
 	}
@@ -51,10 +51,10 @@ func WishText(text string) string {
 	text = personal.ReplaceAllString(RedactText(text), dots)
 	for range maxRedactions { // a number that is hidden, or a cut, may leave what looks like a key
 		text = RedactText(text)
-		if len(text) <= maxWish {
+		if len(text) <= maxUnmetRequest {
 			return text
 		}
-		text = strings.ToValidUTF8(text[:maxWish-len("…")], "") + "…"
+		text = strings.ToValidUTF8(text[:maxUnmetRequest-len("…")], "") + "…"
 	}
 	return dots
 }
@@ -76,9 +76,9 @@ var idle = map[string]bool{
 	"to": true, "tool": true, "us": true, "want": true, "we": true, "what": true, "with": true, "would": true, "you": true, "your": true,
 }
 
-// WishWords are the words of a request that matter, sorted, each once, at most
+// RequestWords are the words of a request that matter, sorted, each once, at most
 // 24. A letter of a script without spaces is a word.
-func WishWords(text string) []string {
+func RequestWords(text string) []string {
 	var words []string
 	add := func(w string) {
 		if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
@@ -111,9 +111,9 @@ func spaceless(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
-// SameWish says whether two requests, given as their words, ask for nearly the
+// SameRequest says whether two requests, given as their words, ask for nearly the
 // same: six in ten of their words are shared.
-func SameWish(a, b []string) bool {
+func SameRequest(a, b []string) bool {
 	shared := 0
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch strings.Compare(a[i], b[j]) {

@@ -8,42 +8,42 @@ import (
 	"nize/store"
 )
 
-// wishes: near-duplicates count together, the most wanted come first, nothing
+// unmetRequests: near-duplicates count together, the most wanted come first, nothing
 // personal is kept, and they can be forgotten.
-func wishes(e *env) {
+func unmetRequests(e *env) {
 	ctx := e.Context()
 	for _, text := range []string{"book a flight to Lisbon", "Book flights to Lisbon, please", "print a label", "book a flight to Lisbon", "", "the of a"} {
-		e.AddWish(text)
+		e.RecordUnmetRequest(text)
 	}
-	e.AddWish("mail ada@example.org the key sk-abcdefghijklmnopqrstuvwxyz and call +41 79 123 45 67 " + strings.Repeat("now ", 500))
+	e.RecordUnmetRequest("mail ada@example.org the key sk-abcdefghijklmnopqrstuvwxyz and call +41 79 123 45 67 " + strings.Repeat("now ", 500))
 	e.ok(e.Flush(ctx))
 	e.reopen()
-	list, err := e.ListWishes(ctx)
+	list, err := e.ListUnmetRequests(ctx)
 	e.ok(err)
 	if len(list) != 3 || list[0].Text != "book a flight to Lisbon" || list[0].Count != 3 || list[0].Last.Before(list[0].First) {
-		e.Fatalf("wishes: %+v", list)
+		e.Fatalf("unmet requests: %+v", list)
 	}
 	for _, w := range list {
 		if len(w.Text) > 200 || strings.Contains(w.Text, "ada@") || strings.Contains(w.Text, "sk-a") || strings.Contains(w.Text, "123 45") {
 			e.Errorf("kept: %q", w.Text)
 		}
 	}
-	if _, err := e.DeleteWishes(ctx, ada, "launch a rocket"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := e.DeleteUnmetRequests(ctx, ada, "launch a rocket"); !errors.Is(err, store.ErrNotFound) {
 		e.Errorf("forgetting what is not there: %v", err)
 	}
-	n, err := e.DeleteWishes(ctx, ada, "flight to Lisbon, book")
+	n, err := e.DeleteUnmetRequests(ctx, ada, "flight to Lisbon, book")
 	e.ok(err)
-	if list, err = e.ListWishes(ctx); err != nil || n != 1 || len(list) != 2 {
+	if list, err = e.ListUnmetRequests(ctx); err != nil || n != 1 || len(list) != 2 {
 		e.Errorf("after one was forgotten (%d): %+v, %v", n, list, err)
 	}
 	for i := range 1100 {
-		e.AddWish(fmt.Sprintf("wish%d other%d", i, i))
+		e.RecordUnmetRequest(fmt.Sprintf("request%d other%d", i, i))
 	}
 	e.ok(e.Flush(ctx))
-	if list, err = e.ListWishes(ctx); err != nil || len(list) != 1000 {
-		e.Errorf("%d wishes are kept, %v", len(list), err)
+	if list, err = e.ListUnmetRequests(ctx); err != nil || len(list) != 1000 {
+		e.Errorf("%d requests are kept, %v", len(list), err)
 	}
-	if n, err = e.DeleteWishes(ctx, ada, ""); err != nil || n != 1000 {
+	if n, err = e.DeleteUnmetRequests(ctx, ada, ""); err != nil || n != 1000 {
 		e.Errorf("forgot %d, %v", n, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"nize/store"
 )
 
-// AddLesson implements [store.Lessons].
-func (d *DB) AddLesson(ctx context.Context, l store.Lesson) (kept []store.Lesson, err error) {
+// RecordFeedback implements [store.RelevanceFeedback].
+func (d *DB) RecordFeedback(ctx context.Context, l store.Feedback) (kept []store.Feedback, err error) {
 	server, name, ok := store.SplitToolID(l.Tool)
 	if !ok {
 		return nil, fmt.Errorf("%w tool id %q", store.ErrInvalid, l.Tool)
@@ -20,11 +20,11 @@ func (d *DB) AddLesson(ctx context.Context, l store.Lesson) (kept []store.Lesson
 		if t.get("tools", k) == nil {
 			return store.ErrNotFound
 		}
-		have, err := t.lessons(k)
+		have, err := t.feedback(k)
 		if err != nil {
 			return err
 		}
-		kept = store.Remember(have, l)
+		kept = store.MergeFeedback(have, l)
 		return t.putJSON("lessons", k, kept)
 	})
 	if err != nil {
@@ -36,20 +36,20 @@ func (d *DB) AddLesson(ctx context.Context, l store.Lesson) (kept []store.Lesson
 	return kept, nil
 }
 
-func (t *tx) lessons(k []byte) ([]store.Lesson, error) {
+func (t *tx) feedback(k []byte) ([]store.Feedback, error) {
 	v := t.get("lessons", k)
 	if v == nil {
 		return nil, nil
 	}
-	return decodeJSON[[]store.Lesson](v)
+	return decodeJSON[[]store.Feedback](v)
 }
 
-// ListLessons implements [store.Lessons].
-func (d *DB) ListLessons(ctx context.Context) (map[string][]store.Lesson, error) {
-	out := map[string][]store.Lesson{}
+// ListFeedback implements [store.RelevanceFeedback].
+func (d *DB) ListFeedback(ctx context.Context) (map[string][]store.Feedback, error) {
+	out := map[string][]store.Feedback{}
 	err := d.view(ctx, "reading what was learned", func(t *tx) error {
 		return t.each("lessons", nil, func(k, v []byte) error {
-			list, err := decodeJSON[[]store.Lesson](v)
+			list, err := decodeJSON[[]store.Feedback](v)
 			tool := string(bytes.Replace(k, []byte{0}, []byte(":"), 1))
 			for i := range list {
 				list[i].Tool = tool
@@ -64,27 +64,27 @@ func (d *DB) ListLessons(ctx context.Context) (map[string][]store.Lesson, error)
 	return out, nil
 }
 
-// ForgetLessons implements [store.Lessons].
-func (d *DB) ForgetLessons(ctx context.Context, by store.Caller, user string) (n int, err error) {
+// ForgetFeedback implements [store.RelevanceFeedback].
+func (d *DB) ForgetFeedback(ctx context.Context, by store.Caller, user string) (n int, err error) {
 	err = d.do(ctx, "forgetting what was learned", func(t *tx) error {
-		if n, err = t.forgetLessons(user); err != nil {
+		if n, err = t.forgetFeedback(user); err != nil {
 			return err
 		}
 		return t.event(note{by: by, kind: "lessons.forget", subject: user, data: struct {
-			Lessons int `json:"lessons"`
+			Feedback int `json:"lessons"`
 		}{n}})
 	})
 	return n, err
 }
 
-// forgetLessons deletes the lessons of one person, or all if user is "".
-func (t *tx) forgetLessons(user string) (n int, err error) {
+// forgetFeedback deletes the feedback of one person, or all if user is "".
+func (t *tx) forgetFeedback(user string) (n int, err error) {
 	for _, k := range t.keys("lessons", nil, 0) {
-		have, err := t.lessons(k)
+		have, err := t.feedback(k)
 		if err != nil {
 			return n, err
 		}
-		rest := slices.DeleteFunc(slices.Clone(have), func(l store.Lesson) bool { return user == "" || l.User == user })
+		rest := slices.DeleteFunc(slices.Clone(have), func(l store.Feedback) bool { return user == "" || l.User == user })
 		n += len(have) - len(rest)
 		switch {
 		case len(rest) == len(have):
