@@ -50,12 +50,12 @@ func (d *Daemon) accessOf(ctx context.Context, text string) (string, error) {
 	}
 	for i, who := range access {
 		if name, ok := strings.CutPrefix(who, "group:"); ok {
-			if _, err := d.findGroup(ctx, name); err != nil {
+			if _, err := d.directory.Group(ctx, name); err != nil {
 				return "", err
 			}
 		}
 		if name, ok := strings.CutPrefix(who, "user:"); ok {
-			u, err := d.findUser(ctx, name)
+			u, err := d.directory.Find(ctx, name)
 			if err != nil {
 				return "", fmt.Errorf("bots.access: %w", err)
 			}

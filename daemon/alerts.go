@@ -100,7 +100,7 @@ func (d *Daemon) ackAlert(ctx context.Context, by store.Caller, r *http.Request)
 	case errors.Is(err, store.ErrDecided) && !i.Active():
 		return nil, fmt.Errorf("incident %s is over: %w", id, store.ErrDecided)
 	case errors.Is(err, store.ErrDecided):
-		who, nameErr := d.userNames(ctx)
+		who, nameErr := d.directory.Names(ctx)
 		if nameErr != nil {
 			return nil, nameErr
 		}

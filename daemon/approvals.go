@@ -93,7 +93,7 @@ func (d *Daemon) getCall(ctx context.Context, by store.Caller, r *http.Request) 
 // listGrants lists the standing answers that count for a person's calls, and
 // those that the person gave.
 func (d *Daemon) listGrants(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	user, err := d.userOf(ctx, by, r.URL.Query().Get("user"))
+	user, err := d.directory.Owner(ctx, by, r.URL.Query().Get("user"))
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func TestParallelTurns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const limit, call = 10_000, 1900
-	if _, err := r.SetBudget(ctx, api.SetBudget{Subject: "team:local", Period: store.Daily, Amount: fmt.Sprint(limit, "tokens")}); err != nil {
+	if _, err := api.SetBudget.Call(ctx, r.Client, api.SetBudgetRequest{Subject: "team:local", Period: store.Daily, Amount: fmt.Sprint(limit, "tokens")}); err != nil {
 		t.Fatal(err)
 	}
 	said := make([]string, 50)
@@ -130,16 +130,16 @@ func TestParallelTurns(t *testing.T) {
 			t.Errorf("refused with %q", text)
 		}
 	}
-	budgets, err := r.Budgets(ctx, "")
-	if err != nil || len(budgets) != 1 {
+	budgets, err := api.ListBudgets.Call(ctx, r.Client, api.ListBudgetsRequest{})
+	if err != nil || len(budgets.Items) != 1 {
 		t.Fatalf("budgets %+v, %v", budgets, err)
 	}
-	used := budgets[0].Used
+	used := budgets.Items[0].Used
 	if another(began) {
 		t.Skip("midnight in UTC: what was used before it is not in the figures")
 	}
-	if used > limit+call || used != int64(answered)*call || int64(answered) != asked.Load() || budgets[0].Reserved != 0 {
-		t.Errorf("%d answered of %d asked, %d tokens used of %d, %d reserved", answered, asked.Load(), used, limit, budgets[0].Reserved)
+	if used > limit+call || used != int64(answered)*call || int64(answered) != asked.Load() || budgets.Items[0].Reserved != 0 {
+		t.Errorf("%d answered of %d asked, %d tokens used of %d, %d reserved", answered, asked.Load(), used, limit, budgets.Items[0].Reserved)
 	}
 	if answered < limit/(call+2*1000) {
 		t.Errorf("only %d turns were answered", answered)
@@ -156,7 +156,7 @@ func TestStoppedCalls(t *testing.T) {
 	withModel(t, r, url, 900)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := r.SetBudget(ctx, api.SetBudget{Subject: "team:local", Period: store.Daily, Amount: "10000tokens"}); err != nil {
+	if _, err := api.SetBudget.Call(ctx, r.Client, api.SetBudgetRequest{Subject: "team:local", Period: store.Daily, Amount: "10000tokens"}); err != nil {
 		t.Fatal(err)
 	}
 	th, err := r.NewThread(ctx, api.NewThread{})
@@ -168,11 +168,11 @@ func TestStoppedCalls(t *testing.T) {
 	}
 	held := func() (reserved, used int64) {
 		t.Helper()
-		list, err := r.Budgets(ctx, "")
-		if err != nil || len(list) != 1 {
+		list, err := api.ListBudgets.Call(ctx, r.Client, api.ListBudgetsRequest{})
+		if err != nil || len(list.Items) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		return list[0].Reserved, list[0].Used
+		return list.Items[0].Reserved, list.Items[0].Used
 	}
 	eventually(t, "the model is asked", func() bool { return asked.Load() == 1 })
 	if reserved, used := held(); reserved < 900 || used != 0 {
@@ -199,8 +199,8 @@ func membersSpend(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	if _, err := c.AddUser(ctx, api.AddUser{Name: "otto"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range []api.SetBudget{{Subject: "user:otto", Period: store.Monthly, Amount: "7usd"}, {Subject: "team:local", Period: store.Monthly, Amount: "77usd"}, {Subject: "team:slack:T1", Period: store.Monthly, Amount: "777usd"}} {
-		if _, err := c.SetBudget(ctx, b); err != nil {
+	for _, b := range []api.SetBudgetRequest{{Subject: "user:otto", Period: store.Monthly, Amount: "7usd"}, {Subject: "team:local", Period: store.Monthly, Amount: "77usd"}, {Subject: "team:slack:T1", Period: store.Monthly, Amount: "777usd"}} {
+		if _, err := api.SetBudget.Call(ctx, c, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +229,7 @@ func membersSpend(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 		t.Errorf("a member's budgets: exit %d, %s", code, out)
 	}
 	for _, subject := range []string{"user:otto", "team:local", "team:slack:T1"} {
-		if err := c.RemoveBudget(ctx, api.RemoveBudget{Subject: subject}); err != nil {
+		if _, err := api.RemoveBudget.Call(ctx, c, api.RemoveBudgetRequest{Subject: subject}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"nize/bots/slack/slacktest"
+	"nize/daemon"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -67,7 +68,11 @@ func TestChangesAreAudited(t *testing.T) {
 		}
 		last = newestEvent(t, r)
 	}
+	routes := daemon.Operations()
 	for _, route := range api.Routes {
+		routes = append(routes, api.Spec(route))
+	}
+	for _, route := range routes {
 		name := route.Method + " " + route.Path
 		if strings.HasPrefix(route.Path, "/v1/bots/") {
 			continue // needs a chat platform; the store's own table has what they change
@@ -204,10 +209,10 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"PATCH /v1/groups/{name}", "group.put", func() error { return second(r.PatchGroup(ctx, "ops", api.PatchGroup{Add: []string{"mia"}})) }},
 		{"DELETE /v1/groups/{name}", "group.delete", func() error { return r.RemoveGroup(ctx, "ops") }},
 		{"PUT /v1/budgets", "budget.put", func() error {
-			return second(r.SetBudget(ctx, api.SetBudget{Subject: "user:*", Period: store.Daily, Amount: "1000tokens"}))
+			return second(api.SetBudget.Call(ctx, r.Client, api.SetBudgetRequest{Subject: "user:*", Period: store.Daily, Amount: "1000tokens"}))
 		}},
 		{"DELETE /v1/budgets", "budget.delete", func() error {
-			return r.RemoveBudget(ctx, api.RemoveBudget{Subject: "user:*", Period: store.Daily})
+			return second(api.RemoveBudget.Call(ctx, r.Client, api.RemoveBudgetRequest{Subject: "user:*", Period: store.Daily}))
 		}},
 		{"DELETE /v1/users/{id}", "user.remove", func() error {
 			u, err := r.RemoveUser(ctx, "mia")

@@ -58,7 +58,7 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 		}
 	}
 	if req.Model != "" {
-		if err := d.router.MayAsk(ctx, by, d.groupsOf(ctx, by), req.Model); err != nil {
+		if err := d.router.MayAsk(ctx, by, d.directory.GroupsOf(ctx, by), req.Model); err != nil {
 			return nil, err
 		}
 		if _, err := d.router.Resolve(ctx, req.Model); err != nil {

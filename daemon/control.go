@@ -123,9 +123,6 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"POST /v1/keys/export":                        d.exportKey,
 		"POST /v1/keys/rotate":                        d.rotateKeys,
 		"GET /v1/usage":                               d.usage,
-		"GET /v1/budgets":                             d.listBudgets,
-		"PUT /v1/budgets":                             d.setBudget,
-		"DELETE /v1/budgets":                          d.removeBudget,
 		"GET /v1/prices/{model}":                      d.getPrice,
 		"PUT /v1/prices/{model}":                      d.setPrice,
 		"DELETE /v1/prices/{model}":                   d.unsetPrice,
@@ -161,6 +158,7 @@ func (d *Daemon) controlHandler() http.Handler {
 		admin[route.Method+" "+route.Path] = route.Admin
 	}
 	mux := http.NewServeMux()
+	d.controlMux(mux)
 	answers, streams := d.handlers()
 	for pattern, h := range answers {
 		mux.HandleFunc(pattern, d.edge(admin[pattern], func(by store.Caller, w http.ResponseWriter, r *http.Request) {
@@ -172,19 +170,25 @@ func (d *Daemon) controlHandler() http.Handler {
 			d.stream(w, r, by, h)
 		}))
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.VersionHeader, api.Version)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// failControl writes an error as nizectl reads it.
+func failControl(w http.ResponseWriter, e *api.Error) {
+	body, _ := json.Marshal(api.Failure{Error: e}) // two strings always encode
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status())
+	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
 }
 
 // edge is where a request on the socket gets its caller. Browsers are refused
 // before anything else, in case somebody puts the socket behind a proxy.
 func (d *Daemon) edge(admin bool, next func(store.Caller, http.ResponseWriter, *http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(api.VersionHeader, api.Version)
-		if r.Header.Get("Origin") != "" || r.Host != api.Host {
-			d.fail(w, r, fmt.Errorf("the control socket is for nizectl alone: %w", store.ErrRefused))
-			return
-		}
-		by, err := d.people.caller(r)
+		by, err := d.socketCaller(r)
 		if err == nil && admin && !by.IsAdmin() {
 			err = fmt.Errorf("only admins may do this: %w", store.ErrRefused)
 		}
@@ -194,6 +198,15 @@ func (d *Daemon) edge(admin bool, next func(store.Caller, http.ResponseWriter, *
 		}
 		next(by, w, r)
 	}
+}
+
+// socketCaller is where a request on the socket gets its caller. Browsers are
+// refused before anything else, in case somebody puts the socket behind a proxy.
+func (d *Daemon) socketCaller(r *http.Request) (store.Caller, error) {
+	if r.Header.Get("Origin") != "" || r.Host != api.Host {
+		return store.Caller{}, fmt.Errorf("the control socket is for nizectl alone: %w", store.ErrRefused)
+	}
+	return d.peers.caller(r)
 }
 
 func (d *Daemon) answer(w http.ResponseWriter, r *http.Request, by store.Caller, h answerFunc) {

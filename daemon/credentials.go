@@ -91,7 +91,7 @@ func (d *Daemon) checkCredentialKey(ctx context.Context, by store.Caller, key *s
 			return fmt.Errorf("%w credential: scope %s needs an owner", store.ErrInvalid, key.Scope)
 		}
 	case "user":
-		owner, err := d.userOf(ctx, by, key.Owner)
+		owner, err := d.directory.Owner(ctx, by, key.Owner)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,7 @@ import (
 	"nize/bots/slack"
 	"nize/daemon/alert"
 	"nize/daemon/api"
+	"nize/daemon/people"
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/hook"
@@ -98,7 +99,9 @@ type Daemon struct {
 	conversation *bots.Conversation
 	bots         map[string]chatBot // by the name of their surface
 	slack        *slack.Bot
-	people       *people
+	peers        *peers
+	directory    *people.Directory
+	ops          *operations
 	groups       *liveGroups
 	listeners    *listeners
 	servers      *serversFile // nil without Options.Servers
@@ -150,7 +153,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	} else if n > 0 {
 		d.log.Warn("model calls were cut off when nized died; their prompts are booked as estimates", "calls", n)
 	}
-	d.people = newPeople(d.db)
+	d.peers = newPeers(d.db)
 	d.listeners = newListeners(d.db)
 	if d.guard, err = upstream.StartGuard(ctx, d.log.With("component", "guard")); err != nil {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
@@ -186,6 +189,7 @@ func (d *Daemon) wire() {
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
 	d.groups = newLiveGroups(d)
+	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
 		Store: d.db, Index: d.index, Runner: downNotifier{d.pool, d}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
@@ -210,6 +214,7 @@ func (d *Daemon) wire() {
 	d.lookout = newLookout(d)
 	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("component", "alert")})
 	commands := &bots.Commands{}
+	d.ops = d.newOperations()
 	d.slack = d.newSlack(commands)
 	d.bots = map[string]chatBot{string(store.OnSlack): d.slack}
 	d.groups.rosters[string(store.OnSlack)] = d.slack

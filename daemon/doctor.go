@@ -130,7 +130,7 @@ func (d *Daemon) tokenFacts(ctx context.Context, f *doctor.Facts) error {
 	if err != nil {
 		return fmt.Errorf("listing tokens: %w", err)
 	}
-	names, err := d.userNames(ctx)
+	names, err := d.directory.Names(ctx)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func (d *Daemon) explainSetting(ctx context.Context, by store.Caller, r *http.Re
 	}
 	who, user := r.URL.Query().Get("user"), ""
 	if who != "" {
-		if user, err = d.userOf(ctx, by, who); err != nil {
+		if user, err = d.directory.Owner(ctx, by, who); err != nil {
 			return nil, err
 		}
 	}

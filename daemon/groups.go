@@ -52,22 +52,6 @@ func (d *Daemon) groupView(ctx context.Context, g store.Group) (any, error) {
 	return views[0], nil
 }
 
-// findGroup finds a group by its name.
-func (d *Daemon) findGroup(ctx context.Context, name string) (store.Group, error) {
-	all, err := d.db.ListGroups(ctx)
-	if err != nil {
-		return store.Group{}, fmt.Errorf("listing groups: %w", err)
-	}
-	var names []string
-	for _, g := range all {
-		if g.Name == name {
-			return g, nil
-		}
-		names = append(names, g.Name)
-	}
-	return store.Group{}, store.Unknown("group", name, names)
-}
-
 func (d *Daemon) listGroups(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
 	all, err := d.db.ListGroups(ctx)
 	if err != nil {
@@ -81,7 +65,7 @@ func (d *Daemon) listGroups(ctx context.Context, _ store.Caller, _ *http.Request
 }
 
 func (d *Daemon) getGroup(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
-	g, err := d.findGroup(ctx, r.PathValue("name"))
+	g, err := d.directory.Group(ctx, r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +76,7 @@ func (d *Daemon) getGroup(ctx context.Context, _ store.Caller, r *http.Request) 
 func (d *Daemon) userIDs(ctx context.Context, who []string) ([]string, error) {
 	var ids []string
 	for _, w := range who {
-		u, err := d.findUser(ctx, w)
+		u, err := d.directory.Find(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +147,7 @@ func (d *Daemon) patchGroup(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
-	g, err := d.findGroup(ctx, r.PathValue("name"))
+	g, err := d.directory.Group(ctx, r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +169,7 @@ func (d *Daemon) patchGroup(ctx context.Context, by store.Caller, r *http.Reques
 }
 
 func (d *Daemon) removeGroup(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	g, err := d.findGroup(ctx, r.PathValue("name"))
+	g, err := d.directory.Group(ctx, r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -208,14 +192,4 @@ func (d *Daemon) groupFacts(ctx context.Context, f *doctor.Facts) error {
 		}
 	}
 	return nil
-}
-
-// groupsOf names the groups that the caller is in. Who can't be looked up is
-// in none: groups only ever allow.
-func (d *Daemon) groupsOf(ctx context.Context, by store.Caller) []string {
-	names, err := d.groups.GroupsOf(ctx, by.User)
-	if err != nil {
-		d.log.Warn("reading groups; the caller counts as in none", "err", err)
-	}
-	return names
 }

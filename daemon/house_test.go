@@ -54,6 +54,9 @@ var floors = map[string]room{
 	"mcp/hook":                   {"mcp", "a leaf"},
 	"mcp/mcptest":                {"", "a double of an upstream"},
 	"daemon/api":                 {"", "what nizectl and nized agree on; it cannot see the server"},
+	"daemon/control":             {"daemon/api daemon/people", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
+	"daemon/mux":                 {"daemon/api", "it serves operations over HTTP, whatever they do"},
+	"daemon/people":              {"daemon/api", "who is who, by the store alone"},
 	"daemon/alert":               {"", "a leaf: it keeps incidents and sends them, whatever they are about"},
 	"daemon/doctor":              {"daemon/api", "rules over facts; nizectl applies those for files where no daemon runs"},
 	"daemon/mcpfile":             {"", "a leaf: it reads what other clients wrote, and contacts nothing"},
@@ -392,6 +395,53 @@ func TestRoutesAreSorted(t *testing.T) {
 			t.Errorf("api.Routes: %s %s stands before %s %s", a.Method, a.Path, b.Method, b.Path)
 		}
 	}
+}
+
+// TestOperationsAreMounted: each operation that daemon/api declares is mounted
+// once, on a route of its own.
+func TestOperationsAreMounted(t *testing.T) {
+	mounted := map[string]bool{}
+	for _, op := range Operations() {
+		route := op.Method + " " + op.Path
+		if mounted[route] {
+			t.Errorf("%s is mounted twice", route)
+		}
+		mounted[route] = true
+	}
+	_, all := sources(t)
+	declared := 0
+	for _, s := range all {
+		if s.room != "daemon/api" || s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.CompositeLit)
+			if !ok || !isOperation(lit.Type) {
+				return true
+			}
+			method, path := lit.Elts[0].(*ast.BasicLit).Value, lit.Elts[1].(*ast.BasicLit).Value
+			if route := strings.Trim(method, `"`) + " " + strings.Trim(path, `"`); !mounted[route] && !strings.Contains(path, `"/auth/`) {
+				t.Errorf("%s: nobody answers %s", s.path, route)
+			}
+			declared++
+			return true
+		})
+	}
+	if declared < len(mounted) {
+		t.Errorf("%d operations are mounted, and package api declares %d", len(mounted), declared)
+	}
+}
+
+// isOperation says whether a type is one of the four kinds of operations.
+func isOperation(t ast.Expr) bool {
+	switch x := t.(type) {
+	case *ast.IndexExpr:
+		t = x.X
+	case *ast.IndexListExpr:
+		t = x.X
+	}
+	id, ok := t.(*ast.Ident)
+	return ok && slices.Contains([]string{"Op", "Stream", "Download", "Upload"}, id.Name)
 }
 
 func TestRoutesAreServed(t *testing.T) {

@@ -106,7 +106,7 @@ func (l *lookout) servers(ctx context.Context, s *alert.Sight) error {
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
-	names, err := l.d.userNames(ctx)
+	names, err := l.d.directory.Names(ctx)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (l *lookout) tokens(ctx context.Context, s *alert.Sight) error {
 	if len(ending) == 0 {
 		return nil
 	}
-	names, err := l.d.userNames(ctx)
+	names, err := l.d.directory.Names(ctx)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (l *lookout) budgets(ctx context.Context, s *alert.Sight) error {
 	if len(l.spent) == 0 {
 		return nil
 	}
-	names, err := l.d.userNames(ctx)
+	names, err := l.d.directory.Names(ctx)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 func hasIdentity(u store.User, identity string) bool { return slices.Contains(u.Identities, identity) }
 
 func (d *Daemon) removeUser(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	u, err := d.findUser(ctx, r.PathValue("id"))
+	u, err := d.directory.Find(ctx, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (d *Daemon) removeUser(ctx context.Context, by store.Caller, r *http.Reques
 
 // findGone finds a person who is a user, or was: one who was removed by id.
 func (d *Daemon) findGone(ctx context.Context, who string) (store.User, error) {
-	u, err := d.findUser(ctx, who)
+	u, err := d.directory.Find(ctx, who)
 	if !errors.Is(err, store.ErrNotFound) {
 		return u, err
 	}

@@ -17,7 +17,7 @@ func (d *Daemon) makeLink(ctx context.Context, by store.Caller, r *http.Request)
 	if err != nil {
 		return nil, err
 	}
-	id, err := d.userOf(ctx, by, req.User)
+	id, err := d.directory.Owner(ctx, by, req.User)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (d *Daemon) join(ctx context.Context, by store.Caller, r *http.Request) (an
 }
 
 func (d *Daemon) unlink(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	u, err := d.findUser(ctx, r.PathValue("id"))
+	u, err := d.directory.Find(ctx, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (d *Daemon) listenControl() error {
 		}
 		members = &g
 	}
-	d.people.members = members
+	d.peers.members = members
 	if d.control != nil {
 		d.opt.Socket = d.control.Addr().String()
 		return nil // its owner and mode are the unit's

@@ -24,7 +24,7 @@ func (d *Daemon) mayKnow(ctx context.Context, by store.Caller, name string) erro
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	var names []string
 	for _, s := range all {
 		if s.SharedWith(by, groups) {

@@ -138,7 +138,7 @@ func (d *Daemon) listModels(ctx context.Context, by store.Caller, _ *http.Reques
 	if err != nil {
 		return nil, fmt.Errorf("listing models: %w", err)
 	}
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	var views []api.ModelView
 	for _, m := range list {
 		if !m.MayUse(by, groups) {
@@ -198,7 +198,7 @@ func (d *Daemon) setModel(ctx context.Context, by store.Caller, r *http.Request)
 	}
 	m.Target = req.Target
 	if req.Who != nil {
-		if m.Who, err = d.whoMay(ctx, by, *req.Who); err != nil {
+		if m.Who, err = d.directory.WhoMay(ctx, by, *req.Who); err != nil {
 			return nil, err
 		}
 	}
@@ -282,7 +282,7 @@ func (d *Daemon) agentsFor(ctx context.Context, by store.Caller) ([]store.Agent,
 	if err != nil {
 		return nil, fmt.Errorf("listing agents: %w", err)
 	}
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	return slices.DeleteFunc(list, func(a store.Agent) bool { return !a.MayUse(by, groups) }), nil
 }
 
@@ -304,7 +304,7 @@ func (d *Daemon) putAgent(ctx context.Context, by store.Caller, r *http.Request)
 			return nil, fmt.Errorf("agent %s: %w", a.ID, err)
 		}
 	}
-	if a.Who, err = d.whoMay(ctx, by, a.Who); err != nil {
+	if a.Who, err = d.directory.WhoMay(ctx, by, a.Who); err != nil {
 		return nil, err
 	}
 	if a.Model != "" {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"nize/daemon/api"
 	"nize/store"
@@ -15,37 +14,6 @@ import (
 
 // People. Somebody who was only named has the identity named:NAME:
 // they come in with bearer tokens, until a chat knows them.
-
-// findUser finds a person by id, identity or name. A name that several have
-// finds nobody: who is disabled must be who was meant.
-func (d *Daemon) findUser(ctx context.Context, who string) (store.User, error) {
-	users, err := d.db.ListUsers(ctx)
-	if err != nil {
-		return store.User{}, fmt.Errorf("listing users: %w", err)
-	}
-	var names []string
-	var named []store.User
-	for _, u := range users {
-		if u.ID == who || hasIdentity(u, who) || slices.Contains(u.Aliases, who) {
-			return u, nil
-		}
-		if u.Name == who {
-			named = append(named, u)
-		}
-		names = append(names, u.Name)
-	}
-	switch len(named) {
-	case 0:
-		return store.User{}, store.Unknown("user", who, names)
-	case 1:
-		return named[0], nil
-	}
-	ids := make([]string, len(named))
-	for i, u := range named {
-		ids[i] = u.ID
-	}
-	return store.User{}, fmt.Errorf("%w user %q: several have that name; say which by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
-}
 
 func (d *Daemon) userView(ctx context.Context, u store.User) (api.UserView, error) {
 	v := api.UserView{User: u, Tokens: []string{}, Teams: []string{}, Groups: []string{}}
@@ -93,7 +61,7 @@ func (d *Daemon) userView(ctx context.Context, u store.User) (api.UserView, erro
 }
 
 func (d *Daemon) getUser(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
-	u, err := d.findUser(ctx, r.PathValue("id"))
+	u, err := d.directory.Find(ctx, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +105,7 @@ func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request
 	if err != nil {
 		return nil, err
 	}
-	u, err := d.findUser(ctx, r.PathValue("id"))
+	u, err := d.directory.Find(ctx, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

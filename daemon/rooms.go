@@ -201,7 +201,7 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		if err := (store.Channel{Admins: *set.Admins}).Check(); err != nil {
 			return nil, err
 		}
-		list, err := d.audience(ctx, by, *set.Admins)
+		list, err := d.directory.Audience(ctx, by, *set.Admins)
 		if err != nil {
 			return nil, err
 		}
@@ -282,7 +282,7 @@ func (d *Daemon) serversFor(ctx context.Context, by store.Caller) ([]string, err
 	if err != nil {
 		return nil, fmt.Errorf("listing servers: %w", err)
 	}
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	names := []string{}
 	for _, s := range all {
 		if s.SharedWith(by, groups) {
@@ -295,7 +295,7 @@ func (d *Daemon) serversFor(ctx context.Context, by store.Caller) ([]string, err
 // roomApprovers checks a policy. Who is no admin of nize's is not told names of
 // people and groups that come near.
 func (d *Daemon) roomApprovers(ctx context.Context, by store.Caller, p store.Policy) (store.Policy, error) {
-	p, err := d.approvers(ctx, p)
+	p, err := d.directory.Approvers(ctx, p)
 	if err != nil && errors.Is(err, store.ErrNotFound) && !by.IsAdmin() {
 		return "", fmt.Errorf("%w approvers: they name somebody, or a group, that is not there", store.ErrInvalid)
 	}

@@ -25,7 +25,7 @@ func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Reque
 	}
 	health := d.healths()
 	views := make([]api.ServerView, 0, len(servers))
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	for _, s := range servers {
 		if !s.SharedWith(by, groups) {
 			continue
@@ -133,10 +133,10 @@ func (d *Daemon) register(ctx context.Context, by store.Caller, s store.Server, 
 	if _, err := d.db.GetServer(ctx, s.Name); err == nil {
 		return none, fmt.Errorf("server %q %w: choose another name, or remove it first: nizectl servers remove %s", s.Name, store.ErrExists, s.Name)
 	}
-	if s.Visibility, err = d.audience(ctx, by, s.Visibility); err != nil {
+	if s.Visibility, err = d.directory.Audience(ctx, by, s.Visibility); err != nil {
 		return none, err
 	}
-	if s.Approvers, err = d.approvers(ctx, s.Approvers); err != nil {
+	if s.Approvers, err = d.directory.Approvers(ctx, s.Approvers); err != nil {
 		return none, err
 	}
 	s.Created, s.Revision = d.now(), 0
@@ -216,10 +216,10 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 	if err := d.checkServer(&s); err != nil {
 		return nil, err
 	}
-	if s.Visibility, err = d.audience(ctx, by, s.Visibility); err != nil {
+	if s.Visibility, err = d.directory.Audience(ctx, by, s.Visibility); err != nil {
 		return nil, err
 	}
-	if s.Approvers, err = d.approvers(ctx, s.Approvers); err != nil {
+	if s.Approvers, err = d.directory.Approvers(ctx, s.Approvers); err != nil {
 		return nil, err
 	}
 	if _, err := d.db.PutServer(ctx, by, s, p.Revision); err != nil {

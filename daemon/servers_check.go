@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,77 +14,6 @@ import (
 )
 
 // What a server's record must be before it is stored.
-
-// audience checks whom a server is shared with and turns names of users into
-// their ids.
-func (d *Daemon) audience(ctx context.Context, by store.Caller, with []string) ([]string, error) {
-	var out []string
-	for _, w := range with {
-		if w == "all" {
-			out = append(out, w)
-			continue
-		}
-		if name, ok := strings.CutPrefix(w, "group:"); ok {
-			if _, err := d.findGroup(ctx, name); err != nil {
-				return nil, err
-			}
-			out = append(out, w)
-			continue
-		}
-		who, ok := strings.CutPrefix(w, "user:")
-		if !ok || who == "" {
-			return nil, fmt.Errorf("%w audience %q: use all, group:G or user:U", store.ErrInvalid, w)
-		}
-		id, err := d.userOf(ctx, by, who)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, "user:"+id)
-	}
-	return out, nil
-}
-
-// whoMay checks who may use an agent or a model name; all is kept as none.
-func (d *Daemon) whoMay(ctx context.Context, by store.Caller, who []string) ([]string, error) {
-	switch {
-	case slices.Contains(who, "all"), len(who) == 0:
-		return nil, nil
-	case len(who) == 1 && who[0] == "admins":
-		return who, nil
-	case slices.Contains(who, "admins"):
-		return nil, fmt.Errorf("%w audience: admins may use everything; leave them out where others are named", store.ErrInvalid)
-	}
-	return d.audience(ctx, by, who)
-}
-
-// approvers checks who may approve and turns names of users into their ids.
-func (d *Daemon) approvers(ctx context.Context, p store.Policy) (store.Policy, error) {
-	if strings.TrimSpace(string(p)) == "" {
-		return "", nil
-	}
-	a, err := store.ParsePolicy(string(p))
-	if err != nil {
-		return "", err
-	}
-	for i, who := range a.Who {
-		if name, ok := strings.CutPrefix(who, "group:"); ok {
-			if _, err := d.findGroup(ctx, name); err != nil {
-				return "", err
-			}
-		}
-		if name, ok := strings.CutPrefix(who, "user:"); ok {
-			u, err := d.findUser(ctx, name)
-			if err != nil {
-				return "", err
-			}
-			a.Who[i] = "user:" + u.ID
-		}
-	}
-	if a, err = store.ParsePolicy(string(a.Policy())); err != nil { // two names may have been one person's
-		return "", err
-	}
-	return a.Policy(), nil
-}
 
 // checkServer refuses what cannot work and resolves the command.
 func (d *Daemon) checkServer(s *store.Server) error {

@@ -71,8 +71,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer{uid, groups, err})
 }
 
-// people turns peers into callers; each uid is looked up once.
-type people struct {
+// peers turns who sits at the socket into callers; each uid is looked up once.
+type peers struct {
 	users   store.Users
 	own     uint32
 	members *group // who may come in besides; nil is nobody
@@ -81,14 +81,14 @@ type people struct {
 	known map[uint32]string // uid → user id
 }
 
-func newPeople(users store.Users) *people {
-	return &people{users: users, own: uint32(os.Getuid()), known: map[uint32]string{}}
+func newPeers(users store.Users) *peers {
+	return &peers{users: users, own: uint32(os.Getuid()), known: map[uint32]string{}}
 }
 
 // caller is who sent a request on the control socket: root and the daemon's
 // own user are admins, those in socket.group are members unless an admin made
 // more of them, and everybody else is refused.
-func (p *people) caller(r *http.Request) (store.Caller, error) {
+func (p *peers) caller(r *http.Request) (store.Caller, error) {
 	at, ok := r.Context().Value(peerKey{}).(peer)
 	if !ok || at.err != nil {
 		return store.Caller{}, fmt.Errorf("reading who is at the socket: %w", errors.Join(store.ErrRefused, at.err))
@@ -110,7 +110,7 @@ func (p *people) caller(r *http.Request) (store.Caller, error) {
 	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnCLI, Identity: "local:" + strconv.Itoa(int(at.uid))}, nil
 }
 
-func (p *people) user(ctx context.Context, uid uint32, role store.Role) (store.User, error) {
+func (p *peers) user(ctx context.Context, uid uint32, role store.Role) (store.User, error) {
 	identity := "local:" + strconv.Itoa(int(uid))
 	p.mu.Lock()
 	id := p.known[uid]

@@ -110,7 +110,7 @@ func (d *Daemon) listSettings(ctx context.Context, by store.Caller, r *http.Requ
 	user := ""
 	if who := r.URL.Query().Get("user"); who != "" {
 		var err error
-		if user, err = d.userOf(ctx, by, who); err != nil {
+		if user, err = d.directory.Owner(ctx, by, who); err != nil {
 			return nil, err
 		}
 	}
@@ -139,7 +139,7 @@ func (d *Daemon) unsetSetting(ctx context.Context, by store.Caller, r *http.Requ
 
 func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, value string) (any, error) {
 	if key == "approvals.approvers" && value != "" && by.IsAdmin() {
-		p, err := d.approvers(ctx, store.Policy(value))
+		p, err := d.directory.Approvers(ctx, store.Policy(value))
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (d *Daemon) changeSetting(ctx context.Context, by store.Caller, who, key, v
 	user := ""
 	if who != "" {
 		var err error
-		if user, err = d.userOf(ctx, by, who); err != nil {
+		if user, err = d.directory.Owner(ctx, by, who); err != nil {
 			return nil, err
 		}
 	}

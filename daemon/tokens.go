@@ -18,31 +18,6 @@ const tokenLife = 90 * 24 * time.Hour
 
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 
-// userOf finds whose records a request is about: the caller's, or for admins
-// anybody's, by id, name or identity.
-func (d *Daemon) userOf(ctx context.Context, by store.Caller, who string) (string, error) {
-	if who == "" || who == by.User {
-		return by.User, nil
-	}
-	if !by.IsAdmin() {
-		return "", fmt.Errorf("only admins may look after other people's records: %w", store.ErrRefused)
-	}
-	u, err := d.findUser(ctx, who)
-	return u.ID, err
-}
-
-func (d *Daemon) userNames(ctx context.Context) (map[string]string, error) {
-	users, err := d.db.ListUsers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing users: %w", err)
-	}
-	out := map[string]string{store.System.User: store.System.Name}
-	for _, u := range users {
-		out[u.ID] = u.Name
-	}
-	return out, nil
-}
-
 func (d *Daemon) listUsers(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
 	users, err := d.db.ListUsers(ctx)
 	if err != nil {
@@ -55,7 +30,7 @@ func (d *Daemon) listTokens(ctx context.Context, by store.Caller, r *http.Reques
 	user := ""
 	if who := r.URL.Query().Get("user"); who != "" || !by.IsAdmin() {
 		var err error
-		if user, err = d.userOf(ctx, by, who); err != nil {
+		if user, err = d.directory.Owner(ctx, by, who); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +38,7 @@ func (d *Daemon) listTokens(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, fmt.Errorf("listing tokens: %w", err)
 	}
-	names, err := d.userNames(ctx)
+	names, err := d.directory.Names(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +70,7 @@ func (d *Daemon) mint(ctx context.Context, by store.Caller, req api.CreateToken)
 	default:
 		return none, fmt.Errorf("%w audience %q: use %s or %s", store.ErrInvalid, req.Audience, store.ForMCP, store.ForAPI)
 	}
-	user, err := d.userOf(ctx, by, req.User)
+	user, err := d.directory.Owner(ctx, by, req.User)
 	if err != nil {
 		return none, err
 	}
@@ -132,7 +107,7 @@ func (d *Daemon) rotateToken(ctx context.Context, by store.Caller, r *http.Reque
 	if err != nil {
 		return nil, err
 	}
-	user, err := d.userOf(ctx, by, req.User)
+	user, err := d.directory.Owner(ctx, by, req.User)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +141,7 @@ func (d *Daemon) unknownToken(ctx context.Context, user, name string) error {
 
 func (d *Daemon) revokeToken(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	user, err := d.userOf(ctx, by, r.URL.Query().Get("user"))
+	user, err := d.directory.Owner(ctx, by, r.URL.Query().Get("user"))
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +164,7 @@ func (d *Daemon) revokeTokens(ctx context.Context, by store.Caller, r *http.Requ
 	user := ""
 	if who := r.URL.Query().Get("user"); who != "" || !by.IsAdmin() {
 		var err error
-		if user, err = d.userOf(ctx, by, who); err != nil {
+		if user, err = d.directory.Owner(ctx, by, who); err != nil {
 			return nil, err
 		}
 	}

@@ -57,7 +57,7 @@ func (d *Daemon) actorOf(ctx context.Context, who string) (string, error) {
 	if who == store.System.User || who == store.System.Name {
 		return store.System.User, nil
 	}
-	u, err := d.findUser(ctx, who)
+	u, err := d.directory.Find(ctx, who)
 	if errors.Is(err, store.ErrNotFound) && store.ValidID(who) {
 		return who, nil
 	}

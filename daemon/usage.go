@@ -42,7 +42,7 @@ func (d *Daemon) usage(ctx context.Context, by store.Caller, r *http.Request) (a
 		}
 	}
 	if who := p.Get("user"); who != "" || !by.IsAdmin() {
-		if q.User, err = d.userOf(ctx, by, who); err != nil {
+		if q.User, err = d.directory.Owner(ctx, by, who); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +59,7 @@ func (d *Daemon) usage(ctx context.Context, by store.Caller, r *http.Request) (a
 		}
 	}
 	if q.By == "user" {
-		names, err := d.userNames(ctx)
+		names, err := d.directory.Names(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (d *Daemon) logicalModels(ctx context.Context, by store.Caller, r *store.Us
 	if err != nil {
 		return fmt.Errorf("listing models: %w", err)
 	}
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	known := func(model string) string {
 		for _, m := range names {
 			if m.MayUse(by, groups) && (m.Target == model || slices.Contains(m.Fallbacks, model)) {

@@ -14,7 +14,7 @@ import (
 // ask about themselves.
 func (d *Daemon) whyTool(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
 	p := r.URL.Query()
-	id, err := d.userOf(ctx, by, p.Get("user"))
+	id, err := d.directory.Owner(ctx, by, p.Get("user"))
 	if err != nil {
 		return nil, err
 	}

@@ -243,7 +243,7 @@ func (d *Daemon) modelsFor(ctx context.Context, by store.Caller) ([]store.ModelN
 	if err != nil {
 		return nil, fmt.Errorf("listing models: %w", err)
 	}
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	return slices.DeleteFunc(all, func(m store.ModelName) bool { return !m.MayUse(by, groups) }), nil
 }
 

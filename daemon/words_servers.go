@@ -33,7 +33,7 @@ func (d *Daemon) usableServers(ctx context.Context, by store.Caller) ([]store.Se
 	if err != nil {
 		return nil, fmt.Errorf("listing servers: %w", err)
 	}
-	groups := d.groupsOf(ctx, by)
+	groups := d.directory.GroupsOf(ctx, by)
 	return slices.DeleteFunc(servers, func(s store.Server) bool { return !s.SharedWith(by, groups) || s.Disabled }), nil
 }
 

@@ -53,7 +53,7 @@ func usageSums(report store.UsageReport, w phrases.Catalogue) []string {
 // budgetLines say what is left of the budgets that hold for somebody.
 func (d *Daemon) budgetLines(ctx context.Context, a bots.Asked) ([]string, error) {
 	w, zone := phrases.For(a.Locale), zoneOf(a)
-	budgets, err := d.budgetsOf(ctx, a.By, "")
+	budgets, err := d.ops.budgets.Of(ctx, a.By, "")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (d *Daemon) budgetLines(ctx context.Context, a bots.Asked) ([]string, error
 		if b.Limit == 0 {
 			continue
 		}
-		v, err := d.budgetView(ctx, b)
+		v, err := d.ops.budgets.View(ctx, b)
 		if err != nil {
 			return nil, err
 		}

@@ -31,28 +31,28 @@ func (a *app) budgets() *cli.Command {
 
 // budgetSubjects offers those that have a budget; * is none for a shell.
 func budgetSubjects(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Budgets(ctx, "")
-	names := each(list, func(b api.BudgetView) string { return b.Name })
+	list, err := api.ListBudgets.Call(ctx, c, api.ListBudgetsRequest{})
+	names := each(list.Items, func(b api.Budget) string { return b.Name })
 	return slices.Compact(slices.DeleteFunc(names, func(n string) bool { return n == store.Everybody })), err
 }
 
 func budgetsList(ctx context.Context, c *call) error {
-	list, err := c.api.Budgets(ctx, c.cmd.String("user"))
+	list, err := api.ListBudgets.Call(ctx, c.api, api.ListBudgetsRequest{User: c.cmd.String("user")})
 	if err != nil {
 		return err
 	}
 	if c.json {
-		return c.printJSON(items(list))
+		return c.printJSON(items(list.Items))
 	}
 	t := c.table("BUDGET OF", "PERIOD", "LIMIT", "USED", "SHARE", "RESETS").numbers(2, 3, 4)
-	for _, b := range list {
+	for _, b := range list.Items {
 		t.row(budgetCells(c, b)...)
 	}
 	t.print("no budgets")
 	return nil
 }
 
-func budgetCells(c *call, b api.BudgetView) []string {
+func budgetCells(c *call, b api.Budget) []string {
 	name := b.Name
 	if b.Default {
 		name += " (default)"
@@ -71,7 +71,7 @@ func budgetCells(c *call, b api.BudgetView) []string {
 }
 
 func budgetsSet(ctx context.Context, c *call) error {
-	var set []api.BudgetView
+	var set []api.Budget
 	if !c.cmd.IsSet("daily") && !c.cmd.IsSet("monthly") {
 		return usagef("budgets set needs --daily AMOUNT or --monthly AMOUNT: 200000tokens, 5usd or unlimited")
 	}
@@ -90,7 +90,7 @@ func budgetsSet(ctx context.Context, c *call) error {
 		if !c.cmd.IsSet(string(p)) {
 			continue
 		}
-		b, err := c.api.SetBudget(ctx, api.SetBudget{Subject: c.arg(0), Period: p, Amount: c.cmd.String(string(p))})
+		b, err := api.SetBudget.Call(ctx, c.api, api.SetBudgetRequest{Subject: c.arg(0), Period: p, Amount: c.cmd.String(string(p))})
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func budgetsSet(ctx context.Context, c *call) error {
 }
 
 func budgetsRemove(ctx context.Context, c *call) error {
-	r := api.RemoveBudget{Subject: c.arg(0)}
+	r := api.RemoveBudgetRequest{Subject: c.arg(0)}
 	what := "budgets"
 	if daily, monthly := c.cmd.Bool("daily"), c.cmd.Bool("monthly"); daily != monthly {
 		r.Period = store.Daily
@@ -122,7 +122,7 @@ func budgetsRemove(ctx context.Context, c *call) error {
 	if err := c.confirm("Remove the %s of %s?", what, r.Subject); err != nil {
 		return err
 	}
-	if err := c.api.RemoveBudget(ctx, r); err != nil {
+	if _, err := api.RemoveBudget.Call(ctx, c.api, r); err != nil {
 		return err
 	}
 	return c.removed(what+" of", r.Subject)

@@ -47,6 +47,14 @@ type List[T any] struct {
 	Items []T `json:"items"`
 }
 
+// Items makes a list; none is an empty one on the wire, not null.
+func Items[T any](list []T) List[T] {
+	if list == nil {
+		list = []T{}
+	}
+	return List[T]{Items: list}
+}
+
 // Empty is the body of a request or answer that says nothing.
 type Empty struct{}
 

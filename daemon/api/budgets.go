@@ -1,13 +1,18 @@
 package api
 
-import (
-	"context"
+import "nize/store"
 
-	"nize/store"
-)
+// ListBudgets lists what is set. With a user, those that hold for that person,
+// the default included; members get theirs.
+var ListBudgets = Op[ListBudgetsRequest, List[Budget]]{"GET", "/v1/budgets", false, "list budgets and how far they are used"}
 
-// BudgetView is a budget and how far it is used.
-type BudgetView struct {
+// ListBudgetsRequest says for whom.
+type ListBudgetsRequest struct {
+	User string `query:"user" json:"-"`
+}
+
+// Budget is a budget and how far it is used.
+type Budget struct {
 	store.BudgetState
 	Name    string `json:"name"`              // the subject, with a person's name in place of the id
 	Default bool   `json:"default,omitempty"` // of the setting budgets.user.daily
@@ -15,31 +20,21 @@ type BudgetView struct {
 	PerUser bool `json:"per_user,omitempty"`
 }
 
-// SetBudget sets a budget.
-type SetBudget struct {
+// SetBudget sets a budget in place of the one of its subject, period and unit.
+var SetBudget = Op[SetBudgetRequest, Budget]{"PUT", "/v1/budgets", true, "set a budget"}
+
+// SetBudgetRequest is a budget.
+type SetBudgetRequest struct {
 	Subject string       `json:"subject"` // user:NAME, user:*, group:NAME, team:TEAM, model:PROVIDER/MODEL
 	Period  store.Period `json:"period"`
 	Amount  string       `json:"amount"` // 200000tokens, 5usd, unlimited
 }
 
-// RemoveBudget names the budgets to remove; an empty period is both.
-type RemoveBudget struct {
-	Subject string
-	Period  store.Period
-}
-
-// Budgets lists what is set. With a user, those that hold for that person, the
-// default included; members get theirs.
-func (c *Client) Budgets(ctx context.Context, user string) ([]BudgetView, error) {
-	return list[BudgetView](ctx, c, request{method: "GET", path: "/v1/budgets", query: query("user", user)})
-}
-
-// SetBudget sets a budget in place of the one of its subject, period and unit.
-func (c *Client) SetBudget(ctx context.Context, b SetBudget) (BudgetView, error) {
-	return do[BudgetView](ctx, c, request{method: "PUT", path: "/v1/budgets", body: b})
-}
-
 // RemoveBudget removes a subject's budgets. ErrNotFound if there is none.
-func (c *Client) RemoveBudget(ctx context.Context, b RemoveBudget) error {
-	return exec(ctx, c, request{method: "DELETE", path: "/v1/budgets", query: query("subject", b.Subject, "period", string(b.Period))})
+var RemoveBudget = Op[RemoveBudgetRequest, Empty]{"DELETE", "/v1/budgets", true, "remove a budget"}
+
+// RemoveBudgetRequest names the budgets to remove; an empty period is both.
+type RemoveBudgetRequest struct {
+	Subject string       `query:"subject" json:"-"`
+	Period  store.Period `query:"period" json:"-"`
 }

@@ -1,0 +1,187 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/store"
+)
+
+// Budgets are what people, groups, teams and models may spend.
+type Budgets struct {
+	Store     store.Budgets
+	Users     store.Users
+	Directory *people.Directory
+	Config    store.Config
+	// CheckTarget refuses a PROVIDER/MODEL that is not there.
+	CheckTarget func(ctx context.Context, target string) error
+	Now         func() time.Time
+}
+
+// List lists what admins set, or what holds for one person. Members see what
+// holds for them.
+func (b *Budgets) List(ctx context.Context, by store.Caller, req api.ListBudgetsRequest) (none api.List[api.Budget], err error) {
+	who := req.User
+	var states []store.BudgetState
+	if who == "" && by.IsAdmin() {
+		states, err = b.Store.ListBudgets(ctx)
+	} else {
+		states, err = b.Of(ctx, by, who)
+	}
+	if err != nil {
+		return none, err
+	}
+	views := make([]api.Budget, 0, len(states)+1)
+	var everybody bool
+	for _, s := range states {
+		v, err := b.View(ctx, s)
+		if err != nil {
+			return none, err
+		}
+		everybody = everybody || s.Subject == store.Everybody && s.Period == store.Daily && s.Unit == store.InTokens
+		views = append(views, v)
+	}
+	if who == "" && by.IsAdmin() && !everybody {
+		if limit := b.userDaily(); limit > 0 {
+			set := store.Budget{Subject: store.Everybody, Period: store.Daily, Unit: store.InTokens, Limit: limit}
+			_, resets := set.Period.Bounds(b.Now())
+			views = append(views, api.Budget{BudgetState: store.BudgetState{Budget: set, Resets: resets}, Name: set.Subject, Default: true, PerUser: true})
+		}
+	}
+	return api.Items(views), nil
+}
+
+func (b *Budgets) userDaily() int64 { return int64(store.GetInt(b.Config, "", "budgets.user.daily")) }
+
+// Of are those that a person's next model call would count for, but for
+// models' own.
+func (b *Budgets) Of(ctx context.Context, by store.Caller, who string) ([]store.BudgetState, error) {
+	id, err := b.Directory.Owner(ctx, by, who)
+	if err != nil {
+		return nil, err
+	}
+	u, err := b.Users.GetUser(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("reading user %s: %w", id, err)
+	}
+	person := store.Caller{User: id, Role: u.Role}
+	if len(u.Identities) > 0 {
+		person.Identity = u.Identities[0]
+	}
+	states, err := b.Store.BudgetsFor(ctx, store.Reservation{
+		Spend:     store.Spend{User: id, Team: store.TeamOf(person, store.Address{})},
+		UserDaily: b.userDaily(),
+		Exempt:    u.Role == store.Admin && !store.GetBool(b.Config, "", "budgets.admins"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading budgets of %s: %w", u.Name, err)
+	}
+	return states, nil
+}
+
+func (b *Budgets) View(ctx context.Context, s store.BudgetState) (api.Budget, error) {
+	v := api.Budget{BudgetState: s, Name: s.Subject, PerUser: s.Subject == store.Everybody && s.User == ""}
+	v.Default = s.Subject == store.Everybody && s.Set.IsZero()
+	if id, ok := strings.CutPrefix(s.Subject, "user:"); ok && id != "*" {
+		names, err := b.Directory.Names(ctx)
+		if err != nil {
+			return v, err
+		}
+		if n := names[id]; n != "" {
+			v.Name = "user:" + n
+		}
+	}
+	return v, nil
+}
+
+// subject reads a subject as people write it: a person by name.
+func (b *Budgets) subject(ctx context.Context, subject string) (string, error) {
+	kind, name, _ := strings.Cut(subject, ":")
+	switch {
+	case name == "":
+	case kind == "user" && name != "*" && name != store.System.User:
+		u, err := b.Directory.Find(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		return "user:" + u.ID, nil
+	case kind == "group":
+		groups, err := b.Directory.Store.ListGroups(ctx)
+		if err != nil {
+			return "", fmt.Errorf("listing groups: %w", err)
+		}
+		names := make([]string, len(groups))
+		for i, g := range groups {
+			names[i] = g.Name
+		}
+		if !slices.Contains(names, name) {
+			return "", store.Unknown("group", name, names)
+		}
+	case kind == "model":
+		if err := b.CheckTarget(ctx, name); err != nil {
+			return "", err
+		}
+	}
+	return subject, nil
+}
+
+// Set sets a budget in place of the one of its subject, period and unit.
+func (b *Budgets) Set(ctx context.Context, by store.Caller, req api.SetBudgetRequest) (none api.Budget, err error) {
+	set := store.Budget{Period: req.Period}
+	if set.Unit, set.Limit, err = store.ParseAmount(req.Amount); err != nil {
+		return none, err
+	}
+	if set.Subject, err = b.subject(ctx, req.Subject); err != nil {
+		return none, err
+	}
+	if err := set.Check(); err != nil {
+		return none, err
+	}
+	if err := b.Store.PutBudget(ctx, by, set); err != nil {
+		return none, fmt.Errorf("storing the budget: %w", err)
+	}
+	states, err := b.Store.ListBudgets(ctx)
+	if err != nil {
+		return none, fmt.Errorf("reading the budget: %w", err)
+	}
+	for _, s := range states {
+		if s.Subject == set.Subject && s.Period == set.Period && s.Unit == set.Unit {
+			return b.View(ctx, s)
+		}
+	}
+	return none, fmt.Errorf("budget of %s: %w: somebody removed it", req.Subject, store.ErrConflict)
+}
+
+// Remove removes a subject's budgets.
+func (b *Budgets) Remove(ctx context.Context, by store.Caller, req api.RemoveBudgetRequest) (none api.Empty, err error) {
+	subject, err := b.subject(ctx, req.Subject)
+	if err != nil {
+		return none, err
+	}
+	removed := false
+	for _, period := range []store.Period{store.Daily, store.Monthly} {
+		if req.Period != "" && req.Period != period {
+			continue
+		}
+		for _, unit := range []store.Unit{store.InTokens, store.InUSD} {
+			err := b.Store.DeleteBudget(ctx, by, store.Budget{Subject: subject, Period: period, Unit: unit})
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return none, fmt.Errorf("removing the budget: %w", err)
+			}
+			removed = removed || err == nil
+		}
+	}
+	if removed {
+		return none, nil
+	}
+	if subject == store.Everybody {
+		return none, fmt.Errorf("budget of %s: %w; the default is nizectl config set budgets.user.daily", subject, store.ErrNotFound)
+	}
+	return none, fmt.Errorf("budget of %s: %w; see nizectl budgets list", req.Subject, store.ErrNotFound)
+}

@@ -1,0 +1,264 @@
+// Package mux serves operations of daemon/api over HTTP: it finds out who
+// calls, decodes the request, calls a plain function, and writes its answer or
+// its error. The functions see no HTTP.
+//
+// Each operation is mounted once, by [Handle] or one of its siblings, on a
+// function of the caller and the request:
+//
+//	mux.Handle(m, api.SetBudget, budgets.Set)
+//
+// A panic stays in its request. An error that the table of daemon/api does not
+// know is logged, once, and the caller learns "internal error".
+package mux
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+const (
+	// maxBody bounds a request that is no file.
+	maxBody = 8 << 20
+	// silence is how long a stream may be quiet before an empty line is sent,
+	// so that what is between keeps it open.
+	silence = 15 * time.Second
+)
+
+// Options say who calls and what an error looks like. Listen and Closing are
+// needed where there are streams.
+type Options struct {
+	// Caller says who a request is from, or why it is refused.
+	Caller func(*http.Request) (store.Caller, error)
+	// Fail writes an error that the table of daemon/api made.
+	Fail func(w http.ResponseWriter, e *api.Error)
+	// Listen is told of a stream that begins and ends it by cancel when its
+	// caller may not go on; leave ends the telling.
+	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func())
+	// Closing ends when streams must.
+	Closing context.Context
+	Log     *slog.Logger
+}
+
+// Mux has the operations that are mounted on it.
+type Mux struct {
+	opt   Options
+	mux   *http.ServeMux
+	specs []api.Spec
+}
+
+// New returns one without operations, whose routes are on that ServeMux.
+func New(on *http.ServeMux, opt Options) *Mux { return &Mux{opt: opt, mux: on} }
+
+// Specs are the operations that are mounted.
+func (m *Mux) Specs() []api.Spec { return m.specs }
+
+// Handle mounts an operation on its function.
+func Handle[Req, Res any](m *Mux, op api.Op[Req, Res], do func(context.Context, store.Caller, Req) (Res, error)) {
+	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
+		res, err := do(r.Context(), by, req)
+		if err != nil {
+			return err
+		}
+		return m.answer(w, res)
+	})
+}
+
+// HandleDownload mounts an operation that answers with a file.
+func HandleDownload[Req any](m *Mux, op api.Download[Req], do func(context.Context, store.Caller, Req) (api.File, error)) {
+	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
+		f, err := do(r.Context(), by, req)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		h := w.Header()
+		h.Set("Content-Type", "application/octet-stream")
+		h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+		h.Set(api.BackupKeyHeader, f.Key)
+		h.Set(api.BackupSumHeader, f.SHA256)
+		_, _ = io.Copy(w, f) // a client that gets less than was announced knows it
+		return nil
+	})
+}
+
+// HandleUpload mounts an operation that takes a file.
+func HandleUpload[Req, Res any](m *Mux, op api.Upload[Req, Res], do func(context.Context, store.Caller, Req, api.File) (Res, error)) {
+	m.route(api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller) error {
+		var req Req
+		if err := api.Decode(&req, r.PathValue, r.URL.Query(), nil, false); err != nil {
+			return err
+		}
+		if r.ContentLength < 0 {
+			return fmt.Errorf("%w request: it does not say how long the file is", store.ErrInvalid)
+		}
+		res, err := do(r.Context(), by, req, api.File{ReadCloser: r.Body, Size: r.ContentLength})
+		if err != nil {
+			return err
+		}
+		return m.answer(w, res)
+	})
+}
+
+// HandleStream mounts an operation that answers with lines. Its send fails when
+// the client has left.
+func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx context.Context, by store.Caller, req Req, send func(Line) error) error) {
+	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(m.opt.Closing, cancel)() // a drain cannot wait for those who listen
+		defer m.opt.Listen(ctx, by, cancel)()
+		s := &stream{w: w, out: make(chan []byte), cancel: cancel}
+		done := make(chan error, 1) // for its one send, also when nobody reads it any more
+		go func() {
+			done <- guarded(func() error {
+				return do(ctx, by, req, func(line Line) error { return s.send(ctx, line) })
+			})
+		}()
+		err := s.copy(done)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return nil
+		case !s.begun:
+			return err
+		}
+		line, _ := json.Marshal(api.Failure{Error: m.explain(r, err)}) // two strings always encode
+		s.write(append(line, '\n'))
+		return nil
+	})
+}
+
+// mount routes an operation whose request is decoded first.
+func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.Request, store.Caller, Req) error) {
+	m.route(op, func(w http.ResponseWriter, r *http.Request, by store.Caller) error {
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+		if err != nil {
+			return fmt.Errorf("reading the request: %w", err)
+		}
+		if len(body) > maxBody {
+			return fmt.Errorf("%w request: it is over %d MiB", store.ErrInvalid, maxBody>>20)
+		}
+		var req Req
+		if err := api.Decode(&req, r.PathValue, r.URL.Query(), body, op.Method == http.MethodPatch); err != nil {
+			return err
+		}
+		return serve(w, r, by, req)
+	})
+}
+
+// route is the edge: here a request gets its caller, and an error its form.
+func (m *Mux) route(op api.Spec, serve func(http.ResponseWriter, *http.Request, store.Caller) error) {
+	m.specs = append(m.specs, op)
+	m.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
+		err := guarded(func() error {
+			by, err := m.opt.Caller(r)
+			if err == nil && op.Admin && !by.IsAdmin() {
+				err = fmt.Errorf("only admins may do this: %w", store.ErrRefused)
+			}
+			if err != nil {
+				return err
+			}
+			return serve(w, r, by)
+		})
+		if err == nil || errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+			return // done, or the client has left
+		}
+		m.opt.Fail(w, m.explain(r, err))
+	})
+}
+
+// explain is what a caller learns of an error.
+func (m *Mux) explain(r *http.Request, err error) *api.Error {
+	e, known := api.FromError(err)
+	if !known {
+		m.opt.Log.Error("request", "route", r.Pattern, "err", err)
+	}
+	return e
+}
+
+func (m *Mux) answer(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	return nil
+}
+
+// guarded turns a panic into an error.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
+}
+
+// stream is an answer of lines. Only its request's goroutine writes.
+type stream struct {
+	w      http.ResponseWriter
+	out    chan []byte
+	cancel context.CancelFunc
+	begun  bool
+}
+
+// send hands over a line that is encoded.
+func (s *stream) send(ctx context.Context, v any) error {
+	line, ok := v.(api.Encoded)
+	if !ok {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("encoding a line: %w", err)
+		}
+		line = append(b, '\n')
+	}
+	select {
+	case s.out <- line:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// copy writes lines until there are no more.
+func (s *stream) copy(done <-chan error) error {
+	idle := time.NewTicker(silence)
+	defer idle.Stop()
+	for {
+		select {
+		case line := <-s.out:
+			s.write(line)
+		case <-idle.C:
+			if s.begun {
+				s.write([]byte("\n"))
+			}
+		case err := <-done:
+			return err
+		}
+	}
+}
+
+func (s *stream) write(line []byte) {
+	if !s.begun {
+		s.w.Header().Set("Content-Type", "application/x-ndjson")
+		s.begun = true
+	}
+	if _, err := s.w.Write(line); err != nil {
+		s.cancel()
+		return
+	}
+	if err := http.NewResponseController(s.w).Flush(); err != nil {
+		s.cancel()
+	}
+}

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"net/http"
+
+	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/daemon/mux"
+)
+
+// operations are the nouns of the control API. Each is made once, by wire, and
+// serves nizectl, the chats and the pages alike.
+type operations struct {
+	budgets *control.Budgets
+}
+
+func (d *Daemon) newOperations() *operations {
+	return &operations{
+		budgets: &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, CheckTarget: d.checkTarget, Now: d.now},
+	}
+}
+
+// mount ties each operation of daemon/api to its function. What it
+// leaves out is in none of the two: a test compares them.
+func (o *operations) mount(m *mux.Mux) {
+	mux.Handle(m, api.ListBudgets, o.budgets.List)
+	mux.Handle(m, api.RemoveBudget, o.budgets.Remove)
+	mux.Handle(m, api.SetBudget, o.budgets.Set)
+}
+
+// controlMux serves the operations to who sits at the control socket.
+func (d *Daemon) controlMux(on *http.ServeMux) *mux.Mux {
+	m := mux.New(on, mux.Options{Caller: d.socketCaller, Fail: failControl, Listen: d.listeners.enter, Closing: d.closing, Log: d.log})
+	d.ops.mount(m)
+	return m
+}

@@ -1,0 +1,179 @@
+// Package people is who is who: it finds people and groups by what somebody
+// calls them, and keeps who may see and approve what in terms of ids.
+package people
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// Directory finds people and groups.
+type Directory struct {
+	Store interface {
+		ListUsers(ctx context.Context) ([]store.User, error)
+		ListGroups(ctx context.Context) ([]store.Group, error)
+	}
+	// Memberships says which groups a user is in.
+	Memberships interface {
+		GroupsOf(ctx context.Context, user string) ([]string, error)
+	}
+	Log *slog.Logger
+}
+
+// Find finds a person by id, identity or name. A name that several have
+// finds nobody: who is disabled must be who was meant.
+func (d *Directory) Find(ctx context.Context, who string) (store.User, error) {
+	users, err := d.Store.ListUsers(ctx)
+	if err != nil {
+		return store.User{}, fmt.Errorf("listing users: %w", err)
+	}
+	var names []string
+	var named []store.User
+	for _, u := range users {
+		if u.ID == who || slices.Contains(u.Identities, who) || slices.Contains(u.Aliases, who) {
+			return u, nil
+		}
+		if u.Name == who {
+			named = append(named, u)
+		}
+		names = append(names, u.Name)
+	}
+	switch len(named) {
+	case 0:
+		return store.User{}, store.Unknown("user", who, names)
+	case 1:
+		return named[0], nil
+	}
+	ids := make([]string, len(named))
+	for i, u := range named {
+		ids[i] = u.ID
+	}
+	return store.User{}, fmt.Errorf("%w user %q: several have that name; say which by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
+}
+
+// Owner finds whose records a request is about: the caller's, or for admins
+// anybody's, by id, name or identity.
+func (d *Directory) Owner(ctx context.Context, by store.Caller, who string) (string, error) {
+	if who == "" || who == by.User {
+		return by.User, nil
+	}
+	if !by.IsAdmin() {
+		return "", fmt.Errorf("only admins may look after other people's records: %w", store.ErrRefused)
+	}
+	u, err := d.Find(ctx, who)
+	return u.ID, err
+}
+
+func (d *Directory) Names(ctx context.Context) (map[string]string, error) {
+	users, err := d.Store.ListUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", err)
+	}
+	out := map[string]string{store.System.User: store.System.Name}
+	for _, u := range users {
+		out[u.ID] = u.Name
+	}
+	return out, nil
+}
+
+// Group finds a group by its name.
+func (d *Directory) Group(ctx context.Context, name string) (store.Group, error) {
+	all, err := d.Store.ListGroups(ctx)
+	if err != nil {
+		return store.Group{}, fmt.Errorf("listing groups: %w", err)
+	}
+	var names []string
+	for _, g := range all {
+		if g.Name == name {
+			return g, nil
+		}
+		names = append(names, g.Name)
+	}
+	return store.Group{}, store.Unknown("group", name, names)
+}
+
+// GroupsOf names the groups that the caller is in. Who can't be looked up is
+// in none: groups only ever allow.
+func (d *Directory) GroupsOf(ctx context.Context, by store.Caller) []string {
+	names, err := d.Memberships.GroupsOf(ctx, by.User)
+	if err != nil {
+		d.Log.Warn("reading groups; the caller counts as in none", "err", err)
+	}
+	return names
+}
+
+// Audience checks whom a server is shared with and turns names of users into
+// their ids.
+func (d *Directory) Audience(ctx context.Context, by store.Caller, with []string) ([]string, error) {
+	var out []string
+	for _, w := range with {
+		if w == "all" {
+			out = append(out, w)
+			continue
+		}
+		if name, ok := strings.CutPrefix(w, "group:"); ok {
+			if _, err := d.Group(ctx, name); err != nil {
+				return nil, err
+			}
+			out = append(out, w)
+			continue
+		}
+		who, ok := strings.CutPrefix(w, "user:")
+		if !ok || who == "" {
+			return nil, fmt.Errorf("%w audience %q: use all, group:G or user:U", store.ErrInvalid, w)
+		}
+		id, err := d.Owner(ctx, by, who)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, "user:"+id)
+	}
+	return out, nil
+}
+
+// WhoMay checks who may use an agent or a model name; all is kept as none.
+func (d *Directory) WhoMay(ctx context.Context, by store.Caller, who []string) ([]string, error) {
+	switch {
+	case slices.Contains(who, "all"), len(who) == 0:
+		return nil, nil
+	case len(who) == 1 && who[0] == "admins":
+		return who, nil
+	case slices.Contains(who, "admins"):
+		return nil, fmt.Errorf("%w audience: admins may use everything; leave them out where others are named", store.ErrInvalid)
+	}
+	return d.Audience(ctx, by, who)
+}
+
+// Approvers checks who may approve and turns names of users into their ids.
+func (d *Directory) Approvers(ctx context.Context, p store.Policy) (store.Policy, error) {
+	if strings.TrimSpace(string(p)) == "" {
+		return "", nil
+	}
+	a, err := store.ParsePolicy(string(p))
+	if err != nil {
+		return "", err
+	}
+	for i, who := range a.Who {
+		if name, ok := strings.CutPrefix(who, "group:"); ok {
+			if _, err := d.Group(ctx, name); err != nil {
+				return "", err
+			}
+		}
+		if name, ok := strings.CutPrefix(who, "user:"); ok {
+			u, err := d.Find(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			a.Who[i] = "user:" + u.ID
+		}
+	}
+	if a, err = store.ParsePolicy(string(a.Policy())); err != nil { // two names may have been one person's
+		return "", err
+	}
+	return a.Policy(), nil
+}
