@@ -29,6 +29,7 @@ type room struct {
 
 // floors is the picture of the house as a table.
 var floors = map[string]room{
+	".":               {"", "the pages of documentation: go:embed only reaches down, so they are embedded from the module's root"},
 	"store":           {"", "the ground floor: words that all share, on the standard library alone"},
 	"store/seal":      {"", "keys know nothing of what they seal"},
 	"store/bolt":      {"store/seal", "it seals what it writes, so that no one above can forget to"},
@@ -62,7 +63,7 @@ var floors = map[string]room{
 	"daemon/mcpfile":             {"", "a leaf: it reads what other clients wrote, and contacts nothing"},
 	"daemon/plot":                {"", "a leaf: numbers in, a picture out"},
 	"cmd/nized":                  {"daemon daemon/api", "main parses, builds, runs, exits"},
-	"cmd/nizectl":                {"cmd/nizectl/chat daemon/api daemon/doctor bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
+	"cmd/nizectl":                {". cmd/nizectl/chat daemon/api daemon/doctor bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
 	"cmd/nizectl/chat":           {"bots bots/phrases daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
 	"cmd/manpage":                {"", "it reads commands and writes a manual page"},
 	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},
@@ -175,6 +176,9 @@ func TestFloors(t *testing.T) {
 		}
 		for _, imp := range s.imports() {
 			own, ours := strings.CutPrefix(imp, "nize/")
+			if imp == "nize" {
+				own, ours = ".", true
+			}
 			if !ours || own == s.room || own == "store" {
 				continue
 			}

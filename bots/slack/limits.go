@@ -1,7 +1,7 @@
 package slack
 
-// Slack's limits, and some of nize's that keep
-// the sum below the one that Slack does not document.
+// Slack's limits, and some of nize's that keep the sum below the one that Slack
+// does not document.
 const (
 	maxBlocks      = 50
 	maxSection     = 3000

@@ -233,22 +233,3 @@ func flagNames(cmd *cli.Command) []string {
 	}
 	return names
 }
-
-// help explains a command; it stands at the root alone, since one in every
-// group would shadow a name.
-func (a *app) help() *cli.Command {
-	return a.command(leaf{name: "help", args: "[COMMAND...]", usage: "explain a command", run: func(ctx context.Context, c *call) error {
-		at := c.cmd.Root()
-		for i, word := range c.args {
-			sub := at.Command(word)
-			if sub == nil {
-				return usagef("help: unknown command %q: %s has %s", word, at.FullName(), strings.Join(visible(at), ", "))
-			}
-			if i == len(c.args)-1 {
-				return cli.ShowCommandHelp(ctx, at, word)
-			}
-			at = sub
-		}
-		return cli.ShowRootCommandHelp(at)
-	}})
-}

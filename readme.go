@@ -1,0 +1,36 @@
+// Package nize holds the pages of documentation, which stand beside the rooms
+// that they are about, so that `nizectl help TOPIC` can print them. It is at the
+// module's root because go:embed only reaches down: no room below could read
+// the README of another.
+package nize
+
+import "embed"
+
+//go:embed README.md CONTRIBUTING.md cmd/nizectl/README.md bots/slack/README.md mcp/README.md llm/README.md
+//go:embed daemon/README.md store/README.md scripts/bench/README.md
+var pages embed.FS
+
+// Topic is one page.
+type Topic struct{ Name, About, Path string }
+
+// Topics are the pages in the order in which a newcomer may read them.
+var Topics = []Topic{
+	{"nize", "what it is, and a tour", "README.md"},
+	{"cli", "everyday work: servers, tools, chat, tokens, people", "cmd/nizectl/README.md"},
+	{"slack", "set up Slack; what people can say; channels; limits", "bots/slack/README.md"},
+	{"gateway", "what asks, who decides, discovery, MCP clients", "mcp/README.md"},
+	{"assistant", "providers, models, agents, usage, prices, budgets", "llm/README.md"},
+	{"operating", "install, upgrade, alerts, audit, backup, configuration", "daemon/README.md"},
+	{"store", "what is stored, for how long, and what is promised", "store/README.md"},
+	{"figures", "what was measured, and how", "scripts/bench/README.md"},
+	{"contributing", "the floors, tests, style, checklists", "CONTRIBUTING.md"},
+}
+
+// Text is the page as Markdown.
+func (t Topic) Text() string {
+	text, err := pages.ReadFile(t.Path)
+	if err != nil {
+		panic(err) // it is not embedded: a programmer's mistake
+	}
+	return string(text)
+}

@@ -1,0 +1,118 @@
+package nize
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestEveryTopicHasAText(t *testing.T) {
+	for _, topic := range Topics {
+		if text := topic.Text(); !strings.HasPrefix(text, "# ") {
+			t.Errorf("%s does not begin with a heading", topic.Path)
+		}
+	}
+}
+
+var (
+	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	topics = regexp.MustCompile("nizectl help ([a-z]+)")
+	code   = regexp.MustCompile("`[^`]*`")
+)
+
+// TestLinks looks up every relative link of every page of the tree, with its
+// heading, and every topic that a page names.
+func TestLinks(t *testing.T) {
+	known := map[string]bool{}
+	for _, topic := range Topics {
+		known[topic.Name] = true
+	}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".md") {
+			return nil
+		}
+		text := read(t, path)
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, heading, _ := strings.Cut(m[1], "#")
+			to := filepath.Join(filepath.Dir(path), file)
+			if file == "" {
+				to = path
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			} else if heading != "" && !anchors(read(t, to))[heading] {
+				t.Errorf("%s links to %s: %s has no such heading", path, m[1], to)
+			}
+		}
+		for _, m := range topics.FindAllStringSubmatch(text, -1) {
+			if !known[m[1]] {
+				t.Errorf("%s names nizectl help %s, which is not a topic", path, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anchors are the headings of a page as links name them.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if marks, head, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.Trim(marks, "#") == "" {
+			found[strings.ReplaceAll(strings.ToLower(strings.NewReplacer(",", "", ":", "", "`", "").Replace(head)), " ", "-")] = true
+		}
+	}
+	return found
+}
+
+func TestReadmeIsShort(t *testing.T) {
+	if n := strings.Count(read(t, "README.md"), "\n"); n > 200 {
+		t.Errorf("README.md has %d lines, of 200: what is longer stands beside its room", n)
+	}
+}
+
+// TestMap compares the map of rooms with the folders.
+func TestMap(t *testing.T) {
+	_, text, found := strings.Cut(read(t, "README.md"), "\n## The map\n")
+	if !found {
+		t.Fatal("README.md has no map")
+	}
+	rooms := 0
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for _, room := range code.FindAllString(strings.Split(line, "|")[1], -1) {
+			rooms++
+			if info, err := os.Stat(strings.Trim(room, "`")); err != nil || !info.IsDir() {
+				t.Errorf("the map names %s, which is not a folder", room)
+			}
+		}
+	}
+	if rooms < 15 {
+		t.Errorf("the map names %d rooms only", rooms)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
