@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize"
 	"nize/cmd/manpage"
 )
 
@@ -29,6 +30,8 @@ func TestMan(t *testing.T) {
 			"0\tdone", "1\tfailed", "2\twrong use", "3\tthe daemon is not reachable", "4\tnot found", "5\tconflict", "6\trefused"}},
 		manpage.Section{Head: "ENVIRONMENT", Paras: []string{
 			"NIZE_SOCKET\tthe daemon's control socket", "NIZE_DATA_DIR\twhere the socket is looked for otherwise", "NO_COLOR\tno colours on a terminal"}},
+		manpage.Section{Head: "TOPICS", Paras: append([]string{"Pages to read, printed by nizectl help TOPIC:"},
+			each(nize.Topics, func(t nize.Topic) string { return t.Name + "\t" + t.About })...)},
 		manpage.Section{Head: "SEE ALSO", Paras: []string{"nized(1)"}})
 	seen := 0
 	var walk func(*cli.Command)
