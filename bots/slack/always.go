@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -59,13 +60,12 @@ func openAlways(ctx context.Context, l *live, p person, i interaction, a action)
 		return err
 	}
 	s := standing{Call: card.Call, Head: head, Deny: verb == verbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	return l.openView(ctx, i.Trigger, alwaysModal(card, s, p))
+	return l.openView(ctx, i.Trigger, alwaysModal(card, s, p.by().IsAdmin(), p.words()))
 }
 
 // alwaysModal is the dialog. What its reader may not choose is not offered; who
 // administers the channel is looked at when it is sent in.
-func alwaysModal(card store.Card, s standing, p person) slackgo.ModalViewRequest {
-	w := p.words()
+func alwaysModal(card store.Card, s standing, admin bool, w phrases.Catalogue) slackgo.ModalViewRequest {
 	title, hint := w.Say(phrases.ButtonAlways), phrases.AlwaysHint
 	if s.Deny {
 		title, hint = w.Say(phrases.ButtonNever), phrases.NeverHint
@@ -74,7 +74,7 @@ func alwaysModal(card store.Card, s standing, p person) slackgo.ModalViewRequest
 	if s.Channel != "" && s.Channel[0] != 'D' {
 		scopes = append(scopes, choice{string(store.ForChannel), w.Say(phrases.AlwaysForChannel)})
 	}
-	if p.by().IsAdmin() {
+	if admin {
 		scopes = append(scopes, choice{string(store.ForEveryone), w.Say(phrases.AlwaysForEveryone)})
 	}
 	blocks := []slackgo.Block{
@@ -114,7 +114,7 @@ func selectOne(id, label string, choices []choice) slackgo.Block {
 
 // answeredAlways reads a dialog that was sent in: the decision, or what is
 // wrong by block.
-func (l *live) answeredAlways(i interaction, w phrases.Catalogue) (s standing, d store.Decision, wrong map[string]string, err error) {
+func answeredAlways(i interaction, now time.Time, w phrases.Catalogue) (s standing, d store.Decision, wrong map[string]string, err error) {
 	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &s) != nil || !store.ValidID(s.Call) {
 		return s, d, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
@@ -131,7 +131,7 @@ func (l *live) answeredAlways(i interaction, w phrases.Catalogue) (s standing, d
 		if err != nil {
 			return s, d, nil, err
 		}
-		d.Until = l.b.o.Now().Add(span)
+		d.Until = now.Add(span)
 	}
 	switch pattern := strings.TrimSpace(given(alwaysPattern)); {
 	case s.Deny:
@@ -152,7 +152,7 @@ func checkAlways(ctx context.Context, l *live, i interaction) map[string]string 
 	if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
 		w = p.words()
 	}
-	_, _, wrong, err := l.answeredAlways(i, w)
+	_, _, wrong, err := answeredAlways(i, l.b.o.Now(), w)
 	if err != nil {
 		return nil // said when it is worked on
 	}
@@ -161,7 +161,7 @@ func checkAlways(ctx context.Context, l *live, i interaction) map[string]string 
 
 // submitAlways answers the call and keeps the standing answer.
 func submitAlways(ctx context.Context, l *live, p person, i interaction) error {
-	s, d, wrong, err := l.answeredAlways(i, p.words())
+	s, d, wrong, err := answeredAlways(i, l.b.o.Now(), p.words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w dialog", store.ErrInvalid)
 	}

@@ -208,7 +208,7 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 	page := func(a bots.Answer) slackgo.ModalViewRequest {
 		blocks := wordsBlocks(a.Text)
 		if len(a.Buttons) > 0 {
-			blocks = append(blocks, p.buttons(a))
+			blocks = append(blocks, answerButtons(a, p.words()))
 		}
 		return modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), blocks[:min(len(blocks), maxViewBlocks)]...)
 	}
@@ -252,11 +252,11 @@ func final(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrRefused, err)
 }
 
-// buttons are those under an answer.
-func (p person) buttons(a bots.Answer) slackgo.Block {
+// answerButtons are those under an answer.
+func answerButtons(a bots.Answer, w phrases.Catalogue) slackgo.Block {
 	var list []slackgo.BlockElement
 	for n, b := range a.Buttons {
-		list = append(list, button(wordsAction+":"+strconv.Itoa(n), p.words().Say(b.Label), b.Words))
+		list = append(list, button(wordsAction+":"+strconv.Itoa(n), w.Say(b.Label), b.Words))
 	}
 	return slackgo.NewActionBlock("", list...)
 }
@@ -266,7 +266,7 @@ func (l *live) answer(ctx context.Context, p person, at store.Address, a bots.An
 	if len(a.Buttons) == 0 {
 		return l.tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
-	blocks := append(wordsBlocks(a.Text), p.buttons(a))
+	blocks := append(wordsBlocks(a.Text), answerButtons(a, p.words()))
 	return l.tellBlocks(ctx, p, at, a.Text, blocks)
 }
 

@@ -13,11 +13,11 @@ import (
 // every one of them checked: a library that knows all of Slack's shapes refuses
 // a whole event over a block that it does not know, or ends the process.
 
-// Bounds on what comes in.
-const (
-	maxFrame = 4 << 20 // a press carries its message with all blocks
-	maxIDs   = 64
-)
+// maxIDs bounds how many actions one press may name.
+const maxIDs = 64
+
+// maxFrame bounds one frame: a press carries its message with all blocks.
+const maxFrame = 4 << 20
 
 var (
 	idForm    = regexp.MustCompile(`^[A-Z0-9]{1,32}$`)

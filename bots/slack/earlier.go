@@ -28,11 +28,13 @@ const (
 	earlierTime = 8 * time.Second
 	// maxEarlier pages of earlierPage messages are looked through.
 	maxEarlier, earlierPage = 5, 200
-	// maxLookups is how many people are asked for by name for one message.
-	maxLookups = 40
-	// maxParts is how many attachments of one message are read.
-	maxParts = 8
 )
+
+// maxParts is how many attachments of one message are read.
+const maxParts = 8
+
+// maxLookups is how many people are asked for by name for one message.
+const maxLookups = 40
 
 // past is a message as a list of messages tells it.
 type past struct {

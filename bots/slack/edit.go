@@ -194,24 +194,17 @@ func formField(name string, p property, value json.RawMessage, required bool) sl
 // edited reads a dialog that was sent in: the new arguments, or what is wrong
 // by block.
 func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (e editing, args json.RawMessage, wrong map[string]string, err error) {
-	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &e) != nil || !store.ValidID(e.Call) {
+	e, ok := readEditing(i)
+	if !ok {
 		return e, nil, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if e.Form == "" {
-		text := i.View.State.Values["json"]["value"].text()
-		object := map[string]json.RawMessage{}
-		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-			return e, nil, map[string]string{"json": badJSON(text, err, w)}, nil
-		}
-		return e, json.RawMessage(text), nil, nil
+		args, wrong = editedJSON(i, w)
+		return e, args, wrong, nil
 	}
 	card, err := l.b.o.Approver.Card(ctx, e.Call)
 	if err != nil {
 		return e, nil, nil, err
-	}
-	old := map[string]json.RawMessage{}
-	if err := json.Unmarshal(card.Args, &old); err != nil {
-		return e, nil, nil, fmt.Errorf("%w arguments: %w", store.ErrInvalid, err)
 	}
 	var raw json.RawMessage
 	if l.b.o.Schema != nil {
@@ -219,9 +212,35 @@ func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (
 			return e, nil, nil, err
 		}
 	}
+	args, wrong, err = e.editedForm(i, card, raw, w)
+	return e, args, wrong, err
+}
+
+// readEditing reads what a dialog that edits a call carries.
+func readEditing(i interaction) (e editing, ok bool) {
+	ok = len(i.View.Metadata) <= maxMetadata && json.Unmarshal([]byte(i.View.Metadata), &e) == nil && store.ValidID(e.Call)
+	return e, ok
+}
+
+// editedJSON reads a dialog in which JSON was edited.
+func editedJSON(i interaction, w phrases.Catalogue) (args json.RawMessage, wrong map[string]string) {
+	text := i.View.State.Values["json"]["value"].text()
+	object := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, map[string]string{"json": badJSON(text, err, w)}
+	}
+	return json.RawMessage(text), nil
+}
+
+// editedForm reads a dialog in which a form of that schema was filled in.
+func (e editing) editedForm(i interaction, card store.Card, raw json.RawMessage, w phrases.Catalogue) (args json.RawMessage, wrong map[string]string, err error) {
+	old := map[string]json.RawMessage{}
+	if err := json.Unmarshal(card.Args, &old); err != nil {
+		return nil, nil, fmt.Errorf("%w arguments: %w", store.ErrInvalid, err)
+	}
 	s, names, ok := flat(raw, old)
 	if !ok || e.Form != formOf(raw) { // what was chosen there may mean something else now
-		return e, nil, nil, fmt.Errorf("the tool's form changed: %w", store.ErrConflict)
+		return nil, nil, fmt.Errorf("the tool's form changed: %w", store.ErrConflict)
 	}
 	wrong = map[string]string{}
 	for _, name := range names {
@@ -239,7 +258,7 @@ func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (
 		}
 	}
 	args, err = json.Marshal(old)
-	return e, args, wrong, err
+	return args, wrong, err
 }
 
 // badJSON says what is wrong with a text that is no JSON object. Quotes that a
@@ -328,7 +347,13 @@ func (l *live) misfit(ctx context.Context, e editing, i interaction, args json.R
 	if err == nil {
 		return nil
 	}
-	said, first := err.Error(), len(err.Error())
+	return misfitBeside(i, err.Error(), w)
+}
+
+// misfitBeside puts what is wrong with arguments beside the first field that it
+// is about.
+func misfitBeside(i interaction, said string, w phrases.Catalogue) map[string]string {
+	first := len(said)
 	blocks := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(blocks) == 0 {
 		return nil

@@ -12,17 +12,18 @@ import (
 	"nize/store"
 )
 
-const (
-	// maxShared is how many files of one message are looked at at all.
-	maxShared = 2 * store.MaxFiles
-	// fileTime bounds all that is done to fetch one file.
-	fileTime = time.Minute
-	// maxDownloads is how many files are in memory at the same time: a message
-	// is fetched before it is known whether its author wrote too many.
-	maxDownloads = 4
-	// maxFileName is how many bytes of a file's name are kept.
-	maxFileName = 200
-)
+// maxShared is how many files of one message are looked at at all.
+const maxShared = 2 * store.MaxFiles
+
+// fileTime bounds all that is done to fetch one file.
+const fileTime = time.Minute
+
+// maxDownloads is how many files are in memory at the same time: a message
+// is fetched before it is known whether its author wrote too many.
+const maxDownloads = 4
+
+// maxFileName is how many bytes of a file's name are kept.
+const maxFileName = 200
 
 // shared is a file of a message, as Slack describes it. Of one in a channel
 // that another organization shares it may say no more than its id.

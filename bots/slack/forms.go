@@ -18,12 +18,11 @@ import (
 
 // Dialogs that stand for a command (bots.Form).
 
-const (
-	formView = "form"
-	// formWait is how long a form may take to be made: the trigger that opens
-	// the dialog lives for three seconds.
-	formWait = 1500 * time.Millisecond
-)
+const formView = "form"
+
+// formWait is how long a form may take to be made: the trigger that opens
+// the dialog lives for three seconds.
+const formWait = 1500 * time.Millisecond
 
 func (b *Bot) addFormViews() {
 	b.views.addSubmit(formView, onSubmit{check: checkForm, do: submitForm})
@@ -168,15 +167,27 @@ func fieldInput(f bots.Field) slackgo.BlockElement {
 // values that were changed.
 func (l *live) filled(i interaction, p person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
 	bad := fmt.Errorf("%w dialog", store.ErrInvalid)
-	var f filling
-	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &f) != nil || !idForm.MatchString(f.Channel) || f.Thread != "" && !stampForm.MatchString(f.Thread) {
+	f, ok := readFilling(i)
+	if !ok {
 		return cmd, asked, nil, bad
 	}
-	cmd, _, _, ok := l.b.o.Commands.Find(p.by(), f.Command, false)
+	cmd, _, _, ok = l.b.o.Commands.Find(p.by(), f.Command, false)
 	if !ok || cmd.Form == nil || i.View.Callback != formView+":"+cmd.Name {
 		return cmd, asked, nil, bad
 	}
-	values = map[string][]string{}
+	return cmd, l.asked(p, l.place(f.Channel, f.Thread), ""), f.changed(i), nil
+}
+
+// readFilling reads what a dialog that stands for a command carries.
+func readFilling(i interaction) (f filling, ok bool) {
+	ok = len(i.View.Metadata) <= maxMetadata && json.Unmarshal([]byte(i.View.Metadata), &f) == nil &&
+		idForm.MatchString(f.Channel) && (f.Thread == "" || stampForm.MatchString(f.Thread))
+	return f, ok
+}
+
+// changed are the fields in which something else stands than was shown.
+func (f filling) changed(i interaction) map[string][]string {
+	values := map[string][]string{}
 	for name, was := range f.Was {
 		given, ok := i.View.State.Values["field-"+name]["value"]
 		if !ok {
@@ -186,7 +197,7 @@ func (l *live) filled(i interaction, p person) (cmd bots.Command, asked bots.Ask
 			values[name] = now
 		}
 	}
-	return cmd, l.asked(p, l.place(f.Channel, f.Thread), ""), values, nil
+	return values
 }
 
 // values are what was typed or chosen.

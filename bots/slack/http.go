@@ -23,7 +23,7 @@ import (
 // what it posts.
 
 const (
-	maxHook = maxFrame
+	maxHook = maxFrame // of the body
 	// hookTime is how long the body of one may take.
 	hookTime = 5 * time.Second
 	// staleHook is how old a signature may be; it bounds replays.

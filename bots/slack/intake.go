@@ -178,7 +178,7 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 			if s.Trigger != "" { // without one nothing tells a repeated command from a second one
 				keys = []string{"slack:slash:" + s.Trigger}
 			}
-			l.keep(ctx, keptSlash, l.mask(payload, s.Text), keys, done)
+			l.keep(ctx, keptSlash, mask(payload, s.Text, l.log), keys, done)
 		}
 	default:
 		done(nil, true)
@@ -208,7 +208,7 @@ func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func
 		done(nil, true)
 		return nil
 	}
-	l.keep(ctx, keptEvent, l.mask(payload, e.Text), keys, done)
+	l.keep(ctx, keptEvent, mask(payload, e.Text, l.log), keys, done)
 	return nil
 }
 

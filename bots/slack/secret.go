@@ -22,9 +22,10 @@ import (
 const (
 	secretView  = "secret"
 	secretBlock = "secret"
-	// secretTime is how long sealing may take: Slack waits three seconds.
-	secretTime = 2500 * time.Millisecond
 )
+
+// secretTime is how long sealing may take: Slack waits three seconds.
+const secretTime = 2500 * time.Millisecond
 
 // secretModal is that dialog.
 func secretModal(f bots.Prompt, w phrases.Catalogue) slackgo.ModalViewRequest {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 
 	"nize/bots"
@@ -23,7 +24,7 @@ const maskedField = "nize_masked"
 // mask returns the payload without keys; own are the words of its author.
 // Dialogs that ask for a key are not given to it. It looks at what the payload
 // says, not at its bytes: Slack writes / as \/, and a key may be written so.
-func (l *live) mask(payload json.RawMessage, own string) json.RawMessage {
+func mask(payload json.RawMessage, own string, log *slog.Logger) json.RawMessage {
 	if !json.Valid(payload) {
 		return payload
 	}
@@ -43,7 +44,7 @@ func (l *live) mask(payload json.RawMessage, own string) json.RawMessage {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(doc); err != nil {
-		l.log.Error("masking what Slack sent", "err", err)
+		log.Error("masking what Slack sent", "err", err)
 		return payload
 	}
 	return bytes.TrimSpace(out.Bytes())
@@ -184,18 +185,24 @@ func (l *live) keysIn(ctx context.Context, i interaction) map[string]string {
 // knownTo is what the call holds that a dialog edits, in every form in which the
 // dialog shows it; "" for other dialogs, and where it can't be read.
 func (l *live) knownTo(ctx context.Context, i interaction) string {
-	var e editing
-	if i.View.Callback != editView || len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &e) != nil || !store.ValidID(e.Call) {
+	e, ok := readEditing(i)
+	if i.View.Callback != editView || !ok {
 		return ""
 	}
 	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return ""
 	}
-	pretty, _ := bots.PrettyJSON(call.Args)
-	known := string(call.Args) + "\n" + pretty
+	return shownArgs(call.Args)
+}
+
+// shownArgs are arguments in every form in which a dialog that edits them shows
+// them.
+func shownArgs(raw json.RawMessage) string {
+	pretty, _ := bots.PrettyJSON(raw)
+	known := string(raw) + "\n" + pretty
 	var args map[string]json.RawMessage
-	if json.Unmarshal(call.Args, &args) == nil {
+	if json.Unmarshal(raw, &args) == nil {
 		for _, v := range args {
 			known += "\n" + plainValue(v)
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 func TestMask(t *testing.T) {
-	l := &live{log: slog.New(slog.DiscardHandler)}
+	log := slog.New(slog.DiscardHandler)
 	const key = "ghp_abcdefghijklmnop1234"
 	file := `{"id":"F1","name":"` + key + `","url_private":"https://files/x?t=xoxe-123456789012","permalink":"https://x/` + key + `"}`
 	payload := `{"type":"event_callback","event_id":"E1","team_id":"T1","n":12345678901234567890,"event":{"type":"message","user":"U1","channel":"C1","ts":"1.2","text":"<hi> ` + key + ` & more",` +
 		`"blocks":[{"elements":[{"type":"link","url":"https://x/` + key + `"}]}],"files":[` + file + `],"attachments":[{"files":[` + file + `]}]},` +
 		`"private_metadata":"{\"text\":\"-----BEGIN PRIVATE KEY-----\\nabc\",\"thread\":\"1.2\"}"}`
-	got := string(l.mask(json.RawMessage(payload), "x "+key))
+	got := string(mask(json.RawMessage(payload), "x "+key, log))
 	if n := strings.Count(got, "ghp_"); n != 2 { // of the files' addresses
 		t.Errorf("%d keys are left in %s", n, got)
 	}
@@ -39,11 +39,11 @@ func TestMask(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	// Another's key is masked, and no news for the author.
-	if got := string(l.mask(json.RawMessage(payload), "hello")); !strings.Contains(got, `"nize_masked":false`) {
+	if got := string(mask(json.RawMessage(payload), "hello", log)); !strings.Contains(got, `"nize_masked":false`) {
 		t.Errorf("%s", got)
 	}
 	clean := json.RawMessage(`{"a":"hello"}`)
-	if got := l.mask(clean, "hello"); string(got) != string(clean) {
+	if got := mask(clean, "hello", log); string(got) != string(clean) {
 		t.Errorf("%s", got)
 	}
 }
@@ -51,7 +51,7 @@ func TestMask(t *testing.T) {
 // TestMaskWhatSlackParts: Slack writes / as \/ and parts a line where it makes
 // a link or where its looks change, also within a key.
 func TestMaskWhatSlackParts(t *testing.T) {
-	l := &live{log: slog.New(slog.DiscardHandler)}
+	log := slog.New(slog.DiscardHandler)
 	section := func(elements string) string {
 		return `{"event":{"text":"hi","blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[` + elements + `]}]}]}}`
 	}
@@ -67,7 +67,7 @@ func TestMaskWhatSlackParts(t *testing.T) {
 		if name == "in two parts" { // an access key's id has no small letters
 			payload = strings.ReplaceAll(strings.ReplaceAll(payload, "ODNN7hunter2", "no"), "EXAMPLEhunter2", "EXAMPLE")
 		}
-		got := string(l.mask(json.RawMessage(payload), "hi"))
+		got := string(mask(json.RawMessage(payload), "hi", log))
 		if strings.Contains(got, "hunter2") || strings.Contains(got, "ODNN7EXAMPLE") || !strings.Contains(got, maskedField) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -76,18 +76,18 @@ func TestMaskWhatSlackParts(t *testing.T) {
 		}
 	}
 	plain := json.RawMessage(section(`{"type":"text","text":"see "},{"type":"link","url":"https://bob@x.example"},{"type":"text","text":" please"}`))
-	if got := l.mask(plain, "hi"); string(got) != string(plain) {
+	if got := mask(plain, "hi", log); string(got) != string(plain) {
 		t.Errorf("%s", got)
 	}
 }
 
 func FuzzMask(f *testing.F) {
-	l := &live{log: slog.New(slog.DiscardHandler)}
+	log := slog.New(slog.DiscardHandler)
 	f.Add(`{"text":"ghp_abcdefghijklmnop1234"}`)
 	f.Add(`{"private_metadata":"{\"a\":[1,\"sk-abcdefghijklmnop1234\"]}","files":[{"url_private":"sk-abcdefghijklmnop1234"}]}`)
 	f.Add(`[1,"sk-abcdefghijklmnop1234"]`)
 	f.Fuzz(func(t *testing.T, payload string) {
-		got := l.mask(json.RawMessage(payload), payload)
+		got := mask(json.RawMessage(payload), payload, log)
 		if json.Valid([]byte(payload)) != json.Valid(got) {
 			t.Fatalf("%q becomes %q", payload, got)
 		}

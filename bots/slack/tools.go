@@ -20,8 +20,10 @@ const (
 	maxToolLines = 20
 	// maxResultButtons is how many of them have a button; a row takes 25.
 	maxResultButtons = 5
-	maxLineKeys      = 8192
 )
+
+// maxLineKeys bounds how many messages about tools are remembered.
+const maxLineKeys = 8192
 
 // toolLines are the messages about tools: one for a turn, until something else
 // is said.

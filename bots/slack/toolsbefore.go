@@ -23,17 +23,21 @@ type toolsBefore struct {
 
 // readTools reads the message about tools at at.Message.
 func (l *live) readTools(ctx context.Context, at store.Address) (toolsBefore, error) {
-	var before toolsBefore
 	second, _, _ := strings.Cut(at.Message, ".")
 	list, err := l.list(ctx, at, second+".000000")
 	if err != nil {
-		return before, err
+		return toolsBefore{}, err
 	}
 	n := slices.IndexFunc(list, func(m slackgo.Message) bool { return m.Timestamp == at.Message })
 	if n < 0 {
-		return before, nil
+		return toolsBefore{}, nil
 	}
-	for _, b := range list[n].Blocks.BlockSet {
+	return toolsIn(list[n]), nil
+}
+
+// toolsIn is what a message about tools says.
+func toolsIn(m slackgo.Message) (before toolsBefore) {
+	for _, b := range m.Blocks.BlockSet {
 		switch b := b.(type) {
 		case *slackgo.ContextBlock:
 			for _, e := range b.ContextElements.Elements {
@@ -47,7 +51,7 @@ func (l *live) readTools(ctx context.Context, at store.Address) (toolsBefore, er
 			}
 		}
 	}
-	return before, nil
+	return before
 }
 
 // told takes away what a line that is told anew said before.

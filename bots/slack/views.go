@@ -148,7 +148,7 @@ const checkWait = 1500 * time.Millisecond
 func (l *live) takeSubmit(ctx context.Context, s onSubmit, i interaction, payload json.RawMessage, done func(any, bool)) {
 	key := bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)
 	if i.View.Callback == aboutMessage {
-		l.keep(ctx, keptSubmit, l.mask(payload, questionIn(i)), []string{key}, done)
+		l.keep(ctx, keptSubmit, mask(payload, questionIn(i), l.log), []string{key}, done)
 		return
 	}
 	l.soon(ctx, "looking at a dialog", func(ctx context.Context) error {
