@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	slackgo "github.com/slack-go/slack"
@@ -17,8 +16,6 @@ import (
 // Private results: what is for one person of a channel's thread goes
 // to a thread of its own in their conversation with nize. Its first message
 // says which thread it belongs to; the button under an answer shares that.
-
-const shareAction = "share"
 
 var _ bots.Aside = (*Bot)(nil)
 
@@ -104,42 +101,6 @@ func (l *live) permalink(ctx context.Context, in store.Address) (link string) {
 		return ""
 	}
 	return link
-}
-
-// sayIn is a phrase about a channel, as mrkdwn: the reader sees its name.
-func sayIn(w phrases.Catalogue, key phrases.Key, channel string) string {
-	const mark = "\x00"
-	return strings.Replace(escape(w.Say(key, mark)), mark, "<#"+channel+">", 1)
-}
-
-func mrkdwn(text string) *slackgo.TextBlockObject {
-	return slackgo.NewTextBlockObject(slackgo.MarkdownType, text, false, false)
-}
-
-// offerContent is the message by which an answer is shared, or that says that
-// it was.
-func offerContent(m store.Message, w phrases.Catalogue) content {
-	s := *m.Share
-	if s.Done || !idForm.MatchString(s.In.Channel) {
-		return notice(store.Message{ID: m.ID, Text: w.Say(phrases.ShareDone)})
-	}
-	text := sayIn(w, phrases.ShareOfferIn, s.In.Channel)
-	press := button(shareAction, w.Say(phrases.ButtonShare), fmt.Sprintf("share %s %d", s.Thread, s.N))
-	press.Confirm = slackgo.NewConfirmationBlockObject(
-		plainText(clip(w.Say(phrases.ShareTitle), 100)), mrkdwn(sayIn(w, phrases.ShareConfirm, s.In.Channel)),
-		plainText(clip(w.Say(phrases.ButtonShare), 30)), plainText(clip(w.Say(phrases.ButtonKeep), 30)))
-	return same(slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(
-		slackgo.NewSectionBlock(mrkdwn(text), nil, nil, slackgo.SectionBlockOptionBlockID(blockOf(m.ID))), slackgo.NewActionBlock("", press)))
-}
-
-// readShare reads the value of the button.
-func readShare(value string) (thread string, n int, ok bool) {
-	parts := strings.Split(value, " ")
-	if len(value) > maxValue || len(parts) != 3 || parts[0] != "share" || !store.ValidID(parts[1]) {
-		return "", 0, false
-	}
-	n, err := strconv.Atoi(parts[2])
-	return parts[1], n, err == nil && n >= 0
 }
 
 // pressShare shares an answer; whose it is the store knows.

@@ -31,6 +31,10 @@ const (
 	maxFilePause = 10 * time.Second
 )
 
+// maxDownloads is how many files are in memory at the same time: a message
+// is fetched before it is known whether its author wrote too many.
+const maxDownloads = 4
+
 // Why a file can't be had, for good.
 var (
 	errForeign  = errors.New("its address is not Slack's")
@@ -47,8 +51,8 @@ type bare struct {
 	busy   chan struct{} // holds one for each file that is being fetched
 }
 
-func newBare(o *Options, token store.Secret) *bare {
-	address := o.Config.Get("", "slack.api_url")
+func newBare(o wireOptions, token store.Secret) *bare {
+	address := o.URL
 	if address == "" {
 		address = slackgo.APIURL
 	}

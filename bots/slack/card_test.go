@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -56,6 +57,16 @@ func testCard() store.Card {
 	}
 }
 
+// FuzzPress: a button's value is read whatever it is.
+func FuzzPress(f *testing.F) {
+	f.Add("run 01ARZ3NDEKTSV4RRFFQ69G5FAV abcd")
+	f.Fuzz(func(t *testing.T, value string) {
+		if verb, call, digest, ok := readPress(value); ok && value != verb+" "+call+" "+digest {
+			t.Errorf("%q is read as %q, %q, %q", value, verb, call, digest)
+		}
+	})
+}
+
 // The card as it looks, in each of its states.
 func TestCardGolden(t *testing.T) {
 	long := testCard()
@@ -106,7 +117,7 @@ func newDesk(t testing.TB) *deskOf {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	o := &Options{Config: store.Defaults{"slack.api_url": fake.APIURL()}, testOnlyWait: short}
+	o := wireOptions{URL: fake.APIURL(), Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 	return &deskOf{t, fake, newWire(o, store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken()))}
 }
 

@@ -54,14 +54,6 @@ func (l *live) showNarrow(ctx context.Context, at store.Address, m store.Message
 	return l.put(ctx, at, m.ID, renderCardIn(*m.Card, l.reader(ctx, at), file, narrow).content())
 }
 
-func (c cardContent) content() content {
-	blocks := slackgo.MsgOptionBlocks(c.blocks...)
-	return content{
-		post: []slackgo.MsgOption{slackgo.MsgOptionText(c.text, false), blocks},
-		edit: []slackgo.MsgOption{slackgo.MsgOptionText(c.edited, false), blocks},
-	}
-}
-
 // attach puts the arguments as a file where the card stands, once for a call
 // and place.
 func (l *live) attach(ctx context.Context, at store.Address, card store.Card) (argsFile, error) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	slackgo "github.com/slack-go/slack"
@@ -33,11 +32,6 @@ func (b *Bot) addCardViews() {
 	b.views.addSubmit(editView, onSubmit{check: checkEdit, do: submitEdit})
 	b.views.addSubmit(alwaysView, onSubmit{check: checkAlways, do: submitAlways})
 }
-
-const (
-	editView   = "edit"
-	pageAction = "page"
-)
 
 // decisions are what the buttons mean, but for what a dialog asks.
 var decisions = map[string]store.Decision{
@@ -162,19 +156,6 @@ func (l *live) openView(ctx context.Context, trigger string, view slackgo.ModalV
 	})
 }
 
-func modal(title, closing string, blocks ...slackgo.Block) slackgo.ModalViewRequest {
-	return slackgo.ModalViewRequest{
-		Type: slackgo.VTModal, Title: plainText(clip(title, maxTitle)), Close: plainText(clip(closing, maxTitle)), Blocks: slackgo.Blocks{BlockSet: blocks},
-	}
-}
-
-// page is where a dialog over long text stands; it travels in the dialog.
-type page struct {
-	Kind string `json:"kind"` // all or result
-	Call string `json:"call"`
-	N    int    `json:"n"`
-}
-
 // openAll shows the whole card.
 func openAll(ctx context.Context, l *live, p person, i interaction, a action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
@@ -238,28 +219,6 @@ func (l *live) pageView(ctx context.Context, p person, at page) (slackgo.ModalVi
 		text = w.Say(phrases.ResultNone)
 	}
 	return pageModal(title, text, at, w), nil
-}
-
-// pageModal lays out one page.
-func pageModal(title, text string, at page, w phrases.Catalogue) slackgo.ModalViewRequest {
-	pages := pieces(text, pageSize)
-	at.N = max(at.N%len(pages), 0) // below 0 behind the largest integer
-	var blocks []slackgo.Block
-	for _, piece := range pieces(pages[at.N], maxSection) {
-		blocks = append(blocks, preformatted(piece))
-	}
-	if len(pages) > 1 {
-		note := w.Say(phrases.CardDialog, strconv.Itoa(at.N+1), strconv.Itoa(len(pages)))
-		buttons := []slackgo.BlockElement{button(pageAction, w.Say(phrases.ButtonNext), "next")}
-		if at.Kind == "result" {
-			buttons = append(buttons, button(resultFileAction, w.Say(phrases.ButtonAsFile), "file"))
-		}
-		blocks = append(blocks, slackgo.NewContextBlock("", plainText(note)), slackgo.NewActionBlock("", buttons...))
-	}
-	view := modal(title, w.Say(phrases.ButtonClose), blocks...)
-	metadata, _ := json.Marshal(at) // strings and a number always encode
-	view.PrivateMetadata = string(metadata)
-	return view
 }
 
 // resultText is what a call returned, made harmless; "" for those who may not

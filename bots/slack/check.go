@@ -2,17 +2,11 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	slackgo "github.com/slack-go/slack"
-
-	"nize/bots/slack/manifest"
 	"nize/store"
 )
 
@@ -42,21 +36,11 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	o, org := b.o, &orgWide{next: b.o.Transport}
-	if org.next == nil {
-		org.next = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
-	}
-	o.Transport = org
-	w := newWire(&o, bot, second)
-	var who *slackgo.AuthTestResponse
-	err := w.call(ctx, func(ctx context.Context) (err error) {
-		who, err = w.api.AuthTestContext(ctx)
-		return err
-	})
+	w, who, org, err := identify(ctx, b.o.wire(), bot, second)
 	if err != nil {
 		return account, refusedToken("the bot token (xoxb-…)", err)
 	}
-	if org.said || strings.HasPrefix(who.TeamID, "E") {
+	if org || strings.HasPrefix(who.TeamID, "E") {
 		return account, fmt.Errorf("%w bot token: the app is installed for a whole organization, and nize serves one workspace; install it in that one and take its token", store.ErrInvalid)
 	}
 	if who.BotID == "" || !idForm.MatchString(who.UserID) || !idForm.MatchString(who.TeamID) {
@@ -80,57 +64,4 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 		return account, err
 	}
 	return account, nil
-}
-
-// refusedToken says what Slack's answer means for who holds the tokens.
-func refusedToken(which string, err error) error {
-	c := reasonOf(err)
-	cure, known := map[string]string{
-		"invalid_auth":           "copy it again",
-		"not_authed":             "copy it again",
-		"account_inactive":       "install the app into its workspace again",
-		"token_revoked":          "install the app again and copy the new one",
-		"token_expired":          "switch token rotation off in the app's settings and copy the new one",
-		"not_allowed_token_type": "it is of another kind",
-		"missing_scope":          "an app-level token needs the scope connections:write",
-		"forbidden":              "switch Socket Mode on in the app's settings",
-		"link_disabled":          "switch Socket Mode on in the app's settings",
-		"socket_mode_disabled":   "switch Socket Mode on in the app's settings",
-		"too_many_websockets":    "the app has as many links as Slack allows; stop what else uses it",
-	}[c]
-	if !known {
-		cure, known = tokenGone[c]
-	}
-	after, limited := limitOf(err)
-	switch {
-	case limited:
-		return fmt.Errorf("asking Slack about %s: it has too much to do; try again in %s", which, after)
-	case faulty[c]:
-		return fmt.Errorf("asking Slack about %s: a fault on its side (%s); try again later", which, c)
-	case known:
-		return fmt.Errorf("%w: Slack refuses %s (%s): %s", store.ErrInvalid, which, c, cure)
-	case c != "":
-		return fmt.Errorf("%w: Slack refuses %s: %s", store.ErrInvalid, which, c)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("asking Slack about %s: no answer in time; check the network and slack.api_url", which)
-	}
-	return fmt.Errorf("asking Slack about %s; check the network and slack.api_url: %w", which, err)
-}
-
-// lackingScopes compares what a token allows with the manifest. Slack tells it
-// in a header; without one nothing is known to lack.
-func lackingScopes(header string) []string {
-	if header == "" {
-		return nil
-	}
-	var have, lacking []string
-	for scope := range strings.SplitSeq(header, ",") {
-		have = append(have, strings.TrimSpace(scope))
-	}
-	for _, scope := range manifest.Scopes() {
-		if !slices.Contains(have, scope) {
-			lacking = append(lacking, scope)
-		}
-	}
-	return lacking
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	slackgo "github.com/slack-go/slack"
@@ -13,8 +12,6 @@ import (
 	"nize/bots/phrases"
 	"nize/store"
 )
-
-const wordsAction = "words"
 
 // addCommandViews registers what the buttons under a command's answer do.
 func (b *Bot) addCommandViews() {
@@ -252,15 +249,6 @@ func final(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrRefused, err)
 }
 
-// answerButtons are those under an answer.
-func answerButtons(a bots.Answer, w phrases.Catalogue) slackgo.Block {
-	var list []slackgo.BlockElement
-	for n, b := range a.Buttons {
-		list = append(list, button(wordsAction+":"+strconv.Itoa(n), w.Say(b.Label), b.Words))
-	}
-	return slackgo.NewActionBlock("", list...)
-}
-
 // answer shows what a command says to one person.
 func (l *live) answer(ctx context.Context, p person, at store.Address, a bots.Answer) error {
 	if len(a.Buttons) == 0 {
@@ -277,11 +265,8 @@ func (l *live) tellBlocks(ctx context.Context, p person, at store.Address, text 
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
 	if at.Channel != "" && at.Channel[0] != 'D' {
-		err := l.wire.call(ctx, func(ctx context.Context) error {
-			_, err := l.wire.api.PostEphemeralContext(ctx, at.Channel, p.id, options...)
-			return err
-		})
-		if c := code(err); c != "not_in_channel" && c != "channel_not_found" && c != "user_not_in_channel" {
+		err := l.wire.ephemeral(ctx, at.Channel, p.id, options...)
+		if !noEphemeral[code(err)] {
 			return err
 		}
 		at.Channel, options = "", options[:3]

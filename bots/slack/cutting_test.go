@@ -10,110 +10,6 @@ import (
 	"nize/store"
 )
 
-// undressed is what the thread says of a text, without what makes each message
-// of it readable alone.
-func undressed(fake *slacktest.Server, root slacktest.Message, text string) string {
-	var shown []string
-	for _, m := range fake.Thread(root.Channel, root.TS) {
-		if m.User == slacktest.Bot {
-			shown = append(shown, m.Text)
-		}
-	}
-	return undress("", shown, text)
-}
-
-// undress reads messages as a continuation of said. A text may go on as a code
-// block would be closed, so both readings are tried.
-func undress(said string, shown []string, text string) string {
-	if len(shown) == 0 {
-		return said
-	}
-	left := text[min(len(said), len(text)):]
-	body := strings.TrimPrefix(shown[0], leadOf(said, left))
-	same := partsAt(body, left)
-	for n := same; n >= max(same-10, 0); n-- {
-		if tailOf(said+body[:n]) == body[n:] || n == len(body) {
-			if got := undress(said+body[:n], shown[1:], text); got == text {
-				return got
-			}
-		}
-	}
-	return undress(said+body, shown[1:], text)
-}
-
-// sample is an answer of over 30,000 characters with what a cut may go through.
-func sample() string {
-	var b strings.Builder
-	b.WriteString("# Report\n\nSome *words*, 1 < 2.\n\n| name | size |\n|---|--:|\n")
-	for i := range 500 {
-		fmt.Fprintf(&b, "| row %d | %d |\n", i, i*i)
-	}
-	b.WriteString("\nNow the code:\n\n```go\n")
-	for i := range 400 {
-		fmt.Fprintf(&b, "func f%d(x int) int { return x*%d /* *not bold* _x_ */ }\n", i, i)
-	}
-	b.WriteString("```\n\n")
-	for b.Len() < 40_000 {
-		b.WriteString("One long line without an end, and then another word of it ")
-	}
-	return b.String() + "\n\nThe end."
-}
-
-// TestCutting: cuts are the same for a growing text, end with lines or words,
-// and each message stands alone.
-func TestCutting(t *testing.T) {
-	text := sample()
-	parts := partsOf(text)
-	if strings.Join(parts, "") != text || len(parts) < 4 {
-		t.Fatalf("%d parts, which are not the text", len(parts))
-	}
-	grown := 0
-	for n := 0; n <= len(text); n += 97 {
-		got := partsOf(text[:n])
-		for i, piece := range got[:max(len(got)-1, 0)] {
-			if piece != parts[i] {
-				t.Fatalf("with %d bytes, part %d is otherwise than in the whole", n, i)
-			}
-			grown++
-		}
-	}
-	if grown == 0 {
-		t.Error("nothing was compared")
-	}
-	before := ""
-	for i, piece := range parts {
-		if i < len(parts)-1 && !strings.HasSuffix(piece, "\n") && !strings.HasSuffix(piece, " ") {
-			t.Errorf("part %d ends within a word: …%q", i, piece[len(piece)-20:])
-		}
-		shown := dress(before, piece, i < len(parts)-1)
-		if open := openIn(shown); open.fence != "" {
-			t.Errorf("message %d leaves its code open", i)
-		}
-		if len(shown) > 12_000 {
-			t.Errorf("message %d has %d bytes", i, len(shown))
-		}
-		if first, _, _ := strings.Cut(strings.TrimPrefix(shown, "```go\n"), "\n"); strings.HasPrefix(first, "func") && !strings.HasPrefix(shown, "```go\n") {
-			t.Errorf("message %d begins with code that is none: %q", i, first)
-		}
-		if strings.HasPrefix(shown, "| row") {
-			t.Errorf("message %d begins with rows without their head", i)
-		}
-		before += piece
-	}
-	for in, want := range map[string]string{
-		"~~~~ py\na\n":         "~~~~",
-		"~~~~ py\na\n~~~\n":    "~~~~",
-		"a\n  ```\nb\n  ```\n": "",
-		"```a`b```\n":          "", // a span of code
-		"text\n```js\nx":       "\n```",
-		"```\nx\n```js\n":      "```", // what has a language ends nothing
-	} {
-		if got := tailOf(in); got != want {
-			t.Errorf("tailOf(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 // A long answer is streamed into messages that each stand alone, and a restart
 // in between cuts it alike.
 func TestLongAnswer(t *testing.T) {
@@ -175,4 +71,63 @@ func TestStoppedStream(t *testing.T) {
 	if len(list) != 2 || list[1].Text != "one two three" {
 		t.Errorf("the thread is %+v", list)
 	}
+}
+
+// undressed is what the thread says of a text, without what makes each message
+// of it readable alone.
+func undressed(fake *slacktest.Server, root slacktest.Message, text string) string {
+	var shown []string
+	for _, m := range fake.Thread(root.Channel, root.TS) {
+		if m.User == slacktest.Bot {
+			shown = append(shown, m.Text)
+		}
+	}
+	return undress("", shown, text)
+}
+
+// undress reads messages as a continuation of said. A text may go on as a code
+// block would be closed, so both readings are tried.
+func undress(said string, shown []string, text string) string {
+	if len(shown) == 0 {
+		return said
+	}
+	left := text[min(len(said), len(text)):]
+	lead := strings.TrimSuffix(dress(said, left, false), left)
+	body := strings.TrimPrefix(shown[0], lead)
+	same := partsAt(body, left)
+	for n := same; n >= max(same-10, 0); n-- {
+		if tailOf(said+body[:n]) == body[n:] || n == len(body) {
+			if got := undress(said+body[:n], shown[1:], text); got == text {
+				return got
+			}
+		}
+	}
+	return undress(said+body, shown[1:], text)
+}
+
+// sample is an answer of over 30,000 characters with what a cut may go through.
+func sample() string {
+	var b strings.Builder
+	b.WriteString("# Report\n\nSome *words*, 1 < 2.\n\n| name | size |\n|---|--:|\n")
+	for i := range 500 {
+		fmt.Fprintf(&b, "| row %d | %d |\n", i, i*i)
+	}
+	b.WriteString("\nNow the code:\n\n```go\n")
+	for i := range 400 {
+		fmt.Fprintf(&b, "func f%d(x int) int { return x*%d /* *not bold* _x_ */ }\n", i, i)
+	}
+	b.WriteString("```\n\n")
+	for b.Len() < 40_000 {
+		b.WriteString("One long line without an end, and then another word of it ")
+	}
+	return b.String() + "\n\nThe end."
+}
+
+func partsAt(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
 }

@@ -3,7 +3,6 @@ package slack
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"nize/store"
@@ -15,40 +14,6 @@ import (
 
 // maxIDs bounds how many actions one press may name.
 const maxIDs = 64
-
-// maxFrame bounds one frame: a press carries its message with all blocks.
-const maxFrame = 4 << 20
-
-var (
-	idForm    = regexp.MustCompile(`^[A-Z0-9]{1,32}$`)
-	stampForm = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{1,9}$`)
-	wordForm  = regexp.MustCompile(`^[A-Za-z0-9_./:|-]{1,255}$`)
-)
-
-// envelope is one frame of Socket Mode.
-type envelope struct {
-	Type           string          `json:"type"`
-	ID             string          `json:"envelope_id"`
-	Payload        json.RawMessage `json:"payload"`
-	Reason         string          `json:"reason"`
-	Connections    int             `json:"num_connections"`
-	ConnectionInfo struct {
-		AppID string `json:"app_id"`
-	} `json:"connection_info"`
-}
-
-func decodeEnvelope(frame []byte) (e envelope, err error) {
-	if len(frame) > maxFrame {
-		return e, fmt.Errorf("%w frame: %d bytes", store.ErrInvalid, len(frame))
-	}
-	if err := json.Unmarshal(frame, &e); err != nil {
-		return e, fmt.Errorf("%w frame: %w", store.ErrInvalid, err)
-	}
-	if e.ID != "" && !wordForm.MatchString(e.ID) {
-		return e, fmt.Errorf("%w frame: envelope_id", store.ErrInvalid)
-	}
-	return e, nil
-}
 
 // callback wraps an event.
 type callback struct {
@@ -222,164 +187,10 @@ func (e *event) aside() string {
 	return e.Thread
 }
 
-// interaction is a press, a dialog or a shortcut.
-type interaction struct {
-	Type     string `json:"type"`
-	Callback string `json:"callback_id"`
-	Trigger  string `json:"trigger_id"`
-	ActionTS string `json:"action_ts"`
-	Masked   bool   `json:"nize_masked"`
-	User     struct {
-		ID   string `json:"id"`
-		Team string `json:"team_id"`
+// changedUser is the user_change event.
+type changedUser struct {
+	User struct {
+		ID      string `json:"id"`
+		Deleted bool   `json:"deleted"`
 	} `json:"user"`
-	Team struct {
-		ID string `json:"id"`
-	} `json:"team"`
-	Channel struct {
-		ID string `json:"id"`
-	} `json:"channel"`
-	Container struct {
-		Type    string `json:"type"`
-		Message string `json:"message_ts"`
-		Channel string `json:"channel_id"`
-		Thread  string `json:"thread_ts"`
-	} `json:"container"`
-	Message struct {
-		TS     string `json:"ts"`
-		Thread string `json:"thread_ts"`
-		User   string `json:"user"`
-		Bot    string `json:"bot_id"`
-		Text   string `json:"text"`
-
-		Username    string          `json:"username"`
-		Blocks      json.RawMessage `json:"blocks"`
-		Attachments json.RawMessage `json:"attachments"`
-		Files       json.RawMessage `json:"files"`
-	} `json:"message"`
-	Actions []action `json:"actions"`
-	View    view     `json:"view"`
-}
-
-// action is what was pressed or chosen.
-type action struct {
-	ID       string `json:"action_id"`
-	Block    string `json:"block_id"`
-	Value    string `json:"value"`
-	TS       string `json:"action_ts"`
-	Selected struct {
-		Value string `json:"value"`
-	} `json:"selected_option"`
-	SelectedMany []struct {
-		Value string `json:"value"`
-	} `json:"selected_options"`
-}
-
-// view is a dialog or the Home as it was sent in.
-type view struct {
-	ID       string `json:"id"`
-	Hash     string `json:"hash"`
-	Callback string `json:"callback_id"`
-	Type     string `json:"type"`
-	Metadata string `json:"private_metadata"`
-	Team     string `json:"app_installed_team_id"` // whose installation of the app opened it
-	State    struct {
-		Values inputs `json:"values"`
-	} `json:"state"`
-}
-
-// inputs are what stands in a dialog, by block_id and action_id.
-type inputs map[string]map[string]field
-
-// UnmarshalJSON takes an empty list for nothing, as Slack writes it where a view
-// has no inputs.
-func (i *inputs) UnmarshalJSON(raw []byte) error {
-	var list []struct{}
-	if json.Unmarshal(raw, &list) == nil && len(list) == 0 {
-		*i = nil
-		return nil
-	}
-	return json.Unmarshal(raw, (*map[string]map[string]field)(i))
-}
-
-// field is one input of a dialog.
-type field struct {
-	Type     string  `json:"type"`
-	Value    *string `json:"value"`
-	Selected *struct {
-		Value string `json:"value"`
-	} `json:"selected_option"`
-	SelectedMany []struct {
-		Value string `json:"value"`
-	} `json:"selected_options"`
-}
-
-// text is what was typed or chosen, "" for nothing.
-func (f field) text() string {
-	switch {
-	case f.Value != nil:
-		return *f.Value
-	case f.Selected != nil:
-		return f.Selected.Value
-	}
-	return ""
-}
-
-func decodeInteraction(payload []byte) (i interaction, err error) {
-	if err := json.Unmarshal(payload, &i); err != nil {
-		return i, fmt.Errorf("%w interaction: %w", store.ErrInvalid, err)
-	}
-	if i.Channel.ID == "" {
-		i.Channel.ID = i.Container.Channel
-	}
-	if i.Message.TS == "" {
-		i.Message.TS = i.Container.Message
-	}
-	if i.Message.Thread == "" {
-		i.Message.Thread = i.Container.Thread
-	}
-	team := i.Team.ID
-	if team == "" {
-		team = i.User.Team
-	}
-	i.Team.ID = team
-	if !idForm.MatchString(i.User.ID) || !idForm.MatchString(i.Team.ID) {
-		return i, fmt.Errorf("%w interaction: user or team", store.ErrInvalid)
-	}
-	if i.Channel.ID != "" && !idForm.MatchString(i.Channel.ID) {
-		return i, fmt.Errorf("%w interaction: channel", store.ErrInvalid)
-	}
-	for _, ts := range []string{i.Message.TS, i.Message.Thread} {
-		if ts != "" && !stampForm.MatchString(ts) {
-			return i, fmt.Errorf("%w interaction: message", store.ErrInvalid)
-		}
-	}
-	if len(i.Actions) > maxIDs {
-		return i, fmt.Errorf("%w interaction: %d actions", store.ErrInvalid, len(i.Actions))
-	}
-	return i, nil
-}
-
-// slash is a /nize command.
-type slash struct {
-	Command string `json:"command"`
-	Text    string `json:"text"`
-	User    string `json:"user_id"`
-	Team    string `json:"team_id"`
-	Channel string `json:"channel_id"`
-	Trigger string `json:"trigger_id"`
-	Masked  bool   `json:"nize_masked"`
-}
-
-func decodeSlash(payload []byte) (s slash, err error) {
-	if err := json.Unmarshal(payload, &s); err != nil {
-		return s, fmt.Errorf("%w command: %w", store.ErrInvalid, err)
-	}
-	if !idForm.MatchString(s.User) || !idForm.MatchString(s.Team) || !idForm.MatchString(s.Channel) {
-		return s, fmt.Errorf("%w command: user, team or channel", store.ErrInvalid)
-	}
-	if s.Trigger != "" && !wordForm.MatchString(s.Trigger) {
-		return s, fmt.Errorf("%w command: trigger_id", store.ErrInvalid)
-	}
-	return s, nil
 }

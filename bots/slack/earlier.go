@@ -8,10 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"nize/bots"
 	"nize/store"
 )
 
@@ -30,20 +28,8 @@ const (
 	maxEarlier, earlierPage = 5, 200
 )
 
-// maxParts is how many attachments of one message are read.
-const maxParts = 8
-
 // maxLookups is how many people are asked for by name for one message.
 const maxLookups = 40
-
-// past is a message as a list of messages tells it.
-type past struct {
-	message
-	Username string `json:"username"` // under which a program wrote
-	Profile  struct {
-		Name string `json:"name"`
-	} `json:"bot_profile"`
-}
 
 // brought is what comes with a message from others.
 type brought struct {
@@ -134,9 +120,6 @@ func distinct(list []shared) []shared {
 		return was
 	})
 }
-
-// quoted are the subtypes of messages that say something.
-var quoted = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true, "bot_message": true}
 
 // heardIn are the keys of the messages that the conversation holds.
 func (l *live) heardIn(ctx context.Context, th store.Thread) (map[string]bool, error) {
@@ -234,79 +217,6 @@ func (l *live) quote(ctx context.Context, list []past, more bool, about string) 
 	return b
 }
 
-const cutMark = "… [cut]"
-
-// quote is a message as a quote, and the files that it has.
-func (m *past) quote(self string, name func(string) string, speaker func(past) store.Speaker) (store.Quote, []shared) {
-	text := m.read(self, name)
-	files := decodeFiles(m.Files)
-	if text == "" && len(files) == 0 {
-		return store.Quote{}, nil
-	}
-	who := speaker(*m)
-	var names []string
-	for i := range files {
-		files[i].from = &who
-		names = append(names, files[i].name())
-	}
-	if len(names) > 0 {
-		text = strings.TrimSpace(text + "\n[files: " + strings.Join(names, ", ") + "]")
-	}
-	return store.Quote{Speaker: who, Text: cutQuote(text), At: stampTime(m.TS)}, files
-}
-
-// cutQuote shortens a quote to its bound, and shows it.
-func cutQuote(text string) string {
-	if len(text) <= store.MaxQuote {
-		return text
-	}
-	return cut(text, store.MaxQuote-len(cutMark)) + cutMark
-}
-
-// read is what a message says. Programs often say all in blocks or attachments.
-func (m *past) read(self string, name func(string) string) string {
-	text := readText(m.Text, self, name)
-	if text == "" {
-		text = blockText(m.Blocks, name)
-	}
-	var parts []json.RawMessage
-	if len(m.Attachments) > 0 && json.Unmarshal(m.Attachments, &parts) == nil {
-		for _, raw := range parts[:min(len(parts), maxParts)] {
-			if part := attachmentText(raw, self, name); part != "" && !strings.Contains(text, part) {
-				text += "\n" + part
-			}
-		}
-	}
-	return strings.TrimSpace(text)
-}
-
-// attachmentText is what an attachment says.
-func attachmentText(raw json.RawMessage, self string, name func(string) string) string {
-	var a struct {
-		Pretext  string          `json:"pretext"`
-		Title    string          `json:"title"`
-		Text     string          `json:"text"`
-		Fallback string          `json:"fallback"`
-		Blocks   json.RawMessage `json:"blocks"`
-	}
-	if json.Unmarshal(raw, &a) != nil {
-		return ""
-	}
-	var lines []string
-	for _, text := range []string{a.Pretext, a.Title, a.Text} {
-		if text = readText(text, self, name); text != "" {
-			lines = append(lines, text)
-		}
-	}
-	if len(lines) == 0 {
-		lines = append(lines, blockText(a.Blocks, name))
-	}
-	if text := strings.TrimSpace(strings.Join(lines, "\n")); text != "" {
-		return text
-	}
-	return readText(a.Fallback, self, name)
-}
-
 // speakerFor tells who wrote a message. Who can't be looked up is nobody of the
 // team.
 func (l *live) speakerFor(ctx context.Context) func(past) store.Speaker {
@@ -332,30 +242,4 @@ func (l *live) speakerFor(ctx context.Context) func(past) store.Speaker {
 		known[m.User] = s
 		return s
 	}
-}
-
-func speakerName(name string) string {
-	return bots.Escape(cut(strings.ToValidUTF8(name, "\uFFFD"), 80))
-}
-
-// lastSecond is the last one of the year 9999: JSON has no later time (RFC 3339).
-const lastSecond = 253402300799
-
-// stampTime is when a message was written, to the second; the zero time for none.
-func stampTime(ts string) time.Time {
-	seconds, _, _ := strings.Cut(ts, ".")
-	n, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil || n > lastSecond {
-		return time.Time{}
-	}
-	return time.Unix(n, 0).UTC()
-}
-
-// stampOf is a time as Slack stamps a message that was written then, "" for
-// none.
-func stampOf(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("%d.%06d", at.Unix(), at.Nanosecond()/1000)
 }

@@ -203,37 +203,6 @@ func TestFilesWithoutScope(t *testing.T) {
 	}
 }
 
-// To whom the bot token may be shown.
-func TestOwns(t *testing.T) {
-	at := func(api string) *bare {
-		return newBare(&Options{Config: store.Defaults{"slack.api_url": api}}, store.Secret{})
-	}
-	for address, want := range map[string]bool{
-		"https://files.slack.com/files-pri/T-F/a.txt": true, "https://slack.com/x": true, "https://FILES.Slack.com:443/x": true, "https://files.slack-gov.com/x": true,
-		"http://files.slack.com/x": false, "https://files.slack.com:8443/x": false, "https://notslack.com/x": false, "https://slack.com.evil.example/x": false,
-		"https://user@files.slack.com/x": false, "https://files.slack.com@evil.example/x": false, "https://evil.example/files.slack.com": false,
-		"//files.slack.com/x": false, "file:///etc/passwd": false, "": false, "http://127.0.0.1:9/files/F": false, "https:///x": false,
-	} {
-		req, err := http.NewRequest(http.MethodGet, address, nil)
-		if err != nil {
-			continue
-		}
-		if got := at("").owns(req.URL); got != want {
-			t.Errorf("%q: %v", address, got)
-		}
-	}
-	own := at("http://127.0.0.1:9/api/")
-	for address, want := range map[string]bool{"http://127.0.0.1:9/files/F": true, "http://127.0.0.1:10/files/F": false, "https://127.0.0.1:9/files/F": false, "https://files.slack.com/x": true} {
-		req, err := http.NewRequest(http.MethodGet, address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := own.owns(req.URL); got != want {
-			t.Errorf("beside a fake %q: %v", address, got)
-		}
-	}
-}
-
 func FuzzBrought(f *testing.F) {
 	f.Add([]byte(`[{"id":"F1","name":"a.txt","size":3,"url_private":"https://files.slack.com/a"},{"id":7},"x"]`))
 	f.Add([]byte(`[{"is_share":true,"author_id":"U1","author_name":"x","text":"hi <@U2>","ts":"1.2","files":[{"id":"F2"}]}]`))
@@ -246,7 +215,7 @@ func FuzzBrought(f *testing.F) {
 	speaker := func(m past) store.Speaker { return store.Speaker{Name: speakerName(m.User)} }
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, s := range decodeFiles(raw) {
-			if !idForm.MatchString(s.ID) || s.name() == "" || len(s.name()) > 6*maxFileName {
+			if !idForm.MatchString(s.ID) || s.name() == "" || len(s.name()) > 6*200 {
 				t.Errorf("%+v", s)
 			}
 		}
@@ -267,9 +236,5 @@ func FuzzBrought(f *testing.F) {
 		if _, err := json.Marshal(in); err != nil {
 			t.Errorf("it can't be stored: %v", err)
 		}
-		if text := blockText(raw, name); len(text) > maxBlockText {
-			t.Errorf("%d bytes of blocks", len(text))
-		}
-		blockMentions(raw)
 	})
 }

@@ -2,11 +2,8 @@ package slack
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,12 +17,6 @@ import (
 // process ended. A card says which call it is about; nize's own words and the
 // lines about tools carry their id in a block. A text can carry nothing while
 // it streams: it is the message that nothing else accounts for.
-
-// blockOf is the block_id of the message of that id.
-func blockOf(id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return "nize-" + hex.EncodeToString(sum[:12])
-}
 
 // Find implements [bots.Finder].
 func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
@@ -62,22 +53,6 @@ func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (stor
 		}
 	}
 	return in, store.ErrNotFound
-}
-
-func stamp(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) + ".000000" }
-
-// marked says whether a message carries that block_id.
-func marked(m slackgo.Message, id string) bool {
-	return slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool { return b.ID() == id })
-}
-
-// isText says whether a message can be an assistant's text: what nize lays out
-// itself has blocks of these types, a file has a file.
-func isText(m slackgo.Message) bool {
-	return len(m.Files) == 0 && !slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool {
-		t := b.BlockType()
-		return t == slackgo.MBTSection || t == slackgo.MBTContext || t == slackgo.MBTAction || t == slackgo.MBTHeader
-	})
 }
 
 // namedBy are the messages that places name.

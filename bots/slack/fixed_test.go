@@ -216,10 +216,10 @@ func TestCardWhereBytesCount(t *testing.T) {
 	db := openBolt(t)
 	b := runBot(t, fake, Options{Store: db}, nobody{})
 	root, at := in(t, fake, slacktest.General)
-	if _, _, err := db.ThreadAt(t.Context(), store.System, store.Thread{ID: store.NewID(testNow), User: "u", Address: at}); err != nil {
+	if _, _, err := db.ThreadAt(t.Context(), store.System, store.Thread{ID: store.NewID(someTime), User: "u", Address: at}); err != nil {
 		t.Fatal(err)
 	}
-	c := testCard()
+	c := store.Card{Call: store.NewID(someTime), Tool: "tracker:create_issue", Title: "Create an issue", Server: "tracker", By: "ann", Digest: strings.Repeat("ab12", 16), Policy: store.ByRequester, Expires: someTime.Add(15 * time.Minute)}
 	c.Args = []byte(`{"text":"` + strings.Repeat("你好", 2_000) + `"}`)
 	c.Description = strings.Repeat("描述", 400)
 	for _, c.State = range []store.State{store.Pending, store.Done} {

@@ -1,82 +1,10 @@
 package slack
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"nize/bots"
-	"nize/bots/phrases"
-	"nize/bots/slack/slacktest"
 )
-
-// sampleForm is a form whose lists fit into Slack's and don't.
-func sampleForm() bots.Form {
-	var many []bots.Option
-	for range maxOptions + 1 {
-		many = append(many, bots.Option{Value: "x", Label: "x"})
-	}
-	two := []bots.Option{{Value: "a", Label: strings.Repeat("a", 200)}, {Value: "b", Label: "b\u202e"}}
-	return bots.Form{Title: strings.Repeat("t", 40), About: "about", Fields: []bots.Field{
-		{Name: "one", Label: "one", Value: []string{"b"}, Options: two},
-		{Name: "gone", Label: "gone", Value: []string{"z"}, Options: two, Hint: strings.Repeat("h", 3000)},
-		{Name: "some", Label: "some", Value: []string{"b", "a", "z"}, Options: two, Many: true},
-		{Name: "many", Label: "many", Value: []string{"p", "q"}, Options: many, Many: true},
-		{Name: "text", Label: "text", Value: []string{strings.Repeat("v", 4000)}},
-	}}
-}
-
-// filledIn is what Slack sends in for a dialog that nobody touched.
-func filledIn(f bots.Form, metadata, callback string) interaction {
-	var i interaction
-	i.View.Metadata, i.View.Callback = metadata, callback
-	i.View.State.Values = map[string]map[string]field{}
-	for _, one := range f.Fields {
-		var got field
-		switch shown := shownIn(one); {
-		case len(shown) == 0:
-		case chooses(one) && one.Many:
-			slices.Reverse(shown) // in whatever order
-			for _, v := range shown {
-				got.SelectedMany = append(got.SelectedMany, struct {
-					Value string `json:"value"`
-				}{v})
-			}
-		case chooses(one):
-			got.Selected = &struct {
-				Value string `json:"value"`
-			}{shown[0]}
-		default:
-			got.Value = &shown[0]
-		}
-		i.View.State.Values["field-"+one.Name] = map[string]field{"value": got}
-	}
-	return i
-}
-
-// What nobody touched is no change, also where the list was too long for
-// Slack's, a value is none of its options, or a text was cut.
-func TestFormUntouched(t *testing.T) {
-	commands := &bots.Commands{}
-	commands.Add(bots.Command{Name: "set", Form: noFiller{}})
-	l := &live{b: &Bot{o: Options{Commands: commands}}}
-	view, err := formModal(sampleForm(), filling{Command: "set", Channel: slacktest.General}, phrases.For(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := filledIn(sampleForm(), view.PrivateMetadata, view.CallbackID)
-	if _, _, values, err := l.filled(i, person{}); err != nil || len(values) != 0 {
-		t.Errorf("%v, %v", values, err)
-	}
-	text := "other"
-	i.View.State.Values["field-text"]["value"] = field{Value: &text}
-	i.View.State.Values["field-some"]["value"] = field{}
-	i.View.State.Values["field-hidden"] = map[string]field{"value": {Value: &text}} // was not asked
-	_, asked, values, err := l.filled(i, person{})
-	if err != nil || len(values) != 2 || values["text"][0] != text || len(values["some"]) != 0 || asked.At.Channel != slacktest.General {
-		t.Errorf("%v at %+v, %v", values, asked.At, err)
-	}
-}
 
 type noFiller struct{ bots.Filler }
 

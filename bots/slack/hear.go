@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -129,14 +128,4 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 		return l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.CardTold, p.words().Problem(errorText(err))))
 	}
 	return err
-}
-
-// title is the first words of a message.
-func title(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	runes := []rune(bots.Escape(line))
-	if len(runes) > 60 {
-		return string(runes[:59]) + "…"
-	}
-	return string(runes)
 }

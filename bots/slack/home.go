@@ -2,10 +2,8 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,24 +19,6 @@ import (
 // Every control stands for a command, which is run as if it had been typed: a
 // value that was made up is checked like a typed one. After each change the
 // Home is drawn anew, with what the command said on top.
-
-// homeState travels in the Home: what part of long lists it shows, which
-// servers it names, so that an unticked box is told from one that is not there,
-// and the picture in it.
-type homeState struct {
-	Pages   map[string]int `json:"pages,omitempty"`
-	Servers []string       `json:"servers,omitempty"`
-	File    string         `json:"file,omitempty"`
-	Key     string         `json:"key,omitempty"` // of the picture in File
-}
-
-// readHomeState reads what a Home carries; what is of another make is left out.
-func readHomeState(metadata string) (st homeState) {
-	if len(metadata) > maxMetadata || json.Unmarshal([]byte(metadata), &st) != nil || st.File != "" && !idForm.MatchString(st.File) {
-		return homeState{}
-	}
-	return st
-}
 
 // homes is what is remembered of Homes.
 type homes struct {
@@ -226,11 +206,6 @@ func (l *live) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page i
 // homeDoes are the commands that the Home has buttons for.
 var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
 
-const (
-	homeAction    = "home"
-	connectAction = "connect"
-)
-
 // addHomeViews registers what the controls of the Home do.
 func (b *Bot) addHomeViews() {
 	b.views.addPress(homeAction, onPress{kept: true, do: pressHome})
@@ -280,36 +255,6 @@ func pressHome(ctx context.Context, l *live, p person, i interaction, a action) 
 		notice = l.quietly(ctx, p, line)
 	}
 	return l.drawHome(ctx, p, st, notice)
-}
-
-// ticked are the commands that make a group of boxes true: those servers of it
-// that it shows are on or off.
-func (st homeState) ticked(group string, a action) []string {
-	groups := slices.Collect(slices.Chunk(st.Servers, boxGroup))
-	n, err := strconv.Atoi(group)
-	if err != nil || n < 0 || n >= len(groups) {
-		return nil
-	}
-	on := map[string]bool{}
-	for _, o := range a.SelectedMany {
-		on[o.Value] = true
-	}
-	var allow, deny []string
-	for _, name := range groups[n] {
-		if on[name] {
-			allow = append(allow, name)
-		} else {
-			deny = append(deny, name)
-		}
-	}
-	var words []string
-	if len(allow) > 0 {
-		words = append(words, "servers allow "+strings.Join(allow, ","))
-	}
-	if len(deny) > 0 {
-		words = append(words, "servers deny "+strings.Join(deny, ","))
-	}
-	return words
 }
 
 // quietly runs a command and returns what it says.

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	slackgo "github.com/slack-go/slack"
-
 	"nize/bots"
 	"nize/store"
 )
@@ -345,13 +343,4 @@ func (l *live) redraw(ctx context.Context, user string) error {
 		return nil
 	}
 	return l.publishHome(ctx, p, &draw)
-}
-
-// sumOf is the same for views of a drawing that look the same.
-func (d *homeDrawing) sumOf(view slackgo.HomeTabViewRequest) string {
-	b, err := json.Marshal(view)
-	if err != nil {
-		return "" // of no Home: it is published, and says what is wrong
-	}
-	return sum([]byte(strings.ReplaceAll(string(b), `"`+d.nonce+"-", `"`)))
 }

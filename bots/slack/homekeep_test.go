@@ -176,3 +176,14 @@ func TestHomeFollowsAfterRestart(t *testing.T) {
 		t.Errorf("the Home of %s counts as open", user)
 	}
 }
+
+// nothingKept is a [bots.Keeper] of people who have nothing.
+type nothingKept struct{}
+
+func (nothingKept) Home(context.Context, bots.Asked) (bots.Home, error) { return bots.Home{}, nil }
+
+func (nothingKept) Bring(context.Context, store.Caller, string) error { return store.ErrNotFound }
+
+func (nothingKept) PutSecret(context.Context, store.Caller, bots.Prompt, store.Secret) error {
+	return store.ErrNotFound
+}

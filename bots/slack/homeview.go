@@ -376,3 +376,76 @@ func (d *homeDrawing) usage() {
 		d.add(imageBlock("", d.picture.File, d.home.Picture.Alt))
 	}
 }
+
+const wordsAction = "words"
+
+// answerButtons are those under an answer.
+func answerButtons(a bots.Answer, w phrases.Catalogue) slackgo.Block {
+	var list []slackgo.BlockElement
+	for n, b := range a.Buttons {
+		list = append(list, button(wordsAction+":"+strconv.Itoa(n), w.Say(b.Label), b.Words))
+	}
+	return slackgo.NewActionBlock("", list...)
+}
+
+// homeState travels in the Home: what part of long lists it shows, which
+// servers it names, so that an unticked box is told from one that is not there,
+// and the picture in it.
+type homeState struct {
+	Pages   map[string]int `json:"pages,omitempty"`
+	Servers []string       `json:"servers,omitempty"`
+	File    string         `json:"file,omitempty"`
+	Key     string         `json:"key,omitempty"` // of the picture in File
+}
+
+// readHomeState reads what a Home carries; what is of another make is left out.
+func readHomeState(metadata string) (st homeState) {
+	if len(metadata) > maxMetadata || json.Unmarshal([]byte(metadata), &st) != nil || st.File != "" && !idForm.MatchString(st.File) {
+		return homeState{}
+	}
+	return st
+}
+
+const (
+	homeAction    = "home"
+	connectAction = "connect"
+)
+
+// ticked are the commands that make a group of boxes true: those servers of it
+// that it shows are on or off.
+func (st homeState) ticked(group string, a action) []string {
+	groups := slices.Collect(slices.Chunk(st.Servers, boxGroup))
+	n, err := strconv.Atoi(group)
+	if err != nil || n < 0 || n >= len(groups) {
+		return nil
+	}
+	on := map[string]bool{}
+	for _, o := range a.SelectedMany {
+		on[o.Value] = true
+	}
+	var allow, deny []string
+	for _, name := range groups[n] {
+		if on[name] {
+			allow = append(allow, name)
+		} else {
+			deny = append(deny, name)
+		}
+	}
+	var words []string
+	if len(allow) > 0 {
+		words = append(words, "servers allow "+strings.Join(allow, ","))
+	}
+	if len(deny) > 0 {
+		words = append(words, "servers deny "+strings.Join(deny, ","))
+	}
+	return words
+}
+
+// sumOf is the same for views of a drawing that look the same.
+func (d *homeDrawing) sumOf(view slackgo.HomeTabViewRequest) string {
+	b, err := json.Marshal(view)
+	if err != nil {
+		return "" // of no Home: it is published, and says what is wrong
+	}
+	return sum([]byte(strings.ReplaceAll(string(b), `"`+d.nonce+"-", `"`)))
+}

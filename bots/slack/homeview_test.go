@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -192,15 +191,4 @@ func FuzzHomeState(f *testing.F) {
 		}
 		st.ticked(arg, action{})
 	})
-}
-
-// nothingKept is a [bots.Keeper] of people who have nothing.
-type nothingKept struct{}
-
-func (nothingKept) Home(context.Context, bots.Asked) (bots.Home, error) { return bots.Home{}, nil }
-
-func (nothingKept) Bring(context.Context, store.Caller, string) error { return store.ErrNotFound }
-
-func (nothingKept) PutSecret(context.Context, store.Caller, bots.Prompt, store.Secret) error {
-	return store.ErrNotFound
 }

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -61,7 +60,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	l := &live{
 		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked), sweepNow: make(chan struct{}, 1),
 		log:  b.o.Log.With("team", account.Team),
-		wire: newWire(&b.o, account.Tokens[BotToken], account.Tokens[AppToken]),
+		wire: newWire(b.o.wire(), account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
 	l.people.known, l.people.dms, l.people.asking = map[string]person{}, map[string]string{}, map[string]*asking{}
 	l.homes.lately.of, l.homes.lately.poke = map[string]*openedHome{}, make(chan struct{}, 1)
@@ -323,15 +322,4 @@ func (l *live) insist(ctx context.Context, do func(context.Context) error) error
 		}
 		pause = min(2*pause, workPause)
 	}
-}
-
-// lasting says whether trying again can't help.
-func lasting(err error) bool {
-	var broken *bots.PanicError
-	for _, known := range []error{store.ErrInvalid, store.ErrNotFound, store.ErrRefused, store.ErrDecided, store.ErrExpired} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return errors.As(err, &broken) || !passes(err)
 }

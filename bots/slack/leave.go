@@ -12,14 +12,6 @@ import (
 // what is remembered of them goes at once, and where it was their last
 // live identity, they are disabled, with all that acts in their name.
 
-// changedUser is the user_change event.
-type changedUser struct {
-	User struct {
-		ID      string `json:"id"`
-		Deleted bool   `json:"deleted"`
-	} `json:"user"`
-}
-
 // forgetPerson makes the next look at somebody a fresh one, also where an older
 // one is under way.
 func (l *live) forgetPerson(id string) {

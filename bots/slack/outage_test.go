@@ -53,9 +53,9 @@ func TestLongLimit(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	var mu sync.Mutex
 	var waited []time.Duration
-	w := newWire(&Options{
-		Config: store.Defaults{"slack.api_url": fake.APIURL()},
-		testOnlyWait: func(_ context.Context, d time.Duration) error {
+	w := newWire(wireOptions{
+		URL: fake.APIURL(),
+		Wait: func(_ context.Context, d time.Duration) error {
 			mu.Lock()
 			defer mu.Unlock()
 			waited = append(waited, d)

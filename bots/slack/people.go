@@ -179,12 +179,20 @@ func (l *live) tell(ctx context.Context, p person, channel, thread, text string)
 	if channel == "" || channel[0] == 'D' {
 		return l.direct(ctx, p.id, channel, thread, text)
 	}
-	err := l.wire.whisper(ctx, channel, thread, p.id, text)
-	if c := code(err); c == "not_in_channel" || c == "channel_not_found" || c == "user_not_in_channel" {
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), slackgo.MsgOptionBlocks(wordsBlocks(text)...), slackgo.MsgOptionDisableLinkUnfurl()}
+	if thread != "" {
+		options = append(options, slackgo.MsgOptionTS(thread))
+	}
+	err := l.wire.ephemeral(ctx, channel, p.id, options...)
+	if noEphemeral[code(err)] {
 		return l.direct(ctx, p.id, "", "", text)
 	}
 	return err
 }
+
+// noEphemeral are Slack's answers where nothing can be shown to one person alone
+// in a channel.
+var noEphemeral = map[string]bool{"not_in_channel": true, "channel_not_found": true, "user_not_in_channel": true}
 
 // direct writes to somebody's conversation with nize.
 func (l *live) direct(ctx context.Context, user, channel, thread, text string) error {

@@ -59,11 +59,6 @@ func (l *live) dropFile(ctx context.Context, id string) {
 	}
 }
 
-// imageBlock shows a file; its text form stands for it to who doesn't see it.
-func imageBlock(block, file, alt string) slackgo.Block {
-	return slackgo.NewImageBlockSlackFile(&slackgo.SlackFileObject{ID: file}, clip(alt, maxAlt), block, nil)
-}
-
 // sendPicture shows a picture to one person alone, in their conversation with
 // nize. What it shows was told before in words, so it is no failure without.
 func (l *live) sendPicture(ctx context.Context, p person, at store.Address, pic bots.Picture) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -120,13 +119,6 @@ func (l *live) giveWay(ctx context.Context, at store.Address, err error) error {
 	return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 }
 
-// content is what a message says: once as it is posted, and as an edit makes it
-// say, which has less room for the plain form.
-type content struct{ post, edit []slackgo.MsgOption }
-
-// same is a content that is short enough for an edit.
-func same(options ...slackgo.MsgOption) content { return content{options, options} }
-
 // put makes a message, or edits the one at at.Message.
 func (l *live) put(ctx context.Context, at store.Address, id string, c content) (string, error) {
 	if at.Message != "" {
@@ -148,80 +140,6 @@ func (l *live) put(ctx context.Context, at store.Address, id string, c content) 
 		}
 	}
 	return ts, err
-}
-
-// words is nize's own text as the content of a message: it formats nothing.
-func words(text string) content { return notice(store.Message{Text: text}) }
-
-// notice is words that can be found again, and that may mention who asked.
-func notice(m store.Message) content {
-	head := mention(m)
-	return content{
-		post: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxFallback), false), slackgo.MsgOptionBlocks(noticeBlocks(m, wordsBlock)...)},
-		edit: []slackgo.MsgOption{slackgo.MsgOptionText(head+fallback(m.Text, maxEdited-len(head)), false), slackgo.MsgOptionBlocks(noticeBlocks(m, richBlock)...)},
-	}
-}
-
-func noticeBlocks(m store.Message, block func(id, text string) slackgo.Block) []slackgo.Block {
-	var blocks []slackgo.Block
-	id := func() string { // of the first
-		if m.ID != "" && len(blocks) == 0 {
-			return blockOf(m.ID)
-		}
-		return ""
-	}
-	head := mention(m)
-	if head != "" {
-		var options []slackgo.SectionBlockOption
-		if first := id(); first != "" {
-			options = append(options, slackgo.SectionBlockOptionBlockID(first))
-		}
-		blocks = append(blocks, slackgo.NewSectionBlock(slackgo.NewTextBlockObject(slackgo.MarkdownType, head, false, true), nil, nil, options...))
-	}
-	for _, piece := range pieces(m.Text, maxSection) {
-		blocks = append(blocks, block(id(), piece))
-	}
-	return blocks[:min(len(blocks), maxBlocks)]
-}
-
-func plainText(text string) *slackgo.TextBlockObject {
-	emoji := false
-	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: text, Emoji: &emoji}
-}
-
-// pieces cuts text into parts of at most limit characters, at line ends where
-// there are some; together they are the text.
-func pieces(text string, limit int) []string {
-	var out []string
-	for utf8.RuneCountInString(text) > limit {
-		end := offset(text, limit)
-		if i := strings.LastIndexByte(text[:end], '\n'); i > end/2 {
-			end = i + 1
-		}
-		out, text = append(out, text[:end]), text[end:]
-	}
-	if text != "" {
-		out = append(out, text)
-	}
-	return out
-}
-
-// offset is where the first n characters of text end.
-func offset(text string, n int) int {
-	for i := range text {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(text)
-}
-
-func clip(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return text[:offset(text, limit-1)] + "…"
 }
 
 // unsurePosts are posts whose answer was lost, by message, and every ts that is

@@ -100,6 +100,22 @@ func (w *wire) sameApp(ctx context.Context, who *slackgo.AuthTestResponse, app s
 	return nil
 }
 
+// identify asks Slack whose a bot token is, and whether the app is installed for
+// a whole organization.
+func identify(ctx context.Context, o wireOptions, bot, app store.Secret) (w *wire, who *slackgo.AuthTestResponse, org bool, err error) {
+	said := &orgWide{next: o.Transport}
+	if said.next == nil {
+		said.next = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
+	}
+	o.Transport = said
+	w = newWire(o, bot, app)
+	err = w.call(ctx, func(ctx context.Context) error {
+		who, err = w.api.AuthTestContext(ctx)
+		return err
+	})
+	return w, who, said.said, err
+}
+
 // orgWide remembers whether auth.test said that the app is installed for a
 // whole organization, which slack-go does not tell.
 type orgWide struct {
@@ -123,4 +139,17 @@ func (o *orgWide) RoundTrip(r *http.Request) (*http.Response, error) {
 	_ = json.Unmarshal(body, &answer) // slack-go says what is wrong with it
 	o.said = answer.Org
 	return resp, nil
+}
+
+// linkEnd is Slack's wish that a link ends.
+type linkEnd struct{ reason string }
+
+func (e *linkEnd) Error() string { return "Slack ended the link: " + e.reason }
+
+func reasonOf(err error) string {
+	var ended *linkEnd
+	if errors.As(err, &ended) {
+		return ended.reason
+	}
+	return code(err)
 }

@@ -16,8 +16,6 @@ import (
 // it alone, in their own conversation with nize: a file in a thread would be
 // everybody's.
 
-const resultFileAction = "resultfile"
-
 // sendResult sends the result that a dialog shows as a file.
 func sendResult(ctx context.Context, l *live, p person, i interaction, _ action) error {
 	var at page

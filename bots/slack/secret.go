@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	slackgo "github.com/slack-go/slack"
-
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store"
@@ -19,25 +17,8 @@ import (
 // inbox, and nothing of it is logged. If the daemon dies meanwhile the dialog
 // stays open, and they press again.
 
-const (
-	secretView  = "secret"
-	secretBlock = "secret"
-)
-
 // secretTime is how long sealing may take: Slack waits three seconds.
 const secretTime = 2500 * time.Millisecond
-
-// secretModal is that dialog.
-func secretModal(f bots.Prompt, w phrases.Catalogue) slackgo.ModalViewRequest {
-	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
-	label := w.Say(phrases.ConnectLabel, bots.Escape(clip(f.Name, 60)), f.Service)
-	view := modal(w.Say(phrases.ConnectTitle), w.Say(phrases.ButtonClose),
-		slackgo.NewInputBlock(secretBlock, plainText(clip(label, maxPlaceholder)), nil, input),
-		slackgo.NewContextBlock("", plainText(w.Say(phrases.ConnectHint))))
-	metadata, _ := json.Marshal(f) // strings always encode
-	view.CallbackID, view.PrivateMetadata, view.Submit = secretView, string(metadata), plainText(clip(w.Say(phrases.ButtonConnect), maxTitle))
-	return view
-}
 
 // pressConnect opens the dialog for the credential that a button names, after the
 // command that does so has looked whether there is one.

@@ -68,9 +68,9 @@ func askAbout(ctx context.Context, l *live, p person, i interaction) error {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
 	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxQuestion)
-	view := modal(w.Say(phrases.AboutMessageTitle), w.Say(phrases.ButtonClose), slackgo.NewInputBlock("question", plainText(w.Say(phrases.AboutMessageLabel)), nil, input))
-	view.CallbackID, view.PrivateMetadata, view.Submit = aboutMessage, string(metadata), plainText(w.Say(phrases.ButtonAsk))
-	return l.openView(ctx, i.Trigger, view)
+	dialog := modal(w.Say(phrases.AboutMessageTitle), w.Say(phrases.ButtonClose), slackgo.NewInputBlock("question", plainText(w.Say(phrases.AboutMessageLabel)), nil, input))
+	dialog.CallbackID, dialog.PrivateMetadata, dialog.Submit = aboutMessage, string(metadata), plainText(w.Say(phrases.ButtonAsk))
+	return l.openView(ctx, i.Trigger, dialog)
 }
 
 // questionIn is what was asked in the dialog.

@@ -13,14 +13,6 @@ import (
 // the channel is archived, or the thread's first message deleted. What can't be
 // shown there is told to who waits for it.
 
-// shut are Slack's answers where nothing can be said in a channel or thread,
-// until somebody changes it.
-var shut = map[string]bool{
-	"channel_not_found": true, "not_in_channel": true, "is_archived": true, "is_inactive": true, "thread_not_found": true, "restricted_action": true,
-	"restricted_action_read_only_channel": true, "restricted_action_thread_only_channel": true, "restricted_action_non_threadable_channel": true,
-	"restricted_action_thread_locked": true, "cannot_reply_to_message": true, "ekm_access_denied": true, "no_permission": true,
-}
-
 // tellShut tells who asked, once a day for a thread, that m could not be shown
 // where they asked, if that is why err came.
 func (l *live) tellShut(ctx context.Context, at store.Address, m store.Message, err error) {

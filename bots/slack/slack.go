@@ -286,6 +286,10 @@ func (b *Bot) current() *live {
 	return b.live
 }
 
+func (o *Options) wire() wireOptions {
+	return wireOptions{Transport: o.Transport, URL: o.Config.Get("", "slack.api_url"), Wait: o.testOnlyWait}
+}
+
 // wait is a sleep that ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -90,19 +90,6 @@ func linkError(err error) string {
 	return "no link with Slack, trying again: " + err.Error()
 }
 
-// linkEnd is Slack's wish that a link ends.
-type linkEnd struct{ reason string }
-
-func (e *linkEnd) Error() string { return "Slack ended the link: " + e.reason }
-
-func reasonOf(err error) string {
-	var ended *linkEnd
-	if errors.As(err, &ended) {
-		return ended.reason
-	}
-	return code(err)
-}
-
 // link is one connection: dial, greet, read until it ends.
 func (l *live) link(ctx context.Context) error {
 	conn, err := l.wire.dial(ctx)

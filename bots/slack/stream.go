@@ -129,27 +129,6 @@ func (l *live) showText(ctx context.Context, at store.Address, m store.Message) 
 // Mentions implements [bots.Mentioner].
 func (b *Bot) Mentions(store.Address) bool { return true }
 
-// mention is what heads a message that mentions who asked, "" for another.
-func mention(m store.Message) string {
-	who := slackID(m.For)
-	if !m.Mention || who == "" {
-		return ""
-	}
-	return "<@" + who + "> "
-}
-
-// slackID is who asked, as Slack knows them; "" for somebody of another surface.
-func slackID(a *store.Asker) string {
-	if a == nil {
-		return ""
-	}
-	parts := strings.Split(a.Identity, ":")
-	if len(parts) != 3 || parts[0] != "slack" || !idForm.MatchString(parts[2]) {
-		return ""
-	}
-	return parts[2]
-}
-
 // partID names the nth message of a text while it is posted.
 func partID(text string, n int) string { return fmt.Sprintf("%s/%d", text, n) }
 
@@ -370,17 +349,4 @@ func anew(at store.Address, err error) error {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
 	return fmt.Errorf("the message that was begun is gone: %s", err)
-}
-
-// cut is the first piece of text, at most n bytes and never half a character,
-// ending with a line where it is long.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	head := store.Head(text, n)
-	if i := strings.LastIndexByte(head, '\n'); i > len(head)/2 {
-		return head[:i+1]
-	}
-	return head
 }

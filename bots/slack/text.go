@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"nize/store"
 )
 
 // Slack's text has & < > escaped and everything special between angle
@@ -219,3 +221,16 @@ func harmless(markdown string) string {
 }
 
 var pings = regexp.MustCompile(`<([!@#])`)
+
+// cut is the first piece of text, at most n bytes and never half a character,
+// ending with a line where it is long.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	head := store.Head(text, n)
+	if i := strings.LastIndexByte(head, '\n'); i > len(head)/2 {
+		return head[:i+1]
+	}
+	return head
+}

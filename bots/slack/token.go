@@ -13,20 +13,6 @@ import (
 // proveEvery is how often the token is tried where nothing else tells of it.
 const proveEvery = 10 * time.Minute
 
-// tokenGone are Slack's answers where the bot token has ended, and what to do.
-var tokenGone = map[string]string{
-	"invalid_auth":     "the bot token is not valid any more: copy it from the app's page OAuth & Permissions, then nizectl bots slack connect",
-	"not_authed":       "the bot token is missing: nizectl bots slack connect",
-	"token_revoked":    "the app was uninstalled, or its bot token revoked: install it again, then nizectl bots slack connect",
-	"account_inactive": "the app was uninstalled, or its workspace is gone: install it again, then nizectl bots slack connect",
-	"token_expired":    "the bot token has expired: switch token rotation off in the app's settings, install it again, then nizectl bots slack connect",
-
-	// Of a workspace, or an organization, that lets the app do nothing.
-	"accesslimited":           "Slack takes nothing from this network: add nize's address to those that the workspace allows",
-	"team_access_not_granted": "the app may not be used in this workspace any more: an admin of the organization must approve it there",
-	"org_login_required":      "the workspace is being moved into an organization: it works again when that is over",
-}
-
 // heard takes what a request with the bot token led to.
 func (l *live) heard(err error) {
 	gone := ""

@@ -9,7 +9,6 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
-	"nize/store"
 )
 
 // What people press, choose and fill in is given to whoever registered for it.
@@ -273,9 +272,4 @@ func (l *live) sayWrong(ctx context.Context, p person, channel, thread string, e
 		return fmt.Errorf("telling what did not work: %w", err)
 	}
 	return nil
-}
-
-// errorText is an error without the sentinel's chain around it.
-func errorText(err error) string {
-	return strings.TrimSuffix(err.Error(), ": "+store.ErrRefused.Error())
 }

@@ -1,8 +1,6 @@
 package slack
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
@@ -14,11 +12,6 @@ import (
 	"nize/bots/phrases"
 	"nize/store"
 )
-
-// The card. Every function here is pure: a card, its reader and what
-// became of the file in, blocks out. All text stands in plain_text objects and
-// in preformatted rich text, where Slack formats nothing, links nothing and
-// mentions nobody; the one field that is mrkdwn, the message's text, is escaped.
 
 // cardContent is a card as a message of Slack's.
 type cardContent struct {
@@ -40,11 +33,6 @@ func long(card store.Card) bool {
 }
 
 func fileName(card store.Card) string { return "arguments-" + card.Call + ".json" }
-
-func sum(raw []byte) string {
-	digest := sha256.Sum256(raw)
-	return hex.EncodeToString(digest[:])
-}
 
 // room is how much of a card stands in its message, in characters.
 type room struct{ args, claim, facts int }
@@ -254,36 +242,10 @@ func readPress(value string) (verb, call, digest string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-func button(id, text, value string) *slackgo.ButtonBlockElement {
-	return slackgo.NewButtonBlockElement(id, value, plainText(clip(text, maxButton)))
-}
-
-// preformatted shows text as it is, in a face where every character counts.
-func preformatted(text string) slackgo.Block {
-	return slackgo.NewRichTextBlock("", &slackgo.RichTextPreformatted{
-		Type:     slackgo.RTEPreformatted,
-		Elements: []slackgo.RichTextSectionElement{slackgo.NewRichTextSectionTextElement(text, nil)},
-	})
-}
-
-// fallback is text for the field that Slack reads as mrkdwn, as much of it as
-// goes there.
-func fallback(text string, limit int) string {
-	out := escape(text)
-	for n := limit; len(out) > limit; n = n * 9 / 10 {
-		out = escape(cut(text, n)) + "…"
+func (c cardContent) content() content {
+	blocks := slackgo.MsgOptionBlocks(c.blocks...)
+	return content{
+		post: []slackgo.MsgOption{slackgo.MsgOptionText(c.text, false), blocks},
+		edit: []slackgo.MsgOption{slackgo.MsgOptionText(c.edited, false), blocks},
 	}
-	return out
-}
-
-// zone is a person's time zone; nil is UTC.
-func zone(name string) *time.Location {
-	if name == "" {
-		return nil
-	}
-	z, err := time.LoadLocation(name)
-	if err != nil {
-		return nil
-	}
-	return z
 }
