@@ -9,6 +9,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -126,10 +127,10 @@ func drawRefused(ctx context.Context, l *live, p person) error {
 	if p.bot || p.id == "" {
 		return nil
 	}
-	blocks := []slackgo.Block{slackgo.NewSectionBlock(plainText(clip(noAccess(p), maxSection)), nil, nil)}
+	blocks := []slackgo.Block{slackgo.NewSectionBlock(view.PlainText(view.Clip(noAccess(p), view.MaxSection)), nil, nil)}
 	view := slackgo.HomeTabViewRequest{Type: slackgo.VTHomeTab, Blocks: slackgo.Blocks{BlockSet: blocks}}
-	return l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.id, View: view})
+	return l.wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.id, View: view})
 		return err
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -16,8 +18,8 @@ import (
 // to the call itself and the standing one are one press.
 
 // openAlways opens the dialog of a standing answer.
-func openAlways(ctx context.Context, l *live, p person, i interaction, a action) error {
-	verb, id, head, _ := readPress(a.Value)
+func openAlways(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+	verb, id, head, _ := view.ReadPress(a.Value)
 	card, err := l.cardOf(ctx, i, a.Value)
 	if errors.Is(err, store.ErrNotFound) { // made up: the gateway refuses it and notes so
 		d := decisions[verb]
@@ -28,17 +30,17 @@ func openAlways(ctx context.Context, l *live, p person, i interaction, a action)
 	if err != nil {
 		return err
 	}
-	s := standing{Call: card.Call, Head: head, Deny: verb == verbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	return l.openView(ctx, i.Trigger, alwaysModal(card, s, p.by().IsAdmin(), p.words()))
+	s := view.Standing{Call: card.Call, Head: head, Deny: verb == view.VerbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
+	return l.openView(ctx, i.Trigger, view.AlwaysModal(card, s, p.by().IsAdmin(), p.words()))
 }
 
 // checkAlways says at once what is wrong with a dialog.
-func checkAlways(ctx context.Context, l *live, i interaction) map[string]string {
+func checkAlways(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
 		w = p.words()
 	}
-	_, _, wrong, err := answeredAlways(i, l.b.o.Now(), w)
+	_, _, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), w)
 	if err != nil {
 		return nil // said when it is worked on
 	}
@@ -46,8 +48,8 @@ func checkAlways(ctx context.Context, l *live, i interaction) map[string]string 
 }
 
 // submitAlways answers the call and keeps the standing answer.
-func submitAlways(ctx context.Context, l *live, p person, i interaction) error {
-	s, d, wrong, err := answeredAlways(i, l.b.o.Now(), p.words())
+func submitAlways(ctx context.Context, l *live, p person, i incoming.Interaction) error {
+	s, d, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), p.words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w dialog", store.ErrInvalid)
 	}

@@ -10,6 +10,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -21,7 +24,7 @@ var _ bots.Aside = (*Bot)(nil)
 
 // addAsideViews registers what the button that shares does.
 func (b *Bot) addAsideViews() {
-	b.views.addPress(shareAction, onPress{kept: true, do: pressShare})
+	b.views.addPress(view.ShareAction, onPress{kept: true, do: pressShare})
 }
 
 // Shared implements [bots.Aside]: only a conversation with nize has one reader.
@@ -37,17 +40,17 @@ func (b *Bot) Aside(ctx context.Context, u store.User, in store.Address) (store.
 	if err != nil {
 		return to, unreachable(err)
 	}
-	head := blockOf("aside/" + in.Channel + "/" + in.Thread)
+	head := view.BlockOf("aside/" + in.Channel + "/" + in.Thread)
 	if to.Thread, err = l.asideHead(ctx, to, head, in.Thread); err != nil || to.Thread != "" {
 		return to, unreachable(err)
 	}
 	w := l.wordsOf(ctx, u.ID)
-	text := sayIn(w, phrases.AsideHead, in.Channel)
+	text := view.SayIn(w, phrases.AsideHead, in.Channel)
 	if link := l.permalink(ctx, in); link != "" {
-		text += " <" + link + "|" + escape(w.Say(phrases.AsideLink)) + ">"
+		text += " <" + link + "|" + incoming.Escape(w.Say(phrases.AsideLink)) + ">"
 	}
-	to.Thread, err = l.wire.post(ctx, to.Channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionDisableLinkUnfurl(),
-		slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(mrkdwn(text), nil, nil, slackgo.SectionBlockOptionBlockID(head))))
+	to.Thread, err = l.wire.Post(ctx, to.Channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionDisableLinkUnfurl(),
+		slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(view.Mrkdwn(text), nil, nil, slackgo.SectionBlockOptionBlockID(head))))
 	return to, unreachable(err)
 }
 
@@ -60,7 +63,7 @@ func (l *live) asideHead(ctx context.Context, in store.Address, block, oldest st
 		return "", fmt.Errorf("looking for where somebody reads alone: %w", err)
 	}
 	for _, m := range list {
-		if m.User == l.account.User && marked(m, block) {
+		if m.User == l.account.User && view.Marked(m, block) {
 			return m.Timestamp, nil
 		}
 	}
@@ -85,7 +88,7 @@ func (l *live) wordsOf(ctx context.Context, user string) phrases.Catalogue {
 // unreachable makes what Slack refuses for good an ErrNotFound: the person has
 // no place to read alone.
 func unreachable(err error) error {
-	if err != nil && lasting(err) && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && wire.Lasting(err) && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
 	return err
@@ -93,8 +96,8 @@ func unreachable(err error) error {
 
 // permalink is where a thread is found, "" where Slack does not say.
 func (l *live) permalink(ctx context.Context, in store.Address) (link string) {
-	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
-		link, err = l.wire.api.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: in.Channel, Ts: in.Thread})
+	err := l.wire.Call(ctx, func(ctx context.Context) (err error) {
+		link, err = l.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: in.Channel, Ts: in.Thread})
 		return err
 	})
 	if err != nil || !strings.HasPrefix(link, "http") || strings.ContainsAny(link, "<>|") {
@@ -104,8 +107,8 @@ func (l *live) permalink(ctx context.Context, in store.Address) (link string) {
 }
 
 // pressShare shares an answer; whose it is the store knows.
-func pressShare(ctx context.Context, l *live, p person, i interaction, a action) error {
-	thread, n, ok := readShare(a.Value)
+func pressShare(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+	thread, n, ok := view.ReadShare(a.Value)
 	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}

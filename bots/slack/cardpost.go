@@ -8,6 +8,8 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -17,20 +19,20 @@ const noFile = "none"
 // showCard posts a card, with the file of long arguments before it, or edits it.
 func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	l.lines.close(at.Channel + "/" + at.Thread)
-	var file argsFile
-	if long(*m.Card) {
+	var file view.ArgsFile
+	if view.Long(*m.Card) {
 		var err error
 		if file, err = l.attach(ctx, at, *m.Card); err != nil {
 			return "", err
 		}
 	}
-	c := renderCard(*m.Card, l.reader(ctx, at), file)
+	c := view.RenderCard(*m.Card, l.reader(ctx, at), file)
 	note := l.noteOf(m.Card.Call, at)
 	if stands, err := note.is(ctx, c); err != nil || stands {
 		return at.Message, err
 	}
-	ts, err := l.put(ctx, at, m.ID, c.content())
-	if tooMuch[code(err)] {
+	ts, err := l.put(ctx, at, m.ID, c.Content())
+	if tooMuch[wire.Code(err)] {
 		ts, err = l.showNarrow(ctx, at, m, file)
 	}
 	if err == nil {
@@ -43,21 +45,21 @@ func (l *live) showCard(ctx context.Context, at store.Address, m store.Message) 
 var tooMuch = map[string]bool{"msg_blocks_too_long": true, "msg_too_long": true, "invalid_blocks": true}
 
 // showNarrow is showCard where Slack refused what it takes by its reference.
-func (l *live) showNarrow(ctx context.Context, at store.Address, m store.Message, file argsFile) (string, error) {
+func (l *live) showNarrow(ctx context.Context, at store.Address, m store.Message, file view.ArgsFile) (string, error) {
 	l.log.Info("a card is too much for Slack; it is made shorter", "call", m.Card.Call)
-	if file.name == "" && len(m.Card.Args) > narrow.args {
+	if file.Name == "" && len(m.Card.Args) > view.Narrow.Args {
 		var err error
 		if file, err = l.attach(ctx, at, *m.Card); err != nil {
 			return "", err
 		}
 	}
-	return l.put(ctx, at, m.ID, renderCardIn(*m.Card, l.reader(ctx, at), file, narrow).content())
+	return l.put(ctx, at, m.ID, view.RenderCardIn(*m.Card, l.reader(ctx, at), file, view.Narrow).Content())
 }
 
 // attach puts the arguments as a file where the card stands, once for a call
 // and place.
-func (l *live) attach(ctx context.Context, at store.Address, card store.Card) (argsFile, error) {
-	file := argsFile{name: fileName(card)}
+func (l *live) attach(ctx context.Context, at store.Address, card store.Card) (view.ArgsFile, error) {
+	file := view.ArgsFile{Name: view.FileName(card)}
 	owner, id := card.Call, "file/"+at.Channel // a copy is in no conversation
 	if at.Thread != "" {
 		th, err := l.b.o.Store.FindThread(ctx, at)
@@ -68,28 +70,28 @@ func (l *live) attach(ctx context.Context, at store.Address, card store.Card) (a
 	}
 	place, err := l.b.o.Store.GetPlace(ctx, owner, id)
 	if err == nil {
-		file.failed = place.Message == noFile
+		file.Failed = place.Message == noFile
 		return file, nil
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return file, err
 	}
 	place = at
-	place.Message, err = l.upload(ctx, at, file.name, string(card.Args))
+	place.Message, err = l.upload(ctx, at, file.Name, string(card.Args))
 	if err != nil {
-		if code(err) == "" { // it may pass by itself; the card waits for it
+		if wire.Code(err) == "" { // it may pass by itself; the card waits for it
 			return file, fmt.Errorf("attaching the arguments: %w", err)
 		}
 		l.log.Warn("Slack does not take the file of a call's arguments", "call", card.Call, "err", err)
-		place.Message, file.failed = noFile, true
+		place.Message, file.Failed = noFile, true
 	}
 	return file, l.b.o.Store.PutPlace(ctx, owner, id, place)
 }
 
 // upload puts a file into a thread, or a channel, and returns its id.
 func (l *live) upload(ctx context.Context, at store.Address, name, content string) (id string, err error) {
-	err = l.wire.call(ctx, func(ctx context.Context) error {
-		f, err := l.wire.api.UploadFileContext(ctx, slackgo.UploadFileParameters{
+	err = l.wire.Call(ctx, func(ctx context.Context) error {
+		f, err := l.wire.API.UploadFileContext(ctx, slackgo.UploadFileParameters{
 			Filename: name, Title: name, FileSize: len(content), Reader: strings.NewReader(content), Channel: at.Channel, ThreadTimestamp: at.Thread,
 		})
 		if err == nil {

@@ -13,38 +13,41 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
 // addCardViews registers what the card's buttons and dialogs do.
 func (b *Bot) addCardViews() {
-	for _, verb := range []string{verbRun, verbRunAll, verbCancel, verbRetry, verbAgain} {
-		b.views.addPress(callAction+"-"+verb, onPress{kept: true, do: decide})
+	for _, verb := range []string{view.VerbRun, view.VerbRunAll, view.VerbCancel, view.VerbRetry, view.VerbAgain} {
+		b.views.addPress(view.CallAction+"-"+verb, onPress{kept: true, do: decide})
 	}
-	for _, verb := range []string{verbAlways, verbNever} {
-		b.views.addPress(callAction+"-"+verb, onPress{do: openAlways})
+	for _, verb := range []string{view.VerbAlways, view.VerbNever} {
+		b.views.addPress(view.CallAction+"-"+verb, onPress{do: openAlways})
 	}
-	b.views.addPress(callAction+"-"+verbEdit, onPress{do: openEdit})
-	b.views.addPress(callAction+"-"+verbShow, onPress{do: openAll})
-	b.views.addPress(pageAction, onPress{do: turnPage})
-	b.views.addPress(resultAction, onPress{do: openResult})
-	b.views.addPress(resultFileAction, onPress{do: sendResult})
-	b.views.addSubmit(editView, onSubmit{check: checkEdit, do: submitEdit})
-	b.views.addSubmit(alwaysView, onSubmit{check: checkAlways, do: submitAlways})
+	b.views.addPress(view.CallAction+"-"+view.VerbEdit, onPress{do: openEdit})
+	b.views.addPress(view.CallAction+"-"+view.VerbShow, onPress{do: openAll})
+	b.views.addPress(view.PageAction, onPress{do: turnPage})
+	b.views.addPress(view.ResultAction, onPress{do: openResult})
+	b.views.addPress(view.ResultFileAction, onPress{do: sendResult})
+	b.views.addSubmit(view.EditView, onSubmit{check: checkEdit, do: submitEdit})
+	b.views.addSubmit(view.AlwaysView, onSubmit{check: checkAlways, do: submitAlways})
 }
 
 // decisions are what the buttons mean, but for what a dialog asks.
 var decisions = map[string]store.Decision{
-	verbRun: {Verb: store.Approve}, verbCancel: {Verb: store.Deny},
-	verbAlways: {Verb: store.Approve, Always: true}, verbNever: {Verb: store.Deny, Always: true},
-	verbRunAll: {Verb: store.RunAll}, verbRetry: {Verb: store.Retry}, verbAgain: {Verb: store.Again},
+	view.VerbRun: {Verb: store.Approve}, view.VerbCancel: {Verb: store.Deny},
+	view.VerbAlways: {Verb: store.Approve, Always: true}, view.VerbNever: {Verb: store.Deny, Always: true},
+	view.VerbRunAll: {Verb: store.RunAll}, view.VerbRetry: {Verb: store.Retry}, view.VerbAgain: {Verb: store.Again},
 }
 
 // noteRefused leaves a press on a card in the audit whose author has no access
 // to nize: the gateway refuses whoever is no user, and notes so.
-func (l *live) noteRefused(ctx context.Context, p person, i interaction) {
+func (l *live) noteRefused(ctx context.Context, p person, i incoming.Interaction) {
 	for _, a := range i.Actions {
-		verb, id, _, ok := readPress(a.Value)
+		verb, id, _, ok := view.ReadPress(a.Value)
 		d, known := decisions[verb]
 		if !ok || !known || p.id == "" {
 			continue
@@ -57,8 +60,8 @@ func (l *live) noteRefused(ctx context.Context, p person, i interaction) {
 }
 
 // decide is a press on one of the buttons that need no dialog.
-func decide(ctx context.Context, l *live, p person, i interaction, a action) error {
-	verb, id, head, ok := readPress(a.Value)
+func decide(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+	verb, id, head, ok := view.ReadPress(a.Value)
 	d, known := decisions[verb]
 	if !ok || !known {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -75,7 +78,7 @@ func decide(ctx context.Context, l *live, p person, i interaction, a action) err
 	if !here || !strings.HasPrefix(call.Digest, head) || head == "" {
 		d.Digest = notShown
 	}
-	if verb == verbCancel && call.By == p.user.ID {
+	if verb == view.VerbCancel && call.By == p.user.ID {
 		d.Verb = store.Cancel
 	}
 	card, err := l.handler.Press(ctx, p.by(), id, d)
@@ -103,7 +106,7 @@ func (l *live) pressed(ctx context.Context, p person, on press, err error) error
 		// The card shows it; a second press of the same person says no more.
 		return nil
 	}
-	if lasting(err) || errors.Is(err, store.ErrConflict) {
+	if wire.Lasting(err) || errors.Is(err, store.ErrConflict) {
 		return l.sayWrong(ctx, p, on.channel, on.thread, err)
 	}
 	return err
@@ -113,7 +116,7 @@ func (l *live) pressed(ctx context.Context, p person, on press, err error) error
 // Slack sends with a press what the message of that button holds, so any other
 // was made up, by somebody who may not be allowed to see the call. One whose
 // place is not known yet is about to be noted.
-func (l *live) stands(ctx context.Context, call store.Call, i interaction) (bool, error) {
+func (l *live) stands(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
 	places, err := l.b.o.Store.ListPlaces(ctx, call.ID) // its copies
 	if err != nil {
 		return false, fmt.Errorf("reading where copies of a card stand: %w", err)
@@ -133,8 +136,8 @@ func (l *live) stands(ctx context.Context, call store.Call, i interaction) (bool
 }
 
 // cardOf reads a card for a dialog, for those who see its message.
-func (l *live) cardOf(ctx context.Context, i interaction, value string) (store.Card, error) {
-	_, id, _, ok := readPress(value)
+func (l *live) cardOf(ctx context.Context, i incoming.Interaction, value string) (store.Card, error) {
+	_, id, _, ok := view.ReadPress(value)
 	if !ok {
 		return store.Card{}, fmt.Errorf("%w press", store.ErrInvalid)
 	}
@@ -150,32 +153,32 @@ func (l *live) cardOf(ctx context.Context, i interaction, value string) (store.C
 
 // openView opens a dialog; its trigger lives for three seconds.
 func (l *live) openView(ctx context.Context, trigger string, view slackgo.ModalViewRequest) error {
-	return l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.OpenViewContext(ctx, trigger, view)
+	return l.wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.API.OpenViewContext(ctx, trigger, view)
 		return err
 	})
 }
 
 // openAll shows the whole card.
-func openAll(ctx context.Context, l *live, p person, i interaction, a action) error {
+func openAll(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}
-	return l.openPage(ctx, p, i, page{Kind: "all", Call: card.Call})
+	return l.openPage(ctx, p, i, view.Page{Kind: "all", Call: card.Call})
 }
 
 // openResult shows what a call returned to who made it, and to admins where it
 // is not private.
-func openResult(ctx context.Context, l *live, p person, i interaction, a action) error {
+func openResult(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	return l.openPage(ctx, p, i, page{Kind: "result", Call: call})
+	return l.openPage(ctx, p, i, view.Page{Kind: "result", Call: call})
 }
 
-func (l *live) openPage(ctx context.Context, p person, i interaction, at page) error {
+func (l *live) openPage(ctx context.Context, p person, i incoming.Interaction, at view.Page) error {
 	view, err := l.pageView(ctx, p, at)
 	if err != nil {
 		return err
@@ -184,8 +187,8 @@ func (l *live) openPage(ctx context.Context, p person, i interaction, at page) e
 }
 
 // turnPage shows the next page in the same dialog.
-func turnPage(ctx context.Context, l *live, p person, i interaction, a action) error {
-	var at page
+func turnPage(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
@@ -194,14 +197,14 @@ func turnPage(ctx context.Context, l *live, p person, i interaction, a action) e
 	if err != nil {
 		return err
 	}
-	return l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
+	return l.wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.API.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
 		return err
 	})
 }
 
 // pageView is one page of a long text. After the last comes the first.
-func (l *live) pageView(ctx context.Context, p person, at page) (slackgo.ModalViewRequest, error) {
+func (l *live) pageView(ctx context.Context, p person, at view.Page) (slackgo.ModalViewRequest, error) {
 	w := p.words()
 	title, text := w.Say(phrases.CardAllTitle), ""
 	switch at.Kind {
@@ -213,12 +216,12 @@ func (l *live) pageView(ctx context.Context, p person, at page) (slackgo.ModalVi
 		if err != nil {
 			return slackgo.ModalViewRequest{}, err
 		}
-		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.locale, Zone: zone(p.zone), Now: l.b.o.Now()}), "\n")
+		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.locale, Zone: view.Zone(p.zone), Now: l.b.o.Now()}), "\n")
 	}
 	if text == "" {
 		text = w.Say(phrases.ResultNone)
 	}
-	return pageModal(title, text, at, w), nil
+	return view.PageModal(title, text, at, w), nil
 }
 
 // resultText is what a call returned, made harmless; "" for those who may not

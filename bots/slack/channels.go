@@ -10,6 +10,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -144,8 +145,8 @@ func (l *live) members(ctx context.Context, channel string) ([]string, error) {
 	return l.rosters.get("members "+channel, l.b.o.Now(), freshMembers, func() (all []string, err error) {
 		cursor := ""
 		for range maxMemberPages {
-			err := l.wire.call(ctx, func(ctx context.Context) error {
-				page, next, err := l.wire.api.GetUsersInConversationContext(ctx, &slackgo.GetUsersInConversationParameters{ChannelID: channel, Cursor: cursor, Limit: 1000})
+			err := l.wire.Call(ctx, func(ctx context.Context) error {
+				page, next, err := l.wire.API.GetUsersInConversationContext(ctx, &slackgo.GetUsersInConversationParameters{ChannelID: channel, Cursor: cursor, Limit: 1000})
 				all, cursor = append(all, page...), next
 				return err
 			})
@@ -162,8 +163,8 @@ func (l *live) members(ctx context.Context, channel string) ([]string, error) {
 
 func (l *live) workspaceAdmins(ctx context.Context) (ids []string, err error) {
 	var all []slackgo.User
-	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
-		all, err = l.wire.api.GetUsersContext(ctx)
+	err = l.wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = l.wire.API.GetUsersContext(ctx)
 		return err
 	})
 	if err != nil {
@@ -186,12 +187,12 @@ func (b *Bot) ChannelName(ctx context.Context, at store.Address) (string, error)
 	}
 	names, err := l.rosters.get("name "+at.Channel, b.o.Now(), keepPerson, func() ([]string, error) {
 		var c *slackgo.Channel
-		err := l.wire.call(ctx, func(ctx context.Context) (err error) {
-			c, err = l.wire.api.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: at.Channel})
+		err := l.wire.Call(ctx, func(ctx context.Context) (err error) {
+			c, err = l.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: at.Channel})
 			return err
 		})
 		switch {
-		case code(err) == "channel_not_found":
+		case wire.Code(err) == "channel_not_found":
 			return nil, fmt.Errorf("channel %s: %w on Slack, or it is a private one without nize: invite it there first", at.Channel, store.ErrNotFound)
 		case err != nil:
 			return nil, fmt.Errorf("asking Slack for the name of %s: %w", at.Channel, err)
@@ -205,8 +206,8 @@ func (b *Bot) ChannelName(ctx context.Context, at store.Address) (string, error)
 }
 
 func (l *live) creator(ctx context.Context, channel string) (ids []string, err error) {
-	err = l.wire.call(ctx, func(ctx context.Context) error {
-		c, err := l.wire.api.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+	err = l.wire.Call(ctx, func(ctx context.Context) error {
+		c, err := l.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
 		if err == nil && c.Creator != "" {
 			ids = []string{c.Creator}
 		}

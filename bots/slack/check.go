@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -36,18 +38,18 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	w, who, org, err := identify(ctx, b.o.wire(), bot, second)
+	w, who, org, err := wire.Identify(ctx, b.o.wire(), bot, second)
 	if err != nil {
-		return account, refusedToken("the bot token (xoxb-…)", err)
+		return account, wire.RefusedToken("the bot token (xoxb-…)", err)
 	}
 	if org || strings.HasPrefix(who.TeamID, "E") {
 		return account, fmt.Errorf("%w bot token: the app is installed for a whole organization, and nize serves one workspace; install it in that one and take its token", store.ErrInvalid)
 	}
-	if who.BotID == "" || !idForm.MatchString(who.UserID) || !idForm.MatchString(who.TeamID) {
+	if who.BotID == "" || !incoming.IdForm.MatchString(who.UserID) || !incoming.IdForm.MatchString(who.TeamID) {
 		return account, fmt.Errorf("%w bot token: it is a person's, not a bot's; take the Bot User OAuth Token", store.ErrInvalid)
 	}
 	account.Team, account.TeamName, account.User = who.TeamID, who.Team, who.UserID
-	if lacking := lackingScopes(who.Header.Get("X-Oauth-Scopes")); len(lacking) > 0 {
+	if lacking := wire.LackingScopes(who.Header.Get("X-Oauth-Scopes")); len(lacking) > 0 {
 		return account, fmt.Errorf("%w bot token: it lacks the scopes %s; compare the app with nizectl bots slack manifest, then install it again", store.ErrInvalid, strings.Join(lacking, ", "))
 	}
 	if account.Mode == HTTPMode {
@@ -56,11 +58,11 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 	if l := b.current(); l != nil && b.Health().State == Connected && l.account.Tokens[AppToken].Reveal() == second.Reveal() {
 		return account, nil // the link that stands proves it
 	}
-	app, err := w.probe(ctx)
+	app, err := w.Probe(ctx)
 	if err != nil {
-		return account, refusedToken("the app-level token (xapp-…)", err)
+		return account, wire.RefusedToken("the app-level token (xapp-…)", err)
 	}
-	if err := w.sameApp(ctx, who, app); err != nil {
+	if err := w.SameApp(ctx, who, app); err != nil {
 		return account, err
 	}
 	return account, nil

@@ -10,12 +10,15 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
 // addCommandViews registers what the buttons under a command's answer do.
 func (b *Bot) addCommandViews() {
-	b.views.addPress(wordsAction, onPress{do: pressWords})
+	b.views.addPress(view.WordsAction, onPress{do: pressWords})
 	b.views.addShortcut(aboutMessage, askAbout)
 	b.views.addSubmit(aboutMessage, onSubmit{do: submitAbout})
 }
@@ -44,18 +47,18 @@ func (g given) line() string {
 
 // command runs a message as a command if it is one; done says that it was, or
 // that its author was told what they may have meant.
-func (l *live) command(ctx context.Context, p person, e event, thread, text string) (done bool, err error) {
+func (l *live) command(ctx context.Context, p person, e incoming.Event, thread, text string) (done bool, err error) {
 	cmd, words, near, ok := l.b.o.Commands.Find(p.by(), text, true)
 	if !ok {
 		if near == "" {
 			return false, nil
 		}
-		return true, l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.DidYouMean, near))
+		return true, l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.DidYouMean, near))
 	}
-	asked := l.asked(p, l.place(e.Channel, e.root()), words)
-	asked.Thread, asked.Open = thread, !e.direct()
+	asked := l.asked(p, l.place(e.Channel, e.Root()), words)
+	asked.Thread, asked.Open = thread, !e.Direct()
 	asked.Say = func(ctx context.Context, words string) error { return l.hear(ctx, p, e, words) }
-	return true, l.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.aside() == ""})
+	return true, l.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
 }
 
 func (l *live) asked(p person, at store.Address, words string) bots.Asked {
@@ -64,7 +67,7 @@ func (l *live) asked(p person, at store.Address, words string) bots.Asked {
 
 // slash works on a /nize command. More than one word that is no command is a
 // question.
-func (l *live) slash(ctx context.Context, s slash) error {
+func (l *live) slash(ctx context.Context, s incoming.Command) error {
 	if s.Team != l.account.Team {
 		return nil
 	}
@@ -75,7 +78,7 @@ func (l *live) slash(ctx context.Context, s slash) error {
 	if s.Channel, err = l.answerable(ctx, p, s.Channel); err != nil {
 		return err
 	}
-	text := readText(s.Text, l.account.User, l.nameFor(ctx))
+	text := incoming.ReadText(s.Text, l.account.User, l.nameFor(ctx))
 	if p.user.ID == "" {
 		if done, err := l.claims(ctx, p, l.place(s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
@@ -115,7 +118,7 @@ func (l *live) answerable(ctx context.Context, p person, channel string) (string
 	switch user, err := l.reads(ctx, channel); {
 	case err == nil && user == p.id:
 		return channel, nil
-	case err != nil && code(err) != "channel_not_found":
+	case err != nil && wire.Code(err) != "channel_not_found":
 		return "", fmt.Errorf("asking Slack whose conversation %s is: %w", channel, err)
 	}
 	return l.dm(ctx, p.id)
@@ -123,27 +126,27 @@ func (l *live) answerable(ctx context.Context, p person, channel string) (string
 
 // begin asks a question that a /nize command put: since a command leaves no
 // message behind, nize writes the question down and answers below it.
-func (l *live) begin(ctx context.Context, p person, s slash, text string) error {
+func (l *live) begin(ctx context.Context, p person, s incoming.Command, text string) error {
 	return l.beginShown(ctx, p, s, text, speech{text: text})
 }
 
 // beginShown is begin where people read something else than is said.
-func (l *live) beginShown(ctx context.Context, p person, s slash, shown string, said speech) error {
+func (l *live) beginShown(ctx context.Context, p person, s incoming.Command, shown string, said speech) error {
 	line, err := l.asksHere(ctx, p, s.Channel, shown)
 	if err != nil {
 		return err
 	}
-	ts, err := l.wire.post(ctx, s.Channel, words(line).post...)
+	ts, err := l.wire.Post(ctx, s.Channel, view.Words(line).Post...)
 	channel := s.Channel
-	if c := code(err); c == "not_in_channel" || c == "channel_not_found" {
+	if c := wire.Code(err); c == "not_in_channel" || c == "channel_not_found" {
 		if channel, err = l.dm(ctx, p.id); err == nil {
-			ts, err = l.wire.post(ctx, channel, words(line).post...)
+			ts, err = l.wire.Post(ctx, channel, view.Words(line).Post...)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
-	return l.hearAll(ctx, p, event{message: message{Channel: channel, TS: ts}}, said)
+	return l.hearAll(ctx, p, incoming.Event{Message: incoming.Message{Channel: channel, TS: ts}}, said)
 }
 
 // asksHere is a question as all in a channel read it.
@@ -178,7 +181,7 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
 	if answer.Prompt != nil && g.trigger != "" {
-		if err = l.openView(ctx, g.trigger, secretModal(*answer.Prompt, p.words())); err == nil || code(err) == "" {
+		if err = l.openView(ctx, g.trigger, view.SecretModal(*answer.Prompt, p.words())); err == nil || wire.Code(err) == "" {
 			return err
 		}
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
@@ -203,19 +206,19 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 		return l.tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	page := func(a bots.Answer) slackgo.ModalViewRequest {
-		blocks := wordsBlocks(a.Text)
+		blocks := view.WordsBlocks(a.Text)
 		if len(a.Buttons) > 0 {
-			blocks = append(blocks, answerButtons(a, p.words()))
+			blocks = append(blocks, view.AnswerButtons(a, p.words()))
 		}
-		return modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), blocks[:min(len(blocks), maxViewBlocks)]...)
+		return view.Modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), blocks[:min(len(blocks), view.MaxViewBlocks)]...)
 	}
 	var opened *slackgo.ViewResponse
-	err := l.wire.call(ctx, func(ctx context.Context) (err error) {
-		opened, err = l.wire.api.OpenViewContext(ctx, g.trigger, page(bots.Said(w.Say(phrases.ToolCalling))))
+	err := l.wire.Call(ctx, func(ctx context.Context) (err error) {
+		opened, err = l.wire.API.OpenViewContext(ctx, g.trigger, page(bots.Said(w.Say(phrases.ToolCalling))))
 		return err
 	})
 	if err != nil {
-		if code(err) == "" {
+		if wire.Code(err) == "" {
 			return err
 		}
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
@@ -229,12 +232,12 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 		answer.Text = w.Say(phrases.ResultNone)
 	}
 	err = l.insist(ctx, func(ctx context.Context) error {
-		return l.wire.call(ctx, func(ctx context.Context) error {
-			_, err := l.wire.api.UpdateViewContext(ctx, page(answer), "", "", opened.ID)
+		return l.wire.Call(ctx, func(ctx context.Context) error {
+			_, err := l.wire.API.UpdateViewContext(ctx, page(answer), "", "", opened.ID)
 			return err
 		})
 	})
-	if code(err) == "not_found" {
+	if wire.Code(err) == "not_found" {
 		return nil // they closed it before
 	}
 	return final(err)
@@ -243,7 +246,7 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 // final makes an error one that ends the work on an item, since a part of it was
 // done that must not be done again.
 func final(err error) error {
-	if err == nil || lasting(err) || errors.Is(err, context.Canceled) {
+	if err == nil || wire.Lasting(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrRefused, err)
@@ -254,19 +257,19 @@ func (l *live) answer(ctx context.Context, p person, at store.Address, a bots.An
 	if len(a.Buttons) == 0 {
 		return l.tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
-	blocks := append(wordsBlocks(a.Text), answerButtons(a, p.words()))
+	blocks := append(view.WordsBlocks(a.Text), view.AnswerButtons(a, p.words()))
 	return l.tellBlocks(ctx, p, at, a.Text, blocks)
 }
 
 // tellBlocks is tell with blocks.
 func (l *live) tellBlocks(ctx context.Context, p person, at store.Address, text string, blocks []slackgo.Block) error {
-	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), slackgo.MsgOptionBlocks(blocks...), slackgo.MsgOptionDisableLinkUnfurl()}
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(blocks...), slackgo.MsgOptionDisableLinkUnfurl()}
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
 	if at.Channel != "" && at.Channel[0] != 'D' {
-		err := l.wire.ephemeral(ctx, at.Channel, p.id, options...)
-		if !noEphemeral[code(err)] {
+		err := l.wire.Ephemeral(ctx, at.Channel, p.id, options...)
+		if !noEphemeral[wire.Code(err)] {
 			return err
 		}
 		at.Channel, options = "", options[:3]
@@ -278,13 +281,13 @@ func (l *live) tellBlocks(ctx context.Context, p person, at store.Address, text 
 		}
 		at.Channel = channel
 	}
-	_, err := l.wire.post(ctx, at.Channel, options...)
+	_, err := l.wire.Post(ctx, at.Channel, options...)
 	return err
 }
 
 // pressWords runs the command that a button stands for.
-func pressWords(ctx context.Context, l *live, p person, i interaction, a action) error {
-	if len(a.Value) > maxValue {
+func pressWords(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+	if len(a.Value) > view.MaxValue {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
 	cmd, words, _, ok := l.b.o.Commands.Find(p.by(), a.Value, false)
@@ -299,7 +302,7 @@ func pressWords(ctx context.Context, l *live, p person, i interaction, a action)
 	if err := l.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
 		return err
 	}
-	return l.drawHome(ctx, p, readHomeState(i.View.Metadata), "")
+	return l.drawHome(ctx, p, view.ReadHomeState(i.View.Metadata), "")
 }
 
 // threadAt is the conversation of a thread, "" if there is none.

@@ -17,6 +17,7 @@ import (
 	"nize/bots"
 	"nize/bots/botstest"
 	"nize/bots/slack/slacktest"
+	"nize/bots/slack/view"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -172,12 +173,12 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 		s.dialogs.Lock()
 		defer s.dialogs.Unlock()
 	}
-	verb := map[store.Verb]string{store.Approve: verbRun, store.Deny: verbNever, store.Edit: verbEdit}[d.Verb]
+	verb := map[store.Verb]string{store.Approve: view.VerbRun, store.Deny: view.VerbNever, store.Edit: view.VerbEdit}[d.Verb]
 	for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
 		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), "section") {
 			continue
 		}
-		err := s.fake.Press(ctx, slacktest.Ann, m, callAction+"-"+verb)
+		err := s.fake.Press(ctx, slacktest.Ann, m, view.CallAction+"-"+verb)
 		s.t.Logf("pressing %s: %v", verb, err)
 		if err == nil {
 			switch d.Verb {
@@ -190,11 +191,11 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 		}
 	}
 	// The card shows no button any more: the press was under way.
-	if verb == verbNever {
-		verb = verbCancel // what needs no dialog
+	if verb == view.VerbNever {
+		verb = view.VerbCancel // what needs no dialog
 	}
 	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
-		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:digestChars])
+		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:view.DigestChars])
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
 	return s.result(ctx, call)
 }

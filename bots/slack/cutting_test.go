@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nize/bots/slack/slacktest"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -38,8 +39,8 @@ func TestLongAnswer(t *testing.T) {
 		got = append(got, msg.Text)
 	}
 	before := ""
-	for i, piece := range partsOf(text) {
-		if want := dress(before, piece, before+piece != text); i >= len(got) || got[i] != want {
+	for i, piece := range view.Split(text) {
+		if want := view.Dress(before, piece, before+piece != text); i >= len(got) || got[i] != want {
 			t.Fatalf("message %d of %d is not what it should be", i, len(got))
 		}
 		before += piece
@@ -92,11 +93,11 @@ func undress(said string, shown []string, text string) string {
 		return said
 	}
 	left := text[min(len(said), len(text)):]
-	lead := strings.TrimSuffix(dress(said, left, false), left)
+	lead := strings.TrimSuffix(view.Dress(said, left, false), left)
 	body := strings.TrimPrefix(shown[0], lead)
 	same := partsAt(body, left)
 	for n := same; n >= max(same-10, 0); n-- {
-		if tailOf(said+body[:n]) == body[n:] || n == len(body) {
+		if view.TailOf(said+body[:n]) == body[n:] || n == len(body) {
 			if got := undress(said+body[:n], shown[1:], text); got == text {
 				return got
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -28,7 +29,7 @@ func (n cardNote) name() string { return "drawn/" + n.at.Channel + "/" + n.at.Th
 
 // is says whether that stands there already. What is noted is forgotten before
 // something else is sent, since a crash must not leave a note of what was there.
-func (n cardNote) is(ctx context.Context, c cardContent) (bool, error) {
+func (n cardNote) is(ctx context.Context, c view.CardContent) (bool, error) {
 	if n.at.Message == "" {
 		return false, nil
 	}
@@ -50,7 +51,7 @@ func (n cardNote) is(ctx context.Context, c cardContent) (bool, error) {
 }
 
 // put notes that it stands at ts. Without the note it is sent once more.
-func (n cardNote) put(ctx context.Context, ts string, c cardContent) {
+func (n cardNote) put(ctx context.Context, ts string, c view.CardContent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
 	defer cancel()
 	sum, err := sumOf(ts, c)
@@ -64,8 +65,8 @@ func (n cardNote) put(ctx context.Context, ts string, c cardContent) {
 }
 
 // sumOf is the digest of a card's message.
-func sumOf(ts string, c cardContent) (string, error) {
-	raw, err := json.Marshal([]any{ts, c.edited, c.blocks})
+func sumOf(ts string, c view.CardContent) (string, error) {
+	raw, err := json.Marshal([]any{ts, c.Edited, c.Blocks})
 	if err != nil {
 		return "", fmt.Errorf("encoding a card: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"nize/bots/slack/incoming"
 	"nize/store"
 )
 
@@ -34,13 +35,13 @@ const maxLookups = 40
 // brought is what comes with a message from others.
 type brought struct {
 	earlier *store.Earlier
-	files   []shared
+	files   []incoming.File
 	newest  string // ts of the newest message that was looked at
 }
 
 // earlier looks up what was said in the thread of an event, before it and after
 // what was heard last. about is the message that is asked about, if any.
-func (l *live) earlier(ctx context.Context, e event, th store.Thread, about string) brought {
+func (l *live) earlier(ctx context.Context, e incoming.Event, th store.Thread, about string) brought {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
 	list, more, err := l.past(ctx, e, th.LastMessage)
@@ -53,8 +54,8 @@ func (l *live) earlier(ctx context.Context, e event, th store.Thread, about stri
 		l.log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
 		return brought{earlier: &store.Earlier{Unread: true}}
 	}
-	list = slices.DeleteFunc(list, func(m past) bool {
-		return m.User == l.account.User || m.Hidden || !quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
+	list = slices.DeleteFunc(list, func(m incoming.Posted) bool {
+		return m.User == l.account.User || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
 	})
 	return l.quote(ctx, list, more, about)
 }
@@ -74,14 +75,14 @@ type company struct {
 }
 
 // companyOf fetches what came with what somebody says.
-func (l *live) companyOf(ctx context.Context, p person, e event, s speech, th store.Thread) (c company, err error) {
+func (l *live) companyOf(ctx context.Context, p person, e incoming.Event, s speech, th store.Thread) (c company, err error) {
 	var b brought
 	about := ""
 	if s.about != nil {
 		about = s.about.TS
 	}
-	if !e.direct() {
-		if stampForm.MatchString(e.TS) {
+	if !e.Direct() {
+		if incoming.StampForm.MatchString(e.TS) {
 			c.heard = e.TS
 		}
 		// Who is followed is alone with nize since: nothing can be new there.
@@ -90,7 +91,7 @@ func (l *live) companyOf(ctx context.Context, p person, e event, s speech, th st
 			c.heard = max(c.heard, b.newest)
 		}
 	}
-	own := decodeFiles(e.Files)
+	own := incoming.DecodeFiles(e.Files)
 	if s.about != nil {
 		own = append(own, b.addAbout(l, ctx, s.about)...)
 	}
@@ -112,9 +113,9 @@ func (l *live) noteHeard(ctx context.Context, p person, th store.Thread, ts stri
 }
 
 // distinct leaves out files that were named before.
-func distinct(list []shared) []shared {
+func distinct(list []incoming.File) []incoming.File {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(list, func(f shared) bool {
+	return slices.DeleteFunc(list, func(f incoming.File) bool {
 		was := seen[f.ID]
 		seen[f.ID] = true
 		return was
@@ -138,12 +139,12 @@ func (l *live) heardIn(ctx context.Context, th store.Thread) (map[string]bool, e
 
 // past reads the messages of an event's thread that came before it, oldest
 // first; more says that there are newer ones than were looked through.
-func (l *live) past(ctx context.Context, e event, since string) (list []past, more bool, err error) {
+func (l *live) past(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
 	form := url.Values{"channel": {e.Channel}, "ts": {e.Thread}, "limit": {strconv.Itoa(earlierPage)}}
 	if since != "" {
 		form.Set("oldest", since)
 	}
-	if stampForm.MatchString(e.TS) {
+	if incoming.StampForm.MatchString(e.TS) {
 		form.Set("latest", e.TS)
 	}
 	for range maxEarlier {
@@ -154,15 +155,15 @@ func (l *live) past(ctx context.Context, e event, since string) (list []past, mo
 				Cursor string `json:"next_cursor"`
 			} `json:"response_metadata"`
 		}
-		err := l.wire.call(ctx, func(ctx context.Context) error {
-			return l.wire.bare.ask(ctx, "conversations.replies", form, &page)
+		err := l.wire.Call(ctx, func(ctx context.Context) error {
+			return l.wire.Raw.Ask(ctx, "conversations.replies", form, &page)
 		})
 		if err != nil {
 			return nil, false, err
 		}
 		for _, raw := range page.Messages {
-			var m past
-			if json.Unmarshal(raw, &m) != nil || !stampForm.MatchString(m.TS) || form.Has("latest") && m.TS >= e.TS {
+			var m incoming.Posted
+			if json.Unmarshal(raw, &m) != nil || !incoming.StampForm.MatchString(m.TS) || form.Has("latest") && m.TS >= e.TS {
 				continue
 			}
 			m.Channel = e.Channel
@@ -173,12 +174,12 @@ func (l *live) past(ctx context.Context, e event, since string) (list []past, mo
 		}
 		form.Set("cursor", page.Meta.Cursor)
 	}
-	slices.SortStableFunc(list, func(a, b past) int { return cmp.Compare(a.TS, b.TS) })
-	return slices.CompactFunc(list, func(a, b past) bool { return a.TS == b.TS }), more, nil
+	slices.SortStableFunc(list, func(a, b incoming.Posted) int { return cmp.Compare(a.TS, b.TS) })
+	return slices.CompactFunc(list, func(a, b incoming.Posted) bool { return a.TS == b.TS }), more, nil
 }
 
 // quote makes quotes of messages, the newest where not all fit.
-func (l *live) quote(ctx context.Context, list []past, more bool, about string) (b brought) {
+func (l *live) quote(ctx context.Context, list []incoming.Posted, more bool, about string) (b brought) {
 	if len(list) == 0 {
 		return b
 	}
@@ -195,7 +196,7 @@ func (l *live) quote(ctx context.Context, list []past, more bool, about string) 
 			out.Left++
 			continue
 		}
-		q, files := m.quote(l.account.User, name, speaker)
+		q, files := m.Quote(l.account.User, name, speaker)
 		if q.Text == "" {
 			continue
 		}
@@ -219,24 +220,24 @@ func (l *live) quote(ctx context.Context, list []past, more bool, about string) 
 
 // speakerFor tells who wrote a message. Who can't be looked up is nobody of the
 // team.
-func (l *live) speakerFor(ctx context.Context) func(past) store.Speaker {
+func (l *live) speakerFor(ctx context.Context) func(incoming.Posted) store.Speaker {
 	known, names := map[string]store.Speaker{}, l.nameFor(ctx)
-	return func(m past) store.Speaker {
+	return func(m incoming.Posted) store.Speaker {
 		if m.Bot != "" || m.Subtype == "bot_message" || m.User == "" || m.User == "USLACKBOT" {
 			name := cmp.Or(m.Username, m.Profile.Name)
 			if name == "" && m.User != "" {
 				name = names(m.User)
 			}
 			name = cmp.Or(name, m.Bot, "?")
-			return store.Speaker{Name: speakerName(name), Bot: true, Outside: true}
+			return store.Speaker{Name: incoming.SpeakerName(name), Bot: true, Outside: true}
 		}
 		if s, ok := known[m.User]; ok {
 			return s
 		}
-		s := store.Speaker{Name: speakerName(m.User), Outside: true}
-		if idForm.MatchString(m.User) && len(known) < maxLookups {
+		s := store.Speaker{Name: incoming.SpeakerName(m.User), Outside: true}
+		if incoming.IdForm.MatchString(m.User) && len(known) < maxLookups {
 			if p, err := l.look(ctx, m.User, keepPerson); err == nil {
-				s = store.Speaker{Name: speakerName(p.name), Identity: p.identity(), Outside: !p.member}
+				s = store.Speaker{Name: incoming.SpeakerName(p.name), Identity: p.identity(), Outside: !p.member}
 			}
 		}
 		known[m.User] = s

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -15,31 +18,31 @@ import (
 // otherwise. A field that is not in the form keeps the bytes that it has.
 
 // openEdit opens the dialog that edits a call.
-func openEdit(ctx context.Context, l *live, p person, i interaction, a action) error {
+func openEdit(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}
-	_, _, head, _ := readPress(a.Value)
+	_, _, head, _ := view.ReadPress(a.Value)
 	var raw json.RawMessage
 	if l.b.o.Schema != nil {
 		if raw, err = l.b.o.Schema(ctx, card.Tool); err != nil {
 			raw = nil // JSON is edited then
 		}
 	}
-	e := editing{Call: card.Call, Head: head, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	return l.openView(ctx, i.Trigger, editModal(card, raw, e, p.words()))
+	e := view.Editing{Call: card.Call, Head: head, Channel: i.Channel.ID, Thread: i.Message.Thread}
+	return l.openView(ctx, i.Trigger, view.EditModal(card, raw, e, p.words()))
 }
 
 // edited reads a dialog that was sent in: the new arguments, or what is wrong
 // by block.
-func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (e editing, args json.RawMessage, wrong map[string]string, err error) {
-	e, ok := readEditing(i)
+func (l *live) edited(ctx context.Context, i incoming.Interaction, w phrases.Catalogue) (e view.Editing, args json.RawMessage, wrong map[string]string, err error) {
+	e, ok := view.ReadEditing(i)
 	if !ok {
 		return e, nil, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if e.Form == "" {
-		args, wrong = editedJSON(i, w)
+		args, wrong = view.EditedJSON(i, w)
 		return e, args, wrong, nil
 	}
 	card, err := l.b.o.Approver.Card(ctx, e.Call)
@@ -52,12 +55,12 @@ func (l *live) edited(ctx context.Context, i interaction, w phrases.Catalogue) (
 			return e, nil, nil, err
 		}
 	}
-	args, wrong, err = e.editedForm(i, card, raw, w)
+	args, wrong, err = e.EditedForm(i, card, raw, w)
 	return e, args, wrong, err
 }
 
 // checkEdit says at once what is wrong with a dialog.
-func checkEdit(ctx context.Context, l *live, i interaction) map[string]string {
+func checkEdit(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
 		w = p.words()
@@ -74,7 +77,7 @@ func checkEdit(ctx context.Context, l *live, i interaction) map[string]string {
 
 // misfit says why arguments are none that the tool takes, beside the first field
 // that it is about.
-func (l *live) misfit(ctx context.Context, e editing, i interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
+func (l *live) misfit(ctx context.Context, e view.Editing, i incoming.Interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
 	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return nil // as above
@@ -83,11 +86,11 @@ func (l *live) misfit(ctx context.Context, e editing, i interaction, args json.R
 	if err == nil {
 		return nil
 	}
-	return misfitBeside(i, err.Error(), w)
+	return view.MisfitBeside(i, err.Error(), w)
 }
 
 // submitEdit makes the edited call in the old one's place.
-func submitEdit(ctx context.Context, l *live, p person, i interaction) error {
+func submitEdit(ctx context.Context, l *live, p person, i incoming.Interaction) error {
 	e, args, wrong, err := l.edited(ctx, i, p.words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w arguments", store.ErrInvalid)
@@ -104,7 +107,7 @@ func submitEdit(ctx context.Context, l *live, p person, i interaction) error {
 		digest = e.Head
 	}
 	_, err = l.handler.Press(ctx, p.by(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
-	if err != nil && (lasting(err) || errors.Is(err, store.ErrConflict)) {
+	if err != nil && (wire.Lasting(err) || errors.Is(err, store.ErrConflict)) {
 		return l.sayWrong(ctx, p, e.Channel, e.Thread, err)
 	}
 	return err

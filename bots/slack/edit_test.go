@@ -9,6 +9,8 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -44,12 +46,12 @@ func TestMisfit(t *testing.T) {
 		{[]string{"field-k", "field-m", "field-n"}, `{"n":2}`, "zh-Hans", "不得小于 3", "field-n"},
 		{[]string{"field-k", "field-z"}, `{}`, "en", "/deep/n must be", "field-k"},
 	} {
-		var i interaction
-		i.View.State.Values = inputs{}
+		var i incoming.Interaction
+		i.View.State.Values = incoming.Inputs{}
 		for _, f := range row.fields {
 			i.View.State.Values[f] = nil
 		}
-		wrong := l.misfit(t.Context(), editing{}, i, json.RawMessage(row.args), phrases.For(row.locale))
+		wrong := l.misfit(t.Context(), view.Editing{}, i, json.RawMessage(row.args), phrases.For(row.locale))
 		if said := wrong[row.at]; asked != "box:run" || !strings.Contains(said, row.want) || utf8.RuneCountInString(said) > 300 || (len(wrong) > 0) != (row.at != "") {
 			t.Errorf("%s of %v: %v", row.args, row.fields, wrong)
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -15,12 +17,12 @@ const fileTime = time.Minute
 
 // read fetches files for a conversation; each comes back, read or with the
 // reason why not. An error means that it must be tried again.
-func (l *live) read(ctx context.Context, by store.Caller, thread string, list []shared) ([]store.File, error) {
+func (l *live) read(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
 	var files []store.File
 	room, count := store.MaxTexts, 0
-	for _, s := range list[:min(len(list), maxShared)] {
+	for _, s := range list[:min(len(list), incoming.MaxShared)] {
 		if count == store.MaxFiles {
-			f := store.File{ID: s.ID, Name: s.name(), Size: max(s.Size, 0), From: s.from}
+			f := store.File{ID: s.ID, Name: s.Label(), Size: max(s.Size, 0), From: s.From}
 			files = append(files, bots.Unread(f, store.FileTooMany))
 			continue
 		}
@@ -44,10 +46,10 @@ type place struct {
 }
 
 // readOne fetches one file in its turn.
-func (l *live) readOne(ctx context.Context, by store.Caller, s shared, to place) (store.File, error) {
+func (l *live) readOne(ctx context.Context, by store.Caller, s incoming.File, to place) (store.File, error) {
 	select {
-	case l.wire.bare.busy <- struct{}{}:
-		defer func() { <-l.wire.bare.busy }()
+	case l.wire.Raw.Busy <- struct{}{}:
+		defer func() { <-l.wire.Raw.Busy }()
 	case <-ctx.Done():
 		return store.File{}, ctx.Err()
 	}
@@ -57,7 +59,7 @@ func (l *live) readOne(ctx context.Context, by store.Caller, s shared, to place)
 	if ctx.Err() != nil {
 		return store.File{}, ctx.Err()
 	}
-	f := store.File{ID: s.ID, Name: s.name(), Size: max(s.Size, 0), From: s.from}
+	f := store.File{ID: s.ID, Name: s.Label(), Size: max(s.Size, 0), From: s.From}
 	if why != "" {
 		return bots.Unread(f, why), nil
 	}
@@ -66,19 +68,19 @@ func (l *live) readOne(ctx context.Context, by store.Caller, s shared, to place)
 
 // fetch downloads a file, or says why it can't be had. It completes what Slack
 // says of it.
-func (l *live) fetch(ctx context.Context, f *shared) (data []byte, why string) {
+func (l *live) fetch(ctx context.Context, f *incoming.File) (data []byte, why string) {
 	if f.Access == "check_file_info" || f.Mode == "" && f.Private == "" && f.Download == "" {
 		var answer struct {
-			File shared `json:"file"`
+			File incoming.File `json:"file"`
 		}
-		err := l.wire.call(ctx, func(ctx context.Context) error {
-			return l.wire.bare.ask(ctx, "files.info", url.Values{"file": {f.ID}}, &answer)
+		err := l.wire.Call(ctx, func(ctx context.Context) error {
+			return l.wire.Raw.Ask(ctx, "files.info", url.Values{"file": {f.ID}}, &answer)
 		})
 		if err != nil || answer.File.ID != f.ID {
 			l.log.Warn("asking for a file", "file", f.ID, "err", err)
-			return nil, whyNot(code(err))
+			return nil, whyNot(wire.Code(err))
 		}
-		answer.File.from = f.from
+		answer.File.From = f.From
 		*f = answer.File
 	}
 	address := f.Download
@@ -95,12 +97,12 @@ func (l *live) fetch(ctx context.Context, f *shared) (data []byte, why string) {
 	case f.Size > store.MaxFile:
 		return nil, store.FileTooLarge
 	}
-	data, err := l.wire.download(ctx, address, f.Size, store.MaxFile)
+	data, err := l.wire.Download(ctx, address, f.Size, store.MaxFile)
 	if err == nil {
 		return data, ""
 	}
 	l.log.Warn("fetching a file", "file", f.ID, "err", err)
-	for cause, why := range map[error]string{errForeign: store.FileForeign, errDenied: store.FileDenied, errGone: store.FileGone, errTooLarge: store.FileTooLarge} {
+	for cause, why := range map[error]string{wire.ErrForeign: store.FileForeign, wire.ErrDenied: store.FileDenied, wire.ErrGone: store.FileGone, wire.ErrTooLarge: store.FileTooLarge} {
 		if errors.Is(err, cause) {
 			return nil, why
 		}
@@ -133,9 +135,9 @@ func (l *live) keepFile(ctx context.Context, by store.Caller, thread string, f s
 }
 
 // tellUnread tells somebody in one line which files were not read and why.
-func (l *live) tellUnread(ctx context.Context, p person, e event, files []store.File) {
+func (l *live) tellUnread(ctx context.Context, p person, e incoming.Event, files []store.File) {
 	if line := bots.UnreadLine(p.words(), files); line != "" {
-		if err := l.tell(ctx, p, e.Channel, e.aside(), line); err != nil {
+		if err := l.tell(ctx, p, e.Channel, e.PrivateThread(), line); err != nil {
 			l.log.Warn("telling which files were not read", "user", p.id, "err", err)
 		}
 	}

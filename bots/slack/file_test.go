@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -193,9 +194,9 @@ func TestFilesWithoutScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range m.Files {
-		s := shared{ID: f.ID, Mode: "hosted", Size: 5, Download: fake.URL() + "/files/" + f.ID}
+		s := incoming.File{ID: f.ID, Mode: "hosted", Size: 5, Download: fake.URL() + "/files/" + f.ID}
 		if f.Access != "" {
-			s = shared{ID: f.ID, Access: f.Access}
+			s = incoming.File{ID: f.ID, Access: f.Access}
 		}
 		if _, why := l.fetch(t.Context(), &s); why != store.FileDenied {
 			t.Errorf("%s: %q", f.Name, why)
@@ -212,22 +213,22 @@ func FuzzBrought(f *testing.F) {
 	f.Add([]byte(`0<|>`))
 	f.Add([]byte(`{"ts":"1.0","username":"\u202ebot","attachments":[{"title":"t","text":"x"}]}`))
 	name := func(id string) string { return id }
-	speaker := func(m past) store.Speaker { return store.Speaker{Name: speakerName(m.User)} }
+	speaker := func(m incoming.Posted) store.Speaker { return store.Speaker{Name: incoming.SpeakerName(m.User)} }
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, s := range decodeFiles(raw) {
-			if !idForm.MatchString(s.ID) || s.name() == "" || len(s.name()) > 6*200 {
+		for _, s := range incoming.DecodeFiles(raw) {
+			if !incoming.IdForm.MatchString(s.ID) || s.Label() == "" || len(s.Label()) > 6*200 {
 				t.Errorf("%+v", s)
 			}
 		}
 		var b brought
-		for _, fw := range decodeForwarded(raw) {
-			m := fw.past()
-			if q, _ := m.quote(slacktest.Bot, name, speaker); q.Text != "" {
+		for _, fw := range incoming.DecodeForwarded(raw) {
+			m := fw.Posted()
+			if q, _ := m.Quote(slacktest.Bot, name, speaker); q.Text != "" {
 				b.add(q)
 			}
 		}
-		m := past{message: message{Blocks: raw, Attachments: raw, Files: raw, Text: string(raw)}}
-		q, _ := m.quote(slacktest.Bot, name, speaker)
+		m := incoming.Posted{Message: incoming.Message{Blocks: raw, Attachments: raw, Files: raw, Text: string(raw)}}
+		q, _ := m.Quote(slacktest.Bot, name, speaker)
 		b.add(q)
 		in := store.Inbound{Earlier: b.earlier}
 		if !in.WithinLimits() {

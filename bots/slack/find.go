@@ -10,6 +10,8 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -24,7 +26,7 @@ func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (stor
 	if err != nil {
 		return in, err
 	}
-	oldest, is := "0", func(posted slackgo.Message) bool { return marked(posted, blockOf(m.ID)) }
+	oldest, is := "0", func(posted slackgo.Message) bool { return view.Marked(posted, view.BlockOf(m.ID)) }
 	switch {
 	case m.Card != nil:
 		is = func(posted slackgo.Message) bool {
@@ -40,7 +42,7 @@ func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (stor
 		}
 		known := namedBy(places)
 		// By any clock that is right to a minute.
-		oldest, is = stamp(m.For.At.Add(-time.Minute)), func(posted slackgo.Message) bool { return isText(posted) && !known[posted.Timestamp] }
+		oldest, is = view.Stamp(m.For.At.Add(-time.Minute)), func(posted slackgo.Message) bool { return view.IsText(posted) && !known[posted.Timestamp] }
 	}
 	list, err := l.list(ctx, in, oldest)
 	if err != nil {
@@ -151,7 +153,7 @@ func (l *live) unknownText(ctx context.Context, at store.Address, places map[str
 	}
 	known := namedBy(places)
 	for _, m := range list {
-		if m.User == l.account.User && m.Timestamp > at.Message && isText(m) && !known[m.Timestamp] {
+		if m.User == l.account.User && m.Timestamp > at.Message && view.IsText(m) && !known[m.Timestamp] {
 			return m.Timestamp, nil
 		}
 	}
@@ -204,14 +206,14 @@ var kept = map[string]bool{"cant_delete_message": true, "compliance_exports_prev
 // unpost deletes a message; one that is gone is fine, and one that stays for
 // good is no reason to try for ever.
 func (l *live) unpost(ctx context.Context, at store.Address, ts string) error {
-	err := l.wire.call(ctx, func(ctx context.Context) error {
-		_, _, err := l.wire.api.DeleteMessageContext(ctx, at.Channel, ts)
+	err := l.wire.Call(ctx, func(ctx context.Context) error {
+		_, _, err := l.wire.API.DeleteMessageContext(ctx, at.Channel, ts)
 		return err
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil
-	case kept[code(err)]:
+	case kept[wire.Code(err)]:
 		l.log.Warn("a message can't be deleted", "channel", at.Channel, "message", ts, "err", err)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nize/bots/slack/slacktest"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -234,7 +235,7 @@ func TestCardWhereBytesCount(t *testing.T) {
 			t.Fatalf("%s: %v", c.State, err)
 		}
 		posted, _ := fake.Message(at.Channel, at.Message)
-		for _, want := range []string{verbShow, fileName(c), "你好你好"} {
+		for _, want := range []string{view.VerbShow, view.FileName(c), "你好你好"} {
 			if !strings.Contains(string(posted.Blocks), want) {
 				t.Errorf("%s: the card does not hold %q: %s", c.State, want, posted.Blocks)
 			}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -16,7 +18,7 @@ import (
 const formWait = 1500 * time.Millisecond
 
 func (b *Bot) addFormViews() {
-	b.views.addSubmit(formView, onSubmit{check: checkForm, do: submitForm})
+	b.views.addSubmit(view.FormView, onSubmit{check: checkForm, do: submitForm})
 }
 
 // runForm shows a command's dialog, and says whether it did; where it did not
@@ -50,7 +52,7 @@ func (l *live) runForm(ctx context.Context, p person, g given) bool {
 	if form == nil {
 		return false
 	}
-	view, err := formModal(*form, filling{Command: g.cmd.Name, Channel: g.asked.At.Channel, Thread: g.asked.At.Thread}, p.words())
+	view, err := view.FormModal(*form, view.Filling{Command: g.cmd.Name, Channel: g.asked.At.Channel, Thread: g.asked.At.Thread}, p.words())
 	if err == nil {
 		err = l.openView(ctx, g.trigger, view)
 	}
@@ -62,21 +64,21 @@ func (l *live) runForm(ctx context.Context, p person, g given) bool {
 
 // filled reads a dialog that was sent in: its command as it was asked, and the
 // values that were changed.
-func (l *live) filled(i interaction, p person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
+func (l *live) filled(i incoming.Interaction, p person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
 	bad := fmt.Errorf("%w dialog", store.ErrInvalid)
-	f, ok := readFilling(i)
+	f, ok := view.ReadFilling(i)
 	if !ok {
 		return cmd, asked, nil, bad
 	}
 	cmd, _, _, ok = l.b.o.Commands.Find(p.by(), f.Command, false)
-	if !ok || cmd.Form == nil || i.View.Callback != formView+":"+cmd.Name {
+	if !ok || cmd.Form == nil || i.View.Callback != view.FormView+":"+cmd.Name {
 		return cmd, asked, nil, bad
 	}
-	return cmd, l.asked(p, l.place(f.Channel, f.Thread), ""), f.changed(i), nil
+	return cmd, l.asked(p, l.place(f.Channel, f.Thread), ""), f.Changed(i), nil
 }
 
 // checkForm says at once what is wrong with a dialog.
-func checkForm(ctx context.Context, l *live, i interaction) map[string]string {
+func checkForm(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
 	p, err := l.who(ctx, i.User.ID, keepPerson)
 	if err != nil || p.user.ID == "" {
 		return nil // said when it is worked on
@@ -95,7 +97,7 @@ func checkForm(ctx context.Context, l *live, i interaction) map[string]string {
 }
 
 // submitForm does what a dialog asks for.
-func submitForm(ctx context.Context, l *live, p person, i interaction) error {
+func submitForm(ctx context.Context, l *live, p person, i incoming.Interaction) error {
 	cmd, asked, values, err := l.filled(i, p)
 	if err != nil {
 		return l.sayWrong(ctx, p, "", "", err)

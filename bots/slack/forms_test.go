@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"nize/bots"
+	"nize/bots/slack/incoming"
 )
 
 type noFiller struct{ bots.Filler }
@@ -18,10 +19,10 @@ func FuzzFilled(f *testing.F) {
 	commands.Add(bots.Command{Name: "set", Form: noFiller{}}, bots.Command{Name: "help"})
 	l := &live{b: &Bot{o: Options{Commands: commands}}}
 	f.Fuzz(func(t *testing.T, metadata, callback string) {
-		var i interaction
+		var i incoming.Interaction
 		i.View.Metadata, i.View.Callback = metadata, callback
 		cmd, asked, _, err := l.filled(i, person{})
-		if err == nil && (cmd.Form == nil || !idForm.MatchString(asked.At.Channel)) {
+		if err == nil && (cmd.Form == nil || !incoming.IdForm.MatchString(asked.At.Channel)) {
 			t.Errorf("%q at %q is taken", cmd.Name, asked.At.Channel)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"nize/bots/slack/incoming"
 	"nize/store"
 )
 
@@ -14,9 +15,9 @@ import (
 // addForwarded adds the messages that were passed on with one.
 func (b *brought) addForwarded(l *live, ctx context.Context, attachments json.RawMessage) {
 	name, speaker := l.nameFor(ctx), l.speakerFor(ctx)
-	for _, f := range decodeForwarded(attachments) {
-		m := f.past()
-		if q, files := m.quote(l.account.User, name, speaker); q.Text != "" {
+	for _, f := range incoming.DecodeForwarded(attachments) {
+		m := f.Posted()
+		if q, files := m.Quote(l.account.User, name, speaker); q.Text != "" {
 			q.About = true
 			b.add(q)
 			b.files = append(b.files, files...)
@@ -26,15 +27,15 @@ func (b *brought) addForwarded(l *live, ctx context.Context, attachments json.Ra
 
 // addAbout adds the message that the shortcut is about where the thread does
 // not hold it, and returns its files.
-func (b *brought) addAbout(l *live, ctx context.Context, a *about) []shared {
-	who := l.speakerFor(ctx)(past{message: message{User: a.Author, Bot: a.Bot}, Username: a.Name})
+func (b *brought) addAbout(l *live, ctx context.Context, a *about) []incoming.File {
+	who := l.speakerFor(ctx)(incoming.Posted{Message: incoming.Message{User: a.Author, Bot: a.Bot}, Username: a.Name})
 	if b.earlier == nil || !slices.ContainsFunc(b.earlier.Quotes, func(q store.Quote) bool { return q.About }) {
-		b.add(store.Quote{Speaker: who, Text: cutQuote(a.Text), At: stampTime(a.TS), About: true})
+		b.add(store.Quote{Speaker: who, Text: incoming.CutQuote(a.Text), At: incoming.StampTime(a.TS), About: true})
 	}
-	var files []shared
+	var files []incoming.File
 	for _, id := range a.Files {
-		if idForm.MatchString(id) {
-			files = append(files, shared{ID: id, from: &who})
+		if incoming.IdForm.MatchString(id) {
+			files = append(files, incoming.File{ID: id, From: &who})
 		}
 	}
 	return files

@@ -8,11 +8,13 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
 // event works on one event.
-func (l *live) event(ctx context.Context, e event) error {
+func (l *live) event(ctx context.Context, e incoming.Event) error {
 	if !l.ours(&e) {
 		return nil // of the account before this one
 	}
@@ -24,9 +26,9 @@ func (l *live) event(ctx context.Context, e event) error {
 }
 
 // message works on a message of a person's.
-func (l *live) message(ctx context.Context, e event) error {
+func (l *live) message(ctx context.Context, e incoming.Event) error {
 	addressed := l.addressed(&e)
-	at := l.place(e.Channel, e.root())
+	at := l.place(e.Channel, e.Root())
 	th, err := l.b.o.Store.FindThread(ctx, at)
 	known := err == nil
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -41,19 +43,19 @@ func (l *live) message(ctx context.Context, e event) error {
 	if err != nil {
 		return err
 	}
-	text := readText(e.Text, l.account.User, l.nameFor(ctx))
+	text := incoming.ReadText(e.Text, l.account.User, l.nameFor(ctx))
 	if p.user.ID == "" {
 		if !addressed {
 			return nil
 		}
-		if done, err := l.claims(ctx, p, l.place(e.Channel, e.aside()), text, ""); done || err != nil {
+		if done, err := l.claims(ctx, p, l.place(e.Channel, e.PrivateThread()), text, ""); done || err != nil {
 			return err
 		}
 		return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
 	}
-	l.welcome(ctx, p, e.Channel, e.aside())
-	if e.masked {
-		l.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.aside())
+	l.welcome(ctx, p, e.Channel, e.PrivateThread())
+	if e.Masked {
+		l.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
 	}
 	if addressed {
 		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
@@ -61,8 +63,8 @@ func (l *live) message(ctx context.Context, e event) error {
 		}
 	}
 	if text == "" {
-		if text = wordless(&e.message); text == "" {
-			return l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.WhatToDo))
+		if text = incoming.Wordless(&e.Message); text == "" {
+			return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.WhatToDo))
 		}
 	}
 	return l.hear(ctx, p, e, text)
@@ -70,13 +72,13 @@ func (l *live) message(ctx context.Context, e event) error {
 
 // hear gives what a person said to the conversation of its thread, with what
 // came with it.
-func (l *live) hear(ctx context.Context, p person, e event, text string) error {
+func (l *live) hear(ctx context.Context, p person, e incoming.Event, text string) error {
 	return l.hearAll(ctx, p, e, speech{text: text})
 }
 
-func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
+func (l *live) hearAll(ctx context.Context, p person, e incoming.Event, s speech) error {
 	text := s.text
-	at := l.place(e.Channel, e.root())
+	at := l.place(e.Channel, e.Root())
 	room, err := l.b.o.Store.GetChannel(ctx, at.Place())
 	if err != nil {
 		return fmt.Errorf("reading how the channel is set up: %w", err)
@@ -87,12 +89,12 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 	}
 	th, _, err := l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
 		Agent: agent, Model: model,
-		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: titleOf(text, decodeFiles(e.Files)), Follows: p.id,
+		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.id,
 	})
 	if err != nil {
 		return err
 	}
-	th.LastMessage = cmp.Or(th.LastMessage, stampOf(th.Since))
+	th.LastMessage = cmp.Or(th.LastMessage, incoming.StampOf(th.Since))
 	// What one person reads alone is in their language, also when it changes.
 	alone := e.Channel[0] == 'D' && (th.Locale != p.locale || th.Zone != p.zone)
 	if th.Follows != p.id || alone {
@@ -121,11 +123,11 @@ func (l *live) hearAll(ctx context.Context, p person, e event, s speech) error {
 	var many *bots.TooManyError
 	switch {
 	case errors.As(err, &many):
-		return l.tell(ctx, p, e.Channel, e.aside(), many.Words(p.words()))
+		return l.tell(ctx, p, e.Channel, e.PrivateThread(), many.Words(p.words()))
 	case errors.Is(err, store.ErrInvalid):
-		return l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.TooLong))
+		return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
-		return l.tell(ctx, p, e.Channel, e.aside(), p.words().Say(phrases.CardTold, p.words().Problem(errorText(err))))
+		return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.CardTold, p.words().Problem(view.ErrorText(err))))
 	}
 	return err
 }

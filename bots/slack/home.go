@@ -12,6 +12,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -24,9 +27,9 @@ import (
 type homes struct {
 	drawing [64]sync.Mutex // one Home is drawn at a time, so that the last word is the last state
 
-	mu       sync.Mutex           // guards what follows
-	pictures map[string]homeState // File and Key in use, by person
-	links    map[string]string    // to cards, by channel and ts
+	mu       sync.Mutex                // guards what follows
+	pictures map[string]view.HomeState // File and Key in use, by person
+	links    map[string]string         // to cards, by channel and ts
 
 	lately lately
 }
@@ -39,22 +42,22 @@ func (h *homes) lock(user string) *sync.Mutex {
 
 // picture is the file that a person's Home shows; st is what the Home itself
 // says, which counts after a restart.
-func (h *homes) picture(user string, st homeState) homeState {
+func (h *homes) picture(user string, st view.HomeState) view.HomeState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p, ok := h.pictures[user]; ok {
 		return p
 	}
-	return homeState{File: st.File, Key: st.Key}
+	return view.HomeState{File: st.File, Key: st.Key}
 }
 
-func (h *homes) setPicture(user string, p homeState) {
+func (h *homes) setPicture(user string, p view.HomeState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pictures == nil || len(h.pictures) > maxPeople {
-		h.pictures = map[string]homeState{}
+		h.pictures = map[string]view.HomeState{}
 	}
-	h.pictures[user] = homeState{File: p.File, Key: p.Key}
+	h.pictures[user] = view.HomeState{File: p.File, Key: p.Key}
 }
 
 // link is where a message is found, if that was asked before: it never changes.
@@ -76,7 +79,7 @@ func (h *homes) setLink(at store.Address, link string) {
 
 // openHome draws the Home for who opened it; somebody without access sees that
 // they have none.
-func (l *live) openHome(ctx context.Context, e event) error {
+func (l *live) openHome(ctx context.Context, e incoming.Event) error {
 	p, err := l.who(ctx, e.User, keepPerson)
 	if err != nil {
 		return err
@@ -85,14 +88,14 @@ func (l *live) openHome(ctx context.Context, e event) error {
 		return drawRefused(ctx, l, p)
 	}
 	l.welcome(ctx, p, "", "")
-	st := readHomeState(e.Home.Metadata)
+	st := view.ReadHomeState(e.Home.Metadata)
 	st.Pages = nil // it opens at the beginning
 	return l.drawHome(ctx, p, st, "")
 }
 
 // drawHome publishes the Home of one person. The picture of what they used is
 // uploaded after the first look, which does not wait for it.
-func (l *live) drawHome(ctx context.Context, p person, st homeState, notice string) error {
+func (l *live) drawHome(ctx context.Context, p person, st view.HomeState, notice string) error {
 	if l.b.o.Keeper == nil {
 		return nil
 	}
@@ -108,18 +111,18 @@ func (l *live) drawHome(ctx context.Context, p person, st homeState, notice stri
 	if err != nil {
 		return err
 	}
-	h := draw.home
+	h := draw.Data
 	old := l.homes.picture(p.id, st)
 	defer func() {
 		kept := l.homes.picture(p.id, st) // the one that stands there by now
-		l.keepOpen(ctx, p, homeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
+		l.keepOpen(ctx, p, view.HomeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
 	}()
 	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
-		draw.picture = old
-		if err := l.publishHome(ctx, p, &draw); err == nil || code(err) == "" {
+		draw.Picture = old
+		if err := l.publishHome(ctx, p, &draw); err == nil || wire.Code(err) == "" {
 			return err
 		}
-		draw.picture = homeState{} // Slack has it no more
+		draw.Picture = view.HomeState{} // Slack has it no more
 	}
 	if err := l.publishHome(ctx, p, &draw); err != nil || h.Picture == nil {
 		return err
@@ -129,13 +132,13 @@ func (l *live) drawHome(ctx context.Context, p person, st homeState, notice stri
 		l.log.Warn("the picture of a Home is left out", "user", p.id, "err", err)
 		return nil
 	}
-	draw.picture = homeState{File: file, Key: h.Picture.Key}
+	draw.Picture = view.HomeState{File: file, Key: h.Picture.Key}
 	if err := l.withPicture(ctx, func() error { return l.publishHome(ctx, p, &draw) }); err != nil {
 		l.log.Warn("the picture of a Home is left out", "user", p.id, "err", err)
 		l.dropFile(ctx, file)
 		return nil
 	}
-	l.homes.setPicture(p.id, draw.picture)
+	l.homes.setPicture(p.id, draw.Picture)
 	if old.File != "" {
 		l.dropFile(ctx, old.File)
 	}
@@ -143,15 +146,15 @@ func (l *live) drawHome(ctx context.Context, p person, st homeState, notice stri
 }
 
 // gatherHome reads what somebody's Home shows now.
-func (l *live) gatherHome(ctx context.Context, p person, st homeState, notice string) (homeDrawing, error) {
+func (l *live) gatherHome(ctx context.Context, p person, st view.HomeState, notice string) (view.Home, error) {
 	h, err := l.b.o.Keeper.Home(ctx, l.asked(p, l.place("", ""), ""))
 	if err != nil {
-		return homeDrawing{}, fmt.Errorf("gathering a Home: %w", err)
+		return view.Home{}, fmt.Errorf("gathering a Home: %w", err)
 	}
-	draw := homeDrawing{home: h, pages: st.Pages, notice: notice, reader: bots.Reader{Locale: p.locale, Zone: zone(p.zone), Now: l.b.o.Now()}, links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
+	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.locale, Zone: view.Zone(p.zone), Now: l.b.o.Now()}, Links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
 	for _, name := range homeDoes {
 		if cmd, _, _, ok := l.b.o.Commands.Find(p.by(), name, false); ok {
-			draw.does = append(draw.does, homeButton{words: name, about: cmd.About})
+			draw.Does = append(draw.Does, view.HomeButton{Words: name, About: cmd.About})
 		}
 	}
 	l.homes.lately.waits(p.id, h.Waiting, l.b.o.Now())
@@ -159,19 +162,19 @@ func (l *live) gatherHome(ctx context.Context, p person, st homeState, notice st
 }
 
 func (l *live) publish(ctx context.Context, p person, view slackgo.HomeTabViewRequest) error {
-	return l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.id, View: view})
+	return l.wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.id, View: view})
 		return err
 	})
 }
 
 // publishHome publishes the Home of somebody who has one.
-func (l *live) publishHome(ctx context.Context, p person, draw *homeDrawing) error {
-	view := draw.view()
+func (l *live) publishHome(ctx context.Context, p person, draw *view.Home) error {
+	view := draw.View()
 	l.homes.lately.shows(p.id, "") // until it is known to stand there
 	err := l.publish(ctx, p, view)
 	if err == nil {
-		l.homes.lately.shows(p.id, draw.sumOf(view))
+		l.homes.lately.shows(p.id, draw.Digest(view))
 	}
 	return err
 }
@@ -179,7 +182,7 @@ func (l *live) publishHome(ctx context.Context, p person, draw *homeDrawing) err
 // cardLinks are the addresses of the cards on a page, by call.
 func (l *live) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page int) map[string]string {
 	links := map[string]string{}
-	from, to := pageOf(len(waiting), waitingPage, page)
+	from, to := view.PageOf(len(waiting), view.WaitingPage, page)
 	for _, w := range waiting[from:to] {
 		if w.At.Surface != store.OnSlack || w.At.Team != l.account.Team || w.At.Message == "" {
 			continue
@@ -188,9 +191,9 @@ func (l *live) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page i
 			links[w.Call] = link
 			continue
 		}
-		err := l.wire.call(ctx, func(ctx context.Context) error {
-			link, err := l.wire.api.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
-			if err == nil && strings.HasPrefix(link, "http") && len(link) <= maxURL {
+		err := l.wire.Call(ctx, func(ctx context.Context) error {
+			link, err := l.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
+			if err == nil && strings.HasPrefix(link, "http") && len(link) <= view.MaxURL {
 				links[w.Call] = link
 				l.homes.setLink(w.At, link)
 			}
@@ -208,14 +211,14 @@ var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
 
 // addHomeViews registers what the controls of the Home do.
 func (b *Bot) addHomeViews() {
-	b.views.addPress(homeAction, onPress{kept: true, do: pressHome})
-	b.views.addPress(connectAction, onPress{do: pressConnect})
-	b.views.addSubmit(secretView, onSubmit{now: submitSecret})
+	b.views.addPress(view.HomeAction, onPress{kept: true, do: pressHome})
+	b.views.addPress(view.ConnectAction, onPress{do: pressConnect})
+	b.views.addSubmit(view.SecretView, onSubmit{now: submitSecret})
 }
 
 // pressHome does what a control of the Home stands for, and draws it anew.
-func pressHome(ctx context.Context, l *live, p person, i interaction, a action) error {
-	st := readHomeState(i.View.Metadata)
+func pressHome(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+	st := view.ReadHomeState(i.View.Metadata)
 	_, what, _ := strings.Cut(a.ID, ":")
 	what, arg, _ := strings.Cut(what, ":")
 	var words []string
@@ -227,7 +230,7 @@ func pressHome(ctx context.Context, l *live, p person, i interaction, a action) 
 	case "streaming":
 		words = []string{"settings streaming " + strconv.FormatBool(len(a.SelectedMany) > 0)}
 	case "servers":
-		words = st.ticked(arg, a)
+		words = st.Ticked(arg, a)
 	case "grant":
 		words = []string{"settings revoke " + a.Value}
 	case "token":
@@ -236,13 +239,13 @@ func pressHome(ctx context.Context, l *live, p person, i interaction, a action) 
 		words = []string{"credentials disconnect " + a.Value}
 	case "page":
 		n, err := strconv.Atoi(a.Selected.Value)
-		if err != nil || n < 0 || n > maxOptions {
+		if err != nil || n < 0 || n > view.MaxOptions {
 			return fmt.Errorf("%w press", store.ErrInvalid)
 		}
 		if st.Pages == nil {
 			st.Pages = map[string]int{}
 		}
-		if len(st.Pages) < maxOptions && len(arg) < maxTitle {
+		if len(st.Pages) < view.MaxOptions && len(arg) < view.MaxTitle {
 			st.Pages[arg] = n
 		}
 	case "bring":
@@ -279,7 +282,7 @@ func (l *live) fetchCard(ctx context.Context, p person, call string) string {
 	switch {
 	case err == nil:
 		return p.words().Say(phrases.CardBrought)
-	case lasting(err):
+	case wire.Lasting(err):
 		return p.words().Say(phrases.CardNotWaiting)
 	}
 	l.log.Error("bringing a card", "call", call, "err", err)

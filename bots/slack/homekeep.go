@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -46,7 +48,7 @@ type lately struct {
 // openedHome is one of them, as it was drawn last.
 type openedHome struct {
 	seen   time.Time // when its person opened or used it
-	st     homeState
+	st     view.HomeState
 	notice string
 	sum    string    // of the view
 	calls  []string  // that it shows
@@ -58,7 +60,7 @@ type openedHome struct {
 }
 
 // opened notes that somebody looks at their Home.
-func (r *lately) opened(user string, st homeState, notice string, now time.Time) {
+func (r *lately) opened(user string, st view.HomeState, notice string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[user]
@@ -184,12 +186,12 @@ func (r *lately) next() (user string, due time.Time) {
 }
 
 // take is what of a Home is drawn anew.
-func (r *lately) take(user string, now time.Time) (st homeState, notice string, ok bool) {
+func (r *lately) take(user string, now time.Time) (st view.HomeState, notice string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[user]
 	if h == nil {
-		return homeState{}, "", false
+		return view.HomeState{}, "", false
 	}
 	h.due, h.drawn = time.Time{}, now
 	return h.st, h.notice, now.Sub(h.seen) <= store.HomeOpen
@@ -240,7 +242,7 @@ func (r *lately) toKeep(user, state string) (seen time.Time, ok bool) {
 }
 
 // reopen takes up a Home that was open before, unless somebody used it since.
-func (r *lately) reopen(user string, st homeState, seen time.Time) {
+func (r *lately) reopen(user string, st view.HomeState, seen time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of[user] == nil && len(r.of) < store.MaxHomes {
@@ -249,7 +251,7 @@ func (r *lately) reopen(user string, st homeState, seen time.Time) {
 }
 
 // keepOpen keeps that somebody's Home is open, and how it was drawn.
-func (l *live) keepOpen(ctx context.Context, p person, st homeState) {
+func (l *live) keepOpen(ctx context.Context, p person, st view.HomeState) {
 	state, err := json.Marshal(st)
 	if err != nil || len(state) > store.MaxHomeState {
 		return // it can't be followed without
@@ -279,8 +281,8 @@ func (l *live) reopenHomes(ctx context.Context) {
 		return
 	}
 	for _, h := range list {
-		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.account.Team && idForm.MatchString(user) {
-			l.homes.lately.reopen(user, readHomeState(string(h.State)), h.Seen)
+		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.account.Team && incoming.IdForm.MatchString(user) {
+			l.homes.lately.reopen(user, view.ReadHomeState(string(h.State)), h.Seen)
 		}
 	}
 	l.homes.lately.all(now)
@@ -336,10 +338,10 @@ func (l *live) redraw(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	if draw.home.Picture != nil {
-		draw.picture = l.homes.picture(p.id, st)
+	if draw.Data.Picture != nil {
+		draw.Picture = l.homes.picture(p.id, st)
 	}
-	if l.homes.lately.same(user, draw.sumOf(draw.view())) {
+	if l.homes.lately.same(user, draw.Digest(draw.View())) {
 		return nil
 	}
 	return l.publishHome(ctx, p, &draw)

@@ -11,6 +11,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/slack/slacktest"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -40,7 +41,7 @@ func TestRedrawWhileUsed(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	l.homes.lately.opened(slacktest.Ben, homeState{}, "It is done.", time.Now())
+	l.homes.lately.opened(slacktest.Ben, view.HomeState{}, "It is done.", time.Now())
 	lock.Unlock()
 	if err := <-redrawn; err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func TestHomeLooksForTheCard(t *testing.T) {
 	began := time.Now()
 	now := began
 	r := &lately{of: map[string]*openedHome{}, poke: make(chan struct{}, 1)}
-	r.opened(user, homeState{}, "", now)
+	r.opened(user, view.HomeState{}, "", now)
 	call := bots.WaitingCall{Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
 	look := func(at store.Address) (again bool) {
 		call.At = at
@@ -145,7 +146,7 @@ func TestHomeFollowsAfterRestart(t *testing.T) {
 		until("a Home", shows(user, "Person100"))
 	}
 	l := b.current()
-	if err := l.drawHome(t.Context(), person{id: slacktest.Ben}, homeState{Pages: map[string]int{"approvals": 1}}, ""); err != nil {
+	if err := l.drawHome(t.Context(), person{id: slacktest.Ben}, view.HomeState{Pages: map[string]int{"approvals": 1}}, ""); err != nil {
 		t.Fatal(err)
 	}
 	until("the second page", func() bool { return !shows(slacktest.Ben, "Person100")() })

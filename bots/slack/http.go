@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"time"
 
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -23,7 +25,7 @@ import (
 // what it posts.
 
 const (
-	maxHook = maxFrame // of the body
+	maxHook = wire.MaxFrame // of the body
 	// hookTime is how long the body of one may take.
 	hookTime = 5 * time.Second
 	// staleHook is how old a signature may be; it bounds replays.
@@ -174,7 +176,7 @@ func hookPayload(kind string, body []byte) (json.RawMessage, error) {
 		}
 		return nil, errors.New("no payload")
 	}
-	return json.Marshal(slash{
+	return json.Marshal(incoming.Command{
 		Command: form.Get("command"), Text: form.Get("text"), User: form.Get("user_id"), Team: form.Get("team_id"),
 		Channel: form.Get("channel_id"), Trigger: form.Get("trigger_id"),
 	})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -34,7 +36,7 @@ const (
 type live struct {
 	b       *Bot
 	account store.Bot
-	wire    *wire
+	wire    *wire.Client
 	handler bots.Handler
 	log     *slog.Logger
 	lanes   *lanes
@@ -60,16 +62,16 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	l := &live{
 		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked), sweepNow: make(chan struct{}, 1),
 		log:  b.o.Log.With("team", account.Team),
-		wire: newWire(b.o.wire(), account.Tokens[BotToken], account.Tokens[AppToken]),
+		wire: wire.New(b.o.wire(), account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
 	l.people.known, l.people.dms, l.people.asking = map[string]person{}, map[string]string{}, map[string]*asking{}
 	l.homes.lately.of, l.homes.lately.poke = map[string]*openedHome{}, make(chan struct{}, 1)
 	l.status.of, l.status.poke = map[string]*statusLine{}, make(chan struct{}, 1)
-	l.wire.heard = l.heard
+	l.wire.OnAnswer = l.heard
 	return l
 }
 
-func (l *live) pause(ctx context.Context, d time.Duration) error { return l.wire.pause(ctx, d) }
+func (l *live) pause(ctx context.Context, d time.Duration) error { return l.wire.Wait(ctx, d) }
 
 // serve takes what comes in until ctx ends, and waits for what it began.
 func (l *live) serve(ctx context.Context) {
@@ -130,26 +132,26 @@ func (l *live) replay(ctx context.Context) {
 func (l *live) workOf(kind string, payload []byte) (lane string, run func(context.Context) error, err error) {
 	switch kind {
 	case keptEvent:
-		e, err := decodeEvent(payload)
+		e, err := incoming.DecodeEvent(payload)
 		return laneOf(e), func(ctx context.Context) error { return l.event(ctx, e) }, err
 	case keptPress:
-		i, err := decodeInteraction(payload)
+		i, err := incoming.DecodeInteraction(payload)
 		return "press:" + i.Message.TS + i.View.ID, func(ctx context.Context) error { return l.b.views.press(ctx, l, i) }, err
 	case keptSubmit:
-		i, err := decodeInteraction(payload)
+		i, err := incoming.DecodeInteraction(payload)
 		return "view:" + i.View.ID, func(ctx context.Context) error { return l.b.views.submit(ctx, l, i) }, err
 	case keptSlash:
-		s, err := decodeSlash(payload)
+		s, err := incoming.DecodeCommand(payload)
 		return "slash:" + s.User, func(ctx context.Context) error { return l.slash(ctx, s) }, err
 	}
 	return "", nil, nil // of an older or a newer nize: it goes
 }
 
-func laneOf(e event) string {
+func laneOf(e incoming.Event) string {
 	if e.Channel == "" {
 		return "user:" + e.User
 	}
-	return e.Channel + ":" + e.root()
+	return e.Channel + ":" + e.Root()
 }
 
 // take handles one payload. done is called once: with ok when it may be
@@ -171,13 +173,13 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 	case "interactive":
 		err = l.takeInteraction(ctx, payload, done)
 	case "slash_commands":
-		var s slash
-		if s, err = decodeSlash(payload); err == nil {
+		var s incoming.Command
+		if s, err = incoming.DecodeCommand(payload); err == nil {
 			var keys []string
 			if s.Trigger != "" { // without one nothing tells a repeated command from a second one
 				keys = []string{"slack:slash:" + s.Trigger}
 			}
-			l.keep(ctx, keptSlash, mask(payload, s.Text, l.log), keys, done)
+			l.keep(ctx, keptSlash, incoming.Mask(payload, s.Text, l.log), keys, done)
 		}
 	default:
 		done(nil, true)
@@ -192,13 +194,13 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 const eventsLimited = "Slack leaves out events, since the app got more than 30,000 within an hour, or did not acknowledge most of them: take nize out of busy channels, and see that it can be reached"
 
 func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
-	if limitedEvents(payload) {
+	if incoming.LimitedEvents(payload) {
 		l.log.Warn("Slack leaves out events", "cure", eventsLimited)
 		l.setHealth(func(h *Health) { h.Error = "app_rate_limited: " + eventsLimited })
 		done(nil, true)
 		return nil
 	}
-	e, err := decodeEvent(payload)
+	e, err := incoming.DecodeEvent(payload)
 	if err != nil {
 		return err
 	}
@@ -207,31 +209,31 @@ func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func
 		done(nil, true)
 		return nil
 	}
-	l.keep(ctx, keptEvent, mask(payload, e.Text, l.log), keys, done)
+	l.keep(ctx, keptEvent, incoming.Mask(payload, e.Text, l.log), keys, done)
 	return nil
 }
 
 // matters says whether anything is to be done about an event, by looking only,
 // and under which keys it is kept: what addresses nize comes as two events.
-func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
-	keys := []string{"slack:ev:" + e.id}
-	if !l.ours(e) || !used[e.Type] {
+func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) {
+	keys := []string{"slack:ev:" + e.ID}
+	if !l.ours(e) || !incoming.Used[e.Type] {
 		return false, nil
 	}
 	if e.Type == "user_change" {
 		l.forgetPerson(e.User) // before anything else of theirs is taken
-		return e.gone, keys
+		return e.Left, keys
 	}
 	if e.Type != "message" && e.Type != "app_mention" {
 		return true, keys
 	}
-	if e.Bot != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || e.again() || !spoken[e.Subtype] {
+	if e.Bot != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || e.IsEdit() || !spoken[e.Subtype] {
 		return false, nil
 	}
 	if l.addressed(e) {
 		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
 	}
-	if l.mode(ctx, e.Channel) == store.ModeAll && !broadcasts(&e.message) {
+	if l.mode(ctx, e.Channel) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
 		return true, keys
 	}
 	if e.Thread == "" {
@@ -240,22 +242,22 @@ func (l *live) matters(ctx context.Context, e *event) (bool, []string) {
 	if l.lanes.busy(laneOf(*e)) { // the conversation may be about to begin
 		return true, keys
 	}
-	_, err := l.b.o.Store.FindThread(ctx, l.place(e.Channel, e.root()))
+	_, err := l.b.o.Store.FindThread(ctx, l.place(e.Channel, e.Root()))
 	return err == nil, keys
 }
 
 // ours says whether an event is for this workspace's installation of the app. In
 // a channel that workspaces share it may have happened in another one; who may
 // talk is decided by who they are.
-func (l *live) ours(e *event) bool {
-	return e.team == l.account.Team || e.through == l.account.Team
+func (l *live) ours(e *incoming.Event) bool {
+	return e.Team == l.account.Team || e.Through == l.account.Team
 }
 
 // spoken are the subtypes of messages that a person wrote.
 var spoken = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true}
 
-func (l *live) addressed(e *event) bool {
-	return e.direct() || e.Type == "app_mention" || mentions(&e.message, l.account.User)
+func (l *live) addressed(e *incoming.Event) bool {
+	return e.Direct() || e.Type == "app_mention" || incoming.Mentions(&e.Message, l.account.User)
 }
 
 func (l *live) place(channel, thread string) store.Address {
@@ -314,7 +316,7 @@ func (l *live) insist(ctx context.Context, do func(context.Context) error) error
 	pause := time.Second
 	for try := 1; ; try++ {
 		err := bots.Guard(func() error { return do(ctx) })
-		if err == nil || lasting(err) || try == workTries || ctx.Err() != nil {
+		if err == nil || wire.Lasting(err) || try == workTries || ctx.Err() != nil {
 			return err
 		}
 		if err := l.pause(ctx, pause); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"nize/bots/slack/incoming"
 	"nize/store"
 )
 
@@ -22,9 +23,9 @@ func (l *live) forgetPerson(id string) {
 }
 
 // left works on a user_change.
-func (l *live) left(ctx context.Context, e event) error {
+func (l *live) left(ctx context.Context, e incoming.Event) error {
 	l.forgetPerson(e.User)
-	if !e.gone {
+	if !e.Left {
 		return nil
 	}
 	p, err := l.look(ctx, e.User, freshPerson)

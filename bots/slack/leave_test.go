@@ -3,6 +3,7 @@ package slack
 import (
 	"testing"
 
+	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 )
 
@@ -25,7 +26,7 @@ func TestLeavesWhileLookedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.leave(slacktest.Ben)
-	e := event{message: message{Type: "user_change", User: slacktest.Ben}, id: "Ev1", team: slacktest.Team, gone: true}
+	e := incoming.Event{Message: incoming.Message{Type: "user_change", User: slacktest.Ben}, ID: "Ev1", Team: slacktest.Team, Left: true}
 	if matters, _ := s.l.matters(t.Context(), &e); !matters {
 		t.Error("it is no news that somebody left")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 )
 
@@ -59,7 +60,7 @@ func TestMentions(t *testing.T) {
 	got := h.texts()
 	slices.Sort(got)
 	sameLines(t, "heard", got, []string{"a block", "for all", "last", "me", "nul", "odd"})
-	if mentions(&message{Text: "see `" + me + "` and\n```\n" + me + "\n```"}, slacktest.Bot) || !mentions(&message{Text: "`a` " + me + " `b`"}, slacktest.Bot) {
+	if incoming.Mentions(&incoming.Message{Text: "see `" + me + "` and\n```\n" + me + "\n```"}, slacktest.Bot) || !incoming.Mentions(&incoming.Message{Text: "`a` " + me + " `b`"}, slacktest.Bot) {
 		t.Error("code addresses nize, or hides who does")
 	}
 }

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 
+	"nize/bots/slack/incoming"
 	"nize/store"
 )
 
@@ -22,13 +23,13 @@ func (l *live) mode(ctx context.Context, channel string) string {
 // same: in follow mode, if its author was the last to address nize, mentions
 // nobody else, and nobody else has written since. Who writes ends following
 // whatever the mode is, and also in a muted thread.
-func (l *live) follows(ctx context.Context, e *event, th store.Thread, known bool) (bool, error) {
+func (l *live) follows(ctx context.Context, e *incoming.Event, th store.Thread, known bool) (bool, error) {
 	if th.Follows != e.User {
 		if err := l.followOn(ctx, th, ""); err != nil {
 			return false, err
 		}
 	}
-	if broadcasts(&e.message) || th.Muted {
+	if incoming.Broadcasts(&e.Message) || th.Muted {
 		return false, nil
 	}
 	switch l.mode(ctx, e.Channel) {
@@ -37,7 +38,7 @@ func (l *live) follows(ctx context.Context, e *event, th store.Thread, known boo
 	case store.ModeMention:
 		return false, nil
 	}
-	return known && th.Follows == e.User && !others(&e.message, l.account.User), nil
+	return known && th.Follows == e.User && !incoming.Others(&e.Message, l.account.User), nil
 }
 
 // followOn lets nize follow another in a thread, "" for nobody.

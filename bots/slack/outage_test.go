@@ -12,6 +12,8 @@ import (
 
 	"nize/bots"
 	"nize/bots/slack/slacktest"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -53,7 +55,7 @@ func TestLongLimit(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	var mu sync.Mutex
 	var waited []time.Duration
-	w := newWire(wireOptions{
+	w := wire.New(wire.Options{
 		URL: fake.APIURL(),
 		Wait: func(_ context.Context, d time.Duration) error {
 			mu.Lock()
@@ -64,7 +66,7 @@ func TestLongLimit(t *testing.T) {
 	}, store.NewSecret(fake.BotToken()), store.Secret{})
 	for _, asked := range []time.Duration{time.Second, 10 * time.Minute} {
 		fake.Fail("chat.postMessage", slacktest.Fault{RetryAfter: asked})
-		if _, err := w.post(t.Context(), slacktest.General, words("hello").post...); err != nil {
+		if _, err := w.Post(t.Context(), slacktest.General, view.Words("hello").Post...); err != nil {
 			t.Fatal(err)
 		}
 		if last := waited[len(waited)-1]; last != asked {
@@ -74,7 +76,7 @@ func TestLongLimit(t *testing.T) {
 	fake.Fail("chat.postMessage", slacktest.Fault{RetryAfter: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := w.post(ctx, slacktest.General, words("hello").post...); err == nil || len(waited) != 2 {
+	if _, err := w.Post(ctx, slacktest.General, view.Words("hello").Post...); err == nil || len(waited) != 2 {
 		t.Errorf("a wait that nobody outlives: %v, waits %v", err, waited)
 	}
 }

@@ -12,6 +12,9 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -107,8 +110,8 @@ func (l *live) look(ctx context.Context, id string, age time.Duration) (p person
 	l.people.mu.Unlock()
 	defer func() { l.people.end(id, a, &p) }()
 	var u *slackgo.User
-	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
-		u, err = l.wire.api.GetUserInfoContext(ctx, id)
+	err = l.wire.Call(ctx, func(ctx context.Context) (err error) {
+		u, err = l.wire.API.GetUserInfoContext(ctx, id)
 		return err
 	})
 	if err != nil {
@@ -150,7 +153,7 @@ func nameOf(u *slackgo.User) string {
 func (l *live) nameFor(ctx context.Context) func(string) string {
 	asked := map[string]bool{}
 	return func(id string) string {
-		if !idForm.MatchString(id) || !asked[id] && len(asked) == maxLookups {
+		if !incoming.IdForm.MatchString(id) || !asked[id] && len(asked) == maxLookups {
 			return id
 		}
 		asked[id] = true
@@ -179,12 +182,12 @@ func (l *live) tell(ctx context.Context, p person, channel, thread, text string)
 	if channel == "" || channel[0] == 'D' {
 		return l.direct(ctx, p.id, channel, thread, text)
 	}
-	options := []slackgo.MsgOption{slackgo.MsgOptionText(fallback(text, maxFallback), false), slackgo.MsgOptionBlocks(wordsBlocks(text)...), slackgo.MsgOptionDisableLinkUnfurl()}
+	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(view.WordsBlocks(text)...), slackgo.MsgOptionDisableLinkUnfurl()}
 	if thread != "" {
 		options = append(options, slackgo.MsgOptionTS(thread))
 	}
-	err := l.wire.ephemeral(ctx, channel, p.id, options...)
-	if noEphemeral[code(err)] {
+	err := l.wire.Ephemeral(ctx, channel, p.id, options...)
+	if noEphemeral[wire.Code(err)] {
 		return l.direct(ctx, p.id, "", "", text)
 	}
 	return err
@@ -202,18 +205,18 @@ func (l *live) direct(ctx context.Context, user, channel, thread, text string) e
 			return err
 		}
 	}
-	options := words(text).post
+	options := view.Words(text).Post
 	if thread != "" {
 		options = append(options, slackgo.MsgOptionTS(thread))
 	}
-	_, err := l.wire.post(ctx, channel, options...)
+	_, err := l.wire.Post(ctx, channel, options...)
 	return err
 }
 
 // dm is the channel of somebody's conversation with nize.
 func (l *live) dm(ctx context.Context, user string) (channel string, err error) {
-	err = l.wire.call(ctx, func(ctx context.Context) error {
-		c, _, _, err := l.wire.api.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
+	err = l.wire.Call(ctx, func(ctx context.Context) error {
+		c, _, _, err := l.wire.API.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
 		if err == nil {
 			channel = c.ID
 		}
@@ -233,8 +236,8 @@ func (l *live) reads(ctx context.Context, channel string) (user string, err erro
 	if known || !strings.HasPrefix(channel, "D") {
 		return user, nil
 	}
-	err = l.wire.call(ctx, func(ctx context.Context) error {
-		c, err := l.wire.api.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+	err = l.wire.Call(ctx, func(ctx context.Context) error {
+		c, err := l.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
 		if err == nil {
 			user = c.User
 		}

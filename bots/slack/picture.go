@@ -10,6 +10,8 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -26,9 +28,9 @@ func (l *live) uploadPicture(ctx context.Context, pic bots.Picture) (id string, 
 	if err != nil {
 		return "", fmt.Errorf("drawing a picture: %w", err)
 	}
-	err = l.wire.call(ctx, func(ctx context.Context) error {
-		f, err := l.wire.api.UploadFileContext(ctx, slackgo.UploadFileParameters{
-			Filename: pic.Name, Title: pic.Name, AltTxt: clip(pic.Alt, maxFileAlt), FileSize: len(content), Reader: bytes.NewReader(content),
+	err = l.wire.Call(ctx, func(ctx context.Context) error {
+		f, err := l.wire.API.UploadFileContext(ctx, slackgo.UploadFileParameters{
+			Filename: pic.Name, Title: pic.Name, AltTxt: view.Clip(pic.Alt, view.MaxFileAlt), FileSize: len(content), Reader: bytes.NewReader(content),
 		})
 		if err == nil {
 			id = f.ID
@@ -42,7 +44,7 @@ func (l *live) uploadPicture(ctx context.Context, pic bots.Picture) (id string, 
 func (l *live) withPicture(ctx context.Context, show func() error) error {
 	for try := 1; ; try++ {
 		err := show()
-		if c := code(err); c != "invalid_blocks" && c != "invalid_arguments" || try == pictureTries {
+		if c := wire.Code(err); c != "invalid_blocks" && c != "invalid_arguments" || try == pictureTries {
 			return err
 		}
 		if err := l.pause(ctx, time.Duration(try)*200*time.Millisecond); err != nil {
@@ -53,7 +55,7 @@ func (l *live) withPicture(ctx context.Context, show func() error) error {
 
 // dropFile deletes a file that nothing shows any more.
 func (l *live) dropFile(ctx context.Context, id string) {
-	err := l.wire.call(ctx, func(ctx context.Context) error { return l.wire.api.DeleteFileContext(ctx, id) })
+	err := l.wire.Call(ctx, func(ctx context.Context) error { return l.wire.API.DeleteFileContext(ctx, id) })
 	if err != nil && ctx.Err() == nil {
 		l.log.Info("a picture stays behind in Slack", "file", id, "err", err)
 	}
@@ -83,9 +85,9 @@ func (l *live) postPicture(ctx context.Context, p person, at store.Address, pic 
 	if err != nil {
 		return err
 	}
-	options = append(options, slackgo.MsgOptionText(fallback(pic.Alt, maxFallback), false), slackgo.MsgOptionBlocks(imageBlock("", file, pic.Alt)))
+	options = append(options, slackgo.MsgOptionText(view.Fallback(pic.Alt, view.MaxFallback), false), slackgo.MsgOptionBlocks(view.ImageBlock("", file, pic.Alt)))
 	err = l.withPicture(ctx, func() error {
-		_, err := l.wire.post(ctx, at.Channel, options...)
+		_, err := l.wire.Post(ctx, at.Channel, options...)
 		return err
 	})
 	if err != nil {

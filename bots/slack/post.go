@@ -11,6 +11,8 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -97,9 +99,9 @@ func (l *live) show(ctx context.Context, at store.Address, m store.Message) (str
 		m.Text = bots.ReminderText(*m.Card, l.reader(ctx, at).Locale)
 	}
 	if m.Share != nil {
-		return l.put(ctx, at, m.ID, offerContent(m, l.wordsOf(ctx, m.Only)))
+		return l.put(ctx, at, m.ID, view.OfferContent(m, l.wordsOf(ctx, m.Only)))
 	}
-	return l.put(ctx, at, m.ID, notice(m))
+	return l.put(ctx, at, m.ID, view.Notice(m))
 }
 
 // fixed are Slack's answers where a message can't be edited, ever: its blocks
@@ -109,7 +111,7 @@ var fixed = map[string]bool{"block_mismatch": true, "cant_update_message": true,
 // giveWay deletes the message whose edit led to err if Slack lets nobody edit
 // it: then there is none to edit, and another takes its place.
 func (l *live) giveWay(ctx context.Context, at store.Address, err error) error {
-	if !fixed[code(err)] {
+	if !fixed[wire.Code(err)] {
 		return err
 	}
 	l.log.Info("a message can't be edited; another takes its place", "channel", at.Channel, "message", at.Message, "err", err)
@@ -120,22 +122,22 @@ func (l *live) giveWay(ctx context.Context, at store.Address, err error) error {
 }
 
 // put makes a message, or edits the one at at.Message.
-func (l *live) put(ctx context.Context, at store.Address, id string, c content) (string, error) {
+func (l *live) put(ctx context.Context, at store.Address, id string, c view.Content) (string, error) {
 	if at.Message != "" {
-		return at.Message, l.giveWay(ctx, at, l.wire.edit(ctx, at.Channel, at.Message, c.edit...))
+		return at.Message, l.giveWay(ctx, at, l.wire.Edit(ctx, at.Channel, at.Message, c.Edit...))
 	}
-	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, c.post...)
+	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, c.Post...)
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
 	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (string, error) {
-		return l.wire.post(ctx, at.Channel, options...)
+		return l.wire.Post(ctx, at.Channel, options...)
 	})
 	if err == nil {
 		l.status.posted(at, l.b.o.Now())
 	}
 	if err == nil && found { // it may be of an older state
-		if err = l.wire.edit(ctx, at.Channel, ts, c.edit...); err == nil {
+		if err = l.wire.Edit(ctx, at.Channel, ts, c.Edit...); err == nil {
 			l.stages.unsure.settled(unsureKey(at, id), ts)
 		}
 	}
@@ -175,7 +177,7 @@ func (l *live) create(ctx context.Context, at store.Address, id string, make fun
 	switch {
 	case err == nil:
 		u.settled(key, ts)
-	case unsure(err) && !lost:
+	case wire.Unsure(err) && !lost:
 		u.lost(key, began)
 	}
 	return ts, false, err
@@ -242,7 +244,7 @@ func (l *live) find(ctx context.Context, at store.Address, id string, since time
 		return "", err
 	}
 	before := namedBy(places) // of an earlier run, too
-	oldest := stamp(since.Add(-time.Minute))
+	oldest := view.Stamp(since.Add(-time.Minute))
 	list, err := l.list(ctx, at, oldest)
 	if err != nil {
 		return "", fmt.Errorf("looking for a message whose post got no answer: %w", err)
@@ -266,15 +268,15 @@ func (l *live) list(ctx context.Context, at store.Address, oldest string) (list 
 	cursor := ""
 	for range maxPages {
 		more := false
-		err := l.wire.call(ctx, func(ctx context.Context) error {
+		err := l.wire.Call(ctx, func(ctx context.Context) error {
 			if at.Thread == "" {
-				h, err := l.wire.api.GetConversationHistoryContext(ctx, &slackgo.GetConversationHistoryParameters{ChannelID: at.Channel, Oldest: oldest, Limit: 200, Cursor: cursor})
+				h, err := l.wire.API.GetConversationHistoryContext(ctx, &slackgo.GetConversationHistoryParameters{ChannelID: at.Channel, Oldest: oldest, Limit: 200, Cursor: cursor})
 				if err == nil {
 					list, more, cursor = append(list, h.Messages...), h.HasMore, h.ResponseMetaData.NextCursor
 				}
 				return err
 			}
-			page, again, next, err := l.wire.api.GetConversationRepliesContext(ctx, &slackgo.GetConversationRepliesParameters{ChannelID: at.Channel, Timestamp: at.Thread, Oldest: oldest, Limit: 200, Cursor: cursor})
+			page, again, next, err := l.wire.API.GetConversationRepliesContext(ctx, &slackgo.GetConversationRepliesParameters{ChannelID: at.Channel, Timestamp: at.Thread, Oldest: oldest, Limit: 200, Cursor: cursor})
 			list, more, cursor = append(list, page...), again, next
 			return err
 		})
@@ -293,5 +295,5 @@ func (b *Bot) Tell(ctx context.Context, channel, ts, text string) (string, error
 		return "", errOff
 	}
 	at := store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel, Message: ts}
-	return l.put(ctx, at, "tell/"+channel+"/"+text, words(text))
+	return l.put(ctx, at, "tell/"+channel+"/"+text, view.Words(text))
 }

@@ -9,6 +9,9 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -17,8 +20,8 @@ import (
 // everybody's.
 
 // sendResult sends the result that a dialog shows as a file.
-func sendResult(ctx context.Context, l *live, p person, i interaction, _ action) error {
-	var at page
+func sendResult(ctx context.Context, l *live, p person, i incoming.Interaction, _ incoming.Action) error {
+	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
@@ -27,15 +30,15 @@ func sendResult(ctx context.Context, l *live, p person, i interaction, _ action)
 	if text := l.resultText(ctx, p, at.Call); text == "" {
 		said = w.Say(phrases.ResultNone)
 	} else if err := l.sendFile(ctx, p, "result-"+at.Call+".txt", text); err != nil {
-		if code(err) == "" && !errors.Is(err, store.ErrNotFound) {
+		if wire.Code(err) == "" && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		l.log.Warn("Slack does not take the file of a result", "call", at.Call, "err", err)
 		said = w.Say(phrases.CardNoFile)
 	}
-	view := modal(w.Say(phrases.ResultTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(plainText(said), nil, nil))
-	return l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
+	view := view.Modal(w.Say(phrases.ResultTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(view.PlainText(said), nil, nil))
+	return l.wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.API.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
 		return err
 	})
 }

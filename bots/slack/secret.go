@@ -8,6 +8,8 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -22,7 +24,7 @@ const secretTime = 2500 * time.Millisecond
 
 // pressConnect opens the dialog for the credential that a button names, after the
 // command that does so has looked whether there is one.
-func pressConnect(ctx context.Context, l *live, p person, i interaction, a action) error {
+func pressConnect(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
 	cmd, words, _, ok := l.b.o.Commands.Find(p.by(), "credentials connect "+a.Value, false)
 	if !ok {
 		return store.ErrNotFound
@@ -31,11 +33,11 @@ func pressConnect(ctx context.Context, l *live, p person, i interaction, a actio
 }
 
 // submitSecret seals what was typed; wrong is what the person reads at the field.
-func submitSecret(ctx context.Context, l *live, i interaction) (wrong map[string]string, after func(context.Context) error) {
+func submitSecret(ctx context.Context, l *live, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
 	refuse := func(w phrases.Catalogue, key phrases.Key) map[string]string {
-		return map[string]string{secretBlock: w.Say(key)}
+		return map[string]string{view.SecretBlock: w.Say(key)}
 	}
 	p := person{id: i.User.ID, team: i.Team.ID}
 	if !l.oursToo(i) || l.b.o.Keeper == nil {
@@ -47,23 +49,23 @@ func submitSecret(ctx context.Context, l *live, i interaction) (wrong map[string
 		l.log.Error("looking up who gives a credential", "err", err)
 		return refuse(p.words(), phrases.ConnectFailed), nil
 	case p.user.ID == "":
-		return map[string]string{secretBlock: noAccess(p)}, nil
+		return map[string]string{view.SecretBlock: noAccess(p)}, nil
 	}
 	var f bots.Prompt
-	if len(i.View.Metadata) > maxMetadata || json.Unmarshal([]byte(i.View.Metadata), &f) != nil {
+	if len(i.View.Metadata) > view.MaxMetadata || json.Unmarshal([]byte(i.View.Metadata), &f) != nil {
 		return refuse(p.words(), phrases.ConnectFailed), nil
 	}
-	typed := store.NewSecret(i.View.State.Values[secretBlock]["value"].text())
+	typed := store.NewSecret(i.View.State.Values[view.SecretBlock]["value"].Text())
 	err = l.b.o.Keeper.PutSecret(ctx, p.by(), f, typed)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
-		return map[string]string{secretBlock: bots.Plain(p.words().Problem(errorText(err)))}, nil
+		return map[string]string{view.SecretBlock: bots.Plain(p.words().Problem(view.ErrorText(err)))}, nil
 	default:
 		l.log.Error("sealing a credential", "server", f.Service, "err", err)
 		return refuse(p.words(), phrases.ConnectFailed), nil
 	}
 	return nil, func(ctx context.Context) error {
-		return l.drawHome(ctx, p, homeState{}, p.words().Say(phrases.KeyPut, f.Service))
+		return l.drawHome(ctx, p, view.HomeState{}, p.words().Say(phrases.KeyPut, f.Service))
 	}
 }

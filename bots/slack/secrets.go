@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -27,18 +29,18 @@ func (l *live) tellMasked(ctx context.Context, p person, key, channel, thread st
 
 // keysIn says at each field of a dialog that it holds a key, and what to do. What
 // the call that a dialog edits holds already may stay: it was stored and shown.
-func (l *live) keysIn(ctx context.Context, i interaction) map[string]string {
+func (l *live) keysIn(ctx context.Context, i incoming.Interaction) map[string]string {
 	var wrong map[string]string
 	known := ""
 	for block, fields := range i.View.State.Values {
 		for _, f := range fields {
-			if !store.LooksSecret(f.text()) {
+			if !store.LooksSecret(f.Text()) {
 				continue
 			}
 			if known == "" {
 				known = l.knownTo(ctx, i)
 			}
-			if !store.AddsSecret(f.text(), known) {
+			if !store.AddsSecret(f.Text(), known) {
 				continue
 			}
 			if wrong == nil {
@@ -56,14 +58,14 @@ func (l *live) keysIn(ctx context.Context, i interaction) map[string]string {
 
 // knownTo is what the call holds that a dialog edits, in every form in which the
 // dialog shows it; "" for other dialogs, and where it can't be read.
-func (l *live) knownTo(ctx context.Context, i interaction) string {
-	e, ok := readEditing(i)
-	if i.View.Callback != editView || !ok {
+func (l *live) knownTo(ctx context.Context, i incoming.Interaction) string {
+	e, ok := view.ReadEditing(i)
+	if i.View.Callback != view.EditView || !ok {
 		return ""
 	}
 	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return ""
 	}
-	return shownArgs(call.Args)
+	return view.ShownArgs(call.Args)
 }

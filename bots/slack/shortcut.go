@@ -10,6 +10,8 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -33,7 +35,7 @@ type about struct {
 }
 
 // askAbout opens a dialog for a question about a message.
-func askAbout(ctx context.Context, l *live, p person, i interaction) error {
+func askAbout(ctx context.Context, l *live, p person, i incoming.Interaction) error {
 	w := p.words()
 	thread := i.Message.Thread
 	if thread == "" {
@@ -43,44 +45,46 @@ func askAbout(ctx context.Context, l *live, p person, i interaction) error {
 		return fmt.Errorf("%w shortcut: no message", store.ErrInvalid)
 	}
 	// The dialog must open within three seconds: nobody is asked for names.
-	as := past{message: message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
+	as := incoming.Posted{Message: incoming.Message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
 	m := about{
-		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: speakerName(i.Message.Username),
-		Text: as.read(l.account.User, func(id string) string { return id }),
+		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: incoming.SpeakerName(i.Message.Username),
+		Text: as.Words(l.account.User, func(id string) string { return id }),
 	}
-	if idForm.MatchString(i.Message.User) {
+	if incoming.IdForm.MatchString(i.Message.User) {
 		m.Author = i.Message.User
 	}
-	if idForm.MatchString(i.Message.Bot) {
+	if incoming.IdForm.MatchString(i.Message.Bot) {
 		m.Bot = i.Message.Bot
 	}
-	for _, f := range decodeFiles(i.Message.Files) {
+	for _, f := range incoming.DecodeFiles(i.Message.Files) {
 		if len(m.Files) < store.MaxFiles {
 			m.Files = append(m.Files, f.ID)
 		}
 	}
 	metadata, err := json.Marshal(m)
-	for err == nil && len(metadata) > maxMetadata {
-		m.Text = cut(m.Text, len(m.Text)*9/10-len("…")) + "…"
+	for err == nil && len(metadata) > view.MaxMetadata {
+		m.Text = incoming.Cut(m.Text, len(m.Text)*9/10-len("…")) + "…"
 		metadata, err = json.Marshal(m)
 	}
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
 	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxQuestion)
-	dialog := modal(w.Say(phrases.AboutMessageTitle), w.Say(phrases.ButtonClose), slackgo.NewInputBlock("question", plainText(w.Say(phrases.AboutMessageLabel)), nil, input))
-	dialog.CallbackID, dialog.PrivateMetadata, dialog.Submit = aboutMessage, string(metadata), plainText(w.Say(phrases.ButtonAsk))
+	dialog := view.Modal(w.Say(phrases.AboutMessageTitle), w.Say(phrases.ButtonClose), slackgo.NewInputBlock("question", view.PlainText(w.Say(phrases.AboutMessageLabel)), nil, input))
+	dialog.CallbackID, dialog.PrivateMetadata, dialog.Submit = aboutMessage, string(metadata), view.PlainText(w.Say(phrases.ButtonAsk))
 	return l.openView(ctx, i.Trigger, dialog)
 }
 
 // questionIn is what was asked in the dialog.
-func questionIn(i interaction) string { return i.View.State.Values["question"]["value"].text() }
+func questionIn(i incoming.Interaction) string {
+	return i.View.State.Values["question"]["value"].Text()
+}
 
 // submitAbout asks: below the message where nize is in the channel, else in
 // the person's own conversation with nize.
-func submitAbout(ctx context.Context, l *live, p person, i interaction) error {
+func submitAbout(ctx context.Context, l *live, p person, i incoming.Interaction) error {
 	var m about
-	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !idForm.MatchString(m.Channel) || !stampForm.MatchString(m.Thread) {
+	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IdForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if i.Masked {
@@ -101,17 +105,17 @@ func submitAbout(ctx context.Context, l *live, p person, i interaction) error {
 			author = l.nameFor(ctx)(m.Author)
 		}
 		shown := p.words().Say(phrases.AboutMessageText, question, author, m.Text)
-		return l.beginShown(ctx, p, slash{Channel: channel}, shown, speech{text: question, about: &m})
+		return l.beginShown(ctx, p, incoming.Command{Channel: channel}, shown, speech{text: question, about: &m})
 	}
 	// A dialog leaves no message behind: others should see what is answered.
 	line, err := l.asksHere(ctx, p, m.Channel, question)
 	if err != nil {
 		return err
 	}
-	if _, err := l.put(ctx, l.place(m.Channel, m.Thread), "about/"+i.View.ID, words(line)); err != nil {
+	if _, err := l.put(ctx, l.place(m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
 	// The dialog's id is the question's key: the message's own may have been
 	// heard before.
-	return l.hearAll(ctx, p, event{message: message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, speech{text: question, about: &m})
+	return l.hearAll(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, speech{text: question, about: &m})
 }

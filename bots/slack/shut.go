@@ -6,6 +6,8 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -16,9 +18,9 @@ import (
 // tellShut tells who asked, once a day for a thread, that m could not be shown
 // where they asked, if that is why err came.
 func (l *live) tellShut(ctx context.Context, at store.Address, m store.Message, err error) {
-	id := slackID(m.For)
+	id := view.SlackID(m.For)
 	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending
-	if !shut[code(err)] || id == "" || !awaited || !l.b.Shared(at) {
+	if !wire.Closed[wire.Code(err)] || id == "" || !awaited || !l.b.Shared(at) {
 		return
 	}
 	if err := l.sayShut(ctx, at, id); err != nil && ctx.Err() == nil {
@@ -39,7 +41,7 @@ func (l *live) sayShut(ctx context.Context, at store.Address, id string) error {
 	if err != nil {
 		return err
 	}
-	text := sayIn(p.words(), phrases.PlaceShut, at.Channel)
-	_, err = l.wire.post(ctx, channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(mrkdwn(text), nil, nil)))
+	text := view.SayIn(p.words(), phrases.PlaceShut, at.Channel)
+	_, err = l.wire.Post(ctx, channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(view.Mrkdwn(text), nil, nil)))
 	return err
 }

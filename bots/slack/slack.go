@@ -63,6 +63,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -286,8 +287,8 @@ func (b *Bot) current() *live {
 	return b.live
 }
 
-func (o *Options) wire() wireOptions {
-	return wireOptions{Transport: o.Transport, URL: o.Config.Get("", "slack.api_url"), Wait: o.testOnlyWait}
+func (o *Options) wire() wire.Options {
+	return wire.Options{Transport: o.Transport, URL: o.Config.Get("", "slack.api_url"), Wait: o.testOnlyWait}
 }
 
 // wait is a sleep that ctx ends.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"nize/bots/slack/wire"
 )
 
 // Socket Mode. The loop is nize's own: slack-go's
@@ -60,13 +62,13 @@ func (l *live) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		var ended *linkEnd
-		switch cure := fatal[reasonOf(err)]; {
+		var ended *wire.LinkEnd
+		switch cure := fatal[wire.ReasonOf(err)]; {
 		case cure != "":
 			l.log.Error("Slack refuses the link", "err", err, "cure", cure)
-			l.setHealth(func(h *Health) { h.State, h.Error = Failed, reasonOf(err)+": "+cure })
+			l.setHealth(func(h *Health) { h.State, h.Error = Failed, wire.ReasonOf(err)+": "+cure })
 			pause = hopeless
-		case errors.As(err, &ended) && cures[ended.reason] == "" && l.b.o.Now().Sub(began) > firstPause:
+		case errors.As(err, &ended) && cures[ended.Reason] == "" && l.b.o.Now().Sub(began) > firstPause:
 			pause = 0 // Slack asks for a fresh link now and then
 		default:
 			l.log.Warn("the link with Slack broke", "err", err)
@@ -84,15 +86,15 @@ func (l *live) listen(ctx context.Context) {
 
 // linkError is for the operator: what broke, and what helps where that is known.
 func linkError(err error) string {
-	if cure := cures[reasonOf(err)]; cure != "" {
-		return reasonOf(err) + ": " + cure
+	if cure := cures[wire.ReasonOf(err)]; cure != "" {
+		return wire.ReasonOf(err) + ": " + cure
 	}
 	return "no link with Slack, trying again: " + err.Error()
 }
 
 // link is one connection: dial, greet, read until it ends.
 func (l *live) link(ctx context.Context) error {
-	conn, err := l.wire.dial(ctx)
+	conn, err := l.wire.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (s *socket) ack(id string, payload any) error {
 
 // frame handles one frame. An error ends the link.
 func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
-	e, err := decodeEnvelope(frame)
+	e, err := wire.DecodeEnvelope(frame)
 	if err != nil {
 		l.log.Warn("a frame of Slack's is left out", "err", err)
 		return nil
@@ -163,7 +165,7 @@ func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
 		l.greeted(s, e)
 		return nil
 	case "disconnect":
-		return &linkEnd{e.Reason}
+		return &wire.LinkEnd{Reason: e.Reason}
 	}
 	if e.ID == "" {
 		return nil // nothing that waits for an answer
@@ -192,7 +194,7 @@ func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
 // one: a link that just ended may have counted.
 const recheck = 2 * time.Minute
 
-func (l *live) greeted(s *socket, e envelope) {
+func (l *live) greeted(s *socket, e wire.Envelope) {
 	l.log.Info("linked with Slack", "links", e.Connections)
 	several := ""
 	if e.Connections > 1 {

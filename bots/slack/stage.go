@@ -12,7 +12,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
 	"nize/bots/slack/manifest"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -78,15 +80,15 @@ func (l *live) setSession(ctx context.Context, to store.Address, s bots.State, t
 		return false, err
 	}
 	set := func(ctx context.Context) error {
-		_, err := l.wire.api.SetAgentSessionStatusContext(ctx, p)
+		_, err := l.wire.API.SetAgentSessionStatusContext(ctx, p)
 		return err
 	}
-	err = l.wire.call(ctx, set)
-	if c := code(err); c != "" && !noSession[c] && p.InitiatorUserID != "" { // they may have left the channel
+	err = l.wire.Call(ctx, set)
+	if c := wire.Code(err); c != "" && !noSession[c] && p.InitiatorUserID != "" { // they may have left the channel
 		p.InitiatorUserID = ""
-		err = l.wire.call(ctx, set)
+		err = l.wire.Call(ctx, set)
 	}
-	switch c := code(err); {
+	switch c := wire.Code(err); {
 	case err == nil && waits:
 		return true, l.noteSuspended(ctx, th.ID, true)
 	case err == nil || c == "":
@@ -115,7 +117,7 @@ func (l *live) initiator(ctx context.Context, th store.Thread) (string, error) {
 		return "", fmt.Errorf("reading who began a conversation: %w", err)
 	}
 	for _, identity := range u.Identities {
-		if id, ok := strings.CutPrefix(identity, "slack:"+l.account.Team+":"); ok && idForm.MatchString(id) {
+		if id, ok := strings.CutPrefix(identity, "slack:"+l.account.Team+":"); ok && incoming.IdForm.MatchString(id) {
 			return id, nil
 		}
 	}
@@ -135,7 +137,7 @@ func (s *stages) first(thread string) bool {
 }
 
 // stage works on events about the places where nize is talked to.
-func (l *live) stage(ctx context.Context, e event) error {
+func (l *live) stage(ctx context.Context, e incoming.Event) error {
 	switch e.Type {
 	case "agent_session_stopped":
 		return l.stopped(ctx, e)
@@ -157,8 +159,8 @@ func (l *live) stage(ctx context.Context, e event) error {
 }
 
 // stopped is a press on Slack's own Stop. Slack has ended the streams already.
-func (l *live) stopped(ctx context.Context, e event) error {
-	thread, err := l.threadAt(ctx, e.Channel, e.root())
+func (l *live) stopped(ctx context.Context, e incoming.Event) error {
+	thread, err := l.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" {
 		return err
 	}
@@ -175,7 +177,7 @@ func (l *live) suggest(ctx context.Context, user, channel, thread string) error 
 		return nil
 	}
 	words := phrases.For("")
-	if idForm.MatchString(user) {
+	if incoming.IdForm.MatchString(user) {
 		p, err := l.look(ctx, user, keepPerson)
 		if err != nil {
 			return err
@@ -186,10 +188,10 @@ func (l *live) suggest(ctx context.Context, user, channel, thread string) error 
 	for _, p := range manifest.Prompts() {
 		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: words.Translate(p.Title), Message: words.Translate(p.Message)})
 	}
-	err := l.wire.call(ctx, func(ctx context.Context) error {
-		return l.wire.api.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})
+	err := l.wire.Call(ctx, func(ctx context.Context) error {
+		return l.wire.API.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})
 	})
-	if code(err) != "" {
+	if wire.Code(err) != "" {
 		l.log.Debug("no suggestions here", "err", err)
 		return nil
 	}
@@ -197,11 +199,11 @@ func (l *live) suggest(ctx context.Context, user, channel, thread string) error 
 }
 
 // renamed keeps the title that a person gave a conversation.
-func (l *live) renamed(ctx context.Context, e event) error {
-	thread, err := l.threadAt(ctx, e.Channel, e.root())
+func (l *live) renamed(ctx context.Context, e incoming.Event) error {
+	thread, err := l.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" || e.Title == "" {
 		return err
 	}
-	_, err = l.b.o.Store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = title(e.Title) })
+	_, err = l.b.o.Store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = incoming.Title(e.Title) })
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -135,7 +136,7 @@ func (l *live) setAgain(ctx context.Context, line *statusLine) {
 	next := lineTime
 	if err := l.setLine(ctx, line.at, line.text); err != nil {
 		l.log.Debug("a thread's line is not set again", "channel", line.at.Channel, "err", err)
-		if code(err) != "" {
+		if wire.Code(err) != "" {
 			l.status.drop(line)
 			return
 		}
@@ -145,8 +146,8 @@ func (l *live) setAgain(ctx context.Context, line *statusLine) {
 }
 
 func (l *live) setLine(ctx context.Context, at store.Address, text string) error {
-	return l.wire.call(ctx, func(ctx context.Context) error {
-		return l.wire.api.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: at.Channel, ThreadTS: at.Thread, Status: text})
+	return l.wire.Call(ctx, func(ctx context.Context) error {
+		return l.wire.API.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: at.Channel, ThreadTS: at.Thread, Status: text})
 	})
 }
 
@@ -158,11 +159,11 @@ func (l *live) setAssistant(ctx context.Context, to store.Address, s bots.State,
 	}
 	err := l.presentLine(ctx, to, s, th)
 	if err == nil && th.Title != "" && l.stages.first(to.Channel+"/"+to.Thread) {
-		err = l.wire.call(ctx, func(ctx context.Context) error {
-			return l.wire.api.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title})
+		err = l.wire.Call(ctx, func(ctx context.Context) error {
+			return l.wire.API.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title})
 		})
 	}
-	if code(err) != "" {
+	if wire.Code(err) != "" {
 		return nil
 	}
 	return err

@@ -11,6 +11,9 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -97,7 +100,7 @@ func (l *live) showText(ctx context.Context, at store.Address, m store.Message) 
 	l.lines.close(at.Channel + "/" + at.Thread)
 	t := l.writing.get(m.ID)
 	if t == nil {
-		t = &writing{id: m.ID, prefix: mention(m)}
+		t = &writing{id: m.ID, prefix: view.Mention(m)}
 		if at.Message != "" { // from before a restart: nobody knows how far it got
 			parts, err := l.partsAt(ctx, at, m.ID)
 			if err != nil {
@@ -108,7 +111,7 @@ func (l *live) showText(ctx context.Context, at store.Address, m store.Message) 
 		}
 		l.writing.put(m.ID, t)
 	}
-	text := harmless(m.Text)
+	text := incoming.Harmless(m.Text)
 	if !m.Final && len(text) > 1 {
 		text = strings.TrimSuffix(text, "<") // it may become what must be escaped
 	}
@@ -186,47 +189,47 @@ func (l *live) pace(ctx context.Context, t *writing, final bool) error {
 func (l *live) append(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
 	if t.open {
 		last := &t.parts[len(t.parts)-1]
-		piece := strings.TrimPrefix(firstPart(last.text+rest), last.text)
+		piece := strings.TrimPrefix(view.FirstPart(last.text+rest), last.text)
 		if strings.Trim(piece, blank) == "" || l.b.o.Now().Sub(t.began) > streamTime {
 			return l.closeStream(ctx, at, t, true)
 		}
-		err := l.wire.call(ctx, func(ctx context.Context) error {
-			_, _, err := l.wire.api.AppendStreamContext(ctx, at.Channel, last.ts, slackgo.MsgOptionMarkdownText(piece))
+		err := l.wire.Call(ctx, func(ctx context.Context) error {
+			_, _, err := l.wire.API.AppendStreamContext(ctx, at.Channel, last.ts, slackgo.MsgOptionMarkdownText(piece))
 			return err
 		})
 		switch {
 		case err == nil:
 			last.text += piece
-		case code(err) == notStreaming, code(err) == stoppedThere:
+		case wire.Code(err) == notStreaming, wire.Code(err) == stoppedThere:
 			t.open = false // Slack ended it; the text goes on in a new message
 			// A young one was ended by who reads it, with Slack's Stop: what
 			// else there is to say is put into the message that they stopped.
-			t.plain = code(err) == stoppedThere || l.b.o.Now().Sub(t.began) < streamTime
+			t.plain = wire.Code(err) == stoppedThere || l.b.o.Now().Sub(t.began) < streamTime
 			return nil
-		case unsure(err):
+		case wire.Unsure(err):
 			t.dirty = true
 		case errors.Is(err, store.ErrNotFound):
 			t.open, t.dirty, t.plain = false, true, true
-		case code(err) != "":
+		case wire.Code(err) != "":
 			t.dirty, t.plain = true, true // whatever it has against it
 		}
 		return err
 	}
-	piece := firstPart(rest)
-	options := []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(dress(t.text(), piece, false))}
+	piece := view.FirstPart(rest)
+	options := []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(view.Dress(t.text(), piece, false))}
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
-	if user := slackID(m.For); user != "" { // needed in channels, and by some accounts in private, too
+	if user := view.SlackID(m.For); user != "" { // needed in channels, and by some accounts in private, too
 		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(l.account.Team))
 	}
 	id := partID(m.ID, len(t.parts))
 	l.notePart(ctx, at, t, "")
 	busy := false
 	ts, found, err := l.create(ctx, at, id, func(ctx context.Context) (ts string, err error) {
-		err = l.wire.call(ctx, func(ctx context.Context) error {
-			_, ts, err = l.wire.api.StartStreamContext(ctx, at.Channel, options...)
-			if after, limited := limitOf(err); limited && after > longLimit {
+		err = l.wire.Call(ctx, func(ctx context.Context) error {
+			_, ts, err = l.wire.API.StartStreamContext(ctx, at.Channel, options...)
+			if after, limited := wire.LimitOf(err); limited && after > longLimit {
 				busy = true
 				return nil
 			}
@@ -238,7 +241,7 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 	case busy:
 		t.plain, t.sparse = true, true
 		return nil
-	case noStream[code(err)]:
+	case noStream[wire.Code(err)]:
 		t.plain = true
 		return nil
 	case err != nil:
@@ -259,21 +262,21 @@ func (l *live) append(ctx context.Context, at store.Address, m store.Message, t 
 func (l *live) closeStream(ctx context.Context, at store.Address, t *writing, more bool) error {
 	last := &t.parts[len(t.parts)-1]
 	var options []slackgo.MsgOption
-	if tail := tailOf(t.text()); more && tail != "" {
+	if tail := view.TailOf(t.text()); more && tail != "" {
 		options = append(options, slackgo.MsgOptionMarkdownText(tail))
 	}
-	err := l.wire.call(ctx, func(ctx context.Context) error {
-		_, _, err := l.wire.api.StopStreamContext(ctx, at.Channel, last.ts, options...)
+	err := l.wire.Call(ctx, func(ctx context.Context) error {
+		_, _, err := l.wire.API.StopStreamContext(ctx, at.Channel, last.ts, options...)
 		return err
 	})
 	switch {
 	case err == nil:
 		t.open, last.more = false, more
 		return nil
-	case code(err) == notStreaming, code(err) == stoppedThere:
+	case wire.Code(err) == notStreaming, wire.Code(err) == stoppedThere:
 		t.open = false
 		return nil
-	case noStream[code(err)], errors.Is(err, store.ErrNotFound):
+	case noStream[wire.Code(err)], errors.Is(err, store.ErrNotFound):
 		// The reader can't be streamed to after all, or it is gone there.
 		t.open, t.dirty, t.plain = false, true, true
 	}
@@ -284,34 +287,34 @@ func (l *live) closeStream(ctx context.Context, at store.Address, t *writing, mo
 // without harm, and adds or takes away parts.
 func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
 	if t.open {
-		if err := l.closeStream(ctx, at, t, false); err != nil && code(err) == "" {
+		if err := l.closeStream(ctx, at, t, false); err != nil && wire.Code(err) == "" {
 			return err
 		}
 		t.open = false
 	}
 	t.plain = true
-	want := partsOf(text)
+	want := view.Split(text)
 	before := ""
 	for i, piece := range want {
 		more := i < len(want)-1
-		shown := slackgo.MsgOptionMarkdownText(dress(before, piece, more))
+		shown := slackgo.MsgOptionMarkdownText(view.Dress(before, piece, more))
 		before += piece
 		if i < len(t.parts) {
 			have := &t.parts[i]
 			if !t.dirty && have.text == piece && have.more == more {
 				continue
 			}
-			err := l.wire.edit(ctx, at.Channel, have.ts, shown)
+			err := l.wire.Edit(ctx, at.Channel, have.ts, shown)
 			if err == nil {
 				have.text, have.more = piece, more
 				continue
 			}
 			t.dirty = true
 			switch {
-			case fixed[code(err)] && !m.Final:
+			case fixed[wire.Code(err)] && !m.Final:
 				t.fixed = true
 				return nil
-			case !errors.Is(err, store.ErrNotFound) && !fixed[code(err)]:
+			case !errors.Is(err, store.ErrNotFound) && !fixed[wire.Code(err)]:
 				return err
 			}
 			// Somebody deleted it there, or it can't be edited: it goes on with a
@@ -327,7 +330,7 @@ func (l *live) rewrite(ctx context.Context, at store.Address, m store.Message, t
 		place := at
 		place.Message = ""
 		l.notePart(ctx, at, t, "")
-		ts, err := l.put(ctx, place, partID(m.ID, i), same(shown))
+		ts, err := l.put(ctx, place, partID(m.ID, i), view.Same(shown))
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -201,7 +202,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 			return
 		}
 	}
-	want := strings.TrimRight(harmless(text), blank)
+	want := strings.TrimRight(incoming.Harmless(text), blank)
 	if got := undressed(fake, root, want); got != want {
 		t.Errorf("stream %s: the chat says %d bytes, want %d; they part at %d:\n%.400q\n%.400q", n, len(got), len(want), partsAt(got, want), got, want)
 	}

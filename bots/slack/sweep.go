@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -120,7 +121,7 @@ func (l *live) sweep(ctx context.Context) error {
 			failed = 0
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case code(err) == "user_not_found", code(err) == "user_not_visible", errors.Is(err, store.ErrNotFound):
+		case wire.Code(err) == "user_not_found", wire.Code(err) == "user_not_visible", errors.Is(err, store.ErrNotFound):
 			failed, s.Failed = 0, s.Failed+1 // Slack tells, but not of them
 		default:
 			s.Failed++

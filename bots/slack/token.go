@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"nize/bots/slack/wire"
 )
 
 // Whether the bot's own token still works. A link of Socket Mode lives by the
@@ -16,9 +18,9 @@ const proveEvery = 10 * time.Minute
 // heard takes what a request with the bot token led to.
 func (l *live) heard(err error) {
 	gone := ""
-	switch c := code(err); {
-	case tokenGone[c] != "":
-		gone = c + ": " + tokenGone[c]
+	switch c := wire.Code(err); {
+	case wire.TokenGone[c] != "":
+		gone = c + ": " + wire.TokenGone[c]
 	case err != nil:
 		return // of that request only
 	}
@@ -31,7 +33,7 @@ func (l *live) heard(err error) {
 	b.mu.Unlock()
 	switch {
 	case changed && gone != "":
-		l.log.Error("Slack refuses the bot token", "err", err, "cure", tokenGone[code(err)])
+		l.log.Error("Slack refuses the bot token", "err", err, "cure", wire.TokenGone[wire.Code(err)])
 	case changed:
 		l.log.Info("Slack takes the bot token again")
 	}
@@ -39,11 +41,11 @@ func (l *live) heard(err error) {
 
 // prove tries the bot token; what Slack says goes to heard.
 func (l *live) prove(ctx context.Context) error {
-	err := l.wire.call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.api.AuthTestContext(ctx)
+	err := l.wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.API.AuthTestContext(ctx)
 		return err
 	})
-	if tokenGone[code(err)] != "" {
+	if wire.TokenGone[wire.Code(err)] != "" {
 		return nil // heard has it
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -19,35 +20,35 @@ const maxLineKeys = 8192
 // is said.
 type toolLines struct {
 	mu sync.Mutex // guards of
-	of map[string]*turnLines
+	of map[string]*view.ToolMessage
 }
 
 // open is the message that a line belongs to: the one at ts, else the thread's
 // newest, else a new one.
-func (t *toolLines) open(key, ts string) *turnLines {
+func (t *toolLines) open(key, ts string) *view.ToolMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil || len(t.of) > maxLineKeys {
-		t.of = map[string]*turnLines{}
+		t.of = map[string]*view.ToolMessage{}
 	}
 	if ts != "" {
 		if have := t.of[key+"/"+ts]; have != nil {
 			return have
 		}
-		return &turnLines{ts: ts, lines: map[string]store.ToolLine{}, none: map[string]bool{}}
+		return &view.ToolMessage{Ts: ts, Lines: map[string]store.ToolLine{}, None: map[string]bool{}}
 	}
-	if have := t.of[key]; have != nil && len(have.order) < maxToolLines {
+	if have := t.of[key]; have != nil && len(have.Order) < view.MaxToolLines {
 		return have
 	}
-	t.of[key] = &turnLines{lines: map[string]store.ToolLine{}, none: map[string]bool{}}
+	t.of[key] = &view.ToolMessage{Lines: map[string]store.ToolLine{}, None: map[string]bool{}}
 	return t.of[key]
 }
 
 // stands remembers where the message was posted.
-func (t *toolLines) stands(key string, lines *turnLines) {
+func (t *toolLines) stands(key string, lines *view.ToolMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of[key+"/"+lines.ts] = lines
+	t.of[key+"/"+lines.Ts] = lines
 }
 
 // close ends the thread's message: the next tool begins a new one.
@@ -62,26 +63,26 @@ func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) 
 	key := at.Channel + "/" + at.Thread
 	t := l.lines.open(key, at.Message)
 	locale := l.reader(ctx, at).Locale
-	if at.Message != "" && len(t.order) == 0 {
+	if at.Message != "" && len(t.Order) == 0 {
 		var err error
-		if t.before, err = l.readTools(ctx, at); err != nil {
+		if t.Before, err = l.readTools(ctx, at); err != nil {
 			return at.Message, err
 		}
 	}
-	if _, ok := t.lines[m.ID]; !ok {
-		t.before.told(m.ID, *m.Tool, phrases.For(locale))
-		t.order = append(t.order, m.ID)
+	if _, ok := t.Lines[m.ID]; !ok {
+		t.Before.Retell(m.ID, *m.Tool, phrases.For(locale))
+		t.Order = append(t.Order, m.ID)
 	}
-	t.lines[m.ID] = *m.Tool
+	t.Lines[m.ID] = *m.Tool
 	if call, ok := strings.CutPrefix(m.ID, "tool/"); ok && m.Tool.State == store.Failed {
 		_, err := l.b.o.Calls.GetCall(ctx, call)
-		t.none[m.ID] = errors.Is(err, store.ErrNotFound) // what the model asked for could not even be tried
+		t.None[m.ID] = errors.Is(err, store.ErrNotFound) // what the model asked for could not even be tried
 	}
 	place := at
-	place.Message = t.ts
-	ts, err := l.put(ctx, place, t.order[0], same(toolContent(t, locale)...))
+	place.Message = t.Ts
+	ts, err := l.put(ctx, place, t.Order[0], view.Same(view.ToolContent(t, locale)...))
 	if err == nil {
-		t.ts = ts
+		t.Ts = ts
 		l.lines.stands(key, t)
 	}
 	return ts, err
@@ -91,7 +92,7 @@ func (l *live) showTool(ctx context.Context, at store.Address, m store.Message) 
 func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
 	r := bots.Reader{Now: l.b.o.Now()}
 	if th, err := l.b.o.Store.FindThread(ctx, at); err == nil {
-		r.Zone = zone(th.Zone)
+		r.Zone = view.Zone(th.Zone)
 		if r.Locale, err = bots.Spoken(ctx, l.b.o.Store, th); err != nil {
 			l.log.Warn("reading the language of a channel", "channel", at.Channel, "err", err)
 		}
@@ -105,7 +106,7 @@ func (l *live) reader(ctx context.Context, at store.Address) bots.Reader {
 		return r
 	}
 	if p, err := l.who(ctx, id, time.Hour); err == nil { // with what they set
-		r.Locale, r.Zone = p.locale, zone(p.zone)
+		r.Locale, r.Zone = p.locale, view.Zone(p.zone)
 	}
 	return r
 }

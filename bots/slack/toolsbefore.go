@@ -7,6 +7,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -14,15 +15,15 @@ import (
 // they are read from the message, so that a change of one takes none away.
 
 // readTools reads the message about tools at at.Message.
-func (l *live) readTools(ctx context.Context, at store.Address) (toolsBefore, error) {
+func (l *live) readTools(ctx context.Context, at store.Address) (view.ToolsBefore, error) {
 	second, _, _ := strings.Cut(at.Message, ".")
 	list, err := l.list(ctx, at, second+".000000")
 	if err != nil {
-		return toolsBefore{}, err
+		return view.ToolsBefore{}, err
 	}
 	n := slices.IndexFunc(list, func(m slackgo.Message) bool { return m.Timestamp == at.Message })
 	if n < 0 {
-		return toolsBefore{}, nil
+		return view.ToolsBefore{}, nil
 	}
-	return toolsIn(list[n]), nil
+	return view.ToolsIn(list[n]), nil
 }

@@ -7,7 +7,9 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/slack/incoming"
 	"nize/bots/slack/manifest"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -28,8 +30,8 @@ func (b *Bot) UserGroup(ctx context.Context, name string) (source, handle string
 		return "", "", err
 	}
 	var all []slackgo.UserGroup
-	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
-		all, err = l.wire.api.GetUserGroupsContext(ctx)
+	err = l.wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = l.wire.API.GetUserGroupsContext(ctx)
 		return err
 	})
 	if err != nil {
@@ -38,7 +40,7 @@ func (b *Bot) UserGroup(ctx context.Context, name string) (source, handle string
 	name = strings.TrimPrefix(name, "@")
 	var handles []string
 	for _, g := range all {
-		if g.DateDelete != 0 || !idForm.MatchString(g.ID) {
+		if g.DateDelete != 0 || !incoming.IdForm.MatchString(g.ID) {
 			continue // disabled there: nobody is in it
 		}
 		if g.ID == name || g.Handle == name {
@@ -73,8 +75,8 @@ func (b *Bot) InUserGroup(ctx context.Context, source string) ([]string, error) 
 		return nil, err
 	}
 	var ids []string
-	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
-		ids, err = l.wire.api.GetUserGroupMembersContext(ctx, parts[2])
+	err = l.wire.Call(ctx, func(ctx context.Context) (err error) {
+		ids, err = l.wire.API.GetUserGroupMembersContext(ctx, parts[2])
 		return err
 	})
 	if err != nil {
@@ -114,7 +116,7 @@ func (l *live) fullMembers(ctx context.Context, ids []string, known map[string]s
 	}
 	isFull := func(id string) (bool, error) {
 		p, err := l.look(ctx, id, keepPerson)
-		if code(err) == "user_not_found" {
+		if wire.Code(err) == "user_not_found" {
 			return false, nil
 		}
 		return p.member, err
@@ -132,7 +134,7 @@ func (l *live) fullMembers(ctx context.Context, ids []string, known map[string]s
 	}
 	in := []string{}
 	for _, id := range ids {
-		if !idForm.MatchString(id) {
+		if !incoming.IdForm.MatchString(id) {
 			return nil, fmt.Errorf("%w user group: a member %.40q", store.ErrInvalid, id)
 		}
 		identity := known[id]
@@ -165,8 +167,8 @@ func (l *live) homeOf(id string) string {
 // everyMember lists the full members of the workspace.
 func (l *live) everyMember(ctx context.Context) (ids []string, err error) {
 	var all []slackgo.User
-	err = l.wire.call(ctx, func(ctx context.Context) (err error) {
-		all, err = l.wire.api.GetUsersContext(ctx, slackgo.GetUsersOptionLimit(1000), slackgo.GetUsersOptionIncludeLocale(false))
+	err = l.wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = l.wire.API.GetUsersContext(ctx, slackgo.GetUsersOptionLimit(1000), slackgo.GetUsersOptionIncludeLocale(false))
 		return err
 	})
 	if err != nil {
@@ -183,7 +185,7 @@ func (l *live) everyMember(ctx context.Context) (ids []string, err error) {
 // lackingScope tells what to do where the app was installed before it asked for
 // a scope.
 func lackingScope(err error) error {
-	if code(err) != "missing_scope" {
+	if wire.Code(err) != "missing_scope" {
 		return err
 	}
 	return fmt.Errorf("%w: the installed app lacks a scope of %s: compare it with nizectl bots slack manifest, then install it again", err, strings.Join(manifest.Scopes(), ", "))

@@ -9,6 +9,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 )
 
 // What people press, choose and fill in is given to whoever registered for it.
@@ -21,22 +24,22 @@ type onPress struct {
 	// kept presses are stored before they are acknowledged and are not lost;
 	// the others are for dialogs, whose trigger does not outlive a crash anyway.
 	kept bool
-	do   func(ctx context.Context, l *live, p person, i interaction, a action) error
+	do   func(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error
 }
 
 // onSubmit is a dialog that was sent in.
 type onSubmit struct {
 	// check says what is wrong, by block_id; it only looks, and quickly.
-	check func(ctx context.Context, l *live, i interaction) map[string]string
-	do    func(ctx context.Context, l *live, p person, i interaction) error
+	check func(ctx context.Context, l *live, i incoming.Interaction) map[string]string
+	do    func(ctx context.Context, l *live, p person, i incoming.Interaction) error
 	// now, in place of both, takes a dialog that holds a secret while Slack
 	// waits for the acknowledgement: it is not kept. It says what is wrong by
 	// block_id, or what is left to do afterwards.
-	now func(ctx context.Context, l *live, i interaction) (wrong map[string]string, after func(context.Context) error)
+	now func(ctx context.Context, l *live, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error)
 }
 
 // onShortcut is a message shortcut; its trigger lives for three seconds.
-type onShortcut func(ctx context.Context, l *live, p person, i interaction) error
+type onShortcut func(ctx context.Context, l *live, p person, i incoming.Interaction) error
 
 // views is the table of all of them. It is filled while the Bot is made.
 type views struct {
@@ -73,7 +76,7 @@ func headOf(id string) string {
 
 // takeInteraction keeps a press or a dialog, or answers it at once.
 func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
-	i, err := decodeInteraction(payload)
+	i, err := incoming.DecodeInteraction(payload)
 	if err != nil {
 		return err
 	}
@@ -144,10 +147,10 @@ const checkWait = 1500 * time.Millisecond
 
 // takeSubmit keeps a dialog that was sent in, or says what is wrong with it. To
 // look at it may mean to ask Slack who sent it, which nothing else waits for.
-func (l *live) takeSubmit(ctx context.Context, s onSubmit, i interaction, payload json.RawMessage, done func(any, bool)) {
+func (l *live) takeSubmit(ctx context.Context, s onSubmit, i incoming.Interaction, payload json.RawMessage, done func(any, bool)) {
 	key := bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)
 	if i.View.Callback == aboutMessage {
-		l.keep(ctx, keptSubmit, mask(payload, questionIn(i), l.log), []string{key}, done)
+		l.keep(ctx, keptSubmit, incoming.Mask(payload, questionIn(i), l.log), []string{key}, done)
 		return
 	}
 	l.soon(ctx, "looking at a dialog", func(ctx context.Context) error {
@@ -174,8 +177,8 @@ func (l *live) takeSubmit(ctx context.Context, s onSubmit, i interaction, payloa
 }
 
 // tooLate tells who pressed that their dialog could not be opened in time.
-func (l *live) tooLate(ctx context.Context, i interaction, err error) error {
-	if code(err) != "expired_trigger_id" {
+func (l *live) tooLate(ctx context.Context, i incoming.Interaction, err error) error {
+	if wire.Code(err) != "expired_trigger_id" {
 		return err
 	}
 	p, err := l.look(ctx, i.User.ID, keepPerson)
@@ -193,10 +196,10 @@ type submitErrors struct {
 
 // bounded makes of what Slack sent a key that the store takes.
 func bounded(key string) string {
-	if wordForm.MatchString(key) {
+	if incoming.WordForm.MatchString(key) {
 		return key
 	}
-	return "slack:sum:" + sum([]byte(key))
+	return "slack:sum:" + view.Digest([]byte(key))
 }
 
 // soon does what can't wait for its lane and is not worth keeping.
@@ -211,13 +214,13 @@ func (l *live) soon(ctx context.Context, what string, do func(context.Context) e
 // oursToo says whether a press or a dialog is for this workspace's installation
 // of the app. A dialog may come from another workspace that its person is in, or
 // that shares the channel; who may do what is decided by who they are.
-func (l *live) oursToo(i interaction) bool {
+func (l *live) oursToo(i incoming.Interaction) bool {
 	return i.Team.ID == l.account.Team || i.View.Team == l.account.Team
 }
 
 // presser is who pressed, looked at anew; false if they have no access, which
 // they were told.
-func (l *live) presser(ctx context.Context, i interaction) (person, bool, error) {
+func (l *live) presser(ctx context.Context, i incoming.Interaction) (person, bool, error) {
 	if !l.oursToo(i) {
 		return person{id: i.User.ID, team: i.Team.ID}, false, nil
 	}
@@ -233,7 +236,7 @@ func (l *live) presser(ctx context.Context, i interaction) (person, bool, error)
 }
 
 // press gives what was pressed to who registered for it.
-func (v *views) press(ctx context.Context, l *live, i interaction) error {
+func (v *views) press(ctx context.Context, l *live, i incoming.Interaction) error {
 	p, ok, err := l.presser(ctx, i)
 	if err != nil {
 		return err
@@ -253,7 +256,7 @@ func (v *views) press(ctx context.Context, l *live, i interaction) error {
 }
 
 // submit gives a dialog to who registered for it.
-func (v *views) submit(ctx context.Context, l *live, i interaction) error {
+func (v *views) submit(ctx context.Context, l *live, i incoming.Interaction) error {
 	s, ok := v.submits[headOf(i.View.Callback)]
 	if !ok {
 		return nil
@@ -267,7 +270,7 @@ func (v *views) submit(ctx context.Context, l *live, i interaction) error {
 
 // sayWrong tells somebody in private why what they pressed did not work.
 func (l *live) sayWrong(ctx context.Context, p person, channel, thread string, err error) error {
-	text := p.words().Say(phrases.CardTold, p.words().Problem(errorText(err)))
+	text := p.words().Say(phrases.CardTold, p.words().Problem(view.ErrorText(err)))
 	if err := l.tell(ctx, p, channel, thread, text); err != nil {
 		return fmt.Errorf("telling what did not work: %w", err)
 	}

@@ -1,0 +1,319 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/slacktest"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs:\n%s", path, got)
+	}
+}
+
+var testNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func testCard() store.Card {
+	return store.Card{
+		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "tracker:create_issue", Title: "Create an issue", Description: "Creates an issue.\nUse it wisely, <!channel>.",
+		Server: "tracker", Where: "https://tracker.example/mcp", By: "ann", RunsAs: "the team's credential TRACKER", Why: "you asked for *an issue*",
+		Args: json.RawMessage(`{"body":"see <@U0BEN> & https://x.example","labels":["a","b"],"title":"Broken ` + "\u202e" + `door"}`), Warnings: []string{"this conversation read untrusted text"},
+		Digest: strings.Repeat("ab12", 16), Policy: store.ByRequester, State: store.Pending, Expires: testNow.Add(15 * time.Minute), Always: true,
+	}
+}
+
+// FuzzPress: a button's value is read whatever it is.
+func FuzzPress(f *testing.F) {
+	f.Add("run 01ARZ3NDEKTSV4RRFFQ69G5FAV abcd")
+	f.Fuzz(func(t *testing.T, value string) {
+		if verb, call, digest, ok := ReadPress(value); ok && value != verb+" "+call+" "+digest {
+			t.Errorf("%q is read as %q, %q, %q", value, verb, call, digest)
+		}
+	})
+}
+
+// The card as it looks, in each of its states.
+func TestCardGolden(t *testing.T) {
+	long := testCard()
+	long.Args = json.RawMessage(`{"text":"` + strings.Repeat("long ", 4000) + `"}`)
+	together := testCard()
+	together.Together, together.Need, together.Yes, together.NotRequester = 2, 2, []string{"ben"}, true
+	together.Approvers = []store.Approver{{Kind: "group", Names: []string{"ops"}}}
+	failed := testCard()
+	failed.State, failed.DecidedBy, failed.Outcome, failed.RepeatVerb = store.Failed, "ann", "the tracker said no", store.Retry
+	expired := testCard()
+	expired.State, expired.RepeatVerb = store.Expired, store.Again
+	for name, card := range map[string]store.Card{
+		"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired,
+		"together_zh-Hans": together, "together_zh-Hant": together, "failed_zh-Hans": failed, "failed_zh-Hant": failed,
+	} {
+		_, locale, _ := strings.Cut(name, "_")
+		c := RenderCard(card, bots.Reader{Locale: locale, Now: testNow}, ArgsFile{Name: FileName(card)})
+		var out bytes.Buffer
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(c.Blocks); err != nil {
+			t.Fatal(err)
+		}
+		if name != "long" {
+			fmt.Fprintf(&out, "---\n%s\n", c.text)
+		}
+		golden(t, "card_"+name+".golden", out.Bytes())
+	}
+}
+
+// nasty are what arguments may hold to trick a reader or a chat.
+var nasty = []string{
+	"<!channel>", "<@U0BEN>", "<!subteam^S1>", "@here", "<https://evil.example|bank>", "https://evil.example", "*bold*", "`code`", "```", "> quote", ":tada:",
+	"&lt;!here&gt;", "\u202e", "\u200b", "\u0000", "\x1b[31m", "\u2066", "\U000e0041", "ﾠ", "\\", "\"", "\n", "\r\n", "\t", "日本語", "👩‍👩‍👧", "\ufeff", "state: done", "call: X",
+}
+
+// deskOf posts cards as the bot would and reads them as people do.
+type deskOf struct {
+	t    testing.TB
+	fake *slacktest.Server
+	wire *wire.Client
+}
+
+func newDesk(t testing.TB) *deskOf {
+	fake := slacktest.New(slacktest.Options{Unlimited: true})
+	if err := fake.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	o := wire.Options{URL: fake.APIURL(), Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	return &deskOf{t, fake, wire.New(o, store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken()))}
+}
+
+// check posts a card: Slack must take it, and it must do nothing but be read.
+func (d *deskOf) check(card store.Card) {
+	c := RenderCard(card, bots.Reader{Now: testNow}, ArgsFile{Name: FileName(card)})
+	ts, err := d.wire.Post(d.t.Context(), slacktest.General, slackgo.MsgOptionText(c.text, false), slackgo.MsgOptionBlocks(c.Blocks...))
+	if err != nil {
+		d.t.Fatalf("Slack refuses the card: %v\nargs %.300q", err, card.Args)
+	}
+	m, _ := d.fake.Message(slacktest.General, ts)
+	e := m.Effects()
+	e.Format = slices.DeleteFunc(e.Format, func(f string) bool { return f == "pre" }) // how arguments are shown
+	if e.Pings() || len(e.Links) > 0 || len(e.Format) > 0 || len(e.Emoji) > 0 || e.Unfurls {
+		d.t.Fatalf("the card does more than be read: %+v\nargs %.300q", e, card.Args)
+	}
+	total := 0
+	var shown strings.Builder
+	for _, b := range c.Blocks {
+		switch b := b.(type) {
+		case *slackgo.RichTextBlock:
+			for _, e := range b.Elements {
+				pre, ok := e.(*slackgo.RichTextPreformatted)
+				if !ok {
+					continue // the line with the expiry has no words from outside
+				}
+				for _, s := range pre.Elements {
+					text := s.(*slackgo.RichTextSectionTextElement).Text
+					total += utf8.RuneCountInString(text)
+					shown.WriteString(text)
+				}
+			}
+		case *slackgo.SectionBlock:
+			total += utf8.RuneCountInString(b.Text.Text)
+			shown.WriteString(b.Text.Text)
+		case *slackgo.HeaderBlock:
+			total += utf8.RuneCountInString(b.Text.Text)
+		}
+	}
+	if total > 13_000 {
+		d.t.Fatalf("%d characters in all blocks", total)
+	}
+	p := bots.PartsOf(card, bots.Reader{Now: testNow})
+	says := func(what string) bool { return strings.Contains(shown.String(), what) }
+	if utf8.RuneCountInString(p.Args) <= maxShownArgs {
+		if !says(p.Args) {
+			d.t.Fatalf("the arguments are not whole on the card: %.300q", card.Args)
+		}
+	} else if !says(Digest(card.Args)) || !says(FileName(card)) || !strings.Contains(buttonsOf(c.Blocks), VerbShow) {
+		d.t.Fatal("a card with long arguments does not say where they go on")
+	}
+	for _, r := range shown.String() {
+		if r != '\n' && bots.Escape(string(r)) != string(r) {
+			d.t.Fatalf("%U stands on the card", r)
+		}
+	}
+	if len(c.text) > 40_000 {
+		d.t.Fatalf("%d characters of plain form", len(c.text))
+	}
+}
+
+func buttonsOf(blocks []slackgo.Block) string {
+	raw, err := json.Marshal(blocks[len(blocks)-1])
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// Arguments of 0 to 64 KiB with every nasty character: Slack takes each card,
+// nothing pings, and what is shown is what runs.
+func TestCardArguments(t *testing.T) {
+	d := newDesk(t)
+	random := rand.New(rand.NewPCG(7, 7))
+	sizes := []int{0, 1, 10, 100, 1000, 2900, 3000, 4900, 5000, 5100, 10_000, 30_000, 60_000}
+	for i := range 120 {
+		size := sizes[i%len(sizes)]
+		var text strings.Builder
+		for text.Len() < size {
+			text.WriteString(nasty[random.IntN(len(nasty))])
+			if random.IntN(3) == 0 {
+				text.WriteByte(' ')
+			}
+		}
+		raw, err := json.Marshal(map[string]string{"text": text.String(), nasty[random.IntN(len(nasty))]: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		args, err := store.Canonical(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		card := testCard()
+		card.Args = args
+		d.check(card)
+	}
+	edge := testCard()
+	for _, field := range []*string{&edge.Description, &edge.Why, &edge.Where, &edge.By, &edge.RunsAs, &edge.Title, &edge.Outcome} {
+		*field = strings.Repeat(strings.Join(nasty, " "), 60)
+	}
+	edge.Warnings = []string{edge.Why, edge.Why}
+	edge.Args = json.RawMessage(`{"t":"` + strings.Repeat("x", 65_000) + `"}`)
+	d.check(edge)
+}
+
+func FuzzCard(f *testing.F) {
+	f.Add("text", "why", "where", "description", 0)
+	f.Add("<!channel>\u202e", strings.Repeat("x", 9000), "\x00", "*b*", 9000)
+	d := newDesk(f)
+	f.Fuzz(func(t *testing.T, text, why, where, description string, pad int) {
+		raw, err := json.Marshal(map[string]string{"text": text + strings.Repeat("é", max(0, pad%30_000))})
+		if err != nil {
+			t.Skip()
+		}
+		args, err := store.Canonical(raw)
+		if err != nil {
+			t.Skip()
+		}
+		card := testCard()
+		card.Args, card.Why, card.Where, card.Description = args, why, where, description
+		d := *d
+		d.t = t
+		d.check(card)
+	})
+}
+
+// A form keeps what it does not show and the bytes of what was not touched.
+func TestEditForm(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"number"},"on":{"type":"boolean"},"kind":{"type":"string","enum":["a","b"]}},"required":["title"]}`)
+	card := testCard()
+	card.Args = json.RawMessage(`{"extra":[1],"kind":"a","n":1e3,"on":true,"title":"x"}`)
+	view := EditModal(card, schema, Editing{Call: card.Call}, phrases.For(""))
+	if view.Submit == nil || len(view.Blocks.BlockSet) != 5 {
+		t.Fatalf("the form has %d blocks", len(view.Blocks.BlockSet))
+	}
+	s, _, ok := flat(schema, map[string]json.RawMessage{"extra": json.RawMessage("[1]")})
+	if !ok {
+		t.Fatal("the schema is flat")
+	}
+	w := phrases.For("")
+	text := func(s string) incoming.Field { return incoming.Field{Value: &s} }
+	for _, test := range []struct {
+		name, given, old, want string
+		wrong                  bool
+	}{
+		{"n", "1000", "1e3", "1000", false}, {"n", "1e3", "1e3", "1e3", false}, {"n", " 2.50 ", "1e3", "2.50", false}, {"n", "two", "1e3", "", true},
+		{"n", "NaN", "", "", true}, {"n", "\"1\"", "", "", true}, {"title", "a\"b", `"x"`, `"a\"b"`, false}, {"title", "", `"x"`, "", false},
+		{"title", "", `""`, `""`, false}, {"kind", "1", `"a"`, `"b"`, false}, {"kind", "7", `"a"`, "", true}, {"on", "1", "true", "false", false},
+	} {
+		v, problem := readField(s.Properties[test.name], text(test.given), true, json.RawMessage(test.old), w)
+		if string(v) != test.want || (problem != "") != test.wrong {
+			t.Errorf("%s given %q: %q, %q; want %q", test.name, test.given, v, problem, test.want)
+		}
+	}
+	if _, _, ok := flat(json.RawMessage(`{"properties":{"a":{"type":"object"}}}`), nil); ok {
+		t.Error("a nested schema is not flat")
+	}
+	for text, form := range map[string]bool{"plain\ntext *and* <more>": true, "a\u202eb": false, "zero\u200bwidth": false, "bell\a": false} {
+		raw, err := json.Marshal(map[string]string{"title": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		card.Args = raw
+		view, err := json.Marshal(EditModal(card, schema, Editing{Call: card.Call}, w))
+		if err != nil || strings.Contains(string(view), "field-title") != form || strings.Contains(string(view), "\u202e") || strings.Contains(string(view), "\u200b") {
+			t.Errorf("%q is edited with %s", text, view)
+		}
+	}
+	card.Args = json.RawMessage(`{"t":"` + strings.Repeat("x", 4000) + `"}`)
+	if view := EditModal(card, nil, Editing{Call: card.Call}, w); view.Submit != nil {
+		t.Error("arguments that no dialog holds can't be edited in one")
+	}
+}
+
+// Pages of a long text together are the text.
+func TestPages(t *testing.T) {
+	text := strings.Repeat("日本語 line\n", 9000)
+	at, seen := Page{Kind: "all", Call: testCard().Call, N: math.MinInt}, "" // as the one behind math.MaxInt: the first
+	for range 100 {
+		view := PageModal("t", text, at, phrases.For(""))
+		if len(view.Blocks.BlockSet) > MaxViewBlocks {
+			t.Fatalf("%d blocks", len(view.Blocks.BlockSet))
+		}
+		for _, b := range view.Blocks.BlockSet {
+			if r, ok := b.(*slackgo.RichTextBlock); ok {
+				seen += r.Elements[0].(*slackgo.RichTextPreformatted).Elements[0].(*slackgo.RichTextSectionTextElement).Text
+			}
+		}
+		at.N = max(at.N, 0) + 1
+		if len(seen) >= len(text) {
+			break
+		}
+	}
+	if seen != text {
+		t.Errorf("the pages say %d bytes of %d", len(seen), len(text))
+	}
+}

@@ -1,0 +1,134 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/store"
+)
+
+const FormView = "form"
+
+// Filling travels in the dialog: whose command it is, where, and what stood in
+// its fields, so that only what was changed is set.
+type Filling struct {
+	Command string            `json:"command"`
+	Channel string            `json:"channel"`
+	Thread  string            `json:"thread,omitempty"`
+	Was     map[string]string `json:"was"`
+}
+
+// FormModal is the dialog.
+func FormModal(form bots.Form, f Filling, w phrases.Catalogue) (slackgo.ModalViewRequest, error) {
+	var blocks []slackgo.Block
+	if form.About != "" {
+		blocks = append(blocks, slackgo.NewSectionBlock(PlainText(Clip(form.About, MaxSection)), nil, nil))
+	}
+	f.Was = map[string]string{}
+	for _, field := range form.Fields {
+		f.Was[field.Name] = markOf(shownIn(field))
+		blocks = append(blocks, fieldBlock(field))
+	}
+	view := Modal(form.Title, w.Say(phrases.ButtonClose), blocks...)
+	view.Submit = PlainText(Clip(w.Say(phrases.ButtonSave), MaxTitle))
+	view.CallbackID = FormView + ":" + f.Command
+	metadata, err := json.Marshal(f)
+	if err == nil && len(metadata) > MaxMetadata {
+		err = fmt.Errorf("%w form: its metadata is too long", store.ErrInvalid)
+	}
+	view.PrivateMetadata = string(metadata)
+	return view, err
+}
+
+// chooses says whether the options of a field fit into one of Slack's lists;
+// where they don't, people write.
+func chooses(f bots.Field) bool {
+	return len(f.Options) > 0 && len(f.Options) <= MaxOptions && !slices.ContainsFunc(f.Options, func(o bots.Option) bool {
+		return utf8.RuneCountInString(o.Value) > maxOption || o.Value == ""
+	})
+}
+
+// shownIn is what a field comes back with if nobody touches it.
+func shownIn(f bots.Field) []string {
+	if chooses(f) {
+		return slices.DeleteFunc(slices.Clone(f.Value), func(v string) bool {
+			return !slices.ContainsFunc(f.Options, func(o bots.Option) bool { return o.Value == v })
+		})
+	}
+	if text := strings.TrimSpace(Clip(strings.Join(f.Value, ", "), maxInput)); text != "" {
+		return []string{text}
+	}
+	return nil
+}
+
+// markOf tells some values from others, in whatever order, without holding them.
+func markOf(values []string) string {
+	return Digest([]byte(strings.Join(slices.Sorted(slices.Values(values)), "\x00")))[:8]
+}
+
+// fieldBlock is the input of a field.
+func fieldBlock(f bots.Field) slackgo.Block {
+	var hint *slackgo.TextBlockObject
+	if f.Hint != "" {
+		hint = PlainText(Clip(f.Hint, maxHint))
+	}
+	block := slackgo.NewInputBlock("field-"+f.Name, PlainText(Clip(f.Label, maxPlaceholder)), hint, fieldInput(f))
+	block.Optional = true
+	return block
+}
+
+func fieldInput(f bots.Field) slackgo.BlockElement {
+	if !chooses(f) {
+		text := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
+		text.InitialValue = Clip(strings.Join(f.Value, ", "), maxInput)
+		return text
+	}
+	var options, chosen []*slackgo.OptionBlockObject
+	for _, o := range f.Options {
+		option := slackgo.NewOptionBlockObject(o.Value, PlainText(Clip(bots.Escape(o.Label), maxOption)), nil)
+		options = append(options, option)
+		if slices.Contains(f.Value, o.Value) {
+			chosen = append(chosen, option)
+		}
+	}
+	if f.Many {
+		s := slackgo.NewOptionsMultiSelectBlockElement(slackgo.MultiOptTypeStatic, nil, "value", options...)
+		s.InitialOptions = chosen
+		return s
+	}
+	s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, "value", options...)
+	if len(chosen) > 0 {
+		s.InitialOption = chosen[0]
+	}
+	return s
+}
+
+// ReadFilling reads what a dialog that stands for a command carries.
+func ReadFilling(i incoming.Interaction) (f Filling, ok bool) {
+	ok = len(i.View.Metadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.Metadata), &f) == nil &&
+		incoming.IdForm.MatchString(f.Channel) && (f.Thread == "" || incoming.StampForm.MatchString(f.Thread))
+	return f, ok
+}
+
+// Changed are the fields in which something else stands than was shown.
+func (f Filling) Changed(i incoming.Interaction) map[string][]string {
+	values := map[string][]string{}
+	for name, was := range f.Was {
+		given, ok := i.View.State.Values["field-"+name]["value"]
+		if !ok {
+			continue
+		}
+		if now := given.Values(); markOf(now) != was {
+			values[name] = now
+		}
+	}
+	return values
+}

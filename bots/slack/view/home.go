@@ -1,0 +1,452 @@
+package view
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/store"
+)
+
+// How the Home looks: pure functions of what a person has. Everything that
+// could be long is shown page by page, so that the sum stays below a hundred
+// blocks whatever there is.
+
+// How many of a kind are on one page.
+const (
+	boxGroup       = 10 // boxes in one element, Slack's limit
+	serverPage     = 2 * boxGroup
+	WaitingPage    = 6
+	grantPage      = 8
+	tokenPage      = 6
+	credentialPage = 8
+)
+
+// Home is all that a Home shows.
+type Home struct {
+	Data    bots.Home
+	Pages   map[string]int
+	Notice  string
+	Reader  bots.Reader
+	Links   map[string]string // of cards, by call
+	Picture HomeState
+	Does    []HomeButton
+
+	words  phrases.Catalogue
+	blocks []slackgo.Block
+	state  HomeState
+	nonce  string
+}
+
+// capital begins a line of help as a label begins.
+func capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// HomeButton is a command below all else.
+type HomeButton struct {
+	Words string
+	About phrases.Key
+}
+
+// View lays everything out.
+func (d *Home) View() slackgo.HomeTabViewRequest {
+	d.words, d.blocks, d.state = phrases.For(d.Reader.Locale), nil, HomeState{Pages: map[string]int{}, File: d.Picture.File, Key: d.Picture.Key}
+	// Slack's client keeps what stood in a block of the same id, also where it
+	// is drawn otherwise: a choice that was refused would stay on the screen.
+	d.nonce = strconv.FormatInt(d.Reader.Now.UnixNano(), 36)
+	if d.Notice != "" {
+		d.text(Clip(d.Notice, maxContext))
+		d.add(slackgo.NewDividerBlock())
+	}
+	d.waiting()
+	d.chats()
+	d.servers()
+	d.grants()
+	d.credentials()
+	d.tokens()
+	d.usage()
+	var buttons []slackgo.BlockElement
+	for _, b := range d.Does {
+		if b.Words != "tokens new" {
+			buttons = append(buttons, button(WordsAction+":home-"+b.Words, capital(d.words.Say(b.About)), b.Words))
+		}
+	}
+	if len(buttons) > 0 {
+		d.add(slackgo.NewDividerBlock(), slackgo.NewActionBlock("", buttons...))
+	}
+	metadata, _ := json.Marshal(d.state) // strings and numbers always encode
+	if len(metadata) > MaxMetadata {     // the boxes then do nothing, which no list of ours comes to
+		d.state.Servers = nil
+		metadata, _ = json.Marshal(d.state)
+	}
+	return slackgo.HomeTabViewRequest{Type: slackgo.VTHomeTab, Blocks: slackgo.Blocks{BlockSet: d.blocks}, PrivateMetadata: string(metadata)}
+}
+
+func (d *Home) add(blocks ...slackgo.Block) { d.blocks = append(d.blocks, blocks...) }
+
+func (d *Home) say(key phrases.Key, args ...any) string { return d.words.Say(key, args...) }
+
+func (d *Home) head(key phrases.Key, args ...any) {
+	d.add(slackgo.NewHeaderBlock(PlainText(Clip(d.say(key, args...), maxHeader))))
+}
+
+// section begins a part of the Home below what stands there.
+func (d *Home) section(key phrases.Key, args ...any) {
+	d.add(slackgo.NewDividerBlock())
+	d.head(key, args...)
+}
+
+func (d *Home) text(text string) {
+	if text = Clip(text, MaxSection); strings.Trim(text, "`\n") != "" {
+		d.add(WordsBlock("", text))
+	}
+}
+
+func (d *Home) note(text string) {
+	d.add(slackgo.NewContextBlock("", PlainText(Clip(text, maxContext))))
+}
+
+// line is a text with a control beside it.
+func (d *Home) line(text string, control slackgo.BlockElement) {
+	s := slackgo.NewSectionBlock(PlainText(Clip(text, MaxSection)), nil, slackgo.NewAccessory(control))
+	s.BlockID = d.nonce + "-" + strconv.Itoa(len(d.blocks))
+	d.add(s)
+}
+
+func (d *Home) actions(controls ...slackgo.BlockElement) {
+	d.add(slackgo.NewActionBlock(d.nonce+"-"+strconv.Itoa(len(d.blocks)), controls...))
+}
+
+// PageOf is the part of a list that a page shows.
+func PageOf(all, size, page int) (from, to int) {
+	if page < 0 || page > (all-1)/size { // page*size might be beyond all integers
+		page = 0
+	}
+	return page * size, min((page+1)*size, all)
+}
+
+// page is the part of a list that is shown, with a choice of all pages below
+// it, which more puts there.
+func (d *Home) page(name string, size, all int, label func(int) string) (from, to int, more func()) {
+	from, to = PageOf(all, size, d.Pages[name])
+	if from > 0 {
+		d.state.Pages[name] = from / size
+	}
+	return from, to, func() {
+		if all <= size {
+			return
+		}
+		var options []*slackgo.OptionBlockObject
+		for n := 0; n*size < all && n < MaxOptions; n++ {
+			a, b := PageOf(all, size, n)
+			text := d.say(phrases.HomePage, strconv.Itoa(a+1), strconv.Itoa(b), strconv.Itoa(all), Clip(label(a), 14), Clip(label(b-1), 14))
+			options = append(options, option(strconv.Itoa(n), text))
+		}
+		d.actions(chooser(HomeAction+":page:"+name, options, min(from/size, len(options)-1)))
+		if shown := len(options) * size; shown < all {
+			d.text(d.say(phrases.HomeMore, strconv.Itoa(all-shown), name))
+		}
+	}
+}
+
+func option(value, text string) *slackgo.OptionBlockObject {
+	return slackgo.NewOptionBlockObject(value, PlainText(Clip(oneLine(text), maxOption)), nil)
+}
+
+// oneLine makes somebody else's words harmless in one line that is not empty.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(bots.Escape(text)), " ")
+	if text == "" {
+		return "?"
+	}
+	return text
+}
+
+// chooser is a choice of one of several.
+func chooser(id string, options []*slackgo.OptionBlockObject, chosen int) *slackgo.SelectBlockElement {
+	s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, id, options...)
+	s.InitialOption = options[chosen]
+	return s
+}
+
+// waiting are the calls that wait for the person.
+func (d *Home) waiting() {
+	list := d.Data.Waiting
+	d.head(phrases.HomeWaiting)
+	if len(list) == 0 {
+		d.text(d.say(phrases.ApprovalsNone))
+	}
+	from, to, more := d.page("approvals", WaitingPage, len(list), func(i int) string { return list[i].Tool })
+	for _, w := range list[from:to] {
+		left := "-"
+		if !w.Until.IsZero() {
+			left = d.words.Translate(max(w.Until.Sub(d.Reader.Now), 0).Round(time.Minute).String())
+			left = strings.TrimSuffix(left, "0s")
+		}
+		control := button(HomeAction+":bring", d.say(phrases.ButtonBringCard), w.Call)
+		if link := d.Links[w.Call]; link != "" {
+			control = button(WordsAction+"-link", d.say(phrases.ButtonOpenCard), w.Call)
+			control.URL = link
+		}
+		control.Style = slackgo.StylePrimary
+		d.line(d.say(phrases.HomeWaitingLine, Clip(oneLine(w.Tool), 200), Clip(oneLine(w.By), 80), left), control)
+	}
+	more()
+}
+
+// chats are what the conversations of the person begin with.
+func (d *Home) chats() {
+	h := d.Data
+	d.section(phrases.HomeChats)
+	d.pick("agent", phrases.HomeAgent, h.Agents, h.Agent)
+	d.pick("model", phrases.HomeModel, h.Models, h.Model)
+	languages := []struct{ tag, name string }{{store.Auto, d.say(phrases.HomeLanguageAuto)}, {"en", "English"}, {"zh-Hans", "简体中文"}, {"zh-Hant", "繁體中文"}}
+	if h.Language == "zh" {
+		languages = append(languages, struct{ tag, name string }{"zh", "中文"})
+	}
+	var options []*slackgo.OptionBlockObject
+	chosen := 0
+	for i, l := range languages {
+		options = append(options, option(l.tag, l.name))
+		if l.tag == h.Language {
+			chosen = i
+		}
+	}
+	d.line(d.say(phrases.HomeLanguage), chooser(HomeAction+":language", options, chosen))
+	if h.NoStreaming {
+		d.note(d.say(phrases.HomeNoStreaming))
+		return
+	}
+	stream := option("on", d.say(phrases.HomeStreams))
+	boxes := slackgo.NewCheckboxGroupsBlockElement(HomeAction+":streaming", stream)
+	if h.Streaming {
+		boxes.InitialOptions = []*slackgo.OptionBlockObject{stream}
+	}
+	d.line(d.say(phrases.HomeStreaming), boxes)
+}
+
+// pick is a choice among named things, with the default first and what is
+// chosen among them however many there are.
+func (d *Home) pick(what string, label phrases.Key, list []bots.Choice, now string) {
+	list = slices.DeleteFunc(slices.Clone(list), func(c bots.Choice) bool {
+		return c.Name == "default" || c.Name == "" || utf8.RuneCountInString(c.Name) > maxOption
+	})
+	chosen := slices.IndexFunc(list, func(c bots.Choice) bool { return c.Name == now })
+	left := max(len(list)-(MaxOptions-1), 0)
+	if left > 0 {
+		if chosen >= MaxOptions-1 {
+			list[MaxOptions-2], chosen = list[chosen], MaxOptions-2
+		}
+		list = list[:MaxOptions-1]
+	}
+	options := []*slackgo.OptionBlockObject{option("default", d.say(phrases.TheDefault))}
+	for _, c := range list {
+		text := c.Name
+		if c.About != "" && c.About != c.Name {
+			text += " (" + c.About + ")"
+		}
+		options = append(options, option(c.Name, text))
+	}
+	d.line(d.say(label), chooser(HomeAction+":"+what, options, chosen+1))
+	if left > 0 {
+		d.text(d.say(phrases.HomeMore, strconv.Itoa(left), what))
+	}
+}
+
+// servers are boxes, one for each server that the person may use.
+func (d *Home) servers() {
+	list := d.Data.Servers
+	d.section(phrases.HomeServers)
+	if len(list) == 0 {
+		d.text(d.say(phrases.ServersNone))
+		return
+	}
+	d.note(d.say(phrases.HomeServersNote))
+	from, to, more := d.page("servers", serverPage, len(list), func(i int) string { return list[i].Name })
+	for n := 0; from+n*boxGroup < to; n++ {
+		var options, on []*slackgo.OptionBlockObject
+		for _, s := range list[from+n*boxGroup : min(from+(n+1)*boxGroup, to)] {
+			o := option(s.Name, s.Name)
+			if s.Down {
+				o.Description = PlainText(Clip(d.say(phrases.HomeServerDown), maxOption))
+			}
+			options = append(options, o)
+			if !s.Off {
+				on = append(on, o)
+			}
+			d.state.Servers = append(d.state.Servers, s.Name)
+		}
+		boxes := slackgo.NewCheckboxGroupsBlockElement(HomeAction+":servers:"+strconv.Itoa(n), options...)
+		boxes.InitialOptions = on
+		d.actions(boxes)
+	}
+	more()
+}
+
+// grants are the standing answers of the person.
+func (d *Home) grants() {
+	list := d.Data.Grants
+	d.section(phrases.HomeGrants)
+	if len(list) == 0 {
+		d.text(d.say(phrases.HomeGrantsNone))
+	}
+	from, to, more := d.page("settings", grantPage, len(list), func(i int) string { return list[i].Tool })
+	for _, g := range list[from:to] {
+		key := phrases.HomeAllowed
+		if g.Deny {
+			key = phrases.HomeDenied
+		}
+		d.line(d.say(key, Clip(oneLine(g.Tool), 300)), button(HomeAction+":grant", d.say(phrases.ButtonRevoke), g.ID))
+	}
+	more()
+}
+
+// credentials are the person's own, for servers.
+func (d *Home) credentials() {
+	list := d.Data.Credentials
+	d.section(phrases.HomeKeys)
+	if len(list) == 0 {
+		d.text(d.say(phrases.KeysNone))
+	}
+	from, to, more := d.page("credentials", credentialPage, len(list), func(i int) string { return list[i].Server })
+	for _, c := range list[from:to] {
+		name, value := Clip(oneLine(c.Name), 100), c.Server+" "+c.Name
+		if len(value) > maxNamedValue {
+			value = c.Server
+		}
+		control := button(ConnectAction+":key", d.say(phrases.ButtonConnect), value)
+		state := phrases.KeyLacks
+		if c.Connected {
+			state = phrases.KeyThere
+			control = button(HomeAction+":key", d.say(phrases.ButtonDisconnect), value)
+			control.Confirm = d.confirm(phrases.ButtonDisconnect, d.say(phrases.ConfirmKey, name, c.Server))
+		}
+		d.line(d.say(state, name, c.Server), control)
+	}
+	more()
+}
+
+// tokens let MCP clients of the person in.
+func (d *Home) tokens() {
+	list := d.Data.Tokens
+	d.section(phrases.HomeTokens)
+	if len(list) == 0 {
+		d.text(d.say(phrases.TokensNone))
+	}
+	zone := d.Reader.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	from, to, more := d.page("tokens", tokenPage, len(list), func(i int) string { return list[i].Name })
+	for _, t := range list[from:to] {
+		name := Clip(oneLine(t.Name), 100)
+		control := button(HomeAction+":token", d.say(phrases.ButtonRevoke), Clip(t.Name, maxNamedValue))
+		control.Confirm = d.confirm(phrases.ButtonRevoke, d.say(phrases.ConfirmToken, name))
+		d.line(d.say(phrases.HomeTokenLine, name, oneLine(t.Prefix), t.Expires.In(zone).Format(time.DateOnly)), control)
+	}
+	more()
+	if slices.ContainsFunc(d.Does, func(b HomeButton) bool { return b.Words == "tokens new" }) {
+		d.actions(button(WordsAction+":home-tokens-new", d.say(phrases.ButtonToken), "tokens new"))
+	}
+}
+
+// confirm asks before something that can't be taken back.
+func (d *Home) confirm(yes phrases.Key, text string) *slackgo.ConfirmationBlockObject {
+	c := slackgo.NewConfirmationBlockObject(PlainText(Clip(d.say(phrases.ConfirmTitle), 100)), PlainText(Clip(text, 300)),
+		PlainText(Clip(d.say(yes), 30)), PlainText(Clip(d.say(phrases.ConfirmNo), 30)))
+	c.Style = slackgo.StyleDanger
+	return c
+}
+
+// usage is what the person used, in words and as a picture.
+func (d *Home) usage() {
+	d.section(phrases.HomeUsage, strconv.Itoa(d.Data.Days))
+	d.text(d.Data.Usage)
+	if d.Picture.File != "" && d.Data.Picture != nil {
+		d.add(ImageBlock("", d.Picture.File, d.Data.Picture.Alt))
+	}
+}
+
+const WordsAction = "words"
+
+// AnswerButtons are those under an answer.
+func AnswerButtons(a bots.Answer, w phrases.Catalogue) slackgo.Block {
+	var list []slackgo.BlockElement
+	for n, b := range a.Buttons {
+		list = append(list, button(WordsAction+":"+strconv.Itoa(n), w.Say(b.Label), b.Words))
+	}
+	return slackgo.NewActionBlock("", list...)
+}
+
+// HomeState travels in the Home: what part of long lists it shows, which
+// servers it names, so that an unticked box is told from one that is not there,
+// and the picture in it.
+type HomeState struct {
+	Pages   map[string]int `json:"pages,omitempty"`
+	Servers []string       `json:"servers,omitempty"`
+	File    string         `json:"file,omitempty"`
+	Key     string         `json:"key,omitempty"` // of the picture in File
+}
+
+// ReadHomeState reads what a Home carries; what is of another make is left out.
+func ReadHomeState(metadata string) (st HomeState) {
+	if len(metadata) > MaxMetadata || json.Unmarshal([]byte(metadata), &st) != nil || st.File != "" && !incoming.IdForm.MatchString(st.File) {
+		return HomeState{}
+	}
+	return st
+}
+
+const (
+	HomeAction    = "home"
+	ConnectAction = "connect"
+)
+
+// Ticked are the commands that make a group of boxes true: those servers of it
+// that it shows are on or off.
+func (st HomeState) Ticked(group string, a incoming.Action) []string {
+	groups := slices.Collect(slices.Chunk(st.Servers, boxGroup))
+	n, err := strconv.Atoi(group)
+	if err != nil || n < 0 || n >= len(groups) {
+		return nil
+	}
+	on := map[string]bool{}
+	for _, o := range a.SelectedMany {
+		on[o.Value] = true
+	}
+	var allow, deny []string
+	for _, name := range groups[n] {
+		if on[name] {
+			allow = append(allow, name)
+		} else {
+			deny = append(deny, name)
+		}
+	}
+	var words []string
+	if len(allow) > 0 {
+		words = append(words, "servers allow "+strings.Join(allow, ","))
+	}
+	if len(deny) > 0 {
+		words = append(words, "servers deny "+strings.Join(deny, ","))
+	}
+	return words
+}
+
+// Digest is the same for views of a drawing that look the same.
+func (d *Home) Digest(view slackgo.HomeTabViewRequest) string {
+	b, err := json.Marshal(view)
+	if err != nil {
+		return "" // of no Home: it is published, and says what is wrong
+	}
+	return Digest([]byte(strings.ReplaceAll(string(b), `"`+d.nonce+"-", `"`)))
+}

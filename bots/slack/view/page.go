@@ -1,0 +1,41 @@
+package view
+
+import (
+	"encoding/json"
+	"strconv"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/phrases"
+)
+
+// Page is where a dialog over long text stands; it travels in the dialog.
+type Page struct {
+	Kind string `json:"kind"` // all or result
+	Call string `json:"call"`
+	N    int    `json:"n"`
+}
+
+// PageModal lays out one page.
+func PageModal(title, text string, at Page, w phrases.Catalogue) slackgo.ModalViewRequest {
+	pages := pieces(text, pageSize)
+	at.N = max(at.N%len(pages), 0) // below 0 behind the largest integer
+	var blocks []slackgo.Block
+	for _, piece := range pieces(pages[at.N], MaxSection) {
+		blocks = append(blocks, preformatted(piece))
+	}
+	if len(pages) > 1 {
+		note := w.Say(phrases.CardDialog, strconv.Itoa(at.N+1), strconv.Itoa(len(pages)))
+		buttons := []slackgo.BlockElement{button(PageAction, w.Say(phrases.ButtonNext), "next")}
+		if at.Kind == "result" {
+			buttons = append(buttons, button(ResultFileAction, w.Say(phrases.ButtonAsFile), "file"))
+		}
+		blocks = append(blocks, slackgo.NewContextBlock("", PlainText(note)), slackgo.NewActionBlock("", buttons...))
+	}
+	view := Modal(title, w.Say(phrases.ButtonClose), blocks...)
+	metadata, _ := json.Marshal(at) // strings and a number always encode
+	view.PrivateMetadata = string(metadata)
+	return view
+}
+
+const ResultFileAction = "resultfile"

@@ -1,0 +1,138 @@
+package view
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A long text stands in several messages. Where it is cut depends on what
+// stands before the cut alone, so that a text that is still growing and the
+// whole one are cut alike; and a code block or a table that a cut goes through
+// is closed in the one message and opened anew in the next.
+
+const (
+	// partSize is how many bytes of an answer stand in one message at most;
+	// Slack takes 12,000 characters of Markdown in one, with what dress adds.
+	partSize = 10_000
+	// A message ends with the first line that ends after softSize, or the
+	// first word after wordSize.
+	softSize = 8_500
+	wordSize = 9_500
+	// maxLead bounds what is said again at the beginning of a message.
+	maxLead = 1_000
+)
+
+// cutAt is where the message ends that begins with text, -1 if all of it fits
+// and more may follow.
+func cutAt(text string) int {
+	for i := softSize; i < min(len(text), partSize); i++ {
+		if text[i] == '\n' || text[i] == ' ' && i >= wordSize {
+			return i + 1
+		}
+	}
+	if len(text) < partSize {
+		return -1
+	}
+	n := partSize
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return n
+}
+
+// FirstPart is what of a text stands in the message that it begins.
+func FirstPart(text string) string {
+	if n := cutAt(text); n >= 0 {
+		return text[:n]
+	}
+	return text
+}
+
+// Split cuts a text as it is streamed.
+func Split(text string) []string {
+	var out []string
+	for text != "" {
+		piece := FirstPart(text)
+		out, text = append(out, piece), text[len(piece):]
+	}
+	return out
+}
+
+// Dress is what a message shows of a text: body, which follows before, with
+// what makes it readable alone. more says that the text goes on in another.
+func Dress(before, body string, more bool) string {
+	out := leadOf(before, body) + body
+	if more {
+		out += TailOf(before + body)
+	}
+	return out
+}
+
+// leadOf opens anew what before leaves open: a code block, or a table that
+// body goes on with.
+func leadOf(before, body string) string {
+	o := openIn(before)
+	lead := ""
+	switch {
+	case o.fence != "":
+		lead = o.opening + "\n"
+	case o.head != "" && strings.HasPrefix(strings.TrimLeft(body, " "), "|"):
+		lead = o.head
+	}
+	if len(lead) > maxLead {
+		return ""
+	}
+	return lead
+}
+
+// TailOf closes the code block that text leaves open.
+func TailOf(text string) string {
+	o := openIn(text)
+	if o.fence == "" || len(o.opening) > maxLead {
+		return ""
+	}
+	if strings.HasSuffix(text, "\n") {
+		return o.fence
+	}
+	return "\n" + o.fence
+}
+
+// opened is what is open at the end of a text.
+type opened struct {
+	fence   string // what ends the code block, "" for none
+	opening string // the line that began it
+	head    string // the first two lines of a table, "" for none
+}
+
+var (
+	fenceLine = regexp.MustCompile("^ *(`{3,}|~{3,})(.*)$")
+	ruleLine  = regexp.MustCompile(`^ *\|?[ :|-]*-[ :|-]*\|[ :|-]*$`)
+)
+
+// openIn reads a text line by line. A table counts only where the text ends
+// with one of its rows.
+func openIn(text string) (o opened) {
+	before := "" // the line before
+	for line := range strings.Lines(text) {
+		bare := strings.TrimRight(line, "\r\n")
+		m := fenceLine.FindStringSubmatch(bare)
+		switch {
+		case o.fence != "":
+			if m != nil && strings.HasPrefix(m[1], o.fence) && strings.TrimSpace(m[2]) == "" {
+				o = opened{}
+			}
+		case m != nil && (m[1][0] != '`' || !strings.Contains(m[2], "`")):
+			o = opened{fence: m[1], opening: bare}
+		case ruleLine.MatchString(bare) && strings.Contains(before, "|"):
+			o.head = before + "\n" + bare + "\n"
+		case !strings.Contains(bare, "|"):
+			o.head = ""
+		}
+		before = bare
+	}
+	if !strings.HasSuffix(text, "\n") {
+		o.head = ""
+	}
+	return o
+}

@@ -1,0 +1,80 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestCutting: cuts are the same for a growing text, end with lines or words,
+// and each message stands alone.
+func TestCutting(t *testing.T) {
+	text := longAnswer()
+	parts := Split(text)
+	if strings.Join(parts, "") != text || len(parts) < 4 {
+		t.Fatalf("%d parts, which are not the text", len(parts))
+	}
+	grown := 0
+	for n := 0; n <= len(text); n += 97 {
+		got := Split(text[:n])
+		for i, piece := range got[:max(len(got)-1, 0)] {
+			if piece != parts[i] {
+				t.Fatalf("with %d bytes, part %d is otherwise than in the whole", n, i)
+			}
+			grown++
+		}
+	}
+	if grown == 0 {
+		t.Error("nothing was compared")
+	}
+	before := ""
+	for i, piece := range parts {
+		if i < len(parts)-1 && !strings.HasSuffix(piece, "\n") && !strings.HasSuffix(piece, " ") {
+			t.Errorf("part %d ends within a word: …%q", i, piece[len(piece)-20:])
+		}
+		shown := Dress(before, piece, i < len(parts)-1)
+		if open := openIn(shown); open.fence != "" {
+			t.Errorf("message %d leaves its code open", i)
+		}
+		if len(shown) > 12_000 {
+			t.Errorf("message %d has %d bytes", i, len(shown))
+		}
+		if first, _, _ := strings.Cut(strings.TrimPrefix(shown, "```go\n"), "\n"); strings.HasPrefix(first, "func") && !strings.HasPrefix(shown, "```go\n") {
+			t.Errorf("message %d begins with code that is none: %q", i, first)
+		}
+		if strings.HasPrefix(shown, "| row") {
+			t.Errorf("message %d begins with rows without their head", i)
+		}
+		before += piece
+	}
+	for in, want := range map[string]string{
+		"~~~~ py\na\n":         "~~~~",
+		"~~~~ py\na\n~~~\n":    "~~~~",
+		"a\n  ```\nb\n  ```\n": "",
+		"```a`b```\n":          "", // a span of code
+		"text\n```js\nx":       "\n```",
+		"```\nx\n```js\n":      "```", // what has a language ends nothing
+	} {
+		if got := TailOf(in); got != want {
+			t.Errorf("tailOf(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// longAnswer is an answer of over 30,000 characters with what a cut may go through.
+func longAnswer() string {
+	var b strings.Builder
+	b.WriteString("# Report\n\nSome *words*, 1 < 2.\n\n| name | size |\n|---|--:|\n")
+	for i := range 500 {
+		fmt.Fprintf(&b, "| row %d | %d |\n", i, i*i)
+	}
+	b.WriteString("\nNow the code:\n\n```go\n")
+	for i := range 400 {
+		fmt.Fprintf(&b, "func f%d(x int) int { return x*%d /* *not bold* _x_ */ }\n", i, i)
+	}
+	b.WriteString("```\n\n")
+	for b.Len() < 40_000 {
+		b.WriteString("One long line without an end, and then another word of it ")
+	}
+	return b.String() + "\n\nThe end."
+}

@@ -1,0 +1,126 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+const (
+	// MaxToolLines bounds how many tools one message tells about.
+	MaxToolLines = 20
+	// maxResultButtons is how many of them have a button; a row takes 25.
+	maxResultButtons = 5
+)
+
+// ToolMessage are the lines of one message.
+type ToolMessage struct {
+	Ts    string
+	Order []string // ids of messages, tool/CALL
+	Lines map[string]store.ToolLine
+	None  map[string]bool // those of calls that were never made: there is no result
+	// Before is what stands there of an earlier run.
+	Before ToolsBefore
+}
+
+// ToolContent is the message about a turn's tools: a line each, and buttons
+// that show results.
+func ToolContent(t *ToolMessage, locale string) []slackgo.MsgOption {
+	catalogue := phrases.For(locale)
+	lines, buttons := slices.Clone(t.Before.lines), slices.Clone(t.Before.buttons)
+	several := len(lines) // tools, not lookups
+	for _, id := range t.Order {
+		if _, lookup := bots.Lookup(t.Lines[id].Name, catalogue); !lookup {
+			several++
+		}
+	}
+	for i, id := range t.Order {
+		line := t.Lines[id]
+		if title, lookup := bots.Lookup(line.Name, catalogue); lookup {
+			if i == len(t.Order)-1 { // what it led to follows, and says more
+				lines = append(lines, Clip(bots.LookupWords(line, title, catalogue), 300))
+			}
+			continue
+		}
+		lines = append(lines, toolLine(line, locale))
+		call, ok := strings.CutPrefix(id, "tool/")
+		ended := line.State == store.Done || line.State == store.Failed
+		if ok && ended && (line.State == store.Done || !t.None[id]) && store.ValidID(call) && strings.Contains(line.Name, ":") && len(buttons) < maxResultButtons {
+			text := catalogue.Say(phrases.ButtonShowResult)
+			if several > 1 {
+				text += " · " + bots.Escape(line.Name)
+			}
+			buttons = append(buttons, button(ResultAction+":"+call, Clip(text, maxButton), "result "+call))
+		}
+	}
+	text := strings.Join(lines, "\n")
+	blocks := []slackgo.Block{slackgo.NewContextBlock(BlockOf(t.Order[0]), PlainText(Clip(text, maxContext)))}
+	if len(buttons) > 0 {
+		blocks = append(blocks, slackgo.NewActionBlock("", buttons...))
+	}
+	return []slackgo.MsgOption{slackgo.MsgOptionText(Fallback(text, maxEdited), false), slackgo.MsgOptionBlocks(blocks...)}
+}
+
+// toolLine is one tool in one line: what, how it stands, and in brief.
+func toolLine(line store.ToolLine, locale string) string {
+	words := phrases.For(locale)
+	key, ok := map[store.State]phrases.Key{
+		store.Planned: phrases.ToolCalling, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,
+		store.Done: phrases.StateDone, store.Failed: phrases.StateFailed, store.Refused: phrases.StateRefused,
+		store.Expired: phrases.StateExpired, store.Cancelled: phrases.StateCancelled,
+	}[line.State]
+	if !ok {
+		key = phrases.StateLost
+	}
+	text := bots.Escape(Clip(line.Name, 120)) + ": " + words.Say(key)
+	if line.Brief != "" {
+		text += " – " + bots.Escape(Clip(words.Translate(line.Brief), 160))
+	}
+	return text
+}
+
+// ToolsBefore is what a message about tools says that an earlier run wrote.
+type ToolsBefore struct {
+	lines   []string
+	buttons []slackgo.BlockElement
+}
+
+// ToolsIn is what a message about tools says.
+func ToolsIn(m slackgo.Message) (before ToolsBefore) {
+	for _, b := range m.Blocks.BlockSet {
+		switch b := b.(type) {
+		case *slackgo.ContextBlock:
+			for _, e := range b.ContextElements.Elements {
+				if text, ok := e.(*slackgo.TextBlockObject); ok && text.Text != "" {
+					before.lines = append(before.lines, strings.Split(text.Text, "\n")...)
+				}
+			}
+		case *slackgo.ActionBlock:
+			if b.Elements != nil {
+				before.buttons = append(before.buttons, b.Elements.ElementSet...)
+			}
+		}
+	}
+	return before
+}
+
+// Retell takes away what a line that is told anew said before.
+func (t *ToolsBefore) Retell(id string, line store.ToolLine, words phrases.Catalogue) {
+	head, lookup := bots.Lookup(line.Name, words)
+	if !lookup {
+		head = bots.Escape(Clip(line.Name, 120)) + ": "
+	}
+	if n := slices.IndexFunc(t.lines, func(was string) bool { return strings.HasPrefix(was, head) }); n >= 0 {
+		t.lines = slices.Delete(t.lines, n, n+1)
+	}
+	call := strings.TrimPrefix(id, "tool/")
+	t.buttons = slices.DeleteFunc(t.buttons, func(e slackgo.BlockElement) bool {
+		b, ok := e.(*slackgo.ButtonBlockElement)
+		return !ok || b.ActionID == ResultAction+":"+call
+	})
+}

@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+	slackgo "github.com/slack-go/slack"
+
+	"nize/store"
+)
+
+// What [Bot.Check] asks besides whether the tokens are good: that Socket Mode
+// is on, that both tokens are of one app, and that the app is installed in one
+// workspace.
+
+// Dial opens a link. The address is good once, and not for long.
+func (w *Client) Dial(ctx context.Context) (*websocket.Conn, error) {
+	var address string
+	err := w.repeat(ctx, func(ctx context.Context) (err error) {
+		_, address, err = w.API.StartSocketModeContext(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking for a link: %w", err)
+	}
+	dialer := websocket.Dialer{HandshakeTimeout: callTime, Proxy: http.ProxyFromEnvironment}
+	conn, _, err := dialer.DialContext(ctx, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("opening the link: %w", err)
+	}
+	conn.SetReadLimit(MaxFrame)
+	return conn, nil
+}
+
+// Probe opens a link until Slack greets, which tells the app's id. Addresses
+// are given out also where Socket Mode is off: only the link says so. What
+// Slack sends meanwhile is not acknowledged, so it comes again.
+func (w *Client) Probe(ctx context.Context) (app string, err error) {
+	conn, err := w.Dial(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the reads below
+	_ = conn.SetReadDeadline(time.Now().Add(callTime))          // fails on a closed connection, as the read does
+	for {
+		_, frame, err := conn.ReadMessage()
+		if err != nil {
+			return "", fmt.Errorf("waiting for Slack's greeting: %w", err)
+		}
+		e, err := DecodeEnvelope(frame)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("reading Slack's greeting: %w", err)
+		case e.Type == "disconnect":
+			return "", &LinkEnd{e.Reason}
+		case e.Type == "hello":
+			leave(conn)
+			return e.ConnectionInfo.AppID, nil
+		}
+	}
+}
+
+// leave ends a link and waits until Slack knows, so that it sends nothing there.
+func leave(conn *websocket.Conn) {
+	end := time.Now().Add(2 * time.Second)
+	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	if conn.WriteControl(websocket.CloseMessage, bye, end) != nil || conn.SetReadDeadline(end) != nil {
+		return // it has ended
+	}
+	for {
+		if _, _, err := conn.ReadMessage(); err != nil {
+			return
+		}
+	}
+}
+
+// SameApp refuses an app-level token of another app than the bot's: everything
+// would look well, and no message ever come.
+func (w *Client) SameApp(ctx context.Context, who *slackgo.AuthTestResponse, app string) error {
+	var own *slackgo.Bot
+	err := w.Call(ctx, func(ctx context.Context) (err error) {
+		own, err = w.API.GetBotInfoContext(ctx, slackgo.GetBotInfoParameters{Bot: who.BotID})
+		return err
+	})
+	if err != nil {
+		return RefusedToken("the bot token (xoxb-…)", err)
+	}
+	if app != "" && own.AppID != "" && app != own.AppID {
+		return fmt.Errorf("%w tokens: they are of two apps, the bot token of %.40s and the app-level token of %.40s; copy both from the same one", store.ErrInvalid, own.AppID, app)
+	}
+	return nil
+}
+
+// Identify asks Slack whose a bot token is, and whether the app is installed for
+// a whole organization.
+func Identify(ctx context.Context, o Options, bot, app store.Secret) (w *Client, who *slackgo.AuthTestResponse, org bool, err error) {
+	said := &orgWide{next: o.Transport}
+	if said.next == nil {
+		said.next = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
+	}
+	o.Transport = said
+	w = New(o, bot, app)
+	err = w.Call(ctx, func(ctx context.Context) error {
+		who, err = w.API.AuthTestContext(ctx)
+		return err
+	})
+	return w, who, said.said, err
+}
+
+// orgWide remembers whether auth.test said that the app is installed for a
+// whole organization, which slack-go does not tell.
+type orgWide struct {
+	next http.RoundTripper
+	said bool // read after the request
+}
+
+func (o *orgWide) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := o.next.RoundTrip(r)
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/auth.test") {
+		return resp, err
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxFrame))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	var answer struct {
+		Org bool `json:"is_enterprise_install"`
+	}
+	_ = json.Unmarshal(body, &answer) // slack-go says what is wrong with it
+	o.said = answer.Org
+	return resp, nil
+}
+
+// LinkEnd is Slack's wish that a link ends.
+type LinkEnd struct{ Reason string }
+
+func (e *LinkEnd) Error() string { return "Slack ended the link: " + e.Reason }
+
+func ReasonOf(err error) string {
+	var ended *LinkEnd
+	if errors.As(err, &ended) {
+		return ended.Reason
+	}
+	return Code(err)
+}
