@@ -29,17 +29,17 @@ func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 		f.hint = f.s.words().Say(phrases.TermArgsHint)
 		return nil
 	}
-	edited, err := f.withEditor(ctx, program, c)
+	edited, err := f.editInProgram(ctx, program, c)
 	if err != nil {
 		var broken *terminalError
 		if errors.As(err, &broken) {
 			return err
 		}
-		f.note(f.style.red, f.s.problem(err))
-		f.cardAt = f.s.o.Now()
+		f.printText(f.style.red, f.s.problem(err))
+		f.cardSince = f.s.o.Now()
 		return nil
 	}
-	f.offer(ctx, c, edited)
+	f.submitArguments(ctx, c, edited)
 	return nil
 }
 
@@ -47,24 +47,24 @@ func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 func (f *screen) argsKey(ctx context.Context, k key) {
 	switch f.args.press(k) {
 	case actSubmit:
-		f.offer(ctx, f.cards[0], f.args.value())
+		f.submitArguments(ctx, f.cards[0], f.args.value())
 	case actInterrupt, actEscape, actLeave:
 		f.args = nil
-		f.cardAt = f.s.o.Now()
+		f.cardSince = f.s.o.Now()
 	}
 }
 
-// offer runs the call with other arguments, unless they are the same or can't
+// submitArguments runs the call with other arguments, unless they are the same or can't
 // be read.
-func (f *screen) offer(ctx context.Context, c store.Card, text string) {
+func (f *screen) submitArguments(ctx context.Context, c store.Card, text string) {
 	args, err := checkArguments(text)
 	switch {
 	case err != nil:
-		f.note(f.style.red, f.s.problem(err))
+		f.printText(f.style.red, f.s.problem(err))
 	case string(args) == string(c.Args):
-		f.note(f.style.dim, f.s.words().Say(phrases.TermArgsSame))
+		f.printText(f.style.dim, f.s.words().Say(phrases.TermArgsSame))
 		f.args = nil
-		f.cardAt = f.s.o.Now()
+		f.cardSince = f.s.o.Now()
 	default:
 		f.decide(ctx, c, api.Decide{Verb: store.Edit, Args: args})
 	}
@@ -76,8 +76,8 @@ type terminalError struct{ err error }
 func (e *terminalError) Error() string { return "taking back the terminal: " + e.err.Error() }
 func (e *terminalError) Unwrap() error { return e.err }
 
-// withEditor hands the terminal to an editor and returns what it wrote.
-func (f *screen) withEditor(ctx context.Context, program string, c store.Card) (string, error) {
+// editInProgram hands the terminal to an editor and returns what it wrote.
+func (f *screen) editInProgram(ctx context.Context, program string, c store.Card) (string, error) {
 	file, err := os.CreateTemp("", "nize-arguments-*.json") // 0600
 	if err != nil {
 		return "", fmt.Errorf("editing the arguments: %w", err)
@@ -88,7 +88,7 @@ func (f *screen) withEditor(ctx context.Context, program string, c store.Card) (
 	if err = errors.Join(err, file.Close()); err != nil {
 		return "", fmt.Errorf("editing the arguments: %w", err)
 	}
-	runErr, err := f.handOver(ctx, append(strings.Fields(program), file.Name()))
+	runErr, err := f.runProgram(ctx, append(strings.Fields(program), file.Name()))
 	if err != nil {
 		return "", err
 	}
@@ -102,12 +102,12 @@ func (f *screen) withEditor(ctx context.Context, program string, c store.Card) (
 	return string(edited), nil
 }
 
-// handOver gives the terminal to a program and takes it back.
-func (f *screen) handOver(ctx context.Context, argv []string) (runErr, err error) {
+// runProgram gives the terminal to a program and takes it back.
+func (f *screen) runProgram(ctx context.Context, argv []string) (runErr, err error) {
 	tty := f.s.o.In.(*os.File)
-	f.live.erase()
-	f.live.w.WriteString("\x1b[?2004l")
-	if err := f.live.w.Flush(); err != nil {
+	f.region.erase()
+	f.region.w.WriteString("\x1b[?2004l")
+	if err := f.region.w.Flush(); err != nil {
 		return nil, &terminalError{err}
 	}
 	f.in.close()
@@ -124,7 +124,7 @@ func (f *screen) handOver(ctx context.Context, argv []string) (runErr, err error
 		return runErr, &terminalError{err}
 	}
 	f.decoder = decoder{}
-	f.live.w.WriteString("\x1b[?2004h")
+	f.region.w.WriteString("\x1b[?2004h")
 	f.measure()
 	return runErr, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"nize/bots"
-	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -36,8 +35,8 @@ func (f *screen) card(c store.Card) {
 		f.args = nil
 	}
 	if c.State.Final() {
-		f.s.settled = c
-		f.note(f.outcomePaint(c.State), settledLine(c, f.s.o.Locale))
+		f.s.lastCall = c
+		f.printText(f.outcomePaint(c.State), outcomeLine(c, f.s.o.Locale))
 	} else {
 		f.tools = append(f.tools, toolRow{c.Call, bots.Escape(c.Tool) + " " + bots.StateWords(c, f.s.o.Locale)})
 	}
@@ -58,12 +57,12 @@ func (f *screen) outcomePaint(state store.State) func(string) string {
 
 // box prints a card whole.
 func (f *screen) box(c store.Card) {
-	f.cardAt = f.s.o.Now()
-	f.settled = append(f.settled, boxLines(f.style, bots.CardLines(c, f.s.reader()), f.live.width)...)
+	f.cardSince = f.s.o.Now()
+	f.output = append(f.output, boxLines(f.style, bots.CardLines(c, f.s.reader()), f.region.width)...)
 }
 
 // boxLines draws a frame around lines, which are broken, never cut. The bar
-// before somebody else's words stands before each part of them.
+// before the words of others stands before each part of them.
 func boxLines(s style, lines []string, width int) []string {
 	inner := 0
 	var rows []string
@@ -90,51 +89,14 @@ func boxLines(s style, lines []string, width int) []string {
 	return append(out, s.pick("╰", "+")+edge+s.pick("╯", "+"))
 }
 
-// cardKey answers the card on the screen. Keys that come before it could be
-// read are not taken for an answer.
-func (f *screen) cardKey(ctx context.Context, k key) error {
-	now := f.s.o.Now()
-	early := now.Sub(f.cardAt) < f.quiet
-	c := f.cards[0]
-	var d api.Decide
-	switch {
-	case k.r == '?':
-		f.box(c)
-		words := f.s.words()
-		f.say(f.style.dim(words.Say(phrases.TermDigest, bots.Escape(c.Digest))), f.style.dim(words.Say(phrases.TermStopKey, cardKeys(c, words))))
-		return nil
-	case early:
-		f.cardAt = now
-		f.hint = f.s.words().Say(phrases.TermReadFirst)
-		return nil
-	case k.r == 'y':
-		d = api.Decide{Verb: store.Approve}
-	case k.r == 'Y' && c.Together > 0:
-		d = api.Decide{Verb: store.RunAll}
-	case k.r == 'n':
-		d = api.Decide{Verb: store.Deny}
-	case k.r == 'a' && c.Always:
-		d = api.Decide{Verb: store.Approve, Always: true}
-	case k.r == 'd':
-		d = api.Decide{Verb: store.Deny, Always: true}
-	case k.r == 'e':
-		return f.editArgs(ctx, c)
-	default:
-		f.hint = f.s.words().Say(phrases.TermCallWaits)
-		return nil
-	}
-	f.decide(ctx, c, d)
-	return nil
-}
-
 // decide presses a button; the card leaves the screen when the daemon says so,
 // or at once where the answer was refused because there was one.
 func (f *screen) decide(ctx context.Context, c store.Card, d api.Decide) {
 	f.args = nil
 	if err := f.s.decide(ctx, c, d); err != nil {
-		f.note(f.style.red, f.s.problem(err))
+		f.printText(f.style.red, f.s.problem(err))
 		if !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrNotFound) {
-			f.cardAt = f.s.o.Now()
+			f.cardSince = f.s.o.Now()
 			return
 		}
 	}

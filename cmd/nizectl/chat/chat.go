@@ -4,9 +4,9 @@
 //
 // # Three fronts on one session
 //
-//	screen  a terminal: editing, streaming Markdown, cards with keys   screen.go, editor.go, live.go, markdown.go
-//	lines   --plain, TERM=dumb, or no terminal: line by line            lines.go
-//	one     -m TEXT: one turn, for scripts                              one.go
+//	screen  a terminal: editing, streaming Markdown, cards with keys   terminal.go, screen.go and what they use
+//	plain   --plain, TERM=dumb, or no terminal: line by line            plain.go
+//	turn    -m TEXT: one turn, for scripts                              turn.go
 //
 // A [session] follows one conversation over the control socket and survives
 // the connection: when it drops, it says so, dials again, reads the stored
@@ -16,10 +16,10 @@
 //
 // # The screen
 //
-// What is settled is printed once and scrolls away: it belongs to the
-// terminal. Only the last rows (the line that is being written, tools at work,
-// the prompt) are redrawn in place, so the scrollback stays whole and a resize
-// can spoil nothing above them. One goroutine owns all of it; keys, events and
+// What is finished is printed once and scrolls away: it belongs to the
+// terminal. Only the live region (the line that is being written, tools at work,
+// the prompt) is redrawn in place, so the scrollback stays whole and a resize
+// can spoil nothing above it. One goroutine owns all of it; keys, events and
 // signals come to it through channels.
 //
 // # Nothing from outside steers the terminal
@@ -37,44 +37,15 @@ package chat
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
-	"strings"
 	"time"
-
-	"nize/daemon/api"
-	"nize/store"
 )
-
-// Options are what `nizectl chat` was asked for.
-type Options struct {
-	Client   *api.Client
-	In       io.Reader
-	Out, Err io.Writer
-	TTY      bool // In and Out are a terminal, then both are *os.File
-
-	Agent   string
-	Model   string
-	Servers []string // allowed ones; empty is all
-	Resume  string   // id of a conversation to go on with
-	Message string   // of -m
-	Approve string   // ask, all or none; "" is ask on a terminal, none elsewhere
-	Plain   bool
-	JSON    bool
-	Zone    string // IANA name; "" is this machine's
-	Locale  string // BCP 47; "" is the environment's
-
-	History string                   // file of the history; "" is the default one
-	Getenv  func(name string) string // nil is os.Getenv
-	Now     func() time.Time         // nil is time.Now
-}
 
 // Run chats until the person leaves or, with Message, until the turn ended. It
 // handles SIGINT itself while it runs: once stops the turn, twice leaves. The
 // error wraps a sentinel that api.ExitCode knows: store.ErrInvalid (2) for
 // wrong use, store.ErrRefused (6) where a turn ended because of a refusal,
-// api.ErrNoDaemon (3) where nobody listens.
+// api.ErrNoDaemon (3) where no daemon runs.
 func Run(ctx context.Context, o Options) error {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
@@ -98,98 +69,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	switch {
 	case o.Message != "":
-		return runOne(ctx, s)
+		return runTurn(ctx, s)
 	case o.TTY && !o.Plain && o.Getenv("TERM") != "dumb":
 		return runScreen(ctx, s)
 	}
-	return runLines(ctx, s)
-}
-
-// check fills Approve and refuses what can't work.
-func (o *Options) check() error {
-	switch o.Approve {
-	case "":
-		o.Approve = "none"
-		if o.TTY && o.Message == "" {
-			o.Approve = "ask"
-		}
-	case "ask":
-		if !o.TTY {
-			return fmt.Errorf("%w: --approve ask needs a terminal; use --approve all or --approve none", store.ErrInvalid)
-		}
-	case "all", "none":
-	default:
-		return fmt.Errorf("%w: --approve %q: use ask, all or none", store.ErrInvalid, o.Approve)
-	}
-	if o.JSON && o.Message == "" {
-		return fmt.Errorf("%w: --json needs a message: use -m TEXT", store.ErrInvalid)
-	}
-	if o.Resume != "" {
-		switch {
-		case o.Agent != "" || o.Model != "" || len(o.Servers) > 0:
-			return fmt.Errorf("%w: --resume goes on as the conversation was; leave --agent, --model and --server out", store.ErrInvalid)
-		case !store.ValidID(o.Resume):
-			return fmt.Errorf("%w: --resume %q is no conversation's id; `/history` in a chat lists them", store.ErrInvalid, o.Resume)
-		}
-	}
-	return nil
-}
-
-// style is what the terminal may be sent.
-func (o *Options) style() style {
-	if !o.TTY || o.Plain || o.Getenv("TERM") == "dumb" {
-		return style{ascii: true}
-	}
-	return style{escapes: true, colour: o.Getenv("NO_COLOR") == "", ascii: !utf8Locale(o.Getenv)}
-}
-
-func langOf(getenv func(string) string) string {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := getenv(name); v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-// utf8Locale says whether the terminal shows more than ASCII; where nothing is
-// set, it most likely does.
-func utf8Locale(getenv func(string) string) bool {
-	lang := strings.ToLower(langOf(getenv))
-	return lang == "" || strings.Contains(lang, "utf-8") || strings.Contains(lang, "utf8")
-}
-
-// localeOf is the environment's language as BCP 47: de_DE.UTF-8 is de-DE.
-func localeOf(getenv func(string) string) string {
-	lang := getenv("LC_ALL")
-	for _, name := range []string{"LC_MESSAGES", "LANG"} {
-		if lang == "" {
-			lang = getenv(name)
-		}
-	}
-	lang, _, _ = strings.Cut(lang, ".")
-	lang, _, _ = strings.Cut(lang, "@")
-	if lang == "C" || lang == "POSIX" {
-		return ""
-	}
-	return strings.ReplaceAll(lang, "_", "-")
-}
-
-// LocalZone is the IANA name of this machine's zone, "" where it has none.
-func LocalZone(getenv func(string) string) string {
-	name := strings.TrimPrefix(getenv("TZ"), ":")
-	if name == "" {
-		target, err := os.Readlink("/etc/localtime")
-		if err != nil {
-			return ""
-		}
-		name = target
-	}
-	if _, after, found := strings.Cut(name, "zoneinfo/"); found {
-		name = after
-	}
-	if _, err := time.LoadLocation(name); err != nil {
-		return ""
-	}
-	return name
+	return runPlain(ctx, s)
 }

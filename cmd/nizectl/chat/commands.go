@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func commandNames() []string {
 
 // command runs a line that begins with a slash.
 func (s *session) command(ctx context.Context, line string) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	word, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 	for _, c := range commands() {
@@ -204,16 +205,16 @@ func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
 	return reply{lines: columns(rows)}, nil
 }
 
-// cmdRetry makes the last call anew; its card comes as any other's does.
+// cmdRetry makes the last call again; its card comes as any other's does.
 func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
-	if s.settled.RepeatVerb == "" {
+	if s.lastCall.RepeatVerb == "" {
 		return reply{lines: []string{s.words().Say(phrases.TermNoRetry)}}, nil
 	}
-	card := s.settled
+	card := s.lastCall
 	if err := s.decide(ctx, card, api.Decide{Verb: card.RepeatVerb}); err != nil {
 		return reply{}, err
 	}
-	s.settled = store.Card{}
+	s.lastCall = store.Card{}
 	return reply{lines: []string{s.words().Say(phrases.TermRetried, bots.Escape(card.Tool))}}, nil
 }
 
@@ -286,9 +287,9 @@ func columns(rows [][]string) []string {
 }
 
 func serverRow(h api.Health, words phrases.Catalogue) []string {
-	detail := words.Say(phrases.TermTools, itoa(h.ToolCount))
+	detail := words.Say(phrases.TermTools, strconv.Itoa(h.ToolCount))
 	if h.Held > 0 {
-		detail = words.Say(phrases.TermHeld, detail, itoa(h.Held))
+		detail = words.Say(phrases.TermHeld, detail, strconv.Itoa(h.Held))
 	}
 	if h.LastError != "" {
 		detail += ": " + clip(h.LastError, 100)

@@ -1,11 +1,15 @@
 package chat
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
+
+	"nize/bots"
 
 	"golang.org/x/sys/unix"
 )
@@ -91,4 +95,39 @@ func (in *input) read(b []byte) (int, error) {
 			return in.file.Read(b)
 		}
 	}
+}
+
+// lineReader cuts an input into lines. What is longer than a message may be
+// comes in pieces, which the daemon then refuses.
+type lineReader struct {
+	in  *input
+	buf []byte
+	eof bool
+}
+
+// take puts what was read to the rest of the line and returns whole lines.
+func (l *lineReader) take(b []byte) []string {
+	l.buf = append(l.buf, b...)
+	var out []string
+	for {
+		i := bytes.IndexByte(l.buf, '\n')
+		if i < 0 && len(l.buf) <= 2*bots.MaxMessage {
+			return out
+		}
+		if i < 0 {
+			i = len(l.buf) - 1
+		}
+		out = append(out, strings.TrimSuffix(string(l.buf[:i]), "\r"))
+		l.buf = l.buf[i+1:]
+	}
+}
+
+// end returns a last line without a line break.
+func (l *lineReader) end() []string {
+	if l.eof = true; len(l.buf) == 0 {
+		return nil
+	}
+	last := string(l.buf)
+	l.buf = nil
+	return []string{last}
 }

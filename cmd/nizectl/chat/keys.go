@@ -90,8 +90,8 @@ func (d *decoder) feedPaste() (key, bool) {
 	if end < 0 {
 		take = max(len(d.buf)-len(pasteEnd)+1, 0) // the end may be cut
 	}
-	if room := maxPaste - len(d.paste); room > 0 {
-		d.paste = append(d.paste, d.buf[:min(take, room)]...)
+	if left := maxPaste - len(d.paste); left > 0 {
+		d.paste = append(d.paste, d.buf[:min(take, left)]...)
 	}
 	if end < 0 {
 		d.buf = d.buf[take:]

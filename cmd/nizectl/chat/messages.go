@@ -15,20 +15,20 @@ import (
 func (f *screen) event(ctx context.Context, e event) {
 	if e.thread == f.s.thread.ID {
 		switch {
-		case e.lost != nil:
-			f.away = bots.Escape(e.lost.Error())
-		case e.back != nil:
-			f.away = ""
-			f.note(f.style.dim, f.s.words().Say(phrases.TermBack))
+		case e.disconnected != nil:
+			f.lost = bots.Escape(e.disconnected.Error())
+		case e.reconnected != nil:
+			f.lost = ""
+			f.printText(f.style.dim, f.s.words().Say(phrases.TermBack))
 			f.tools = nil
 		}
 	}
-	show, ended, err := f.s.take(ctx, e)
+	show, ended, err := f.s.handleEvent(ctx, e)
 	for _, m := range show {
 		f.show(m)
 	}
 	if err != nil {
-		f.note(f.style.red, f.s.problem(err))
+		f.printText(f.style.red, f.s.problem(err))
 	}
 	if ended {
 		f.endText()
@@ -42,7 +42,7 @@ func (f *screen) show(m store.Message) {
 		f.text(m)
 		return
 	}
-	if !f.s.script.changed(m) {
+	if !f.s.transcript.changed(m) {
 		return
 	}
 	switch {
@@ -53,16 +53,16 @@ func (f *screen) show(m store.Message) {
 		f.card(*m.Card)
 	case m.Kind == store.ErrorMessage:
 		f.endText()
-		f.note(f.style.red, m.Text)
+		f.printText(f.style.red, m.Text)
 	default:
 		f.endText()
-		f.note(f.style.dim, m.Text)
+		f.printText(f.style.dim, m.Text)
 	}
 }
 
 // text streams the assistant's words.
 func (f *screen) text(m store.Message) {
-	more, again, changed := f.s.script.fresh(m)
+	more, again, changed := f.s.transcript.fresh(m)
 	if !changed {
 		return
 	}
@@ -70,13 +70,13 @@ func (f *screen) text(m store.Message) {
 		f.endText()
 	}
 	if again {
-		f.say(f.style.dim(f.s.words().Say(phrases.TermAgain)))
+		f.printLines(f.style.dim(f.s.words().Say(phrases.TermAgain)))
 	}
 	if f.md == nil && more != "" {
-		f.md, f.textID = newMarkdown(f.style, f.live.width), m.ID
+		f.md, f.textID = newMarkdown(f.style, f.region.width), m.ID
 	}
 	if f.md != nil {
-		f.settled = append(f.settled, f.md.write(more)...)
+		f.output = append(f.output, f.md.write(more)...)
 		if m.Final {
 			f.endText()
 		}
@@ -85,16 +85,16 @@ func (f *screen) text(m store.Message) {
 
 func (f *screen) endText() {
 	if f.md != nil {
-		f.settled = append(f.settled, f.md.close()...)
+		f.output = append(f.output, f.md.close()...)
 		f.md, f.textID = nil, ""
 	}
 }
 
-// tool shows the activity of a tool: in place while it works, settled after.
+// tool shows the activity of a tool: in place while it works, printed once it ended.
 // What has a card is told by the card.
 func (f *screen) tool(m store.Message) {
 	i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == m.ID })
-	carded := f.s.script.carded(m)
+	carded := f.s.transcript.carded(m)
 	switch line := toolLine(*m.Tool, f.s.words()); {
 	case m.Tool.State.Final() || carded:
 		if i >= 0 {
@@ -102,7 +102,7 @@ func (f *screen) tool(m store.Message) {
 		}
 		if !carded {
 			f.endText()
-			f.settleTool(line, m.Tool.State)
+			f.printToolEnd(line, m.Tool.State)
 		}
 	case i >= 0:
 		f.tools[i].line = line
@@ -111,10 +111,49 @@ func (f *screen) tool(m store.Message) {
 	}
 }
 
-func (f *screen) settleTool(line string, state store.State) {
+func (f *screen) printToolEnd(line string, state store.State) {
 	paint := f.style.dim
 	if state == store.Failed || state == store.Refused || state == store.Lost {
 		paint = f.style.red
 	}
-	f.say(paint(clip(line, f.live.width-1)))
+	f.printLines(paint(clip(line, f.region.width-1)))
+}
+
+// resume shows a stored conversation and goes on with it.
+func (f *screen) resume(ctx context.Context, id string) error {
+	view, err := f.s.resume(ctx, id)
+	if err != nil {
+		return err
+	}
+	f.reset()
+	for _, turn := range view.Turns {
+		m, ok := turnMessage(turn, f.s.words())
+		switch {
+		case !ok:
+		case turn.Role == store.FromUser:
+			f.printText(f.style.bold, "> "+turn.Text)
+		default:
+			f.show(m)
+		}
+	}
+	for _, card := range view.Cards {
+		f.show(store.Message{ID: card.Call, Kind: store.CardMessage, Card: &card})
+	}
+	return nil
+}
+
+// reset forgets the conversation that was left.
+func (f *screen) reset() {
+	f.endText()
+	f.tools, f.cards, f.args, f.lost = nil, nil, nil, ""
+}
+
+func (f *screen) greet(histErr error) {
+	f.printText(f.style.dim, f.s.words().Say(phrases.TermGreet))
+	if line := f.s.offline(); line != "" {
+		f.printText(f.style.yellow, line)
+	}
+	if histErr != nil {
+		f.printText(f.style.yellow, bots.Escape(histErr.Error()))
+	}
 }

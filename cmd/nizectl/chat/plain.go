@@ -1,12 +1,9 @@
 package chat
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -17,140 +14,18 @@ import (
 	"nize/store"
 )
 
-// lineReader cuts an input into lines. What is longer than a message may be
-// comes in pieces, which the daemon then refuses.
-type lineReader struct {
-	in  *input
-	buf []byte
-	eof bool
+// plainFront is the chat without any escape sequence.
+type plainFront struct {
+	s      *session
+	prompt *cardPrompt
+	in     lineReader
+	queue  []string // lines that were read and not taken yet
+	text   *textOut
+	cards  []store.Card // that wait for an answer, the first is being asked about
+	style  style
 }
 
-// take puts what was read to the rest of the line and returns whole lines.
-func (l *lineReader) take(b []byte) []string {
-	l.buf = append(l.buf, b...)
-	var out []string
-	for {
-		i := bytes.IndexByte(l.buf, '\n')
-		if i < 0 && len(l.buf) <= 2*bots.MaxMessage {
-			return out
-		}
-		if i < 0 {
-			i = len(l.buf) - 1
-		}
-		out = append(out, strings.TrimSuffix(string(l.buf[:i]), "\r"))
-		l.buf = l.buf[i+1:]
-	}
-}
-
-// end returns a last line without a line break.
-func (l *lineReader) end() []string {
-	if l.eof = true; len(l.buf) == 0 {
-		return nil
-	}
-	last := string(l.buf)
-	l.buf = nil
-	return []string{last}
-}
-
-// asker asks about cards line by line.
-type asker struct {
-	s   *session
-	w   io.Writer
-	now string // the prompt's state: "" or "args"
-}
-
-// prompt asks for the answer to a card that has been shown.
-func (a *asker) prompt(card store.Card) {
-	if a.now == "args" {
-		fmt.Fprint(a.w, a.s.words().Say(phrases.TermArgsLine))
-		return
-	}
-	fmt.Fprintf(a.w, "%s: ", cardKeys(card, a.s.words()))
-}
-
-// cardKeys names the keys of a card; those that would do nothing are left out.
-func cardKeys(card store.Card, words phrases.Catalogue) string {
-	keys := words.Say(phrases.TermKeys)
-	if card.Together > 0 {
-		keys += words.Say(phrases.TermKeyAll, itoa(card.Together+1))
-	}
-	keys += words.Say(phrases.TermKeysEdit)
-	if card.Always {
-		keys += words.Say(phrases.TermKeyAlways)
-	}
-	return keys + words.Say(phrases.TermKeysRest)
-}
-
-// answer reads an answer. again asks once more; show shows the card first.
-func (a *asker) answer(card store.Card, line string) (d api.Decide, done, show bool) {
-	line = strings.TrimSpace(line)
-	if a.now == "args" {
-		a.now = ""
-		if line == "" {
-			return d, false, false
-		}
-		args, err := checkArguments(line)
-		if err != nil {
-			fmt.Fprintln(a.w, a.s.problem(err))
-			a.now = "args"
-			return d, false, false
-		}
-		return api.Decide{Verb: store.Edit, Args: args}, true, false
-	}
-	if line == "Y" && card.Together > 0 {
-		return api.Decide{Verb: store.RunAll}, true, false
-	}
-	switch strings.ToLower(line) {
-	case "y", "yes":
-		return api.Decide{Verb: store.Approve}, true, false
-	case "n", "no":
-		return api.Decide{Verb: store.Deny}, true, false
-	case "a", "always":
-		if card.Always {
-			return api.Decide{Verb: store.Approve, Always: true}, true, false
-		}
-		fmt.Fprintln(a.w, a.s.words().Say(phrases.TermNotAlways))
-	case "d", "deny":
-		return api.Decide{Verb: store.Deny, Always: true}, true, false
-	case "e", "edit":
-		a.now = "args"
-	case "?":
-		return d, false, true
-	}
-	return d, false, false
-}
-
-// checkArguments refuses what the daemon would refuse, before it is asked. An
-// object is what every tool takes (MCP).
-func checkArguments(text string) (json.RawMessage, error) {
-	args, err := store.Canonical([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-	if len(args) == 0 || args[0] != '{' {
-		return nil, fmt.Errorf("%w arguments: want a JSON object, {…}", store.ErrInvalid)
-	}
-	return args, nil
-}
-
-func printLines(w io.Writer, lines []string) {
-	for _, line := range lines {
-		fmt.Fprintln(w, line)
-	}
-}
-
-// linesFront is the chat without any escape sequence.
-type linesFront struct {
-	s     *session
-	asker *asker
-	in    lineReader
-	queue []string // lines that were read and not taken yet
-	text  *textOut
-	cards []store.Card // that wait for an answer, the first is being asked about
-	style style
-}
-
-func runLines(ctx context.Context, s *session) error {
+func runPlain(ctx context.Context, s *session) error {
 	interrupts := make(chan os.Signal, 2) // two: one stops, the second leaves
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
@@ -159,15 +34,15 @@ func runLines(ctx context.Context, s *session) error {
 		return err
 	}
 	defer in.close()
-	f := &linesFront{
-		s: s, asker: &asker{s: s, w: s.o.Out}, in: lineReader{in: in},
+	f := &plainFront{
+		s: s, prompt: &cardPrompt{s: s, w: s.o.Out}, in: lineReader{in: in},
 		text: &textOut{w: s.o.Out}, style: s.o.style(),
 	}
 	if line := s.offline(); line != "" {
-		f.note(line)
+		f.printNote(line)
 	}
 	if s.o.TTY {
-		f.note(s.words().Say(phrases.TermGreetPlain))
+		f.printNote(s.words().Say(phrases.TermGreetPlain))
 	}
 	if s.o.Resume != "" {
 		if err := f.resume(ctx, s.o.Resume); err != nil {
@@ -177,9 +52,9 @@ func runLines(ctx context.Context, s *session) error {
 	return f.loop(ctx, interrupts)
 }
 
-func (f *linesFront) loop(ctx context.Context, interrupts <-chan os.Signal) error {
+func (f *plainFront) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 	stopping := false
-	f.prompt()
+	f.printPrompt()
 	for {
 		if leave, err := f.work(ctx); leave || err != nil {
 			return err
@@ -204,9 +79,9 @@ func (f *linesFront) loop(ctx context.Context, interrupts <-chan os.Signal) erro
 				return nil
 			}
 			stopping = true
-			f.note(f.s.words().Say(phrases.TermStopping))
+			f.printNote(f.s.words().Say(phrases.TermStopping))
 			if err := f.s.stop(ctx); err != nil {
-				f.note(f.s.problem(err))
+				f.printNote(f.s.problem(err))
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -216,7 +91,7 @@ func (f *linesFront) loop(ctx context.Context, interrupts <-chan os.Signal) erro
 
 // work takes the lines that can be taken now. From a pipe, one turn follows
 // the other; on a terminal a person may write while a turn runs.
-func (f *linesFront) work(ctx context.Context) (leave bool, err error) {
+func (f *plainFront) work(ctx context.Context) (leave bool, err error) {
 	for len(f.queue) > 0 && (f.s.o.TTY || !f.s.busy || len(f.cards) > 0) {
 		line := f.queue[0]
 		f.queue = f.queue[1:]
@@ -227,25 +102,39 @@ func (f *linesFront) work(ctx context.Context) (leave bool, err error) {
 	return f.in.eof && len(f.queue) == 0 && (f.s.o.TTY || !f.s.busy), nil
 }
 
-// prompt asks for the next line, on a terminal only.
-func (f *linesFront) prompt() {
+// printPrompt asks for the next line, on a terminal only.
+func (f *plainFront) printPrompt() {
 	switch {
 	case len(f.cards) > 0:
-		f.asker.prompt(f.cards[0])
+		f.prompt.print(f.cards[0])
 	case f.s.o.TTY && !f.s.busy:
 		fmt.Fprint(f.s.o.Out, "> ")
 	}
 }
 
-func (f *linesFront) note(lines ...string) {
+func (f *plainFront) answer(ctx context.Context, line string) {
+	card := f.cards[0]
+	d, done, show := f.prompt.parse(card, line)
+	switch {
+	case show:
+		printCard(f.s.o.Out, card, f.s.reader())
+	case done:
+		f.cards = f.cards[1:]
+		if err := f.s.decide(ctx, card, d); err != nil {
+			f.printNote(f.s.problem(err))
+		}
+	}
+}
+
+func (f *plainFront) printNote(lines ...string) {
 	for _, line := range lines {
-		fmt.Fprintln(f.s.o.Err, f.style.ours(line))
+		fmt.Fprintln(f.s.o.Err, f.style.plainSigns(line))
 	}
 }
 
 // line takes one line of input.
-func (f *linesFront) line(ctx context.Context, line string) (leave bool, err error) {
-	defer f.prompt()
+func (f *plainFront) line(ctx context.Context, line string) (leave bool, err error) {
+	defer f.printPrompt()
 	if len(f.cards) > 0 && !strings.HasPrefix(line, "/") {
 		f.answer(ctx, line)
 		return false, nil
@@ -258,15 +147,15 @@ func (f *linesFront) line(ctx context.Context, line string) (leave bool, err err
 	}
 	r, err := f.s.command(ctx, line)
 	if err != nil {
-		f.note(f.s.problem(err))
+		f.printNote(f.s.problem(err))
 	}
-	f.note(r.lines...)
+	f.printNote(r.lines...)
 	if r.fresh {
 		f.cards = nil
 	}
 	if r.resume != "" {
 		if err := f.resume(ctx, r.resume); err != nil {
-			f.note(f.s.problem(err))
+			f.printNote(f.s.problem(err))
 		}
 	}
 	return r.leave, nil
@@ -274,29 +163,15 @@ func (f *linesFront) line(ctx context.Context, line string) (leave bool, err err
 
 // fatal shows an error that the chat survives and returns one that it doesn't:
 // without a daemon there is no first message.
-func (f *linesFront) fatal(err error) error {
+func (f *plainFront) fatal(err error) error {
 	if err == nil || errors.Is(err, api.ErrNoDaemon) {
 		return err
 	}
-	f.note(bots.Plain(f.s.problem(err)))
+	f.printNote(bots.Plain(f.s.problem(err)))
 	return nil
 }
 
-func (f *linesFront) answer(ctx context.Context, line string) {
-	card := f.cards[0]
-	d, done, show := f.asker.answer(card, line)
-	switch {
-	case show:
-		printLines(f.s.o.Out, bots.CardLines(card, f.s.reader()))
-	case done:
-		f.cards = f.cards[1:]
-		if err := f.s.decide(ctx, card, d); err != nil {
-			f.note(f.s.problem(err))
-		}
-	}
-}
-
-func (f *linesFront) resume(ctx context.Context, id string) error {
+func (f *plainFront) resume(ctx context.Context, id string) error {
 	view, err := f.s.resume(ctx, id)
 	if err != nil {
 		return err
@@ -307,7 +182,7 @@ func (f *linesFront) resume(ctx context.Context, id string) error {
 		switch {
 		case !ok:
 		case turn.Role == store.FromUser:
-			f.note("> " + strings.ReplaceAll(bots.Plain(turn.Text), "\n", "\n> "))
+			f.printNote("> " + strings.ReplaceAll(bots.Plain(turn.Text), "\n", "\n> "))
 		default:
 			f.show(ctx, m)
 		}
@@ -318,70 +193,70 @@ func (f *linesFront) resume(ctx context.Context, id string) error {
 	return nil
 }
 
-func (f *linesFront) event(ctx context.Context, e event) {
+func (f *plainFront) event(ctx context.Context, e event) {
 	switch {
-	case e.lost != nil && e.thread == f.s.thread.ID:
-		f.note(f.s.words().Say(phrases.TermLost, bots.Escape(e.lost.Error())))
-	case e.back != nil && e.thread == f.s.thread.ID:
-		f.note(f.s.words().Say(phrases.TermBack))
+	case e.disconnected != nil && e.thread == f.s.thread.ID:
+		f.printNote(f.s.words().Say(phrases.TermLost, bots.Escape(e.disconnected.Error())))
+	case e.reconnected != nil && e.thread == f.s.thread.ID:
+		f.printNote(f.s.words().Say(phrases.TermBack))
 	}
-	show, ended, err := f.s.take(ctx, e)
+	show, ended, err := f.s.handleEvent(ctx, e)
 	for _, m := range show {
 		f.show(ctx, m)
 	}
 	if err != nil {
-		f.note(f.s.problem(err))
+		f.printNote(f.s.problem(err))
 	}
 	if ended {
 		if err := f.text.end(); err != nil {
-			f.note(f.s.problem(err))
+			f.printNote(f.s.problem(err))
 		}
-		f.prompt()
+		f.printPrompt()
 	}
 }
 
 // show prints what is new of a message.
-func (f *linesFront) show(ctx context.Context, m store.Message) {
+func (f *plainFront) show(ctx context.Context, m store.Message) {
 	if m.Kind == store.TextMessage {
-		if err := f.text.show(&f.s.script, m); err != nil {
-			f.note(f.s.problem(err))
+		if err := f.text.show(&f.s.transcript, m); err != nil {
+			f.printNote(f.s.problem(err))
 		}
 		return
 	}
-	if !f.s.script.changed(m) {
+	if !f.s.transcript.changed(m) {
 		return
 	}
 	switch {
 	case m.Kind == store.ToolMessage && m.Tool != nil:
-		if !f.s.script.carded(m) {
-			f.note(toolLine(*m.Tool, f.s.words()))
+		if !f.s.transcript.carded(m) {
+			f.printNote(toolLine(*m.Tool, f.s.words()))
 		}
 	case m.Kind == store.CardMessage && m.Card != nil:
 		f.card(ctx, *m.Card)
 	case m.Kind == store.ErrorMessage:
-		f.note(f.s.words().Say(phrases.TermError, bots.Plain(m.Text)))
+		f.printNote(f.s.words().Say(phrases.TermError, bots.Plain(m.Text)))
 	default:
-		f.note(bots.Plain(m.Text))
+		f.printNote(bots.Plain(m.Text))
 	}
 }
 
 // card asks about a card that waits, or answers as --approve says.
-func (f *linesFront) card(ctx context.Context, card store.Card) {
+func (f *plainFront) card(ctx context.Context, card store.Card) {
 	if !waits(&card) {
 		asked := len(f.cards) > 0 && f.cards[0].Call == card.Call
 		f.cards = withoutCard(f.cards, card.Call)
-		f.s.settled = card
-		f.note(settledLine(card, f.s.o.Locale))
+		f.s.lastCall = card
+		f.printNote(outcomeLine(card, f.s.o.Locale))
 		if asked {
-			f.asker.now = ""
-			f.prompt()
+			f.prompt.mode = ""
+			f.printPrompt()
 		}
 		return
 	}
-	printLines(f.s.o.Out, bots.CardLines(card, f.s.reader()))
+	printCard(f.s.o.Out, card, f.s.reader())
 	if f.s.o.Approve == "ask" {
 		if f.cards = append(f.cards, card); len(f.cards) == 1 {
-			f.prompt()
+			f.printPrompt()
 		}
 		return
 	}
@@ -390,16 +265,6 @@ func (f *linesFront) card(ctx context.Context, card store.Card) {
 		d = api.Decide{Verb: store.Approve, Reason: "--approve all"}
 	}
 	if err := f.s.decide(ctx, card, d); err != nil {
-		f.note(f.s.problem(err))
+		f.printNote(f.s.problem(err))
 	}
-}
-
-func withoutCard(cards []store.Card, call string) []store.Card {
-	var out []store.Card
-	for _, c := range cards {
-		if c.Call != call {
-			out = append(out, c)
-		}
-	}
-	return out
 }

@@ -124,7 +124,7 @@ func (c *console) send(text string) {
 // enough.
 func (c *console) answer(key, want string) {
 	c.t.Helper()
-	c.ahead.Add(int64(quiet))
+	c.ahead.Add(int64(cardDelay))
 	c.send(key)
 	c.await(want)
 }

@@ -15,17 +15,17 @@ import (
 	"nize/store"
 )
 
-// askTimeout bounds one request that is no stream; the daemon answers from its
+// requestTimeout bounds one request that is no stream; the daemon answers from its
 // own disk.
-const askTimeout = 15 * time.Second
+const requestTimeout = 15 * time.Second
 
 // event is what the follower of a conversation reports.
 type event struct {
-	thread string
-	chat   api.ChatEvent
-	lost   error           // the connection dropped; it is being dialled again
-	back   *api.ThreadView // the connection is there again, and the thread as it stands
-	dead   error           // it can't be followed any more
+	thread       string
+	chat         api.ChatEvent
+	disconnected error           // the connection dropped; it is being dialled again
+	reconnected  *api.ThreadView // the connection is there again, and the thread as it stands
+	ended        error           // it can't be followed any more
 }
 
 // session is one chat with the daemon, over as many connections and
@@ -36,29 +36,29 @@ type session struct {
 	zone   *time.Location
 	events chan event // unbuffered: a front that is busy slows the follower, not the daemon
 
-	life    context.Context // of the followers
-	end     context.CancelFunc
-	wg      sync.WaitGroup
-	thread  store.Thread // ID "" until something was said
-	unhook  context.CancelFunc
-	status  api.Status
-	busy    bool            // a turn runs, as far as we know
-	stirs   bool            // something happened since we sent
-	unsent  *api.NewMessage // not acknowledged yet
-	script  transcript
-	settled store.Card // the call that ended last, of those that had a card
+	life       context.Context // of the followers, for as long as the chat runs
+	end        context.CancelFunc
+	wg         sync.WaitGroup
+	thread     store.Thread // ID "" until something was said
+	unfollow   context.CancelFunc
+	status     api.Status
+	busy       bool            // a turn runs, as far as we know
+	responded  bool            // something happened since we sent
+	unsent     *api.NewMessage // not acknowledged yet
+	transcript transcript
+	lastCall   store.Card // the call that ended last, of those that had a card
 
-	mu       sync.Mutex         // guards unlisten, which followers set
-	unlisten context.CancelFunc // ends the connection that is being read
+	mu          sync.Mutex         // guards closeStream, which followers set
+	closeStream context.CancelFunc // ends the connection that is being read
 }
 
 func newSession(ctx context.Context, o Options) *session {
-	s := &session{o: o, zone: time.Local, events: make(chan event), unhook: func() {}}
+	s := &session{o: o, zone: time.Local, events: make(chan event), unfollow: func() {}}
 	if loc, err := time.LoadLocation(o.Zone); err == nil && o.Zone != "" {
 		s.zone = loc
 	}
 	s.life, s.end = context.WithCancel(ctx)
-	s.script.clear()
+	s.transcript.clear()
 	return s
 }
 
@@ -68,10 +68,9 @@ func (s *session) close() {
 	s.wg.Wait()
 }
 
-// open makes sure that somebody listens and, to resume, that the conversation
-// is there.
+// open asks the daemon for its status: it fails where none runs.
 func (s *session) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var err error
 	if s.status, err = s.o.Client.Status(ctx); err != nil {
@@ -102,7 +101,7 @@ func (s *session) problem(err error) string { return s.words().Problem(err.Error
 
 // begin starts a conversation and follows it.
 func (s *session) begin(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	th, err := s.o.Client.NewThread(ctx, api.NewThread{
 		Agent: s.o.Agent, Model: s.o.Model, Servers: s.o.Servers, Zone: s.o.Zone, Locale: s.o.Locale,
@@ -116,7 +115,7 @@ func (s *session) begin(ctx context.Context) error {
 
 // resume goes on with a stored conversation.
 func (s *session) resume(ctx context.Context, id string) (api.ThreadView, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	view, err := s.o.Client.Thread(ctx, id)
 	if err != nil {
@@ -126,13 +125,13 @@ func (s *session) resume(ctx context.Context, id string) (api.ThreadView, error)
 	return view, nil
 }
 
-// leave lets go of the conversation; the next message begins a new one.
+// leave stops following the conversation; the next message begins a new one.
 func (s *session) leave() {
-	s.unhook()
-	s.unhook = func() {}
+	s.unfollow()
+	s.unfollow = func() {}
 	s.thread = store.Thread{}
-	s.busy, s.stirs, s.unsent = false, false, nil
-	s.script.clear()
+	s.busy, s.responded, s.unsent = false, false, nil
+	s.transcript.clear()
 }
 
 // attach follows a conversation instead of the one before.
@@ -144,7 +143,7 @@ func (s *session) attach(th store.Thread) {
 		s.zone = loc
 	}
 	ctx, cancel := context.WithCancel(s.life)
-	s.unhook = cancel
+	s.unfollow = cancel
 	s.wg.Go(func() { s.follow(ctx, th.ID) })
 }
 
@@ -168,7 +167,7 @@ func (s *session) follow(ctx context.Context, id string) {
 			if lost {
 				lost = false
 				view, err := s.o.Client.Thread(ctx, id)
-				if err != nil || !report(event{back: &view}) {
+				if err != nil || !report(event{reconnected: &view}) {
 					return false
 				}
 			}
@@ -178,7 +177,7 @@ func (s *session) follow(ctx context.Context, id string) {
 			return
 		}
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, api.ErrNoRoute) {
-			report(event{dead: err})
+			report(event{ended: err})
 			return
 		}
 		if !lost {
@@ -186,7 +185,7 @@ func (s *session) follow(ctx context.Context, id string) {
 			if err == nil {
 				err = errors.New("nized ended the stream")
 			}
-			report(event{lost: err})
+			report(event{disconnected: err})
 		}
 		select {
 		case <-time.After(pause):
@@ -196,13 +195,13 @@ func (s *session) follow(ctx context.Context, id string) {
 	}
 }
 
-// redial ends the connection that is being read, so that the follower makes a
+// reconnect ends the connection that is being read, so that the follower makes a
 // new one and everything is read and sent again.
-func (s *session) redial() {
+func (s *session) reconnect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.unlisten != nil {
-		s.unlisten()
+	if s.closeStream != nil {
+		s.closeStream()
 	}
 }
 
@@ -211,7 +210,7 @@ func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent
 	once, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
-	s.unlisten = cancel
+	s.closeStream = cancel
 	s.mu.Unlock()
 	for chat, err := range s.o.Client.Events(once, id) {
 		if once.Err() != nil {
@@ -238,24 +237,24 @@ func (s *session) say(ctx context.Context, text string) error {
 			return err
 		}
 	}
-	s.busy, s.stirs = true, false
+	s.busy, s.responded = true, false
 	s.unsent = &api.NewMessage{Key: store.NewID(s.o.Now()), Text: text}
 	return s.deliver(ctx)
 }
 
 // awaitFirst waits for the first event, from which on nothing is missed.
 func (s *session) awaitFirst(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for {
 		select {
 		case e := <-s.events:
 			switch {
 			case e.thread != s.thread.ID:
-			case e.dead != nil:
-				return e.dead
-			case e.lost != nil:
-				return fmt.Errorf("following the conversation: %w", e.lost)
+			case e.ended != nil:
+				return e.ended
+			case e.disconnected != nil:
+				return fmt.Errorf("following the conversation: %w", e.disconnected)
 			default:
 				return nil
 			}
@@ -271,7 +270,7 @@ func (s *session) deliver(ctx context.Context) error {
 	if s.unsent == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := s.o.Client.Send(ctx, s.thread.ID, *s.unsent)
 	var refused *api.Error
@@ -282,37 +281,37 @@ func (s *session) deliver(ctx context.Context) error {
 		s.unsent, s.busy = nil, false
 		return fmt.Errorf("sending the message: %w", err)
 	default:
-		s.redial()
+		s.reconnect()
 	}
 	return nil
 }
 
-// take notes what an event means for the session. It returns the messages to
-// show, and whether the turn that was running has ended.
-func (s *session) take(ctx context.Context, e event) (show []store.Message, ended bool, err error) {
+// handleEvent brings the session up to date with an event. It returns the
+// messages to show, and whether the turn that was running has ended.
+func (s *session) handleEvent(ctx context.Context, e event) (show []store.Message, ended bool, err error) {
 	if e.thread != s.thread.ID {
 		return nil, false, nil // of a conversation that was left
 	}
 	switch {
-	case e.dead != nil:
+	case e.ended != nil:
 		s.busy = false
-		return nil, true, fmt.Errorf("following the conversation: %w", e.dead)
-	case e.lost != nil:
+		return nil, true, fmt.Errorf("following the conversation: %w", e.ended)
+	case e.disconnected != nil:
 		return nil, false, nil
-	case e.back != nil:
-		missed := missedMessages(*e.back, s.words())
-		s.stirs = s.stirs || s.unsent == nil // what we sent is stored, so idle means that it was answered
+	case e.reconnected != nil:
+		missed := missedMessages(*e.reconnected, s.words())
+		s.responded = s.responded || s.unsent == nil // what we sent is stored, so idle means that it was answered
 		return missed, false, s.deliver(ctx)
 	}
 	if e.chat.Message != nil {
-		s.stirs = true
+		s.responded = true
 		show = append(show, *e.chat.Message)
 	}
 	switch e.chat.State {
 	case api.ChatWorking, api.ChatWaiting:
-		s.busy, s.stirs = true, true
+		s.busy, s.responded = true, true
 	case api.ChatIdle:
-		if s.busy && s.stirs {
+		if s.busy && s.responded {
 			s.busy, ended = false, true
 		}
 	}
@@ -345,7 +344,7 @@ func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool)
 
 // decide presses a button of a card; the digest says which card was seen.
 func (s *session) decide(ctx context.Context, card store.Card, d api.Decide) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	d.Digest = card.Digest
 	if _, err := s.o.Client.Decide(ctx, card.Call, d); err != nil {
@@ -371,53 +370,3 @@ func (s *session) stop(ctx context.Context) error {
 func (s *session) reader() bots.Reader {
 	return bots.Reader{Locale: s.o.Locale, Zone: s.zone, Now: s.o.Now()}
 }
-
-// transcript remembers what of each message was shown.
-type transcript struct{ seen map[string]store.Message }
-
-func (t *transcript) clear() { t.seen = map[string]store.Message{} }
-
-// fresh returns what of a text was not shown yet. again says that the text
-// began anew, and that what was shown of it is void.
-func (t *transcript) fresh(m store.Message) (more string, again, changed bool) {
-	old, known := t.seen[m.ID]
-	if known && old.Final {
-		return "", false, false
-	}
-	t.seen[m.ID] = m
-	if more, ok := strings.CutPrefix(m.Text, old.Text); ok {
-		return more, false, more != "" || m.Final
-	}
-	return m.Text, true, true
-}
-
-// changed says whether a message that is no text differs from what was shown.
-func (t *transcript) changed(m store.Message) bool {
-	old, known := t.seen[m.ID]
-	t.seen[m.ID] = m
-	return !known || !sameMessage(old, m)
-}
-
-// carded says whether the call behind a tool's line has a card, which then
-// tells all that the line could.
-func (t *transcript) carded(line store.Message) bool {
-	id, ok := strings.CutPrefix(line.ID, "tool/")
-	_, seen := t.seen[id]
-	return ok && seen
-}
-
-func sameMessage(a, b store.Message) bool {
-	if a.Kind != b.Kind || a.Text != b.Text || a.Final != b.Final {
-		return false
-	}
-	if a.Tool != nil && b.Tool != nil && *a.Tool != *b.Tool {
-		return false
-	}
-	if a.Card != nil && b.Card != nil {
-		return a.Card.State == b.Card.State && a.Card.Approved == b.Card.Approved && a.Card.Outcome == b.Card.Outcome
-	}
-	return true
-}
-
-// waits says whether a card asks for an answer.
-func waits(c *store.Card) bool { return c != nil && c.State == store.Pending && !c.Approved }

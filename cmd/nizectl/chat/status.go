@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"strconv"
 	"strings"
 
 	"nize/bots"
@@ -8,7 +9,8 @@ import (
 	"nize/store"
 )
 
-// mark is the sign before a settled line; the state stands behind it as a word.
+// mark is the sign before the line of a call that ended; the state stands behind
+// it as a word.
 func mark(state store.State) string {
 	switch state {
 	case store.Done:
@@ -44,8 +46,8 @@ func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	return line
 }
 
-// settledLine is what became of a card.
-func settledLine(c store.Card, locale string) string {
+// outcomeLine is what became of a card.
+func outcomeLine(c store.Card, locale string) string {
 	line := mark(c.State) + " " + bots.Escape(c.Tool) + " " + bots.StateWords(c, locale)
 	if outcome := bots.OutcomeWords(c, locale); outcome != "" {
 		line += ": " + outcome
@@ -56,10 +58,36 @@ func settledLine(c store.Card, locale string) string {
 	return line
 }
 
-// ascii puts plain signs for ours where the terminal has no others.
-func (s style) ours(line string) string {
+// plainSigns puts plain signs for ours where the terminal has no others.
+func (s style) plainSigns(line string) string {
 	if !s.ascii {
 		return line
 	}
 	return strings.NewReplacer("✓", "ok", "✗", "!!", "–", "--", "…", "...", "•", "-").Replace(line)
 }
+
+// cardKeys names the keys of a card; those that would do nothing are left out.
+func cardKeys(card store.Card, words phrases.Catalogue) string {
+	keys := words.Say(phrases.TermKeys)
+	if card.Together > 0 {
+		keys += words.Say(phrases.TermKeyAll, strconv.Itoa(card.Together+1))
+	}
+	keys += words.Say(phrases.TermKeysEdit)
+	if card.Always {
+		keys += words.Say(phrases.TermKeyAlways)
+	}
+	return keys + words.Say(phrases.TermKeysRest)
+}
+
+func withoutCard(cards []store.Card, call string) []store.Card {
+	var out []store.Card
+	for _, c := range cards {
+		if c.Call != call {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// waits says whether a card asks for an answer.
+func waits(c *store.Card) bool { return c != nil && c.State == store.Pending && !c.Approved }

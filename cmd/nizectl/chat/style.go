@@ -3,6 +3,8 @@ package chat
 import (
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/width"
 )
 
 // style is what a terminal may be sent: nothing (dumb), or escapes without
@@ -149,9 +151,9 @@ func (s style) wrap(cs []cell, width int, first, next string) []string {
 	var out []string
 	head := first
 	for {
-		room := max(width-visible(head), 8)
+		available := max(width-visible(head), 8)
 		n, w, blank := 0, 0, -1
-		for n < len(cs) && w+cs[n].width <= room {
+		for n < len(cs) && w+cs[n].width <= available {
 			if cs[n].text == " " {
 				blank = n
 			}
@@ -182,9 +184,9 @@ func (s style) fold(cs []cell, width int, next string) []string {
 	var out []string
 	head := ""
 	for {
-		room := max(width-visible(head), 8)
+		available := max(width-visible(head), 8)
 		n, w, after := 0, 0, 0
-		for n < len(cs) && w+cs[n].width <= room {
+		for n < len(cs) && w+cs[n].width <= available {
 			w += cs[n].width
 			n++
 			if cs[n-1].text == " " {
@@ -235,31 +237,17 @@ func clip(text string, width int) string {
 	return b.String() + "…"
 }
 
-// wide is what takes two columns (UAX 11: W and F), in whole blocks.
-var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{0x1100, 0x115F, 1}, {0x231A, 0x231B, 1}, {0x23E9, 0x23EC, 1}, {0x25FD, 0x25FE, 1}, {0x2614, 0x2615, 1},
-		{0x2648, 0x2653, 1}, {0x26A1, 0x26A1, 1}, {0x2705, 0x2705, 1}, {0x270A, 0x270B, 1}, {0x2728, 0x2728, 1},
-		{0x274C, 0x274C, 1}, {0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2795, 0x2797, 1}, {0x2B50, 0x2B50, 1},
-		{0x2E80, 0x303E, 1}, {0x3041, 0x33FF, 1}, {0x3400, 0x4DBF, 1}, {0x4E00, 0x9FFF, 1}, {0xA000, 0xA4CF, 1},
-		{0xA960, 0xA97F, 1}, {0xAC00, 0xD7A3, 1}, {0xF900, 0xFAFF, 1}, {0xFE30, 0xFE6F, 1}, {0xFF01, 0xFF60, 1},
-		{0xFFE0, 0xFFE6, 1},
-	},
-	R32: []unicode.Range32{
-		{0x16FE0, 0x18DFF, 1}, {0x1AFF0, 0x1B2FF, 1}, {0x1F004, 0x1F004, 1}, {0x1F0CF, 0x1F0CF, 1}, {0x1F18E, 0x1F18E, 1},
-		{0x1F191, 0x1F19A, 1}, {0x1F200, 0x1F320, 1}, {0x1F32D, 0x1F64F, 1}, {0x1F680, 0x1F6FF, 1}, {0x1F7E0, 0x1F7EB, 1},
-		{0x1F90C, 0x1F9FF, 1}, {0x1FA70, 0x1FAFF, 1}, {0x20000, 0x3FFFD, 1},
-	},
-}
-
-// runeWidth is how many columns r takes.
+// runeWidth is how many columns r takes: two for what Unicode calls wide or
+// fullwidth (UAX 11), none for marks and format characters.
 func runeWidth(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
-	case unicode.Is(wide, r):
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
 		return 2
 	}
 	return 1

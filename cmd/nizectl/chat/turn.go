@@ -16,16 +16,16 @@ import (
 	"nize/store"
 )
 
-// patience is how long one turn waits for a daemon that went away.
-const patience = 30 * time.Second
+// reconnectTimeout is how long one turn waits for a daemon that went away.
+const reconnectTimeout = 30 * time.Second
 
 // one runs one turn for a script: text to Out, everything else to Err.
-type one struct {
+type turn struct {
 	s       *session
 	text    *textOut
 	failed  string       // what an error message said
 	refused string       // the tool that was refused, with no success after it
-	asker   *asker       // of --approve ask
+	prompt  *cardPrompt  // of --approve ask
 	in      lineReader   // of --approve ask
 	cards   []store.Card // being asked about, one after the other
 	pressed map[string]bool
@@ -37,18 +37,18 @@ type jsonEvent struct {
 	api.ChatEvent
 }
 
-func runOne(ctx context.Context, s *session) error {
+func runTurn(ctx context.Context, s *session) error {
 	interrupts := make(chan os.Signal, 2) // two: one stops, the second leaves
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
-	o := &one{s: s, text: &textOut{w: s.o.Out}, pressed: map[string]bool{}}
+	o := &turn{s: s, text: &textOut{w: s.o.Out}, pressed: map[string]bool{}}
 	if s.o.Approve == "ask" {
 		in, err := openInput(s.o.In)
 		if err != nil {
 			return err
 		}
 		defer in.close()
-		o.asker, o.in = &asker{s: s, w: s.o.Err}, lineReader{in: in}
+		o.prompt, o.in = &cardPrompt{s: s, w: s.o.Err}, lineReader{in: in}
 	}
 	if line := s.offline(); line != "" {
 		fmt.Fprintln(s.o.Err, line)
@@ -62,7 +62,7 @@ func runOne(ctx context.Context, s *session) error {
 			return err
 		}
 		for _, m := range missedMessages(view, s.words()) { // they are no news
-			s.script.seen[m.ID] = m
+			s.transcript.seen[m.ID] = m
 		}
 	}
 	if err := s.say(ctx, s.o.Message); err != nil {
@@ -71,7 +71,7 @@ func runOne(ctx context.Context, s *session) error {
 	return o.loop(ctx, interrupts)
 }
 
-func (o *one) loop(ctx context.Context, interrupts <-chan os.Signal) error {
+func (o *turn) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 	var gone <-chan time.Time // fires when the daemon was away too long
 	stops := 0
 	for {
@@ -86,14 +86,14 @@ func (o *one) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 			}
 		case e := <-o.s.events:
 			switch {
-			case e.lost != nil:
-				fmt.Fprintln(o.s.o.Err, o.s.words().Say(phrases.TermLost, bots.Escape(e.lost.Error())))
-				gone = time.After(patience)
-			case e.back != nil:
+			case e.disconnected != nil:
+				fmt.Fprintln(o.s.o.Err, o.s.words().Say(phrases.TermLost, bots.Escape(e.disconnected.Error())))
+				gone = time.After(reconnectTimeout)
+			case e.reconnected != nil:
 				fmt.Fprintln(o.s.o.Err, o.s.words().Say(phrases.TermBack))
 				gone = nil
 			}
-			ended, err := o.take(ctx, e)
+			ended, err := o.handleEvent(ctx, e)
 			if err != nil {
 				return err
 			}
@@ -117,8 +117,8 @@ func (o *one) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 	}
 }
 
-// take shows an event and answers its cards.
-func (o *one) take(ctx context.Context, e event) (ended bool, err error) {
+// handleEvent shows an event and answers its cards.
+func (o *turn) handleEvent(ctx context.Context, e event) (ended bool, err error) {
 	if o.s.o.JSON && e.thread == o.s.thread.ID && (e.chat.Message != nil || e.chat.State != "") {
 		line, err := json.Marshal(jsonEvent{e.thread, e.chat})
 		if err != nil {
@@ -128,7 +128,7 @@ func (o *one) take(ctx context.Context, e event) (ended bool, err error) {
 			return false, fmt.Errorf("writing an event: %w", err)
 		}
 	}
-	show, ended, err := o.s.take(ctx, e)
+	show, ended, err := o.s.handleEvent(ctx, e)
 	if err != nil {
 		return true, err
 	}
@@ -140,14 +140,14 @@ func (o *one) take(ctx context.Context, e event) (ended bool, err error) {
 	return ended, nil
 }
 
-func (o *one) show(ctx context.Context, m store.Message) error {
+func (o *turn) show(ctx context.Context, m store.Message) error {
 	if m.Kind == store.TextMessage {
 		if o.s.o.JSON {
 			return nil
 		}
-		return o.text.show(&o.s.script, m)
+		return o.text.show(&o.s.transcript, m)
 	}
-	if !o.s.script.changed(m) {
+	if !o.s.transcript.changed(m) {
 		return nil
 	}
 	note := o.s.o.Err
@@ -157,9 +157,9 @@ func (o *one) show(ctx context.Context, m store.Message) error {
 	switch {
 	case m.Kind == store.ToolMessage && m.Tool != nil:
 		if m.Tool.State.Final() {
-			o.settled(m.Tool.Name, m.Tool.State)
+			o.recordOutcome(m.Tool.Name, m.Tool.State)
 		}
-		if !o.s.script.carded(m) {
+		if !o.s.transcript.carded(m) {
 			fmt.Fprintln(note, toolLine(*m.Tool, o.s.words()))
 		}
 	case m.Kind == store.CardMessage && m.Card != nil:
@@ -172,9 +172,9 @@ func (o *one) show(ctx context.Context, m store.Message) error {
 	return nil
 }
 
-// settled remembers what became of a call, for the exit code. Meta-tools have
+// recordOutcome remembers what became of a call, for the exit code. Meta-tools have
 // no colon in their names and don't count.
-func (o *one) settled(tool string, state store.State) {
+func (o *turn) recordOutcome(tool string, state store.State) {
 	switch {
 	case !strings.Contains(tool, ":"):
 	case state == store.Refused || state == store.Cancelled || state == store.Expired:
@@ -185,12 +185,12 @@ func (o *one) settled(tool string, state store.State) {
 }
 
 // card answers a card as --approve says.
-func (o *one) card(ctx context.Context, note io.Writer, card store.Card) error {
+func (o *turn) card(ctx context.Context, note io.Writer, card store.Card) error {
 	if !waits(&card) {
 		o.cards = withoutCard(o.cards, card.Call)
 		if card.State.Final() {
-			o.settled(card.Tool, card.State)
-			fmt.Fprintln(note, settledLine(card, o.s.o.Locale))
+			o.recordOutcome(card.Tool, card.State)
+			fmt.Fprintln(note, outcomeLine(card, o.s.o.Locale))
 		}
 		return nil
 	}
@@ -198,16 +198,14 @@ func (o *one) card(ctx context.Context, note io.Writer, card store.Card) error {
 		return nil
 	}
 	o.pressed[card.Call] = true
-	for _, line := range bots.CardLines(card, o.s.reader()) {
-		fmt.Fprintln(note, line)
-	}
+	printCard(note, card, o.s.reader())
 	d := api.Decide{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
 	switch o.s.o.Approve {
 	case "all":
 		d = api.Decide{Verb: store.Approve, Reason: "--approve all"}
 	case "ask":
 		if o.cards = append(o.cards, card); len(o.cards) == 1 {
-			o.asker.prompt(card)
+			o.prompt.print(card)
 		}
 		return nil
 	}
@@ -215,14 +213,14 @@ func (o *one) card(ctx context.Context, note io.Writer, card store.Card) error {
 	return nil
 }
 
-func (o *one) decide(ctx context.Context, card store.Card, d api.Decide) {
+func (o *turn) decide(ctx context.Context, card store.Card, d api.Decide) {
 	if err := o.s.decide(ctx, card, d); err != nil {
 		fmt.Fprintln(o.s.o.Err, err) // somebody else was first, or we may not: the card will say
 	}
 }
 
 // answers takes what was typed for the cards; the end of the input is a no.
-func (o *one) answers(ctx context.Context, b []byte, more bool) error {
+func (o *turn) answers(ctx context.Context, b []byte, more bool) error {
 	lines := o.in.take(b)
 	if !more {
 		lines = append(lines, o.in.end()...)
@@ -232,16 +230,16 @@ func (o *one) answers(ctx context.Context, b []byte, more bool) error {
 			break
 		}
 		card := o.cards[0]
-		d, done, show := o.asker.answer(card, line)
+		d, done, show := o.prompt.parse(card, line)
 		if show {
-			printLines(o.s.o.Err, bots.CardLines(card, o.s.reader()))
+			printCard(o.s.o.Err, card, o.s.reader())
 		}
 		if done {
 			o.cards = o.cards[1:]
 			o.decide(ctx, card, d)
 		}
 		if len(o.cards) > 0 {
-			o.asker.prompt(o.cards[0])
+			o.prompt.print(o.cards[0])
 		}
 	}
 	if more {
@@ -255,7 +253,7 @@ func (o *one) answers(ctx context.Context, b []byte, more bool) error {
 }
 
 // result is how the turn ended.
-func (o *one) result(stopped bool) error {
+func (o *turn) result(stopped bool) error {
 	if err := o.text.end(); err != nil {
 		return err
 	}
@@ -266,49 +264,6 @@ func (o *one) result(stopped bool) error {
 		return fmt.Errorf("the turn was stopped: %w", api.ErrCancelled)
 	case o.refused != "":
 		return fmt.Errorf("the turn ended after %s was %w", bots.Escape(o.refused), store.ErrRefused)
-	}
-	return nil
-}
-
-// textOut prints the assistant's words as they come, as they are but for what
-// would steer a terminal.
-type textOut struct {
-	w    io.Writer
-	id   string // of the message that is being printed
-	open bool   // its last line has not ended
-}
-
-func (t *textOut) show(script *transcript, m store.Message) error {
-	more, again, changed := script.fresh(m)
-	if !changed {
-		return nil
-	}
-	if t.id != m.ID || again {
-		if err := t.end(); err != nil {
-			return err
-		}
-		t.id = m.ID
-	}
-	if _, err := io.WriteString(t.w, bots.Plain(more)); err != nil {
-		return fmt.Errorf("writing the answer: %w", err)
-	}
-	if more != "" {
-		t.open = !strings.HasSuffix(more, "\n")
-	}
-	if m.Final {
-		return t.end()
-	}
-	return nil
-}
-
-// end ends the line that is open.
-func (t *textOut) end() error {
-	if !t.open {
-		return nil
-	}
-	t.open = false
-	if _, err := io.WriteString(t.w, "\n"); err != nil {
-		return fmt.Errorf("writing the answer: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,53 @@
+package chat
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// textOut prints the assistant's words as they come, as they are but for what
+// would steer a terminal.
+type textOut struct {
+	w    io.Writer
+	id   string // of the message that is being printed
+	open bool   // its last line has not ended
+}
+
+func (t *textOut) show(script *transcript, m store.Message) error {
+	more, again, changed := script.fresh(m)
+	if !changed {
+		return nil
+	}
+	if t.id != m.ID || again {
+		if err := t.end(); err != nil {
+			return err
+		}
+		t.id = m.ID
+	}
+	if _, err := io.WriteString(t.w, bots.Plain(more)); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	if more != "" {
+		t.open = !strings.HasSuffix(more, "\n")
+	}
+	if m.Final {
+		return t.end()
+	}
+	return nil
+}
+
+// end ends the line that is open.
+func (t *textOut) end() error {
+	if !t.open {
+		return nil
+	}
+	t.open = false
+	if _, err := io.WriteString(t.w, "\n"); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// cardPrompt asks about cards line by line.
+type cardPrompt struct {
+	s    *session
+	w    io.Writer
+	mode string // "", or "args" while the arguments are asked for
+}
+
+// print asks for the answer to a card that has been shown.
+func (p *cardPrompt) print(card store.Card) {
+	if p.mode == "args" {
+		fmt.Fprint(p.w, p.s.words().Say(phrases.TermArgsLine))
+		return
+	}
+	fmt.Fprintf(p.w, "%s: ", cardKeys(card, p.s.words()))
+}
+
+// parse reads an answer: done is one to send, show asks for the card once more.
+func (p *cardPrompt) parse(card store.Card, line string) (d api.Decide, done, show bool) {
+	line = strings.TrimSpace(line)
+	if p.mode == "args" {
+		p.mode = ""
+		if line == "" {
+			return d, false, false
+		}
+		args, err := checkArguments(line)
+		if err != nil {
+			fmt.Fprintln(p.w, p.s.problem(err))
+			p.mode = "args"
+			return d, false, false
+		}
+		return api.Decide{Verb: store.Edit, Args: args}, true, false
+	}
+	if line == "Y" && card.Together > 0 {
+		return api.Decide{Verb: store.RunAll}, true, false
+	}
+	switch strings.ToLower(line) {
+	case "y", "yes":
+		return api.Decide{Verb: store.Approve}, true, false
+	case "n", "no":
+		return api.Decide{Verb: store.Deny}, true, false
+	case "a", "always":
+		if card.Always {
+			return api.Decide{Verb: store.Approve, Always: true}, true, false
+		}
+		fmt.Fprintln(p.w, p.s.words().Say(phrases.TermNotAlways))
+	case "d", "deny":
+		return api.Decide{Verb: store.Deny, Always: true}, true, false
+	case "e", "edit":
+		p.mode = "args"
+	case "?":
+		return d, false, true
+	}
+	return d, false, false
+}
+
+// checkArguments refuses what the daemon would refuse, before it is asked. An
+// object is what every tool takes (MCP).
+func checkArguments(text string) (json.RawMessage, error) {
+	args, err := store.Canonical([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 || args[0] != '{' {
+		return nil, fmt.Errorf("%w arguments: want a JSON object, {…}", store.ErrInvalid)
+	}
+	return args, nil
+}
+
+func printCard(w io.Writer, card store.Card, reader bots.Reader) {
+	for _, line := range bots.CardLines(card, reader) {
+		fmt.Fprintln(w, line)
+	}
+}

@@ -1,0 +1,290 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// escapeWait is how long an Escape waits for the rest of a sequence.
+const escapeWait = 60 * time.Millisecond
+
+func runScreen(ctx context.Context, s *session) error {
+	in, ok := s.o.In.(*os.File)
+	if !ok {
+		return fmt.Errorf("%w: the input is no terminal", store.ErrInvalid)
+	}
+	raw, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fmt.Errorf("taking hold of the terminal: %w", err)
+	}
+	defer term.Restore(int(in.Fd()), raw)
+	keys, err := openInput(in)
+	if err != nil {
+		return err
+	}
+	path := s.o.History
+	if path == "" {
+		path = historyPath()
+	}
+	hist, histErr := openHistory(path)
+	f := &screen{s: s, style: s.o.style(), in: keys, raw: raw, hist: hist, cardDelay: cardDelay}
+	defer func() { f.in.close() }()
+	f.editor = &editor{prompt: "> ", history: hist}
+	f.region = newRegion(s.o.Out, 80, 24)
+	f.measure()
+	f.region.w.WriteString("\x1b[?2004h") // pastes come marked
+	defer func() {
+		f.region.erase()
+		f.region.w.WriteString("\x1b[?2004l")
+		f.region.w.Flush()
+	}()
+	f.greet(histErr)
+	if s.o.Resume != "" {
+		if err := f.resume(ctx, s.o.Resume); err != nil {
+			return err
+		}
+	}
+	return f.loop(ctx)
+}
+
+func (f *screen) loop(ctx context.Context) error {
+	signals := make(chan os.Signal, 4) // a burst of resizes may fold into fewer
+	signal.Notify(signals, syscall.SIGWINCH, os.Interrupt, syscall.SIGCONT)
+	defer signal.Stop(signals)
+	var escape <-chan time.Time
+	for {
+		if err := f.draw(); err != nil {
+			return fmt.Errorf("writing to the terminal: %w", err)
+		}
+		var leave bool
+		var err error
+		select {
+		case b, ok := <-f.in.chunks:
+			if !ok {
+				return nil // the terminal is gone
+			}
+			leave, err = f.keys(ctx, f.decoder.feed(b))
+			escape = nil
+			if len(f.decoder.buf) > 0 {
+				escape = time.After(escapeWait)
+			}
+		case <-escape:
+			leave, err = f.keys(ctx, f.decoder.flush())
+			escape = nil
+		case e := <-f.s.events:
+			f.event(ctx, e)
+		case sig := <-signals:
+			switch sig {
+			case os.Interrupt:
+				leave = f.interrupt(ctx)
+			case syscall.SIGCONT: // we were stopped and are back
+				_, err = term.MakeRaw(int(f.s.o.In.(*os.File).Fd()))
+				f.measure()
+			default:
+				f.measure()
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if leave {
+			f.bye()
+			return f.draw()
+		}
+	}
+}
+
+// bye says how to come back.
+func (f *screen) bye() {
+	f.editor.set("")
+	f.cards, f.args = nil, nil
+	if f.s.thread.ID == "" {
+		return
+	}
+	line := f.s.words().Say(phrases.TermResumes, "nizectl chat --resume "+f.s.thread.ID)
+	if f.s.busy {
+		line = f.s.words().Say(phrases.TermGoesOn, line)
+	}
+	f.printLines(f.style.dim(line))
+}
+
+// keys takes what was typed.
+func (f *screen) keys(ctx context.Context, keys []key) (leave bool, err error) {
+	for _, k := range keys {
+		if k.r != ctrlC {
+			f.interrupted = time.Time{}
+		}
+		f.hint = ""
+		switch {
+		case f.args != nil:
+			f.argsKey(ctx, k)
+		case len(f.cards) > 0 && k.r != ctrlC && k.r != ctrlD && k.r != ctrlL:
+			err = f.cardKey(ctx, k)
+		default:
+			leave, err = f.editKey(ctx, k)
+		}
+		if leave || err != nil {
+			return leave, err
+		}
+	}
+	return false, nil
+}
+
+func (f *screen) editKey(ctx context.Context, k key) (leave bool, err error) {
+	switch f.editor.press(k) {
+	case actSubmit:
+		text := strings.TrimSpace(f.editor.value())
+		f.editor.set("")
+		if text == "" {
+			return false, nil
+		}
+		return f.submit(ctx, text)
+	case actInterrupt:
+		return f.interrupt(ctx), nil
+	case actLeave:
+		return true, nil
+	case actRedraw:
+		f.region.clear()
+	case actComplete:
+		f.complete()
+	}
+	return false, nil
+}
+
+// interrupt is Ctrl-C: it clears the line, stops the turn, or leaves when it
+// comes twice.
+func (f *screen) interrupt(ctx context.Context) (leave bool) {
+	now := f.s.o.Now()
+	twice := !f.interrupted.IsZero() && now.Sub(f.interrupted) < 3*time.Second
+	f.interrupted = now
+	switch {
+	case twice:
+		return true
+	case f.s.busy || len(f.cards) > 0:
+		f.hint = f.s.words().Say(phrases.TermStopping)
+		if err := f.s.stop(ctx); err != nil {
+			f.printText(f.style.red, f.s.problem(err))
+		}
+	case f.editor.value() != "":
+		f.editor.set("")
+		f.interrupted = time.Time{}
+	default:
+		f.hint = f.s.words().Say(phrases.TermLeave)
+	}
+	return false
+}
+
+// complete finishes a / command.
+func (f *screen) complete() {
+	text := f.editor.value()
+	if !strings.HasPrefix(text, "/") || strings.Contains(text, " ") {
+		return
+	}
+	var fits []string
+	for _, name := range commandNames() {
+		if strings.HasPrefix(name, text) {
+			fits = append(fits, name)
+		}
+	}
+	switch len(fits) {
+	case 0:
+	case 1:
+		f.editor.set(fits[0] + " ")
+	default:
+		f.hint = strings.Join(fits, "  ")
+	}
+}
+
+// submit sends a message or runs a command.
+func (f *screen) submit(ctx context.Context, text string) (leave bool, err error) {
+	if err := f.hist.add(text); err != nil {
+		f.printText(f.style.yellow, f.s.problem(err))
+		f.hist.path = "" // said once
+	}
+	f.endText()
+	for i, line := range strings.Split(bots.Plain(text), "\n") {
+		head := "> "
+		if i > 0 {
+			head = "  "
+		}
+		f.printLines(f.style.wrap(paint(cells(line), lookBold), f.region.width-1, f.style.bold(head), "  ")...)
+	}
+	if !strings.HasPrefix(text, "/") {
+		if err := f.s.say(ctx, text); err != nil {
+			if errors.Is(err, context.Canceled) {
+				return false, err
+			}
+			f.printText(f.style.red, f.s.problem(err))
+		}
+		return false, nil
+	}
+	r, err := f.s.command(ctx, text)
+	if err != nil {
+		f.printText(f.style.red, f.s.problem(err))
+		return false, nil
+	}
+	for _, line := range r.lines {
+		f.printLines(f.style.wrap(cells(line), f.region.width-1, "", "    ")...)
+	}
+	if r.fresh {
+		f.reset()
+	}
+	if r.resume != "" {
+		if err := f.resume(ctx, r.resume); err != nil {
+			f.printText(f.style.red, f.s.problem(err))
+		}
+	}
+	return r.leave, nil
+}
+
+// cardKey answers the card on the screen. Keys that come before it could be
+// read are not taken for an answer.
+func (f *screen) cardKey(ctx context.Context, k key) error {
+	now := f.s.o.Now()
+	early := now.Sub(f.cardSince) < f.cardDelay
+	c := f.cards[0]
+	var d api.Decide
+	switch {
+	case k.r == '?':
+		f.box(c)
+		words := f.s.words()
+		f.printLines(f.style.dim(words.Say(phrases.TermDigest, bots.Escape(c.Digest))), f.style.dim(words.Say(phrases.TermStopKey, cardKeys(c, words))))
+		return nil
+	case early:
+		f.cardSince = now
+		f.hint = f.s.words().Say(phrases.TermReadFirst)
+		return nil
+	case k.r == 'y':
+		d = api.Decide{Verb: store.Approve}
+	case k.r == 'Y' && c.Together > 0:
+		d = api.Decide{Verb: store.RunAll}
+	case k.r == 'n':
+		d = api.Decide{Verb: store.Deny}
+	case k.r == 'a' && c.Always:
+		d = api.Decide{Verb: store.Approve, Always: true}
+	case k.r == 'd':
+		d = api.Decide{Verb: store.Deny, Always: true}
+	case k.r == 'e':
+		return f.editArgs(ctx, c)
+	default:
+		f.hint = f.s.words().Say(phrases.TermCallWaits)
+		return nil
+	}
+	f.decide(ctx, c, d)
+	return nil
+}

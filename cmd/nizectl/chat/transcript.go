@@ -1,0 +1,54 @@
+package chat
+
+import (
+	"strings"
+
+	"nize/store"
+)
+
+// transcript remembers what of each message was shown.
+type transcript struct{ seen map[string]store.Message }
+
+func (t *transcript) clear() { t.seen = map[string]store.Message{} }
+
+// fresh returns the part of a text that was not shown yet. again says that the
+// text started over, so that what was shown of it is void.
+func (t *transcript) fresh(m store.Message) (more string, again, changed bool) {
+	old, known := t.seen[m.ID]
+	if known && old.Final {
+		return "", false, false
+	}
+	t.seen[m.ID] = m
+	if more, ok := strings.CutPrefix(m.Text, old.Text); ok {
+		return more, false, more != "" || m.Final
+	}
+	return m.Text, true, true
+}
+
+// changed says whether a message that is no text differs from what was shown.
+func (t *transcript) changed(m store.Message) bool {
+	old, known := t.seen[m.ID]
+	t.seen[m.ID] = m
+	return !known || !sameMessage(old, m)
+}
+
+// carded says whether the call behind a tool's line has a card, which then
+// tells all that the line could.
+func (t *transcript) carded(line store.Message) bool {
+	id, ok := strings.CutPrefix(line.ID, "tool/")
+	_, seen := t.seen[id]
+	return ok && seen
+}
+
+func sameMessage(a, b store.Message) bool {
+	if a.Kind != b.Kind || a.Text != b.Text || a.Final != b.Final {
+		return false
+	}
+	if a.Tool != nil && b.Tool != nil && *a.Tool != *b.Tool {
+		return false
+	}
+	if a.Card != nil && b.Card != nil {
+		return a.Card.State == b.Card.State && a.Card.Approved == b.Card.Approved && a.Card.Outcome == b.Card.Outcome
+	}
+	return true
+}
