@@ -66,8 +66,9 @@ var floors = map[string]room{
 	"daemon/mcpfile":             {"", "a leaf: it reads what other clients wrote, and contacts nothing"},
 	"daemon/plot":                {"", "a leaf: numbers in, a picture out"},
 	"cmd/nized":                  {"daemon daemon/api", "main parses, builds, runs, exits"},
-	"cmd/nizectl":                {". cmd/nizectl/chat daemon/api daemon/doctor bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
-	"cmd/nizectl/chat":           {"bots bots/phrases daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
+	"cmd/nizectl":                {". cmd/nizectl/chat cmd/nizectl/display daemon/api daemon/doctor bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
+	"cmd/nizectl/chat":           {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
+	"cmd/nizectl/display":        {"", "a leaf: characters in, harmless ones out"},
 	"cmd/manpage":                {"", "it reads commands and writes a manual page"},
 	"cmd/nize-toolbox":           {"mcp/schema", "an MCP server like any other, and an example"},
 	"scripts/bench":              {"bots/slack/slacktest daemon/api mcp/index store/bolt store/seal", "it measures the programs from outside and the index by itself, and fills a database as they would"},
@@ -93,6 +94,7 @@ var libraries = map[string]string{
 	"github.com/coreos/go-systemd/v22":         "daemon",
 	"github.com/pelletier/go-toml/v2":          "daemon",
 	"golang.org/x/term":                        "cmd/nized cmd/nizectl cmd/nizectl/chat",
+	"golang.org/x/text/width":                  "cmd/nizectl/display",
 	"golang.org/x/sys":                         "daemon mcp/upstream cmd/nizectl/chat store/bolt",
 
 	// For tests and doubles everywhere, and for nothing else.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -101,7 +102,7 @@ func agentsShow(ctx context.Context, c *call) error {
 	c.field("who", strings.Join(agent.Who, ", "))
 	if agent.SystemPrompt != "" {
 		c.line("%s", c.paint(bold, "system prompt:"))
-		c.line("%s", cleanText(indent(agent.SystemPrompt)))
+		c.line("%s", display.CleanLines(indent(agent.SystemPrompt)))
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"nize/cmd/nizectl/display"
+
 	"github.com/urfave/cli/v3"
 )
 
@@ -28,7 +30,7 @@ func (c *call) confirm(format string, args ...any) error {
 	if c.cmd.Bool("yes") {
 		return nil
 	}
-	question := clean(fmt.Sprintf(format, args...))
+	question := display.Clean(fmt.Sprintf(format, args...))
 	if !c.inTTY || !c.errTTY {
 		return usagef("%s Nobody is there to ask: say --yes", question)
 	}
@@ -101,7 +103,7 @@ func (a *app) secretText(what string) (string, error) {
 
 // prompt asks at the terminal without echo.
 func (a *app) prompt(what string) (string, error) {
-	fmt.Fprintf(a.err, "%s (not shown): ", clean(what))
+	fmt.Fprintf(a.err, "%s (not shown): ", display.Clean(what))
 	b, err := a.hidden()
 	fmt.Fprintln(a.err)
 	if err != nil {

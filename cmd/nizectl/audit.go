@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -142,7 +143,7 @@ func (a *app) auditLine(cells ...string) string {
 		}
 		b.WriteString(cell)
 		if i < len(widths) {
-			b.WriteString(strings.Repeat(" ", max(widths[i]-width(cell), 0)) + "  ")
+			b.WriteString(strings.Repeat(" ", max(widths[i]-display.Width(cell), 0)) + "  ")
 		}
 	}
 	return strings.TrimRight(b.String(), " ")
@@ -156,8 +157,8 @@ func (c *call) printEvent(e store.Event) error {
 	if who == "" && e.Erased {
 		who = "(erased)"
 	}
-	line := c.auditLine(e.At.Local().Format("2006-01-02 15:04:05"), clean(dash(who)), clean(dash(string(e.Surface))), clean(e.Kind),
-		clean(dash(e.Subject)), clean(dash(e.Tool)), c.paint(stateColour(string(e.Outcome)), clean(e.Outcome.Word())))
+	line := c.auditLine(e.At.Local().Format("2006-01-02 15:04:05"), display.Clean(dash(who)), display.Clean(dash(string(e.Surface))), display.Clean(e.Kind),
+		display.Clean(dash(e.Subject)), display.Clean(dash(e.Tool)), c.paint(stateColour(string(e.Outcome)), display.Clean(e.Outcome.Word())))
 	c.line("%s", line)
 	return c.flush()
 }
@@ -204,7 +205,7 @@ func auditVerify(ctx context.Context, c *call) error {
 	}
 	c.line("the audit trail holds: %s%s", count(v.Events, "event"), from)
 	for _, p := range v.Checkpoints {
-		c.line("checkpoint at event %d, %s: %s", p.Seq, p.At.Local().Format("2006-01-02 15:04:05"), clean(checkpointLine(p)))
+		c.line("checkpoint at event %d, %s: %s", p.Seq, p.At.Local().Format("2006-01-02 15:04:05"), display.Clean(checkpointLine(p)))
 	}
 	c.field("export key", v.ExportKey)
 	return nil

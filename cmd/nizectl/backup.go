@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 )
 
@@ -152,7 +153,7 @@ func restore(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(said)
 	}
-	c.line("%s", clean(said.String()))
+	c.line("%s", display.Clean(said.String()))
 	c.note("nized answers again; the database from before is kept as %s: remove it when all is well", said.Kept)
 	return nil
 }

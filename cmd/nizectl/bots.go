@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/bots/slack/manifest"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -95,7 +96,7 @@ func botsConnect(name string) func(context.Context, *call) error {
 		if c.json {
 			return c.printJSON(made)
 		}
-		c.line("connected to %s (%s) as %s", clean(made.TeamName), made.Team, made.User)
+		c.line("connected to %s (%s) as %s", display.Clean(made.TeamName), made.Team, made.User)
 		c.claim(made.Claim)
 		if len(made.Endpoints) > 0 {
 			c.note("in the app's settings, these are the request URLs of events, of interactivity, and of /nize:")

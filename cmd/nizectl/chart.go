@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/cmd/nizectl/display"
 	"nize/store"
 )
 
@@ -59,7 +60,7 @@ func (c *call) usageChart(r store.UsageReport, zone *time.Location) {
 		if r.By == "tool" {
 			n = row.Calls
 		}
-		ch.names, ch.values = append(ch.names, clean(keyOf(row))), append(ch.values, n)
+		ch.names, ch.values = append(ch.names, display.Clean(keyOf(row))), append(ch.values, n)
 	}
 	c.line("%s by %s", c.paint(bold, unit), r.By)
 	for _, line := range ch.lines() {
@@ -102,7 +103,7 @@ func (c chart) lines() []string {
 	var widest, digits int
 	var most int64
 	for i, name := range c.names {
-		widest, digits, most = max(widest, width(name)), max(digits, len(thousands(c.values[i]))), max(most, c.values[i])
+		widest, digits, most = max(widest, display.Width(name)), max(digits, len(thousands(c.values[i]))), max(most, c.values[i])
 	}
 	// Two gaps of one column; the name yields before the bar does.
 	room := c.columns - digits - 2
@@ -110,11 +111,11 @@ func (c chart) lines() []string {
 	bar := max(room-nameWidth, 1)
 	out := make([]string, len(c.names))
 	for i, name := range c.names {
-		name = shorten(name, nameWidth, "~")
+		name = display.Shorten(name, nameWidth, "~")
 		number := thousands(c.values[i])
 		drawn := c.bar(c.values[i], most, bar)
-		out[i] = name + strings.Repeat(" ", nameWidth-width(name)) + " " + drawn +
-			strings.Repeat(" ", bar-width(drawn)) + " " + strings.Repeat(" ", digits-len(number)) + number
+		out[i] = name + strings.Repeat(" ", nameWidth-display.Width(name)) + " " + drawn +
+			strings.Repeat(" ", bar-display.Width(drawn)) + " " + strings.Repeat(" ", digits-len(number)) + number
 	}
 	return out
 }
@@ -136,22 +137,6 @@ func (c chart) bar(n, most int64, columns int) string {
 		s += string(eighths[rest-1])
 	}
 	return s
-}
-
-// shorten cuts a text to that many columns; mark, one column wide, says that it
-// was cut.
-func shorten(s string, columns int, mark string) string {
-	if width(s) <= columns {
-		return s
-	}
-	kept := ""
-	for _, r := range s {
-		if width(kept)+runeWidth(r) > columns-1 {
-			break
-		}
-		kept += string(r)
-	}
-	return kept + mark
 }
 
 // thousands writes a number with commas.

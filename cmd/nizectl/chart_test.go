@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"nize/cmd/nizectl/display"
 	"nize/store"
 )
 
@@ -62,7 +63,7 @@ func TestChart(t *testing.T) {
 			}
 			columns := map[string]int{"narrow": 32, "tiny": leastColumns, "tools": 50, "days": 40}[name]
 			for line := range strings.Lines(got.out) {
-				if w := width(strings.TrimSuffix(line, "\n")); columns > 0 && w > columns {
+				if w := display.Width(strings.TrimSuffix(line, "\n")); columns > 0 && w > columns {
 					t.Errorf("%d columns: %q", w, line)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -123,7 +124,7 @@ func (a *app) client(cmd *cli.Command) *api.Client {
 		socket = api.FindSocket()
 	}
 	client := api.New(socket)
-	client.Warn = func(line string) { fmt.Fprintln(a.err, "nizectl: "+clean(line)) }
+	client.Warn = func(line string) { fmt.Fprintln(a.err, "nizectl: "+display.Clean(line)) }
 	return client
 }
 

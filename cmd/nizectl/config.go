@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -62,7 +63,7 @@ func configGet(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(list[i])
 	}
-	c.line("%s", cleanText(list[i].Value))
+	c.line("%s", display.CleanLines(list[i].Value))
 	return nil
 }
 
@@ -122,7 +123,7 @@ func configExplain(ctx context.Context, c *call) error {
 	}
 	t.print("no layers")
 	c.line("")
-	c.line("%s", clean(e.Help))
-	c.line("%s is %s. To change it: %s", e.Name, clip(cmp.Or(e.Value, "(empty)"), 60), cleanText(e.Change))
+	c.line("%s", display.Clean(e.Help))
+	c.line("%s is %s. To change it: %s", e.Name, clip(cmp.Or(e.Value, "(empty)"), 60), display.CleanLines(e.Change))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -58,10 +59,10 @@ func conversationsShow(ctx context.Context, c *call) error {
 		c.line("")
 		c.line("%s", c.paint(bold, speaker(t)+", "+c.when(t.At)+":"))
 		for _, tc := range t.Calls {
-			c.line("%s", cleanText(indent(tc.Name+" "+tc.Args)))
+			c.line("%s", display.CleanLines(indent(tc.Name+" "+tc.Args)))
 		}
 		if strings.TrimSpace(t.Text) != "" {
-			c.line("%s", cleanText(indent(t.Text)))
+			c.line("%s", display.CleanLines(indent(t.Text)))
 		}
 	}
 	for _, card := range view.Cards {

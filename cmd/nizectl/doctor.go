@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/daemon/doctor"
 )
@@ -83,9 +84,9 @@ func (c *call) printFindings(d api.Diagnosis) {
 		}
 		level := c.paint(levelColour(f.Level), fmt.Sprintf("%-8s", string(f.Level)))
 		indent := 9 + wide + 2
-		c.line("%s %-*s  %s", level, wide, clean(f.Check), c.wrap(clean(text), indent))
+		c.line("%s %-*s  %s", level, wide, display.Clean(f.Check), c.wrap(display.Clean(text), indent))
 		if f.Cure != "" {
-			c.line("%s%s", strings.Repeat(" ", indent), c.paint(bold, clean(f.Cure)))
+			c.line("%s%s", strings.Repeat(" ", indent), c.paint(bold, display.Clean(f.Cure)))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -77,7 +78,7 @@ func (c *call) makeLink(ctx context.Context) error {
 	if c.json {
 		return c.printJSON(code)
 	}
-	c.line("%s", clean(code.Code.Reveal()))
+	c.line("%s", display.Clean(code.Code.Reveal()))
 	c.note("good once, until %s: who gives it with nizectl users link CODE becomes %s too", c.when(code.Expires), code.User.Name)
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 
 	"golang.org/x/term"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 )
 
@@ -131,7 +132,7 @@ const longestWord = 300
 func oneLine(s string) string {
 	words := strings.Fields(s)
 	for i, w := range words {
-		words[i] = shorten(clean(w), longestWord, "…")
+		words[i] = display.Shorten(display.Clean(w), longestWord, "…")
 	}
 	return strings.Join(words, " ")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -170,7 +171,7 @@ func modelsPrice(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(p)
 	}
-	c.line("%s", clean(model+": "+priceText(p)))
+	c.line("%s", display.Clean(model+": "+priceText(p)))
 	if p.Above != nil {
 		c.note("with more than %d tokens in the prompt: %s in, %s cached, %s out", p.Above.Tokens, dollars(p.Above.In), dollars(p.Above.Cached), dollars(p.Above.Out))
 	}

@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"nize/cmd/nizectl/display"
 )
 
 const (
@@ -106,7 +107,7 @@ func (t *table) fit(widths []int) {
 // row adds a line.
 func (t *table) row(cells ...string) {
 	for i, cell := range cells {
-		cells[i] = clean(cell)
+		cells[i] = display.Clean(cell)
 	}
 	t.rows = append(t.rows, cells)
 }
@@ -120,15 +121,15 @@ func (t *table) print(empty string) {
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], width(cell))
+			widths[i] = max(widths[i], display.Width(cell))
 		}
 	}
 	t.fit(widths)
 	for n, row := range t.rows {
 		var line strings.Builder
 		for i, cell := range row {
-			cell = shorten(cell, widths[i], "…")
-			pad := strings.Repeat(" ", widths[i]-width(cell))
+			cell = display.Shorten(cell, widths[i], "…")
+			pad := strings.Repeat(" ", widths[i]-display.Width(cell))
 			painted := cell
 			if n == 0 {
 				painted = t.a.paint(bold, cell)
@@ -157,13 +158,13 @@ func (a *app) line(format string, args ...any) {
 // note writes a line that is no part of the answer.
 func (a *app) note(format string, args ...any) {
 	a.out.Flush() // keeps the order on a terminal; the writer keeps the error
-	fmt.Fprintln(a.err, clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.err, display.Clean(fmt.Sprintf(format, args...)))
 }
 
 // field writes "name: value" aligned, and nothing for an empty value.
 func (a *app) field(name, value string) {
 	if value != "" {
-		a.line("%s %s", a.paint(bold, fmt.Sprintf("%-12s", name+":")), a.wrap(clean(value), 13))
+		a.line("%s %s", a.paint(bold, fmt.Sprintf("%-12s", name+":")), a.wrap(display.Clean(value), 13))
 	}
 }
 
@@ -180,7 +181,7 @@ func (a *app) wrap(s string, indent int) string {
 	var b strings.Builder
 	used := 0
 	for i, word := range strings.Split(s, " ") {
-		switch wide := width(word); {
+		switch wide := display.Width(word); {
 		case i == 0:
 			used = wide
 		case used+1+wide > room:
@@ -201,7 +202,7 @@ func (a *app) busy(format string, args ...any) (done func()) {
 	if !a.errTTY || a.env("TERM") == "dumb" {
 		return func() {}
 	}
-	fmt.Fprint(a.err, clean(fmt.Sprintf(format, args...)))
+	fmt.Fprint(a.err, display.Clean(fmt.Sprintf(format, args...)))
 	return func() { fmt.Fprint(a.err, "\r\x1b[K") }
 }
 
@@ -215,7 +216,7 @@ func (a *app) progress() (show func(format string, args ...any), done func()) {
 	return func(format string, args ...any) {
 			if now := a.now(); now.Sub(last) >= 100*time.Millisecond {
 				last = now
-				fmt.Fprint(a.err, "\r\x1b[K"+clean(fmt.Sprintf(format, args...)))
+				fmt.Fprint(a.err, "\r\x1b[K"+display.Clean(fmt.Sprintf(format, args...)))
 			}
 		}, func() {
 			if !last.IsZero() {
@@ -233,7 +234,7 @@ func (a *app) printJSON(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	a.out.Write(safeJSON(b.Bytes())) // the writer keeps the error for run
+	a.out.Write(display.CleanJSON(b.Bytes())) // the writer keeps the error for run
 	return nil
 }
 
@@ -245,7 +246,7 @@ func (a *app) printJSONLine(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	a.out.Write(safeJSON(b.Bytes()))
+	a.out.Write(display.CleanJSON(b.Bytes()))
 	return a.flush()
 }
 
@@ -263,27 +264,6 @@ func items[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-// safeJSON escapes within JSON what a terminal might act on; the value stays
-// the same. Such runes can only stand inside strings there.
-func safeJSON(b []byte) []byte {
-	if isPlain(strings.ReplaceAll(string(b), "\n", "")) {
-		return b
-	}
-	var out bytes.Buffer
-	for _, r := range string(b) {
-		switch {
-		case r == '\n' || !unsafeRune(r):
-			out.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		default:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&out, `\u%04x\u%04x`, hi, lo)
-		}
-	}
-	return out.Bytes()
 }
 
 // prettyJSON indents JSON for reading, keys and numbers as they are.

@@ -3,77 +3,16 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
-
-func TestClean(t *testing.T) {
-	for _, test := range []struct{ in, line, text string }{
-		{"plain", "plain", "plain"},
-		{"Grüße 世界 🎲", "Grüße 世界 🎲", "Grüße 世界 🎲"},
-		{"\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`, `\x1b[31mred\x1b[0m`},
-		{"a\nb\tc\r", `a\x0ab\x09c\x0d`, "a\nb\tc\\x0d"},
-		{"\u009b31m", `\x9b31m`, `\x9b31m`},
-		{"\x9b31m", `\x9b31m`, `\x9b31m`}, // a raw C1 byte, no UTF-8
-		{"pay\u202epal", `pay\u202epal`, `pay\u202epal`},
-		{"a\u200bb", `a\u200bb`, `a\u200bb`},
-		{"tag\U000e0041", `tag\U000e0041`, `tag\U000e0041`},
-		{"del\x7f", `del\x7f`, `del\x7f`},
-		{"\u2028", `\u2028`, `\u2028`},
-		{"soft\u00adhyphen", `soft\xadhyphen`, `soft\xadhyphen`},
-	} {
-		if got := clean(test.in); got != test.line {
-			t.Errorf("clean(%q) = %q, want %q", test.in, got, test.line)
-		}
-		if got := cleanText(test.in); got != test.text {
-			t.Errorf("cleanText(%q) = %q, want %q", test.in, got, test.text)
-		}
-	}
-}
-
-func FuzzClean(f *testing.F) {
-	f.Add("\x1b]0;x\x07 \u202e \xff\n")
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, got := range []string{clean(s), strings.ReplaceAll(strings.ReplaceAll(cleanText(s), "\n", ""), "\t", "")} {
-			if !utf8.ValidString(got) || strings.IndexFunc(got, unsafeRune) >= 0 {
-				t.Errorf("%q became %q", s, got)
-			}
-		}
-		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var before, after string
-		safe := safeJSON(b)
-		if err := errors.Join(json.Unmarshal(b, &before), json.Unmarshal(safe, &after)); err != nil || before != after {
-			t.Errorf("%q: %q, %v", b, safe, err)
-		}
-		if strings.IndexFunc(strings.ReplaceAll(string(safe), "\n", ""), unsafeRune) >= 0 {
-			t.Errorf("%q is not safe", safe)
-		}
-	})
-}
-
-func TestWidth(t *testing.T) {
-	for s, want := range map[string]int{"": 0, "abc": 3, "Grüße": 5, "世界": 4, "🎲": 2, "e\u0301": 1, "ｗ": 2, "한": 2, "✅": 2, "→": 1} {
-		if got := width(s); got != want {
-			t.Errorf("width(%q) = %d, want %d", s, got, want)
-		}
-	}
-	for i := 1; i < len(wide); i++ {
-		if wide[i-1].hi >= wide[i].lo {
-			t.Errorf("%x is out of place", wide[i].lo)
-		}
-	}
-}
 
 func TestTableAlignsAndColours(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -129,8 +68,8 @@ func TestTableKeepsWithinTheTerminal(t *testing.T) {
 			table.print("")
 			a.out.Flush()
 			_, row, _ := strings.Cut(out.String(), "\n")
-			if want := id + "  " + test.text + "  " + command + "\n"; row != want || width(row)-1 != test.want {
-				t.Errorf("got %q of %d columns, want %q of %d", row, width(row)-1, want, test.want)
+			if want := id + "  " + test.text + "  " + command + "\n"; row != want || display.Width(row)-1 != test.want {
+				t.Errorf("got %q of %d columns, want %q of %d", row, display.Width(row)-1, want, test.want)
 			}
 		})
 	}
@@ -171,8 +110,8 @@ func TestAuditLineOnANarrowTerminal(t *testing.T) {
 			t.Errorf("%d columns: %d lines, want %d", columns, len(got), lines)
 		}
 		for _, line := range got {
-			if columns > 0 && width(line) > columns {
-				t.Errorf("%d columns: %q is %d wide", columns, line, width(line))
+			if columns > 0 && display.Width(line) > columns {
+				t.Errorf("%d columns: %q is %d wide", columns, line, display.Width(line))
 			}
 		}
 	}
@@ -180,8 +119,8 @@ func TestAuditLineOnANarrowTerminal(t *testing.T) {
 
 func TestOneLineCutsWhatSomebodyPasted(t *testing.T) {
 	got := oneLine("invalid name \"" + strings.Repeat("a\x1b", 50_000) + "\":\nuse letters")
-	if !strings.HasPrefix(got, `invalid name "a\x1ba`) || !strings.HasSuffix(got, "… use letters") || width(got) != len("invalid name ")+longestWord+len(" use letters") {
-		t.Errorf("%d columns: %.60s", width(got), got)
+	if !strings.HasPrefix(got, `invalid name "a\x1ba`) || !strings.HasSuffix(got, "… use letters") || display.Width(got) != len("invalid name ")+longestWord+len(" use letters") {
+		t.Errorf("%d columns: %.60s", display.Width(got), got)
 	}
 }
 
@@ -239,8 +178,8 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 			}
 			got := f.nizectl(surroundings{env: map[string]string{"NO_COLOR": "1"}}, words...)
 			rest := strings.NewReplacer("\r\n", "", "\n", "", "\t", "").Replace(got.out + got.err)
-			if i := strings.IndexFunc(rest, unsafeRune); i >= 0 {
-				t.Errorf("%q lets %q through: %+v", words, rest[i], got)
+			if safe := display.Clean(rest); safe != rest {
+				t.Errorf("%q lets characters through that the terminal may act on: %+v", words, got)
 			}
 			if asJSON && got.code == 0 && !strings.HasPrefix(line, "usage --csv") {
 				dec := json.NewDecoder(strings.NewReader(got.out))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -153,7 +154,7 @@ func providersTest(ctx context.Context, c *call) error {
 	}
 	if !c.json {
 		for _, m := range test.Models {
-			c.line("%s", clean(c.arg(0)+"/"+m))
+			c.line("%s", display.Clean(c.arg(0)+"/"+m))
 		}
 		c.note("%s works: %s in %s", c.arg(0), count(len(test.Models), "model"), millis(test.TookMS))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 )
 
@@ -38,7 +39,7 @@ func reindex(ctx context.Context, c *call) error {
 				return err
 			}
 		} else if text := reindexLine(line); text != "" {
-			c.line("%s", clean(text))
+			c.line("%s", display.Clean(text))
 			if err := c.flush(); err != nil {
 				return err
 			}

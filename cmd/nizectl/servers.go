@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -187,7 +188,7 @@ func serversTest(ctx context.Context, c *call) error {
 func probeFailure(c *call, p api.Probe) error {
 	if p.Stderr != "" && !c.json {
 		c.note("what it wrote to standard error:")
-		fmt.Fprintln(c.err, cleanText(indent(p.Stderr)))
+		fmt.Fprintln(c.err, display.CleanLines(indent(p.Stderr)))
 	}
 	for _, s := range p.Steps {
 		if s.Error == "" {
@@ -214,7 +215,7 @@ func serversLogs(ctx context.Context, c *call) error {
 			if !line.At.IsZero() {
 				stamp = c.paint(faint, line.At.Local().Format("15:04:05 "))
 			}
-			c.line("%s%s", stamp, clean(line.Text))
+			c.line("%s%s", stamp, display.Clean(line.Text))
 			err = c.flush()
 		}
 		if err != nil {
@@ -293,7 +294,7 @@ func (c *call) printHeld(t api.TrustView) {
 	c.field("pin", t.Pin)
 	c.field("accepted", t.Accepted)
 	if t.Diff != "" {
-		c.line("%s", cleanText(indent(t.Diff)))
+		c.line("%s", display.CleanLines(indent(t.Diff)))
 	} else {
 		c.field("description", t.Description)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -55,7 +56,7 @@ func (c *call) printToken(made api.CreatedToken) error {
 	if c.json {
 		return c.printJSON(api.MintedToken{Token: made.Token, Secret: made.Secret})
 	}
-	c.line("%s", clean(made.Secret.Reveal()))
+	c.line("%s", display.Clean(made.Secret.Reveal()))
 	c.note("shown this once; it expires %s", c.when(made.Token.Expires))
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -146,13 +147,13 @@ func toolsShow(ctx context.Context, c *call) error {
 	c.field("claims", claims(tool.Annotations))
 	if tool.Description != "" {
 		c.line("%s", c.paint(bold, "description:"))
-		c.line("%s", cleanText(indent(tool.Description)))
+		c.line("%s", display.CleanLines(indent(tool.Description)))
 	}
 	c.line("%s", c.paint(bold, "parameters:"))
-	c.line("%s", cleanText(indent(prettyJSON(tool.InputSchema))))
+	c.line("%s", display.CleanLines(indent(prettyJSON(tool.InputSchema))))
 	if len(tool.OutputSchema) > 0 {
 		c.line("%s", c.paint(bold, "result:"))
-		c.line("%s", cleanText(indent(prettyJSON(tool.OutputSchema))))
+		c.line("%s", display.CleanLines(indent(prettyJSON(tool.OutputSchema))))
 	}
 	return nil
 }
@@ -246,7 +247,7 @@ func toolsCall(ctx context.Context, c *call) error {
 			return err
 		}
 	} else if record.State == store.Done && ok(record.Result) {
-		c.line("%s", cleanText(record.Result.Text()))
+		c.line("%s", display.CleanLines(record.Result.Text()))
 	}
 	return callError(record)
 }

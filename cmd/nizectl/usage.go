@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/chat"
+	"nize/cmd/nizectl/display"
 	"nize/store"
 )
 
@@ -176,7 +177,7 @@ func (c *call) usageCSV(rows []store.UsageRow) error {
 	w.UseCRLF = true
 	w.Write([]string{"key", "calls", "prompt", "completion", "cached", "reasoning", "estimated", "micro_usd", "unpriced", "failed", "took_ms"})
 	for _, r := range rows {
-		key := clean(r.Key)
+		key := display.Clean(r.Key)
 		if start := strings.TrimLeft(key, " "); start != "" && strings.ContainsRune(formula, rune(start[0])) {
 			key = "'" + key
 		}

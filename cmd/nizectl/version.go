@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 )
 
@@ -31,7 +32,7 @@ func (a *app) version() *cli.Command {
 			}
 			c.line("nizectl %s", v.Nizectl)
 			if v.Nized != "" {
-				c.line("nized   %s", clean(v.Nized))
+				c.line("nized   %s", display.Clean(v.Nized))
 			}
 			return nil
 		}})

@@ -10,6 +10,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -178,7 +179,7 @@ func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 	var rows [][]string
 	for _, t := range found.Tools {
 		line, _, _ := strings.Cut(t.Description, "\n")
-		rows = append(rows, []string{fmt.Sprintf("%.2f", t.Score), t.ID, clip(bots.Escape(line), 80)})
+		rows = append(rows, []string{fmt.Sprintf("%.2f", t.Score), t.ID, display.Shorten(bots.Escape(line), 80, "…")})
 	}
 	r := reply{lines: columns(rows)}
 	if len(rows) == 0 {
@@ -248,7 +249,7 @@ func (s *session) cmdHistory(ctx context.Context, _ string) (reply, error) {
 	}
 	var rows [][]string
 	for _, th := range threads[:min(len(threads), 20)] {
-		rows = append(rows, []string{th.ID, th.Updated.In(s.zone).Format(time.DateTime), clip(bots.Escape(th.Title), 60)})
+		rows = append(rows, []string{th.ID, th.Updated.In(s.zone).Format(time.DateTime), display.Shorten(bots.Escape(th.Title), 60, "…")})
 	}
 	return reply{lines: append(columns(rows), s.words().Say(phrases.TermResumeOne))}, nil
 }
@@ -292,7 +293,7 @@ func serverRow(h api.Health, words phrases.Catalogue) []string {
 		detail = words.Say(phrases.TermHeld, detail, strconv.Itoa(h.Held))
 	}
 	if h.LastError != "" {
-		detail += ": " + clip(h.LastError, 100)
+		detail += ": " + display.Shorten(h.LastError, 100, "…")
 	}
 	return []string{h.Name, words.Translate(h.State), detail}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"nize/cmd/nizectl/display"
 )
 
 // editor edits one message. It is a plain state machine: keys go in, rows come
@@ -188,7 +190,7 @@ func (e *editor) rows(s style, width int) (rows []string, row, col int) {
 		}
 	}
 	for i, r := range e.text {
-		rw := runeWidth(r)
+		rw := display.RuneWidth(r)
 		if r == '\n' || w+rw > width-1 {
 			if r == '\n' {
 				place(i)
@@ -208,9 +210,9 @@ func (e *editor) rows(s style, width int) (rows []string, row, col int) {
 }
 
 // safeRune keeps pasted characters that steer a terminal from doing so; each
-// takes the columns that runeWidth says.
+// takes the columns that display.RuneWidth says.
 func safeRune(r rune) string {
-	if runeWidth(r) > 0 && !unicode.IsGraphic(r) {
+	if display.RuneWidth(r) > 0 && !unicode.IsGraphic(r) {
 		return "?"
 	}
 	if unicode.Is(unicode.Cf, r) && r != 0x200D && r != 0x200C {

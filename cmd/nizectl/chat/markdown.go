@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/cmd/nizectl/display"
 )
 
 // maxInline is the longest line in which markers are looked for.
@@ -51,7 +52,7 @@ func (m *markdown) partial() []string {
 	}
 	raw := m.line.String()
 	if m.fence == "" && strings.HasPrefix(strings.TrimSpace(raw), "|") {
-		return []string{m.style.dim(clip(bots.Plain(raw), m.width))}
+		return []string{m.style.dim(display.Shorten(bots.Plain(raw), m.width, "…"))}
 	}
 	return m.render(raw)
 }

@@ -6,6 +6,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/cmd/nizectl/display"
 	"nize/store"
 )
 
@@ -116,7 +117,7 @@ func (f *screen) printToolEnd(line string, state store.State) {
 	if state == store.Failed || state == store.Refused || state == store.Lost {
 		paint = f.style.red
 	}
-	f.printLines(paint(clip(line, f.region.width-1)))
+	f.printLines(paint(display.Shorten(line, f.region.width-1, "…")))
 }
 
 // resume shows a stored conversation and goes on with it.

@@ -9,6 +9,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/cmd/nizectl/display"
 	"nize/store"
 )
 
@@ -81,16 +82,16 @@ func (f *screen) draw() error {
 	}
 	columns := f.region.width - 1
 	for _, t := range f.tools {
-		rows = append(rows, f.style.dim(f.style.plainSigns(clip(t.line, columns))))
+		rows = append(rows, f.style.dim(f.style.plainSigns(display.Shorten(t.line, columns, "…"))))
 	}
 	switch {
 	case f.lost != "":
-		rows = append(rows, f.style.yellow(f.style.plainSigns(clip(f.s.words().Say(phrases.TermLost, f.lost), columns))))
+		rows = append(rows, f.style.yellow(f.style.plainSigns(display.Shorten(f.s.words().Say(phrases.TermLost, f.lost), columns, "…"))))
 	case f.s.busy && len(f.cards) == 0 && f.md == nil && len(f.tools) == 0:
 		rows = append(rows, f.style.dim(f.style.plainSigns(f.s.words().Say(phrases.TermWorking))))
 	}
 	if f.hint != "" {
-		rows = append(rows, f.style.dim(clip(f.hint, columns)))
+		rows = append(rows, f.style.dim(display.Shorten(f.hint, columns, "…")))
 	}
 	edit := f.editor
 	if len(f.cards) > 0 && f.args == nil {

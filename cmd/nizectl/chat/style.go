@@ -2,9 +2,8 @@ package chat
 
 import (
 	"strings"
-	"unicode"
 
-	"golang.org/x/text/width"
+	"nize/cmd/nizectl/display"
 )
 
 // style is what a terminal may be sent: nothing (dumb), or escapes without
@@ -101,7 +100,7 @@ func cells(text string) []cell {
 	out := make([]cell, 0, len(text))
 	joined := false
 	for _, r := range text {
-		w := runeWidth(r)
+		w := display.RuneWidth(r)
 		if len(out) > 0 && (w == 0 || joined) {
 			last := &out[len(out)-1]
 			last.text += string(r)
@@ -214,41 +213,8 @@ func visible(line string) int {
 		case escape:
 			escape = r != 'm'
 		default:
-			n += runeWidth(r)
+			n += display.RuneWidth(r)
 		}
 	}
 	return n
-}
-
-// clip cuts plain text to width columns and shows that it did.
-func clip(text string, width int) string {
-	cs := cells(text)
-	if cellsWidth(cs) <= width {
-		return text
-	}
-	var b strings.Builder
-	w := 0
-	for _, c := range cs {
-		if w += c.width; w > width-1 {
-			break
-		}
-		b.WriteString(c.text)
-	}
-	return b.String() + "…"
-}
-
-// runeWidth is how many columns r takes: two for what Unicode calls wide or
-// fullwidth (UAX 11), none for marks and format characters.
-func runeWidth(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
 }
