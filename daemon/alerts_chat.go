@@ -10,6 +10,7 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/slack"
 	"nize/daemon/alert"
+	"nize/daemon/monitor"
 	"nize/store"
 )
 
@@ -75,15 +76,15 @@ func alertText(i store.Incident, words phrases.Catalogue) string {
 
 // chatDestination is where alerts go in a chat: the channel that alerts.to
 // names, or, where that names nothing, the admins on Slack. Nil for neither.
-func (d *Daemon) chatDestination(to string) *destination {
+func (d *Daemon) chatDestination(to string) *monitor.Destination {
 	if m := slackChannel.FindStringSubmatch(to); m != nil {
 		places := func(context.Context) ([]string, error) { return []string{m[1]}, nil }
-		return &destination{Notifier: chatAlerts{d.slack, places, d.words}, name: to}
+		return &monitor.Destination{Notifier: chatAlerts{d.slack, places, d.words}, Name: to}
 	}
 	if to != "" || d.slack.Health().State == slack.Off {
 		return nil
 	}
-	return &destination{Notifier: chatAlerts{d.slack, d.adminsInPrivate, d.words}, name: "admins on Slack"}
+	return &monitor.Destination{Notifier: chatAlerts{d.slack, d.adminsInPrivate, d.words}, Name: "admins on Slack"}
 }
 
 // words are nize's own where nobody in particular reads them.
@@ -112,24 +113,4 @@ func (d *Daemon) adminsInPrivate(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("no admin is on Slack: nizectl bots slack claim: %w", alert.ErrPermanent)
 	}
 	return channels, nil
-}
-
-// bots looks at the accounts on chat platforms that are switched on.
-func (l *lookout) bots(ctx context.Context, s *alert.Sight) error {
-	for name, bot := range l.d.bots {
-		account, err := l.d.db.GetBot(ctx, store.Surface(name))
-		if errors.Is(err, store.ErrNotFound) || err == nil && !account.Enabled {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("reading the bot on %s: %w", name, err)
-		}
-		if h := bot.Health(); h.State != slack.Connected {
-			s.Wrong = append(s.Wrong, alert.Symptom{
-				Key: alert.Key{Kind: alert.BotDown, Subject: name}, Title: "The bot on " + name + " is down",
-				Text: strings.TrimSpace("Nobody there is answered. " + clipText(h.Error)), Cure: "nizectl bots status",
-			})
-		}
-	}
-	return nil
 }

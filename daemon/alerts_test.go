@@ -64,22 +64,23 @@ func TestAlertsOverARestart(t *testing.T) {
 	noted := func(what string, ok func(store.Delivery) bool) (list []store.Incident) {
 		t.Helper()
 		eventually(t, what, func() bool {
-			var err error
-			if list, err = r.Alerts(t.Context(), true); err != nil {
+			all, err := api.ListAlerts.Call(t.Context(), r.Client, api.ListAlertsRequest{All: true})
+			if err != nil {
 				t.Fatal(err)
 			}
+			list = all.Items
 			return len(list) > 0 && ok(list[0].Delivery)
 		})
 		return list
 	}
 	noted("the first try failed", func(d store.Delivery) bool { return d.Tries > 0 })
-	if _, err := r.TestAlert(t.Context()); !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), "500") {
+	if _, err := api.TestAlert.Call(t.Context(), r.Client, api.Empty{}); !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), "500") {
 		t.Errorf("a test: %v", err)
 	}
 	r.stop()
 	sink.answer(http.StatusOK)
 	r = open(t, dir, env)
-	said, err := r.TestAlert(t.Context()) // which also tries again what failed
+	said, err := api.TestAlert.Call(t.Context(), r.Client, api.Empty{}) // which also tries again what failed
 	if err != nil || said.To != strings.TrimPrefix(sink.URL, "http://") || said.Signed {
 		t.Fatalf("a test: %+v, %v", said, err)
 	}
@@ -89,7 +90,7 @@ func TestAlertsOverARestart(t *testing.T) {
 	}
 	r.stop()
 	r = open(t, dir, env)
-	if _, err := r.TestAlert(t.Context()); err != nil {
+	if _, err := api.TestAlert.Call(t.Context(), r.Client, api.Empty{}); err != nil {
 		t.Fatal(err)
 	}
 	r.stop()
@@ -112,7 +113,7 @@ func TestAlertsAreNeverUnsignedByMistake(t *testing.T) {
 	if _, err := r.PutSetting(ctx, "alerts.to", api.PutSetting{Value: sink.URL}); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := r.Doctor(ctx, true); err != nil || !d.OK || !d.Daemon || len(d.Findings) < 20 {
+	if d, err := api.Doctor.Call(ctx, r.Client, api.DoctorRequest{Online: true}); err != nil || !d.OK || !d.Daemon || len(d.Findings) < 20 {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -52,7 +52,7 @@ func BenchmarkExecuteTool(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	st, err := r.Status(b.Context())
+	st, err := api.GetStatus.Call(b.Context(), r.Client, api.Empty{})
 	if err != nil {
 		b.Fatal(err)
 	}

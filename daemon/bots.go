@@ -13,6 +13,8 @@ import (
 	"nize/bots"
 	"nize/bots/slack"
 	"nize/daemon/api"
+	"nize/daemon/doctor"
+	"nize/daemon/monitor"
 	"nize/store"
 )
 
@@ -244,4 +246,35 @@ func (d *Daemon) removeBot(ctx context.Context, by store.Caller, r *http.Request
 	}
 	bot.Use(nil)
 	return nil, nil
+}
+
+// botPatience is how long doctor and a group's first check wait for a platform.
+const botPatience = 10 * time.Second
+
+// botFacts tries the bots' tokens out again, if it shall.
+func (d *Daemon) botFacts(ctx context.Context, online bool) ([]doctor.Bot, error) {
+	var out []doctor.Bot
+	for name, bot := range d.bots {
+		account, err := d.db.GetBot(ctx, store.Surface(name))
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the bot on %s: %w", name, err)
+		}
+		h := bot.Health()
+		b := doctor.Bot{Name: name, State: h.State, Error: h.Error, Disabled: !account.Enabled}
+		if online && account.Enabled {
+			second := account.Tokens[slack.AppToken]
+			if second.IsZero() {
+				second = account.Tokens[slack.SigningSecret]
+			}
+			asking, cancel := context.WithTimeout(ctx, botPatience)
+			_, err := bot.Check(asking, account.Tokens[slack.BotToken], second)
+			cancel()
+			b.Asked, b.Wrong = true, monitor.ErrText(err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -102,4 +103,19 @@ func (d *Daemon) servePublic(s *http.Server, ln net.Listener) error {
 	}
 	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get}
 	return s.ServeTLS(ln, "", "")
+}
+
+// ends is when the certificate that is served expires; zero if it can't be
+// read.
+func (c *certificate) ends() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pair == nil || len(c.pair.Certificate) == 0 {
+		return time.Time{}
+	}
+	leaf, err := x509.ParseCertificate(c.pair.Certificate[0])
+	if err != nil {
+		return time.Time{}
+	}
+	return leaf.NotAfter
 }

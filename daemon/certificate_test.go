@@ -116,7 +116,7 @@ func TestTLS(t *testing.T) {
 	}()
 	client := api.New(filepath.Join(dir, "s"))
 	defer client.Close()
-	s, err := client.Status(t.Context())
+	s, err := api.GetStatus.Call(t.Context(), client, api.Empty{})
 	if err != nil || !s.TLS || s.Config != config {
 		t.Fatalf("status %+v, %v", s, err)
 	}

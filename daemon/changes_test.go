@@ -41,7 +41,7 @@ type request struct {
 // events that say so, with who did it and from where, and reading leaves none.
 func TestChangesAreAudited(t *testing.T) {
 	r, ctx := open(t, t.TempDir(), nil), t.Context()
-	status, err := r.Status(ctx)
+	status, err := api.GetStatus.Call(ctx, r.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}

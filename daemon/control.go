@@ -41,7 +41,6 @@ func encodeLines(v any) ([]byte, error) {
 // api.Routes.
 func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]streamFunc) {
 	answers = map[string]answerFunc{
-		"GET /v1/status":                              d.getStatus,
 		"GET /v1/users":                               d.listUsers,
 		"POST /v1/users":                              d.addUser,
 		"GET /v1/users/{id}":                          d.getUser,
@@ -92,10 +91,6 @@ func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]s
 		"GET /v1/agents":                              d.listAgents,
 		"PUT /v1/agents/{id}":                         d.putAgent,
 		"DELETE /v1/agents/{id}":                      d.removeAgent,
-		"GET /v1/alerts":                              d.listAlerts,
-		"POST /v1/alerts/test":                        d.testAlert,
-		"POST /v1/alerts/{id}/ack":                    d.ackAlert,
-		"GET /v1/doctor":                              d.doctor,
 		"GET /v1/approvals":                           d.listApprovals,
 		"GET /v1/approvals/{id}":                      d.getApproval,
 		"POST /v1/approvals/{id}":                     d.decide,

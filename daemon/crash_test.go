@@ -53,7 +53,7 @@ func (k *killable) start() {
 		k.t.Fatal(err)
 	}
 	k.Client = api.New(filepath.Join(k.dir, "s"))
-	k.until("nized is ready", func() bool { _, err := k.Status(k.t.Context()); return err == nil })
+	k.until("nized is ready", func() bool { _, err := api.GetStatus.Call(k.t.Context(), k.Client, api.Empty{}); return err == nil })
 }
 
 // kill ends the process as a power cut would.
@@ -95,7 +95,7 @@ func (k *killable) executeTold(token, tool, args string, told func(line string))
 	if told != nil {
 		news = `"progressToken":"p",`
 	}
-	s, err := k.Status(context.Background())
+	s, err := api.GetStatus.Call(context.Background(), k.Client, api.Empty{})
 	if err != nil {
 		return err.Error()
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/monitor"
 	"nize/store"
 )
 
@@ -40,7 +41,7 @@ func (d *Daemon) putCredential(ctx context.Context, by store.Caller, r *http.Req
 	if len(req.Secret.Reveal()) > 64<<10 {
 		return nil, fmt.Errorf("%w credential: the value is over 64 KiB", store.ErrInvalid)
 	}
-	if err := checkAlertSecret(key, req.Secret.Secret); err != nil {
+	if err := monitor.CheckSecret(key, req.Secret.Secret); err != nil {
 		return nil, err
 	}
 	c := store.Credential{CredentialKey: key, Host: req.Host, Secret: req.Secret.Secret, Updated: d.now()}

@@ -91,7 +91,7 @@ func TestWhoseCredential(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	me, err := r.Status(ctx)
+	me, err := api.GetStatus.Call(ctx, r.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ import (
 	"nize/bots/slack"
 	"nize/daemon/alert"
 	"nize/daemon/api"
+	"nize/daemon/monitor"
 	"nize/daemon/people"
 	"nize/llm"
 	"nize/mcp"
@@ -83,7 +84,7 @@ type Daemon struct {
 	config       *config
 	cert         *certificate // of the HTTP listener; nil serves clear text
 	door         atomic.Pointer[door]
-	memory       *memory
+	memory       *monitor.Memory
 	guard        *upstream.Guard
 	gate         *gate
 	pool         *upstream.Pool
@@ -106,8 +107,8 @@ type Daemon struct {
 	listeners    *listeners
 	servers      *serversFile // nil without Options.Servers
 	ran          ran
-	lookout      *lookout
-	desk         *alert.Desk
+	monitor      *monitor.Monitor
+	alerts       *alert.Manager
 
 	control, public net.Listener
 	host, port      string
@@ -122,7 +123,7 @@ type Daemon struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: newMemory(), terminals: newTerminals(), keeping: newKeeping(), extra: environmentProviders(opt.Env)}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), terminals: newTerminals(), keeping: newKeeping(), extra: environmentProviders(opt.Env)}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -183,7 +184,7 @@ func (d *Daemon) wire() {
 	owner := store.NewID(d.started)
 	d.index = index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
-	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, met: d.memory.changed, log: d.log.With("component", "scan")}
+	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, met: d.memory.Changed, log: d.log.With("component", "scan")}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
@@ -192,7 +193,7 @@ func (d *Daemon) wire() {
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
-		Store: d.db, Index: d.index, Runner: downNotifier{d.pool, d}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
+		Store: d.db, Index: d.index, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now},
 			hook.Access{},
@@ -211,10 +212,10 @@ func (d *Daemon) wire() {
 		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, RecordUnmet: d.db.RecordUnmetRequest,
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
-	d.lookout = newLookout(d)
-	d.desk = alert.New(alert.Options{Incidents: d.db, To: d.alertTo, Look: d.lookout.look, Now: d.now, Log: d.log.With("component", "alert")})
+	d.monitor = d.newMonitor()
 	commands := &bots.Commands{}
 	d.ops = d.newOperations()
+	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
 	d.slack = d.newSlack(commands)
 	d.bots = map[string]chatBot{string(store.OnSlack): d.slack}
 	d.groups.rosters[string(store.OnSlack)] = d.slack
@@ -339,7 +340,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("reloads", d.keepReloading)
 	keep("watchdog", d.keepWatchdog)
 	keep("keys", d.keepKeys)
-	keep("alerts", d.desk.Run)
+	keep("alerts", d.alerts.Run)
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}
@@ -421,7 +422,7 @@ func (d *Daemon) closeAll() {
 		d.index.Close()
 	}
 	d.transport.CloseIdleConnections()
-	d.memory.stop()
+	d.memory.Stop()
 	if d.db != nil {
 		if err := d.db.Close(); err != nil {
 			d.log.Error("closing the database", "err", err)

@@ -147,7 +147,7 @@ func TestMainJob(t *testing.T) {
 
 func TestHostAndOrigin(t *testing.T) {
 	r := open(t, t.TempDir(), nil)
-	s, err := r.Status(t.Context())
+	s, err := api.GetStatus.Call(t.Context(), r.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func TestEmbeddingServiceFails(t *testing.T) {
 	r, s := shop(t)
 	ctx := t.Context()
-	st, err := r.Status(ctx)
+	st, err := api.GetStatus.Call(ctx, r.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}

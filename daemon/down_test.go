@@ -2,29 +2,11 @@ package daemon
 
 import (
 	"context"
+	"nize/daemon/monitor"
+	"nize/store"
 	"strings"
 	"testing"
-	"time"
-
-	"nize/store"
 )
-
-// TestDownWords: how long, and what is true of the admins.
-func TestDownWords(t *testing.T) {
-	for _, test := range []struct {
-		lasts time.Duration
-		told  bool
-		want  string
-	}{
-		{300 * time.Millisecond, false, "server box has been unreachable for 1s; the admins are told if that lasts"},
-		{12 * time.Minute, true, "server box has been unreachable for 12m, and the admins were told"},
-		{90*time.Minute + 20*time.Second, true, "server box has been unreachable for 1h30m, and the admins were told"},
-	} {
-		if got := downWords("box", test.lasts, test.told); got != test.want {
-			t.Errorf("%v: %q, want %q", test.lasts, got, test.want)
-		}
-	}
-}
 
 // broken is a runner of servers that are all down.
 type broken struct{}
@@ -34,7 +16,7 @@ func (broken) Run(context.Context, store.Caller, *store.Call, store.ProgressFunc
 }
 
 // Who calls a server that is down hears since when, and not what it wrote.
-func TestTelling(t *testing.T) {
+func TestDownNotifier(t *testing.T) {
 	w := watch(t, t.TempDir(), nil)
 	by := store.Caller{User: "boss", Role: store.Admin}
 	if _, err := w.db.PutServer(t.Context(), by, store.Server{Name: "box", Transport: store.HTTP, URL: "http://127.0.0.1:1/mcp"}, 0); err != nil {
@@ -43,7 +25,7 @@ func TestTelling(t *testing.T) {
 	if _, err := w.pool.Sync(t.Context(), by, "box"); err == nil {
 		t.Fatal("the server answers")
 	}
-	run := downNotifier{broken{}, w.Daemon}
+	run := monitor.DownNotifier{Runner: broken{}, Pool: w.pool, Incidents: w.db, Now: w.now, Log: w.log}
 	call := &store.Call{Server: "box", Tool: "x"}
 	_, err := run.Run(t.Context(), store.Caller{User: "u", Role: store.Member}, call, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "server box has been unreachable for ") || strings.Contains(err.Error(), "secret") {

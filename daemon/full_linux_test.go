@@ -102,7 +102,7 @@ func TestFullDisk(t *testing.T) {
 	if list, err := k.Servers(ctx); err != nil || len(list) != 1 {
 		t.Errorf("list: %v, %v", list, err)
 	}
-	if _, err := k.Status(ctx); err != nil {
+	if _, err := api.GetStatus.Call(ctx, k.Client, api.Empty{}); err != nil {
 		t.Errorf("status: %v", err)
 	}
 	if _, err := k.Backup(ctx, new(strings.Builder)); !errors.Is(err, store.ErrDiskFull) {

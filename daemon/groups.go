@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"nize/daemon/api"
-	"nize/daemon/doctor"
 	"nize/store"
 )
 
@@ -130,7 +129,7 @@ func (d *Daemon) firstLook(ctx context.Context, g *store.Group, req api.AddGroup
 	if !account.Enabled {
 		return seen, fmt.Errorf("%w: the bot on Slack is stopped, so its user groups can't be asked for: nizectl bots slack start", store.ErrRefused)
 	}
-	asking, cancel := context.WithTimeout(ctx, providerPatience)
+	asking, cancel := context.WithTimeout(ctx, botPatience)
 	defer cancel()
 	if g.Source, g.Handle, err = d.slack.UserGroup(asking, req.SlackUsergroup); err == nil {
 		seen.Source = g.Source
@@ -178,18 +177,4 @@ func (d *Daemon) removeGroup(ctx context.Context, by store.Caller, r *http.Reque
 	}
 	d.groups.forget(g.Name)
 	return nil, nil
-}
-
-// groupFacts are those of groups that a chat platform knows.
-func (d *Daemon) groupFacts(ctx context.Context, f *doctor.Facts) error {
-	all, err := d.db.ListGroups(ctx)
-	if err != nil {
-		return fmt.Errorf("listing groups: %w", err)
-	}
-	for _, g := range all {
-		if g.Live() {
-			f.Groups = append(f.Groups, doctor.Group{Name: g.Name, Looked: g.Checked, Error: g.Error, Shut: f.Now.Sub(g.Checked) >= store.GroupAge})
-		}
-	}
-	return nil
 }

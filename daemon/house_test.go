@@ -59,6 +59,7 @@ var floors = map[string]room{
 	"mcp/mcptest":                {"", "a double of an upstream"},
 	"daemon/api":                 {"", "what nizectl and nized agree on; it cannot see the server"},
 	"daemon/control":             {"daemon/api daemon/people", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
+	"daemon/monitor":             {"daemon/api daemon/alert daemon/doctor daemon/people mcp mcp/upstream store/bolt", "how nized is: it reads the rooms that it tells of"},
 	"daemon/mux":                 {"daemon/api", "it serves operations over HTTP, whatever they do"},
 	"daemon/people":              {"daemon/api", "who is who, by the store alone"},
 	"daemon/alert":               {"", "a leaf: it keeps incidents and sends them, whatever they are about"},

@@ -3,6 +3,8 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,8 +182,8 @@ func TestExpiringTokenIsTold(t *testing.T) {
 	}
 	// The owner learns of it, and nobody else who is no admin.
 	for who, n := range map[string]int{mia.ID: 1, "zoe": 0} {
-		list, err := w.listAlerts(ctx, store.Caller{User: who, Role: store.Member}, request(t, "/v1/alerts"))
-		if views, ok := list.(api.List[store.Incident]); err != nil || !ok || len(views.Items) != n {
+		list, err := w.ops.alerts.List(ctx, store.Caller{User: who, Role: store.Member}, api.ListAlertsRequest{})
+		if err != nil || len(list.Items) != n {
 			t.Errorf("%s sees %+v, %v", who, list, err)
 		}
 	}
@@ -197,7 +199,7 @@ func TestExpiringTokenIsTold(t *testing.T) {
 func TestFullDiskIsTold(t *testing.T) {
 	w := watch(t, t.TempDir(), nil)
 	free := uint64(100)
-	w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{Free: free, Total: 1000}, nil }
+	w.monitor.Space = func(string) (doctor.Space, error) { return doctor.Space{Free: free, Total: 1000}, nil }
 	disk := "disk " + w.opt.DataDir
 	w.want(w.see(0)) // a tenth is enough
 	free = 99
@@ -208,7 +210,7 @@ func TestFullDiskIsTold(t *testing.T) {
 	free = 120
 	w.see(0)
 	w.want(w.see(time.Minute), "recovered "+disk)
-	w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{}, os.ErrPermission }
+	w.monitor.Space = func(string) (doctor.Space, error) { return doctor.Space{}, os.ErrPermission }
 	w.want(w.see(time.Minute), "recovered "+disk) // what can't be seen is not news
 }
 
@@ -216,15 +218,15 @@ func TestFullDiskIsTold(t *testing.T) {
 func TestFullDiskBySetting(t *testing.T) {
 	for percent, want := range map[string]bool{"0": false, "3": false, "7": true, "": true} {
 		w := watch(t, t.TempDir(), map[string]string{"NIZE_ALERTS_DISK": percent})
-		w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{Free: 5 << 30, Total: 100 << 30}, nil }
+		w.monitor.Space = func(string) (doctor.Space, error) { return doctor.Space{Free: 5 << 30, Total: 100 << 30}, nil }
 		if got := w.see(0); len(got) == 1 != want {
 			t.Errorf("alerts.disk %q with 5 %% free: %v", percent, got)
 		}
-		answer, err := w.doctor(t.Context(), store.Caller{Role: store.Admin}, request(t, "/v1/doctor"))
+		answer, err := w.ops.doctor.Examine(t.Context(), store.Caller{Role: store.Admin}, api.DoctorRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		warned := slices.ContainsFunc(answer.(api.Diagnosis).Findings, func(f api.Finding) bool { return f.Check == "disk" && f.Level == api.LevelWarning })
+		warned := slices.ContainsFunc(answer.Findings, func(f api.Finding) bool { return f.Check == "disk" && f.Level == api.LevelWarning })
 		if warned != want {
 			t.Errorf("alerts.disk %q with 5 %% free: doctor warns: %t", percent, warned)
 		}
@@ -319,7 +321,11 @@ func TestBudgetsAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := budgetEvent{Subject: "user:*", Period: "daily", Unit: "tokens", Limit: 100, Used: 85, Resets: w.now().Add(10 * time.Hour)}
+	own := struct {
+		Subject, Period, Unit string
+		Limit, Used           int64
+		Resets                time.Time
+	}{Subject: "user:*", Period: "daily", Unit: "tokens", Limit: 100, Used: 85, Resets: w.now().Add(10 * time.Hour)}
 	say("budget.warned", "user:"+mia.ID, own)
 	key := "user:" + mia.ID + " daily tokens"
 	w.want(w.see(0), "open budget.warned "+key)
@@ -417,15 +423,15 @@ func TestFailedMigrationIsTold(t *testing.T) {
 	}
 }
 
-// A glance that errs leaves its kinds as they were, and the others go on.
-func TestGlanceThatErrs(t *testing.T) {
+// A check that errs leaves its kinds as they were, and the others go on.
+func TestCheckThatErrs(t *testing.T) {
 	w := watch(t, t.TempDir(), nil)
 	if err := os.WriteFile(filepath.Join(w.opt.DataDir, failedMigrationName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sight := w.lookout.look(t.Context())
-	if !slices.Contains(sight.Unknown, alert.Key{Kind: alert.Migration}) || slices.Contains(sight.Unknown, alert.Key{Kind: alert.Disk}) {
-		t.Errorf("%+v", sight)
+	result := w.monitor.Check(t.Context())
+	if !slices.Contains(result.Unknown, alert.Key{Kind: alert.Migration}) || slices.Contains(result.Unknown, alert.Key{Kind: alert.Disk}) {
+		t.Errorf("%+v", result)
 	}
 }
 
@@ -445,9 +451,14 @@ func TestMembersDoNotSeeWhereAlertsGo(t *testing.T) {
 		if strings.Contains(fmt.Sprint(one, err), "s3cret") != sees {
 			t.Errorf("%s explains: %v, %v", role, one, err)
 		}
-		status, err := w.getStatus(t.Context(), by, request(t, "/v1/status"))
-		if s, ok := status.(api.Status); err != nil || !ok || (len(s.Process.ChildProcesses) > 0) && !sees {
+		status, err := w.ops.status.Show(t.Context(), by, api.Empty{})
+		if err != nil || len(status.Process.ChildProcesses) > 0 && !sees {
 			t.Errorf("%s: %+v, %v", role, status, err)
 		}
 	}
+}
+
+func request(t *testing.T, path string) *http.Request {
+	t.Helper()
+	return httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/daemon/monitor"
 	"nize/store"
 )
 
@@ -183,7 +184,7 @@ func (l *liveGroups) look(ctx context.Context, name string, k *look) {
 		return
 	}
 	if err != nil {
-		seen = store.GroupCheck{Source: k.source, Error: clipText(store.RedactText(err.Error()))}
+		seen = store.GroupCheck{Source: k.source, Error: monitor.ErrText(err)}
 	}
 	_, noted := l.db.RecordGroupCheck(ctx, store.System, name, seen)
 	l.mu.Lock()

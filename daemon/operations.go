@@ -5,6 +5,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/monitor"
 	"nize/daemon/mux"
 )
 
@@ -12,10 +13,15 @@ import (
 // serves nizectl, the chats and the pages alike.
 type operations struct {
 	budgets *control.Budgets
+	alerts  *monitor.Alerts
+	doctor  *monitor.Doctor
+	status  *monitor.Status
 }
 
 func (d *Daemon) newOperations() *operations {
+	alerts := d.newAlerts()
 	return &operations{
+		alerts: alerts, doctor: d.newDoctor(alerts), status: d.newStatus(alerts),
 		budgets: &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, CheckTarget: d.checkTarget, Now: d.now},
 	}
 }
@@ -23,9 +29,14 @@ func (d *Daemon) newOperations() *operations {
 // mount ties each operation of daemon/api to its function. What it
 // leaves out is in none of the two: a test compares them.
 func (o *operations) mount(m *mux.Mux) {
+	mux.Handle(m, api.ListAlerts, o.alerts.List)
+	mux.Handle(m, api.TestAlert, o.alerts.Test)
+	mux.Handle(m, api.AckAlert, o.alerts.Acknowledge)
 	mux.Handle(m, api.ListBudgets, o.budgets.List)
 	mux.Handle(m, api.RemoveBudget, o.budgets.Remove)
 	mux.Handle(m, api.SetBudget, o.budgets.Set)
+	mux.Handle(m, api.Doctor, o.doctor.Examine)
+	mux.Handle(m, api.GetStatus, o.status.Show)
 }
 
 // controlMux serves the operations to who sits at the control socket.

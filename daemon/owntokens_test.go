@@ -16,7 +16,7 @@ import (
 func TestOwnTokens(t *testing.T) {
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
-	status, err := r.Status(ctx)
+	status, err := api.GetStatus.Call(ctx, r.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}

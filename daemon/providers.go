@@ -103,7 +103,7 @@ func (d *Daemon) useEmbedder(ctx context.Context) error {
 // settingChanged makes a changed setting true of what holds on to it.
 func (d *Daemon) settingChanged(key string) {
 	if key == "alerts.to" {
-		d.desk.Again()
+		d.alerts.Again()
 	}
 	if key == "slack.api_url" {
 		d.startBots(d.closing) // with the new address

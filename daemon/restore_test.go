@@ -33,7 +33,7 @@ func (k *killable) copied() []byte {
 func (k *killable) restored(copied []byte, keepAccess bool) api.Restored {
 	k.t.Helper()
 	ctx := k.t.Context()
-	before, err := k.Status(ctx)
+	before, err := api.GetStatus.Call(ctx, k.Client, api.Empty{})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func (k *killable) restored(copied []byte, keepAccess bool) api.Restored {
 		k.t.Fatal(err)
 	}
 	k.until("nized is back", func() bool {
-		s, err := k.Status(ctx)
+		s, err := api.GetStatus.Call(ctx, k.Client, api.Empty{})
 		return err == nil && s.Started.After(before.Started) && s.PID == before.PID
 	})
 	if took, err := k.RestoredAs(ctx, said.SHA256); err != nil || !took {

@@ -199,7 +199,7 @@ func (d *Daemon) rebuildIndex(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.memory.changed()
+	defer d.memory.Changed()
 	byServer := map[string][]store.Tool{}
 	for _, t := range tools {
 		byServer[t.Server] = append(byServer[t.Server], t)
@@ -238,7 +238,7 @@ func (d *Daemon) onTools(ctx context.Context, server string, tools []store.Tool)
 		tools = kept // the same, in memory that the gateway holds anyhow
 	}
 	d.gate.changed()
-	defer d.memory.changed()
+	defer d.memory.Changed()
 	s, err := d.db.GetServer(ctx, server)
 	if err != nil {
 		d.index.Remove(server) // it is gone

@@ -15,6 +15,12 @@ import (
 )
 
 func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
+	views, err := d.serverViews(ctx, by)
+	return items(views), err
+}
+
+// serverViews are the servers that the caller may know of.
+func (d *Daemon) serverViews(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
 	servers, err := d.db.ListServers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing servers: %w", err)
@@ -32,7 +38,7 @@ func (d *Daemon) listServers(ctx context.Context, by store.Caller, _ *http.Reque
 		}
 		views = append(views, forCaller(by, api.ServerView{Health: healthOf(s, health, tallies[s.Name]), Server: s}))
 	}
-	return items(views), nil
+	return views, nil
 }
 
 // healths is how each server of the pool is, by name.

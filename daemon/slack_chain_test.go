@@ -346,7 +346,7 @@ func TestSlackClientCalls(t *testing.T) {
 	}
 
 	ctx, leave := context.WithCancel(t.Context())
-	status, err := s.Status(ctx)
+	status, err := api.GetStatus.Call(ctx, s.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func TestSlackAcksStalledModel(t *testing.T) {
 	if st.Missed+st.Late+st.Dropped > 0 {
 		t.Errorf("%d missed, %d late, %d dropped", st.Missed, st.Late, st.Dropped)
 	}
-	if status, err := s.Status(t.Context()); err != nil {
+	if status, err := api.GetStatus.Call(t.Context(), s.Client, api.Empty{}); err != nil {
 		t.Errorf("status %+v, %v", status, err)
 	}
 }

@@ -158,7 +158,7 @@ func TestSlackAlerts(t *testing.T) {
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	channel := fake.DMChannel(slacktest.Ann)
-	if _, err := k.TestAlert(t.Context()); err != nil {
+	if _, err := api.TestAlert.Call(t.Context(), k.Client, api.Empty{}); err != nil {
 		t.Fatal(err)
 	}
 	list := fake.Messages(channel)
@@ -168,7 +168,7 @@ func TestSlackAlerts(t *testing.T) {
 	if _, err := k.PutSetting(t.Context(), "alerts.to", api.PutSetting{Value: "slack:" + slacktest.General}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := k.TestAlert(t.Context())
+	made, err := api.TestAlert.Call(t.Context(), k.Client, api.Empty{})
 	if err != nil || made.To != "slack:"+slacktest.General {
 		t.Errorf("%+v, %v", made, err)
 	}

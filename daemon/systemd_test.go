@@ -79,7 +79,7 @@ func TestUnderSystemd(t *testing.T) {
 	told("READY=1")
 	c := api.New(filepath.Join(dir, "control"))
 	defer c.Close()
-	s, err := c.Status(t.Context())
+	s, err := api.GetStatus.Call(t.Context(), c, api.Empty{})
 	if err != nil || s.Listen != public.Addr().String() || s.Socket != filepath.Join(dir, "control") {
 		t.Errorf("status %+v, %v", s, err)
 	}
@@ -153,7 +153,7 @@ func TestSocketGroup(t *testing.T) {
 	c := api.New(socket)
 	defer c.Close()
 	ctx := t.Context()
-	eventually(t, "nized answers", func() bool { _, err := c.Status(ctx); return err == nil })
+	eventually(t, "nized answers", func() bool { _, err := api.GetStatus.Call(ctx, c, api.Empty{}); return err == nil })
 	if fi, err := os.Stat(socket); err != nil || fi.Mode().Perm() != 0o660 {
 		t.Errorf("the socket's mode is %v, %v", fi.Mode(), err)
 	}

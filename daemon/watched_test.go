@@ -18,7 +18,7 @@ import (
 	"nize/store"
 )
 
-// watched is a daemon that does not run: the test takes its looks, at times of
+// watched is a daemon that does not run: the test runs its checks, at times of
 // its own.
 type watched struct {
 	*Daemon
@@ -41,7 +41,7 @@ func watch(t *testing.T, dir string, env map[string]string) *watched {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.end)
-	w.lookout.space = func(string) (doctor.Space, error) { return doctor.Space{Free: 50, Total: 100}, nil }
+	w.monitor.Space = func(string) (doctor.Space, error) { return doctor.Space{Free: 50, Total: 100}, nil }
 	return w
 }
 
@@ -58,7 +58,7 @@ func (w *watched) end() {
 func (w *watched) see(after time.Duration) []string {
 	w.t.Helper()
 	w.off.Add(int64(after))
-	if err := w.desk.See(w.t.Context(), w.lookout.look(w.t.Context())); err != nil {
+	if err := w.alerts.Update(w.t.Context(), w.monitor.Check(w.t.Context())); err != nil {
 		w.t.Fatal(err)
 	}
 	out := []string{}

@@ -22,9 +22,9 @@ func (a *app) alerts() *cli.Command {
 }
 
 func incidentIDs(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Alerts(ctx, false)
+	list, err := api.ListAlerts.Call(ctx, c, api.ListAlertsRequest{All: false})
 	var ids []string
-	for _, i := range items {
+	for _, i := range list.Items {
 		if i.State == store.IncidentOpen {
 			ids = append(ids, i.ID)
 		}
@@ -33,16 +33,16 @@ func incidentIDs(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func alertsList(ctx context.Context, c *call) error {
-	list, err := c.api.Alerts(ctx, c.cmd.Bool("all"))
+	list, err := api.ListAlerts.Call(ctx, c.api, api.ListAlertsRequest{All: c.cmd.Bool("all")})
 	if err != nil {
 		return err
 	}
 	if c.json {
-		return c.printJSON(items(list))
+		return c.printJSON(items(list.Items))
 	}
 	t := c.table("ID", "STATE", "SINCE", "WHAT", "TO DO").text(3)
 	t.state = 1
-	for _, i := range list {
+	for _, i := range list.Items {
 		since := i.Opened
 		if !i.Active() {
 			since = i.Recovered
@@ -50,7 +50,7 @@ func alertsList(ctx context.Context, c *call) error {
 		t.row(i.ID, string(i.State), c.when(since), clip(i.Title, 60), i.Cure)
 	}
 	t.print("no incident")
-	for _, i := range list {
+	for _, i := range list.Items {
 		if i.Active() && i.Delivery.Error != "" {
 			c.note("warning: the message about %s was not delivered: %s", i.ID, i.Delivery.Error)
 		}
@@ -59,7 +59,7 @@ func alertsList(ctx context.Context, c *call) error {
 }
 
 func alertsAck(ctx context.Context, c *call) error {
-	i, err := c.api.AckAlert(ctx, c.arg(0))
+	i, err := api.AckAlert.Call(ctx, c.api, api.AckAlertRequest{ID: c.arg(0)})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func alertsAck(ctx context.Context, c *call) error {
 
 func alertsTest(ctx context.Context, c *call) error {
 	done := c.busy("asking alerts.to…")
-	said, err := c.api.TestAlert(ctx)
+	said, err := api.TestAlert.Call(ctx, c.api, api.Empty{})
 	done()
 	if err != nil {
 		return err

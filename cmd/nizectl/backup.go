@@ -129,7 +129,7 @@ func restore(ctx context.Context, c *call) error {
 	if err := c.confirm("Replace the database by %s?", c.arg(0)); err != nil {
 		return err
 	}
-	before, err := c.api.Status(ctx)
+	before, err := api.GetStatus.Call(ctx, c.api, api.Empty{})
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c *call) awaitRestart(ctx context.Context, before time.Time) error {
 	look := time.NewTicker(restartLook)
 	defer look.Stop()
 	for {
-		if s, err := c.api.Status(ctx); err == nil && s.Started.After(before) {
+		if s, err := api.GetStatus.Call(ctx, c.api, api.Empty{}); err == nil && s.Started.After(before) {
 			return nil
 		}
 		select {

@@ -25,7 +25,7 @@ func (a *app) doctor() *cli.Command {
 
 func doctorRun(ctx context.Context, c *call) error {
 	done := c.busy("looking…")
-	d, err := c.api.Doctor(ctx, c.cmd.Bool("online"))
+	d, err := api.Doctor.Call(ctx, c.api, api.DoctorRequest{Online: c.cmd.Bool("online")})
 	done()
 	if errors.Is(err, api.ErrNoDaemon) {
 		dir := c.cmd.String("data-dir")

@@ -16,7 +16,7 @@ import (
 func scriptHangup(ts *testscript.TestScript, neg bool, args []string) {
 	c := scriptClient(ts)
 	defer c.Close()
-	s, err := c.Status(context.Background())
+	s, err := api.GetStatus.Call(context.Background(), c, api.Empty{})
 	ts.Check(err)
 	ts.Check(syscall.Kill(s.PID, syscall.SIGHUP))
 }
@@ -27,7 +27,7 @@ func scriptWarned(ts *testscript.TestScript, neg bool, args []string) {
 	defer c.Close()
 	pattern := regexp.MustCompile(strings.Join(args, " "))
 	until(ts, "the warning", func(ctx context.Context) bool {
-		s, err := c.Status(ctx)
+		s, err := api.GetStatus.Call(ctx, c, api.Empty{})
 		return err == nil && slices.ContainsFunc(s.Warnings, pattern.MatchString)
 	})
 }

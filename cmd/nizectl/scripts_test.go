@@ -105,7 +105,7 @@ func until(ts *testscript.TestScript, what string, ask func(context.Context) boo
 func scriptReady(ts *testscript.TestScript, neg bool, args []string) {
 	c := scriptClient(ts)
 	defer c.Close()
-	until(ts, "the daemon", func(ctx context.Context) bool { _, err := c.Status(ctx); return err == nil })
+	until(ts, "the daemon", func(ctx context.Context) bool { _, err := api.GetStatus.Call(ctx, c, api.Empty{}); return err == nil })
 }
 
 func scriptWaiting(ts *testscript.TestScript, neg bool, args []string) {

@@ -13,7 +13,7 @@ import (
 func (a *app) status() *cli.Command {
 	return a.command(leaf{name: "status", usage: "show how the daemon, its servers and its bots are",
 		run: func(ctx context.Context, c *call) error {
-			st, err := c.api.Status(ctx)
+			st, err := api.GetStatus.Call(ctx, c.api, api.Empty{})
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func (a *app) version() *cli.Command {
 	return a.command(leaf{name: "version", usage: "print the version of nizectl and, if it runs, of nized",
 		run: func(ctx context.Context, c *call) error {
 			v := versions{Nizectl: api.Version, Go: runtime.Version()}
-			st, err := c.api.Status(ctx)
+			st, err := api.GetStatus.Call(ctx, c.api, api.Empty{})
 			if err != nil && !errors.Is(err, api.ErrNoDaemon) {
 				c.note("nizectl: asking nized for its version: %v", err)
 			}

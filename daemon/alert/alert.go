@@ -1,18 +1,18 @@
 // Package alert tells operators, once, that something is wrong, and once that
 // it is over.
 //
-// A [Desk] looks around every few seconds. What it sees is a [Sight]: all that
+// A [Manager] checks every few seconds. What it finds is a [Result]: all that
 // is wrong now, and what cannot be told. From that it opens and ends incidents
 // in the store, which keeps at most one of a kind and subject; so what is wrong
 // across a restart is told once. It never hears of events: an incident is a
-// state of affairs, and each look compares the whole.
+// state of affairs, and each check compares the whole.
 //
 // Hysteresis (kinds): a server must be down for five minutes, and well for one
 // before that counts as over; a moment of being well in between starts neither
 // time anew. What came back again and again must be well for longer each time,
 // up to an hour, so that a flapping server does not flood.
 //
-// Delivery is apart from looking, so that a destination that hangs holds up
+// Delivery is apart from checking, so that a destination that hangs holds up
 // nothing. A message is tried until the destination took it, with a growing
 // pause, and given up after [maxTries]; how far it came stands with the
 // incident. It is delivered at least once: a crash between the destination's
@@ -51,7 +51,7 @@ const (
 // counts.
 type pace struct{ wrong, well time.Duration }
 
-// paces lists the kinds that need more than one look.
+// paces lists the kinds that need more than one check.
 var paces = map[string]pace{
 	ServerDown: {5 * time.Minute, time.Minute},
 	BotDown:    {2 * time.Minute, time.Minute},
@@ -79,8 +79,8 @@ type Symptom struct {
 	Users             []string // ids of those whom it concerns, besides admins
 }
 
-// Sight is everything that one look saw. What is in neither list is well.
-type Sight struct {
+// Result is everything that one check found. What is in neither list is well.
+type Result struct {
 	Wrong   []Symptom
 	Unknown []Key // stays as it was
 }
@@ -97,20 +97,21 @@ type Notifier interface {
 // ErrPermanent marks a failure that trying again does not mend.
 var ErrPermanent = errors.New("it is not tried again")
 
-// Options are what a Desk needs.
+// Options are what a Manager needs.
 type Options struct {
 	Incidents store.Incidents
 	// To is the destination now; nil is nobody.
-	To   func(ctx context.Context) (Notifier, error)
-	Look func(ctx context.Context) Sight
-	Now  func() time.Time
-	Log  *slog.Logger
+	To func(ctx context.Context) (Notifier, error)
+	// Check says what is wrong now.
+	Check func(ctx context.Context) Result
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
-// Desk watches and tells. Run makes it work.
-type Desk struct {
+// Manager keeps incidents and tells of them. Run makes it work.
+type Manager struct {
 	opt  Options
-	wake chan struct{} // holds one: look at what is due, however often it was said
+	wake chan struct{} // holds one: deliver what is due, however often it was asked for
 
 	again atomic.Bool // what failed begins anew
 
@@ -125,24 +126,24 @@ type mark struct {
 	well  time.Time // since when; zero while it is wrong
 }
 
-// New returns a desk that does nothing until Run.
-func New(opt Options) *Desk {
-	return &Desk{opt: opt, wake: make(chan struct{}, 1), marks: map[Key]*mark{}}
+// New returns a manager that does nothing until Run.
+func New(opt Options) *Manager {
+	return &Manager{opt: opt, wake: make(chan struct{}, 1), marks: map[Key]*mark{}}
 }
 
-// lookEvery is how often the desk looks around.
-const lookEvery = 15 * time.Second
+// checkEvery is how often the manager checks.
+const checkEvery = 15 * time.Second
 
-// Run looks and delivers until ctx ends, and ends what it started.
-func (d *Desk) Run(ctx context.Context) error {
+// Run checks and delivers until ctx ends, and ends what it started.
+func (a *Manager) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	running.Go(func() { d.deliver(ctx) })
+	running.Go(func() { a.deliver(ctx) })
 	defer running.Wait()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
-		if err := d.See(ctx, d.opt.Look(ctx)); err != nil && ctx.Err() == nil {
-			d.opt.Log.Error("keeping incidents", "err", err)
+		if err := a.Update(ctx, a.opt.Check(ctx)); err != nil && ctx.Err() == nil {
+			a.opt.Log.Error("keeping incidents", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -152,48 +153,48 @@ func (d *Desk) Run(ctx context.Context) error {
 	}
 }
 
-// See opens and ends incidents by what one look saw.
-func (d *Desk) See(ctx context.Context, s Sight) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	active, err := d.activeLocked(ctx)
+// Update opens and ends incidents by what one check found.
+func (a *Manager) Update(ctx context.Context, s Result) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	active, err := a.activeLocked(ctx)
 	if err != nil {
 		return err
 	}
-	now, wrong := d.opt.Now(), map[Key]bool{}
+	now, wrong := a.opt.Now(), map[Key]bool{}
 	var errs []error
 	for _, symptom := range s.Wrong {
 		wrong[symptom.Key] = true
-		errs = append(errs, d.wrongLocked(ctx, symptom, active, now))
+		errs = append(errs, a.wrongLocked(ctx, symptom, active, now))
 	}
 	unknown := map[Key]bool{}
 	for _, k := range s.Unknown {
 		unknown[k] = true
 	}
 	for k := range active {
-		if d.marks[k] == nil {
-			d.marks[k] = &mark{wrong: now} // from before a restart
+		if a.marks[k] == nil {
+			a.marks[k] = &mark{wrong: now} // from before a restart
 		}
 	}
-	for k, m := range d.marks {
+	for k, m := range a.marks {
 		if !wrong[k] && !unknown[k] && !unknown[Key{Kind: k.Kind}] {
-			errs = append(errs, d.wellLocked(ctx, k, m, active, now))
+			errs = append(errs, a.wellLocked(ctx, k, m, active, now))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // activeLocked reads the active incidents, and at first those of late.
-func (d *Desk) activeLocked(ctx context.Context) (map[Key]string, error) {
-	list, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: d.past == nil})
+func (a *Manager) activeLocked(ctx context.Context) (map[Key]string, error) {
+	list, err := a.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: a.past == nil})
 	if err != nil {
 		return nil, fmt.Errorf("reading incidents: %w", err)
 	}
 	active := map[Key]string{}
-	if d.past == nil {
-		d.past = map[Key][]time.Time{}
+	if a.past == nil {
+		a.past = map[Key][]time.Time{}
 		for _, i := range list {
-			d.beganLocked(Key{i.Kind, i.Subject}, i.Opened)
+			a.beganLocked(Key{i.Kind, i.Subject}, i.Opened)
 		}
 	}
 	for _, i := range list {
@@ -204,52 +205,52 @@ func (d *Desk) activeLocked(ctx context.Context) (map[Key]string, error) {
 	return active, nil
 }
 
-func (d *Desk) wrongLocked(ctx context.Context, s Symptom, active map[Key]string, now time.Time) error {
-	m := d.marks[s.Key]
+func (a *Manager) wrongLocked(ctx context.Context, s Symptom, active map[Key]string, now time.Time) error {
+	m := a.marks[s.Key]
 	if m == nil {
 		m = &mark{wrong: now}
-		d.marks[s.Key] = m
+		a.marks[s.Key] = m
 	}
 	m.well = time.Time{}
 	if active[s.Key] != "" || now.Sub(m.wrong) < paces[s.Kind].wrong {
 		return nil
 	}
-	i, err := d.opt.Incidents.OpenIncident(ctx, store.System, store.Incident{
+	i, err := a.opt.Incidents.OpenIncident(ctx, store.System, store.Incident{
 		ID: store.NewID(now), Kind: s.Kind, Subject: s.Subject, Title: store.Head(s.Title, maxTitle), Text: store.Head(s.Text, maxText), Cure: store.Head(s.Cure, maxCure), Opened: now, Users: s.Users,
 	})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("opening an incident (%s): %w", store.Head(s.Title, maxTitle), err)
 	}
-	d.beganLocked(s.Key, now)
-	d.opt.Log.Warn("incident", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
-	d.poke()
+	a.beganLocked(s.Key, now)
+	a.opt.Log.Warn("incident", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
+	a.poke()
 	return nil
 }
 
-func (d *Desk) wellLocked(ctx context.Context, k Key, m *mark, active map[Key]string, now time.Time) error {
+func (a *Manager) wellLocked(ctx context.Context, k Key, m *mark, active map[Key]string, now time.Time) error {
 	if m.well.IsZero() {
 		m.well = now
 	}
-	if now.Sub(m.well) < d.calmLocked(k, now) {
+	if now.Sub(m.well) < a.calmLocked(k, now) {
 		return nil
 	}
 	if id := active[k]; id != "" {
-		i, err := d.opt.Incidents.RecoverIncident(ctx, store.System, id)
+		i, err := a.opt.Incidents.RecoverIncident(ctx, store.System, id)
 		if err != nil && !errors.Is(err, store.ErrDecided) {
 			return fmt.Errorf("ending incident %s: %w", id, err)
 		}
-		d.opt.Log.Info("incident is over", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
-		d.poke()
+		a.opt.Log.Info("incident is over", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
+		a.poke()
 	}
-	delete(d.marks, k)
+	delete(a.marks, k)
 	return nil
 }
 
 // calmLocked is how long k must be well: twice as long for every incident of
 // late before the present one.
-func (d *Desk) calmLocked(k Key, now time.Time) time.Duration {
+func (a *Manager) calmLocked(k Key, now time.Time) time.Duration {
 	n := 0
-	for _, at := range d.past[k] {
+	for _, at := range a.past[k] {
 		if now.Sub(at) < flapTime {
 			n++
 		}
@@ -261,20 +262,20 @@ func (d *Desk) calmLocked(k Key, now time.Time) time.Duration {
 	return calm
 }
 
-func (d *Desk) beganLocked(k Key, at time.Time) {
+func (a *Manager) beganLocked(k Key, at time.Time) {
 	var kept []time.Time
-	for _, t := range d.past[k] {
+	for _, t := range a.past[k] {
 		if at.Sub(t).Abs() < flapTime {
 			kept = append(kept, t)
 		}
 	}
-	d.past[k] = append(kept, at)
+	a.past[k] = append(kept, at)
 }
 
 // poke says that something may be due.
-func (d *Desk) poke() {
+func (a *Manager) poke() {
 	select {
-	case d.wake <- struct{}{}:
+	case a.wake <- struct{}{}:
 	default:
 	}
 }

@@ -23,18 +23,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a desk over a real store, with a clock and a destination that the
+// bench is a manager over a real store, with a clock and a destination that the
 // test moves.
 type bench struct {
-	t    *testing.T
-	path string
-	key  *seal.Master
-	db   *bolt.DB
-	desk *Desk
-	now  time.Time
-	to   Notifier
-	sent []string // state, title of each that the destination took
-	fail error    // what it answers instead
+	t       *testing.T
+	path    string
+	key     *seal.Master
+	db      *bolt.DB
+	manager *Manager
+	now     time.Time
+	to      Notifier
+	sent    []string // state, title of each that the destination took
+	fail    error    // what it answers instead
 }
 
 func newBench(t *testing.T) *bench {
@@ -57,7 +57,7 @@ func (b *bench) open() {
 	if b.db, err = bolt.Open(context.Background(), bolt.Options{Path: b.path, Master: b.key, Now: func() time.Time { return b.now }}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.desk = New(Options{Incidents: b.db, To: func(context.Context) (Notifier, error) { return b.to, nil }, Now: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler)})
+	b.manager = New(Options{Incidents: b.db, To: func(context.Context) (Notifier, error) { return b.to, nil }, Now: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler)})
 }
 
 func (b *bench) close() {
@@ -66,7 +66,7 @@ func (b *bench) close() {
 	}
 }
 
-// restart is what a kill or a stop does to the desk.
+// restart is what a kill or a stop does to the manager.
 func (b *bench) restart() { b.close(); b.open() }
 
 func (b *bench) Notify(_ context.Context, i store.Incident) (string, error) {
@@ -77,23 +77,23 @@ func (b *bench) Notify(_ context.Context, i store.Incident) (string, error) {
 	return "m-" + i.ID, nil
 }
 
-// see looks once, after a while.
+// see checks once, after a while.
 func (b *bench) see(after time.Duration, wrong ...Symptom) {
 	b.t.Helper()
-	b.look(after, Sight{Wrong: wrong})
+	b.check(after, Result{Wrong: wrong})
 }
 
-func (b *bench) look(after time.Duration, s Sight) {
+func (b *bench) check(after time.Duration, s Result) {
 	b.t.Helper()
 	b.now = b.now.Add(after)
-	if err := b.desk.See(b.t.Context(), s); err != nil {
+	if err := b.manager.Update(b.t.Context(), s); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
 func (b *bench) deliver() time.Duration {
 	b.t.Helper()
-	wait, err := b.desk.Deliver(b.t.Context())
+	wait, err := b.manager.Deliver(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func (b *bench) states() (out []string) {
 	for _, i := range list {
 		out = append(out, i.Subject+" "+string(i.State))
 	}
-	slices.Sort(out) // those of one look have no order
+	slices.Sort(out) // those of one check have no order
 	return out
 }
 
@@ -151,7 +151,7 @@ func TestOneMessageWhenItBeginsAndOneWhenItIsOver(t *testing.T) {
 	}
 }
 
-// What needs one look is told at once.
+// What needs one check is told at once.
 func TestAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.see(0, full())
@@ -168,14 +168,14 @@ func TestRestartRepeatsNothing(t *testing.T) {
 	b.same(len(b.sent), 2)
 	for range 3 {
 		b.restart()
-		b.look(time.Second, Sight{Unknown: []Key{{ServerDown, "box"}, {Kind: Backup}}}) // it connects; no backup ran yet
+		b.check(time.Second, Result{Unknown: []Key{{ServerDown, "box"}, {Kind: Backup}}}) // it connects; no backup ran yet
 		b.see(10*time.Minute, down("box"), full())
 		b.deliver()
 	}
 	b.same(len(b.sent), 2)
 	b.restart()
-	b.look(0, Sight{Unknown: []Key{{Kind: Backup}}})
-	b.look(time.Hour, Sight{Unknown: []Key{{Kind: Backup}}}) // the server is well
+	b.check(0, Result{Unknown: []Key{{Kind: Backup}}})
+	b.check(time.Hour, Result{Unknown: []Key{{Kind: Backup}}}) // the server is well
 	b.deliver()
 	b.same(b.sent[2:], []string{"recovered box is down"})
 	b.same(b.states(), []string{"box recovered", "scheduled open"})
@@ -240,7 +240,7 @@ func TestNobodyToTell(t *testing.T) {
 	b.see(0, down("box"))
 	b.deliver()
 	b.to = b
-	b.desk.Again()
+	b.manager.Again()
 	b.deliver()
 	b.same(b.sent, []string{"open box is down"})
 }
@@ -274,7 +274,7 @@ func TestTriesAreBoundedAndSurviveARestart(t *testing.T) {
 	b.restart()
 	b.deliver()
 	b.same(b.sent, []string(nil)) // a restart is no reason
-	b.desk.Again()
+	b.manager.Again()
 	b.deliver()
 	b.same(b.sent, []string{"open no backup"})
 }
@@ -343,7 +343,7 @@ func (h *hanging) Notify(ctx context.Context, _ store.Incident) (string, error) 
 }
 
 // A destination that hangs is given ten seconds, again and again at growing
-// pauses, and the desk goes on looking meanwhile.
+// pauses, and the manager goes on checking meanwhile.
 func TestHangingDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -352,21 +352,21 @@ func TestHangingDestination(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, looks := &hanging{}, 0
-		desk := New(Options{
+		h, checks := &hanging{}, 0
+		manager := New(Options{
 			Incidents: db, To: func(context.Context) (Notifier, error) { return h, nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-			Look: func(context.Context) Sight { looks++; return Sight{Wrong: []Symptom{full()}} },
+			Check: func(context.Context) Result { checks++; return Result{Wrong: []Symptom{full()}} },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- desk.Run(ctx) }()
+		go func() { done <- manager.Run(ctx) }()
 		time.Sleep(10 * time.Minute) // of the bubble
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if looks < 40 || h.asked < 4 || h.asked > 8 {
-			t.Errorf("%d looks, asked %d times", looks, h.asked)
+		if checks < 40 || h.asked < 4 || h.asked > 8 {
+			t.Errorf("%d checks, asked %d times", checks, h.asked)
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -382,7 +382,7 @@ func TestStopInTheMiddle(t *testing.T) {
 	b.see(0, full())
 	ctx, cancel := context.WithCancel(t.Context())
 	b.to = stopping{cancel: cancel}
-	if _, err := b.desk.Deliver(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := b.manager.Deliver(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
 	b.restart()
@@ -397,7 +397,7 @@ func TestStopBehindAMessage(t *testing.T) {
 	b.see(0, full())
 	ctx, cancel := context.WithCancel(t.Context())
 	b.to = stopping{cancel: cancel, takes: b}
-	_, _ = b.desk.Deliver(ctx) // it may say that it was stopped
+	_, _ = b.manager.Deliver(ctx) // it may say that it was stopped
 	b.restart()
 	b.to = b
 	b.deliver()

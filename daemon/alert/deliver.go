@@ -25,19 +25,19 @@ const (
 )
 
 // deliver sends what is due until ctx ends.
-func (d *Desk) deliver(ctx context.Context) {
+func (a *Manager) deliver(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.wake:
+		case <-a.wake:
 		case <-timer.C:
 		}
-		wait, err := d.Deliver(ctx)
+		wait, err := a.Deliver(ctx)
 		if err != nil && ctx.Err() == nil {
-			d.opt.Log.Error("delivering alerts", "err", err)
+			a.opt.Log.Error("delivering alerts", "err", err)
 			wait = firstWait
 		}
 		timer.Reset(wait)
@@ -47,22 +47,22 @@ func (d *Desk) deliver(ctx context.Context) {
 // Deliver sends what is due now, and says when to look again. It stops at the
 // first failure, since the destination is most likely ill, and begins with what
 // failed least, so that a message that is never taken holds up no other.
-func (d *Desk) Deliver(ctx context.Context) (time.Duration, error) {
-	if d.again.Swap(false) {
-		if err := d.forget(ctx); err != nil {
-			d.again.Store(true)
+func (a *Manager) Deliver(ctx context.Context) (time.Duration, error) {
+	if a.again.Swap(false) {
+		if err := a.forget(ctx); err != nil {
+			a.again.Store(true)
 			return firstWait, err
 		}
 	}
-	due, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{Due: true})
+	due, err := a.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{Due: true})
 	if err != nil || len(due) == 0 {
 		return forever, err
 	}
 	slices.SortStableFunc(due, func(a, b store.Incident) int { return cmp.Compare(a.Delivery.Tries, b.Delivery.Tries) })
-	to, toErr := d.opt.To(ctx)
+	to, toErr := a.opt.To(ctx)
 	wait := forever
 	for n, i := range due {
-		if pause := i.Delivery.Next.Sub(d.opt.Now()); pause > 0 {
+		if pause := i.Delivery.Next.Sub(a.opt.Now()); pause > 0 {
 			// A clock that was set back must not make it wait for more than a turn.
 			wait = min(wait, pause, maxWait)
 			continue
@@ -70,19 +70,19 @@ func (d *Desk) Deliver(ctx context.Context) (time.Duration, error) {
 		if to == nil && toErr == nil {
 			if i.State == store.IncidentRecovered { // nobody was told, and it is over
 				i.Delivery.Sent = store.IncidentRecovered
-				err = errors.Join(err, d.note(ctx, i, i.Delivery))
+				err = errors.Join(err, a.note(ctx, i, i.Delivery))
 			}
 			continue
 		}
-		next, failed := d.try(ctx, i, to, toErr)
+		next, failed := a.try(ctx, i, to, toErr)
 		if failed && ctx.Err() != nil {
 			return forever, ctx.Err() // it may have failed for the stop
 		}
-		if err = errors.Join(err, d.note(ctx, i, next)); err != nil {
+		if err = errors.Join(err, a.note(ctx, i, next)); err != nil {
 			return firstWait, err
 		}
 		if failed && !next.GaveUp {
-			wait = min(wait, next.Next.Sub(d.opt.Now()))
+			wait = min(wait, next.Next.Sub(a.opt.Now()))
 			if n < len(due)-1 {
 				wait = min(wait, firstWait)
 			}
@@ -93,7 +93,7 @@ func (d *Desk) Deliver(ctx context.Context) (time.Duration, error) {
 }
 
 // try sends one message and returns what is to be noted.
-func (d *Desk) try(ctx context.Context, i store.Incident, to Notifier, err error) (next store.Delivery, failed bool) {
+func (a *Manager) try(ctx context.Context, i store.Incident, to Notifier, err error) (next store.Delivery, failed bool) {
 	handle := ""
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -107,12 +107,12 @@ func (d *Desk) try(ctx context.Context, i store.Incident, to Notifier, err error
 	next.Tries++
 	next.Error = store.Head(store.RedactText(err.Error()), maxText)
 	next.GaveUp = next.Tries >= maxTries || errors.Is(err, ErrPermanent)
-	next.Next = d.opt.Now().Add(backoff(next.Tries))
+	next.Next = a.opt.Now().Add(backoff(next.Tries))
 	switch {
 	case next.GaveUp:
-		d.opt.Log.Error("an alert was given up", "id", i.ID, "title", i.Title, "tries", next.Tries, "err", next.Error)
+		a.opt.Log.Error("an alert was given up", "id", i.ID, "title", i.Title, "tries", next.Tries, "err", next.Error)
 	case next.Tries == 1:
-		d.opt.Log.Warn("an alert is sent again later", "id", i.ID, "title", i.Title, "err", next.Error)
+		a.opt.Log.Warn("an alert is sent again later", "id", i.ID, "title", i.Title, "err", next.Error)
 	}
 	return next, true
 }
@@ -123,11 +123,11 @@ func backoff(tries int) time.Duration {
 	return wait - rand.N(wait/5)
 }
 
-func (d *Desk) note(ctx context.Context, i store.Incident, next store.Delivery) error {
+func (a *Manager) note(ctx context.Context, i store.Incident, next store.Delivery) error {
 	// What was sent is noted also if the daemon is told to stop meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if err := d.opt.Incidents.NoteDelivery(ctx, store.System, i.ID, next); err != nil {
+	if err := a.opt.Incidents.NoteDelivery(ctx, store.System, i.ID, next); err != nil {
 		return fmt.Errorf("noting that alert %s was sent: %w", i.ID, err)
 	}
 	return nil
@@ -135,20 +135,20 @@ func (d *Desk) note(ctx context.Context, i store.Incident, next store.Delivery) 
 
 // Again tries at once what failed before, and what was given up: the
 // destination is another one, or was mended. It waits for nothing.
-func (d *Desk) Again() {
-	d.again.Store(true)
-	d.poke()
+func (a *Manager) Again() {
+	a.again.Store(true)
+	a.poke()
 }
 
 // forget lets what failed begin anew. It is Deliver's, so that nothing is noted
 // of a message beside the one who sends it.
-func (d *Desk) forget(ctx context.Context) error {
-	list, err := d.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: true})
+func (a *Manager) forget(ctx context.Context) error {
+	list, err := a.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: true})
 	for _, i := range list {
-		if i.Delivery.Tries == 0 || i.State == store.IncidentRecovered && d.opt.Now().Sub(i.Recovered) > forever {
+		if i.Delivery.Tries == 0 || i.State == store.IncidentRecovered && a.opt.Now().Sub(i.Recovered) > forever {
 			continue
 		}
-		err = errors.Join(err, d.note(ctx, i, store.Delivery{Sent: i.Delivery.Sent, Handle: i.Delivery.Handle}))
+		err = errors.Join(err, a.note(ctx, i, store.Delivery{Sent: i.Delivery.Sent, Handle: i.Delivery.Handle}))
 	}
 	return err
 }

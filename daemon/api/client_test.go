@@ -66,7 +66,7 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 				w.WriteHeader(e.Status())
 				json.NewEncoder(w).Encode(Failure{e})
 			})
-			_, err := c.Status(t.Context())
+			_, err := GetStatus.Call(t.Context(), c, Empty{})
 			if row.Code != "invalid_arguments" && row.Err != context.DeadlineExceeded && !errors.Is(err, row.Err) {
 				t.Errorf("%v does not wrap %v", err, row.Err)
 			}
@@ -110,7 +110,7 @@ func TestEveryCallErrorHasARow(t *testing.T) {
 func TestNoDaemon(t *testing.T) {
 	c := New(filepath.Join(shortDir(t), "none.sock"))
 	defer c.Close()
-	_, err := c.Status(t.Context())
+	_, err := GetStatus.Call(t.Context(), c, Empty{})
 	if !errors.Is(err, ErrNoDaemon) || ExitCode(err) != ExitNoDaemon {
 		t.Fatalf("got %v", err)
 	}
@@ -178,7 +178,7 @@ func TestVersionsFarApartWarnOnce(t *testing.T) {
 	var lines []string
 	c.Warn = func(line string) { lines = append(lines, line) }
 	for range 3 {
-		if _, err := c.Status(t.Context()); err != nil {
+		if _, err := GetStatus.Call(t.Context(), c, Empty{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -287,7 +287,7 @@ func TestDaemonThatBreaksOff(t *testing.T) {
 		}
 		conn.Close()
 	})
-	_, err := c.Status(t.Context())
+	_, err := GetStatus.Call(t.Context(), c, Empty{})
 	if err == nil || errors.Is(err, ErrNoDaemon) || strings.Contains(err.Error(), "http://") || ExitCode(err) != ExitFailed {
 		t.Errorf("got %v", err)
 	}
@@ -356,7 +356,6 @@ func TestClientKnowsEveryRoute(t *testing.T) {
 func calls(ctx context.Context, c *Client) []func() error {
 	two := func(_ any, err error) error { return err }
 	return []func() error{
-		func() error { return two(c.Status(ctx)) },
 		func() error { return two(c.Servers(ctx)) },
 		func() error { return two(c.AddServer(ctx, AddServer{})) },
 		func() error { return two(c.Server(ctx, "n")) },
@@ -412,10 +411,6 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.Approvals(ctx)) },
 		func() error { return two(c.Approval(ctx, "i")) },
 		func() error { return two(c.Decide(ctx, "i", Decide{})) },
-		func() error { return two(c.Alerts(ctx, true)) },
-		func() error { return two(c.TestAlert(ctx)) },
-		func() error { return two(c.AckAlert(ctx, "i")) },
-		func() error { return two(c.Doctor(ctx, true)) },
 		func() error { return two(c.Grants(ctx, "")) },
 		func() error { return two(c.AddGrant(ctx, AddGrant{})) },
 		func() error { return c.RevokeGrant(ctx, "i") },

@@ -22,8 +22,8 @@ import (
 
 // plan is where the fields of a request type travel.
 type plan struct {
-	path, query []part
-	body        bool // some fields are JSON
+	path, query, header []part
+	body                bool // some fields are JSON
 }
 
 type part struct {
@@ -43,6 +43,8 @@ func planOf(t reflect.Type) *plan {
 			p.path = append(p.path, part{name, f.Index})
 		} else if name := f.Tag.Get("query"); name != "" {
 			p.query = append(p.query, part{name, f.Index})
+		} else if name := f.Tag.Get("header"); name != "" {
+			p.header = append(p.header, part{name, f.Index})
 		} else if f.IsExported() && f.Tag.Get("json") != "-" {
 			p.body = true
 		}
@@ -96,6 +98,15 @@ func Decode(req any, path func(name string) string, query url.Values, body []byt
 		}
 	}
 	return nil
+}
+
+// DecodeHeader sets the fields of the struct that req points to which say a
+// header. A client sends headers of its own accord: Encode leaves these out.
+func DecodeHeader(req any, header func(name string) string) {
+	v := reflect.ValueOf(req).Elem()
+	for _, f := range planOf(v.Type()).header {
+		v.FieldByIndex(f.index).SetString(header(f.name))
+	}
 }
 
 func decodeBody(req any, body []byte, strict bool) error {

@@ -1,7 +1,5 @@
 package api
 
-import "context"
-
 // Level is how bad a finding is.
 type Level string
 
@@ -45,6 +43,11 @@ func Diagnose(daemon bool, findings []Finding) Diagnosis {
 }
 
 // Doctor asks the daemon to look itself over; online also asks each provider.
-func (c *Client) Doctor(ctx context.Context, online bool) (Diagnosis, error) {
-	return do[Diagnosis](ctx, c, request{method: "GET", path: "/v1/doctor", query: query("online", flag(online))})
+var Doctor = Op[DoctorRequest, Diagnosis]{"GET", "/v1/doctor", true, "look the daemon over"}
+
+// DoctorRequest says how thoroughly.
+type DoctorRequest struct {
+	Online bool `query:"online" json:"-"`
+	// Client is the client's version, which each request says.
+	Client string `header:"Nize-Version" json:"-"`
 }

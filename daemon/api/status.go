@@ -9,6 +9,9 @@ import (
 	"nize/store"
 )
 
+// GetStatus asks how the daemon is.
+var GetStatus = Op[Empty, Status]{"GET", "/v1/status", false, "the daemon's state"}
+
 // Status is the daemon's state, for operators and tests.
 type Status struct {
 	Version   string         `json:"version"`
@@ -120,11 +123,6 @@ type Setting struct {
 type PutSetting struct {
 	Value string `json:"value"`
 	User  string `json:"user,omitempty"`
-}
-
-// Status asks how the daemon is.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	return do[Status](ctx, c, request{method: "GET", path: "/v1/status"})
 }
 
 // Reindex refreshes tools and vectors and yields progress.

@@ -151,6 +151,7 @@ func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.R
 		if err := api.Decode(&req, r.PathValue, r.URL.Query(), body, op.Method == http.MethodPatch); err != nil {
 			return err
 		}
+		api.DecodeHeader(&req, r.Header.Get)
 		return serve(w, r, by, req)
 	})
 }

@@ -154,7 +154,7 @@ func (s *session) cmdModels(ctx context.Context, _ string) (reply, error) {
 }
 
 func (s *session) cmdServers(ctx context.Context, _ string) (reply, error) {
-	st, err := s.o.Client.Status(ctx)
+	st, err := api.GetStatus.Call(ctx, s.o.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("reading the status: %w", err)
 	}

@@ -73,7 +73,7 @@ func (s *session) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var err error
-	if s.status, err = s.o.Client.Status(ctx); err != nil {
+	if s.status, err = api.GetStatus.Call(ctx, s.o.Client, api.Empty{}); err != nil {
 		return fmt.Errorf("starting a chat: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package daemon
+package monitor
 
 import (
 	"bytes"
@@ -91,4 +91,10 @@ func children(list []process, servers []upstream.ServerStatus) []api.ChildProces
 		out[i] = api.ChildProcess{PID: p.pid, Name: p.name, Server: ofGroup[p.group], ResidentBytes: p.resident}
 	}
 	return out
+}
+
+// openFiles counts them; 0 where there is no /proc.
+func openFiles() int {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	return len(fds)
 }

@@ -1,8 +1,6 @@
-package daemon
+package monitor
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,11 +10,6 @@ import (
 	"nize/daemon/api"
 	"nize/mcp/upstream"
 )
-
-func request(t *testing.T, path string) *http.Request {
-	t.Helper()
-	return httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
-}
 
 func TestReadStat(t *testing.T) {
 	line := "4711 (a b) c) (x) S 1 4700 4700 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 100 1000000 25 18446744073709551615 1 1"

@@ -1,4 +1,4 @@
-package daemon
+package monitor
 
 import (
 	"runtime"
@@ -15,9 +15,9 @@ const (
 	headroom = 24 << 20
 	// memoryLimit makes the collector work harder before the system has to.
 	memoryLimit = 2 << 30
-	// settle is how long after the last definition that is new memory is given
+	// givenBack is how long after the last definition that is new memory is given
 	// back.
-	settle = 2 * time.Second
+	givenBack = 2 * time.Second
 )
 
 // The collector's target is a percentage of what is live. Between these bounds
@@ -27,9 +27,9 @@ const (
 	mostPercent  = 400
 )
 
-// memory sets the collector's target by what is live, from one collection to
+// Memory sets the collector's target by what is live, from one collection to
 // the next, and gives back what a large list of tools needed while it was read.
-type memory struct {
+type Memory struct {
 	set func(percent int) int // debug.SetGCPercent
 
 	mu      sync.Mutex // guards what follows
@@ -38,9 +38,10 @@ type memory struct {
 	stopped bool
 }
 
-func newMemory() *memory {
+// NewMemory returns one that works until Stop.
+func NewMemory() *Memory {
 	debug.SetMemoryLimit(memoryLimit)
-	m := &memory{set: debug.SetGCPercent}
+	m := &Memory{set: debug.SetGCPercent}
 	m.aim(0)
 	m.follow()
 	return m
@@ -52,8 +53,8 @@ type mark [16]byte
 
 // follow sets the target anew after each collection: nized starts with nothing,
 // and a percentage that suits that would let a heap of 25 MB grow to 125.
-func (m *memory) follow() {
-	runtime.AddCleanup(new(mark), func(m *memory) {
+func (m *Memory) follow() {
+	runtime.AddCleanup(new(mark), func(m *Memory) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
 		if m.aim(live[0].Value.Uint64()) {
@@ -65,7 +66,7 @@ func (m *memory) follow() {
 // aim sets the target for what is live; false says that nobody needs it any
 // more. To set one stops all goroutines for a moment, so a small change waits
 // for more.
-func (m *memory) aim(live uint64) bool {
+func (m *Memory) aim(live uint64) bool {
 	percent := mostPercent
 	if live > 0 {
 		percent = int(min(mostPercent, max(leastPercent, headroom*100/live)))
@@ -82,20 +83,21 @@ func (m *memory) aim(live uint64) bool {
 	return true
 }
 
-// changed asks for memory to be given back soon.
-func (m *memory) changed() {
+// Changed asks for memory to be given back soon.
+func (m *Memory) Changed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case m.stopped:
 	case m.timer == nil:
-		m.timer = time.AfterFunc(settle, debug.FreeOSMemory)
+		m.timer = time.AfterFunc(givenBack, debug.FreeOSMemory)
 	default:
-		m.timer.Reset(settle)
+		m.timer.Reset(givenBack)
 	}
 }
 
-func (m *memory) stop() {
+// Stop ends it.
+func (m *Memory) Stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stopped = true

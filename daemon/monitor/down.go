@@ -1,9 +1,10 @@
-package daemon
+package monitor
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"nize/daemon/alert"
@@ -11,26 +12,32 @@ import (
 	"nize/store"
 )
 
-// telling runs calls, and tells who called a server that is down since when it
+// DownNotifier runs calls, and tells who called a server that is down since when it
 // is, and whether the admins know. Why it is down may hold paths and
 // what the server wrote last: that is for admins.
-type downNotifier struct {
+type DownNotifier struct {
 	mcp.Runner
-	d *Daemon
+	Pool interface {
+		DownSince(server string) (time.Time, bool)
+	}
+	Incidents store.Incidents
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
-func (t downNotifier) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+// Run implements mcp.Runner.
+func (t DownNotifier) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	result, err := t.Runner.Run(ctx, by, c, progress)
 	var failed *store.CallError
 	if err == nil || !errors.As(err, &failed) || failed.Code != store.CodeUnavailable {
 		return result, err
 	}
-	since, down := t.d.pool.DownSince(c.Server)
+	since, down := t.Pool.DownSince(c.Server)
 	if !down {
 		return result, err
 	}
 	said := *failed
-	said.Message = downWords(c.Server, t.d.now().Sub(since), t.d.adminsKnow(ctx, c.Server))
+	said.Message = downWords(c.Server, t.Now().Sub(since), t.adminsKnow(ctx, c.Server))
 	if by.IsAdmin() {
 		said.Message += ": " + failed.Message
 	}
@@ -50,10 +57,10 @@ func downWords(server string, lasts time.Duration, told bool) string {
 }
 
 // adminsKnow says whether somebody was told that a server is down.
-func (d *Daemon) adminsKnow(ctx context.Context, server string) bool {
-	list, err := d.db.ListIncidents(ctx, store.IncidentQuery{})
+func (t DownNotifier) adminsKnow(ctx context.Context, server string) bool {
+	list, err := t.Incidents.ListIncidents(ctx, store.IncidentQuery{})
 	if err != nil {
-		d.log.Error("reading the incidents", "err", err)
+		t.Log.Error("reading the incidents", "err", err)
 		return false
 	}
 	for _, i := range list {

@@ -1,4 +1,4 @@
-package daemon
+package monitor
 
 import (
 	"context"
@@ -11,6 +11,13 @@ import (
 
 	"nize/daemon/alert"
 	"nize/store"
+)
+
+const (
+	// budgetLasts is how long a budget's event counts that does not say when
+	// the budget starts anew.
+	budgetLasts  = 24 * time.Hour
+	budgetLonger = 31 * 24 * time.Hour
 )
 
 // budgetEvent is one warning or refusal of a budget. Its fields are those of
@@ -27,28 +34,28 @@ type budgetEvent struct {
 
 // budgets follows the audit trail, where budget.warned and budget.exceeded
 // stand. An event counts until the budget starts anew, or has more room.
-func (l *lookout) budgets(ctx context.Context, s *alert.Sight) error {
-	if err := l.readBudgets(ctx); err != nil {
+func (m *Monitor) budgets(ctx context.Context, r *alert.Result) error {
+	if err := m.readBudgets(ctx); err != nil {
 		return err
 	}
-	if len(l.spent) == 0 {
+	if len(m.spent) == 0 {
 		return nil
 	}
-	names, err := l.d.directory.Names(ctx)
+	names, err := m.Directory.Names(ctx)
 	if err != nil {
 		return err
 	}
-	now := l.d.now()
-	for _, k := range slices.SortedFunc(maps.Keys(l.spent), func(a, b alert.Key) int { return strings.Compare(a.Kind+a.Subject, b.Kind+b.Subject) }) {
-		e := l.spent[k]
+	now := m.Now()
+	for _, k := range slices.SortedFunc(maps.Keys(m.spent), func(a, b alert.Key) int { return strings.Compare(a.Kind+a.Subject, b.Kind+b.Subject) }) {
+		e := m.spent[k]
 		if !now.Before(e.Resets) {
-			delete(l.spent, k)
+			delete(m.spent, k)
 			continue
 		}
-		if _, out := l.spent[alert.Key{Kind: alert.BudgetOut, Subject: k.Subject}]; out && k.Kind == alert.BudgetLow {
+		if _, out := m.spent[alert.Key{Kind: alert.BudgetOut, Subject: k.Subject}]; out && k.Kind == alert.BudgetLow {
 			continue // it says less
 		}
-		s.Wrong = append(s.Wrong, budgetShort(k, e, names))
+		r.Wrong = append(r.Wrong, budgetShort(k, e, names))
 	}
 	return nil
 }
@@ -69,52 +76,52 @@ func budgetShort(k alert.Key, e budgetEvent, names map[string]string) alert.Symp
 	return a
 }
 
-// readBudgets reads the events since the last look, and at first those of the
+// readBudgets reads the events since the last check, and at first those of the
 // longest period, a month.
-func (l *lookout) readBudgets(ctx context.Context) error {
+func (m *Monitor) readBudgets(ctx context.Context) error {
 	const page = 500
-	newest, err := l.d.db.Events(ctx, store.EventQuery{Limit: 1})
+	newest, err := m.Store.Events(ctx, store.EventQuery{Limit: 1})
 	if err != nil {
 		return fmt.Errorf("reading the audit trail: %w", err)
 	}
-	if len(newest) == 0 || newest[0].Seq == l.after {
+	if len(newest) == 0 || newest[0].Seq == m.after {
 		return nil
 	}
 	for {
-		q := store.EventQuery{Kind: "budget", After: l.after, Limit: page}
-		if l.after == 0 {
-			q.Since, q.Forward = l.d.now().Add(-budgetLonger), true
+		q := store.EventQuery{Kind: "budget", After: m.after, Limit: page}
+		if m.after == 0 {
+			q.Since, q.Forward = m.Now().Add(-budgetLonger), true
 		}
-		events, err := l.d.db.Events(ctx, q)
+		events, err := m.Store.Events(ctx, q)
 		if err != nil {
 			return fmt.Errorf("reading the audit trail: %w", err)
 		}
 		for _, e := range events {
-			l.noteBudget(e)
-			l.after = max(l.after, e.Seq)
+			m.noteBudget(e)
+			m.after = max(m.after, e.Seq)
 		}
 		if len(events) < page {
 			break
 		}
 	}
-	l.after = max(l.after, newest[0].Seq) // or the next look goes through all of that again
+	m.after = max(m.after, newest[0].Seq) // or the next check goes through all of that again
 	return nil
 }
 
-func (l *lookout) noteBudget(e store.Event) {
+func (m *Monitor) noteBudget(e store.Event) {
 	b := budgetEvent{Subject: e.Subject}
 	_ = json.Unmarshal(e.Data, &b) // data that says nothing leaves the defaults
 	b.at = e.At
 	switch e.Kind {
 	case "budget.put", "budget.delete":
-		for k, old := range l.spent {
+		for k, old := range m.spent {
 			limit := b.Limit
 			if e.Kind == "budget.delete" {
 				limit = 0
 			}
 			same := old.Subject == b.Subject && old.Period == b.Period && old.Unit == b.Unit
 			if same && old.at.Before(e.At) && (limit == 0 || old.Used < limit) {
-				delete(l.spent, k)
+				delete(m.spent, k)
 			}
 		}
 	case alert.BudgetLow, alert.BudgetOut:
@@ -125,8 +132,8 @@ func (l *lookout) noteBudget(e store.Event) {
 			b.Resets = e.At.Add(budgetLasts)
 		}
 		k := alert.Key{Kind: e.Kind, Subject: strings.Join(strings.Fields(e.Subject+" "+b.Period+" "+b.Unit), " ")}
-		if old, ok := l.spent[k]; !ok || old.at.Before(e.At) {
-			l.spent[k] = b
+		if old, ok := m.spent[k]; !ok || old.at.Before(e.At) {
+			m.spent[k] = b
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package monitor
 
 import (
 	"runtime"
@@ -8,7 +8,7 @@ import (
 
 func TestMemoryFollows(t *testing.T) {
 	aims := make(chan int, 1)
-	m := &memory{}
+	m := &Memory{}
 	m.set = func(percent int) int {
 		select {
 		case aims <- percent:
@@ -32,7 +32,7 @@ func TestMemoryFollows(t *testing.T) {
 		m.percent = 0 // so that it is set again
 		m.mu.Unlock()
 	}
-	m.stop()
+	m.Stop()
 	if m.aim(1) {
 		t.Error("a stopped one goes on")
 	}
@@ -40,7 +40,7 @@ func TestMemoryFollows(t *testing.T) {
 
 func TestMemoryAims(t *testing.T) {
 	var got []int
-	m := &memory{set: func(percent int) int { got = append(got, percent); return 0 }}
+	m := &Memory{set: func(percent int) int { got = append(got, percent); return 0 }}
 	for _, live := range []uint64{0, 1 << 20, headroom / 4, headroom / 2, headroom/2 + headroom/100, headroom, 10 * headroom, 0} {
 		m.aim(live)
 	}

@@ -1,0 +1,177 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"nize/daemon/alert"
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/store"
+)
+
+// The key of the sealed secret that signs the messages of a webhook.
+const (
+	alertService = "alerts"
+	alertSecret  = "WEBHOOK_SECRET"
+)
+
+// Destination is where alerts go.
+type Destination struct {
+	alert.Notifier
+	Name   string // that is no secret
+	Signed bool
+}
+
+// Alerts are the incidents that people are told of.
+type Alerts struct {
+	Store interface {
+		store.Incidents
+		GetCredential(ctx context.Context, key store.CredentialKey) (store.Credential, error)
+		AddEvent(by store.Caller, e store.Event)
+	}
+	Directory *people.Directory
+	Config    store.Config
+	// Chat is the destination that alerts.to names on a chat platform, nil
+	// where it names none.
+	Chat func(to string) *Destination
+	// Again tries what was not delivered.
+	Again func()
+	Now   func() time.Time
+}
+
+// Destination is what alerts.to names, nil for none. Here a chat platform's
+// address is told apart from a webhook's. A webhook whose secret cannot be used
+// gets nothing at all, since a receiver that checks would drop it.
+func (a *Alerts) Destination(ctx context.Context) (*Destination, error) {
+	to := a.Config.Get("", "alerts.to")
+	if chat := a.Chat(to); chat != nil || to == "" {
+		return chat, nil
+	}
+	c, err := a.Store.GetCredential(ctx, store.CredentialKey{Scope: "system", Service: alertService, Name: alertSecret})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("reading the secret of the webhook: %w", err)
+	}
+	w, err := alert.NewWebhook(to, c.Secret, a.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &Destination{w, hostOf(to), !c.Secret.IsZero()}, nil
+}
+
+// To is where the alerts manager sends to.
+func (a *Alerts) To(ctx context.Context) (alert.Notifier, error) {
+	to, err := a.Destination(ctx)
+	if to == nil || err != nil {
+		return nil, err // never a Notifier that holds nil
+	}
+	return to, nil
+}
+
+// CheckSecret refuses a secret that would sign nothing; other credentials pass.
+func CheckSecret(key store.CredentialKey, secret store.Secret) error {
+	if key.Service != alertService || key.Name != alertSecret {
+		return nil
+	}
+	_, err := alert.ReadSecret(secret)
+	return err
+}
+
+// List shows incidents; members see those that concern them.
+func (a *Alerts) List(ctx context.Context, by store.Caller, req api.ListAlertsRequest) (api.List[store.Incident], error) {
+	list, err := a.Incidents(ctx, by, store.IncidentQuery{All: req.All})
+	return api.Items(list), err
+}
+
+// Incidents lists those that the caller may know of, without the destination's
+// last words for members.
+func (a *Alerts) Incidents(ctx context.Context, by store.Caller, q store.IncidentQuery) ([]store.Incident, error) {
+	all, err := a.Store.ListIncidents(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("listing incidents: %w", err)
+	}
+	var list []store.Incident
+	for _, i := range all {
+		if !i.Concerns(by) {
+			continue
+		}
+		if !by.IsAdmin() {
+			i.Users, i.Delivery = nil, store.Delivery{Sent: i.Delivery.Sent}
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// Acknowledge notes that the caller has seen an incident.
+func (a *Alerts) Acknowledge(ctx context.Context, by store.Caller, req api.AckAlertRequest) (none store.Incident, err error) {
+	id := req.ID
+	i, err := a.Store.AckIncident(ctx, by, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return none, a.unknown(ctx, id)
+	case errors.Is(err, store.ErrDecided) && !i.Active():
+		return none, fmt.Errorf("incident %s is over: %w", id, store.ErrDecided)
+	case errors.Is(err, store.ErrDecided):
+		who, nameErr := a.Directory.Names(ctx)
+		if nameErr != nil {
+			return none, nameErr
+		}
+		return none, fmt.Errorf("incident %s: %w, by %s", id, store.ErrDecided, who[i.AckedBy])
+	case err != nil:
+		return none, err
+	}
+	return i, nil
+}
+
+func (a *Alerts) unknown(ctx context.Context, id string) error {
+	list, err := a.Store.ListIncidents(ctx, store.IncidentQuery{})
+	if err != nil {
+		return fmt.Errorf("listing incidents: %w", err)
+	}
+	ids := make([]string, len(list))
+	for n, i := range list {
+		ids[n] = i.ID
+	}
+	return store.Unknown("incident", id, ids)
+}
+
+// Test sends one message that stands for nothing, and says what the
+// destination answered. If it took it, what failed before is tried again.
+func (a *Alerts) Test(ctx context.Context, by store.Caller, _ api.Empty) (none api.AlertTest, err error) {
+	to, err := a.Destination(ctx)
+	if err != nil {
+		return none, err
+	}
+	if to == nil {
+		return none, fmt.Errorf("%w destination: alerts.to is not set, so nobody is told; nizectl config set alerts.to https://…", store.ErrInvalid)
+	}
+	now := a.Now()
+	i := store.Incident{
+		ID: store.NewID(now), Kind: alert.Test, Subject: "alerts.to", State: store.IncidentOpen, Opened: now,
+		Title: "This is a test", Text: "An admin of nize tests whether alerts arrive here. Nothing is wrong.", Cure: "nizectl alerts list",
+	}
+	outcome := store.Done
+	_, sendErr := to.Notify(ctx, i)
+	if sendErr != nil {
+		outcome = store.Failed
+	}
+	a.Store.AddEvent(by, store.Event{Kind: "incident.test", Subject: i.ID, Outcome: outcome})
+	if sendErr != nil {
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("the test message was not taken: %v", sendErr)}
+	}
+	a.Again()
+	return api.AlertTest{ID: i.ID, To: to.Name, Signed: to.Signed}, nil
+}
+
+// hostOf is the part of a destination that is no secret.
+func hostOf(to string) string {
+	u, err := url.Parse(to)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

@@ -1,0 +1,208 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/daemon/alert"
+	"nize/daemon/api"
+	"nize/daemon/doctor"
+	"nize/store"
+)
+
+// providerPatience is how long doctor waits for a provider.
+const providerPatience = 10 * time.Second
+
+// Doctor gathers the facts of which package doctor says what they mean.
+type Doctor struct {
+	Monitor *Monitor
+	Alerts  *Alerts
+	// Servers lists all of them.
+	Servers func(ctx context.Context) ([]api.ServerView, error)
+	// Providers lists all of them; Ask tries one.
+	Providers func(ctx context.Context) ([]store.Provider, error)
+	Ask       func(ctx context.Context, p store.Provider) error
+	// Bots are the accounts on chat platforms, tried out if online.
+	Bots func(ctx context.Context, online bool) ([]doctor.Bot, error)
+	// Roof says what only the process itself knows: its listeners, its keys,
+	// its configuration.
+	Roof func(f *doctor.Facts)
+}
+
+// Examine looks the daemon over.
+func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequest) (none api.Diagnosis, err error) {
+	m := d.Monitor
+	f := doctor.Facts{
+		Now: m.Now(), Daemon: true, UID: os.Getuid(), Version: api.Version, Client: req.Client,
+		Backup:    doctor.Run{Schedule: m.Config.Get("", "backup.schedule"), Error: ErrText(m.Runs.Backup().Err)},
+		Audit:     doctor.Run{Schedule: m.Config.Get("", "audit.schedule"), Error: ErrText(m.Runs.Audit().Err)},
+		Retention: map[string]string{},
+		DiskLow:   DiskLow(m.Config),
+	}
+	d.Roof(&f)
+	if f.Disk, err = m.Space(m.DataDir); err != nil {
+		m.Log.Warn("looking at the disk", "err", err)
+	}
+	f.Process.OpenFiles, f.Process.MaxFiles, f.Process.MemoryLimit, f.Process.Resident = openFiles(), maxFiles(), groupLimit(), processes()[os.Getpid()].resident
+	f.Backup.Last = m.Runs.LastBackup(ctx)
+	if at := m.Runs.LastAudit(ctx, f.Now); f.Now.Sub(at) < 25*time.Hour {
+		f.Audit.Last = at
+	}
+	for _, k := range store.Keys {
+		if strings.HasPrefix(k.Name, "retention.") {
+			f.Retention[k.Name] = m.Config.Get("", k.Name)
+		}
+	}
+	for _, gather := range []func(context.Context, *doctor.Facts) error{d.people, d.servers, d.tokens, d.incidents, d.alerts, d.groups} {
+		if err := gather(ctx, &f); err != nil {
+			return none, err
+		}
+	}
+	if f.Providers, err = d.providers(ctx, req.Online); err != nil {
+		return none, err
+	}
+	if f.Bots, err = d.Bots(ctx, req.Online); err != nil {
+		return none, err
+	}
+	return doctor.Examine(f), nil
+}
+
+func (d *Doctor) people(ctx context.Context, f *doctor.Facts) error {
+	users, err := d.Monitor.Directory.Store.ListUsers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing users: %w", err)
+	}
+	for _, u := range users {
+		if u.CanAdminister() {
+			f.Admins = append(f.Admins, u.Name)
+		}
+	}
+	return nil
+}
+
+func (d *Doctor) servers(ctx context.Context, f *doctor.Facts) error {
+	views, err := d.Servers(ctx)
+	if err != nil {
+		return err
+	}
+	refused := map[string]bool{}
+	for _, st := range d.Monitor.Pool.Status() {
+		refused[st.Name] = len(st.LoginLost) > 0
+	}
+	for _, v := range views {
+		f.Servers = append(f.Servers, doctor.Server{
+			Name: v.Name, State: v.State, Error: clip(v.LastError), Held: v.Held, LoginLost: refused[v.Name], Disabled: v.Server.Disabled,
+		})
+	}
+	return nil
+}
+
+func (d *Doctor) tokens(ctx context.Context, f *doctor.Facts) error {
+	tokens, err := d.Monitor.Store.ListTokens(ctx, "")
+	if err != nil {
+		return fmt.Errorf("listing tokens: %w", err)
+	}
+	names, err := d.Monitor.Directory.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range expiring(tokens, f.Now) {
+		f.Tokens = append(f.Tokens, doctor.Token{Name: t.Name, User: names[t.User], Expires: t.Expires, Cure: rotateCommand(t.Name, names[t.User])})
+	}
+	return nil
+}
+
+func (d *Doctor) incidents(ctx context.Context, f *doctor.Facts) error {
+	active, err := d.Monitor.Store.ListIncidents(ctx, store.IncidentQuery{})
+	if err != nil {
+		return fmt.Errorf("listing incidents: %w", err)
+	}
+	for _, i := range active {
+		f.Incidents = append(f.Incidents, doctor.Incident{ID: i.ID, Kind: i.Kind, Subject: i.Subject, Title: i.Title, Cure: i.Cure})
+		// A run before the last restart that failed is known by its incident.
+		switch {
+		case i.Kind == alert.Backup && f.Backup.Error == "":
+			f.Backup.Error = i.Text
+		case i.Kind == alert.AuditFailed && f.Audit.Error == "":
+			f.Audit.Error = i.Text
+		}
+	}
+	return nil
+}
+
+func (d *Doctor) alerts(ctx context.Context, f *doctor.Facts) error {
+	to := d.Monitor.Config.Get("", "alerts.to")
+	if to == "" {
+		return nil
+	}
+	f.Alerts.To = hostOf(to)
+	if u, err := url.Parse(to); err == nil {
+		f.Alerts.Clear = u.Scheme == "http" && !isLoopback(u.Hostname())
+	}
+	where, err := d.Alerts.Destination(ctx)
+	if err != nil {
+		f.Alerts.Error = ErrText(err)
+		return nil
+	}
+	f.Alerts.Signed = where.Signed
+	recent, err := d.Monitor.Store.ListIncidents(ctx, store.IncidentQuery{All: true, Limit: 100})
+	if err != nil {
+		return fmt.Errorf("listing incidents: %w", err)
+	}
+	for _, i := range recent {
+		if i.Delivery.Tries > 0 && (i.Active() || f.Now.Sub(i.Recovered) < 24*time.Hour) {
+			f.Alerts.Unsent++
+			f.Alerts.LastWord = i.Delivery.Error
+		}
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// providerFacts asks the providers at once, if it shall.
+func (d *Doctor) providers(ctx context.Context, online bool) ([]doctor.Provider, error) {
+	list, err := d.Providers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]doctor.Provider, len(list))
+	var asking sync.WaitGroup
+	for i, p := range list {
+		out[i] = doctor.Provider{Name: p.Name, Disabled: !p.Enabled}
+		if !online || !p.Enabled {
+			continue
+		}
+		out[i].Asked = true
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, providerPatience)
+			defer cancel()
+			out[i].Error = ErrText(d.Ask(ctx, p))
+		})
+	}
+	asking.Wait()
+	return out, nil
+}
+
+// groups are those that a chat platform knows.
+func (d *Doctor) groups(ctx context.Context, f *doctor.Facts) error {
+	all, err := d.Monitor.Directory.Store.ListGroups(ctx)
+	if err != nil {
+		return fmt.Errorf("listing groups: %w", err)
+	}
+	for _, g := range all {
+		if g.Live() {
+			f.Groups = append(f.Groups, doctor.Group{Name: g.Name, Looked: g.Checked, Error: g.Error, Shut: f.Now.Sub(g.Checked) >= store.GroupAge})
+		}
+	}
+	return nil
+}

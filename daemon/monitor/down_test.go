@@ -1,0 +1,23 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+)
+
+// TestDownWords: how long, and what is true of the admins.
+func TestDownWords(t *testing.T) {
+	for _, test := range []struct {
+		lasts time.Duration
+		told  bool
+		want  string
+	}{
+		{300 * time.Millisecond, false, "server box has been unreachable for 1s; the admins are told if that lasts"},
+		{12 * time.Minute, true, "server box has been unreachable for 12m, and the admins were told"},
+		{90*time.Minute + 20*time.Second, true, "server box has been unreachable for 1h30m, and the admins were told"},
+	} {
+		if got := downWords("box", test.lasts, test.told); got != test.want {
+			t.Errorf("%v: %q, want %q", test.lasts, got, test.want)
+		}
+	}
+}

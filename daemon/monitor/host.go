@@ -1,0 +1,143 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"nize/daemon/alert"
+	"nize/store"
+	"strings"
+	"time"
+)
+
+// Run is how a scheduled run ended; At is zero where there was none yet.
+type Run struct {
+	At  time.Time
+	Err error
+}
+
+// Runs is what runs by a schedule.
+type Runs interface {
+	// Backup and Audit are the last runs in this process.
+	Backup() Run
+	Audit() Run
+	// LastBackup and LastAudit are when it last went well, also before a restart.
+	LastBackup(ctx context.Context) time.Time
+	LastAudit(ctx context.Context, now time.Time) time.Time
+}
+
+// FailedMigration is an upgrade of the database that failed at a start.
+type FailedMigration struct {
+	At     time.Time
+	To     uint64 // the schema that was wanted
+	Error  string
+	Passed bool // the database is as new as was wanted by now
+}
+
+// Migrations remembers a failed one, since no daemon was there to tell of it.
+type Migrations interface {
+	// Failed is nil where none failed.
+	Failed() (*FailedMigration, error)
+	// Forget is called when the failure has been told as over.
+	Forget() error
+}
+
+// diskWell is how much more than alerts.disk must be free before the disk is
+// well again.
+const diskWell = 1.2
+
+// DiskLow is which part of the disk must be free, 0 to 1.
+func DiskLow(c store.Config) float64 { return float64(store.GetInt(c, "", "alerts.disk")) / 100 }
+
+func (m *Monitor) disk(_ context.Context, r *alert.Result) error {
+	space, err := m.Space(m.DataDir)
+	if err != nil {
+		return fmt.Errorf("looking at the disk: %w", err)
+	}
+	k := alert.Key{Kind: alert.Disk, Subject: m.DataDir}
+	low := DiskLow(m.Config)
+	switch part := space.Part(); {
+	case part < low:
+		r.Wrong = append(r.Wrong, alert.Symptom{
+			Key: k, Title: fmt.Sprintf("The disk of nize is nearly full: %.0f %% are free", 100*part),
+			Text: fmt.Sprintf("%s has %s free. When it is full, every tool call is refused.", m.DataDir, space),
+			Cure: "df -h " + store.ShellWord(m.DataDir),
+		})
+	case part < low*diskWell:
+		r.Unknown = append(r.Unknown, k)
+	}
+	return nil
+}
+
+// scheduled tells how the scheduled work ended. Until it ran in this process, nobody
+// knows.
+func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
+	backup := alert.Symptom{
+		Key: alert.Key{Kind: alert.Backup, Subject: "scheduled"}, Title: "The scheduled backup failed",
+		Cure: "nizectl backup nize-copy.db",
+	}
+	audit := alert.Symptom{
+		Key: alert.Key{Kind: alert.AuditFailed, Subject: "trail"}, Title: "The audit trail does not hold",
+		Cure: "nizectl audit verify",
+	}
+	for _, job := range []struct {
+		last   Run
+		key    string // of the schedule
+		what   alert.Symptom
+		before string
+	}{
+		{m.Runs.Backup(), "backup.schedule", backup, "No new copy of the database was made: "},
+		{m.Runs.Audit(), "audit.schedule", audit, "Somebody or something changed or removed an event: "},
+	} {
+		switch {
+		case m.Config.Get("", job.key) == "off":
+		case job.last.At.IsZero():
+			r.Unknown = append(r.Unknown, job.what.Key)
+		case job.last.Err != nil:
+			job.what.Text = job.before + ErrText(job.last.Err)
+			r.Wrong = append(r.Wrong, job.what)
+		}
+	}
+	return nil
+}
+
+// migration tells of one that failed at a start, which left a note since there
+// was no daemon to tell. Where this daemon's schema is as new as the wanted one,
+// it has succeeded since: it is told once, as over.
+func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
+	note, err := m.Migrations.Failed()
+	if note == nil || err != nil {
+		return err
+	}
+	if m.migrationTold && note.Passed {
+		return m.Migrations.Forget()
+	}
+	m.migrationTold = true
+	cure := "journalctl -u nized -e"
+	if strings.Contains(note.Error, store.ErrDiskFull.Error()) {
+		cure = "df -h " + store.ShellWord(m.DataDir)
+	}
+	r.Wrong = append(r.Wrong, alert.Symptom{
+		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},
+		Title: fmt.Sprintf("The upgrade of the database to schema %d failed", note.To),
+		Text:  fmt.Sprintf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), clip(note.Error)),
+		Cure:  cure,
+	})
+	return nil
+}
+
+// chats checks the accounts on chat platforms that are switched on.
+func (m *Monitor) chats(ctx context.Context, r *alert.Result) error {
+	states, err := m.Bots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range states {
+		if b.State != "connected" {
+			r.Wrong = append(r.Wrong, alert.Symptom{
+				Key: alert.Key{Kind: alert.BotDown, Subject: b.Name}, Title: "The bot on " + b.Name + " is down",
+				Text: strings.TrimSpace("Nobody there is answered. " + clip(b.LastError)), Cure: "nizectl bots status",
+			})
+		}
+	}
+	return nil
+}

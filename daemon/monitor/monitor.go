@@ -1,0 +1,137 @@
+// Package monitor says how nized is: what is wrong, for the alerts; the facts
+// for doctor; the status.
+//
+// [Monitor] is what the alerts manager checks by. Each of its checks says all
+// that is wrong of its kinds now; what it cannot tell, as of a server that is
+// just connecting, stays as it was. [Doctor], [Alerts] and [Status] are
+// operations of the control API.
+package monitor
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"nize/daemon/alert"
+	"nize/daemon/api"
+	"nize/daemon/doctor"
+	"nize/daemon/people"
+	"nize/mcp/upstream"
+	"nize/store"
+)
+
+// Store is what a Monitor reads.
+type Store interface {
+	ListServers(ctx context.Context) ([]store.Server, error)
+	ListTools(ctx context.Context, server string) ([]store.Tool, error)
+	ListTokens(ctx context.Context, user string) ([]store.Token, error)
+	ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
+	Events(ctx context.Context, q store.EventQuery) ([]store.Event, error)
+}
+
+// Pool is the servers that are connected.
+type Pool interface {
+	Status() []upstream.ServerStatus
+}
+
+// Monitor finds what is wrong. Only the goroutine of the alerts manager uses
+// it. It is made by New.
+type Monitor struct {
+	Options
+	last          []outcome                 // by check
+	spent         map[alert.Key]budgetEvent // the newest of each
+	after         uint64                    // the newest event that was read; 0: none yet
+	migrationTold bool                      // the failed migration was told
+}
+
+// Options are what a Monitor needs.
+type Options struct {
+	Store      Store
+	Pool       Pool
+	Directory  *people.Directory
+	Config     store.Config
+	DataDir    string
+	Space      func(path string) (doctor.Space, error)
+	Runs       Runs
+	Migrations Migrations
+	Bots       func(ctx context.Context) ([]api.BotState, error) // those that are switched on
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// New returns a monitor that has checked nothing yet.
+func New(opt Options) *Monitor {
+	return &Monitor{Options: opt, last: make([]outcome, len(checks)), spent: map[alert.Key]budgetEvent{}}
+}
+
+// check finds what is wrong of some kinds.
+type check struct {
+	kinds []string
+	every time.Duration // 0 is every time
+	run   func(*Monitor, context.Context, *alert.Result) error
+}
+
+var checks = []check{
+	{[]string{alert.ServerDown, alert.LoginLost, alert.ToolHeld}, 0, (*Monitor).servers},
+	{[]string{alert.BotDown}, 0, (*Monitor).chats},
+	{[]string{alert.TokenEnds}, time.Minute, (*Monitor).tokens},
+	{[]string{alert.BudgetLow, alert.BudgetOut}, 0, (*Monitor).budgets},
+	{[]string{alert.Disk}, 0, (*Monitor).disk},
+	{[]string{alert.Backup, alert.AuditFailed}, 0, (*Monitor).scheduled},
+	{[]string{alert.Migration}, 0, (*Monitor).migration},
+}
+
+// outcome is what a check found last.
+type outcome struct {
+	result alert.Result
+	next   time.Time
+	err    string // that was logged
+}
+
+// Check runs every check that is due.
+func (m *Monitor) Check(ctx context.Context) alert.Result {
+	var all alert.Result
+	now := m.Now()
+	for i, c := range checks {
+		o := &m.last[i]
+		if !now.Before(o.next) {
+			o.result, o.next = alert.Result{}, now.Add(c.every)
+			err := c.run(m, ctx, &o.result)
+			if err != nil {
+				for _, kind := range c.kinds {
+					o.result.Unknown = append(o.result.Unknown, alert.Key{Kind: kind})
+				}
+			}
+			if err != nil && ctx.Err() == nil && err.Error() != o.err {
+				o.err = err.Error()
+				m.Log.Error("checking for incidents", "kinds", c.kinds, "err", err)
+			} else if err == nil {
+				o.err = ""
+			}
+		}
+		all.Wrong = append(all.Wrong, o.result.Wrong...)
+		all.Unknown = append(all.Unknown, o.result.Unknown...)
+	}
+	return all
+}
+
+// shownError bounds what a server's error takes of a text.
+const shownError = 500
+
+// clip is a text from outside as one line of at most shownError runes.
+func clip(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > shownError {
+		return string(r[:shownError-1]) + "…"
+	}
+	return s
+}
+
+// ErrText is an error that may hold what a stranger wrote, as one line.
+func ErrText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return clip(store.RedactText(err.Error()))
+}

@@ -1,0 +1,141 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"nize/daemon/alert"
+	"nize/mcp/upstream"
+	"nize/store"
+	"slices"
+	"strings"
+)
+
+func (m *Monitor) servers(ctx context.Context, r *alert.Result) error {
+	list, err := m.Store.ListServers(ctx)
+	if err != nil {
+		return fmt.Errorf("listing servers: %w", err)
+	}
+	names, err := m.Directory.Names(ctx)
+	if err != nil {
+		return err
+	}
+	health := map[string]upstream.ServerStatus{}
+	for _, st := range m.Pool.Status() {
+		health[st.Name] = st
+	}
+	for _, server := range list {
+		st, known := health[server.Name]
+		if server.Disabled || !known {
+			continue
+		}
+		down := alert.Key{Kind: alert.ServerDown, Subject: server.Name}
+		shared := slices.Contains(st.LoginLost, "")
+		switch st.State {
+		case upstream.Down, upstream.Open:
+			if !shared { // that is told in its own words
+				r.Wrong = append(r.Wrong, serverDown(server, st))
+			}
+		case upstream.Connecting:
+			r.Unknown = append(r.Unknown, down, alert.Key{Kind: alert.LoginLost, Subject: server.Name})
+		}
+		for _, owner := range st.LoginLost {
+			r.Wrong = append(r.Wrong, loginLost(server, owner, names[owner]))
+		}
+		if st.Held > 0 {
+			if err := m.heldTools(ctx, server.Name, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// heldShown is how many tools of one server are told one by one.
+const heldShown = 5
+
+func serverDown(server store.Server, st upstream.ServerStatus) alert.Symptom {
+	return alert.Symptom{
+		Key:   alert.Key{Kind: alert.ServerDown, Subject: server.Name},
+		Title: "Server " + server.Name + " is down",
+		Text:  strings.TrimSpace("Its tools can't be called. " + clip(st.LastError)),
+		Cure:  "nizectl servers test " + server.Name,
+	}
+}
+
+// loginLost is about the shared credential of a server, or that of one person.
+func loginLost(server store.Server, owner, name string) alert.Symptom {
+	key := "NAME"
+	for _, v := range server.Headers {
+		if v.SecretKey != "" {
+			key = v.SecretKey
+		}
+	}
+	a := alert.Symptom{
+		Key:   alert.Key{Kind: alert.LoginLost, Subject: server.Name},
+		Title: "Server " + server.Name + " refuses its credential",
+		Text:  "It answers that nobody is signed in, so its tools can't be called.",
+		Cure:  "nizectl credentials set " + server.Name + " " + key,
+	}
+	if owner != "" {
+		a.Subject += " " + owner
+		a.Title = fmt.Sprintf("Server %s refuses the credential of %s", server.Name, name)
+		a.Cure += " --scope user --owner " + owner
+		a.Users = []string{owner}
+	}
+	return a
+}
+
+// heldTools tells the tools of one server that are in quarantine one by one, up to a
+// number: a server can change two thousand at once. Those that were told stay.
+func (m *Monitor) heldTools(ctx context.Context, server string, r *alert.Result) error {
+	tools, err := m.Store.ListTools(ctx, server)
+	if err != nil {
+		return fmt.Errorf("listing tools of %s: %w", server, err)
+	}
+	tools = slices.DeleteFunc(tools, func(t store.Tool) bool { return t.State != store.ToolQuarantined })
+	if len(tools) > heldShown {
+		active, err := m.Store.ListIncidents(ctx, store.IncidentQuery{})
+		if err != nil {
+			return fmt.Errorf("reading incidents: %w", err)
+		}
+		told := map[string]bool{}
+		for _, i := range active {
+			told[i.Kind+" "+i.Subject] = true
+		}
+		slices.SortStableFunc(tools, func(a, b store.Tool) int {
+			if x, y := told[alert.ToolHeld+" "+a.ID()], told[alert.ToolHeld+" "+b.ID()]; x != y {
+				return map[bool]int{true: -1, false: 1}[x]
+			}
+			return 0
+		})
+	}
+	for n, t := range tools {
+		if n == heldShown {
+			r.Wrong = append(r.Wrong, alert.Symptom{
+				Key:   alert.Key{Kind: alert.ToolHeld, Subject: server + ":*"},
+				Title: fmt.Sprintf("%d more tools of %s are held", len(tools)-n, server),
+				Text:  "Their definitions are new, changed or suspicious. They are neither found nor callable until an admin accepts them.",
+				Cure:  "nizectl servers trust " + server,
+			})
+			break
+		}
+		r.Wrong = append(r.Wrong, toolHeld(t))
+	}
+	return nil
+}
+
+func toolHeld(t store.Tool) alert.Symptom {
+	why := "its definition is new and nobody has accepted it"
+	if t.Accepted != "" && t.Accepted != t.Pin {
+		why = "its definition is another than the accepted one"
+	}
+	if len(t.Findings) > 0 {
+		why += " (" + clip(strings.Join(t.Findings, "; ")) + ")"
+	}
+	return alert.Symptom{
+		Key:   alert.Key{Kind: alert.ToolHeld, Subject: t.ID()},
+		Title: "Tool " + t.ID() + " is held",
+		Text:  "It is neither found nor callable: " + why + ".",
+		Cure:  "nizectl servers trust " + t.Server + " " + t.Name,
+	}
+}

@@ -1,0 +1,96 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"nize/daemon/api"
+	"nize/store"
+	"nize/store/bolt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"time"
+)
+
+// Status is the daemon's state.
+type Status struct {
+	Store interface {
+		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+		ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
+		Pending(ctx context.Context) ([]store.Item, error)
+		Health() bolt.Health
+	}
+	Pool   Pool
+	Alerts *Alerts
+	Runs   Runs
+	// Servers lists those that the caller may know of.
+	Servers func(ctx context.Context, by store.Caller) ([]api.ServerView, error)
+	// Watched is what the servers file warns of.
+	Watched func() []string
+	// Roof fills in what only the process itself knows: its listeners, its
+	// configuration, its chats.
+	Roof func(ctx context.Context, s *api.Status)
+	Now  func() time.Time
+}
+
+// Show says how the daemon is; members are not told how servers are run.
+func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.Status, err error) {
+	s = api.Status{Version: api.Version, PID: os.Getpid(), You: by, Servers: []api.Health{}}
+	o.Roof(ctx, &s)
+	views, err := o.Servers(ctx, by)
+	if err != nil {
+		return s, err
+	}
+	for _, v := range views {
+		s.Servers = append(s.Servers, v.Health)
+		s.Tools += v.ToolCount - v.Held
+		if v.Held > 0 && by.IsAdmin() {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%d tools of %s wait for acceptance: nizectl servers trust %s", v.Held, v.Name, v.Name))
+		}
+	}
+	if by.IsAdmin() {
+		s.Warnings = append(s.Warnings, o.Watched()...)
+	}
+	waiting, err := o.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 10_000})
+	if err != nil {
+		return s, fmt.Errorf("counting waiting calls: %w", err)
+	}
+	running, err := o.Store.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Limit: 10_000})
+	if err != nil {
+		return s, fmt.Errorf("counting running calls: %w", err)
+	}
+	inbox, err := o.Store.Pending(ctx)
+	if err != nil {
+		return s, fmt.Errorf("counting messages: %w", err)
+	}
+	s.Pending, s.Running = len(waiting), len(running)
+	incidents, err := o.Alerts.Incidents(ctx, by, store.IncidentQuery{})
+	if err != nil {
+		return s, err
+	}
+	s.Incidents = len(incidents)
+	due, err := o.Store.ListIncidents(ctx, store.IncidentQuery{Due: true})
+	if err != nil {
+		return s, fmt.Errorf("counting alerts: %w", err)
+	}
+	health := o.Store.Health()
+	s.Uptime = o.Now().Sub(s.Started).Seconds()
+	s.Database = api.DatabaseStatus{SizeBytes: health.Size}
+	s.Database.LastBackup = o.Runs.LastBackup(ctx)
+	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}, {Name: "writer", Depth: health.Waiting}, {Name: "feed", Depth: health.Lag}, {Name: "alerts", Depth: len(due)}}
+	s.Process = processStatus(o.Pool)
+	if !by.IsAdmin() {
+		s.Process.ChildProcesses = []api.ChildProcess{} // how servers are run is for admins
+	}
+	return s, nil
+}
+
+func processStatus(pool Pool) api.ProcessStatus {
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(heap)
+	all := processes()
+	p := api.ProcessStatus{Goroutines: runtime.NumGoroutine(), HeapBytes: heap[0].Value.Uint64(), OpenFiles: openFiles(), ResidentBytes: all[os.Getpid()].resident}
+	p.ChildProcesses = children(below(all, os.Getpid()), pool.Status())
+	p.Children = len(p.ChildProcesses)
+	return p
+}

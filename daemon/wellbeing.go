@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+
+	"nize/daemon/api"
+	"nize/daemon/doctor"
+	"nize/daemon/monitor"
+	"nize/llm"
+	"nize/store"
+)
+
+// What package monitor is told of the process.
+
+func (d *Daemon) newMonitor() *monitor.Monitor {
+	return monitor.New(monitor.Options{
+		Store: d.db, Pool: d.pool, Directory: d.directory, Config: d.config, DataDir: d.opt.DataDir, Space: doctor.SpaceOf,
+		Runs: runs{d}, Migrations: migrations{d.opt.DataDir}, Bots: d.enabledBots, Now: d.now, Log: d.log.With("component", "monitor"),
+	})
+}
+
+func (d *Daemon) newAlerts() *monitor.Alerts {
+	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: d.chatDestination, Again: func() { d.alerts.Again() }, Now: d.now}
+}
+
+func (d *Daemon) newDoctor(alerts *monitor.Alerts) *monitor.Doctor {
+	return &monitor.Doctor{
+		Monitor: d.monitor, Alerts: alerts, Providers: d.allProviders, Bots: d.botFacts, Roof: d.roofFacts,
+		Servers: func(ctx context.Context) ([]api.ServerView, error) { return d.serverViews(ctx, store.System) },
+		Ask:     func(ctx context.Context, p store.Provider) error { _, err := d.listModelsOf(ctx, p); return err },
+	}
+}
+
+func (d *Daemon) newStatus(alerts *monitor.Alerts) *monitor.Status {
+	return &monitor.Status{Store: d.db, Pool: d.pool, Alerts: alerts, Runs: runs{d}, Servers: d.serverViews, Watched: func() []string { return d.servers.warnings() }, Roof: d.roofStatus, Now: d.now}
+}
+
+// roofFacts are for doctor.
+func (d *Daemon) roofFacts(f *doctor.Facts) {
+	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
+	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
+	f.Config = append(d.layers.warnings(), d.servers.warnings()...)
+	f.Web = d.webFacts()
+	f.Process.UnderSystemd = d.opt.Env("INVOCATION_ID") != "" && d.opt.Env("NOTIFY_SOCKET") != ""
+	f.Process.SocketGroup = d.layers.Get("socket.group")
+	f.Process.Watchdog, _ = systemd.SdWatchdogEnabled(false) // a bad value ended the start
+}
+
+func (d *Daemon) webFacts() doctor.Web {
+	w := doctor.Web{Listen: d.addr(), PublicURL: d.layers.Get("public_url"), TLS: d.cert != nil}
+	if at, ok := d.public.Addr().(*net.TCPAddr); ok {
+		w.Loopback = at.IP.IsLoopback()
+	}
+	if from := d.door.Load().forwarded.Load(); from != nil {
+		w.Forwarded = from.String()
+	}
+	if d.cert != nil {
+		w.Ends = d.cert.ends()
+	}
+	return w
+}
+
+// roofStatus is for the status.
+func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
+	s.Started, s.DataDir, s.Socket, s.Listen = d.started, d.opt.DataDir, d.opt.Socket, d.addr()
+	s.Model, s.Sessions, s.Bots = llm.OfflineModel, d.mcp.Sessions(), d.botStates(ctx)
+	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.inUse()
+	if s.You.IsAdmin() {
+		s.Warnings = d.layers.warnings()
+	}
+	if targets, err := d.router.Resolve(ctx, ""); err == nil {
+		s.Model = targets[0].Name()
+	}
+}
+
+// enabledBots are those on chat platforms that are switched on.
+func (d *Daemon) enabledBots(ctx context.Context) ([]api.BotState, error) {
+	var states []api.BotState
+	for name, bot := range d.bots {
+		account, err := d.db.GetBot(ctx, store.Surface(name))
+		if errors.Is(err, store.ErrNotFound) || err == nil && !account.Enabled {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the bot on %s: %w", name, err)
+		}
+		h := bot.Health()
+		states = append(states, api.BotState{Name: name, State: h.State, LastError: h.Error, Since: h.Since})
+	}
+	return states, nil
+}
+
+// runs is what the schedule did.
+type runs struct{ d *Daemon }
+
+func (r runs) Backup() monitor.Run {
+	last := r.d.ran.of(ranBackup)
+	return monitor.Run{At: last.at, Err: last.err}
+}
+func (r runs) Audit() monitor.Run {
+	last := r.d.ran.of(ranAudit)
+	return monitor.Run{At: last.at, Err: last.err}
+}
+
+func (r runs) LastBackup(ctx context.Context) time.Time { return r.d.lastBackup(ctx) }
+func (r runs) LastAudit(ctx context.Context, now time.Time) time.Time {
+	return r.d.lastAudit(ctx, now)
+}
+
+// migrations are those of the database in a directory.
+type migrations struct{ dir string }
+
+func (m migrations) Failed() (*monitor.FailedMigration, error) {
+	note, err := readFailedMigration(m.dir)
+	if errors.Is(err, errNoNote) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &monitor.FailedMigration{At: note.At, To: note.To, Error: note.Error, Passed: note.passed()}, nil
+}
+
+func (m migrations) Forget() error { return failedMigration{}.remove(m.dir) }
