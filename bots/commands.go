@@ -130,7 +130,7 @@ func (c *Commands) Run(ctx context.Context, cmd Command, a Asked) (Answer, error
 	}
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrDecided, store.ErrRefused, store.ErrInvalid, store.ErrExpired} {
 		if errors.Is(err, known) {
-			return Said(Plain(phrases.For(a.Locale).Problem(err.Error()))), nil
+			return Said(Plain(phrases.For(a.Locale).Problem(err))), nil
 		}
 	}
 	return Said(phrases.For(a.Locale).Say(phrases.CommandFailed)), err

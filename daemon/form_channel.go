@@ -135,7 +135,7 @@ func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string]
 			_, err = f.d.roomEdit(ctx, a.By, set)
 		}
 		if err != nil && (errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused)) {
-			wrong[name] = bots.Plain(phrases.For(a.Locale).Problem(err.Error()))
+			wrong[name] = bots.Plain(phrases.For(a.Locale).Problem(err))
 		}
 	}
 	return wrong

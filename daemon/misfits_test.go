@@ -78,7 +78,7 @@ func TestMisfitsInTheReadersLanguage(t *testing.T) {
 		}
 		said := strings.ReplaceAll(ce.Message, "the schema:", "toolbox:write:")
 		for _, locale := range []string{"zh-Hans", "zh-Hant"} {
-			text := phrases.For(locale).Problem(said)
+			text := phrases.For(locale).Problem(errors.New(said))
 			if left := english(text); len(left) > 0 || text == said || strings.Contains(text, "；`") && !strings.Contains(said, "; ") {
 				t.Errorf("%s in %s: %q has %q; in English %q", row.schema, locale, text, left, said)
 			}

@@ -248,7 +248,7 @@ func TestRefusedPressesInTheReadersLanguage(t *testing.T) {
 			continue
 		}
 		for _, locale := range []string{"zh-Hans", "zh-Hant"} {
-			text := phrases.For(locale).Problem(err.Error())
+			text := phrases.For(locale).Problem(err)
 			if left := english(text); len(left) > 0 {
 				t.Errorf("%s in %s: %q has %q; in English %q", name, locale, text, left, err)
 			}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -26,9 +25,9 @@ func Nearest(name string, names []string) string {
 // suggests the nearest name that is.
 func Unknown(what, name string, names []string) error {
 	if near := Nearest(name, names); near != "" {
-		return fmt.Errorf("%s %q %w; did you mean %s?", what, name, ErrNotFound, near)
+		return Errorf("%s %q %w; did you mean %s?", Text{what}, name, ErrNotFound, near)
 	}
-	return fmt.Errorf("%s %q %w", what, name, ErrNotFound)
+	return Errorf("%s %q %w", Text{what}, name, ErrNotFound)
 }
 
 // distance is the optimal string alignment distance: edits and swaps of

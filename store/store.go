@@ -22,7 +22,6 @@ package store
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"iter"
 	"time"
 )
@@ -30,17 +29,22 @@ import (
 // The sentinels. Every room wraps these with %w and says what was being done;
 // daemon/api has the one table that turns them into wire codes and back.
 var (
-	ErrNotFound  = errors.New("not found")
-	ErrExists    = errors.New("already exists")
-	ErrConflict  = errors.New("changed meanwhile")
-	ErrDecided   = errors.New("already decided")
-	ErrRefused   = errors.New("refused")
-	ErrInvalid   = errors.New("invalid")
-	ErrExpired   = errors.New("expired")
-	ErrDiskFull  = errors.New("no space left for the database")
-	ErrNotOpen   = errors.New("store is closed")
-	ErrOldSchema = errors.New("database was written by a newer nize")
+	ErrNotFound  error = sentinel("not found")
+	ErrExists    error = sentinel("already exists")
+	ErrConflict  error = sentinel("changed meanwhile")
+	ErrDecided   error = sentinel("already decided")
+	ErrRefused   error = sentinel("refused")
+	ErrInvalid   error = sentinel("invalid")
+	ErrExpired   error = sentinel("expired")
+	ErrDiskFull  error = sentinel("no space left for the database")
+	ErrNotOpen   error = sentinel("store is closed")
+	ErrOldSchema error = sentinel("database was written by a newer nize")
 )
+
+// sentinel is an error that a [Text] says in its own words.
+type sentinel string
+
+func (s sentinel) Error() string { return string(s) }
 
 // Servers keeps the registered MCP servers and their tools.
 type Servers interface {

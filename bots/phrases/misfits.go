@@ -224,7 +224,7 @@ func (c Catalogue) types(text string) (string, bool) {
 
 // pick is a sentence in the catalogue's Chinese.
 func (c Catalogue) pick(s sentence) string {
-	if c[Language] == traditional[Language] {
+	if c.sentence(Units) == traditional()[Units] {
 		return s.traditional
 	}
 	return s.simplified

@@ -61,12 +61,12 @@ func compile(list []sentence) []matcher {
 	return out
 }
 
-var verb = regexp.MustCompile(`%(?:\[(\d+)\])?(.)`)
+var verb = regexp.MustCompile(`%(?:\[(\d+)\])?((?:\.\d+)?.)`)
 
 // Translate says an English sentence of nize's own in the catalogue's language.
 // What it doesn't know, such as other people's words, it returns as it is.
 func (c Catalogue) Translate(text string) string {
-	if c[Language] == english[Language] || text == "" || len(text) > maxSaid {
+	if c.sentences == nil || text == "" || len(text) > maxSaid {
 		return text
 	}
 	if said, ok := c.nearest(text); ok {
@@ -96,25 +96,10 @@ func (c Catalogue) nearest(text string) (string, bool) {
 	return said + fmt.Sprintf(c.pick(nearest), found[2]), true
 }
 
-var (
-	spans = regexp.MustCompile(`\A(?:\d+(?:\.\d+)?[dhms])+\z`)
-	units = regexp.MustCompile(`([\d.]+)([dhms])`)
-)
-
-// span says a duration such as 23h59m or 90d.
-func (c Catalogue) span(text string) string {
-	words := c[Units] // of d, h, m and s
-	var parts []string
-	for _, m := range units.FindAllStringSubmatch(text, -1) {
-		parts = append(parts, m[1]+" "+strings.Split(words, ",")[strings.Index("dhms", m[2])])
-	}
-	return strings.Join(parts, " ")
-}
-
 // Problem says why something did not work. Where only the end of an error's
 // chain is known, that is the reason, and what was being done is left out: who
 // reads it did it. What is only said to be invalid is told what to write instead.
-func (c Catalogue) Problem(text string) string {
+func (c Catalogue) problem(text string) string {
 	for rest := text; ; {
 		said := c.Translate(rest)
 		if said != rest && (rest == text || strings.Contains(rest, " ")) { // a word alone says too little

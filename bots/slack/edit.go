@@ -86,7 +86,7 @@ func (l *live) misfit(ctx context.Context, e view.Editing, i incoming.Interactio
 	if err == nil {
 		return nil
 	}
-	return view.MisfitBeside(i, err.Error(), w)
+	return view.MisfitBeside(i, err, w)
 }
 
 // submitEdit makes the edited call in the old one's place.

@@ -127,7 +127,7 @@ func (l *live) hearAll(ctx context.Context, p person, e incoming.Event, s speech
 	case errors.Is(err, store.ErrInvalid):
 		return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
-		return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.CardTold, p.words().Problem(view.ErrorText(err))))
+		return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.CardTold, view.ErrorText(p.words(), err)))
 	}
 	return err
 }

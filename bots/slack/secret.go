@@ -60,7 +60,7 @@ func submitSecret(ctx context.Context, l *live, i incoming.Interaction) (wrong m
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
-		return map[string]string{view.SecretBlock: bots.Plain(p.words().Problem(view.ErrorText(err)))}, nil
+		return map[string]string{view.SecretBlock: bots.Plain(view.ErrorText(p.words(), err))}, nil
 	default:
 		l.log.Error("sealing a credential", "server", f.Service, "err", err)
 		return refuse(p.words(), phrases.ConnectFailed), nil

@@ -270,7 +270,7 @@ func (v *views) submit(ctx context.Context, l *live, i incoming.Interaction) err
 
 // sayWrong tells somebody in private why what they pressed did not work.
 func (l *live) sayWrong(ctx context.Context, p person, channel, thread string, err error) error {
-	text := p.words().Say(phrases.CardTold, p.words().Problem(view.ErrorText(err)))
+	text := p.words().Say(phrases.CardTold, view.ErrorText(p.words(), err))
 	if err := l.tell(ctx, p, channel, thread, text); err != nil {
 		return fmt.Errorf("telling what did not work: %w", err)
 	}

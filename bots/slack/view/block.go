@@ -17,6 +17,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/store"
 )
@@ -130,6 +131,6 @@ func Clip(text string, limit int) string {
 }
 
 // ErrorText is an error without the sentinel's chain around it.
-func ErrorText(err error) string {
-	return strings.TrimSuffix(err.Error(), ": "+store.ErrRefused.Error())
+func ErrorText(w phrases.Catalogue, err error) string {
+	return strings.TrimSuffix(w.Problem(err), ": "+store.ErrRefused.Error())
 }

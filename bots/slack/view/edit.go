@@ -226,9 +226,9 @@ func (e Editing) EditedForm(i incoming.Interaction, card store.Card, raw json.Ra
 func badJSON(text string, err error, w phrases.Catalogue) string {
 	var wrong *json.SyntaxError
 	if !errors.As(err, &wrong) {
-		return w.Problem("invalid arguments: want a JSON object, {…}")
+		return w.Problem(store.Errorf("%w arguments: want a JSON object, {…}", store.ErrInvalid))
 	}
-	why := w.Problem(err.Error())
+	why := w.Problem(err)
 	if at := int(wrong.Offset) - 1; at >= 0 && at < len(text) {
 		if r, _ := utf8.DecodeRuneInString(text[at:]); strings.ContainsRune("“”„‟‘’", r) {
 			why = w.Say(phrases.CardCurlyQuotes)
@@ -282,8 +282,8 @@ func readField(p property, f incoming.Field, given bool, old json.RawMessage, w 
 
 // MisfitBeside puts what is wrong with arguments beside the first field that it
 // is about.
-func MisfitBeside(i incoming.Interaction, said string, w phrases.Catalogue) map[string]string {
-	first := len(said)
+func MisfitBeside(i incoming.Interaction, err error, w phrases.Catalogue) map[string]string {
+	said, first := err.Error(), len(err.Error())
 	blocks := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(blocks) == 0 {
 		return nil
@@ -294,7 +294,7 @@ func MisfitBeside(i incoming.Interaction, said string, w phrases.Catalogue) map[
 			block, first = b, at
 		}
 	}
-	return map[string]string{block: Clip(bots.Escape(w.Problem(said)), maxWrong)}
+	return map[string]string{block: Clip(bots.Escape(w.Problem(err)), maxWrong)}
 }
 
 // ShownArgs are arguments in every form in which a dialog that edits them shows

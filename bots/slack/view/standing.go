@@ -102,7 +102,7 @@ func AnsweredAlways(i incoming.Interaction, now time.Time, w phrases.Catalogue) 
 	case pattern != "":
 		d.Pattern, err = store.CheckPattern([]byte(pattern))
 		if err != nil {
-			return s, d, map[string]string{alwaysPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(ErrorText(err))), maxPlaceholder)}, nil
+			return s, d, map[string]string{alwaysPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(ErrorText(w, err))), maxPlaceholder)}, nil
 		}
 	default:
 		d.Exact = given(alwaysArgs) == theseArgs

@@ -97,7 +97,7 @@ func (s *session) offline() string {
 func (s *session) words() phrases.Catalogue { return phrases.For(s.o.Locale) }
 
 // problem is an error as the person reads it.
-func (s *session) problem(err error) string { return s.words().Problem(err.Error()) }
+func (s *session) problem(err error) string { return s.words().Problem(err) }
 
 // begin starts a conversation and follows it.
 func (s *session) begin(ctx context.Context) error {

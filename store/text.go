@@ -1,0 +1,231 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Text is something that nize says to people: an English format and its
+// arguments. It is made where it arises and printed where somebody reads it, in
+// the reader's language: its format is its key in every catalogue. Everywhere
+// else, as a string and as JSON, it is English. Texts can be compared; the zero
+// Text is empty.
+type Text struct {
+	form string // the format, or what [StoredText] writes behind a NUL
+}
+
+// Textf makes a Text. Its verbs take the arguments in order; Texts, errors,
+// durations, [Span] and [Moment] among them are printed in the reader's language
+// as well. A sentinel becomes a part of the format, since each sentence says it in
+// its own words. Without arguments the format is printed as it stands.
+func Textf(format string, args ...any) Text {
+	if false {
+		_ = fmt.Errorf(format, args...) // for vet
+	}
+	return textf(format, args...)
+}
+
+func textf(format string, args ...any) Text {
+	parts := make([]any, 1, len(args)+1)
+	for _, arg := range args {
+		if s, ok := arg.(sentinel); ok {
+			format = strings.Replace(format, "%w", string(s), 1)
+			continue
+		}
+		parts = append(parts, storedArg(arg))
+	}
+	if parts[0] = format; len(parts) == 1 {
+		return Text{format}
+	}
+	b, err := json.Marshal(parts)
+	if err != nil {
+		panic(fmt.Sprintf("store.Textf(%q): %v", format, err)) // storedArg returns nothing of that kind
+	}
+	return Text{"\x00" + string(b)}
+}
+
+// Plain is somebody else's words, the same in every language.
+func Plain(words string) Text {
+	if words == "" {
+		return Text{}
+	}
+	return textf("%s", words)
+}
+
+// TextOf is what an error says: the Text that it was made of, or plain English.
+func TextOf(err error) Text {
+	if t, ok := err.(interface{ Text() Text }); ok {
+		return t.Text()
+	}
+	return Plain(err.Error())
+}
+
+// textError is an error that people read.
+type textError struct {
+	error  // of [fmt.Errorf]
+	format string
+	args   []any
+}
+
+func (e *textError) Unwrap() error { return e.error }
+
+// Text is what it says.
+func (e *textError) Text() Text { return textf(e.format, e.args...) }
+
+// Errorf is [fmt.Errorf] for what people read; see [Textf].
+func Errorf(format string, args ...any) error {
+	return &textError{fmt.Errorf(format, args...), format, args}
+}
+
+// Parts are the format and its arguments: strings, numbers, booleans, [Span],
+// [Moment] and Texts.
+func (t Text) Parts() (format string, args []any) {
+	stored, ok := strings.CutPrefix(t.form, "\x00")
+	if !ok {
+		return t.form, nil
+	}
+	dec := json.NewDecoder(strings.NewReader(stored))
+	dec.UseNumber()
+	var parts []any
+	if err := dec.Decode(&parts); err != nil || len(parts) == 0 {
+		return "", nil // [StoredText.UnmarshalJSON] lets nothing of that kind in
+	}
+	for _, part := range parts[1:] {
+		args = append(args, argOf(part))
+	}
+	format, _ = parts[0].(string)
+	return format, args
+}
+
+// String is the text in English.
+func (t Text) String() string { return Print(t.Parts()) }
+
+// Print prints a format, which may be a translated one, with the arguments of
+// [Text.Parts].
+func Print(format string, args []any) string {
+	if len(args) == 0 {
+		return format
+	}
+	return fmt.Sprintf(strings.ReplaceAll(format, "%w", "%v"), args...)
+}
+
+// MarshalJSON writes the text in English.
+func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
+
+// UnmarshalJSON reads words that are the same in every language.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	var words string
+	err := json.Unmarshal(b, &words)
+	*t = Plain(words)
+	return err
+}
+
+// StoredText is a Text in the form in which records keep it: its format, or an
+// array of the format and the arguments, among which an array is a Text.
+type StoredText struct{ Text }
+
+// MarshalJSON implements [json.Marshaler].
+func (t StoredText) MarshalJSON() ([]byte, error) {
+	if stored, ok := strings.CutPrefix(t.form, "\x00"); ok {
+		return []byte(stored), nil
+	}
+	return json.Marshal(t.form)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. What was stored before texts had
+// arguments is a string, too.
+func (t *StoredText) UnmarshalJSON(b []byte) error {
+	var words string
+	if err := json.Unmarshal(b, &words); err == nil {
+		t.form = strings.TrimLeft(words, "\x00")
+		return nil
+	}
+	var parts []json.RawMessage
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
+	}
+	if len(parts) == 0 || json.Unmarshal(parts[0], &words) != nil {
+		return fmt.Errorf("%w text: it lacks its format", ErrInvalid)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b); err != nil {
+		return err
+	}
+	t.form = "\x00" + compact.String()
+	return nil
+}
+
+// Span is a duration as settings write it, 90d or 4m25s.
+type Span string
+
+// Moment is a time of day on some day, as people speak of it.
+type Moment struct{ time.Time }
+
+const storedMoment = "2006-01-02T15:04" // its zone is said beside it
+
+func (m Moment) String() string { return m.Format("Monday, 2 January, 15:04") }
+
+// storedArg is an argument as JSON has it.
+func storedArg(arg any) any {
+	switch arg := arg.(type) {
+	case Text:
+		if !strings.HasPrefix(arg.form, "\x00") {
+			return []string{arg.form}
+		}
+		return StoredText{arg}
+	case error:
+		return storedArg(TextOf(arg))
+	case time.Duration:
+		return map[string]string{"span": arg.String()}
+	case Span:
+		return map[string]string{"span": string(arg)}
+	case Moment:
+		return map[string]string{"moment": arg.Format(storedMoment)}
+	case fmt.Stringer:
+		return arg.String()
+	}
+	switch v := reflect.ValueOf(arg); {
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return v.Uint()
+	case v.CanFloat():
+		return v.Float()
+	case v.Kind() == reflect.Bool:
+		return v.Bool()
+	}
+	return fmt.Sprint(arg)
+}
+
+// argOf is the way back.
+func argOf(part any) any {
+	switch part := part.(type) {
+	case json.Number:
+		if n, err := part.Int64(); err == nil {
+			return n
+		}
+		f, _ := part.Float64()
+		return f
+	case []any:
+		b, err := json.Marshal(part)
+		if err != nil || len(part) == 0 {
+			return ""
+		}
+		if format, ok := part[0].(string); ok && len(part) == 1 {
+			return Text{format}
+		}
+		return Text{"\x00" + string(b)}
+	case map[string]any:
+		if s, ok := part["span"].(string); ok {
+			return Span(s)
+		}
+		s, _ := part["moment"].(string)
+		at, _ := time.Parse(storedMoment, s)
+		return Moment{at}
+	}
+	return part
+}
