@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
+	"nize/bots"
 	"nize/bots/phrases"
-	"nize/bots/slack"
 	"nize/daemon/alert"
 	"nize/daemon/monitor"
 	"nize/store"
@@ -23,35 +24,38 @@ var slackChannel = regexp.MustCompile(`^slack:([CG][A-Z0-9]{1,31})$`)
 
 // chatAlerts is an alert.Notifier.
 type chatAlerts struct {
-	bot    *slack.Bot
-	places func(ctx context.Context) ([]string, error) // the channels that are told
-	words  func() phrases.Catalogue                    // the system's language
+	bots   *bots.Registry
+	places func(ctx context.Context) ([]store.Address, error) // the channels that are told
+	words  func() phrases.Catalogue                           // the system's language
 }
 
 // Notify implements alert.Notifier.
 func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error) {
-	channels, err := c.places(ctx)
+	places, err := c.places(ctx)
 	if err != nil {
 		return i.Delivery.Handle, err
 	}
-	stands := map[string]string{}
+	stands := map[string]string{} // the message in each channel
 	for place := range strings.FieldsSeq(i.Delivery.Handle) {
-		channel, ts, _ := strings.Cut(place, "/")
-		stands[channel] = ts
+		channel, message, _ := strings.Cut(place, "/")
+		stands[channel] = message
 	}
 	var failed error
 	var handles []string
-	for _, channel := range channels {
-		ts, err := c.bot.Tell(ctx, channel, stands[channel], alertText(i, c.words()))
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("telling %s: %w", channel, err))
-			ts = stands[channel]
+	for _, at := range places {
+		message, err := stands[at.Channel], errors.New("alerts can't be sent there")
+		if on, ok := bots.On[bots.Announcer](c.bots, at.Surface); ok {
+			message, err = on.Tell(ctx, at.Channel, message, alertText(i, c.words()))
 		}
-		if ts != "" {
-			handles = append(handles, channel+"/"+ts)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("telling %s: %w", at.Channel, err))
+			message = stands[at.Channel]
+		}
+		if message != "" {
+			handles = append(handles, at.Channel+"/"+message)
 		}
 	}
-	if len(handles) > 0 && len(channels) > 1 {
+	if len(handles) > 0 && len(places) > 1 {
 		failed = nil // somebody knows
 	}
 	return strings.Join(handles, " "), failed
@@ -75,42 +79,66 @@ func alertText(i store.Incident, words phrases.Catalogue) string {
 }
 
 // chatDestination is where alerts go in a chat: the channel that alerts.to
-// names, or, where that names nothing, the admins on Slack. Nil for neither.
+// names, or, where that names nothing, the admins on the platforms that are on.
+// Nil for neither.
 func (d *Daemon) chatDestination(to string) *monitor.Destination {
-	if m := slackChannel.FindStringSubmatch(to); m != nil {
-		places := func(context.Context) ([]string, error) { return []string{m[1]}, nil }
-		return &monitor.Destination{Notifier: chatAlerts{d.slack, places, d.words}, Name: to}
+	if name, channel, ok := strings.Cut(to, ":"); ok && slackChannel.MatchString(to) {
+		places := func(context.Context) ([]store.Address, error) {
+			return []store.Address{{Surface: store.Surface(name), Channel: channel}}, nil
+		}
+		return &monitor.Destination{Notifier: chatAlerts{d.bots, places, d.words}, Name: to}
 	}
-	if to != "" || d.slack.Health().State == slack.Off {
+	on := d.announcing()
+	if to != "" || len(on) == 0 {
 		return nil
 	}
-	return &monitor.Destination{Notifier: chatAlerts{d.slack, d.adminsInPrivate, d.words}, Name: "admins on Slack"}
+	places := func(ctx context.Context) ([]store.Address, error) { return d.adminsInPrivate(ctx, on) }
+	return &monitor.Destination{Notifier: chatAlerts{d.bots, places, d.words}, Name: "admins on " + titles(on)}
+}
+
+// announcing are the bots that are on and can tell people something.
+func (d *Daemon) announcing() []bots.Bot {
+	return slices.DeleteFunc(slices.Clone(d.bots.All()), func(b bots.Bot) bool {
+		_, ok := b.(bots.Announcer)
+		return !ok || b.Health().State == bots.Off
+	})
+}
+
+func titles(list []bots.Bot) string {
+	names := make([]string, len(list))
+	for i, b := range list {
+		names[i] = b.Title()
+	}
+	return strings.Join(names, ", ")
 }
 
 // words are nize's own where nobody in particular reads them.
 func (d *Daemon) words() phrases.Catalogue { return phrases.For(store.Language(d.config, "", "")) }
 
-// adminsInPrivate are the private conversations of the admins on Slack.
-func (d *Daemon) adminsInPrivate(ctx context.Context) ([]string, error) {
+// adminsInPrivate are the private conversations of the admins on platforms.
+func (d *Daemon) adminsInPrivate(ctx context.Context, on []bots.Bot) ([]store.Address, error) {
 	users, err := d.db.ListUsers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing users: %w", err)
 	}
-	var channels []string
-	for _, u := range users {
-		if u.Role != store.Admin || u.State != store.Active {
-			continue
-		}
-		at, err := d.slack.Direct(ctx, u)
-		switch {
-		case err == nil:
-			channels = append(channels, at.Channel)
-		case !errors.Is(err, store.ErrNotFound):
-			return nil, err
+	var places []store.Address
+	for _, bot := range on {
+		courier, _ := bot.(bots.Announcer)
+		for _, u := range users {
+			if u.Role != store.Admin || u.State != store.Active {
+				continue
+			}
+			at, err := courier.Direct(ctx, u)
+			switch {
+			case err == nil:
+				places = append(places, at)
+			case !errors.Is(err, store.ErrNotFound):
+				return nil, err
+			}
 		}
 	}
-	if len(channels) == 0 {
-		return nil, fmt.Errorf("no admin is on Slack: nizectl bots slack claim: %w", alert.ErrPermanent)
+	if len(places) == 0 {
+		return nil, fmt.Errorf("no admin is on %s: nizectl bots %s claim: %w", titles(on), on[0].Surface(), alert.ErrPermanent)
 	}
-	return channels, nil
+	return places, nil
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,19 +22,6 @@ import (
 
 // claimTime is how long a code that makes an admin is good.
 const claimTime = 10 * time.Minute
-
-// chatBot is a platform with an account that comes and goes while the daemon
-// runs. There is one for each name of nizectl bots.
-type chatBot interface {
-	bots.Platform
-	// Check tries tokens out and returns their account.
-	Check(ctx context.Context, bot, second store.Secret) (store.Bot, error)
-	// Use works with an account from now on; nil stops.
-	Use(account *store.Bot)
-	Health() slack.Health
-	// Sweep begins to look for people who left the platform.
-	Sweep() error
-}
 
 // newSlack makes the bot on Slack; it gets its account when Run begins.
 func (d *Daemon) newSlack(commands *bots.Commands) *slack.Bot {
@@ -53,7 +42,8 @@ func (d *Daemon) inputSchema(ctx context.Context, id string) (json.RawMessage, e
 
 // startBots gives every bot that is switched on its account.
 func (d *Daemon) startBots(ctx context.Context) {
-	for name, bot := range d.bots {
+	for _, bot := range d.bots.All() {
+		name := string(bot.Surface())
 		account, err := d.db.GetBot(ctx, store.Surface(name))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
@@ -66,25 +56,20 @@ func (d *Daemon) startBots(ctx context.Context) {
 }
 
 // bot finds the one that a request names.
-func (d *Daemon) bot(r *http.Request) (string, chatBot, error) {
+func (d *Daemon) bot(r *http.Request) (string, bots.Bot, error) {
 	name := r.PathValue("name")
-	if bot, ok := d.bots[name]; ok {
-		return name, bot, nil
-	}
-	var names []string
-	for n := range d.bots {
-		names = append(names, n)
-	}
-	return name, nil, store.Unknown("bot", name, names)
+	bot, err := d.bots.Find(name)
+	return name, bot, err
 }
 
-func viewOfBot(account store.Bot, h slack.Health) api.BotView {
+func viewOfBot(account store.Bot, h bots.Health) api.BotView {
 	return api.BotView{Bot: account, State: h.State, Error: h.Error, Since: h.Since, Links: h.Links, Events: h.Events, LastEvent: h.LastSeen}
 }
 
 func (d *Daemon) listBots(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
 	var list []api.BotView
-	for name, bot := range d.bots {
+	for _, bot := range d.bots.All() {
+		name := string(bot.Surface())
 		account, err := d.db.GetBot(ctx, store.Surface(name))
 		if errors.Is(err, store.ErrNotFound) {
 			continue
@@ -104,12 +89,12 @@ func (d *Daemon) listBots(ctx context.Context, _ store.Caller, _ *http.Request) 
 // botStates is what the daemon's status tells of them.
 func (d *Daemon) botStates(ctx context.Context) []api.BotState {
 	states := []api.BotState{}
-	for name, bot := range d.bots {
-		if _, err := d.db.GetBot(ctx, store.Surface(name)); err != nil {
+	for _, bot := range d.bots.All() {
+		if _, err := d.db.GetBot(ctx, bot.Surface()); err != nil {
 			continue
 		}
 		h := bot.Health()
-		states = append(states, api.BotState{Name: name, State: h.State, LastError: h.Error, Since: h.Since})
+		states = append(states, api.BotState{Name: string(bot.Surface()), State: h.State, LastError: h.Error, Since: h.Since})
 	}
 	return states
 }
@@ -125,11 +110,11 @@ func (d *Daemon) connectBot(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
-	first, second, err := tellApart(req.Tokens)
-	if err != nil {
-		return nil, err
+	tokens := make([]store.Secret, len(req.Tokens))
+	for i, t := range req.Tokens {
+		tokens[i] = t.Secret
 	}
-	account, err := bot.Check(ctx, first, second)
+	account, err := bot.Check(ctx, tokens)
 	switch {
 	case errors.Is(err, store.ErrInvalid):
 		return nil, err
@@ -146,34 +131,12 @@ func (d *Daemon) connectBot(ctx context.Context, by store.Caller, r *http.Reques
 		return nil, err
 	}
 	made := api.ConnectedBot{BotView: viewOfBot(account, bot.Health()), Claim: claim}
-	if account.Mode == slack.HTTPMode {
-		for _, path := range slack.Paths {
+	if receiver, ok := bot.(bots.Receiver); ok {
+		for _, path := range receiver.Endpoints(account) {
 			made.Endpoints = append(made.Endpoints, strings.TrimSuffix(d.layers.Get("public_url"), "/")+path)
 		}
 	}
 	return made, nil
-}
-
-// tellApart finds the bot token among two lines.
-func tellApart(tokens []api.Secret) (bot, second store.Secret, err error) {
-	if len(tokens) != 2 {
-		return bot, second, fmt.Errorf("%w tokens: two are needed, the bot token (xoxb-…) and the app-level token (xapp-…), one a line; got %d", store.ErrInvalid, len(tokens))
-	}
-	a, b := tokens[0].Secret, tokens[1].Secret
-	if strings.HasPrefix(b.Reveal(), "xoxb-") {
-		a, b = b, a
-	}
-	switch {
-	case strings.HasPrefix(a.Reveal(), "xoxe") || strings.HasPrefix(b.Reveal(), "xoxe"):
-		return bot, second, fmt.Errorf("%w tokens: one is of an app whose tokens rotate (xoxe…), which Slack never switches off again; make a new app from `nizectl bots slack manifest`", store.ErrInvalid)
-	case !strings.HasPrefix(a.Reveal(), "xoxb-"):
-		return bot, second, fmt.Errorf("%w tokens: neither begins with xoxb-; the bot token is on the app's page OAuth & Permissions", store.ErrInvalid)
-	case strings.HasPrefix(b.Reveal(), "xoxb-"):
-		return bot, second, fmt.Errorf("%w tokens: both are bot tokens; the other must be the app-level token (xapp-…) of the app's page Basic Information", store.ErrInvalid)
-	case strings.HasPrefix(b.Reveal(), "xox"):
-		return bot, second, fmt.Errorf("%w tokens: the other is neither an app-level token (xapp-…) nor a signing secret", store.ErrInvalid)
-	}
-	return a, b, nil
 }
 
 func (d *Daemon) newClaim(ctx context.Context, by store.Caller, name string) (api.Claim, error) {
@@ -254,7 +217,8 @@ const botPatience = 10 * time.Second
 // botFacts tries the bots' tokens out again, if it shall.
 func (d *Daemon) botFacts(ctx context.Context, online bool) ([]doctor.Bot, error) {
 	var out []doctor.Bot
-	for name, bot := range d.bots {
+	for _, bot := range d.bots.All() {
+		name := string(bot.Surface())
 		account, err := d.db.GetBot(ctx, store.Surface(name))
 		if errors.Is(err, store.ErrNotFound) {
 			continue
@@ -265,12 +229,8 @@ func (d *Daemon) botFacts(ctx context.Context, online bool) ([]doctor.Bot, error
 		h := bot.Health()
 		b := doctor.Bot{Name: name, State: h.State, Error: h.Error, Disabled: !account.Enabled}
 		if online && account.Enabled {
-			second := account.Tokens[slack.AppToken]
-			if second.IsZero() {
-				second = account.Tokens[slack.SigningSecret]
-			}
 			asking, cancel := context.WithTimeout(ctx, botPatience)
-			_, err := bot.Check(asking, account.Tokens[slack.BotToken], second)
+			_, err := bot.Check(asking, slices.Collect(maps.Values(account.Tokens)))
 			cancel()
 			b.Asked, b.Wrong = true, monitor.ErrText(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"nize/bots"
 	"nize/mcp"
 	"nize/store"
 )
@@ -15,20 +16,21 @@ type channels struct{ d *Daemon }
 
 // Member implements mcp.Channels.
 func (c channels) Member(ctx context.Context, at store.Address, user string) (bool, error) {
-	if at.Surface != store.OnSlack {
-		return false, nil
+	if on, ok := bots.On[bots.ChannelDirectory](c.d.bots, at.Surface); ok {
+		return on.Member(ctx, at, user)
 	}
-	return c.d.slack.Member(ctx, at, user)
+	return false, nil
 }
 
 // Admins implements mcp.Channels: the platform's, and those whom nize's admins
 // named, who count also while the platform does not answer.
 func (c channels) Admins(ctx context.Context, at store.Address) ([]string, error) {
-	if at.Surface != store.OnSlack {
+	on, ok := bots.On[bots.ChannelDirectory](c.d.bots, at.Surface)
+	if !ok {
 		return nil, nil
 	}
 	named, err := c.named(ctx, at)
-	admins, askErr := c.d.slack.Admins(ctx, at)
+	admins, askErr := on.Admins(ctx, at)
 	if err = errors.Join(err, askErr); err != nil {
 		if len(named) == 0 {
 			return nil, err

@@ -31,7 +31,6 @@ import (
 	"time"
 
 	"nize/bots"
-	"nize/bots/slack"
 	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/daemon/monitor"
@@ -98,8 +97,7 @@ type Daemon struct {
 	transport    *http.Transport
 	terminals    *terminals
 	conversation *bots.Conversation
-	bots         map[string]chatBot // by the name of their surface
-	slack        *slack.Bot
+	bots         *bots.Registry
 	peers        *peers
 	directory    *people.Directory
 	ops          *operations
@@ -123,7 +121,7 @@ type Daemon struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), terminals: newTerminals(), keeping: newKeeping(), extra: environmentProviders(opt.Env)}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), terminals: newTerminals(), keeping: newKeeping(), bots: &bots.Registry{}, extra: environmentProviders(opt.Env)}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -216,12 +214,14 @@ func (d *Daemon) wire() {
 	commands := &bots.Commands{}
 	d.ops = d.newOperations()
 	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
-	d.slack = d.newSlack(commands)
-	d.bots = map[string]chatBot{string(store.OnSlack): d.slack}
-	d.groups.rosters[string(store.OnSlack)] = d.slack
+	d.bots.Add(d.newSlack(commands))
+	platforms := []bots.Platform{d.terminals}
+	for _, bot := range d.bots.All() {
+		platforms = append(platforms, bot)
+	}
 	d.conversation = bots.New(bots.Options{
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.gateway, d.db}, Channels: d.db, Privacy: d.db, Trail: d.db,
-		Platforms: []bots.Platform{d.terminals, d.slack}, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
+		Platforms: platforms, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
 	commands.Add(d.chatWords()...)
@@ -330,8 +330,8 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("listeners", func(ctx context.Context) error { return d.listeners.run(ctx, d.db) })
 	d.startBots(work) // before anything is to be shown: what is, waits for a bot that starts
 	keep("conversations", d.conversation.Run)
-	for name, bot := range d.bots {
-		keep(name, func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
+	for _, bot := range d.bots.All() {
+		keep(string(bot.Surface()), func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
 	}
 	keep("groups", d.groups.run)
 	keep("schedule", d.keepSchedule)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
+	"nize/bots"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -113,32 +115,66 @@ func (d *Daemon) addGroup(ctx context.Context, by store.Caller, r *http.Request)
 	return d.groupView(ctx, g)
 }
 
-// firstLook finds the user group on Slack whose members are to be those of the
-// group, and looks at it: one that can't be looked at is not made.
+// firstLook finds the group of people on a chat platform whose members are to be
+// those of the group, and looks at it: one that can't be looked at is not made.
 func (d *Daemon) firstLook(ctx context.Context, g *store.Group, req api.AddGroup) (seen store.GroupCheck, err error) {
 	if req.SlackUsergroup == "" {
 		return seen, nil
 	}
-	if len(req.Members) > 0 {
-		return seen, fmt.Errorf("%w group: its members are those named, or those of a Slack user group, not both", store.ErrInvalid)
+	bot, on, name, err := d.groupsOn(req.SlackUsergroup)
+	if err != nil {
+		return seen, err
 	}
-	account, err := d.account(ctx, string(store.OnSlack))
+	if len(req.Members) > 0 {
+		return seen, fmt.Errorf("%w group: its members are those named, or those of a %s user group, not both", store.ErrInvalid, bot.Title())
+	}
+	account, err := d.account(ctx, string(bot.Surface()))
 	if err != nil {
 		return seen, err
 	}
 	if !account.Enabled {
-		return seen, fmt.Errorf("%w: the bot on Slack is stopped, so its user groups can't be asked for: nizectl bots slack start", store.ErrRefused)
+		return seen, fmt.Errorf("%w: the bot on %s is stopped, so its user groups can't be asked for: nizectl bots %s start", store.ErrRefused, bot.Title(), bot.Surface())
 	}
 	asking, cancel := context.WithTimeout(ctx, botPatience)
 	defer cancel()
-	if g.Source, g.Handle, err = d.slack.UserGroup(asking, req.SlackUsergroup); err == nil {
+	if g.Source, g.Handle, err = on.UserGroup(asking, name); err == nil {
 		seen.Source = g.Source
-		seen.Identities, err = d.slack.InUserGroup(asking, g.Source)
+		seen.Identities, err = on.InUserGroup(asking, g.Source)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrInvalid) {
 		return seen, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 	}
 	return seen, err
+}
+
+// groupsOn finds the platform of a group of people written NAME:GROUP; GROUP
+// alone is on the first that has any.
+func (d *Daemon) groupsOn(text string) (bot bots.Bot, on bots.GroupDirectory, name string, err error) {
+	for _, b := range d.bots.All() {
+		dir, ok := b.(bots.GroupDirectory)
+		if !ok {
+			continue
+		}
+		if rest, named := strings.CutPrefix(text, string(b.Surface())+":"); named {
+			return b, dir, rest, nil
+		}
+		if bot == nil {
+			bot, on = b, dir
+		}
+	}
+	if bot == nil {
+		return nil, nil, "", fmt.Errorf("%w group: no platform has user groups", store.ErrInvalid)
+	}
+	return bot, on, text, nil
+}
+
+// titleOf is how people write the platform of a group's source.
+func (d *Daemon) titleOf(source string) string {
+	name, _, _ := strings.Cut(source, ":")
+	if bot, ok := bots.On[bots.Bot](d.bots, store.Surface(name)); ok {
+		return bot.Title()
+	}
+	return name
 }
 
 func (d *Daemon) patchGroup(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
@@ -159,7 +195,7 @@ func (d *Daemon) patchGroup(ctx context.Context, by store.Caller, r *http.Reques
 		return nil, err
 	}
 	if g.Live() {
-		return nil, fmt.Errorf("group %s: %w: its members are those of @%s on Slack; change them there", g.Name, store.ErrRefused, g.Handle)
+		return nil, fmt.Errorf("group %s: %w: its members are those of @%s on %s; change them there", g.Name, store.ErrRefused, g.Handle, d.titleOf(g.Source))
 	}
 	if g, err = d.db.EditGroup(ctx, by, g.Name, in, out); err != nil {
 		return nil, fmt.Errorf("group %s: %w", r.PathValue("name"), err)

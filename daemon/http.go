@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"nize/bots"
 )
 
 // httpHandler is what the HTTP listener serves. Every route is behind the
@@ -13,7 +15,11 @@ import (
 func (d *Daemon) httpHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", keepAlive(d.mcp.Handler()))
-	mux.Handle("/slack/", d.slack.Handler())
+	for _, bot := range d.bots.All() {
+		if receiver, ok := bot.(bots.Receiver); ok {
+			mux.Handle("/"+string(bot.Surface())+"/", receiver.Handler())
+		}
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if d.ready.Load() {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/bots"
 	"nize/daemon/monitor"
 	"nize/store"
 )
@@ -30,26 +31,17 @@ const (
 	groupTick     = 10 * time.Second
 )
 
-// roster is a chat platform that has groups of people.
-type roster interface {
-	// UserGroup finds a group there by its id or handle and returns by what it
-	// is known from then on.
-	UserGroup(ctx context.Context, name string) (source, handle string, err error)
-	// InUserGroup lists the identities of those in it now.
-	InUserGroup(ctx context.Context, source string) ([]string, error)
-}
-
 // liveGroups keeps the groups of chat platforms up to date, and is the one that
 // everybody asks who is in which group. A look is taken in the
 // background every few minutes, one at a time for each group; a call waits only
 // where there is none yet that counts, and not for long. The store says what a
 // look allows, by its age.
 type liveGroups struct {
-	db      liveStore
-	rosters map[string]roster // by the name of their surface
-	log     *slog.Logger
-	now     func() time.Time
-	kick    chan struct{} // of one: the groups changed
+	db     liveStore
+	roster func(at store.Surface) (bots.GroupDirectory, bool) // the groups of people on a surface
+	log    *slog.Logger
+	now    func() time.Time
+	kick   chan struct{} // of one: the groups changed
 
 	mu    sync.Mutex // guards what follows
 	looks map[string]*look
@@ -73,7 +65,7 @@ type look struct {
 
 func newLiveGroups(d *Daemon) *liveGroups {
 	return &liveGroups{
-		db: d.db, rosters: map[string]roster{}, log: d.log.With("component", "groups"), now: d.now,
+		db: d.db, roster: func(at store.Surface) (bots.GroupDirectory, bool) { return bots.On[bots.GroupDirectory](d.bots, at) }, log: d.log.With("component", "groups"), now: d.now,
 		kick: make(chan struct{}, 1), looks: map[string]*look{},
 	}
 }
@@ -177,8 +169,8 @@ func (l *liveGroups) look(ctx context.Context, name string, k *look) {
 	surface, _, _ := strings.Cut(k.source, ":")
 	seen := store.GroupCheck{Source: k.source}
 	err := fmt.Errorf("no bot on %s: %w", surface, store.ErrNotFound)
-	if r := l.rosters[surface]; r != nil {
-		seen.Identities, err = r.InUserGroup(asking, k.source)
+	if on, ok := l.roster(store.Surface(surface)); ok {
+		seen.Identities, err = on.InUserGroup(asking, k.source)
 	}
 	if ctx.Err() != nil {
 		return

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"nize/bots"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -83,7 +84,7 @@ func newGroupScene(t *testing.T) *groupScene {
 // start begins as a daemon does, on what the store holds.
 func (s *groupScene) start() {
 	s.liveGroups = newLiveGroups(&Daemon{db: s.db, log: slog.New(slog.DiscardHandler), now: time.Now})
-	s.rosters["slack"] = s.rota
+	s.roster = func(at store.Surface) (bots.GroupDirectory, bool) { return s.rota, at == store.OnSlack }
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.run(ctx) }()

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"nize/bots/slack"
+	"nize/bots"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -18,34 +17,58 @@ import (
 // How nize is set up in channels: with nizectl by nize's admins, in the chat by
 // those of the channel. Both ways check the same.
 
-// slackChannelID is a channel of Slack's, not somebody's own conversation.
-var slackChannelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
-
-// placeOf reads where a channel is: slack:TEAM/CHANNEL, slack:TEAM:CHANNEL, or
-// CHANNEL of the one workspace that nize is in.
+// placeOf reads where a channel is: NAME:TEAM/CHANNEL, NAME:TEAM:CHANNEL, or
+// CHANNEL of the one team that nize is in there.
 func (d *Daemon) placeOf(ctx context.Context, text string) (string, error) {
-	id, team := text, ""
-	if rest, ok := strings.CutPrefix(text, string(store.OnSlack)+":"); ok {
-		id = rest
-		if i := strings.IndexAny(rest, ":/"); i >= 0 {
-			team, id = rest[:i], rest[i+1:]
+	at, err := d.channelAt(text)
+	if err != nil {
+		return "", err
+	}
+	account, err := d.db.GetBot(ctx, at.Surface)
+	switch {
+	case errors.Is(err, store.ErrNotFound) && at.Team == "":
+		return "", fmt.Errorf("%w channel %q: there is no bot whose workspace that could be in: nizectl bots %s connect", store.ErrInvalid, at.Channel, at.Surface)
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return "", fmt.Errorf("reading the bot on %s: %w", at.Surface, err)
+	case err == nil && at.Team != "" && at.Team != account.Team:
+		return "", store.Unknown("workspace", at.Team, []string{account.Team})
+	case at.Team == "":
+		at.Team = account.Team
+	}
+	return at.Place(), nil
+}
+
+// channelAt finds the platform that a channel is on: the one that is named, or
+// the first whose channels are written like that.
+func (d *Daemon) channelAt(text string) (at store.Address, err error) {
+	for _, bot := range d.bots.All() {
+		channels, ok := bot.(bots.ChannelDirectory)
+		if !ok {
+			continue
+		}
+		at = store.Address{Surface: bot.Surface(), Channel: text}
+		rest, named := strings.CutPrefix(text, string(at.Surface)+":")
+		if named {
+			at.Channel = rest
+			if i := strings.IndexAny(rest, ":/"); i >= 0 {
+				at.Team, at.Channel = rest[:i], rest[i+1:]
+			}
+		}
+		wrong := channels.CheckChannel(at.Channel)
+		if wrong == nil {
+			return at, nil
+		}
+		if wrong = fmt.Errorf("%w channel %q: %w", store.ErrInvalid, store.Clip(text, 80), wrong); named {
+			return at, wrong
+		}
+		if err == nil {
+			err = wrong
 		}
 	}
-	if !slackChannelID.MatchString(id) {
-		return "", fmt.Errorf("%w channel %q: write it as slack:TEAM/CHANNEL, or its id alone, such as C0123456; Slack shows it at the end of the channel's details", store.ErrInvalid, store.Clip(text, 80))
+	if err == nil {
+		err = fmt.Errorf("%w channel %q: no platform with channels", store.ErrInvalid, store.Clip(text, 80))
 	}
-	account, err := d.db.GetBot(ctx, store.OnSlack)
-	switch {
-	case errors.Is(err, store.ErrNotFound) && team == "":
-		return "", fmt.Errorf("%w channel %q: there is no bot whose workspace that could be in: nizectl bots slack connect", store.ErrInvalid, id)
-	case err != nil && !errors.Is(err, store.ErrNotFound):
-		return "", fmt.Errorf("reading the bot on slack: %w", err)
-	case err == nil && team != "" && team != account.Team:
-		return "", store.Unknown("workspace", team, []string{account.Team})
-	case team == "":
-		team = account.Team
-	}
-	return store.Address{Surface: store.OnSlack, Team: team, Channel: id}.Place(), nil
+	return at, err
 }
 
 func (d *Daemon) listChannels(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
@@ -79,16 +102,20 @@ const namePatience = 3 * time.Second
 
 // channelName is how people call a channel, "" while its platform is off.
 func (d *Daemon) channelName(ctx context.Context, place string) (string, error) {
-	if d.slack.Health().State != slack.Connected {
-		return "", nil
-	}
 	at, err := store.ParsePlace(place)
 	if err != nil {
 		return "", err
 	}
+	if bot, ok := bots.On[bots.Bot](d.bots, at.Surface); !ok || bot.Health().State != bots.Connected {
+		return "", nil
+	}
+	channels, ok := bots.On[bots.ChannelDirectory](d.bots, at.Surface)
+	if !ok {
+		return "", nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, namePatience)
 	defer cancel()
-	return d.slack.ChannelName(ctx, at)
+	return channels.ChannelName(ctx, at)
 }
 
 // namesOf are those listed with people's names in the place of their ids.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"nize/bots"
 	"nize/store"
 )
 
@@ -36,7 +37,11 @@ func (d *Daemon) sweepBot(ctx context.Context, _ store.Caller, r *http.Request) 
 	if !account.Enabled {
 		return nil, fmt.Errorf("%w: the bot on %s is stopped: nizectl bots %s start", store.ErrRefused, name, name)
 	}
-	if err := bot.Sweep(); err != nil {
+	sweeper, ok := bot.(bots.Sweeper)
+	if !ok {
+		return nil, fmt.Errorf("%w: the bot on %s does not look for people who left", store.ErrRefused, name)
+	}
+	if err := sweeper.Sweep(); err != nil {
 		return nil, err
 	}
 	v := viewOfBot(account, bot.Health())

@@ -82,7 +82,8 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 // enabledBots are those on chat platforms that are switched on.
 func (d *Daemon) enabledBots(ctx context.Context) ([]api.BotState, error) {
 	var states []api.BotState
-	for name, bot := range d.bots {
+	for _, bot := range d.bots.All() {
+		name := string(bot.Surface())
 		account, err := d.db.GetBot(ctx, store.Surface(name))
 		if errors.Is(err, store.ErrNotFound) || err == nil && !account.Enabled {
 			continue

@@ -2,7 +2,9 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -176,6 +178,17 @@ func (l *live) workspaceAdmins(ctx context.Context) (ids []string, err error) {
 		}
 	}
 	return ids, nil
+}
+
+// channelForm is the id of a channel, not of somebody's own conversation.
+var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
+
+// CheckChannel implements [bots.ChannelDirectory].
+func (b *Bot) CheckChannel(id string) error {
+	if channelForm.MatchString(id) {
+		return nil
+	}
+	return errors.New("write it as slack:TEAM/CHANNEL, or its id alone, such as C0123456; Slack shows it at the end of the channel's details")
 }
 
 // ChannelName is how people there call a channel. ErrNotFound where nize sees no

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -18,12 +19,36 @@ var secretForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 // checkTime bounds trying tokens out: somebody waits for it.
 const checkTime = time.Minute
 
-// Check tries two tokens out and returns the account that they make: which is
-// which, who the bot is, what it may do, and that Socket Mode is on. With a
-// signing secret in place of the app-level token it is an account in HTTP mode.
-// Errors say what to do; they wrap ErrInvalid where the tokens are wrong, and
-// nothing where Slack could not be asked.
-func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, error) {
+// tellApart finds the bot token among two.
+func tellApart(tokens []store.Secret) (bot, second store.Secret, err error) {
+	if len(tokens) != 2 {
+		return bot, second, fmt.Errorf("%w tokens: two are needed, the bot token (xoxb-…) and the app-level token (xapp-…), one a line; got %d", store.ErrInvalid, len(tokens))
+	}
+	bot, second = tokens[0], tokens[1]
+	if strings.HasPrefix(second.Reveal(), "xoxb-") {
+		bot, second = second, bot
+	}
+	switch {
+	case strings.HasPrefix(bot.Reveal(), "xoxe") || strings.HasPrefix(second.Reveal(), "xoxe"):
+		return bot, second, fmt.Errorf("%w tokens: one is of an app whose tokens rotate (xoxe…), which Slack never switches off again; make a new app from `nizectl bots slack manifest`", store.ErrInvalid)
+	case !strings.HasPrefix(bot.Reveal(), "xoxb-"):
+		return bot, second, fmt.Errorf("%w tokens: neither begins with xoxb-; the bot token is on the app's page OAuth & Permissions", store.ErrInvalid)
+	case strings.HasPrefix(second.Reveal(), "xoxb-"):
+		return bot, second, fmt.Errorf("%w tokens: both are bot tokens; the other must be the app-level token (xapp-…) of the app's page Basic Information", store.ErrInvalid)
+	case strings.HasPrefix(second.Reveal(), "xox"):
+		return bot, second, fmt.Errorf("%w tokens: the other is neither an app-level token (xapp-…) nor a signing secret", store.ErrInvalid)
+	}
+	return bot, second, nil
+}
+
+// Check implements [bots.Bot]: who the bot is, what it may do, and that Socket
+// Mode is on. With a signing secret in place of the app-level token it is an
+// account in HTTP mode.
+func (b *Bot) Check(ctx context.Context, tokens []store.Secret) (store.Bot, error) {
+	bot, second, err := tellApart(tokens)
+	if err != nil {
+		return store.Bot{}, err
+	}
 	account := store.Bot{
 		Surface: store.OnSlack, Mode: SocketMode, Enabled: true,
 		Tokens: map[string]store.Secret{BotToken: bot, AppToken: second},
@@ -55,7 +80,7 @@ func (b *Bot) Check(ctx context.Context, bot, second store.Secret) (store.Bot, e
 	if account.Mode == HTTPMode {
 		return account, nil
 	}
-	if l := b.current(); l != nil && b.Health().State == Connected && l.account.Tokens[AppToken].Reveal() == second.Reveal() {
+	if l := b.current(); l != nil && b.Health().State == bots.Connected && l.account.Tokens[AppToken].Reveal() == second.Reveal() {
 		return account, nil // the link that stands proves it
 	}
 	app, err := w.Probe(ctx)

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		"right":               {},
 		"right, over HTTP":    {second: slacktest.SigningSecret},
 		"another bot token":   {bot: "xoxb-other", want: "invalid_auth"},
-		"an app token as bot": {bot: "xapp-1-A0NIZE-fake", want: "not_allowed_token_type"},
+		"an app token as bot": {bot: "xapp-1-A0NIZE-fake", want: "neither begins with xoxb-"},
 		"another app token":   {second: "xapp-1-A0NIZE-other", want: "invalid_auth"},
 		"no connections":      {fake: slacktest.Options{NoConnections: true}, want: "connections:write"},
 		"scopes":              {fake: slacktest.Options{Scopes: []string{"chat:write", "users:read"}}, want: "lacks the scopes app_mentions:read"},
@@ -44,7 +44,7 @@ func TestCheck(t *testing.T) {
 			if c.second != "" {
 				second = c.second
 			}
-			_, err := b.Check(t.Context(), store.NewSecret(bot), store.NewSecret(second))
+			_, err := b.Check(t.Context(), []store.Secret{store.NewSecret(bot), store.NewSecret(second)})
 			if c.want == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)

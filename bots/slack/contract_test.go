@@ -75,7 +75,7 @@ func connectedBot(t *testing.T, fake *slacktest.Server, db Store, o Options, sec
 		o.testOnlyWait = short
 	}
 	b := New(o)
-	account, err := b.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(second))
+	account, err := b.Check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(second)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"nize/bots"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -34,11 +35,16 @@ const (
 	ackTime = 2500 * time.Millisecond
 )
 
-// Paths are where Slack sends events, interactions and commands to.
-var Paths = []string{"/slack/events", "/slack/interactions", "/slack/commands"}
+// Endpoints implements [bots.Receiver].
+func (b *Bot) Endpoints(account store.Bot) []string {
+	if account.Mode != HTTPMode {
+		return nil
+	}
+	return []string{"/slack/events", "/slack/interactions", "/slack/commands"}
+}
 
-// Handler serves /slack/events, /slack/interactions and /slack/commands. While
-// no account in HTTP mode is used, nothing is there.
+// Handler implements [bots.Receiver]. While no account in HTTP mode is used,
+// nothing is there.
 func (b *Bot) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "events_api") })
@@ -70,7 +76,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
 		return
 	}
-	l.setHealth(func(h *Health) { h.Error = "" })
+	l.setHealth(func(h *bots.Health) { h.Error = "" })
 	payload, err := hookPayload(kind, body)
 	if err != nil {
 		w.Header().Set("X-Slack-No-Retry", "1")
@@ -158,7 +164,7 @@ func (l *live) doubt(h http.Header) {
 	if off := l.b.o.Now().Sub(time.Unix(sent, 0)).Round(time.Second); off > staleHook || off < -staleHook {
 		why = fmt.Sprintf("a request was refused, since its time is %s off: it was held back, or this machine's clock is wrong", off.Abs())
 	}
-	l.setHealth(func(h *Health) { h.Error = why })
+	l.setHealth(func(h *bots.Health) { h.Error = why })
 }
 
 // hookPayload is what Socket Mode would have as the envelope's payload.

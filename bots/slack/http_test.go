@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -121,7 +122,7 @@ func TestEventsLimited(t *testing.T) {
 	if err := fake.Wait(t.Context(), func() bool { return fake.Stats().Acked == 1 }); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Health(); got.State != Connected || !strings.Contains(got.Error, "30,000") {
+	if got := b.Health(); got.State != bots.Connected || !strings.Contains(got.Error, "30,000") {
 		t.Errorf("health is %+v", got)
 	}
 	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "and again"); err != nil {
@@ -146,7 +147,7 @@ func newHTTPBot(t *testing.T, fake *slacktest.Server, o Options, h *heard) *Bot 
 	b := runBotWith(t, fake, o, h, fake.SigningSecret())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for b.Health().State != Connected || b.current() == nil || b.current().account.Mode != HTTPMode {
+	for b.Health().State != bots.Connected || b.current() == nil || b.current().account.Mode != HTTPMode {
 		if wait(ctx, time.Millisecond) != nil {
 			t.Fatal("the bot does not start")
 		}

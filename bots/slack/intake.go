@@ -87,7 +87,7 @@ func (l *live) serve(ctx context.Context) {
 	l.wg.Go(func() { l.followFeed(ctx, after) })
 	l.wg.Go(func() { l.keepHomes(ctx) })
 	if l.account.Mode == HTTPMode {
-		l.setHealth(func(h *Health) { h.State, h.Error = Connected, noRequests })
+		l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Connected, noRequests })
 		<-ctx.Done()
 		return
 	}
@@ -196,7 +196,7 @@ const eventsLimited = "Slack leaves out events, since the app got more than 30,0
 func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
 	if incoming.LimitedEvents(payload) {
 		l.log.Warn("Slack leaves out events", "cure", eventsLimited)
-		l.setHealth(func(h *Health) { h.Error = "app_rate_limited: " + eventsLimited })
+		l.setHealth(func(h *bots.Health) { h.Error = "app_rate_limited: " + eventsLimited })
 		done(nil, true)
 		return nil
 	}
@@ -289,7 +289,7 @@ func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, k
 			t.settle(nil)
 			return
 		}
-		l.setHealth(func(h *Health) { h.Events++; h.LastSeen = l.b.o.Now() })
+		l.setHealth(func(h *bots.Health) { h.Events++; h.LastSeen = l.b.o.Now() })
 		t.settle(func(ctx context.Context) { l.work(ctx, item.ID, run) })
 	})
 }

@@ -140,37 +140,24 @@ type Bot struct {
 	changed   chan struct{} // closed and replaced when account changes
 	live      *live         // nil while no account is used
 	ready     chan struct{} // closed while live is set
-	health    Health
+	health    bots.Health
 	gone      string // why the bot token does not work, "" while it does
 	goneSince time.Time
 }
 
 var (
-	_ bots.Platform  = (*Bot)(nil)
+	_ bots.Bot       = (*Bot)(nil)
 	_ bots.Presence  = (*Bot)(nil)
 	_ bots.Finder    = (*Bot)(nil)
 	_ bots.Remover   = (*Bot)(nil)
 	_ bots.Mentioner = (*Bot)(nil)
 	_ bots.Batcher   = (*Bot)(nil)
-	_ bots.Courier   = (*Bot)(nil)
-)
+	_ bots.Announcer = (*Bot)(nil)
+	_ bots.Sweeper   = (*Bot)(nil)
+	_ bots.Receiver  = (*Bot)(nil)
 
-// Health is how the bot fares.
-type Health struct {
-	State    string    `json:"state"` // off, connecting, connected, failed
-	Error    string    `json:"error,omitempty"`
-	Since    time.Time `json:"since,omitzero"`
-	Links    int       `json:"links,omitempty"` // Socket Mode connections of the app, as Slack counts them
-	Events   int64     `json:"events"`          // accepted since the start
-	LastSeen time.Time `json:"last_event,omitzero"`
-}
-
-// States of a [Health].
-const (
-	Off        = "off"
-	Connecting = "connecting"
-	Connected  = "connected"
-	Failed     = "failed"
+	_ bots.ChannelDirectory = (*Bot)(nil)
+	_ bots.GroupDirectory   = (*Bot)(nil)
 )
 
 // New returns a Bot without an account; [Bot.Use] gives it one.
@@ -184,7 +171,7 @@ func New(o Options) *Bot {
 	if o.testOnlyWait == nil {
 		o.testOnlyWait = wait
 	}
-	b := &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: Health{State: Off, Since: o.Now()}}
+	b := &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
 	b.addCardViews()
 	b.addCommandViews()
 	b.addFormViews()
@@ -196,6 +183,9 @@ func New(o Options) *Bot {
 // Surface implements [bots.Platform].
 func (b *Bot) Surface() store.Surface { return store.OnSlack }
 
+// Title implements [bots.Bot].
+func (b *Bot) Title() string { return "Slack" }
+
 // Use makes the bot work with an account from now on; nil stops it. What is asked
 // of the bot afterwards never reaches the account before, and its health is not
 // told any more.
@@ -204,9 +194,9 @@ func (b *Bot) Use(account *store.Bot) {
 	defer b.mu.Unlock()
 	b.account = account
 	if account != nil {
-		b.retireLocked(Connecting)
+		b.retireLocked(bots.Connecting)
 	} else {
-		b.retireLocked(Off)
+		b.retireLocked(bots.Off)
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})
@@ -219,22 +209,22 @@ func (b *Bot) retireLocked(state string) {
 	}
 	b.live, b.gone = nil, ""
 	b.ready = make(chan struct{})
-	b.health = Health{State: state, Since: b.o.Now()}
+	b.health = bots.Health{State: state, Since: b.o.Now()}
 }
 
 // Health says how the bot fares.
-func (b *Bot) Health() Health {
+func (b *Bot) Health() bots.Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.health
-	if b.gone != "" && h.State != Off {
-		h.State, h.Error, h.Since = Failed, b.gone, b.goneSince
+	if b.gone != "" && h.State != bots.Off {
+		h.State, h.Error, h.Since = bots.Failed, b.gone, b.goneSince
 	}
 	return h
 }
 
 // setHealth notes how l fares, unless another account is in use by now.
-func (l *live) setHealth(change func(*Health)) {
+func (l *live) setHealth(change func(*bots.Health)) {
 	b := l.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -257,7 +247,7 @@ func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
 		if account != nil {
 			l = newLive(b, *account, h)
 			b.live, b.gone = l, ""
-			b.health = Health{State: Connecting, Since: b.o.Now()}
+			b.health = bots.Health{State: bots.Connecting, Since: b.o.Now()}
 			close(b.ready)
 		}
 		b.mu.Unlock()
@@ -274,7 +264,7 @@ func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
 		wg.Wait()
 		b.mu.Lock()
 		if b.live == l {
-			b.retireLocked(Off)
+			b.retireLocked(bots.Off)
 		}
 		b.mu.Unlock()
 	}

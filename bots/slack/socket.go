@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"nize/bots"
 	"nize/bots/slack/wire"
 )
 
@@ -66,13 +67,13 @@ func (l *live) listen(ctx context.Context) {
 		switch cure := fatal[wire.ReasonOf(err)]; {
 		case cure != "":
 			l.log.Error("Slack refuses the link", "err", err, "cure", cure)
-			l.setHealth(func(h *Health) { h.State, h.Error = Failed, wire.ReasonOf(err)+": "+cure })
+			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Failed, wire.ReasonOf(err)+": "+cure })
 			pause = hopeless
 		case errors.As(err, &ended) && cures[ended.Reason] == "" && l.b.o.Now().Sub(began) > firstPause:
 			pause = 0 // Slack asks for a fresh link now and then
 		default:
 			l.log.Warn("the link with Slack broke", "err", err)
-			l.setHealth(func(h *Health) { h.State, h.Error = Connecting, linkError(err) })
+			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Connecting, linkError(err) })
 			if l.b.o.Now().Sub(began) > time.Minute {
 				pause = firstPause
 			}
@@ -203,5 +204,5 @@ func (l *live) greeted(s *socket, e wire.Envelope) {
 			l.rechecked, s.again = true, time.AfterFunc(recheck, func() { _ = s.conn.Close() })
 		}
 	}
-	l.setHealth(func(h *Health) { h.State, h.Error, h.Links = Connected, several, e.Connections })
+	l.setHealth(func(h *bots.Health) { h.State, h.Error, h.Links = bots.Connected, several, e.Connections })
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -34,9 +35,9 @@ func fares(t *testing.T, b *Bot, state, why string) {
 func TestUninstalled(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
-	fares(t, b, Connected, "")
+	fares(t, b, bots.Connected, "")
 	fake.Uninstall()
-	fares(t, b, Failed, "the app was uninstalled")
+	fares(t, b, bots.Failed, "the app was uninstalled")
 	if links := fake.Stats().Links; links != 1 {
 		t.Errorf("%d links: the app-level token goes on", links)
 	}
@@ -44,7 +45,7 @@ func TestUninstalled(t *testing.T) {
 	if err := b.current().prove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fares(t, b, Connected, "")
+	fares(t, b, bots.Connected, "")
 }
 
 // A request that Slack refuses for the token's sake tells it too, without any
@@ -52,21 +53,21 @@ func TestUninstalled(t *testing.T) {
 func TestRevokedWhileRunning(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{"app_mention", "message.channels"}})
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
-	fares(t, b, Connected, "")
+	fares(t, b, bots.Connected, "")
 	for _, code := range []string{"token_revoked", "accesslimited", "team_access_not_granted", "org_login_required"} {
 		fake.RevokeBot(code)
 		if _, err := fake.Mention(slacktest.Ann, slacktest.General, "hello"); err != nil {
 			t.Fatal(err)
 		}
-		fares(t, b, Failed, code+": ")
-		if _, err := b.Check(t.Context(), store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())); err == nil || !strings.Contains(err.Error(), "("+code+"): ") {
+		fares(t, b, bots.Failed, code+": ")
+		if _, err := b.Check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "("+code+"): ") {
 			t.Errorf("who connects is told %v", err)
 		}
 		fake.RevokeBot("")
 		if err := b.current().prove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		fares(t, b, Connected, "")
+		fares(t, b, bots.Connected, "")
 	}
 }
 
@@ -74,13 +75,13 @@ func TestRevokedWhileRunning(t *testing.T) {
 func TestLinkDisabled(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	b := runBotWith(t, fake, Options{}, newHeard(), fake.AppToken())
-	fares(t, b, Connected, "")
+	fares(t, b, bots.Connected, "")
 	fake.SetSocketMode(false)
-	fares(t, b, Failed, "Socket Mode is switched off")
+	fares(t, b, bots.Failed, "Socket Mode is switched off")
 	fake.SetSocketMode(true)
 	account := b.current().account
 	b.Use(&account) // nizectl bots slack start
-	fares(t, b, Connected, "")
+	fares(t, b, bots.Connected, "")
 }
 
 // From the moment that a bot is switched off it is not told to be connected, nor
@@ -89,18 +90,18 @@ func TestSwitched(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	b := runBotWith(t, fake, Options{Store: db}, newHeard(), fake.AppToken())
-	fares(t, b, Connected, "")
+	fares(t, b, bots.Connected, "")
 	was := b.current()
 	account := was.account
 	b.Use(nil)
-	if h := b.Health(); h.State != Off || !errors.Is(b.Sweep(), errOff) {
+	if h := b.Health(); h.State != bots.Off || !errors.Is(b.Sweep(), errOff) {
 		t.Errorf("switched off it is %s, and sweeps", h.State)
 	}
 	b.Use(&account)
-	if h := b.Health(); b.current() == was || h.State == Connected && b.current() == nil {
+	if h := b.Health(); b.current() == was || h.State == bots.Connected && b.current() == nil {
 		t.Errorf("switched on again it is %s before it is linked", h.State)
 	}
-	fares(t, b, Connected, "")
+	fares(t, b, bots.Connected, "")
 	if err := b.Sweep(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestHTTPHealth(t *testing.T) {
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
 	b = newHTTPBot(t, fake, Options{Store: openBolt(t)}, newHeard())
-	fares(t, b, Connected, "Slack has sent nothing")
+	fares(t, b, bots.Connected, "Slack has sent nothing")
 	if err := fake.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestHTTPHealth(t *testing.T) {
 		"not of this signing secret": {"X-Slack-Signature": {"v0=" + strings.Repeat("0", 64)}},
 		"its time is 10m":            {"X-Slack-Request-Timestamp": {strconv.FormatInt(time.Now().Add(-10*time.Minute).Unix(), 10)}},
 	} {
-		b.current().setHealth(func(h *Health) { h.Error = "" })
+		b.current().setHealth(func(h *bots.Health) { h.Error = "" })
 		if got, err := fake.PostSigned(t.Context(), "/slack/events", header, []byte(`{}`)); err != nil || got.Status != http.StatusUnauthorized {
 			t.Errorf("%v: %d, %v", header, got.Status, err)
 		}
@@ -147,5 +148,5 @@ func TestHTTPHealth(t *testing.T) {
 	if err := b.current().prove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fares(t, b, Failed, "account_inactive")
+	fares(t, b, bots.Failed, "account_inactive")
 }
