@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -44,14 +45,14 @@ func TestCallOutcomes(t *testing.T) {
 		"lost":              {store.Call{State: store.Lost}, 1, "", "the outcome is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t)
+			d := newDouble(t)
 			test.call.Server, test.call.Tool = "toolbox", "x"
-			f.call = func(string, json.RawMessage) (store.Call, error) { return test.call, nil }
-			got := f.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
+			d.answer("POST /v1/tools/{id}/call", test.call)
+			got := d.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
 			if got.code != test.code || got.out != test.out || !strings.Contains(got.err, test.errs) {
 				t.Errorf("%+v, want exit %d, %q, %q", got, test.code, test.out, test.errs)
 			}
-			got = f.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time", "--json")
+			got = d.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time", "--json")
 			var record store.Call
 			if err := json.Unmarshal([]byte(got.out), &record); err != nil || record.State != test.call.State || got.code != test.code {
 				t.Errorf("%+v: %v", got, err)
@@ -62,11 +63,10 @@ func TestCallOutcomes(t *testing.T) {
 
 // TestCallThatWaits: a call that needs somebody else's yes is waited for.
 func TestCallThatWaits(t *testing.T) {
-	f := newFake(t)
-	f.call = func(string, json.RawMessage) (store.Call, error) {
-		return store.Call{ID: "01C", Server: "toolbox", Tool: "convert_time", State: store.Pending}, nil
-	}
-	got := f.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
+	d := newDouble(t)
+	d.answer("POST /v1/tools/{id}/call", store.Call{ID: "01C", Server: "toolbox", Tool: "convert_time", State: store.Pending})
+	d.answer("GET /v1/calls/01C", store.Call{ID: "01C", State: store.Done, Result: text("at last", false)})
+	got := d.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
 	if got.code != 0 || got.out != "at last\n" || !strings.Contains(got.err, "nizectl approvals show 01C") {
 		t.Errorf("%+v", got)
 	}
@@ -74,12 +74,28 @@ func TestCallThatWaits(t *testing.T) {
 
 // TestAnswers is what people and programs read.
 func TestAnswers(t *testing.T) {
-	f := newFake(t)
-	f.cards["01A"] = pending
-	f.tokens["laptop"] = store.Token{Name: "laptop", Audience: store.ForMCP, Prefix: "nize_ab", Created: now.Add(-time.Hour), Expires: now.Add(48 * time.Hour)}
-	f.usage = []store.UsageRow{{Key: "openai/gpt-x", Calls: 2, Prompt: 100, Completion: 20, MicroUSD: 1500, TookMS: 3000}, {Key: "=cmd()", Calls: 1, Unpriced: 1, Estimated: 1}}
-	f.events = []store.Event{{At: now, Kind: "call.done", Subject: "01A", UserName: "ada", Surface: store.OnCLI, Tool: "toolbox:roll", Outcome: store.Done}}
-	f.reindex = []api.ReindexLine{{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, {Server: "quiet"}, {Summary: &api.ReindexSummary{Servers: 2, Tools: 3}}}
+	d := newDouble(t)
+	d.answer("GET /v1/servers", api.List[api.ServerView]{Items: []api.ServerView{{Server: store.Server{Name: "toolbox"}, Health: api.Health{Name: "toolbox", State: "ready", ToolCount: 1, LatencyMS: 1.5}}}})
+	d.answer("GET /v1/tools/search", func(r *http.Request) any {
+		if r.FormValue("q") != "time" {
+			return api.Found{}
+		}
+		return api.Found{Tools: []api.FoundTool{{ID: "toolbox:convert_time", Description: "Convert a time between cities", Score: .87}}}
+	})
+	laptop := store.Token{Name: "laptop", Audience: store.ForMCP, Prefix: "nize_ab", Created: now.Add(-time.Hour), Expires: now.Add(48 * time.Hour)}
+	d.answer("GET /v1/tokens", api.List[api.TokenView]{Items: []api.TokenView{{Token: laptop, State: "active", UserName: "ada"}}})
+	d.answer("POST /v1/tokens", created)
+	d.answer("GET /v1/prices/{model}", api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 0.5, Out: 2}, Known: true, Source: "table", AsOf: "2026-06"})
+	d.answer("PUT /v1/prices/{model}", api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 1, Out: 3}, Known: true, Source: "admin"})
+	d.answer("DELETE /v1/prices/{model}", api.PriceView{Price: store.Price{Model: "openai/x"}})
+	d.answer("GET /v1/config", api.List[api.Setting]{Items: []api.Setting{{Key: store.Key{Name: "agent.tools.maxSteps"}, Value: "10"}}})
+	d.answer("GET /v1/config/agent.tools.maxSteps", api.Explanation{Setting: api.Setting{Value: "10"}})
+	d.answer("GET /v1/servers/toolbox/logs", lines{})
+	d.answer("GET /v1/audit/verify", lines{api.VerifyLine{Done: 1, All: 3}, api.VerifyLine{Result: &api.Verified{OK: true, Events: 3, ExportKey: exportKey}}})
+	d.answer("GET /v1/grants", api.List[store.Grant]{Items: []store.Grant{{ID: "01G", User: "01U", Tool: "toolbox:roll", Deny: true, Created: now}}})
+	d.answer("GET /v1/users", api.List[store.User]{Items: []store.User{{ID: "01U", Name: "ada"}}})
+	d.usage([]store.UsageRow{{Key: "openai/gpt-x", Calls: 2, Prompt: 100, Completion: 20, MicroUSD: 1500, TookMS: 3000}, {Key: "=cmd()", Calls: 1, Unpriced: 1, Estimated: 1}})
+	d.answer("POST /v1/reindex", lines{api.ReindexLine{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, api.ReindexLine{Server: "quiet"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 2, Tools: 3}}})
 	for _, test := range []struct{ args, out, errs string }{
 		{"servers list", "SERVER   STATE  TOOLS  LATENCY  RESTARTS  LAST ERROR\ntoolbox  ready      1   1.5 ms         0\n", ""},
 		{"tools search time", "TOOL                  SCORE  DESCRIPTION\ntoolbox:convert_time   0.87  Convert a time between cities\n", ""},
@@ -96,10 +112,10 @@ func TestAnswers(t *testing.T) {
 		{"reindex", "toolbox: added toolbox:a; held toolbox:b\nquiet: nothing changed\n", "3 tools of 2 servers, 0 vectors computed, -\n"},
 		{"config get agent.tools.maxSteps", "10\n", ""},
 		{"servers logs toolbox", "", ""},
-		{"audit verify", "the audit trail holds: 3 events\nexport key:  " + fakeExportKey + "\n", ""},
+		{"audit verify", "the audit trail holds: 3 events\nexport key:  " + exportKey + "\n", ""},
 		{"approvals grants list", "ID   USER  FOR  TOOL          ANSWER  WHERE  CREATED  EXPIRES\n01G  ada   me   toolbox:roll  never          now      -\n", ""},
 	} {
-		got := f.nizectl(surroundings{}, strings.Fields(test.args)...)
+		got := d.nizectl(surroundings{}, strings.Fields(test.args)...)
 		want := result{0, test.out, test.errs}
 		if diff := cmp.Diff(fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want)); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", test.args, diff)
@@ -109,9 +125,9 @@ func TestAnswers(t *testing.T) {
 
 // TestCardIsWhole: every argument, escaped, numbers as written, who and what.
 func TestCardIsWhole(t *testing.T) {
-	f := newFake(t)
-	f.cards["01A"] = pending
-	got := f.nizectl(surroundings{}, "approvals", "show", "01A").out
+	d := newDouble(t)
+	d.answer("GET /v1/approvals/01A", pending)
+	got := d.nizectl(surroundings{}, "approvals", "show", "01A").out
 	for _, want := range []string{"9007199254740993", `"note": "\u001b]0;x"`, `model says:  because \u001b[2J`, "its claim:   Roll dice", "asked by:    ada", "runs as:     nobody",
 		"digest:      ab12ab12ab12\n", "server:      toolbox (/bin/nize-toolbox)", "expires:     in 15 min", "state:       pending"} {
 		if !strings.Contains(got, want) {
@@ -122,35 +138,30 @@ func TestCardIsWhole(t *testing.T) {
 
 // TestFieldNames: the names that scripts depend on.
 func TestFieldNames(t *testing.T) {
-	f := newFake(t)
-	f.cards["01A"] = pending
-	f.tokens["laptop"] = store.Token{Name: "laptop", Expires: now.Add(time.Hour)}
-	f.models["m"] = store.ModelName{Name: "m", Target: "a/b"}
-	f.providers["have"] = provider
-	f.usage = []store.UsageRow{{Key: "k"}}
-	f.events = []store.Event{{Kind: "call.done"}}
+	d := newDouble(t)
+	d.answerWith("x")
 	for args, names := range map[string]string{
-		"servers list":                    "name state tool_count latency_ms server",
-		"servers show toolbox":            "name state tools server",
-		"tools list":                      "tool_id server_id tool_name state",
-		"tools show toolbox:convert_time": "tool_id input_schema needs_approval pin",
-		"tools search time":               "tools tool_id score",
-		"tokens create x":                 "name token expires",
-		"tokens list":                     "name prefix state expires user_name",
-		"models list":                     "name target available",
-		"providers list":                  "name kind enabled has_key",
-		"agents list":                     "id system_prompt",
-		"approvals list":                  "call tool args digest state",
-		"usage":                           "by since zone rows key calls took_ms total",
-		"models price a/b":                "model in cached out known source",
-		"audit":                           "seq at kind subject user chain",
-		"audit verify":                    "ok events checkpoints export_key",
-		"config list":                     "key value source default",
-		"status":                          "version listen servers pending_approvals process goroutines",
-		"users list":                      "id name role state identities",
-		"version":                         "nizectl nized go",
+		"servers list":         "name state tool_count latency_ms server",
+		"servers show toolbox": "name state tools server",
+		"tools list":           "tool_id server_id tool_name state",
+		"tools show toolbox:x": "tool_id input_schema needs_approval pin",
+		"tools search time":    "tools tool_id score",
+		"tokens create x":      "name token expires",
+		"tokens list":          "name prefix state expires user_name",
+		"models list":          "name target available",
+		"providers list":       "name kind enabled has_key",
+		"agents list":          "id system_prompt",
+		"approvals list":       "call tool args digest state",
+		"usage":                "by since zone rows key calls took_ms total",
+		"models price a/b":     "model in cached out known source",
+		"audit":                "seq at kind subject user chain",
+		"audit verify":         "ok events checkpoints export_key",
+		"config list":          "key value source default",
+		"status":               "version listen servers pending_approvals process goroutines",
+		"users list":           "id name role state identities",
+		"version":              "nizectl nized go",
 	} {
-		got := f.nizectl(surroundings{}, append(strings.Fields(args), "--json")...)
+		got := d.nizectl(surroundings{}, append(strings.Fields(args), "--json")...)
 		for _, name := range strings.Fields(names) {
 			if got.code != 0 || !strings.Contains(got.out, `"`+name+`":`) {
 				t.Errorf("%s --json: no %q in %+v", args, name, got)
@@ -158,8 +169,7 @@ func TestFieldNames(t *testing.T) {
 		}
 	}
 	// An empty list is a list.
-	empty := newFake(t)
-	clear(empty.servers)
+	empty := newDouble(t)
 	for _, args := range []string{"servers list", "tokens list", "credentials list", "providers list", "models list", "approvals list"} {
 		if got := empty.nizectl(surroundings{}, append(strings.Fields(args), "--json")...); got.out != "[]\n" {
 			t.Errorf("%s: %+v", args, got)
@@ -169,9 +179,9 @@ func TestFieldNames(t *testing.T) {
 
 // TestServersTestNamesTheStep: the step that fails, why, and what to do.
 func TestServersTestNamesTheStep(t *testing.T) {
-	f := newFake(t)
-	f.probe = api.Probe{Steps: []api.ProbeStep{{Name: "spawn", TookMS: 2}, {Name: "initialize", Error: "it wrote \"hi\" to standard output", Hint: "make it log to standard error"}}, Stderr: "boom\n"}
-	got := f.nizectl(surroundings{}, "servers", "test", "toolbox")
+	d := newDouble(t)
+	d.answer("POST /v1/servers/toolbox/test", api.Probe{Steps: []api.ProbeStep{{Name: "spawn", TookMS: 2}, {Name: "initialize", Error: "it wrote \"hi\" to standard output", Hint: "make it log to standard error"}}, Stderr: "boom\n"})
+	got := d.nizectl(surroundings{}, "servers", "test", "toolbox")
 	if got.code != 1 || !strings.Contains(got.err, "toolbox fails at initialize: it wrote \"hi\" to standard output; make it log to standard error\n") || !strings.Contains(got.err, "  boom\n") {
 		t.Errorf("%+v", got)
 	}
@@ -179,32 +189,35 @@ func TestServersTestNamesTheStep(t *testing.T) {
 
 // TestTrustAcceptsWhatWasShown: the pins that were on the screen, no others.
 func TestTrustAcceptsWhatWasShown(t *testing.T) {
-	f := newFake(t)
-	f.held = []api.TrustView{{Tool: "toolbox:a", State: store.ToolQuarantined, Pin: "p2", Accepted: "p1", Diff: "-old\n+new", Findings: []string{"its description changed"}}}
-	got := f.nizectl(surroundings{tty: true, stdin: "n\n"}, "servers", "trust", "toolbox")
-	if got.code != 1 || f.changes() != nil || !strings.Contains(got.out, "+new") || !strings.Contains(got.out, "its description changed") {
+	d := newDouble(t)
+	d.answer("GET /v1/servers/toolbox/trust", api.List[api.TrustView]{Items: []api.TrustView{
+		{Tool: "toolbox:a", State: store.ToolQuarantined, Pin: "p2", Accepted: "p1", Diff: "-old\n+new", Findings: []string{"its description changed"}},
+	}})
+	got := d.nizectl(surroundings{tty: true, stdin: "n\n"}, "servers", "trust", "toolbox")
+	if got.code != 1 || d.changes() != nil || !strings.Contains(got.out, "+new") || !strings.Contains(got.out, "its description changed") {
 		t.Errorf("%+v", got)
 	}
-	got = f.nizectl(surroundings{}, "servers", "trust", "toolbox", "toolbox:a", "--yes")
-	if diff := cmp.Diff(f.changes(), []string{`POST /v1/servers/toolbox/trust {"tools":[{"tool":"toolbox:a","pin":"p2"}]}`}); got.code != 0 || diff != "" {
+	got = d.nizectl(surroundings{}, "servers", "trust", "toolbox", "toolbox:a", "--yes")
+	if diff := cmp.Diff(d.changes(), []string{`POST /v1/servers/toolbox/trust {"tools":[{"tool":"toolbox:a","pin":"p2"}]}`}); got.code != 0 || diff != "" {
 		t.Errorf("%+v\n%s", got, diff)
 	}
 }
 
 // TestReindexFails: a server that failed makes exit 1, for cron.
 func TestReindexFails(t *testing.T) {
-	f := newFake(t)
-	f.reindex = []api.ReindexLine{{Server: "far", Error: "connection refused"}, {Summary: &api.ReindexSummary{Servers: 1, Failed: 1}}}
-	if got := f.nizectl(surroundings{}, "reindex"); got.code != 1 || got.err != "nizectl: 1 server failed: far: connection refused\n" {
+	d := newDouble(t)
+	d.answer("POST /v1/reindex", lines{api.ReindexLine{Server: "far", Error: "connection refused"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 1, Failed: 1}}})
+	if got := d.nizectl(surroundings{}, "reindex"); got.code != 1 || got.err != "nizectl: 1 server failed: far: connection refused\n" {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestFullDisk: an answer that can't be written is a failure.
 func TestFullDisk(t *testing.T) {
-	f := newFake(t)
+	d := newDouble(t)
+	d.answerWith("x")
 	a := &app{in: strings.NewReader(""), out: fullDisk(), err: &strings.Builder{}, env: func(string) string { return "" }, now: func() time.Time { return now }}
-	if code := a.run(t.Context(), []string{"--socket", f.socket, "servers", "list"}); code != 1 {
+	if code := a.run(t.Context(), []string{"--socket", d.socket, "servers", "list"}); code != 1 {
 		t.Errorf("exit %d", code)
 	}
 }

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // TestChart draws on terminals of all kinds.
 func TestChart(t *testing.T) {
-	f := newFake(t)
+	d := newDouble(t)
 	rows := []store.UsageRow{
 		{Key: "openai/gpt-5-mini", Calls: 900, Prompt: 1_200_000, Completion: 34_567},
 		{Key: "deepseek/deepseek-chat", Calls: 20, Prompt: 300_000, Completion: 10},
@@ -42,8 +42,8 @@ func TestChart(t *testing.T) {
 		"nothing": {"--since 2026-02-24T00:00:00Z", nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f.usage = test.rows
-			got := f.nizectl(surroundings{env: test.env, tty: test.tty}, append([]string{"usage", "--chart"}, strings.Fields(test.args)...)...)
+			d.usage(test.rows)
+			got := d.nizectl(surroundings{env: test.env, tty: test.tty}, append([]string{"usage", "--chart"}, strings.Fields(test.args)...)...)
 			if got.code != 0 {
 				t.Fatalf("%+v", got)
 			}

@@ -10,8 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nize/cmd/nizectl/display"
-	"nize/daemon/api"
-	"nize/store"
 )
 
 func TestTableAlignsAndColours(t *testing.T) {
@@ -140,30 +138,8 @@ func TestWhen(t *testing.T) {
 // model may write and runs every command that shows them.
 func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 	const evil = "x\x1b]0;owned\x07\u009b2J\u202e\ny"
-	f := newFake(t)
-	f.servers["toolbox"] = store.Server{Name: "toolbox", Transport: store.Stdio, Command: evil, Description: evil, Cwd: evil,
-		Env: map[string]store.Value{"A": {Text: evil}}, Visibility: []string{evil}, AllowedTools: []string{evil}}
-	schema, _ := json.Marshal(map[string]string{"description": evil})
-	f.tools = []api.ToolSchema{{ToolView: api.ToolView{ID: "toolbox:" + evil, Server: evil, Name: evil, Title: evil, Description: evil + " time", Domain: evil,
-		State: store.ToolState(evil), Findings: []string{evil}}, InputSchema: schema, OutputSchema: schema, Why: evil}}
-	f.probe = api.Probe{Steps: []api.ProbeStep{{Name: evil, Error: evil, Hint: evil}}, Stderr: evil}
-	f.logs = []string{evil}
-	f.held = []api.TrustView{{Tool: evil, State: store.ToolState(evil), Pin: evil, Accepted: evil, Findings: []string{evil}, Diff: evil}, {Tool: evil, Description: evil}}
-	f.events = []store.Event{{At: now, Kind: evil, Subject: evil, UserName: evil, Surface: store.Surface(evil), Tool: evil, Outcome: store.State(evil)}}
-	f.verified = &api.Verified{OK: true, Checkpoints: []api.Checkpoint{{Why: "erasure", Subject: evil}, {Why: evil}}, ExportKey: evil}
-	f.reindex = []api.ReindexLine{{Server: evil, Added: []string{evil}}, {Server: evil, Error: evil}, {Summary: &api.ReindexSummary{}}}
-	f.usage = []store.UsageRow{{Key: evil, Calls: 1}}
-	args, _ := json.Marshal(map[string]string{evil: evil})
-	f.cards["01A"] = store.Card{Call: "01A", Tool: evil, Title: evil, Description: evil, Server: evil, Where: evil, By: evil, RunsAs: evil, Why: evil, Args: args,
-		Warnings: []string{evil}, Digest: evil + evil, State: store.State(evil), DecidedBy: evil, Outcome: evil}
-	f.call = func(id string, _ json.RawMessage) (store.Call, error) {
-		raw, _ := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": evil}}})
-		return store.Call{Server: "toolbox", Tool: evil, State: store.Done, Result: &store.Result{Raw: raw}}, nil
-	}
-	f.agents["main"] = store.Agent{ID: "main", Name: evil, Model: evil, SystemPrompt: evil, Approval: evil, AllowedTools: []string{evil}}
-	f.models["m"] = store.ModelName{Name: "m", Target: evil, Fallbacks: []string{evil}}
-	f.tokens["t"] = store.Token{Name: "t", Prefix: evil, Expires: now.Add(time.Hour)}
-	f.settings["agent.tools.systemPrompt"] = evil
+	d := newDouble(t)
+	d.answerWith(evil)
 	for _, line := range []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
 		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "audit verify", "reindex", "usage", "usage --by tool", "usage --csv", "usage --by model --chart",
 		"approvals list", "approvals show 01A", "agents list", "agents show main", "models list", "tokens list", "config list", "config get agent.tools.systemPrompt",
@@ -176,7 +152,7 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 			if asJSON {
 				words = append(words, "--json")
 			}
-			got := f.nizectl(surroundings{env: map[string]string{"NO_COLOR": "1"}}, words...)
+			got := d.nizectl(surroundings{env: map[string]string{"NO_COLOR": "1"}}, words...)
 			rest := strings.NewReplacer("\r\n", "", "\n", "", "\t", "").Replace(got.out + got.err)
 			if safe := display.Clean(rest); safe != rest {
 				t.Errorf("%q lets characters through that the terminal may act on: %+v", words, got)

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"nize/daemon/api"
 	"nize/store"
 )
 
@@ -28,6 +32,7 @@ func TestRequests(t *testing.T) {
 		stdin string
 		want  []string // requests that change something, in order
 		gets  []string // or those that read
+		fails error    // what the daemon says to it
 		code  int
 		errs  string // in standard error
 	}{
@@ -50,7 +55,7 @@ func TestRequests(t *testing.T) {
 			`POST /v1/servers {"server":{"name":"web","transport":"http","url":"https://x.example","headers":{"X-Api-Key":{"secret_key":"X-Api-Key"}},"created":"0001-01-01T00:00:00Z","revision":0}}`}},
 		{args: "servers add toolbox --env-secret T -- /bin/sh", stdin: "k", code: 5, errs: "already exists"}, // and its credential is not touched
 		{args: "servers add gh --env-secret T -- /bin/sh", stdin: "", code: 2, errs: "is empty"},
-		{args: "servers add toolbox -- /bin/sh", want: []string{`POST /v1/servers {"server":{"name":"toolbox","transport":"stdio","command":"/bin/sh","created":"0001-01-01T00:00:00Z","revision":0}}`}, code: 5, errs: "already exists"},
+		{args: "servers add toolbox -- /bin/sh", want: []string{`POST /v1/servers {"server":{"name":"toolbox","transport":"stdio","command":"/bin/sh","created":"0001-01-01T00:00:00Z","revision":0}}`}, fails: fmt.Errorf("server toolbox %w", store.ErrExists), code: 5, errs: "already exists"},
 		{args: "servers add x", code: 2, errs: "needs a command after -- or --url"},
 		{args: "servers add x --url https://x.example -- /bin/sh", code: 2, errs: "not both"},
 		{args: "servers add BAD -- /bin/sh", code: 2, errs: "use 1 to 63"},
@@ -87,9 +92,9 @@ func TestRequests(t *testing.T) {
 		{args: "servers restart toolbox", want: []string{"POST /v1/servers/toolbox/restart"}},
 		{args: "servers remove toolbox --yes", want: []string{"DELETE /v1/servers/toolbox"}},
 		{args: "servers remove toolbox", code: 2, errs: "say --yes"},
-		{args: "servers remove tolbox --yes", want: []string{"DELETE /v1/servers/tolbox"}, code: 4, errs: "did you mean toolbox?"},
+		{args: "servers remove tolbox --yes", want: []string{"DELETE /v1/servers/tolbox"}, fails: store.Unknown("server", "tolbox", []string{"toolbox"}), code: 4, errs: "did you mean toolbox?"},
 		{args: "servers logs toolbox --follow", gets: []string{"GET /v1/servers/toolbox/logs?follow=1"}},
-		{args: "servers show a/b", gets: []string{"GET /v1/servers/a%2Fb"}, code: 4, errs: "not found"},
+		{args: "servers show a/b", gets: []string{"GET /v1/servers/a%2Fb"}, fails: fmt.Errorf("server %w", store.ErrNotFound), code: 4, errs: "not found"},
 
 		// tools
 		{args: "tools search convert␣a␣time --explain", gets: []string{"GET /v1/tools/search?explain=1&q=convert+a+time"}},
@@ -107,8 +112,8 @@ func TestRequests(t *testing.T) {
 		{args: `tools call toolbox:convert_time --args {"a":1,"a":2}`, code: 2, errs: "duplicate key"},
 		{args: `tools call toolbox:convert_time --args [1]`, code: 2, errs: "want a JSON object"},
 		{args: "tools call toolbox:convert_time --args @/none/x", code: 2, errs: "--args"},
-		{args: "tools call toolbox:convert_tim", want: []string{`POST /v1/tools/toolbox:convert_tim/call {"args":{}}`}, code: 4, errs: "did you mean toolbox:convert_time?"},
-		{args: "reindex --server toolbox --full", want: []string{`POST /v1/reindex {"server":"toolbox","full":true}`}, code: 1, errs: "broke off"}, // the fake sends no summary
+		{args: "tools call toolbox:convert_tim", want: []string{`POST /v1/tools/toolbox:convert_tim/call {"args":{}}`}, fails: store.Unknown("tool", "toolbox:convert_tim", []string{"toolbox:convert_time"}), code: 4, errs: "did you mean toolbox:convert_time?"},
+		{args: "reindex --server toolbox --full", want: []string{`POST /v1/reindex {"server":"toolbox","full":true}`}, code: 1, errs: "broke off"}, // without a summary
 
 		// tokens
 		{args: "tokens create claude-desktop", want: []string{`POST /v1/tokens {"name":"claude-desktop"}`}},
@@ -134,7 +139,7 @@ func TestRequests(t *testing.T) {
 		{args: "credentials set tracker T", stdin: "\n", code: 2, errs: "is empty"},
 		{args: "credentials set tracker T hunter2", code: 2, errs: "too many"},
 		{args: "credentials set tracker T", stdin: strings.Repeat("x", maxSecret+1), code: 2, errs: "over 64 KiB"},
-		{args: "credentials remove tracker T --yes", want: []string{"DELETE /v1/credentials?name=T&service=tracker"}, code: 4},
+		{args: "credentials remove tracker T --yes", want: []string{"DELETE /v1/credentials?name=T&service=tracker"}, fails: fmt.Errorf("credential %w", store.ErrNotFound), code: 4},
 		{args: "providers add openai", stdin: "sk-key\n", want: []string{`POST /v1/providers {"name":"openai","kind":"openai","key":"sk-key"}`}},
 		{args: "providers add work --kind openai-compatible --base-url http://127.0.0.1:1/v1 --key-file " + strings.ReplaceAll(keyFile, " ", "␣"),
 			want: []string{`POST /v1/providers {"name":"work","kind":"openai-compatible","base_url":"http://127.0.0.1:1/v1","key":"from-a-file"}`}},
@@ -153,7 +158,7 @@ func TestRequests(t *testing.T) {
 		{args: "models set smart openai/gpt-x", want: []string{`PUT /v1/models/smart {"target":"openai/gpt-x"}`}},
 		{args: "models set smart gpt", code: 2, errs: "write PROVIDER/MODEL"},
 		{args: "models default have", want: []string{"POST /v1/models/have/default"}},
-		{args: "models default hav", want: []string{"POST /v1/models/hav/default"}, code: 4, errs: "did you mean have?"},
+		{args: "models default hav", want: []string{"POST /v1/models/hav/default"}, fails: store.Unknown("model name", "hav", []string{"have"}), code: 4, errs: "did you mean have?"},
 		{args: "models fallback have a/b c/d/e", want: []string{`PUT /v1/models/have/fallbacks {"fallbacks":["a/b","c/d/e"]}`}},
 		{args: "models fallback have", want: []string{`PUT /v1/models/have/fallbacks {"fallbacks":[]}`}},
 		{args: "models remove have --yes", want: []string{"DELETE /v1/models/have"}},
@@ -174,7 +179,7 @@ func TestRequests(t *testing.T) {
 		{args: "approvals approve 01A --digest ab", code: 2, errs: "at least 8"},
 		{args: "approvals deny 01A --reason too␣risky", want: []string{`POST /v1/approvals/01A {"verb":"deny","digest":"` + pending.Digest + `","reason":"too risky"}`}},
 		{args: "approvals approve 01B", want: []string{`POST /v1/approvals/01B {"verb":"approve","digest":"` + pending.Digest + `"}`}, code: 5, errs: "already decided"},
-		{args: "approvals approve nope", code: 4, errs: "not found"},
+		{args: "approvals approve nope", fails: fmt.Errorf("call %w", store.ErrNotFound), code: 4, errs: "not found"},
 		{args: "approvals grants revoke 01G", want: []string{"DELETE /v1/grants/01G"}},
 		{args: "approvals grants list --user u", gets: []string{"GET /v1/grants?user=u", "GET /v1/users"}},
 
@@ -212,22 +217,33 @@ func TestRequests(t *testing.T) {
 		{args: "audit verfy", code: 2, errs: "did you mean"},
 		{args: "config set agent.tools.maxSteps 6", want: []string{`PUT /v1/config/agent.tools.maxSteps {"value":"6"}`}},
 		{args: "config set agent.tools.maxSteps 6 --user u", want: []string{`PUT /v1/config/agent.tools.maxSteps {"value":"6","user":"u"}`}},
-		{args: "config set agent.tools.maxSteps many", want: []string{`PUT /v1/config/agent.tools.maxSteps {"value":"many"}`}, code: 2, errs: "from 1 to 100"},
-		{args: "config set agent.tool.maxSteps 6", want: []string{`PUT /v1/config/agent.tool.maxSteps {"value":"6"}`}, code: 4, errs: "did you mean agent.tools.maxSteps?"},
+		{args: "config set agent.tools.maxSteps many", want: []string{`PUT /v1/config/agent.tools.maxSteps {"value":"many"}`}, fails: fmt.Errorf("%w value: want a number from 1 to 100", store.ErrInvalid), code: 2, errs: "from 1 to 100"},
+		{args: "config set agent.tool.maxSteps 6", want: []string{`PUT /v1/config/agent.tool.maxSteps {"value":"6"}`}, fails: store.Unknown("setting", "agent.tool.maxSteps", []string{"agent.tools.maxSteps"}), code: 4, errs: "did you mean agent.tools.maxSteps?"},
 		{args: "config set agent.tools.systemPrompt -", stdin: "two\nlines\n", want: []string{`PUT /v1/config/agent.tools.systemPrompt {"value":"two\nlines"}`}},
 		{args: "config unset agent.tools.maxSteps", want: []string{"DELETE /v1/config/agent.tools.maxSteps"}},
-		{args: "config explain agent.tools.maxStep", code: 4, errs: "did you mean agent.tools.maxSteps?"},
-		{args: "config get agent.tools.maxStep", code: 4, errs: "did you mean agent.tools.maxSteps?"},
+		{args: "config explain agent.tools.maxStep", fails: store.Unknown("setting", "agent.tools.maxStep", []string{"agent.tools.maxSteps"}), code: 4, errs: "did you mean agent.tools.maxSteps?"},
+		{args: "config get agent.tools.maxStep", fails: store.Unknown("setting", "agent.tools.maxStep", []string{"agent.tools.maxSteps"}), code: 4, errs: "did you mean agent.tools.maxSteps?"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
-			f := newFake(t)
-			f.tokens["have"] = store.Token{Name: "have", Expires: now.Add(1e12)}
-			f.models["have"] = store.ModelName{Name: "have"}
+			d := newDouble(t)
 			decided := pending
 			decided.Call, decided.State = "01B", store.Done
-			f.cards["01A"], f.cards["01B"] = pending, decided
-			f.providers["have"] = provider
-			got := f.nizectl(surroundings{stdin: test.stdin}, words(test.args)...)
+			d.answer("GET /v1/approvals/01A", pending)
+			d.answer("GET /v1/approvals/01B", decided)
+			d.answer("POST /v1/approvals/01B", fmt.Errorf("call 01B was %w by bob", store.ErrDecided))
+			d.answer("GET /v1/agents", api.List[store.Agent]{Items: []store.Agent{{ID: "main", Default: true, SystemPrompt: "be kind"}}})
+			d.answer("GET /v1/servers/toolbox", api.ServerView{Server: store.Server{Name: "toolbox"}})
+			d.answer("GET /v1/servers/{name}", fmt.Errorf("server %w", store.ErrNotFound))
+			d.answer("GET /v1/domains/time", func(r *http.Request) any {
+				return api.DomainTools{NextCursor: map[string]string{"": "2"}[r.FormValue("cursor")]}
+			})
+			d.answer("POST /v1/providers/have/test", api.ProviderTest{Error: "401 from the service", Hint: "give it a new key with nizectl providers add openai"})
+			d.answer("POST /v1/servers/toolbox/test", api.Probe{OK: true})
+			d.answer("POST /v1/tools/{id}/call", store.Call{State: store.Done, Result: text("14:00 in Lisbon", false)})
+			d.answer("GET /v1/audit/verify", lines{api.VerifyLine{Result: &api.Verified{OK: true}}})
+			d.trail(t)
+			d.fails = test.fails
+			got := d.nizectl(surroundings{stdin: test.stdin}, words(test.args)...)
 			if got.code != test.code || !strings.Contains(got.err, test.errs) {
 				t.Errorf("exit %d, %q; want %d and %q", got.code, got.err, test.code, test.errs)
 			}
@@ -235,10 +251,10 @@ func TestRequests(t *testing.T) {
 				t.Errorf("an error is one line, not %q", got.err)
 			}
 			if test.gets != nil {
-				if diff := cmp.Diff(f.gets(), test.gets); diff != "" {
+				if diff := cmp.Diff(d.gets(), test.gets); diff != "" {
 					t.Errorf("requests (-got +want):\n%s", diff)
 				}
-			} else if diff := cmp.Diff(f.changes(), test.want); diff != "" {
+			} else if diff := cmp.Diff(d.changes(), test.want); diff != "" {
 				t.Errorf("requests (-got +want):\n%s", diff)
 			}
 		})
@@ -256,49 +272,49 @@ func words(s string) []string {
 // TestFailedAddLeavesNothing checks that a registration that failed takes its
 // new credentials with it, and no others.
 func TestFailedAddLeavesNothing(t *testing.T) {
-	f := newFake(t)
-	f.unreachable = true
-	old := store.CredentialKey{Scope: "system", Service: "gh", Name: "OLD"}
-	f.credentials[old] = "kept"
-	got := f.nizectl(surroundings{stdin: "new\nnewer\n"}, "servers", "add", "gh", "--env-secret", "NEW", "--env-secret", "OLD", "--", "/bin/sh")
+	d := newDouble(t)
+	d.answer("GET /v1/servers/{name}", fmt.Errorf("server %w", store.ErrNotFound))
+	d.answer("GET /v1/credentials", api.List[store.Credential]{Items: []store.Credential{{CredentialKey: store.CredentialKey{Scope: "system", Service: "gh", Name: "OLD"}}}})
+	d.answer("POST /v1/servers", fmt.Errorf("server gh is %w", api.ErrUnavailable))
+	got := d.nizectl(surroundings{stdin: "new\nnewer\n"}, "servers", "add", "gh", "--env-secret", "NEW", "--env-secret", "OLD", "--", "/bin/sh")
 	if got.code != 1 || !strings.Contains(got.err, "unavailable") {
 		t.Errorf("exit %d, %q", got.code, got.err)
 	}
-	if len(f.credentials) != 1 || len(f.servers) != 1 {
-		t.Errorf("left: %v, %v", f.credentials, f.servers)
+	if did := d.changes(); len(did) != 4 || !slices.Equal(did[3:], []string{"DELETE /v1/credentials?name=NEW&scope=system&service=gh"}) {
+		t.Errorf("asked: %q", did)
 	}
-	got = f.nizectl(surroundings{stdin: "new\n"}, "servers", "add", "gh", "--force", "--env-secret", "NEW", "--", "/bin/sh")
-	if got.code != 0 || !strings.Contains(got.err, "can't be reached") || len(f.credentials) != 2 {
-		t.Errorf("exit %d, %q, %v", got.code, got.err, f.credentials)
+	d.answer("POST /v1/servers", api.ServerView{Unreachable: true})
+	got = d.nizectl(surroundings{stdin: "new\n"}, "servers", "add", "gh", "--force", "--env-secret", "NEW", "--", "/bin/sh")
+	if got.code != 0 || !strings.Contains(got.err, "can't be reached") || len(d.changes()) != 2 {
+		t.Errorf("exit %d, %q", got.code, got.err)
 	}
 }
 
 // TestSecretsAreAskedForWithoutEcho checks the prompt on a terminal.
 func TestSecretsAreAskedForWithoutEcho(t *testing.T) {
-	f := newFake(t)
-	got := f.nizectl(surroundings{tty: true, hidden: "hunter2", stdin: "not this"}, "credentials", "set", "s", "N")
+	d := newDouble(t)
+	got := d.nizectl(surroundings{tty: true, hidden: "hunter2", stdin: "not this"}, "credentials", "set", "s", "N")
 	if got.code != 0 || strings.Contains(got.err+got.out, "hunter2") || !strings.Contains(got.err, "(not shown): ") {
 		t.Errorf("%+v", got)
 	}
-	if f.credentials[store.CredentialKey{Service: "s", Name: "N"}] != "hunter2" {
-		t.Errorf("%v", f.credentials)
+	if did := d.changes(); len(did) != 1 || !strings.Contains(did[0], `"secret":"hunter2"`) {
+		t.Errorf("%q", did)
 	}
-	if got := f.nizectl(surroundings{tty: true, hidden: ""}, "providers", "add", "openai"); got.code != 2 {
+	if got := d.nizectl(surroundings{tty: true, hidden: ""}, "providers", "add", "openai"); got.code != 2 {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestDestructiveCommandsAsk checks the question on a terminal.
 func TestDestructiveCommandsAsk(t *testing.T) {
-	f := newFake(t)
+	d := newDouble(t)
 	for answer, code := range map[string]int{"n\n": 1, "\n": 1, "": 1, "y\n": 0} {
-		f.servers["toolbox"] = store.Server{Name: "toolbox"}
-		got := f.nizectl(surroundings{tty: true, stdin: answer}, "servers", "remove", "toolbox")
+		got := d.nizectl(surroundings{tty: true, stdin: answer}, "servers", "remove", "toolbox")
 		if got.code != code || !strings.Contains(got.err, "Remove the server toolbox and its tools? [y/N]") {
 			t.Errorf("%q: %+v", answer, got)
 		}
-		if _, there := f.servers["toolbox"]; there != (code == 1) {
-			t.Errorf("%q: there %v", answer, there)
+		if did := d.changes(); (did == nil) != (code == 1) {
+			t.Errorf("%q: asked %q", answer, did)
 		}
 	}
 }
@@ -306,14 +322,14 @@ func TestDestructiveCommandsAsk(t *testing.T) {
 // TestApproveShowsTheCardFirst checks that on a terminal nobody approves what
 // they have not seen.
 func TestApproveShowsTheCardFirst(t *testing.T) {
-	f := newFake(t)
-	f.cards["01A"] = pending
-	got := f.nizectl(surroundings{tty: true, stdin: "n\n"}, "approvals", "approve", "01A")
-	if got.code != 1 || f.changes() != nil || !strings.Contains(got.out, "9007199254740993") {
+	d := newDouble(t)
+	d.answer("GET /v1/approvals/01A", pending)
+	got := d.nizectl(surroundings{tty: true, stdin: "n\n"}, "approvals", "approve", "01A")
+	if got.code != 1 || d.changes() != nil || !strings.Contains(got.out, "9007199254740993") {
 		t.Errorf("%+v", got)
 	}
-	got = f.nizectl(surroundings{tty: true, stdin: "y\n"}, "approvals", "approve", "01A")
-	if got.code != 0 || f.cards["01A"].State != store.Running {
+	got = d.nizectl(surroundings{tty: true, stdin: "y\n"}, "approvals", "approve", "01A")
+	if got.code != 0 || len(d.changes()) != 1 {
 		t.Errorf("%+v", got)
 	}
 }
