@@ -20,9 +20,9 @@
 // dead daemon left running. So it makes no difference where a decision came
 // from, or whether the daemon was restarted in between.
 //
-// What is usable (rules.go) and what asks (asks.go) are two ordered lists of
+// What is usable (access.go) and what asks (policy.go) are two ordered lists of
 // named rules, which searches, calls and [Gateway.Why] walk alike. Who may press
-// is a policy (policy.go): it is looked up at each press, with live groups and
+// is a policy (approvers.go): it is looked up at each press, with live groups and
 // channels, and what cannot be looked up is a no. How many different people a
 // policy wants is counted by the store, in the transaction of each yes. A
 // standing answer (grants.go) lifts what is asked only where its giver's yes

@@ -5,413 +5,332 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 
 	"nize/store"
 )
 
-// Channels tells who is in a channel of a chat, as it is now. The platforms
-// are it; where there are none, nobody is in a channel. An error counts as no.
-type Channels interface {
-	// Member says whether the user is in the channel. Bots and guests are not.
-	Member(ctx context.Context, at store.Address, user string) (bool, error)
-	// Admins returns the ids of the users who administer the channel.
-	Admins(ctx context.Context, at store.Address) ([]string, error)
+// verdict is what policy says of one call: ask, with the reason, or not.
+type verdict struct {
+	ask       string // "" for no
+	by        string // the name of the rule that decided
+	warnings  []string
+	grantable bool // a standing "allow" would lift the ask
 }
 
-// Groups tells who is in which group. Those of a chat platform are asked there,
-// within a bound; an error counts as no, since groups only ever allow here.
-type Groups interface {
-	// GroupsOf names the groups that the user is in. What a platform said five
-	// minutes ago at most counts.
-	GroupsOf(ctx context.Context, user string) ([]string, error)
-	// InGroup says whether the user is in the group now: for a press.
-	InGroup(ctx context.Context, name, user string) (bool, error)
+// question is all that the rules of asking look at, read once for a call.
+type question struct {
+	by      store.Caller
+	entry   *entry
+	mode    string   // the system's
+	list    []string // approvals.list
+	agent   store.Agent
+	tainted bool
+	request store.Approval
+	grants  []store.Grant
+	never   func() bool            // a request's "never" counts
+	trusted bool                   // an agent that is looser than the system counts
+	args    []byte                 // nil where they are not known yet
+	stands  func(store.Grant) bool // its giver may still give it, and now is before its end
 }
 
-// holds counts those of the credentials that a holder has.
-func (g *Gateway) holds(ctx context.Context, h store.Holder, server string, names []string) (int, error) {
-	n := 0
-	for _, name := range names {
-		_, err := g.opt.Store.GetCredential(ctx, h.Key(server, name))
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return 0, fmt.Errorf("reading credential %s of %s: %w", name, server, err)
+// say is what one rule of asking says. The mode auto only asks softly: what
+// was decided for this case lifts that. What an admin chose to have asked, and
+// taint, asks firmly; nothing lifts it.
+type say int
+
+const (
+	silent say = iota
+	asksSoftly
+	asksFirmly
+	lifts
+)
+
+// askRule is one rule about when a call needs a yes.
+type askRule struct {
+	name    string
+	says    func(*question) say
+	reason  func(*question) string // why it asks, or why it lifts that
+	command func(*question) string // that changes it
+}
+
+// askRules say in order whether a call asks: the first that asks firmly decides; a
+// soft ask holds unless one lifts it. A standing denial comes before all of
+// them: such a tool is not usable.
+var askRules = [...]askRule{
+	{"taint",
+		func(q *question) say { return firmIf(q.tainted && !q.entry.readOnly()) },
+		func(*question) string { return "the conversation has read untrusted text" },
+		func(q *question) string { return "" }},
+	{"mode",
+		func(q *question) say { return modeSays(q.mode, q) },
+		func(q *question) string {
+			if q.mode == "auto" {
+				return "it may change something"
+			}
+			return "the mode " + q.mode + " of the system asks"
+		},
+		func(*question) string { return "nizectl config set approvals.mode none|all|whitelist|blacklist|auto" }},
+	{"server",
+		func(q *question) say { return approvalSays(q.entry.server.Approval) },
+		func(q *question) string {
+			if q.entry.server.Approval == store.ApproveNever {
+				return "the server " + q.entry.Server + " never asks"
+			}
+			return "the server " + q.entry.Server + " always asks"
+		},
+		func(q *question) string { return "nizectl servers edit " + q.entry.Server + " --approval auto" }},
+	{"agent",
+		func(q *question) say {
+			if q.agent.Approval == "" {
+				return silent
+			}
+			if said := modeSays(q.agent.Approval, q); said != silent || !q.trusted {
+				return said
+			}
+			return lifts
+		},
+		func(q *question) string {
+			switch said := modeSays(q.agent.Approval, q); {
+			case said == silent:
+				return "the agent " + q.agent.ID + " does not ask"
+			case said == asksSoftly:
+				return "it may change something"
+			}
+			return "the agent " + q.agent.ID + " asks"
+		},
+		func(q *question) string { return "nizectl agents set " + q.agent.ID + " --approval ''" }},
+	{"request",
+		func(q *question) say {
+			if q.request == store.ApproveNever && q.never() {
+				return lifts
+			}
+			return firmIf(q.request == store.ApproveAlways)
+		},
+		func(q *question) string {
+			if q.request == store.ApproveNever {
+				return "the request does not ask"
+			}
+			return "the request asks"
+		},
+		func(*question) string { return "" }},
+	{"grant",
+		func(q *question) say {
+			if slices.ContainsFunc(q.grants, q.allows) {
+				return lifts
+			}
+			return silent
+		},
+		func(*question) string { return "it is always allowed" },
+		func(q *question) string {
+			return "nizectl approvals grants revoke " + q.grants[slices.IndexFunc(q.grants, q.allows)].ID
+		}},
+}
+
+func firmIf(yes bool) say {
+	if yes {
+		return asksFirmly
+	}
+	return silent
+}
+
+func approvalSays(a store.Approval) say {
+	switch a {
+	case store.ApproveAlways:
+		return asksFirmly
+	case store.ApproveNever:
+		return lifts
+	}
+	return silent
+}
+
+func modeSays(mode string, q *question) say {
+	switch mode {
+	case "none":
+		return silent
+	case "all":
+		return asksFirmly
+	case "whitelist":
+		return firmIf(store.MatchAny(q.list, q.entry.id))
+	case "blacklist":
+		return firmIf(!store.MatchAny(q.list, q.entry.id))
+	case "auto":
+		if q.entry.readOnly() {
+			return silent
 		}
-		if err == nil {
-			n++
-		}
+		return asksSoftly
 	}
-	return n, nil
+	return asksFirmly // an unknown mode fails closed
 }
 
-// reached is the policy of a call whose requester may have no place to press:
-// somebody who comes in with tokens alone is nobody there, and a list of nobody
-// is the admins.
-func (g *Gateway) reached(ctx context.Context, p store.Policy, requester string) (store.Policy, error) {
-	if p != store.ByRequester {
-		return p, nil
-	}
-	u, err := g.opt.Store.GetUser(ctx, requester)
-	if err != nil {
-		return p, fmt.Errorf("reading user %s: %w", requester, err)
-	}
-	if !u.CanApprove() {
-		return store.ByAdmins, nil
-	}
-	return p, nil
+// allows says whether a standing answer lets this call run unasked.
+func (q *question) allows(gr store.Grant) bool {
+	return !gr.Deny && gr.Tool == q.entry.id && gr.Pin == q.entry.Accepted && gr.Matches(q.args) && q.stands(gr)
 }
 
-// renamed is a policy under the ids that its people have now: after a join a
-// file's policy, and for a moment that of a server, has an older one.
-func (g *Gateway) renamed(ctx context.Context, p store.Policy) store.Policy {
-	a := p.Approvers()
-	var who []string
-	for _, w := range a.Who {
-		if id, ok := strings.CutPrefix(w, "user:"); ok {
-			if u, err := g.opt.Store.GetUser(ctx, id); err == nil {
-				w = "user:" + u.ID
+const taintWarning = "this conversation has read untrusted text, which may have asked for this call"
+
+// decide walks the rules; it is the one place that says whether a call asks.
+func (q *question) decide() verdict {
+	var v verdict
+	if q.entry.Server == ownServer {
+		return v
+	}
+	if q.tainted {
+		v.warnings = append(v.warnings, taintWarning)
+	}
+	var soft, lift *askRule
+	for i := range askRules {
+		r := &askRules[i]
+		switch r.says(q) {
+		case asksFirmly:
+			v.ask, v.by = r.reason(q), r.name
+			return q.own(v)
+		case asksSoftly:
+			if soft == nil {
+				soft = r
+			}
+		case lifts:
+			if lift == nil {
+				lift = r
 			}
 		}
-		if !slices.Contains(who, w) {
-			who = append(who, w)
-		}
 	}
-	a.Who = who
-	return a.Policy()
-}
-
-// address is where the conversation of a call is, the zero one outside one.
-func (g *Gateway) address(ctx context.Context, thread string) store.Address {
-	return g.thread(ctx, thread).Address
-}
-
-// thread reads a conversation; one that is not kept narrows nothing and has no
-// channel.
-func (g *Gateway) thread(ctx context.Context, id string) store.Thread {
-	if id == "" {
-		return store.Thread{}
+	switch {
+	case soft == nil:
+	case lift != nil:
+		v.by = lift.name
+	default:
+		v.ask, v.by, v.grantable = soft.reason(q), soft.name, true
 	}
-	th, err := g.opt.Store.GetThread(ctx, id)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		g.opt.Log.Warn("reading a conversation; it counts as in no channel", "thread", id, "err", err)
+	return q.own(v)
+}
+
+// own lifts what is asked of an admin's own nizectl tools call: that is its
+// own approval.
+func (q *question) own(v verdict) verdict {
+	if q.by.Surface == store.OnCLI && q.by.IsAdmin() {
+		return verdict{by: "own call", warnings: v.warnings}
 	}
-	return th
+	return v
 }
 
-// approves says whether the yes of u would count for the call now. What cannot
-// be looked up is a no.
-func (g *Gateway) approves(ctx context.Context, u store.User, c store.Call) bool {
-	return g.ballot(ctx, c).counts(ctx, u)
-}
-
-// ballot is one look at who may press for a call: what is asked of a platform
-// is asked once in it.
-type ballot struct {
-	g      *Gateway
-	call   store.Call
-	who    store.Approvers
-	at     func() store.Address
-	admins func() ([]string, error) // of the channel there
-	unsure bool                     // something could not be looked up and counted as no
-}
-
-func (g *Gateway) ballot(ctx context.Context, c store.Call) *ballot {
-	at := sync.OnceValue(func() store.Address { return g.addressOf(ctx, c) })
-	return &ballot{
-		g: g, call: c, who: c.Policy.Approvers(), at: at,
-		admins: sync.OnceValues(func() ([]string, error) { return g.opt.Channels.Admins(ctx, at()) }),
+// judge decides whether a call needs a yes.
+func (g *Gateway) judge(ctx context.Context, seen *view, inv *Invocation, e *entry) (verdict, error) {
+	if e.Server == ownServer {
+		return verdict{}, nil
 	}
-}
-
-func (b *ballot) counts(ctx context.Context, u store.User) bool {
-	if u.State != store.Active || b.who.NotRequester && u.ID == b.call.By {
-		return false
+	q, err := g.question(ctx, inv.Scope, e)
+	if err != nil {
+		return verdict{}, err
 	}
-	return slices.ContainsFunc(b.who.Who, func(who string) bool {
-		yes, err := b.among(ctx, who, u)
+	q.request = inv.Approval
+	asked := store.Call{By: seen.by.User, Thread: inv.Scope.Thread, Place: inv.Scope.Place}
+	if inv.Call != nil {
+		q.args, asked.Policy = inv.Call.Args, inv.Call.Policy
+	} else {
+		as, err := g.wouldRunAs(ctx, seen.by, e)
 		if err != nil {
-			b.unsure = true
-			b.g.opt.Log.Warn("looking up an approver; it counts as no", "user", u.ID, "who", who, "err", err)
+			return verdict{}, err
 		}
-		return yes && err == nil
-	})
-}
-
-func (b *ballot) among(ctx context.Context, who string, u store.User) (bool, error) {
-	switch store.Policy(who) {
-	case store.ByRequester:
-		return u.ID == b.call.By, nil
-	case store.ByAdmins:
-		return u.Role == store.Admin, nil
-	case store.ByChannel, store.ByChannelAdmins:
-		at := b.at()
-		if b.g.opt.Channels == nil || at.Channel == "" {
-			return false, nil
-		}
-		if store.Policy(who) == store.ByChannel {
-			return b.g.opt.Channels.Member(ctx, at, u.ID)
-		}
-		admins, err := b.admins()
-		return slices.Contains(admins, u.ID), err
+		asked.Policy = g.policy(e, as.shared, seen.room)
 	}
-	if name, ok := strings.CutPrefix(who, "group:"); ok {
-		return b.g.opt.Groups.InGroup(ctx, name, u.ID)
+	g.person(ctx, q, seen, asked)
+	return q.decide(), nil
+}
+
+// person adds to the question what depends on who asks; asked has their id,
+// the policy and the conversation.
+func (g *Gateway) person(ctx context.Context, q *question, seen *view, asked store.Call) {
+	q.by, q.agent, q.grants = seen.by, seen.agent, seen.grants
+	q.trusted = seen.by.IsAdmin() || len(seen.agent.Who) > 0 && seen.agent.MayUse(seen.by, seen.groups)
+	q.stands = func(gr store.Grant) bool {
+		return (gr.Expires.IsZero() || g.opt.Now().Before(gr.Expires)) &&
+			(!q.entry.destructive() || store.GetBool(g.opt.Config, "", "approvals.grant_destructive")) && g.suffices(ctx, gr, asked)
 	}
-	// A setting of a file may name an id that the person had before a join.
-	return who == "user:"+u.ID || slices.ContainsFunc(u.Aliases, func(id string) bool { return who == "user:"+id }), nil
 }
 
-// electorate is who could press for a call now: people who have a place to do
-// so. open says that anyone in its channel could, too.
-type electorate struct {
-	people []store.User
-	open   bool
-	unsure bool // there may be more: somebody could not be looked up
+// question reads what does not depend on the person.
+func (g *Gateway) question(ctx context.Context, scope store.Scope, e *entry) (*question, error) {
+	tainted, err := g.tainted(ctx, scope.Thread)
+	if err != nil {
+		return nil, err
+	}
+	return &question{
+		entry: e, tainted: tainted, never: func() bool { return store.GetBool(g.opt.Config, "", "approvals.allow_request_never") },
+		stands: func(store.Grant) bool { return false },
+		mode:   g.opt.Config.Get("", "approvals.mode"), list: store.GetList(g.opt.Config, "", "approvals.list"),
+	}, nil
 }
 
-func (g *Gateway) electorate(ctx context.Context, c store.Call) (electorate, error) {
-	var e electorate
+// grantable says whether a standing "allow" would lift what was asked of a
+// stored call.
+func (g *Gateway) grantable(ctx context.Context, c store.Call, e *entry) (bool, error) {
+	q, err := g.question(ctx, store.Scope{Thread: c.Thread}, e)
+	if err != nil {
+		return false, err
+	}
 	a := c.Policy.Approvers()
-	users, err := g.candidates(ctx, a, c.By)
+	if a.Need > 1 || e.destructive() && !store.GetBool(g.opt.Config, "", "approvals.grant_destructive") || q.tainted {
+		return false, nil
+	}
+	if c.Agent != "" {
+		if q.agent, err = g.opt.Store.GetAgent(ctx, c.Agent); err != nil {
+			return false, fmt.Errorf("reading agent %s: %w", c.Agent, err)
+		}
+	}
+	return q.decide().grantable, nil
+}
+
+// tainted says whether the conversation holds output of a server whose output
+// an admin marked as untrusted: before it came, which stays true whatever
+// becomes of the server, or since; or words of somebody outside the team.
+func (g *Gateway) tainted(ctx context.Context, thread string) (bool, error) {
+	if thread == "" {
+		return false, nil
+	}
+	th, err := g.opt.Store.GetThread(ctx, thread)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("reading the conversation: %w", err)
+	}
+	if th.Tainted {
+		return true, nil
+	}
+	marked, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Thread: thread, Tainted: true, Limit: 1})
 	if err != nil {
-		return e, err
+		return false, fmt.Errorf("reading what tainted the conversation: %w", err)
 	}
-	if slices.Contains(a.Who, string(store.ByChannel)) {
-		e.open = g.opt.Channels != nil && g.addressOf(ctx, c).Channel != ""
-		c.Policy = store.Approvers{Need: a.Need, NotRequester: a.NotRequester, Who: slices.DeleteFunc(slices.Clone(a.Who), func(w string) bool { return w == string(store.ByChannel) })}.Policy()
-		if len(a.Who) == 1 {
-			return e, nil
-		}
+	if len(marked) > 0 || !g.tools.anyUntrusted() {
+		return len(marked) > 0, nil
 	}
-	look := g.ballot(ctx, c)
-	for _, u := range users {
-		if u.CanApprove() && look.counts(ctx, u) {
-			e.people = append(e.people, u)
-		}
-	}
-	e.unsure = look.unsure
-	return e, nil
-}
-
-// candidates are the people among whom those are who may press: the few that
-// are named, or all.
-func (g *Gateway) candidates(ctx context.Context, a store.Approvers, requester string) ([]store.User, error) {
-	var few []store.User
-	for _, who := range a.Who {
-		id, one := strings.CutPrefix(who, "user:")
-		if store.Policy(who) == store.ByRequester {
-			id, one = requester, true
-		}
-		if !one {
-			all, err := g.opt.Store.ListUsers(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("listing users: %w", err)
-			}
-			return all, nil
-		}
-		u, err := g.opt.Store.GetUser(ctx, id)
-		switch {
-		case errors.Is(err, store.ErrNotFound): // they are gone
-		case err != nil:
-			return nil, fmt.Errorf("reading user %s: %w", id, err)
-		case !slices.ContainsFunc(few, func(f store.User) bool { return f.ID == u.ID }):
-			few = append(few, u)
-		}
-	}
-	return few, nil
-}
-
-// reachable refuses a call that nobody could approve, at once.
-func (g *Gateway) reachable(ctx context.Context, c store.Call) error {
-	e, err := g.electorate(ctx, c)
+	calls, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Thread: thread, States: []store.State{store.Done, store.Failed}, Limit: 1000})
 	if err != nil {
-		return err
+		return false, fmt.Errorf("reading the conversation's calls: %w", err)
 	}
-	if e.suffices(c) {
-		return nil
-	}
-	return &store.CallError{Code: store.CodeRefused, Message: g.nobody(ctx, c, e)}
-}
-
-// suffices says whether the people could let the call run.
-func (e electorate) suffices(c store.Call) bool {
-	return e.open || len(e.people) >= c.Policy.Approvers().Need
-}
-
-// nobody says why a call is refused whose electorate does not suffice.
-func (g *Gateway) nobody(ctx context.Context, c store.Call, e electorate) string {
-	could := "nobody could give now"
-	if len(e.people) > 0 {
-		could = fmt.Sprintf("only %d of %d could give now", len(e.people), c.Policy.Approvers().Need)
-	}
-	return fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, g.whoDecides(ctx, c))
-}
-
-// Lacking names the servers, the channels, and "" for the setting, whose policy names too few
-// people who could press now. One that counts on who asks or on a
-// channel depends on the call, and is not among them.
-func (g *Gateway) UndecidablePolicies(ctx context.Context) ([]string, error) {
-	if err := g.tools.load(ctx); err != nil {
-		return nil, err
-	}
-	policies := map[string]store.Policy{"": store.Policy(g.opt.Config.Get("", "approvals.approvers"))}
-	g.tools.eachServer(func(s store.Server) { policies[s.Name] = s.Approvers })
-	rooms, err := g.opt.Store.ListChannels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range rooms {
-		policies[c.Place] = c.Approvers
-	}
-	var out []string
-	for name, p := range policies {
-		a := p.Approvers()
-		if p == "" || slices.ContainsFunc(a.Who, func(who string) bool {
-			return !strings.Contains(who, ":") && store.Policy(who) != store.ByAdmins
-		}) {
-			continue
-		}
-		e, err := g.electorate(ctx, store.Call{Policy: p})
-		if err != nil {
-			return nil, err
-		}
-		if len(e.people) < a.Need {
-			out = append(out, name)
+	for _, c := range calls {
+		if g.tools.untrusted(c.Server) {
+			return true, nil
 		}
 	}
-	slices.Sort(out)
-	return out, nil
+	return false, nil
 }
 
-// Approvers lists the people, other than who asked, who could approve a waiting
-// call: its card is brought to the first of them who can be reached.
-func (g *Gateway) Approvers(ctx context.Context, id string) ([]store.User, error) {
-	c, err := g.opt.Store.GetCall(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("call %s: %w", id, err)
-	}
-	e, err := g.electorate(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(e.people, func(u store.User) bool { return u.ID == c.By }), nil
-}
-
-// maxNamed is how many approvers are named.
-const maxNamed = 5
-
-// named says on a card who may press: up to five people, or the
-// group, by what the policy calls them.
-func (g *Gateway) named(ctx context.Context, c store.Call) ([]store.Approver, error) {
-	users, err := g.candidates(ctx, c.Policy.Approvers(), c.By)
-	if err != nil {
-		return nil, err
-	}
-	var out []store.Approver
-	single := store.Approver{Kind: "user"}
-	for _, who := range c.Policy.Approvers().Who {
-		kind, name, _ := strings.Cut(who, ":")
-		line := store.Approver{Kind: kind}
-		switch {
-		case kind == "group":
-			line.Names = []string{name}
-		case kind == "user":
-			single.Names = append(single.Names, nameOf(users, name))
-			continue
-		case store.Policy(who) == store.ByRequester:
-			line.Names = []string{nonEmpty(c.ByName, c.By)}
-		case store.Policy(who) != store.ByChannel:
-			only := c
-			only.Policy = store.Policy(who)
-			look := g.ballot(ctx, only)
-			for _, u := range users {
-				if u.CanApprove() && look.counts(ctx, u) {
-					line.Names = append(line.Names, u.Name)
-				}
-			}
+func (c *catalog) anyUntrusted() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, s := range c.servers {
+		if s.UntrustedOutput {
+			return true
 		}
-		out = append(out, line)
-	}
-	if len(single.Names) > 0 {
-		out = append(out, single)
-	}
-	for i := range out {
-		if n := len(out[i].Names); n > maxNamed {
-			out[i].Names, out[i].More = out[i].Names[:maxNamed], n-maxNamed
-		}
-	}
-	return out, nil
-}
-
-func nameOf(users []store.User, id string) string {
-	for _, u := range users {
-		if u.ID == id {
-			return nonEmpty(u.Name, id)
-		}
-	}
-	return id
-}
-
-// may says whether the caller may say this of the call: yes is for whom the
-// policy names, no also for the requester and for admins, and to propose it
-// otherwise or anew for the requester, too.
-func (g *Gateway) may(ctx context.Context, by store.Caller, c store.Call, verb store.Verb) bool {
-	mine := by.User == c.By
-	switch verb {
-	case store.Approve, store.RunAll:
-		return g.mayApprove(ctx, by, c)
-	case store.Edit, store.Retry, store.Again:
-		return !silentSurface(by) && (mine || g.mayApprove(ctx, by, c))
-	case store.Deny, store.Cancel:
-		return mine || by.IsAdmin() || g.mayApprove(ctx, by, c)
 	}
 	return false
 }
 
-// silentSurface is where a model or a program speaks, not a person: nothing
-// there says yes.
-func silentSurface(by store.Caller) bool { return by.Surface == store.OnMCP }
-
-// MayApprove says whether a waiting call waits for the caller's yes: they may
-// give one, and did not.
-func (g *Gateway) MayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
-	return c.State == store.Pending && !slices.Contains(c.Yes(), by.User) && g.mayApprove(ctx, by, c)
-}
-
-func (g *Gateway) mayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
-	switch {
-	case by.Guest || silentSurface(by):
-		return false
-	case by.Surface == store.OnHTTP && (c.Surface != store.OnHTTP || by.User != c.By || c.Policy != store.ByRequester):
-		return false
+// untrusted is true of a server that is gone, too: fail closed.
+func (c *catalog) untrusted(server string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if s, ok := c.servers[server]; ok {
+		return s.UntrustedOutput
 	}
-	u, err := g.opt.Store.GetUser(ctx, by.User) // as it is now, not as it was at the edge
-	if err != nil {
-		if !errors.Is(err, store.ErrNotFound) {
-			g.opt.Log.Warn("reading who presses; it counts as no", "user", by.User, "err", err)
-		}
-		return false
-	}
-	return g.approves(ctx, u, c)
-}
-
-// Sees says whether the caller may look at the call at all: who asked, who may
-// approve it while it waits, and admins.
-func (g *Gateway) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
-	if by.User == c.By || by.IsAdmin() {
-		return true
-	}
-	said := slices.ContainsFunc(c.Decisions, func(d store.Decision) bool { return d.By == by.User })
-	return said || c.State == store.Pending && g.mayApprove(ctx, by, c)
-}
-
-// whoDecides says who may press, in words.
-func (g *Gateway) whoDecides(ctx context.Context, c store.Call) string {
-	names, err := g.named(ctx, c)
-	if err != nil {
-		return string(c.Policy)
-	}
-	a := c.Policy.Approvers()
-	return store.Card{By: nonEmpty(c.ByName, c.By), Approvers: names, Need: a.Need, NotRequester: a.NotRequester}.Who()
+	return server != ownServer
 }
