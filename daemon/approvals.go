@@ -20,7 +20,7 @@ func (d *Daemon) listApprovals(ctx context.Context, by store.Caller, _ *http.Req
 	}
 	cards := make([]store.Card, 0, len(calls))
 	for _, c := range calls {
-		if !d.gateway.Sees(ctx, by, c) {
+		if !d.gateway.Policy.Sees(ctx, by, c) {
 			continue
 		}
 		card, err := d.gateway.Card(ctx, c.ID)
@@ -35,7 +35,7 @@ func (d *Daemon) listApprovals(ctx context.Context, by store.Caller, _ *http.Req
 // call reads one call if the caller may look at its card.
 func (d *Daemon) call(ctx context.Context, by store.Caller, id string) (store.Call, error) {
 	c, err := d.db.GetCall(ctx, id)
-	if err == nil && !d.gateway.Sees(ctx, by, c) {
+	if err == nil && !d.gateway.Policy.Sees(ctx, by, c) {
 		err = store.ErrNotFound
 	}
 	if !errors.Is(err, store.ErrNotFound) {
@@ -109,7 +109,7 @@ func (d *Daemon) addGrant(ctx context.Context, by store.Caller, r *http.Request)
 	if err != nil {
 		return nil, err
 	}
-	return d.gateway.AddGrant(ctx, by, store.Grant{Tool: req.Tool, Deny: req.Deny, Scope: req.For, Pattern: req.Pattern, Expires: req.Expires})
+	return d.gateway.Policy.AddGrant(ctx, by, store.Grant{Tool: req.Tool, Deny: req.Deny, Scope: req.For, Pattern: req.Pattern, Expires: req.Expires})
 }
 
 func (d *Daemon) deleteGrant(ctx context.Context, by store.Caller, r *http.Request) (any, error) {

@@ -3,10 +3,11 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"nize/bots"
-	"nize/mcp"
+	"nize/mcp/policy"
 	"nize/store"
 )
 
@@ -14,7 +15,7 @@ import (
 // it. A terminal's thread is no channel.
 type channels struct{ d *Daemon }
 
-// Member implements mcp.Channels.
+// Member implements policy.Channels.
 func (c channels) Member(ctx context.Context, at store.Address, user string) (bool, error) {
 	if on, ok := bots.On[bots.ChannelDirectory](c.d.bots, at.Surface); ok {
 		return on.Member(ctx, at, user)
@@ -22,7 +23,7 @@ func (c channels) Member(ctx context.Context, at store.Address, user string) (bo
 	return false, nil
 }
 
-// Admins implements mcp.Channels: the platform's, and those whom nize's admins
+// Admins implements policy.Channels: the platform's, and those whom nize's admins
 // named, who count also while the platform does not answer.
 func (c channels) Admins(ctx context.Context, at store.Address) ([]string, error) {
 	on, ok := bots.On[bots.ChannelDirectory](c.d.bots, at.Surface)
@@ -74,6 +75,21 @@ func (c channels) named(ctx context.Context, at store.Address) ([]string, error)
 
 // audience is to whom cards are brought in private.
 type audience struct {
-	*mcp.Gateway
 	store.Users
+	calls  store.Calls
+	policy *policy.Engine
+}
+
+// Approvers implements [bots.Audience].
+func (a audience) Approvers(ctx context.Context, call string) ([]store.User, error) {
+	c, err := a.calls.GetCall(ctx, call)
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", call, err)
+	}
+	return a.policy.OtherApprovers(ctx, c)
+}
+
+// Sees implements [bots.Audience].
+func (a audience) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
+	return a.policy.Sees(ctx, by, c)
 }

@@ -26,10 +26,10 @@ func TestClockSetBack(t *testing.T) {
 	if _, err := w.db.PutTools(ctx, by, "box", []store.Tool{tool}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.gateway.Refresh(ctx, "box"); err != nil {
+	if err := w.gateway.Catalog.Refresh(ctx, "box"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gateway.AddGrant(ctx, by, store.Grant{Tool: "box:write", Expires: w.now().Add(time.Hour)}); err != nil {
+	if _, err := w.gateway.Policy.AddGrant(ctx, by, store.Grant{Tool: "box:write", Expires: w.now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	w.off.Store(int64(24 * time.Hour))

@@ -33,7 +33,7 @@ func (d *Daemon) getThread(ctx context.Context, by store.Caller, r *http.Request
 		return nil, fmt.Errorf("reading the conversation's waiting calls: %w", err)
 	}
 	for _, c := range calls {
-		if !d.gateway.Sees(ctx, by, c) {
+		if !d.gateway.Policy.Sees(ctx, by, c) {
 			continue
 		}
 		card, err := d.gateway.Card(ctx, c.ID)

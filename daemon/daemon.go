@@ -182,7 +182,7 @@ func (d *Daemon) wire() {
 	owner := store.NewID(d.started)
 	d.index = index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
-	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.ToolIDs(ctx) }, met: d.memory.Changed, log: d.log.With("component", "scan")}
+	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.Catalog.ToolIDs(ctx) }, met: d.memory.Changed, log: d.log.With("component", "scan")}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
@@ -191,7 +191,7 @@ func (d *Daemon) wire() {
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
-		Store: d.db, Index: d.index, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
+		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: d.index, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now},
 			hook.Access{},
@@ -220,7 +220,7 @@ func (d *Daemon) wire() {
 		platforms = append(platforms, bot)
 	}
 	d.conversation = bots.New(bots.Options{
-		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.gateway, d.db}, Channels: d.db, Privacy: d.db, Trail: d.db,
+		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db,
 		Platforms: platforms, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)

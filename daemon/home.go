@@ -66,7 +66,7 @@ func (k homes) servers(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	if err != nil {
 		return err
 	}
-	tallies, err := d.gateway.CountTools(ctx)
+	tallies, err := d.gateway.Catalog.CountTools(ctx)
 	if err != nil {
 		return fmt.Errorf("counting tools: %w", err)
 	}
@@ -102,7 +102,7 @@ func (d *Daemon) waitingFor(ctx context.Context, by store.Caller) ([]store.Call,
 	if err != nil {
 		return nil, fmt.Errorf("listing waiting calls: %w", err)
 	}
-	return slices.DeleteFunc(calls, func(c store.Call) bool { return !d.gateway.MayApprove(ctx, by, c) }), nil
+	return slices.DeleteFunc(calls, func(c store.Call) bool { return !d.gateway.Policy.MayApprove(ctx, by, c) }), nil
 }
 
 func (k homes) waiting(ctx context.Context, a bots.Asked, h *bots.Home) error {
@@ -146,7 +146,7 @@ func (k homes) Bring(ctx context.Context, by store.Caller, id string) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("reading call %s: %w", id, err)
 	}
-	if err != nil || !k.d.gateway.MayApprove(ctx, by, c) {
+	if err != nil || !k.d.gateway.Policy.MayApprove(ctx, by, c) {
 		return fmt.Errorf("call %s: %w", id, store.ErrNotFound)
 	}
 	_, err = k.d.conversation.Shown(ctx, by, c, store.Address{}) // it brings what is not shown

@@ -53,12 +53,12 @@ func (d *Daemon) forgetUser(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
-	d.gateway.DropSearches(append([]string{u.ID}, u.Aliases...)...)
+	d.gateway.Feedback.DropSearches(append([]string{u.ID}, u.Aliases...)...)
 	f, err := d.db.ForgetUser(ctx, by, u.ID)
 	if err != nil {
 		return nil, fmt.Errorf("forgetting %s: %w", r.PathValue("id"), err)
 	}
-	return f, d.gateway.LoadFeedback(ctx)
+	return f, d.gateway.Feedback.Load(ctx)
 }
 
 // exportUser sends everything that is kept about a person, but no secret. One's

@@ -217,7 +217,7 @@ func (l *liveGroups) await(ctx context.Context, under []<-chan struct{}) {
 	}
 }
 
-// GroupsOf implements mcp.Groups and llm.Groups.
+// GroupsOf implements policy.Groups and llm.Groups.
 func (l *liveGroups) GroupsOf(ctx context.Context, user string) ([]string, error) {
 	l.await(ctx, l.due(store.GroupAge))
 	return l.db.GroupsOf(ctx, user)
@@ -236,7 +236,7 @@ func (l *liveGroups) refresh(ctx context.Context, who []string) {
 	}
 }
 
-// InGroup implements mcp.Groups.
+// InGroup implements policy.Groups.
 func (l *liveGroups) InGroup(ctx context.Context, name, user string) (bool, error) {
 	l.refresh(ctx, []string{"group:" + name})
 	names, err := l.db.GroupsOf(ctx, user)

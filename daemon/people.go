@@ -117,7 +117,7 @@ func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request
 		if groups, err = d.groups.GroupsOf(ctx, u.ID); err != nil {
 			return nil, fmt.Errorf("listing groups of %s: %w", u.Name, err)
 		}
-		if lacked, err = d.gateway.UndecidablePolicies(ctx); err != nil {
+		if lacked, err = d.gateway.Policy.UndecidablePolicies(ctx); err != nil {
 			return nil, fmt.Errorf("reading who approves: %w", err)
 		}
 		if err := d.db.PutUser(ctx, by, u); err != nil {
@@ -160,7 +160,7 @@ func (d *Daemon) emptied(ctx context.Context, names []string) ([]string, error) 
 
 // lacking names what has too few approvers now and had enough before.
 func (d *Daemon) lacking(ctx context.Context, before []string) ([]string, error) {
-	now, err := d.gateway.UndecidablePolicies(ctx)
+	now, err := d.gateway.Policy.UndecidablePolicies(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading who approves: %w", err)
 	}

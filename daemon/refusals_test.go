@@ -89,7 +89,7 @@ func newRefusals(t *testing.T) *refusals {
 	tool := store.Tool{Server: "toolbox", Name: "write", Description: "Write.", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`), State: store.ToolAccepted, Pin: "p", Accepted: "p"}
 	_, err := w.db.PutTools(ctx, r.ann, "toolbox", []store.Tool{tool})
 	must(err)
-	must(w.gateway.Refresh(ctx, "toolbox"))
+	must(w.gateway.Catalog.Refresh(ctx, "toolbox"))
 	must(w.db.PutAgent(ctx, r.ann, store.Agent{ID: "helper", Name: "Helper"}))
 	must(w.db.PutModel(ctx, r.ann, store.ModelName{Name: "fast", Target: "openai/gpt-5-mini"}))
 	r.bens = store.NewID(time.Now())

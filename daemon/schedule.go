@@ -109,7 +109,7 @@ func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, 
 	}
 	began, forgotten := d.now(), 0
 	if req.ForgetUsage {
-		if forgotten, err = d.gateway.ForgetFeedback(ctx, by, ""); err != nil {
+		if forgotten, err = d.gateway.Feedback.Forget(ctx, by, ""); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (d *Daemon) reindexAll(ctx context.Context, only string, tell func(api.Rein
 			line.Error = strings.ReplaceAll(err.Error(), "\n", " ")
 		}
 		line.Added, line.Changed, line.Removed, line.Held = diff.Added, diff.Changed, diff.Removed, diff.Held
-		if err := d.gateway.Refresh(ctx, s.Name); err != nil {
+		if err := d.gateway.Catalog.Refresh(ctx, s.Name); err != nil {
 			return sum, err
 		}
 		if err := tell(line); err != nil {
@@ -195,7 +195,7 @@ func (d *Daemon) rebuildIndex(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
-	tools, err := d.gateway.Definitions(ctx, "")
+	tools, err := d.gateway.Catalog.Definitions(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (d *Daemon) rebuildIndex(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.gateway.LoadFeedback(ctx)
+	return d.gateway.Feedback.Load(ctx)
 }
 
 // indexServer puts the tools that may be found into the index.
@@ -232,9 +232,9 @@ func (d *Daemon) indexServer(ctx context.Context, s store.Server, tools []store.
 
 // onTools is told by the pool of every stored change of a server's tools.
 func (d *Daemon) onTools(ctx context.Context, server string, tools []store.Tool) {
-	if err := d.gateway.Refresh(ctx, server); err != nil {
+	if err := d.gateway.Catalog.Refresh(ctx, server); err != nil {
 		d.log.Error("refreshing tools", "server", server, "err", err)
-	} else if kept, err := d.gateway.Definitions(ctx, server); err == nil && len(tools) > 0 {
+	} else if kept, err := d.gateway.Catalog.Definitions(ctx, server); err == nil && len(tools) > 0 {
 		tools = kept // the same, in memory that the gateway holds anyhow
 	}
 	d.gate.changed()

@@ -25,7 +25,7 @@ func (d *Daemon) serverViews(ctx context.Context, by store.Caller) ([]api.Server
 	if err != nil {
 		return nil, fmt.Errorf("listing servers: %w", err)
 	}
-	tallies, err := d.gateway.CountTools(ctx)
+	tallies, err := d.gateway.Catalog.CountTools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("counting tools: %w", err)
 	}
@@ -167,7 +167,7 @@ func (d *Daemon) register(ctx context.Context, by store.Caller, s store.Server, 
 		_, _ = d.pool.Sync(context.WithoutCancel(ctx), by, s.Name) // closes what it opened; the error was reported
 		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", s.Name, syncErr)}
 	}
-	if err := d.gateway.Refresh(ctx, s.Name); err != nil {
+	if err := d.gateway.Catalog.Refresh(ctx, s.Name); err != nil {
 		return none, err
 	}
 	view, err := d.serverView(ctx, s.Name)
@@ -232,7 +232,7 @@ func (d *Daemon) patchServer(ctx context.Context, by store.Caller, r *http.Reque
 		return nil, fmt.Errorf("storing server %s: %w", name, err)
 	}
 	_, syncErr := d.pool.Sync(ctx, by, name)
-	if err := d.gateway.Refresh(ctx, name); err != nil {
+	if err := d.gateway.Catalog.Refresh(ctx, name); err != nil {
 		return nil, err
 	}
 	view, err := d.serverView(ctx, name)
@@ -260,7 +260,7 @@ func (d *Daemon) remove(ctx context.Context, by store.Caller, name string) error
 	if err := d.db.DeleteServer(ctx, by, name); err != nil {
 		return fmt.Errorf("removing server %s: %w", name, err)
 	}
-	if err := d.gateway.Refresh(ctx, name); err != nil {
+	if err := d.gateway.Catalog.Refresh(ctx, name); err != nil {
 		return err
 	}
 	if _, err := d.pool.Sync(ctx, by, name); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -297,7 +297,7 @@ func (d *Daemon) restartServer(ctx context.Context, by store.Caller, r *http.Req
 		}
 		return nil, &api.Error{Code: "unavailable", Message: fmt.Sprintf("restarting %s: %v", name, err)}
 	}
-	if err := d.gateway.Refresh(ctx, name); err != nil {
+	if err := d.gateway.Catalog.Refresh(ctx, name); err != nil {
 		return nil, err
 	}
 	return d.serverView(ctx, name)
@@ -355,7 +355,7 @@ func (d *Daemon) trustTools(ctx context.Context, by store.Caller, r *http.Reques
 	if _, err := d.pool.Sync(ctx, store.System, name); err != nil {
 		d.log.Warn("listing after a trust", "server", name, "err", err)
 	}
-	if err := d.gateway.Refresh(ctx, name); err != nil {
+	if err := d.gateway.Catalog.Refresh(ctx, name); err != nil {
 		return nil, err
 	}
 	view, err := d.serverView(ctx, name)

@@ -258,7 +258,7 @@ func (f *serversFile) change(ctx context.Context, old store.Server, e mcpfile.En
 	}
 	f.d.log.Info("server changed from file", "server", next.Name)
 	_, syncErr := f.d.pool.Sync(ctx, fileCaller, next.Name)
-	if err := f.d.gateway.Refresh(ctx, next.Name); err != nil {
+	if err := f.d.gateway.Catalog.Refresh(ctx, next.Name); err != nil {
 		return err
 	}
 	if syncErr != nil {

@@ -19,7 +19,7 @@ func (d *Daemon) listTools(ctx context.Context, by store.Caller, r *http.Request
 			return nil, err
 		}
 	}
-	tools, err := d.gateway.List(ctx, by, only)
+	tools, err := d.gateway.Discovery.List(ctx, by, only)
 	if err != nil {
 		return nil, fmt.Errorf("listing tools: %w", err)
 	}
@@ -67,9 +67,9 @@ func (d *Daemon) searchTools(ctx context.Context, by store.Caller, r *http.Reque
 	var err error
 	switch v := p.Get("explain"); v {
 	case "", "0":
-		answer, err = d.gateway.Search(ctx, by, store.Scope{}, q)
+		answer, err = d.gateway.Discovery.Search(ctx, by, store.Scope{}, q)
 	case "1":
-		answer, shares, err = d.gateway.Explain(ctx, by, store.Scope{}, q)
+		answer, shares, err = d.gateway.Discovery.Explain(ctx, by, store.Scope{}, q)
 	default:
 		return nil, fmt.Errorf("%w explain %q: use 1 or 0", store.ErrInvalid, v)
 	}
@@ -114,7 +114,7 @@ func (d *Daemon) getTool(ctx context.Context, by store.Caller, r *http.Request) 
 		}
 		return schemaView(t, domains[t.Server]), nil // an admin may look at what is held
 	}
-	desc, err := d.gateway.Describe(ctx, by, store.Scope{}, id)
+	desc, err := d.gateway.Discovery.Describe(ctx, by, store.Scope{}, id)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +123,8 @@ func (d *Daemon) getTool(ctx context.Context, by store.Caller, r *http.Request) 
 	}
 	view := schemaView(t, desc.Domain)
 	by.Surface = store.OnTerminal // an admin's own call from nizectl asks nobody; what a chat would ask is what counts
-	view.NeedsApproval, view.Why = d.gateway.Asks(ctx, by, desc.ToolID)
-	view.Private, err = d.gateway.Private(ctx, by, desc.ToolID)
+	view.NeedsApproval, view.Why = d.gateway.Policy.NeedsApproval(ctx, by, desc.ToolID)
+	view.Private, err = d.gateway.Policy.ReturnsPrivately(ctx, by, desc.ToolID)
 	return view, err
 }
 
@@ -141,7 +141,7 @@ func (d *Daemon) callTool(ctx context.Context, by store.Caller, r *http.Request)
 }
 
 func (d *Daemon) listDomains(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
-	list, err := d.gateway.Domains(ctx, by, store.Scope{})
+	list, err := d.gateway.Discovery.Domains(ctx, by, store.Scope{})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (d *Daemon) listDomains(ctx context.Context, by store.Caller, _ *http.Reque
 
 func (d *Daemon) getDomain(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
 	id := r.PathValue("id")
-	tools, next, err := d.gateway.Browse(ctx, by, store.Scope{}, id, r.URL.Query().Get("cursor"))
+	tools, next, err := d.gateway.Discovery.Browse(ctx, by, store.Scope{}, id, r.URL.Query().Get("cursor"))
 	if err != nil {
 		return nil, err
 	}

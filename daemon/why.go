@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"nize/daemon/api"
-	"nize/mcp"
+	"nize/mcp/policy"
 	"nize/store"
 )
 
@@ -40,7 +40,7 @@ func (d *Daemon) whyTool(ctx context.Context, by store.Caller, r *http.Request) 
 			return nil, err
 		}
 	}
-	why, err := d.gateway.Why(ctx, by, who, scope, r.PathValue("id"))
+	why, err := d.gateway.Policy.Explain(ctx, by, who, scope, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (d *Daemon) withToken(ctx context.Context, who *store.Caller, name string) 
 	return store.Unknown("token", name, names)
 }
 
-func whyView(w mcp.Why, u store.User) api.Why {
+func whyView(w policy.Explanation, u store.User) api.Why {
 	out := api.Why{Tool: w.Tool, User: u.ID, UserName: u.Name, Usable: w.Usable, Rules: whyRules(w.Rules)}
 	if a := w.Approval; a != nil {
 		out.Approval = &api.WhyApproval{Asks: a.Asks, Reason: a.Reason, RunsAs: a.RunsAs, Private: a.Private, Approvers: a.Approvers, Rules: whyRules(a.Rules), Deciders: whyRules(a.Deciders)}
@@ -75,7 +75,7 @@ func whyView(w mcp.Why, u store.User) api.Why {
 	return out
 }
 
-func whyRules(rules []mcp.WhyRule) []api.WhyRule {
+func whyRules(rules []policy.RuleResult) []api.WhyRule {
 	out := make([]api.WhyRule, len(rules))
 	for i, r := range rules {
 		out[i] = api.WhyRule(r)

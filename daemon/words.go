@@ -85,7 +85,7 @@ func (d *Daemon) sayTools(ctx context.Context, a bots.Asked) (bots.Answer, error
 		return bots.Answer{}, err
 	}
 	q := index.Query{Text: a.Words, TopK: 8, MinScore: store.GetFloat(d.config, "", "index.min_similarity")}
-	found, err := d.gateway.Search(ctx, a.By, scope, q)
+	found, err := d.gateway.Discovery.Search(ctx, a.By, scope, q)
 	if err != nil {
 		return bots.Answer{}, fmt.Errorf("searching tools: %w", err)
 	}

@@ -83,7 +83,7 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	tallies, err := d.gateway.CountTools(ctx)
+	tallies, err := d.gateway.Catalog.CountTools(ctx)
 	if err != nil {
 		return bots.Answer{}, fmt.Errorf("counting tools: %w", err)
 	}

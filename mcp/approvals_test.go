@@ -88,7 +88,7 @@ func (h *house) change(change func(*store.Server)) {
 	if _, err := h.db.PutServer(h.t.Context(), h.root, s, s.Revision); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.gateway.Refresh(h.t.Context(), "box"); err != nil {
+	if err := h.gateway.Catalog.Refresh(h.t.Context(), "box"); err != nil {
 		h.t.Fatal(err)
 	}
 }

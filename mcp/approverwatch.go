@@ -14,32 +14,32 @@ import (
 // last who could leaves while it waits: people, groups and channels change
 // under it.
 
-// lookEvery is how often waiting calls are looked at for what no change in the
+// recheckEvery is how often waiting calls are checked for what no change in the
 // store tells: who is in a group or administers a channel on a platform.
-const lookEvery = 5 * time.Minute
+const recheckEvery = 5 * time.Minute
 
-// lookAgain has the waiting calls looked at soon.
-func (g *Gateway) lookAgain() {
+// recheckApprovers has the waiting calls checked soon.
+func (w *worker) recheckApprovers() {
 	select {
-	case g.again <- struct{}{}:
+	case w.again <- struct{}{}:
 	default: // it is asked for already
 	}
 }
 
-// watchElectorates looks at the waiting calls now and from time to time, until
+// watchApprovers checks the waiting calls now and from time to time, until
 // the function that it returns is called.
-func (g *Gateway) watchElectorates(ctx context.Context) (stop func()) {
+func (w *worker) watchApprovers(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(lookEvery)
+		tick := time.NewTicker(recheckEvery)
 		defer tick.Stop()
 		for {
-			if err := g.refuseUnreachable(ctx); err != nil && ctx.Err() == nil {
-				g.opt.Log.Error("looking who could approve the calls that wait", "err", err)
+			if err := w.refuseUnreachable(ctx); err != nil && ctx.Err() == nil {
+				w.log.Error("looking who could approve the calls that wait", "err", err)
 			}
 			select {
-			case <-g.again:
+			case <-w.again:
 			case <-tick.C:
 			case <-ctx.Done():
 				return
@@ -54,21 +54,21 @@ func (g *Gateway) watchElectorates(ctx context.Context) (stop func()) {
 
 // refuseUnreachable refuses the waiting calls that nobody could approve any
 // more. Where somebody can't be looked up now, a call goes on waiting.
-func (g *Gateway) refuseUnreachable(ctx context.Context) error {
-	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 10_000})
+func (w *worker) refuseUnreachable(ctx context.Context) error {
+	waiting, err := w.calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 10_000})
 	if err != nil {
 		return fmt.Errorf("reading waiting calls: %w", err)
 	}
 	for _, c := range waiting {
-		e, err := g.electorate(ctx, c)
+		e, err := w.policy.Electorate(ctx, c)
 		if err != nil {
 			return err
 		}
-		if e.suffices(c) || e.unsure {
+		if e.Suffices(c) || e.Unsure {
 			continue
 		}
-		d := store.Decision{Verb: store.Deny, By: store.System.User, Name: store.System.Name, Surface: store.OnSystem, At: g.opt.Now(), Reason: g.nobody(ctx, c, e)}
-		if _, err := g.opt.Store.Decide(ctx, store.System, c.ID, d); err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
+		d := store.Decision{Verb: store.Deny, By: store.System.User, Name: store.System.Name, Surface: store.OnSystem, At: w.now(), Reason: w.policy.UnreachableReason(ctx, c, e)}
+		if _, err := w.calls.Decide(ctx, store.System, c.ID, d); err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
 			return fmt.Errorf("refusing call %s: %w", c.ID, err)
 		}
 	}

@@ -89,7 +89,7 @@ func TestTaintStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"box", "other"} {
-		if err := h.gateway.Refresh(t.Context(), name); err != nil {
+		if err := h.gateway.Catalog.Refresh(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

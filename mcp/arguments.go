@@ -4,21 +4,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
+	"nize/mcp/policy"
 	"nize/mcp/schema"
 	"nize/store"
 )
 
-// Fits says whether a tool takes arguments: nil, or a [store.CallError] with
-// [store.CodeInvalid] that says what is wrong with them, as [Gateway.Call] would.
-// Of a tool that is not there it says nothing. It is for a form that is still
-// open; what is called is looked at again.
+// validator checks arguments against the input schemas of tools.
+type validator struct {
+	schemas schema.Cache
+	log     *slog.Logger
+}
+
+// CheckArguments says whether a tool takes arguments: nil, or a [store.CallError]
+// with [store.CodeInvalid] that says what is wrong with them, as [Gateway.Call]
+// would. Of a tool that is not there it says nothing. It is for a form that is
+// still open; what is called is looked at again.
 func (g *Gateway) CheckArguments(id string, args json.RawMessage) error {
-	tool, ok := g.tools.get(id)
+	tool, ok := g.Catalog.Get(id)
 	if !ok {
 		return nil
 	}
-	_, err := g.fitting(tool, args)
+	_, err := g.validator.canonicalArgs(tool, args)
 	return err
 }
 
@@ -30,23 +38,24 @@ func argsOf(req store.Request) json.RawMessage {
 	return req.Args
 }
 
-// fitting is the canonical form of arguments that fit the tool's input schema.
-func (g *Gateway) fitting(tool *entry, args json.RawMessage) (canonical json.RawMessage, err error) {
+// canonicalArgs is the canonical form of arguments that the tool's input schema
+// allows.
+func (v *validator) canonicalArgs(tool *policy.Tool, args json.RawMessage) (canonical json.RawMessage, err error) {
 	if canonical, err = store.Canonical(args); err != nil {
-		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), whatIsWrong(err))}
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), jsonProblem(err))}
 	}
 	if canonical[0] != '{' {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}
 	}
-	return canonical, g.fit(tool, canonical)
+	return canonical, v.checkSchema(tool, canonical)
 }
 
-// fit checks arguments against the tool's input schema. A schema that cannot
+// checkSchema checks arguments against the tool's input schema. A schema that cannot
 // be checked blocks nothing: its server will say what is wrong.
-func (g *Gateway) fit(tool *entry, args json.RawMessage) error {
-	err := g.schemas.Check(tool.Tool, args)
+func (v *validator) checkSchema(tool *policy.Tool, args json.RawMessage) error {
+	err := v.schemas.Check(tool.Tool, args)
 	if errors.Is(err, schema.ErrUnchecked) {
-		g.opt.Log.Warn("arguments not checked", "tool", tool.ID(), "err", err)
+		v.log.Warn("arguments not checked", "tool", tool.ID(), "err", err)
 		return nil
 	}
 	return err

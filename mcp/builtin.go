@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"nize/mcp/policy"
 	"nize/store"
 )
 
-// ownServer is the reserved name of nize's own tools. They show a caller only
-// what is theirs, so they need no sharing, no pin and no yes.
-const ownServer = "nize"
-
-var ownRecord = store.Server{Name: ownServer, Description: "nize itself", TrustAnnotations: true}.Normal()
+// builtinRecord stands for the server of nize's own tools.
+var builtinRecord = store.Server{Name: policy.BuiltinServer, Description: "nize itself", TrustAnnotations: true}.Normal()
 
 // ReadResult is the tool that reads on in a result that was cut: the handle
 // that the truncation's marker names.
@@ -22,16 +20,16 @@ const ReadResult = "nize:read_result"
 
 var readOnly = true
 
-var ownTools = []store.Tool{{
-	Server: ownServer, Name: "read_result", Title: "Read on in a result",
+var builtinTools = []store.Tool{{
+	Server: policy.BuiltinServer, Name: "read_result", Title: "Read on in a result",
 	Description: "Reads on in a tool's result that was cut, from a byte offset.",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{"call":{"type":"string","description":"the call's id, as the marker names it"},"offset":{"type":"integer","minimum":0,"description":"byte to start from"},"bytes":{"type":"integer","minimum":1,"maximum":65536,"description":"how many; default 16384"}},"required":["call"],"additionalProperties":false}`),
 	Annotations: store.Annotations{ReadOnly: &readOnly},
 	State:       store.ToolAccepted, Pin: "built in", Accepted: "built in",
 }}
 
-// runOwn runs one of nize's own tools.
-func (g *Gateway) runOwn(ctx context.Context, inv *Invocation) (*store.Result, error) {
+// runBuiltin runs one of nize's own tools.
+func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Result, error) {
 	args := struct {
 		Call   string `json:"call"`
 		Offset int    `json:"offset"`
@@ -40,7 +38,7 @@ func (g *Gateway) runOwn(ctx context.Context, inv *Invocation) (*store.Result, e
 	if err := json.Unmarshal(inv.Args, &args); err != nil {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: "read_result: offset and bytes must be whole numbers"}
 	}
-	c, err := g.opt.Store.GetCall(ctx, args.Call)
+	c, err := x.calls.GetCall(ctx, args.Call)
 	if errors.Is(err, store.ErrNotFound) || err == nil && c.By != inv.By.User {
 		return nil, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("no call %q of yours", args.Call)}
 	}

@@ -8,16 +8,17 @@ import (
 	"fmt"
 	"slices"
 
+	"nize/mcp/policy"
 	"nize/store"
 )
 
 // Card is what a person decides on, made from the stored call alone.
 func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
-	c, err := g.opt.Store.GetCall(ctx, id)
+	c, err := g.calls.GetCall(ctx, id)
 	if err != nil {
 		return store.Card{}, fmt.Errorf("call %s: %w", id, err)
 	}
-	if err := g.tools.load(ctx); err != nil {
+	if err := g.Catalog.Load(ctx); err != nil {
 		return store.Card{}, err
 	}
 	a := c.Policy.Approvers()
@@ -26,11 +27,11 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy, Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(),
 		Need: a.Need, NotRequester: a.NotRequester, Successor: c.Successor, Private: c.Private, InPrivateTurn: c.InPrivateTurn,
 	}
-	if err := g.describeTool(ctx, c, &card); err != nil {
+	if err := g.addToolToCard(ctx, c, &card); err != nil {
 		return store.Card{}, err
 	}
 	if c.Waiting() {
-		return card, g.describeVote(ctx, c, &card)
+		return card, g.addVotesToCard(ctx, c, &card)
 	}
 	card.DecidedBy = decider(c)
 	if c.Successor == "" {
@@ -59,29 +60,29 @@ func decider(c store.Call) string {
 	return last.Name
 }
 
-// describeTool says what the tool is, and what changed about it.
-func (g *Gateway) describeTool(ctx context.Context, c store.Call, card *store.Card) error {
-	e, ok := g.tools.get(c.ToolID())
+// addToolToCard says what the tool is, and what changed about it.
+func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.Card) error {
+	tool, ok := g.Catalog.Get(c.ToolID())
 	if !ok {
 		card.Warnings = append(card.Warnings, "the tool is gone; it will not run")
 		return nil
 	}
-	card.Title, card.Description, card.Where = e.Title, e.Description, e.server.Where()
-	// The store tells first: who hears of a change there asks at once.
-	stored, err := g.opt.Store.GetTool(ctx, c.ToolID())
+	card.Title, card.Description, card.Where = tool.Title, tool.Description, tool.Record.Where()
+	// The store is changed first: who is told of a change there asks at once.
+	stored, err := g.Catalog.from.GetTool(ctx, c.ToolID())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("reading tool %s: %w", c.ToolID(), err)
 	}
-	if e.Server != ownServer && (err != nil || stored.Accepted != c.Pin || stored.Pin != c.Pin) {
+	if tool.Server != policy.BuiltinServer && (err != nil || stored.Accepted != c.Pin || stored.Pin != c.Pin) {
 		card.Warnings = append(card.Warnings, "the tool's definition changed since this was proposed; it will not run")
 	}
 	if !c.Waiting() {
 		return nil
 	}
-	grantable, err := g.grantable(ctx, c, e)
+	grantable, err := g.Policy.Grantable(ctx, c, tool)
 	card.Always = err == nil && grantable
-	if tainted, err := g.tainted(ctx, c.Thread); err != nil || tainted && !slices.Contains(c.Warnings, taintWarning) {
-		card.Warnings = append(card.Warnings, taintWarning) // since it was proposed, or nobody knows
+	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !slices.Contains(c.Warnings, policy.TaintWarning) {
+		card.Warnings = append(card.Warnings, policy.TaintWarning) // since it was proposed, or nobody knows
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ const (
 // warnings is what should be known of the texts in arguments, names of fields
 // included.
 func (g *Gateway) warnings(args json.RawMessage) []string {
-	if g.opt.Warn == nil {
+	if g.warn == nil {
 		return nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(args))
@@ -110,7 +111,7 @@ func (g *Gateway) warnings(args json.RawMessage) []string {
 		if !ok {
 			continue
 		}
-		for _, w := range g.opt.Warn(text) {
+		for _, w := range g.warn(text) {
 			switch {
 			case slices.Contains(out, w):
 			case len(out) >= maxWarnings:
@@ -122,10 +123,10 @@ func (g *Gateway) warnings(args json.RawMessage) []string {
 	}
 }
 
-// describeVote says who may press, who did, and what can be approved together.
-func (g *Gateway) describeVote(ctx context.Context, c store.Call, card *store.Card) error {
+// addVotesToCard says who may press, who did, and what can be approved together.
+func (g *Gateway) addVotesToCard(ctx context.Context, c store.Call, card *store.Card) error {
 	var err error
-	if card.Approvers, err = g.named(ctx, c); err != nil {
+	if card.Approvers, err = g.Policy.Describe(ctx, c); err != nil {
 		return err
 	}
 	for _, id := range c.Yes() {
@@ -136,7 +137,7 @@ func (g *Gateway) describeVote(ctx context.Context, c store.Call, card *store.Ca
 			}
 		}
 	}
-	together, err := g.together(ctx, c)
+	together, err := g.callsOfStep(ctx, c)
 	card.Together = len(together)
 	return err
 }

@@ -8,72 +8,32 @@ import (
 	"strings"
 	"sync"
 
+	"nize/mcp/policy"
 	"nize/store"
 )
 
-// entry is one tool with the server that it belongs to, whose record all of its
-// tools share. It never changes.
-type entry struct {
-	store.Tool
-	server *store.Server
-	id     string // server:name, made once: a search asks it of every tool
+// ToolStore keeps servers and their tools.
+type ToolStore interface {
+	GetServer(ctx context.Context, name string) (store.Server, error)
+	ListServers(ctx context.Context) ([]store.Server, error)
+	ListTools(ctx context.Context, server string) ([]store.Tool, error)
+	GetTool(ctx context.Context, id string) (store.Tool, error)
 }
 
-func newEntry(t store.Tool, s *store.Server) *entry { return &entry{t, s, t.ID()} }
-
-// ID is server:name.
-func (e *entry) ID() string { return e.id }
-
-// readOnly says whether the tool may be taken at its server's word to change
-// nothing: annotations count only where an admin trusts them.
-func (e *entry) readOnly() bool {
-	return e.server.TrustAnnotations && e.Annotations.ReadOnly != nil && *e.Annotations.ReadOnly
-}
-
-// destructive says whether the tool may destroy something: all may of which an
-// admin has not believed the opposite.
-func (e *entry) destructive() bool {
-	return !e.readOnly() && !(e.server.TrustAnnotations && e.Annotations.Destructive != nil && !*e.Annotations.Destructive)
-}
-
-// secrets names the credentials that the server is called with.
-func (e *entry) secrets() []string {
-	var names []string
-	for _, vals := range []map[string]store.Value{e.server.Headers, e.server.Env} {
-		for _, v := range vals {
-			if v.SecretKey != "" {
-				names = append(names, v.SecretKey)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// catalog holds every server and tool decoded, so that a call costs no
+// Catalog holds every server and tool decoded, so that a call costs no
 // reading. The store stays the truth: whoever changes a server refreshes it
 // here before answering, and the feed's follower does for all others.
-type catalog struct {
-	from interface {
-		store.Servers
-		store.Tools
-	}
+type Catalog struct {
+	from ToolStore
 
 	mu      sync.RWMutex
 	loaded  bool
 	servers map[string]*store.Server
-	tools   map[string]*entry // by id
+	tools   map[string]*policy.Tool // by id
 }
 
-func newCatalog(from interface {
-	store.Servers
-	store.Tools
-}) *catalog {
-	return &catalog{from: from}
-}
-
-// load reads everything, once.
-func (c *catalog) load(ctx context.Context) error {
+// Load reads everything, once.
+func (c *Catalog) Load(ctx context.Context) error {
 	c.mu.RLock()
 	loaded := c.loaded
 	c.mu.RUnlock()
@@ -94,27 +54,29 @@ func (c *catalog) load(ctx context.Context) error {
 		return fmt.Errorf("reading tools: %w", err)
 	}
 	c.servers = make(map[string]*store.Server, len(servers))
-	c.tools = make(map[string]*entry, len(tools)+len(ownTools))
+	c.tools = make(map[string]*policy.Tool, len(tools)+len(builtinTools))
 	for _, s := range servers {
 		s = s.Normal()
 		c.servers[s.Name] = &s
 	}
 	for _, t := range tools {
 		if s, ok := c.servers[t.Server]; ok {
-			c.addLocked(newEntry(t, s))
+			c.addLocked(policy.NewTool(t, s))
 		}
 	}
-	for _, t := range ownTools {
-		c.addLocked(newEntry(t, &ownRecord))
+	for _, t := range builtinTools {
+		c.addLocked(policy.NewTool(t, &builtinRecord))
 	}
 	c.loaded = true
 	return nil
 }
 
-// refresh reads one server and its tools anew. The lock is held across the
-// reads, so that the later of two refreshes also reads later.
-func (c *catalog) refresh(ctx context.Context, name string) error {
-	if err := c.load(ctx); err != nil {
+// Refresh reads one server and its tools again. Whoever changes them calls it
+// before answering, so that the change holds from the next call on; Run
+// follows the feed for all others. The lock is held across the reads, so that
+// the later of two refreshes also reads later.
+func (c *Catalog) Refresh(ctx context.Context, name string) error {
+	if err := c.Load(ctx); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -130,7 +92,7 @@ func (c *catalog) refresh(ctx context.Context, name string) error {
 			return fmt.Errorf("reading tools of %s: %w", name, err)
 		}
 	}
-	old := make(map[string]*entry, len(tools))
+	old := make(map[string]*policy.Tool, len(tools))
 	for id, e := range c.tools {
 		if e.Server == name {
 			old[id] = e
@@ -147,17 +109,17 @@ func (c *catalog) refresh(ctx context.Context, name string) error {
 		if e := old[t.ID()]; e != nil && e.Tool.Equal(t) {
 			t = e.Tool // the index has its texts from here
 		}
-		c.addLocked(newEntry(t, &s))
+		c.addLocked(policy.NewTool(t, &s))
 	}
 	return nil
 }
 
 // addLocked needs c.mu.
-func (c *catalog) addLocked(e *entry) { c.tools[e.id] = e }
+func (c *Catalog) addLocked(e *policy.Tool) { c.tools[e.ID()] = e }
 
-// get returns the tool of that id; server.tool is accepted where it names just
+// Get returns the tool of that id; server.tool is accepted where it names just
 // one tool.
-func (c *catalog) get(id string) (*entry, bool) {
+func (c *Catalog) Get(id string) (*policy.Tool, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if e, ok := c.tools[id]; ok {
@@ -166,7 +128,7 @@ func (c *catalog) get(id string) (*entry, bool) {
 	if strings.Contains(id, ":") {
 		return nil, false
 	}
-	var found *entry
+	var found *policy.Tool
 	for i := range len(id) {
 		if id[i] != '.' {
 			continue
@@ -181,8 +143,8 @@ func (c *catalog) get(id string) (*entry, bool) {
 	return found, found != nil
 }
 
-// each calls f for every tool while it returns true.
-func (c *catalog) each(f func(*entry) bool) {
+// Each calls f for every tool while it returns true.
+func (c *Catalog) Each(f func(*policy.Tool) bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, e := range c.tools {
@@ -192,8 +154,8 @@ func (c *catalog) each(f func(*entry) bool) {
 	}
 }
 
-// eachServer calls f for every server.
-func (c *catalog) eachServer(f func(store.Server)) {
+// EachServer calls f for every server.
+func (c *Catalog) EachServer(f func(store.Server)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, s := range c.servers {
@@ -201,14 +163,56 @@ func (c *catalog) eachServer(f func(store.Server)) {
 	}
 }
 
+// server returns the record of a server, one with its name alone if it is gone.
+func (c *Catalog) server(name string) store.Server {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if s, ok := c.servers[name]; ok {
+		return *s
+	}
+	return store.Server{Name: name}.Normal()
+}
+
+// AnyUntrusted says whether the output of any server is untrusted.
+func (c *Catalog) AnyUntrusted() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, s := range c.servers {
+		if s.UntrustedOutput {
+			return true
+		}
+	}
+	return false
+}
+
+// Untrusted is true of a server that is gone, too: fail closed.
+func (c *Catalog) Untrusted(server string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if s, ok := c.servers[server]; ok {
+		return s.UntrustedOutput
+	}
+	return server != policy.BuiltinServer
+}
+
+// private is true of a server that is gone, too: fail closed.
+func (c *Catalog) private(server string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if s, ok := c.servers[server]; ok {
+		return s.Private
+	}
+	return server != policy.BuiltinServer
+}
+
 // ToolIDs names every tool of every server, also those that are held.
-func (g *Gateway) ToolIDs(ctx context.Context) ([]string, error) {
-	if err := g.tools.load(ctx); err != nil {
+func (c *Catalog) ToolIDs(ctx context.Context) ([]string, error) {
+	if err := c.Load(ctx); err != nil {
 		return nil, err
 	}
 	var ids []string
-	g.tools.each(func(e *entry) bool {
-		if e.Server != ownServer {
+	c.Each(func(e *policy.Tool) bool {
+		if e.Server != policy.BuiltinServer {
 			ids = append(ids, e.ID())
 		}
 		return true
@@ -218,13 +222,13 @@ func (g *Gateway) ToolIDs(ctx context.Context) ([]string, error) {
 
 // Definitions are the tools of one server, or of all for "", by id, also those
 // that are held. What is kept of them shares its memory with the gateway.
-func (g *Gateway) Definitions(ctx context.Context, server string) ([]store.Tool, error) {
-	if err := g.tools.load(ctx); err != nil {
+func (c *Catalog) Definitions(ctx context.Context, server string) ([]store.Tool, error) {
+	if err := c.Load(ctx); err != nil {
 		return nil, err
 	}
 	var list []store.Tool
-	g.tools.each(func(e *entry) bool {
-		if e.Server != ownServer && (server == "" || e.Server == server) {
+	c.Each(func(e *policy.Tool) bool {
+		if e.Server != policy.BuiltinServer && (server == "" || e.Server == server) {
 			list = append(list, e.Tool)
 		}
 		return true
@@ -233,19 +237,19 @@ func (g *Gateway) Definitions(ctx context.Context, server string) ([]store.Tool,
 	return list, nil
 }
 
-// Tally counts the tools of one server.
+// ToolCounts counts the tools of one server.
 type ToolCounts struct {
 	Tools int
 	Held  int // neither found nor callable until an admin accepts them
 }
 
-// Tallies counts the tools of every server, without reading them.
-func (g *Gateway) CountTools(ctx context.Context) (map[string]ToolCounts, error) {
-	if err := g.tools.load(ctx); err != nil {
+// CountTools counts the tools of every server, without reading them.
+func (c *Catalog) CountTools(ctx context.Context) (map[string]ToolCounts, error) {
+	if err := c.Load(ctx); err != nil {
 		return nil, err
 	}
 	out := map[string]ToolCounts{}
-	g.tools.each(func(e *entry) bool {
+	c.Each(func(e *policy.Tool) bool {
 		t := out[e.Server]
 		t.Tools++
 		if e.State != store.ToolAccepted {
@@ -255,28 +259,4 @@ func (g *Gateway) CountTools(ctx context.Context) (map[string]ToolCounts, error)
 		return true
 	})
 	return out, nil
-}
-
-// Listed is a tool with the domain of its server.
-type Listed struct {
-	store.Tool
-	Domain string
-}
-
-// List returns the tools of one server, or of all for "", by id: every one for
-// admins, also those that are held, and for others those that they may use.
-func (g *Gateway) List(ctx context.Context, by store.Caller, server string) ([]Listed, error) {
-	v, err := g.view(ctx, by, store.Scope{})
-	if err != nil {
-		return nil, err
-	}
-	var list []Listed
-	g.tools.each(func(e *entry) bool {
-		if e.Server != ownServer && (server == "" || e.Server == server) && (by.IsAdmin() || v.usable(e) == nil) {
-			list = append(list, Listed{e.Tool, e.server.Domain})
-		}
-		return true
-	})
-	slices.SortFunc(list, func(a, b Listed) int { return strings.Compare(a.ID(), b.ID()) })
-	return list, nil
 }

@@ -92,7 +92,7 @@ func TestCardNames(t *testing.T) {
 	if err != nil || card.Who() != "admins (root), p0, p1, p2, p3, p4 and 2 more" {
 		t.Errorf("%q, %v", card.Who(), err)
 	}
-	people, err := h.gateway.Approvers(t.Context(), c.ID)
+	people, err := h.gateway.Policy.OtherApprovers(t.Context(), *c)
 	if err != nil || len(people) != 8 { // the first five of them who can be reached
 		t.Errorf("%d could get the card, %v", len(people), err)
 	}
@@ -148,18 +148,18 @@ func TestLacking(t *testing.T) {
 	h.group("ops", ann, bob)
 	for policy, want := range map[string]int{"": 0, "2 of group:ops": 0, "3 of group:ops": 1, "requester": 0, "2 of admins": 1, "channel": 0} {
 		h.approvers(policy)
-		if got, err := h.gateway.UndecidablePolicies(t.Context()); err != nil || len(got) != want {
+		if got, err := h.gateway.Policy.UndecidablePolicies(t.Context()); err != nil || len(got) != want {
 			t.Errorf("%q: %q, %v", policy, got, err)
 		}
 	}
 	h.approvers("")
 	h.config.set("approvals.approvers", "user:nobody")
-	if got, err := h.gateway.UndecidablePolicies(t.Context()); err != nil || !slices.Equal(got, []string{""}) {
+	if got, err := h.gateway.Policy.UndecidablePolicies(t.Context()); err != nil || !slices.Equal(got, []string{""}) {
 		t.Errorf("the setting: %q, %v", got, err)
 	}
 	h.config.set("approvals.approvers", "")
 	h.room(func(c *store.Channel) { c.Approvers = "3 of group:ops" })
-	if got, err := h.gateway.UndecidablePolicies(t.Context()); err != nil || !slices.Equal(got, []string{"slack:T1:C1"}) {
+	if got, err := h.gateway.Policy.UndecidablePolicies(t.Context()); err != nil || !slices.Equal(got, []string{"slack:T1:C1"}) {
 		t.Errorf("the channel: %q, %v", got, err)
 	}
 }

@@ -16,19 +16,19 @@ func TestServerSwitchedOff(t *testing.T) {
 		"a,box,zoo": "nizectl config set servers.denied a,zoo --user " + h.member.User,
 	} {
 		h.config.set("servers.denied", denied)
-		w, err := h.gateway.Why(ctx, h.root, h.member, store.Scope{}, "box:look")
+		w, err := h.gateway.Policy.Explain(ctx, h.root, h.member, store.Scope{}, "box:look")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d := decides(w.Rules); w.Usable || d.Rule != "choice" || d.Command != command {
 			t.Errorf("denied %q: %+v", denied, w)
 		}
-		if _, err := h.gateway.Describe(ctx, h.member, store.Scope{}, "box:look"); err == nil {
+		if _, err := h.gateway.Discovery.Describe(ctx, h.member, store.Scope{}, "box:look"); err == nil {
 			t.Errorf("denied %q: the tool is described all the same", denied)
 		}
 	}
 	h.config.set("servers.denied", "boxer,bo")
-	if _, err := h.gateway.Describe(ctx, h.member, store.Scope{}, "box:look"); err != nil {
+	if _, err := h.gateway.Discovery.Describe(ctx, h.member, store.Scope{}, "box:look"); err != nil {
 		t.Errorf("others are off: %v", err)
 	}
 }

@@ -27,9 +27,9 @@ func TestChannelServers(t *testing.T) {
 	waiting := h.callIn(in, h.member, `{"what":"x"}`)
 	usable := func(scope store.Scope) bool {
 		t.Helper()
-		_, err := h.gateway.Describe(ctx, h.member, scope, "box:write")
-		found, ferr := h.gateway.Search(ctx, h.member, scope, index.Query{Text: "write something down", TopK: 5})
-		why, werr := h.gateway.Why(ctx, h.root, h.member, scope, "box:write")
+		_, err := h.gateway.Discovery.Describe(ctx, h.member, scope, "box:write")
+		found, ferr := h.gateway.Discovery.Search(ctx, h.member, scope, index.Query{Text: "write something down", TopK: 5})
+		why, werr := h.gateway.Policy.Explain(ctx, h.root, h.member, scope, "box:write")
 		if ferr != nil || werr != nil {
 			t.Fatal(ferr, werr)
 		}
@@ -50,11 +50,11 @@ func TestChannelServers(t *testing.T) {
 			t.Error("not usable outside the channel")
 		}
 	}
-	w, err := h.gateway.Why(ctx, h.root, h.member, place, "box:write")
+	w, err := h.gateway.Policy.Explain(ctx, h.root, h.member, place, "box:write")
 	if d := decides(w.Rules); err != nil || d.Rule != "channel" || d.Command != "nizectl bots channels set slack:T1:C1 --servers other,box" {
 		t.Errorf("%+v, %v", d, err)
 	}
-	w, err = h.gateway.Why(ctx, h.member, h.member, place, "box:write")
+	w, err = h.gateway.Policy.Explain(ctx, h.member, h.member, place, "box:write")
 	if d := decides(w.Rules); err != nil || d.Rule != "channel" || strings.Contains(fmt.Sprint(w), "other") {
 		t.Errorf("a member is told %+v, %v", d, err)
 	}
@@ -120,7 +120,7 @@ func TestDeciders(t *testing.T) {
 			t.Errorf("the call's policy is %q, want %q", c.Policy, want)
 		}
 		for _, scope := range []store.Scope{{Thread: in}, {Place: "slack:T1:C1"}} {
-			w, err := h.gateway.Why(t.Context(), h.root, h.member, scope, "box:write")
+			w, err := h.gateway.Policy.Explain(t.Context(), h.root, h.member, scope, "box:write")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,11 +4,37 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nize/mcp/index"
+	"nize/mcp/policy"
 	"nize/store"
 )
+
+// Index answers what tools exist; mcp/index is the real one.
+type Index interface {
+	Search(ctx context.Context, q index.Query) (index.Answer, error)
+	Domains(keep func(store.Tool) bool) []index.Domain
+	Domain(id, after string, n int, keep func(store.Tool) bool) ([]store.Tool, string)
+	Explain(q index.Query, toolID string) []index.Share
+	FeedbackIndex
+}
+
+// Discovery finds and describes the tools that a caller may use.
+type Discovery struct {
+	policy   *policy.Engine
+	catalog  *Catalog
+	index    Index
+	feedback *Feedback
+	config   store.Config
+	store    discoveryStore
+}
+
+type discoveryStore interface {
+	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+	RecordUnmetRequest(text string)
+}
 
 // Found is one tool in an answer. Texts are cut, since a model reads
 // the whole of it with get_tool_schema.
@@ -41,85 +67,77 @@ func brief(s string, n int) string {
 	return store.Clip(s, n)
 }
 
-func (c *catalog) server(name string) store.Server {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if s, ok := c.servers[name]; ok {
-		return *s
-	}
-	return store.Server{Name: name}.Normal()
-}
-
 // Search is discover_tools for callers inside the house.
-func (g *Gateway) Search(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, error) {
-	q, err := g.prepared(ctx, by, scope, q)
+func (d *Discovery) Search(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, error) {
+	q, err := d.prepareQuery(ctx, by, scope, q)
 	if err != nil {
 		return index.Answer{}, err
 	}
-	a, err := g.opt.Index.Search(ctx, q)
-	if err == nil && g.unmet(scope, q, a) {
-		g.opt.Store.RecordUnmetRequest(q.Text)
+	a, err := d.index.Search(ctx, q)
+	if err == nil && d.isUnmet(scope, q, a) {
+		d.store.RecordUnmetRequest(q.Text)
 	}
 	return a, err
 }
 
-// unmet says whether a search shows that no tool can do what was asked for.
+// isUnmet says whether a search shows that no tool can do what was asked for.
 // In a conversation the end of the turn tells, since a model asks in
 // several ways; a search that was narrowed tells nothing.
-func (g *Gateway) unmet(scope store.Scope, q index.Query, a index.Answer) bool {
-	return len(a.Hits) == 0 && scope.Thread == "" && q.Domain == "" && q.MinScore <= store.GetFloat(g.opt.Config, "", "index.min_similarity")
+func (d *Discovery) isUnmet(scope store.Scope, q index.Query, a index.Answer) bool {
+	return len(a.Hits) == 0 && scope.Thread == "" && q.Domain == "" && q.MinScore <= store.GetFloat(d.config, "", "index.min_similarity")
 }
 
 // Explain is Search that also says, hit by hit, what each signal adds to the
 // place of the tool.
-func (g *Gateway) Explain(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, [][]index.Share, error) {
-	q, err := g.prepared(ctx, by, scope, q)
+func (d *Discovery) Explain(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, [][]index.Share, error) {
+	q, err := d.prepareQuery(ctx, by, scope, q)
 	if err != nil {
 		return index.Answer{}, nil, err
 	}
-	a, err := g.opt.Index.Search(ctx, q)
+	a, err := d.index.Search(ctx, q)
 	if err != nil {
 		return index.Answer{}, nil, err
 	}
 	shares := make([][]index.Share, len(a.Hits))
 	for i, h := range a.Hits {
-		shares[i] = g.opt.Index.Explain(q, h.Tool.ID())
+		shares[i] = d.index.Explain(q, h.Tool.ID())
 	}
 	return a, shares, nil
 }
 
 // keep is the access filter of a search. The index may be a moment behind the
 // store, so the catalog's own record decides.
-func (g *Gateway) keep(v *view) func(store.Tool) bool {
+func (d *Discovery) keep(v *policy.View) func(store.Tool) bool {
 	return func(t store.Tool) bool {
-		e, ok := g.tools.get(t.ID())
-		return ok && v.usable(e) == nil
+		e, ok := d.catalog.Get(t.ID())
+		return ok && v.Usable(e)
 	}
 }
 
-func (g *Gateway) discover(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
-	q := index.Query{Text: a.Query, Domain: a.Domain, TopK: 5, MinScore: store.GetFloat(g.opt.Config, "", "index.min_similarity")}
+// discover answers discover_tools.
+func (d *Discovery) discover(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	q := index.Query{Text: a.Query, Domain: a.Domain, TopK: 5, MinScore: store.GetFloat(d.config, "", "index.min_similarity")}
 	if a.TopK != nil {
 		q.TopK = *a.TopK
 	}
 	if a.Min != nil {
 		q.MinScore = *a.Min
 	}
-	answer, err := g.Search(ctx, inv.By, inv.Scope, q)
+	answer, err := d.Search(ctx, inv.By, inv.Scope, q)
 	if err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
-	g.remember(inv, a.Query, answer)
+	d.feedback.noteSearch(inv, a.Query, answer)
 	out := struct {
 		Tools    []Found `json:"tools"`
 		Degraded bool    `json:"degraded,omitempty"`
 		Note     string  `json:"note,omitempty"`
 	}{Tools: []Found{}, Degraded: answer.Degraded, Note: answer.Note}
 	for _, h := range answer.Hits {
-		out.Tools = append(out.Tools, FoundIn(g.tools.server(h.Tool.Server), h.Tool, h.Score))
+		out.Tools = append(out.Tools, FoundIn(d.catalog.server(h.Tool.Server), h.Tool, h.Score))
 	}
 	if len(out.Tools) == 0 {
-		near, err := g.nearest(ctx, inv, a.Query)
+		near, err := d.describeNearest(ctx, inv, a.Query)
 		if err != nil {
 			return nil, err
 		}
@@ -134,14 +152,14 @@ const (
 	nearDomains = 12
 )
 
-// nearest says what there is where nothing fits: the tools that come nearest,
+// describeNearest says what there is where nothing fits: the tools that come nearest,
 // and the domains, so that a model can ask in other words or tell the person.
-func (g *Gateway) nearest(ctx context.Context, inv *Invocation, query string) (string, error) {
-	q, err := g.prepared(ctx, inv.By, inv.Scope, index.Query{Text: query, TopK: nearTools})
+func (d *Discovery) describeNearest(ctx context.Context, inv *Invocation, query string) (string, error) {
+	q, err := d.prepareQuery(ctx, inv.By, inv.Scope, index.Query{Text: query, TopK: nearTools})
 	if err != nil {
 		return "", err
 	}
-	answer, err := g.opt.Index.Search(ctx, q)
+	answer, err := d.index.Search(ctx, q)
 	if err != nil {
 		return "", fmt.Errorf("searching what is near: %w", err)
 	}
@@ -149,9 +167,9 @@ func (g *Gateway) nearest(ctx context.Context, inv *Invocation, query string) (s
 	for _, h := range answer.Hits {
 		near = append(near, fmt.Sprintf("%s (%s)", h.Tool.ID(), strings.TrimSuffix(brief(h.Tool.Description, 80), ".")))
 	}
-	list := g.opt.Index.Domains(q.Keep)
-	for _, d := range list[:min(len(list), nearDomains)] {
-		domains = append(domains, d.ID)
+	list := d.index.Domains(q.Keep)
+	for _, dom := range list[:min(len(list), nearDomains)] {
+		domains = append(domains, dom.ID)
 	}
 	text := ""
 	if len(near) > 0 {
@@ -165,4 +183,71 @@ func (g *Gateway) nearest(ctx context.Context, inv *Invocation, query string) (s
 		text += "."
 	}
 	return text, nil
+}
+
+// Description is what get_tool_schema answers.
+type Description struct {
+	ToolID        string            `json:"tool_id"`
+	Name          string            `json:"name"`
+	Title         string            `json:"title,omitempty"`
+	Description   string            `json:"description"`
+	InputSchema   json.RawMessage   `json:"input_schema"`
+	OutputSchema  json.RawMessage   `json:"output_schema,omitempty"`
+	Annotations   store.Annotations `json:"annotations,omitzero"`
+	Server        string            `json:"server"`
+	Domain        string            `json:"domain"`
+	NeedsApproval bool              `json:"needs_approval"`
+}
+
+// Describe tells one tool that the caller may use.
+func (d *Discovery) Describe(ctx context.Context, by store.Caller, scope store.Scope, id string) (Description, error) {
+	v, err := d.policy.View(ctx, by, scope)
+	if err != nil {
+		return Description{}, err
+	}
+	t, err := d.policy.Find(v, id)
+	if err != nil {
+		return Description{}, err
+	}
+	verdict, err := d.policy.Judge(ctx, v, t, policy.Proposal{})
+	if err != nil {
+		return Description{}, err
+	}
+	return Description{
+		ToolID: t.ID(), Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Annotations: t.Annotations, Server: t.Server, Domain: t.Record.Domain, NeedsApproval: verdict.Asks(),
+	}, nil
+}
+
+// describe answers get_tool_schema.
+func (d *Discovery) describe(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	described, err := d.Describe(ctx, inv.By, inv.Scope, a.ToolID)
+	if err != nil {
+		return nil, err
+	}
+	return mustJSON(described), nil
+}
+
+// ListedTool is a tool with the domain of its server.
+type ListedTool struct {
+	store.Tool
+	Domain string
+}
+
+// List returns the tools of one server, or of all for "", by id: every one for
+// admins, also those that are held, and for others those that they may use.
+func (d *Discovery) List(ctx context.Context, by store.Caller, server string) ([]ListedTool, error) {
+	v, err := d.policy.View(ctx, by, store.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	var list []ListedTool
+	d.catalog.Each(func(t *policy.Tool) bool {
+		if t.Server != policy.BuiltinServer && (server == "" || t.Server == server) && (by.IsAdmin() || v.Usable(t)) {
+			list = append(list, ListedTool{t.Tool, t.Record.Domain})
+		}
+		return true
+	})
+	slices.SortFunc(list, func(a, b ListedTool) int { return strings.Compare(a.ID(), b.ID()) })
+	return list, nil
 }

@@ -9,17 +9,17 @@ import (
 )
 
 // Domains lists the domains that hold a tool which the caller may use.
-func (g *Gateway) Domains(ctx context.Context, by store.Caller, scope store.Scope) ([]index.Domain, error) {
-	v, err := g.view(ctx, by, scope)
+func (d *Discovery) Domains(ctx context.Context, by store.Caller, scope store.Scope) ([]index.Domain, error) {
+	v, err := d.policy.View(ctx, by, scope)
 	if err != nil {
 		return nil, err
 	}
-	return g.opt.Index.Domains(g.keep(v)), nil
+	return d.index.Domains(d.keep(v)), nil
 }
 
 // domains answers list_tool_domains, a page of them, and what there is in all.
-func (g *Gateway) domains(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
-	list, err := g.Domains(ctx, inv.By, inv.Scope)
+func (d *Discovery) domains(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	list, err := d.Domains(ctx, inv.By, inv.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +34,12 @@ func (g *Gateway) domains(ctx context.Context, inv *Invocation, a metaArgs) (jso
 		ToolCount   int      `json:"tool_count"`
 		NextCursor  string   `json:"next_cursor,omitempty"`
 	}{Domains: []domain{}, DomainCount: len(list)}
-	for _, d := range list {
-		out.ToolCount += d.Tools
+	for _, one := range list {
+		out.ToolCount += one.Tools
 		switch {
-		case d.ID <= a.Cursor:
+		case one.ID <= a.Cursor:
 		case len(out.Domains) < domainsPage:
-			out.Domains = append(out.Domains, domain{d.ID, brief(d.Description, 80), d.Tools})
+			out.Domains = append(out.Domains, domain{one.ID, brief(one.Description, 80), one.Tools})
 		default:
 			out.NextCursor = out.Domains[len(out.Domains)-1].ID
 		}
@@ -56,16 +56,16 @@ const (
 
 // Browse returns a page of the tools of a domain that the caller may use, and
 // the cursor of the next one.
-func (g *Gateway) Browse(ctx context.Context, by store.Caller, scope store.Scope, domain, cursor string) ([]store.Tool, string, error) {
-	v, err := g.view(ctx, by, scope)
+func (d *Discovery) Browse(ctx context.Context, by store.Caller, scope store.Scope, domain, cursor string) ([]store.Tool, string, error) {
+	v, err := d.policy.View(ctx, by, scope)
 	if err != nil {
 		return nil, "", err
 	}
-	tools, next := g.opt.Index.Domain(domain, cursor, pageSize, g.keep(v))
+	tools, next := d.index.Domain(domain, cursor, pageSize, d.keep(v))
 	if len(tools) == 0 && cursor == "" {
 		var ids []string
-		for _, d := range g.opt.Index.Domains(g.keep(v)) {
-			ids = append(ids, d.ID)
+		for _, one := range d.index.Domains(d.keep(v)) {
+			ids = append(ids, one.ID)
 		}
 		return nil, "", &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("domain", domain, ids).Error()}
 	}
@@ -73,8 +73,8 @@ func (g *Gateway) Browse(ctx context.Context, by store.Caller, scope store.Scope
 }
 
 // browse answers browse_tool_domain. What is the same for all tools is left out.
-func (g *Gateway) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
-	tools, next, err := g.Browse(ctx, inv.By, inv.Scope, a.DomainID, a.Cursor)
+func (d *Discovery) browse(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
+	tools, next, err := d.Browse(ctx, inv.By, inv.Scope, a.DomainID, a.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,3 @@ func (g *Gateway) browse(ctx context.Context, inv *Invocation, a metaArgs) (json
 	}
 	return mustJSON(out), nil
 }
-
-// mustJSON encodes a value of ours, without escaping for HTML. Values whose
-// raw parts are no JSON are a programmer's mistake.

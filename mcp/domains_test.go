@@ -63,7 +63,7 @@ func TestManyDomains(t *testing.T) {
 		if err := h.index.Replace(ctx, s.Normal(), tools); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.gateway.Refresh(ctx, name); err != nil {
+		if err := h.gateway.Catalog.Refresh(ctx, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestNarrowViewGetsItsHits(t *testing.T) {
 		if err := h.index.Replace(ctx, s.Normal(), tools); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.gateway.Refresh(ctx, name); err != nil {
+		if err := h.gateway.Catalog.Refresh(ctx, name); err != nil {
 			t.Fatal(err)
 		}
 	}

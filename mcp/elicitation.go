@@ -33,7 +33,7 @@ func (s *Server) elicits(req *sdk.CallToolRequest) bool {
 	return p != nil && p.Capabilities != nil && p.Capabilities.Elicitation != nil
 }
 
-// asked is a call for which a client was asked and is on the line, for the
+// asked is a call for which a client was asked and is attached, for the
 // middleware that cleans up behind one that left instead of answering.
 type asked struct{ call string }
 
@@ -63,17 +63,17 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 	id := ""
 	if req.Params.RequestState != "" {
 		if id, err = g.answered(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID]); err == nil && !a.takes(id) {
-			g.pickUp(id)
+			g.waiters.attach(id)
 		}
 	} else {
 		var c *store.Call
-		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &line{progress: progress}); err == nil {
+		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{progress: progress}); err == nil {
 			if c.State.Final() {
 				return executed(args, c, nil).result(), nil
 			}
 			if c.Waiting() && c.Policy == store.ByRequester {
 				if a == nil { // it was switched on a moment ago
-					g.hangUp(c.ID, false)
+					g.waiters.detach(c.ID, false)
 				} else {
 					a.call = c.ID
 				}
@@ -90,7 +90,7 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 	if err != nil {
 		return executed(args, nil, err).result(), nil
 	}
-	c, err := g.attend(ctx, by, id, progress)
+	c, err := g.await(ctx, by, id, progress)
 	return executed(args, c, err).result(), nil
 }
 
@@ -98,12 +98,12 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 // returns the call's id. A call that was decided elsewhere meanwhile stays so.
 func (g *Gateway) answered(ctx context.Context, by store.Caller, state string, response sdk.InputResponse) (string, error) {
 	id, digest, _ := strings.Cut(state, " ")
-	c, err := g.opt.Store.GetCall(ctx, id)
+	c, err := g.calls.GetCall(ctx, id)
 	if err != nil || c.By != by.User || c.Token != by.Token || by.Token == "" {
 		return "", &store.CallError{Code: store.CodeNotFound, Message: "requestState names no call of yours"}
 	}
-	if c.Policy != store.ByRequester || digest != c.Digest || !store.GetBool(g.opt.Config, "", "approvals.elicitation") {
-		g.pressRefused(by, c, store.Decision{Verb: store.Approve}, "a client may not answer it")
+	if c.Policy != store.ByRequester || digest != c.Digest || !store.GetBool(g.config, "", "approvals.elicitation") {
+		g.auditRefusedPress(by, c, store.Decision{Verb: store.Approve}, "a client may not answer it")
 		return "", &store.CallError{Code: store.CodeRefused, Message: "this call is not for its client to approve"}
 	}
 	verb := store.Cancel
@@ -116,7 +116,7 @@ func (g *Gateway) answered(ctx context.Context, by store.Caller, state string, r
 			verb = store.Deny
 		}
 	}
-	_, err = g.press(ctx, by, c, store.Decision{Verb: verb, Digest: digest, Reason: map[store.Verb]string{store.Deny: "its person said no in the client", store.Cancel: "its person gave no answer in the client"}[verb]})
+	_, err = g.decideAndAudit(ctx, by, c, store.Decision{Verb: verb, Digest: digest, Reason: map[store.Verb]string{store.Deny: "its person said no in the client", store.Cancel: "its person gave no answer in the client"}[verb]})
 	if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrRefused) {
 		return "", err
 	}
@@ -124,16 +124,16 @@ func (g *Gateway) answered(ctx context.Context, by store.Caller, state string, r
 }
 
 // left cancels a call whose client was asked and left, or gave an error, unless
-// others stay on the line for it.
+// others are attached to it.
 func (s *Server) left(ctx context.Context, a *asked) {
-	if !s.opt.Gateway.hangUp(a.call, true) {
+	if !s.opt.Gateway.waiters.detach(a.call, true) {
 		return
 	}
-	defer s.opt.Gateway.hasLeft(a.call)
+	defer s.opt.Gateway.waiters.setCancelled(a.call)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	d := store.Decision{Verb: store.Cancel, Reason: "its caller left"}
-	if _, err := s.opt.Gateway.opt.Store.Decide(ctx, store.System, a.call, d); err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
+	if _, err := s.opt.Gateway.calls.Decide(ctx, store.System, a.call, d); err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
 		s.opt.Log.Error("cancelling a call whose client left", "call", a.call, "err", err)
 	}
 }
@@ -153,7 +153,7 @@ func (s *Server) overAsked(next sdk.MethodHandler) sdk.MethodHandler {
 		case err != nil:
 			s.left(ctx, a)
 		default: // the client went to ask its person
-			s.opt.Gateway.hangUp(a.call, false)
+			s.opt.Gateway.waiters.detach(a.call, false)
 		}
 		return res, err
 	}

@@ -171,7 +171,7 @@ func TestElicitedCard(t *testing.T) {
 			if _, err := f.db.PutTools(t.Context(), f.root, "box", []store.Tool{tool}); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.gateway.Refresh(t.Context(), "box"); err != nil {
+			if err := f.gateway.Catalog.Refresh(t.Context(), "box"); err != nil {
 				t.Fatal(err)
 			}
 			var message string

@@ -154,7 +154,7 @@ func TestJoinsAfterRestart(t *testing.T) {
 	if _, err := h.db.PutTools(t.Context(), h.root, "box", []store.Tool{free}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.gateway.Refresh(t.Context(), "box"); err != nil {
+	if err := h.gateway.Catalog.Refresh(t.Context(), "box"); err != nil {
 		t.Fatal(err)
 	}
 	by := h.onMCP()

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -41,164 +42,168 @@ type searched struct {
 	tools  []string // that were found and not called yet
 }
 
-// learner remembers searches until their tools are called.
-type learner struct {
+// Feedback remembers searches until their tools are called, and what was learned
+// from them.
+type Feedback struct {
+	store  store.RelevanceFeedback
+	index  FeedbackIndex
+	config store.Config
+	log    *slog.Logger
+	now    func() time.Time
+	tasks  *tasks
+
 	mu     sync.Mutex
 	recent map[searcher][]searched // the newest last
 	forgot int                     // how often something was forgotten
-	keep   sync.Mutex              // store and index change together
+
+	keep sync.Mutex // store and index change together
 }
 
-// remember notes what a search answered.
-func (g *Gateway) remember(inv *Invocation, query string, a index.Answer) {
-	if len(a.Hits) == 0 || !store.GetBool(g.opt.Config, "", "index.learn") {
+// noteSearch notes what a search answered.
+func (f *Feedback) noteSearch(inv *Invocation, query string, a index.Answer) {
+	if len(a.Hits) == 0 || !store.GetBool(f.config, "", "index.learn") {
 		return
 	}
-	s := searched{at: g.opt.Now()}
-	if s.words, s.values = g.opt.Index.FeedbackWords(query); len(s.words) == 0 {
+	s := searched{at: f.now()}
+	if s.words, s.values = f.index.FeedbackWords(query); len(s.words) == 0 {
 		return
 	}
 	for _, h := range a.Hits {
 		s.tools = append(s.tools, h.Tool.ID())
 	}
 	who := searcher{inv.By.User, inv.Scope.Thread, inv.By.Token}
-	l := &g.learner
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.recent == nil {
-		l.recent = map[searcher][]searched{}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.recent == nil {
+		f.recent = map[searcher][]searched{}
 	}
-	list := append(l.recent[who], s)
-	l.recent[who] = list[max(0, len(list)-maxSearches):]
-	if len(l.recent) > maxSearchers {
-		l.dropOldestLocked(who)
+	list := append(f.recent[who], s)
+	f.recent[who] = list[max(0, len(list)-maxSearches):]
+	if len(f.recent) > maxSearchers {
+		f.dropOldestLocked(who)
 	}
 }
 
 // dropOldestLocked drops who has not searched for learnWithin, or anybody but
-// one if all have; the caller holds l.mu.
-func (l *learner) dropOldestLocked(but searcher) {
-	now := l.recent[but][len(l.recent[but])-1].at
+// one if all have; the caller holds f.mu.
+func (f *Feedback) dropOldestLocked(but searcher) {
+	now := f.recent[but][len(f.recent[but])-1].at
 	var some searcher
-	for who, list := range l.recent {
+	for who, list := range f.recent {
 		if now.Sub(list[len(list)-1].at) > learnWithin {
-			delete(l.recent, who)
+			delete(f.recent, who)
 		} else if who != but {
 			some = who
 		}
 	}
-	if len(l.recent) > maxSearchers {
-		delete(l.recent, some)
+	if len(f.recent) > maxSearchers {
+		delete(f.recent, some)
 	}
 }
 
-// take returns what the last search that led to the call taught, once, and how
+// takeSearch returns what the last search that led to the call taught, once, and how
 // often something had been forgotten until then.
-func (l *learner) take(c *store.Call) (_ store.Feedback, forgot int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := l.recent[searcher{c.By, c.Thread, c.Token}]
+func (f *Feedback) takeSearch(c *store.Call) (_ store.Feedback, forgot int, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := f.recent[searcher{c.By, c.Thread, c.Token}]
 	for i := len(list) - 1; i >= 0; i-- {
 		s := &list[i]
 		at := slices.Index(s.tools, c.ToolID())
 		if at >= 0 && c.Created.Sub(s.at) <= learnWithin {
 			s.tools = slices.Delete(s.tools, at, at+1)
-			return store.Feedback{Tool: c.ToolID(), User: c.By, Words: s.words, Values: s.values, At: c.Created}, l.forgot, true
+			return store.Feedback{Tool: c.ToolID(), User: c.By, Words: s.words, Values: s.values, At: c.Created}, f.forgot, true
 		}
 	}
 	return store.Feedback{}, 0, false
 }
 
-func (l *learner) forgotten() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.forgot
+func (f *Feedback) forgotten() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.forgot
 }
 
-// learn keeps what led to a call, once that did what it was asked for. It does
-// not hold up the call.
-func (g *Gateway) learn(c *store.Call) {
-	if c.State != store.Done || c.Result != nil && c.Result.IsError || !store.GetBool(g.opt.Config, "", "index.learn") {
+// learnFrom keeps what led to a call, once that did what it was asked for. It
+// does not hold up the call.
+func (f *Feedback) learnFrom(c *store.Call) {
+	if c.State != store.Done || c.Result != nil && c.Result.IsError || !store.GetBool(f.config, "", "index.learn") {
 		return
 	}
-	feedback, forgot, ok := g.learner.take(c)
+	learned, forgot, ok := f.takeSearch(c)
 	if !ok {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stopped {
-		return
-	}
-	g.work.Go(func() {
+	f.tasks.run(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		g.learner.keep.Lock()
-		defer g.learner.keep.Unlock()
-		if g.learner.forgotten() != forgot {
+		f.keep.Lock()
+		defer f.keep.Unlock()
+		if f.forgotten() != forgot {
 			return // it may be this one's person who was forgotten
 		}
-		kept, err := g.opt.Store.RecordFeedback(ctx, feedback)
+		kept, err := f.store.RecordFeedback(ctx, learned)
 		if err != nil {
-			g.opt.Log.Warn("learning from a call failed", "call", c.ID, "tool", feedback.Tool, "err", err)
+			f.log.Warn("learning from a call failed", "call", c.ID, "tool", learned.Tool, "err", err)
 			return
 		}
-		g.opt.Index.SetFeedback(feedback.Tool, kept)
+		f.index.SetFeedback(learned.Tool, kept)
 	})
 }
 
-// LoadUsage tells the index what the store has learned, at start and after
+// Load gives the index what the store has learned, at start and after
 // something of it was forgotten.
-func (g *Gateway) LoadFeedback(ctx context.Context) error {
-	g.learner.keep.Lock()
-	defer g.learner.keep.Unlock()
-	return g.loadUsageLocked(ctx)
+func (f *Feedback) Load(ctx context.Context) error {
+	f.keep.Lock()
+	defer f.keep.Unlock()
+	return f.loadLocked(ctx)
 }
 
-// loadUsageLocked is LoadUsage; the caller holds g.learner.keep.
-func (g *Gateway) loadUsageLocked(ctx context.Context) error {
-	all, err := g.opt.Store.ListFeedback(ctx)
+// loadLocked is Load; the caller holds f.keep.
+func (f *Feedback) loadLocked(ctx context.Context) error {
+	all, err := f.store.ListFeedback(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what was learned: %w", err)
 	}
-	g.opt.Index.ClearFeedback()
+	f.index.ClearFeedback()
 	for tool, learned := range all {
-		g.opt.Index.SetFeedback(tool, learned)
+		f.index.SetFeedback(tool, learned)
 	}
 	return nil
 }
 
 // DropSearches forgets the searches of people who are about to be forgotten, so
 // that nothing more is learned from them. What was learned goes with them from
-// the store; then LoadUsage.
-func (g *Gateway) DropSearches(users ...string) {
-	g.learner.keep.Lock() // whoever is storing something now goes first
-	defer g.learner.keep.Unlock()
-	g.learner.drop(func(id string) bool { return slices.Contains(users, id) })
+// the store; then Load.
+func (f *Feedback) DropSearches(users ...string) {
+	f.keep.Lock() // whoever is storing something now goes first
+	defer f.keep.Unlock()
+	f.dropSearches(func(id string) bool { return slices.Contains(users, id) })
 }
 
-// drop forgets searches, and makes what is about to be learned from them void.
-func (l *learner) drop(of func(user string) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.forgot++
-	for who := range l.recent {
+// dropSearches forgets searches, and makes what is about to be learned from them
+// void.
+func (f *Feedback) dropSearches(of func(user string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgot++
+	for who := range f.recent {
 		if of(who.user) {
-			delete(l.recent, who)
+			delete(f.recent, who)
 		}
 	}
 }
 
-// ForgetUsage erases what was learned from one person, or from all if user is
-// "", and the searches from which more would be. It returns how many requests
+// Forget erases what was learned from one person, or from all if user is "",
+// and the searches from which more would be. It returns how many requests
 // that were.
-func (g *Gateway) ForgetFeedback(ctx context.Context, by store.Caller, user string) (int, error) {
-	g.learner.drop(func(id string) bool { return user == "" || id == user })
-	g.learner.keep.Lock()
-	defer g.learner.keep.Unlock()
-	n, err := g.opt.Store.ForgetFeedback(ctx, by, user)
+func (f *Feedback) Forget(ctx context.Context, by store.Caller, user string) (int, error) {
+	f.dropSearches(func(id string) bool { return user == "" || id == user })
+	f.keep.Lock()
+	defer f.keep.Unlock()
+	n, err := f.store.ForgetFeedback(ctx, by, user)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting what was learned: %w", err)
 	}
-	return n, g.loadUsageLocked(ctx)
+	return n, f.loadLocked(ctx)
 }

@@ -95,20 +95,20 @@ func TestLearningFromUse(t *testing.T) {
 	// Another gateway reads it from the database; off, it counts for nothing.
 	h.index.ClearFeedback()
 	first(h.member, "ark:look")
-	if err := h.gateway.LoadFeedback(t.Context()); err != nil {
+	if err := h.gateway.Feedback.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	first(h.member, "box:look")
 
 	// One person's go with the person, and all with all.
-	if n, err := h.gateway.ForgetFeedback(t.Context(), h.root, h.member.User); n != 1 || err != nil {
+	if n, err := h.gateway.Feedback.Forget(t.Context(), h.root, h.member.User); n != 1 || err != nil {
 		t.Errorf("forgot %d requests, %v", n, err)
 	}
 	if l := h.learned(1)["box:look"]; slices.ContainsFunc(l, func(l store.Feedback) bool { return l.User == h.member.User }) {
 		t.Errorf("still there: %+v", l)
 	}
 	h.look(h.root, "t1", asked) // would teach, were it not forgotten before the call
-	if n, err := h.gateway.ForgetFeedback(t.Context(), h.root, ""); n != 1 || err != nil {
+	if n, err := h.gateway.Feedback.Forget(t.Context(), h.root, ""); n != 1 || err != nil {
 		t.Errorf("forgot %d requests, %v", n, err)
 	}
 	h.use(h.root, "t1", "box:look")

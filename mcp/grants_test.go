@@ -81,7 +81,7 @@ func TestTaint(t *testing.T) {
 	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
 	h.config.set("approvals.mode", "none")
-	if _, err := h.gateway.AddGrant(t.Context(), h.member, store.Grant{Tool: "box:write"}); err != nil {
+	if _, err := h.gateway.Policy.AddGrant(t.Context(), h.member, store.Grant{Tool: "box:write"}); err != nil {
 		t.Fatal(err)
 	}
 	if c := h.callIn("t", h.member, `{"what":"x"}`); c.State != store.Done {
@@ -119,7 +119,7 @@ func TestGrants(t *testing.T) {
 	add := func(by store.Caller, g store.Grant) store.Grant {
 		t.Helper()
 		g.Tool = "box:write"
-		made, err := h.gateway.AddGrant(ctx, by, g)
+		made, err := h.gateway.Policy.AddGrant(ctx, by, g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestGrantsRefused(t *testing.T) {
 		if c.g.Tool == "" {
 			c.g.Tool = "box:write"
 		}
-		if _, err := h.gateway.AddGrant(t.Context(), c.by, c.g); !errors.Is(err, c.want) {
+		if _, err := h.gateway.Policy.AddGrant(t.Context(), c.by, c.g); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

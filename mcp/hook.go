@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"nize/mcp/policy"
 	"nize/store"
 )
 
@@ -28,18 +30,18 @@ type Invocation struct {
 	Approval store.Approval  // what the request wants
 	Started  time.Time
 
-	view   *view
-	usable func() *rule // the one that denies, or nil; nil itself around a meta-tool
+	view *policy.View
+	tool *policy.Tool // nil around a meta-tool
 }
 
 // Allowed says whether the caller may use the tool that is called, by the
 // gateway's own rules. The meta-tools ask for each tool they name.
 func (inv *Invocation) Allowed() error {
-	if inv.usable == nil {
+	if inv.tool == nil {
 		return nil
 	}
-	if r := inv.usable(); r != nil {
-		return &store.CallError{Code: store.CodeRefused, Message: inv.Tool + ": " + r.no}
+	if why := inv.view.Denial(inv.tool); why != "" {
+		return &store.CallError{Code: store.CodeRefused, Message: inv.Tool + ": " + why}
 	}
 	return nil
 }
@@ -57,12 +59,19 @@ type Hook interface {
 // hookTime bounds one hook; longer is an error of that call, not of the daemon.
 const hookTime = 5 * time.Second
 
-// before runs the before-hooks and notes each that ran.
-func (g *Gateway) before(ctx context.Context, inv *Invocation) error {
+// hooks are the hooks of a gateway, in the order in which they run before.
+type hooks struct {
+	list []Hook
+	log  *slog.Logger
+	now  func() time.Time
+}
+
+// runBefore runs the before-hooks and notes each that ran.
+func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()
-	inv.Started = g.opt.Now()
-	for _, h := range g.opt.Hooks {
+	inv.Started = s.now()
+	for _, h := range s.list {
 		if inv.Call != nil {
 			inv.Call.Hooks = append(inv.Call.Hooks, h.Ref())
 		}
@@ -73,22 +82,22 @@ func (g *Gateway) before(ctx context.Context, inv *Invocation) error {
 	return nil
 }
 
-// after runs the after-hooks in reverse, for those whose before ran.
-func (g *Gateway) after(ctx context.Context, inv *Invocation, r *store.Result) {
+// runAfter runs the after-hooks in reverse, for those whose before ran.
+func (s hooks) runAfter(ctx context.Context, inv *Invocation, r *store.Result) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
 	defer cancel()
-	for i := len(g.opt.Hooks) - 1; i >= 0; i-- {
-		h := g.opt.Hooks[i]
-		if inv.Call != nil && !ran(inv.Call.Hooks, h.Ref()) {
+	for i := len(s.list) - 1; i >= 0; i-- {
+		h := s.list[i]
+		if inv.Call != nil && !hasRun(inv.Call.Hooks, h.Ref()) {
 			continue
 		}
 		if err := guarded(h, func(h Hook) error { return h.After(ctx, inv, r) }); err != nil {
-			g.opt.Log.Error("after-hook", "hook", h.Ref().ID, "tool", inv.Tool, "err", err)
+			s.log.Error("after-hook", "hook", h.Ref().ID, "tool", inv.Tool, "err", err)
 		}
 	}
 }
 
-func ran(refs []store.HookRef, ref store.HookRef) bool {
+func hasRun(refs []store.HookRef, ref store.HookRef) bool {
 	for _, r := range refs {
 		if r.ID == ref.ID {
 			return true

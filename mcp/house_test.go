@@ -134,7 +134,7 @@ func (h *house) putTools(pin string) {
 	if err := h.index.Replace(h.t.Context(), s.Normal(), tools); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.gateway.Refresh(h.t.Context(), "box"); err != nil {
+	if err := h.gateway.Catalog.Refresh(h.t.Context(), "box"); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -163,7 +163,7 @@ func (h *house) open(owner string) {
 		h.t.Cleanup(h.index.Close)
 	}
 	h.gateway = mcp.New(mcp.Options{
-		Store: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
+		Calls: h.db, Tools: h.db, Policy: h.db, Learned: h.db, Feed: h.db, Groups: listed{h.db}, Index: h.index, Runner: h.runner, Config: h.config, Channels: &h.channel, Warn: warnOf, Log: log, Owner: owner,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: h.db, Log: log, Now: time.Now}, hook.Access{},

@@ -74,18 +74,18 @@ type metaArgs struct {
 // What is wrong with the arguments is a result that a model can act on.
 func (g *Gateway) Meta(ctx context.Context, by store.Caller, scope store.Scope, fn store.ToolCall) (*store.Result, error) {
 	inv := &Invocation{Point: AroundMeta, By: by, Scope: scope, Tool: fn.Name, Args: json.RawMessage(fn.Args)}
-	answer, err := g.look(ctx, inv)
+	answer, err := g.answerMeta(ctx, inv)
 	var failure *store.CallError
 	if err != nil {
 		if failure = callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
-			g.opt.Log.Error("meta-tool", "tool", fn.Name, "err", err)
+			g.log.Error("meta-tool", "tool", fn.Name, "err", err)
 		}
 	}
 	r := &store.Result{IsError: failure != nil, Error: failure}
 	if failure == nil {
 		r.Raw = textResult(answer)
 	}
-	g.after(ctx, inv, r)
+	g.hooks.runAfter(ctx, inv, r)
 	return r, nil
 }
 
@@ -100,8 +100,9 @@ func textResult(answer json.RawMessage) json.RawMessage {
 	return out.Bytes()
 }
 
-func (g *Gateway) look(ctx context.Context, inv *Invocation) (json.RawMessage, error) {
-	if err := g.before(ctx, inv); err != nil {
+// answerMeta runs the before-hooks and the meta-tool.
+func (g *Gateway) answerMeta(ctx context.Context, inv *Invocation) (json.RawMessage, error) {
+	if err := g.hooks.runBefore(ctx, inv); err != nil {
 		return nil, err
 	}
 	args, err := parseMeta(inv.Tool, inv.Args)
@@ -110,13 +111,13 @@ func (g *Gateway) look(ctx context.Context, inv *Invocation) (json.RawMessage, e
 	}
 	switch inv.Tool {
 	case Discover:
-		return g.discover(ctx, inv, args)
+		return g.Discovery.discover(ctx, inv, args)
 	case Describe:
-		return g.describe(ctx, inv, args)
+		return g.Discovery.describe(ctx, inv, args)
 	case Domains:
-		return g.domains(ctx, inv, args)
+		return g.Discovery.domains(ctx, inv, args)
 	case Browse:
-		return g.browse(ctx, inv, args)
+		return g.Discovery.browse(ctx, inv, args)
 	}
 	names := make([]string, len(metaTools))
 	for i, m := range metaTools {
@@ -134,7 +135,7 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	}
 	canonical, err := store.Canonical(raw)
 	if err != nil {
-		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON object: %v", tool, whatIsWrong(err))}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON object: %v", tool, jsonProblem(err))}
 	}
 	if err := json.Unmarshal(canonical, &a); err != nil {
 		var mismatch *json.UnmarshalTypeError
@@ -163,8 +164,8 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	return a, nil
 }
 
-// whatIsWrong is the text of an error of store.Canonical without its head.
-func whatIsWrong(err error) string {
+// jsonProblem is the text of an error of store.Canonical without its head.
+func jsonProblem(err error) string {
 	return strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+" JSON: ")
 }
 
@@ -178,65 +179,8 @@ func jsonType(e *json.UnmarshalTypeError) string {
 	return e.Type.Kind().String()
 }
 
-// Description is what get_tool_schema answers.
-type Description struct {
-	ToolID        string            `json:"tool_id"`
-	Name          string            `json:"name"`
-	Title         string            `json:"title,omitempty"`
-	Description   string            `json:"description"`
-	InputSchema   json.RawMessage   `json:"input_schema"`
-	OutputSchema  json.RawMessage   `json:"output_schema,omitempty"`
-	Annotations   store.Annotations `json:"annotations,omitzero"`
-	Server        string            `json:"server"`
-	Domain        string            `json:"domain"`
-	NeedsApproval bool              `json:"needs_approval"`
-}
-
-// Asks says whether a call by this caller would need a yes, and by which rule.
-func (g *Gateway) Asks(ctx context.Context, by store.Caller, id string) (asks bool, why string) {
-	seen, err := g.view(ctx, by, store.Scope{})
-	if err != nil {
-		return true, "policy could not be read"
-	}
-	e, err := g.findIn(seen, id)
-	if err != nil {
-		return true, "it cannot be used"
-	}
-	v, err := g.judge(ctx, seen, &Invocation{By: by}, e)
-	if err != nil {
-		return true, "policy could not be read"
-	}
-	return v.ask != "", v.ask
-}
-
-// Describe tells one tool that the caller may use.
-func (g *Gateway) Describe(ctx context.Context, by store.Caller, scope store.Scope, id string) (Description, error) {
-	seen, err := g.view(ctx, by, scope)
-	if err != nil {
-		return Description{}, err
-	}
-	e, err := g.findIn(seen, id)
-	if err != nil {
-		return Description{}, err
-	}
-	v, err := g.judge(ctx, seen, &Invocation{By: by, Scope: scope}, e)
-	if err != nil {
-		return Description{}, err
-	}
-	return Description{
-		ToolID: e.ID(), Name: e.Name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
-		Annotations: e.Annotations, Server: e.Server, Domain: e.server.Domain, NeedsApproval: v.ask != "",
-	}, nil
-}
-
-func (g *Gateway) describe(ctx context.Context, inv *Invocation, a metaArgs) (json.RawMessage, error) {
-	d, err := g.Describe(ctx, inv.By, inv.Scope, a.ToolID)
-	if err != nil {
-		return nil, err
-	}
-	return mustJSON(d), nil
-}
-
+// mustJSON encodes a value of ours, without escaping for HTML. Values whose
+// raw parts are no JSON are a programmer's mistake.
 func mustJSON(v any) json.RawMessage {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

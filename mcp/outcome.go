@@ -27,6 +27,20 @@ func outcome(result *store.Result, err error) store.Outcome {
 	return store.Outcome{State: store.Done, Result: result}
 }
 
+// privateReason is what is said in the open of a private call that the tool itself
+// says has failed.
+const privateReason = "the tool reported an error"
+
+// withoutPrivate takes out of an outcome what others must not read. Its result, which
+// holds the words of the tool, stays.
+func withoutPrivate(o store.Outcome) store.Outcome {
+	o.Private = true
+	if o.State == store.Failed && o.Result != nil && (o.Result.Error == nil || o.Result.Error.Code == store.CodeTool) {
+		o.Reason = privateReason
+	}
+	return o
+}
+
 // callError is err as a caller may see it: what is not ours to tell is
 // "internal error".
 func callError(err error) *store.CallError {

@@ -97,7 +97,7 @@ func TestPrivateCalls(t *testing.T) {
 		if got := h.call(h.member, "box:look", `{"what":"d"}`).Private; got != want {
 			t.Errorf("with the credential of %q: private %v", key.Scope, got)
 		}
-		if got, err := h.gateway.Private(t.Context(), h.member, "box:look"); err != nil || got != want {
+		if got, err := h.gateway.Policy.ReturnsPrivately(t.Context(), h.member, "box:look"); err != nil || got != want {
 			t.Errorf("what is told: %v, %v", got, err)
 		}
 		if err := h.db.DeleteCredential(t.Context(), h.root, key); err != nil {

@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"slices"
 
+	"nize/mcp/policy"
 	"nize/store"
 )
 
-// edit replaces a waiting call by one with other arguments: the old one is
+// editCall replaces a waiting call by one with other arguments: the old one is
 // cancelled and the new one made in one transaction. Votes start at
 // zero; the edit is its editor's own yes, if they may approve and what would run
 // is what they saw and wrote: not where the tool or as whom it runs changed since
 // the card, where a hook changed their arguments, or where these warn of
 // something. Then the new call waits on a card of its own.
-func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
+func (g *Gateway) editCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	if !old.Waiting() {
-		return &old, fmt.Errorf("call %s is %s: %w", old.ID, wordOf(old), store.ErrDecided)
+		return &old, fmt.Errorf("call %s is %s: %w", old.ID, stateWord(old), store.ErrDecided)
 	}
-	c, err := g.anew(ctx, by, remade{old, d.Args, "edited by " + by.Name})
+	c, err := g.replaceCall(ctx, by, replacement{old, d.Args, "edited by " + by.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -27,25 +28,25 @@ func (g *Gateway) edit(ctx context.Context, by store.Caller, old store.Call, d s
 	if err != nil {
 		return c, fmt.Errorf("reading the arguments of call %s: %w", c.ID, err)
 	}
-	if !asKnown(c, old, wrote) {
+	if !unchanged(c, old, wrote) {
 		return c, nil
 	}
-	return g.ownYes(ctx, by, c)
+	return g.approveOwn(ctx, by, c)
 }
 
-// asKnown says whether a call that stands in the place of another one is what who
+// unchanged says whether a call that stands in the place of another one is what who
 // had it made knows: the tool and as whom it runs as the old card showed them, the
 // arguments as they gave them, and no warning that was not there.
-func asKnown(c *store.Call, old store.Call, args []byte) bool {
+func unchanged(c *store.Call, old store.Call, args []byte) bool {
 	return c.Pin == old.Pin && c.RunsAs == old.RunsAs && string(c.Args) == string(args) &&
 		!slices.ContainsFunc(c.Warnings, func(w string) bool { return !slices.Contains(old.Warnings, w) })
 }
 
-// redo makes a call anew that failed (Retry) or that nobody answered (Again),
+// repeatCall makes a call again that failed (Retry) or that nobody answered (Again),
 // with the same arguments. It asks anew; a Retry is its own yes where nothing
 // is new to who pressed, who may approve: no other definition, and no text since
 // then that may have asked for it.
-func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
+func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
 	case old.State == store.Lost:
@@ -59,84 +60,84 @@ func (g *Gateway) redo(ctx context.Context, by store.Caller, old store.Call, d s
 	if d.Verb == store.Retry {
 		why = "tried again by " + by.Name
 	}
-	c, err := g.anew(ctx, by, remade{old, old.Args, why})
+	c, err := g.replaceCall(ctx, by, replacement{old, old.Args, why})
 	if err != nil {
 		return nil, err
 	}
-	if d.Verb == store.Again || !asKnown(c, old, old.Args) {
+	if d.Verb == store.Again || !unchanged(c, old, old.Args) {
 		return c, nil
 	}
-	return g.ownYes(ctx, by, c)
+	return g.approveOwn(ctx, by, c)
 }
 
 func replacedWord(c store.Call) string {
 	if c.Successor != "" {
 		return c.State.Word() + " and was replaced by " + c.Successor
 	}
-	return wordOf(c)
+	return stateWord(c)
 }
 
-// remade is a call that stands in the place of another one.
-type remade struct {
+// replacement is a call that stands in the place of another one.
+type replacement struct {
 	old  store.Call
 	args []byte
 	why  string
 }
 
-// anew makes a call that waits in the place of another one, for the same
+// replaceCall makes a call that waits in the place of another one, for the same
 // requester, as they are now; by is who has it made. Where it can't be made the
 // old one stays as it is.
-func (g *Gateway) anew(ctx context.Context, by store.Caller, r remade) (*store.Call, error) {
-	old, v := r.old, verdict{ask: r.why}
-	tainted, err := g.tainted(ctx, old.Thread)
+func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacement) (*store.Call, error) {
+	old, v := r.old, policy.Verdict{Reason: r.why}
+	tainted, err := g.Policy.Tainted(ctx, old.Thread)
 	if err != nil {
 		return nil, err
 	}
 	if tainted {
-		v.warnings = append(v.warnings, taintWarning)
+		v.Warnings = append(v.Warnings, policy.TaintWarning)
 	}
-	requester, err := g.requester(ctx, old)
+	requester, err := g.Policy.Requester(ctx, old)
 	if err != nil {
 		return nil, err
 	}
 	inv, tool, err := g.plan(ctx, requester, store.Request{
 		Tool: old.ToolID(), Args: r.args, Thread: old.Thread, Agent: old.Agent, Why: old.Why, Replaces: old.ID, Step: old.Step, InPrivateTurn: old.InPrivateTurn,
-		Allowed: g.thread(ctx, old.Thread).Servers,
+		Allowed: g.Policy.Thread(ctx, old.Thread).Servers,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := g.before(ctx, inv); err != nil {
+	if err := g.hooks.runBefore(ctx, inv); err != nil {
 		return nil, err
 	}
-	if err := g.settleArgs(inv, tool); err != nil {
+	if err := g.applyHookArgs(inv, tool); err != nil {
 		return nil, err
 	}
 	inv.Call.Digest = inv.Call.ComputeDigest()
 	inv.By = by // the audit names who pressed, not for whom it runs
-	c, err := g.wait(ctx, inv, v)
+	c, err := g.storeWaiting(ctx, inv, v)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
 		return nil, fmt.Errorf("call %s: %w", old.ID, err)
 	}
 	return c, err
 }
 
-// ownYes is the yes that lies in making a call, if its maker may approve it.
-func (g *Gateway) ownYes(ctx context.Context, by store.Caller, c *store.Call) (*store.Call, error) {
-	if c.State != store.Pending || !g.may(ctx, by, *c, store.Approve) {
+// approveOwn is the yes that lies in making a call, if its maker may approve it.
+func (g *Gateway) approveOwn(ctx context.Context, by store.Caller, c *store.Call) (*store.Call, error) {
+	if c.State != store.Pending || !g.Policy.May(ctx, by, *c, store.Approve) {
 		return c, nil
 	}
-	return g.press(ctx, by, *c, store.Decision{Verb: store.Approve, Digest: c.Digest})
+	return g.decideAndAudit(ctx, by, *c, store.Decision{Verb: store.Approve, Digest: c.Digest})
 }
 
-// together lists the other waiting calls of the step that c is of. One that
+// callsOfStep lists the other waiting calls of the step that c is of. One that
 // replaced another is not among them: it was not there when the step's cards
 // were shown.
-func (g *Gateway) together(ctx context.Context, c store.Call) ([]store.Call, error) {
+func (g *Gateway) callsOfStep(ctx context.Context, c store.Call) ([]store.Call, error) {
 	if c.Step == "" || c.Replaces != "" {
 		return nil, nil
 	}
-	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: c.Thread, Limit: 1000})
+	waiting, err := g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: c.Thread, Limit: 1000})
 	if err != nil {
 		return nil, fmt.Errorf("reading the calls of a step: %w", err)
 	}
@@ -149,21 +150,21 @@ func (g *Gateway) together(ctx context.Context, c store.Call) ([]store.Call, err
 	return out, nil
 }
 
-// runAll approves a call and the others of its step that this person may
+// approveStep approves a call and the others of its step that this person may
 // approve. Each is a decision of its own; one that was decided meanwhile is
 // left as it is.
-func (g *Gateway) runAll(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
-	others, err := g.together(ctx, c)
+func (g *Gateway) approveStep(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
+	others, err := g.callsOfStep(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	yes := store.Decision{Verb: store.Approve, Reason: d.Reason}
-	first, err := g.press(ctx, by, c, yes)
+	first, err := g.decideAndAudit(ctx, by, c, yes)
 	for _, o := range others {
-		if d.Calls != nil && !slices.Contains(d.Calls, o.ID) || !g.may(ctx, by, o, store.Approve) {
+		if d.Calls != nil && !slices.Contains(d.Calls, o.ID) || !g.Policy.May(ctx, by, o, store.Approve) {
 			continue
 		}
-		if _, oerr := g.press(ctx, by, o, yes); oerr != nil && !errors.Is(oerr, store.ErrDecided) && !errors.Is(oerr, store.ErrExpired) {
+		if _, oerr := g.decideAndAudit(ctx, by, o, yes); oerr != nil && !errors.Is(oerr, store.ErrDecided) && !errors.Is(oerr, store.ErrExpired) {
 			err = errors.Join(err, oerr)
 		}
 	}

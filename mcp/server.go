@@ -285,7 +285,7 @@ func (s *Server) serve(ctx context.Context, by store.Caller, t toolCall) (answer
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
 	defer cancel()
-	c, err := s.opt.Gateway.execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &line{t.progress, t.waits})
+	c, err := s.opt.Gateway.execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{t.progress, t.waits})
 	if err != nil {
 		if failure := callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
 			s.opt.Log.Error("execute_tool", "tool", args.ToolID, "err", err)

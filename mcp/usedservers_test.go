@@ -56,7 +56,7 @@ func (h *house) twin(name string) {
 	if err := h.index.Replace(ctx, s.Normal(), tools); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.gateway.Refresh(ctx, name); err != nil {
+	if err := h.gateway.Catalog.Refresh(ctx, name); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -6,66 +6,164 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"nize/store"
 )
 
-// errDraining ends the wait of a caller when the daemon stops.
-var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: "nized is stopping; ask again when it is back", Retryable: true}
-
-// tellEvery is how often a waiting client hears that it waits.
-const tellEvery = 10 * time.Second
-
-// Execute is Call for a caller that stays on the line: it returns
-// the call once it is final. A call that needs a yes waits; the same call by
-// the same token joins one that waits already. When the last caller leaves, or
-// its limit passes, a call that still waits is cancelled.
-func (g *Gateway) Execute(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
-	return g.execute(ctx, by, req, &line{progress: progress})
-}
-
-// line is what a caller who stays hears; both parts may be nil.
-type line struct {
+// waiter is what a caller who stays is told; both parts may be nil.
+type waiter struct {
 	progress store.ProgressFunc
 	waits    func() // the call has to wait for a person
 }
 
-func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Request, l *line) (*store.Call, error) {
-	c, err := g.begin(ctx, by, req, l)
+// waiters are the callers who are attached to calls that are not final.
+type waiters struct {
+	mu       sync.Mutex
+	settled  map[string][]chan struct{}    // by call id: who is told when it settles
+	attached map[string]int                // by call id: how many callers are attached
+	leaving  map[string]bool               // by call id: its last caller left, and it is being cancelled
+	progress map[string]store.ProgressFunc // by call id: the waiting client's progress
+}
+
+func newWaiters() *waiters {
+	return &waiters{
+		settled: map[string][]chan struct{}{}, attached: map[string]int{},
+		leaving: map[string]bool{}, progress: map[string]store.ProgressFunc{},
+	}
+}
+
+// attach counts a caller in for a call, unless its last one is just leaving.
+func (w *waiters) attach(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leaving[id] {
+		return false
+	}
+	w.attached[id]++
+	return true
+}
+
+// detach counts a caller out and says whether nobody is left. Where the last one
+// leaves before the end nobody joins the call any more: who detached cancels it,
+// and then says so to setCancelled.
+func (w *waiters) detach(id string, leaves bool) (last bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.attached[id]--; w.attached[id] > 0 {
+		return false
+	}
+	delete(w.attached, id)
+	delete(w.progress, id)
+	if leaves {
+		w.leaving[id] = true
+	}
+	return true
+}
+
+// setCancelled ends what detach began where the last caller left.
+func (w *waiters) setCancelled(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.leaving, id)
+}
+
+// subscribe returns a channel that is sent to when the call settles; a progress
+// that is not nil is told of the call's own progress once it runs.
+func (w *waiters) subscribe(id string, progress store.ProgressFunc) chan struct{} {
+	told := make(chan struct{}, 1) // one place, so that notify never blocks
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settled[id] = append(w.settled[id], told)
+	if progress != nil {
+		w.progress[id] = progress
+	}
+	return told
+}
+
+// unsubscribe takes a channel out.
+func (w *waiters) unsubscribe(id string, told chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, c := range w.settled[id] {
+		if c == told {
+			w.settled[id] = append(w.settled[id][:i:i], w.settled[id][i+1:]...)
+			break
+		}
+	}
+	if len(w.settled[id]) == 0 {
+		delete(w.settled, id)
+	}
+}
+
+// notify tells who waits that the call settled.
+func (w *waiters) notify(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, told := range w.settled[id] {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// progressOf is the progress of the client that waits for the call, or nil.
+func (w *waiters) progressOf(id string) store.ProgressFunc {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.progress[id]
+}
+
+// errDraining ends the wait of a caller when the daemon stops.
+var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: "nized is stopping; ask again when it is back", Retryable: true}
+
+// progressEvery is how often a waiting client is told that it waits.
+const progressEvery = 10 * time.Second
+
+// Execute is Call for a caller that stays: it returns the call once it is final. A call that needs a yes waits; the same call by
+// the same token joins one that waits already. When the last caller leaves, or
+// its limit passes, a call that still waits is cancelled.
+func (g *Gateway) Execute(ctx context.Context, by store.Caller, req store.Request, progress store.ProgressFunc) (*store.Call, error) {
+	return g.execute(ctx, by, req, &waiter{progress: progress})
+}
+
+func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
+	c, err := g.begin(ctx, by, req, w)
 	if err != nil || c.State.Final() {
 		return c, err
 	}
-	if l.waits != nil {
-		l.waits()
+	if w.waits != nil {
+		w.waits()
 	}
-	return g.attend(ctx, by, c.ID, l.progress)
+	return g.await(ctx, by, c.ID, w.progress)
 }
 
-// begin makes the call, or joins one that waits already. Of a call that is not
-// final the caller counts as on the line, and has to attend it or to hang up.
-func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, l *line) (*store.Call, error) {
-	if c, err := g.join(ctx, by, wanted{req.Tool, argsOf(req)}, l); c != nil || err != nil {
+// begin makes the call, or joins one that waits already. The caller is attached
+// to a call that is not final, and has to await it or to detach.
+func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
+	if c, err := g.join(ctx, by, invoked{req.Tool, argsOf(req)}, w); c != nil || err != nil {
 		return c, err
 	}
-	return g.call(ctx, by, req, l)
+	return g.call(ctx, by, req, w)
 }
 
-// wanted is a tool and what it is called with.
-type wanted struct {
+// invoked is a tool and what it is called with.
+type invoked struct {
 	tool string
 	args json.RawMessage
 }
 
 // join finds the same call of the same token that waits already, whether or not
-// anybody is on the line for it: nobody is after a restart, and while a client
+// anybody is attached to it: nobody is after a restart, and while a client
 // asks its person. It is nil if there is none. Nobody joins one that could
 // not run any more, nor one that is ending since its last caller leaves.
-func (g *Gateway) join(ctx context.Context, by store.Caller, want wanted, l *line) (*store.Call, error) {
+func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *waiter) (*store.Call, error) {
 	if by.Token == "" {
 		return nil, nil
 	}
-	waiting, err := g.opt.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
+	waiting, err := g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
 	if err != nil {
 		return nil, fmt.Errorf("reading waiting calls: %w", err)
 	}
@@ -77,14 +175,14 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want wanted, l *lin
 		return nil, nil // call says what is wrong with them
 	}
 	for _, c := range waiting {
-		if c.Token != by.Token || c.ToolID() != want.tool || !bytes.Equal(c.Args, canonical) || l != nil && !g.pickUp(c.ID) {
+		if c.Token != by.Token || c.ToolID() != want.tool || !bytes.Equal(c.Args, canonical) || w != nil && !g.waiters.attach(c.ID) {
 			continue
 		}
-		same, err := g.opt.Store.GetCall(ctx, c.ID) // as it is now that somebody is on the line
+		same, err := g.calls.GetCall(ctx, c.ID) // as it is now that somebody is attached
 		ended := same.State == store.Cancelled && same.Successor == ""
-		void := err == nil && (ended || same.Waiting() && g.stale(ctx, same) != "")
-		if l != nil && (err != nil || void || same.State.Final()) {
-			g.hangUp(c.ID, false)
+		void := err == nil && (ended || same.Waiting() && g.Policy.Stale(ctx, same) != "")
+		if w != nil && (err != nil || void || same.State.Final()) {
+			g.waiters.detach(c.ID, false)
 		}
 		switch {
 		case err != nil:
@@ -96,38 +194,21 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want wanted, l *lin
 	return nil, nil
 }
 
-// pickUp counts a caller in for a call, unless its last one is just leaving.
-func (g *Gateway) pickUp(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.leaving[id] {
-		return false
-	}
-	g.callers[id]++
-	return true
-}
-
-// attend waits for a call that the caller is on the line for, and tells the
-// client so. It hangs up.
-func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progress store.ProgressFunc) (*store.Call, error) {
-	told := make(chan struct{}, 1) // one place, so that wake never blocks
-	g.mu.Lock()
-	g.waiters[id] = append(g.waiters[id], told)
-	if progress != nil {
-		g.hears[id] = progress
-	}
-	g.mu.Unlock()
-	c, err := g.waitTelling(ctx, id, told, progress)
-	g.forget(id, told)
-	last := g.hangUp(id, err != nil)
-	if err == nil && c.State == store.Cancelled && c.Successor != "" && g.pickUp(c.Successor) {
-		return g.attend(ctx, by, c.Successor, progress) // edited: the result is that of the last of the chain
+// await waits for a call that the caller is attached to, and tells the client
+// so. It detaches.
+func (g *Gateway) await(ctx context.Context, by store.Caller, id string, progress store.ProgressFunc) (*store.Call, error) {
+	told := g.waiters.subscribe(id, progress)
+	c, err := g.awaitFinal(ctx, id, told, progress)
+	g.waiters.unsubscribe(id, told)
+	last := g.waiters.detach(id, err != nil)
+	if err == nil && c.State == store.Cancelled && c.Successor != "" && g.waiters.attach(c.Successor) {
+		return g.await(ctx, by, c.Successor, progress) // edited: the result is that of the last of the chain
 	}
 	if err == nil || !last {
 		return c, err
 	}
 	// The caller left or its limit passed: nobody would see the result.
-	defer g.hasLeft(id)
+	defer g.waiters.setCancelled(id)
 	reason := "its caller left"
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -137,7 +218,7 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	c2, cancelErr := g.opt.Store.Decide(end, by, id, store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: g.opt.Now(), Reason: reason})
+	c2, cancelErr := g.calls.Decide(end, by, id, store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: g.now(), Reason: reason})
 	if cancelErr != nil && !errors.Is(cancelErr, store.ErrDecided) && !errors.Is(cancelErr, store.ErrExpired) {
 		return nil, fmt.Errorf("cancelling call %s: %w", id, cancelErr)
 	}
@@ -147,35 +228,12 @@ func (g *Gateway) attend(ctx context.Context, by store.Caller, id string, progre
 	return nil, err
 }
 
-// hangUp counts a caller out and says whether nobody is left on the line. Where
-// the last one leaves before the end nobody joins the call any more: who hung up
-// cancels it, and then says so to hasLeft.
-func (g *Gateway) hangUp(id string, leaves bool) (last bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.callers[id]--; g.callers[id] > 0 {
-		return false
-	}
-	delete(g.callers, id)
-	delete(g.hears, id)
-	if leaves {
-		g.leaving[id] = true
-	}
-	return true
-}
-
-// hasLeft ends what hangUp began where the last caller left.
-func (g *Gateway) hasLeft(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.leaving, id)
-}
-
-func (g *Gateway) waitTelling(ctx context.Context, id string, told chan struct{}, progress store.ProgressFunc) (*store.Call, error) {
-	tick := time.NewTicker(tellEvery)
+// awaitFinal waits until the call is final, the daemon drains or ctx ends.
+func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{}, progress store.ProgressFunc) (*store.Call, error) {
+	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for n := 1.0; ; n++ {
-		c, err := g.opt.Store.GetCall(ctx, id)
+		c, err := g.calls.GetCall(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("call %s: %w", id, err)
 		}
@@ -185,7 +243,7 @@ func (g *Gateway) waitTelling(ctx context.Context, id string, told chan struct{}
 		if progress != nil && c.Waiting() {
 			progress(n, 0, fmt.Sprintf("waiting for a yes to %s: nizectl approvals show %s", c.ToolID(), c.ID))
 		}
-		draining := g.draining
+		draining := g.worker.draining
 		if !c.Waiting() {
 			draining = nil // it runs, or will in a moment
 		}
@@ -196,6 +254,26 @@ func (g *Gateway) waitTelling(ctx context.Context, id string, told chan struct{}
 			return nil, errDraining
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// Wait returns the call once it is final. It needs Run.
+func (g *Gateway) Wait(ctx context.Context, id string) (*store.Call, error) {
+	told := g.waiters.subscribe(id, nil)
+	defer g.waiters.unsubscribe(id, told)
+	for {
+		c, err := g.calls.GetCall(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("call %s: %w", id, err)
+		}
+		if c.State.Final() {
+			return &c, nil
+		}
+		select {
+		case <-told:
+		case <-ctx.Done():
+			return &c, ctx.Err()
 		}
 	}
 }

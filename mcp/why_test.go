@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"nize/mcp"
 	"nize/mcp/index"
+	"nize/mcp/policy"
 	"nize/store"
 )
 
 // decides is the rule that a Why was decided by.
-func decides(rules []mcp.WhyRule) (d mcp.WhyRule) {
+func decides(rules []policy.RuleResult) (d policy.RuleResult) {
 	for _, r := range rules {
 		if r.Decides {
 			return r
@@ -58,10 +58,10 @@ func TestWhy(t *testing.T) {
 		if _, err := h.db.PutServer(ctx, h.root, s, s.Revision); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.gateway.Refresh(ctx, "box"); err != nil {
+		if err := h.gateway.Catalog.Refresh(ctx, "box"); err != nil {
 			t.Fatal(err)
 		}
-		w, err := h.gateway.Why(ctx, h.root, c.who, c.scope, "box:write")
+		w, err := h.gateway.Policy.Explain(ctx, h.root, c.who, c.scope, "box:write")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -70,7 +70,7 @@ func TestWhy(t *testing.T) {
 		if d.Rule != c.rule || d.Command != c.command || w.Usable != (c.rule == "") || len(w.Rules) != 9 || (w.Approval != nil) != w.Usable {
 			t.Errorf("%s: %+v", name, w)
 		}
-		_, err = h.gateway.Describe(ctx, c.who, c.scope, "box:write")
+		_, err = h.gateway.Discovery.Describe(ctx, c.who, c.scope, "box:write")
 		if (err == nil) != w.Usable {
 			t.Errorf("%s: Why says usable %v, the gateway %v", name, w.Usable, err)
 		}
@@ -80,13 +80,13 @@ func TestWhy(t *testing.T) {
 // TestWhyHides: to a member, what they cannot see is not there.
 func TestWhyHides(t *testing.T) {
 	h := newHouse(t, func(s *store.Server) { s.Visibility = nil })
-	_, hidden := h.gateway.Why(t.Context(), h.member, h.member, store.Scope{}, "box:write")
-	_, absent := h.gateway.Why(t.Context(), h.member, h.member, store.Scope{}, "box:wrote")
+	_, hidden := h.gateway.Policy.Explain(t.Context(), h.member, h.member, store.Scope{}, "box:write")
+	_, absent := h.gateway.Policy.Explain(t.Context(), h.member, h.member, store.Scope{}, "box:wrote")
 	if !errors.Is(hidden, store.ErrNotFound) || !errors.Is(absent, store.ErrNotFound) ||
 		strings.Replace(hidden.Error(), "write", "wrote", 1) != absent.Error() {
 		t.Errorf("hidden: %v; absent: %v", hidden, absent)
 	}
-	if _, err := h.gateway.Why(t.Context(), h.root, h.member, store.Scope{}, "box:wrote"); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "box:write") {
+	if _, err := h.gateway.Policy.Explain(t.Context(), h.root, h.member, store.Scope{}, "box:wrote"); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "box:write") {
 		t.Errorf("an admin's slip: %v", err)
 	}
 }
@@ -117,7 +117,7 @@ func TestWhyAsks(t *testing.T) {
 		}, "mode", true, "the mode whitelist of the system asks"},
 	} {
 		c.set()
-		w, err := h.gateway.Why(ctx, h.root, h.member, store.Scope{}, "box:write")
+		w, err := h.gateway.Policy.Explain(ctx, h.root, h.member, store.Scope{}, "box:write")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,11 +142,11 @@ func TestUnmet(t *testing.T) {
 		{Text: "knit a scarf", TopK: 5, MinScore: .05, Domain: "wool"},
 		{Text: "write something down", TopK: 5, MinScore: .05},
 	} {
-		if _, err := h.gateway.Search(ctx, h.member, store.Scope{}, q); err != nil {
+		if _, err := h.gateway.Discovery.Search(ctx, h.member, store.Scope{}, q); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.gateway.Search(ctx, h.member, store.Scope{Thread: "t"}, index.Query{Text: "knit a sock", TopK: 5}); err != nil {
+	if _, err := h.gateway.Discovery.Search(ctx, h.member, store.Scope{Thread: "t"}, index.Query{Text: "knit a sock", TopK: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.db.Flush(ctx); err != nil {

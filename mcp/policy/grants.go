@@ -1,4 +1,4 @@
-package mcp
+package policy
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 // is asked only where that person's yes alone would, so it never stands in for
 // two people, and it ends when the person may no longer approve.
 
-// grantFor is the grant that "always" makes of a decision.
-func (g *Gateway) grantFor(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (store.Grant, error) {
+// GrantFor is the grant that "always" makes of a decision.
+func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (store.Grant, error) {
 	gr := store.Grant{Tool: c.ToolID(), Pin: c.Pin, Deny: d.Verb == store.Deny, Scope: d.For, Pattern: d.Pattern, Expires: d.Until}
 	if d.Exact {
 		gr.Exact = store.SumArgs(c.Args)
@@ -22,10 +22,10 @@ func (g *Gateway) grantFor(ctx context.Context, by store.Caller, c store.Call, d
 		return gr, fmt.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
 	}
 	if gr.Scope == store.ForChannel {
-		gr.Channel = g.address(ctx, c.Thread).Place()
+		gr.Channel = p.address(ctx, c.Thread).Place()
 	}
 	if !gr.Deny {
-		tainted, err := g.tainted(ctx, c.Thread)
+		tainted, err := p.Tainted(ctx, c.Thread)
 		if err != nil {
 			return gr, err
 		}
@@ -33,36 +33,36 @@ func (g *Gateway) grantFor(ctx context.Context, by store.Caller, c store.Call, d
 			return gr, fmt.Errorf("%w: nothing is allowed for good in a conversation that read untrusted text", store.ErrRefused)
 		}
 	}
-	e, ok := g.tools.get(gr.Tool)
+	t, ok := p.tools.Get(gr.Tool)
 	if !ok {
 		return gr, fmt.Errorf("tool %s %w", gr.Tool, store.ErrNotFound)
 	}
-	return g.checkGrant(ctx, by, gr, pressed{call: c, entry: e})
+	return p.checkGrant(ctx, by, gr, pressed{call: c, tool: t})
 }
 
 // AddGrant makes a standing answer about a tool that by may use.
-func (g *Gateway) AddGrant(ctx context.Context, by store.Caller, gr store.Grant) (store.Grant, error) {
-	v, err := g.view(ctx, by, store.Scope{})
+func (p *Engine) AddGrant(ctx context.Context, by store.Caller, gr store.Grant) (store.Grant, error) {
+	v, err := p.View(ctx, by, store.Scope{})
 	if err != nil {
 		return gr, err
 	}
-	e, err := g.findIn(v, gr.Tool)
+	t, err := p.Find(v, gr.Tool)
 	if err != nil {
 		return gr, err
 	}
-	as, err := g.wouldRunAs(ctx, by, e)
+	as, err := p.wouldRunAs(ctx, by, t)
 	if err != nil {
 		return gr, err
 	}
-	gr.Tool, gr.Pin, gr.Channel = e.id, e.Accepted, ""
+	gr.Tool, gr.Pin, gr.Channel = t.id, t.Accepted, ""
 	if gr.Scope == store.ForChannel {
 		return gr, fmt.Errorf("%w scope: a channel's standing answers are made there", store.ErrInvalid)
 	}
-	gr, err = g.checkGrant(ctx, by, gr, pressed{call: store.Call{By: by.User, ByName: by.Name, Policy: g.policy(e, as.shared, v.room)}, entry: e})
+	gr, err = p.checkGrant(ctx, by, gr, pressed{call: store.Call{By: by.User, ByName: by.Name, Policy: p.ApproverPolicy(v, t, as)}, tool: t})
 	if err != nil {
 		return gr, err
 	}
-	if err := g.opt.Store.PutGrant(ctx, by, gr); err != nil {
+	if err := p.store.PutGrant(ctx, by, gr); err != nil {
 		return gr, fmt.Errorf("storing the standing answer: %w", err)
 	}
 	return gr, nil
@@ -70,13 +70,13 @@ func (g *Gateway) AddGrant(ctx context.Context, by store.Caller, gr store.Grant)
 
 // pressed is a call that somebody gives a standing answer about.
 type pressed struct {
-	call  store.Call
-	entry *entry
+	call store.Call
+	tool *Tool
 }
 
 // checkGrant refuses a standing answer that would not hold, and completes it.
-func (g *Gateway) checkGrant(ctx context.Context, by store.Caller, gr store.Grant, p pressed) (store.Grant, error) {
-	gr.ID, gr.User, gr.Created = store.NewID(g.opt.Now()), by.User, g.opt.Now()
+func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant, g pressed) (store.Grant, error) {
+	gr.ID, gr.User, gr.Created = store.NewID(p.now()), by.User, p.now()
 	if gr.Scope == "" {
 		gr.Scope = store.ForMe
 	}
@@ -86,7 +86,7 @@ func (g *Gateway) checkGrant(ctx context.Context, by store.Caller, gr store.Gran
 		if gr.Channel == "" {
 			return gr, fmt.Errorf("%w scope: this conversation is in no channel", store.ErrInvalid)
 		}
-		if !by.IsAdmin() && !g.administers(ctx, by.User, p.call) {
+		if !by.IsAdmin() && !p.administers(ctx, by.User, g.call) {
 			return gr, fmt.Errorf("%w: for a whole channel only its admins answer", store.ErrRefused)
 		}
 	case store.ForEveryone:
@@ -96,7 +96,7 @@ func (g *Gateway) checkGrant(ctx context.Context, by store.Caller, gr store.Gran
 	default:
 		return gr, fmt.Errorf("%w scope %q: use me, channel or everywhere", store.ErrInvalid, gr.Scope)
 	}
-	if !gr.Expires.IsZero() && !gr.Expires.After(g.opt.Now()) {
+	if !gr.Expires.IsZero() && !gr.Expires.After(p.now()) {
 		return gr, fmt.Errorf("%w expiry: it is in the past", store.ErrInvalid)
 	}
 	var err error
@@ -108,32 +108,32 @@ func (g *Gateway) checkGrant(ctx context.Context, by store.Caller, gr store.Gran
 		return gr, fmt.Errorf("%w pattern: a tool is denied whole", store.ErrInvalid)
 	case gr.Deny:
 		return gr, nil
-	case p.entry.destructive() && !store.GetBool(g.opt.Config, "", "approvals.grant_destructive"):
+	case g.tool.destructive() && !store.GetBool(p.config, "", "approvals.grant_destructive"):
 		return gr, fmt.Errorf("%w: %s may destroy something, and such tools are asked for each time (approvals.grant_destructive)", store.ErrRefused, gr.Tool)
-	case !g.suffices(ctx, gr, p.call):
-		return gr, fmt.Errorf("%w: that would not lift it, since %s decides", store.ErrRefused, g.whoDecides(ctx, p.call))
+	case !p.suffices(ctx, gr, g.call):
+		return gr, fmt.Errorf("%w: that would not lift it, since %s decides", store.ErrRefused, p.WhoDecides(ctx, g.call))
 	}
 	return gr, nil
 }
 
 // administers says whether the user is an admin of the channel of a call.
-func (g *Gateway) administers(ctx context.Context, user string, c store.Call) bool {
-	yes, err := g.ballot(ctx, c).among(ctx, string(store.ByChannelAdmins), store.User{ID: user})
+func (p *Engine) administers(ctx context.Context, user string, c store.Call) bool {
+	yes, err := p.newBallot(ctx, c).matches(ctx, string(store.ByChannelAdmins), store.User{ID: user})
 	return yes && err == nil
 }
 
 // suffices says whether the yes of who gave a standing answer alone would let
 // the call run.
-func (g *Gateway) suffices(ctx context.Context, gr store.Grant, c store.Call) bool {
+func (p *Engine) suffices(ctx context.Context, gr store.Grant, c store.Call) bool {
 	a := c.Policy.Approvers()
 	if a.Need > 1 {
 		return false
 	}
-	u, err := g.opt.Store.GetUser(ctx, gr.User)
+	u, err := p.store.GetUser(ctx, gr.User)
 	if err != nil || u.State != store.Active {
 		return false
 	}
-	if g.approves(ctx, u, c) {
+	if p.approves(ctx, u, c) {
 		return true
 	}
 	// An answer for others is a rule that an admin made: it may stand for what
@@ -143,7 +143,7 @@ func (g *Gateway) suffices(ctx context.Context, gr store.Grant, c store.Call) bo
 	case store.ForEveryone:
 		return rule && u.Role == store.Admin
 	case store.ForChannel:
-		return rule && (u.Role == store.Admin || g.administers(ctx, u.ID, c))
+		return rule && (u.Role == store.Admin || p.administers(ctx, u.ID, c))
 	}
 	return false
 }

@@ -1,0 +1,99 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+// Runner runs one call and returns what came of it. An error is a
+// *store.CallError with a [store.Code]. The upstream pool is the real
+// one.
+type Runner interface {
+	Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error)
+}
+
+// executor runs calls that may run, with the hooks after them, and records how
+// they ended.
+type executor struct {
+	calls    CallStore
+	runner   Runner
+	hooks    hooks
+	catalog  *Catalog
+	feedback *Feedback
+	owner    string
+	log      *slog.Logger
+	now      func() time.Time
+}
+
+// runNow runs a call that needs no yes. One that may change something is on
+// disk as running before it is sent; the record of a read-only one follows
+// within 250 ms.
+func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Call, error) {
+	c := inv.Call
+	c.State, c.Started, c.Owner = store.Running, x.now(), x.owner
+	if c.ReadOnly && c.Replaces == "" && !x.taints(c) {
+		if err := x.calls.Healthy(); err != nil {
+			return nil, err // no call without its record
+		}
+		o := x.run(ctx, inv, progress)
+		c.State, c.Reason, c.Result, c.Finished = o.State, o.Reason, o.Result, x.now()
+		c.Private = c.Private || o.Private
+		x.calls.Record(inv.By, *c)
+		x.feedback.learnFrom(c)
+		return c, nil
+	}
+	if err := x.calls.Begin(ctx, inv.By, *c); err != nil {
+		return nil, fmt.Errorf("storing a call before it runs: %w", err)
+	}
+	return x.finish(ctx, inv, x.run(ctx, inv, progress))
+}
+
+// taints says whether what the call brings taints its conversation: then its
+// record may not lag, since the next call is judged by it.
+func (x *executor) taints(c *store.Call) bool {
+	return c.Thread != "" && x.catalog.Untrusted(c.Server)
+}
+
+// finish stores how a running call ended, also when its caller has left.
+func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome) (*store.Call, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	c, err := x.calls.Finish(ctx, inv.By, inv.Call.ID, o)
+	if err != nil {
+		return nil, fmt.Errorf("storing the outcome of call %s: %w", inv.Call.ID, err)
+	}
+	x.feedback.learnFrom(&c)
+	return &c, nil
+}
+
+// run runs the tool and the after-hooks and says how it ended. It never
+// panics and always returns a final state.
+func (x *executor) run(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (o store.Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.log.Error("a call panicked", "call", inv.Call.ID, "tool", inv.Tool, "panic", fmt.Sprint(p))
+			o = outcome(nil, &store.CallError{Code: store.CodeInternal, Message: "internal error while running " + inv.Tool})
+		}
+	}()
+	result, err := x.dispatch(ctx, inv, progress)
+	o = outcome(result, err)
+	if inv.Call.Private || x.catalog.private(inv.Call.Server) { // it may have been marked while the call waited
+		o = withoutPrivate(o)
+	}
+	x.hooks.runAfter(ctx, inv, o.Result)
+	return o
+}
+
+// dispatch sends the call to who runs it: nize's own tools here, all others
+// in the pool.
+func (x *executor) dispatch(ctx context.Context, inv *Invocation, progress store.ProgressFunc) (*store.Result, error) {
+	if inv.Call.Server == policy.BuiltinServer {
+		return x.runBuiltin(ctx, inv)
+	}
+	return x.runner.Run(ctx, inv.By, inv.Call, progress)
+}

@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/store"
+)
+
+// View is what one caller may use, decided once per request: the agent's
+// patterns and the person's standing denials are read here, not per tool.
+type View struct {
+	by      store.Caller
+	scope   store.Scope
+	groups  []string      // that the person is in
+	agent   store.Agent   // the zero one outside a conversation
+	limited bool          // the agent has patterns
+	grants  []store.Grant // the standing answers for the person's calls here
+	denied  []string      // the tools among them that are denied
+	off     []string      // the servers that the person switched off for themselves
+	scoped  []string      // the token's tools: patterns
+	channel store.Channel // the channel; the zero one outside any
+	rules   []*rule       // those that can deny this caller anything
+}
+
+// View reads what narrows the caller's tools.
+func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (*View, error) {
+	if err := p.tools.Load(ctx); err != nil {
+		return nil, err
+	}
+	by, err := p.present(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{by: by, scope: scope}
+	for _, s := range by.Scopes {
+		if pattern, ok := strings.CutPrefix(s, "tools:"); ok {
+			v.scoped = append(v.scoped, pattern)
+		}
+	}
+	if scope.Agent != "" {
+		a, err := p.store.GetAgent(ctx, scope.Agent)
+		if err != nil {
+			return nil, fmt.Errorf("reading agent %s: %w", scope.Agent, err)
+		}
+		v.agent, v.limited = a, a.AllowedTools != nil
+	}
+	if v.channel, err = p.channelOf(ctx, scope); err != nil {
+		return nil, err
+	}
+	owners := []string{by.User, store.EveryoneGrants}
+	if v.channel.Place != "" {
+		owners = append(owners, store.ChannelGrants(v.channel.Place))
+	}
+	grants, err := p.store.ListGrants(ctx, owners...)
+	if err != nil {
+		return nil, fmt.Errorf("reading grants: %w", err)
+	}
+	v.grants = grants
+	for _, gr := range grants {
+		if gr.Deny && (gr.Expires.IsZero() || p.now().Before(gr.Expires)) {
+			v.denied = append(v.denied, gr.Tool)
+		}
+	}
+	v.off = store.GetList(p.config, by.User, "servers.denied")
+	if !by.IsAdmin() {
+		if v.groups, err = p.groups.GroupsOf(ctx, by.User); err != nil {
+			// Groups only ever allow: who can't be looked up is in none.
+			p.log.Warn("reading groups; the caller counts as in none", "err", err)
+		}
+	}
+	v.selectRules()
+	return v, nil
+}
+
+// present is the caller as they are now. A turn runs with the rights of its
+// author, but it was written some time ago, and goes on while they are disabled
+// or lowered; who came with this request was looked at just now.
+func (p *Engine) present(ctx context.Context, by store.Caller) (store.Caller, error) {
+	switch by.Surface {
+	case store.OnMCP, store.OnCLI, store.OnHTTP, store.OnSystem:
+		return by, nil
+	}
+	u, err := p.store.GetUser(ctx, by.User)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return by, fmt.Errorf("reading user %s: %w", by.User, err)
+	}
+	if err != nil || u.State != store.Active {
+		return by, &store.CallError{Code: store.CodeRefused, Message: "the person whom this is done for may not use nize any more"}
+	}
+	by.User, by.Role = u.ID, u.Role
+	return by, nil
+}
+
+// selectRules picks the rules that can deny this caller anything, so that a search
+// asks each tool no others.
+func (v *View) selectRules() {
+	v.rules = make([]*rule, 0, len(rules))
+	for i := range rules {
+		if r := &rules[i]; r.applies == nil || r.applies(v) {
+			v.rules = append(v.rules, r)
+		}
+	}
+}
+
+// rule is one condition for a tool to be usable by somebody.
+type rule struct {
+	name    string
+	yes, no string           // what is said where it allows, and where it denies
+	hides   bool             // a member is not told of a tool that it denies
+	builtin bool             // it holds for nize's own tools, too
+	applies func(*View) bool // nil: to every caller
+	denies  func(*View, *Tool) bool
+	command func(*View, *Tool) string // that lifts the denial
+}
+
+// rules are all of them, in the order in which they are asked. A search, a
+// call and [Engine.Explain] walk this one list.
+var rules = [...]rule{
+	{"server", "its server is enabled", "its server is disabled", true, true, nil,
+		func(_ *View, t *Tool) bool { return t.Record.Disabled },
+		func(_ *View, t *Tool) string { return "nizectl servers enable " + t.Server }},
+	{"definition", "its definition is accepted", "its definition is not accepted", true, true, nil,
+		func(_ *View, t *Tool) bool { return t.State != store.ToolAccepted || t.Pin != t.Accepted },
+		func(_ *View, t *Tool) string {
+			return "nizectl servers trust " + t.Server + " " + store.ShellWord(t.Name)
+		}},
+	{"sharing", "its server is shared with the person", "its server is not shared with the person", true, false, func(v *View) bool { return !v.by.IsAdmin() },
+		func(v *View, t *Tool) bool { return !t.Record.SharedWith(v.by, v.groups) },
+		func(v *View, t *Tool) string {
+			return "nizectl servers share " + t.Server + flagsOf("--with", t.Record.Visibility, "user:"+v.by.User)
+		}},
+	{"denial", "nobody denied it for good", "it is denied for good", false, false, func(v *View) bool { return len(v.denied) > 0 },
+		func(v *View, t *Tool) bool { return slices.Contains(v.denied, t.id) },
+		func(v *View, t *Tool) string {
+			i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == t.id })
+			return "nizectl approvals grants revoke " + v.grants[i].ID
+		}},
+	{"choice", "the person did not switch its server off", "the person switched its server off for themselves", false, false, func(v *View) bool { return len(v.off) > 0 },
+		func(v *View, t *Tool) bool { return slices.Contains(v.off, t.Server) },
+		func(v *View, t *Tool) string {
+			rest := slices.DeleteFunc(slices.Clone(v.off), func(s string) bool { return s == t.Server })
+			if len(rest) == 0 {
+				return "nizectl config unset servers.denied --user " + v.by.User
+			}
+			return "nizectl config set servers.denied " + strings.Join(rest, ",") + " --user " + v.by.User
+		}},
+	{"channel", "no channel keeps it out", "the channel does not allow its server", false, false, func(v *View) bool { return v.channel.Servers != nil },
+		func(v *View, t *Tool) bool { return !v.channel.AllowsServer(t.Server) },
+		func(v *View, t *Tool) string {
+			return "nizectl bots channels set " + v.channel.Place + " --servers " + strings.Join(append(v.channel.Servers[:len(v.channel.Servers):len(v.channel.Servers)], t.Server), ",")
+		}},
+	{"conversation", "no conversation keeps it out", "the conversation does not allow its server", false, false, func(v *View) bool { return len(v.scope.Servers) > 0 },
+		func(v *View, t *Tool) bool { return !slices.Contains(v.scope.Servers, t.Server) },
+		func(_ *View, t *Tool) string { return "nizectl chat --server " + t.Server }},
+	{"agent", "no agent keeps it out", "the agent does not allow it", false, false, func(v *View) bool { return v.limited },
+		func(v *View, t *Tool) bool { return !store.MatchAny(v.agent.AllowedTools, t.id) },
+		func(v *View, t *Tool) string {
+			return "nizectl agents set " + v.agent.ID + flagsOf("--allow", v.agent.AllowedTools, t.id)
+		}},
+	{"token", "no token keeps it out", "the token does not allow it", false, false, func(v *View) bool { return len(v.scoped) > 0 },
+		func(v *View, t *Tool) bool { return !store.MatchAny(v.scoped, t.id) },
+		func(v *View, t *Tool) string {
+			return "nizectl tokens create NAME --overwrite" + flagsOf("--scope", v.by.Scopes, "tools:"+t.id)
+		}},
+}
+
+// flagsOf repeats a flag for what a list has and for one more: such a flag sets
+// the whole list, so a command with the new one alone would take the others out.
+func flagsOf(flag string, have []string, more string) string {
+	var b strings.Builder
+	for _, v := range append(have[:len(have):len(have)], more) {
+		b.WriteString(" " + flag + " " + store.ShellWord(v))
+	}
+	return b.String()
+}
+
+func (r *rule) deniesTo(v *View, t *Tool) bool {
+	return (r.applies == nil || r.applies(v)) && r.denies(v, t)
+}
+
+// denyingRule returns the rule that denies the caller the tool, or nil.
+func (v *View) denyingRule(t *Tool) *rule {
+	builtin := t.Server == BuiltinServer // nize's own tools show a caller only what is theirs
+	for _, r := range v.rules {
+		if (r.builtin || !builtin) && r.denies(v, t) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Usable says whether the caller may use the tool.
+func (v *View) Usable(t *Tool) bool { return v.denyingRule(t) == nil }
+
+// Denial says why the caller may not use the tool, "" where they may.
+func (v *View) Denial(t *Tool) string {
+	if r := v.denyingRule(t); r != nil {
+		return r.no
+	}
+	return ""
+}
+
+// Find returns the tool if the caller may use it. An unknown and a forbidden
+// tool give the same error; only names that the caller may use are suggested.
+func (p *Engine) Find(v *View, id string) (*Tool, error) {
+	if t, ok := p.tools.Get(id); ok && v.Usable(t) {
+		return t, nil
+	}
+	return nil, p.unknown(v, id)
+}
+
+// unknown is the error for a tool that the caller may not use or that is not
+// there.
+func (p *Engine) unknown(v *View, id string) error {
+	var names []string
+	p.tools.Each(func(t *Tool) bool {
+		if t.Server != BuiltinServer && v.Usable(t) {
+			names = append(names, t.id)
+		}
+		return true
+	})
+	slices.Sort(names)
+	near := store.Nearest(id, names)
+	if _, name, ok := store.SplitToolID(id); near == "" && (ok || !strings.Contains(id, ".")) {
+		if !ok {
+			name = id
+		}
+		for _, n := range names {
+			if strings.HasSuffix(n, ":"+name) {
+				near = n
+				break
+			}
+		}
+	}
+	message := fmt.Sprintf("tool %q not found", id)
+	if near != "" {
+		message += "; did you mean " + near + "?"
+	} else {
+		message += "; search with discover_tools"
+	}
+	return &store.CallError{Code: store.CodeNotFound, Message: message}
+}

@@ -1,0 +1,336 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"nize/store"
+)
+
+// Approvers says who may press for a call.
+type Approvers struct {
+	store    Store
+	groups   Groups
+	channels Channels
+	log      *slog.Logger
+}
+
+// Reachable is the policy of a call whose requester may have no place to press:
+// somebody who comes in with tokens alone is nobody there, and a list of nobody
+// is the admins.
+func (p *Approvers) Reachable(ctx context.Context, policy store.Policy, requester string) (store.Policy, error) {
+	if policy != store.ByRequester {
+		return policy, nil
+	}
+	u, err := p.store.GetUser(ctx, requester)
+	if err != nil {
+		return policy, fmt.Errorf("reading user %s: %w", requester, err)
+	}
+	if !u.CanApprove() {
+		return store.ByAdmins, nil
+	}
+	return policy, nil
+}
+
+// withCurrentIDs is a policy under the ids that its people have now: after a join
+// a file's policy, and for a moment that of a server, has an older one.
+func (p *Approvers) withCurrentIDs(ctx context.Context, policy store.Policy) store.Policy {
+	a := policy.Approvers()
+	var who []string
+	for _, w := range a.Who {
+		if id, ok := strings.CutPrefix(w, "user:"); ok {
+			if u, err := p.store.GetUser(ctx, id); err == nil {
+				w = "user:" + u.ID
+			}
+		}
+		if !slices.Contains(who, w) {
+			who = append(who, w)
+		}
+	}
+	a.Who = who
+	return a.Policy()
+}
+
+// approves says whether the yes of u would count for the call now. What cannot
+// be looked up is a no.
+func (p *Approvers) approves(ctx context.Context, u store.User, c store.Call) bool {
+	return p.newBallot(ctx, c).counts(ctx, u)
+}
+
+// ballot is one look at who may press for a call: what is asked of a platform
+// is asked once in it.
+type ballot struct {
+	p      *Approvers
+	call   store.Call
+	who    store.Approvers
+	at     func() store.Address
+	admins func() ([]string, error) // of the channel there
+	unsure bool                     // something could not be looked up and counted as no
+}
+
+func (p *Approvers) newBallot(ctx context.Context, c store.Call) *ballot {
+	at := sync.OnceValue(func() store.Address { return p.addressOf(ctx, c) })
+	return &ballot{
+		p: p, call: c, who: c.Policy.Approvers(), at: at,
+		admins: sync.OnceValues(func() ([]string, error) { return p.channels.Admins(ctx, at()) }),
+	}
+}
+
+func (b *ballot) counts(ctx context.Context, u store.User) bool {
+	if u.State != store.Active || b.who.NotRequester && u.ID == b.call.By {
+		return false
+	}
+	return slices.ContainsFunc(b.who.Who, func(who string) bool {
+		yes, err := b.matches(ctx, who, u)
+		if err != nil {
+			b.unsure = true
+			b.p.log.Warn("looking up an approver; it counts as no", "user", u.ID, "who", who, "err", err)
+		}
+		return yes && err == nil
+	})
+}
+
+func (b *ballot) matches(ctx context.Context, who string, u store.User) (bool, error) {
+	switch store.Policy(who) {
+	case store.ByRequester:
+		return u.ID == b.call.By, nil
+	case store.ByAdmins:
+		return u.Role == store.Admin, nil
+	case store.ByChannel, store.ByChannelAdmins:
+		at := b.at()
+		if b.p.channels == nil || at.Channel == "" {
+			return false, nil
+		}
+		if store.Policy(who) == store.ByChannel {
+			return b.p.channels.Member(ctx, at, u.ID)
+		}
+		admins, err := b.admins()
+		return slices.Contains(admins, u.ID), err
+	}
+	if name, ok := strings.CutPrefix(who, "group:"); ok {
+		return b.p.groups.InGroup(ctx, name, u.ID)
+	}
+	// A setting of a file may name an id that the person had before a join.
+	return who == "user:"+u.ID || slices.ContainsFunc(u.Aliases, func(id string) bool { return who == "user:"+id }), nil
+}
+
+// Electorate is who could press for a call now: people who have a place to do
+// so. open says that anyone in its channel could, too.
+type Electorate struct {
+	people []store.User
+	open   bool
+	Unsure bool // there may be more: somebody could not be looked up
+}
+
+// Electorate looks up who could press for the call now.
+func (p *Approvers) Electorate(ctx context.Context, c store.Call) (Electorate, error) {
+	var e Electorate
+	a := c.Policy.Approvers()
+	users, err := p.candidates(ctx, a, c.By)
+	if err != nil {
+		return e, err
+	}
+	if slices.Contains(a.Who, string(store.ByChannel)) {
+		e.open = p.channels != nil && p.addressOf(ctx, c).Channel != ""
+		c.Policy = store.Approvers{Need: a.Need, NotRequester: a.NotRequester, Who: slices.DeleteFunc(slices.Clone(a.Who), func(w string) bool { return w == string(store.ByChannel) })}.Policy()
+		if len(a.Who) == 1 {
+			return e, nil
+		}
+	}
+	look := p.newBallot(ctx, c)
+	for _, u := range users {
+		if u.CanApprove() && look.counts(ctx, u) {
+			e.people = append(e.people, u)
+		}
+	}
+	e.Unsure = look.unsure
+	return e, nil
+}
+
+// candidates are the people among whom those are who may press: the few that
+// are named, or all.
+func (p *Approvers) candidates(ctx context.Context, a store.Approvers, requester string) ([]store.User, error) {
+	var few []store.User
+	for _, who := range a.Who {
+		id, one := strings.CutPrefix(who, "user:")
+		if store.Policy(who) == store.ByRequester {
+			id, one = requester, true
+		}
+		if !one {
+			all, err := p.store.ListUsers(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("listing users: %w", err)
+			}
+			return all, nil
+		}
+		u, err := p.store.GetUser(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // they are gone
+		case err != nil:
+			return nil, fmt.Errorf("reading user %s: %w", id, err)
+		case !slices.ContainsFunc(few, func(f store.User) bool { return f.ID == u.ID }):
+			few = append(few, u)
+		}
+	}
+	return few, nil
+}
+
+// CheckReachable refuses a call that nobody could approve, at once.
+func (p *Approvers) CheckReachable(ctx context.Context, c store.Call) error {
+	e, err := p.Electorate(ctx, c)
+	if err != nil {
+		return err
+	}
+	if e.Suffices(c) {
+		return nil
+	}
+	return &store.CallError{Code: store.CodeRefused, Message: p.UnreachableReason(ctx, c, e)}
+}
+
+// Suffices says whether the people could let the call run.
+func (e Electorate) Suffices(c store.Call) bool {
+	return e.open || len(e.people) >= c.Policy.Approvers().Need
+}
+
+// UnreachableReason says why a call is refused whose electorate does not suffice.
+func (p *Approvers) UnreachableReason(ctx context.Context, c store.Call, e Electorate) string {
+	could := "nobody could give now"
+	if len(e.people) > 0 {
+		could = fmt.Sprintf("only %d of %d could give now", len(e.people), c.Policy.Approvers().Need)
+	}
+	return fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, p.WhoDecides(ctx, c))
+}
+
+// OtherApprovers lists the people, other than who asked, who could approve a waiting
+// call: its card is brought to the first of them who can be reached.
+func (p *Approvers) OtherApprovers(ctx context.Context, c store.Call) ([]store.User, error) {
+	e, err := p.Electorate(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(e.people, func(u store.User) bool { return u.ID == c.By }), nil
+}
+
+// maxNamed is how many approvers are named.
+const maxNamed = 5
+
+// Describe says on a card who may press: up to five people, or the
+// group, by what the policy calls them.
+func (p *Approvers) Describe(ctx context.Context, c store.Call) ([]store.Approver, error) {
+	users, err := p.candidates(ctx, c.Policy.Approvers(), c.By)
+	if err != nil {
+		return nil, err
+	}
+	var out []store.Approver
+	single := store.Approver{Kind: "user"}
+	for _, who := range c.Policy.Approvers().Who {
+		kind, name, _ := strings.Cut(who, ":")
+		line := store.Approver{Kind: kind}
+		switch {
+		case kind == "group":
+			line.Names = []string{name}
+		case kind == "user":
+			single.Names = append(single.Names, nameOf(users, name))
+			continue
+		case store.Policy(who) == store.ByRequester:
+			line.Names = []string{cmp.Or(c.ByName, c.By)}
+		case store.Policy(who) != store.ByChannel:
+			only := c
+			only.Policy = store.Policy(who)
+			look := p.newBallot(ctx, only)
+			for _, u := range users {
+				if u.CanApprove() && look.counts(ctx, u) {
+					line.Names = append(line.Names, u.Name)
+				}
+			}
+		}
+		out = append(out, line)
+	}
+	if len(single.Names) > 0 {
+		out = append(out, single)
+	}
+	for i := range out {
+		if n := len(out[i].Names); n > maxNamed {
+			out[i].Names, out[i].More = out[i].Names[:maxNamed], n-maxNamed
+		}
+	}
+	return out, nil
+}
+
+func nameOf(users []store.User, id string) string {
+	for _, u := range users {
+		if u.ID == id {
+			return cmp.Or(u.Name, id)
+		}
+	}
+	return id
+}
+
+// May says whether the caller may say this of the call: yes is for whom the
+// policy names, no also for the requester and for admins, and to propose it
+// otherwise or anew for the requester, too.
+func (p *Approvers) May(ctx context.Context, by store.Caller, c store.Call, verb store.Verb) bool {
+	mine := by.User == c.By
+	switch verb {
+	case store.Approve, store.RunAll:
+		return p.mayApprove(ctx, by, c)
+	case store.Edit, store.Retry, store.Again:
+		return !silentSurface(by) && (mine || p.mayApprove(ctx, by, c))
+	case store.Deny, store.Cancel:
+		return mine || by.IsAdmin() || p.mayApprove(ctx, by, c)
+	}
+	return false
+}
+
+// silentSurface is where a model or a program speaks, not a person: nothing
+// there says yes.
+func silentSurface(by store.Caller) bool { return by.Surface == store.OnMCP }
+
+// MayApprove says whether a waiting call waits for the caller's yes: they may
+// give one, and did not.
+func (p *Approvers) MayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
+	return c.State == store.Pending && !slices.Contains(c.Yes(), by.User) && p.mayApprove(ctx, by, c)
+}
+
+func (p *Approvers) mayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
+	switch {
+	case by.Guest || silentSurface(by):
+		return false
+	case by.Surface == store.OnHTTP && (c.Surface != store.OnHTTP || by.User != c.By || c.Policy != store.ByRequester):
+		return false
+	}
+	u, err := p.store.GetUser(ctx, by.User) // as it is now, not as it was at the edge
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			p.log.Warn("reading who presses; it counts as no", "user", by.User, "err", err)
+		}
+		return false
+	}
+	return p.approves(ctx, u, c)
+}
+
+// Sees says whether the caller may look at the call at all: who asked, who may
+// approve it while it waits, and admins.
+func (p *Approvers) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
+	if by.User == c.By || by.IsAdmin() {
+		return true
+	}
+	said := slices.ContainsFunc(c.Decisions, func(d store.Decision) bool { return d.By == by.User })
+	return said || c.State == store.Pending && p.mayApprove(ctx, by, c)
+}
+
+// WhoDecides says who may press, in words.
+func (p *Approvers) WhoDecides(ctx context.Context, c store.Call) string {
+	names, err := p.Describe(ctx, c)
+	if err != nil {
+		return string(c.Policy)
+	}
+	a := c.Policy.Approvers()
+	return store.Card{By: cmp.Or(c.ByName, c.By), Approvers: names, Need: a.Need, NotRequester: a.NotRequester}.Who()
+}

@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nize/store"
+)
+
+// RunsAs says whose credentials a call runs with.
+type RunsAs struct {
+	Words    string
+	personal bool // one of the requester's own is among them
+	shared   bool // one of others is among them
+}
+
+// RunsAs says whose credentials a call runs with, and whether others share that: a
+// server that runs on a shared credential is for admins to approve, unless its
+// caller brings credentials of their own. A CallError says that the
+// server's auth wants a credential which nobody has set.
+func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, error) {
+	names := t.secrets()
+	if len(names) == 0 {
+		return RunsAs{Words: "no credential"}, nil
+	}
+	memberships, err := p.store.ListMembers(ctx, "", by.User)
+	if err != nil {
+		return RunsAs{}, fmt.Errorf("reading teams: %w", err)
+	}
+	var teams []string
+	for _, m := range memberships {
+		teams = append(teams, m.Team)
+	}
+	list := strings.Join(names, ", ")
+	for _, h := range t.Record.Auth.Holders(by.User, teams) {
+		if h.Scope == "system" {
+			break
+		}
+		has, err := p.countCredentials(ctx, h, t.Server, names)
+		switch {
+		case err != nil:
+			return RunsAs{}, err
+		case h.Scope == "user" && (has == len(names) || has > 0 && t.Record.Auth == store.AuthUser):
+			return RunsAs{Words: "the requester's own credential " + list, personal: true}, nil
+		case h.Scope == "user" && has > 0:
+			return RunsAs{Words: "the requester's own and shared credentials " + list, personal: true, shared: true}, nil
+		case has > 0:
+			return RunsAs{Words: "the credential " + list + " of the team " + h.Owner, shared: true}, nil
+		}
+	}
+	if t.Record.Auth != store.AuthAny {
+		return RunsAs{}, store.NotConnected(t.Server, names[0], t.Record.Auth)
+	}
+	return RunsAs{Words: "the shared credential " + list, shared: true}, nil
+}
+
+// wouldRunAs is RunsAs for what is described and not called: a credential
+// that lacks is told in words.
+func (p *Engine) wouldRunAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, error) {
+	as, err := p.RunsAs(ctx, by, t)
+	var lacks *store.CallError
+	if errors.As(err, &lacks) {
+		return RunsAs{Words: "nobody: " + lacks.Message}, nil
+	}
+	return as, err
+}
+
+// Private says whether what a tool returns is for the requester alone: it is got
+// with a credential of their own, or its server is marked so.
+func (t *Tool) Private(as RunsAs) bool { return as.personal || t.Record.Private }
+
+// ReturnsPrivately says whether what a tool returns to the caller would be for
+// them alone.
+func (p *Engine) ReturnsPrivately(ctx context.Context, by store.Caller, id string) (bool, error) {
+	v, err := p.View(ctx, by, store.Scope{})
+	if err != nil {
+		return false, err
+	}
+	t, err := p.Find(v, id)
+	if err != nil {
+		return false, err
+	}
+	as, err := p.wouldRunAs(ctx, by, t)
+	return err == nil && t.Private(as), err
+}
+
+// countCredentials counts those of the credentials that a holder has.
+func (p *Engine) countCredentials(ctx context.Context, h store.Holder, server string, names []string) (int, error) {
+	n := 0
+	for _, name := range names {
+		_, err := p.store.GetCredential(ctx, h.Key(server, name))
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return 0, fmt.Errorf("reading credential %s of %s: %w", name, server, err)
+		}
+		if err == nil {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,87 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"nize/store"
+)
+
+// What was true when a call was proposed is looked at again.
+
+// VoidedVotes lists who said yes to the call earlier and may not any more: their
+// yes does not count towards those that are needed.
+func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
+	var gone []string
+	for _, id := range c.Yes() {
+		u, err := p.store.GetUser(ctx, id)
+		if err != nil || !p.approves(ctx, u, c) {
+			gone = append(gone, id)
+		}
+	}
+	return gone
+}
+
+// Stale says why an approved call may no longer run: at the press its
+// requester's access, the tool's pin, as whom it runs and who approves it count
+// anew.
+func (p *Engine) Stale(ctx context.Context, c store.Call) string {
+	if c.ComputeDigest() != c.Digest {
+		return "the stored call is not what was shown"
+	}
+	requester, err := p.Requester(ctx, c)
+	if err != nil {
+		return "its requester is gone, or their token is"
+	}
+	v, err := p.View(ctx, requester, p.scopeOf(ctx, c))
+	if err != nil {
+		return "its requester may no longer use " + c.ToolID()
+	}
+	t, err := p.Find(v, c.ToolID())
+	switch {
+	case err != nil:
+		return "its requester may no longer use " + c.ToolID()
+	case t.Accepted != c.Pin:
+		return "the definition of " + c.ToolID() + " changed since it was proposed"
+	}
+	as, err := p.RunsAs(ctx, requester, t)
+	if err != nil || as.Words != c.RunsAs {
+		return "as whom it runs changed since it was proposed"
+	}
+	policy, err := p.Reachable(ctx, p.ApproverPolicy(v, t, as), c.By)
+	if err != nil || p.withCurrentIDs(ctx, policy) != p.withCurrentIDs(ctx, c.Policy) {
+		return "who approves it changed since it was proposed"
+	}
+	return ""
+}
+
+// scopeOf is what narrowed the tools where the call was proposed.
+func (p *Engine) scopeOf(ctx context.Context, c store.Call) store.Scope {
+	return store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers}
+}
+
+// Requester is the caller that a stored call runs for, as they are now.
+func (p *Engine) Requester(ctx context.Context, c store.Call) (store.Caller, error) {
+	u, err := p.store.GetUser(ctx, c.By)
+	if err != nil {
+		return store.Caller{}, fmt.Errorf("reading the requester of call %s: %w", c.ID, err)
+	}
+	if u.State != store.Active {
+		return store.Caller{}, fmt.Errorf("the requester of call %s is disabled: %w", c.ID, store.ErrRefused)
+	}
+	by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: c.Surface, Token: c.Token}
+	if c.Token == "" {
+		return by, nil
+	}
+	tokens, err := p.store.ListTokens(ctx, c.By)
+	if err != nil {
+		return by, fmt.Errorf("reading the token of call %s: %w", c.ID, err)
+	}
+	i := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == c.Token })
+	if i < 0 || tokens[i].State(p.now()) != "active" {
+		return by, fmt.Errorf("the token of call %s is no longer valid: %w", c.ID, store.ErrRefused)
+	}
+	by.Scopes = tokens[i].Scopes
+	return by, nil
+}

@@ -1,0 +1,51 @@
+package policy
+
+import (
+	"slices"
+
+	"nize/store"
+)
+
+// BuiltinServer is the reserved name of nize's own tools. They show a caller
+// only what is theirs, so they need no sharing, no pin and no yes.
+const BuiltinServer = "nize"
+
+// Tool is one tool with the server that it belongs to, whose record all of its
+// tools share. It never changes.
+type Tool struct {
+	store.Tool
+	Record *store.Server
+	id     string // server:name, made once: a search asks it of every tool
+}
+
+// NewTool is the tool t of the server s.
+func NewTool(t store.Tool, s *store.Server) *Tool { return &Tool{t, s, t.ID()} }
+
+// ID is server:name.
+func (t *Tool) ID() string { return t.id }
+
+// ReadOnly says whether the tool may be taken at its server's word to change
+// nothing: annotations count only where an admin trusts them.
+func (t *Tool) ReadOnly() bool {
+	return t.Record.TrustAnnotations && t.Annotations.ReadOnly != nil && *t.Annotations.ReadOnly
+}
+
+// destructive says whether the tool may destroy something: all may of which an
+// admin has not believed the opposite.
+func (t *Tool) destructive() bool {
+	return !t.ReadOnly() && !(t.Record.TrustAnnotations && t.Annotations.Destructive != nil && !*t.Annotations.Destructive)
+}
+
+// secrets names the credentials that the server is called with.
+func (t *Tool) secrets() []string {
+	var names []string
+	for _, vals := range []map[string]store.Value{t.Record.Headers, t.Record.Env} {
+		for _, v := range vals {
+			if v.SecretKey != "" {
+				names = append(names, v.SecretKey)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
