@@ -15,7 +15,7 @@ PATIENCE = -timeout 60m
 # By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
-.PHONY: help build man install image test demo bench eval lint fuzz clean
+.PHONY: help build man install image test race demo bench eval lint fuzz clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -39,16 +39,17 @@ install: build man ## install programs, manual pages and completion below PREFIX
 image: build ## build the container image `nize` with docker, podman or buildah (BASE=scratch)
 	@scripts/container/build $(BASE)
 
-test: ## vet and run all tests, with the race detector where there is a C compiler
+test: ## vet and run all tests
 	$(GO) vet -tags $(TAGS) ./...
-ifeq ($(CC_FOUND),)
-	@echo 'tests run without the race detector: it needs a C compiler, and there is none'
 	CGO_ENABLED=0 $(GO) test $(PATIENCE) -tags $(TAGS) ./...
+	@echo 'passed. Left out: the race detector (make race), and what needs npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
+
+race: ## the same under the race detector, which needs a C compiler
+ifeq ($(CC_FOUND),)
+	@echo 'the race detector needs a C compiler, and there is none: install gcc, or use make test'; exit 1
 else
-	@echo 'tests run with the race detector ($(CC_FOUND))'
 	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) ./...
 endif
-	@echo 'passed. Left out, because they need npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
 
 demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
 	@scripts/demo
