@@ -16,6 +16,7 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/daemon"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -70,7 +71,7 @@ func TestChangesAreAudited(t *testing.T) {
 	}
 	routes := daemon.Operations()
 	for _, route := range api.Routes {
-		routes = append(routes, api.Spec(route))
+		routes = append(routes, mux.Mounted{Spec: api.Spec(route)})
 	}
 	for _, route := range routes {
 		name := route.Method + " " + route.Path

@@ -19,6 +19,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -51,19 +52,31 @@ type Options struct {
 
 // Mux has the operations that are mounted on it.
 type Mux struct {
-	opt   Options
-	mux   *http.ServeMux
-	specs []api.Spec
+	opt     Options
+	mux     *http.ServeMux
+	mounted []Mounted
 }
 
 // New returns one without operations, whose routes are on that ServeMux.
 func New(on *http.ServeMux, opt Options) *Mux { return &Mux{opt: opt, mux: on} }
 
-// Specs are the operations that are mounted.
-func (m *Mux) Specs() []api.Spec { return m.specs }
+// Mounted is an operation with the types of its request and its answer.
+type Mounted struct {
+	api.Spec
+	Request, Answer reflect.Type
+}
+
+// Mounted lists the operations, in the order in which they were mounted.
+func (m *Mux) Mounted() []Mounted { return m.mounted }
+
+// note remembers an operation.
+func note[Req, Res any](m *Mux, op api.Spec) {
+	m.mounted = append(m.mounted, Mounted{op, reflect.TypeFor[Req](), reflect.TypeFor[Res]()})
+}
 
 // Handle mounts an operation on its function.
 func Handle[Req, Res any](m *Mux, op api.Op[Req, Res], do func(context.Context, store.Caller, Req) (Res, error)) {
+	note[Req, Res](m, api.Spec(op))
 	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
 		res, err := do(r.Context(), by, req)
 		if err != nil {
@@ -75,6 +88,7 @@ func Handle[Req, Res any](m *Mux, op api.Op[Req, Res], do func(context.Context, 
 
 // HandleDownload mounts an operation that answers with a file.
 func HandleDownload[Req any](m *Mux, op api.Download[Req], do func(context.Context, store.Caller, Req) (api.File, error)) {
+	note[Req, api.File](m, api.Spec(op))
 	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
 		f, err := do(r.Context(), by, req)
 		if err != nil {
@@ -93,6 +107,7 @@ func HandleDownload[Req any](m *Mux, op api.Download[Req], do func(context.Conte
 
 // HandleUpload mounts an operation that takes a file.
 func HandleUpload[Req, Res any](m *Mux, op api.Upload[Req, Res], do func(context.Context, store.Caller, Req, api.File) (Res, error)) {
+	note[Req, Res](m, api.Spec(op))
 	m.route(api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller) error {
 		var req Req
 		if err := api.Decode(&req, r.PathValue, r.URL.Query(), nil, false); err != nil {
@@ -112,6 +127,7 @@ func HandleUpload[Req, Res any](m *Mux, op api.Upload[Req, Res], do func(context
 // HandleStream mounts an operation that answers with lines. Its send fails when
 // the client has left.
 func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx context.Context, by store.Caller, req Req, send func(Line) error) error) {
+	note[Req, Line](m, api.Spec(op))
 	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
@@ -158,7 +174,6 @@ func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.R
 
 // route is the edge: here a request gets its caller, and an error its form.
 func (m *Mux) route(op api.Spec, serve func(http.ResponseWriter, *http.Request, store.Caller) error) {
-	m.specs = append(m.specs, op)
 	m.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
 		err := guarded(func() error {
 			by, err := m.opt.Caller(r)
