@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"nize/store"
 )
@@ -39,28 +37,4 @@ func (d *Daemon) groupsAtDoor(ctx context.Context, u store.User) (names []string
 		names = append(names, in...)
 	}
 	return names, nil
-}
-
-// accessOf checks a value of bots.access and turns names of users into their
-// ids.
-func (d *Daemon) accessOf(ctx context.Context, text string) (string, error) {
-	access, err := store.ParseAccess(text)
-	if err != nil {
-		return "", err
-	}
-	for i, who := range access {
-		if name, ok := strings.CutPrefix(who, "group:"); ok {
-			if _, err := d.directory.Group(ctx, name); err != nil {
-				return "", err
-			}
-		}
-		if name, ok := strings.CutPrefix(who, "user:"); ok {
-			u, err := d.directory.Find(ctx, name)
-			if err != nil {
-				return "", fmt.Errorf("bots.access: %w", err)
-			}
-			access[i] = "user:" + u.ID
-		}
-	}
-	return access.String(), nil
 }

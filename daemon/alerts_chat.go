@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,15 +11,13 @@ import (
 	"nize/bots/phrases"
 	"nize/daemon/alert"
 	"nize/daemon/monitor"
+	"nize/daemon/settings"
 	"nize/store"
 )
 
 // Alerts in a chat: in a channel, or to each admin in private. The
 // handle names every message that was sent, so that all of them are edited
 // when it is over.
-
-// slackChannel is the form of alerts.to that names a channel of Slack's.
-var slackChannel = regexp.MustCompile(`^slack:([CG][A-Z0-9]{1,31})$`)
 
 // chatAlerts is an alert.Notifier.
 type chatAlerts struct {
@@ -82,10 +79,8 @@ func alertText(i store.Incident, words phrases.Catalogue) string {
 // names, or, where that names nothing, the admins on the platforms that are on.
 // Nil for neither.
 func (d *Daemon) chatDestination(to string) *monitor.Destination {
-	if name, channel, ok := strings.Cut(to, ":"); ok && slackChannel.MatchString(to) {
-		places := func(context.Context) ([]store.Address, error) {
-			return []store.Address{{Surface: store.Surface(name), Channel: channel}}, nil
-		}
+	if at, ok := settings.AlertChannel(to); ok {
+		places := func(context.Context) ([]store.Address, error) { return []store.Address{at}, nil }
 		return &monitor.Destination{Notifier: chatAlerts{d.bots, places, d.words}, Name: to}
 	}
 	on := d.announcing()

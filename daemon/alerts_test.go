@@ -110,7 +110,7 @@ func TestAlertsAreNeverUnsignedByMistake(t *testing.T) {
 	if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret("hunter2")}); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a secret that is none: %v", err)
 	}
-	if _, err := r.PutSetting(ctx, "alerts.to", api.PutSetting{Value: sink.URL}); err != nil {
+	if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "alerts.to", Value: sink.URL}); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := api.Doctor.Call(ctx, r.Client, api.DoctorRequest{Online: true}); err != nil || !d.OK || !d.Daemon || len(d.Findings) < 20 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/settings"
 	"nize/store"
 	"nize/store/bolt"
 )
@@ -30,8 +31,6 @@ const (
 	// backupAsked how long it counts as the last one.
 	backupEvent = "database.backup"
 	backupAsked = 48 * time.Hour
-	// noSchedule as a schedule is never.
-	noSchedule = "off"
 )
 
 var backupName = regexp.MustCompile(`^nize-(\d{8}T\d{6}Z)\.db$`)
@@ -100,12 +99,12 @@ func (t *turn) due(now time.Time, line string, since func() time.Time) bool {
 		if at := since(); !at.IsZero() && at.Before(now) {
 			from = at.In(now.Location())
 		}
-		t.next = nextTurn(line, from)
+		t.next = settings.NextTime(line, from)
 	}
 	if t.next.IsZero() || now.Before(t.next) {
 		return false
 	}
-	t.next = nextTurn(t.line, now)
+	t.next = settings.NextTime(t.line, now)
 	return true
 }
 
@@ -135,29 +134,6 @@ func (d *Daemon) scheduledBackup(ctx context.Context, t *turn) {
 		return
 	}
 	d.log.Info("scheduled backup", "file", path)
-}
-
-// nextTurn is the zero time where there is none.
-func nextTurn(line string, after time.Time) time.Time {
-	if line == noSchedule {
-		return time.Time{}
-	}
-	s, err := parseSchedule(line)
-	if err != nil {
-		return time.Time{} // it was checked when it was set
-	}
-	return s.Next(after)
-}
-
-// checkOptionalSchedule refuses what nextTurn could not read.
-func checkOptionalSchedule(line string) error {
-	if line == noSchedule {
-		return nil
-	}
-	if _, err := parseSchedule(line); err != nil {
-		return fmt.Errorf("%w; %s is never", err, noSchedule)
-	}
-	return nil
 }
 
 // keepBackup puts a copy among the scheduled ones and removes those that are

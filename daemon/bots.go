@@ -27,7 +27,7 @@ const claimTime = 10 * time.Minute
 func (d *Daemon) newSlack(commands *bots.Commands) *slack.Bot {
 	return slack.New(slack.Options{
 		Store: d.db, Approver: d.gateway, Calls: d.db, Config: d.config, Commands: commands, Transport: d.transport,
-		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.begins, Admit: d.admits, Keeper: homes{d}, Feed: d.db,
+		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.defaults.Of, Admit: d.admits, Keeper: homes{d}, Feed: d.db,
 	})
 }
 

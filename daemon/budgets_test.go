@@ -61,7 +61,7 @@ func withModel(t *testing.T, r *roof, url string, tokens int) {
 		t.Fatal(err)
 	}
 	for key, value := range map[string]string{"limits.user.turns": "0", "limits.user.messages": "0", "budgets.user.daily": "0"} {
-		if _, err := r.PutSetting(ctx, key, api.PutSetting{Value: value}); err != nil {
+		if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: key, Value: value}); err != nil {
 			t.Fatal(err)
 		}
 	}

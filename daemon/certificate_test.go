@@ -23,6 +23,7 @@ import (
 
 	"nize/daemon"
 	"nize/daemon/api"
+	"nize/daemon/settings"
 )
 
 // selfSigned writes a certificate of that name for 127.0.0.1, and its key.
@@ -90,7 +91,7 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(config, []byte("listen = '0.0.0.0:0'\ntls.cert = '"+cert+"'\ntls.key = '"+key+"'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opt, err := daemon.Configure(daemon.Sources{
+	opt, err := daemon.Configure(settings.Sources{
 		Flags: map[string]string{"data_dir": filepath.Join(dir, "data"), "socket.path": filepath.Join(dir, "s")},
 		Env:   func(string) string { return "" }, File: config,
 	})

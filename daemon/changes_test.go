@@ -152,7 +152,9 @@ func changesOf(t *testing.T, r *roof) []request {
 	}
 	list := []request{
 		{"POST /v1/chat/threads/{id}/forget", "thread.forget", func() error { return second(r.ForgetThread(ctx, talk.ID)) }},
-		{"PUT /v1/config/{key}", "setting.put", func() error { return second(r.PutSetting(ctx, "slack.api_url", api.PutSetting{Value: fake.APIURL()})) }},
+		{"PUT /v1/config/{key}", "setting.put", func() error {
+			return second(api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "slack.api_url", Value: fake.APIURL()}))
+		}},
 		{"POST /v1/bots/{name}", "bot.put claim.put", func() error {
 			tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}
 			return second(r.ConnectBot(ctx, "slack", api.ConnectBot{Tokens: tokens}))
@@ -179,8 +181,12 @@ func changesOf(t *testing.T, r *roof) []request {
 		}},
 		{"DELETE /v1/credentials", "credential.delete", func() error { return r.DeleteCredential(ctx, key) }},
 		{"DELETE /v1/servers/{name}", "server.delete", func() error { return r.RemoveServer(ctx, "box") }},
-		{"PUT /v1/config/{key}", "setting.put", func() error { return second(r.PutSetting(ctx, "agent.tools.maxSteps", api.PutSetting{Value: "7"})) }},
-		{"DELETE /v1/config/{key}", "setting.put", func() error { return second(r.UnsetSetting(ctx, "", "agent.tools.maxSteps")) }},
+		{"PUT /v1/config/{key}", "setting.put", func() error {
+			return second(api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "agent.tools.maxSteps", Value: "7"}))
+		}},
+		{"DELETE /v1/config/{key}", "setting.put", func() error {
+			return second(api.UnsetSetting.Call(ctx, r.Client, api.UnsetSettingRequest{Key: "agent.tools.maxSteps"}))
+		}},
 		{"POST /v1/providers", "provider.put", func() error {
 			return second(r.AddProvider(ctx, api.AddProvider{Name: "main", Kind: "openai", BaseURL: "http://127.0.0.1:1/v1", Key: api.NewSecret("sk-x")}))
 		}},
@@ -234,7 +240,7 @@ func TestExportOfManyPages(t *testing.T) {
 	r, ctx := open(t, t.TempDir(), nil), t.Context()
 	const n = 1300 // over a page
 	for i := range n {
-		if _, err := r.PutSetting(ctx, "agent.tools.maxSteps", api.PutSetting{Value: fmt.Sprint(1 + i%9)}); err != nil {
+		if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "agent.tools.maxSteps", Value: fmt.Sprint(1 + i%9)}); err != nil {
 			t.Fatal(err)
 		}
 	}

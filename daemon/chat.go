@@ -78,7 +78,7 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 			req.Zone = "" // a zone that nobody knows is as good as none
 		}
 	}
-	req.Agent, req.Model = d.begins(ctx, by, req.Agent, req.Model)
+	req.Agent, req.Model = d.defaults.Of(ctx, by, req.Agent, req.Model)
 	now := d.now()
 	id := store.NewID(now)
 	th := store.Thread{

@@ -279,7 +279,7 @@ func TestStopped(t *testing.T) {
 	}})
 	k := newKillable(t)
 	ctx := t.Context()
-	if _, err := k.PutSetting(ctx, "drain.grace", api.PutSetting{Value: "10m"}); err != nil { // the call ends when the test says so
+	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "drain.grace", Value: "10m"}); err != nil { // the call ends when the test says so
 		t.Fatal(err)
 	}
 	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {

@@ -35,6 +35,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/monitor"
 	"nize/daemon/people"
+	"nize/daemon/settings"
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/hook"
@@ -46,9 +47,6 @@ import (
 )
 
 const (
-	// DefaultListen is the address of the HTTP listener.
-	DefaultListen = "127.0.0.1:19560"
-
 	maxItems   = 1000             // content items of a result that are passed on
 	idleConn   = 90 * time.Second // of connections to providers
 	headerTime = 5 * time.Second
@@ -65,7 +63,7 @@ type Options struct {
 	Level   *slog.LevelVar // of Log, where a reload may change it
 	Env     func(string) string
 	Now     func() time.Time
-	Layers  *Layers          // nil: the fields above and Env are all there is
+	Layers  *settings.Layers // nil: the fields above and Env are all there is
 	Hangup  <-chan os.Signal // each asks for a reload
 }
 
@@ -79,8 +77,8 @@ type Daemon struct {
 	lock         *os.File // on the data directory
 	db           *bolt.DB
 	keeping      *keeping
-	layers       *Layers
-	config       *config
+	layers       *settings.Layers
+	config       *settings.Config
 	cert         *certificate // of the HTTP listener; nil serves clear text
 	door         atomic.Pointer[door]
 	memory       *monitor.Memory
@@ -92,7 +90,6 @@ type Daemon struct {
 	mcp          *mcp.Server
 	router       *llm.Router
 	examples     sync.Mutex // held while a model writes example requests
-	choosing     sync.Mutex // held while a person's list of servers changes
 	extra        []store.Provider
 	transport    *http.Transport
 	terminals    *terminals
@@ -100,6 +97,7 @@ type Daemon struct {
 	bots         *bots.Registry
 	peers        *peers
 	directory    *people.Directory
+	defaults     *settings.Defaults
 	ops          *operations
 	groups       *liveGroups
 	listeners    *listeners
@@ -144,7 +142,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.db, err = openDB(ctx, opt); err != nil {
 		return nil, err
 	}
-	if d.config, err = newConfig(ctx, d.db, d.layers); err != nil {
+	if d.config, err = settings.NewConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
 	}
 	if n, err := d.db.SettleAbandoned(ctx); err != nil {
@@ -189,6 +187,7 @@ func (d *Daemon) wire() {
 	})
 	d.groups = newLiveGroups(d)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
+	d.defaults = &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: d.checkAgent, CheckModel: d.checkModel, CheckServer: d.mayUse, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
 		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: d.index, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,

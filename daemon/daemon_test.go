@@ -204,20 +204,20 @@ func TestHostAndOrigin(t *testing.T) {
 func TestSettings(t *testing.T) {
 	r := open(t, t.TempDir(), map[string]string{"NIZE_APPROVALS_MODE": "all"})
 	ctx := t.Context()
-	if _, err := r.PutSetting(ctx, "approvals.mode", api.PutSetting{Value: "none"}); !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "NIZE_APPROVALS_MODE") {
+	if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "approvals.mode", Value: "none"}); !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "NIZE_APPROVALS_MODE") {
 		t.Errorf("a key that the environment sets: %v", err)
 	}
-	if _, err := r.PutSetting(ctx, "approvals.mod", api.PutSetting{Value: "none"}); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "approvals.mode") {
+	if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "approvals.mod", Value: "none"}); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "approvals.mode") {
 		t.Errorf("an unknown key: %v", err)
 	}
-	if _, err := r.PutSetting(ctx, "index.schedule", api.PutSetting{Value: "now and then"}); !errors.Is(err, store.ErrInvalid) {
+	if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "index.schedule", Value: "now and then"}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("a broken schedule: %v", err)
 	}
-	s, err := r.PutSetting(ctx, "agent.tools.maxSteps", api.PutSetting{Value: "6"})
+	s, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "agent.tools.maxSteps", Value: "6"})
 	if err != nil || s.Value != "6" || s.Source != "system" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err = r.UnsetSetting(ctx, "", "agent.tools.maxSteps"); err != nil || s.Value != "10" || s.Source != "default" {
+	if s, err = api.UnsetSetting.Call(ctx, r.Client, api.UnsetSettingRequest{Key: "agent.tools.maxSteps"}); err != nil || s.Value != "10" || s.Source != "default" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

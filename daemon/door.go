@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"nize/daemon/settings"
 	"nize/store"
 )
 
@@ -31,42 +32,10 @@ type door struct {
 func (d *Daemon) newDoor() *door {
 	o := &door{tls: d.cert != nil, host: d.host, port: d.port}
 	if v := d.layers.Get("public_url"); v != "" {
-		o.public, _ = parsePublicURL(v)
+		o.public, _ = settings.ParsePublicURL(v)
 	}
-	o.proxies, _ = parseProxies(d.layers.Get("http.trusted_proxies"))
+	o.proxies, _ = settings.ParseProxies(d.layers.Get("http.trusted_proxies"))
 	return o
-}
-
-// parsePublicURL reads an https origin; "" is none.
-func parsePublicURL(text string) (*url.URL, error) {
-	if text == "" {
-		return nil, nil
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("want an https origin such as https://nize.example.com")
-	}
-	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
-}
-
-// parseProxies reads networks and single addresses, comma-separated.
-func parseProxies(text string) ([]netip.Prefix, error) {
-	var list []netip.Prefix
-	for item := range strings.SplitSeq(text, ",") {
-		if item == "" {
-			continue
-		}
-		if ip, err := netip.ParseAddr(item); err == nil {
-			list = append(list, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
-			continue
-		}
-		p, err := netip.ParsePrefix(item)
-		if err != nil || p.Masked() != p {
-			return nil, fmt.Errorf("%q is no address or network: write 10.0.0.7 or 10.0.0.0/8", item)
-		}
-		list = append(list, p)
-	}
-	return list, nil
 }
 
 func (o *door) trusts(ip netip.Addr) bool {
@@ -196,5 +165,5 @@ func checkListen(addr *net.TCPAddr, tls, insecure bool) error {
 	if addr.IP.IsLoopback() || tls || insecure {
 		return nil
 	}
-	return fmt.Errorf("listening on %s: %w, since it is no loopback address and tokens would travel in clear text; set tls.cert and tls.key, or put a TLS proxy in front of %s and set --public-url (--insecure-listen does it all the same)", addr, store.ErrRefused, DefaultListen)
+	return fmt.Errorf("listening on %s: %w, since it is no loopback address and tokens would travel in clear text; set tls.cert and tls.key, or put a TLS proxy in front of %s and set --public-url (--insecure-listen does it all the same)", addr, store.ErrRefused, settings.DefaultListen)
 }

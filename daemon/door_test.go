@@ -7,16 +7,18 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"nize/daemon/settings"
 )
 
 func testDoor(t *testing.T, public, proxies string) *door {
 	t.Helper()
 	o := &door{host: "127.0.0.1", port: "19560"}
 	var err error
-	if o.public, err = parsePublicURL(public); err != nil {
+	if o.public, err = settings.ParsePublicURL(public); err != nil {
 		t.Fatal(err)
 	}
-	if o.proxies, err = parseProxies(proxies); err != nil {
+	if o.proxies, err = settings.ParseProxies(proxies); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -91,7 +93,7 @@ func TestParsePublicURL(t *testing.T) {
 		"http://nize.example.com": "!", "https://": "!", "nize.example.com": "!", "https://u@nize.example.com": "!", "https://nize.example.com/x": "!", "https://nize.example.com?x": "!", "https://nize.example.com#x": "!",
 	} {
 		got := "!"
-		if u, err := parsePublicURL(text); err == nil {
+		if u, err := settings.ParsePublicURL(text); err == nil {
 			got = ""
 			if u != nil {
 				got = u.String()

@@ -15,6 +15,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/daemon/plot"
+	"nize/daemon/settings"
 	"nize/store"
 )
 
@@ -28,7 +29,7 @@ var _ bots.Keeper = homes{}
 func (k homes) Home(ctx context.Context, a bots.Asked) (h bots.Home, err error) {
 	d := k.d
 	who := a.By
-	h.Agent, h.Model = d.config.Get(who.User, keyAgent), d.config.Get(who.User, keyModel)
+	h.Agent, h.Model = d.config.Get(who.User, settings.KeyAgent), d.config.Get(who.User, settings.KeyModel)
 	h.Language = cmp.Or(d.config.UserValue(who.User, "language"), store.Auto)
 	h.Streaming = store.GetBool(d.config, who.User, "streaming")
 	h.NoStreaming = !store.GetBool(d.config, "", "streaming")
@@ -70,7 +71,7 @@ func (k homes) servers(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	if err != nil {
 		return fmt.Errorf("counting tools: %w", err)
 	}
-	health, off := d.healths(), store.GetList(d.config, a.By.User, keyDenied)
+	health, off := d.healths(), store.GetList(d.config, a.By.User, settings.KeyDenied)
 	for _, s := range servers {
 		state := healthOf(s, health, tallies[s.Name]).State
 		h.Servers = append(h.Servers, bots.HomeServer{Name: s.Name, Off: slices.Contains(off, s.Name), Down: state != "ready" && state != "idle"})

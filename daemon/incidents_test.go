@@ -441,13 +441,11 @@ func TestMembersDoNotSeeWhereAlertsGo(t *testing.T) {
 	w := watch(t, t.TempDir(), map[string]string{"NIZE_ALERTS_TO": "https://hooks.example.com/s3cret"})
 	for role, sees := range map[store.Role]bool{store.Admin: true, store.Member: false} {
 		by := store.Caller{User: "u", Role: role}
-		list, err := w.listSettings(t.Context(), by, request(t, "/v1/config"))
+		list, err := w.ops.settings.List(t.Context(), by, api.ListSettingsRequest{})
 		if err != nil || strings.Contains(fmt.Sprint(list), "s3cret") != sees {
 			t.Errorf("%s lists: %v", role, err)
 		}
-		r := request(t, "/v1/config/alerts.to")
-		r.SetPathValue("key", "alerts.to")
-		one, err := w.explainSetting(t.Context(), by, r)
+		one, err := w.ops.settings.Explain(t.Context(), by, api.ExplainSettingRequest{Key: "alerts.to"})
 		if strings.Contains(fmt.Sprint(one, err), "s3cret") != sees {
 			t.Errorf("%s explains: %v, %v", role, one, err)
 		}

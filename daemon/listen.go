@@ -2,19 +2,32 @@ package daemon
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
+
+	"nize/daemon/settings"
 )
 
 // layersOf are the layers given, or what New's plain options say.
-func layersOf(opt Options) (*Layers, error) {
+func layersOf(opt Options) (*settings.Layers, error) {
 	if opt.Layers != nil {
 		return opt.Layers, nil
 	}
-	l := &Layers{src: Sources{
-		Flags: map[string]string{"data_dir": opt.DataDir, "listen": opt.Listen, "socket.path": opt.Socket}, Env: opt.Env,
-	}, level: opt.Level}
-	return l, l.open()
+	return settings.Open(settings.Sources{
+		Flags: map[string]string{"data_dir": opt.DataDir, "listen": opt.Listen, "socket.path": opt.Socket}, Env: opt.Env, NoFile: true, Level: opt.Level,
+	})
+}
+
+// Configure reads flags, environment and configuration file, and returns the
+// options that follow from them; the caller adds Log, Now and Hangup.
+func Configure(src settings.Sources) (Options, error) {
+	src.Level = new(slog.LevelVar)
+	l, err := settings.Open(src)
+	if err != nil {
+		return Options{}, err
+	}
+	return Options{DataDir: l.Get("data_dir"), Listen: l.Get("listen"), Socket: l.Get("socket.path"), Env: src.Env, Layers: l, Level: src.Level}, nil
 }
 
 // listen opens the HTTP listener and the control socket, or takes those that

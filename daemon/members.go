@@ -47,3 +47,12 @@ func forCaller(by store.Caller, v api.ServerView) api.ServerView {
 	v.Tools = slices.DeleteFunc(v.Tools, func(t api.ToolView) bool { return t.State != store.ToolAccepted })
 	return v
 }
+
+// mayUse refuses the name of a server that there is not, for the caller.
+func (d *Daemon) mayUse(ctx context.Context, by store.Caller, name string) error {
+	if err := d.mayKnow(ctx, by, name); err != nil {
+		return err
+	}
+	_, err := d.server(ctx, name)
+	return err
+}

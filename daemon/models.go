@@ -352,3 +352,25 @@ func (d *Daemon) removeAgent(ctx context.Context, by store.Caller, r *http.Reque
 	}
 	return nil, nil
 }
+
+// checkModel refuses a model name that is unknown to the caller: that there is
+// none of that name, or that others alone may use it, is the same error.
+func (d *Daemon) checkModel(ctx context.Context, by store.Caller, name string) error {
+	list, err := d.modelsFor(ctx, by)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, m := range list {
+		if m.Name == name {
+			return nil
+		}
+		names = append(names, m.Name)
+	}
+	return store.Unknown("model", name, names)
+}
+
+func (d *Daemon) checkAgent(ctx context.Context, by store.Caller, name string) error {
+	_, err := d.agent(ctx, by, name)
+	return err
+}

@@ -7,23 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
-
 	"nize/daemon/api"
+	"nize/daemon/settings"
 	"nize/store"
 )
 
 // pruneEvery is how often retention is applied.
 const pruneEvery = time.Hour
-
-// parseSchedule reads a cron line of index.schedule.
-func parseSchedule(line string) (cron.Schedule, error) {
-	s, err := cron.ParseStandard(line)
-	if err != nil {
-		return nil, fmt.Errorf("%w schedule %q: write a cron line such as \"0 */6 * * *\", or @every 6h", store.ErrInvalid, line)
-	}
-	return s, nil
-}
 
 // keepSchedule refreshes the tools when index.schedule says so, makes backups
 // when backup.schedule does, verifies the audit trail when audit.schedule does,
@@ -41,7 +31,7 @@ func (d *Daemon) keepSchedule(ctx context.Context) error {
 		d.scheduledAudit(ctx, &audits)
 		if now := d.config.Get("", "index.schedule"); now != line {
 			line = now
-			s, err := parseSchedule(line)
+			s, err := settings.ParseSchedule(line)
 			if err != nil {
 				return err // it was checked when it was set
 			}
@@ -55,7 +45,7 @@ func (d *Daemon) keepSchedule(ctx context.Context) error {
 		now := d.now()
 		if !now.Before(next) {
 			d.refreshAll(ctx)
-			if s, err := parseSchedule(line); err == nil {
+			if s, err := settings.ParseSchedule(line); err == nil {
 				next = s.Next(d.now())
 			}
 		}

@@ -47,7 +47,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
 	set := func(value string) error {
-		_, err := s.PutSetting(ctx, "bots.access", api.PutSetting{Value: value})
+		_, err := api.PutSetting.Call(ctx, s.Client, api.PutSettingRequest{Key: "bots.access", Value: value})
 		return err
 	}
 	for value, want := range map[string]string{"group:opps": "not found", "user:nobody": "not found", "everyone": "none of members", "guests": "none of members"} {

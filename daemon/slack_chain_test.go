@@ -264,7 +264,7 @@ func TestSlackTaint(t *testing.T) {
 	if _, err := s.PatchServer(t.Context(), "box", api.PatchServer{UntrustedOutput: &yes}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PutSetting(t.Context(), "approvals.mode", api.PutSetting{Value: "none"}); err != nil {
+	if _, err := api.PutSetting.Call(t.Context(), s.Client, api.PutSettingRequest{Key: "approvals.mode", Value: "none"}); err != nil {
 		t.Fatal(err)
 	}
 	root, err := s.fake.Mention(slacktest.Ben, slacktest.General, "please #note")

@@ -120,7 +120,7 @@ func TestSlackChannelWords(t *testing.T) {
 		t.Errorf("the servers are %q", c.Servers)
 	}
 	slash(slacktest.Ben, "/nize channel servers default", "servers is the default")
-	if _, err := k.PutSetting(ctx, "approvals.approvers", api.PutSetting{Value: "admins"}); err != nil {
+	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "approvals.approvers", Value: "admins"}); err != nil {
 		t.Fatal(err)
 	}
 	slash(slacktest.Ben, "/nize channel show", "don't count")

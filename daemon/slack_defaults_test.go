@@ -58,10 +58,10 @@ func TestSlackOwnDefaults(t *testing.T) {
 		t.Errorf("the prompt is %q", p)
 	}
 	// By the control socket an admin can set it, for what the person may use.
-	if _, err := s.PutSetting(ctx, "chat.agent", api.PutSetting{User: ben.ID, Value: "secret"}); err == nil {
+	if _, err := api.PutSetting.Call(ctx, s.Client, api.PutSettingRequest{Key: "chat.agent", User: ben.ID, Value: "secret"}); err == nil {
 		t.Error("an agent that is not Ben's was set for him")
 	}
-	if _, err := s.PutSetting(ctx, "chat.agent", api.PutSetting{Value: "ops"}); err == nil || !strings.Contains(err.Error(), "each person's own") {
+	if _, err := api.PutSetting.Call(ctx, s.Client, api.PutSettingRequest{Key: "chat.agent", Value: "ops"}); err == nil || !strings.Contains(err.Error(), "each person's own") {
 		t.Errorf("the system got one: %v", err)
 	}
 	// One that is taken away counts as none.

@@ -86,7 +86,7 @@ func withScribe(t *testing.T, k *killable) *scribe {
 		_, err = k.SetModel(ctx, "smart", api.SetModel{Target: "scribe/one"})
 	}
 	if err == nil {
-		_, err = k.PutSetting(ctx, "models.images", api.PutSetting{Value: "scribe/*"})
+		_, err = api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "models.images", Value: "scribe/*"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestSlackEarlier(t *testing.T) {
 	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.PutSetting(ctx, "approvals.mode", api.PutSetting{Value: "none"}); err != nil {
+	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "approvals.mode", Value: "none"}); err != nil {
 		t.Fatal(err)
 	}
 	fake := onSlack(t, k)

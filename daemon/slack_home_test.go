@@ -69,11 +69,11 @@ func (s *scene) touch(user, action string, values ...string) {
 
 func (s *scene) setting(user, key string) string {
 	s.t.Helper()
-	list, err := s.Settings(s.t.Context(), user)
+	list, err := api.ListSettings.Call(s.t.Context(), s.Client, api.ListSettingsRequest{User: user})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, k := range list {
+	for _, k := range list.Items {
 		if k.Name == key {
 			return k.Value
 		}

@@ -33,7 +33,7 @@ func newKilledScene(t *testing.T) *scene {
 	s.says.use(t, s.Client)
 	s.fake = onSlack(t, s.killable)
 	for key, value := range map[string]string{"limits.user.messages": "0", "limits.user.turns": "0", "budgets.user.daily": "0"} {
-		if _, err := s.PutSetting(ctx, key, api.PutSetting{Value: value}); err != nil {
+		if _, err := api.PutSetting.Call(ctx, s.Client, api.PutSettingRequest{Key: key, Value: value}); err != nil {
 			t.Fatal(err)
 		}
 	}

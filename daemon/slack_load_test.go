@@ -85,7 +85,7 @@ func TestSlackEventsThrice(t *testing.T) {
 func TestSlackAcksStalledModel(t *testing.T) {
 	s := newScene(t)
 	for key, value := range map[string]string{"limits.user.messages": "0", "limits.user.turns": "0", "budgets.user.daily": "0"} {
-		if _, err := s.PutSetting(t.Context(), key, api.PutSetting{Value: value}); err != nil {
+		if _, err := api.PutSetting.Call(t.Context(), s.Client, api.PutSettingRequest{Key: key, Value: value}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +131,7 @@ var attackText = []string{
 // byte. Above, the call is refused and says why.
 func TestSlackArguments(t *testing.T) {
 	s := newScene(t)
-	if _, err := s.PutSetting(t.Context(), "limits.user.messages", api.PutSetting{Value: "0"}); err != nil {
+	if _, err := api.PutSetting.Call(t.Context(), s.Client, api.PutSettingRequest{Key: "limits.user.messages", Value: "0"}); err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(3, 4))

@@ -26,7 +26,7 @@ func onSlack(t *testing.T, k *killable) *slacktest.Server {
 	}
 	t.Cleanup(fake.Close)
 	ctx := t.Context()
-	if _, err := k.PutSetting(ctx, "slack.api_url", api.PutSetting{Value: fake.APIURL()}); err != nil {
+	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "slack.api_url", Value: fake.APIURL()}); err != nil {
 		t.Fatal(err)
 	}
 	tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}
@@ -165,7 +165,7 @@ func TestSlackAlerts(t *testing.T) {
 	if len(list) == 0 || !strings.Contains(list[len(list)-1].Text, "Alert: This is a test") {
 		t.Errorf("Ann reads %+v", list)
 	}
-	if _, err := k.PutSetting(t.Context(), "alerts.to", api.PutSetting{Value: "slack:" + slacktest.General}); err != nil {
+	if _, err := api.PutSetting.Call(t.Context(), k.Client, api.PutSettingRequest{Key: "alerts.to", Value: "slack:" + slacktest.General}); err != nil {
 		t.Fatal(err)
 	}
 	made, err := api.TestAlert.Call(t.Context(), k.Client, api.Empty{})
@@ -177,7 +177,7 @@ func TestSlackAlerts(t *testing.T) {
 		t.Errorf("the channel reads %+v", list)
 	}
 	for _, bad := range []string{"slack:", "slack:general", "slack:C1/2"} {
-		if _, err := k.PutSetting(t.Context(), "alerts.to", api.PutSetting{Value: bad}); err == nil {
+		if _, err := api.PutSetting.Call(t.Context(), k.Client, api.PutSettingRequest{Key: "alerts.to", Value: bad}); err == nil {
 			t.Errorf("alerts.to %q is taken", bad)
 		}
 	}

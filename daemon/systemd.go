@@ -9,6 +9,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
+	"nize/daemon/settings"
 	"nize/store"
 )
 
@@ -124,17 +125,17 @@ func (d *Daemon) reload() {
 			d.log.Error("the old certificate serves", "err", err)
 		}
 	}
-	changed, err := d.layers.reload()
+	changed, err := d.layers.Reload()
 	if err != nil {
 		d.log.Error("the configuration was not reloaded", "err", err)
 		return
 	}
 	d.door.Store(d.newDoor())
 	for _, key := range changed {
-		if own, ok := ownOf(key); ok && !own.live {
+		if settings.NeedsRestart(key) {
 			d.log.Warn("a changed setting needs a restart", "key", key)
 		}
 		d.settingChanged(key)
 	}
-	d.log.Info("the configuration was reloaded", "file", d.layers.inUse(), "changed", changed)
+	d.log.Info("the configuration was reloaded", "file", d.layers.File(), "changed", changed)
 }

@@ -45,7 +45,7 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts) *monitor.Status {
 func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
-	f.Config = append(d.layers.warnings(), d.servers.warnings()...)
+	f.Config = append(d.layers.Warnings(), d.servers.warnings()...)
 	f.Web = d.webFacts()
 	f.Process.UnderSystemd = d.opt.Env("INVOCATION_ID") != "" && d.opt.Env("NOTIFY_SOCKET") != ""
 	f.Process.SocketGroup = d.layers.Get("socket.group")
@@ -70,9 +70,9 @@ func (d *Daemon) webFacts() doctor.Web {
 func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	s.Started, s.DataDir, s.Socket, s.Listen = d.started, d.opt.DataDir, d.opt.Socket, d.addr()
 	s.Model, s.Sessions, s.Bots = llm.OfflineModel, d.mcp.Sessions(), d.botStates(ctx)
-	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.inUse()
+	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.File()
 	if s.You.IsAdmin() {
-		s.Warnings = d.layers.warnings()
+		s.Warnings = d.layers.Warnings()
 	}
 	if targets, err := d.router.Resolve(ctx, ""); err == nil {
 		s.Model = targets[0].Name()

@@ -10,6 +10,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/settings"
 	"nize/mcp/index"
 	"nize/store"
 )
@@ -145,7 +146,7 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 			return bots.Answer{}, err
 		}
 		if a.Thread == "" {
-			scope.Agent, _ = d.begins(ctx, a.By, "", "")
+			scope.Agent, _ = d.defaults.Of(ctx, a.By, "", "")
 		}
 		list, err := d.agentsFor(ctx, a.By)
 		if err != nil {
@@ -170,7 +171,7 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 		return bots.Answer{}, err
 	}
 	if a.Thread == "" {
-		return d.chooseOwn(ctx, a, keyAgent, name)
+		return d.chooseOwn(ctx, a, settings.KeyAgent, name)
 	}
 	told, err := d.choose(ctx, a, func(th *store.Thread) { th.Agent = name })
 	if told != "" || err != nil {
@@ -185,14 +186,14 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 // chooseOwn sets what the conversations begin with that a person starts.
 func (d *Daemon) chooseOwn(ctx context.Context, a bots.Asked, key, name string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	if _, err := d.config.put(ctx, a.By, a.By.User, key, name); err != nil {
+	if _, err := d.config.Put(ctx, a.By, a.By.User, key, name); err != nil {
 		return bots.Answer{}, err
 	}
 	if name == "" {
 		name = w.Say(phrases.TheDefault)
 	}
 	said := phrases.OwnAgentSet
-	if key == keyModel {
+	if key == settings.KeyModel {
 		said = phrases.OwnModelSet
 	}
 	return bots.Said(w.Say(said, name)), nil
@@ -225,7 +226,7 @@ func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error
 		return bots.Answer{}, err
 	}
 	if a.Thread == "" {
-		return d.chooseOwn(ctx, a, keyModel, name)
+		return d.chooseOwn(ctx, a, settings.KeyModel, name)
 	}
 	told, err := d.choose(ctx, a, func(th *store.Thread) { th.Model = name })
 	if told != "" || err != nil {
@@ -257,7 +258,7 @@ func (d *Daemon) modelAt(ctx context.Context, a bots.Asked, list []store.ModelNa
 		if th.Model != "" {
 			return th.Model, nil
 		}
-	} else if _, own := d.begins(ctx, a.By, "", ""); own != "" {
+	} else if _, own := d.defaults.Of(ctx, a.By, "", ""); own != "" {
 		return own, nil
 	}
 	for _, m := range list {
@@ -380,10 +381,10 @@ func (d *Daemon) saySettings(ctx context.Context, a bots.Asked) (bots.Answer, er
 	if value == "default" {
 		value = ""
 	}
-	if err := d.checkOwn(ctx, a.By.User, name, value); err != nil {
+	if err := d.defaults.Check(ctx, a.By.User, name, value); err != nil {
 		return bots.Answer{}, err
 	}
-	set, err := d.config.put(ctx, a.By, a.By.User, name, value)
+	set, err := d.config.Put(ctx, a.By, a.By.User, name, value)
 	if err != nil {
 		return bots.Answer{}, err
 	}

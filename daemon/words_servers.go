@@ -9,6 +9,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/settings"
 	"nize/store"
 )
 
@@ -47,7 +48,7 @@ func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, err
 		if a.Thread != "" {
 			return d.narrow(ctx, a, func(*store.Thread) []string { return nil })
 		}
-		if _, err := d.config.put(ctx, a.By, a.By.User, keyDenied, ""); err != nil {
+		if _, err := d.config.Put(ctx, a.By, a.By.User, settings.KeyDenied, ""); err != nil {
 			return bots.Answer{}, err
 		}
 		return bots.Said(w.Say(phrases.ServersAll)), nil
@@ -59,13 +60,13 @@ func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, err
 		return d.narrowBy(ctx, a, names, deny)
 	}
 	for _, name := range names { // one that is gone may be allowed again
-		if deny || !slices.Contains(store.GetList(d.config, a.By.User, keyDenied), name) {
+		if deny || !slices.Contains(store.GetList(d.config, a.By.User, settings.KeyDenied), name) {
 			if err := d.mayUse(ctx, a.By, name); err != nil {
 				return bots.Answer{}, err
 			}
 		}
 	}
-	if err := d.setDenied(ctx, a.By, names, deny); err != nil {
+	if err := d.defaults.Deny(ctx, a.By, names, deny); err != nil {
 		return bots.Answer{}, err
 	}
 	said := phrases.ServerOn
@@ -95,7 +96,7 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 	if err != nil {
 		return bots.Answer{}, fmt.Errorf("reading the channel: %w", err)
 	}
-	health, off := d.healths(), store.GetList(d.config, a.By.User, keyDenied)
+	health, off := d.healths(), store.GetList(d.config, a.By.User, settings.KeyDenied)
 	var lines []string
 	for _, s := range servers {
 		h := healthOf(s, health, tallies[s.Name])

@@ -53,7 +53,7 @@ func (d *Daemon) streamsOwn(ctx context.Context, a bots.Asked, value string) (bo
 		if value != "" {
 			value = strconv.FormatBool(value == store.StreamingOn)
 		}
-		if _, err := d.config.put(ctx, a.By, a.By.User, "streaming", value); err != nil {
+		if _, err := d.config.Put(ctx, a.By, a.By.User, "streaming", value); err != nil {
 			return bots.Answer{}, err
 		}
 	}

@@ -27,12 +27,18 @@ func (a *app) config() *cli.Command {
 }
 
 func settingNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Settings(ctx, "")
-	return each(list, func(s api.Setting) string { return s.Name }), err
+	list, err := api.ListSettings.Call(ctx, c, api.ListSettingsRequest{})
+	return each(list.Items, func(s api.Setting) string { return s.Name }), err
+}
+
+// settings are all of the system's, or of the person that --user names.
+func settings(ctx context.Context, c *call) ([]api.Setting, error) {
+	list, err := api.ListSettings.Call(ctx, c.api, api.ListSettingsRequest{User: c.cmd.String("user")})
+	return list.Items, err
 }
 
 func configList(ctx context.Context, c *call) error {
-	list, err := c.api.Settings(ctx, c.cmd.String("user"))
+	list, err := settings(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -52,7 +58,7 @@ func configList(ctx context.Context, c *call) error {
 }
 
 func configGet(ctx context.Context, c *call) error {
-	list, err := c.api.Settings(ctx, c.cmd.String("user"))
+	list, err := settings(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -76,7 +82,7 @@ func configSet(ctx context.Context, c *call) error {
 		}
 		value = strings.TrimRight(text, "\r\n")
 	}
-	s, err := c.api.PutSetting(ctx, c.arg(0), api.PutSetting{Value: value, User: c.cmd.String("user")})
+	s, err := api.PutSetting.Call(ctx, c.api, api.PutSettingRequest{Key: c.arg(0), Value: value, User: c.cmd.String("user")})
 	if err != nil {
 		return err
 	}
@@ -84,7 +90,7 @@ func configSet(ctx context.Context, c *call) error {
 }
 
 func configUnset(ctx context.Context, c *call) error {
-	s, err := c.api.UnsetSetting(ctx, c.cmd.String("user"), c.arg(0))
+	s, err := api.UnsetSetting.Call(ctx, c.api, api.UnsetSettingRequest{Key: c.arg(0), User: c.cmd.String("user")})
 	if err != nil {
 		return err
 	}
@@ -100,7 +106,7 @@ func settingText(s api.Setting) string {
 }
 
 func configExplain(ctx context.Context, c *call) error {
-	e, err := c.api.ExplainSetting(ctx, c.cmd.String("user"), c.arg(0))
+	e, err := api.ExplainSetting.Call(ctx, c.api, api.ExplainSettingRequest{Key: c.arg(0), User: c.cmd.String("user")})
 	if err != nil {
 		return err
 	}

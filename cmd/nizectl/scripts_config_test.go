@@ -40,7 +40,7 @@ func scriptSetting(ts *testscript.TestScript, neg bool, args []string) {
 	c := scriptClient(ts)
 	defer c.Close()
 	until(ts, "the setting", func(ctx context.Context) bool {
-		list, err := c.Settings(ctx, "")
-		return err == nil && slices.ContainsFunc(list, func(s api.Setting) bool { return s.Name == args[0] && s.Value == args[1] })
+		list, err := api.ListSettings.Call(ctx, c, api.ListSettingsRequest{})
+		return err == nil && slices.ContainsFunc(list.Items, func(s api.Setting) bool { return s.Name == args[0] && s.Value == args[1] })
 	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"nize/daemon"
 	"nize/daemon/api"
+	"nize/daemon/settings"
 	"nize/store"
 )
 
@@ -52,7 +53,7 @@ func command() *cli.Command {
 		Name: "nized", Usage: "the daemon of nize", Version: api.Version, HideHelpCommand: true,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "data-dir", Usage: "where its state is kept, `DIR` ($NIZE_DATA_DIR)", DefaultText: "by the XDG rules"},
-			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` of the HTTP listener ($NIZE_LISTEN); port 0 takes any, see nized.addr in the data directory", DefaultText: daemon.DefaultListen},
+			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` of the HTTP listener ($NIZE_LISTEN); port 0 takes any, see nized.addr in the data directory", DefaultText: settings.DefaultListen},
 			&cli.BoolFlag{Name: "insecure-listen", Usage: "listen beyond loopback without TLS ($NIZE_INSECURE_LISTEN)"},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the control socket ($NIZE_SOCKET)", DefaultText: "by the XDG rules"},
 			&cli.StringFlag{Name: "config", Usage: "configuration `FILE` ($NIZE_CONFIG)", DefaultText: "nized.toml by the XDG rules, if it is there"},
@@ -97,8 +98,8 @@ func run(ctx context.Context, c *cli.Command) error {
 
 // options gathers flags, environment and configuration file.
 func options(c *cli.Command) (daemon.Options, error) {
-	src := daemon.Sources{Flags: map[string]string{}, Defaults: map[string]string{}, Env: os.Getenv, File: c.String("config")}
-	for key, flag := range daemon.Flags() {
+	src := settings.Sources{Flags: map[string]string{}, Defaults: map[string]string{}, Env: os.Getenv, File: c.String("config")}
+	for key, flag := range settings.Flags() {
 		if c.IsSet(flag) {
 			src.Flags[key] = fmt.Sprint(c.Value(flag))
 		}

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"iter"
-	"net/url"
 	"time"
 
 	"nize/store"
@@ -111,39 +110,9 @@ type ReindexSummary struct {
 	TookMS    float64 `json:"took_ms"`
 }
 
-// Setting is a key with the value in force.
-type Setting struct {
-	store.Key
-	Value  string `json:"value"`
-	Source string `json:"source"`          // default, system, user, file, environment or flag
-	Where  string `json:"where,omitempty"` // file and line, or the variable's name
-}
-
-// PutSetting sets a value; User "" is the system's.
-type PutSetting struct {
-	Value string `json:"value"`
-	User  string `json:"user,omitempty"`
-}
-
 // Reindex refreshes tools and vectors and yields progress.
 func (c *Client) Reindex(ctx context.Context, r Reindex) iter.Seq2[ReindexLine, error] {
 	return stream[ReindexLine](ctx, c, request{method: "POST", path: "/v1/reindex", body: r})
-}
-
-// Settings lists every key; user "" is the system's view.
-func (c *Client) Settings(ctx context.Context, user string) ([]Setting, error) {
-	return list[Setting](ctx, c, request{method: "GET", path: "/v1/config", query: query("user", user)})
-}
-
-// PutSetting sets one key. A key that a file, variable or flag sets is
-// ErrConflict.
-func (c *Client) PutSetting(ctx context.Context, key string, p PutSetting) (Setting, error) {
-	return do[Setting](ctx, c, request{method: "PUT", path: "/v1/config/" + url.PathEscape(key), body: p})
-}
-
-// UnsetSetting removes a stored value and returns what is in force then.
-func (c *Client) UnsetSetting(ctx context.Context, user, key string) (Setting, error) {
-	return do[Setting](ctx, c, request{method: "DELETE", path: "/v1/config/" + url.PathEscape(key), query: query("user", user)})
 }
 
 // Users lists the people.

@@ -177,3 +177,27 @@ func (d *Directory) Approvers(ctx context.Context, p store.Policy) (store.Policy
 	}
 	return a.Policy(), nil
 }
+
+// Access checks a value of bots.access and turns names of users into their
+// ids.
+func (d *Directory) Access(ctx context.Context, text string) (string, error) {
+	access, err := store.ParseAccess(text)
+	if err != nil {
+		return "", err
+	}
+	for i, who := range access {
+		if name, ok := strings.CutPrefix(who, "group:"); ok {
+			if _, err := d.Group(ctx, name); err != nil {
+				return "", err
+			}
+		}
+		if name, ok := strings.CutPrefix(who, "user:"); ok {
+			u, err := d.Find(ctx, name)
+			if err != nil {
+				return "", fmt.Errorf("bots.access: %w", err)
+			}
+			access[i] = "user:" + u.ID
+		}
+	}
+	return access.String(), nil
+}

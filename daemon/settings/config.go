@@ -1,4 +1,4 @@
-package daemon
+package settings
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"nize/store"
 )
 
-// config answers what a setting is: flag, environment, file, stored
-// system value, default; then the user's own value where the key allows one.
+// Config answers what the value of a setting is: of flag, environment, file,
+// stored system value or default; then the user's own where the key allows one.
 // Stored values are held decoded, since settings are read on every call.
-type config struct {
+type Config struct {
 	stored store.Settings
 	layers *Layers
 
@@ -23,17 +23,18 @@ type config struct {
 }
 
 var (
-	_ store.Config     = (*config)(nil)
-	_ store.UserConfig = (*config)(nil)
+	_ store.Config     = (*Config)(nil)
+	_ store.UserConfig = (*Config)(nil)
 )
 
-func newConfig(ctx context.Context, stored store.Settings, layers *Layers) (*config, error) {
-	c := &config{stored: stored, layers: layers}
+// NewConfig reads the stored values.
+func NewConfig(ctx context.Context, stored store.Settings, layers *Layers) (*Config, error) {
+	c := &Config{stored: stored, layers: layers}
 	return c, c.reload(ctx)
 }
 
 // reload forgets what was read.
-func (c *config) reload(ctx context.Context) error {
+func (c *Config) reload(ctx context.Context) error {
 	system, err := c.stored.ListSettings(ctx, "")
 	if err != nil {
 		return fmt.Errorf("reading settings: %w", err)
@@ -45,61 +46,51 @@ func (c *config) reload(ctx context.Context) error {
 }
 
 // Get implements store.Config.
-func (c *config) Get(user, key string) string {
-	value, _ := c.lookup(user, key)
-	return value
-}
-
-// lookup returns the value in force and where it comes from.
-func (c *config) lookup(user, key string) (value, source string) {
+func (c *Config) Get(user, key string) string {
 	k, err := findKey(key)
 	if err != nil {
 		panic(err) // keys are literals of ours
 	}
-	v := c.decide(user, k)
-	return v.value, v.source
+	return c.lookup(user, k).value
 }
 
-// decide goes through the layers.
-func (c *config) decide(user string, k store.Key) said {
-	system := c.ofSystem(k)
-	if user == "" || !k.User {
-		return system
-	}
-	own, ok := c.of(user)[k.Name]
-	if !ok {
-		return system
-	}
-	if bounded(k, own, system.value) != own {
-		return system
-	}
-	return said{value: own, source: fromUser}
-}
-
-// Own implements store.OwnConfig.
-func (c *config) UserValue(user, key string) string {
+// UserValue implements store.UserConfig.
+func (c *Config) UserValue(user, key string) string {
 	if k, err := findKey(key); err != nil || !k.User {
 		return ""
 	}
-	return c.of(user)[key]
+	return c.userValues(user)[key]
 }
 
-// ofSystem is the value for nobody in particular.
-func (c *config) ofSystem(k store.Key) said {
-	if s, ok := c.layers.find(k.Name); ok {
-		return s
+// lookup is the value in force and where it comes from.
+func (c *Config) lookup(user string, k store.Key) setValue {
+	system := c.systemValue(k)
+	if user == "" || !k.User {
+		return system
+	}
+	own, ok := c.userValues(user)[k.Name]
+	if !ok || clamp(k, own, system.value) != own {
+		return system
+	}
+	return setValue{value: own, source: fromUser}
+}
+
+// systemValue is the value for nobody in particular.
+func (c *Config) systemValue(k store.Key) setValue {
+	if v, ok := c.layers.lookup(k.Name); ok {
+		return v
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if v, ok := c.system[k.Name]; ok {
-		return said{value: v, source: fromSystem}
+		return setValue{value: v, source: fromSystem}
 	}
-	return said{value: c.layers.fallback(k.Name), source: fromDefault}
+	return setValue{value: c.layers.fallback(k.Name), source: fromDefault}
 }
 
-// bounded is a user's value within the system's: not more of it, and
-// not on where the system is off. Text and choices have no more and less.
-func bounded(k store.Key, own, system string) string {
+// clamp is a user's value within the system's: not more of it, and not on where
+// the system is off. Strings and choices have no more and less.
+func clamp(k store.Key, own, system string) string {
 	switch k.Kind {
 	case store.KindBool:
 		if system == "false" {
@@ -115,7 +106,7 @@ func bounded(k store.Key, own, system string) string {
 	return own
 }
 
-func (c *config) of(user string) map[string]string {
+func (c *Config) userValues(user string) map[string]string {
 	c.mu.RLock()
 	own, ok := c.users[user]
 	c.mu.RUnlock()
@@ -135,19 +126,19 @@ func (c *config) of(user string) map[string]string {
 	return own
 }
 
-func (c *config) view(user string, k store.Key) api.Setting {
-	v := c.decide(user, k)
+func (c *Config) view(user string, k store.Key) api.Setting {
+	v := c.lookup(user, k)
 	return api.Setting{Key: k, Value: v.value, Source: v.source, Where: v.where}
 }
 
-// put checks and stores a value; "" unsets it.
-func (c *config) put(ctx context.Context, by store.Caller, user, key, value string) (api.Setting, error) {
+// Put checks and stores a value; "" unsets it.
+func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value string) (api.Setting, error) {
 	k, err := findKey(key)
 	if err != nil {
 		return api.Setting{}, err
 	}
 	if user != "" && !k.User {
-		return api.Setting{}, fmt.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, key)
+		return api.Setting{}, notPersonal(k)
 	}
 	if user == "" && k.UserOnly {
 		return api.Setting{}, fmt.Errorf("%s is each person's own: %w a value for the system; set somebody's with --user", key, store.ErrInvalid)
@@ -158,8 +149,10 @@ func (c *config) put(ctx context.Context, by store.Caller, user, key, value stri
 	if user != "" && user != by.User && !by.IsAdmin() {
 		return api.Setting{}, fmt.Errorf("only admins set other people's settings: %w", store.ErrRefused)
 	}
-	if err := c.settable(user, k); err != nil {
-		return api.Setting{}, err
+	if user == "" {
+		if err := c.checkStorable(k); err != nil {
+			return api.Setting{}, err
+		}
 	}
 	if value != "" {
 		if value, err = checkValue(k, value); err != nil {
@@ -175,18 +168,18 @@ func (c *config) put(ctx context.Context, by store.Caller, user, key, value stri
 	return c.view(user, k), nil
 }
 
-// settable refuses what a stored value would not change: a key that something
-// outside the database sets, and the daemon's own keys.
-func (c *config) settable(user string, k store.Key) error {
-	if user != "" {
-		return nil
+func notPersonal(k store.Key) error {
+	return fmt.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, k.Name)
+}
+
+// checkStorable refuses what a stored value of the system would not change: a
+// key that something outside the database sets, and the daemon's keys.
+func (c *Config) checkStorable(k store.Key) error {
+	if v, ok := c.layers.lookup(k.Name); ok {
+		return &api.Error{Code: "conflict", Message: fmt.Sprintf("%s is set by the %s, which goes before stored values: %s", k.Name, v.place(), c.howToChange(v, k))}
 	}
-	own, isOwn := ownOf(k.Name)
-	if s, ok := c.layers.find(k.Name); ok {
-		return &api.Error{Code: "conflict", Message: fmt.Sprintf("%s is set by the %s, which goes before stored values: %s", k.Name, placeOf(s), c.changeIt(s, k))}
-	}
-	if isOwn {
-		return &api.Error{Code: "refused", Message: fmt.Sprintf("%s is read before the database is open, so it can't be stored there: %s", own.Name, c.changeIt(said{source: fromDefault}, k))}
+	if _, ok := findDaemonKey(k.Name); ok {
+		return &api.Error{Code: "refused", Message: fmt.Sprintf("%s is read before the database is open, so it can't be stored there: %s", k.Name, c.howToChange(setValue{source: fromDefault}, k))}
 	}
 	return nil
 }

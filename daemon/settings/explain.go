@@ -1,64 +1,40 @@
-package daemon
+package settings
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"os"
 
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// explainSetting tells what every layer says of a setting, which one decided,
-// and how to change it.
-func (d *Daemon) explainSetting(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	k, err := findKey(r.PathValue("key"))
-	if err != nil {
-		return nil, err
-	}
-	who, user := r.URL.Query().Get("user"), ""
-	if who != "" {
-		if user, err = d.directory.Owner(ctx, by, who); err != nil {
-			return nil, err
-		}
-	}
-	if user != "" && !k.User {
-		return nil, fmt.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, k.Name)
-	}
-	if k.Private && !by.IsAdmin() {
-		return nil, fmt.Errorf("%s is for admins: %w", k.Name, store.ErrRefused)
-	}
-	return d.config.explain(who, user, k), nil
-}
-
 // explain builds the layers in the order in which they are asked; the user's
 // own comes last and wins where it may.
-func (c *config) explain(who, user string, k store.Key) api.Explanation {
-	system := c.ofSystem(k)
+func (c *Config) explain(who, user string, k store.Key) api.Explanation {
+	system := c.systemValue(k)
 	e := api.Explanation{Setting: c.view(user, k)}
-	for i, s := range c.layers.of(c.layers.now.Load(), k.Name) {
+	for i, v := range c.layers.each(c.layers.current.Load(), k.Name) {
 		name := []string{fromFlag, fromEnv, fromFile}[i]
-		if i == 0 && s.where == "" {
+		if i == 0 && v.where == "" {
 			continue // there is no such flag
 		}
 		if k.UserOnly {
 			continue // refused there
 		}
-		e.Layers = append(e.Layers, api.Layer{Name: name, Set: s.source != "", Value: s.value, Where: s.where, Decides: e.Source == name})
+		e.Layers = append(e.Layers, api.Layer{Name: name, Set: v.source != "", Value: v.value, Where: v.where, Decides: e.Source == name})
 	}
-	if _, own := ownOf(k.Name); !own && !k.UserOnly {
+	if _, ok := findDaemonKey(k.Name); !ok && !k.UserOnly {
 		c.mu.RLock()
 		stored, set := c.system[k.Name]
 		c.mu.RUnlock()
 		e.Layers = append(e.Layers, api.Layer{Name: fromSystem, Set: set, Value: stored, Where: "nizectl config set " + k.Name, Decides: e.Source == fromSystem})
 	}
 	e.Layers = append(e.Layers, api.Layer{Name: fromDefault, Set: true, Value: c.layers.fallback(k.Name), Decides: e.Source == fromDefault})
-	e.Change = c.changeIt(system, k)
+	e.Change = c.howToChange(system, k)
 	if user != "" {
-		own, set := c.of(user)[k.Name]
+		own, set := c.userValues(user)[k.Name]
 		l := api.Layer{Name: fromUser, Set: set, Value: own, Where: "nizectl config set --user " + who + " " + k.Name, Decides: e.Source == fromUser}
-		if set && bounded(k, own, system.value) != own {
+		if set && clamp(k, own, system.value) != own {
 			l.Note = "the system's value bounds it"
 		} else {
 			e.Change = l.Where + " VALUE"
@@ -68,30 +44,30 @@ func (c *config) explain(who, user string, k store.Key) api.Explanation {
 	return e
 }
 
-// placeOf names where a value stands, in a sentence.
-func placeOf(s said) string {
-	switch s.source {
+// place names where a value was set, in a sentence.
+func (v setValue) place() string {
+	switch v.source {
 	case fromEnv:
-		return "environment variable " + s.where
+		return "environment variable " + v.where
 	case fromFile:
-		return "configuration file " + s.where
+		return "configuration file " + v.where
 	}
-	return s.source + " " + s.where
+	return v.source + " " + v.where
 }
 
-// changeIt says how to change a value that comes from there.
-func (c *config) changeIt(s said, k store.Key) string {
-	own, isOwn := ownOf(k.Name)
+// howToChange says how to change a value that comes from there.
+func (c *Config) howToChange(v setValue, k store.Key) string {
+	_, isDaemons := findDaemonKey(k.Name)
 	reload := fmt.Sprintf("kill -HUP %d", os.Getpid())
-	if isOwn && !own.live {
+	if NeedsRestart(k.Name) {
 		reload = "restart nized"
 	}
 	switch {
-	case s.source == fromFlag || s.source == fromEnv:
-		return "change " + s.where + " where nized is started, and restart it"
-	case s.source == fromFile:
-		return "edit " + s.where + ", then " + reload
-	case isOwn:
+	case v.source == fromFlag || v.source == fromEnv:
+		return "change " + v.where + " where nized is started, and restart it"
+	case v.source == fromFile:
+		return "edit " + v.where + ", then " + reload
+	case isDaemons:
 		return "write " + k.Name + " into " + c.layers.path + ", then " + reload
 	}
 	if k.UserOnly {

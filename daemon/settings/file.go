@@ -1,4 +1,4 @@
-package daemon
+package settings
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func readFile(path string, named bool) (map[string]fileValue, error) {
 	case err != nil:
 		return nil, fmt.Errorf("looking at the configuration: %w", err)
 	case !fi.Mode().IsRegular():
-		return nil, fmt.Errorf("%w configuration %s: it is no regular file", store.ErrInvalid, path)
+		return nil, fmt.Errorf("%w configuration %s: it is not a regular file", store.ErrInvalid, path)
 	case fi.Mode().Perm()&0o002 != 0:
 		return nil, fmt.Errorf("%w configuration %s: everybody may write it (%04o), and it says who must approve what; chmod o-w %s", store.ErrInvalid, path, fi.Mode().Perm(), path)
 	}

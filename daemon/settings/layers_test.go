@@ -1,8 +1,9 @@
-package daemon
+package settings
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,7 +67,7 @@ func TestPrecedence(t *testing.T) {
 		}
 		write(t, file, text)
 		env := map[string]string{"NIZE_CONFIG": file, "NIZE_AGENT_TOOLS_MAXSTEPS": c.env}
-		opt, err := Configure(Sources{Env: envOf(env)})
+		l, err := Open(Sources{Env: envOf(env)})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -77,14 +78,14 @@ func TestPrecedence(t *testing.T) {
 		if c.user != "" {
 			s["ada"][key] = c.user
 		}
-		conf, err := newConfig(t.Context(), s, opt.Layers)
+		conf, err := NewConfig(t.Context(), s, l)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if value, source := conf.lookup("ada", key); value != c.want || source != c.source {
-			t.Errorf("%s: got %s from %s, want %s from %s", c.name, value, source, c.want, c.source)
-		}
 		k, _ := store.FindKey(key)
+		if v := conf.lookup("ada", k); v.value != c.want || v.source != c.source {
+			t.Errorf("%s: got %s from %s, want %s from %s", c.name, v.value, v.source, c.want, c.source)
+		}
 		decides := 0
 		for _, l := range conf.explain("ada", "ada", k).Layers {
 			if l.Decides {
@@ -100,7 +101,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-func TestBounded(t *testing.T) {
+func TestClamp(t *testing.T) {
 	for _, c := range []struct{ key, own, system, want string }{
 		{"agent.tools.enabled", "true", "false", "false"},
 		{"agent.tools.enabled", "false", "true", "false"},
@@ -112,13 +113,13 @@ func TestBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := bounded(k, c.own, c.system); got != c.want {
+		if got := clamp(k, c.own, c.system); got != c.want {
 			t.Errorf("%s %s within %s: got %s, want %s", c.key, c.own, c.system, got, c.want)
 		}
 	}
 }
 
-func TestConfigureOwnKeys(t *testing.T) {
+func TestOpenDaemonKeys(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "nized.toml"), `
 listen = "127.0.0.1:7000"
@@ -140,25 +141,26 @@ trusted_proxies = ["10.0.0.0/8", "::1"]
 		t.Setenv("NIZE_SOCKET", "")
 		t.Setenv("NIZE_DATA_DIR", "")
 		t.Setenv("RUNTIME_DIRECTORY", "/run/x")
-		opt, err := Configure(Sources{Flags: c.flags, Env: envOf(c.env), File: file})
+		var level slog.LevelVar
+		l, err := Open(Sources{Flags: c.flags, Env: envOf(c.env), File: file, Level: &level})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if opt.Listen != c.listen || opt.Socket != c.socket {
-			t.Errorf("%s: listens on %s and %s, want %s and %s", c.name, opt.Listen, opt.Socket, c.listen, c.socket)
+		if listen, socket := l.Get("listen"), l.Get("socket.path"); listen != c.listen || socket != c.socket {
+			t.Errorf("%s: listens on %s and %s, want %s and %s", c.name, listen, socket, c.listen, c.socket)
 		}
-		if got := opt.Layers.Get("http.trusted_proxies"); got != "10.0.0.0/8,::1" {
+		if got := l.Get("http.trusted_proxies"); got != "10.0.0.0/8,::1" {
 			t.Errorf("%s: trusted proxies %q", c.name, got)
 		}
-		if opt.Level.Level().String() != "DEBUG" {
-			t.Errorf("%s: level %v", c.name, opt.Level)
+		if level.Level().String() != "DEBUG" {
+			t.Errorf("%s: level %v", c.name, level.Level())
 		}
 	}
-	_, err := Configure(Sources{Env: envOf(map[string]string{"NIZE_APPROVALS_MODE": "sometimes"}), File: file})
+	_, err := Open(Sources{Env: envOf(map[string]string{"NIZE_APPROVALS_MODE": "sometimes"}), File: file})
 	if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "environment NIZE_APPROVALS_MODE") {
 		t.Errorf("a bad value in the environment: %v", err)
 	}
-	_, err = Configure(Sources{Flags: map[string]string{}, Env: envOf(map[string]string{"NIZE_TLS_CERT": "c"}), File: file})
+	_, err = Open(Sources{Flags: map[string]string{}, Env: envOf(map[string]string{"NIZE_TLS_CERT": "c"}), File: file})
 	if err == nil || !strings.Contains(err.Error(), "set both") {
 		t.Errorf("a certificate without a key: %v", err)
 	}
@@ -235,27 +237,27 @@ func TestReadFile(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "nized.toml"), "approvals.mode = 'all'\nlog.level = 'warn'")
-	opt, err := Configure(Sources{Env: envOf(nil), File: file})
+	var level slog.LevelVar
+	l, err := Open(Sources{Env: envOf(nil), File: file, Level: &level})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := opt.Layers
 	write(t, file, "approvals.mode = 'none'\nlog.level = 'loud'")
-	if _, err := l.reload(); err == nil || !strings.Contains(err.Error(), "nized.toml:2: ") {
+	if _, err := l.Reload(); err == nil || !strings.Contains(err.Error(), "nized.toml:2: ") {
 		t.Errorf("a bad file: %v", err)
 	}
-	if s, _ := l.find("approvals.mode"); s.value != "all" || len(l.warnings()) != 1 {
-		t.Errorf("after a bad file: %+v, warnings %q", s, l.warnings())
+	if s, _ := l.lookup("approvals.mode"); s.value != "all" || len(l.Warnings()) != 1 {
+		t.Errorf("after a bad file: %+v, warnings %q", s, l.Warnings())
 	}
 	write(t, file, "approvals.mode = 'none'\nlog.level = 'debug'\nlisten = '127.0.0.1:1'")
-	changed, err := l.reload()
+	changed, err := l.Reload()
 	if diff := cmp.Diff(changed, []string{"approvals.mode", "listen", "log.level"}); diff != "" || err != nil {
 		t.Errorf("changed (-got +want):\n%s%v", diff, err)
 	}
-	if opt.Level.Level().String() != "DEBUG" {
-		t.Errorf("level %v", opt.Level)
+	if level.Level().String() != "DEBUG" {
+		t.Errorf("level %v", level.Level())
 	}
-	if w := l.warnings(); len(w) != 1 || !strings.HasPrefix(w[0], "listen was changed") {
+	if w := l.Warnings(); len(w) != 1 || !strings.HasPrefix(w[0], "listen was changed") {
 		t.Errorf("warnings %q", w)
 	}
 }

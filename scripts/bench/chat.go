@@ -90,7 +90,7 @@ func (d *nized) talks(ctx context.Context, model string, slack *slacktest.Server
 		{"limits.user.messages", "0"}, {"limits.user.turns", "0"}, {"budgets.user.daily", "0"},
 	}
 	for _, s := range settings {
-		if _, err := d.api.PutSetting(ctx, s[0], api.PutSetting{Value: s[1]}); err != nil {
+		if _, err := api.PutSetting.Call(ctx, d.api, api.PutSettingRequest{Key: s[0], Value: s[1]}); err != nil {
 			return fmt.Errorf("setting %s: %w", s[0], err)
 		}
 	}

@@ -1,0 +1,139 @@
+// Package settings is the configuration: what a setting is, where its value
+// comes from, and the operations on it.
+//
+// A value is the first of: a flag of nized, an environment variable, nized.toml
+// ([Layers], all three outside the database), what an admin stored, the
+// default; then the person's own where the key allows one ([Config]). A bad
+// value outside the database refuses the start, or the reload.
+package settings
+
+import (
+	"context"
+	"fmt"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/llm"
+	"nize/store"
+)
+
+// Settings are the operations on settings.
+type Settings struct {
+	Config    *Config
+	Directory *people.Directory
+	Defaults  *Defaults
+	// CheckTarget refuses a PROVIDER/MODEL that is not there, CheckExamples a
+	// model that cannot write example requests.
+	CheckTarget, CheckExamples func(ctx context.Context, model string) error
+	// Changed is told of a key that was stored.
+	Changed func(key string)
+}
+
+// List lists every key with the value in force.
+func (s *Settings) List(ctx context.Context, by store.Caller, req api.ListSettingsRequest) (none api.List[api.Setting], err error) {
+	user, err := s.user(ctx, by, req.User)
+	if err != nil {
+		return none, err
+	}
+	keys := allKeys()
+	views := make([]api.Setting, len(keys))
+	for i, k := range keys {
+		views[i] = forCaller(by, s.Config.view(user, k))
+	}
+	return api.Items(views), nil
+}
+
+// user finds whose settings are meant; "" is the system's.
+func (s *Settings) user(ctx context.Context, by store.Caller, who string) (string, error) {
+	if who == "" {
+		return "", nil
+	}
+	return s.Directory.Owner(ctx, by, who)
+}
+
+// forCaller hides the value of a setting that members may not see: the address
+// of a webhook can be as good as a password.
+func forCaller(by store.Caller, s api.Setting) api.Setting {
+	if s.Private && !by.IsAdmin() && s.Value != "" {
+		s.Value, s.Where = "(for admins)", ""
+	}
+	return s
+}
+
+// Explain tells what every layer has for a setting, which one decided, and how
+// to change it.
+func (s *Settings) Explain(ctx context.Context, by store.Caller, req api.ExplainSettingRequest) (none api.Explanation, err error) {
+	k, err := findKey(req.Key)
+	if err != nil {
+		return none, err
+	}
+	user, err := s.user(ctx, by, req.User)
+	if err != nil {
+		return none, err
+	}
+	if user != "" && !k.User {
+		return none, notPersonal(k)
+	}
+	if k.Private && !by.IsAdmin() {
+		return none, fmt.Errorf("%s is for admins: %w", k.Name, store.ErrRefused)
+	}
+	return s.Config.explain(req.User, user, k), nil
+}
+
+// Put stores a value.
+func (s *Settings) Put(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error) {
+	if req.Value == "" {
+		return api.Setting{}, fmt.Errorf("%w value: it is empty; use nizectl config unset %s", store.ErrInvalid, req.Key)
+	}
+	return s.change(ctx, by, req.User, req.Key, req.Value)
+}
+
+// Unset removes a stored value.
+func (s *Settings) Unset(ctx context.Context, by store.Caller, req api.UnsetSettingRequest) (api.Setting, error) {
+	return s.change(ctx, by, req.User, req.Key, "")
+}
+
+func (s *Settings) change(ctx context.Context, by store.Caller, who, key, value string) (none api.Setting, err error) {
+	if key == "approvals.approvers" && value != "" && by.IsAdmin() {
+		p, err := s.Directory.Approvers(ctx, store.Policy(value))
+		if err != nil {
+			return none, err
+		}
+		value = string(p)
+	}
+	if key == "bots.access" && value != "" && by.IsAdmin() {
+		if value, err = s.Directory.Access(ctx, value); err != nil {
+			return none, err
+		}
+	}
+	if key == "models.images" {
+		if err := llm.CheckImages(value); err != nil {
+			return none, err
+		}
+	}
+	user, err := s.user(ctx, by, who)
+	if err != nil {
+		return none, err
+	}
+	if key == "embed.model" && value != "" {
+		if err := s.CheckTarget(ctx, value); err != nil {
+			return none, err
+		}
+	}
+	if key == "index.examples" && value != "" {
+		if err := s.CheckExamples(ctx, value); err != nil {
+			return none, err
+		}
+	}
+	if user != "" {
+		if err := s.Defaults.Check(ctx, user, key, value); err != nil {
+			return none, err
+		}
+	}
+	set, err := s.Config.Put(ctx, by, user, key, value)
+	if err != nil {
+		return none, err
+	}
+	s.Changed(key)
+	return set, nil
+}

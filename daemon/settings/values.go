@@ -1,0 +1,135 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"nize/daemon/alert"
+	"nize/store"
+)
+
+// NoSchedule is the value of a schedule that may be off.
+const NoSchedule = "off"
+
+// checkValue says why a value does not fit, or returns it in normal form: by
+// its type, and by what only the daemon can tell.
+func checkValue(k store.Key, value string) (string, error) {
+	value, err := k.Check(value)
+	if err != nil {
+		return "", err
+	}
+	switch k.Name {
+	case "index.schedule":
+		_, err = ParseSchedule(value)
+	case "alerts.to":
+		if _, ok := AlertChannel(value); value != "" && !ok {
+			err = alert.CheckURL(value)
+		}
+	case "audit.schedule", "backup.schedule":
+		err = checkOptionalSchedule(value)
+	case "listen":
+		_, _, err = net.SplitHostPort(value)
+	case "public_url":
+		_, err = ParsePublicURL(value)
+	case "slack.api_url":
+		if u, bad := url.Parse(value); value != "" && (bad != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+			err = errors.New("want an address such as https://slack-gov.com/api/, or nothing for Slack's own")
+		}
+	case "http.trusted_proxies":
+		_, err = ParseProxies(value)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w value %q for %s: %w", store.ErrInvalid, value, k.Name, err)
+	}
+	return value, nil
+}
+
+// Schedule says when something is due next.
+type Schedule interface {
+	Next(after time.Time) time.Time
+}
+
+// ParseSchedule reads a cron line.
+func ParseSchedule(line string) (Schedule, error) {
+	s, err := cron.ParseStandard(line)
+	if err != nil {
+		return nil, fmt.Errorf("%w schedule %q: write a cron line such as \"0 */6 * * *\", or @every 6h", store.ErrInvalid, line)
+	}
+	return s, nil
+}
+
+// checkOptionalSchedule refuses what [NextTime] could not read.
+func checkOptionalSchedule(line string) error {
+	if line == NoSchedule {
+		return nil
+	}
+	if _, err := ParseSchedule(line); err != nil {
+		return fmt.Errorf("%w; %s is never", err, NoSchedule)
+	}
+	return nil
+}
+
+// NextTime is when a schedule that may be off is due after that time; the zero
+// time where it never is.
+func NextTime(line string, after time.Time) time.Time {
+	if line == NoSchedule {
+		return time.Time{}
+	}
+	s, err := ParseSchedule(line)
+	if err != nil {
+		return time.Time{} // it was checked when it was set
+	}
+	return s.Next(after)
+}
+
+// alertChannel is the form of alerts.to that names a channel of Slack's.
+var alertChannel = regexp.MustCompile(`^slack:([CG][A-Z0-9]{1,31})$`)
+
+// AlertChannel is the channel that a value of alerts.to names.
+func AlertChannel(value string) (at store.Address, ok bool) {
+	m := alertChannel.FindStringSubmatch(value)
+	if m == nil {
+		return at, false
+	}
+	return store.Address{Surface: store.OnSlack, Channel: m[1]}, true
+}
+
+// ParsePublicURL reads an https origin; "" is none.
+func ParsePublicURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("want an https origin such as https://nize.example.com")
+	}
+	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
+}
+
+// ParseProxies reads networks and single addresses, comma-separated.
+func ParseProxies(text string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for item := range strings.SplitSeq(text, ",") {
+		if item == "" {
+			continue
+		}
+		if ip, err := netip.ParseAddr(item); err == nil {
+			list = append(list, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(item)
+		if err != nil || p.Masked() != p {
+			return nil, fmt.Errorf("%q is no address or network: write 10.0.0.7 or 10.0.0.0/8", item)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
