@@ -42,6 +42,7 @@ import (
 	"nize/mcp/index"
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
+	"nize/mcp/upstream/process"
 	"nize/store"
 	"nize/store/bolt"
 )
@@ -82,7 +83,7 @@ type Daemon struct {
 	cert         *certificate // of the HTTP listener; nil serves clear text
 	door         atomic.Pointer[door]
 	memory       *monitor.Memory
-	guard        *upstream.Guard
+	guard        *process.Guard
 	gate         *gate
 	pool         *upstream.Pool
 	index        *index.Index
@@ -152,7 +153,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d.peers = newPeers(d.db)
 	d.listeners = newListeners(d.db)
-	if d.guard, err = upstream.StartGuard(ctx, d.log.With("component", "guard")); err != nil {
+	if d.guard, err = process.StartGuard(ctx, d.log.With("component", "guard")); err != nil {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
 	}
 	d.wire()
@@ -238,7 +239,7 @@ const ExitInUse = 5
 // process that nized started from its own program to guard the children or to
 // look through a database.
 func ChildMain() {
-	upstream.GuardMain()
+	process.GuardMain()
 	path := os.Getenv(checkVar)
 	if path == "" {
 		return

@@ -54,7 +54,8 @@ var floors = map[string]room{
 	"mcp/schema":                 {"", "a leaf"},
 	"mcp/index":                  {"", "a leaf: it can be thrown away and rebuilt from the store"},
 	"mcp/index/eval":             {"mcp mcp/index", "it measures the index alone, in the form in which mcp answers"},
-	"mcp/upstream":               {"", "a leaf: scan and schema gate reach it through an interface of its own"},
+	"mcp/upstream":               {"mcp/upstream/process", "a leaf: scan and schema gate reach it through an interface of its own"},
+	"mcp/upstream/process":       {"", "it starts and ends processes, whatever they speak"},
 	"mcp/scan":                   {"", "a leaf"},
 	"mcp/hook":                   {"mcp", "a leaf"},
 	"mcp/mcptest":                {"", "a double of an upstream"},
@@ -98,7 +99,7 @@ var libraries = map[string]string{
 	"github.com/pelletier/go-toml/v2":          "daemon/settings",
 	"golang.org/x/term":                        "cmd/nized cmd/nizectl cmd/nizectl/chat",
 	"golang.org/x/text/width":                  "cmd/nizectl/display",
-	"golang.org/x/sys":                         "daemon mcp/upstream cmd/nizectl/chat store/bolt",
+	"golang.org/x/sys":                         "daemon mcp/upstream/process cmd/nizectl/chat store/bolt",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",

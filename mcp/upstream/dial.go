@@ -18,6 +18,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
@@ -195,7 +196,7 @@ func (d *dialer) spawn(env []string) (*stdioFrames, error) {
 			return nil, fmt.Errorf("making a pipe: %w", err)
 		}
 	}
-	cmd := Command{Path: path, Args: d.cfg.Args, Env: env, Dir: dir, Files: theirs}
+	cmd := process.Command{Path: path, Args: d.cfg.Args, Env: env, Dir: dir, Files: theirs}
 	proc, err := d.pool.spawn(cmd)
 	if err != nil {
 		closeAll(ours)
@@ -205,11 +206,11 @@ func (d *dialer) spawn(env []string) (*stdioFrames, error) {
 }
 
 // spawn starts a command under the guard, if there is one.
-func (p *Pool) spawn(cmd Command) (Process, error) {
+func (p *Pool) spawn(cmd process.Command) (process.Child, error) {
 	if p.opt.Guard != nil {
 		return p.opt.Guard.Spawn(cmd)
 	}
-	return spawnDirect(cmd)
+	return process.SpawnDirect(cmd)
 }
 
 // sse connects over the older HTTP+SSE.

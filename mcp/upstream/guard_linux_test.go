@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"nize/mcp/mcptest"
+	"nize/mcp/upstream/process"
 )
 
 // newGuard starts a guard that ends with the test.
-func newGuard(t *testing.T) *Guard {
+func newGuard(t *testing.T) *process.Guard {
 	t.Helper()
-	g, err := StartGuard(t.Context(), slog.New(slog.DiscardHandler))
+	g, err := process.StartGuard(t.Context(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func running(pid int) bool {
 func TestStopTakesTheGrandchildren(t *testing.T) {
 	for name, guarded := range map[string]bool{"guard": true, "direct": false} {
 		t.Run(name, func(t *testing.T) {
-			var g *Guard
+			var g *process.Guard
 			if guarded {
 				g = newGuard(t)
 			}
@@ -133,14 +134,19 @@ func TestStubbornChildIsKilled(t *testing.T) {
 	gone(t, pid)
 }
 
-// guardPID is the process of a guard that lives.
-func guardPID(t *testing.T, g *Guard) int {
+// parent is the process that started another one: of a child, its guard.
+func parent(t *testing.T, pid int) int {
 	t.Helper()
-	link, err := g.linked() // under its lock: another one may be started soon
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return link.cmd.Process.Pid
+	_, rest, _ := strings.Cut(string(b), ") ")
+	ppid, err := strconv.Atoi(strings.Fields(rest)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ppid
 }
 
 func TestDeathOfTheGuard(t *testing.T) {
@@ -149,7 +155,7 @@ func TestDeathOfTheGuard(t *testing.T) {
 	m := mcptest.New(t, forks())
 	b.register(stdio(m))
 	child, grand := b.Status()[0].PID, b.pid("child:fork")
-	guard := guardPID(t, g)
+	guard := parent(t, child)
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -212,23 +218,9 @@ func smallDaemon(t *testing.T) {
 	b := newBench(t, g)
 	m := mcptest.New(t, forks())
 	b.register(stdio(m))
-	fmt.Println("PIDS", guardPID(t, g), b.Status()[0].PID, b.pid("child:fork"), b.pid("child:escape"))
+	child := b.Status()[0].PID
+	fmt.Println("PIDS", parent(t, child), child, b.pid("child:fork"), b.pid("child:escape"))
 	select {}
-}
-
-func TestSpawnErrors(t *testing.T) {
-	g := newGuard(t)
-	for name, spawn := range map[string]func(Command) (Process, error){"guard": g.Spawn, "direct": spawnDirect} {
-		null, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = spawn(Command{Path: "/nonexistent/program", Dir: "/", Files: [3]*os.File{null, null, null}})
-		if err == nil || !strings.Contains(err.Error(), "no such file") {
-			t.Errorf("%s: error %v", name, err)
-		}
-		null.Close()
-	}
 }
 
 func TestManyChildren(t *testing.T) {
@@ -261,26 +253,4 @@ func TestManyChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, pids...)
-}
-
-func FuzzReadFrame(f *testing.F) {
-	good, err := encodeFrame(frame{Op: "spawn", ID: 1, Path: "/bin/true", Args: []string{"a"}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(good)
-	f.Add([]byte{0, 0, 0, 2, '{', '}'})
-	f.Add([]byte{255, 255, 255, 255})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) < 4 {
-			return
-		}
-		fr, err := readFrame(strings.NewReader(string(data[4:])), [4]byte(data))
-		if err != nil {
-			return
-		}
-		if _, err := encodeFrame(fr); err != nil {
-			t.Errorf("a frame that was read cannot be written: %v", err)
-		}
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
@@ -206,7 +207,7 @@ func (p *Pool) watchMemory() {
 		if len(children) == 0 {
 			continue
 		}
-		for pid, used := range groupMemory(children) {
+		for pid, used := range process.GroupMemory(children) {
 			children[pid].outgrown(pid, used)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"nize/mcp/mcptest"
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
@@ -283,7 +284,7 @@ func TestMemoryLimit(t *testing.T) {
 	eventually(t, "the call", func() bool { return m.Calls("hang") == 1 })
 	pid := b.state("child").PID
 	held, _ := b.find("child")
-	sizes := groupMemory(map[int]*server{pid: held})
+	sizes := process.GroupMemory(map[int]*server{pid: held})
 	if sizes[pid] < 1<<20 || sizes[pid] > 1<<30 || len(sizes) != 1 {
 		t.Fatalf("the group holds %v", sizes)
 	}
@@ -294,7 +295,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	fails(t, <-done, store.CodeUnknown, "over its memory_limit of 1MiB")
 	eventually(t, "a word on it", func() bool { return strings.Contains(b.state("child").LastError, "over its memory_limit of 1MiB") })
-	eventually(t, "its end", func() bool { return processGroups()[pid] == 0 })
+	eventually(t, "its end", func() bool { return process.CountGroups()[pid] == 0 })
 }
 
 // watchful checks each call's header against who the arguments say calls.

@@ -17,11 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"nize/mcp/mcptest"
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
 func TestMain(m *testing.M) {
-	GuardMain()
+	process.GuardMain()
 	mcptest.ChildMain()
 	goleak.VerifyTestMain(m)
 }
@@ -229,7 +230,7 @@ func (l *logBuffer) String() string {
 }
 
 // newBench makes a pool that is closed, and waited for, at the end.
-func newBench(t *testing.T, guard *Guard) *bench {
+func newBench(t *testing.T, guard *process.Guard) *bench {
 	t.Helper()
 	b := &bench{t: t, db: newMemory(), log: &logBuffer{}, told: map[string][]store.Tool{}}
 	b.Pool = New(Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), Servers: b.db, Tools: b.db, Credentials: b.db,

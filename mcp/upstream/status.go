@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
@@ -43,7 +44,7 @@ type ServerStatus struct {
 
 // Status tells how all servers are doing, by name.
 func (p *Pool) Status() []ServerStatus {
-	groups := sync.OnceValue(processGroups) // only if there is a child process
+	groups := sync.OnceValue(process.CountGroups) // only if there is a child process
 	var all []ServerStatus
 	for _, s := range p.all() {
 		all = append(all, s.status(groups))

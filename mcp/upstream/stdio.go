@@ -13,34 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
-// Command is what is spawned: argv, never a shell.
-type Command struct {
-	Path  string   // absolute
-	Args  []string // without the program itself
-	Env   []string
-	Dir   string
-	Files [3]*os.File // standard input, output, error of the child; the caller closes them
-}
-
-// Process is a running command, the leader of its own process group. The
-// guard's and the direct one are the implementations.
-type Process interface {
-	PID() int
-	// Signal sends sig to the whole group.
-	Signal(sig syscall.Signal) error
-	// Done is closed when the leader has ended. What is left of its group is
-	// killed then.
-	Done() <-chan struct{}
-	// Err says how it ended; nil before, and after exit status 0.
-	Err() error
-}
-
 // stdioFrames are messages as lines over the pipes of a child process.
 type stdioFrames struct {
-	proc   Process
+	proc   process.Child
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
@@ -66,7 +45,7 @@ type outgoing struct {
 
 // startStdio wires a spawned process up. The pipes are our ends of its standard
 // input, output and error.
-func startStdio(proc Process, pipes [3]*os.File, log *ring, warn func(string)) *stdioFrames {
+func startStdio(proc process.Child, pipes [3]*os.File, log *ring, warn func(string)) *stdioFrames {
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
 	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, told: make(chan struct{}),
 		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), over: make(chan struct{})}

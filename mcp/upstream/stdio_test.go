@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"nize/mcp/upstream/process"
 )
 
 // pipes are the two ends of a child's standard input, output and error.
@@ -31,7 +33,7 @@ func pipes(t *testing.T) (ours, theirs [3]*os.File) {
 func TestLastWordsOfAStop(t *testing.T) {
 	for range 10 {
 		ours, theirs := pipes(t)
-		proc, err := spawnDirect(Command{Path: "/bin/sh", Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: theirs,
+		proc, err := process.SpawnDirect(process.Command{Path: "/bin/sh", Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: theirs,
 			Args: []string{"-c", `cat >/dev/null; head -c 60000 /dev/zero | tr '\0' x >&2; echo >&2; echo goodbye >&2`}})
 		for _, f := range theirs {
 			f.Close()

@@ -8,7 +8,7 @@
 // results into float64 and drops what it does not know. Here the arguments are
 // put verbatim into an envelope, and the bytes of "result" come back as they
 // stood on the wire. Over Streamable HTTP that is a POST of our own
-// beside the SDK's session (wire_http.go); over stdio and the older SSE our
+// beside the SDK's session (http.go); over stdio and the older SSE our
 // Connection carries both the SDK's messages and ours, told apart by the id
 // (peer.go).
 //
@@ -46,6 +46,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/mcp/upstream/process"
 	"nize/store"
 )
 
@@ -87,7 +88,7 @@ type Options struct {
 	OnTools func(ctx context.Context, server string, tools []store.Tool)
 	// Guard spawns the stdio servers; nil spawns them directly, and then they
 	// may outlive a daemon that was killed.
-	Guard *Guard
+	Guard *process.Guard
 	// Base carries all HTTP; nil is a keep-alive transport made for this.
 	Base http.RoundTripper
 	// MaxParallel bounds the connects at once at start; 0 is 16.

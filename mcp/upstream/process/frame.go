@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"encoding/binary"

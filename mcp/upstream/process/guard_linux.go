@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"context"
@@ -208,7 +208,7 @@ func (c *guarded) endLocked(err error) {
 }
 
 // Spawn starts a command below the guard.
-func (g *Guard) Spawn(cmd Command) (Process, error) {
+func (g *Guard) Spawn(cmd Command) (Child, error) {
 	l, err := g.linked()
 	if err != nil {
 		return nil, err

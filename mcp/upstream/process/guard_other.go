@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package upstream
+package process
 
 import (
 	"context"
@@ -23,10 +23,7 @@ func StartGuard(_ context.Context, log *slog.Logger) (*Guard, error) {
 }
 
 // Spawn starts a command as a child of the daemon.
-func (*Guard) Spawn(cmd Command) (Process, error) { return spawnDirect(cmd) }
+func (*Guard) Spawn(cmd Command) (Child, error) { return SpawnDirect(cmd) }
 
 // Close does nothing: the pool ends its children itself.
 func (*Guard) Close() error { return nil }
-
-// processGroups is not known here.
-func processGroups() map[int]int { return nil }

@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -255,43 +254,4 @@ func descendants(pid int) []int {
 		next = append(next, below[next[0]]...)
 	}
 	return slices.DeleteFunc(all, func(p int) bool { return p == pid })
-}
-
-// procStat is what is read of /proc/PID/stat.
-type procStat struct{ ppid, pgrp int }
-
-func readStat(pid int) (procStat, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return procStat{}, false
-	}
-	// The name in brackets may hold anything; what counts comes after it.
-	i := strings.LastIndexByte(string(b), ')')
-	if i < 0 {
-		return procStat{}, false
-	}
-	fields := strings.Fields(string(b[i+1:]))
-	if len(fields) < 3 {
-		return procStat{}, false
-	}
-	ppid, err1 := strconv.Atoi(fields[1])
-	pgrp, err2 := strconv.Atoi(fields[2])
-	return procStat{ppid, pgrp}, err1 == nil && err2 == nil
-}
-
-// processGroups counts the processes of each group.
-func processGroups() map[int]int {
-	groups := map[int]int{}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return groups
-	}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if st, ok := readStat(pid); ok {
-				groups[st.pgrp]++
-			}
-		}
-	}
-	return groups
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package upstream
+package process
 
 import (
 	"errors"
@@ -20,8 +20,8 @@ type directProcess struct {
 	err  error // set before done is closed
 }
 
-// spawnDirect starts a command without the guard.
-func spawnDirect(c Command) (Process, error) {
+// SpawnDirect starts a command without the guard.
+func SpawnDirect(c Command) (Child, error) {
 	cmd := &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir,
 		Stdin: c.Files[0], Stdout: c.Files[1], Stderr: c.Files[2],
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}

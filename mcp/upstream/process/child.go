@@ -1,0 +1,35 @@
+// Package process starts the child processes of the pool and sees to it that
+// none outlives the daemon.
+//
+// Where the system has subreapers (Linux) a second process of the same program,
+// the guard, is the parent of them all: see [Guard]. Elsewhere they are children
+// of the daemon itself. Each leads a process group of its own, which is killed
+// with its leader.
+package process
+
+import (
+	"os"
+	"syscall"
+)
+
+// Command is what is spawned: argv, never a shell.
+type Command struct {
+	Path  string   // absolute
+	Args  []string // without the program itself
+	Env   []string
+	Dir   string
+	Files [3]*os.File // standard input, output, error of the child; the caller closes them
+}
+
+// Child is a running command, the leader of its own process group. The guard's
+// and the direct one are the implementations.
+type Child interface {
+	PID() int
+	// Signal sends sig to the whole group.
+	Signal(sig syscall.Signal) error
+	// Done is closed when the leader has ended. What is left of its group is
+	// killed then.
+	Done() <-chan struct{}
+	// Err says how it ended; nil before, and after exit status 0.
+	Err() error
+}
