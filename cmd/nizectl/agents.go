@@ -34,11 +34,6 @@ func (a *app) agents() *cli.Command {
 	)
 }
 
-func agentNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Agents(ctx)
-	return each(list, func(a store.Agent) string { return a.ID }), err
-}
-
 func agentsList(ctx context.Context, c *call) error {
 	list, err := c.api.Agents(ctx)
 	if err != nil {

@@ -32,13 +32,6 @@ func (a *app) botChannels() *cli.Command {
 	)
 }
 
-// channelNames offers places without a colon, since that ends a word in a
-// shell; the daemon reads them back.
-func channelNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Channels(ctx)
-	return each(list, func(v api.ChannelView) string { return v.Place[strings.LastIndexByte(v.Place, ':')+1:] }), err
-}
-
 func channelsList(ctx context.Context, c *call) error {
 	list, err := c.api.Channels(ctx)
 	if err != nil {

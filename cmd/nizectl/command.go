@@ -41,34 +41,6 @@ func (c *call) arg(i int) string {
 	return ""
 }
 
-// root is the whole tree of commands.
-func (a *app) root() *cli.Command {
-	root := &cli.Command{
-		Name:                  "nizectl",
-		Usage:                 "steer nized, the daemon that gives a team's chat its tools",
-		Version:               api.Version,
-		EnableShellCompletion: true,
-		HideHelpCommand:       true,
-		Writer:                a.out,
-		ErrWriter:             a.err,
-		ExitErrHandler:        func(context.Context, *cli.Command, error) {}, // or cli.Exit ends the process inside Run
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "socket", Usage: "the daemon's control `SOCKET` (default: $NIZE_SOCKET, or where nized puts it)"},
-			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
-		},
-		Commands: []*cli.Command{
-			a.status(), a.doctor(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(), a.groups(),
-			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.alerts(), a.bots(), a.chat(),
-			a.usage(), a.budgets(), a.audit(), a.config(),
-			a.dev(), a.backup(), a.restore(), a.keys(), a.version(), a.help(),
-		},
-		ConfigureShellCompletionCommand: a.completion,
-	}
-	root.Action = unknownCommand
-	root.OnUsageError = wrongUse
-	return root
-}
-
 // group is a noun: its commands and nothing of its own.
 func group(name, usage string, commands ...*cli.Command) *cli.Command {
 	return &cli.Command{Name: name, Usage: usage, Commands: commands, Action: unknownCommand, OnUsageError: wrongUse, CommandNotFound: ownHelp}

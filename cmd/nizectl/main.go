@@ -19,13 +19,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
 
 	"nize/cmd/nizectl/display"
@@ -64,43 +64,6 @@ func Main(tabWait time.Duration) int {
 	return a.run(ctx, os.Args[1:])
 }
 
-// app is the process: its streams and what it may ask of its surroundings.
-// Tests put their own in.
-type app struct {
-	in      io.Reader
-	raw     io.Writer     // standard output itself, for the chat
-	out     *bufio.Writer // over raw, for all others
-	err     io.Writer
-	inTTY   bool // standard input is a terminal, and so on
-	outTTY  bool
-	errTTY  bool
-	env     func(string) string
-	now     func() time.Time
-	columns func() int             // of the terminal, 0 for none
-	hidden  func() ([]byte, error) // reads a line without echo
-	tabWait time.Duration          // how long a person who pressed Tab waits for names
-
-	stdin *bufio.Reader // over in, once it is read
-}
-
-// failure is an error whose exit code is no matter of the API's table.
-type failure struct {
-	code int
-	text string
-}
-
-func (f *failure) Error() string { return f.text }
-
-// usagef is the error for wrong use: exit 2.
-func usagef(format string, args ...any) error {
-	return &failure{api.ExitUsage, fmt.Sprintf(format, args...)}
-}
-
-// failf is the error of that exit code.
-func failf(code int, format string, args ...any) error {
-	return &failure{code, fmt.Sprintf(format, args...)}
-}
-
 // run runs one command line and returns its exit code. It is the one place
 // where an error becomes text and a code.
 func (a *app) run(ctx context.Context, args []string) int {
@@ -135,4 +98,32 @@ func oneLine(s string) string {
 		words[i] = display.Shorten(display.Clean(w), longestWord, "…")
 	}
 	return strings.Join(words, " ")
+}
+
+// root is the whole tree of commands.
+func (a *app) root() *cli.Command {
+	root := &cli.Command{
+		Name:                  "nizectl",
+		Usage:                 "steer nized, the daemon that gives a team's chat its tools",
+		Version:               api.Version,
+		EnableShellCompletion: true,
+		HideHelpCommand:       true,
+		Writer:                a.out,
+		ErrWriter:             a.err,
+		ExitErrHandler:        func(context.Context, *cli.Command, error) {}, // or cli.Exit ends the process inside Run
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "socket", Usage: "the daemon's control `SOCKET` (default: $NIZE_SOCKET, or where nized puts it)"},
+			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
+		},
+		Commands: []*cli.Command{
+			a.status(), a.doctor(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(), a.groups(),
+			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.alerts(), a.bots(), a.chat(),
+			a.usage(), a.budgets(), a.audit(), a.config(),
+			a.dev(), a.backup(), a.restore(), a.keys(), a.version(), a.help(),
+		},
+		ConfigureShellCompletionCommand: func(c *cli.Command) { a.completion(c) },
+	}
+	root.Action = unknownCommand
+	root.OnUsageError = wrongUse
+	return root
 }

@@ -33,11 +33,6 @@ func (a *app) models() *cli.Command {
 	)
 }
 
-func modelNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Models(ctx)
-	return each(list, func(m api.ModelView) string { return m.Name }), err
-}
-
 // modelTargets offers what the names are mapped to.
 func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := c.Models(ctx)

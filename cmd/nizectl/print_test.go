@@ -1,103 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"nize/cmd/nizectl/display"
 )
-
-func TestTableAlignsAndColours(t *testing.T) {
-	for name, test := range map[string]struct {
-		tty  bool
-		env  map[string]string
-		want string
-	}{
-		"file":     {false, nil, "NAME  STATE    N\n世界  ready    1\nlong  failed  12\n"},
-		"NO_COLOR": {true, map[string]string{"NO_COLOR": "1"}, "NAME  STATE    N\n世界  ready    1\nlong  failed  12\n"},
-		"dumb":     {true, map[string]string{"TERM": "dumb"}, "NAME  STATE    N\n世界  ready    1\nlong  failed  12\n"},
-		"terminal": {true, nil, "\x1b[1mNAME\x1b[0m  \x1b[1mSTATE\x1b[0m    \x1b[1mN\x1b[0m\n世界  \x1b[32mready\x1b[0m    1\nlong  \x1b[31mfailed\x1b[0m  12\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out, errs strings.Builder
-			a := &app{out: bufio.NewWriter(&out), err: &errs, outTTY: test.tty, env: func(k string) string { return test.env[k] }, columns: func() int { return 0 }}
-			table := a.table("NAME", "STATE", "N").numbers(2)
-			table.state = 1
-			table.row("世界", "ready", "1")
-			table.row("long", "failed", "12")
-			table.print("")
-			a.out.Flush()
-			if diff := cmp.Diff(out.String(), test.want); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
-			a.table("NAME").print("nothing here")
-			if errs.String() != "nothing here\n" {
-				t.Errorf("empty: %q", errs.String())
-			}
-		})
-	}
-}
-
-func TestTableKeepsWithinTheTerminal(t *testing.T) {
-	const id, text, command = "01M7YEWJCBQ0A6QG38KXVGFENP", "a long story of what went wrong here", "nizectl servers test tracker"
-	for name, test := range map[string]struct {
-		tty           bool
-		columns, want int // want is the width of the row
-		text          string
-	}{
-		"wide":           {true, 200, 94, text},
-		"just":           {true, 94, 94, text},
-		"one less":       {true, 93, 93, "a long story of what went wrong he…"},
-		"narrow":         {true, 80, 80, "a long story of what …"},
-		"names stay":     {true, 20, 70, "a long stor…"},
-		"a pipe":         {false, 80, 94, text},
-		"unknown to tty": {true, 0, 94, text},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			a := &app{out: bufio.NewWriter(&out), outTTY: test.tty, env: func(string) string { return "dumb" }, columns: func() int { return test.columns }}
-			table := a.table("ID", "WHAT", "TO DO").text(1)
-			table.row(id, text, command)
-			table.print("")
-			a.out.Flush()
-			_, row, _ := strings.Cut(out.String(), "\n")
-			if want := id + "  " + test.text + "  " + command + "\n"; row != want || display.Width(row)-1 != test.want {
-				t.Errorf("got %q of %d columns, want %q of %d", row, display.Width(row)-1, want, test.want)
-			}
-		})
-	}
-}
-
-func TestWrap(t *testing.T) {
-	const text = "server tracker is down since 07:07:17, its command ends with status 1"
-	for name, test := range map[string]struct {
-		tty     bool
-		columns int
-		text    string
-		want    string
-	}{
-		"wide":      {true, 200, text, text},
-		"narrow":    {true, 40, text, "server tracker is down since\n          07:07:17, its command ends\n          with status 1"},
-		"just":      {true, 14 + 10, "one two three four", "one two three\n          four"},
-		"long word": {true, 24, "a " + strings.Repeat("x", 20) + " b", "a\n          " + strings.Repeat("x", 20) + "\n          b"},
-		"CJK":       {true, 24, "世界世界 世界世界", "世界世界\n          世界世界"},
-		"tiny":      {true, 12, text, text},
-		"a pipe":    {false, 40, text, text},
-		"unknown":   {true, 0, text, text},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := &app{outTTY: test.tty, columns: func() int { return test.columns }}
-			if got := a.wrap(test.text, 10); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
-			}
-		})
-	}
-}
 
 func TestAuditLineOnANarrowTerminal(t *testing.T) {
 	cells := []string{"2026-11-21 07:07:17", "root", "terminal", "meta.browse_tool_domain", "01M7YEWJNR00X8DFRE2E9Q22DA", "toolbox:convert_units", "outcome unknown"}
@@ -119,18 +28,6 @@ func TestOneLineCutsWhatSomebodyPasted(t *testing.T) {
 	got := oneLine("invalid name \"" + strings.Repeat("a\x1b", 50_000) + "\":\nuse letters")
 	if !strings.HasPrefix(got, `invalid name "a\x1ba`) || !strings.HasSuffix(got, "… use letters") || display.Width(got) != len("invalid name ")+longestWord+len(" use letters") {
 		t.Errorf("%d columns: %.60s", display.Width(got), got)
-	}
-}
-
-func TestWhen(t *testing.T) {
-	a := &app{now: func() time.Time { return now }}
-	for want, at := range map[string]time.Time{
-		"-": {}, "now": now.Add(-time.Second), "30 s ago": now.Add(-30 * time.Second), "5 min ago": now.Add(-5 * time.Minute),
-		"3 h ago": now.Add(-3 * time.Hour), "in 90 d": now.Add(90 * 24 * time.Hour),
-	} {
-		if got := a.when(at); got != want {
-			t.Errorf("%v: %q, want %q", at, got, want)
-		}
 	}
 }
 

@@ -225,14 +225,6 @@ func serversLogs(ctx context.Context, c *call) error {
 	return nil
 }
 
-// followEnd makes a person's Ctrl-C the ordinary end of a --follow.
-func followEnd(ctx context.Context, follow bool, err error) error {
-	if follow && ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
 func serversRestart(ctx context.Context, c *call) error {
 	done := c.busy("restarting %s …", c.arg(0))
 	view, err := c.api.RestartServer(ctx, c.arg(0))
@@ -241,16 +233,6 @@ func serversRestart(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.report(view, "%s restarted: %s, %s", view.Server.Name, view.State, count(view.ToolCount, "tool"))
-}
-
-// report prints v as JSON, or else a sentence on what was done, which is no
-// answer and goes to standard error.
-func (c *call) report(v any, format string, args ...any) error {
-	if c.json {
-		return c.printJSON(v)
-	}
-	c.note(format, args...)
-	return nil
 }
 
 func serversTrust(ctx context.Context, c *call) error {
@@ -347,11 +329,4 @@ func serversRemove(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.removed("server", c.arg(0))
-}
-
-// removed reports that something is gone.
-func (c *call) removed(what, name string) error {
-	return c.report(struct {
-		Removed string `json:"removed"`
-	}{name}, "%s %s removed", what, name)
 }

@@ -85,17 +85,3 @@ func children(n int) string {
 	}
 	return fmt.Sprintf("%d children", n)
 }
-
-// healthTable shows servers as people ask for them.
-func (a *app) healthTable(servers []api.Health) *table {
-	t := a.table("SERVER", "STATE", "TOOLS", "LATENCY", "RESTARTS", "LAST ERROR").numbers(2, 3, 4).text(5)
-	t.state = 1
-	for _, s := range servers {
-		tools := fmt.Sprint(s.ToolCount)
-		if s.Held > 0 {
-			tools += fmt.Sprintf(" (%d held)", s.Held)
-		}
-		t.row(s.Name, s.State, tools, millis(s.LatencyMS), fmt.Sprint(s.Restarts), clip(s.LastError, 60))
-	}
-	return t
-}

@@ -139,3 +139,14 @@ func tokensRevoke(ctx context.Context, c *call) error {
 	}
 	return c.report(revoked, "%s revoked", count(revoked.Revoked, "token"))
 }
+
+func tokenNames(ctx context.Context, c *api.Client) ([]string, error) {
+	items, err := c.Tokens(ctx, "")
+	var names []string
+	for _, t := range items {
+		if t.State == "active" {
+			names = append(names, t.Name)
+		}
+	}
+	return names, err
+}

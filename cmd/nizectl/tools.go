@@ -103,20 +103,6 @@ func toolsList(ctx context.Context, c *call) error {
 	return nil
 }
 
-// toolTable shows tools, with their state where one is not accepted.
-func (a *app) toolTable(tools []api.ToolView) *table {
-	t := a.table("TOOL", "STATE", "DESCRIPTION").text(2)
-	t.state = 1
-	for _, tool := range tools {
-		about := tool.Description
-		if len(tool.Findings) > 0 {
-			about = strings.Join(tool.Findings, "; ")
-		}
-		t.row(tool.ID, string(tool.State), clip(about, 80))
-	}
-	return t
-}
-
 func toolsShow(ctx context.Context, c *call) error {
 	tool, err := c.api.Tool(ctx, toolID(c.arg(0)))
 	if err != nil {

@@ -37,7 +37,7 @@ func TestUnknownCommand(t *testing.T) {
 func TestBareGroup(t *testing.T) {
 	d := newDouble(t)
 	groups := []string{""}
-	for _, cmd := range (&app{}).root().Commands {
+	for _, cmd := range commands().Commands {
 		if len(cmd.Commands) > 0 && cmd.Name != "audit" && cmd.Name != "chat" {
 			groups = append(groups, cmd.Name)
 		}
@@ -71,7 +71,7 @@ func TestHelp(t *testing.T) {
 			walk(append(slices.Clone(path), sub.Name), sub)
 		}
 	}
-	walk(nil, (&app{}).root())
+	walk(nil, commands())
 	if d.asked != nil {
 		t.Errorf("help asked the daemon: %v", d.asked)
 	}
@@ -116,7 +116,7 @@ func TestExtraArguments(t *testing.T) {
 			t.Errorf("%q: %+v", path, got)
 		}
 	}
-	walk(nil, (&app{}).root())
+	walk(nil, commands())
 	if changes := d.changes(); changes != nil {
 		t.Errorf("asked the daemon: %v", changes)
 	}
@@ -145,7 +145,7 @@ func TestFlagErrors(t *testing.T) {
 // TestEveryCommandIsGuarded: what the library does not inherit stands on every
 // command: its errors about flags, and no cutting of values at commas.
 func TestEveryCommandIsGuarded(t *testing.T) {
-	root := (&app{}).root()
+	root := commands()
 	root.Walk(func(cmd *cli.Command) error {
 		if cmd.OnUsageError == nil || cmd.Action == nil || cmd.Before != nil {
 			t.Errorf("%s: OnUsageError %v, Action %v, Before %v", cmd.Name, cmd.OnUsageError != nil, cmd.Action != nil, cmd.Before != nil)
@@ -261,4 +261,10 @@ func TestInterrupt(t *testing.T) {
 	if got := d.run(ctx, surroundings{}, "audit", "--follow", "--json"); got.code != 0 || got.err != "" {
 		t.Errorf("%+v", got)
 	}
+}
+
+// commands is the tree of commands, to look at.
+func commands() *cli.Command {
+	a := &app{}
+	return a.root()
 }

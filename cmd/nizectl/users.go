@@ -26,11 +26,6 @@ func (a *app) users() *cli.Command {
 	return group("users", "the people that nize knows", append(users, a.usersLeavers()...)...)
 }
 
-func userNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Users(ctx)
-	return each(items, func(u store.User) string { return u.Name }), err
-}
-
 func usersList(ctx context.Context, c *call) error {
 	list, err := c.api.Users(ctx)
 	if err != nil {
@@ -160,18 +155,4 @@ func usersEnable(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.report(u, "%s is active again; what was revoked stays revoked", u.Name)
-}
-
-// userNames are the names behind ids. Who may not list people gets none, and is
-// shown the ids.
-func (c *call) userNames(ctx context.Context) map[string]string {
-	users, err := c.api.Users(ctx)
-	if err != nil {
-		return map[string]string{}
-	}
-	names := make(map[string]string, len(users))
-	for _, u := range users {
-		names[u.ID] = u.Name
-	}
-	return names
 }
