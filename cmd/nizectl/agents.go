@@ -8,16 +8,17 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) agents() *cli.Command {
-	return group("agents", "profiles of the assistant",
-		a.command(leaf{name: "list", usage: "list agents", run: agentsList}),
-		a.command(leaf{name: "show", args: "ID", usage: "show an agent", names: agentNames, run: agentsShow}),
-		a.command(leaf{name: "set", args: "ID", usage: "make an agent, or change what is given", names: agentNames, run: agentsSet, flags: []cli.Flag{
+func agentsCommand(a *command.App) *cli.Command {
+	return command.Group("agents", "profiles of the assistant",
+		a.Command(command.Leaf{Name: "list", Usage: "list agents", Run: agentsList}),
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show an agent", Names: command.AgentNames, Run: agentsShow}),
+		a.Command(command.Leaf{Name: "set", Args: "ID", Usage: "make an agent, or change what is given", Names: command.AgentNames, Run: agentsSet, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "what people call it"},
 			&cli.StringFlag{Name: "model", Usage: "a model name, or PROVIDER/MODEL (default: the default model)"},
 			&cli.StringFlag{Name: "system-prompt", Usage: "what it is told: text, @FILE, or - for standard input"},
@@ -29,143 +30,143 @@ func (a *app) agents() *cli.Command {
 			whoFlag(),
 			&cli.BoolFlag{Name: "default", Usage: "make it the default"},
 		}}),
-		a.command(leaf{name: "default", args: "ID", usage: "make an agent the default", names: agentNames, run: agentsDefault}),
-		a.command(leaf{name: "remove", args: "ID", usage: "remove an agent", names: agentNames, run: agentsRemove, flags: []cli.Flag{yesFlag()}}),
+		a.Command(command.Leaf{Name: "default", Args: "ID", Usage: "make an agent the default", Names: command.AgentNames, Run: agentsDefault}),
+		a.Command(command.Leaf{Name: "remove", Args: "ID", Usage: "remove an agent", Names: command.AgentNames, Run: agentsRemove, Flags: []cli.Flag{command.YesFlag()}}),
 	)
 }
 
-func agentsList(ctx context.Context, c *call) error {
-	list, err := c.api.Agents(ctx)
+func agentsList(ctx context.Context, c *command.Call) error {
+	list, err := c.API.Agents(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("ID", "NAME", "MODEL", "APPROVAL", "DEFAULT")
+	t := c.Table("ID", "NAME", "MODEL", "APPROVAL", "DEFAULT")
 	for _, a := range list {
 		def := ""
 		if a.Default {
 			def = "default"
 		}
-		t.row(a.ID, a.Name, a.Model, a.Approval, def)
+		t.Row(a.ID, a.Name, a.Model, a.Approval, def)
 	}
-	t.print("no agents: nizectl agents set ID makes one")
+	t.Print("no agents: nizectl agents set ID makes one")
 	return nil
 }
 
 // findAgent returns the agent, or the error that names the nearest.
-func (c *call) findAgent(ctx context.Context, id string) (store.Agent, error) {
-	list, err := c.api.Agents(ctx)
+func findAgent(ctx context.Context, c *command.Call, id string) (store.Agent, error) {
+	list, err := c.API.Agents(ctx)
 	if err != nil {
 		return store.Agent{}, err
 	}
 	i := slices.IndexFunc(list, func(a store.Agent) bool { return a.ID == id })
 	if i < 0 {
-		return store.Agent{}, store.Unknown("agent", id, each(list, func(a store.Agent) string { return a.ID }))
+		return store.Agent{}, store.Unknown("agent", id, command.Each(list, func(a store.Agent) string { return a.ID }))
 	}
 	return list[i], nil
 }
 
-func agentsShow(ctx context.Context, c *call) error {
-	agent, err := c.findAgent(ctx, c.arg(0))
+func agentsShow(ctx context.Context, c *command.Call) error {
+	agent, err := findAgent(ctx, c, c.Arg(0))
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(agent)
+	if c.JSON {
+		return c.PrintJSON(agent)
 	}
-	c.field("agent", agent.ID)
-	c.field("name", agent.Name)
+	c.Field("agent", agent.ID)
+	c.Field("name", agent.Name)
 	if agent.Default {
-		c.field("default", "yes")
+		c.Field("default", "yes")
 	}
-	c.field("model", agent.Model)
+	c.Field("model", agent.Model)
 	if agent.Temperature != nil {
-		c.field("temperature", fmt.Sprint(*agent.Temperature))
+		c.Field("temperature", fmt.Sprint(*agent.Temperature))
 	}
 	for _, n := range []struct {
 		name  string
 		value int
 	}{{"max tokens", agent.MaxTokens}, {"max steps", agent.MaxSteps}} {
 		if n.value != 0 {
-			c.field(n.name, fmt.Sprint(n.value))
+			c.Field(n.name, fmt.Sprint(n.value))
 		}
 	}
-	c.field("approval", agent.Approval)
-	c.field("tools", strings.Join(agent.AllowedTools, ", "))
-	c.field("who", strings.Join(agent.Who, ", "))
+	c.Field("approval", agent.Approval)
+	c.Field("tools", strings.Join(agent.AllowedTools, ", "))
+	c.Field("who", strings.Join(agent.Who, ", "))
 	if agent.SystemPrompt != "" {
-		c.line("%s", c.paint(bold, "system prompt:"))
-		c.line("%s", display.CleanLines(indent(agent.SystemPrompt)))
+		c.Line("%s", c.Paint(command.Bold, "system prompt:"))
+		c.Line("%s", display.CleanLines(command.Indent(agent.SystemPrompt)))
 	}
 	return nil
 }
 
-func agentsSet(ctx context.Context, c *call) error {
-	agent, err := c.findAgent(ctx, c.arg(0))
+func agentsSet(ctx context.Context, c *command.Call) error {
+	agent, err := findAgent(ctx, c, c.Arg(0))
 	if err != nil {
 		if api.ExitCode(err) != api.ExitNotFound {
 			return err
 		}
-		agent = store.Agent{ID: c.arg(0)}
+		agent = store.Agent{ID: c.Arg(0)}
 	}
-	if err := c.changeAgent(&agent); err != nil {
+	if err := changeAgent(c, &agent); err != nil {
 		return err
 	}
-	stored, err := c.api.PutAgent(ctx, agent)
+	stored, err := c.API.PutAgent(ctx, agent)
 	if err != nil {
 		return err
 	}
-	return c.report(stored, "agent %s is stored", stored.ID)
+	return c.Report(stored, "agent %s is stored", stored.ID)
 }
 
 // changeAgent changes what the flags say and leaves the rest.
-func (c *call) changeAgent(agent *store.Agent) error {
+func changeAgent(c *command.Call, agent *store.Agent) error {
 	for name, into := range map[string]*string{"name": &agent.Name, "model": &agent.Model, "approval": &agent.Approval} {
-		if c.cmd.IsSet(name) {
-			*into = c.cmd.String(name)
+		if c.Cmd.IsSet(name) {
+			*into = c.Cmd.String(name)
 		}
 	}
 	for name, into := range map[string]*int{"max-tokens": &agent.MaxTokens, "max-steps": &agent.MaxSteps} {
-		if !c.cmd.IsSet(name) {
+		if !c.Cmd.IsSet(name) {
 			continue
 		}
-		if *into = c.cmd.Int(name); *into < 0 {
-			return usagef("--%s %d: want 0 or more", name, *into)
+		if *into = c.Cmd.Int(name); *into < 0 {
+			return command.Usagef("--%s %d: want 0 or more", name, *into)
 		}
 	}
-	if c.cmd.IsSet("system-prompt") {
-		text, err := c.textOrFile("--system-prompt", c.cmd.String("system-prompt"))
+	if c.Cmd.IsSet("system-prompt") {
+		text, err := c.TextOrFile("--system-prompt", c.Cmd.String("system-prompt"))
 		if err != nil {
 			return err
 		}
 		agent.SystemPrompt = text
 	}
-	if c.cmd.IsSet("temperature") {
-		t, err := temperature(c.cmd.String("temperature"))
+	if c.Cmd.IsSet("temperature") {
+		t, err := temperature(c.Cmd.String("temperature"))
 		if err != nil {
 			return err
 		}
 		agent.Temperature = t
 	}
 	if !slices.Contains([]string{"", "none", "all", "whitelist", "blacklist", "auto"}, agent.Approval) {
-		return usagef("--approval %s: want none, all, whitelist, blacklist or auto", agent.Approval)
+		return command.Usagef("--approval %s: want none, all, whitelist, blacklist or auto", agent.Approval)
 	}
-	if c.cmd.IsSet("allow") {
-		agent.AllowedTools = slices.DeleteFunc(c.cmd.StringSlice("allow"), func(s string) bool { return s == "" })
+	if c.Cmd.IsSet("allow") {
+		agent.AllowedTools = slices.DeleteFunc(c.Cmd.StringSlice("allow"), func(s string) bool { return s == "" })
 		if len(agent.AllowedTools) == 0 {
 			agent.AllowedTools = nil
 		}
 	}
-	who, err := c.who()
+	who, err := who(c)
 	if err != nil {
 		return err
 	}
 	if who != nil {
 		agent.Who = *who
 	}
-	if c.cmd.Bool("default") {
+	if c.Cmd.Bool("default") {
 		agent.Default = true
 	}
 	return nil
@@ -176,14 +177,14 @@ func whoFlag() cli.Flag {
 }
 
 // who reads a whoFlag, nil where it was not given.
-func (c *call) who() (*[]string, error) {
-	if !c.cmd.IsSet("who") {
+func who(c *command.Call) (*[]string, error) {
+	if !c.Cmd.IsSet("who") {
 		return nil, nil
 	}
-	list := c.cmd.StringSlice("who")
+	list := c.Cmd.StringSlice("who")
 	for _, w := range list {
 		if w != "all" && w != "admins" && !strings.HasPrefix(w, "user:") && !strings.HasPrefix(w, "group:") {
-			return nil, usagef("--who %s: want all, admins, group:G or user:U", w)
+			return nil, command.Usagef("--who %s: want all, admins, group:G or user:U", w)
 		}
 	}
 	return &list, nil
@@ -195,30 +196,30 @@ func temperature(text string) (*float64, error) {
 	}
 	var t float64
 	if n, err := fmt.Sscanf(text, "%g", &t); err != nil || n != 1 || !(t >= 0 && t <= 2) {
-		return nil, usagef("--temperature %s: want a number from 0 to 2", text)
+		return nil, command.Usagef("--temperature %s: want a number from 0 to 2", text)
 	}
 	return &t, nil
 }
 
-func agentsDefault(ctx context.Context, c *call) error {
-	agent, err := c.findAgent(ctx, c.arg(0))
+func agentsDefault(ctx context.Context, c *command.Call) error {
+	agent, err := findAgent(ctx, c, c.Arg(0))
 	if err != nil {
 		return err
 	}
 	agent.Default = true
-	stored, err := c.api.PutAgent(ctx, agent)
+	stored, err := c.API.PutAgent(ctx, agent)
 	if err != nil {
 		return err
 	}
-	return c.report(stored, "agent %s is the default", stored.ID)
+	return c.Report(stored, "agent %s is the default", stored.ID)
 }
 
-func agentsRemove(ctx context.Context, c *call) error {
-	if err := c.confirm("Remove the agent %s?", c.arg(0)); err != nil {
+func agentsRemove(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Remove the agent %s?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.api.RemoveAgent(ctx, c.arg(0)); err != nil {
+	if err := c.API.RemoveAgent(ctx, c.Arg(0)); err != nil {
 		return err
 	}
-	return c.removed("agent", c.arg(0))
+	return c.Removed("agent", c.Arg(0))
 }

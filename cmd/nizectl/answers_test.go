@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -216,8 +217,8 @@ func TestReindexFails(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	d := newDouble(t)
 	d.answerWith("x")
-	a := &app{in: strings.NewReader(""), out: fullDisk(), err: &strings.Builder{}, env: func(string) string { return "" }, now: func() time.Time { return now }}
-	if code := a.run(t.Context(), []string{"--socket", d.socket, "servers", "list"}); code != 1 {
+	a := &command.App{In: strings.NewReader(""), Out: fullDisk(), Err: &strings.Builder{}, Env: func(string) string { return "" }, Now: func() time.Time { return now }}
+	if code := run(t.Context(), a, []string{"--socket", d.socket, "servers", "list"}); code != 1 {
 		t.Errorf("exit %d", code)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
@@ -16,16 +17,16 @@ import (
 // surfaces are where events come from.
 var surfaces = []string{"cli", "terminal", "slack", "discord", "mcp", "http", "system"}
 
-func (a *app) audit() *cli.Command {
-	read := a.command(leaf{name: "audit", usage: "read the audit trail: every call and every change", run: audit, flags: append(auditFlags(),
+func auditCommand(a *command.App) *cli.Command {
+	read := a.Command(command.Leaf{Name: "audit", Usage: "read the audit trail: every call and every change", Run: audit, Flags: append(auditFlags(),
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Local: true, Usage: "go on with what comes"},
 		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Local: true, Usage: "the newest so many (default: 100)"},
 	)})
 	read.Commands = []*cli.Command{
-		a.command(leaf{name: "export", args: "[FILE]", usage: "copy the trail to a file or to standard output, signed", run: auditExport,
-			more:  "One event in a line of JSON, oldest first; the last line says what the file holds and signs it. nizectl audit verify --file FILE checks it.",
-			flags: append(auditFlags(), &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"})}),
-		a.command(leaf{name: "verify", usage: "prove that no event was changed or removed", run: auditVerify, flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "export", Args: "[FILE]", Usage: "copy the trail to a file or to standard output, signed", Run: auditExport,
+			More:  "One event in a line of JSON, oldest first; the last line says what the file holds and signs it. nizectl audit verify --file FILE checks it.",
+			Flags: append(auditFlags(), &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"})}),
+		a.Command(command.Leaf{Name: "verify", Usage: "prove that no event was changed or removed", Run: auditVerify, Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "since-checkpoint", Usage: "only what came after the newest checkpoint"},
 			&cli.StringFlag{Name: "file", Usage: "check this export instead of the trail"},
 			&cli.StringFlag{Name: "key", Usage: "what the export must be signed with, in hex; no daemon is asked then"},
@@ -48,33 +49,33 @@ func auditFlags() []cli.Flag {
 	}
 }
 
-func audit(ctx context.Context, c *call) error {
-	q, err := c.auditQuery()
+func audit(ctx context.Context, c *command.Call) error {
+	q, err := auditQuery(c)
 	if err != nil {
 		return err
 	}
-	q.Limit, q.Follow = c.cmd.Int("limit"), c.cmd.Bool("follow")
-	if c.cmd.IsSet("limit") && q.Limit < 1 {
-		return usagef("--limit %d: want 1 or more", q.Limit)
+	q.Limit, q.Follow = c.Cmd.Int("limit"), c.Cmd.Bool("follow")
+	if c.Cmd.IsSet("limit") && q.Limit < 1 {
+		return command.Usagef("--limit %d: want 1 or more", q.Limit)
 	}
 	if q.Follow && (q.Before > 0 || !q.Until.IsZero()) {
-		return usagef("--follow goes on with what comes: leave out --before and --until")
+		return command.Usagef("--follow goes on with what comes: leave out --before and --until")
 	}
-	if !c.json {
-		c.line("%s", c.paint(bold, c.auditLine("TIME", "WHO", "SURFACE", "KIND", "SUBJECT", "TOOL", "OUTCOME")))
+	if !c.JSON {
+		c.Line("%s", c.Paint(command.Bold, auditLine(c.App, "TIME", "WHO", "SURFACE", "KIND", "SUBJECT", "TOOL", "OUTCOME")))
 	}
 	first, n := uint64(0), 0
-	for e, err := range c.api.Audit(ctx, q) {
+	for e, err := range c.API.Audit(ctx, q) {
 		if err != nil {
-			return followEnd(ctx, q.Follow, err)
+			return command.FollowEnd(ctx, q.Follow, err)
 		}
 		if n++; n == 1 {
 			first = e.Seq
 		}
-		if c.json {
-			err = c.printJSONLine(e)
+		if c.JSON {
+			err = c.PrintJSONLine(e)
 		} else {
-			err = c.printEvent(e)
+			err = printEvent(c, e)
 		}
 		if err != nil {
 			return err
@@ -85,39 +86,39 @@ func audit(ctx context.Context, c *call) error {
 		most = 100
 	}
 	switch {
-	case c.json:
+	case c.JSON:
 	case n == 0:
-		c.note("no such event")
-	case n == most && first > 1 && c.errTTY:
-		c.note("for the page before, add --before %d", first)
+		c.Note("no such event")
+	case n == most && first > 1 && c.ErrTTY:
+		c.Note("for the page before, add --before %d", first)
 	}
 	return nil
 }
 
 // auditQuery reads the flags that select events.
-func (c *call) auditQuery() (api.AuditQuery, error) {
-	since, err := c.timeFlag("since")
+func auditQuery(c *command.Call) (api.AuditQuery, error) {
+	since, err := timeFlag(c, "since")
 	if err != nil {
 		return api.AuditQuery{}, err
 	}
-	until, err := c.timeFlag("until")
+	until, err := timeFlag(c, "until")
 	if err != nil {
 		return api.AuditQuery{}, err
 	}
 	q := api.AuditQuery{
-		Since: since, Until: until, User: c.cmd.String("user"), Tool: toolID(c.cmd.String("tool")), Server: c.cmd.String("server"),
-		Outcome: store.State(c.cmd.String("outcome")), Surface: store.Surface(c.cmd.String("surface")), Kind: c.cmd.String("kind"),
+		Since: since, Until: until, User: c.Cmd.String("user"), Tool: toolID(c.Cmd.String("tool")), Server: c.Cmd.String("server"),
+		Outcome: store.State(c.Cmd.String("outcome")), Surface: store.Surface(c.Cmd.String("surface")), Kind: c.Cmd.String("kind"),
 	}
-	before := c.cmd.Int("before")
+	before := c.Cmd.Int("before")
 	switch {
 	case q.Outcome != "" && !q.Outcome.Final():
-		return q, usagef("--outcome %s: want done, failed, refused, expired, cancelled or lost", q.Outcome)
+		return q, command.Usagef("--outcome %s: want done, failed, refused, expired, cancelled or lost", q.Outcome)
 	case q.Surface != "" && !slices.Contains(surfaces, string(q.Surface)):
-		return q, usagef("--surface %s: want one of %s", q.Surface, strings.Join(surfaces, ", "))
+		return q, command.Usagef("--surface %s: want one of %s", q.Surface, strings.Join(surfaces, ", "))
 	case !since.IsZero() && !until.IsZero() && !since.Before(until):
-		return q, usagef("--since is not before --until: nothing can be between them")
-	case c.cmd.IsSet("before") && before < 1:
-		return q, usagef("--before %d: want the number of an event", before)
+		return q, command.Usagef("--since is not before --until: nothing can be between them")
+	case c.Cmd.IsSet("before") && before < 1:
+		return q, command.Usagef("--before %d: want the number of an event", before)
 	}
 	q.Before = uint64(before)
 	return q, nil
@@ -126,12 +127,12 @@ func (c *call) auditQuery() (api.AuditQuery, error) {
 // auditLine lays out one event; a stream has no last row to align by, so the
 // columns are as wide as their contents usually are. On a terminal with fewer
 // columns than that an event takes two lines, cut where a person would cut it.
-func (a *app) auditLine(cells ...string) string {
+func auditLine(a *command.App, cells ...string) string {
 	widths := []int{19, 12, 8, 23, 26, 28}
 	const all, subject = 143, 4 // with the outcome; the first cell of the second line
 	narrow := false
-	if a.outTTY {
-		n := a.columns()
+	if a.OutTTY {
+		n := a.Columns()
 		narrow = n > 0 && n < all
 	}
 	var b strings.Builder
@@ -149,7 +150,7 @@ func (a *app) auditLine(cells ...string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-func (c *call) printEvent(e store.Event) error {
+func printEvent(c *command.Call, e store.Event) error {
 	who := e.UserName
 	if who == "" {
 		who = e.User
@@ -157,10 +158,10 @@ func (c *call) printEvent(e store.Event) error {
 	if who == "" && e.Erased {
 		who = "(erased)"
 	}
-	line := c.auditLine(e.At.Local().Format("2006-01-02 15:04:05"), display.Clean(dash(who)), display.Clean(dash(string(e.Surface))), display.Clean(e.Kind),
-		display.Clean(dash(e.Subject)), display.Clean(dash(e.Tool)), c.paint(stateColour(string(e.Outcome)), display.Clean(e.Outcome.Word())))
-	c.line("%s", line)
-	return c.flush()
+	line := auditLine(c.App, e.At.Local().Format("2006-01-02 15:04:05"), display.Clean(dash(who)), display.Clean(dash(string(e.Surface))), display.Clean(e.Kind),
+		display.Clean(dash(e.Subject)), display.Clean(dash(e.Tool)), c.Paint(command.StateColour(string(e.Outcome)), display.Clean(e.Outcome.Word())))
+	c.Line("%s", line)
+	return c.Flush()
 }
 
 func dash(s string) string {
@@ -170,26 +171,26 @@ func dash(s string) string {
 	return s
 }
 
-func auditVerify(ctx context.Context, c *call) error {
-	since, file := c.cmd.Bool("since-checkpoint"), c.cmd.String("file")
+func auditVerify(ctx context.Context, c *command.Call) error {
+	since, file := c.Cmd.Bool("since-checkpoint"), c.Cmd.String("file")
 	switch {
-	case file == "" && c.cmd.IsSet("key"):
-		return usagef("--key is for an export: name it with --file")
+	case file == "" && c.Cmd.IsSet("key"):
+		return command.Usagef("--key is for an export: name it with --file")
 	case file != "" && since:
-		return usagef("--since-checkpoint is for the trail, --file for an export: give one of them")
+		return command.Usagef("--since-checkpoint is for the trail, --file for an export: give one of them")
 	case file != "":
 		return verifyExport(ctx, c, file)
 	}
-	show, done := c.progress()
-	v, err := c.api.VerifyAudit(ctx, api.VerifyAudit{SinceCheckpoint: since, Progress: func(n, all int) {
+	show, done := c.Progress()
+	v, err := c.API.VerifyAudit(ctx, api.VerifyAudit{SinceCheckpoint: since, Progress: func(n, all int) {
 		show("verifying %d of %d events…", n, all)
 	}})
 	done()
 	if err != nil {
 		return err
 	}
-	if c.json {
-		if err := c.printJSON(v); err != nil {
+	if c.JSON {
+		if err := c.PrintJSON(v); err != nil {
 			return err
 		}
 	}
@@ -198,16 +199,16 @@ func auditVerify(ctx context.Context, c *call) error {
 		from = fmt.Sprintf(" after the checkpoint at event %d", v.After)
 	}
 	if !v.OK {
-		return failf(api.ExitFailed, "the audit trail does not hold: %s; %s before that hold%s", v.Error, count(v.Events, "event"), from)
+		return command.Failf(api.ExitFailed, "the audit trail does not hold: %s; %s before that hold%s", v.Error, command.Count(v.Events, "event"), from)
 	}
-	if c.json {
+	if c.JSON {
 		return nil
 	}
-	c.line("the audit trail holds: %s%s", count(v.Events, "event"), from)
+	c.Line("the audit trail holds: %s%s", command.Count(v.Events, "event"), from)
 	for _, p := range v.Checkpoints {
-		c.line("checkpoint at event %d, %s: %s", p.Seq, p.At.Local().Format("2006-01-02 15:04:05"), display.Clean(checkpointLine(p)))
+		c.Line("checkpoint at event %d, %s: %s", p.Seq, p.At.Local().Format("2006-01-02 15:04:05"), display.Clean(checkpointLine(p)))
 	}
-	c.field("export key", v.ExportKey)
+	c.Field("export key", v.ExportKey)
 	return nil
 }
 
@@ -215,12 +216,12 @@ func auditVerify(ctx context.Context, c *call) error {
 func checkpointLine(p api.Checkpoint) string {
 	switch p.Why {
 	case "pruning":
-		return "retention deleted " + count(p.Events, "event")
+		return "retention deleted " + command.Count(p.Events, "event")
 	case "erasure":
 		if thread, ok := strings.CutPrefix(p.Subject, "thread:"); ok {
-			return fmt.Sprintf("%s of conversation %s erased", count(p.Events, "event"), thread)
+			return fmt.Sprintf("%s of conversation %s erased", command.Count(p.Events, "event"), thread)
 		}
-		return fmt.Sprintf("%s of user %s erased", count(p.Events, "event"), p.Subject)
+		return fmt.Sprintf("%s of user %s erased", command.Count(p.Events, "event"), p.Subject)
 	}
-	return "daily check, " + count(p.Events, "event") + " held"
+	return "daily check, " + command.Count(p.Events, "event") + " held"
 }

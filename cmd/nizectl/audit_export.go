@@ -10,43 +10,44 @@ import (
 	"slices"
 	"strings"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 )
 
-func auditExport(ctx context.Context, c *call) error {
-	q, err := c.auditQuery()
+func auditExport(ctx context.Context, c *command.Call) error {
+	q, err := auditQuery(c)
 	if err != nil {
 		return err
 	}
-	path := c.arg(0)
+	path := c.Arg(0)
 	if path == "" || path == "-" {
-		if c.outTTY {
-			return usagef("an export is for a file or a pipe: name a FILE, or read with nizectl audit")
+		if c.OutTTY {
+			return command.Usagef("an export is for a file or a pipe: name a FILE, or read with nizectl audit")
 		}
-		if _, err := c.api.ExportAudit(ctx, q, c.out); err != nil {
+		if _, err := c.API.ExportAudit(ctx, q, c.Out); err != nil {
 			return err
 		}
-		return c.flush()
+		return c.Flush()
 	}
-	if err := c.mayWrite(path); err != nil {
+	if err := mayWrite(c, path); err != nil {
 		return err
 	}
-	show, done := c.progress()
+	show, done := c.Progress()
 	var x api.Exported
 	err = writePrivate(path, func(f *os.File) (err error) {
-		x, err = c.api.ExportAudit(ctx, q, &counter{w: f, each: func(n int64) { show("exported %d MB…", n/1e6) }})
+		x, err = c.API.ExportAudit(ctx, q, &counter{w: f, each: func(n int64) { show("exported %d MB…", n/1e6) }})
 		return err
 	})
 	done()
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(x)
+	if c.JSON {
+		return c.PrintJSON(x)
 	}
-	c.field("file", path)
-	c.exportFields(x)
-	c.note("to check it elsewhere: nizectl audit verify --file FILE --key %s", x.Key)
+	c.Field("file", path)
+	exportFields(c, x)
+	c.Note("to check it elsewhere: nizectl audit verify --file FILE --key %s", x.Key)
 	return nil
 }
 
@@ -66,73 +67,73 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (c *call) exportFields(x api.Exported) {
-	c.field("made", x.At.Local().Format("2006-01-02 15:04:05"))
+func exportFields(c *command.Call, x api.Exported) {
+	c.Field("made", x.At.Local().Format("2006-01-02 15:04:05"))
 	events := fmt.Sprint(x.Events)
 	if x.Events > 0 {
 		events += fmt.Sprintf(", from %d to %d", x.First, x.Last)
 	}
-	c.field("events", events)
+	c.Field("events", events)
 	if len(x.Filter) > 0 {
 		parts := make([]string, 0, len(x.Filter))
 		for _, name := range slices.Sorted(maps.Keys(x.Filter)) {
 			parts = append(parts, name+" "+x.Filter[name])
 		}
-		c.field("only", strings.Join(parts, ", "))
+		c.Field("only", strings.Join(parts, ", "))
 	}
-	c.field("trail", fmt.Sprintf("up to event %d, chain %.16s…", x.Head, x.Chain))
-	c.field("signed by", x.Key)
+	c.Field("trail", fmt.Sprintf("up to event %d, chain %.16s…", x.Head, x.Chain))
+	c.Field("signed by", x.Key)
 }
 
 // verifyExport proves what can be proven of a file: with a key that the reader
 // brings nothing else is needed; without one the daemon says which key is its
 // own, and whether its trail still is the one that was exported.
-func verifyExport(ctx context.Context, c *call, path string) error {
+func verifyExport(ctx context.Context, c *command.Call, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("opening the export: %w", err)
 	}
 	defer f.Close()
-	want := strings.ToLower(c.cmd.String("key"))
+	want := strings.ToLower(c.Cmd.String("key"))
 	if key, err := hex.DecodeString(want); err != nil || want != "" && len(key) != 32 {
-		return usagef("--key %s: want the 64 hex digits that nizectl audit verify shows", want)
+		return command.Usagef("--key %s: want the 64 hex digits that nizectl audit verify shows", want)
 	}
 	x, err := api.ReadExport(f, io.Discard)
 	if err != nil {
-		return failf(api.ExitFailed, "%s: %v", path, err)
+		return command.Failf(api.ExitFailed, "%s: %v", path, err)
 	}
 	asked := want == ""
 	if asked {
-		if want, err = c.api.AuditKey(ctx); err != nil {
+		if want, err = c.API.AuditKey(ctx); err != nil {
 			return fmt.Errorf("the export is whole, but whose it is only its key tells; give --key, or ask where its daemon is: %w", err)
 		}
 	}
 	if x.Key != want {
-		return failf(api.ExitFailed, "%s: it is signed with another key: %s", path, x.Key)
+		return command.Failf(api.ExitFailed, "%s: it is signed with another key: %s", path, x.Key)
 	}
 	known := "not asked"
 	if asked {
-		held, pruned, err := c.api.HeldSince(ctx, x.Export)
+		held, pruned, err := c.API.HeldSince(ctx, x.Export)
 		switch {
 		case err != nil:
 			return err
 		case pruned:
 			known = "retention has deleted those events since"
 		case !held:
-			return failf(api.ExitFailed, "the export holds, but the daemon's trail is another by now: event %d has changed since %s", x.Head, x.At.Local().Format("2006-01-02 15:04:05"))
+			return command.Failf(api.ExitFailed, "the export holds, but the daemon's trail is another by now: event %d has changed since %s", x.Head, x.At.Local().Format("2006-01-02 15:04:05"))
 		default:
 			known = "still has the event that was the newest then"
 		}
 	}
-	if c.json {
-		return c.printJSON(struct {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			OK bool `json:"ok"`
 			api.Exported
 			Trail string `json:"trail"`
 		}{true, x, known})
 	}
-	c.line("the export holds: no line was changed, added or left out")
-	c.exportFields(x)
-	c.field("daemon", known)
+	c.Line("the export holds: no line was changed, added or left out")
+	exportFields(c, x)
+	c.Field("daemon", known)
 	return nil
 }

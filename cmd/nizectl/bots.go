@@ -11,129 +11,130 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/bots/slack/manifest"
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) bots() *cli.Command {
-	return group("bots", "nize's accounts on chat platforms",
-		a.command(leaf{name: "status", usage: "show how each bot fares", run: botsStatus}),
-		a.botChannels(),
-		group("slack", "the bot on Slack", append([]*cli.Command{
-			a.command(leaf{name: "manifest", usage: "print the app as Slack is to make it", run: slackManifest, flags: []cli.Flag{
+func botsCommand(a *command.App) *cli.Command {
+	return command.Group("bots", "nize's accounts on chat platforms",
+		a.Command(command.Leaf{Name: "status", Usage: "show how each bot fares", Run: botsStatus}),
+		botChannelsCommand(a),
+		command.Group("slack", "the bot on Slack", append([]*cli.Command{
+			a.Command(command.Leaf{Name: "manifest", Usage: "print the app as Slack is to make it", Run: slackManifest, Flags: []cli.Flag{
 				&cli.StringFlag{Name: "http", Usage: "for HTTP mode, with request URLs at this https `ORIGIN` of nized"}},
-				more: "Create the app at https://api.slack.com/apps with \"From a manifest\", install it, and make an app-level token with connections:write."}),
-			a.command(leaf{name: "connect", usage: "check two tokens from standard input and start the bot", run: botsConnect("slack"),
-				more: "nizectl bots slack connect < tokens.txt\n\nOne line each, in any order: the bot token (xoxb-…) and the app-level token (xapp-…), or the signing secret for HTTP mode."}),
-		}, a.botCommands("slack")...)...),
+				More: "Create the app at https://api.slack.com/apps with \"From a manifest\", install it, and make an app-level token with connections:write."}),
+			a.Command(command.Leaf{Name: "connect", Usage: "check two tokens from standard input and start the bot", Run: botsConnect("slack"),
+				More: "nizectl bots slack connect < tokens.txt\n\nOne line each, in any order: the bot token (xoxb-…) and the app-level token (xapp-…), or the signing secret for HTTP mode."}),
+		}, botCommandsCommands(a, "slack")...)...),
 	)
 }
 
-// botCommands are those that every bot has.
-func (a *app) botCommands(name string) []*cli.Command {
+// botCommandsCommands are those that every bot has.
+func botCommandsCommands(a *command.App, name string) []*cli.Command {
 	return []*cli.Command{
-		a.command(leaf{name: "start", usage: "start the bot; it starts with the daemon from now on", run: botsSwitch(name, true)}),
-		a.command(leaf{name: "stop", usage: "stop the bot; it stays stopped over restarts", run: botsSwitch(name, false)}),
-		a.command(leaf{name: "sweep", usage: "look now for people who left the platform, as is done once a day", run: botsSweep(name)}),
-		a.command(leaf{name: "claim", usage: "make a new code that makes its sender an admin", run: botsClaim(name)}),
-		a.command(leaf{name: "disconnect", usage: "stop the bot and forget its tokens", run: botsDisconnect(name), flags: []cli.Flag{yesFlag()}}),
+		a.Command(command.Leaf{Name: "start", Usage: "start the bot; it starts with the daemon from now on", Run: botsSwitch(name, true)}),
+		a.Command(command.Leaf{Name: "stop", Usage: "stop the bot; it stays stopped over restarts", Run: botsSwitch(name, false)}),
+		a.Command(command.Leaf{Name: "sweep", Usage: "look now for people who left the platform, as is done once a day", Run: botsSweep(name)}),
+		a.Command(command.Leaf{Name: "claim", Usage: "make a new code that makes its sender an admin", Run: botsClaim(name)}),
+		a.Command(command.Leaf{Name: "disconnect", Usage: "stop the bot and forget its tokens", Run: botsDisconnect(name), Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }
 
-func botsStatus(ctx context.Context, c *call) error {
-	list, err := c.api.Bots(ctx)
+func botsStatus(ctx context.Context, c *command.Call) error {
+	list, err := c.API.Bots(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "SWEPT", "ERROR").text(8)
-	t.state = 1
+	t := c.Table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "SWEPT", "ERROR").Text(8)
+	t.State = 1
 	for _, b := range list {
 		state := b.State
 		if !b.Enabled {
 			state = "stopped"
 		}
-		t.row(string(b.Surface), state, c.when(b.Since), b.TeamName, b.Mode, strconv.FormatInt(b.Events, 10), c.when(b.LastEvent), c.swept(b.Sweep), b.Error)
+		t.Row(string(b.Surface), state, c.When(b.Since), b.TeamName, b.Mode, strconv.FormatInt(b.Events, 10), c.When(b.LastEvent), swept(c, b.Sweep), b.Error)
 	}
-	t.print("no bots: nizectl bots slack manifest, then nizectl bots slack connect < tokens.txt")
+	t.Print("no bots: nizectl bots slack manifest, then nizectl bots slack connect < tokens.txt")
 	return nil
 }
 
-func slackManifest(_ context.Context, c *call) error {
+func slackManifest(_ context.Context, c *command.Call) error {
 	text := manifest.JSON
-	if at := c.cmd.String("http"); at != "" {
+	if at := c.Cmd.String("http"); at != "" {
 		u, err := url.Parse(at)
 		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-			return usagef("--http %q is no address that Slack could reach: give https://nize.example.com", at)
+			return command.Usagef("--http %q is no address that Slack could reach: give https://nize.example.com", at)
 		}
 		text = manifest.HTTP("https://" + u.Host)
 	}
-	c.line("%s", strings.TrimRight(string(text), "\n"))
+	c.Line("%s", strings.TrimRight(string(text), "\n"))
 	return nil
 }
 
 // botsConnect reads two tokens, one a line, and never echoes them.
-func botsConnect(name string) func(context.Context, *call) error {
-	return func(ctx context.Context, c *call) error {
+func botsConnect(name string) func(context.Context, *command.Call) error {
+	return func(ctx context.Context, c *command.Call) error {
 		var req api.ConnectBot
 		for _, what := range []string{"the bot token (xoxb-…), or the other", "the app-level token (xapp-…), or the signing secret"} {
-			c.skipBlank()
-			text, err := oneWord(c.secretLine(what))
+			c.SkipBlank()
+			text, err := oneWord(c.SecretLine(what))
 			if err != nil {
 				return err
 			}
 			req.Tokens = append(req.Tokens, api.NewSecret(text))
 		}
-		done := c.busy("asking Slack…")
-		made, err := c.api.ConnectBot(ctx, name, req)
+		done := c.Busy("asking Slack…")
+		made, err := c.API.ConnectBot(ctx, name, req)
 		done()
 		if err != nil {
 			return err
 		}
-		if c.json {
-			return c.printJSON(made)
+		if c.JSON {
+			return c.PrintJSON(made)
 		}
-		c.line("connected to %s (%s) as %s", display.Clean(made.TeamName), made.Team, made.User)
-		c.claim(made.Claim)
+		c.Line("connected to %s (%s) as %s", display.Clean(made.TeamName), made.Team, made.User)
+		printClaim(c, made.Claim)
 		if len(made.Endpoints) > 0 {
-			c.note("in the app's settings, these are the request URLs of events, of interactivity, and of /nize:")
+			c.Note("in the app's settings, these are the request URLs of events, of interactivity, and of /nize:")
 			for _, at := range made.Endpoints {
-				c.note("  %s", at)
+				c.Note("  %s", at)
 			}
 			if strings.HasPrefix(made.Endpoints[0], "/") {
-				c.note("behind the https address at which Slack reaches nized; nized --public-url makes it known")
+				c.Note("behind the https address at which Slack reaches nized; nized --public-url makes it known")
 			}
 		}
 		return nil
 	}
 }
 
-// claim prints the one line that makes its sender an admin.
-func (c *call) claim(claim api.Claim) {
-	c.line("%s", claim.Send)
-	c.note("send that line in the chat before %s to become an admin there; it works once", claim.Expires.Local().Format(time.TimeOnly))
+// printClaim prints the one line that makes its sender an admin.
+func printClaim(c *command.Call, claim api.Claim) {
+	c.Line("%s", claim.Send)
+	c.Note("send that line in the chat before %s to become an admin there; it works once", claim.Expires.Local().Format(time.TimeOnly))
 }
 
-func botsClaim(name string) func(context.Context, *call) error {
-	return func(ctx context.Context, c *call) error {
-		claim, err := c.api.ClaimBot(ctx, name)
+func botsClaim(name string) func(context.Context, *command.Call) error {
+	return func(ctx context.Context, c *command.Call) error {
+		claim, err := c.API.ClaimBot(ctx, name)
 		if err != nil {
 			return err
 		}
-		if c.json {
-			return c.printJSON(claim)
+		if c.JSON {
+			return c.PrintJSON(claim)
 		}
-		c.claim(claim)
+		printClaim(c, claim)
 		return nil
 	}
 }
 
-func botsSwitch(name string, on bool) func(context.Context, *call) error {
-	return func(ctx context.Context, c *call) error {
-		b, err := c.api.SwitchBot(ctx, name, on)
+func botsSwitch(name string, on bool) func(context.Context, *command.Call) error {
+	return func(ctx context.Context, c *command.Call) error {
+		b, err := c.API.SwitchBot(ctx, name, on)
 		if err != nil {
 			return err
 		}
@@ -141,41 +142,41 @@ func botsSwitch(name string, on bool) func(context.Context, *call) error {
 		if on {
 			word = "started"
 		}
-		return c.report(b, "%s %s", name, word)
+		return c.Report(b, "%s %s", name, word)
 	}
 }
 
 // swept says when it was last looked for people who left.
-func (c *call) swept(s *store.Sweep) string {
+func swept(c *command.Call, s *store.Sweep) string {
 	switch {
 	case s == nil:
 		return "-"
 	case s.UnderWay():
 		return fmt.Sprintf("under way, %d so far", s.Checked)
 	case s.Failed > 0:
-		return fmt.Sprintf("%s, %d not found out", c.when(s.Ended), s.Failed)
+		return fmt.Sprintf("%s, %d not found out", c.When(s.Ended), s.Failed)
 	}
-	return c.when(s.Ended)
+	return c.When(s.Ended)
 }
 
-func botsSweep(name string) func(context.Context, *call) error {
-	return func(ctx context.Context, c *call) error {
-		b, err := c.api.SweepBot(ctx, name)
+func botsSweep(name string) func(context.Context, *command.Call) error {
+	return func(ctx context.Context, c *command.Call) error {
+		b, err := c.API.SweepBot(ctx, name)
 		if err != nil {
 			return err
 		}
-		return c.report(b, "looking up everybody on %s, some 40 a minute; nizectl bots status says how far it is", name)
+		return c.Report(b, "looking up everybody on %s, some 40 a minute; nizectl bots status says how far it is", name)
 	}
 }
 
-func botsDisconnect(name string) func(context.Context, *call) error {
-	return func(ctx context.Context, c *call) error {
-		if err := c.confirm("Stop the bot on %s and forget its tokens?", name); err != nil {
+func botsDisconnect(name string) func(context.Context, *command.Call) error {
+	return func(ctx context.Context, c *command.Call) error {
+		if err := c.Confirm("Stop the bot on %s and forget its tokens?", name); err != nil {
 			return err
 		}
-		if err := c.api.RemoveBot(ctx, name); err != nil {
+		if err := c.API.RemoveBot(ctx, name); err != nil {
 			return err
 		}
-		return c.removed("bot", name)
+		return c.Removed("bot", name)
 	}
 }

@@ -8,23 +8,24 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) budgets() *cli.Command {
-	return group("budgets", "what people, groups, teams and models may spend",
-		a.command(leaf{name: "list", usage: "list budgets and how far they are used", run: budgetsList, flags: []cli.Flag{
+func budgetsCommand(a *command.App) *cli.Command {
+	return command.Group("budgets", "what people, groups, teams and models may spend",
+		a.Command(command.Leaf{Name: "list", Usage: "list budgets and how far they are used", Run: budgetsList, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "user", Usage: "those that hold for this `USER`"},
 		}}),
-		a.command(leaf{name: "set", args: "SUBJECT", usage: "set a budget of user:NAME, user:* (each person), group:NAME, team:TEAM or model:PROVIDER/MODEL", names: budgetSubjects, run: budgetsSet,
-			more: "nizectl budgets set user:mia --daily 400000tokens\nnizectl budgets set group:ops --monthly 50usd\nnizectl budgets set user:mia --daily unlimited",
-			flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "set", Args: "SUBJECT", Usage: "set a budget of user:NAME, user:* (each person), group:NAME, team:TEAM or model:PROVIDER/MODEL", Names: budgetSubjects, Run: budgetsSet,
+			More: "nizectl budgets set user:mia --daily 400000tokens\nnizectl budgets set group:ops --monthly 50usd\nnizectl budgets set user:mia --daily unlimited",
+			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "daily", Usage: "`AMOUNT` a day of UTC: 200000tokens, 5usd or unlimited"},
 				&cli.StringFlag{Name: "monthly", Usage: "`AMOUNT` a month of UTC"},
 			}}),
-		a.command(leaf{name: "remove", args: "SUBJECT", usage: "remove a budget", names: budgetSubjects, run: budgetsRemove, flags: []cli.Flag{
-			&cli.BoolFlag{Name: "daily", Usage: "only the daily ones"}, &cli.BoolFlag{Name: "monthly", Usage: "only the monthly ones"}, yesFlag(),
+		a.Command(command.Leaf{Name: "remove", Args: "SUBJECT", Usage: "remove a budget", Names: budgetSubjects, Run: budgetsRemove, Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "daily", Usage: "only the daily ones"}, &cli.BoolFlag{Name: "monthly", Usage: "only the monthly ones"}, command.YesFlag(),
 		}}),
 	)
 }
@@ -32,27 +33,27 @@ func (a *app) budgets() *cli.Command {
 // budgetSubjects offers those that have a budget; * is none for a shell.
 func budgetSubjects(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListBudgets.Call(ctx, c, api.ListBudgetsRequest{})
-	names := each(list.Items, func(b api.Budget) string { return b.Name })
+	names := command.Each(list.Items, func(b api.Budget) string { return b.Name })
 	return slices.Compact(slices.DeleteFunc(names, func(n string) bool { return n == store.Everybody })), err
 }
 
-func budgetsList(ctx context.Context, c *call) error {
-	list, err := api.ListBudgets.Call(ctx, c.api, api.ListBudgetsRequest{User: c.cmd.String("user")})
+func budgetsList(ctx context.Context, c *command.Call) error {
+	list, err := api.ListBudgets.Call(ctx, c.API, api.ListBudgetsRequest{User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list.Items))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list.Items))
 	}
-	t := c.table("BUDGET OF", "PERIOD", "LIMIT", "USED", "SHARE", "RESETS").numbers(2, 3, 4)
+	t := c.Table("BUDGET OF", "PERIOD", "LIMIT", "USED", "SHARE", "RESETS").Numbers(2, 3, 4)
 	for _, b := range list.Items {
-		t.row(budgetCells(c, b)...)
+		t.Row(budgetCells(c, b)...)
 	}
-	t.print("no budgets")
+	t.Print("no budgets")
 	return nil
 }
 
-func budgetCells(c *call, b api.Budget) []string {
+func budgetCells(c *command.Call, b api.Budget) []string {
 	name := b.Name
 	if b.Default {
 		name += " (default)"
@@ -67,63 +68,63 @@ func budgetCells(c *call, b api.Budget) []string {
 	if b.Limit == 0 {
 		limit = "unlimited"
 	}
-	return []string{name, string(b.Period), limit, used, share, c.when(b.Resets)}
+	return []string{name, string(b.Period), limit, used, share, c.When(b.Resets)}
 }
 
-func budgetsSet(ctx context.Context, c *call) error {
+func budgetsSet(ctx context.Context, c *command.Call) error {
 	var set []api.Budget
-	if !c.cmd.IsSet("daily") && !c.cmd.IsSet("monthly") {
-		return usagef("budgets set needs --daily AMOUNT or --monthly AMOUNT: 200000tokens, 5usd or unlimited")
+	if !c.Cmd.IsSet("daily") && !c.Cmd.IsSet("monthly") {
+		return command.Usagef("budgets set needs --daily AMOUNT or --monthly AMOUNT: 200000tokens, 5usd or unlimited")
 	}
-	if !strings.Contains(c.arg(0), ":") {
-		return usagef("%q is no subject: write user:%s, group:NAME, team:TEAM or model:PROVIDER/MODEL", c.arg(0), c.arg(0))
-	}
-	for _, p := range []store.Period{store.Daily, store.Monthly} {
-		if !c.cmd.IsSet(string(p)) {
-			continue
-		}
-		if _, _, err := store.ParseAmount(c.cmd.String(string(p))); err != nil {
-			return usagef("--%s %s: write 200000tokens, 5usd or unlimited", p, c.cmd.String(string(p)))
-		}
+	if !strings.Contains(c.Arg(0), ":") {
+		return command.Usagef("%q is no subject: write user:%s, group:NAME, team:TEAM or model:PROVIDER/MODEL", c.Arg(0), c.Arg(0))
 	}
 	for _, p := range []store.Period{store.Daily, store.Monthly} {
-		if !c.cmd.IsSet(string(p)) {
+		if !c.Cmd.IsSet(string(p)) {
 			continue
 		}
-		b, err := api.SetBudget.Call(ctx, c.api, api.SetBudgetRequest{Subject: c.arg(0), Period: p, Amount: c.cmd.String(string(p))})
+		if _, _, err := store.ParseAmount(c.Cmd.String(string(p))); err != nil {
+			return command.Usagef("--%s %s: write 200000tokens, 5usd or unlimited", p, c.Cmd.String(string(p)))
+		}
+	}
+	for _, p := range []store.Period{store.Daily, store.Monthly} {
+		if !c.Cmd.IsSet(string(p)) {
+			continue
+		}
+		b, err := api.SetBudget.Call(ctx, c.API, api.SetBudgetRequest{Subject: c.Arg(0), Period: p, Amount: c.Cmd.String(string(p))})
 		if err != nil {
 			return err
 		}
 		set = append(set, b)
-		if !c.json {
+		if !c.JSON {
 			limit := b.Amount(b.Limit)
 			if b.Limit == 0 {
 				limit = "unlimited"
 			}
-			c.note("the %s budget of %s is %s", b.Period, b.Name, limit)
+			c.Note("the %s budget of %s is %s", b.Period, b.Name, limit)
 		}
 	}
-	if c.json {
-		return c.printJSON(items(set))
+	if c.JSON {
+		return c.PrintJSON(command.Items(set))
 	}
 	return nil
 }
 
-func budgetsRemove(ctx context.Context, c *call) error {
-	r := api.RemoveBudgetRequest{Subject: c.arg(0)}
+func budgetsRemove(ctx context.Context, c *command.Call) error {
+	r := api.RemoveBudgetRequest{Subject: c.Arg(0)}
 	what := "budgets"
-	if daily, monthly := c.cmd.Bool("daily"), c.cmd.Bool("monthly"); daily != monthly {
+	if daily, monthly := c.Cmd.Bool("daily"), c.Cmd.Bool("monthly"); daily != monthly {
 		r.Period = store.Daily
 		if monthly {
 			r.Period = store.Monthly
 		}
 		what = string(r.Period) + " budgets"
 	}
-	if err := c.confirm("Remove the %s of %s?", what, r.Subject); err != nil {
+	if err := c.Confirm("Remove the %s of %s?", what, r.Subject); err != nil {
 		return err
 	}
-	if _, err := api.RemoveBudget.Call(ctx, c.api, r); err != nil {
+	if _, err := api.RemoveBudget.Call(ctx, c.API, r); err != nil {
 		return err
 	}
-	return c.removed(what+" of", r.Subject)
+	return c.Removed(what+" of", r.Subject)
 }

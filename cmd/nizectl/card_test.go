@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"nize/cmd/nizectl/command"
 	"nize/store"
 )
 
@@ -19,12 +20,12 @@ func TestCardShowsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	c := &call{app: &app{out: bufio.NewWriter(&out), env: func(string) string { return "dumb" }}}
-	c.printCard(store.Card{
+	c := &command.Call{App: &command.App{Out: bufio.NewWriter(&out), Env: func(string) string { return "dumb" }}}
+	printCard(c, store.Card{
 		Call: "1", Tool: "box:write", Title: "T" + unseen, Description: "D" + unseen, Server: "box", Where: "/bin/" + unseen, By: "mia" + unseen, RunsAs: "r" + unseen,
 		Why: "w" + unseen, Args: args, Warnings: []string{"W" + unseen}, Digest: "0123456789abcdef", State: store.Done,
 	})
-	c.out.Flush()
+	c.Out.Flush()
 	if i := strings.IndexAny(out.String(), unseen); i >= 0 {
 		t.Errorf("%q stands as it is in:\n%s", []rune(out.String()[i:])[0], out.String())
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -13,13 +14,13 @@ import (
 // channelKeys are what can be set of a channel, as flags.
 var channelKeys = []string{"agent", "model", "mode", "servers", "approvers", "language", "admins"}
 
-func (a *app) botChannels() *cli.Command {
-	return group("channels", "how nize is set up in channels",
-		a.command(leaf{name: "list", usage: "list the channels that are set up", run: channelsList}),
-		a.command(leaf{name: "set", args: "CHANNEL", usage: "set a channel up; what is not given stays", names: channelNames, run: channelsSet,
-			more: "CHANNEL is slack:TEAM/CHANNEL, or the channel's id alone, such as C0123456. The value default takes a setting back.\n\n" +
+func botChannelsCommand(a *command.App) *cli.Command {
+	return command.Group("channels", "how nize is set up in channels",
+		a.Command(command.Leaf{Name: "list", Usage: "list the channels that are set up", Run: channelsList}),
+		a.Command(command.Leaf{Name: "set", Args: "CHANNEL", Usage: "set a channel up; what is not given stays", Names: command.ChannelNames, Run: channelsSet,
+			More: "CHANNEL is slack:TEAM/CHANNEL, or the channel's id alone, such as C0123456. The value default takes a setting back.\n\n" +
 				"Agent and model are for conversations that begin afterwards; all else counts at once.",
-			flags: []cli.Flag{
+			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "agent", Usage: "the agent that answers there"},
 				&cli.StringFlag{Name: "model", Usage: "the model, by its name"},
 				&cli.StringFlag{Name: "mode", Usage: "which messages that do not address nize are answered: follow, mention or all"},
@@ -28,39 +29,39 @@ func (a *app) botChannels() *cli.Command {
 				&cli.StringFlag{Name: "language", Usage: "nize speaks it to the whole channel: en, zh, zh-Hans or zh-Hant"},
 				&cli.StringFlag{Name: "admins", Usage: "`WHO` administers it besides the platform's admins: user:U, group:G, with commas"},
 			}}),
-		a.command(leaf{name: "unset", args: "CHANNEL", usage: "forget how a channel is set up", names: channelNames, run: channelsUnset, flags: []cli.Flag{yesFlag()}}),
+		a.Command(command.Leaf{Name: "unset", Args: "CHANNEL", Usage: "forget how a channel is set up", Names: command.ChannelNames, Run: channelsUnset, Flags: []cli.Flag{command.YesFlag()}}),
 	)
 }
 
-func channelsList(ctx context.Context, c *call) error {
-	list, err := c.api.Channels(ctx)
+func channelsList(ctx context.Context, c *command.Call) error {
+	list, err := c.API.Channels(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("CHANNEL", "NAME", "AGENT", "MODEL", "MODE", "SERVERS", "APPROVERS", "LANGUAGE", "ADMINS")
+	t := c.Table("CHANNEL", "NAME", "AGENT", "MODEL", "MODE", "SERVERS", "APPROVERS", "LANGUAGE", "ADMINS")
 	for _, v := range list {
 		servers := strings.Join(v.Servers, ", ")
 		if v.Servers != nil && servers == "" {
 			servers = "none"
 		}
-		t.row(v.Place, v.Name, v.Agent, v.Model, v.Mode, servers, v.WhoPress, v.Language, v.WhoAdmins)
+		t.Row(v.Place, v.Name, v.Agent, v.Model, v.Mode, servers, v.WhoPress, v.Language, v.WhoAdmins)
 	}
-	t.print("no channel is set up: nizectl bots channels set CHANNEL --mode all")
+	t.Print("no channel is set up: nizectl bots channels set CHANNEL --mode all")
 	return nil
 }
 
-func channelsSet(ctx context.Context, c *call) error {
+func channelsSet(ctx context.Context, c *command.Call) error {
 	var set api.SetChannel
 	given := false
 	value := func(name string) *string {
-		if !c.cmd.IsSet(name) {
+		if !c.Cmd.IsSet(name) {
 			return nil
 		}
 		given = true
-		text := strings.TrimSpace(c.cmd.String(name))
+		text := strings.TrimSpace(c.Cmd.String(name))
 		if text == "default" {
 			text = ""
 		}
@@ -70,7 +71,7 @@ func channelsSet(ctx context.Context, c *call) error {
 	if who := value("approvers"); who != nil {
 		p := store.Policy(*who)
 		if _, err := store.ParsePolicy(*who); err != nil {
-			return usagef("--approvers: %v", err)
+			return command.Usagef("--approvers: %v", err)
 		}
 		set.Approvers = &p
 	}
@@ -89,13 +90,13 @@ func channelsSet(ctx context.Context, c *call) error {
 		set.Servers = &names
 	}
 	if !given {
-		return usagef("bots channels set needs one of --%s", strings.Join(channelKeys, ", --"))
+		return command.Usagef("bots channels set needs one of --%s", strings.Join(channelKeys, ", --"))
 	}
-	v, err := c.api.SetChannel(ctx, c.arg(0), set)
+	v, err := c.API.SetChannel(ctx, c.Arg(0), set)
 	if err != nil {
 		return err
 	}
-	return c.report(v, "%s is set up", v.Place)
+	return c.Report(v, "%s is set up", v.Place)
 }
 
 // namesIn are the parts of a value between commas.
@@ -109,12 +110,12 @@ func namesIn(value string) []string {
 	return out
 }
 
-func channelsUnset(ctx context.Context, c *call) error {
-	if err := c.confirm("Forget how the channel %s is set up?", c.arg(0)); err != nil {
+func channelsUnset(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Forget how the channel %s is set up?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.api.UnsetChannel(ctx, c.arg(0)); err != nil {
+	if err := c.API.UnsetChannel(ctx, c.Arg(0)); err != nil {
 		return err
 	}
-	return c.removed("channel", c.arg(0))
+	return c.Removed("channel", c.Arg(0))
 }

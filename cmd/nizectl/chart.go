@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/store"
 )
@@ -27,33 +28,33 @@ type chart struct {
 }
 
 // chartWidth is how many columns there are for a chart.
-func (a *app) chartWidth() int {
-	n, err := strconv.Atoi(a.env("COLUMNS"))
+func chartWidth(a *command.App) int {
+	n, err := strconv.Atoi(a.Env("COLUMNS"))
 	if err != nil || n <= 0 {
-		n = cmp.Or(a.columns(), usualColumns)
+		n = cmp.Or(a.Columns(), usualColumns)
 	}
 	return min(max(n, leastColumns), 200)
 }
 
 // drawsBlocks says whether the locale has more than ASCII.
-func (a *app) drawsBlocks() bool {
-	locale := cmp.Or(a.env("LC_ALL"), a.env("LC_CTYPE"), a.env("LANG"))
-	return strings.Contains(strings.ReplaceAll(strings.ToLower(locale), "-", ""), "utf8") && a.env("TERM") != "dumb"
+func drawsBlocks(a *command.App) bool {
+	locale := cmp.Or(a.Env("LC_ALL"), a.Env("LC_CTYPE"), a.Env("LANG"))
+	return strings.Contains(strings.ReplaceAll(strings.ToLower(locale), "-", ""), "utf8") && a.Env("TERM") != "dumb"
 }
 
-func (c *call) usageChart(r store.UsageReport, zone *time.Location) {
+func usageChart(c *command.Call, r store.UsageReport, zone *time.Location) {
 	if len(r.Rows) == 0 {
-		c.note("nothing was called in that time")
+		c.Note("nothing was called in that time")
 		return
 	}
-	ch := chart{columns: c.chartWidth(), blocks: c.drawsBlocks()}
+	ch := chart{columns: chartWidth(c.App), blocks: drawsBlocks(c.App)}
 	unit := "tokens"
 	if r.By == "tool" {
 		unit = "calls"
 	}
 	rows := r.Rows
 	if r.By == "day" {
-		rows = everyDay(r, c.now().In(zone))
+		rows = everyDay(r, c.Now().In(zone))
 	}
 	for _, row := range rows {
 		n := row.Prompt + row.Completion
@@ -62,9 +63,9 @@ func (c *call) usageChart(r store.UsageReport, zone *time.Location) {
 		}
 		ch.names, ch.values = append(ch.names, display.Clean(keyOf(row))), append(ch.values, n)
 	}
-	c.line("%s by %s", c.paint(bold, unit), r.By)
+	c.Line("%s by %s", c.Paint(command.Bold, unit), r.By)
 	for _, line := range ch.lines() {
-		c.line("%s", line)
+		c.Line("%s", line)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 
+	"nize/cmd/nizectl/command"
+
 	"github.com/urfave/cli/v3"
 )
 
@@ -15,20 +17,20 @@ import (
 var completionScripts embed.FS
 
 // completion makes the library's command ours.
-func (a *app) completion(c *cli.Command) {
-	*c = *group("completion", "print the completion script of a shell")
+func completion(a *command.App, c *cli.Command) {
+	*c = *command.Group("completion", "print the completion script of a shell")
 	for _, shell := range []struct{ name, usage, more string }{
 		{"bash", "for bash 3.2 and newer", "In ~/.bashrc: source <(nizectl completion bash)"},
 		{"zsh", "for zsh", "In ~/.zshrc, below compinit: source <(nizectl completion zsh)"},
 		{"fish", "for fish", "Once: nizectl completion fish > ~/.config/fish/completions/nizectl.fish"},
 	} {
-		c.Commands = append(c.Commands, a.command(leaf{name: shell.name, usage: shell.usage, more: shell.more,
-			run: func(_ context.Context, c *call) error {
+		c.Commands = append(c.Commands, a.Command(command.Leaf{Name: shell.name, Usage: shell.usage, More: shell.more,
+			Run: func(_ context.Context, c *command.Call) error {
 				script, err := completionScripts.ReadFile("completion/nizectl." + shell.name)
 				if err != nil {
 					return err
 				}
-				_, err = c.out.Write(script)
+				_, err = c.Out.Write(script)
 				return err
 			}}))
 	}

@@ -8,93 +8,94 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) config() *cli.Command {
+func configCommand(a *command.App) *cli.Command {
 	user := func() []cli.Flag {
 		return []cli.Flag{&cli.StringFlag{Name: "user", Usage: "a person's own value (default: the system's)"}}
 	}
-	return group("config", "settings",
-		a.command(leaf{name: "list", usage: "list settings with their values and where these come from", run: configList, flags: user()}),
-		a.command(leaf{name: "get", args: "KEY", usage: "print a setting's value", names: settingNames, run: configGet, flags: user()}),
-		a.command(leaf{name: "set", args: "KEY VALUE", usage: "set a setting; VALUE - reads standard input", names: settingNames, run: configSet, flags: user()}),
-		a.command(leaf{name: "explain", args: "KEY", usage: "show what every layer says of a setting, which one decides, and how to change it", names: settingNames, run: configExplain, flags: user()}),
-		a.command(leaf{name: "unset", args: "KEY", usage: "go back to the default", names: settingNames, run: configUnset, flags: user()}),
+	return command.Group("config", "settings",
+		a.Command(command.Leaf{Name: "list", Usage: "list settings with their values and where these come from", Run: configList, Flags: user()}),
+		a.Command(command.Leaf{Name: "get", Args: "KEY", Usage: "print a setting's value", Names: settingNames, Run: configGet, Flags: user()}),
+		a.Command(command.Leaf{Name: "set", Args: "KEY VALUE", Usage: "set a setting; VALUE - reads standard input", Names: settingNames, Run: configSet, Flags: user()}),
+		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "show what every layer says of a setting, which one decides, and how to change it", Names: settingNames, Run: configExplain, Flags: user()}),
+		a.Command(command.Leaf{Name: "unset", Args: "KEY", Usage: "go back to the default", Names: settingNames, Run: configUnset, Flags: user()}),
 	)
 }
 
 func settingNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListSettings.Call(ctx, c, api.ListSettingsRequest{})
-	return each(list.Items, func(s api.Setting) string { return s.Name }), err
+	return command.Each(list.Items, func(s api.Setting) string { return s.Name }), err
 }
 
 // settings are all of the system's, or of the person that --user names.
-func settings(ctx context.Context, c *call) ([]api.Setting, error) {
-	list, err := api.ListSettings.Call(ctx, c.api, api.ListSettingsRequest{User: c.cmd.String("user")})
+func settings(ctx context.Context, c *command.Call) ([]api.Setting, error) {
+	list, err := api.ListSettings.Call(ctx, c.API, api.ListSettingsRequest{User: c.Cmd.String("user")})
 	return list.Items, err
 }
 
-func configList(ctx context.Context, c *call) error {
+func configList(ctx context.Context, c *command.Call) error {
 	list, err := settings(ctx, c)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("KEY", "VALUE", "FROM", "WHAT IT IS").text(1, 2, 3)
+	t := c.Table("KEY", "VALUE", "FROM", "WHAT IT IS").Text(1, 2, 3)
 	for _, s := range list {
 		from := s.Source
 		if s.Where != "" {
 			from += " " + s.Where
 		}
-		t.row(s.Name, clip(s.Value, 40), from, s.Help)
+		t.Row(s.Name, command.Clip(s.Value, 40), from, s.Help)
 	}
-	t.print("no settings")
+	t.Print("no settings")
 	return nil
 }
 
-func configGet(ctx context.Context, c *call) error {
+func configGet(ctx context.Context, c *command.Call) error {
 	list, err := settings(ctx, c)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(list, func(s api.Setting) bool { return s.Name == c.arg(0) })
+	i := slices.IndexFunc(list, func(s api.Setting) bool { return s.Name == c.Arg(0) })
 	if i < 0 {
-		return store.Unknown("setting", c.arg(0), each(list, func(s api.Setting) string { return s.Name }))
+		return store.Unknown("setting", c.Arg(0), command.Each(list, func(s api.Setting) string { return s.Name }))
 	}
-	if c.json {
-		return c.printJSON(list[i])
+	if c.JSON {
+		return c.PrintJSON(list[i])
 	}
-	c.line("%s", display.CleanLines(list[i].Value))
+	c.Line("%s", display.CleanLines(list[i].Value))
 	return nil
 }
 
-func configSet(ctx context.Context, c *call) error {
-	value := c.arg(1)
+func configSet(ctx context.Context, c *command.Call) error {
+	value := c.Arg(1)
 	if value == "-" {
-		text, err := c.textOrFile("the value", value)
+		text, err := c.TextOrFile("the value", value)
 		if err != nil {
 			return err
 		}
 		value = strings.TrimRight(text, "\r\n")
 	}
-	s, err := api.PutSetting.Call(ctx, c.api, api.PutSettingRequest{Key: c.arg(0), Value: value, User: c.cmd.String("user")})
+	s, err := api.PutSetting.Call(ctx, c.API, api.PutSettingRequest{Key: c.Arg(0), Value: value, User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}
-	return c.report(s, "%s is %s", s.Name, settingText(s))
+	return c.Report(s, "%s is %s", s.Name, settingText(s))
 }
 
-func configUnset(ctx context.Context, c *call) error {
-	s, err := api.UnsetSetting.Call(ctx, c.api, api.UnsetSettingRequest{Key: c.arg(0), User: c.cmd.String("user")})
+func configUnset(ctx context.Context, c *command.Call) error {
+	s, err := api.UnsetSetting.Call(ctx, c.API, api.UnsetSettingRequest{Key: c.Arg(0), User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}
-	return c.report(s, "%s is %s again (%s)", s.Name, settingText(s), s.Source)
+	return c.Report(s, "%s is %s again (%s)", s.Name, settingText(s), s.Source)
 }
 
 // settingText is a value within a sentence.
@@ -102,34 +103,34 @@ func settingText(s api.Setting) string {
 	if s.Value == "" {
 		return "empty"
 	}
-	return clip(s.Value, 60)
+	return command.Clip(s.Value, 60)
 }
 
-func configExplain(ctx context.Context, c *call) error {
-	e, err := api.ExplainSetting.Call(ctx, c.api, api.ExplainSettingRequest{Key: c.arg(0), User: c.cmd.String("user")})
+func configExplain(ctx context.Context, c *command.Call) error {
+	e, err := api.ExplainSetting.Call(ctx, c.API, api.ExplainSettingRequest{Key: c.Arg(0), User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(e)
+	if c.JSON {
+		return c.PrintJSON(e)
 	}
-	t := c.table("", "LAYER", "VALUE", "WHERE")
+	t := c.Table("", "LAYER", "VALUE", "WHERE")
 	for _, l := range e.Layers {
 		mark, value, where := "", "-", l.Where
 		if l.Decides {
 			mark = "*"
 		}
 		if l.Set {
-			value = clip(cmp.Or(l.Value, "(empty)"), 60)
+			value = command.Clip(cmp.Or(l.Value, "(empty)"), 60)
 		}
 		if l.Note != "" {
 			where += " (" + l.Note + ")"
 		}
-		t.row(mark, l.Name, value, where)
+		t.Row(mark, l.Name, value, where)
 	}
-	t.print("no layers")
-	c.line("")
-	c.line("%s", display.Clean(e.Help))
-	c.line("%s is %s. To change it: %s", e.Name, clip(cmp.Or(e.Value, "(empty)"), 60), display.CleanLines(e.Change))
+	t.Print("no layers")
+	c.Line("")
+	c.Line("%s", display.Clean(e.Help))
+	c.Line("%s is %s. To change it: %s", e.Name, command.Clip(cmp.Or(e.Value, "(empty)"), 60), display.CleanLines(e.Change))
 	return nil
 }

@@ -7,66 +7,67 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// conversations are the commands about what was said, beside chat itself.
-func (a *app) conversations() []*cli.Command {
+// conversationsCommands are the commands about what was said, beside chat itself.
+func conversationsCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
-		a.command(leaf{name: "list", usage: "list the conversations that you began, in any chat", run: conversationsList}),
-		a.command(leaf{name: "show", args: "ID", usage: "show a conversation that you took part in", names: conversationIDs, run: conversationsShow,
-			flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read others' conversations"}}}),
-		a.command(leaf{name: "forget", args: "ID", usage: "erase a conversation, also what others said in it", names: conversationIDs, run: conversationsForget,
-			flags: []cli.Flag{yesFlag()}}),
+		a.Command(command.Leaf{Name: "list", Usage: "list the conversations that you began, in any chat", Run: conversationsList}),
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a conversation that you took part in", Names: conversationIDs, Run: conversationsShow,
+			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read others' conversations"}}}),
+		a.Command(command.Leaf{Name: "forget", Args: "ID", Usage: "erase a conversation, also what others said in it", Names: conversationIDs, Run: conversationsForget,
+			Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }
 
 func conversationIDs(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := c.Threads(ctx)
-	return each(list, func(th store.Thread) string { return th.ID }), err
+	return command.Each(list, func(th store.Thread) string { return th.ID }), err
 }
 
-func conversationsList(ctx context.Context, c *call) error {
-	list, err := c.api.Threads(ctx)
+func conversationsList(ctx context.Context, c *command.Call) error {
+	list, err := c.API.Threads(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("ID", "WHERE", "LAST", "ABOUT").text(3)
+	t := c.Table("ID", "WHERE", "LAST", "ABOUT").Text(3)
 	for _, th := range list {
-		t.row(th.ID, string(th.Address.Surface), c.when(th.Updated), clip(th.Title, 60))
+		t.Row(th.ID, string(th.Address.Surface), c.When(th.Updated), command.Clip(th.Title, 60))
 	}
-	t.print("no conversations")
+	t.Print("no conversations")
 	return nil
 }
 
-func conversationsShow(ctx context.Context, c *call) error {
-	view, err := c.api.ReadThread(ctx, c.arg(0), c.cmd.String("reason"))
+func conversationsShow(ctx context.Context, c *command.Call) error {
+	view, err := c.API.ReadThread(ctx, c.Arg(0), c.Cmd.String("reason"))
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(view)
+	if c.JSON {
+		return c.PrintJSON(view)
 	}
-	c.field("conversation", view.Thread.ID)
-	c.field("where", string(view.Thread.Address.Surface))
-	c.field("about", view.Thread.Title)
+	c.Field("conversation", view.Thread.ID)
+	c.Field("where", string(view.Thread.Address.Surface))
+	c.Field("about", view.Thread.Title)
 	for _, t := range view.Turns {
-		c.line("")
-		c.line("%s", c.paint(bold, speaker(t)+", "+c.when(t.At)+":"))
+		c.Line("")
+		c.Line("%s", c.Paint(command.Bold, speaker(t)+", "+c.When(t.At)+":"))
 		for _, tc := range t.Calls {
-			c.line("%s", display.CleanLines(indent(tc.Name+" "+tc.Args)))
+			c.Line("%s", display.CleanLines(command.Indent(tc.Name+" "+tc.Args)))
 		}
 		if strings.TrimSpace(t.Text) != "" {
-			c.line("%s", display.CleanLines(indent(t.Text)))
+			c.Line("%s", display.CleanLines(command.Indent(t.Text)))
 		}
 	}
 	for _, card := range view.Cards {
-		c.note("%s waits: nizectl approvals show %s", card.Tool, card.Call)
+		c.Note("%s waits: nizectl approvals show %s", card.Tool, card.Call)
 	}
 	return nil
 }
@@ -90,18 +91,18 @@ func speaker(t store.Turn) string {
 	return fmt.Sprintf("assistant (%s)", t.Model)
 }
 
-func conversationsForget(ctx context.Context, c *call) error {
-	if err := c.confirm("Erase conversation %s: what was said in it, also by others, what its tools were asked and answered, and what the audit tells of it? This can't be taken back.", c.arg(0)); err != nil {
+func conversationsForget(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Erase conversation %s: what was said in it, also by others, what its tools were asked and answered, and what the audit tells of it? This can't be taken back.", c.Arg(0)); err != nil {
 		return err
 	}
-	f, err := c.api.ForgetThread(ctx, c.arg(0))
+	f, err := c.API.ForgetThread(ctx, c.Arg(0))
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(f)
+	if c.JSON {
+		return c.PrintJSON(f)
 	}
-	c.note("conversation %s is forgotten: %s, %s and %s erased", c.arg(0), count(f.Turns, "message"), count(f.Calls, "call"), count(f.Events, "event"))
-	c.note("what stands in the chat itself stays there; usage figures stay, and backups made before hold what they held")
+	c.Note("conversation %s is forgotten: %s, %s and %s erased", c.Arg(0), command.Count(f.Turns, "message"), command.Count(f.Calls, "call"), command.Count(f.Events, "event"))
+	c.Note("what stands in the chat itself stays there; usage figures stay, and backups made before hold what they held")
 	return nil
 }

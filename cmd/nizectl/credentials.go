@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -17,76 +18,76 @@ func credentialFlags(more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-func (a *app) credentials() *cli.Command {
-	return group("credentials", "sealed values that servers and tools need",
-		a.command(leaf{name: "set", args: "SERVICE NAME", usage: "seal a value from standard input, before or after the server exists", names: serverNames, run: credentialsSet,
-			flags: credentialFlags(&cli.StringFlag{Name: "host", Usage: "the only `HOST` it may be sent to (default: the first that it is bound to)"}),
-			more:  "nizectl credentials set tracker TRACKER < key.txt"}),
-		a.command(leaf{name: "list", usage: "list credentials, never their values", run: credentialsList}),
-		a.command(leaf{name: "remove", args: "SERVICE NAME", usage: "remove a credential", names: serverNames, run: credentialsRemove, flags: credentialFlags(yesFlag())}),
+func credentialsCommand(a *command.App) *cli.Command {
+	return command.Group("credentials", "sealed values that servers and tools need",
+		a.Command(command.Leaf{Name: "set", Args: "SERVICE NAME", Usage: "seal a value from standard input, before or after the server exists", Names: command.ServerNames, Run: credentialsSet,
+			Flags: credentialFlags(&cli.StringFlag{Name: "host", Usage: "the only `HOST` it may be sent to (default: the first that it is bound to)"}),
+			More:  "nizectl credentials set tracker TRACKER < key.txt"}),
+		a.Command(command.Leaf{Name: "list", Usage: "list credentials, never their values", Run: credentialsList}),
+		a.Command(command.Leaf{Name: "remove", Args: "SERVICE NAME", Usage: "remove a credential", Names: command.ServerNames, Run: credentialsRemove, Flags: credentialFlags(command.YesFlag())}),
 	)
 }
 
 // credentialKey reads what names a credential.
-func (c *call) credentialKey() (store.CredentialKey, error) {
-	key := store.CredentialKey{Scope: c.cmd.String("scope"), Owner: c.cmd.String("owner"), Service: c.arg(0), Name: c.arg(1)}
+func credentialKey(c *command.Call) (store.CredentialKey, error) {
+	key := store.CredentialKey{Scope: c.Cmd.String("scope"), Owner: c.Cmd.String("owner"), Service: c.Arg(0), Name: c.Arg(1)}
 	if !slices.Contains([]string{"system", "team", "project", "user"}, key.Scope) {
-		return key, usagef("--scope %s: want system, team, project or user", key.Scope)
+		return key, command.Usagef("--scope %s: want system, team, project or user", key.Scope)
 	}
 	if key.Scope != "system" && key.Scope != "user" && key.Owner == "" {
-		return key, usagef("--scope %s needs --owner ID", key.Scope)
+		return key, command.Usagef("--scope %s needs --owner ID", key.Scope)
 	}
 	if key.Scope == "system" && key.Owner != "" {
-		return key, usagef("--owner needs --scope team, project or user")
+		return key, command.Usagef("--owner needs --scope team, project or user")
 	}
-	if !c.cmd.IsSet("scope") {
+	if !c.Cmd.IsSet("scope") {
 		key.Scope = "" // the shared one for admins, a member's own
 	}
 	return key, nil
 }
 
-func credentialsSet(ctx context.Context, c *call) error {
-	key, err := c.credentialKey()
+func credentialsSet(ctx context.Context, c *command.Call) error {
+	key, err := credentialKey(c)
 	if err != nil {
 		return err
 	}
-	text, err := c.secretText("the value of " + key.Name)
+	text, err := c.SecretText("the value of " + key.Name)
 	if err != nil {
 		return err
 	}
-	put := api.PutCredential{CredentialKey: key, Host: c.cmd.String("host"), Secret: api.NewSecret(text)}
-	if err := c.api.PutCredential(ctx, put); err != nil {
+	put := api.PutCredential{CredentialKey: key, Host: c.Cmd.String("host"), Secret: api.NewSecret(text)}
+	if err := c.API.PutCredential(ctx, put); err != nil {
 		return err
 	}
-	return c.report(key, "credential %s of %s is sealed", key.Name, key.Service)
+	return c.Report(key, "credential %s of %s is sealed", key.Name, key.Service)
 }
 
-func credentialsList(ctx context.Context, c *call) error {
-	list, err := c.api.Credentials(ctx)
+func credentialsList(ctx context.Context, c *command.Call) error {
+	list, err := c.API.Credentials(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("SERVICE", "NAME", "SCOPE", "OWNER", "HOST", "UPDATED")
+	t := c.Table("SERVICE", "NAME", "SCOPE", "OWNER", "HOST", "UPDATED")
 	for _, cr := range list {
-		t.row(cr.Service, cr.Name, cr.Scope, cr.Owner, cr.Host, c.when(cr.Updated))
+		t.Row(cr.Service, cr.Name, cr.Scope, cr.Owner, cr.Host, c.When(cr.Updated))
 	}
-	t.print("no credentials: nizectl credentials set SERVICE NAME < key.txt seals one")
+	t.Print("no credentials: nizectl credentials set SERVICE NAME < key.txt seals one")
 	return nil
 }
 
-func credentialsRemove(ctx context.Context, c *call) error {
-	key, err := c.credentialKey()
+func credentialsRemove(ctx context.Context, c *command.Call) error {
+	key, err := credentialKey(c)
 	if err != nil {
 		return err
 	}
-	if err := c.confirm("Remove the credential %s of %s?", key.Name, key.Service); err != nil {
+	if err := c.Confirm("Remove the credential %s of %s?", key.Name, key.Service); err != nil {
 		return err
 	}
-	if err := c.api.DeleteCredential(ctx, key); err != nil {
+	if err := c.API.DeleteCredential(ctx, key); err != nil {
 		return err
 	}
-	return c.removed("credential", key.Service+"/"+key.Name)
+	return c.Removed("credential", key.Service+"/"+key.Name)
 }

@@ -14,16 +14,17 @@ import (
 
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/slacktest/page"
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 )
 
-func (a *app) dev() *cli.Command {
-	return group("dev", "pretended platforms on this machine, to try and to develop the chat front ends", a.command(leaf{
-		name: "slack", usage: "serve a pretended Slack with a page to act as its people", run: devSlack,
-		more: "A workspace in memory: channels, threads, dialogs, commands, App Home, with Slack's limits\n" +
+func devCommand(a *command.App) *cli.Command {
+	return command.Group("dev", "pretended platforms on this machine, to try and to develop the chat front ends", a.Command(command.Leaf{
+		Name: "slack", Usage: "serve a pretended Slack with a page to act as its people", Run: devSlack,
+		More: "A workspace in memory: channels, threads, dialogs, commands, App Home, with Slack's limits\n" +
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",
-		flags: []cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "a loopback `ADDRESS`; port 0 is any free one"},
 			&cli.StringFlag{Name: "http", Usage: "the app is at this base `URL` in HTTP mode, instead of Socket Mode"},
 		}}))
@@ -41,19 +42,19 @@ type pretended struct {
 // devSlack serves until it is interrupted. The tokens are new each time: any
 // program of this machine can reach the port, and only those who read this
 // terminal should be able to act.
-func devSlack(ctx context.Context, c *call) error {
-	listener, err := listenLoopback(c.cmd.String("listen"))
+func devSlack(ctx context.Context, c *command.Call) error {
+	listener, err := listenLoopback(c.Cmd.String("listen"))
 	if err != nil {
 		return err
 	}
-	if at := c.cmd.String("http"); at != "" {
+	if at := c.Cmd.String("http"); at != "" {
 		if u, err := url.Parse(at); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			listener.Close()
-			return usagef("--http %q is no address of an app: give http://127.0.0.1:19560", at)
+			return command.Usagef("--http %q is no address of an app: give http://127.0.0.1:19560", at)
 		}
 	}
 	slack := slacktest.New(slacktest.Options{
-		BotToken: "xoxb-fake-" + rand.Text(), AppToken: "xapp-1-" + slacktest.App + "-fake-" + rand.Text(), SigningSecret: hexText(), Endpoint: c.cmd.String("http"),
+		BotToken: "xoxb-fake-" + rand.Text(), AppToken: "xapp-1-" + slacktest.App + "-fake-" + rand.Text(), SigningSecret: hexText(), Endpoint: c.Cmd.String("http"),
 	})
 	defer slack.Close()
 	served := &page.Page{Slack: slack, Key: rand.Text()}
@@ -61,25 +62,25 @@ func devSlack(ctx context.Context, c *call) error {
 		return fmt.Errorf("serving the pretended Slack: %w", err)
 	}
 	out := pretended{Page: served.Address(slack.URL()), APIURL: slack.APIURL(), BotToken: slack.BotToken(), AppToken: slack.AppToken(), SigningSecret: slack.SigningSecret()}
-	if c.json {
-		err = c.printJSON(out)
+	if c.JSON {
+		err = c.PrintJSON(out)
 	} else {
-		c.line("A pretended Slack, until Ctrl-C. Open in a browser: %s", out.Page)
-		c.line("")
-		c.line("To connect nized to it:")
-		c.line("  nizectl config set slack.api_url %s", out.APIURL)
+		c.Line("A pretended Slack, until Ctrl-C. Open in a browser: %s", out.Page)
+		c.Line("")
+		c.Line("To connect nized to it:")
+		c.Line("  nizectl config set slack.api_url %s", out.APIURL)
 		second := out.AppToken
-		if c.cmd.String("http") != "" {
+		if c.Cmd.String("http") != "" {
 			second = out.SigningSecret
 		}
-		c.line("  printf '%%s\\n' %s %s | nizectl bots slack connect", out.BotToken, second)
-		c.line("and to leave it again: nizectl bots slack disconnect --yes; nizectl config unset slack.api_url")
+		c.Line("  printf '%%s\\n' %s %s | nizectl bots slack connect", out.BotToken, second)
+		c.Line("and to leave it again: nizectl bots slack disconnect --yes; nizectl config unset slack.api_url")
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.out.Flush(); err != nil {
-		return failf(api.ExitFailed, "writing the answer: %v", err)
+	if err := c.Out.Flush(); err != nil {
+		return command.Failf(api.ExitFailed, "writing the answer: %v", err)
 	}
 	<-ctx.Done()
 	return nil
@@ -96,17 +97,17 @@ func hexText() string {
 func listenLoopback(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usagef("--listen %q is no address: give 127.0.0.1:PORT", address)
+		return nil, command.Usagef("--listen %q is no address: give 127.0.0.1:PORT", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usagef("--listen %q is not on the loopback: give 127.0.0.1:PORT; whoever reaches the page acts as anybody", address)
+		return nil, command.Usagef("--listen %q is not on the loopback: give 127.0.0.1:PORT; whoever reaches the page acts as anybody", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, failf(api.ExitFailed, "%s is taken: give another port, or 127.0.0.1:0 for any", address)
+		return nil, command.Failf(api.ExitFailed, "%s is taken: give another port, or 127.0.0.1:0 for any", address)
 	}
 	if err != nil {
-		return nil, failf(api.ExitFailed, "listening on %s: %v", address, err)
+		return nil, command.Failf(api.ExitFailed, "listening on %s: %v", address, err)
 	}
 	return listener, nil
 }

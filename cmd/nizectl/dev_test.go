@@ -9,16 +9,18 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"nize/cmd/nizectl/command"
 )
 
 // TestDevSlack starts the pretended Slack, uses its page and its API with what
 // was printed, and ends it.
 func TestDevSlack(t *testing.T) {
 	out, in := io.Pipe()
-	a := &app{in: strings.NewReader(""), raw: in, out: bufio.NewWriter(in), err: io.Discard, env: func(string) string { return "" }}
+	a := &command.App{In: strings.NewReader(""), Raw: in, Out: bufio.NewWriter(in), Err: io.Discard, Env: func(string) string { return "" }}
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1) // one command
-	go func() { code <- a.run(ctx, []string{"--json", "dev", "slack"}) }()
+	go func() { code <- run(ctx, a, []string{"--json", "dev", "slack"}) }()
 	var got pretended
 	if err := json.NewDecoder(out).Decode(&got); err != nil {
 		t.Fatal(err)

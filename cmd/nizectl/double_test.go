@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -239,20 +240,20 @@ func (d *double) nizectl(s surroundings, args ...string) result {
 
 func (d *double) run(ctx context.Context, s surroundings, args ...string) result {
 	var out, errs bytes.Buffer
-	a := &app{
-		in: strings.NewReader(s.stdin), raw: &out, out: bufio.NewWriter(&out), err: &errs,
-		inTTY: s.tty, outTTY: s.tty, errTTY: s.tty,
-		env: func(k string) string {
+	a := &command.App{
+		In: strings.NewReader(s.stdin), Raw: &out, Out: bufio.NewWriter(&out), Err: &errs,
+		InTTY: s.tty, OutTTY: s.tty, ErrTTY: s.tty,
+		Env: func(k string) string {
 			if k == "TZ" {
 				return cmp.Or(s.env[k], "UTC")
 			}
 			return s.env[k]
 		},
-		now:     func() time.Time { return now },
-		columns: func() int { return 0 },
-		hidden:  func() ([]byte, error) { return []byte(s.hidden), nil },
-		tabWait: cmp.Or(s.tabWait, time.Minute),
+		Now:     func() time.Time { return now },
+		Columns: func() int { return 0 },
+		Hidden:  func() ([]byte, error) { return []byte(s.hidden), nil },
+		TabWait: cmp.Or(s.tabWait, time.Minute),
 	}
-	code := a.run(ctx, append([]string{"--socket", d.socket}, args...))
+	code := run(ctx, a, append([]string{"--socket", d.socket}, args...))
 	return result{code, out.String(), errs.String()}
 }

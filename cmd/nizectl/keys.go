@@ -7,43 +7,45 @@ import (
 	"os"
 	"path/filepath"
 
+	"nize/cmd/nizectl/command"
+
 	"github.com/urfave/cli/v3"
 )
 
-func (a *app) keys() *cli.Command {
-	return group("keys", "the keys that secrets are sealed with",
-		a.command(leaf{name: "rotate", usage: "make new keys and seal every secret anew, while the daemon works", run: keysRotate,
-			more:  "The old master key is kept beside the new one: backups made before need it.",
-			flags: []cli.Flag{yesFlag()}}),
-		a.command(leaf{name: "export", usage: "copy the master key to a file of mode 0600", run: keysExport, flags: []cli.Flag{
+func keysCommand(a *command.App) *cli.Command {
+	return command.Group("keys", "the keys that secrets are sealed with",
+		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret anew, while the daemon works", Run: keysRotate,
+			More:  "The old master key is kept beside the new one: backups made before need it.",
+			Flags: []cli.Flag{command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "export", Usage: "copy the master key to a file of mode 0600", Run: keysExport, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "the new `FILE`; the key is never printed"},
-			yesFlag(),
+			command.YesFlag(),
 		}}),
 	)
 }
 
-func keysRotate(ctx context.Context, c *call) error {
-	if err := c.confirm("Replace the keys? Copies of the key that were made before don't open the database any more."); err != nil {
+func keysRotate(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Replace the keys? Copies of the key that were made before don't open the database any more."); err != nil {
 		return err
 	}
-	done := c.busy("sealing every secret anew…")
-	said, err := c.api.RotateKeys(ctx)
+	done := c.Busy("sealing every secret anew…")
+	said, err := c.API.RotateKeys(ctx)
 	done()
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(said)
+	if c.JSON {
+		return c.PrintJSON(said)
 	}
-	c.field("key", said.Key)
-	c.field("before", said.Was)
-	c.field("kept", said.Kept)
-	c.note("%s sealed anew under data key %d", count(said.Resealed, "record"), said.DataKey)
+	c.Field("key", said.Key)
+	c.Field("before", said.Was)
+	c.Field("kept", said.Kept)
+	c.Note("%s sealed anew under data key %d", command.Count(said.Resealed, "record"), said.DataKey)
 	if said.Key == said.Was {
-		c.note("the master key comes from NIZE_MASTER_KEY and is the same: to change it, put it into nize.key in the data directory (0600), start nized without the variable, and rotate again")
+		c.Note("the master key comes from NIZE_MASTER_KEY and is the same: to change it, put it into nize.key in the data directory (0600), start nized without the variable, and rotate again")
 		return nil
 	}
-	c.note("keep a copy of the new key elsewhere: nizectl keys export --to FILE; remove %s when no backup from before is left", said.Kept)
+	c.Note("keep a copy of the new key elsewhere: nizectl keys export --to FILE; remove %s when no backup from before is left", said.Kept)
 	return nil
 }
 
@@ -53,18 +55,18 @@ type exportedKey struct {
 	File string `json:"file"`
 }
 
-func keysExport(ctx context.Context, c *call) error {
-	path := c.cmd.String("to")
+func keysExport(ctx context.Context, c *command.Call) error {
+	path := c.Cmd.String("to")
 	if path == "" {
-		return usagef("keys export needs --to FILE: the key is written to a file that only you can read, and never printed")
+		return command.Usagef("keys export needs --to FILE: the key is written to a file that only you can read, and never printed")
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return usagef("%s is there: name a new file", path)
+		return command.Usagef("%s is there: name a new file", path)
 	}
-	if err := c.confirm("Write the master key to %s? Who has it and the database can read every secret.", path); err != nil {
+	if err := c.Confirm("Write the master key to %s? Who has it and the database can read every secret.", path); err != nil {
 		return err
 	}
-	key, err := c.api.ExportKey(ctx)
+	key, err := c.API.ExportKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func keysExport(ctx context.Context, c *call) error {
 		return errors.Join(fmt.Errorf("writing the key: %w", err), os.Remove(path))
 	}
 	if path, err = filepath.Abs(path); err != nil {
-		path = c.cmd.String("to")
+		path = c.Cmd.String("to")
 	}
-	return c.report(exportedKey{key.ID, path}, "master key %s written to %s; keep it apart from the backups", key.ID, path)
+	return c.Report(exportedKey{key.ID, path}, "master key %s written to %s; keep it apart from the backups", key.ID, path)
 }

@@ -1,11 +1,11 @@
 // nizectl is the operator's hand: it talks to nized's control socket and to
 // nothing else.
 //
-// One noun has one file. A command ([leaf]) reads its flags and arguments, asks
+// One noun has one file, or a room where it needs several (servers, chat). A command ([command.Leaf]) reads its flags and arguments, asks
 // the daemon through daemon/api, and returns an error or prints an answer; only
 // run, here, turns errors into text and exit codes. Answers go to standard
 // output, everything else to standard error. What came from a server, a model
-// or a person is printed by [clean] alone, so that no escape sequence of theirs
+// or a person is printed by [display.Clean] alone, so that no escape sequence of theirs
 // reaches the terminal. Every command has --json, whose field names are those
 // of daemon/api and never change.
 //
@@ -28,7 +28,9 @@ import (
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
+	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 )
 
@@ -41,48 +43,48 @@ func Main(tabWait time.Duration) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends at once
-	a := &app{
-		in:     os.Stdin,
-		raw:    os.Stdout,
-		out:    bufio.NewWriter(os.Stdout),
-		err:    os.Stderr,
-		inTTY:  term.IsTerminal(int(os.Stdin.Fd())),
-		outTTY: term.IsTerminal(int(os.Stdout.Fd())),
-		errTTY: term.IsTerminal(int(os.Stderr.Fd())),
-		env:    os.Getenv,
-		now:    time.Now,
-		columns: func() int {
+	a := &command.App{
+		In:     os.Stdin,
+		Raw:    os.Stdout,
+		Out:    bufio.NewWriter(os.Stdout),
+		Err:    os.Stderr,
+		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
+		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		Env:    os.Getenv,
+		Now:    time.Now,
+		Columns: func() int {
 			n, _, err := term.GetSize(int(os.Stdout.Fd()))
 			if err != nil {
 				return 0 // no terminal
 			}
 			return n
 		},
-		hidden:  func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
-		tabWait: tabWait,
+		Hidden:  func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
+		TabWait: tabWait,
 	}
-	return a.run(ctx, os.Args[1:])
+	return run(ctx, a, os.Args[1:])
 }
 
 // run runs one command line and returns its exit code. It is the one place
 // where an error becomes text and a code.
-func (a *app) run(ctx context.Context, args []string) int {
-	err := a.root().Run(ctx, append([]string{"nizectl"}, args...))
-	if flushErr := a.out.Flush(); err == nil && flushErr != nil {
+func run(ctx context.Context, a *command.App, args []string) int {
+	err := rootCommand(a).Run(ctx, append([]string{"nizectl"}, args...))
+	if flushErr := a.Out.Flush(); err == nil && flushErr != nil {
 		err = fmt.Errorf("writing the answer: %w", flushErr)
 	}
 	if err == nil {
 		return api.ExitDone
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = failf(api.ExitFailed, "interrupted")
+		err = command.Failf(api.ExitFailed, "interrupted")
 	}
 	if text := oneLine(err.Error()); text != "" {
-		fmt.Fprintln(a.err, "nizectl: "+text)
+		fmt.Fprintln(a.Err, "nizectl: "+text)
 	}
-	var f *failure
+	var f *command.Failure
 	if errors.As(err, &f) {
-		return f.code
+		return f.Code
 	}
 	return api.ExitCode(err)
 }
@@ -100,30 +102,30 @@ func oneLine(s string) string {
 	return strings.Join(words, " ")
 }
 
-// root is the whole tree of commands.
-func (a *app) root() *cli.Command {
+// rootCommand is the whole tree of commands.
+func rootCommand(a *command.App) *cli.Command {
 	root := &cli.Command{
 		Name:                  "nizectl",
 		Usage:                 "steer nized, the daemon that gives a team's chat its tools",
 		Version:               api.Version,
 		EnableShellCompletion: true,
 		HideHelpCommand:       true,
-		Writer:                a.out,
-		ErrWriter:             a.err,
+		Writer:                a.Out,
+		ErrWriter:             a.Err,
 		ExitErrHandler:        func(context.Context, *cli.Command, error) {}, // or cli.Exit ends the process inside Run
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "socket", Usage: "the daemon's control `SOCKET` (default: $NIZE_SOCKET, or where nized puts it)"},
 			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
 		},
 		Commands: []*cli.Command{
-			a.status(), a.doctor(), a.servers(), a.tools(), a.reindex(), a.tokens(), a.users(), a.groups(),
-			a.agents(), a.providers(), a.models(), a.credentials(), a.approvals(), a.alerts(), a.bots(), a.chat(),
-			a.usage(), a.budgets(), a.audit(), a.config(),
-			a.dev(), a.backup(), a.restore(), a.keys(), a.version(), a.help(),
+			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
+			agentsCommand(a), providersCommand(a), modelsCommand(a), credentialsCommand(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
+			usageCommand(a), budgetsCommand(a), auditCommand(a), configCommand(a),
+			devCommand(a), backupCommand(a), restoreCommand(a), keysCommand(a), versionCommand(a), helpCommand(a),
 		},
-		ConfigureShellCompletionCommand: func(c *cli.Command) { a.completion(c) },
+		ConfigureShellCompletionCommand: func(c *cli.Command) { completion(a, c) },
 	}
-	root.Action = unknownCommand
-	root.OnUsageError = wrongUse
+	root.Action = command.UnknownCommand
+	root.OnUsageError = command.WrongUse
 	return root
 }

@@ -13,6 +13,7 @@ import (
 
 	"nize"
 	"nize/cmd/manpage"
+	"nize/cmd/nizectl/command"
 )
 
 var manDir = flag.String("man", "", "write the manual page into this `directory`")
@@ -20,8 +21,8 @@ var manDir = flag.String("man", "", "write the manual page into this `directory`
 // TestMan makes the manual page from the commands, as `make man` does, and sees
 // that each of them, with its arguments, is in it.
 func TestMan(t *testing.T) {
-	a := &app{in: strings.NewReader(""), raw: io.Discard, out: bufio.NewWriter(io.Discard), err: io.Discard, env: func(string) string { return "" }}
-	root := a.root()
+	a := &command.App{In: strings.NewReader(""), Raw: io.Discard, Out: bufio.NewWriter(io.Discard), Err: io.Discard, Env: func(string) string { return "" }}
+	root := rootCommand(a)
 	if err := root.Run(t.Context(), []string{"nizectl", "--version"}); err != nil { // the library makes its own commands now
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestMan(t *testing.T) {
 		manpage.Section{Head: "ENVIRONMENT", Paras: []string{
 			"NIZE_SOCKET\tthe daemon's control socket", "NIZE_DATA_DIR\twhere the socket is looked for otherwise", "NO_COLOR\tno colours on a terminal"}},
 		manpage.Section{Head: "TOPICS", Paras: append([]string{"Pages to read, printed by nizectl help TOPIC:"},
-			each(nize.Topics, func(t nize.Topic) string { return t.Name + "\t" + t.About })...)},
+			command.Each(nize.Topics, func(t nize.Topic) string { return t.Name + "\t" + t.About })...)},
 		manpage.Section{Head: "SEE ALSO", Paras: []string{"nized(1)"}})
 	seen := 0
 	var walk func(*cli.Command)

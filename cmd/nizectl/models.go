@@ -9,27 +9,28 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) models() *cli.Command {
-	return group("models", "names for models, and what stands in for them",
-		a.command(leaf{name: "list", usage: "list model names", run: modelsList}),
-		a.command(leaf{name: "set", args: "LOGICAL PROVIDER/MODEL", usage: "map a name to a provider's model", names: modelNames, run: modelsSet, flags: []cli.Flag{whoFlag()},
-			more: "nizectl models set smart openai/MODEL"}),
-		a.command(leaf{name: "default", args: "LOGICAL", usage: "make a name the default", names: modelNames, run: modelsDefault}),
-		a.command(leaf{name: "fallback", args: "LOGICAL [PROVIDER/MODEL...]", usage: "say what stands in, in order; none clears it", names: modelNames, run: modelsFallback}),
-		a.command(leaf{name: "price", args: "PROVIDER/MODEL", usage: "show or set what a model costs, in US dollars per million tokens", names: modelTargets, run: modelsPrice,
-			more: "nizectl models price openai/MODEL --in 1.25 --cached 0.125 --out 10",
-			flags: []cli.Flag{
+func modelsCommand(a *command.App) *cli.Command {
+	return command.Group("models", "names for models, and what stands in for them",
+		a.Command(command.Leaf{Name: "list", Usage: "list model names", Run: modelsList}),
+		a.Command(command.Leaf{Name: "set", Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag()},
+			More: "nizectl models set smart openai/MODEL"}),
+		a.Command(command.Leaf{Name: "default", Args: "LOGICAL", Usage: "make a name the default", Names: command.ModelNames, Run: modelsDefault}),
+		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "say what stands in, in order; none clears it", Names: command.ModelNames, Run: modelsFallback}),
+		a.Command(command.Leaf{Name: "price", Args: "PROVIDER/MODEL", Usage: "show or set what a model costs, in US dollars per million tokens", Names: modelTargets, Run: modelsPrice,
+			More: "nizectl models price openai/MODEL --in 1.25 --cached 0.125 --out 10",
+			Flags: []cli.Flag{
 				&cli.FloatFlag{Name: "in", Usage: "`USD` for the prompt"},
 				&cli.FloatFlag{Name: "out", Usage: "`USD` for the answer, its reasoning included"},
 				&cli.FloatFlag{Name: "cached", Usage: "`USD` for what the provider had cached of the prompt (default: as --in)"},
 				&cli.BoolFlag{Name: "unset", Usage: "forget what was set"},
 			}}),
-		a.command(leaf{name: "remove", args: "LOGICAL", usage: "remove a name", names: modelNames, run: modelsRemove, flags: []cli.Flag{yesFlag()}}),
+		a.Command(command.Leaf{Name: "remove", Args: "LOGICAL", Usage: "remove a name", Names: command.ModelNames, Run: modelsRemove, Flags: []cli.Flag{command.YesFlag()}}),
 	)
 }
 
@@ -44,15 +45,15 @@ func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
 	return slices.Compact(targets), err
 }
 
-func modelsList(ctx context.Context, c *call) error {
-	list, err := c.api.Models(ctx)
+func modelsList(ctx context.Context, c *command.Call) error {
+	list, err := c.API.Models(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "PRICE", "FALLBACKS", "WHO")
+	t := c.Table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "PRICE", "FALLBACKS", "WHO")
 	for _, m := range list {
 		def, available, images := "", "yes", "no"
 		if m.Images {
@@ -64,9 +65,9 @@ func modelsList(ctx context.Context, c *call) error {
 		if !m.Available {
 			available = "no: " + m.Why
 		}
-		t.row(m.Name, m.Target, def, available, images, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
+		t.Row(m.Name, m.Target, def, available, images, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
 	}
-	t.print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
+	t.Print("no model names, so the assistant is offline: nizectl models set smart PROVIDER/MODEL")
 	return nil
 }
 
@@ -74,24 +75,24 @@ func modelsList(ctx context.Context, c *call) error {
 func checkTarget(target string) error {
 	provider, model, ok := strings.Cut(target, "/")
 	if !ok || provider == "" || model == "" {
-		return usagef("%q is no model: write PROVIDER/MODEL, such as openai/MODEL", target)
+		return command.Usagef("%q is no model: write PROVIDER/MODEL, such as openai/MODEL", target)
 	}
 	return nil
 }
 
-func modelsSet(ctx context.Context, c *call) error {
-	if err := checkTarget(c.arg(1)); err != nil {
+func modelsSet(ctx context.Context, c *command.Call) error {
+	if err := checkTarget(c.Arg(1)); err != nil {
 		return err
 	}
-	who, err := c.who()
+	who, err := who(c)
 	if err != nil {
 		return err
 	}
-	m, err := c.api.SetModel(ctx, c.arg(0), api.SetModel{Target: c.arg(1), Who: who})
+	m, err := c.API.SetModel(ctx, c.Arg(0), api.SetModel{Target: c.Arg(1), Who: who})
 	if err != nil {
 		return err
 	}
-	return c.report(m, "%s is %s%s", m.Name, m.Target, defaultWord(m))
+	return c.Report(m, "%s is %s%s", m.Name, m.Target, defaultWord(m))
 }
 
 func defaultWord(m store.ModelName) string {
@@ -101,77 +102,77 @@ func defaultWord(m store.ModelName) string {
 	return ""
 }
 
-func modelsDefault(ctx context.Context, c *call) error {
-	m, err := c.api.DefaultModel(ctx, c.arg(0))
+func modelsDefault(ctx context.Context, c *command.Call) error {
+	m, err := c.API.DefaultModel(ctx, c.Arg(0))
 	if err != nil {
 		return err
 	}
-	return c.report(m, "%s (%s) is the default", m.Name, m.Target)
+	return c.Report(m, "%s (%s) is the default", m.Name, m.Target)
 }
 
-func modelsFallback(ctx context.Context, c *call) error {
-	for _, target := range c.args[1:] {
+func modelsFallback(ctx context.Context, c *command.Call) error {
+	for _, target := range c.Args[1:] {
 		if err := checkTarget(target); err != nil {
 			return err
 		}
 	}
-	m, err := c.api.SetFallbacks(ctx, c.arg(0), api.SetFallbacks{Fallbacks: items(c.args[1:])})
+	m, err := c.API.SetFallbacks(ctx, c.Arg(0), api.SetFallbacks{Fallbacks: command.Items(c.Args[1:])})
 	if err != nil {
 		return err
 	}
 	if len(m.Fallbacks) == 0 {
-		return c.report(m, "%s has no fallback", m.Name)
+		return c.Report(m, "%s has no fallback", m.Name)
 	}
-	return c.report(m, "%s falls back to %s", m.Name, strings.Join(m.Fallbacks, ", "))
+	return c.Report(m, "%s falls back to %s", m.Name, strings.Join(m.Fallbacks, ", "))
 }
 
-func modelsRemove(ctx context.Context, c *call) error {
-	if err := c.confirm("Remove the model name %s?", c.arg(0)); err != nil {
+func modelsRemove(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Remove the model name %s?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.api.RemoveModel(ctx, c.arg(0)); err != nil {
+	if err := c.API.RemoveModel(ctx, c.Arg(0)); err != nil {
 		return err
 	}
-	return c.removed("model name", c.arg(0))
+	return c.Removed("model name", c.Arg(0))
 }
 
-func modelsPrice(ctx context.Context, c *call) error {
-	model := c.arg(0)
+func modelsPrice(ctx context.Context, c *command.Call) error {
+	model := c.Arg(0)
 	if err := checkTarget(model); err != nil {
 		return err
 	}
-	in, out, cached, unset := c.cmd.IsSet("in"), c.cmd.IsSet("out"), c.cmd.IsSet("cached"), c.cmd.Bool("unset")
+	in, out, cached, unset := c.Cmd.IsSet("in"), c.Cmd.IsSet("out"), c.Cmd.IsSet("cached"), c.Cmd.Bool("unset")
 	var p api.PriceView
 	var err error
 	switch {
 	case unset && (in || out || cached):
-		return usagef("give --unset or prices, not both")
+		return command.Usagef("give --unset or prices, not both")
 	case unset:
-		p, err = c.api.UnsetPrice(ctx, model)
+		p, err = c.API.UnsetPrice(ctx, model)
 	case in && out:
-		set := api.SetPrice{In: c.cmd.Float("in"), Out: c.cmd.Float("out")}
+		set := api.SetPrice{In: c.Cmd.Float("in"), Out: c.Cmd.Float("out")}
 		if cached {
-			usd := c.cmd.Float("cached")
+			usd := c.Cmd.Float("cached")
 			set.Cached = &usd
 		}
-		p, err = c.api.SetPrice(ctx, model, set)
+		p, err = c.API.SetPrice(ctx, model, set)
 	case in || out || cached:
-		return usagef("models price needs --in and --out, in US dollars per million tokens")
+		return command.Usagef("models price needs --in and --out, in US dollars per million tokens")
 	default:
-		p, err = c.api.Price(ctx, model)
+		p, err = c.API.Price(ctx, model)
 	}
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(p)
+	if c.JSON {
+		return c.PrintJSON(p)
 	}
-	c.line("%s", display.Clean(model+": "+priceText(p)))
+	c.Line("%s", display.Clean(model+": "+priceText(p)))
 	if p.Above != nil {
-		c.note("with more than %d tokens in the prompt: %s in, %s cached, %s out", p.Above.Tokens, dollars(p.Above.In), dollars(p.Above.Cached), dollars(p.Above.Out))
+		c.Note("with more than %d tokens in the prompt: %s in, %s cached, %s out", p.Above.Tokens, dollars(p.Above.In), dollars(p.Above.Cached), dollars(p.Above.Out))
 	}
 	if !p.Known && p.Source == "" {
-		c.note("to set it: nizectl models price %s --in USD --out USD", model)
+		c.Note("to set it: nizectl models price %s --in USD --out USD", model)
 	}
 	return nil
 }

@@ -5,14 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 )
 
 func TestAuditLineOnANarrowTerminal(t *testing.T) {
 	cells := []string{"2026-11-21 07:07:17", "root", "terminal", "meta.browse_tool_domain", "01M7YEWJNR00X8DFRE2E9Q22DA", "toolbox:convert_units", "outcome unknown"}
 	for columns, lines := range map[int]int{80: 2, 142: 2, 143: 1, 0: 1} {
-		a := &app{outTTY: true, columns: func() int { return columns }}
-		got := strings.Split(a.auditLine(cells...), "\n")
+		a := &command.App{OutTTY: true, Columns: func() int { return columns }}
+		got := strings.Split(auditLine(a, cells...), "\n")
 		if len(got) != lines {
 			t.Errorf("%d columns: %d lines, want %d", columns, len(got), lines)
 		}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 )
 
-func (a *app) reindex() *cli.Command {
-	return a.command(leaf{name: "reindex", usage: "refresh tools and search vectors; safe at any time, and from cron", run: reindex, flags: []cli.Flag{
+func reindexCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "reindex", Usage: "refresh tools and search vectors; safe at any time, and from cron", Run: reindex, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "server", Usage: "only this server"},
 		&cli.BoolFlag{Name: "full", Usage: "compute every vector anew"},
 		&cli.BoolFlag{Name: "forget-usage", Usage: "erase what was learned from use (index.learn), of all tools and from everybody"},
@@ -21,10 +22,10 @@ func (a *app) reindex() *cli.Command {
 
 // reindex prints a line for each server that changed or failed; a failed one
 // makes the whole thing exit 1, so that cron tells somebody.
-func reindex(ctx context.Context, c *call) error {
+func reindex(ctx context.Context, c *command.Call) error {
 	var summary *api.ReindexSummary
 	var failed []string
-	for line, err := range c.api.Reindex(ctx, api.Reindex{Server: c.cmd.String("server"), Full: c.cmd.Bool("full"), ForgetUsage: c.cmd.Bool("forget-usage")}) {
+	for line, err := range c.API.Reindex(ctx, api.Reindex{Server: c.Cmd.String("server"), Full: c.Cmd.Bool("full"), ForgetUsage: c.Cmd.Bool("forget-usage")}) {
 		if err != nil {
 			return err
 		}
@@ -34,31 +35,31 @@ func reindex(ctx context.Context, c *call) error {
 		if line.Summary != nil {
 			summary = line.Summary
 		}
-		if c.json {
-			if err := c.printJSONLine(line); err != nil {
+		if c.JSON {
+			if err := c.PrintJSONLine(line); err != nil {
 				return err
 			}
 		} else if text := reindexLine(line); text != "" {
-			c.line("%s", display.Clean(text))
-			if err := c.flush(); err != nil {
+			c.Line("%s", display.Clean(text))
+			if err := c.Flush(); err != nil {
 				return err
 			}
 		}
 	}
-	if summary != nil && c.cmd.Bool("forget-usage") {
-		c.note("forgot what %s taught", count(summary.Forgotten, "request"))
+	if summary != nil && c.Cmd.Bool("forget-usage") {
+		c.Note("forgot what %s taught", command.Count(summary.Forgotten, "request"))
 	}
 	switch {
 	case summary == nil:
-		return failf(api.ExitFailed, "nized broke off the reindex; the old index still answers, see its log and try again")
+		return command.Failf(api.ExitFailed, "nized broke off the reindex; the old index still answers, see its log and try again")
 	case len(failed) > summary.Failed: // not of servers alone
-		return failf(api.ExitFailed, "failed: %s", strings.Join(failed, "; "))
+		return command.Failf(api.ExitFailed, "failed: %s", strings.Join(failed, "; "))
 	case len(failed) > 0:
-		return failf(api.ExitFailed, "%s failed: %s", count(len(failed), "server"), strings.Join(failed, "; "))
+		return command.Failf(api.ExitFailed, "%s failed: %s", command.Count(len(failed), "server"), strings.Join(failed, "; "))
 	case summary.Failed > 0:
-		return failf(api.ExitFailed, "%s failed: see nizectl servers list", count(summary.Failed, "server"))
+		return command.Failf(api.ExitFailed, "%s failed: see nizectl servers list", command.Count(summary.Failed, "server"))
 	}
-	c.note("%s of %s, %s computed, %s", count(summary.Tools, "tool"), count(summary.Servers, "server"), count(summary.Embedded, "vector"), millis(summary.TookMS))
+	c.Note("%s of %s, %s computed, %s", command.Count(summary.Tools, "tool"), command.Count(summary.Servers, "server"), command.Count(summary.Embedded, "vector"), command.Millis(summary.TookMS))
 	return nil
 }
 
@@ -68,7 +69,7 @@ func reindexLine(l api.ReindexLine) string {
 	case l.Error != "":
 		return ""
 	case l.Embedded > 0:
-		return count(l.Embedded, "vector") + " computed"
+		return command.Count(l.Embedded, "vector") + " computed"
 	case l.Server == "":
 		return ""
 	}
@@ -82,7 +83,7 @@ func reindexLine(l api.ReindexLine) string {
 		}
 	}
 	if l.Examples > 0 {
-		parts = append(parts, "example requests written for "+count(l.Examples, "tool"))
+		parts = append(parts, "example requests written for "+command.Count(l.Examples, "tool"))
 	}
 	if len(parts) == 0 {
 		parts = []string{"nothing changed"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -138,7 +139,7 @@ func TestRequests(t *testing.T) {
 		{args: "credentials set tracker T --scope everyone", stdin: "x", code: 2, errs: "--scope everyone"},
 		{args: "credentials set tracker T", stdin: "\n", code: 2, errs: "is empty"},
 		{args: "credentials set tracker T hunter2", code: 2, errs: "too many"},
-		{args: "credentials set tracker T", stdin: strings.Repeat("x", maxSecret+1), code: 2, errs: "over 64 KiB"},
+		{args: "credentials set tracker T", stdin: strings.Repeat("x", command.MaxSecret+1), code: 2, errs: "over 64 KiB"},
 		{args: "credentials remove tracker T --yes", want: []string{"DELETE /v1/credentials?name=T&service=tracker"}, fails: fmt.Errorf("credential %w", store.ErrNotFound), code: 4},
 		{args: "providers add openai", stdin: "sk-key\n", want: []string{`POST /v1/providers {"name":"openai","kind":"openai","key":"sk-key"}`}},
 		{args: "providers add work --kind openai-compatible --base-url http://127.0.0.1:1/v1 --key-file " + strings.ReplaceAll(keyFile, " ", "␣"),

@@ -7,70 +7,72 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 )
 
-func (a *app) status() *cli.Command {
-	return a.command(leaf{name: "status", usage: "show how the daemon, its servers and its bots are",
-		run: func(ctx context.Context, c *call) error {
-			st, err := api.GetStatus.Call(ctx, c.api, api.Empty{})
+func statusCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "status", Usage: "show how the daemon, its servers and its bots are",
+		Run: func(ctx context.Context, c *command.Call) error {
+			st, err := api.GetStatus.Call(ctx, c.API, api.Empty{})
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(st)
+			if c.JSON {
+				return c.PrintJSON(st)
 			}
-			c.printStatus(st)
+			printStatus(c, st)
 			return nil
 		}})
 }
 
-func (c *call) printStatus(st api.Status) {
-	c.field("nized", fmt.Sprintf("%s, pid %d, up %s", st.Version, st.PID, span(c.now().Sub(st.Started))))
-	c.field("listening", st.Listen)
-	c.field("public URL", st.PublicURL)
-	c.field("socket", st.Socket)
-	c.field("data", st.DataDir)
-	c.field("you", strings.TrimSpace(st.You.Name+" ("+string(st.You.Role)+")"))
-	c.field("model", st.Model)
-	c.field("tools", fmt.Sprintf("%d of %s", st.Tools, count(len(st.Servers), "server")))
-	c.field("waiting", count(st.Pending, "approval"))
-	c.field("running", count(st.Running, "call"))
-	c.field("sessions", count(st.Sessions, "MCP session"))
+func printStatus(c *command.Call, st api.Status) {
+	c.Field("nized", fmt.Sprintf("%s, pid %d, up %s", st.Version, st.PID, command.Span(c.Now().Sub(st.Started))))
+	c.Field("listening", st.Listen)
+	c.Field("public URL", st.PublicURL)
+	c.Field("socket", st.Socket)
+	c.Field("data", st.DataDir)
+	c.Field("you", strings.TrimSpace(st.You.Name+" ("+string(st.You.Role)+")"))
+	c.Field("model", st.Model)
+	c.Field("tools", fmt.Sprintf("%d of %s", st.Tools, command.Count(len(st.Servers), "server")))
+	c.Field("waiting", command.Count(st.Pending, "approval"))
+	c.Field("running", command.Count(st.Running, "call"))
+	c.Field("sessions", command.Count(st.Sessions, "MCP session"))
 	if st.Incidents > 0 {
-		c.field("incidents", fmt.Sprintf("%d open: nizectl alerts list", st.Incidents))
+		c.Field("incidents", fmt.Sprintf("%d open: nizectl alerts list", st.Incidents))
 	}
-	c.field("database", fmt.Sprintf("%s, last backup %s", megabytes(uint64(st.Database.SizeBytes)), c.when(st.Database.LastBackup)))
-	c.field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %s heap, %s resident",
+	c.Field("database", fmt.Sprintf("%s, last backup %s", megabytes(uint64(st.Database.SizeBytes)), c.When(st.Database.LastBackup)))
+	c.Field("process", fmt.Sprintf("%s, %d goroutines, %d open files, %s heap, %s resident",
 		children(st.Process.Children), st.Process.Goroutines, st.Process.OpenFiles, megabytes(st.Process.HeapBytes), megabytes(st.Process.ResidentBytes)))
 	for _, q := range st.Queues {
 		if q.Depth > 0 {
-			c.field("queue", fmt.Sprintf("%s: %d", q.Name, q.Depth))
+			c.Field("queue", fmt.Sprintf("%s: %d", q.Name, q.Depth))
 		}
 	}
 	if len(st.Servers) > 0 {
-		c.line("")
-		c.healthTable(st.Servers).print("")
+		c.Line("")
+		servers.HealthTable(c.App, st.Servers).Print("")
 	}
 	if len(st.Process.ChildProcesses) > 0 {
-		c.line("")
-		t := c.table("PID", "PROGRAM", "SERVER", "RESIDENT").numbers(0, 3)
+		c.Line("")
+		t := c.Table("PID", "PROGRAM", "SERVER", "RESIDENT").Numbers(0, 3)
 		for _, p := range st.Process.ChildProcesses {
-			t.row(fmt.Sprint(p.PID), p.Name, dash(p.Server), megabytes(p.ResidentBytes))
+			t.Row(fmt.Sprint(p.PID), p.Name, dash(p.Server), megabytes(p.ResidentBytes))
 		}
-		t.print("")
+		t.Print("")
 	}
 	if len(st.Bots) > 0 {
-		c.line("")
-		t := c.table("BOT", "STATE", "SINCE", "LAST ERROR").text(3)
-		t.state = 1
+		c.Line("")
+		t := c.Table("BOT", "STATE", "SINCE", "LAST ERROR").Text(3)
+		t.State = 1
 		for _, b := range st.Bots {
-			t.row(b.Name, b.State, c.when(b.Since), clip(b.LastError, 60))
+			t.Row(b.Name, b.State, c.When(b.Since), command.Clip(b.LastError, 60))
 		}
-		t.print("")
+		t.Print("")
 	}
 	for _, w := range st.Warnings {
-		c.note("warning: %s", w)
+		c.Note("warning: %s", w)
 	}
 }
 

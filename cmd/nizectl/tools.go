@@ -13,27 +13,29 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
+	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) tools() *cli.Command {
-	return group("tools", "find, read about and call tools",
-		a.command(leaf{name: "search", args: "QUERY", usage: "find tools by what they do", run: toolsSearch, flags: []cli.Flag{
+func toolsCommand(a *command.App) *cli.Command {
+	return command.Group("tools", "find, read about and call tools",
+		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find tools by what they do", Run: toolsSearch, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "domain", Usage: "only tools of this domain"},
 			&cli.IntFlag{Name: "top-k", Aliases: []string{"n"}, Usage: "at most so many answers (default: 5, at most 50)"},
 			&cli.FloatFlag{Name: "min", Usage: "only answers with at least this score, 0 to 1"},
 			&cli.BoolFlag{Name: "explain", Usage: "say what put each answer in its place"},
 		}}),
-		a.command(leaf{name: "list", usage: "list tools", run: toolsList,
-			flags: []cli.Flag{&cli.StringFlag{Name: "server", Usage: "only tools of this server"}}}),
-		a.command(leaf{name: "show", args: "TOOL", usage: "show a tool and its parameters", names: toolNames, run: toolsShow}),
-		a.command(leaf{name: "call", args: "TOOL", usage: "call a tool and wait for its result", names: toolNames, run: toolsCall,
-			flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"}}}),
-		a.command(leaf{name: "domains", args: "[DOMAIN]", usage: "list domains, or the tools of one", names: domainNames, run: toolsDomains}),
-		a.toolsWhy(),
-		a.toolsWanted(),
+		a.Command(command.Leaf{Name: "list", Usage: "list tools", Run: toolsList,
+			Flags: []cli.Flag{&cli.StringFlag{Name: "server", Usage: "only tools of this server"}}}),
+		a.Command(command.Leaf{Name: "show", Args: "TOOL", Usage: "show a tool and its parameters", Names: command.ToolNames, Run: toolsShow}),
+		a.Command(command.Leaf{Name: "call", Args: "TOOL", Usage: "call a tool and wait for its result", Names: command.ToolNames, Run: toolsCall,
+			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"}}}),
+		a.Command(command.Leaf{Name: "domains", Args: "[DOMAIN]", Usage: "list domains, or the tools of one", Names: command.DomainNames, Run: toolsDomains}),
+		toolsWhyCommand(a),
+		toolsWantedCommand(a),
 	)
 }
 
@@ -45,37 +47,37 @@ func toolID(s string) string {
 	return s
 }
 
-func toolsSearch(ctx context.Context, c *call) error {
-	if k := c.cmd.Int("top-k"); c.cmd.IsSet("top-k") && (k < 1 || k > 50) {
-		return usagef("--top-k %d: want 1 to 50", k)
+func toolsSearch(ctx context.Context, c *command.Call) error {
+	if k := c.Cmd.Int("top-k"); c.Cmd.IsSet("top-k") && (k < 1 || k > 50) {
+		return command.Usagef("--top-k %d: want 1 to 50", k)
 	}
-	if m := c.cmd.Float("min"); m < 0 || m > 1 {
-		return usagef("--min %g: want 0 to 1", m)
+	if m := c.Cmd.Float("min"); m < 0 || m > 1 {
+		return command.Usagef("--min %g: want 0 to 1", m)
 	}
-	found, err := c.api.SearchTools(ctx, api.Search{Query: c.arg(0), Domain: c.cmd.String("domain"), TopK: c.cmd.Int("top-k"), Min: c.cmd.Float("min"), Explain: c.cmd.Bool("explain")})
+	found, err := c.API.SearchTools(ctx, api.Search{Query: c.Arg(0), Domain: c.Cmd.String("domain"), TopK: c.Cmd.Int("top-k"), Min: c.Cmd.Float("min"), Explain: c.Cmd.Bool("explain")})
 	if err != nil {
 		return err
 	}
-	if c.json {
-		found.Tools = items(found.Tools)
-		return c.printJSON(found)
+	if c.JSON {
+		found.Tools = command.Items(found.Tools)
+		return c.PrintJSON(found)
 	}
-	t := c.table("TOOL", "SCORE", "DESCRIPTION").numbers(1).text(2)
-	if c.cmd.Bool("explain") {
-		t = c.table("TOOL", "SCORE", "WHY").numbers(1)
+	t := c.Table("TOOL", "SCORE", "DESCRIPTION").Numbers(1).Text(2)
+	if c.Cmd.Bool("explain") {
+		t = c.Table("TOOL", "SCORE", "WHY").Numbers(1)
 	}
 	for _, f := range found.Tools {
-		text := clip(f.Description, 80)
-		if c.cmd.Bool("explain") {
+		text := command.Clip(f.Description, 80)
+		if c.Cmd.Bool("explain") {
 			text = why(f.Shares)
 		}
-		t.row(f.ID, fmt.Sprintf("%.2f", f.Score), text)
+		t.Row(f.ID, fmt.Sprintf("%.2f", f.Score), text)
 	}
-	t.print("no tool fits: say it in other words, or see nizectl tools domains")
+	t.Print("no tool fits: say it in other words, or see nizectl tools domains")
 	if found.Note != "" {
-		c.note("note: %s", found.Note)
+		c.Note("note: %s", found.Note)
 	} else if found.Degraded {
-		c.note("note: the embedding service is down, so the ranking is lexical only")
+		c.Note("note: the embedding service is down, so the ranking is lexical only")
 	}
 	return nil
 }
@@ -91,33 +93,33 @@ func why(shares []api.Share) string {
 	return strings.Join(parts, ", ")
 }
 
-func toolsList(ctx context.Context, c *call) error {
-	tools, err := c.api.Tools(ctx, c.cmd.String("server"))
+func toolsList(ctx context.Context, c *command.Call) error {
+	tools, err := c.API.Tools(ctx, c.Cmd.String("server"))
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(tools))
+	if c.JSON {
+		return c.PrintJSON(command.Items(tools))
 	}
-	c.toolTable(tools).print("no tools: nizectl servers add registers a server")
+	servers.ToolTable(c.App, tools).Print("no tools: nizectl servers add registers a server")
 	return nil
 }
 
-func toolsShow(ctx context.Context, c *call) error {
-	tool, err := c.api.Tool(ctx, toolID(c.arg(0)))
+func toolsShow(ctx context.Context, c *command.Call) error {
+	tool, err := c.API.Tool(ctx, toolID(c.Arg(0)))
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(tool)
+	if c.JSON {
+		return c.PrintJSON(tool)
 	}
-	c.field("tool", tool.ID)
-	c.field("title", tool.Title)
-	c.field("server", tool.Server)
-	c.field("domain", tool.Domain)
-	c.field("state", string(tool.State))
+	c.Field("tool", tool.ID)
+	c.Field("title", tool.Title)
+	c.Field("server", tool.Server)
+	c.Field("domain", tool.Domain)
+	c.Field("state", string(tool.State))
 	for _, f := range tool.Findings {
-		c.field("finding", f)
+		c.Field("finding", f)
 	}
 	approval := "not needed"
 	if tool.NeedsApproval {
@@ -126,20 +128,20 @@ func toolsShow(ctx context.Context, c *call) error {
 	if tool.Why != "" {
 		approval += ": " + tool.Why
 	}
-	c.field("approval", approval)
+	c.Field("approval", approval)
 	if tool.Private {
-		c.field("results", privateResults)
+		c.Field("results", privateResults)
 	}
-	c.field("claims", claims(tool.Annotations))
+	c.Field("claims", claims(tool.Annotations))
 	if tool.Description != "" {
-		c.line("%s", c.paint(bold, "description:"))
-		c.line("%s", display.CleanLines(indent(tool.Description)))
+		c.Line("%s", c.Paint(command.Bold, "description:"))
+		c.Line("%s", display.CleanLines(command.Indent(tool.Description)))
 	}
-	c.line("%s", c.paint(bold, "parameters:"))
-	c.line("%s", display.CleanLines(indent(prettyJSON(tool.InputSchema))))
+	c.Line("%s", c.Paint(command.Bold, "parameters:"))
+	c.Line("%s", display.CleanLines(command.Indent(command.PrettyJSON(tool.InputSchema))))
 	if len(tool.OutputSchema) > 0 {
-		c.line("%s", c.paint(bold, "result:"))
-		c.line("%s", display.CleanLines(indent(prettyJSON(tool.OutputSchema))))
+		c.Line("%s", c.Paint(command.Bold, "result:"))
+		c.Line("%s", display.CleanLines(command.Indent(command.PrettyJSON(tool.OutputSchema))))
 	}
 	return nil
 }
@@ -168,30 +170,30 @@ func claims(a store.Annotations) string {
 	return strings.Join(words, ", ")
 }
 
-func toolsDomains(ctx context.Context, c *call) error {
-	if c.arg(0) != "" {
+func toolsDomains(ctx context.Context, c *command.Call) error {
+	if c.Arg(0) != "" {
 		return domainTools(ctx, c)
 	}
-	domains, err := c.api.Domains(ctx)
+	domains, err := c.API.Domains(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(domains))
+	if c.JSON {
+		return c.PrintJSON(command.Items(domains))
 	}
-	t := c.table("DOMAIN", "TOOLS", "DESCRIPTION").numbers(1).text(2)
+	t := c.Table("DOMAIN", "TOOLS", "DESCRIPTION").Numbers(1).Text(2)
 	for _, d := range domains {
-		t.row(d.ID, fmt.Sprint(d.ToolCount), clip(d.Description, 80))
+		t.Row(d.ID, fmt.Sprint(d.ToolCount), command.Clip(d.Description, 80))
 	}
-	t.print("no domains: nizectl servers add registers a server")
+	t.Print("no domains: nizectl servers add registers a server")
 	return nil
 }
 
 // domainTools lists a domain, page after page.
-func domainTools(ctx context.Context, c *call) error {
+func domainTools(ctx context.Context, c *command.Call) error {
 	var all []api.ToolView
 	for cursor := ""; ; {
-		page, err := c.api.Domain(ctx, c.arg(0), cursor)
+		page, err := c.API.Domain(ctx, c.Arg(0), cursor)
 		if err != nil {
 			return err
 		}
@@ -201,47 +203,47 @@ func domainTools(ctx context.Context, c *call) error {
 		}
 		cursor = page.NextCursor
 	}
-	if c.json {
-		return c.printJSON(items(all))
+	if c.JSON {
+		return c.PrintJSON(command.Items(all))
 	}
-	c.toolTable(all).print("the domain has no tools")
+	servers.ToolTable(c.App, all).Print("the domain has no tools")
 	return nil
 }
 
 // pollEvery is how often a call that waits for somebody else is looked at.
 const pollEvery = 500 * time.Millisecond
 
-func toolsCall(ctx context.Context, c *call) error {
-	args, err := c.readArgs()
+func toolsCall(ctx context.Context, c *command.Call) error {
+	args, err := readArgs(c)
 	if err != nil {
 		return err
 	}
-	id := toolID(c.arg(0))
-	done := c.busy("calling %s …", id)
-	record, err := c.api.CallTool(ctx, id, api.CallTool{Args: args})
+	id := toolID(c.Arg(0))
+	done := c.Busy("calling %s …", id)
+	record, err := c.API.CallTool(ctx, id, api.CallTool{Args: args})
 	done()
 	if err != nil {
 		return err
 	}
 	if !record.State.Final() {
-		if record, err = c.await(ctx, record); err != nil {
+		if record, err = await(ctx, c, record); err != nil {
 			return err
 		}
 	}
-	if c.json {
-		if err := c.printJSON(record); err != nil {
+	if c.JSON {
+		if err := c.PrintJSON(record); err != nil {
 			return err
 		}
 	} else if record.State == store.Done && ok(record.Result) {
-		c.line("%s", display.CleanLines(record.Result.Text()))
+		c.Line("%s", display.CleanLines(record.Result.Text()))
 	}
 	return callError(record)
 }
 
 // readArgs reads --args and checks that it is one JSON object, so that a slip
 // at the keyboard is told as what it is.
-func (c *call) readArgs() (json.RawMessage, error) {
-	text, err := c.textOrFile("--args", c.cmd.String("args"))
+func readArgs(c *command.Call) (json.RawMessage, error) {
+	text, err := c.TextOrFile("--args", c.Cmd.String("args"))
 	if err != nil {
 		return nil, err
 	}
@@ -249,29 +251,29 @@ func (c *call) readArgs() (json.RawMessage, error) {
 		text = "{}"
 	}
 	if _, err := store.Canonical([]byte(text)); err != nil {
-		return nil, usagef(`--args: %v; want an object such as '{"city":"Lisbon"}'`, err)
+		return nil, command.Usagef(`--args: %v; want an object such as '{"city":"Lisbon"}'`, err)
 	}
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return nil, usagef(`--args: want a JSON object such as '{"city":"Lisbon"}'`)
+		return nil, command.Usagef(`--args: want a JSON object such as '{"city":"Lisbon"}'`)
 	}
 	return json.RawMessage(text), nil
 }
 
 // await waits for a call that needs somebody else's yes. Who stops waiting
 // withdraws the call.
-func (c *call) await(ctx context.Context, record store.Call) (store.Call, error) {
+func await(ctx context.Context, c *command.Call, record store.Call) (store.Call, error) {
 	if record.Waiting() {
-		c.note("%s waits for a yes: nizectl approvals show %s", record.ToolID(), record.ID)
+		c.Note("%s waits for a yes: nizectl approvals show %s", record.ToolID(), record.ID)
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for !record.State.Final() {
 		select {
 		case <-ctx.Done():
-			return record, c.withdraw(context.WithoutCancel(ctx), record, context.Cause(ctx))
+			return record, withdraw(context.WithoutCancel(ctx), c, record, context.Cause(ctx))
 		case <-tick.C:
 		}
-		now, err := c.api.Call(ctx, record.ID)
+		now, err := c.API.Call(ctx, record.ID)
 		if err != nil && ctx.Err() == nil {
 			return record, err
 		} else if err == nil {
@@ -281,13 +283,13 @@ func (c *call) await(ctx context.Context, record store.Call) (store.Call, error)
 	return record, nil
 }
 
-func (c *call) withdraw(ctx context.Context, record store.Call, cause error) error {
+func withdraw(ctx context.Context, c *command.Call, record store.Call, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if !record.Waiting() {
 		return cause
 	}
-	if _, err := c.api.Decide(ctx, record.ID, api.Decide{Verb: store.Cancel, Digest: record.Digest}); err != nil && !errors.Is(err, store.ErrDecided) {
+	if _, err := c.API.Decide(ctx, record.ID, api.Decide{Verb: store.Cancel, Digest: record.Digest}); err != nil && !errors.Is(err, store.ErrDecided) {
 		return fmt.Errorf("withdrawing call %s: %w", record.ID, err)
 	}
 	return cause
@@ -308,17 +310,17 @@ func callError(r store.Call) error {
 		if ok(r.Result) {
 			return nil
 		}
-		return failf(api.ExitFailed, "%s failed: %s", id, reason)
+		return command.Failf(api.ExitFailed, "%s failed: %s", id, reason)
 	case store.Refused, store.Expired, store.Cancelled:
-		return failf(api.ExitRefused, "%s was not run (%s): %s", id, r.State.Word(), reason)
+		return command.Failf(api.ExitRefused, "%s was not run (%s): %s", id, r.State.Word(), reason)
 	case store.Lost:
-		return failf(api.ExitFailed, "%s: the outcome is unknown: %s; look before you call it again", id, reason)
+		return command.Failf(api.ExitFailed, "%s: the outcome is unknown: %s; look before you call it again", id, reason)
 	}
 	code := api.ExitFailed
 	if r.Result != nil && r.Result.Error != nil {
 		code = api.ExitCode(&api.Error{Code: string(r.Result.Error.Code)})
 	}
-	return failf(code, "%s failed: %s", id, reason)
+	return command.Failf(code, "%s failed: %s", id, reason)
 }
 
 // ok says whether the tool itself was content.

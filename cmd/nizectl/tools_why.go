@@ -6,12 +6,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) toolsWhy() *cli.Command {
-	return a.command(leaf{name: "why", args: "TOOL", usage: "say by which rule somebody may or may not use a tool, and what changes that", names: toolNames, run: toolsWhy, flags: []cli.Flag{
+func toolsWhyCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "why", Args: "TOOL", Usage: "say by which rule somebody may or may not use a tool, and what changes that", Names: command.ToolNames, Run: toolsWhy, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "user", Usage: "the person (default: you; others: admins only)"},
 		&cli.StringFlag{Name: "agent", Usage: "through this agent"},
 		&cli.StringFlag{Name: "channel", Usage: "in this `CHANNEL`: slack:TEAM/CHANNEL, or its id alone"},
@@ -22,21 +23,21 @@ func (a *app) toolsWhy() *cli.Command {
 // privateResults is what is said of a tool whose results are private.
 const privateResults = "private: in a channel they go to who asked alone, until they share them"
 
-func toolsWhy(ctx context.Context, c *call) error {
-	why, err := c.api.Why(ctx, toolID(c.arg(0)), api.WhyQuery{User: c.cmd.String("user"), Agent: c.cmd.String("agent"), Token: c.cmd.String("token"), Channel: c.cmd.String("channel")})
+func toolsWhy(ctx context.Context, c *command.Call) error {
+	why, err := c.API.Why(ctx, toolID(c.Arg(0)), api.WhyQuery{User: c.Cmd.String("user"), Agent: c.Cmd.String("agent"), Token: c.Cmd.String("token"), Channel: c.Cmd.String("channel")})
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(why)
+	if c.JSON {
+		return c.PrintJSON(why)
 	}
 	verdict := "may use it"
 	if !why.Usable {
 		verdict = "may not use it"
 	}
-	c.field("tool", why.Tool)
-	c.field("person", why.UserName+" "+verdict)
-	c.whyTable(why.Rules)
+	c.Field("tool", why.Tool)
+	c.Field("person", why.UserName+" "+verdict)
+	whyTable(c, why.Rules)
 	if why.Approval == nil {
 		return nil
 	}
@@ -44,24 +45,24 @@ func toolsWhy(ctx context.Context, c *call) error {
 	if why.Approval.Asks {
 		asks = "needed: " + why.Approval.Reason
 	}
-	c.line("")
-	c.field("approval", asks)
-	c.field("who decides", why.Approval.Approvers)
-	c.field("runs as", why.Approval.RunsAs)
+	c.Line("")
+	c.Field("approval", asks)
+	c.Field("who decides", why.Approval.Approvers)
+	c.Field("runs as", why.Approval.RunsAs)
 	if why.Approval.Private {
-		c.field("results", privateResults)
+		c.Field("results", privateResults)
 	}
-	c.whyTable(why.Approval.Rules)
+	whyTable(c, why.Approval.Rules)
 	if len(why.Approval.Deciders) > 0 {
-		c.line("")
-		c.whyTable(why.Approval.Deciders)
+		c.Line("")
+		whyTable(c, why.Approval.Deciders)
 	}
 	return nil
 }
 
 // whyTable shows rules in the order in which they were asked.
-func (c *call) whyTable(rules []api.WhyRule) {
-	t := c.table("RULE", "VERDICT", "BECAUSE", "TO CHANGE IT")
+func whyTable(c *command.Call, rules []api.WhyRule) {
+	t := c.Table("RULE", "VERDICT", "BECAUSE", "TO CHANGE IT")
 	for _, r := range rules {
 		verdict := r.Verdict
 		if verdict == "" {
@@ -70,52 +71,52 @@ func (c *call) whyTable(rules []api.WhyRule) {
 		if r.Decides {
 			verdict += " (decides)"
 		}
-		t.row(r.Rule, verdict, r.Says, r.Command)
+		t.Row(r.Rule, verdict, r.Says, r.Command)
 	}
-	t.print("no rules")
+	t.Print("no rules")
 }
 
-func (a *app) toolsWanted() *cli.Command {
-	return a.command(leaf{name: "wanted", usage: "rank what was asked for in the last 30 days and no tool could do", run: toolsWanted, flags: []cli.Flag{
+func toolsWantedCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "wanted", Usage: "rank what was asked for in the last 30 days and no tool could do", Run: toolsWanted, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "forget", Usage: "forget what `TEXT` counts for, instead of listing"},
-		&cli.BoolFlag{Name: "forget-all", Usage: "forget all of it, instead of listing"}, yesFlag(),
+		&cli.BoolFlag{Name: "forget-all", Usage: "forget all of it, instead of listing"}, command.YesFlag(),
 	}})
 }
 
-func toolsWanted(ctx context.Context, c *call) error {
-	text, all := c.cmd.String("forget"), c.cmd.Bool("forget-all")
+func toolsWanted(ctx context.Context, c *command.Call) error {
+	text, all := c.Cmd.String("forget"), c.Cmd.Bool("forget-all")
 	switch {
-	case all && c.cmd.IsSet("forget"):
-		return usagef("give --forget or --forget-all, not both")
-	case c.cmd.IsSet("forget") && len(store.RequestWords(text)) == 0:
-		return usagef("--forget %q: say what was asked for", text)
-	case all || c.cmd.IsSet("forget"):
-		return c.forgetWanted(ctx, text)
+	case all && c.Cmd.IsSet("forget"):
+		return command.Usagef("give --forget or --forget-all, not both")
+	case c.Cmd.IsSet("forget") && len(store.RequestWords(text)) == 0:
+		return command.Usagef("--forget %q: say what was asked for", text)
+	case all || c.Cmd.IsSet("forget"):
+		return forgetWanted(ctx, c, text)
 	}
-	list, err := c.api.Wanted(ctx)
+	list, err := c.API.Wanted(ctx)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(items(list))
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
 	}
-	t := c.table("TIMES", "LAST", "ASKED FOR").numbers(0).text(2)
+	t := c.Table("TIMES", "LAST", "ASKED FOR").Numbers(0).Text(2)
 	for _, w := range list {
-		t.row(fmt.Sprint(w.Count), c.when(w.Last), w.Text)
+		t.Row(fmt.Sprint(w.Count), c.When(w.Last), w.Text)
 	}
-	t.print("nothing was asked for that no tool could do")
+	t.Print("nothing was asked for that no tool could do")
 	return nil
 }
 
-func (c *call) forgetWanted(ctx context.Context, text string) error {
+func forgetWanted(ctx context.Context, c *command.Call, text string) error {
 	if text == "" {
-		if err := c.confirm("Forget everything that was asked for and no tool could do?"); err != nil {
+		if err := c.Confirm("Forget everything that was asked for and no tool could do?"); err != nil {
 			return err
 		}
 	}
-	gone, err := c.api.ForgetWanted(ctx, text)
+	gone, err := c.API.ForgetWanted(ctx, text)
 	if err != nil {
 		return err
 	}
-	return c.report(gone, "forgotten: %d", gone.Forgotten)
+	return c.Report(gone, "forgotten: %d", gone.Forgotten)
 }

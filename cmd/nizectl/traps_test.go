@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -265,6 +266,6 @@ func TestInterrupt(t *testing.T) {
 
 // commands is the tree of commands, to look at.
 func commands() *cli.Command {
-	a := &app{}
-	return a.root()
+	a := &command.App{}
+	return rootCommand(a)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/chat"
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/store"
 )
@@ -20,8 +21,8 @@ import (
 // manyRows is how many conversations and tools are shown without --top.
 const manyRows = 40
 
-func (a *app) usage() *cli.Command {
-	return a.command(leaf{name: "usage", usage: "show what model and tool calls cost", run: usage, flags: []cli.Flag{
+func usageCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "usage", Usage: "show what model and tool calls cost", Run: usage, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "since", Value: "30d", Usage: "`HOW LONG` back, such as 24h or 30d, or a date"},
 		&cli.StringFlag{Name: "by", Value: "day", Usage: strings.Join(store.UsageGroupings, ", ")},
 		&cli.StringFlag{Name: "user", Usage: "what this `USER` spent (for admins; members see their own)"},
@@ -32,84 +33,84 @@ func (a *app) usage() *cli.Command {
 }
 
 // timeFlag reads a span back from now, or a date.
-func (c *call) timeFlag(name string) (time.Time, error) {
-	text := c.cmd.String(name)
+func timeFlag(c *command.Call, name string) (time.Time, error) {
+	text := c.Cmd.String(name)
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if d, err := store.ParseSpan(text); err == nil {
-		return c.now().Add(-d), nil
+		return c.Now().Add(-d), nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02 15:04"} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--%s %s: write 24h, 30d, 2026-01-31 or an RFC 3339 time", name, text)
+	return time.Time{}, command.Usagef("--%s %s: write 24h, 30d, 2026-01-31 or an RFC 3339 time", name, text)
 }
 
-func usage(ctx context.Context, c *call) error {
-	q := store.UsageQuery{By: c.cmd.String("by"), User: c.cmd.String("user"), Top: c.cmd.Int("top")}
+func usage(ctx context.Context, c *command.Call) error {
+	q := store.UsageQuery{By: c.Cmd.String("by"), User: c.Cmd.String("user"), Top: c.Cmd.Int("top")}
 	if !slices.Contains(store.UsageGroupings, q.By) {
-		return usagef("--by %s: want one of %s", q.By, strings.Join(store.UsageGroupings, ", "))
+		return command.Usagef("--by %s: want one of %s", q.By, strings.Join(store.UsageGroupings, ", "))
 	}
-	asCSV, chart := c.cmd.Bool("csv"), c.cmd.Bool("chart")
+	asCSV, chart := c.Cmd.Bool("csv"), c.Cmd.Bool("chart")
 	switch {
-	case c.json && asCSV:
-		return usagef("give --json or --csv, not both")
-	case chart && (c.json || asCSV):
-		return usagef("--chart is for people: leave out --json and --csv")
+	case c.JSON && asCSV:
+		return command.Usagef("give --json or --csv, not both")
+	case chart && (c.JSON || asCSV):
+		return command.Usagef("--chart is for people: leave out --json and --csv")
 	case q.Top < 0:
-		return usagef("--top %d: want a whole number, 0 for all", q.Top)
+		return command.Usagef("--top %d: want a whole number, 0 for all", q.Top)
 	}
-	if !c.cmd.IsSet("top") && !c.json && !asCSV && (q.By == "conversation" || q.By == "tool") {
+	if !c.Cmd.IsSet("top") && !c.JSON && !asCSV && (q.By == "conversation" || q.By == "tool") {
 		q.Top = manyRows
 	}
 	var err error
-	if q.Since, err = c.timeFlag("since"); err != nil {
+	if q.Since, err = timeFlag(c, "since"); err != nil {
 		return err
 	}
-	if zone, err := time.LoadLocation(cmp.Or(chat.LocalZone(c.env), "UTC")); err == nil {
+	if zone, err := time.LoadLocation(cmp.Or(chat.LocalZone(c.Env), "UTC")); err == nil {
 		q.Zone = zone
 	}
-	report, err := c.api.Usage(ctx, q)
+	report, err := c.API.Usage(ctx, q)
 	if err != nil {
 		return err
 	}
-	report.Rows = items(report.Rows)
+	report.Rows = command.Items(report.Rows)
 	switch {
-	case c.json:
-		return c.printJSON(report)
+	case c.JSON:
+		return c.PrintJSON(report)
 	case asCSV:
-		return c.usageCSV(report.Rows)
+		return usageCSV(c, report.Rows)
 	case chart:
-		c.usageChart(report, q.Zone)
+		usageChart(c, report, q.Zone)
 	case q.By == "tool":
-		c.toolUsage(report)
+		toolUsage(c, report)
 	default:
-		c.modelUsage(report)
+		modelUsage(c, report)
 	}
-	c.usageNotes(report)
+	usageNotes(c, report)
 	return nil
 }
 
 // usageNotes says what the numbers leave out, and whose days they count.
-func (c *call) usageNotes(r store.UsageReport) {
+func usageNotes(c *command.Call, r store.UsageReport) {
 	if len(r.Rows) == 0 {
 		return
 	}
 	if r.More > 0 {
-		c.note("%d more are in the sum; --top 0 shows all", r.More)
+		c.Note("%d more are in the sum; --top 0 shows all", r.More)
 	}
 	if r.Total.Unpriced > 0 {
-		c.note("the price of %s is unknown, so the cost is at least that; to set it: nizectl models price PROVIDER/MODEL --in USD --out USD%s",
-			count(int(r.Total.Unpriced), "call"), unpricedModels(r.Unpriced))
+		c.Note("the price of %s is unknown, so the cost is at least that; to set it: nizectl models price PROVIDER/MODEL --in USD --out USD%s",
+			command.Count(int(r.Total.Unpriced), "call"), unpricedModels(r.Unpriced))
 	}
 	if r.Total.Estimated > 0 {
-		c.note("the tokens of %s are an estimate: the provider sent no numbers", count(int(r.Total.Estimated), "call"))
+		c.Note("the tokens of %s are an estimate: the provider sent no numbers", command.Count(int(r.Total.Estimated), "call"))
 	}
 	if !r.Since.IsZero() {
-		c.note("since %s, in days of %s", r.Since.Format(time.DateOnly), r.Zone)
+		c.Note("since %s, in days of %s", r.Since.Format(time.DateOnly), r.Zone)
 	}
 }
 
@@ -124,19 +125,19 @@ func unpricedModels(models []string) string {
 	return " (" + strings.Join(models, ", ") + ")"
 }
 
-func (c *call) modelUsage(r store.UsageReport) {
-	t := c.table(strings.ToUpper(r.By), "CALLS", "PROMPT", "CACHED", "COMPLETION", "REASONING", "COST", "TIME").numbers(1, 2, 3, 4, 5, 6, 7)
+func modelUsage(c *command.Call, r store.UsageReport) {
+	t := c.Table(strings.ToUpper(r.By), "CALLS", "PROMPT", "CACHED", "COMPLETION", "REASONING", "COST", "TIME").Numbers(1, 2, 3, 4, 5, 6, 7)
 	for _, row := range r.Rows {
-		t.row(usageCells(row)...)
+		t.Row(usageCells(row)...)
 	}
 	if len(r.Rows) > 1 {
-		t.row(usageCells(r.Total)...)
+		t.Row(usageCells(r.Total)...)
 	}
-	t.print("no model was called in that time")
+	t.Print("no model was called in that time")
 }
 
 func usageCells(r store.UsageRow) []string {
-	return []string{keyOf(r), number(r.Calls), number(r.Prompt), number(r.Cached), number(r.Completion), number(r.Reasoning), cost(r), millis(float64(r.TookMS))}
+	return []string{keyOf(r), number(r.Calls), number(r.Prompt), number(r.Cached), number(r.Completion), number(r.Reasoning), cost(r), command.Millis(float64(r.TookMS))}
 }
 
 // keyOf names a row; what belongs to nobody in particular has a dash.
@@ -156,15 +157,15 @@ func cost(r store.UsageRow) string {
 	return text
 }
 
-func (c *call) toolUsage(r store.UsageReport) {
-	t := c.table("TOOL", "CALLS", "FAILED", "TIME").numbers(1, 2, 3)
+func toolUsage(c *command.Call, r store.UsageReport) {
+	t := c.Table("TOOL", "CALLS", "FAILED", "TIME").Numbers(1, 2, 3)
 	for _, row := range r.Rows {
-		t.row(keyOf(row), number(row.Calls), number(row.Failed), millis(float64(row.TookMS)))
+		t.Row(keyOf(row), number(row.Calls), number(row.Failed), command.Millis(float64(row.TookMS)))
 	}
 	if len(r.Rows) > 1 {
-		t.row("all", number(r.Total.Calls), number(r.Total.Failed), millis(float64(r.Total.TookMS)))
+		t.Row("all", number(r.Total.Calls), number(r.Total.Failed), command.Millis(float64(r.Total.TookMS)))
 	}
-	t.print("no tool was called in that time")
+	t.Print("no tool was called in that time")
 }
 
 // formula heads a cell that a spreadsheet may take for one (OWASP, CSV
@@ -172,8 +173,8 @@ func (c *call) toolUsage(r store.UsageReport) {
 const formula = "=+-@\t\r"
 
 // usageCSV writes the rows with the field names of --json (RFC 4180).
-func (c *call) usageCSV(rows []store.UsageRow) error {
-	w := csv.NewWriter(c.out)
+func usageCSV(c *command.Call, rows []store.UsageRow) error {
+	w := csv.NewWriter(c.Out)
 	w.UseCRLF = true
 	w.Write([]string{"key", "calls", "prompt", "completion", "cached", "reasoning", "estimated", "micro_usd", "unpriced", "failed", "took_ms"})
 	for _, r := range rows {

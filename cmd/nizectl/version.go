@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 )
@@ -18,21 +19,21 @@ type versions struct {
 	Go      string `json:"go"`
 }
 
-func (a *app) version() *cli.Command {
-	return a.command(leaf{name: "version", usage: "print the version of nizectl and, if it runs, of nized",
-		run: func(ctx context.Context, c *call) error {
+func versionCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "version", Usage: "print the version of nizectl and, if it runs, of nized",
+		Run: func(ctx context.Context, c *command.Call) error {
 			v := versions{Nizectl: api.Version, Go: runtime.Version()}
-			st, err := api.GetStatus.Call(ctx, c.api, api.Empty{})
+			st, err := api.GetStatus.Call(ctx, c.API, api.Empty{})
 			if err != nil && !errors.Is(err, api.ErrNoDaemon) {
-				c.note("nizectl: asking nized for its version: %v", err)
+				c.Note("nizectl: asking nized for its version: %v", err)
 			}
 			v.Nized = st.Version
-			if c.json {
-				return c.printJSON(v)
+			if c.JSON {
+				return c.PrintJSON(v)
 			}
-			c.line("nizectl %s", v.Nizectl)
+			c.Line("nizectl %s", v.Nizectl)
 			if v.Nized != "" {
-				c.line("nized   %s", display.Clean(v.Nized))
+				c.Line("nized   %s", display.Clean(v.Nized))
 			}
 			return nil
 		}})

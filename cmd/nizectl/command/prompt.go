@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bufio"
@@ -9,38 +9,38 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"nize/cmd/nizectl/display"
-
 	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/display"
 )
 
-// maxSecret bounds a key or credential from outside.
-const maxSecret = 64 << 10
+// MaxSecret bounds a key or credential from outside.
+const MaxSecret = 64 << 10
 
 // maxInput bounds arguments and texts read from a file or standard input.
 const maxInput = 1 << 20
 
-func yesFlag() cli.Flag {
+func YesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "don't ask"}
 }
 
-// confirm asks before what can't be undone. Without a terminal there is nobody
+// Confirm asks before what can't be undone. Without a terminal there is nobody
 // to ask, so --yes must say it.
-func (c *call) confirm(format string, args ...any) error {
-	if c.cmd.Bool("yes") {
+func (c *Call) Confirm(format string, args ...any) error {
+	if c.Cmd.Bool("yes") {
 		return nil
 	}
 	question := display.Clean(fmt.Sprintf(format, args...))
-	if !c.inTTY || !c.errTTY {
-		return usagef("%s Nobody is there to ask: say --yes", question)
+	if !c.InTTY || !c.ErrTTY {
+		return Usagef("%s Nobody is there to ask: say --yes", question)
 	}
-	return c.ask(question)
+	return c.Ask(question)
 }
 
-// ask puts a yes-or-no question; anything but yes is a refusal by the person,
+// Ask puts a yes-or-no question; anything but yes is a refusal by the person,
 // who sees no error for it but gets exit 1.
-func (c *call) ask(question string) error {
-	fmt.Fprintf(c.err, "%s [y/N] ", question)
+func (c *Call) Ask(question string) error {
+	fmt.Fprintf(c.Err, "%s [y/N] ", question)
 	answer, err := c.reader().ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("reading the answer: %w", err)
@@ -49,34 +49,34 @@ func (c *call) ask(question string) error {
 	case "y", "yes":
 		return nil
 	}
-	return &failure{code: 1, text: "not done"}
+	return &Failure{Code: 1, text: "not done"}
 }
 
 // reader is standard input; one buffer serves all who read from it.
-func (a *app) reader() *bufio.Reader {
+func (a *App) reader() *bufio.Reader {
 	if a.stdin == nil {
-		a.stdin = bufio.NewReader(a.in)
+		a.stdin = bufio.NewReader(a.In)
 	}
 	return a.stdin
 }
 
-// secretLine reads one secret: without echo from a terminal, else one line of
+// SecretLine reads one secret: without echo from a terminal, else one line of
 // standard input.
-func (a *app) secretLine(what string) (string, error) {
-	if a.inTTY {
+func (a *App) SecretLine(what string) (string, error) {
+	if a.InTTY {
 		return a.prompt(what)
 	}
-	line, err := readLine(a.reader(), maxSecret)
+	line, err := readLine(a.reader(), MaxSecret)
 	if err != nil {
 		return "", fmt.Errorf("reading %s from standard input: %w", what, err)
 	}
-	return checkSecret(what, line)
+	return CheckSecret(what, line)
 }
 
-// skipBlank passes over empty lines of standard input, such as those between two
+// SkipBlank passes over empty lines of standard input, such as those between two
 // tokens in a file.
-func (a *app) skipBlank() {
-	if a.inTTY {
+func (a *App) SkipBlank() {
+	if a.InTTY {
 		return
 	}
 	for {
@@ -88,37 +88,37 @@ func (a *app) skipBlank() {
 	}
 }
 
-// secretText reads one secret: without echo from a terminal, else all of
+// SecretText reads one secret: without echo from a terminal, else all of
 // standard input, since a private key has several lines.
-func (a *app) secretText(what string) (string, error) {
-	if a.inTTY {
+func (a *App) SecretText(what string) (string, error) {
+	if a.InTTY {
 		return a.prompt(what)
 	}
-	b, err := readMost(a.reader(), maxSecret)
+	b, err := readMost(a.reader(), MaxSecret)
 	if err != nil {
 		return "", fmt.Errorf("reading %s from standard input: %w", what, err)
 	}
-	return checkSecret(what, string(b))
+	return CheckSecret(what, string(b))
 }
 
 // prompt asks at the terminal without echo.
-func (a *app) prompt(what string) (string, error) {
-	fmt.Fprintf(a.err, "%s (not shown): ", display.Clean(what))
-	b, err := a.hidden()
-	fmt.Fprintln(a.err)
+func (a *App) prompt(what string) (string, error) {
+	fmt.Fprintf(a.Err, "%s (not shown): ", display.Clean(what))
+	b, err := a.Hidden()
+	fmt.Fprintln(a.Err)
 	if err != nil {
 		return "", fmt.Errorf("reading %s: %w", what, err)
 	}
-	return checkSecret(what, string(b))
+	return CheckSecret(what, string(b))
 }
 
-func checkSecret(what, text string) (string, error) {
+func CheckSecret(what, text string) (string, error) {
 	text = strings.TrimRight(text, "\r\n")
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "", usagef("%s is empty: give it on standard input, as in `< key.txt`, or at the prompt", what)
+		return "", Usagef("%s is empty: give it on standard input, as in `< key.txt`, or at the prompt", what)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return "", usagef("%s is no text: give it as UTF-8", what)
+		return "", Usagef("%s is no text: give it as UTF-8", what)
 	}
 	return text, nil
 }
@@ -135,7 +135,7 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 			return "", err
 		}
 		if line = append(line, b); len(line) > most {
-			return "", usagef("it is over %d KiB", most>>10)
+			return "", Usagef("it is over %d KiB", most>>10)
 		}
 	}
 }
@@ -147,14 +147,14 @@ func readMost(r io.Reader, most int) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > most {
-		return nil, usagef("it is over %d KiB", most>>10)
+		return nil, Usagef("it is over %d KiB", most>>10)
 	}
 	return b, nil
 }
 
-// textOrFile gives a flag's or argument's text: itself, "@FILE", or "-" for
+// TextOrFile gives a flag's or argument's text: itself, "@FILE", or "-" for
 // standard input.
-func (a *app) textOrFile(what, value string) (string, error) {
+func (a *App) TextOrFile(what, value string) (string, error) {
 	switch {
 	case value == "-":
 		b, err := readMost(a.reader(), maxInput)
@@ -165,7 +165,7 @@ func (a *app) textOrFile(what, value string) (string, error) {
 	case strings.HasPrefix(value, "@"):
 		f, err := os.Open(value[1:])
 		if err != nil {
-			return "", usagef("reading %s: %v", what, err)
+			return "", Usagef("reading %s: %v", what, err)
 		}
 		defer f.Close()
 		b, err := readMost(f, maxInput)

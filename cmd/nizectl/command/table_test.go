@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bufio"
@@ -24,17 +24,17 @@ func TestTableAlignsAndColours(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
-			a := &app{out: bufio.NewWriter(&out), err: &errs, outTTY: test.tty, env: func(k string) string { return test.env[k] }, columns: func() int { return 0 }}
-			table := a.table("NAME", "STATE", "N").numbers(2)
-			table.state = 1
-			table.row("世界", "ready", "1")
-			table.row("long", "failed", "12")
-			table.print("")
-			a.out.Flush()
+			a := &App{Out: bufio.NewWriter(&out), Err: &errs, OutTTY: test.tty, Env: func(k string) string { return test.env[k] }, Columns: func() int { return 0 }}
+			table := a.Table("NAME", "STATE", "N").Numbers(2)
+			table.State = 1
+			table.Row("世界", "ready", "1")
+			table.Row("long", "failed", "12")
+			table.Print("")
+			a.Out.Flush()
 			if diff := cmp.Diff(out.String(), test.want); diff != "" {
 				t.Errorf("(-got +want):\n%s", diff)
 			}
-			a.table("NAME").print("nothing here")
+			a.Table("NAME").Print("nothing here")
 			if errs.String() != "nothing here\n" {
 				t.Errorf("empty: %q", errs.String())
 			}
@@ -59,11 +59,11 @@ func TestTableKeepsWithinTheTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			a := &app{out: bufio.NewWriter(&out), outTTY: test.tty, env: func(string) string { return "dumb" }, columns: func() int { return test.columns }}
-			table := a.table("ID", "WHAT", "TO DO").text(1)
-			table.row(id, text, command)
-			table.print("")
-			a.out.Flush()
+			a := &App{Out: bufio.NewWriter(&out), OutTTY: test.tty, Env: func(string) string { return "dumb" }, Columns: func() int { return test.columns }}
+			table := a.Table("ID", "WHAT", "TO DO").Text(1)
+			table.Row(id, text, command)
+			table.Print("")
+			a.Out.Flush()
 			_, row, _ := strings.Cut(out.String(), "\n")
 			if want := id + "  " + test.text + "  " + command + "\n"; row != want || display.Width(row)-1 != test.want {
 				t.Errorf("got %q of %d columns, want %q of %d", row, display.Width(row)-1, want, test.want)
@@ -90,8 +90,8 @@ func TestWrap(t *testing.T) {
 		"unknown":   {true, 0, text, text},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &app{outTTY: test.tty, columns: func() int { return test.columns }}
-			if got := a.wrap(test.text, 10); got != test.want {
+			a := &App{OutTTY: test.tty, Columns: func() int { return test.columns }}
+			if got := a.Wrap(test.text, 10); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
 		})
@@ -100,12 +100,12 @@ func TestWrap(t *testing.T) {
 
 func TestWhen(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	a := &app{now: func() time.Time { return now }}
+	a := &App{Now: func() time.Time { return now }}
 	for want, at := range map[string]time.Time{
 		"-": {}, "now": now.Add(-time.Second), "30 s ago": now.Add(-30 * time.Second), "5 min ago": now.Add(-5 * time.Minute),
 		"3 h ago": now.Add(-3 * time.Hour), "in 90 d": now.Add(90 * 24 * time.Hour),
 	} {
-		if got := a.when(at); got != want {
+		if got := a.When(at); got != want {
 			t.Errorf("%v: %q, want %q", at, got, want)
 		}
 	}

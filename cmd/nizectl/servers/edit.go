@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-func (a *app) serversEdit() *cli.Command {
+func editServerCommand(a *command.App) *cli.Command {
 	flags := append([]cli.Flag{
 		&cli.StringFlag{Name: "url", Usage: "another `URL`"},
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse"},
@@ -23,8 +24,8 @@ func (a *app) serversEdit() *cli.Command {
 		&cli.StringSliceFlag{Name: "env-secret", Usage: "set the variable `K` to a value that is asked for, or read as a line of standard input"},
 		&cli.StringSliceFlag{Name: "no-env", Usage: "remove the variable `K`"},
 	}, serverFlags()...)
-	return a.command(leaf{name: "edit", args: "NAME [--] [COMMAND...]", usage: "change a server's settings, or how it is reached", names: serverNames, flags: flags, run: serversEdit,
-		more: "nizectl servers edit files --timeout 2m --idle-timeout 1h\n" +
+	return a.Command(command.Leaf{Name: "edit", Args: "NAME [--] [COMMAND...]", Usage: "change a server's settings, or how it is reached", Names: command.ServerNames, Flags: flags, Run: editServer,
+		More: "nizectl servers edit files --timeout 2m --idle-timeout 1h\n" +
 			"nizectl servers edit files --env DEBUG=1 -- npx -y @modelcontextprotocol/server-filesystem /srv/docs"})
 }
 
@@ -32,64 +33,64 @@ func (a *app) serversEdit() *cli.Command {
 // record as it is.
 var wired = []string{"url", "transport", "cwd", "header", "header-secret", "no-header", "env", "env-secret", "no-env"}
 
-func serversEdit(ctx context.Context, c *call) error {
-	p, err := c.patchFromFlags()
+func editServer(ctx context.Context, c *command.Call) error {
+	p, err := patchFromFlags(c)
 	if err != nil {
 		return err
 	}
-	name := c.arg(0)
+	name := c.Arg(0)
 	undo := func(context.Context) {}
-	if len(c.args) > 1 || slices.ContainsFunc(wired, c.cmd.IsSet) {
-		view, err := c.api.Server(ctx, name)
+	if len(c.Args) > 1 || slices.ContainsFunc(wired, c.Cmd.IsSet) {
+		view, err := c.API.Server(ctx, name)
 		if err != nil {
 			return err
 		}
-		secrets, err := c.rewire(&p, view.Server)
+		secrets, err := rewire(c, &p, view.Server)
 		if err != nil {
 			return err
 		}
-		if undo, err = c.putSecrets(ctx, name, secrets); err != nil {
+		if undo, err = putSecrets(ctx, c, name, secrets); err != nil {
 			return err
 		}
 	}
 	if p == (api.PatchServer{}) {
-		return usagef("servers edit needs something to change: see nizectl servers edit --help")
+		return command.Usagef("servers edit needs something to change: see nizectl servers edit --help")
 	}
-	view, err := c.api.PatchServer(ctx, name, p)
+	view, err := c.API.PatchServer(ctx, name, p)
 	if err != nil {
 		undo(context.WithoutCancel(ctx))
 		return err
 	}
 	for _, w := range view.Warnings {
-		c.note("warning: %s", w)
+		c.Note("warning: %s", w)
 	}
-	return c.report(view, "%s changed", view.Server.Name)
+	return c.Report(view, "%s changed", view.Server.Name)
 }
 
 // rewire puts into p what the flags change of how s is reached. The revision
 // guards what was read.
-func (c *call) rewire(p *api.PatchServer, s store.Server) ([]secret, error) {
+func rewire(c *command.Call, p *api.PatchServer, s store.Server) ([]secret, error) {
 	p.Revision = s.Revision
-	argv := c.args[1:]
+	argv := c.Args[1:]
 	switch {
-	case c.cmd.IsSet("url") || len(argv) > 0:
-		next := store.Server{Name: s.Name, URL: c.cmd.String("url"), Cwd: c.cmd.String("cwd")}
+	case c.Cmd.IsSet("url") || len(argv) > 0:
+		next := store.Server{Name: s.Name, URL: c.Cmd.String("url"), Cwd: c.Cmd.String("cwd")}
 		if len(argv) > 0 && next.Cwd == "" {
 			next.Cwd = s.Cwd
 		}
-		if err := c.setWhere(&next, argv); err != nil {
+		if err := setWhere(c, &next, argv); err != nil {
 			return nil, err
 		}
 		p.Transport, p.Command, p.Args, p.Cwd, p.URL = &next.Transport, &next.Command, &next.Args, &next.Cwd, &next.URL
 		s.Transport = next.Transport
-	case c.cmd.IsSet("transport"):
-		t := store.Transport(c.cmd.String("transport"))
+	case c.Cmd.IsSet("transport"):
+		t := store.Transport(c.Cmd.String("transport"))
 		p.Transport = &t
 	}
-	if c.cmd.IsSet("cwd") && p.Cwd == nil {
-		next := store.Server{Name: s.Name, Cwd: c.cmd.String("cwd")}
+	if c.Cmd.IsSet("cwd") && p.Cwd == nil {
+		next := store.Server{Name: s.Name, Cwd: c.Cmd.String("cwd")}
 		if next.Cwd != "" {
-			if err := c.setWhere(&next, []string{s.Command}); err != nil {
+			if err := setWhere(c, &next, []string{s.Command}); err != nil {
 				return nil, err
 			}
 		}
@@ -105,7 +106,7 @@ func (c *call) rewire(p *api.PatchServer, s store.Server) ([]secret, error) {
 		{"header", "header", s.Headers, &p.Headers, s.Transport != store.Stdio},
 		{"env", "variable", s.Env, &p.Env, s.Transport == store.Stdio},
 	} {
-		plain, hidden, gone := c.cmd.StringSlice(kind.flag), c.cmd.StringSlice(kind.flag+"-secret"), c.cmd.StringSlice("no-"+kind.flag)
+		plain, hidden, gone := c.Cmd.StringSlice(kind.flag), c.Cmd.StringSlice(kind.flag+"-secret"), c.Cmd.StringSlice("no-"+kind.flag)
 		if len(plain)+len(hidden)+len(gone) == 0 {
 			if !kind.fits && len(kind.old) > 0 {
 				*kind.into = &map[string]store.Value{} // the other way of reaching it has none
@@ -113,7 +114,7 @@ func (c *call) rewire(p *api.PatchServer, s store.Server) ([]secret, error) {
 			continue
 		}
 		if !kind.fits {
-			return nil, usagef("--%s does nothing for a server over %s", kind.flag, s.Transport)
+			return nil, command.Usagef("--%s does nothing for a server over %s", kind.flag, s.Transport)
 		}
 		fresh, err := readValues(kind.flag, plain, hidden)
 		if err != nil {
@@ -125,7 +126,7 @@ func (c *call) rewire(p *api.PatchServer, s store.Server) ([]secret, error) {
 		}
 		for _, k := range gone {
 			if _, ok := m[k]; !ok {
-				return nil, usagef("--no-%s %s: %s has no such %s", kind.flag, k, s.Name, kind.what)
+				return nil, command.Usagef("--no-%s %s: %s has no such %s", kind.flag, k, s.Name, kind.what)
 			}
 			delete(m, k)
 		}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -12,30 +12,30 @@ import (
 	"nize/store"
 )
 
-// completer asks the daemon for names.
-type completer func(ctx context.Context, c *api.Client) ([]string, error)
+// Completer asks the daemon for names.
+type Completer func(ctx context.Context, c *api.Client) ([]string, error)
 
 // flagValues are the names that a flag's value can be, by the flag.
-var flagValues = map[string]completer{
-	"add": userNames, "agent": agentNames, "channel": channelNames, "domain": domainNames, "members": userNames, "model": modelNames, "remove": userNames, "server": serverNames, "tool": toolNames, "user": userNames,
-	"audience": fixed("mcp", "api"),
-	"approve":  fixed("ask", "all", "none"),
-	"by":       fixed(store.UsageGroupings...),
-	"mode":     fixed(store.Modes...),
-	"language": fixed("en", "zh", "zh-Hans", "zh-Hant"),
-	"servers":  serverNames,
-	"role":     fixed("admin", "member"),
+var flagValues = map[string]Completer{
+	"add": UserNames, "agent": AgentNames, "channel": ChannelNames, "domain": DomainNames, "members": UserNames, "model": ModelNames, "remove": UserNames, "server": ServerNames, "tool": ToolNames, "user": UserNames,
+	"audience": Fixed("mcp", "api"),
+	"approve":  Fixed("ask", "all", "none"),
+	"by":       Fixed(store.UsageGroupings...),
+	"mode":     Fixed(store.Modes...),
+	"language": Fixed("en", "zh", "zh-Hans", "zh-Hant"),
+	"servers":  ServerNames,
+	"role":     Fixed("admin", "member"),
 }
 
-// fixed completes what is always the same.
-func fixed(list ...string) completer {
+// Fixed completes what is always the same.
+func Fixed(list ...string) Completer {
 	return func(context.Context, *api.Client) ([]string, error) { return list, nil }
 }
 
 // complete offers flags, subcommands, and live names for the first argument
 // and for the flags of [flagValues]. It says nothing where there is no daemon.
 // It never runs in Before, which the library also calls here.
-func (a *app) complete(names completer) cli.ShellCompleteFunc {
+func (a *App) complete(names Completer) cli.ShellCompleteFunc {
 	return func(ctx context.Context, cmd *cli.Command) {
 		args := cmd.Args().Slice()
 		if values, ok := flagAwaiting(cmd, args); ok {
@@ -51,7 +51,7 @@ func (a *app) complete(names completer) cli.ShellCompleteFunc {
 
 // flagAwaiting says whether the line ends with a flag that lacks its value,
 // which the library leaves among the arguments, and what the value can be.
-func flagAwaiting(cmd *cli.Command, args []string) (completer, bool) {
+func flagAwaiting(cmd *cli.Command, args []string) (Completer, bool) {
 	if len(args) == 0 || !strings.HasPrefix(args[len(args)-1], "-") {
 		return nil, false
 	}
@@ -67,11 +67,11 @@ func flagAwaiting(cmd *cli.Command, args []string) (completer, bool) {
 }
 
 // offer prints names for the shell.
-func (a *app) offer(ctx context.Context, cmd *cli.Command, names completer) {
+func (a *App) offer(ctx context.Context, cmd *cli.Command, names Completer) {
 	if names == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.tabWait)
+	ctx, cancel := context.WithTimeout(ctx, a.TabWait)
 	defer cancel()
 	client := a.client(cmd)
 	client.Warn = nil

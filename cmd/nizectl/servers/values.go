@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -34,10 +35,10 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 	m := map[string]store.Value{}
 	put := func(k string, v store.Value) error {
 		if !valid.MatchString(k) {
-			return usagef("--%s: %q is no name of a %s", flag, k, flag)
+			return command.Usagef("--%s: %q is no name of a %s", flag, k, flag)
 		}
 		if _, twice := m[k]; twice {
-			return usagef("--%s %s is given twice", flag, k)
+			return command.Usagef("--%s %s is given twice", flag, k)
 		}
 		m[k] = v
 		return nil
@@ -45,14 +46,14 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 	for _, word := range plain {
 		k, text, ok := strings.Cut(word, "=")
 		if !ok {
-			return nil, usagef("--%s %s: want K=V", flag, word)
+			return nil, command.Usagef("--%s %s: want K=V", flag, word)
 		}
 		v := readValue(text)
 		if v.SecretKey == "" && store.SecretValue(k, text) {
-			return nil, usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, k, flag, k)
+			return nil, command.Usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, k, flag, k)
 		}
 		if strings.ContainsAny(text, "\x00\r\n") {
-			return nil, usagef("--%s %s holds a line break or a zero byte", flag, k)
+			return nil, command.Usagef("--%s %s holds a line break or a zero byte", flag, k)
 		}
 		if err := put(k, v); err != nil {
 			return nil, err
@@ -60,7 +61,7 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 	}
 	for _, k := range hidden {
 		if name, _, ok := strings.Cut(k, "="); ok {
-			return nil, usagef("--%s-secret takes a name alone, never a value: --%s-secret %s asks, or reads a line of standard input", flag, flag, name)
+			return nil, command.Usagef("--%s-secret takes a name alone, never a value: --%s-secret %s asks, or reads a line of standard input", flag, flag, name)
 		}
 		if err := put(k, store.Value{SecretKey: k}); err != nil {
 			return nil, err
@@ -88,32 +89,32 @@ func readValue(text string) store.Value {
 
 // putSecrets reads the secrets and seals them as the server's credentials. The
 // function returned removes those that were not there before.
-func (c *call) putSecrets(ctx context.Context, server string, secrets []secret) (undo func(context.Context), err error) {
+func putSecrets(ctx context.Context, c *command.Call, server string, secrets []secret) (undo func(context.Context), err error) {
 	var made []store.CredentialKey
 	undo = func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		for _, key := range made {
-			if err := c.api.DeleteCredential(ctx, key); err != nil {
-				c.note("nizectl: credential %s of %s is left over: %v", key.Name, key.Service, err)
+			if err := c.API.DeleteCredential(ctx, key); err != nil {
+				c.Note("nizectl: credential %s of %s is left over: %v", key.Name, key.Service, err)
 			}
 		}
 	}
 	if len(secrets) == 0 {
 		return undo, nil
 	}
-	before, err := c.api.Credentials(ctx)
+	before, err := c.API.Credentials(ctx)
 	if err != nil {
 		return undo, err
 	}
 	for _, s := range secrets {
-		text, err := c.secretLine(s.what)
+		text, err := c.SecretLine(s.what)
 		if err != nil {
 			undo(context.WithoutCancel(ctx))
 			return undo, err
 		}
 		key := store.CredentialKey{Scope: "system", Service: server, Name: s.name}
-		if err := c.api.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret(text)}); err != nil {
+		if err := c.API.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret(text)}); err != nil {
 			undo(context.WithoutCancel(ctx))
 			return undo, fmt.Errorf("storing %s: %w", s.what, err)
 		}

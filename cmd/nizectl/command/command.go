@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -13,37 +13,37 @@ import (
 	"nize/store"
 )
 
-// leaf is one command that does something.
-type leaf struct {
-	name  string
-	args  string // "NAME [TOOL]", "NAME COMMAND..."; what the user must give is what is checked
-	usage string
-	more  string // shown by --help below the usage
-	flags []cli.Flag
-	names completer // of the first argument
-	run   func(ctx context.Context, c *call) error
+// Leaf is one command that does something.
+type Leaf struct {
+	Name  string
+	Args  string // "NAME [TOOL]", "NAME COMMAND..."; what the user must give is what is checked
+	Usage string
+	More  string // shown by --help below the usage
+	Flags []cli.Flag
+	Names Completer // of the first argument
+	Run   func(ctx context.Context, c *Call) error
 }
 
-// call is one run of a leaf.
-type call struct {
-	*app
-	cmd  *cli.Command
-	args []string
-	json bool
-	api  *api.Client
+// Call is one run of a leaf.
+type Call struct {
+	*App
+	Cmd  *cli.Command
+	Args []string
+	JSON bool
+	API  *api.Client
 }
 
-// arg returns an argument, "" where it was not given.
-func (c *call) arg(i int) string {
-	if i < len(c.args) {
-		return c.args[i]
+// Arg returns an argument, "" where it was not given.
+func (c *Call) Arg(i int) string {
+	if i < len(c.Args) {
+		return c.Args[i]
 	}
 	return ""
 }
 
-// group is a noun: its commands and nothing of its own.
-func group(name, usage string, commands ...*cli.Command) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, Commands: commands, Action: unknownCommand, OnUsageError: wrongUse, CommandNotFound: ownHelp}
+// Group is a noun: its commands and nothing of its own.
+func Group(name, usage string, commands ...*cli.Command) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, Commands: commands, Action: UnknownCommand, OnUsageError: WrongUse, CommandNotFound: ownHelp}
 }
 
 // ownHelp explains cmd where --help stands behind an argument: the library
@@ -52,12 +52,12 @@ func ownHelp(ctx context.Context, cmd *cli.Command, _ string) {
 	_ = cli.ShowCommandHelp(ctx, cmd.Lineage()[1], cmd.Name) // its parent has it
 }
 
-// command builds the library's command around a leaf. The library ignores extra
+// Command builds the library's command around a leaf. The library ignores extra
 // arguments, prints help to standard output on wrong use, cuts values of
 // repeated flags at commas, and shows 0 as the default of a number that has none
 // or another one; none of that happens here.
-func (a *app) command(l leaf) *cli.Command {
-	for _, f := range l.flags {
+func (a *App) Command(l Leaf) *cli.Command {
+	for _, f := range l.Flags {
 		switch f := f.(type) {
 		case *cli.IntFlag:
 			f.HideDefault = true
@@ -66,37 +66,37 @@ func (a *app) command(l leaf) *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name:                      l.name,
-		ArgsUsage:                 l.args,
-		Usage:                     l.usage,
-		Description:               l.more,
-		Flags:                     l.flags,
+		Name:                      l.Name,
+		ArgsUsage:                 l.Args,
+		Usage:                     l.Usage,
+		Description:               l.More,
+		Flags:                     l.Flags,
 		DisableSliceFlagSeparator: true,
-		OnUsageError:              wrongUse,
+		OnUsageError:              WrongUse,
 		CommandNotFound:           ownHelp,
-		ShellComplete:             a.complete(l.names),
+		ShellComplete:             a.complete(l.Names),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			args := cmd.Args().Slice()
 			if len(args) > 0 && len(cmd.Commands) > 0 {
-				return unknownCommand(ctx, cmd)
+				return UnknownCommand(ctx, cmd)
 			}
-			if err := checkArgs(cmd, l.args, args); err != nil {
+			if err := checkArgs(cmd, l.Args, args); err != nil {
 				return err
 			}
-			c := &call{app: a, cmd: cmd, args: args, json: cmd.Bool("json"), api: a.client(cmd)}
-			defer c.api.Close()
-			return l.run(ctx, c)
+			c := &Call{App: a, Cmd: cmd, Args: args, JSON: cmd.Bool("json"), API: a.client(cmd)}
+			defer c.API.Close()
+			return l.Run(ctx, c)
 		},
 	}
 }
 
-func (a *app) client(cmd *cli.Command) *api.Client {
+func (a *App) client(cmd *cli.Command) *api.Client {
 	socket := cmd.String("socket")
 	if socket == "" {
 		socket = api.FindSocket()
 	}
 	client := api.New(socket)
-	client.Warn = func(line string) { fmt.Fprintln(a.err, "nizectl: "+display.Clean(line)) }
+	client.Warn = func(line string) { fmt.Fprintln(a.Err, "nizectl: "+display.Clean(line)) }
 	return client
 }
 
@@ -120,17 +120,17 @@ func checkArgs(cmd *cli.Command, form string, args []string) error {
 	}
 	path := shortPath(cmd)
 	if len(args) < need {
-		return usagef("%s needs %s: nizectl %s %s", path, missing(words, len(args)), path, form)
+		return Usagef("%s needs %s: nizectl %s %s", path, missing(words, len(args)), path, form)
 	}
 	if len(args) > max(most, need) {
 		if form == "" {
-			return usagef("%s takes no arguments, but got %q: see nizectl %s --help", path, args[most], path)
+			return Usagef("%s takes no arguments, but got %q: see nizectl %s --help", path, args[most], path)
 		}
-		return usagef("%s got one argument too many, %q: nizectl %s %s", path, args[most], path, form)
+		return Usagef("%s got one argument too many, %q: nizectl %s %s", path, args[most], path, form)
 	}
 	for i, arg := range args[:min(need, len(args))] {
 		if strings.TrimSpace(arg) == "" {
-			return usagef("%s: %s is empty: nizectl %s %s", path, missing(words, i), path, form)
+			return Usagef("%s: %s is empty: nizectl %s %s", path, missing(words, i), path, form)
 		}
 	}
 	return nil
@@ -142,25 +142,25 @@ func missing(words []string, have int) string {
 	return strings.Trim(words[have], "[].")
 }
 
-// unknownCommand is the action of a group: it was called bare, or with a word
+// UnknownCommand is the action of a group: it was called bare, or with a word
 // that is no command of it.
-func unknownCommand(_ context.Context, cmd *cli.Command) error {
+func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 	path := cmd.FullName()
-	names := visible(cmd)
+	names := Visible(cmd)
 	if cmd.Args().Present() {
 		word := cmd.Args().First()
 		if near := store.Nearest(word, names); near != "" {
-			return usagef("unknown command %q; did you mean %s %s?", word, path, near)
+			return Usagef("unknown command %q; did you mean %s %s?", word, path, near)
 		}
-		return usagef("unknown command %q: %s has %s", word, path, strings.Join(names, ", "))
+		return Usagef("unknown command %q: %s has %s", word, path, strings.Join(names, ", "))
 	}
-	return usagef("say what to do: %s %s (%s --help explains them)", path, strings.Join(names, "|"), path)
+	return Usagef("say what to do: %s %s (%s --help explains them)", path, strings.Join(names, "|"), path)
 }
 
 // shortPath is the command without "nizectl", which starts every message anyway.
 func shortPath(cmd *cli.Command) string { return strings.TrimPrefix(cmd.FullName(), "nizectl ") }
 
-func visible(cmd *cli.Command) []string {
+func Visible(cmd *cli.Command) []string {
 	var names []string
 	for _, sub := range cmd.Commands {
 		if !sub.Hidden {
@@ -170,23 +170,23 @@ func visible(cmd *cli.Command) []string {
 	return names
 }
 
-// wrongUse turns the library's error about flags into one line that says what
+// WrongUse turns the library's error about flags into one line that says what
 // to do.
-func wrongUse(_ context.Context, cmd *cli.Command, err error, _ bool) error {
+func WrongUse(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	path, text := cmd.FullName(), err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		if near := store.Nearest(strings.TrimLeft(name, "-"), flagNames(cmd)); near != "" {
-			return usagef("unknown flag %s; did you mean --%s?", dashed(name), near)
+			return Usagef("unknown flag %s; did you mean --%s?", dashed(name), near)
 		}
-		return usagef("unknown flag %s: see %s --help (put -- before a command's own flags)", dashed(name), path)
+		return Usagef("unknown flag %s: see %s --help (put -- before a command's own flags)", dashed(name), path)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
-		return usagef("flag %s needs a value: see %s --help", dashed(name), path)
+		return Usagef("flag %s needs a value: see %s --help", dashed(name), path)
 	}
 	if i := strings.Index(text, ": strconv."); i >= 0 {
 		text = text[:i]
 	}
-	return usagef("%s: see %s --help", text, path)
+	return Usagef("%s: see %s --help", text, path)
 }
 
 func dashed(name string) string {

@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -34,25 +35,25 @@ func serverFlags() []cli.Flag {
 }
 
 // patchFromFlags reads those settings of a server that were given.
-func (c *call) patchFromFlags() (api.PatchServer, error) {
+func patchFromFlags(c *command.Call) (api.PatchServer, error) {
 	var p api.PatchServer
 	for name, into := range map[string]**bool{
 		"trust-annotations": &p.TrustAnnotations, "untrusted-output": &p.UntrustedOutput,
 		"private": &p.Private, "accept-new": &p.AcceptNew, "keep-alive": &p.KeepAlive,
 	} {
-		if c.cmd.IsSet(name) {
-			on := c.cmd.Bool(name)
+		if c.Cmd.IsSet(name) {
+			on := c.Cmd.Bool(name)
 			*into = &on
 		}
 	}
-	if c.cmd.IsSet("allow") {
-		allowed := slices.DeleteFunc(c.cmd.StringSlice("allow"), func(s string) bool { return s == "" })
+	if c.Cmd.IsSet("allow") {
+		allowed := slices.DeleteFunc(c.Cmd.StringSlice("allow"), func(s string) bool { return s == "" })
 		p.AllowedTools = &allowed
 	}
-	if c.cmd.IsSet("max-concurrency") {
-		n := c.cmd.Int("max-concurrency")
+	if c.Cmd.IsSet("max-concurrency") {
+		n := c.Cmd.Int("max-concurrency")
 		if n < 1 || n > 1000 {
-			return p, usagef("--max-concurrency %d: want 1 to 1000", n)
+			return p, command.Usagef("--max-concurrency %d: want 1 to 1000", n)
 		}
 		p.MaxConcurrency = &n
 	}
@@ -70,11 +71,11 @@ func (c *call) patchFromFlags() (api.PatchServer, error) {
 }
 
 // given reads a flag into its field, which stays nil where it was not given.
-func given[T any](c *call, name string, into **T, parse func(string) (T, error)) error {
-	if !c.cmd.IsSet(name) {
+func given[T any](c *command.Call, name string, into **T, parse func(string) (T, error)) error {
+	if !c.Cmd.IsSet(name) {
 		return nil
 	}
-	v, err := parse(c.cmd.String(name))
+	v, err := parse(c.Cmd.String(name))
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func plainText(v string) (string, error) { return v, nil }
 func timeoutFlag(v string) (store.Duration, error) {
 	d, err := store.ParseSpan(v)
 	if err != nil || d <= 0 {
-		return 0, usagef("--timeout %s: write 30s, 5m or 1h", v)
+		return 0, command.Usagef("--timeout %s: write 30s, 5m or 1h", v)
 	}
 	return store.Duration(d), nil
 }
@@ -95,7 +96,7 @@ func timeoutFlag(v string) (store.Duration, error) {
 func idleFlag(v string) (store.Duration, error) {
 	d, err := store.ParseSpan(v)
 	if err != nil {
-		return 0, usagef("--idle-timeout %s: write 30s, 10m or 1h; 0s is the default", v)
+		return 0, command.Usagef("--idle-timeout %s: write 30s, 10m or 1h; 0s is the default", v)
 	}
 	return store.Duration(d), nil
 }
@@ -103,7 +104,7 @@ func idleFlag(v string) (store.Duration, error) {
 func approvalFlag(v string) (store.Approval, error) {
 	mode := store.Approval(v)
 	if mode != store.ApproveAuto && mode != store.ApproveAlways && mode != store.ApproveNever {
-		return "", usagef("--approval %s: want auto, always or never", v)
+		return "", command.Usagef("--approval %s: want auto, always or never", v)
 	}
 	return mode, nil
 }
@@ -111,7 +112,7 @@ func approvalFlag(v string) (store.Approval, error) {
 func authFlag(v string) (store.Auth, error) {
 	a, err := store.ParseAuth(v)
 	if err != nil {
-		return "", usagef("--auth: %v", err)
+		return "", command.Usagef("--auth: %v", err)
 	}
 	return a, nil
 }
@@ -123,7 +124,7 @@ func approversFlag(v string) (store.Policy, error) {
 	}
 	a, err := store.ParsePolicy(v)
 	if err != nil {
-		return "", usagef("--approvers: %v", err)
+		return "", command.Usagef("--approvers: %v", err)
 	}
 	return a.Policy(), nil
 }
@@ -131,7 +132,7 @@ func approversFlag(v string) (store.Policy, error) {
 func memoryFlag(v string) (store.Size, error) {
 	size, err := store.ParseSize(v)
 	if err != nil {
-		return 0, usagef("--memory-limit %s: write 512MiB or 2GiB; 0 is the default", v)
+		return 0, command.Usagef("--memory-limit %s: write 512MiB or 2GiB; 0 is the default", v)
 	}
 	return size, nil
 }
@@ -139,7 +140,7 @@ func memoryFlag(v string) (store.Size, error) {
 func rateFlag(v string) (store.Rate, error) {
 	rate, err := store.ParseRate(v)
 	if err != nil {
-		return store.Rate{}, usagef("--rate-limit %s: write calls and interval, such as 60/1m; 0 is no limit", v)
+		return store.Rate{}, command.Usagef("--rate-limit %s: write calls and interval, such as 60/1m; 0 is no limit", v)
 	}
 	return rate, nil
 }

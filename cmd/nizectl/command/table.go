@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"slices"
@@ -7,40 +7,40 @@ import (
 	"nize/cmd/nizectl/display"
 )
 
-// stateColour is the colour of a state's word.
-func stateColour(state string) string {
+// StateColour is the colour of a state's word.
+func StateColour(state string) string {
 	switch state {
 	case "ready", "active", "done", "accepted", "enabled", "connected", "yes", "recovered":
-		return green
+		return Green
 	case "unreachable", "failed", "refused", "lost", "revoked", "open", "down", "no":
-		return red
+		return Red
 	case "pending", "connecting", "quarantined", "expired", "cancelled", "waiting", "outcome unknown", "acked":
-		return yellow
+		return Yellow
 	case "disabled":
-		return faint
+		return Faint
 	}
 	return ""
 }
 
-// table collects rows and prints them aligned. Cells are cleaned on the way in.
-type table struct {
-	a    *app
+// Table collects rows and prints them aligned. Cells are cleaned on the way in.
+type Table struct {
+	a    *App
 	rows [][]string
 	// state is the column whose words are coloured, -1 for none.
-	state int
+	State int
 	// right holds the columns that are numbers.
 	right map[int]bool
 	// cut holds the columns of free text, which may be shortened on a terminal.
 	cut []int
 }
 
-// table starts one with its head.
-func (a *app) table(head ...string) *table {
-	return &table{a: a, rows: [][]string{head}, state: -1}
+// Table starts one with its head.
+func (a *App) Table(head ...string) *Table {
+	return &Table{a: a, rows: [][]string{head}, State: -1}
 }
 
-// numbers sets the columns that are aligned to the right.
-func (t *table) numbers(columns ...int) *table {
+// Numbers sets the columns that are aligned to the right.
+func (t *Table) Numbers(columns ...int) *Table {
 	t.right = map[int]bool{}
 	for _, c := range columns {
 		t.right[c] = true
@@ -48,10 +48,10 @@ func (t *table) numbers(columns ...int) *table {
 	return t
 }
 
-// text names the columns of free text. On a terminal that the table is too wide
+// Text names the columns of free text. On a terminal that the table is too wide
 // for they are shortened, the widest first; names, ids and commands, which
 // people copy, never are.
-func (t *table) text(columns ...int) *table {
+func (t *Table) Text(columns ...int) *Table {
 	t.cut = columns
 	return t
 }
@@ -60,11 +60,11 @@ func (t *table) text(columns ...int) *table {
 const leastText = 12
 
 // fit takes what is too much for the terminal from the columns of text.
-func (t *table) fit(widths []int) {
-	if !t.a.outTTY || len(t.cut) == 0 {
+func (t *Table) fit(widths []int) {
+	if !t.a.OutTTY || len(t.cut) == 0 {
 		return
 	}
-	most := t.a.columns()
+	most := t.a.Columns()
 	total := 2 * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
@@ -78,18 +78,18 @@ func (t *table) fit(widths []int) {
 	}
 }
 
-// row adds a line.
-func (t *table) row(cells ...string) {
+// Row adds a line.
+func (t *Table) Row(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = display.Clean(cell)
 	}
 	t.rows = append(t.rows, cells)
 }
 
-// print writes the table, or the sentence for an empty one to standard error.
-func (t *table) print(empty string) {
+// Print writes the table, or the sentence for an empty one to standard error.
+func (t *Table) Print(empty string) {
 	if len(t.rows) == 1 {
-		t.a.note("%s", empty)
+		t.a.Note("%s", empty)
 		return
 	}
 	widths := make([]int, len(t.rows[0]))
@@ -106,9 +106,9 @@ func (t *table) print(empty string) {
 			pad := strings.Repeat(" ", widths[i]-display.Width(cell))
 			painted := cell
 			if n == 0 {
-				painted = t.a.paint(bold, cell)
-			} else if i == t.state {
-				painted = t.a.paint(stateColour(cell), cell)
+				painted = t.a.Paint(Bold, cell)
+			} else if i == t.State {
+				painted = t.a.Paint(StateColour(cell), cell)
 			}
 			if t.right[i] {
 				painted = pad + painted
@@ -120,6 +120,6 @@ func (t *table) print(empty string) {
 			}
 			line.WriteString(painted)
 		}
-		t.a.line("%s", strings.TrimRight(line.String(), " "))
+		t.a.Line("%s", strings.TrimRight(line.String(), " "))
 	}
 }

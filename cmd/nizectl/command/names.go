@@ -1,0 +1,62 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+func ServerNames(ctx context.Context, c *api.Client) ([]string, error) {
+	items, err := c.Servers(ctx)
+	return Each(items, func(s api.ServerView) string { return s.Server.Name }), err
+}
+
+// ToolNames offers server.tool, since a colon ends a word in a shell; toolID
+// reads it back.
+func ToolNames(ctx context.Context, c *api.Client) ([]string, error) {
+	items, err := c.Tools(ctx, "")
+	return Each(items, func(t api.ToolView) string { return strings.Replace(t.ID, ":", ".", 1) }), err
+}
+
+func DomainNames(ctx context.Context, c *api.Client) ([]string, error) {
+	items, err := c.Domains(ctx)
+	return Each(items, func(d api.Domain) string { return d.ID }), err
+}
+
+func AgentNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Agents(ctx)
+	return Each(list, func(a store.Agent) string { return a.ID }), err
+}
+
+// ChannelNames offers places without a colon, since that ends a word in a
+// shell; the daemon reads them back.
+func ChannelNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Channels(ctx)
+	return Each(list, func(v api.ChannelView) string { return v.Place[strings.LastIndexByte(v.Place, ':')+1:] }), err
+}
+
+func ModelNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Models(ctx)
+	return Each(list, func(m api.ModelView) string { return m.Name }), err
+}
+
+func UserNames(ctx context.Context, c *api.Client) ([]string, error) {
+	items, err := c.Users(ctx)
+	return Each(items, func(u store.User) string { return u.Name }), err
+}
+
+// UserNames are the names behind ids. Who may not list people gets none, and is
+// shown the ids.
+func (c *Call) UserNames(ctx context.Context) map[string]string {
+	users, err := c.API.Users(ctx)
+	if err != nil {
+		return map[string]string{}
+	}
+	names := make(map[string]string, len(users))
+	for _, u := range users {
+		names[u.ID] = u.Name
+	}
+	return names
+}

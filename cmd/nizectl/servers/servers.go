@@ -1,0 +1,334 @@
+// Package servers has the commands of `nizectl servers`.
+package servers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+func Command(a *command.App) *cli.Command {
+	return command.Group("servers", "register and look after MCP servers",
+		addServerCommand(a),
+		importFileCommand(a),
+		a.Command(command.Leaf{Name: "list", Usage: "list servers with their state", Run: listServers}),
+		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a server and its tools", Names: command.ServerNames, Run: showServer}),
+		a.Command(command.Leaf{Name: "tools", Args: "NAME", Usage: "list a server's tools", Names: command.ServerNames, Run: listTools}),
+		editServerCommand(a),
+		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "connect to a server step by step and name the step that fails", Names: command.ServerNames, Run: testServer}),
+		a.Command(command.Leaf{Name: "logs", Args: "NAME", Usage: "show what a stdio server wrote to standard error", Names: command.ServerNames,
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes"}}, Run: showLogs}),
+		a.Command(command.Leaf{Name: "restart", Args: "NAME", Usage: "close a server's sessions and make them anew", Names: command.ServerNames, Run: restartServer}),
+		a.Command(command.Leaf{Name: "trust", Args: "NAME [TOOL]", Usage: "show what changed in a server's tools and accept it", Names: command.ServerNames,
+			Flags: []cli.Flag{command.YesFlag()}, Run: acceptTools}),
+		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "say who may use a server besides admins", Names: command.ServerNames,
+			Flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U or nobody; may be repeated"}}, Run: shareServer}),
+		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "switch a server on", Names: command.ServerNames, Run: switchTo(true)}),
+		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "switch a server off and keep it", Names: command.ServerNames, Run: switchTo(false)}),
+		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a server and its tools", Names: command.ServerNames,
+			Flags: []cli.Flag{command.YesFlag()}, Run: removeServer}),
+	)
+}
+
+func listServers(ctx context.Context, c *command.Call) error {
+	list, err := c.API.Servers(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
+	}
+	HealthTable(c.App, command.Each(list, func(s api.ServerView) api.Health { return s.Health })).
+		Print("no servers yet: nizectl servers add NAME -- COMMAND, or --url URL")
+	return nil
+}
+
+func showServer(ctx context.Context, c *command.Call) error {
+	view, err := c.API.Server(ctx, c.Arg(0))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(view)
+	}
+	printServer(ctx, c, view)
+	return nil
+}
+
+func listTools(ctx context.Context, c *command.Call) error {
+	view, err := c.API.Server(ctx, c.Arg(0))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(view.Tools))
+	}
+	ToolTable(c.App, view.Tools).Print("the server offers no tools")
+	return nil
+}
+
+func printServer(ctx context.Context, c *command.Call, v api.ServerView) {
+	s := v.Server.Normal()
+	c.Field("server", s.Name)
+	c.Field("state", v.State)
+	c.Field("last error", v.LastError)
+	c.Field("transport", string(s.Transport))
+	c.Field("where", s.Where())
+	c.Field("in", s.Cwd)
+	c.Field("kept as in", s.Origin.File)
+	c.Field("env", values(s.Env))
+	c.Field("headers", values(s.Headers))
+	c.Field("about", s.Description)
+	c.Field("domain", s.Domain)
+	c.Field("timeout", s.Timeout.String())
+	c.Field("at once", command.Count(s.MaxConcurrency, "call"))
+	if s.KeepAlive {
+		c.Field("idle", "kept alive")
+	} else if s.IdleTimeout > 0 {
+		c.Field("idle", "closed after "+s.IdleTimeout.String())
+	}
+	if s.MemoryLimit > 0 {
+		c.Field("memory", "at most "+s.MemoryLimit.String())
+	}
+	if s.RateLimit.Calls > 0 {
+		c.Field("rate", "at most "+s.RateLimit.String()+" calls")
+	}
+	c.Field("approval", string(s.Approval))
+	c.Field("auth", string(s.Auth))
+	c.Field("approvers", string(s.Approvers))
+	c.Field("allowed", strings.Join(s.AllowedTools, ", "))
+	c.Field("visible to", visibleTo(ctx, c, s.Visibility))
+	var rules []string
+	for _, r := range []struct {
+		on   bool
+		word string
+	}{{s.TrustAnnotations, "annotations are trusted"}, {s.UntrustedOutput, "output is untrusted"}, {s.Private, "results are private"}, {s.AcceptNew, "new tools are accepted"}} {
+		if r.on {
+			rules = append(rules, r.word)
+		}
+	}
+	c.Field("rules", strings.Join(rules, ", "))
+	if len(v.Tools) > 0 {
+		c.Line("")
+		ToolTable(c.App, v.Tools).Print("")
+	}
+	for _, w := range v.Warnings {
+		c.Note("warning: %s", w)
+	}
+}
+
+// values shows env and headers; a plain value is shown, a secret one only named.
+func values(m map[string]store.Value) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if v := m[k]; v.SecretKey != "" {
+			parts = append(parts, k+" from credential "+v.SecretKey)
+		} else {
+			parts = append(parts, k+"="+v.Text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func visibleTo(ctx context.Context, c *command.Call, who []string) string {
+	if len(who) == 0 {
+		return "admins only"
+	}
+	who = slices.Clone(who)
+	var names map[string]string
+	for i, w := range who {
+		if id, ok := strings.CutPrefix(w, "user:"); ok {
+			if names == nil {
+				names = c.UserNames(ctx)
+			}
+			who[i] = "user:" + cmp.Or(names[id], id)
+		}
+	}
+	return "admins, " + strings.Join(who, ", ")
+}
+
+func testServer(ctx context.Context, c *command.Call) error {
+	done := c.Busy("testing %s …", c.Arg(0))
+	probe, err := c.API.TestServer(ctx, c.Arg(0))
+	done()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := c.PrintJSON(probe); err != nil {
+			return err
+		}
+	} else {
+		t := c.Table("STEP", "TOOK", "RESULT").Numbers(1)
+		for _, s := range probe.Steps {
+			result := "ok"
+			if s.Error != "" {
+				result = s.Error
+			}
+			t.Row(s.Name, command.Millis(s.TookMS), result)
+		}
+		t.Print("")
+	}
+	if !probe.OK {
+		return probeFailure(c, probe)
+	}
+	c.Note("%s works: %s", c.Arg(0), command.Count(probe.Tools, "tool"))
+	return nil
+}
+
+// probeFailure names the step that failed, and what to do.
+func probeFailure(c *command.Call, p api.Probe) error {
+	if p.Stderr != "" && !c.JSON {
+		c.Note("what it wrote to standard error:")
+		fmt.Fprintln(c.Err, display.CleanLines(command.Indent(p.Stderr)))
+	}
+	for _, s := range p.Steps {
+		if s.Error == "" {
+			continue
+		}
+		text := fmt.Sprintf("%s fails at %s: %s", c.Arg(0), s.Name, s.Error)
+		if s.Hint != "" {
+			text += "; " + s.Hint
+		}
+		return command.Failf(api.ExitFailed, "%s", text)
+	}
+	return command.Failf(api.ExitFailed, "%s does not work; see nizectl servers logs %s", c.Arg(0), c.Arg(0))
+}
+
+func showLogs(ctx context.Context, c *command.Call) error {
+	for line, err := range c.API.ServerLogs(ctx, c.Arg(0), c.Cmd.Bool("follow")) {
+		if err != nil {
+			return command.FollowEnd(ctx, c.Cmd.Bool("follow"), err)
+		}
+		if c.JSON {
+			err = c.PrintJSONLine(line)
+		} else {
+			stamp := ""
+			if !line.At.IsZero() {
+				stamp = c.Paint(command.Faint, line.At.Local().Format("15:04:05 "))
+			}
+			c.Line("%s%s", stamp, display.Clean(line.Text))
+			err = c.Flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func restartServer(ctx context.Context, c *command.Call) error {
+	done := c.Busy("restarting %s …", c.Arg(0))
+	view, err := c.API.RestartServer(ctx, c.Arg(0))
+	done()
+	if err != nil {
+		return err
+	}
+	return c.Report(view, "%s restarted: %s, %s", view.Server.Name, view.State, command.Count(view.ToolCount, "tool"))
+}
+
+func acceptTools(ctx context.Context, c *command.Call) error {
+	name, tool := c.Arg(0), c.Arg(1)
+	if _, own, ok := store.SplitToolID(tool); ok {
+		tool = own
+	}
+	held, err := c.API.Untrusted(ctx, name, tool)
+	if err != nil {
+		return err
+	}
+	if len(held) == 0 {
+		return c.Report([]api.ToolView{}, "nothing of %s waits for acceptance", name)
+	}
+	accept := api.Accept{}
+	for _, t := range held {
+		accept.Tools = append(accept.Tools, api.AcceptTool{Tool: t.Tool, Pin: t.Pin})
+		if !c.JSON {
+			printHeld(c, t)
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return err
+	}
+	if err := c.Confirm("Accept %s of %s as shown?", command.Count(len(held), "definition"), name); err != nil {
+		return err
+	}
+	tools, err := c.API.Trust(ctx, name, accept)
+	if err != nil {
+		return err
+	}
+	return c.Report(command.Items(tools), "accepted %s of %s", command.Count(len(held), "definition"), name)
+}
+
+func printHeld(c *command.Call, t api.TrustView) {
+	c.Field("tool", t.Tool)
+	c.Field("state", string(t.State))
+	for _, f := range t.Findings {
+		c.Field("finding", f)
+	}
+	c.Field("pin", t.Pin)
+	c.Field("accepted", t.Accepted)
+	if t.Diff != "" {
+		c.Line("%s", display.CleanLines(command.Indent(t.Diff)))
+	} else {
+		c.Field("description", t.Description)
+	}
+	c.Line("")
+}
+
+func shareServer(ctx context.Context, c *command.Call) error {
+	with := c.Cmd.StringSlice("with")
+	if len(with) == 0 {
+		return command.Usagef("servers share needs --with: all, group:G, user:U or nobody")
+	}
+	if slices.Contains(with, "nobody") {
+		if len(with) > 1 {
+			return command.Usagef("--with nobody can't be joined with others")
+		}
+		with = []string{}
+	}
+	for _, who := range with {
+		if who != "all" && !strings.HasPrefix(who, "user:") && !strings.HasPrefix(who, "group:") {
+			return command.Usagef("--with %s: want all, group:G, user:U or nobody", who)
+		}
+	}
+	view, err := c.API.PatchServer(ctx, c.Arg(0), api.PatchServer{Visibility: &with})
+	if err != nil {
+		return err
+	}
+	return c.Report(view, "%s is visible to %s", view.Server.Name, visibleTo(ctx, c, view.Server.Visibility))
+}
+
+func switchTo(on bool) func(context.Context, *command.Call) error {
+	return func(ctx context.Context, c *command.Call) error {
+		off := !on
+		view, err := c.API.PatchServer(ctx, c.Arg(0), api.PatchServer{Disabled: &off})
+		if err != nil {
+			return err
+		}
+		word := "enabled"
+		if off {
+			word = "disabled"
+		}
+		return c.Report(view, "%s %s: %s", view.Server.Name, word, view.State)
+	}
+}
+
+func removeServer(ctx context.Context, c *command.Call) error {
+	if err := c.Confirm("Remove the server %s and its tools?", c.Arg(0)); err != nil {
+		return err
+	}
+	if err := c.API.RemoveServer(ctx, c.Arg(0)); err != nil {
+		return err
+	}
+	return c.Removed("server", c.Arg(0))
+}

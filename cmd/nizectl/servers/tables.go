@@ -1,0 +1,37 @@
+package servers
+
+import (
+	"fmt"
+	"strings"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
+)
+
+// HealthTable shows servers as people ask for them.
+func HealthTable(a *command.App, servers []api.Health) *command.Table {
+	t := a.Table("SERVER", "STATE", "TOOLS", "LATENCY", "RESTARTS", "LAST ERROR").Numbers(2, 3, 4).Text(5)
+	t.State = 1
+	for _, s := range servers {
+		tools := fmt.Sprint(s.ToolCount)
+		if s.Held > 0 {
+			tools += fmt.Sprintf(" (%d held)", s.Held)
+		}
+		t.Row(s.Name, s.State, tools, command.Millis(s.LatencyMS), fmt.Sprint(s.Restarts), command.Clip(s.LastError, 60))
+	}
+	return t
+}
+
+// ToolTable shows tools, with their state where one is not accepted.
+func ToolTable(a *command.App, tools []api.ToolView) *command.Table {
+	t := a.Table("TOOL", "STATE", "DESCRIPTION").Text(2)
+	t.State = 1
+	for _, tool := range tools {
+		about := tool.Description
+		if len(tool.Findings) > 0 {
+			about = strings.Join(tool.Findings, "; ")
+		}
+		t.Row(tool.ID, string(tool.State), command.Clip(about, 80))
+	}
+	return t
+}
