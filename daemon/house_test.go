@@ -63,6 +63,7 @@ var floors = map[string]room{
 	"daemon/control":             {"daemon/api daemon/people", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
 	"daemon/monitor":             {"daemon/api daemon/alert daemon/doctor daemon/people mcp mcp/upstream store/bolt", "how nized is: it reads the rooms that it tells of"},
 	"daemon/mux":                 {"daemon/api", "it serves operations over HTTP, whatever they do"},
+	"daemon/peer":                {"", "a leaf: it asks the kernel; both ends of the socket do"},
 	"daemon/people":              {"daemon/api", "who is who, by the store alone"},
 	"daemon/settings":            {"daemon/alert daemon/api daemon/people llm", "what a setting is and where its value comes from; the rooms that know more of a value check it"},
 	"daemon/alert":               {"", "a leaf: it keeps incidents and sends them, whatever they are about"},
@@ -101,7 +102,7 @@ var libraries = map[string]string{
 	"github.com/pelletier/go-toml/v2":          "daemon/settings",
 	"golang.org/x/term":                        "cmd/nized cmd/nizectl cmd/nizectl/chat",
 	"golang.org/x/text/width":                  "cmd/nizectl/display",
-	"golang.org/x/sys":                         "daemon mcp/upstream/process cmd/nizectl/chat store/bolt",
+	"golang.org/x/sys":                         "daemon/peer mcp/upstream/process cmd/nizectl/chat store/bolt",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",

@@ -107,6 +107,10 @@ func FindDataDir() string {
 	return dir
 }
 
+// DataDirs are the data directories whose owners nizectl trusts to listen for
+// it: the one in use, and the system's.
+func DataDirs() []string { return []string{FindDataDir(), systemDataDir} }
+
 const (
 	systemSocket    = "/run/nize/" + SocketName
 	systemDataDir   = "/var/lib/nize"

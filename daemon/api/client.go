@@ -36,6 +36,8 @@ type Client struct {
 	// Warn, if set, hears at most once that the daemon's version is too far
 	// from this one.
 	Warn func(line string)
+	// Distrust, if set, says of a new connection why nothing may be sent on it.
+	Distrust func(net.Conn) error
 
 	http   *http.Client
 	warned sync.Once
@@ -44,18 +46,24 @@ type Client struct {
 // New returns a client for the socket. It dials when it is first used.
 func New(socket string) *Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	return &Client{
-		Socket: socket,
-		http: &http.Client{
-			Transport: &http.Transport{
-				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-					return dialer.DialContext(ctx, "unix", socket)
-				},
-				DisableCompression: true,
+	c := &Client{Socket: socket}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, "unix", socket)
+				if err == nil && c.Distrust != nil {
+					if err = c.Distrust(conn); err != nil {
+						_ = conn.Close() // nothing was sent
+						return nil, err
+					}
+				}
+				return conn, err
 			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			DisableCompression: true,
 		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	return c
 }
 
 // Close drops idle connections.
@@ -216,6 +224,10 @@ func readFailure(resp *http.Response, r request) error {
 func (c *Client) dialError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	var refused *Error
+	if errors.As(err, &refused) { // not trusted
+		return refused
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {

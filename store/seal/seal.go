@@ -32,6 +32,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"nize/store"
 )
@@ -264,7 +265,10 @@ func decode(text string) ([]byte, error) {
 }
 
 func readKeyFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%w: it is a link, and somebody else may change where it leads; put the file itself there", store.ErrRefused)
+	}
 	if err != nil {
 		return nil, err
 	}

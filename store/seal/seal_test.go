@@ -56,6 +56,21 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
+// TestKeyFileLink: what a link leads to is not taken for the key.
+func TestKeyFileLink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "key"), filepath.Join(dir, "link")
+	if _, err := mustOpen(t, file).Wrap(NewDataKey(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(link, store.Secret{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "it is a link") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestKeyFileRace: a file that appeared meanwhile is not overwritten.
 func TestKeyFileRace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -96,6 +97,7 @@ func (a *App) client(cmd *cli.Command) *api.Client {
 		socket = api.FindSocket()
 	}
 	client := api.New(socket)
+	client.Distrust = func(c net.Conn) error { return checkListener(c, socket) }
 	client.Warn = func(line string) { fmt.Fprintln(a.Err, "nizectl: "+display.Clean(line)) }
 	return client
 }

@@ -1,4 +1,6 @@
-package daemon
+// Package peer says who is at the other end of a Unix socket, as the kernel
+// knows it.
+package peer
 
 import (
 	"fmt"
@@ -8,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerIDs asks the kernel who opened the other end (SO_PEERCRED) and in which
+// IDs asks the kernel who opened the other end (SO_PEERCRED) and in which
 // groups they were then (SO_PEERGROUPS), unix(7).
-func peerIDs(c net.Conn) (uid uint32, groups []uint32, err error) {
+func IDs(c net.Conn) (uid uint32, groups []uint32, err error) {
 	uc, ok := c.(*net.UnixConn)
 	if !ok {
 		return 0, nil, fmt.Errorf("%T is no Unix connection", c)

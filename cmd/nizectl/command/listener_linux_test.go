@@ -1,0 +1,78 @@
+package command
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"nize/daemon/api"
+)
+
+// TestListenerOfAnother: root does not send a key to a socket on which some
+// other user listens, and says whose it is. The owner of the data directory is
+// trusted.
+func TestListenerOfAnother(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can listen as somebody else")
+	}
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{filepath.Dir(dir): 0o755, dir: 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	socket := filepath.Join(dir, "s")
+	const nobody = 65534
+	ln := listenAs(t, nobody, socket)
+	t.Setenv("NIZE_DATA_DIR", data)
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = checkListener(conn, socket)
+	if got := api.ExitCode(err); got != api.ExitRefused || !strings.Contains(err.Error(), "nobody listens at") {
+		t.Errorf("exit %d, %v", got, err)
+	}
+	if err := os.Chown(data, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkListener(conn, socket); err != nil {
+		t.Errorf("the owner of the data directory: %v", err)
+	}
+	ln.Close()
+}
+
+// listenAs opens a socket whose owner is another user, as the kernel tells its
+// clients: a thread of its own takes that user's id while it calls listen(2).
+func listenAs(t *testing.T, uid uintptr, path string) net.Listener {
+	t.Helper()
+	type opened struct {
+		ln  net.Listener
+		err error
+	}
+	done := make(chan opened)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uid, ^uintptr(0)); errno != 0 {
+			done <- opened{err: errno}
+			return
+		}
+		ln, err := net.Listen("unix", path)
+		done <- opened{ln, err}
+	}()
+	o := <-done
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	t.Cleanup(func() { o.ln.Close() })
+	return o.ln
+}
