@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -237,6 +238,52 @@ func TestSecondDaemonAndPrivateFiles(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTaken: neither the control socket nor the port of a daemon that runs is
+// taken from it by one on another data directory, and a socket that was left
+// behind is in nobody's way.
+func TestTaken(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	r := open(t, dir, nil)
+	s, err := api.GetStatus.Call(t.Context(), r.Client, api.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(listen, socket string) error {
+		if err := os.Chmod(other, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		d, err := daemon.New(ctx, daemon.Options{DataDir: other, Listen: listen, Socket: socket, Log: slog.New(slog.DiscardHandler), Env: func(string) string { return "" }, Now: time.Now})
+		if err != nil {
+			return err
+		}
+		cancel()
+		return d.Run(ctx)
+	}
+	if err := start("127.0.0.1:0", s.Socket); !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "--socket") {
+		t.Errorf("on a live socket: %v", err)
+	}
+	if err := start(s.Listen, filepath.Join(other, "s")); !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("on a port in use: %v", err)
+	}
+	if _, err := api.GetStatus.Call(t.Context(), r.Client, api.Empty{}); err != nil {
+		t.Errorf("the first daemon afterwards: %v", err)
+	}
+	left := filepath.Join(other, "left")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: left, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.SetUnlinkOnClose(false)
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := start("127.0.0.1:0", left); err != nil {
+		t.Errorf("on a socket that was left behind: %v", err)
 	}
 }
 

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"syscall"
 
 	"nize/daemon/settings"
 )
@@ -69,7 +71,11 @@ func (d *Daemon) listenPublic() (err error) {
 		return err
 	}
 	if !given {
-		if d.public, err = net.Listen("tcp", addr.String()); err != nil {
+		d.public, err = net.Listen("tcp", addr.String())
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return taken(fmt.Sprintf("somebody listens on %s already, most likely another nized: stop it, or choose another address with --listen", d.opt.Listen))
+		}
+		if err != nil {
 			return fmt.Errorf("listening on %s: %w; choose another address with --listen", d.opt.Listen, err)
 		}
 	}

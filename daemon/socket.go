@@ -13,16 +13,28 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
+	"nize/daemon/peer"
 	"nize/store"
 )
 
 // maxSocketPath is what a Unix socket's address holds on Linux, less its NUL.
 const maxSocketPath = 107
 
+// taken is an error about a port or a socket that somebody else has; nized
+// exits with ExitInUse.
+type taken string
+
+func (t taken) Error() string { return string(t) }
+
+// Is makes it a conflict.
+func (taken) Is(target error) bool { return target == store.ErrConflict }
+
 // listenSocket opens the control socket, 0600 from its first instant, and then
-// to members if there are any. The database's lock is held by now, so a file
-// that is there was left by a daemon that is gone.
+// to members if there are any. A socket that is there is another daemon's if
+// somebody answers at it, and else was left by one that is gone; two that start
+// at once take turns in finding that out.
 func listenSocket(path string, members *group) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("socket path %s has %d bytes, at most %d work: choose a shorter one with --socket", path, len(path), maxSocketPath)
@@ -30,9 +42,23 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the socket's directory: %w", err)
 	}
+	turn, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("opening the socket's directory: %w", err)
+	}
+	defer turn.Close() // and with it goes the lock
+	if err := syscall.Flock(int(turn.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("locking the socket's directory: %w", err)
+	}
 	if fi, err := os.Lstat(path); err == nil {
 		if fi.Mode()&os.ModeSocket == 0 {
 			return nil, fmt.Errorf("%s is there and is no socket: remove it, or choose another path with --socket", path)
+		}
+		if c, err := net.DialTimeout("unix", path, time.Second); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) {
+			if err == nil {
+				_ = c.Close() // nothing was said
+			}
+			return nil, taken(fmt.Sprintf("somebody answers at the control socket %s, most likely another nized: stop it, or choose another path with --socket", path))
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("removing the old socket: %w", err)
@@ -55,9 +81,9 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 
 type peerKey struct{}
 
-// peer is who sits at the other end of a control connection, as the kernel
+// atSocket is who sits at the other end of a control connection, as the kernel
 // says; err says why that is not known.
-type peer struct {
+type atSocket struct {
 	uid    uint32
 	groups []uint32
 	err    error
@@ -67,8 +93,8 @@ type peer struct {
 // something about the caller travels in a context: from the connection to the
 // edge, which turns it into a store.Caller.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	uid, groups, err := peerIDs(c)
-	return context.WithValue(ctx, peerKey{}, peer{uid, groups, err})
+	uid, groups, err := peer.IDs(c)
+	return context.WithValue(ctx, peerKey{}, atSocket{uid, groups, err})
 }
 
 // peers turns who sits at the socket into callers; each uid is looked up once.
@@ -89,7 +115,7 @@ func newPeers(users store.Users) *peers {
 // own user are admins, those in socket.group are members unless an admin made
 // more of them, and everybody else is refused.
 func (p *peers) caller(r *http.Request) (store.Caller, error) {
-	at, ok := r.Context().Value(peerKey{}).(peer)
+	at, ok := r.Context().Value(peerKey{}).(atSocket)
 	if !ok || at.err != nil {
 		return store.Caller{}, fmt.Errorf("reading who is at the socket: %w", errors.Join(store.ErrRefused, at.err))
 	}

@@ -27,7 +27,7 @@ func TestMan(t *testing.T) {
 			"SIGTERM, SIGINT\ttake no new work, finish what runs within drain.grace, end every child, close the database; a second one ends at once",
 			"SIGHUP\tread nized.toml and the certificate anew"}},
 		manpage.Section{Head: "EXIT STATUS", Paras: []string{
-			"0\tit was told to stop", "1\tfailed", "2\twrong use", "5\tanother nized works on the data directory"}},
+			"0\tit was told to stop", "1\tfailed", "2\twrong use", "5\tanother nized has the data directory, the address or the control socket"}},
 		manpage.Section{Head: "FILES", Paras: []string{
 			"nize.db, nize.key, nized.addr\tin the data directory: the database, the key that its secrets are sealed with (keep a copy elsewhere), the address of the HTTP listener"}},
 		manpage.Section{Head: "SEE ALSO", Paras: []string{"nizectl(1)"}})
