@@ -73,7 +73,7 @@ var floors = map[string]room{
 	"cmd/nized":                  {"daemon daemon/api daemon/settings", "main parses, builds, runs, exits"},
 	"cmd/nizectl":                {". cmd/nizectl/chat cmd/nizectl/command cmd/nizectl/display cmd/nizectl/servers daemon/api daemon/doctor bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
 	"cmd/nizectl/chat":           {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
-	"cmd/nizectl/command":        {"cmd/nizectl/display daemon/api", "what every command is made of; it knows no noun"},
+	"cmd/nizectl/command":        {"cmd/nizectl/display daemon/api daemon/peer", "what every command is made of; it knows no noun"},
 	"cmd/nizectl/servers":        {"cmd/nizectl/command cmd/nizectl/display daemon/api", "one noun that needs several files"},
 	"cmd/nizectl/display":        {"", "a leaf: characters in, harmless ones out"},
 	"cmd/manpage":                {"", "it reads commands and writes a manual page"},
