@@ -45,7 +45,7 @@ func BenchmarkExecuteTool(b *testing.B) {
 	}}}})
 	url := up.HTTP()
 	r := open(b, b.TempDir(), nil)
-	if _, err := r.AddServer(b.Context(), api.AddServer{Server: store.Server{Name: "up", URL: url, TrustAnnotations: true}}); err != nil {
+	if _, err := api.AddServer.Call(b.Context(), r.Client, api.AddServerRequest{Server: store.Server{Name: "up", URL: url, TrustAnnotations: true}}); err != nil {
 		b.Fatal(err)
 	}
 	made, err := r.CreateToken(b.Context(), api.CreateToken{Name: "t"})

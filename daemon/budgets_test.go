@@ -51,13 +51,13 @@ func thirsty(t *testing.T, hold chan struct{}) (url string, asked *atomic.Int64)
 func withModel(t *testing.T, r *roof, url string, tokens int) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("k")}); err != nil {
+	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("k")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.SetModel(ctx, "smart", api.SetModel{Target: "parrots/parrot"}); err != nil {
+	if _, err := api.SetModel.Call(ctx, r.Client, api.SetModelRequest{Name: "smart", Target: "parrots/parrot"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.PutAgent(ctx, store.Agent{ID: "main", Default: true, MaxTokens: tokens}); err != nil {
+	if _, err := api.PutAgent.Call(ctx, r.Client, api.PutAgentRequest{ID: "main", Agent: store.Agent{ID: "main", Default: true, MaxTokens: tokens}}); err != nil {
 		t.Fatal(err)
 	}
 	for key, value := range map[string]string{"limits.user.turns": "0", "limits.user.messages": "0", "budgets.user.daily": "0"} {
@@ -242,7 +242,7 @@ func TestEmbeddingsAreBooked(t *testing.T) {
 	var report store.UsageReport
 	eventually(t, "the embeddings are booked", func() bool {
 		var err error
-		if report, err = r.Usage(t.Context(), store.UsageQuery{By: "user"}); err != nil {
+		if report, err = api.GetUsage.Call(t.Context(), r.Client, api.GetUsageRequest{By: "user"}); err != nil {
 			t.Fatal(err)
 		}
 		return report.Total.Prompt > 0

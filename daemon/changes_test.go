@@ -169,18 +169,20 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"DELETE /v1/channels/{place}", "channel.delete", func() error { return r.UnsetChannel(ctx, slacktest.General) }},
 		{"DELETE /v1/bots/{name}", "bot.delete", func() error { return r.RemoveBot(ctx, "slack") }},
 		{"POST /v1/servers", "server.put tools.put", func() error {
-			return second(r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", Command: path}}))
+			return second(api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "box", Command: path}}))
 		}},
-		{"PATCH /v1/servers/{name}", "server.put", func() error { return second(r.PatchServer(ctx, "box", api.PatchServer{Description: &text})) }},
-		{"POST /v1/servers/{name}/restart", "server.restart", func() error { return second(r.RestartServer(ctx, "box")) }},
+		{"PATCH /v1/servers/{name}", "server.put", func() error {
+			return second(api.PatchServer.Call(ctx, r.Client, api.PatchServerRequest{Name: "box", Description: &text}))
+		}},
+		{"POST /v1/servers/{name}/restart", "server.restart", func() error { return second(api.RestartServer.Call(ctx, r.Client, api.ServerRequest{Name: "box"})) }},
 		{"POST /v1/tools/{id}/call", "call.running call.done", func() error {
-			return second(r.CallTool(ctx, "box:current_time", api.CallTool{Args: []byte(`{"place":"Tokyo"}`)}))
+			return second(api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "box:current_time", Args: []byte(`{"place":"Tokyo"}`)}))
 		}},
 		{"PUT /v1/credentials", "credential.put", func() error {
 			return r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret("s")})
 		}},
 		{"DELETE /v1/credentials", "credential.delete", func() error { return r.DeleteCredential(ctx, key) }},
-		{"DELETE /v1/servers/{name}", "server.delete", func() error { return r.RemoveServer(ctx, "box") }},
+		{"DELETE /v1/servers/{name}", "server.delete", func() error { return second(api.RemoveServer.Call(ctx, r.Client, api.ServerRequest{Name: "box"})) }},
 		{"PUT /v1/config/{key}", "setting.put", func() error {
 			return second(api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "agent.tools.maxSteps", Value: "7"}))
 		}},
@@ -188,21 +190,29 @@ func changesOf(t *testing.T, r *roof) []request {
 			return second(api.UnsetSetting.Call(ctx, r.Client, api.UnsetSettingRequest{Key: "agent.tools.maxSteps"}))
 		}},
 		{"POST /v1/providers", "provider.put", func() error {
-			return second(r.AddProvider(ctx, api.AddProvider{Name: "main", Kind: "openai", BaseURL: "http://127.0.0.1:1/v1", Key: api.NewSecret("sk-x")}))
+			return second(api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "main", Kind: "openai", BaseURL: "http://127.0.0.1:1/v1", Key: api.NewSecret("sk-x")}))
 		}},
-		{"POST /v1/providers/{name}/disable", "provider.put", func() error { return second(r.EnableProvider(ctx, "main", false)) }},
-		{"POST /v1/providers/{name}/enable", "provider.put", func() error { return second(r.EnableProvider(ctx, "main", true)) }},
-		{"PUT /v1/models/{logical}", "model.put", func() error { return second(r.SetModel(ctx, "m", api.SetModel{Target: "main/x"})) }},
+		{"POST /v1/providers/{name}/disable", "provider.put", func() error {
+			return second(api.DisableProvider.Call(ctx, r.Client, api.ProviderRequest{Name: "main"}))
+		}},
+		{"POST /v1/providers/{name}/enable", "provider.put", func() error { return second(api.EnableProvider.Call(ctx, r.Client, api.ProviderRequest{Name: "main"})) }},
+		{"PUT /v1/models/{logical}", "model.put", func() error {
+			return second(api.SetModel.Call(ctx, r.Client, api.SetModelRequest{Name: "m", Target: "main/x"}))
+		}},
 		{"PUT /v1/models/{logical}/fallbacks", "model.put", func() error {
-			return second(r.SetFallbacks(ctx, "m", api.SetFallbacks{Fallbacks: []string{"main/y"}}))
+			return second(api.SetFallbacks.Call(ctx, r.Client, api.SetFallbacksRequest{Name: "m", Fallbacks: []string{"main/y"}}))
 		}},
-		{"POST /v1/models/{logical}/default", "model.put", func() error { return second(r.DefaultModel(ctx, "m")) }},
-		{"PUT /v1/prices/{model}", "price.put", func() error { return second(r.SetPrice(ctx, "main/x", api.SetPrice{In: 1, Out: 2})) }},
-		{"DELETE /v1/prices/{model}", "price.delete", func() error { return second(r.UnsetPrice(ctx, "main/x")) }},
-		{"DELETE /v1/models/{logical}", "model.delete", func() error { return r.RemoveModel(ctx, "m") }},
-		{"DELETE /v1/providers/{name}", "provider.delete", func() error { return r.RemoveProvider(ctx, "main") }},
-		{"PUT /v1/agents/{id}", "agent.put", func() error { return second(r.PutAgent(ctx, store.Agent{ID: "helper", Name: "Helper"})) }},
-		{"DELETE /v1/agents/{id}", "agent.delete", func() error { return r.RemoveAgent(ctx, "helper") }},
+		{"POST /v1/models/{logical}/default", "model.put", func() error { return second(api.SetDefaultModel.Call(ctx, r.Client, api.ModelRequest{Name: "m"})) }},
+		{"PUT /v1/prices/{model}", "price.put", func() error {
+			return second(api.SetPrice.Call(ctx, r.Client, api.SetPriceRequest{Model: "main/x", In: 1, Out: 2}))
+		}},
+		{"DELETE /v1/prices/{model}", "price.delete", func() error { return second(api.UnsetPrice.Call(ctx, r.Client, api.PriceRequest{Model: "main/x"})) }},
+		{"DELETE /v1/models/{logical}", "model.delete", func() error { return second(api.RemoveModel.Call(ctx, r.Client, api.ModelRequest{Name: "m"})) }},
+		{"DELETE /v1/providers/{name}", "provider.delete", func() error { return second(api.RemoveProvider.Call(ctx, r.Client, api.ProviderRequest{Name: "main"})) }},
+		{"PUT /v1/agents/{id}", "agent.put", func() error {
+			return second(api.PutAgent.Call(ctx, r.Client, api.PutAgentRequest{ID: "helper", Agent: store.Agent{ID: "helper", Name: "Helper"}}))
+		}},
+		{"DELETE /v1/agents/{id}", "agent.delete", func() error { return second(api.RemoveAgent.Call(ctx, r.Client, api.RemoveAgentRequest{ID: "helper"})) }},
 		{"POST /v1/tokens", "token.create", func() error { return second(r.CreateToken(ctx, api.CreateToken{Name: "cli"})) }},
 		{"POST /v1/tokens/{name}/rotate", "token.rotate", func() error { return second(r.RotateToken(ctx, "cli", api.RotateToken{})) }},
 		{"DELETE /v1/tokens/{name}", "token.revoke", func() error { return second(r.RevokeToken(ctx, "", "cli")) }},

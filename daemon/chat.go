@@ -53,7 +53,7 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 		return nil, err
 	}
 	if req.Agent != "" {
-		if _, err := d.agent(ctx, by, req.Agent); err != nil {
+		if _, err := d.ops.agents.Find(ctx, by, req.Agent); err != nil {
 			return nil, err
 		}
 	}
@@ -66,10 +66,7 @@ func (d *Daemon) newThread(ctx context.Context, by store.Caller, r *http.Request
 		}
 	}
 	for _, s := range req.Servers {
-		if err := d.mayKnow(ctx, by, s); err != nil {
-			return nil, err
-		}
-		if _, err := d.server(ctx, s); err != nil {
+		if _, err := d.ops.servers.Find(ctx, by, s); err != nil {
 			return nil, err
 		}
 	}

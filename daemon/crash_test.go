@@ -152,7 +152,7 @@ func TestKilled(t *testing.T) {
 	defer close(hold)
 	k := newKillable(t)
 	ctx := t.Context()
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
 	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
@@ -202,7 +202,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("%d runs, want 1", runs.Load())
 	}
 
-	clients.Go(func() { _, _ = k.CallTool(ctx, "box:slow", api.CallTool{}) }) // the daemon is killed meanwhile
+	clients.Go(func() { _, _ = api.CallTool.Call(ctx, k.Client, api.CallToolRequest{ID: "box:slow"}) }) // the daemon is killed meanwhile
 	<-began
 	k.kill()
 	clients.Wait()
@@ -237,7 +237,7 @@ func TestKilled(t *testing.T) {
 func TestKilledChildren(t *testing.T) {
 	k := newKillable(t)
 	path := toolbox(t)
-	if _, err := k.AddServer(t.Context(), api.AddServer{Server: store.Server{Name: "toolbox", Command: path, Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
+	if _, err := api.AddServer.Call(t.Context(), k.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: path, Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !runsProgram(t, path) {
@@ -282,7 +282,7 @@ func TestStopped(t *testing.T) {
 	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "drain.grace", Value: "10m"}); err != nil { // the call ends when the test says so
 		t.Fatal(err)
 	}
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
 	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
@@ -293,7 +293,7 @@ func TestStopped(t *testing.T) {
 	go func() { waited <- k.execute(made.Secret.Reveal(), "box:write", `{}`) }()
 	k.until("a call waits", func() bool { cards, err := k.Approvals(ctx); return err == nil && len(cards) == 1 })
 	go func() {
-		c, err := k.CallTool(ctx, "box:slow", api.CallTool{})
+		c, err := api.CallTool.Call(ctx, k.Client, api.CallToolRequest{ID: "box:slow"})
 		if err != nil {
 			ran <- err.Error()
 			return

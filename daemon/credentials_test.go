@@ -17,20 +17,20 @@ func TestCredentialOfAServer(t *testing.T) {
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
 	s := store.Server{Name: "tracker", URL: up.HTTP(), Headers: map[string]store.Value{"Authorization": {SecretKey: "TRACKER"}}}
-	if _, err := r.AddServer(ctx, api.AddServer{Server: s}); err == nil || !strings.Contains(err.Error(), "nizectl credentials set tracker TRACKER") {
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: s}); err == nil || !strings.Contains(err.Error(), "nizectl credentials set tracker TRACKER") {
 		t.Fatalf("without the credential: %v", err)
 	}
-	if list, err := r.Servers(ctx); err != nil || len(list) != 0 {
-		t.Fatalf("a server that could not be reached was kept: %+v, %v", list, err)
+	if list, err := api.ListServers.Call(ctx, r.Client, api.Empty{}); err != nil || len(list.Items) != 0 {
+		t.Fatalf("a server that could not be reached was kept: %+v, %v", list.Items, err)
 	}
 	key := store.CredentialKey{Service: "tracker", Name: "TRACKER"}
 	if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret("key-of-the-tracker")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.AddServer(ctx, api.AddServer{Server: s}); err != nil {
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: s}); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := r.CallTool(ctx, "tracker:create_issue", api.CallTool{}); err != nil || c.State != store.Done || !strings.Contains(c.RunsAs, "TRACKER") || c.Policy != store.ByAdmins {
+	if c, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "tracker:create_issue"}); err != nil || c.State != store.Done || !strings.Contains(c.RunsAs, "TRACKER") || c.Policy != store.ByAdmins {
 		t.Errorf("call %+v, %v", c, err)
 	}
 	seen := 0
@@ -50,10 +50,10 @@ func TestCredentialOfAServer(t *testing.T) {
 	other := mcptest.New(t, mcptest.Options{Name: "other"})
 	moved := s
 	moved.URL = other.HTTP()
-	if err := r.RemoveServer(ctx, "tracker"); err != nil {
+	if _, err := api.RemoveServer.Call(ctx, r.Client, api.ServerRequest{Name: "tracker"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.AddServer(ctx, api.AddServer{Server: moved}); err == nil {
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: moved}); err == nil {
 		t.Error("the credential was used for another host")
 	}
 	for _, h := range other.Headers() {
@@ -61,7 +61,7 @@ func TestCredentialOfAServer(t *testing.T) {
 			t.Errorf("another host got %q", h.Get("Authorization"))
 		}
 	}
-	if err := r.RemoveServer(ctx, "tracker"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := api.RemoveServer.Call(ctx, r.Client, api.ServerRequest{Name: "tracker"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("removing what was not added: %v", err)
 	}
 }
@@ -82,12 +82,12 @@ func TestWhoseCredential(t *testing.T) {
 	}
 	set("system", "", "shared-key")
 	s := store.Server{Name: "tracker", URL: up.HTTP(), Headers: map[string]store.Value{"Authorization": {SecretKey: "TRACKER"}}}
-	if _, err := r.AddServer(ctx, api.AddServer{Server: s}); err != nil {
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: s}); err != nil {
 		t.Fatal(err)
 	}
 	auth := func(a store.Auth) {
 		t.Helper()
-		if _, err := r.PatchServer(ctx, "tracker", api.PatchServer{Auth: &a}); err != nil {
+		if _, err := api.PatchServer.Call(ctx, r.Client, api.PatchServerRequest{Name: "tracker", Auth: &a}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestWhoseCredential(t *testing.T) {
 	calls := func(want, runsAs string) {
 		t.Helper()
 		before := len(up.Headers())
-		c, err := r.CallTool(ctx, "tracker:create_issue", api.CallTool{})
+		c, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "tracker:create_issue"})
 		if err != nil || c.State != store.Done || !strings.Contains(c.RunsAs, runsAs) {
 			t.Errorf("want it to run as %s: %q %s, %v", runsAs, c.RunsAs, c.State, err)
 		}
@@ -115,17 +115,17 @@ func TestWhoseCredential(t *testing.T) {
 	calls("shared-key", "the shared credential")
 
 	auth(store.AuthUser)
-	if _, err := r.CallTool(ctx, "tracker:create_issue", api.CallTool{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--scope user") {
+	if _, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "tracker:create_issue"}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--scope user") {
 		t.Errorf("without a key of one's own: %v", err)
 	}
-	if tool, err := r.Tool(ctx, "tracker:create_issue"); err != nil || tool.Name != "create_issue" {
+	if tool, err := api.GetTool.Call(ctx, r.Client, api.ToolRequest{ID: "tracker:create_issue"}); err != nil || tool.Name != "create_issue" {
 		t.Errorf("its tools are known all the same: %+v, %v", tool, err)
 	}
 	set("user", me.You.User, "own-key")
 	calls("own-key", "the requester's own credential")
 
 	auth(store.AuthTeam)
-	if _, err := r.CallTool(ctx, "tracker:create_issue", api.CallTool{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--scope team") {
+	if _, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "tracker:create_issue"}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--scope team") {
 		t.Errorf("without a key of the team: %v", err)
 	}
 	set("team", store.LocalTeam, "team-key")
@@ -134,7 +134,7 @@ func TestWhoseCredential(t *testing.T) {
 	calls("newer-key", "of the team local")
 
 	unknown := store.Auth("user-oauth")
-	if _, err := r.PatchServer(ctx, "tracker", api.PatchServer{Auth: &unknown}); !errors.Is(err, store.ErrInvalid) {
+	if _, err := api.PatchServer.Call(ctx, r.Client, api.PatchServerRequest{Name: "tracker", Auth: &unknown}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("an auth that nothing knows: %v", err)
 	}
 	auth("none")

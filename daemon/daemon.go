@@ -33,6 +33,8 @@ import (
 	"nize/bots"
 	"nize/daemon/alert"
 	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/daemon/imports"
 	"nize/daemon/monitor"
 	"nize/daemon/people"
 	"nize/daemon/settings"
@@ -91,7 +93,7 @@ type Daemon struct {
 	mcp          *mcp.Server
 	router       *llm.Router
 	examples     sync.Mutex // held while a model writes example requests
-	extra        []store.Provider
+	providers    *control.Providers
 	transport    *http.Transport
 	terminals    *terminals
 	conversation *bots.Conversation
@@ -102,7 +104,7 @@ type Daemon struct {
 	ops          *operations
 	groups       *liveGroups
 	listeners    *listeners
-	servers      *serversFile // nil without Options.Servers
+	servers      *imports.File // nil without Options.Servers
 	ran          ran
 	monitor      *monitor.Monitor
 	alerts       *alert.Manager
@@ -120,7 +122,7 @@ type Daemon struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), terminals: newTerminals(), keeping: newKeeping(), bots: &bots.Registry{}, extra: environmentProviders(opt.Env)}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), terminals: newTerminals(), keeping: newKeeping(), bots: &bots.Registry{}}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -162,7 +164,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("finding --mcp-config %s: %w", opt.Servers, err)
 		}
-		d.servers = &serversFile{d: d, path: path}
+		d.servers = &imports.File{Importer: d.ops.imports, Path: path}
 	}
 	if err := d.rebuildIndex(ctx); err != nil {
 		return nil, err
@@ -188,7 +190,6 @@ func (d *Daemon) wire() {
 	})
 	d.groups = newLiveGroups(d)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
-	d.defaults = &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: d.checkAgent, CheckModel: d.checkModel, CheckServer: d.mayUse, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
 		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: d.index, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
@@ -201,8 +202,9 @@ func (d *Daemon) wire() {
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 	})
+	d.providers = &control.Providers{Store: d.db, Extra: control.EnvironmentProviders(d.opt.Env), Transport: d.transport, Now: d.now, Log: d.log}
 	d.router = &llm.Router{
-		Store: d.db, Open: d.openModel, Extra: d.extra, Now: d.now, Log: d.log.With("component", "llm"),
+		Store: d.db, Open: d.openModel, Extra: d.providers.Extra, Now: d.now, Log: d.log.With("component", "llm"),
 		Pictures: d.db, Sees: llm.SeesBy(d.config),
 		Meter: &llm.Meter{Ledger: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
@@ -345,7 +347,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if d.servers != nil {
-		keep("servers file", d.servers.keep)
+		keep("servers file", d.servers.Keep)
 	}
 	d.ready.Store(true)
 	d.log.Info("nized is ready", "listen", d.addr(), "socket", d.opt.Socket, "data", d.opt.DataDir, "version", api.Version, "took", d.now().Sub(d.started).Round(time.Microsecond))

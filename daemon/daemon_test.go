@@ -85,11 +85,11 @@ func toolbox(t *testing.T) string {
 func TestMainJob(t *testing.T) {
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
-	view, err := r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "notes.json")}}})
+	view, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "notes.json")}}})
 	if err != nil || view.ToolCount < 10 || view.State != "ready" {
 		t.Fatalf("adding the toolbox: %+v, %v", view.Health, err)
 	}
-	if _, err := r.AddServer(ctx, api.AddServer{Server: view.Server}); !errors.Is(err, store.ErrExists) {
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: view.Server}); !errors.Is(err, store.ErrExists) {
 		t.Errorf("adding it twice: %v", err)
 	}
 	th, err := r.NewThread(ctx, api.NewThread{Zone: "Europe/Paris"})
@@ -141,7 +141,7 @@ func TestMainJob(t *testing.T) {
 	if v, err := r.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
-	if report, err := r.Usage(ctx, store.UsageQuery{By: "provider"}); err != nil || len(report.Rows) != 1 || report.Rows[0].Key != "offline" {
+	if report, err := api.GetUsage.Call(ctx, r.Client, api.GetUsageRequest{By: "provider"}); err != nil || len(report.Rows) != 1 || report.Rows[0].Key != "offline" {
 		t.Errorf("usage %+v, %v", report, err)
 	}
 }
@@ -296,7 +296,7 @@ func TestSecretsOnDisk(t *testing.T) {
 	if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: store.CredentialKey{Service: "tracker", Name: "KEY"}, Secret: api.NewSecret(canary)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "openai", Key: api.NewSecret("sk-" + canary)}); err != nil {
+	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "openai", Key: api.NewSecret("sk-" + canary)}); err != nil {
 		t.Fatal(err)
 	}
 	made, err := r.CreateToken(ctx, api.CreateToken{Name: "t"})

@@ -122,10 +122,10 @@ func shop(t *testing.T) (*roof, *service) {
 	s := newService(t)
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
-	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "main", Kind: "openai-compatible", BaseURL: s.url, Key: api.NewSecret("the-key")}); err != nil {
+	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "main", Kind: "openai-compatible", BaseURL: s.url, Key: api.NewSecret("the-key")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "shop", URL: up.HTTP()}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "shop", URL: up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
 	return r, s
@@ -285,7 +285,7 @@ func TestExamples(t *testing.T) {
 	}
 	use := func(query, tool string) (v float64) {
 		t.Helper()
-		found, err := r.SearchTools(ctx, api.Search{Query: query, Explain: true})
+		found, err := api.SearchTools.Call(ctx, r.Client, api.SearchToolsRequest{Query: query, Explain: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestExamples(t *testing.T) {
 	if sum, _ := r.reindex(t, api.Reindex{Server: "shop"}); sum.Examples != 0 || len(s.asked) != 3 {
 		t.Errorf("%d written again", sum.Examples)
 	}
-	rows, err := r.Usage(ctx, store.UsageQuery{By: "user"})
+	rows, err := api.GetUsage.Call(ctx, r.Client, api.GetUsageRequest{By: "user"})
 	if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Key != store.System.Name || rows.Rows[0].Calls != 3 {
 		t.Errorf("booked: %+v, %v", rows, err)
 	}

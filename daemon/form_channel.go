@@ -31,11 +31,11 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 	if err != nil {
 		return nil, fmt.Errorf("listing users: %w", err)
 	}
-	agents, err := d.agentsFor(ctx, a.By)
+	agents, err := d.ops.agents.UsableBy(ctx, a.By)
 	if err != nil {
 		return nil, err
 	}
-	models, err := d.modelsFor(ctx, a.By)
+	models, err := d.ops.models.UsableBy(ctx, a.By)
 	if err != nil {
 		return nil, err
 	}

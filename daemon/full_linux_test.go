@@ -60,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 	k.dir = dir
 	k.start()
 	ctx := t.Context()
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
 		t.Fatal(err)
 	}
 	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
@@ -86,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 	free := fill(t, dir)
 	big := `{"title":"x","text":"` + strings.Repeat("all work and no play ", 2000) + `"}`
 	call := func() error {
-		_, err := k.CallTool(ctx, "toolbox:note_add", api.CallTool{Args: []byte(big)})
+		_, err := api.CallTool.Call(ctx, k.Client, api.CallToolRequest{ID: "toolbox:note_add", Args: []byte(big)})
 		return err
 	}
 	k.until("calls are refused", func() bool { return errors.Is(call(), store.ErrDiskFull) })
@@ -96,11 +96,11 @@ func TestFullDisk(t *testing.T) {
 	if got := k.execute(made.Secret.Reveal(), "toolbox:current_time", `{"place":"Tokyo"}`); !strings.Contains(got, "the disk is full, so nothing can be recorded and nothing runs") {
 		t.Errorf("an MCP client's call: %s", got)
 	}
-	if found, err := k.SearchTools(ctx, api.Search{Query: "convert a time"}); err != nil || len(found.Tools) == 0 {
+	if found, err := api.SearchTools.Call(ctx, k.Client, api.SearchToolsRequest{Query: "convert a time"}); err != nil || len(found.Tools) == 0 {
 		t.Errorf("search: %+v, %v", found, err)
 	}
-	if list, err := k.Servers(ctx); err != nil || len(list) != 1 {
-		t.Errorf("list: %v, %v", list, err)
+	if list, err := api.ListServers.Call(ctx, k.Client, api.Empty{}); err != nil || len(list.Items) != 1 {
+		t.Errorf("list: %v, %v", list.Items, err)
 	}
 	if _, err := api.GetStatus.Call(ctx, k.Client, api.Empty{}); err != nil {
 		t.Errorf("status: %v", err)

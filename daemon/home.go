@@ -14,6 +14,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/control"
 	"nize/daemon/plot"
 	"nize/daemon/settings"
 	"nize/store"
@@ -44,14 +45,14 @@ func (k homes) Home(ctx context.Context, a bots.Asked) (h bots.Home, err error) 
 
 // choices are the agents and models that somebody may use.
 func (k homes) choices(ctx context.Context, a bots.Asked, h *bots.Home) error {
-	agents, err := k.d.agentsFor(ctx, a.By)
+	agents, err := k.d.ops.agents.UsableBy(ctx, a.By)
 	if err != nil {
 		return err
 	}
 	for _, ag := range agents {
 		h.Agents = append(h.Agents, bots.Choice{Name: ag.ID, About: ag.Name})
 	}
-	models, err := k.d.modelsFor(ctx, a.By)
+	models, err := k.d.ops.models.UsableBy(ctx, a.By)
 	if err != nil {
 		return err
 	}
@@ -71,9 +72,9 @@ func (k homes) servers(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	if err != nil {
 		return fmt.Errorf("counting tools: %w", err)
 	}
-	health, off := d.healths(), store.GetList(d.config, a.By.User, settings.KeyDenied)
+	health, off := d.ops.servers.States(), store.GetList(d.config, a.By.User, settings.KeyDenied)
 	for _, s := range servers {
-		state := healthOf(s, health, tallies[s.Name]).State
+		state := control.HealthOf(s, health, tallies[s.Name]).State
 		h.Servers = append(h.Servers, bots.HomeServer{Name: s.Name, Off: slices.Contains(off, s.Name), Down: state != "ready" && state != "idle"})
 		h.Credentials = append(h.Credentials, wanted(s)...)
 	}

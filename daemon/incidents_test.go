@@ -36,7 +36,7 @@ func TestKilledChildIsTold(t *testing.T) {
 	if err := os.Rename(box, box+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(w.healths()["box"].PID, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(w.ops.servers.States()["box"].PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the server is down", func() bool { return w.state("box") == upstream.Down })
@@ -97,7 +97,7 @@ func TestLostLoginIsTold(t *testing.T) {
 	if err := w.pool.Restart(t.Context(), "far"); err == nil {
 		t.Fatal("it answers")
 	}
-	w.until("the login is lost", func() bool { return len(w.healths()["far"].LoginLost) == 1 })
+	w.until("the login is lost", func() bool { return len(w.ops.servers.States()["far"].LoginLost) == 1 })
 	w.see(0)
 	w.want(w.see(10*time.Minute), "open login.lost far")
 	i := w.all()[0]

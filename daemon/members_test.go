@@ -23,15 +23,15 @@ func membersUse(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 		{ID: "surgeon", Who: []string{"group:ops"}},
 		{ID: "keeper", Who: []string{"admins"}},
 	} {
-		if _, err := c.PutAgent(ctx, a); err != nil {
+		if _, err := api.PutAgent.Call(ctx, c, api.PutAgentRequest{ID: a.ID, Agent: a}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ops := []string{"group:ops"}
-	if _, err := c.SetModel(ctx, "common", api.SetModel{Target: "offline/planner"}); err != nil {
+	if _, err := api.SetModel.Call(ctx, c, api.SetModelRequest{Name: "common", Target: "offline/planner"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SetModel(ctx, "costly", api.SetModel{Target: "offline/planner", Who: &ops}); err != nil {
+	if _, err := api.SetModel.Call(ctx, c, api.SetModelRequest{Name: "costly", Target: "offline/planner", Who: &ops}); err != nil {
 		t.Fatal(err)
 	}
 	lists := func() string {

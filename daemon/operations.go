@@ -5,6 +5,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/imports"
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/settings"
@@ -13,25 +14,57 @@ import (
 // operations are the nouns of the control API. Each is made once, by wire, and
 // serves nizectl, the chats and the pages alike.
 type operations struct {
-	budgets  *control.Budgets
+	serverOperations
+	modelOperations
 	alerts   *monitor.Alerts
 	doctor   *monitor.Doctor
 	status   *monitor.Status
 	settings *settings.Settings
 }
 
+// serverOperations are about servers and their tools.
+type serverOperations struct {
+	servers *control.Servers
+	imports *imports.Importer
+	tools   *control.Tools
+	unmet   *control.UnmetRequests
+}
+
+// modelOperations are about models, who speaks by them, and what they cost.
+type modelOperations struct {
+	providers *control.Providers
+	models    *control.Models
+	prices    *control.Prices
+	agents    *control.Agents
+	usage     *control.Usage
+	budgets   *control.Budgets
+}
+
 func (d *Daemon) newOperations() *operations {
-	alerts := d.newAlerts()
-	return &operations{
-		alerts: alerts, doctor: d.newDoctor(alerts), status: d.newStatus(alerts),
-		budgets:  &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, CheckTarget: d.checkTarget, Now: d.now},
-		settings: &settings.Settings{Config: d.config, Directory: d.directory, Defaults: d.defaults, CheckTarget: d.checkTarget, CheckExamples: d.checkExamples, Changed: d.settingChanged},
-	}
+	o := new(operations)
+	o.providers = d.providers
+	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
+	o.models = &control.Models{Store: d.db, Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
+	o.agents = &control.Agents{Store: d.db, Router: d.router, Directory: d.directory, Now: d.now}
+	o.usage = &control.Usage{Store: d.db, Directory: d.directory}
+	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, Providers: o.providers, Now: d.now}
+	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
+	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
+	o.tools = &control.Tools{Store: d.db, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: d.placeOf, Config: d.config, Now: d.now}
+	o.unmet = &control.UnmetRequests{Store: d.db}
+	o.alerts = d.newAlerts()
+	o.doctor, o.status = d.newDoctor(o.alerts, o.servers), d.newStatus(o.alerts, o.servers)
+	d.defaults = &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
+	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: d.defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.checkExamples, Changed: d.settingChanged}
+	return o
 }
 
 // mount ties each operation of daemon/api to its function. What it
 // leaves out is in none of the two: a test compares them.
 func (o *operations) mount(m *mux.Mux) {
+	mux.Handle(m, api.ListAgents, o.agents.List)
+	mux.Handle(m, api.RemoveAgent, o.agents.Remove)
+	mux.Handle(m, api.PutAgent, o.agents.Put)
 	mux.Handle(m, api.ListAlerts, o.alerts.List)
 	mux.Handle(m, api.TestAlert, o.alerts.Test)
 	mux.Handle(m, api.AckAlert, o.alerts.Acknowledge)
@@ -43,7 +76,42 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ExplainSetting, o.settings.Explain)
 	mux.Handle(m, api.PutSetting, o.settings.Put)
 	mux.Handle(m, api.Doctor, o.doctor.Examine)
+	mux.Handle(m, api.ListDomains, o.tools.ListDomains)
+	mux.Handle(m, api.BrowseDomain, o.tools.BrowseDomain)
+	mux.Handle(m, api.ListModels, o.models.List)
+	mux.Handle(m, api.RemoveModel, o.models.Remove)
+	mux.Handle(m, api.SetModel, o.models.Set)
+	mux.Handle(m, api.SetDefaultModel, o.models.SetDefault)
+	mux.Handle(m, api.SetFallbacks, o.models.SetFallbacks)
+	mux.Handle(m, api.UnsetPrice, o.prices.Unset)
+	mux.Handle(m, api.GetPrice, o.prices.Get)
+	mux.Handle(m, api.SetPrice, o.prices.Set)
+	mux.Handle(m, api.ListProviders, o.providers.List)
+	mux.Handle(m, api.AddProvider, o.providers.Add)
+	mux.Handle(m, api.RemoveProvider, o.providers.Remove)
+	mux.Handle(m, api.DisableProvider, o.providers.Disable)
+	mux.Handle(m, api.EnableProvider, o.providers.Enable)
+	mux.Handle(m, api.TestProvider, o.providers.Test)
+	mux.Handle(m, api.ListServers, o.servers.List)
+	mux.Handle(m, api.AddServer, o.servers.Add)
+	mux.HandleStream(m, api.ImportServers, o.imports.Import)
+	mux.Handle(m, api.RemoveServer, o.servers.Remove)
+	mux.Handle(m, api.GetServer, o.servers.Get)
+	mux.Handle(m, api.PatchServer, o.servers.Patch)
+	mux.HandleStream(m, api.ServerLogs, o.servers.Logs)
+	mux.Handle(m, api.RestartServer, o.servers.Restart)
+	mux.Handle(m, api.TestServer, o.servers.Test)
+	mux.Handle(m, api.ListUntrusted, o.servers.ListUntrusted)
+	mux.Handle(m, api.TrustTools, o.servers.Trust)
 	mux.Handle(m, api.GetStatus, o.status.Show)
+	mux.Handle(m, api.ListTools, o.tools.List)
+	mux.Handle(m, api.SearchTools, o.tools.Search)
+	mux.Handle(m, api.ForgetUnmetRequests, o.unmet.Forget)
+	mux.Handle(m, api.ListUnmetRequests, o.unmet.List)
+	mux.Handle(m, api.GetTool, o.tools.Get)
+	mux.Handle(m, api.CallTool, o.tools.Call)
+	mux.Handle(m, api.ExplainTool, o.tools.Explain)
+	mux.Handle(m, api.GetUsage, o.usage.Get)
 }
 
 // controlMux serves the operations to who sits at the control socket.

@@ -72,25 +72,25 @@ func TestRealModel(t *testing.T) {
 	url, asked := provider(t, "box:shout")
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
-	if _, err := r.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("a-wrong-key")}); err != nil {
+	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("a-wrong-key")}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := r.TestProvider(ctx, "parrots"); err != nil || p.OK || strings.Contains(p.Error, "a-wrong-key") {
+	if p, err := api.TestProvider.Call(ctx, r.Client, api.ProviderRequest{Name: "parrots"}); err != nil || p.OK || strings.Contains(p.Error, "a-wrong-key") {
 		t.Errorf("a wrong key: %+v, %v", p, err)
 	}
-	if _, err := r.AddProvider(ctx, api.AddProvider{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("the-key")}); err != nil {
+	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("the-key")}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := r.TestProvider(ctx, "parrots"); err != nil || !p.OK || len(p.Models) != 1 {
+	if p, err := api.TestProvider.Call(ctx, r.Client, api.ProviderRequest{Name: "parrots"}); err != nil || !p.OK || len(p.Models) != 1 {
 		t.Errorf("the right key: %+v, %v", p, err)
 	}
-	if _, err := r.SetModel(ctx, "smart", api.SetModel{Target: "parrots/parrot"}); err != nil {
+	if _, err := api.SetModel.Call(ctx, r.Client, api.SetModelRequest{Name: "smart", Target: "parrots/parrot"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.DefaultModel(ctx, "smart"); err != nil {
+	if _, err := api.SetDefaultModel.Call(ctx, r.Client, api.ModelRequest{Name: "smart"}); err != nil {
 		t.Fatal(err)
 	}
 	th, err := r.NewThread(ctx, api.NewThread{})
@@ -128,7 +128,7 @@ func TestRealModel(t *testing.T) {
 	if !strings.Contains(answer, "It said: ") || runs.Load() != 1 || asked.Load() != 2 {
 		t.Errorf("answer %q after %d runs and %d rounds", answer, runs.Load(), asked.Load())
 	}
-	rows, err := r.Usage(ctx, store.UsageQuery{By: "model"})
+	rows, err := api.GetUsage.Call(ctx, r.Client, api.GetUsageRequest{By: "model"})
 	if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Calls != 2 || rows.Rows[0].Prompt != 200 || rows.Rows[0].Completion != 20 || rows.Rows[0].Unpriced != 2 {
 		t.Errorf("usage %+v, %v", rows, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,56 +16,12 @@ import (
 	"nize/store"
 )
 
-// kinds are the services that llm/openai speaks to, and whether they
-// need a key.
-var kinds = map[string]bool{"openai": true, "azure": true, "openrouter": true, "deepseek": true, "groq": true, "ollama": false, "openai-compatible": false}
-
-// checkProvider refuses a provider that could never answer.
-func checkProvider(p store.Provider) error {
-	needsKey, ok := kinds[p.Kind]
-	if !ok {
-		names := make([]string, 0, len(kinds))
-		for k := range kinds {
-			names = append(names, k)
-		}
-		slices.Sort(names)
-		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, p.Kind, strings.Join(names, ", "))
-	}
-	if needsKey && p.Key.IsZero() {
-		return fmt.Errorf("%w provider %s: it needs a key: nizectl providers add %s < key.txt", store.ErrInvalid, p.Name, p.Name)
-	}
-	_, err := openai.New(openai.Options{Provider: p})
-	return err
-}
-
 // openModel makes the client of a provider for the router.
 func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 	if p.Kind == llm.Offline {
 		return offline.New(func(locale, english string) string { return phrases.For(locale).Translate(english) }), nil
 	}
-	return d.openProvider(p)
-}
-
-func (d *Daemon) openProvider(p store.Provider) (*openai.Client, error) {
-	return openai.New(openai.Options{Provider: p, Transport: d.transport, Log: d.log.With("component", "llm", "provider", p.Name)})
-}
-
-func (d *Daemon) listModelsOf(ctx context.Context, p store.Provider) ([]string, error) {
-	c, err := d.openProvider(p)
-	if err != nil {
-		return nil, err
-	}
-	return c.ListModels(ctx)
-}
-
-// environmentProviders are providers that need no record: an OpenAI key in the
-// daemon's environment is enough for a first try.
-func environmentProviders(env func(string) string) []store.Provider {
-	key := env("OPENAI_API_KEY")
-	if key == "" {
-		return nil
-	}
-	return []store.Provider{{Name: "openai", Kind: "openai", BaseURL: env("OPENAI_BASE_URL"), Key: store.NewSecret(key), HasKey: true, Enabled: true}}
+	return d.providers.Open(p)
 }
 
 // embedder is a configured embedding model as the index wants it.
@@ -83,11 +38,11 @@ func (d *Daemon) useEmbedder(ctx context.Context) error {
 	var e index.Embedder
 	if name != "" {
 		provider, model, _ := strings.Cut(name, "/") // checked when it was set
-		p, err := d.provider(ctx, provider)
+		p, err := d.providers.Find(ctx, provider)
 		if err != nil {
 			return fmt.Errorf("embed.model %s: %w", name, err)
 		}
-		c, err := d.openProvider(p)
+		c, err := d.providers.Open(p)
 		if err != nil {
 			return fmt.Errorf("embed.model %s: %w", name, err)
 		}

@@ -193,11 +193,11 @@ func TestKilledRotation(t *testing.T) {
 	k := newKillable(t)
 	ctx := t.Context()
 	var calls []string
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 120 { // more than one transaction
-		c, err := k.CallTool(ctx, "toolbox:convert_units", api.CallTool{Args: fmt.Appendf(nil, `{"value":%d,"from":"km","to":"m"}`, i)})
+		c, err := api.CallTool.Call(ctx, k.Client, api.CallToolRequest{ID: "toolbox:convert_units", Args: fmt.Appendf(nil, `{"value":%d,"from":"km","to":"m"}`, i)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -191,12 +191,12 @@ func (d *Daemon) unsetChannel(ctx context.Context, by store.Caller, r *http.Requ
 // use themselves.
 func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChannel) (func(*store.Channel), error) {
 	if set.Agent != nil && *set.Agent != "" {
-		if _, err := d.agent(ctx, by, *set.Agent); err != nil {
+		if _, err := d.ops.agents.Find(ctx, by, *set.Agent); err != nil {
 			return nil, err
 		}
 	}
 	if set.Model != nil && *set.Model != "" {
-		if err := d.checkModel(ctx, by, *set.Model); err != nil {
+		if err := d.ops.models.Check(ctx, by, *set.Model); err != nil {
 			return nil, err
 		}
 	}
@@ -327,4 +327,10 @@ func (d *Daemon) roomApprovers(ctx context.Context, by store.Caller, p store.Pol
 		return "", fmt.Errorf("%w approvers: they name somebody, or a group, that is not there", store.ErrInvalid)
 	}
 	return p, err
+}
+
+func apply[T any](to *T, v *T) {
+	if v != nil {
+		*to = *v
+	}
 }

@@ -93,7 +93,7 @@ func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, 
 		return err
 	}
 	if req.Server != "" {
-		if _, err := d.server(ctx, req.Server); err != nil {
+		if _, err := d.ops.servers.Find(ctx, by, req.Server); err != nil {
 			return err
 		}
 	}

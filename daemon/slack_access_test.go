@@ -62,7 +62,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 	if err := set("group:ops"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PatchServer(ctx, "box", api.PatchServer{Visibility: &[]string{"group:ops"}}); err != nil {
+	if _, err := api.PatchServer.Call(ctx, s.Client, api.PatchServerRequest{Name: "box", Visibility: &[]string{"group:ops"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.RemoveGroup(ctx, "ops"); err == nil {

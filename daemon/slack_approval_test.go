@@ -18,7 +18,7 @@ import (
 func (s *scene) approvers(p string) {
 	s.t.Helper()
 	policy := store.Policy(p)
-	if _, err := s.PatchServer(s.t.Context(), "box", api.PatchServer{Approvers: &policy}); err != nil {
+	if _, err := api.PatchServer.Call(s.t.Context(), s.Client, api.PatchServerRequest{Name: "box", Approvers: &policy}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -364,7 +364,7 @@ func TestSlackCopiesKilled(t *testing.T) {
 		}},
 	}})
 	s := &scene{killable: newKillable(t), says: newSpeaker(t), up: up}
-	if _, err := s.AddServer(t.Context(), api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}, Approvers: store.ByAdmins}}); err != nil {
+	if _, err := api.AddServer.Call(t.Context(), s.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}, Approvers: store.ByAdmins}}); err != nil {
 		t.Fatal(err)
 	}
 	s.says.use(t, s.Client)

@@ -42,7 +42,7 @@ func newScene(t *testing.T) *scene {
 	}}}})
 	r := open(t, t.TempDir(), nil)
 	s.killable = &killable{Client: r.Client, t: t, dir: r.dir}
-	if _, err := r.AddServer(t.Context(), api.AddServer{Server: store.Server{Name: "box", URL: s.up.HTTP(), Visibility: []string{"all"}}}); err != nil {
+	if _, err := api.AddServer.Call(t.Context(), r.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: s.up.HTTP(), Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)
 	}
 	s.says.use(t, r.Client)
@@ -207,7 +207,7 @@ func TestSlackSwappedTool(t *testing.T) {
 		return json.RawMessage(`{"content":[]}`)
 	}})
 	s.until("nize sees the change", func() bool {
-		tool, err := s.Tool(t.Context(), "box:note")
+		tool, err := api.GetTool.Call(t.Context(), s.Client, api.ToolRequest{ID: "box:note"})
 		return err == nil && tool.Pin != tool.Accepted
 	})
 	s.until("the card says so", func() bool {

@@ -261,7 +261,7 @@ func TestSlackRunAll(t *testing.T) {
 func TestSlackTaint(t *testing.T) {
 	s := newScene(t)
 	yes := true
-	if _, err := s.PatchServer(t.Context(), "box", api.PatchServer{UntrustedOutput: &yes}); err != nil {
+	if _, err := api.PatchServer.Call(t.Context(), s.Client, api.PatchServerRequest{Name: "box", UntrustedOutput: &yes}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := api.PutSetting.Call(t.Context(), s.Client, api.PutSettingRequest{Key: "approvals.mode", Value: "none"}); err != nil {

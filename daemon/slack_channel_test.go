@@ -58,7 +58,7 @@ func TestSlackChannelWords(t *testing.T) {
 	fake := onSlack(t, k)
 	ctx := t.Context()
 	for _, s := range []store.Server{{Name: "open", URL: "http://127.0.0.1:1/", Visibility: []string{"all"}}, {Name: "secret", URL: "http://127.0.0.1:1/"}} {
-		if _, err := k.AddServer(ctx, api.AddServer{Server: s, Force: true}); err != nil {
+		if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: s, Force: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestSlackChannelDialog(t *testing.T) {
 	k := newKillable(t)
 	fake := onSlack(t, k)
 	ctx := t.Context()
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "open", URL: "http://127.0.0.1:1/", Visibility: []string{"all"}}, Force: true}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "open", URL: "http://127.0.0.1:1/", Visibility: []string{"all"}}, Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fake.Mention(slacktest.Ben, slacktest.General, "help"); err != nil {

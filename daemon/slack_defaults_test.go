@@ -37,7 +37,7 @@ func TestSlackOwnDefaults(t *testing.T) {
 		s.told(user, answer)
 	}
 	for id, who := range map[string][]string{"ops": nil, "room": nil, "secret": {"admins"}} {
-		if _, err := s.PutAgent(ctx, store.Agent{ID: id, Name: id, Who: who, SystemPrompt: "I am " + id + "."}); err != nil {
+		if _, err := api.PutAgent.Call(ctx, s.Client, api.PutAgentRequest{ID: id, Agent: store.Agent{ID: id, Name: id, Who: who, SystemPrompt: "I am " + id + "."}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestSlackOwnDefaults(t *testing.T) {
 		t.Errorf("the system got one: %v", err)
 	}
 	// One that is taken away counts as none.
-	if _, err := s.PutAgent(ctx, store.Agent{ID: "ops", Name: "ops", Who: []string{"admins"}, SystemPrompt: "I am ops."}); err != nil {
+	if _, err := api.PutAgent.Call(ctx, s.Client, api.PutAgentRequest{ID: "ops", Agent: store.Agent{ID: "ops", Name: "ops", Who: []string{"admins"}, SystemPrompt: "I am ops."}}); err != nil {
 		t.Fatal(err)
 	}
 	if p := with("two"); strings.Contains(p, "I am ops.") {
@@ -77,12 +77,12 @@ func TestSlackOwnDefaults(t *testing.T) {
 	says(slacktest.Ben, "/nize servers deny nowhere", `server "nowhere" not found`)
 	says(slacktest.Ben, "/nize servers deny box", "No tool of box is used for you")
 	says(slacktest.Ben, "/nize servers", "switched off by you")
-	why, err := s.Why(ctx, "box:note", api.WhyQuery{User: ben.ID})
+	why, err := api.ExplainTool.Call(ctx, s.Client, api.ExplainToolRequest{ID: "box:note", User: ben.ID})
 	if err != nil || why.Usable {
 		t.Errorf("why %+v, %v", why, err)
 	}
 	says(slacktest.Ben, "/nize servers allow box", "box may be used for you again")
-	if why, err = s.Why(ctx, "box:note", api.WhyQuery{User: ben.ID}); err != nil || !why.Usable {
+	if why, err = api.ExplainTool.Call(ctx, s.Client, api.ExplainToolRequest{ID: "box:note", User: ben.ID}); err != nil || !why.Usable {
 		t.Errorf("why %+v, %v", why, err)
 	}
 

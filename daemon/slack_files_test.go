@@ -81,9 +81,9 @@ func (s *scribe) asked(parts ...string) string {
 func withScribe(t *testing.T, k *killable) *scribe {
 	t.Helper()
 	s, ctx := newScribe(t), t.Context()
-	_, err := k.AddProvider(ctx, api.AddProvider{Name: "scribe", Kind: "openai-compatible", BaseURL: s.url, Key: api.NewSecret("k")})
+	_, err := api.AddProvider.Call(ctx, k.Client, api.AddProviderRequest{Name: "scribe", Kind: "openai-compatible", BaseURL: s.url, Key: api.NewSecret("k")})
 	if err == nil {
-		_, err = k.SetModel(ctx, "smart", api.SetModel{Target: "scribe/one"})
+		_, err = api.SetModel.Call(ctx, k.Client, api.SetModelRequest{Name: "smart", Target: "scribe/one"})
 	}
 	if err == nil {
 		_, err = api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "models.images", Value: "scribe/*"})
@@ -184,7 +184,7 @@ func TestSlackEarlier(t *testing.T) {
 	}}}})
 	k := newKillable(t)
 	ctx := t.Context()
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "approvals.mode", Value: "none"}); err != nil {

@@ -86,7 +86,7 @@ func TestSlackHomeControls(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
 	for id, who := range map[string][]string{"ops": nil, "secret": {"admins"}} {
-		if _, err := s.PutAgent(ctx, store.Agent{ID: id, Name: "the " + id, Who: who, SystemPrompt: "I am " + id + "."}); err != nil {
+		if _, err := api.PutAgent.Call(ctx, s.Client, api.PutAgentRequest{ID: id, Agent: store.Agent{ID: id, Name: "the " + id, Who: who, SystemPrompt: "I am " + id + "."}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestSlackHomeControls(t *testing.T) {
 	s.shows(slacktest.Ben, "No tool of box is used for you")
 	usable := func(user string) bool {
 		t.Helper()
-		why, err := s.Why(ctx, "box:note", api.WhyQuery{User: user})
+		why, err := api.ExplainTool.Call(ctx, s.Client, api.ExplainToolRequest{ID: "box:note", User: user})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestSlackHomeControls(t *testing.T) {
 
 	// Of several boxes those that changed change.
 	for _, name := range []string{"far", "wide", "zoo"} {
-		if _, err := s.AddServer(ctx, api.AddServer{Server: store.Server{Name: name, URL: mcptest.New(t, mcptest.Options{Name: name}).HTTP(), Visibility: []string{"all"}}}); err != nil {
+		if _, err := api.AddServer.Call(ctx, s.Client, api.AddServerRequest{Server: store.Server{Name: name, URL: mcptest.New(t, mcptest.Options{Name: name}).HTTP(), Visibility: []string{"all"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,10 +168,10 @@ func TestSlackHomeControls(t *testing.T) {
 func TestSlackHomeForged(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
-	if _, err := s.PutAgent(ctx, store.Agent{ID: "secret", Who: []string{"admins"}}); err != nil {
+	if _, err := api.PutAgent.Call(ctx, s.Client, api.PutAgentRequest{ID: "secret", Agent: store.Agent{ID: "secret", Who: []string{"admins"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AddServer(ctx, api.AddServer{Server: store.Server{Name: "hidden", URL: mcptest.New(t, mcptest.Options{Name: "hidden"}).HTTP()}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, s.Client, api.AddServerRequest{Server: store.Server{Name: "hidden", URL: mcptest.New(t, mcptest.Options{Name: "hidden"}).HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
 	s.homeOf(slacktest.Ben)
@@ -264,11 +264,11 @@ func TestSlackHomeCredential(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := store.Server{Name: "tracker", URL: up.HTTP(), Visibility: []string{"all"}, Headers: map[string]store.Value{"Authorization": {SecretKey: "TRACKER"}}}
-	if _, err := s.AddServer(ctx, api.AddServer{Server: srv}); err != nil {
+	if _, err := api.AddServer.Call(ctx, s.Client, api.AddServerRequest{Server: srv}); err != nil {
 		t.Fatal(err)
 	}
 	auth := store.AuthUser
-	if _, err := s.PatchServer(ctx, "tracker", api.PatchServer{Auth: &auth}); err != nil {
+	if _, err := api.PatchServer.Call(ctx, s.Client, api.PatchServerRequest{Name: "tracker", Auth: &auth}); err != nil {
 		t.Fatal(err)
 	}
 	s.homeOf(slacktest.Ben)

@@ -27,7 +27,7 @@ func newKilledScene(t *testing.T) *scene {
 	}}}})
 	s.killable = newKillable(t)
 	ctx := t.Context()
-	if _, err := s.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: s.up.HTTP(), Visibility: []string{"all"}}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, s.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: s.up.HTTP(), Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)
 	}
 	s.says.use(t, s.Client)
@@ -75,7 +75,7 @@ func (s *scene) ends(root slacktest.Message, want ...string) {
 // over says whether the turns of a thread are, in the store.
 func (s *scene) over(root slacktest.Message) bool {
 	s.t.Helper()
-	report, err := s.Usage(s.t.Context(), store.UsageQuery{By: "conversation"})
+	report, err := api.GetUsage.Call(s.t.Context(), s.Client, api.GetUsageRequest{By: "conversation"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestSlackLanguage(t *testing.T) {
 	}})
 	k := newKillable(t)
 	ctx := t.Context()
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)
 	}
 	fake := onSlack(t, k)
@@ -75,7 +75,7 @@ func TestSlackChannelLanguage(t *testing.T) {
 	}})
 	k := newKillable(t)
 	ctx := t.Context()
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)
 	}
 	fake := onSlack(t, k)

@@ -29,7 +29,7 @@ func (s *scene) vault() {
 			return json.RawMessage(`{"content":[{"type":"text","text":"only emeralds are left"}]}`)
 		}},
 	}})
-	if _, err := s.AddServer(s.t.Context(), api.AddServer{Server: store.Server{Name: "vault", URL: up.HTTP(), Visibility: []string{"all"}, Private: true, TrustAnnotations: true}}); err != nil {
+	if _, err := api.AddServer.Call(s.t.Context(), s.Client, api.AddServerRequest{Server: store.Server{Name: "vault", URL: up.HTTP(), Visibility: []string{"all"}, Private: true, TrustAnnotations: true}}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.says.plan("vault", plan{tool: "vault:open", args: `{}`, then: "It holds red rubies."})

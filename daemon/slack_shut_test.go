@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"nize/bots/slack/slacktest"
-	"nize/store"
+	"nize/daemon/api"
 )
 
 // lines are what stands in somebody's conversation with nize and holds text.
@@ -85,7 +85,7 @@ func TestSlackBetweenTwo(t *testing.T) {
 		s.until("the answer to "+line, func() bool { return s.lines(slacktest.Ben, answer) > before })
 		if strings.Contains(line, "#two") {
 			s.until("it is booked", func() bool {
-				report, err := s.Usage(t.Context(), store.UsageQuery{By: "user"})
+				report, err := api.GetUsage.Call(t.Context(), s.Client, api.GetUsageRequest{By: "user"})
 				return err == nil && report.Total.Calls == 1
 			})
 		}

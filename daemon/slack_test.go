@@ -111,7 +111,7 @@ func TestSlackKilled(t *testing.T) {
 	}})
 	k := newKillable(t)
 	ctx := t.Context()
-	if _, err := k.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
 	fake := onSlack(t, k)

@@ -178,7 +178,7 @@ func TestSlackKilledAfterPress(t *testing.T) {
 	}}}})
 	s.killable = newKillable(t)
 	ctx := t.Context()
-	if _, err := s.AddServer(ctx, api.AddServer{Server: store.Server{Name: "box", URL: s.up.HTTP()}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, s.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: s.up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
 	s.says.use(t, s.Client)

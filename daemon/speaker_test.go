@@ -149,13 +149,13 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 func (s *speaker) use(t *testing.T, c *api.Client) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := c.AddProvider(ctx, api.AddProvider{Name: "speakers", Kind: "openai-compatible", BaseURL: s.url, Key: api.NewSecret("the-key")}); err != nil {
+	if _, err := api.AddProvider.Call(ctx, c, api.AddProviderRequest{Name: "speakers", Kind: "openai-compatible", BaseURL: s.url, Key: api.NewSecret("the-key")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SetModel(ctx, "speaker", api.SetModel{Target: "speakers/m"}); err != nil {
+	if _, err := api.SetModel.Call(ctx, c, api.SetModelRequest{Name: "speaker", Target: "speakers/m"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.DefaultModel(ctx, "speaker"); err != nil {
+	if _, err := api.SetDefaultModel.Call(ctx, c, api.ModelRequest{Name: "speaker"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -181,11 +181,11 @@ func TestSocketGroup(t *testing.T) {
 		t.Errorf("a member's admin command: exit %d, %s", code, out)
 	}
 	for _, name := range []string{"private", "public"} {
-		if _, err := c.AddServer(ctx, api.AddServer{Server: store.Server{Name: name, Command: "/bin/sh", Args: []string{"-c", "exit 3"}, Env: map[string]store.Value{"WHERE": {Text: "in-the-cellar"}}}, Force: true}); err != nil {
+		if _, err := api.AddServer.Call(ctx, c, api.AddServerRequest{Server: store.Server{Name: name, Command: "/bin/sh", Args: []string{"-c", "exit 3"}, Env: map[string]store.Value{"WHERE": {Text: "in-the-cellar"}}}, Force: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.PatchServer(ctx, "public", api.PatchServer{Visibility: &[]string{"all"}}); err != nil {
+	if _, err := api.PatchServer.Call(ctx, c, api.PatchServerRequest{Name: "public", Visibility: &[]string{"all"}}); err != nil {
 		t.Fatal(err)
 	}
 	out, code := as(4321, gid, nil, "servers", "list", "--json")

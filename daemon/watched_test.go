@@ -106,7 +106,7 @@ func (w *watched) until(what string, cond func() bool) {
 	}
 }
 
-func (w *watched) state(name string) upstream.State { return w.healths()[name].State }
+func (w *watched) state(name string) upstream.State { return w.ops.servers.States()[name].State }
 
 // register stores a server and contacts it; by System nothing is accepted.
 func (w *watched) register(by store.Caller, s store.Server) {

@@ -10,6 +10,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"nize/daemon/api"
+	"nize/daemon/control"
 	"nize/daemon/doctor"
 	"nize/daemon/monitor"
 	"nize/llm"
@@ -29,23 +30,32 @@ func (d *Daemon) newAlerts() *monitor.Alerts {
 	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: d.chatDestination, Again: func() { d.alerts.Again() }, Now: d.now}
 }
 
-func (d *Daemon) newDoctor(alerts *monitor.Alerts) *monitor.Doctor {
+func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *control.Servers) *monitor.Doctor {
 	return &monitor.Doctor{
-		Monitor: d.monitor, Alerts: alerts, Providers: d.allProviders, Bots: d.botFacts, Roof: d.roofFacts,
-		Servers: func(ctx context.Context) ([]api.ServerView, error) { return d.serverViews(ctx, store.System) },
-		Ask:     func(ctx context.Context, p store.Provider) error { _, err := d.listModelsOf(ctx, p); return err },
+		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botFacts, Roof: d.roofFacts,
+		Servers: func(ctx context.Context) ([]api.ServerView, error) {
+			list, err := servers.List(ctx, store.System, api.Empty{})
+			return list.Items, err
+		},
+		Ask: func(ctx context.Context, p store.Provider) error {
+			_, err := d.providers.ListModelsOf(ctx, p)
+			return err
+		},
 	}
 }
 
-func (d *Daemon) newStatus(alerts *monitor.Alerts) *monitor.Status {
-	return &monitor.Status{Store: d.db, Pool: d.pool, Alerts: alerts, Runs: runs{d}, Servers: d.serverViews, Watched: func() []string { return d.servers.warnings() }, Roof: d.roofStatus, Now: d.now}
+func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *control.Servers) *monitor.Status {
+	return &monitor.Status{Store: d.db, Pool: d.pool, Alerts: alerts, Runs: runs{d}, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
+		list, err := servers.List(ctx, by, api.Empty{})
+		return list.Items, err
+	}, Watched: func() []string { return d.servers.Warnings() }, Roof: d.roofStatus, Now: d.now}
 }
 
 // roofFacts are for doctor.
 func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
-	f.Config = append(d.layers.Warnings(), d.servers.warnings()...)
+	f.Config = append(d.layers.Warnings(), d.servers.Warnings()...)
 	f.Web = d.webFacts()
 	f.Process.UnderSystemd = d.opt.Env("INVOCATION_ID") != "" && d.opt.Env("NOTIFY_SOCKET") != ""
 	f.Process.SocketGroup = d.layers.Get("socket.group")

@@ -148,7 +148,7 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 		if a.Thread == "" {
 			scope.Agent, _ = d.defaults.Of(ctx, a.By, "", "")
 		}
-		list, err := d.agentsFor(ctx, a.By)
+		list, err := d.ops.agents.UsableBy(ctx, a.By)
 		if err != nil {
 			return bots.Answer{}, err
 		}
@@ -167,7 +167,7 @@ func (d *Daemon) sayAgent(ctx context.Context, a bots.Asked) (bots.Answer, error
 	name := a.Words
 	if name == "default" {
 		name = ""
-	} else if _, err := d.agent(ctx, a.By, name); err != nil {
+	} else if _, err := d.ops.agents.Find(ctx, a.By, name); err != nil {
 		return bots.Answer{}, err
 	}
 	if a.Thread == "" {
@@ -202,7 +202,7 @@ func (d *Daemon) chooseOwn(ctx context.Context, a bots.Asked, key, name string) 
 func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if a.Words == "" {
-		list, err := d.modelsFor(ctx, a.By)
+		list, err := d.ops.models.UsableBy(ctx, a.By)
 		if err != nil {
 			return bots.Answer{}, err
 		}
@@ -222,7 +222,7 @@ func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error
 	name := a.Words
 	if name == "default" {
 		name = ""
-	} else if err := d.checkModel(ctx, a.By, name); err != nil {
+	} else if err := d.ops.models.Check(ctx, a.By, name); err != nil {
 		return bots.Answer{}, err
 	}
 	if a.Thread == "" {
@@ -236,16 +236,6 @@ func (d *Daemon) sayModel(ctx context.Context, a bots.Asked) (bots.Answer, error
 		name = w.Say(phrases.TheDefault)
 	}
 	return bots.Said(w.Say(phrases.ModelSet, name)), nil
-}
-
-// modelsFor lists the models that the caller may use by name.
-func (d *Daemon) modelsFor(ctx context.Context, by store.Caller) ([]store.ModelName, error) {
-	all, err := d.db.ListModels(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing models: %w", err)
-	}
-	groups := d.directory.GroupsOf(ctx, by)
-	return slices.DeleteFunc(all, func(m store.ModelName) bool { return !m.MayUse(by, groups) }), nil
 }
 
 // modelAt is the model of the conversation, by its logical name.

@@ -9,6 +9,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/control"
 	"nize/daemon/settings"
 	"nize/store"
 )
@@ -61,7 +62,7 @@ func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, err
 	}
 	for _, name := range names { // one that is gone may be allowed again
 		if deny || !slices.Contains(store.GetList(d.config, a.By.User, settings.KeyDenied), name) {
-			if err := d.mayUse(ctx, a.By, name); err != nil {
+			if err := d.ops.servers.Check(ctx, a.By, name); err != nil {
 				return bots.Answer{}, err
 			}
 		}
@@ -96,10 +97,10 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 	if err != nil {
 		return bots.Answer{}, fmt.Errorf("reading the channel: %w", err)
 	}
-	health, off := d.healths(), store.GetList(d.config, a.By.User, settings.KeyDenied)
+	health, off := d.ops.servers.States(), store.GetList(d.config, a.By.User, settings.KeyDenied)
 	var lines []string
 	for _, s := range servers {
-		h := healthOf(s, health, tallies[s.Name])
+		h := control.HealthOf(s, health, tallies[s.Name])
 		state := w.Say(phrases.StateNotConnected)
 		if h.State == "ready" || h.State == "idle" {
 			state = w.Say(phrases.StateConnected)

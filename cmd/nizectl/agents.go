@@ -36,15 +36,15 @@ func agentsCommand(a *command.App) *cli.Command {
 }
 
 func agentsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Agents(ctx)
+	list, err := api.ListAgents.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("ID", "NAME", "MODEL", "APPROVAL", "DEFAULT")
-	for _, a := range list {
+	for _, a := range list.Items {
 		def := ""
 		if a.Default {
 			def = "default"
@@ -57,15 +57,15 @@ func agentsList(ctx context.Context, c *command.Call) error {
 
 // findAgent returns the agent, or the error that names the nearest.
 func findAgent(ctx context.Context, c *command.Call, id string) (store.Agent, error) {
-	list, err := c.API.Agents(ctx)
+	list, err := api.ListAgents.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return store.Agent{}, err
 	}
-	i := slices.IndexFunc(list, func(a store.Agent) bool { return a.ID == id })
+	i := slices.IndexFunc(list.Items, func(a store.Agent) bool { return a.ID == id })
 	if i < 0 {
-		return store.Agent{}, store.Unknown("agent", id, command.Each(list, func(a store.Agent) string { return a.ID }))
+		return store.Agent{}, store.Unknown("agent", id, command.Each(list.Items, func(a store.Agent) string { return a.ID }))
 	}
-	return list[i], nil
+	return list.Items[i], nil
 }
 
 func agentsShow(ctx context.Context, c *command.Call) error {
@@ -114,7 +114,7 @@ func agentsSet(ctx context.Context, c *command.Call) error {
 	if err := changeAgent(c, &agent); err != nil {
 		return err
 	}
-	stored, err := c.API.PutAgent(ctx, agent)
+	stored, err := api.PutAgent.Call(ctx, c.API, api.PutAgentRequest{ID: agent.ID, Agent: agent})
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func agentsDefault(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	agent.Default = true
-	stored, err := c.API.PutAgent(ctx, agent)
+	stored, err := api.PutAgent.Call(ctx, c.API, api.PutAgentRequest{ID: agent.ID, Agent: agent})
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func agentsRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the agent %s?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.API.RemoveAgent(ctx, c.Arg(0)); err != nil {
+	if _, err := api.RemoveAgent.Call(ctx, c.API, api.RemoveAgentRequest{ID: c.Arg(0)}); err != nil {
 		return err
 	}
 	return c.Removed("agent", c.Arg(0))

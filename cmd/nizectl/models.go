@@ -36,9 +36,9 @@ func modelsCommand(a *command.App) *cli.Command {
 
 // modelTargets offers what the names are mapped to.
 func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Models(ctx)
+	list, err := api.ListModels.Call(ctx, c, api.Empty{})
 	var targets []string
-	for _, m := range list {
+	for _, m := range list.Items {
 		targets = append(append(targets, m.Target), m.Fallbacks...)
 	}
 	slices.Sort(targets)
@@ -46,15 +46,15 @@ func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func modelsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Models(ctx)
+	list, err := api.ListModels.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("NAME", "MODEL", "DEFAULT", "AVAILABLE", "IMAGES", "PRICE", "FALLBACKS", "WHO")
-	for _, m := range list {
+	for _, m := range list.Items {
 		def, available, images := "", "yes", "no"
 		if m.Images {
 			images = "yes"
@@ -88,7 +88,7 @@ func modelsSet(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	m, err := c.API.SetModel(ctx, c.Arg(0), api.SetModel{Target: c.Arg(1), Who: who})
+	m, err := api.SetModel.Call(ctx, c.API, api.SetModelRequest{Name: c.Arg(0), Target: c.Arg(1), Who: who})
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func defaultWord(m store.ModelName) string {
 }
 
 func modelsDefault(ctx context.Context, c *command.Call) error {
-	m, err := c.API.DefaultModel(ctx, c.Arg(0))
+	m, err := api.SetDefaultModel.Call(ctx, c.API, api.ModelRequest{Name: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func modelsFallback(ctx context.Context, c *command.Call) error {
 			return err
 		}
 	}
-	m, err := c.API.SetFallbacks(ctx, c.Arg(0), api.SetFallbacks{Fallbacks: command.Items(c.Args[1:])})
+	m, err := api.SetFallbacks.Call(ctx, c.API, api.SetFallbacksRequest{Name: c.Arg(0), Fallbacks: command.Items(c.Args[1:])})
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func modelsRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the model name %s?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.API.RemoveModel(ctx, c.Arg(0)); err != nil {
+	if _, err := api.RemoveModel.Call(ctx, c.API, api.ModelRequest{Name: c.Arg(0)}); err != nil {
 		return err
 	}
 	return c.Removed("model name", c.Arg(0))
@@ -148,18 +148,18 @@ func modelsPrice(ctx context.Context, c *command.Call) error {
 	case unset && (in || out || cached):
 		return command.Usagef("give --unset or prices, not both")
 	case unset:
-		p, err = c.API.UnsetPrice(ctx, model)
+		p, err = api.UnsetPrice.Call(ctx, c.API, api.PriceRequest{Model: model})
 	case in && out:
-		set := api.SetPrice{In: c.Cmd.Float("in"), Out: c.Cmd.Float("out")}
+		set := api.SetPriceRequest{Model: model, In: c.Cmd.Float("in"), Out: c.Cmd.Float("out")}
 		if cached {
 			usd := c.Cmd.Float("cached")
 			set.Cached = &usd
 		}
-		p, err = c.API.SetPrice(ctx, model, set)
+		p, err = api.SetPrice.Call(ctx, c.API, set)
 	case in || out || cached:
 		return command.Usagef("models price needs --in and --out, in US dollars per million tokens")
 	default:
-		p, err = c.API.Price(ctx, model)
+		p, err = api.GetPrice.Call(ctx, c.API, api.PriceRequest{Model: model})
 	}
 	if err != nil {
 		return err

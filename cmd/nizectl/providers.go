@@ -34,8 +34,8 @@ func providersCommand(a *command.App) *cli.Command {
 }
 
 func providerNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Providers(ctx)
-	return command.Each(list, func(p store.Provider) string { return p.Name }), err
+	list, err := api.ListProviders.Call(ctx, c, api.Empty{})
+	return command.Each(list.Items, func(p store.Provider) string { return p.Name }), err
 }
 
 func providersAdd(ctx context.Context, c *command.Call) error {
@@ -50,7 +50,7 @@ func providersAdd(ctx context.Context, c *command.Call) error {
 		}
 		p.Key = api.NewSecret(key)
 	}
-	made, err := c.API.AddProvider(ctx, p)
+	made, err := api.AddProvider.Call(ctx, c.API, p)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func providersAdd(ctx context.Context, c *command.Call) error {
 }
 
 // providerFromFlags reads the command line and says whether a key is to be read.
-func providerFromFlags(c *command.Call) (p api.AddProvider, needsKey bool, err error) {
-	p = api.AddProvider{Name: c.Arg(0), Kind: c.Cmd.String("kind"), BaseURL: c.Cmd.String("base-url")}
+func providerFromFlags(c *command.Call) (p api.AddProviderRequest, needsKey bool, err error) {
+	p = api.AddProviderRequest{Name: c.Arg(0), Kind: c.Cmd.String("kind"), BaseURL: c.Cmd.String("base-url")}
 	if store.LooksSecret(p.Name) {
 		return p, false, command.Usagef("that looks like a key, not a name: nizectl providers add NAME < key.txt")
 	}
@@ -111,16 +111,16 @@ func oneWord(key string, err error) (string, error) {
 }
 
 func providersList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Providers(ctx)
+	list, err := api.ListProviders.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("NAME", "KIND", "STATE", "KEY", "BASE URL")
 	t.State = 2
-	for _, p := range list {
+	for _, p := range list.Items {
 		state, key := "disabled", "-"
 		if p.Enabled {
 			state = "enabled"
@@ -136,7 +136,7 @@ func providersList(ctx context.Context, c *command.Call) error {
 
 func providersTest(ctx context.Context, c *command.Call) error {
 	done := c.Busy("asking %s …", c.Arg(0))
-	test, err := c.API.TestProvider(ctx, c.Arg(0))
+	test, err := api.TestProvider.Call(ctx, c.API, api.ProviderRequest{Name: c.Arg(0)})
 	done()
 	if err != nil {
 		return err
@@ -163,8 +163,12 @@ func providersTest(ctx context.Context, c *command.Call) error {
 }
 
 func providersSwitch(on bool) func(context.Context, *command.Call) error {
+	op := api.EnableProvider
+	if !on {
+		op = api.DisableProvider
+	}
 	return func(ctx context.Context, c *command.Call) error {
-		p, err := c.API.EnableProvider(ctx, c.Arg(0), on)
+		p, err := op.Call(ctx, c.API, api.ProviderRequest{Name: c.Arg(0)})
 		if err != nil {
 			return err
 		}
@@ -180,7 +184,7 @@ func providersRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the provider %s and its key?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.API.RemoveProvider(ctx, c.Arg(0)); err != nil {
+	if _, err := api.RemoveProvider.Call(ctx, c.API, api.ProviderRequest{Name: c.Arg(0)}); err != nil {
 		return err
 	}
 	return c.Removed("provider", c.Arg(0))

@@ -54,7 +54,7 @@ func toolsSearch(ctx context.Context, c *command.Call) error {
 	if m := c.Cmd.Float("min"); m < 0 || m > 1 {
 		return command.Usagef("--min %g: want 0 to 1", m)
 	}
-	found, err := c.API.SearchTools(ctx, api.Search{Query: c.Arg(0), Domain: c.Cmd.String("domain"), TopK: c.Cmd.Int("top-k"), Min: c.Cmd.Float("min"), Explain: c.Cmd.Bool("explain")})
+	found, err := api.SearchTools.Call(ctx, c.API, api.SearchToolsRequest{Query: c.Arg(0), Domain: c.Cmd.String("domain"), TopK: c.Cmd.Int("top-k"), Min: c.Cmd.Float("min"), Explain: c.Cmd.Bool("explain")})
 	if err != nil {
 		return err
 	}
@@ -94,19 +94,19 @@ func why(shares []api.Share) string {
 }
 
 func toolsList(ctx context.Context, c *command.Call) error {
-	tools, err := c.API.Tools(ctx, c.Cmd.String("server"))
+	tools, err := api.ListTools.Call(ctx, c.API, api.ListToolsRequest{Server: c.Cmd.String("server")})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(tools))
+		return c.PrintJSON(command.Items(tools.Items))
 	}
-	servers.ToolTable(c.App, tools).Print("no tools: nizectl servers add registers a server")
+	servers.ToolTable(c.App, tools.Items).Print("no tools: nizectl servers add registers a server")
 	return nil
 }
 
 func toolsShow(ctx context.Context, c *command.Call) error {
-	tool, err := c.API.Tool(ctx, toolID(c.Arg(0)))
+	tool, err := api.GetTool.Call(ctx, c.API, api.ToolRequest{ID: toolID(c.Arg(0))})
 	if err != nil {
 		return err
 	}
@@ -174,15 +174,15 @@ func toolsDomains(ctx context.Context, c *command.Call) error {
 	if c.Arg(0) != "" {
 		return domainTools(ctx, c)
 	}
-	domains, err := c.API.Domains(ctx)
+	domains, err := api.ListDomains.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(domains))
+		return c.PrintJSON(command.Items(domains.Items))
 	}
 	t := c.Table("DOMAIN", "TOOLS", "DESCRIPTION").Numbers(1).Text(2)
-	for _, d := range domains {
+	for _, d := range domains.Items {
 		t.Row(d.ID, fmt.Sprint(d.ToolCount), command.Clip(d.Description, 80))
 	}
 	t.Print("no domains: nizectl servers add registers a server")
@@ -193,7 +193,7 @@ func toolsDomains(ctx context.Context, c *command.Call) error {
 func domainTools(ctx context.Context, c *command.Call) error {
 	var all []api.ToolView
 	for cursor := ""; ; {
-		page, err := c.API.Domain(ctx, c.Arg(0), cursor)
+		page, err := api.BrowseDomain.Call(ctx, c.API, api.BrowseDomainRequest{ID: c.Arg(0), Cursor: cursor})
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 	}
 	id := toolID(c.Arg(0))
 	done := c.Busy("calling %s …", id)
-	record, err := c.API.CallTool(ctx, id, api.CallTool{Args: args})
+	record, err := api.CallTool.Call(ctx, c.API, api.CallToolRequest{ID: id, Args: args})
 	done()
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func toolsWhyCommand(a *command.App) *cli.Command {
 const privateResults = "private: in a channel they go to who asked alone, until they share them"
 
 func toolsWhy(ctx context.Context, c *command.Call) error {
-	why, err := c.API.Why(ctx, toolID(c.Arg(0)), api.WhyQuery{User: c.Cmd.String("user"), Agent: c.Cmd.String("agent"), Token: c.Cmd.String("token"), Channel: c.Cmd.String("channel")})
+	why, err := api.ExplainTool.Call(ctx, c.API, api.ExplainToolRequest{ID: toolID(c.Arg(0)), User: c.Cmd.String("user"), Agent: c.Cmd.String("agent"), Token: c.Cmd.String("token"), Channel: c.Cmd.String("channel")})
 	if err != nil {
 		return err
 	}
@@ -93,15 +93,15 @@ func toolsWanted(ctx context.Context, c *command.Call) error {
 	case all || c.Cmd.IsSet("forget"):
 		return forgetWanted(ctx, c, text)
 	}
-	list, err := c.API.Wanted(ctx)
+	list, err := api.ListUnmetRequests.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("TIMES", "LAST", "ASKED FOR").Numbers(0).Text(2)
-	for _, w := range list {
+	for _, w := range list.Items {
 		t.Row(fmt.Sprint(w.Count), c.When(w.Last), w.Text)
 	}
 	t.Print("nothing was asked for that no tool could do")
@@ -114,7 +114,7 @@ func forgetWanted(ctx context.Context, c *command.Call, text string) error {
 			return err
 		}
 	}
-	gone, err := c.API.ForgetWanted(ctx, text)
+	gone, err := api.ForgetUnmetRequests.Call(ctx, c.API, api.ForgetUnmetRequestsRequest{Text: text, All: text == ""})
 	if err != nil {
 		return err
 	}

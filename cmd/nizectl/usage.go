@@ -15,6 +15,7 @@ import (
 	"nize/cmd/nizectl/chat"
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
+	"nize/daemon/api"
 	"nize/store"
 )
 
@@ -50,7 +51,7 @@ func timeFlag(c *command.Call, name string) (time.Time, error) {
 }
 
 func usage(ctx context.Context, c *command.Call) error {
-	q := store.UsageQuery{By: c.Cmd.String("by"), User: c.Cmd.String("user"), Top: c.Cmd.Int("top")}
+	q := api.GetUsageRequest{By: c.Cmd.String("by"), User: c.Cmd.String("user"), Top: c.Cmd.Int("top")}
 	if !slices.Contains(store.UsageGroupings, q.By) {
 		return command.Usagef("--by %s: want one of %s", q.By, strings.Join(store.UsageGroupings, ", "))
 	}
@@ -70,10 +71,11 @@ func usage(ctx context.Context, c *command.Call) error {
 	if q.Since, err = timeFlag(c, "since"); err != nil {
 		return err
 	}
-	if zone, err := time.LoadLocation(cmp.Or(chat.LocalZone(c.Env), "UTC")); err == nil {
-		q.Zone = zone
+	zone, err := time.LoadLocation(cmp.Or(chat.LocalZone(c.Env), "UTC"))
+	if err == nil {
+		q.Zone = zone.String()
 	}
-	report, err := c.API.Usage(ctx, q)
+	report, err := api.GetUsage.Call(ctx, c.API, q)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func usage(ctx context.Context, c *command.Call) error {
 	case asCSV:
 		return usageCSV(c, report.Rows)
 	case chart:
-		usageChart(c, report, q.Zone)
+		usageChart(c, report, zone)
 	case q.By == "tool":
 		toolUsage(c, report)
 	default:

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -139,7 +138,7 @@ func TestAnswersThatAreNoErrorsOfOurs(t *testing.T) {
 				w.WriteHeader(test.status)
 				io.WriteString(w, test.body)
 			})
-			_, err := c.Server(t.Context(), "..")
+			_, err := GetServer.Call(t.Context(), c, ServerRequest{Name: ".."})
 			if err == nil || (test.want != nil && !errors.Is(err, test.want)) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
@@ -160,7 +159,7 @@ func TestRequestsSayWhoTheyAre(t *testing.T) {
 		}
 		io.WriteString(w, `{"tool_id":"a:b/c","input_schema":{"n":9007199254740993}}`)
 	})
-	tool, err := c.Tool(t.Context(), "a:b/c")
+	tool, err := GetTool.Call(t.Context(), c, ToolRequest{ID: "a:b/c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +213,7 @@ func TestStream(t *testing.T) {
 			c := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, test.body) })
 			var got []string
 			var last error
-			for line, err := range c.ServerLogs(t.Context(), "x", false) {
+			for line, err := range ServerLogs.Call(t.Context(), c, ServerLogsRequest{Name: "x"}) {
 				if last = err; err == nil {
 					got = append(got, line.Text)
 				}
@@ -257,7 +256,7 @@ func TestStreamEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range c.ServerLogs(ctx, "x", true) {
+	for _, err := range ServerLogs.Call(ctx, c, ServerLogsRequest{Name: "x", Follow: true}) {
 		cancel()
 		last = err
 	}
@@ -272,7 +271,7 @@ func TestStreamEndsWithTheContext(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	for range c.ServerLogs(t.Context(), "x", true) {
+	for range ServerLogs.Call(t.Context(), c, ServerLogsRequest{Name: "x", Follow: true}) {
 		break
 	}
 	<-gone
@@ -356,26 +355,6 @@ func TestClientKnowsEveryRoute(t *testing.T) {
 func calls(ctx context.Context, c *Client) []func() error {
 	two := func(_ any, err error) error { return err }
 	return []func() error{
-		func() error { return two(c.Servers(ctx)) },
-		func() error { return two(c.AddServer(ctx, AddServer{})) },
-		func() error { return two(c.Server(ctx, "n")) },
-		func() error { return two(c.PatchServer(ctx, "n", PatchServer{})) },
-		func() error { return c.RemoveServer(ctx, "n") },
-		func() error { return two(c.TestServer(ctx, "n")) },
-		func() error { return two(c.RestartServer(ctx, "n")) },
-		func() error { return two(c.Untrusted(ctx, "n", "t")) },
-		func() error { return two(c.Trust(ctx, "n", Accept{})) },
-		func() error { return last(c.ServerLogs(ctx, "n", true)) },
-		func() error { return last(c.ImportServers(ctx, Import{})) },
-		func() error { return two(c.Tools(ctx, "n")) },
-		func() error { return two(c.SearchTools(ctx, Search{Query: "q", TopK: 3, Min: .5})) },
-		func() error { return two(c.Tool(ctx, "a:b")) },
-		func() error { return two(c.CallTool(ctx, "a:b", CallTool{Args: json.RawMessage(`{}`)})) },
-		func() error { return two(c.Why(ctx, "i", WhyQuery{})) },
-		func() error { return two(c.Wanted(ctx)) },
-		func() error { return two(c.ForgetWanted(ctx, "")) },
-		func() error { return two(c.Domains(ctx)) },
-		func() error { return two(c.Domain(ctx, "d", "")) },
 		func() error { return two(c.Tokens(ctx, "")) },
 		func() error { return two(c.CreateToken(ctx, CreateToken{})) },
 		func() error { return two(c.RotateToken(ctx, "n", RotateToken{})) },
@@ -394,20 +373,6 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.SwitchBot(ctx, "n", false)) },
 		func() error { return two(c.ClaimBot(ctx, "n")) },
 		func() error { return two(c.SweepBot(ctx, "n")) },
-		func() error { return two(c.Providers(ctx)) },
-		func() error { return two(c.AddProvider(ctx, AddProvider{})) },
-		func() error { return c.RemoveProvider(ctx, "n") },
-		func() error { return two(c.TestProvider(ctx, "n")) },
-		func() error { return two(c.EnableProvider(ctx, "n", true)) },
-		func() error { return two(c.EnableProvider(ctx, "n", false)) },
-		func() error { return two(c.Models(ctx)) },
-		func() error { return two(c.SetModel(ctx, "n", SetModel{})) },
-		func() error { return two(c.DefaultModel(ctx, "n")) },
-		func() error { return two(c.SetFallbacks(ctx, "n", SetFallbacks{})) },
-		func() error { return c.RemoveModel(ctx, "n") },
-		func() error { return two(c.Agents(ctx)) },
-		func() error { return two(c.PutAgent(ctx, store.Agent{ID: "a"})) },
-		func() error { return c.RemoveAgent(ctx, "a") },
 		func() error { return two(c.Approvals(ctx)) },
 		func() error { return two(c.Approval(ctx, "i")) },
 		func() error { return two(c.Decide(ctx, "i", Decide{})) },
@@ -415,10 +380,6 @@ func calls(ctx context.Context, c *Client) []func() error {
 		func() error { return two(c.AddGrant(ctx, AddGrant{})) },
 		func() error { return c.RevokeGrant(ctx, "i") },
 		func() error { return two(c.Call(ctx, "i")) },
-		func() error { return two(c.Usage(ctx, store.UsageQuery{Zone: time.UTC, Top: 3})) },
-		func() error { return two(c.Price(ctx, "p/m")) },
-		func() error { return two(c.SetPrice(ctx, "p/m", SetPrice{})) },
-		func() error { return two(c.UnsetPrice(ctx, "p/m")) },
 		func() error { return last(c.Audit(ctx, AuditQuery{Limit: 3})) },
 		func() error {
 			if _, err := c.VerifyAudit(ctx, VerifyAudit{}); err == nil || !strings.Contains(err.Error(), "no result") {

@@ -1,13 +1,12 @@
 package api
 
-import (
-	"context"
-	"iter"
-)
+// ImportServers takes over the servers of an MCP client's file and answers with
+// a line for each entry, in the file's order. The daemon reads the text, so that
+// ${VAR} means its own environment.
+var ImportServers = Stream[ImportServersRequest, ImportLine]{"POST", "/v1/servers/import", true, "register the servers of an MCP client's file"}
 
-// Import takes the servers of an MCP client's file over. The daemon reads the
-// text, so that ${VAR} means its own environment.
-type Import struct {
+// ImportServersRequest is the text of a file.
+type ImportServersRequest struct {
 	Text   string `json:"text"`
 	Force  bool   `json:"force,omitempty"`   // keep those that can't be reached now
 	DryRun bool   `json:"dry_run,omitempty"` // judge, but contact and store nothing
@@ -35,9 +34,4 @@ type ImportLine struct {
 	Held    int      `json:"held,omitempty"`
 	Sealed  []string `json:"sealed,omitempty"` // credentials made of the file's secrets
 	Notes   []string `json:"notes,omitempty"`  // one sentence each
-}
-
-// ImportServers yields a line for each entry, in the file's order.
-func (c *Client) ImportServers(ctx context.Context, i Import) iter.Seq2[ImportLine, error] {
-	return stream[ImportLine](ctx, c, request{method: "POST", path: "/v1/servers/import", body: i})
 }

@@ -1,28 +1,9 @@
 package api
 
-import (
-	"context"
-	"net/url"
+import "nize/store"
 
-	"nize/store"
-)
-
-// AddProvider adds a provider, or replaces its key and address if it is there.
-type AddProvider struct {
-	Name    string `json:"name"`
-	Kind    string `json:"kind,omitempty"` // "" is Name where that is a kind
-	BaseURL string `json:"base_url,omitempty"`
-	Key     Secret `json:"key"` // "" for providers that need none
-}
-
-// ProviderTest is what a try of a provider's key gave.
-type ProviderTest struct {
-	OK     bool     `json:"ok"`
-	TookMS float64  `json:"took_ms"`
-	Models []string `json:"models,omitempty"`
-	Error  string   `json:"error,omitempty"`
-	Hint   string   `json:"hint,omitempty"`
-}
+// ListModels lists the model names.
+var ListModels = Op[Empty, List[ModelView]]{"GET", "/v1/models", false, "list model names"}
 
 // ModelView is a model name in a list.
 type ModelView struct {
@@ -34,83 +15,33 @@ type ModelView struct {
 	Price PriceView `json:"price"`
 }
 
-// SetModel maps a model name.
-type SetModel struct {
-	Target string    `json:"target"`        // provider/model
-	Who    *[]string `json:"who,omitempty"` // may use it: all, admins, group:G, user:U; nil leaves it
-}
-
-// SetFallbacks replaces a model name's fallbacks, in order.
-type SetFallbacks struct {
-	Fallbacks []string `json:"fallbacks"` // provider/model
-}
-
-// Providers lists the providers, without their keys.
-func (c *Client) Providers(ctx context.Context) ([]store.Provider, error) {
-	return list[store.Provider](ctx, c, request{method: "GET", path: "/v1/providers"})
-}
-
-// AddProvider adds a provider.
-func (c *Client) AddProvider(ctx context.Context, p AddProvider) (store.Provider, error) {
-	return do[store.Provider](ctx, c, request{method: "POST", path: "/v1/providers", body: p})
-}
-
-// RemoveProvider removes a provider and its key.
-func (c *Client) RemoveProvider(ctx context.Context, name string) error {
-	return exec(ctx, c, request{method: "DELETE", path: "/v1/providers/" + url.PathEscape(name)})
-}
-
-// TestProvider tries a provider's key.
-func (c *Client) TestProvider(ctx context.Context, name string) (ProviderTest, error) {
-	return do[ProviderTest](ctx, c, request{method: "POST", path: "/v1/providers/" + url.PathEscape(name) + "/test"})
-}
-
-// EnableProvider switches a provider on or off.
-func (c *Client) EnableProvider(ctx context.Context, name string, on bool) (store.Provider, error) {
-	verb := "/enable"
-	if !on {
-		verb = "/disable"
-	}
-	return do[store.Provider](ctx, c, request{method: "POST", path: "/v1/providers/" + url.PathEscape(name) + verb})
-}
-
-// Models lists the model names.
-func (c *Client) Models(ctx context.Context) ([]ModelView, error) {
-	return list[ModelView](ctx, c, request{method: "GET", path: "/v1/models"})
+// ModelRequest names a model name.
+type ModelRequest struct {
+	Name string `path:"logical" json:"-"`
 }
 
 // SetModel maps a model name to provider/model and keeps its fallbacks. The
 // first name is the default.
-func (c *Client) SetModel(ctx context.Context, logical string, s SetModel) (store.ModelName, error) {
-	return do[store.ModelName](ctx, c, request{method: "PUT", path: "/v1/models/" + url.PathEscape(logical), body: s})
+var SetModel = Op[SetModelRequest, store.ModelName]{"PUT", "/v1/models/{logical}", true, "map a model name"}
+
+// SetModelRequest is what a model name stands for.
+type SetModelRequest struct {
+	Name   string    `path:"logical" json:"-"`
+	Target string    `json:"target"`        // provider/model
+	Who    *[]string `json:"who,omitempty"` // may use it: all, admins, group:G, user:U; nil leaves it
 }
 
-// DefaultModel makes a model name the default.
-func (c *Client) DefaultModel(ctx context.Context, logical string) (store.ModelName, error) {
-	return do[store.ModelName](ctx, c, request{method: "POST", path: "/v1/models/" + url.PathEscape(logical) + "/default"})
-}
+// SetDefaultModel makes a model name the default.
+var SetDefaultModel = Op[ModelRequest, store.ModelName]{"POST", "/v1/models/{logical}/default", true, "make a model name the default"}
 
 // SetFallbacks replaces a model name's fallbacks.
-func (c *Client) SetFallbacks(ctx context.Context, logical string, f SetFallbacks) (store.ModelName, error) {
-	return do[store.ModelName](ctx, c, request{method: "PUT", path: "/v1/models/" + url.PathEscape(logical) + "/fallbacks", body: f})
+var SetFallbacks = Op[SetFallbacksRequest, store.ModelName]{"PUT", "/v1/models/{logical}/fallbacks", true, "set a model name's fallbacks"}
+
+// SetFallbacksRequest is a model name's fallbacks, in order.
+type SetFallbacksRequest struct {
+	Name      string   `path:"logical" json:"-"`
+	Fallbacks []string `json:"fallbacks"` // provider/model
 }
 
 // RemoveModel removes a model name.
-func (c *Client) RemoveModel(ctx context.Context, logical string) error {
-	return exec(ctx, c, request{method: "DELETE", path: "/v1/models/" + url.PathEscape(logical)})
-}
-
-// Agents lists the agents.
-func (c *Client) Agents(ctx context.Context) ([]store.Agent, error) {
-	return list[store.Agent](ctx, c, request{method: "GET", path: "/v1/agents"})
-}
-
-// PutAgent makes an agent or replaces it whole.
-func (c *Client) PutAgent(ctx context.Context, a store.Agent) (store.Agent, error) {
-	return do[store.Agent](ctx, c, request{method: "PUT", path: "/v1/agents/" + url.PathEscape(a.ID), body: a})
-}
-
-// RemoveAgent removes an agent.
-func (c *Client) RemoveAgent(ctx context.Context, id string) error {
-	return exec(ctx, c, request{method: "DELETE", path: "/v1/agents/" + url.PathEscape(id)})
-}
+var RemoveModel = Op[ModelRequest, Empty]{"DELETE", "/v1/models/{logical}", true, "remove a model name"}

@@ -1,25 +1,40 @@
 package api
 
 import (
-	"context"
-	"iter"
-	"net/url"
 	"time"
 
 	"nize/store"
 )
 
+// ListServers lists the registered servers.
+var ListServers = Op[Empty, List[ServerView]]{"GET", "/v1/servers", false, "list servers"}
+
+// ServerRequest names a server.
+type ServerRequest struct {
+	Name string `path:"name" json:"-"`
+}
+
+// GetServer shows one server and its tools.
+var GetServer = Op[ServerRequest, ServerView]{"GET", "/v1/servers/{name}", false, "show a server and its tools"}
+
 // AddServer registers a server. The daemon contacts it, lists its tools and
 // stores both; if it can't be reached nothing is stored (ErrUnavailable),
 // unless Force.
-type AddServer struct {
+var AddServer = Op[AddServerRequest, ServerView]{"POST", "/v1/servers", true, "register a server"}
+
+// AddServerRequest is a server to register.
+type AddServerRequest struct {
 	Server store.Server `json:"server"`
 	Force  bool         `json:"force,omitempty"`
 }
 
-// PatchServer changes what is not nil. Revision is the one that the caller
-// read; 0 changes whatever is there.
-type PatchServer struct {
+// PatchServer changes what is not nil.
+var PatchServer = Op[PatchServerRequest, ServerView]{"PATCH", "/v1/servers/{name}", true, "change a server"}
+
+// PatchServerRequest is what may be changed of a server. Revision is the one
+// that the caller read; 0 changes whatever is there.
+type PatchServerRequest struct {
+	Name             string                  `path:"name" json:"-"`
 	Revision         uint64                  `json:"revision,omitempty"`
 	Disabled         *bool                   `json:"disabled,omitempty"`
 	Description      *string                 `json:"description,omitempty"`
@@ -48,6 +63,47 @@ type PatchServer struct {
 	URL              *string                 `json:"url,omitempty"`
 }
 
+// RemoveServer removes a server and its tools.
+var RemoveServer = Op[ServerRequest, Empty]{"DELETE", "/v1/servers/{name}", true, "remove a server"}
+
+// TestServer probes a server beside its live session.
+var TestServer = Op[ServerRequest, Probe]{"POST", "/v1/servers/{name}/test", true, "test a server, step by step"}
+
+// RestartServer closes the server's sessions and opens new ones.
+var RestartServer = Op[ServerRequest, ServerView]{"POST", "/v1/servers/{name}/restart", true, "restart a server"}
+
+// ListUntrusted lists the tools of a server whose definitions wait for an
+// admin.
+var ListUntrusted = Op[ListUntrustedRequest, List[TrustView]]{"GET", "/v1/servers/{name}/trust", true, "show what waits for acceptance"}
+
+// ListUntrustedRequest names a server and, unless it is "", one tool of it by
+// the tool's own name.
+type ListUntrustedRequest struct {
+	Name string `path:"name" json:"-"`
+	Tool string `query:"tool" json:"-"`
+}
+
+// TrustTools accepts definitions that an admin has seen and answers with the
+// tools as they are then. A pin that is no longer the present one is
+// ErrConflict, and nothing is accepted.
+var TrustTools = Op[TrustToolsRequest, List[ToolView]]{"POST", "/v1/servers/{name}/trust", true, "accept tools' definitions"}
+
+// TrustToolsRequest names the definitions.
+type TrustToolsRequest struct {
+	Name  string       `path:"name" json:"-"`
+	Tools []AcceptTool `json:"tools"`
+}
+
+// ServerLogs yields the last 64 KiB of standard error and, with Follow, what
+// comes.
+var ServerLogs = Stream[ServerLogsRequest, LogLine]{"GET", "/v1/servers/{name}/logs", true, "read or follow a server's stderr"}
+
+// ServerLogsRequest names a stdio server.
+type ServerLogsRequest struct {
+	Name   string `path:"name" json:"-"`
+	Follow bool   `query:"follow" json:"-"`
+}
+
 // Health is how a server is. It is flat in [ServerView].
 type Health struct {
 	Name      string    `json:"name"`
@@ -67,7 +123,7 @@ type ServerView struct {
 	Server      store.Server `json:"server"`
 	Tools       []ToolView   `json:"tools,omitempty"`
 	Warnings    []string     `json:"warnings,omitempty"`    // one sentence each
-	Unreachable bool         `json:"unreachable,omitempty"` // kept by Force only
+	Unreachable bool         `json:"unreachable,omitempty"` // stored all the same, by Force
 }
 
 // Probe is a test of a server, step by step: spawn or resolve, connect,
@@ -98,13 +154,7 @@ type TrustView struct {
 	Description string          `json:"description,omitempty"`
 }
 
-// Accept names the definitions that an admin has seen and accepts. A pin that
-// is no longer the present one is ErrConflict, and nothing is accepted.
-type Accept struct {
-	Tools []AcceptTool `json:"tools"`
-}
-
-// AcceptTool is one of them.
+// AcceptTool is the definition of one tool.
 type AcceptTool struct {
 	Tool string `json:"tool"`
 	Pin  string `json:"pin"`
@@ -115,56 +165,3 @@ type LogLine struct {
 	At   time.Time `json:"at,omitzero"`
 	Text string    `json:"text"`
 }
-
-// Servers lists the registered servers.
-func (c *Client) Servers(ctx context.Context) ([]ServerView, error) {
-	return list[ServerView](ctx, c, request{method: "GET", path: "/v1/servers"})
-}
-
-// AddServer registers a server.
-func (c *Client) AddServer(ctx context.Context, a AddServer) (ServerView, error) {
-	return do[ServerView](ctx, c, request{method: "POST", path: "/v1/servers", body: a})
-}
-
-// Server shows one server and its tools.
-func (c *Client) Server(ctx context.Context, name string) (ServerView, error) {
-	return do[ServerView](ctx, c, request{method: "GET", path: serverPath(name, "")})
-}
-
-// PatchServer changes one server.
-func (c *Client) PatchServer(ctx context.Context, name string, p PatchServer) (ServerView, error) {
-	return do[ServerView](ctx, c, request{method: "PATCH", path: serverPath(name, ""), body: p})
-}
-
-// RemoveServer removes a server and its tools.
-func (c *Client) RemoveServer(ctx context.Context, name string) error {
-	return exec(ctx, c, request{method: "DELETE", path: serverPath(name, "")})
-}
-
-// TestServer probes a server beside its live session.
-func (c *Client) TestServer(ctx context.Context, name string) (Probe, error) {
-	return do[Probe](ctx, c, request{method: "POST", path: serverPath(name, "/test")})
-}
-
-// RestartServer closes the server's sessions and makes them anew.
-func (c *Client) RestartServer(ctx context.Context, name string) (ServerView, error) {
-	return do[ServerView](ctx, c, request{method: "POST", path: serverPath(name, "/restart")})
-}
-
-// Untrusted lists the tools of a server that wait for acceptance; tool "" is
-// all, else one tool's own name.
-func (c *Client) Untrusted(ctx context.Context, name, tool string) ([]TrustView, error) {
-	return list[TrustView](ctx, c, request{method: "GET", path: serverPath(name, "/trust"), query: query("tool", tool)})
-}
-
-// Trust accepts definitions and returns the tools as they are then.
-func (c *Client) Trust(ctx context.Context, name string, a Accept) ([]ToolView, error) {
-	return list[ToolView](ctx, c, request{method: "POST", path: serverPath(name, "/trust"), body: a})
-}
-
-// ServerLogs yields the last 64 KiB of stderr and, with follow, what comes.
-func (c *Client) ServerLogs(ctx context.Context, name string, follow bool) iter.Seq2[LogLine, error] {
-	return stream[LogLine](ctx, c, request{method: "GET", path: serverPath(name, "/logs"), query: query("follow", flag(follow))})
-}
-
-func serverPath(name, rest string) string { return "/v1/servers/" + url.PathEscape(name) + rest }

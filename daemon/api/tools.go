@@ -1,13 +1,18 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
-	"net/url"
-	"strconv"
 
 	"nize/store"
 )
+
+// ListTools lists the tools of one server, or of all for "".
+var ListTools = Op[ListToolsRequest, List[ToolView]]{"GET", "/v1/tools", false, "list tools"}
+
+// ListToolsRequest names a server, or none.
+type ListToolsRequest struct {
+	Server string `query:"server" json:"-"`
+}
 
 // ToolView is a tool in a list.
 type ToolView struct {
@@ -20,6 +25,14 @@ type ToolView struct {
 	State       store.ToolState `json:"state"`
 	Findings    []string        `json:"findings,omitempty"`
 }
+
+// ToolRequest names a tool by its id.
+type ToolRequest struct {
+	ID string `path:"id" json:"-"`
+}
+
+// GetTool shows one tool by its id.
+var GetTool = Op[ToolRequest, ToolSchema]{"GET", "/v1/tools/{id}", false, "show a tool and its schema"}
 
 // ToolSchema is one tool whole.
 type ToolSchema struct {
@@ -34,15 +47,18 @@ type ToolSchema struct {
 	Private       bool              `json:"private,omitempty"`         // what it returns to the caller is for them alone
 }
 
-// Search asks for tools by what they do. Zero values are the
-// defaults of the index.
-type Search struct {
-	Query  string
-	Domain string
-	TopK   int
-	Min    float64
+// SearchTools finds tools by what they do.
+var SearchTools = Op[SearchToolsRequest, Found]{"GET", "/v1/tools/search", false, "find tools by what they do"}
+
+// SearchToolsRequest says what a tool should do. Zero values are the defaults of
+// the index.
+type SearchToolsRequest struct {
+	Query  string  `query:"q" json:"-"`
+	Domain string  `query:"domain" json:"-"`
+	TopK   int     `query:"top_k" json:"-"`
+	Min    float64 `query:"min" json:"-"`
 	// Explain asks for each answer's shares.
-	Explain bool
+	Explain bool `query:"explain" json:"-"`
 }
 
 // Found is the answer to a search; the order is the rank.
@@ -73,10 +89,19 @@ type Share struct {
 	Value  float64 `json:"value"`
 }
 
-// CallTool runs a tool. Args are JSON as the person wrote them.
-type CallTool struct {
+// CallTool runs one tool and waits for its end. The caller at the socket is the
+// approver where they may approve; a call that then still waits comes back as
+// pending. A call that was refused or failed is a record, not an error.
+var CallTool = Op[CallToolRequest, store.Call]{"POST", "/v1/tools/{id}/call", false, "call a tool"}
+
+// CallToolRequest is a call. Args are JSON as the person wrote them.
+type CallToolRequest struct {
+	ID   string          `path:"id" json:"-"`
 	Args json.RawMessage `json:"args"`
 }
+
+// ListDomains lists the domains.
+var ListDomains = Op[Empty, List[Domain]]{"GET", "/v1/domains", false, "list tool domains"}
 
 // Domain is a field that tools belong to.
 type Domain struct {
@@ -85,50 +110,17 @@ type Domain struct {
 	ToolCount   int    `json:"tool_count"`
 }
 
+// BrowseDomain lists the tools of one domain, page by page.
+var BrowseDomain = Op[BrowseDomainRequest, DomainTools]{"GET", "/v1/domains/{id}", false, "browse a tool domain"}
+
+// BrowseDomainRequest names a domain and where the page begins; "" is the start.
+type BrowseDomainRequest struct {
+	ID     string `path:"id" json:"-"`
+	Cursor string `query:"cursor" json:"-"`
+}
+
 // DomainTools is a page of a domain.
 type DomainTools struct {
 	Items      []ToolView `json:"items"`
 	NextCursor string     `json:"next_cursor,omitempty"`
-}
-
-// Tools lists the tools of one server, or of all for "".
-func (c *Client) Tools(ctx context.Context, server string) ([]ToolView, error) {
-	return list[ToolView](ctx, c, request{method: "GET", path: "/v1/tools", query: query("server", server)})
-}
-
-// SearchTools finds tools.
-func (c *Client) SearchTools(ctx context.Context, s Search) (Found, error) {
-	q := query("q", s.Query, "domain", s.Domain)
-	if s.TopK > 0 {
-		q.Set("top_k", strconv.Itoa(s.TopK))
-	}
-	if s.Min > 0 {
-		q.Set("min", strconv.FormatFloat(s.Min, 'g', -1, 64))
-	}
-	if s.Explain {
-		q.Set("explain", "1")
-	}
-	return do[Found](ctx, c, request{method: "GET", path: "/v1/tools/search", query: q})
-}
-
-// Tool shows one tool by its id.
-func (c *Client) Tool(ctx context.Context, id string) (ToolSchema, error) {
-	return do[ToolSchema](ctx, c, request{method: "GET", path: "/v1/tools/" + url.PathEscape(id)})
-}
-
-// CallTool runs one tool and waits for its end. The caller at the socket is the
-// approver where they may approve; a call that then still waits comes back as
-// pending. A call that was refused or failed is a record, not an error.
-func (c *Client) CallTool(ctx context.Context, id string, t CallTool) (store.Call, error) {
-	return do[store.Call](ctx, c, request{method: "POST", path: "/v1/tools/" + url.PathEscape(id) + "/call", body: t})
-}
-
-// Domains lists the domains.
-func (c *Client) Domains(ctx context.Context) ([]Domain, error) {
-	return list[Domain](ctx, c, request{method: "GET", path: "/v1/domains"})
-}
-
-// Domain lists the tools of one domain, from cursor ("" is the start).
-func (c *Client) Domain(ctx context.Context, id, cursor string) (DomainTools, error) {
-	return do[DomainTools](ctx, c, request{method: "GET", path: "/v1/domains/" + url.PathEscape(id), query: query("cursor", cursor)})
 }

@@ -1,11 +1,17 @@
 package api
 
-import (
-	"context"
-	"net/url"
+// ExplainTool asks the gateway's rules about somebody's use of a tool. Members
+// may ask about themselves.
+var ExplainTool = Op[ExplainToolRequest, Why]{"GET", "/v1/tools/{id}/why", false, "say by which rule somebody may use a tool"}
 
-	"nize/store"
-)
+// ExplainToolRequest names a tool and says for whom; zero values narrow nothing.
+type ExplainToolRequest struct {
+	ID      string `path:"id" json:"-"`
+	User    string `query:"user" json:"-"` // id, name or identity; "" is the caller
+	Agent   string `query:"agent" json:"-"`
+	Token   string `query:"token" json:"-"`   // the name of a token of that person
+	Channel string `query:"channel" json:"-"` // slack:TEAM/CHANNEL, or CHANNEL alone
+}
 
 // Why is what the gateway's rules say of a tool for one person.
 type Why struct {
@@ -35,33 +41,4 @@ type WhyApproval struct {
 	Approvers string    `json:"approvers,omitempty"`
 	Rules     []WhyRule `json:"rules"`
 	Deciders  []WhyRule `json:"deciders,omitempty"` // by which rule they may press: the verdict is the policy
-}
-
-// WhyQuery says for whom; zero values narrow nothing.
-type WhyQuery struct {
-	User  string // id, name or identity; "" is the caller
-	Agent string
-	Token string // the name of a token of that person
-
-	Channel string // slack:TEAM/CHANNEL, or CHANNEL alone
-}
-
-// Forgotten counts what was forgotten.
-type Forgotten struct {
-	Forgotten int `json:"forgotten"`
-}
-
-// Why asks the gateway's rules. Members may ask about themselves.
-func (c *Client) Why(ctx context.Context, tool string, q WhyQuery) (Why, error) {
-	return do[Why](ctx, c, request{method: "GET", path: "/v1/tools/" + url.PathEscape(tool) + "/why", query: query("user", q.User, "agent", q.Agent, "token", q.Token, "channel", q.Channel)})
-}
-
-// Wanted ranks what was asked for and no tool could do, within 30 days.
-func (c *Client) Wanted(ctx context.Context) ([]store.UnmetRequest, error) {
-	return list[store.UnmetRequest](ctx, c, request{method: "GET", path: "/v1/tools/wanted"})
-}
-
-// ForgetWanted forgets what text would count for, or all for "".
-func (c *Client) ForgetWanted(ctx context.Context, text string) (Forgotten, error) {
-	return do[Forgotten](ctx, c, request{method: "DELETE", path: "/v1/tools/wanted", query: query("text", text, "all", flag(text == ""))})
 }

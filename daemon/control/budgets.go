@@ -19,9 +19,8 @@ type Budgets struct {
 	Users     store.Users
 	Directory *people.Directory
 	Config    store.Config
-	// CheckTarget refuses a PROVIDER/MODEL that is not there.
-	CheckTarget func(ctx context.Context, target string) error
-	Now         func() time.Time
+	Providers *Providers
+	Now       func() time.Time
 }
 
 // List lists what admins set, or what holds for one person. Members see what
@@ -124,7 +123,7 @@ func (b *Budgets) subject(ctx context.Context, subject string) (string, error) {
 			return "", store.Unknown("group", name, names)
 		}
 	case kind == "model":
-		if err := b.CheckTarget(ctx, name); err != nil {
+		if err := b.Providers.CheckTarget(ctx, name); err != nil {
 			return "", err
 		}
 	}

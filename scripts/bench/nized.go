@@ -136,7 +136,7 @@ func (d *nized) register(ctx context.Context, u *upstream, from, to int) error {
 		adding.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			view, err := d.api.AddServer(ctx, api.AddServer{Server: store.Server{
+			view, err := api.AddServer.Call(ctx, d.api, api.AddServerRequest{Server: store.Server{
 				Name: fmt.Sprintf("system-%d", i), Transport: store.HTTP, URL: u.url(i),
 				TrustAnnotations: true, Approval: store.ApproveNever, MaxConcurrency: 2 * callers,
 			}})
@@ -170,7 +170,7 @@ func (d *nized) token(ctx context.Context) (string, error) {
 func (d *nized) finds(number int) func(context.Context) bool {
 	want := generate(number)
 	return func(ctx context.Context) bool {
-		found, err := d.api.SearchTools(ctx, api.Search{Query: want.asks, TopK: 10})
+		found, err := api.SearchTools.Call(ctx, d.api, api.SearchToolsRequest{Query: want.asks, TopK: 10})
 		if err != nil {
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"nize/daemon/api"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -43,9 +44,9 @@ func (b *bench) usage(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.stop()) }()
 	for _, days := range []int{30, spendDays} {
 		for _, by := range store.UsageGroupings {
-			q := store.UsageQuery{By: by, Since: now.AddDate(0, 0, -days), Top: 40}
+			q := api.GetUsageRequest{By: by, Since: now.AddDate(0, 0, -days), Top: 40}
 			took, err := p50(ctx, spendReports, func(ctx context.Context, _ int) error {
-				report, err := d.api.Usage(ctx, q)
+				report, err := api.GetUsage.Call(ctx, d.api, q)
 				if err == nil && report.Total.Calls == 0 && by != "tool" {
 					err = errors.New("the report is empty")
 				}

@@ -106,12 +106,12 @@ func (s *session) cmdModel(ctx context.Context, name string) (reply, error) {
 		}
 		return reply{lines: []string{s.words().Say(phrases.TermModel, bots.Escape(now))}}, nil
 	}
-	models, err := s.o.Client.Models(ctx)
+	models, err := api.ListModels.Call(ctx, s.o.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("listing the models: %w", err)
 	}
 	var names []string
-	for _, m := range models {
+	for _, m := range models.Items {
 		names = append(names, m.Name)
 	}
 	if !strings.Contains(name, "/") && !contains(names, name) {
@@ -132,15 +132,15 @@ func contains(names []string, name string) bool {
 }
 
 func (s *session) cmdModels(ctx context.Context, _ string) (reply, error) {
-	models, err := s.o.Client.Models(ctx)
+	models, err := api.ListModels.Call(ctx, s.o.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("listing the models: %w", err)
 	}
-	if len(models) == 0 {
+	if len(models.Items) == 0 {
 		return reply{lines: []string{s.words().Say(phrases.TermNoModels)}}, nil
 	}
 	var rows [][]string
-	for _, m := range models {
+	for _, m := range models.Items {
 		state := ""
 		if m.Default {
 			state = s.words().Say(phrases.TermIsDefault)
@@ -172,7 +172,7 @@ func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 	if query == "" {
 		return reply{}, errors.New(s.words().Say(phrases.TermToolsAsk))
 	}
-	found, err := s.o.Client.SearchTools(ctx, api.Search{Query: query})
+	found, err := api.SearchTools.Call(ctx, s.o.Client, api.SearchToolsRequest{Query: query})
 	if err != nil {
 		return reply{}, fmt.Errorf("searching tools: %w", err)
 	}
@@ -220,7 +220,7 @@ func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
 }
 
 func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
-	report, err := s.o.Client.Usage(ctx, store.UsageQuery{Since: s.o.Now().AddDate(0, 0, -30), By: "model"})
+	report, err := api.GetUsage.Call(ctx, s.o.Client, api.GetUsageRequest{Since: s.o.Now().AddDate(0, 0, -30), By: "model"})
 	if err != nil {
 		return reply{}, fmt.Errorf("reading the usage: %w", err)
 	}

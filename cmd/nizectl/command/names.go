@@ -9,25 +9,25 @@ import (
 )
 
 func ServerNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Servers(ctx)
-	return Each(items, func(s api.ServerView) string { return s.Server.Name }), err
+	items, err := api.ListServers.Call(ctx, c, api.Empty{})
+	return Each(items.Items, func(s api.ServerView) string { return s.Server.Name }), err
 }
 
 // ToolNames offers server.tool, since a colon ends a word in a shell; toolID
 // reads it back.
 func ToolNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Tools(ctx, "")
-	return Each(items, func(t api.ToolView) string { return strings.Replace(t.ID, ":", ".", 1) }), err
+	items, err := api.ListTools.Call(ctx, c, api.ListToolsRequest{})
+	return Each(items.Items, func(t api.ToolView) string { return strings.Replace(t.ID, ":", ".", 1) }), err
 }
 
 func DomainNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Domains(ctx)
-	return Each(items, func(d api.Domain) string { return d.ID }), err
+	items, err := api.ListDomains.Call(ctx, c, api.Empty{})
+	return Each(items.Items, func(d api.Domain) string { return d.ID }), err
 }
 
 func AgentNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Agents(ctx)
-	return Each(list, func(a store.Agent) string { return a.ID }), err
+	list, err := api.ListAgents.Call(ctx, c, api.Empty{})
+	return Each(list.Items, func(a store.Agent) string { return a.ID }), err
 }
 
 // ChannelNames offers places without a colon, since that ends a word in a
@@ -38,8 +38,8 @@ func ChannelNames(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func ModelNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Models(ctx)
-	return Each(list, func(m api.ModelView) string { return m.Name }), err
+	list, err := api.ListModels.Call(ctx, c, api.Empty{})
+	return Each(list.Items, func(m api.ModelView) string { return m.Name }), err
 }
 
 func UserNames(ctx context.Context, c *api.Client) ([]string, error) {

@@ -42,7 +42,7 @@ func addServer(ctx context.Context, c *command.Call) error {
 	name := add.Server.Name
 	if len(secrets) > 0 {
 		// A server of that name keeps its credentials: they are not ours to replace.
-		if _, err := c.API.Server(ctx, name); err == nil {
+		if _, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: name}); err == nil {
 			return command.Failf(api.ExitConflict, "server %q already exists: choose another name, or change it with nizectl servers edit %s", name, name)
 		} else if api.ExitCode(err) != api.ExitNotFound {
 			return err
@@ -53,7 +53,7 @@ func addServer(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	done := c.Busy("contacting %s …", name)
-	view, err := c.API.AddServer(ctx, add)
+	view, err := api.AddServer.Call(ctx, c.API, add)
 	done()
 	if err != nil {
 		undo(context.WithoutCancel(ctx))
@@ -89,8 +89,8 @@ func reportAdded(c *command.Call, view api.ServerView) error {
 }
 
 // serverFromFlags reads the command line of add without asking anybody.
-func serverFromFlags(c *command.Call) (api.AddServer, []secret, error) {
-	none := api.AddServer{}
+func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
+	none := api.AddServerRequest{}
 	s := store.Server{Name: c.Arg(0), Cwd: c.Cmd.String("cwd"), URL: c.Cmd.String("url")}
 	if err := store.CheckSlug(s.Name); err != nil {
 		return none, nil, err
@@ -125,8 +125,8 @@ func serverFromFlags(c *command.Call) (api.AddServer, []secret, error) {
 	if err != nil {
 		return none, nil, err
 	}
-	applyPatch(&s, patch)
-	return api.AddServer{Server: s, Force: c.Cmd.Bool("force")}, secrets, nil
+	api.Change(&s, patch)
+	return api.AddServerRequest{Server: s, Force: c.Cmd.Bool("force")}, secrets, nil
 }
 
 // setWhere fills in how the server is reached: a command or a URL.

@@ -41,7 +41,7 @@ func editServer(ctx context.Context, c *command.Call) error {
 	name := c.Arg(0)
 	undo := func(context.Context) {}
 	if len(c.Args) > 1 || slices.ContainsFunc(wired, c.Cmd.IsSet) {
-		view, err := c.API.Server(ctx, name)
+		view, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: name})
 		if err != nil {
 			return err
 		}
@@ -53,10 +53,11 @@ func editServer(ctx context.Context, c *command.Call) error {
 			return err
 		}
 	}
-	if p == (api.PatchServer{}) {
+	if p == (api.PatchServerRequest{}) {
 		return command.Usagef("servers edit needs something to change: see nizectl servers edit --help")
 	}
-	view, err := c.API.PatchServer(ctx, name, p)
+	p.Name = name
+	view, err := api.PatchServer.Call(ctx, c.API, p)
 	if err != nil {
 		undo(context.WithoutCancel(ctx))
 		return err
@@ -69,7 +70,7 @@ func editServer(ctx context.Context, c *command.Call) error {
 
 // rewire puts into p what the flags change of how s is reached. The revision
 // guards what was read.
-func rewire(c *command.Call, p *api.PatchServer, s store.Server) ([]secret, error) {
+func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secret, error) {
 	p.Revision = s.Revision
 	argv := c.Args[1:]
 	switch {

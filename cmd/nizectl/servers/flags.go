@@ -35,8 +35,8 @@ func serverFlags() []cli.Flag {
 }
 
 // patchFromFlags reads those settings of a server that were given.
-func patchFromFlags(c *command.Call) (api.PatchServer, error) {
-	var p api.PatchServer
+func patchFromFlags(c *command.Call) (api.PatchServerRequest, error) {
+	var p api.PatchServerRequest
 	for name, into := range map[string]**bool{
 		"trust-annotations": &p.TrustAnnotations, "untrusted-output": &p.UntrustedOutput,
 		"private": &p.Private, "accept-new": &p.AcceptNew, "keep-alive": &p.KeepAlive,
@@ -143,29 +143,4 @@ func rateFlag(v string) (store.Rate, error) {
 		return store.Rate{}, command.Usagef("--rate-limit %s: write calls and interval, such as 60/1m; 0 is no limit", v)
 	}
 	return rate, nil
-}
-
-func applyPatch(s *store.Server, p api.PatchServer) {
-	set(&s.Description, p.Description)
-	set(&s.Domain, p.Domain)
-	set(&s.Timeout, p.Timeout)
-	set(&s.MaxConcurrency, p.MaxConcurrency)
-	set(&s.Approval, p.Approval)
-	set(&s.Auth, p.Auth)
-	set(&s.Approvers, p.Approvers)
-	set(&s.TrustAnnotations, p.TrustAnnotations)
-	set(&s.UntrustedOutput, p.UntrustedOutput)
-	set(&s.Private, p.Private)
-	set(&s.AcceptNew, p.AcceptNew)
-	set(&s.AllowedTools, p.AllowedTools)
-	set(&s.KeepAlive, p.KeepAlive)
-	set(&s.IdleTimeout, p.IdleTimeout)
-	set(&s.MemoryLimit, p.MemoryLimit)
-	set(&s.RateLimit, p.RateLimit)
-}
-
-func set[T any](into *T, value *T) {
-	if value != nil {
-		*into = *value
-	}
 }

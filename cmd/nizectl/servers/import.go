@@ -36,10 +36,10 @@ func importFile(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	req := api.Import{Text: text, Force: c.Cmd.Bool("force"), DryRun: c.Cmd.Bool("dry-run")}
+	req := api.ImportServersRequest{Text: text, Force: c.Cmd.Bool("force"), DryRun: c.Cmd.Bool("dry-run")}
 	var lines []api.ImportLine
 	done := c.Busy("importing %s …", c.Arg(0))
-	for line, err := range c.API.ImportServers(ctx, req) {
+	for line, err := range api.ImportServers.Call(ctx, c.API, req) {
 		if err != nil {
 			done()
 			return fmt.Errorf("%s: %w", c.Arg(0), err)

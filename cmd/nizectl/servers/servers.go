@@ -41,20 +41,20 @@ func Command(a *command.App) *cli.Command {
 }
 
 func listServers(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Servers(ctx)
+	list, err := api.ListServers.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
-	HealthTable(c.App, command.Each(list, func(s api.ServerView) api.Health { return s.Health })).
+	HealthTable(c.App, command.Each(list.Items, func(s api.ServerView) api.Health { return s.Health })).
 		Print("no servers yet: nizectl servers add NAME -- COMMAND, or --url URL")
 	return nil
 }
 
 func showServer(ctx context.Context, c *command.Call) error {
-	view, err := c.API.Server(ctx, c.Arg(0))
+	view, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func showServer(ctx context.Context, c *command.Call) error {
 }
 
 func listTools(ctx context.Context, c *command.Call) error {
-	view, err := c.API.Server(ctx, c.Arg(0))
+	view, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func visibleTo(ctx context.Context, c *command.Call, who []string) string {
 
 func testServer(ctx context.Context, c *command.Call) error {
 	done := c.Busy("testing %s …", c.Arg(0))
-	probe, err := c.API.TestServer(ctx, c.Arg(0))
+	probe, err := api.TestServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
 	done()
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func probeFailure(c *command.Call, p api.Probe) error {
 }
 
 func showLogs(ctx context.Context, c *command.Call) error {
-	for line, err := range c.API.ServerLogs(ctx, c.Arg(0), c.Cmd.Bool("follow")) {
+	for line, err := range api.ServerLogs.Call(ctx, c.API, api.ServerLogsRequest{Name: c.Arg(0), Follow: c.Cmd.Bool("follow")}) {
 		if err != nil {
 			return command.FollowEnd(ctx, c.Cmd.Bool("follow"), err)
 		}
@@ -229,7 +229,7 @@ func showLogs(ctx context.Context, c *command.Call) error {
 
 func restartServer(ctx context.Context, c *command.Call) error {
 	done := c.Busy("restarting %s …", c.Arg(0))
-	view, err := c.API.RestartServer(ctx, c.Arg(0))
+	view, err := api.RestartServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)})
 	done()
 	if err != nil {
 		return err
@@ -242,15 +242,15 @@ func acceptTools(ctx context.Context, c *command.Call) error {
 	if _, own, ok := store.SplitToolID(tool); ok {
 		tool = own
 	}
-	held, err := c.API.Untrusted(ctx, name, tool)
+	held, err := api.ListUntrusted.Call(ctx, c.API, api.ListUntrustedRequest{Name: name, Tool: tool})
 	if err != nil {
 		return err
 	}
-	if len(held) == 0 {
+	if len(held.Items) == 0 {
 		return c.Report([]api.ToolView{}, "nothing of %s waits for acceptance", name)
 	}
-	accept := api.Accept{}
-	for _, t := range held {
+	accept := api.TrustToolsRequest{Name: name}
+	for _, t := range held.Items {
 		accept.Tools = append(accept.Tools, api.AcceptTool{Tool: t.Tool, Pin: t.Pin})
 		if !c.JSON {
 			printHeld(c, t)
@@ -259,14 +259,14 @@ func acceptTools(ctx context.Context, c *command.Call) error {
 	if err := c.Flush(); err != nil {
 		return err
 	}
-	if err := c.Confirm("Accept %s of %s as shown?", command.Count(len(held), "definition"), name); err != nil {
+	if err := c.Confirm("Accept %s of %s as shown?", command.Count(len(held.Items), "definition"), name); err != nil {
 		return err
 	}
-	tools, err := c.API.Trust(ctx, name, accept)
+	tools, err := api.TrustTools.Call(ctx, c.API, accept)
 	if err != nil {
 		return err
 	}
-	return c.Report(command.Items(tools), "accepted %s of %s", command.Count(len(held), "definition"), name)
+	return c.Report(command.Items(tools.Items), "accepted %s of %s", command.Count(len(held.Items), "definition"), name)
 }
 
 func printHeld(c *command.Call, t api.TrustView) {
@@ -301,7 +301,7 @@ func shareServer(ctx context.Context, c *command.Call) error {
 			return command.Usagef("--with %s: want all, group:G, user:U or nobody", who)
 		}
 	}
-	view, err := c.API.PatchServer(ctx, c.Arg(0), api.PatchServer{Visibility: &with})
+	view, err := api.PatchServer.Call(ctx, c.API, api.PatchServerRequest{Name: c.Arg(0), Visibility: &with})
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func shareServer(ctx context.Context, c *command.Call) error {
 func switchTo(on bool) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
 		off := !on
-		view, err := c.API.PatchServer(ctx, c.Arg(0), api.PatchServer{Disabled: &off})
+		view, err := api.PatchServer.Call(ctx, c.API, api.PatchServerRequest{Name: c.Arg(0), Disabled: &off})
 		if err != nil {
 			return err
 		}
@@ -327,7 +327,7 @@ func removeServer(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the server %s and its tools?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.API.RemoveServer(ctx, c.Arg(0)); err != nil {
+	if _, err := api.RemoveServer.Call(ctx, c.API, api.ServerRequest{Name: c.Arg(0)}); err != nil {
 		return err
 	}
 	return c.Removed("server", c.Arg(0))

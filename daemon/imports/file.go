@@ -1,4 +1,4 @@
-package daemon
+package imports
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/control"
 	"nize/daemon/mcpfile"
 	"nize/store"
 )
@@ -51,17 +52,17 @@ const (
 // fileCaller is who changes servers by way of the file.
 var fileCaller = store.Caller{User: store.System.User, Name: "--mcp-config", Role: store.Admin, Surface: store.OnCLI}
 
-// serversFile keeps the servers of one file.
-type serversFile struct {
-	d    *Daemon
-	path string // absolute
+// File keeps the servers of one file.
+type File struct {
+	Importer *Importer
+	Path     string // absolute
 
 	mu       sync.Mutex
 	problems []string // what is wrong now
 }
 
-// warnings are for nizectl status; a daemon without such a file has none.
-func (f *serversFile) warnings() []string {
+// Warnings are for nizectl status; a daemon without such a file has none.
+func (f *File) Warnings() []string {
 	if f == nil {
 		return nil
 	}
@@ -70,24 +71,24 @@ func (f *serversFile) warnings() []string {
 	return slices.Clone(f.problems)
 }
 
-// report replaces what is wrong and logs what is so newly.
-func (f *serversFile) report(now []string) {
+// report reslots what is wrong and logs what is so newly.
+func (f *File) report(now []string) {
 	f.mu.Lock()
 	before := f.problems
 	f.problems = now
 	f.mu.Unlock()
 	for _, p := range now {
 		if !slices.Contains(before, p) {
-			f.d.log.Warn("servers file", "problem", p)
+			f.Importer.Log.Warn("servers file", "problem", p)
 		}
 	}
 	if len(now) == 0 && len(before) > 0 {
-		f.d.log.Info("servers file", "problem", "none any more")
+		f.Importer.Log.Info("servers file", "problem", "none any more")
 	}
 }
 
-// keep applies the file at start and after each change, until ctx ends.
-func (f *serversFile) keep(ctx context.Context) error {
+// Keep applies the file at start and after each change, until ctx ends.
+func (f *File) Keep(ctx context.Context) error {
 	tick := time.NewTicker(fileEvery)
 	defer tick.Stop()
 	var seen, applied fs.FileInfo
@@ -95,7 +96,7 @@ func (f *serversFile) keep(ctx context.Context) error {
 	var retry time.Time // zero while nothing is left to try again
 	pause, first := fileRetry, true
 	for {
-		info, err := os.Stat(f.path)
+		info, err := os.Stat(f.Path)
 		switch {
 		case err != nil:
 			seen, applied, retry = nil, nil, time.Time{}
@@ -136,18 +137,18 @@ func sameFile(a, b fs.FileInfo) bool {
 }
 
 // trouble is why the file as a whole was not applied.
-func (f *serversFile) trouble(err error) string {
+func (f *File) trouble(err error) string {
 	why := err.Error()
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		why = path.Err.Error()
 	}
-	return fmt.Sprintf("%s changes nothing: %s", f.path, strings.TrimPrefix(why, store.ErrInvalid.Error()+" file: "))
+	return fmt.Sprintf("%s changes nothing: %s", f.Path, strings.TrimPrefix(why, store.ErrInvalid.Error()+" file: "))
 }
 
 // read reads the file if nobody else may write it.
-func (f *serversFile) read() ([]byte, error) {
-	file, err := os.Open(f.path)
+func (f *File) read() ([]byte, error) {
+	file, err := os.Open(f.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -177,28 +178,28 @@ func (f *serversFile) read() ([]byte, error) {
 
 // apply makes the servers as the file has them; again says that one could not
 // be reached and is worth another attempt.
-func (f *serversFile) apply(ctx context.Context, data []byte) (again bool) {
-	file, err := mcpfile.Read(data, f.d.fileOptions())
+func (f *File) apply(ctx context.Context, data []byte) (again bool) {
+	file, err := f.Importer.parse(data)
 	if err != nil {
 		f.report([]string{f.trouble(err)})
 		return false
 	}
 	problems := make([]string, len(file.Entries)) // each goroutine writes its own
 	retry := make([]bool, len(file.Entries))
-	places := make(chan struct{}, importAtOnce)
+	slots := make(chan struct{}, maxConcurrent)
 	var running sync.WaitGroup
 	for i, e := range file.Entries {
 		running.Go(func() {
 			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-				problems[i], retry[i] = f.entry(ctx, e)
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				problems[i], retry[i] = f.applyEntry(ctx, e)
 			case <-ctx.Done():
 			}
 		})
 	}
 	running.Wait()
-	gone := f.vanished(ctx, file)
+	gone := f.removeVanished(ctx, file)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -207,24 +208,24 @@ func (f *serversFile) apply(ctx context.Context, data []byte) (again bool) {
 	return slices.Contains(retry, true)
 }
 
-// entry makes one server as the file has it.
-func (f *serversFile) entry(ctx context.Context, e mcpfile.Entry) (problem string, again bool) {
+// applyEntry makes one server as the file has it.
+func (f *File) applyEntry(ctx context.Context, e mcpfile.Entry) (problem string, again bool) {
 	fail := func(why string) string {
-		return fmt.Sprintf("%s: %s is not as the file has it: %s", f.path, e.Key, why)
+		return fmt.Sprintf("%s: %s is not as the file has it: %s", f.Path, e.Key, why)
 	}
-	old, err := f.d.db.GetServer(ctx, e.Name)
+	old, err := f.Importer.Servers.Store.GetServer(ctx, e.Name)
 	switch {
-	case err == nil && old.Origin.File == f.path && e.Err == nil:
+	case err == nil && old.Origin.File == f.Path && e.Err == nil:
 		if err := f.change(ctx, old, e); err != nil {
 			return fail(err.Error()), false
 		}
 		return "", false
-	case err == nil && old.Origin.File != f.path:
+	case err == nil && old.Origin.File != f.Path:
 		return fail(fmt.Sprintf("the server %s was registered by hand: nizectl servers remove %s", e.Name, e.Name)), false
 	}
-	line := f.d.admit(ctx, fileCaller, e, admission{origin: store.Origin{File: f.path, Disabled: e.Server.Disabled}})
+	line := f.Importer.importEntry(ctx, fileCaller, e, entryOptions{origin: store.Origin{File: f.Path, Disabled: e.Server.Disabled}})
 	if line.Status == api.ImportAdded {
-		f.d.log.Info("server added from file", "server", e.Name, "tools", line.Tools)
+		f.Importer.Log.Info("server added from file", "server", e.Name, "tools", line.Tools)
 		return "", false
 	}
 	return fail(strings.TrimSuffix(line.Reason, "; add it all the same with --force")), line.Status == api.ImportUnreachable
@@ -232,9 +233,9 @@ func (f *serversFile) entry(ctx context.Context, e mcpfile.Entry) (problem strin
 
 // change brings a server of the file up to date. What an admin set beside the
 // file's own words stays.
-func (f *serversFile) change(ctx context.Context, old store.Server, e mcpfile.Entry) error {
+func (f *File) change(ctx context.Context, old store.Server, e mcpfile.Entry) error {
 	next, file := old, e.Server
-	if err := f.d.checkServer(&file); err != nil {
+	if err := control.CheckServer(&file); err != nil {
 		return err
 	}
 	next.Transport, next.Command, next.Args, next.Cwd, next.URL = file.Transport, file.Command, file.Args, file.Cwd, file.URL
@@ -242,25 +243,22 @@ func (f *serversFile) change(ctx context.Context, old store.Server, e mcpfile.En
 	if file.Disabled != old.Origin.Disabled {
 		next.Disabled = file.Disabled
 	}
-	next.Origin = store.Origin{File: f.path, Disabled: file.Disabled}
+	next.Origin = store.Origin{File: f.Path, Disabled: file.Disabled}
 	resealed, err := f.reseal(ctx, old, &next, e.Secrets)
 	if err != nil {
 		return err
 	}
-	if wiredAlike(old, next) && old.Disabled == next.Disabled && old.Origin.Disabled == next.Origin.Disabled && slices.Equal(old.Origin.Sealed, next.Origin.Sealed) {
+	if sameEndpoint(old, next) && old.Disabled == next.Disabled && old.Origin.Disabled == next.Origin.Disabled && slices.Equal(old.Origin.Sealed, next.Origin.Sealed) {
 		if resealed && !next.Disabled {
-			return f.d.pool.Restart(ctx, next.Name)
+			return f.Importer.Servers.Pool.Restart(ctx, next.Name)
 		}
 		return nil
 	}
-	if _, err := f.d.db.PutServer(ctx, fileCaller, next, old.Revision); err != nil {
-		return fmt.Errorf("storing it: %w", err)
-	}
-	f.d.log.Info("server changed from file", "server", next.Name)
-	_, syncErr := f.d.pool.Sync(ctx, fileCaller, next.Name)
-	if err := f.d.gateway.Catalog.Refresh(ctx, next.Name); err != nil {
+	syncErr, err := f.Importer.Servers.Replace(ctx, fileCaller, next, old.Revision)
+	if err != nil {
 		return err
 	}
+	f.Importer.Log.Info("server changed from file", "server", next.Name)
 	if syncErr != nil {
 		return fmt.Errorf("it is changed, but could not be listed: %w", syncErr)
 	}
@@ -269,13 +267,13 @@ func (f *serversFile) change(ctx context.Context, old store.Server, e mcpfile.En
 
 // reseal seals those of the file's secrets that are new or another, and removes
 // those that are no longer in it. A credential that was set by hand stays.
-func (f *serversFile) reseal(ctx context.Context, old store.Server, next *store.Server, secrets map[string]store.Secret) (changed bool, err error) {
+func (f *File) reseal(ctx context.Context, old store.Server, next *store.Server, secrets map[string]store.Secret) (changed bool, err error) {
 	host := ""
 	if u, err := url.Parse(next.URL); err == nil {
 		host = u.Host
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		have, err := f.d.db.GetCredential(ctx, ownCredential(next.Name, name))
+		have, err := f.Importer.Servers.Store.GetCredential(ctx, credentialKey(next.Name, name))
 		ours := slices.Contains(old.Origin.Sealed, name)
 		switch {
 		case err == nil && !ours:
@@ -287,7 +285,7 @@ func (f *serversFile) reseal(ctx context.Context, old store.Server, next *store.
 		if err == nil && have.Secret.Reveal() == secrets[name].Reveal() && have.Host == host {
 			continue
 		}
-		if err := f.d.seal(ctx, fileCaller, *next, name, secrets[name]); err != nil {
+		if err := f.Importer.seal(ctx, fileCaller, *next, name, secrets[name]); err != nil {
 			return changed, err
 		}
 		changed = true
@@ -298,27 +296,27 @@ func (f *serversFile) reseal(ctx context.Context, old store.Server, next *store.
 			gone = append(gone, name)
 		}
 	}
-	f.d.unseal(ctx, fileCaller, next.Name, gone)
+	f.Importer.unseal(ctx, fileCaller, next.Name, gone)
 	return changed || len(gone) > 0, nil
 }
 
-// vanished removes the servers that came from the file and are in it no more,
+// removeVanished removes the servers that came from the file and are in it no more,
 // with the credentials that came from it.
-func (f *serversFile) vanished(ctx context.Context, file mcpfile.File) (problems []string) {
-	servers, err := f.d.db.ListServers(ctx)
+func (f *File) removeVanished(ctx context.Context, file mcpfile.File) (problems []string) {
+	servers, err := f.Importer.Servers.Store.ListServers(ctx)
 	if err != nil {
-		return []string{fmt.Sprintf("%s: listing servers: %v", f.path, err)}
+		return []string{fmt.Sprintf("%s: listing servers: %v", f.Path, err)}
 	}
 	for _, s := range servers {
-		if s.Origin.File != f.path || slices.ContainsFunc(file.Entries, func(e mcpfile.Entry) bool { return e.Name == s.Name }) {
+		if s.Origin.File != f.Path || slices.ContainsFunc(file.Entries, func(e mcpfile.Entry) bool { return e.Name == s.Name }) {
 			continue
 		}
-		if err := f.d.remove(ctx, fileCaller, s.Name); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %s is gone from it, but %v", f.path, s.Name, err))
+		if _, err := f.Importer.Servers.Remove(ctx, fileCaller, api.ServerRequest{Name: s.Name}); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %s is gone from it, but %v", f.Path, s.Name, err))
 			continue
 		}
-		f.d.unseal(ctx, fileCaller, s.Name, s.Origin.Sealed)
-		f.d.log.Info("server removed, as it is gone from the file", "server", s.Name)
+		f.Importer.unseal(ctx, fileCaller, s.Name, s.Origin.Sealed)
+		f.Importer.Log.Info("server removed, as it is gone from the file", "server", s.Name)
 	}
 	return problems
 }

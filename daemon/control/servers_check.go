@@ -1,7 +1,6 @@
-package daemon
+package control
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,10 +12,8 @@ import (
 	"nize/store"
 )
 
-// What a server's record must be before it is stored.
-
-// checkServer refuses what cannot work and resolves the command.
-func (d *Daemon) checkServer(s *store.Server) error {
+// CheckServer refuses a record that cannot work and resolves its command.
+func CheckServer(s *store.Server) error {
 	if err := store.CheckSlug(s.Name); err != nil {
 		return err
 	}
@@ -52,7 +49,7 @@ func (d *Daemon) checkServer(s *store.Server) error {
 		return fmt.Errorf("%w memory_limit %s: use 16MiB or more, for a stdio server", store.ErrInvalid, s.MemoryLimit)
 	}
 	if s.Transport == store.Stdio {
-		return d.checkCommand(s)
+		return checkCommand(s)
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -67,7 +64,7 @@ func (d *Daemon) checkServer(s *store.Server) error {
 // checkCommand resolves the command once, at registration: what was shown is
 // what will be spawned, whatever PATH says later. A program that stands beside
 // nized is found too.
-func (d *Daemon) checkCommand(s *store.Server) error {
+func checkCommand(s *store.Server) error {
 	if s.URL != "" {
 		return fmt.Errorf("%w server: a stdio server has no URL", store.ErrInvalid)
 	}
@@ -97,29 +94,11 @@ func (d *Daemon) checkCommand(s *store.Server) error {
 	return nil
 }
 
-// bindCredentials ties the credentials of a server that were set before it
-// existed to its host: they are sent nowhere else.
-func (d *Daemon) bindCredentials(ctx context.Context, by store.Caller, s store.Server) error {
+// hostOf is the host that a server's credentials are sent to, "" for none.
+func hostOf(s store.Server) string {
 	u, err := url.Parse(s.URL)
-	if s.URL == "" || err != nil {
-		return nil
-	}
-	all, err := d.db.ListCredentials(ctx)
 	if err != nil {
-		return fmt.Errorf("listing credentials: %w", err)
+		return ""
 	}
-	for _, c := range all {
-		if c.Service != s.Name || c.Host != "" {
-			continue
-		}
-		whole, err := d.db.GetCredential(ctx, c.CredentialKey)
-		if err != nil {
-			return fmt.Errorf("reading credential %s: %w", c.Name, err)
-		}
-		whole.Host = u.Host
-		if err := d.db.PutCredential(ctx, by, whole); err != nil {
-			return fmt.Errorf("binding credential %s to %s: %w", c.Name, u.Host, err)
-		}
-	}
-	return nil
+	return u.Host
 }

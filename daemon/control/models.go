@@ -1,0 +1,153 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/llm"
+	"nize/store"
+)
+
+// Models are the names under which people know providers' models.
+type Models struct {
+	Store     store.Models
+	Providers *Providers
+	Prices    *Prices
+	Router    *llm.Router
+	Directory *people.Directory
+}
+
+// List lists the model names that the caller may use.
+func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ModelView], err error) {
+	list, err := m.UsableBy(ctx, by)
+	if err != nil {
+		return none, err
+	}
+	var views []api.ModelView
+	for _, name := range list {
+		v := api.ModelView{ModelName: name, Available: true, Images: m.Router.Sees(name.Target)}
+		if _, err := m.Router.Resolve(ctx, name.Target); err != nil {
+			v.Available, v.Why = false, err.Error()
+		}
+		if v.Price, err = m.Prices.of(ctx, name.Target); err != nil {
+			return none, fmt.Errorf("reading the price of %s: %w", name.Target, err)
+		}
+		if !by.IsAdmin() { // what is behind a name is for admins
+			v.ModelName, v.Why, v.Price.Model = store.ModelName{Name: name.Name, Default: name.Default}, "", ""
+		}
+		views = append(views, v)
+	}
+	return api.Items(views), nil
+}
+
+// UsableBy lists the model names that the caller may use.
+func (m *Models) UsableBy(ctx context.Context, by store.Caller) ([]store.ModelName, error) {
+	list, err := m.Store.ListModels(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing models: %w", err)
+	}
+	groups := m.Directory.GroupsOf(ctx, by)
+	return slices.DeleteFunc(list, func(name store.ModelName) bool { return !name.MayUse(by, groups) }), nil
+}
+
+// Check refuses a model name that the caller may not use: that there is none of
+// that name, or that others alone may use it, is the same error.
+func (m *Models) Check(ctx context.Context, by store.Caller, name string) error {
+	list, err := m.UsableBy(ctx, by)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(list))
+	for i, known := range list {
+		if known.Name == name {
+			return nil
+		}
+		names[i] = known.Name
+	}
+	return store.Unknown("model", name, names)
+}
+
+// find finds a model name; where there is none, it gives one to begin with
+// beside the error.
+func (m *Models) find(ctx context.Context, name string) (store.ModelName, error) {
+	list, err := m.Store.ListModels(ctx)
+	if err != nil {
+		return store.ModelName{}, fmt.Errorf("listing models: %w", err)
+	}
+	var names []string
+	for _, known := range list {
+		if known.Name == name {
+			return known, nil
+		}
+		names = append(names, known.Name)
+	}
+	return store.ModelName{Name: name, Default: len(list) == 0}, store.Unknown("model", name, names)
+}
+
+// Set maps a model name to provider/model and keeps its fallbacks.
+func (m *Models) Set(ctx context.Context, by store.Caller, req api.SetModelRequest) (none store.ModelName, err error) {
+	if err := store.CheckSlug(req.Name); err != nil {
+		return none, err
+	}
+	if err := m.Providers.CheckTarget(ctx, req.Target); err != nil {
+		return none, err
+	}
+	name, err := m.find(ctx, req.Name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return none, err
+	}
+	name.Target = req.Target
+	if req.Who != nil {
+		if name.Who, err = m.Directory.WhoMay(ctx, by, *req.Who); err != nil {
+			return none, err
+		}
+	}
+	return m.put(ctx, by, name)
+}
+
+func (m *Models) put(ctx context.Context, by store.Caller, name store.ModelName) (store.ModelName, error) {
+	if err := m.Store.PutModel(ctx, by, name); err != nil {
+		return store.ModelName{}, fmt.Errorf("storing model %s: %w", name.Name, err)
+	}
+	return name, nil
+}
+
+// Remove removes a model name.
+func (m *Models) Remove(ctx context.Context, by store.Caller, req api.ModelRequest) (none api.Empty, err error) {
+	if _, err := m.find(ctx, req.Name); err != nil {
+		return none, err
+	}
+	if err := m.Store.DeleteModel(ctx, by, req.Name); err != nil {
+		return none, fmt.Errorf("removing model %s: %w", req.Name, err)
+	}
+	return none, nil
+}
+
+// SetDefault makes a model name the default.
+func (m *Models) SetDefault(ctx context.Context, by store.Caller, req api.ModelRequest) (none store.ModelName, err error) {
+	name, err := m.find(ctx, req.Name)
+	if err != nil {
+		return none, err
+	}
+	name.Default = true
+	return m.put(ctx, by, name)
+}
+
+// SetFallbacks replaces a model name's fallbacks.
+func (m *Models) SetFallbacks(ctx context.Context, by store.Caller, req api.SetFallbacksRequest) (none store.ModelName, err error) {
+	name, err := m.find(ctx, req.Name)
+	if err != nil {
+		return none, err
+	}
+	for _, f := range req.Fallbacks {
+		if err := m.Providers.CheckTarget(ctx, f); err != nil {
+			return none, err
+		}
+	}
+	name.Fallbacks = req.Fallbacks
+	return m.put(ctx, by, name)
+}

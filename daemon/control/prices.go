@@ -1,0 +1,104 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/llm"
+	"nize/store"
+)
+
+// Prices are what models cost.
+type Prices struct {
+	Store     store.Prices
+	Providers *Providers
+}
+
+// of is what a model costs, and who says so.
+func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
+	provider, name, _ := strings.Cut(model, "/")
+	view := api.PriceView{Price: store.Price{Model: model}}
+	set, err := p.Store.GetPrice(ctx, model)
+	if err == nil {
+		view.Price, view.Known, view.Source = set, true, "admin"
+		return view, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return view, err
+	}
+	kind := provider
+	if known, err := p.Providers.Find(ctx, provider); err == nil {
+		kind = known.Kind
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return view, err
+	}
+	switch {
+	case llm.Free(kind):
+		view.Known, view.Source = true, "local"
+		return view, nil
+	case kind == "openrouter":
+		view.Source = "provider"
+	}
+	if listed, ok := llm.TablePrice(kind, name); ok {
+		view.Known, view.Source, view.AsOf = true, "table", llm.PricesAsOf()
+		view.In, view.Cached, view.Out = listed.In, listed.Cached, listed.Out
+		if a := listed.Above; a != nil {
+			view.Above = &api.PriceAbove{Tokens: a.Tokens, In: a.In, Cached: a.Cached, Out: a.Out}
+		}
+	}
+	return view, nil
+}
+
+// Get shows what provider/model costs.
+func (p *Prices) Get(ctx context.Context, _ store.Caller, req api.PriceRequest) (none api.PriceView, err error) {
+	if err := p.Providers.CheckTarget(ctx, req.Model); err != nil {
+		return none, err
+	}
+	return p.of(ctx, req.Model)
+}
+
+// maxPrice is in dollars per million tokens: far above what anything costs, far
+// below what a sum of costs can hold.
+const maxPrice = 100_000
+
+// Set sets what provider/model costs.
+func (p *Prices) Set(ctx context.Context, by store.Caller, req api.SetPriceRequest) (none api.PriceView, err error) {
+	if err := p.Providers.CheckTarget(ctx, req.Model); err != nil {
+		return none, err
+	}
+	price := store.Price{Model: req.Model, In: req.In, Cached: req.In, Out: req.Out}
+	if req.Cached != nil {
+		price.Cached = *req.Cached
+	}
+	for name, usd := range map[string]float64{"in": price.In, "out": price.Out, "cached": price.Cached} {
+		if !(usd >= 0 && usd <= maxPrice) || math.IsNaN(usd) {
+			return none, fmt.Errorf("%w price %s of %s: want US dollars per million tokens, 0 to %d", store.ErrInvalid, name, req.Model, maxPrice)
+		}
+	}
+	if err := p.Store.PutPrice(ctx, by, price); err != nil {
+		return none, fmt.Errorf("storing the price of %s: %w", req.Model, err)
+	}
+	return p.of(ctx, req.Model)
+}
+
+// Unset forgets a price that was set and shows what holds then.
+func (p *Prices) Unset(ctx context.Context, by store.Caller, req api.PriceRequest) (none api.PriceView, err error) {
+	if err := p.Store.DeletePrice(ctx, by, req.Model); errors.Is(err, store.ErrNotFound) {
+		list, listErr := p.Store.ListPrices(ctx)
+		if listErr != nil {
+			return none, fmt.Errorf("listing prices: %w", listErr)
+		}
+		names := make([]string, len(list))
+		for i, known := range list {
+			names[i] = known.Model
+		}
+		return none, store.Unknown("price", req.Model, names)
+	} else if err != nil {
+		return none, fmt.Errorf("forgetting the price of %s: %w", req.Model, err)
+	}
+	return p.of(ctx, req.Model)
+}

@@ -1,0 +1,195 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/llm"
+	"nize/llm/openai"
+	"nize/store"
+)
+
+// Providers are the services that models run at.
+type Providers struct {
+	Store     store.Models
+	Extra     []store.Provider // those of the environment
+	Transport http.RoundTripper
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// EnvironmentProviders are providers that need no record: an OpenAI key in the
+// daemon's environment is enough for a first try.
+func EnvironmentProviders(env func(string) string) []store.Provider {
+	key := env("OPENAI_API_KEY")
+	if key == "" {
+		return nil
+	}
+	return []store.Provider{{Name: "openai", Kind: "openai", BaseURL: env("OPENAI_BASE_URL"), Key: store.NewSecret(key), HasKey: true, Enabled: true}}
+}
+
+// List lists the providers, without their keys.
+func (p *Providers) List(ctx context.Context, _ store.Caller, _ api.Empty) (api.List[store.Provider], error) {
+	list, err := p.All(ctx)
+	return api.Items(list), err
+}
+
+// All are the stored ones and those of the environment.
+func (p *Providers) All(ctx context.Context) ([]store.Provider, error) {
+	list, err := p.Store.ListProviders(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing providers: %w", err)
+	}
+	for _, extra := range p.Extra {
+		if !slices.ContainsFunc(list, func(o store.Provider) bool { return o.Name == extra.Name }) {
+			list = append(list, extra)
+		}
+	}
+	return list, nil
+}
+
+// Find finds a provider by its name.
+func (p *Providers) Find(ctx context.Context, name string) (store.Provider, error) {
+	list, err := p.All(ctx)
+	if err != nil {
+		return store.Provider{}, err
+	}
+	var names []string
+	for _, known := range list {
+		if known.Name == name {
+			return known, nil
+		}
+		names = append(names, known.Name)
+	}
+	return store.Provider{}, store.Unknown("provider", name, names)
+}
+
+// CheckTarget refuses what cannot be a provider/model of this daemon.
+func (p *Providers) CheckTarget(ctx context.Context, target string) error {
+	provider, model, ok := strings.Cut(target, "/")
+	if !ok || provider == "" || model == "" {
+		return fmt.Errorf("%w model %q: write provider/model, such as openai/gpt-5-mini", store.ErrInvalid, target)
+	}
+	if provider == llm.Offline {
+		return nil
+	}
+	if _, err := p.Find(ctx, provider); err != nil {
+		return fmt.Errorf("%w; add it first: nizectl providers add %s < key.txt", err, provider)
+	}
+	return nil
+}
+
+// Add adds a provider, or replaces its key and address if it is there.
+func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProviderRequest) (none store.Provider, err error) {
+	if err := store.CheckSlug(req.Name); err != nil {
+		return none, err
+	}
+	if req.Name == llm.Offline {
+		return none, fmt.Errorf("provider %s is built in: %w", llm.Offline, store.ErrExists)
+	}
+	added := store.Provider{Name: req.Name, Kind: req.Kind, BaseURL: req.BaseURL, Key: req.Key.Secret, HasKey: !req.Key.IsZero(), Enabled: true, Created: p.Now()}
+	if added.Kind == "" {
+		added.Kind = added.Name
+	}
+	if err := checkProvider(added); err != nil {
+		return none, err
+	}
+	return p.put(ctx, by, added)
+}
+
+// providerKinds are the services that llm/openai speaks to, and whether they
+// need a key.
+var providerKinds = map[string]bool{"openai": true, "azure": true, "openrouter": true, "deepseek": true, "groq": true, "ollama": false, "openai-compatible": false}
+
+// checkProvider refuses a provider that could never answer.
+func checkProvider(p store.Provider) error {
+	needsKey, ok := providerKinds[p.Kind]
+	if !ok {
+		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, p.Kind, strings.Join(slices.Sorted(maps.Keys(providerKinds)), ", "))
+	}
+	if needsKey && p.Key.IsZero() {
+		return fmt.Errorf("%w provider %s: it needs a key: nizectl providers add %s < key.txt", store.ErrInvalid, p.Name, p.Name)
+	}
+	_, err := openai.New(openai.Options{Provider: p})
+	return err
+}
+
+func (p *Providers) put(ctx context.Context, by store.Caller, provider store.Provider) (store.Provider, error) {
+	if err := p.Store.PutProvider(ctx, by, provider); err != nil {
+		return store.Provider{}, fmt.Errorf("storing provider %s: %w", provider.Name, err)
+	}
+	return provider, nil
+}
+
+// Remove removes a provider and its key.
+func (p *Providers) Remove(ctx context.Context, by store.Caller, req api.ProviderRequest) (none api.Empty, err error) {
+	if _, err := p.Find(ctx, req.Name); err != nil {
+		return none, err
+	}
+	if err := p.Store.DeleteProvider(ctx, by, req.Name); errors.Is(err, store.ErrNotFound) {
+		return none, fmt.Errorf("provider %s comes from the environment of nized: %w: unset its variable and start nized again", req.Name, store.ErrConflict)
+	} else if err != nil {
+		return none, fmt.Errorf("removing provider %s: %w", req.Name, err)
+	}
+	return none, nil
+}
+
+// Enable switches a provider on.
+func (p *Providers) Enable(ctx context.Context, by store.Caller, req api.ProviderRequest) (store.Provider, error) {
+	return p.setEnabled(ctx, by, req.Name, true)
+}
+
+// Disable switches a provider off.
+func (p *Providers) Disable(ctx context.Context, by store.Caller, req api.ProviderRequest) (store.Provider, error) {
+	return p.setEnabled(ctx, by, req.Name, false)
+}
+
+func (p *Providers) setEnabled(ctx context.Context, by store.Caller, name string, on bool) (store.Provider, error) {
+	provider, err := p.Find(ctx, name)
+	if err != nil {
+		return store.Provider{}, err
+	}
+	provider.Enabled = on
+	return p.put(ctx, by, provider)
+}
+
+// Test asks the service for its models: the cheapest request that needs a good
+// key.
+func (p *Providers) Test(ctx context.Context, _ store.Caller, req api.ProviderRequest) (none api.ProviderTest, err error) {
+	provider, err := p.Find(ctx, req.Name)
+	if err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	began := p.Now()
+	models, err := p.ListModelsOf(ctx, provider)
+	out := api.ProviderTest{OK: err == nil, TookMS: float64(p.Now().Sub(began)) / float64(time.Millisecond), Models: models}
+	if err != nil {
+		out.Error = err.Error()
+		out.Hint = "check the key and the address: nizectl providers add " + req.Name + " --base-url URL < key.txt"
+	}
+	return out, nil
+}
+
+// ListModelsOf asks a service for its models.
+func (p *Providers) ListModelsOf(ctx context.Context, provider store.Provider) ([]string, error) {
+	c, err := p.Open(provider)
+	if err != nil {
+		return nil, err
+	}
+	return c.ListModels(ctx)
+}
+
+// Open makes the client of a service.
+func (p *Providers) Open(provider store.Provider) (*openai.Client, error) {
+	return openai.New(openai.Options{Provider: provider, Transport: p.Transport, Log: p.Log.With("component", "llm", "provider", provider.Name)})
+}

@@ -1,0 +1,287 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/mcp"
+	"nize/mcp/upstream"
+	"nize/store"
+)
+
+// Servers are the registered MCP servers.
+//
+// Members learn of the servers that are shared with them, and how those are;
+// how they are run (commands, environment, addresses, last errors) is for
+// admins. A server that is not shared gives the same error as one that is not
+// there.
+type Servers struct {
+	Store interface {
+		store.Servers
+		store.Credentials
+		GetTool(ctx context.Context, id string) (store.Tool, error)
+		ListTools(ctx context.Context, server string) ([]store.Tool, error)
+		AcceptTool(ctx context.Context, by store.Caller, id, pin string) error
+		AddEvent(by store.Caller, e store.Event)
+	}
+	Pool      *upstream.Pool
+	Gateway   *mcp.Gateway
+	Directory *people.Directory
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// List lists the servers that the caller may know.
+func (s *Servers) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ServerView], err error) {
+	servers, err := s.known(ctx, by)
+	if err != nil {
+		return none, err
+	}
+	tallies, err := s.Gateway.Catalog.CountTools(ctx)
+	if err != nil {
+		return none, fmt.Errorf("counting tools: %w", err)
+	}
+	states := s.States()
+	views := make([]api.ServerView, len(servers))
+	for i, server := range servers {
+		views[i] = forCaller(by, api.ServerView{Health: HealthOf(server, states, tallies[server.Name]), Server: server})
+	}
+	return api.Items(views), nil
+}
+
+// known are the servers that the caller may know.
+func (s *Servers) known(ctx context.Context, by store.Caller) ([]store.Server, error) {
+	all, err := s.Store.ListServers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing servers: %w", err)
+	}
+	groups := s.Directory.GroupsOf(ctx, by)
+	return slices.DeleteFunc(all, func(server store.Server) bool { return !server.SharedWith(by, groups) }), nil
+}
+
+// Find finds a server that the caller may know; a miss names the nearest of
+// those.
+func (s *Servers) Find(ctx context.Context, by store.Caller, name string) (store.Server, error) {
+	if by.IsAdmin() {
+		if server, err := s.Store.GetServer(ctx, name); !errors.Is(err, store.ErrNotFound) {
+			return server, err
+		}
+	}
+	known, err := s.known(ctx, by)
+	if err != nil {
+		return store.Server{}, err
+	}
+	names := make([]string, len(known))
+	for i, server := range known {
+		if server.Name == name {
+			return server, nil
+		}
+		names[i] = server.Name
+	}
+	return store.Server{}, store.Unknown("server", name, names)
+}
+
+// Check refuses the name of a server that the caller may not know.
+func (s *Servers) Check(ctx context.Context, by store.Caller, name string) error {
+	_, err := s.Find(ctx, by, name)
+	return err
+}
+
+// forCaller is a view without what is for admins.
+func forCaller(by store.Caller, v api.ServerView) api.ServerView {
+	if by.IsAdmin() {
+		return v
+	}
+	v.LastError, v.Warnings = "", nil
+	v.Server = store.Server{Name: v.Server.Name, Transport: v.Server.Transport, Description: v.Server.Description, Domain: v.Server.Domain, Disabled: v.Server.Disabled, Created: v.Server.Created, Revision: v.Server.Revision}
+	v.Tools = slices.DeleteFunc(v.Tools, func(t api.ToolView) bool { return t.State != store.ToolAccepted })
+	return v
+}
+
+// Get shows one server and its tools.
+func (s *Servers) Get(ctx context.Context, by store.Caller, req api.ServerRequest) (api.ServerView, error) {
+	server, err := s.Find(ctx, by, req.Name)
+	if err != nil {
+		return api.ServerView{}, err
+	}
+	view, err := s.view(ctx, server)
+	return forCaller(by, view), err
+}
+
+// view is one server whole.
+func (s *Servers) view(ctx context.Context, server store.Server) (api.ServerView, error) {
+	tools, err := s.Store.ListTools(ctx, server.Name)
+	if err != nil {
+		return api.ServerView{}, fmt.Errorf("listing tools of %s: %w", server.Name, err)
+	}
+	view := api.ServerView{Health: HealthOf(server, s.States(), mcp.ToolCounts{Tools: len(tools)}), Server: server}
+	for _, t := range tools {
+		view.Tools = append(view.Tools, toolView(t, server.Normal().Domain))
+		if t.State != store.ToolAccepted {
+			view.Held++
+			view.Warnings = append(view.Warnings, fmt.Sprintf("%s is held: %s; see nizectl servers trust %s", t.ID(), strings.Join(t.Findings, "; "), server.Name))
+		}
+	}
+	return view, nil
+}
+
+// reread is the view of a server as it is stored now.
+func (s *Servers) reread(ctx context.Context, name string) (api.ServerView, error) {
+	server, err := s.Store.GetServer(ctx, name)
+	if err != nil {
+		return api.ServerView{}, err
+	}
+	return s.view(ctx, server)
+}
+
+// Add registers a server. It contacts it first, so that nothing is stored of
+// one that cannot be reached, unless the operator insists.
+func (s *Servers) Add(ctx context.Context, by store.Caller, req api.AddServerRequest) (api.ServerView, error) {
+	req.Server.Origin = store.Origin{} // only servers of the watched file have one
+	return s.Register(ctx, by, req.Server, req.Force)
+}
+
+// Register checks a server, contacts it unless it is disabled, and stores it.
+// One that can't be reached is stored by force only.
+func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Server, force bool) (none api.ServerView, err error) {
+	if err := CheckServer(&server); err != nil {
+		return none, err
+	}
+	if _, err := s.Store.GetServer(ctx, server.Name); err == nil {
+		return none, fmt.Errorf("server %q %w: choose another name, or remove it first: nizectl servers remove %s", server.Name, store.ErrExists, server.Name)
+	}
+	if err := s.resolveNames(ctx, by, &server); err != nil {
+		return none, err
+	}
+	server.Created, server.Revision = s.Now(), 0
+	if err := s.bindCredentials(ctx, by, server); err != nil {
+		return none, err
+	}
+	var probeErr error
+	if !server.Disabled {
+		_, probeErr = s.Pool.Probe(ctx, server)
+	}
+	if probeErr != nil && !force {
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v; add it all the same with --force", server.Name, probeErr)}
+	}
+	if server, err = s.Store.PutServer(ctx, by, server, 0); err != nil {
+		return none, fmt.Errorf("storing server %s: %w", server.Name, err)
+	}
+	_, syncErr := s.Pool.Sync(ctx, by, server.Name)
+	if syncErr != nil && !force {
+		if err := s.Store.DeleteServer(ctx, by, server.Name); err != nil {
+			s.Log.Error("taking back a server", "server", server.Name, "err", err)
+		}
+		_, _ = s.Pool.Sync(context.WithoutCancel(ctx), by, server.Name) // closes what it opened; the error was reported
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", server.Name, syncErr)}
+	}
+	if err := s.Gateway.Catalog.Refresh(ctx, server.Name); err != nil {
+		return none, err
+	}
+	view, err := s.reread(ctx, server.Name)
+	if err != nil {
+		return none, err
+	}
+	if probeErr != nil {
+		view.Unreachable = true
+		view.Warnings = append(view.Warnings, "it could not be reached: "+probeErr.Error())
+	}
+	return view, nil
+}
+
+// resolveNames turns the names of people in a record into their ids.
+func (s *Servers) resolveNames(ctx context.Context, by store.Caller, server *store.Server) (err error) {
+	if server.Visibility, err = s.Directory.Audience(ctx, by, server.Visibility); err != nil {
+		return err
+	}
+	server.Approvers, err = s.Directory.Approvers(ctx, server.Approvers)
+	return err
+}
+
+// bindCredentials ties the credentials of a server that were set before it
+// existed to its host: they are sent nowhere else.
+func (s *Servers) bindCredentials(ctx context.Context, by store.Caller, server store.Server) error {
+	host := hostOf(server)
+	if host == "" {
+		return nil
+	}
+	all, err := s.Store.ListCredentials(ctx)
+	if err != nil {
+		return fmt.Errorf("listing credentials: %w", err)
+	}
+	for _, c := range all {
+		if c.Service != server.Name || c.Host != "" {
+			continue
+		}
+		whole, err := s.Store.GetCredential(ctx, c.CredentialKey)
+		if err != nil {
+			return fmt.Errorf("reading credential %s: %w", c.Name, err)
+		}
+		whole.Host = host
+		if err := s.Store.PutCredential(ctx, by, whole); err != nil {
+			return fmt.Errorf("binding credential %s to %s: %w", c.Name, host, err)
+		}
+	}
+	return nil
+}
+
+// Patch changes what a request names of a server.
+func (s *Servers) Patch(ctx context.Context, by store.Caller, req api.PatchServerRequest) (none api.ServerView, err error) {
+	server, err := s.Find(ctx, by, req.Name)
+	if err != nil {
+		return none, err
+	}
+	if req.Revision == 0 {
+		req.Revision = server.Revision
+	}
+	api.Change(&server, req)
+	if err := CheckServer(&server); err != nil {
+		return none, err
+	}
+	if err := s.resolveNames(ctx, by, &server); err != nil {
+		return none, err
+	}
+	syncErr, err := s.Replace(ctx, by, server, req.Revision)
+	if err != nil {
+		return none, err
+	}
+	view, err := s.reread(ctx, req.Name)
+	if err == nil && syncErr != nil {
+		view.Warnings = append(view.Warnings, "the change is stored, but the server could not be listed: "+syncErr.Error())
+	}
+	return view, err
+}
+
+// Replace stores a checked record in place of the one of that revision and
+// lists the server's tools; syncErr says why they could not be listed.
+func (s *Servers) Replace(ctx context.Context, by store.Caller, server store.Server, revision uint64) (syncErr, err error) {
+	if _, err := s.Store.PutServer(ctx, by, server, revision); err != nil {
+		return nil, fmt.Errorf("storing server %s: %w", server.Name, err)
+	}
+	_, syncErr = s.Pool.Sync(ctx, by, server.Name)
+	return syncErr, s.Gateway.Catalog.Refresh(ctx, server.Name)
+}
+
+// Remove removes a server and its tools.
+func (s *Servers) Remove(ctx context.Context, by store.Caller, req api.ServerRequest) (none api.Empty, err error) {
+	if _, err := s.Find(ctx, by, req.Name); err != nil {
+		return none, err
+	}
+	if err := s.Store.DeleteServer(ctx, by, req.Name); err != nil {
+		return none, fmt.Errorf("removing server %s: %w", req.Name, err)
+	}
+	if err := s.Gateway.Catalog.Refresh(ctx, req.Name); err != nil {
+		return none, err
+	}
+	if _, err := s.Pool.Sync(ctx, by, req.Name); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return none, fmt.Errorf("closing server %s: %w", req.Name, err)
+	}
+	return none, nil
+}

@@ -1,0 +1,115 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/mcp"
+	"nize/mcp/upstream"
+	"nize/store"
+)
+
+// How servers are, and what restarts, tests and logs show of them.
+
+// States is how each server of the pool is, by name.
+func (s *Servers) States() map[string]upstream.ServerStatus {
+	out := map[string]upstream.ServerStatus{}
+	for _, st := range s.Pool.Status() {
+		out[st.Name] = st
+	}
+	return out
+}
+
+// stateWord is how the pool's states are called on the wire.
+var stateWord = map[upstream.State]string{upstream.Connected: "ready", upstream.Connecting: "connecting", upstream.Down: "unreachable", upstream.Idle: "idle", upstream.Open: "open", upstream.Disabled: "disabled"}
+
+// HealthOf is how a server is, by the states of all and the count of its tools.
+func HealthOf(server store.Server, states map[string]upstream.ServerStatus, tools mcp.ToolCounts) api.Health {
+	h := api.Health{Name: server.Name, State: "connecting", ToolCount: tools.Tools, Held: tools.Held}
+	if st, ok := states[server.Name]; ok {
+		h.State, h.LatencyMS, h.LastError, h.Restarts, h.Since = stateWord[st.State], float64(st.Latency)/float64(time.Millisecond), st.LastError, st.Restarts, st.Since
+	}
+	if server.Disabled {
+		h.State = "disabled"
+	}
+	return h
+}
+
+// Test probes a server beside its live session.
+func (s *Servers) Test(ctx context.Context, by store.Caller, req api.ServerRequest) (none api.Probe, err error) {
+	server, err := s.Find(ctx, by, req.Name)
+	if err != nil {
+		return none, err
+	}
+	p, err := s.Pool.Probe(ctx, server)
+	if p == nil {
+		return none, err
+	}
+	out := api.Probe{OK: err == nil, Tools: len(p.Tools), Stderr: string(p.Stderr)}
+	for _, step := range p.Steps {
+		out.Steps = append(out.Steps, api.ProbeStep{Name: step.Name, TookMS: float64(step.Took) / float64(time.Millisecond), Error: step.Err, Hint: step.Hint})
+	}
+	return out, nil
+}
+
+// Restart closes the server's sessions and opens new ones.
+func (s *Servers) Restart(ctx context.Context, by store.Caller, req api.ServerRequest) (none api.ServerView, err error) {
+	if _, err := s.Find(ctx, by, req.Name); err != nil {
+		return none, err
+	}
+	s.Store.AddEvent(by, store.Event{Kind: "server.restart", Subject: req.Name})
+	if err := s.Pool.Restart(ctx, req.Name); err != nil {
+		if errors.Is(err, store.ErrRefused) {
+			return none, err
+		}
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("restarting %s: %v", req.Name, err)}
+	}
+	if err := s.Gateway.Catalog.Refresh(ctx, req.Name); err != nil {
+		return none, err
+	}
+	return s.reread(ctx, req.Name)
+}
+
+// Logs sends the lines that a stdio server wrote to standard error.
+func (s *Servers) Logs(ctx context.Context, by store.Caller, req api.ServerLogsRequest, send func(api.LogLine) error) error {
+	server, err := s.Find(ctx, by, req.Name)
+	if err != nil {
+		return err
+	}
+	if server.Transport != store.Stdio {
+		return fmt.Errorf("server %s has no log: %w: only stdio servers write one", req.Name, store.ErrInvalid)
+	}
+	var rest []byte
+	sendLines := func(chunk []byte) error {
+		rest = append(rest, chunk...)
+		for {
+			line, after, ok := strings.Cut(string(rest), "\n")
+			if !ok {
+				return nil
+			}
+			rest = []byte(after)
+			if err := send(api.LogLine{Text: strings.TrimSuffix(line, "\r")}); err != nil {
+				return err
+			}
+		}
+	}
+	if req.Follow {
+		for chunk := range s.Pool.FollowLogs(ctx, req.Name) {
+			if err := sendLines(chunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := sendLines(s.Pool.Logs(req.Name)); err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return send(api.LogLine{Text: string(rest)})
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// ListUntrusted lists the tools of a server whose definitions wait for an
+// admin.
+func (s *Servers) ListUntrusted(ctx context.Context, by store.Caller, req api.ListUntrustedRequest) (none api.List[api.TrustView], err error) {
+	if _, err := s.Find(ctx, by, req.Name); err != nil {
+		return none, err
+	}
+	tools, err := s.Store.ListTools(ctx, req.Name)
+	if err != nil {
+		return none, fmt.Errorf("listing tools of %s: %w", req.Name, err)
+	}
+	var out []api.TrustView
+	var names []string
+	found := req.Tool == ""
+	for _, t := range tools {
+		names = append(names, t.Name)
+		found = found || t.Name == req.Tool
+		if req.Tool != "" && t.Name != req.Tool || t.State == store.ToolAccepted {
+			continue
+		}
+		out = append(out, api.TrustView{Tool: t.ID(), State: t.State, Pin: t.Pin, Accepted: t.Accepted, Findings: t.Findings, Description: t.Description})
+	}
+	if !found {
+		return none, store.Unknown("tool", req.Tool, names)
+	}
+	return api.Items(out), nil
+}
+
+// Trust accepts the definitions that an admin has seen.
+func (s *Servers) Trust(ctx context.Context, by store.Caller, req api.TrustToolsRequest) (none api.List[api.ToolView], err error) {
+	if _, err := s.Find(ctx, by, req.Name); err != nil {
+		return none, err
+	}
+	for _, a := range req.Tools {
+		t, err := s.Store.GetTool(ctx, a.Tool)
+		if err != nil {
+			return none, fmt.Errorf("tool %s: %w", a.Tool, err)
+		}
+		if t.Server != req.Name || t.State == store.ToolRefused {
+			return none, fmt.Errorf("tool %s cannot be accepted: %w: %s", a.Tool, store.ErrRefused, strings.Join(t.Findings, "; "))
+		}
+	}
+	for _, a := range req.Tools {
+		if err := s.Store.AcceptTool(ctx, by, a.Tool, a.Pin); err != nil {
+			return none, fmt.Errorf("accepting %s: %w", a.Tool, err)
+		}
+	}
+	if _, err := s.Pool.Sync(ctx, store.System, req.Name); err != nil {
+		s.Log.Warn("listing after a trust", "server", req.Name, "err", err)
+	}
+	if err := s.Gateway.Catalog.Refresh(ctx, req.Name); err != nil {
+		return none, err
+	}
+	view, err := s.reread(ctx, req.Name)
+	return api.Items(view.Tools), err
+}

@@ -1,0 +1,167 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/mcp"
+	"nize/mcp/index"
+	"nize/store"
+)
+
+// Tools are the tools of all servers.
+type Tools struct {
+	Store interface {
+		GetServer(ctx context.Context, name string) (store.Server, error)
+		GetTool(ctx context.Context, id string) (store.Tool, error)
+		GetUser(ctx context.Context, id string) (store.User, error)
+		ListTokens(ctx context.Context, user string) ([]store.Token, error)
+	}
+	Gateway   *mcp.Gateway
+	Servers   *Servers
+	Agents    *Agents
+	Directory *people.Directory
+	// PlaceOf finds a channel by what somebody calls it.
+	PlaceOf func(ctx context.Context, channel string) (string, error)
+	Config  store.Config
+	Now     func() time.Time
+}
+
+// List lists the tools that the caller may know, of one server or of all.
+func (t *Tools) List(ctx context.Context, by store.Caller, req api.ListToolsRequest) (none api.List[api.ToolView], err error) {
+	if req.Server != "" {
+		if _, err := t.Servers.Find(ctx, by, req.Server); err != nil {
+			return none, err
+		}
+	}
+	tools, err := t.Gateway.Discovery.List(ctx, by, req.Server)
+	if err != nil {
+		return none, fmt.Errorf("listing tools: %w", err)
+	}
+	views := make([]api.ToolView, len(tools))
+	for i, tool := range tools {
+		views[i] = toolView(tool.Tool, tool.Domain)
+	}
+	return api.Items(views), nil
+}
+
+func toolView(t store.Tool, domain string) api.ToolView {
+	return api.ToolView{ID: t.ID(), Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Domain: domain, State: t.State, Findings: t.Findings}
+}
+
+// Search finds tools by what they do.
+func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchToolsRequest) (none api.Found, err error) {
+	q := index.Query{Text: req.Query, Domain: req.Domain, TopK: cmp.Or(req.TopK, 5), MinScore: cmp.Or(req.Min, store.GetFloat(t.Config, "", "index.min_similarity"))}
+	switch {
+	case q.Text == "":
+		return none, fmt.Errorf("%w search: say what the tool should do", store.ErrInvalid)
+	case q.TopK < 1 || q.TopK > 50:
+		return none, fmt.Errorf("%w top_k %d: use 1 to 50", store.ErrInvalid, q.TopK)
+	case !(q.MinScore >= 0 && q.MinScore <= 1):
+		return none, fmt.Errorf("%w min %v: use 0 to 1", store.ErrInvalid, q.MinScore)
+	}
+	var answer index.Answer
+	var shares [][]index.Share
+	if req.Explain {
+		answer, shares, err = t.Gateway.Discovery.Explain(ctx, by, store.Scope{}, q)
+	} else {
+		answer, err = t.Gateway.Discovery.Search(ctx, by, store.Scope{}, q)
+	}
+	if err != nil {
+		return none, fmt.Errorf("searching tools: %w", err)
+	}
+	out := api.Found{Tools: []api.FoundTool{}, Degraded: answer.Degraded, Note: answer.Note}
+	for i, h := range answer.Hits {
+		s, err := t.Store.GetServer(ctx, h.Tool.Server)
+		if err != nil {
+			continue // removed meanwhile
+		}
+		s = s.Normal()
+		f := api.FoundTool{ID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: s.Name, ServerDescription: s.Description, Score: h.Score}
+		if shares != nil {
+			f.Shares = sharesView(shares[i])
+		}
+		out.Tools = append(out.Tools, f)
+	}
+	return out, nil
+}
+
+// sharesView leaves out the signals that have no say about a tool, and rounds:
+// a share is read, not reckoned with.
+func sharesView(shares []index.Share) []api.Share {
+	var out []api.Share
+	for _, s := range shares {
+		if v := math.Round(s.Value*1000) / 1000; v != 0 {
+			out = append(out, api.Share{Signal: string(s.Signal), Value: v})
+		}
+	}
+	return out
+}
+
+// Get shows one tool by its id.
+func (t *Tools) Get(ctx context.Context, by store.Caller, req api.ToolRequest) (none api.ToolSchema, err error) {
+	tool, err := t.Store.GetTool(ctx, req.ID)
+	if err == nil && by.IsAdmin() && tool.State != store.ToolAccepted {
+		server, err := t.Store.GetServer(ctx, tool.Server)
+		if err != nil {
+			return none, fmt.Errorf("reading server %s: %w", tool.Server, err)
+		}
+		return schemaView(tool, server.Normal().Domain), nil // an admin may look at what is held
+	}
+	desc, err := t.Gateway.Discovery.Describe(ctx, by, store.Scope{}, req.ID)
+	if err != nil {
+		return none, err
+	}
+	if tool, err = t.Store.GetTool(ctx, desc.ToolID); err != nil {
+		return none, fmt.Errorf("tool %s: %w", desc.ToolID, err)
+	}
+	view := schemaView(tool, desc.Domain)
+	by.Surface = store.OnTerminal // an admin's own call from nizectl asks nobody; what a chat would ask is what counts
+	view.NeedsApproval, view.Why = t.Gateway.Policy.NeedsApproval(ctx, by, desc.ToolID)
+	view.Private, err = t.Gateway.Policy.ReturnsPrivately(ctx, by, desc.ToolID)
+	return view, err
+}
+
+func schemaView(t store.Tool, domain string) api.ToolSchema {
+	return api.ToolSchema{ToolView: toolView(t, domain), InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Annotations: t.Annotations, Pin: t.Pin, Accepted: t.Accepted}
+}
+
+// Call runs one tool and waits for its end.
+func (t *Tools) Call(ctx context.Context, by store.Caller, req api.CallToolRequest) (store.Call, error) {
+	call, err := t.Gateway.Execute(ctx, by, store.Request{Tool: req.ID, Args: req.Args}, nil)
+	if err != nil {
+		return store.Call{}, err
+	}
+	return *call, nil
+}
+
+// ListDomains lists the domains of the tools that the caller may know.
+func (t *Tools) ListDomains(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.Domain], err error) {
+	list, err := t.Gateway.Discovery.Domains(ctx, by, store.Scope{})
+	if err != nil {
+		return none, err
+	}
+	out := make([]api.Domain, len(list))
+	for i, dom := range list {
+		out[i] = api.Domain{ID: dom.ID, Description: dom.Description, ToolCount: dom.Tools}
+	}
+	return api.Items(out), nil
+}
+
+// BrowseDomain lists the tools of one domain, page by page.
+func (t *Tools) BrowseDomain(ctx context.Context, by store.Caller, req api.BrowseDomainRequest) (none api.DomainTools, err error) {
+	tools, next, err := t.Gateway.Discovery.Browse(ctx, by, store.Scope{}, req.ID, req.Cursor)
+	if err != nil {
+		return none, err
+	}
+	out := api.DomainTools{Items: []api.ToolView{}, NextCursor: next}
+	for _, tool := range tools {
+		out.Items = append(out.Items, toolView(tool, req.ID))
+	}
+	return out, nil
+}

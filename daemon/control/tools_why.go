@@ -1,0 +1,81 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"nize/daemon/api"
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+// Explain asks the gateway's rules about somebody's use of a tool. Members may
+// ask about themselves.
+func (t *Tools) Explain(ctx context.Context, by store.Caller, req api.ExplainToolRequest) (none api.Why, err error) {
+	id, err := t.Directory.Owner(ctx, by, req.User)
+	if err != nil {
+		return none, err
+	}
+	u, err := t.Store.GetUser(ctx, id)
+	if err != nil {
+		return none, fmt.Errorf("reading user %s: %w", id, err)
+	}
+	who := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnTerminal}
+	if req.Token != "" {
+		if err := t.withToken(ctx, &who, req.Token); err != nil {
+			return none, err
+		}
+	}
+	if req.Agent != "" {
+		if _, err := t.Agents.Find(ctx, by, req.Agent); err != nil {
+			return none, err
+		}
+	}
+	scope := store.Scope{Agent: req.Agent}
+	if req.Channel != "" {
+		if scope.Place, err = t.PlaceOf(ctx, req.Channel); err != nil {
+			return none, err
+		}
+	}
+	why, err := t.Gateway.Policy.Explain(ctx, by, who, scope, req.ID)
+	if err != nil {
+		return none, err
+	}
+	return whyView(why, u), nil
+}
+
+// withToken makes who come in with their active token of that name.
+func (t *Tools) withToken(ctx context.Context, who *store.Caller, name string) error {
+	tokens, err := t.Store.ListTokens(ctx, who.User)
+	if err != nil {
+		return fmt.Errorf("listing tokens: %w", err)
+	}
+	var names []string
+	for _, token := range tokens {
+		if token.State(t.Now()) != "active" {
+			continue
+		}
+		if token.Name == name {
+			who.Token, who.Scopes, who.Surface = token.ID, token.Scopes, store.OnMCP
+			return nil
+		}
+		names = append(names, token.Name)
+	}
+	return store.Unknown("token", name, names)
+}
+
+func whyView(w policy.Explanation, u store.User) api.Why {
+	out := api.Why{Tool: w.Tool, User: u.ID, UserName: u.Name, Usable: w.Usable, Rules: whyRules(w.Rules)}
+	if a := w.Approval; a != nil {
+		out.Approval = &api.WhyApproval{Asks: a.Asks, Reason: a.Reason, RunsAs: a.RunsAs, Private: a.Private, Approvers: a.Approvers, Rules: whyRules(a.Rules), Deciders: whyRules(a.Deciders)}
+	}
+	return out
+}
+
+func whyRules(rules []policy.RuleResult) []api.WhyRule {
+	out := make([]api.WhyRule, len(rules))
+	for i, r := range rules {
+		out[i] = api.WhyRule(r)
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/store"
+)
+
+// Usage is what model and tool calls cost.
+type Usage struct {
+	Store interface {
+		Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error)
+		ListModels(ctx context.Context) ([]store.ModelName, error)
+	}
+	Directory *people.Directory
+}
+
+// Get answers what was spent. Members see what they spent themselves, whatever
+// they group by.
+func (u *Usage) Get(ctx context.Context, by store.Caller, req api.GetUsageRequest) (none store.UsageReport, err error) {
+	q := store.UsageQuery{By: cmp.Or(req.By, "day"), Since: req.Since, Top: req.Top}
+	if !slices.Contains(store.UsageGroupings, q.By) {
+		return none, fmt.Errorf("%w grouping %q: use %s", store.ErrInvalid, q.By, strings.Join(store.UsageGroupings, ", "))
+	}
+	if req.Zone != "" {
+		if q.Zone, err = time.LoadLocation(req.Zone); err != nil {
+			return none, fmt.Errorf("%w time zone %q: use a name such as Europe/Berlin", store.ErrInvalid, req.Zone)
+		}
+	}
+	if req.Top < 0 {
+		return none, fmt.Errorf("%w top %d: use a whole number", store.ErrInvalid, req.Top)
+	}
+	if req.User != "" || !by.IsAdmin() {
+		if q.User, err = u.Directory.Owner(ctx, by, req.User); err != nil {
+			return none, err
+		}
+	}
+	if q.By == "provider" && !by.IsAdmin() {
+		return none, fmt.Errorf("only admins see providers: %w; use --by model", store.ErrRefused)
+	}
+	report, err := u.Store.Usage(ctx, q)
+	if err != nil {
+		return none, fmt.Errorf("summing usage: %w", err)
+	}
+	if !by.IsAdmin() {
+		if err := u.hideModels(ctx, by, &report); err != nil {
+			return none, err
+		}
+	}
+	if q.By == "user" {
+		names, err := u.Directory.Names(ctx)
+		if err != nil {
+			return none, err
+		}
+		for i := range report.Rows {
+			if n := names[report.Rows[i].Key]; n != "" {
+				report.Rows[i].Key = n
+			}
+		}
+	}
+	return report, nil
+}
+
+// hideModels puts the names that are meant for a member in place of the
+// models behind them, which are for admins.
+func (u *Usage) hideModels(ctx context.Context, by store.Caller, r *store.UsageReport) error {
+	names, err := u.Store.ListModels(ctx)
+	if err != nil {
+		return fmt.Errorf("listing models: %w", err)
+	}
+	groups := u.Directory.GroupsOf(ctx, by)
+	known := func(model string) string {
+		for _, m := range names {
+			if m.MayUse(by, groups) && (m.Target == model || slices.Contains(m.Fallbacks, model)) {
+				return m.Name
+			}
+		}
+		return "other"
+	}
+	for i := range r.Unpriced {
+		r.Unpriced[i] = known(r.Unpriced[i])
+	}
+	slices.Sort(r.Unpriced)
+	r.Unpriced = slices.Compact(r.Unpriced)
+	if r.By != "model" {
+		return nil
+	}
+	var rows []store.UsageRow
+	for _, row := range r.Rows {
+		row.Key = known(row.Key)
+		at := slices.IndexFunc(rows, func(o store.UsageRow) bool { return o.Key == row.Key })
+		if at < 0 {
+			rows = append(rows, row)
+			continue
+		}
+		rows[at] = rows[at].Plus(row)
+	}
+	r.Rows = rows
+	return nil
+}

@@ -1,0 +1,60 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"nize/store"
+)
+
+// sealNew seals a file's secrets as the server's credentials. One that is
+// there already was set by hand, and stays.
+func (m *Importer) sealNew(ctx context.Context, by store.Caller, s store.Server, secrets map[string]store.Secret) (made, kept []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		_, err := m.Servers.Store.GetCredential(ctx, credentialKey(s.Name, name))
+		if err == nil {
+			kept = append(kept, name)
+			continue
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return made, kept, fmt.Errorf("reading credential %s: %w", name, err)
+		}
+		if err := m.seal(ctx, by, s, name, secrets[name]); err != nil {
+			return made, kept, err
+		}
+		made = append(made, name)
+	}
+	return made, kept, nil
+}
+
+// seal stores one credential of a server, bound to its host if it has one.
+func (m *Importer) seal(ctx context.Context, by store.Caller, s store.Server, name string, secret store.Secret) error {
+	c := store.Credential{CredentialKey: credentialKey(s.Name, name), Secret: secret, Updated: m.Now()}
+	if u, err := url.Parse(s.URL); err == nil {
+		c.Host = u.Host
+	}
+	if err := m.Servers.Store.PutCredential(ctx, by, c); err != nil {
+		return fmt.Errorf("sealing credential %s of %s: %w", name, s.Name, err)
+	}
+	return nil
+}
+
+// unseal removes credentials that this daemon has just made.
+func (m *Importer) unseal(ctx context.Context, by store.Caller, server string, names []string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, name := range names {
+		if err := m.Servers.Store.DeleteCredential(ctx, by, credentialKey(server, name)); err != nil && !errors.Is(err, store.ErrNotFound) {
+			m.Log.Error("a credential is left over", "server", server, "credential", name, "err", err)
+		}
+	}
+}
+
+func credentialKey(server, name string) store.CredentialKey {
+	return store.CredentialKey{Scope: "system", Service: server, Name: name}
+}

@@ -1,0 +1,176 @@
+// Package imports takes over servers from files of MCP clients: once, as an
+// operation of the control API, and for as long as the daemon runs, for the file
+// of --mcp-config. Package mcpfile reads those files.
+package imports
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/daemon/mcpfile"
+	"nize/store"
+)
+
+// maxConcurrent bounds the servers of a file that are contacted at once: many
+// of them install themselves first.
+const maxConcurrent = 4
+
+// Importer registers the servers of files.
+type Importer struct {
+	Servers *control.Servers
+	Env     func(name string) string // of the daemon; "" counts as not set
+	// Port is that of the daemon's own listener: it is no server of itself.
+	Port func() string
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// Import registers the servers of an MCP client's file, each on its own, and
+// sends what became of each, in the file's order.
+func (m *Importer) Import(ctx context.Context, by store.Caller, req api.ImportServersRequest, send func(api.ImportLine) error) error {
+	file, err := m.parse([]byte(req.Text))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx) // who stops listening stops the import
+	defer cancel()
+	lines := make([]chan api.ImportLine, len(file.Entries))
+	slots := make(chan struct{}, maxConcurrent)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel() // before the wait
+	for i, e := range file.Entries {
+		line := make(chan api.ImportLine, 1) // nobody waits for who reads them in order
+		lines[i] = line
+		running.Go(func() {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				line <- m.importEntry(ctx, by, e, entryOptions{force: req.Force, dryRun: req.DryRun})
+			case <-ctx.Done():
+			}
+		})
+	}
+	for _, line := range lines {
+		select {
+		case l := <-line:
+			if err := send(l); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// parse reads a file, which may refer to the daemon's environment.
+func (m *Importer) parse(text []byte) (mcpfile.File, error) {
+	return mcpfile.Read(text, mcpfile.Options{Env: func(name string) (string, bool) {
+		v := m.Env(name)
+		return v, v != ""
+	}})
+}
+
+// entryOptions are how an entry is registered.
+type entryOptions struct {
+	force, dryRun bool
+	origin        store.Origin
+}
+
+// importEntry registers one entry of a file.
+func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.Entry, opt entryOptions) api.ImportLine {
+	line := api.ImportLine{Entry: e.Key, Name: e.Name, Project: e.Project, Where: e.Server.Where(), Notes: e.Notes}
+	end := func(status, reason string) api.ImportLine {
+		line.Status, line.Reason = status, store.RedactText(reason)
+		return line
+	}
+	s := e.Server
+	s.Origin = opt.origin
+	if e.Err != nil {
+		return end(api.ImportInvalid, mcpfile.Reason(e.Err))
+	}
+	if m.isSelf(s.URL) {
+		return end(api.ImportInvalid, "it is this nized itself")
+	}
+	checkErr := control.CheckServer(&s)
+	old, err := m.Servers.Store.GetServer(ctx, s.Name)
+	switch {
+	case err == nil && sameEndpoint(old, s):
+		return end(api.ImportExists, "it is registered already, as the file has it")
+	case err == nil:
+		return end(api.ImportExists, "another server has that name: see nizectl servers show "+s.Name)
+	case !errors.Is(err, store.ErrNotFound):
+		return end(api.ImportInvalid, err.Error())
+	case checkErr != nil:
+		return end(api.ImportInvalid, checkErr.Error())
+	}
+	line.Where = s.Where()
+	if opt.dryRun {
+		line.Sealed = slices.Sorted(maps.Keys(e.Secrets))
+		return end(api.ImportNew, "")
+	}
+	made, kept, err := m.sealNew(ctx, by, s, e.Secrets)
+	for _, name := range kept {
+		line.Notes = append(line.Notes, "the credential "+name+" was set before and is kept as it was")
+	}
+	var view api.ServerView
+	if err == nil {
+		if s.Origin.File != "" {
+			s.Origin.Sealed = made
+		}
+		view, err = m.Servers.Register(ctx, by, s, opt.force)
+	}
+	if err != nil {
+		m.unseal(context.WithoutCancel(ctx), by, s.Name, made)
+		reason := strings.TrimPrefix(err.Error(), "server "+s.Name+" was not added: ")
+		return end(importStatus(err), strings.TrimPrefix(reason, "server "+s.Name+": "))
+	}
+	line.Tools, line.Held, line.Sealed, line.Stored = view.ToolCount, view.Held, made, view.Unreachable
+	switch {
+	case view.Unreachable:
+		return end(api.ImportUnreachable, strings.Join(view.Warnings, "; "))
+	case s.Disabled:
+		return end(api.ImportAdded, "it is disabled in the file, and not contacted")
+	}
+	return end(api.ImportAdded, "")
+}
+
+func importStatus(err error) string {
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return api.ImportExists
+	case errors.Is(err, api.ErrUnavailable):
+		return api.ImportUnreachable
+	}
+	return api.ImportInvalid
+}
+
+// isSelf says whether a URL leads to this very daemon, as the files of those
+// who use nize do.
+func (m *Importer) isSelf(raw string) bool {
+	u, err := url.Parse(raw)
+	if raw == "" || err != nil || u.Port() != m.Port() {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// sameEndpoint says whether two records reach one server in the same way.
+func sameEndpoint(a, b store.Server) bool {
+	values := func(x, y map[string]store.Value) bool { return len(x) == 0 && len(y) == 0 || reflect.DeepEqual(x, y) }
+	return a.Transport == b.Transport && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Cwd == b.Cwd && a.URL == b.URL &&
+		values(a.Env, b.Env) && values(a.Headers, b.Headers)
+}
