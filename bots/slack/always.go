@@ -9,6 +9,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/store"
 )
@@ -18,27 +19,27 @@ import (
 // to the call itself and the standing one are one press.
 
 // openAlways opens the dialog of a standing answer.
-func openAlways(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+func openAlways(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, _ := view.ReadPress(a.Value)
 	card, err := l.cardOf(ctx, i, a.Value)
 	if errors.Is(err, store.ErrNotFound) { // made up: the gateway refuses it and notes so
 		d := decisions[verb]
 		d.Digest = notShown
-		_, err = l.handler.Press(ctx, p.by(), id, d)
+		_, err = l.handler.Press(ctx, p.Caller(), id, d)
 		return l.sayWrong(ctx, p, i.Channel.ID, i.Message.Thread, err)
 	}
 	if err != nil {
 		return err
 	}
 	s := view.Standing{Call: card.Call, Head: head, Deny: verb == view.VerbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	return l.openView(ctx, i.Trigger, view.AlwaysModal(card, s, p.by().IsAdmin(), p.words()))
+	return l.openView(ctx, i.Trigger, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
 }
 
 // checkAlways says at once what is wrong with a dialog.
 func checkAlways(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
-	if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
-		w = p.words()
+	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
+		w = p.Words()
 	}
 	_, _, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), w)
 	if err != nil {
@@ -48,8 +49,8 @@ func checkAlways(ctx context.Context, l *live, i incoming.Interaction) map[strin
 }
 
 // submitAlways answers the call and keeps the standing answer.
-func submitAlways(ctx context.Context, l *live, p person, i incoming.Interaction) error {
-	s, d, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), p.words())
+func submitAlways(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+	s, d, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
@@ -63,12 +64,12 @@ func submitAlways(ctx context.Context, l *live, p person, i incoming.Interaction
 	if d.Digest = call.Digest; s.Head == "" || !strings.HasPrefix(call.Digest, s.Head) {
 		d.Digest = notShown
 	}
-	card, err := l.handler.Press(ctx, p.by(), s.Call, d)
+	card, err := l.handler.Press(ctx, p.Caller(), s.Call, d)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) { // the card does not tell that nothing was kept
 		return l.sayWrong(ctx, p, s.Channel, s.Thread, err)
 	}
 	if err == nil {
-		return l.tell(ctx, p, s.Channel, s.Thread, p.words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
+		return l.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
 	}
 	return l.pressed(ctx, p, press{channel: s.Channel, thread: s.Thread, seen: card.Call == s.Call, card: card}, err)
 }

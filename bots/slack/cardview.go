@@ -14,6 +14,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -45,14 +46,14 @@ var decisions = map[string]store.Decision{
 
 // noteRefused leaves a press on a card in the audit whose author has no access
 // to nize: the gateway refuses whoever is no user, and notes so.
-func (l *live) noteRefused(ctx context.Context, p person, i incoming.Interaction) {
+func (l *live) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
 	for _, a := range i.Actions {
 		verb, id, _, ok := view.ReadPress(a.Value)
 		d, known := decisions[verb]
-		if !ok || !known || p.id == "" {
+		if !ok || !known || p.ID == "" {
 			continue
 		}
-		by := store.Caller{User: p.identity(), Name: p.name, Role: store.Member, Guest: true, Surface: store.OnSlack, Identity: p.identity()}
+		by := store.Caller{User: p.Identity(), Name: p.Name, Role: store.Member, Guest: true, Surface: store.OnSlack, Identity: p.Identity()}
 		if _, err := l.handler.Press(ctx, by, id, d); err == nil {
 			l.log.Error("a press without access was taken", "call", id, "by", by.Identity)
 		}
@@ -60,7 +61,7 @@ func (l *live) noteRefused(ctx context.Context, p person, i incoming.Interaction
 }
 
 // decide is a press on one of the buttons that need no dialog.
-func decide(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+func decide(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, ok := view.ReadPress(a.Value)
 	d, known := decisions[verb]
 	if !ok || !known {
@@ -78,10 +79,10 @@ func decide(ctx context.Context, l *live, p person, i incoming.Interaction, a in
 	if !here || !strings.HasPrefix(call.Digest, head) || head == "" {
 		d.Digest = notShown
 	}
-	if verb == view.VerbCancel && call.By == p.user.ID {
+	if verb == view.VerbCancel && call.By == p.User.ID {
 		d.Verb = store.Cancel
 	}
-	card, err := l.handler.Press(ctx, p.by(), id, d)
+	card, err := l.handler.Press(ctx, p.Caller(), id, d)
 	return l.pressed(ctx, p, press{channel: i.Channel.ID, thread: i.Message.Thread, seen: here && card.Call == id, card: card}, err)
 }
 
@@ -97,10 +98,10 @@ type press struct {
 }
 
 // pressed tells in private why a press did nothing.
-func (l *live) pressed(ctx context.Context, p person, on press, err error) error {
+func (l *live) pressed(ctx context.Context, p people.Person, on press, err error) error {
 	if errors.Is(err, store.ErrNotFound) && on.seen { // they see it, though it is not theirs
-		text := p.words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(on.card, p.locale)
-		return l.tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
+		text := p.Words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(on.card, p.Locale)
+		return l.posts.Tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
 	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) || err == nil {
 		// The card shows it; a second press of the same person says no more.
@@ -160,7 +161,7 @@ func (l *live) openView(ctx context.Context, trigger string, view slackgo.ModalV
 }
 
 // openAll shows the whole card.
-func openAll(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+func openAll(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func openAll(ctx context.Context, l *live, p person, i incoming.Interaction, a i
 
 // openResult shows what a call returned to who made it, and to admins where it
 // is not private.
-func openResult(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+func openResult(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -178,7 +179,7 @@ func openResult(ctx context.Context, l *live, p person, i incoming.Interaction, 
 	return l.openPage(ctx, p, i, view.Page{Kind: "result", Call: call})
 }
 
-func (l *live) openPage(ctx context.Context, p person, i incoming.Interaction, at view.Page) error {
+func (l *live) openPage(ctx context.Context, p people.Person, i incoming.Interaction, at view.Page) error {
 	view, err := l.pageView(ctx, p, at)
 	if err != nil {
 		return err
@@ -187,7 +188,7 @@ func (l *live) openPage(ctx context.Context, p person, i incoming.Interaction, a
 }
 
 // turnPage shows the next page in the same dialog.
-func turnPage(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+func turnPage(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
@@ -204,8 +205,8 @@ func turnPage(ctx context.Context, l *live, p person, i incoming.Interaction, a 
 }
 
 // pageView is one page of a long text. After the last comes the first.
-func (l *live) pageView(ctx context.Context, p person, at view.Page) (slackgo.ModalViewRequest, error) {
-	w := p.words()
+func (l *live) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, error) {
+	w := p.Words()
 	title, text := w.Say(phrases.CardAllTitle), ""
 	switch at.Kind {
 	case "result":
@@ -216,7 +217,7 @@ func (l *live) pageView(ctx context.Context, p person, at view.Page) (slackgo.Mo
 		if err != nil {
 			return slackgo.ModalViewRequest{}, err
 		}
-		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.locale, Zone: view.Zone(p.zone), Now: l.b.o.Now()}), "\n")
+		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.b.o.Now()}), "\n")
 	}
 	if text == "" {
 		text = w.Say(phrases.ResultNone)
@@ -226,9 +227,9 @@ func (l *live) pageView(ctx context.Context, p person, at view.Page) (slackgo.Mo
 
 // resultText is what a call returned, made harmless; "" for those who may not
 // see it.
-func (l *live) resultText(ctx context.Context, p person, id string) string {
+func (l *live) resultText(ctx context.Context, p people.Person, id string) string {
 	call, err := l.b.o.Calls.GetCall(ctx, id)
-	if err != nil || call.Result == nil || call.By != p.user.ID && (call.Private || !p.by().IsAdmin()) {
+	if err != nil || call.Result == nil || call.By != p.User.ID && (call.Private || !p.Caller().IsAdmin()) {
 		return ""
 	}
 	return bots.Plain(call.Result.Whole())

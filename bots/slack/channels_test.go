@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -66,7 +67,7 @@ func TestDecidesAsTheyAre(t *testing.T) {
 		ran <- a.Words
 		return bots.Said("decided " + a.Words), nil
 	}})
-	b := runBot(t, fake, Options{Store: db, Commands: commands, Now: now, Keeper: nothingKept{}}, nobody{})
+	b := runBot(t, fake, Options{Store: db, Commands: commands, Now: now, Keeper: noKeeper{}}, nobody{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	told := func(text string) {
@@ -113,7 +114,7 @@ func TestDecidesAsTheyAre(t *testing.T) {
 		t.Fatalf("admins %v, %v", admins, err)
 	}
 	become(slacktest.Ann, func(u *slacktest.User) { u.Admin, u.Guest = false, true })
-	if _, err := b.current().who(ctx, slacktest.Ann, freshPerson); err != nil { // as for each press
+	if _, err := b.current().people.Who(ctx, slacktest.Ann, people.Fresh); err != nil { // as for each press
 		t.Fatal(err)
 	}
 	if admins, err := b.Admins(ctx, at); err != nil || slices.Contains(admins, ann.ID) {

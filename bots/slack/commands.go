@@ -10,7 +10,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/attachments"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -47,22 +49,18 @@ func (g given) line() string {
 
 // command runs a message as a command if it is one; done says that it was, or
 // that its author was told what they may have meant.
-func (l *live) command(ctx context.Context, p person, e incoming.Event, thread, text string) (done bool, err error) {
-	cmd, words, near, ok := l.b.o.Commands.Find(p.by(), text, true)
+func (l *live) command(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
+	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), text, true)
 	if !ok {
 		if near == "" {
 			return false, nil
 		}
-		return true, l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.DidYouMean, near))
+		return true, l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.DidYouMean, near))
 	}
-	asked := l.asked(p, l.place(e.Channel, e.Root()), words)
+	asked := p.Asked(l.place(e.Channel, e.Root()), words)
 	asked.Thread, asked.Open = thread, !e.Direct()
 	asked.Say = func(ctx context.Context, words string) error { return l.hear(ctx, p, e, words) }
 	return true, l.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
-}
-
-func (l *live) asked(p person, at store.Address, words string) bots.Asked {
-	return bots.Asked{By: p.by(), At: at, Words: words, Locale: p.locale, Zone: p.zone}
 }
 
 // slash works on a /nize command. More than one word that is no command is a
@@ -71,15 +69,15 @@ func (l *live) slash(ctx context.Context, s incoming.Command) error {
 	if s.Team != l.account.Team {
 		return nil
 	}
-	p, err := l.who(ctx, s.User, keepPerson)
+	p, err := l.people.Who(ctx, s.User, people.Recent)
 	if err != nil {
 		return err
 	}
 	if s.Channel, err = l.answerable(ctx, p, s.Channel); err != nil {
 		return err
 	}
-	text := incoming.ReadText(s.Text, l.account.User, l.nameFor(ctx))
-	if p.user.ID == "" {
+	text := incoming.ReadText(s.Text, l.account.User, l.people.NameFor(ctx))
+	if p.User.ID == "" {
 		if done, err := l.claims(ctx, p, l.place(s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
 		}
@@ -92,18 +90,18 @@ func (l *live) slash(ctx context.Context, s incoming.Command) error {
 	if text == "" {
 		text = "help"
 	}
-	cmd, words, near, ok := l.b.o.Commands.Find(p.by(), text, false)
+	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), text, false)
 	if !ok {
 		if near == "" && strings.ContainsAny(text, " \n") {
 			return l.begin(ctx, p, s, text)
 		}
-		answer := p.words().Say(phrases.UnknownCommand)
+		answer := p.Words().Say(phrases.UnknownCommand)
 		if near != "" {
-			answer = p.words().Say(phrases.DidYouMean, near)
+			answer = p.Words().Say(phrases.DidYouMean, near)
 		}
-		return l.tell(ctx, p, s.Channel, "", answer)
+		return l.posts.Tell(ctx, p, s.Channel, "", answer)
 	}
-	asked := l.asked(p, l.place(s.Channel, ""), words)
+	asked := p.Asked(l.place(s.Channel, ""), words)
 	asked.Say = func(ctx context.Context, words string) error { return l.begin(ctx, p, s, words) }
 	return l.run(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
 }
@@ -111,27 +109,27 @@ func (l *live) slash(ctx context.Context, s incoming.Command) error {
 // answerable is where a command is answered: Slack offers /nize between two
 // people, too, where nize is not, and there it is as if it were given in the
 // person's own conversation with nize.
-func (l *live) answerable(ctx context.Context, p person, channel string) (string, error) {
+func (l *live) answerable(ctx context.Context, p people.Person, channel string) (string, error) {
 	if channel[0] != 'D' {
 		return channel, nil
 	}
-	switch user, err := l.reads(ctx, channel); {
-	case err == nil && user == p.id:
+	switch user, err := l.people.ReaderOf(ctx, channel); {
+	case err == nil && user == p.ID:
 		return channel, nil
 	case err != nil && wire.Code(err) != "channel_not_found":
 		return "", fmt.Errorf("asking Slack whose conversation %s is: %w", channel, err)
 	}
-	return l.dm(ctx, p.id)
+	return l.people.OpenDM(ctx, p.ID)
 }
 
 // begin asks a question that a /nize command put: since a command leaves no
 // message behind, nize writes the question down and answers below it.
-func (l *live) begin(ctx context.Context, p person, s incoming.Command, text string) error {
-	return l.beginShown(ctx, p, s, text, speech{text: text})
+func (l *live) begin(ctx context.Context, p people.Person, s incoming.Command, text string) error {
+	return l.beginShown(ctx, p, s, text, attachments.Question{Text: text})
 }
 
 // beginShown is begin where people read something else than is said.
-func (l *live) beginShown(ctx context.Context, p person, s incoming.Command, shown string, said speech) error {
+func (l *live) beginShown(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
 	line, err := l.asksHere(ctx, p, s.Channel, shown)
 	if err != nil {
 		return err
@@ -139,7 +137,7 @@ func (l *live) beginShown(ctx context.Context, p person, s incoming.Command, sho
 	ts, err := l.wire.Post(ctx, s.Channel, view.Words(line).Post...)
 	channel := s.Channel
 	if c := wire.Code(err); c == "not_in_channel" || c == "channel_not_found" {
-		if channel, err = l.dm(ctx, p.id); err == nil {
+		if channel, err = l.people.OpenDM(ctx, p.ID); err == nil {
 			ts, err = l.wire.Post(ctx, channel, view.Words(line).Post...)
 		}
 	}
@@ -150,25 +148,25 @@ func (l *live) beginShown(ctx context.Context, p person, s incoming.Command, sho
 }
 
 // asksHere is a question as all in a channel read it.
-func (l *live) asksHere(ctx context.Context, p person, channel, text string) (string, error) {
-	locale, err := bots.Spoken(ctx, l.b.o.Store, store.Thread{Address: l.place(channel, ""), Locale: p.locale})
+func (l *live) asksHere(ctx context.Context, p people.Person, channel, text string) (string, error) {
+	locale, err := bots.Spoken(ctx, l.b.o.Store, store.Thread{Address: l.place(channel, ""), Locale: p.Locale})
 	if err != nil {
 		return "", fmt.Errorf("reading the language of the channel: %w", err)
 	}
-	return bots.Plain(phrases.For(locale).Say(phrases.AsksHere, p.name, text)), nil
+	return bots.Plain(phrases.For(locale).Say(phrases.AsksHere, p.Name, text)), nil
 }
 
 // run runs a command and shows its answer to who gave it.
-func (l *live) run(ctx context.Context, p person, g given) error {
+func (l *live) run(ctx context.Context, p people.Person, g given) error {
 	if g.cmd.Decides {
-		now, err := l.who(ctx, p.id, freshPerson)
+		now, err := l.people.Who(ctx, p.ID, people.Fresh)
 		if err != nil {
 			return err
 		}
-		if now.user.ID == "" {
+		if now.User.ID == "" {
 			return l.refuse(ctx, now, g.asked.At.Channel, g.at().Thread)
 		}
-		p, g.asked.By = now, now.by()
+		p, g.asked.By = now, now.Caller()
 	}
 	if g.cmd.Secret != nil && g.cmd.Secret(g.asked.Words) {
 		return l.runDialog(ctx, p, g)
@@ -181,7 +179,7 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
 	if answer.Prompt != nil && g.trigger != "" {
-		if err = l.openView(ctx, g.trigger, view.SecretModal(*answer.Prompt, p.words())); err == nil || wire.Code(err) == "" {
+		if err = l.openView(ctx, g.trigger, view.SecretModal(*answer.Prompt, p.Words())); err == nil || wire.Code(err) == "" {
 			return err
 		}
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
@@ -194,21 +192,21 @@ func (l *live) run(ctx context.Context, p person, g given) error {
 	if err := l.insist(ctx, func(ctx context.Context) error { return l.answer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
 		return final(err)
 	}
-	l.sendPicture(ctx, p, g.asked.At, *answer.Picture)
+	l.posts.SendPicture(ctx, p, g.asked.At, *answer.Picture)
 	return nil
 }
 
 // runDialog shows the answer in a dialog. It is opened first: where that can't
 // be done, nothing was made that nobody will read.
-func (l *live) runDialog(ctx context.Context, p person, g given) error {
-	w := p.words()
+func (l *live) runDialog(ctx context.Context, p people.Person, g given) error {
+	w := p.Words()
 	if g.trigger == "" {
-		return l.tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
+		return l.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	page := func(a bots.Answer) slackgo.ModalViewRequest {
 		blocks := view.WordsBlocks(a.Text)
 		if len(a.Buttons) > 0 {
-			blocks = append(blocks, view.AnswerButtons(a, p.words()))
+			blocks = append(blocks, view.AnswerButtons(a, p.Words()))
 		}
 		return view.Modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), blocks[:min(len(blocks), view.MaxViewBlocks)]...)
 	}
@@ -222,7 +220,7 @@ func (l *live) runDialog(ctx context.Context, p person, g given) error {
 			return err
 		}
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
-		return l.tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
+		return l.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
 	if err != nil {
@@ -253,48 +251,24 @@ func final(err error) error {
 }
 
 // answer shows what a command says to one person.
-func (l *live) answer(ctx context.Context, p person, at store.Address, a bots.Answer) error {
+func (l *live) answer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
 	if len(a.Buttons) == 0 {
-		return l.tell(ctx, p, at.Channel, at.Thread, a.Text)
+		return l.posts.Tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
-	blocks := append(view.WordsBlocks(a.Text), view.AnswerButtons(a, p.words()))
-	return l.tellBlocks(ctx, p, at, a.Text, blocks)
-}
-
-// tellBlocks is tell with blocks.
-func (l *live) tellBlocks(ctx context.Context, p person, at store.Address, text string, blocks []slackgo.Block) error {
-	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(blocks...), slackgo.MsgOptionDisableLinkUnfurl()}
-	if at.Thread != "" {
-		options = append(options, slackgo.MsgOptionTS(at.Thread))
-	}
-	if at.Channel != "" && at.Channel[0] != 'D' {
-		err := l.wire.Ephemeral(ctx, at.Channel, p.id, options...)
-		if !noEphemeral[wire.Code(err)] {
-			return err
-		}
-		at.Channel, options = "", options[:3]
-	}
-	if at.Channel == "" {
-		channel, err := l.dm(ctx, p.id)
-		if err != nil {
-			return err
-		}
-		at.Channel = channel
-	}
-	_, err := l.wire.Post(ctx, at.Channel, options...)
-	return err
+	blocks := append(view.WordsBlocks(a.Text), view.AnswerButtons(a, p.Words()))
+	return l.posts.TellBlocks(ctx, p, at, a.Text, blocks)
 }
 
 // pressWords runs the command that a button stands for.
-func pressWords(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+func pressWords(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	if len(a.Value) > view.MaxValue {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	cmd, words, _, ok := l.b.o.Commands.Find(p.by(), a.Value, false)
+	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), a.Value, false)
 	if !ok {
 		return fmt.Errorf("%w press: no such command", store.ErrInvalid)
 	}
-	g := given{cmd: cmd, asked: l.asked(p, l.place(i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
+	g := given{cmd: cmd, asked: p.Asked(l.place(i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
 	if i.View.ID == "" {
 		return l.run(ctx, p, g)
 	}
@@ -302,7 +276,7 @@ func pressWords(ctx context.Context, l *live, p person, i incoming.Interaction, 
 	if err := l.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
 		return err
 	}
-	return l.drawHome(ctx, p, view.ReadHomeState(i.View.Metadata), "")
+	return l.homes.Draw(ctx, p, view.ReadHomeState(i.View.Metadata), "")
 }
 
 // threadAt is the conversation of a thread, "" if there is none.

@@ -18,6 +18,7 @@ import (
 	"nize/bots/botstest"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -54,7 +55,7 @@ func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
 }
 
 // short is a wait that Slack's limits don't need in a test.
-func short(ctx context.Context, _ time.Duration) error { return wait(ctx, 2*time.Millisecond) }
+func short(ctx context.Context, _ time.Duration) error { return wire.Sleep(ctx, 2*time.Millisecond) }
 
 func newBot(t *testing.T, fake *slacktest.Server, db Store, o Options) *Bot {
 	t.Helper()
@@ -292,3 +293,14 @@ func TestContract(t *testing.T) {
 func testLog(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
 var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// noKeeper is a [bots.Keeper] of people who have nothing.
+type noKeeper struct{}
+
+func (noKeeper) Home(context.Context, bots.Asked) (bots.Home, error) { return bots.Home{}, nil }
+
+func (noKeeper) Bring(context.Context, store.Caller, string) error { return store.ErrNotFound }
+
+func (noKeeper) PutSecret(context.Context, store.Caller, bots.Prompt, store.Secret) error {
+	return store.ErrNotFound
+}

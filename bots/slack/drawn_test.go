@@ -26,8 +26,8 @@ func TestCardDrawnOnce(t *testing.T) {
 	}
 	w.until("the session waits", func() bool { return w.fake.Session(to.Channel, to.Thread).Status == "suspended" })
 	at := w.placed(th.ID, call)
-	w.placed(call, w.current().noteOf(call, at).name())
-	w.placed(th.ID, suspendedMark)
+	w.placed(call, "drawn/"+at.Channel+"/"+at.Thread)
+	w.placed(th.ID, "suspended")
 
 	card, err := w.gateway.Card(ctx, call)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *whole) placed(owner, name string) (at store.Address) {
 		var err error
 		at, err = w.db.GetPlace(w.t.Context(), owner, name)
 		w.fake.Look(slacktest.Ann, slacktest.General, "") // has the fake ask again
-		return err == nil && (at.Message != "" || name == suspendedMark)
+		return err == nil && (at.Message != "" || name == "suspended")
 	})
 	return at
 }

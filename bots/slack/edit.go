@@ -9,6 +9,7 @@ import (
 
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -18,7 +19,7 @@ import (
 // otherwise. A field that is not in the form keeps the bytes that it has.
 
 // openEdit opens the dialog that edits a call.
-func openEdit(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
+func openEdit(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func openEdit(ctx context.Context, l *live, p person, i incoming.Interaction, a 
 		}
 	}
 	e := view.Editing{Call: card.Call, Head: head, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	return l.openView(ctx, i.Trigger, view.EditModal(card, raw, e, p.words()))
+	return l.openView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
 }
 
 // edited reads a dialog that was sent in: the new arguments, or what is wrong
@@ -62,8 +63,8 @@ func (l *live) edited(ctx context.Context, i incoming.Interaction, w phrases.Cat
 // checkEdit says at once what is wrong with a dialog.
 func checkEdit(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
-	if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
-		w = p.words()
+	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
+		w = p.Words()
 	}
 	e, args, wrong, err := l.edited(ctx, i, w)
 	if err != nil {
@@ -90,8 +91,8 @@ func (l *live) misfit(ctx context.Context, e view.Editing, i incoming.Interactio
 }
 
 // submitEdit makes the edited call in the old one's place.
-func submitEdit(ctx context.Context, l *live, p person, i incoming.Interaction) error {
-	e, args, wrong, err := l.edited(ctx, i, p.words())
+func submitEdit(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+	e, args, wrong, err := l.edited(ctx, i, p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w arguments", store.ErrInvalid)
 	}
@@ -106,7 +107,7 @@ func submitEdit(ctx context.Context, l *live, p person, i incoming.Interaction) 
 	if e.Head == "" || !strings.HasPrefix(digest, e.Head) {
 		digest = e.Head
 	}
-	_, err = l.handler.Press(ctx, p.by(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
+	_, err = l.handler.Press(ctx, p.Caller(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
 	if err != nil && (wire.Lasting(err) || errors.Is(err, store.ErrConflict)) {
 		return l.sayWrong(ctx, p, e.Channel, e.Thread, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/store"
 )
@@ -23,7 +24,7 @@ func (b *Bot) addFormViews() {
 
 // runForm shows a command's dialog, and says whether it did; where it did not
 // the command runs.
-func (l *live) runForm(ctx context.Context, p person, g given) bool {
+func (l *live) runForm(ctx context.Context, p people.Person, g given) bool {
 	if g.cmd.Form == nil || g.asked.Words != "" || g.trigger == "" {
 		return false
 	}
@@ -52,7 +53,7 @@ func (l *live) runForm(ctx context.Context, p person, g given) bool {
 	if form == nil {
 		return false
 	}
-	view, err := view.FormModal(*form, view.Filling{Command: g.cmd.Name, Channel: g.asked.At.Channel, Thread: g.asked.At.Thread}, p.words())
+	view, err := view.FormModal(*form, view.Filling{Command: g.cmd.Name, Channel: g.asked.At.Channel, Thread: g.asked.At.Thread}, p.Words())
 	if err == nil {
 		err = l.openView(ctx, g.trigger, view)
 	}
@@ -64,23 +65,23 @@ func (l *live) runForm(ctx context.Context, p person, g given) bool {
 
 // filled reads a dialog that was sent in: its command as it was asked, and the
 // values that were changed.
-func (l *live) filled(i incoming.Interaction, p person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
+func (l *live) filled(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
 	bad := fmt.Errorf("%w dialog", store.ErrInvalid)
 	f, ok := view.ReadFilling(i)
 	if !ok {
 		return cmd, asked, nil, bad
 	}
-	cmd, _, _, ok = l.b.o.Commands.Find(p.by(), f.Command, false)
+	cmd, _, _, ok = l.b.o.Commands.Find(p.Caller(), f.Command, false)
 	if !ok || cmd.Form == nil || i.View.Callback != view.FormView+":"+cmd.Name {
 		return cmd, asked, nil, bad
 	}
-	return cmd, l.asked(p, l.place(f.Channel, f.Thread), ""), f.Changed(i), nil
+	return cmd, p.Asked(l.place(f.Channel, f.Thread), ""), f.Changed(i), nil
 }
 
 // checkForm says at once what is wrong with a dialog.
 func checkForm(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
-	p, err := l.who(ctx, i.User.ID, keepPerson)
-	if err != nil || p.user.ID == "" {
+	p, err := l.people.Who(ctx, i.User.ID, people.Recent)
+	if err != nil || p.User.ID == "" {
 		return nil // said when it is worked on
 	}
 	cmd, asked, values, err := l.filled(i, p)
@@ -97,7 +98,7 @@ func checkForm(ctx context.Context, l *live, i incoming.Interaction) map[string]
 }
 
 // submitForm does what a dialog asks for.
-func submitForm(ctx context.Context, l *live, p person, i incoming.Interaction) error {
+func submitForm(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
 	cmd, asked, values, err := l.filled(i, p)
 	if err != nil {
 		return l.sayWrong(ctx, p, "", "", err)

@@ -5,6 +5,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 )
 
 type noFiller struct{ bots.Filler }
@@ -21,7 +22,7 @@ func FuzzFilled(f *testing.F) {
 	f.Fuzz(func(t *testing.T, metadata, callback string) {
 		var i incoming.Interaction
 		i.View.Metadata, i.View.Callback = metadata, callback
-		cmd, asked, _, err := l.filled(i, person{})
+		cmd, asked, _, err := l.filled(i, people.Person{})
 		if err == nil && (cmd.Form == nil || !incoming.IdForm.MatchString(asked.At.Channel)) {
 			t.Errorf("%q at %q is taken", cmd.Name, asked.At.Channel)
 		}

@@ -8,7 +8,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/slack/attachments"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/store"
 )
@@ -27,7 +29,7 @@ func (l *live) event(ctx context.Context, e incoming.Event) error {
 
 // message works on a message of a person's.
 func (l *live) message(ctx context.Context, e incoming.Event) error {
-	addressed := l.addressed(&e)
+	addressed := e.Addresses(l.account.User)
 	at := l.place(e.Channel, e.Root())
 	th, err := l.b.o.Store.FindThread(ctx, at)
 	known := err == nil
@@ -39,12 +41,12 @@ func (l *live) message(ctx context.Context, e incoming.Event) error {
 			return err
 		}
 	}
-	p, err := l.who(ctx, e.User, keepPerson)
+	p, err := l.people.Who(ctx, e.User, people.Recent)
 	if err != nil {
 		return err
 	}
-	text := incoming.ReadText(e.Text, l.account.User, l.nameFor(ctx))
-	if p.user.ID == "" {
+	text := incoming.ReadText(e.Text, l.account.User, l.people.NameFor(ctx))
+	if p.User.ID == "" {
 		if !addressed {
 			return nil
 		}
@@ -59,12 +61,12 @@ func (l *live) message(ctx context.Context, e incoming.Event) error {
 	}
 	if addressed {
 		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
-			return errors.Join(l.followOn(ctx, th, p.id), err)
+			return errors.Join(l.followOn(ctx, th, p.ID), err)
 		}
 	}
 	if text == "" {
 		if text = incoming.Wordless(&e.Message); text == "" {
-			return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.WhatToDo))
+			return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.WhatToDo))
 		}
 	}
 	return l.hear(ctx, p, e, text)
@@ -72,12 +74,12 @@ func (l *live) message(ctx context.Context, e incoming.Event) error {
 
 // hear gives what a person said to the conversation of its thread, with what
 // came with it.
-func (l *live) hear(ctx context.Context, p person, e incoming.Event, text string) error {
-	return l.hearAll(ctx, p, e, speech{text: text})
+func (l *live) hear(ctx context.Context, p people.Person, e incoming.Event, text string) error {
+	return l.hearAll(ctx, p, e, attachments.Question{Text: text})
 }
 
-func (l *live) hearAll(ctx context.Context, p person, e incoming.Event, s speech) error {
-	text := s.text
+func (l *live) hearAll(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
+	text := s.Text
 	at := l.place(e.Channel, e.Root())
 	room, err := l.b.o.Store.GetChannel(ctx, at.Place())
 	if err != nil {
@@ -85,49 +87,67 @@ func (l *live) hearAll(ctx context.Context, p person, e incoming.Event, s speech
 	}
 	agent, model := room.Agent, room.Model
 	if l.b.o.Begins != nil {
-		agent, model = l.b.o.Begins(ctx, p.by(), agent, model)
+		agent, model = l.b.o.Begins(ctx, p.Caller(), agent, model)
 	}
-	th, _, err := l.b.o.Store.ThreadAt(ctx, p.by(), store.Thread{
+	th, _, err := l.b.o.Store.ThreadAt(ctx, p.Caller(), store.Thread{
 		Agent: agent, Model: model,
-		ID: store.NewID(l.b.o.Now()), User: p.user.ID, Address: at, Zone: p.zone, Locale: p.locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.id,
+		ID: store.NewID(l.b.o.Now()), User: p.User.ID, Address: at, Zone: p.Zone, Locale: p.Locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.ID,
 	})
 	if err != nil {
 		return err
 	}
 	th.LastMessage = cmp.Or(th.LastMessage, incoming.StampOf(th.Since))
 	// What one person reads alone is in their language, also when it changes.
-	alone := e.Channel[0] == 'D' && (th.Locale != p.locale || th.Zone != p.zone)
-	if th.Follows != p.id || alone {
-		_, err := l.b.o.Store.EditThread(ctx, p.by(), th.ID, func(th *store.Thread) {
-			th.Follows = p.id
+	alone := e.Channel[0] == 'D' && (th.Locale != p.Locale || th.Zone != p.Zone)
+	if th.Follows != p.ID || alone {
+		_, err := l.b.o.Store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
+			th.Follows = p.ID
 			if alone {
-				th.Locale, th.Zone = p.locale, p.zone
+				th.Locale, th.Zone = p.Locale, p.Zone
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
-	came, err := l.companyOf(ctx, p, e, s, th)
+	came, err := l.attachments.Fetch(ctx, p, e, s, th)
 	if err != nil {
 		return err
 	}
-	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.by(), Text: text, Files: came.files, Earlier: came.earlier}
+	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.Caller(), Text: text, Files: came.Files, Earlier: came.Earlier}
 	fresh, err := l.handler.Message(ctx, in)
 	if fresh {
 		l.tellUnread(ctx, p, e, in.Files)
 	}
 	if err == nil {
-		err = l.noteHeard(ctx, p, th, came.heard)
+		err = l.noteHeard(ctx, p, th, came.LastMessage)
 	}
 	var many *bots.TooManyError
 	switch {
 	case errors.As(err, &many):
-		return l.tell(ctx, p, e.Channel, e.PrivateThread(), many.Words(p.words()))
+		return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), many.Words(p.Words()))
 	case errors.Is(err, store.ErrInvalid):
-		return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.TooLong))
+		return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
-		return l.tell(ctx, p, e.Channel, e.PrivateThread(), p.words().Say(phrases.CardTold, view.ErrorText(p.words(), err)))
+		return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err)))
 	}
 	return err
+}
+
+// noteHeard notes up to which message a thread is known.
+func (l *live) noteHeard(ctx context.Context, p people.Person, th store.Thread, ts string) error {
+	if ts <= th.LastMessage { // stamps of one length, until the year 2286
+		return nil
+	}
+	_, err := l.b.o.Store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) { th.LastMessage = max(th.LastMessage, ts) })
+	return err
+}
+
+// tellUnread tells somebody in one line which files were not read and why.
+func (l *live) tellUnread(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
+	if line := bots.UnreadLine(p.Words(), files); line != "" {
+		if err := l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), line); err != nil {
+			l.log.Warn("telling which files were not read", "user", p.ID, "err", err)
+		}
+	}
 }

@@ -148,7 +148,7 @@ func newHTTPBot(t *testing.T, fake *slacktest.Server, o Options, h *heard) *Bot 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for b.Health().State != bots.Connected || b.current() == nil || b.current().account.Mode != HTTPMode {
-		if wait(ctx, time.Millisecond) != nil {
+		if wire.Sleep(ctx, time.Millisecond) != nil {
 			t.Fatal("the bot does not start")
 		}
 	}

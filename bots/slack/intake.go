@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/attachments"
+	"nize/bots/slack/home"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
+	"nize/bots/slack/posting"
 	"nize/bots/slack/wire"
 	"nize/store"
 )
@@ -34,23 +38,18 @@ const (
 
 // live is the bot while it uses one account.
 type live struct {
-	b       *Bot
-	account store.Bot
-	wire    *wire.Client
-	handler bots.Handler
-	log     *slog.Logger
-	lanes   *lanes
-	unacked chan struct{} // holds one for each frame that is not acknowledged
-	people  people
-	rosters rosters
-	writing writings
-	lines   toolLines
-	stages  stages
-	status  statusLines
-	homes   homes
-	// sweepNow asks for a sweep; one place, since one answers all who ask.
-	sweepNow chan struct{}
-	wg       sync.WaitGroup
+	b           *Bot
+	account     store.Bot
+	wire        *wire.Client
+	handler     bots.Handler
+	log         *slog.Logger
+	lanes       *lanes
+	unacked     chan struct{} // holds one for each frame that is not acknowledged
+	people      *people.Directory
+	posts       *posting.Poster
+	attachments *attachments.Fetcher
+	homes       *home.Homes
+	wg          sync.WaitGroup
 
 	mu   sync.Mutex      // guards life
 	life context.Context // of serve, for requests that come in by HTTP; nil when it ends
@@ -60,13 +59,20 @@ type live struct {
 
 func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	l := &live{
-		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked), sweepNow: make(chan struct{}, 1),
+		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked),
 		log:  b.o.Log.With("team", account.Team),
 		wire: wire.New(b.o.wire(), account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
-	l.people.known, l.people.dms, l.people.asking = map[string]person{}, map[string]string{}, map[string]*asking{}
-	l.homes.lately.of, l.homes.lately.poke = map[string]*openedHome{}, make(chan struct{}, 1)
-	l.status.of, l.status.poke = map[string]*statusLine{}, make(chan struct{}, 1)
+	l.people = people.New(people.Options{
+		Wire: l.wire, Store: b.o.Store, Config: b.o.Config, Admit: b.o.Admit, Now: b.o.Now, Log: l.log, Team: account.Team,
+	})
+	l.posts = posting.New(posting.Options{
+		Wire: l.wire, People: l.people, Store: b.o.Store, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Team: account.Team, Self: account.User,
+	})
+	l.attachments = attachments.New(attachments.Options{Wire: l.wire, People: l.people, Store: b.o.Store, Config: b.o.Config, Log: l.log, Self: account.User})
+	l.homes = home.New(home.Options{
+		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: account.Team,
+	})
 	l.wire.OnAnswer = l.heard
 	return l
 }
@@ -77,15 +83,15 @@ func (l *live) pause(ctx context.Context, d time.Duration) error { return l.wire
 func (l *live) serve(ctx context.Context) {
 	defer l.lanes.wg.Wait()
 	defer l.wg.Wait()
-	after := l.newest() // before anything is drawn that a change would outdate
+	after := l.homes.Newest() // before anything is drawn that a change would outdate
 	l.replay(ctx)
 	l.open(ctx)
 	defer l.shut()
 	l.wg.Go(func() { l.keepProving(ctx) })
-	l.wg.Go(func() { l.keepSweeping(ctx) })
-	l.wg.Go(func() { l.keepLines(ctx) })
-	l.wg.Go(func() { l.followFeed(ctx, after) })
-	l.wg.Go(func() { l.keepHomes(ctx) })
+	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
+	l.wg.Go(func() { l.posts.KeepStatusLines(ctx) })
+	l.wg.Go(func() { l.homes.Follow(ctx, after) })
+	l.wg.Go(func() { l.homes.KeepRedrawing(ctx) })
 	if l.account.Mode == HTTPMode {
 		l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Connected, noRequests })
 		<-ctx.Done()
@@ -221,7 +227,7 @@ func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) 
 		return false, nil
 	}
 	if e.Type == "user_change" {
-		l.forgetPerson(e.User) // before anything else of theirs is taken
+		l.people.Forget(e.User) // before anything else of theirs is taken
 		return e.Left, keys
 	}
 	if e.Type != "message" && e.Type != "app_mention" {
@@ -230,7 +236,7 @@ func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) 
 	if e.Bot != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || e.IsEdit() || !spoken[e.Subtype] {
 		return false, nil
 	}
-	if l.addressed(e) {
+	if e.Addresses(l.account.User) {
 		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
 	}
 	if l.mode(ctx, e.Channel) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
@@ -255,10 +261,6 @@ func (l *live) ours(e *incoming.Event) bool {
 
 // spoken are the subtypes of messages that a person wrote.
 var spoken = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true}
-
-func (l *live) addressed(e *incoming.Event) bool {
-	return e.Direct() || e.Type == "app_mention" || incoming.Mentions(&e.Message, l.account.User)
-}
 
 func (l *live) place(channel, thread string) store.Address {
 	return store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel, Thread: thread}

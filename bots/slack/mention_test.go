@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 )
 
@@ -86,7 +87,7 @@ func TestLongMessages(t *testing.T) {
 			t.Errorf("heard %d bytes", len(got))
 		}
 	}
-	if n := fake.Stats().Calls["users.info"]; n > maxLookups+3 {
+	if n := fake.Stats().Calls["users.info"]; n > people.MaxLookups+3 {
 		t.Errorf("Slack was asked for %d people", n)
 	}
 }

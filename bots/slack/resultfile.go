@@ -10,6 +10,7 @@ import (
 
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -20,16 +21,16 @@ import (
 // everybody's.
 
 // sendResult sends the result that a dialog shows as a file.
-func sendResult(ctx context.Context, l *live, p person, i incoming.Interaction, _ incoming.Action) error {
+func sendResult(ctx context.Context, l *live, p people.Person, i incoming.Interaction, _ incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
-	w := p.words()
+	w := p.Words()
 	said := w.Say(phrases.ResultSent)
 	if text := l.resultText(ctx, p, at.Call); text == "" {
 		said = w.Say(phrases.ResultNone)
-	} else if err := l.sendFile(ctx, p, "result-"+at.Call+".txt", text); err != nil {
+	} else if err := l.posts.SendFile(ctx, p.ID, "result-"+at.Call+".txt", text); err != nil {
 		if wire.Code(err) == "" && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -41,14 +42,4 @@ func sendResult(ctx context.Context, l *live, p person, i incoming.Interaction, 
 		_, err := l.wire.API.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
 		return err
 	})
-}
-
-// sendFile puts a file into somebody's conversation with nize.
-func (l *live) sendFile(ctx context.Context, p person, name, content string) error {
-	channel, err := l.dm(ctx, p.id)
-	if err != nil {
-		return err
-	}
-	_, err = l.upload(ctx, l.place(channel, ""), name, content)
-	return err
 }

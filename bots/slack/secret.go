@@ -9,6 +9,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/store"
 )
@@ -24,12 +25,12 @@ const secretTime = 2500 * time.Millisecond
 
 // pressConnect opens the dialog for the credential that a button names, after the
 // command that does so has looked whether there is one.
-func pressConnect(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error {
-	cmd, words, _, ok := l.b.o.Commands.Find(p.by(), "credentials connect "+a.Value, false)
+func pressConnect(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), "credentials connect "+a.Value, false)
 	if !ok {
 		return store.ErrNotFound
 	}
-	return l.run(ctx, p, given{cmd: cmd, asked: l.asked(p, l.place("", ""), words), trigger: i.Trigger})
+	return l.run(ctx, p, given{cmd: cmd, asked: p.Asked(l.place("", ""), words), trigger: i.Trigger})
 }
 
 // submitSecret seals what was typed; wrong is what the person reads at the field.
@@ -39,33 +40,33 @@ func submitSecret(ctx context.Context, l *live, i incoming.Interaction) (wrong m
 	refuse := func(w phrases.Catalogue, key phrases.Key) map[string]string {
 		return map[string]string{view.SecretBlock: w.Say(key)}
 	}
-	p := person{id: i.User.ID, team: i.Team.ID}
+	p := people.Person{ID: i.User.ID, Team: i.Team.ID}
 	if !l.oursToo(i) || l.b.o.Keeper == nil {
-		return refuse(p.words(), phrases.NoAccess), nil
+		return refuse(p.Words(), phrases.NoAccess), nil
 	}
-	p, err := l.who(ctx, i.User.ID, freshPerson)
+	p, err := l.people.Who(ctx, i.User.ID, people.Fresh)
 	switch {
 	case err != nil:
 		l.log.Error("looking up who gives a credential", "err", err)
-		return refuse(p.words(), phrases.ConnectFailed), nil
-	case p.user.ID == "":
+		return refuse(p.Words(), phrases.ConnectFailed), nil
+	case p.User.ID == "":
 		return map[string]string{view.SecretBlock: noAccess(p)}, nil
 	}
 	var f bots.Prompt
 	if len(i.View.Metadata) > view.MaxMetadata || json.Unmarshal([]byte(i.View.Metadata), &f) != nil {
-		return refuse(p.words(), phrases.ConnectFailed), nil
+		return refuse(p.Words(), phrases.ConnectFailed), nil
 	}
 	typed := store.NewSecret(i.View.State.Values[view.SecretBlock]["value"].Text())
-	err = l.b.o.Keeper.PutSecret(ctx, p.by(), f, typed)
+	err = l.b.o.Keeper.PutSecret(ctx, p.Caller(), f, typed)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
-		return map[string]string{view.SecretBlock: bots.Plain(view.ErrorText(p.words(), err))}, nil
+		return map[string]string{view.SecretBlock: bots.Plain(view.ErrorText(p.Words(), err))}, nil
 	default:
 		l.log.Error("sealing a credential", "server", f.Service, "err", err)
-		return refuse(p.words(), phrases.ConnectFailed), nil
+		return refuse(p.Words(), phrases.ConnectFailed), nil
 	}
 	return nil, func(ctx context.Context) error {
-		return l.drawHome(ctx, p, view.HomeState{}, p.words().Say(phrases.KeyPut, f.Service))
+		return l.homes.Draw(ctx, p, view.HomeState{}, p.Words().Say(phrases.KeyPut, f.Service))
 	}
 }

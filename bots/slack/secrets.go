@@ -5,6 +5,7 @@ import (
 
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/store"
 )
@@ -17,13 +18,13 @@ import (
 
 // tellMasked tells somebody, alone and once, that what they wrote held a key.
 // It never stands in the way of an answer.
-func (l *live) tellMasked(ctx context.Context, p person, key, channel, thread string) {
-	first, err := l.once(ctx, "masked:"+key)
+func (l *live) tellMasked(ctx context.Context, p people.Person, key, channel, thread string) {
+	first, err := l.people.FirstToday(ctx, "masked:"+key)
 	if err == nil && first {
-		err = l.tell(ctx, p, channel, thread, p.words().Say(phrases.SecretMasked))
+		err = l.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.SecretMasked))
 	}
 	if err != nil {
-		l.log.Warn("telling somebody of a key that was masked", "user", p.id, "err", err)
+		l.log.Warn("telling somebody of a key that was masked", "user", p.ID, "err", err)
 	}
 }
 
@@ -47,8 +48,8 @@ func (l *live) keysIn(ctx context.Context, i incoming.Interaction) map[string]st
 				wrong = map[string]string{}
 			}
 			w := phrases.For("")
-			if p, err := l.look(ctx, i.User.ID, keepPerson); err == nil {
-				w = p.words()
+			if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
+				w = p.Words()
 			}
 			wrong[block] = w.Say(phrases.KeyRefused)
 		}

@@ -10,7 +10,9 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots/phrases"
+	"nize/bots/slack/attachments"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/store"
 )
@@ -22,21 +24,9 @@ const (
 	maxQuestion  = 3000
 )
 
-// about is the message that a question is about; it travels in the dialog.
-type about struct {
-	Channel string   `json:"channel"`
-	Thread  string   `json:"thread"`
-	TS      string   `json:"ts,omitempty"`
-	Author  string   `json:"author,omitempty"`
-	Bot     string   `json:"bot,omitempty"`  // of a program's message
-	Name    string   `json:"name,omitempty"` // under which it wrote
-	Text    string   `json:"text"`
-	Files   []string `json:"files,omitempty"` // ids
-}
-
 // askAbout opens a dialog for a question about a message.
-func askAbout(ctx context.Context, l *live, p person, i incoming.Interaction) error {
-	w := p.words()
+func askAbout(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+	w := p.Words()
 	thread := i.Message.Thread
 	if thread == "" {
 		thread = i.Message.TS
@@ -46,7 +36,7 @@ func askAbout(ctx context.Context, l *live, p person, i incoming.Interaction) er
 	}
 	// The dialog must open within three seconds: nobody is asked for names.
 	as := incoming.Posted{Message: incoming.Message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
-	m := about{
+	m := attachments.Subject{
 		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: incoming.SpeakerName(i.Message.Username),
 		Text: as.Words(l.account.User, func(id string) string { return id }),
 	}
@@ -82,8 +72,8 @@ func questionIn(i incoming.Interaction) string {
 
 // submitAbout asks: below the message where nize is in the channel, else in
 // the person's own conversation with nize.
-func submitAbout(ctx context.Context, l *live, p person, i incoming.Interaction) error {
-	var m about
+func submitAbout(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+	var m attachments.Subject
 	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IdForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
@@ -94,28 +84,28 @@ func submitAbout(ctx context.Context, l *live, p person, i incoming.Interaction)
 	if question == "" {
 		return fmt.Errorf("%w dialog: no question", store.ErrInvalid)
 	}
-	in, err := l.members(ctx, m.Channel)
-	if err != nil || !slices.Contains(in, l.account.User) || !slices.Contains(in, p.id) {
-		channel, err := l.dm(ctx, p.id)
+	in, err := l.people.Members(ctx, m.Channel)
+	if err != nil || !slices.Contains(in, l.account.User) || !slices.Contains(in, p.ID) {
+		channel, err := l.people.OpenDM(ctx, p.ID)
 		if err != nil {
 			return err
 		}
 		author := m.Name
 		if m.Author != "" {
-			author = l.nameFor(ctx)(m.Author)
+			author = l.people.NameFor(ctx)(m.Author)
 		}
-		shown := p.words().Say(phrases.AboutMessageText, question, author, m.Text)
-		return l.beginShown(ctx, p, incoming.Command{Channel: channel}, shown, speech{text: question, about: &m})
+		shown := p.Words().Say(phrases.AboutMessageText, question, author, m.Text)
+		return l.beginShown(ctx, p, incoming.Command{Channel: channel}, shown, attachments.Question{Text: question, About: &m})
 	}
 	// A dialog leaves no message behind: others should see what is answered.
 	line, err := l.asksHere(ctx, p, m.Channel, question)
 	if err != nil {
 		return err
 	}
-	if _, err := l.put(ctx, l.place(m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
+	if _, err := l.posts.Put(ctx, l.place(m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
 	// The dialog's id is the question's key: the message's own may have been
 	// heard before.
-	return l.hearAll(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, speech{text: question, about: &m})
+	return l.hearAll(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, attachments.Question{Text: question, About: &m})
 }

@@ -63,6 +63,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/people"
 	"nize/bots/slack/wire"
 	"nize/store"
 )
@@ -121,7 +122,7 @@ type Options struct {
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
 
 	// Admit says who may talk to nize of those whom Slack lets in; nil is all.
-	Admit AdmitFunc
+	Admit people.AdmitFunc
 
 	Now  func() time.Time // nil is time.Now
 	Pace time.Duration    // between two pieces of a stream; 0 is 700 ms
@@ -148,6 +149,7 @@ type Bot struct {
 var (
 	_ bots.Bot       = (*Bot)(nil)
 	_ bots.Presence  = (*Bot)(nil)
+	_ bots.Aside     = (*Bot)(nil)
 	_ bots.Finder    = (*Bot)(nil)
 	_ bots.Remover   = (*Bot)(nil)
 	_ bots.Mentioner = (*Bot)(nil)
@@ -169,7 +171,7 @@ func New(o Options) *Bot {
 		o.Pace = 700 * time.Millisecond
 	}
 	if o.testOnlyWait == nil {
-		o.testOnlyWait = wait
+		o.testOnlyWait = wire.Sleep
 	}
 	b := &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
 	b.addCardViews()
@@ -279,16 +281,4 @@ func (b *Bot) current() *live {
 
 func (o *Options) wire() wire.Options {
 	return wire.Options{Transport: o.Transport, URL: o.Config.Get("", "slack.api_url"), Wait: o.testOnlyWait}
-}
-
-// wait is a sleep that ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 )
 
@@ -70,7 +71,7 @@ func TestSlowCheck(t *testing.T) {
 	if err := fake.Wait(t.Context(), func() bool { return len(fake.Views(slacktest.Ben)) == 1 }); err != nil {
 		t.Fatal(err)
 	}
-	later.Store(int64(2 * keepPerson)) // what is known of Ben is old
+	later.Store(int64(2 * people.Recent)) // what is known of Ben is old
 	before := fake.Stats().Calls["users.info"]
 	fake.Fail("users.info", slacktest.Fault{Hang: true})
 	submitted := make(chan error, 1)

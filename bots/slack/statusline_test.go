@@ -86,7 +86,7 @@ func TestStatusLine(t *testing.T) {
 		if shown() {
 			t.Error("the fake left the line, although nize posted")
 		}
-		time.Sleep(lineAgain)
+		time.Sleep(3 * time.Second) // the line is set again
 		if !shown() || len(session().Statuses) != before+1 {
 			t.Errorf("after posts the line is set %d times", len(session().Statuses)-before)
 		}
@@ -123,12 +123,12 @@ func TestStatusLine(t *testing.T) {
 		present(bots.Working)
 		fake.Fail("assistant.threads.setStatus", slacktest.Fault{Status: 500, Times: 1})
 		fake.Fail("assistant.threads.setStatus", slacktest.Fault{RetryAfter: 5 * time.Second, Times: 1})
-		time.Sleep(2*lineTime + 10*time.Second)
+		time.Sleep(170 * time.Second)
 		if !shown() {
 			t.Error("faults ended the line")
 		}
 		fake.Fail("assistant.threads.setStatus", slacktest.Fault{Error: "not_allowed", Times: 1})
-		time.Sleep(lineTime)
+		time.Sleep(80 * time.Second)
 		before = len(session().Statuses)
 		time.Sleep(5 * time.Minute)
 		if n := len(session().Statuses) - before; n > 0 {

@@ -14,6 +14,7 @@ import (
 	"nize/bots"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -91,7 +92,7 @@ func restart(t *testing.T, b *Bot) {
 	was := b.current()
 	b.Use(account)
 	for b.current() == nil || b.current() == was {
-		if err := wait(t.Context(), time.Millisecond); err != nil {
+		if err := wire.Sleep(t.Context(), time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +203,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 			return
 		}
 	}
-	want := strings.TrimRight(incoming.Harmless(text), blank)
+	want := strings.TrimRight(incoming.Harmless(text), " \t\r\n")
 	if got := undressed(fake, root, want); got != want {
 		t.Errorf("stream %s: the chat says %d bytes, want %d; they part at %d:\n%.400q\n%.400q", n, len(got), len(want), partsAt(got, want), got, want)
 	}
@@ -286,7 +287,7 @@ func TestStreamRotates(t *testing.T) {
 		t.Fatal(err)
 	}
 	mu.Lock()
-	now = now.Add(streamTime + time.Second)
+	now = now.Add(4*time.Minute + time.Second)
 	mu.Unlock()
 	m.Text, m.Final = "first second", true
 	if err := b.Update(t.Context(), at, m); err != nil {

@@ -57,7 +57,7 @@ func (l *live) keepProving(ctx context.Context) {
 		if err := l.prove(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 			l.log.Debug("trying the bot token", "err", err)
 		}
-		if wait(ctx, proveEvery) != nil {
+		if wire.Sleep(ctx, proveEvery) != nil {
 			return
 		}
 	}

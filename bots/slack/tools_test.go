@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -63,20 +64,20 @@ func TestResultFile(t *testing.T) {
 	if err := fake.Wait(ctx, linked(fake)); err != nil {
 		t.Fatal(err)
 	}
-	ann, err := b.current().who(ctx, slacktest.Ann, freshPerson)
+	ann, err := b.current().people.Who(ctx, slacktest.Ann, people.Fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("a line of a result that is long\n", 1000)
-	c := store.Call{ID: store.NewID(time.Now()), Server: "box", Tool: "big", Args: json.RawMessage(`{}`), By: ann.user.ID, State: store.Running, Created: time.Now(), Owner: "x"}
-	if err := db.Begin(ctx, ann.by(), c); err != nil {
+	c := store.Call{ID: store.NewID(time.Now()), Server: "box", Tool: "big", Args: json.RawMessage(`{}`), By: ann.User.ID, State: store.Running, Created: time.Now(), Owner: "x"}
+	if err := db.Begin(ctx, ann.Caller(), c); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Finish(ctx, ann.by(), c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
+	if _, err := db.Finish(ctx, ann.Caller(), c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}}); err != nil {
 		t.Fatal(err)
 	}
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")

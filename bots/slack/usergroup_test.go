@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -71,7 +72,7 @@ func TestUserGroups(t *testing.T) {
 			break
 		}
 	}
-	ahead.Add(int64(keepPerson))
+	ahead.Add(int64(people.Recent))
 	in(mix, slacktest.Ann, slacktest.Cho, "U0GONE")
 	for _, source := range []string{"slack:T0OTHER:S0MIX", "slack:" + slacktest.Team + ":S0NONE", "slack:" + slacktest.Team + ":S0OLD", "discord:1:2", "slack", ""} {
 		if got, err := b.InUserGroup(t.Context(), source); err == nil {
@@ -79,7 +80,7 @@ func TestUserGroups(t *testing.T) {
 		}
 	}
 	fake.Fail("users.info", slacktest.Fault{Error: "internal_error", Times: 1000})
-	ahead.Add(int64(keepPerson))
+	ahead.Add(int64(people.Recent))
 	if got, err := b.InUserGroup(t.Context(), mix); err == nil {
 		t.Errorf("while Slack does not say who they are: %v", got)
 	}
@@ -87,7 +88,7 @@ func TestUserGroups(t *testing.T) {
 
 	// More people than are asked for one by one are looked up in one list.
 	many := []string{slacktest.Ann, slacktest.Guest}
-	for n := range fewPeople + 10 {
+	for n := range 50 + 10 {
 		id := fmt.Sprintf("U0MANY%d", n)
 		many = append(many, id)
 		fake.AddUser(slacktest.User{ID: id, Name: id, Guest: n%2 == 1})
@@ -98,7 +99,7 @@ func TestUserGroups(t *testing.T) {
 	fake.AddGroup(slacktest.UserGroup{ID: "S0MANY", Handle: "many", Users: many})
 	was := fake.Stats().Calls["users.info"]
 	got, err := b.InUserGroup(t.Context(), "slack:"+slacktest.Team+":S0MANY")
-	if err != nil || len(got) != 1+(fewPeople+10)/2 {
+	if err != nil || len(got) != 1+(50+10)/2 {
 		t.Errorf("%d of many, %v", len(got), err)
 	}
 	if n := fake.Stats().Calls["users.info"] - was; n != 0 {

@@ -10,6 +10,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 )
@@ -24,14 +25,14 @@ type onPress struct {
 	// kept presses are stored before they are acknowledged and are not lost;
 	// the others are for dialogs, whose trigger does not outlive a crash anyway.
 	kept bool
-	do   func(ctx context.Context, l *live, p person, i incoming.Interaction, a incoming.Action) error
+	do   func(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error
 }
 
 // onSubmit is a dialog that was sent in.
 type onSubmit struct {
 	// check says what is wrong, by block_id; it only looks, and quickly.
 	check func(ctx context.Context, l *live, i incoming.Interaction) map[string]string
-	do    func(ctx context.Context, l *live, p person, i incoming.Interaction) error
+	do    func(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error
 	// now, in place of both, takes a dialog that holds a secret while Slack
 	// waits for the acknowledgement: it is not kept. It says what is wrong by
 	// block_id, or what is left to do afterwards.
@@ -39,7 +40,7 @@ type onSubmit struct {
 }
 
 // onShortcut is a message shortcut; its trigger lives for three seconds.
-type onShortcut func(ctx context.Context, l *live, p person, i incoming.Interaction) error
+type onShortcut func(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error
 
 // views is the table of all of them. It is filled while the Bot is made.
 type views struct {
@@ -181,11 +182,11 @@ func (l *live) tooLate(ctx context.Context, i incoming.Interaction, err error) e
 	if wire.Code(err) != "expired_trigger_id" {
 		return err
 	}
-	p, err := l.look(ctx, i.User.ID, keepPerson)
+	p, err := l.people.LookUp(ctx, i.User.ID, people.Recent)
 	if err != nil {
 		return err
 	}
-	return l.tell(ctx, p, i.Channel.ID, i.Message.Thread, p.words().Say(phrases.DialogLate))
+	return l.posts.Tell(ctx, p, i.Channel.ID, i.Message.Thread, p.Words().Say(phrases.DialogLate))
 }
 
 // submitErrors shows what is wrong beside the fields of a dialog.
@@ -220,15 +221,15 @@ func (l *live) oursToo(i incoming.Interaction) bool {
 
 // presser is who pressed, looked at anew; false if they have no access, which
 // they were told.
-func (l *live) presser(ctx context.Context, i incoming.Interaction) (person, bool, error) {
+func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Person, bool, error) {
 	if !l.oursToo(i) {
-		return person{id: i.User.ID, team: i.Team.ID}, false, nil
+		return people.Person{ID: i.User.ID, Team: i.Team.ID}, false, nil
 	}
-	p, err := l.who(ctx, i.User.ID, freshPerson)
+	p, err := l.people.Who(ctx, i.User.ID, people.Fresh)
 	if err != nil {
 		return p, false, err
 	}
-	if p.user.ID != "" {
+	if p.User.ID != "" {
 		l.welcome(ctx, p, "", "")
 		return p, true, nil
 	}
@@ -269,9 +270,9 @@ func (v *views) submit(ctx context.Context, l *live, i incoming.Interaction) err
 }
 
 // sayWrong tells somebody in private why what they pressed did not work.
-func (l *live) sayWrong(ctx context.Context, p person, channel, thread string, err error) error {
-	text := p.words().Say(phrases.CardTold, view.ErrorText(p.words(), err))
-	if err := l.tell(ctx, p, channel, thread, text); err != nil {
+func (l *live) sayWrong(ctx context.Context, p people.Person, channel, thread string, err error) error {
+	text := p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err))
+	if err := l.posts.Tell(ctx, p, channel, thread, text); err != nil {
 		return fmt.Errorf("telling what did not work: %w", err)
 	}
 	return nil

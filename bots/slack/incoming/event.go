@@ -172,6 +172,11 @@ func (e *Event) Direct() bool {
 	return e.Kind == "im" || e.Kind == "" && strings.HasPrefix(e.Channel, "D")
 }
 
+// Addresses says whether the message is for nize, whose id is self.
+func (e *Event) Addresses(self string) bool {
+	return e.Direct() || e.Type == "app_mention" || Mentions(&e.Message, self)
+}
+
 // Root is the thread that the message belongs to, or begins.
 func (e *Event) Root() string {
 	if e.Thread != "" {

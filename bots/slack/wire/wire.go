@@ -117,3 +117,15 @@ func (w *Client) Ephemeral(ctx context.Context, channel, user string, options ..
 		return err
 	})
 }
+
+// Sleep is a sleep that ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

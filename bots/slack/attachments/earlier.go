@@ -1,0 +1,235 @@
+package attachments
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
+	"nize/store"
+)
+
+// What was said in a thread before somebody addressed nize there, and nize has
+// not heard: people's words among themselves, and those of programs. The model
+// gets it once, as quotes, with who said what. nize's own messages are not in
+// it: what nize said stands in the conversation, for those whom it is for.
+//
+// Nothing of it stands in the way of an answer: what can't be looked up is
+// told to the model as not known.
+
+const (
+	// earlierTime bounds looking up what was said.
+	earlierTime = 8 * time.Second
+	// maxEarlier pages of earlierPage messages are looked through.
+	maxEarlier, earlierPage = 5, 200
+)
+
+// gathered is what comes with a message from others.
+type gathered struct {
+	earlier *store.Earlier
+	files   []incoming.File
+	newest  string // ts of the newest message that was looked at
+}
+
+// earlier looks up what was said in the thread of an event, before it and after
+// what was heard last. about is the message that is asked about, if any.
+func (l *Fetcher) earlier(ctx context.Context, e incoming.Event, th store.Thread, about string) gathered {
+	ctx, cancel := context.WithTimeout(ctx, earlierTime)
+	defer cancel()
+	list, more, err := l.past(ctx, e, th.LastMessage)
+	if err != nil {
+		l.log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
+		return gathered{earlier: &store.Earlier{Unread: true}}
+	}
+	heard, err := l.heardIn(ctx, th)
+	if err != nil {
+		l.log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
+		return gathered{earlier: &store.Earlier{Unread: true}}
+	}
+	list = slices.DeleteFunc(list, func(m incoming.Posted) bool {
+		return m.User == l.self || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
+	})
+	return l.quote(ctx, list, more, about)
+}
+
+// Question is what somebody says to nize.
+type Question struct {
+	Text  string
+	About *Subject // the message that it is about, of the shortcut
+}
+
+// Attachments is what came with a message: its files, messages that were forwarded,
+// and what was said in the thread before.
+type Attachments struct {
+	Files       []store.File
+	Earlier     *store.Earlier
+	LastMessage string // ts up to which the thread is known then, "" where it need not be
+}
+
+// Fetch fetches what came with what somebody says.
+func (l *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, s Question, th store.Thread) (c Attachments, err error) {
+	var b gathered
+	about := ""
+	if s.About != nil {
+		about = s.About.TS
+	}
+	if !e.Direct() {
+		if incoming.StampForm.MatchString(e.TS) {
+			c.LastMessage = e.TS
+		}
+		// Who is followed is alone with nize since: nothing can be new there.
+		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(l.self) || s.About != nil) {
+			b = l.earlier(ctx, e, th, about)
+			c.LastMessage = max(c.LastMessage, b.newest)
+		}
+	}
+	own := incoming.DecodeFiles(e.Files)
+	if s.About != nil {
+		own = append(own, l.addAbout(ctx, &b, s.About)...)
+	}
+	l.addForwarded(ctx, &b, e.Attachments)
+	if c.Files, err = l.read(ctx, p.Caller(), th.ID, distinct(append(own, b.files...))); err != nil {
+		return Attachments{}, err
+	}
+	c.Earlier = b.earlier
+	return c, nil
+}
+
+// distinct leaves out files that were named before.
+func distinct(list []incoming.File) []incoming.File {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(f incoming.File) bool {
+		was := seen[f.ID]
+		seen[f.ID] = true
+		return was
+	})
+}
+
+// heardIn are the keys of the messages that the conversation holds.
+func (l *Fetcher) heardIn(ctx context.Context, th store.Thread) (map[string]bool, error) {
+	turns, err := l.store.Turns(ctx, th.ID)
+	if err != nil {
+		return nil, fmt.Errorf("reading a conversation: %w", err)
+	}
+	keys := map[string]bool{}
+	for _, t := range turns {
+		if t.Key != "" {
+			keys[t.Key] = true
+		}
+	}
+	return keys, nil
+}
+
+// past reads the messages of an event's thread that came before it, oldest
+// first; more says that there are newer ones than were looked through.
+func (l *Fetcher) past(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
+	form := url.Values{"channel": {e.Channel}, "ts": {e.Thread}, "limit": {strconv.Itoa(earlierPage)}}
+	if since != "" {
+		form.Set("oldest", since)
+	}
+	if incoming.StampForm.MatchString(e.TS) {
+		form.Set("latest", e.TS)
+	}
+	for range maxEarlier {
+		var page struct {
+			Messages []json.RawMessage `json:"messages"`
+			More     bool              `json:"has_more"`
+			Meta     struct {
+				Cursor string `json:"next_cursor"`
+			} `json:"response_metadata"`
+		}
+		err := l.wire.Call(ctx, func(ctx context.Context) error {
+			return l.wire.Raw.Ask(ctx, "conversations.replies", form, &page)
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		for _, raw := range page.Messages {
+			var m incoming.Posted
+			if json.Unmarshal(raw, &m) != nil || !incoming.StampForm.MatchString(m.TS) || form.Has("latest") && m.TS >= e.TS {
+				continue
+			}
+			m.Channel = e.Channel
+			list = append(list, m)
+		}
+		if more = page.More && page.Meta.Cursor != ""; !more {
+			break
+		}
+		form.Set("cursor", page.Meta.Cursor)
+	}
+	slices.SortStableFunc(list, func(a, b incoming.Posted) int { return cmp.Compare(a.TS, b.TS) })
+	return slices.CompactFunc(list, func(a, b incoming.Posted) bool { return a.TS == b.TS }), more, nil
+}
+
+// quote makes quotes of messages, the newest where not all fit.
+func (l *Fetcher) quote(ctx context.Context, list []incoming.Posted, more bool, about string) (b gathered) {
+	if len(list) == 0 {
+		return b
+	}
+	name, speaker := l.people.NameFor(ctx), l.speakerFor(ctx)
+	b.newest = list[len(list)-1].TS
+	out := &store.Earlier{}
+	most, room := store.MaxQuotes, store.MaxQuoted
+	if about != "" { // it has a place in any case
+		most, room = most-1, room-store.MaxQuote
+	}
+	full := false
+	for _, m := range slices.Backward(list) {
+		if full && m.TS != about {
+			out.Left++
+			continue
+		}
+		q, files := m.Quote(l.self, name, speaker)
+		if q.Text == "" {
+			continue
+		}
+		if q.About = m.TS == about; !q.About {
+			if full = len(out.Quotes) >= most || len(q.Text) > room; full {
+				out.Left++
+				continue
+			}
+			room -= len(q.Text)
+		}
+		out.Quotes = append(out.Quotes, q)
+		b.files = append(b.files, files...)
+	}
+	if more { // there are newer ones that nobody looked at
+		out.Unread = true
+	}
+	slices.Reverse(out.Quotes)
+	b.earlier = out
+	return b
+}
+
+// speakerFor tells who wrote a message. Who can't be looked up is nobody of the
+// team.
+func (l *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Speaker {
+	known, names := map[string]store.Speaker{}, l.people.NameFor(ctx)
+	return func(m incoming.Posted) store.Speaker {
+		if m.Bot != "" || m.Subtype == "bot_message" || m.User == "" || m.User == "USLACKBOT" {
+			name := cmp.Or(m.Username, m.Profile.Name)
+			if name == "" && m.User != "" {
+				name = names(m.User)
+			}
+			name = cmp.Or(name, m.Bot, "?")
+			return store.Speaker{Name: incoming.SpeakerName(name), Bot: true, Outside: true}
+		}
+		if s, ok := known[m.User]; ok {
+			return s
+		}
+		s := store.Speaker{Name: incoming.SpeakerName(m.User), Outside: true}
+		if incoming.IdForm.MatchString(m.User) && len(known) < people.MaxLookups {
+			if p, err := l.people.LookUp(ctx, m.User, people.Recent); err == nil {
+				s = store.Speaker{Name: incoming.SpeakerName(p.Name), Identity: p.Identity(), Outside: !p.Member}
+			}
+		}
+		known[m.User] = s
+		return s
+	}
+}

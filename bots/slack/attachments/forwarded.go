@@ -1,0 +1,71 @@
+package attachments
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"nize/bots/slack/incoming"
+	"nize/store"
+)
+
+// Messages that somebody brings to nize by name: forwarded ones, and the one
+// that the shortcut is about. They are quotes, never the words of who asks.
+
+// addForwarded adds the messages that were passed on with one.
+func (l *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments json.RawMessage) {
+	name, speaker := l.people.NameFor(ctx), l.speakerFor(ctx)
+	for _, f := range incoming.DecodeForwarded(attachments) {
+		m := f.Posted()
+		if q, files := m.Quote(l.self, name, speaker); q.Text != "" {
+			q.About = true
+			b.add(q)
+			b.files = append(b.files, files...)
+		}
+	}
+}
+
+// addAbout adds the message that the shortcut is about where the thread does
+// not hold it, and returns its files.
+func (l *Fetcher) addAbout(ctx context.Context, b *gathered, a *Subject) []incoming.File {
+	who := l.speakerFor(ctx)(incoming.Posted{Message: incoming.Message{User: a.Author, Bot: a.Bot}, Username: a.Name})
+	if b.earlier == nil || !slices.ContainsFunc(b.earlier.Quotes, func(q store.Quote) bool { return q.About }) {
+		b.add(store.Quote{Speaker: who, Text: incoming.CutQuote(a.Text), At: incoming.StampTime(a.TS), About: true})
+	}
+	var files []incoming.File
+	for _, id := range a.Files {
+		if incoming.IdForm.MatchString(id) {
+			files = append(files, incoming.File{ID: id, From: &who})
+		}
+	}
+	return files
+}
+
+// add adds a quote, in the place of the oldest where there is no room.
+func (b *gathered) add(q store.Quote) {
+	if b.earlier == nil {
+		b.earlier = &store.Earlier{}
+	}
+	e := b.earlier
+	size := len(q.Text)
+	for _, other := range e.Quotes {
+		size += len(other.Text)
+	}
+	for len(e.Quotes) > 0 && (len(e.Quotes) >= store.MaxQuotes || size > store.MaxQuoted) {
+		size -= len(e.Quotes[0].Text)
+		e.Quotes, e.Left = e.Quotes[1:], e.Left+1
+	}
+	e.Quotes = append(e.Quotes, q)
+}
+
+// Subject is the message that a question is about; it travels in the dialog.
+type Subject struct {
+	Channel string   `json:"channel"`
+	Thread  string   `json:"thread"`
+	TS      string   `json:"ts,omitempty"`
+	Author  string   `json:"author,omitempty"`
+	Bot     string   `json:"bot,omitempty"`  // of a program's message
+	Name    string   `json:"name,omitempty"` // under which it wrote
+	Text    string   `json:"text"`
+	Files   []string `json:"files,omitempty"` // ids
+}

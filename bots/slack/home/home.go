@@ -1,0 +1,323 @@
+// Package home draws the App Home, in which a person sees what is theirs and
+// changes it, and draws those that are open again when something changes.
+package home
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/queue"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
+	"nize/bots/slack/posting"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// The App Home shows a person what is theirs and lets them change it.
+// Every control stands for a command, which is run as if it had been typed: a
+// value that was made up is checked like a typed one. After each change the
+// Home is drawn anew, with what the command said on top.
+
+// Store is what of the store Homes need.
+type Store interface {
+	PutHome(ctx context.Context, h store.OpenHome) error
+	ListHomes(ctx context.Context, prefix string, since time.Time) ([]store.OpenHome, error)
+}
+
+// Options are what Homes work with.
+type Options struct {
+	Wire     *wire.Client
+	People   *people.Directory
+	Posts    *posting.Poster
+	Store    Store
+	Keeper   bots.Keeper // nil draws none
+	Commands *bots.Commands
+	Feed     store.Feed // nil draws a Home when it is opened and used
+	Now      func() time.Time
+	Log      *slog.Logger
+	Team     string
+}
+
+// Homes draws the App Homes of one workspace.
+type Homes struct {
+	wire     *wire.Client
+	people   *people.Directory
+	posts    *posting.Poster
+	store    Store
+	keeper   bots.Keeper
+	commands *bots.Commands
+	feed     store.Feed
+	now      func() time.Time
+	log      *slog.Logger
+	team     string
+
+	drawing [64]sync.Mutex // one Home is drawn at a time, so that the last word is the last state
+
+	mu       sync.Mutex                // guards what follows
+	pictures map[string]view.HomeState // File and Key in use, by person
+	links    map[string]string         // to cards, by channel and ts
+
+	open openHomes
+}
+
+func New(o Options) *Homes {
+	return &Homes{
+		wire: o.Wire, people: o.People, posts: o.Posts, store: o.Store, keeper: o.Keeper, commands: o.Commands, feed: o.Feed, now: o.Now, log: o.Log, team: o.Team,
+		open: openHomes{of: map[string]*openedHome{}, redraws: queue.New[string](o.Now)},
+	}
+}
+
+func (h *Homes) lock(user string) *sync.Mutex {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(user)) // it can't fail
+	return &h.drawing[sum.Sum32()%uint32(len(h.drawing))]
+}
+
+// picture is the file that a person's Home shows; st is what the Home itself
+// says, which counts after a restart.
+func (h *Homes) picture(user string, st view.HomeState) view.HomeState {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p, ok := h.pictures[user]; ok {
+		return p
+	}
+	return view.HomeState{File: st.File, Key: st.Key}
+}
+
+func (h *Homes) setPicture(user string, p view.HomeState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pictures == nil || len(h.pictures) > people.MaxKnown {
+		h.pictures = map[string]view.HomeState{}
+	}
+	h.pictures[user] = view.HomeState{File: p.File, Key: p.Key}
+}
+
+// link is where a message is found, if that was asked before: it never changes.
+func (h *Homes) link(at store.Address) (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	link, ok := h.links[at.Channel+"/"+at.Message]
+	return link, ok
+}
+
+func (h *Homes) setLink(at store.Address, link string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.links == nil || len(h.links) >= people.MaxKnown {
+		h.links = map[string]string{}
+	}
+	h.links[at.Channel+"/"+at.Message] = link
+}
+
+// Draw publishes the Home of one person. The picture of what they used is
+// uploaded after the first look, which does not wait for it.
+func (l *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, notice string) error {
+	if l.keeper == nil {
+		return nil
+	}
+	lock := l.lock(p.ID)
+	lock.Lock()
+	defer lock.Unlock()
+	p, err := l.people.Who(ctx, p.ID, people.Recent) // their language may have been changed just now
+	if err != nil || p.User.ID == "" {
+		return err
+	}
+	l.open.opened(p.ID, st, notice, l.now())
+	draw, err := l.gatherHome(ctx, p, st, notice)
+	if err != nil {
+		return err
+	}
+	h := draw.Data
+	old := l.picture(p.ID, st)
+	defer func() {
+		kept := l.picture(p.ID, st) // the one that stands there by now
+		l.keepOpen(ctx, p, view.HomeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
+	}()
+	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
+		draw.Picture = old
+		if err := l.publishHome(ctx, p, &draw); err == nil || wire.Code(err) == "" {
+			return err
+		}
+		draw.Picture = view.HomeState{} // Slack has it no more
+	}
+	if err := l.publishHome(ctx, p, &draw); err != nil || h.Picture == nil {
+		return err
+	}
+	file, err := l.posts.UploadPicture(ctx, *h.Picture)
+	if err != nil {
+		l.log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
+		return nil
+	}
+	draw.Picture = view.HomeState{File: file, Key: h.Picture.Key}
+	if err := l.posts.WithPicture(ctx, func() error { return l.publishHome(ctx, p, &draw) }); err != nil {
+		l.log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
+		l.posts.DropFile(ctx, file)
+		return nil
+	}
+	l.setPicture(p.ID, draw.Picture)
+	if old.File != "" {
+		l.posts.DropFile(ctx, old.File)
+	}
+	return nil
+}
+
+// gatherHome reads what somebody's Home shows now.
+func (l *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeState, notice string) (view.Home, error) {
+	h, err := l.keeper.Home(ctx, p.Asked(store.Address{Surface: store.OnSlack, Team: l.team}, ""))
+	if err != nil {
+		return view.Home{}, fmt.Errorf("gathering a Home: %w", err)
+	}
+	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.now()}, Links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
+	for _, name := range homeDoes {
+		if cmd, _, _, ok := l.commands.Find(p.Caller(), name, false); ok {
+			draw.Does = append(draw.Does, view.HomeButton{Words: name, About: cmd.About})
+		}
+	}
+	l.open.waits(p.ID, h.Waiting, l.now())
+	return draw, nil
+}
+
+func (l *Homes) publish(ctx context.Context, p people.Person, view slackgo.HomeTabViewRequest) error {
+	return l.wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.ID, View: view})
+		return err
+	})
+}
+
+// publishHome publishes the Home of somebody who has one.
+func (l *Homes) publishHome(ctx context.Context, p people.Person, draw *view.Home) error {
+	view := draw.View()
+	l.open.shows(p.ID, "") // until it is known to stand there
+	err := l.publish(ctx, p, view)
+	if err == nil {
+		l.open.shows(p.ID, draw.Digest(view))
+	}
+	return err
+}
+
+// cardLinks are the addresses of the cards on a page, by call.
+func (l *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page int) map[string]string {
+	links := map[string]string{}
+	from, to := view.PageOf(len(waiting), view.WaitingPage, page)
+	for _, w := range waiting[from:to] {
+		if w.At.Surface != store.OnSlack || w.At.Team != l.team || w.At.Message == "" {
+			continue
+		}
+		if link, ok := l.link(w.At); ok {
+			links[w.Call] = link
+			continue
+		}
+		err := l.wire.Call(ctx, func(ctx context.Context) error {
+			link, err := l.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
+			if err == nil && strings.HasPrefix(link, "http") && len(link) <= view.MaxURL {
+				links[w.Call] = link
+				l.setLink(w.At, link)
+			}
+			return err
+		})
+		if err != nil { // it was deleted: they can have it anew
+			l.log.Info("a card has no link", "call", w.Call, "err", err)
+		}
+	}
+	return links
+}
+
+// homeDoes are the commands that the Home has buttons for.
+var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
+
+// Press does what a control of the Home stands for, and draws it anew.
+func (l *Homes) Press(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	st := view.ReadHomeState(i.View.Metadata)
+	_, what, _ := strings.Cut(a.ID, ":")
+	what, arg, _ := strings.Cut(what, ":")
+	var words []string
+	switch what {
+	case "agent", "model":
+		words = []string{what + " " + a.Selected.Value}
+	case "language":
+		words = []string{"settings language " + a.Selected.Value}
+	case "streaming":
+		words = []string{"settings streaming " + strconv.FormatBool(len(a.SelectedMany) > 0)}
+	case "servers":
+		words = st.Ticked(arg, a)
+	case "grant":
+		words = []string{"settings revoke " + a.Value}
+	case "token":
+		words = []string{"tokens revoke " + a.Value}
+	case "key":
+		words = []string{"credentials disconnect " + a.Value}
+	case "page":
+		n, err := strconv.Atoi(a.Selected.Value)
+		if err != nil || n < 0 || n > view.MaxOptions {
+			return fmt.Errorf("%w press", store.ErrInvalid)
+		}
+		if st.Pages == nil {
+			st.Pages = map[string]int{}
+		}
+		if len(st.Pages) < view.MaxOptions && len(arg) < view.MaxTitle {
+			st.Pages[arg] = n
+		}
+	case "bring":
+		return l.Draw(ctx, p, st, l.fetchCard(ctx, p, a.Value))
+	default:
+		return fmt.Errorf("%w press: no such control", store.ErrInvalid)
+	}
+	notice := ""
+	for _, line := range words {
+		notice = l.quietly(ctx, p, line)
+	}
+	return l.Draw(ctx, p, st, notice)
+}
+
+// quietly runs a command and returns what it says.
+func (l *Homes) quietly(ctx context.Context, p people.Person, line string) string {
+	cmd, words, _, ok := l.commands.Find(p.Caller(), line, false)
+	if !ok {
+		return p.Words().Say(phrases.UnknownCommand)
+	}
+	answer, err := l.commands.Run(ctx, cmd, p.Asked(store.Address{Surface: store.OnSlack, Team: l.team}, words))
+	if err != nil {
+		l.log.Error("running a command for the Home", "command", cmd.Name, "err", err)
+	}
+	return answer.Text
+}
+
+// fetchCard lets the card of a call come to a person, and says so.
+func (l *Homes) fetchCard(ctx context.Context, p people.Person, call string) string {
+	err := store.ErrNotFound
+	if store.ValidID(call) {
+		err = l.keeper.Bring(ctx, p.Caller(), call)
+	}
+	switch {
+	case err == nil:
+		return p.Words().Say(phrases.CardBrought)
+	case wire.Lasting(err):
+		return p.Words().Say(phrases.CardNotWaiting)
+	}
+	l.log.Error("bringing a card", "call", call, "err", err)
+	return p.Words().Say(phrases.CommandFailed)
+}
+
+// DrawRefused publishes the Home of somebody without access, who reads why: what an earlier one
+// showed is for those who have it.
+func (l *Homes) DrawRefused(ctx context.Context, p people.Person, why string) error {
+	if p.IsBot || p.ID == "" {
+		return nil
+	}
+	blocks := []slackgo.Block{slackgo.NewSectionBlock(view.PlainText(view.Clip(why, view.MaxSection)), nil, nil)}
+	view := slackgo.HomeTabViewRequest{Type: slackgo.VTHomeTab, Blocks: slackgo.Blocks{BlockSet: blocks}}
+	return l.publish(ctx, p, view)
+}

@@ -1,0 +1,306 @@
+package home
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/bots"
+	"nize/bots/queue"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
+	"nize/bots/slack/view"
+	"nize/store"
+)
+
+// A Home that somebody looked at lately is drawn anew when what it shows
+// changes elsewhere: a call begins to wait for them, is decided or expires; a
+// grant, a setting, a token or a credential is changed by words or by nizectl.
+// The store's feed tells of it, so that whoever makes the change waits for
+// nothing; changes in a row are drawn once, and what looks the same is not sent.
+// Which Homes are open Slack does not tell: those count that were opened, or
+// used, within [store.HomeOpen]. The store keeps them, so that after a restart
+// they are drawn with what changed meanwhile, and follow again.
+
+const (
+	// homeSoon is how long a change waits for others, and for the card of a
+	// new call to stand where the Home leads to.
+	homeSoon = 500 * time.Millisecond
+	// homeGap is the least time between two of these drawings of one Home.
+	homeGap = 2 * time.Second
+	// homeLooks is how often a Home is looked at again for cards that stand nowhere
+	// yet: 2 s, 4 s, 8 s … apart, for about eight minutes.
+	homeLooks = 8
+	// homeKept is how much older than the truth may be what is kept of a Home
+	// that is used and looks the same.
+	homeKept = 5 * time.Minute
+)
+
+// openHomes are the Homes that are drawn anew, by person.
+type openHomes struct {
+	redraws *queue.Queue[string] // when each is drawn anew
+
+	mu sync.Mutex // guards of
+	of map[string]*openedHome
+}
+
+// openedHome is one of them, as it was drawn last.
+type openedHome struct {
+	seen   time.Time // when its person opened or used it
+	st     view.HomeState
+	notice string
+	sum    string    // of the view
+	calls  []string  // that it shows
+	drawn  time.Time // when it was drawn anew last
+	looks  int       // how often again, for cards that had no place yet
+	kept   time.Time // what of seen is in the store
+	state  string    // what of st is there
+}
+
+// opened notes that somebody looks at their Home.
+func (r *openHomes) opened(user string, st view.HomeState, notice string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.of[user]
+	if h == nil {
+		if len(r.of) >= store.MaxHomes {
+			r.forgetLocked(now)
+		}
+		if len(r.of) >= store.MaxHomes {
+			return // it is drawn when it is opened or used
+		}
+		h = &openedHome{}
+		r.of[user] = h
+	}
+	h.seen, h.st, h.notice = now, st, notice
+}
+
+// forgetLocked forgets who has not looked for long; r.mu is held.
+func (r *openHomes) forgetLocked(now time.Time) {
+	for user, h := range r.of {
+		if now.Sub(h.seen) > store.HomeOpen {
+			delete(r.of, user)
+		}
+	}
+}
+
+func (r *openHomes) drop(user string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, user)
+	r.redraws.Drop(user)
+}
+
+// shows notes what somebody's Home shows now.
+func (r *openHomes) shows(user, sum string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.of[user]; h != nil {
+		h.sum = sum
+	}
+}
+
+// same says whether somebody's Home shows just that.
+func (r *openHomes) same(user, sum string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[user] != nil && r.of[user].sum == sum
+}
+
+// waits notes which calls a Home shows. One whose card stands nowhere yet is
+// looked at again: it is about to, and where it comes to stand no change tells.
+func (r *openHomes) waits(user string, list []bots.WaitingCall, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.of[user]
+	if h == nil {
+		return
+	}
+	h.calls = nil
+	missing := false
+	for _, w := range list {
+		h.calls = append(h.calls, w.Call)
+		missing = missing || w.At.Message == ""
+	}
+	if _, due := r.redraws.Due(user); missing && h.looks < homeLooks && !due {
+		r.redraws.Set(user, now.Add(homeGap<<h.looks))
+		h.looks++
+	}
+}
+
+// changed makes the Homes due that a change may matter to. It is called for each
+// change of the store and looks at what is in memory only.
+func (r *openHomes) changed(c store.Change, now time.Time) {
+	all := slices.Contains([]string{"grant", "setting", "token", "credential", "server"}, c.Kind) || c.Kind == "call" && c.State == store.Pending
+	if !all && c.Kind != "call" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for user, h := range r.of {
+		if now.Sub(h.seen) > store.HomeOpen || !all && !slices.Contains(h.calls, c.ID) {
+			continue
+		}
+		h.looks = 0
+		due := now.Add(homeSoon)
+		if next := h.drawn.Add(homeGap); due.Before(next) {
+			due = next
+		}
+		r.redraws.Advance(user, due)
+	}
+}
+
+// all makes every Home due: nobody knows what changed.
+func (r *openHomes) all(now time.Time) {
+	r.changed(store.Change{Kind: "setting"}, now)
+}
+
+// take is what of a Home is drawn anew.
+func (r *openHomes) take(user string, now time.Time) (st view.HomeState, notice string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.redraws.Drop(user)
+	h := r.of[user]
+	if h == nil {
+		return view.HomeState{}, "", false
+	}
+	h.drawn = now
+	return h.st, h.notice, now.Sub(h.seen) <= store.HomeOpen
+}
+
+// Newest is where the feed stands, from which [live.followFeed] goes on.
+func (l *Homes) Newest() (s store.Seq) {
+	if l.feed != nil {
+		s = l.feed.Last()
+	}
+	return s
+}
+
+// Follow hears what changes after a point, until ctx ends.
+func (l *Homes) Follow(ctx context.Context, after store.Seq) {
+	feed := l.feed
+	if feed == nil {
+		return
+	}
+	for ctx.Err() == nil {
+		for change, err := range feed.Watch(ctx, after) {
+			if err != nil {
+				if !errors.Is(err, store.ErrNotFound) {
+					l.log.Error("following the feed; Homes are drawn when they are opened", "err", err)
+					return
+				}
+				after = feed.Last() // slower than the feed's window
+				l.open.all(l.now())
+				break
+			}
+			after = change.Seq
+			l.open.changed(change, l.now())
+		}
+	}
+}
+
+// toKeep says since when somebody's Home is open, if that or how it was drawn is
+// to be kept anew; it counts as kept then.
+func (r *openHomes) toKeep(user, state string) (seen time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.of[user]
+	if h == nil || h.state == state && h.seen.Sub(h.kept) < homeKept {
+		return time.Time{}, false
+	}
+	h.kept, h.state = h.seen, state
+	return h.seen, true
+}
+
+// reopen takes up a Home that was open before, unless somebody used it since.
+func (r *openHomes) reopen(user string, st view.HomeState, seen time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[user] == nil && len(r.of) < store.MaxHomes {
+		r.of[user] = &openedHome{seen: seen, st: st}
+	}
+}
+
+// keepOpen keeps that somebody's Home is open, and how it was drawn.
+func (l *Homes) keepOpen(ctx context.Context, p people.Person, st view.HomeState) {
+	state, err := json.Marshal(st)
+	if err != nil || len(state) > store.MaxHomeState {
+		return // it can't be followed without
+	}
+	seen, ok := l.open.toKeep(p.ID, string(state))
+	if !ok {
+		return
+	}
+	h := store.OpenHome{Identity: p.Identity(), Team: l.team, Seen: seen, State: state}
+	if err := l.store.PutHome(ctx, h); err != nil && ctx.Err() == nil {
+		l.log.Warn("after a restart an open Home would not follow what changes", "user", p.ID, "err", err)
+	}
+}
+
+// reopenHomes takes up the Homes that were open before a restart, and has them
+// drawn with what changed meanwhile.
+func (l *Homes) reopenHomes(ctx context.Context) {
+	if l.keeper == nil || l.feed == nil {
+		return
+	}
+	now := l.now()
+	list, err := l.store.ListHomes(ctx, "slack:", now.Add(-store.HomeOpen))
+	if err != nil {
+		if ctx.Err() == nil {
+			l.log.Error("reading which Homes are open; they are drawn when they are opened", "err", err)
+		}
+		return
+	}
+	for _, h := range list {
+		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.team && incoming.IdForm.MatchString(user) {
+			l.open.reopen(user, view.ReadHomeState(string(h.State)), h.Seen)
+		}
+	}
+	l.open.all(now)
+}
+
+// KeepRedrawing draws Homes anew that are due, until ctx ends.
+func (l *Homes) KeepRedrawing(ctx context.Context) {
+	l.reopenHomes(ctx)
+	l.open.redraws.Run(ctx, 1, func(ctx context.Context, user string) {
+		if err := bots.Guard(func() error { return l.redraw(ctx, user) }); err != nil && ctx.Err() == nil {
+			l.log.Warn("a Home is not drawn anew", "user", user, "err", err)
+		}
+	})
+}
+
+// redraw draws somebody's Home as it was, if it looks different by now. The
+// picture of usage stays until the Home is opened.
+func (l *Homes) redraw(ctx context.Context, user string) error {
+	lock := l.lock(user)
+	lock.Lock()
+	defer lock.Unlock()
+	st, notice, ok := l.open.take(user, l.now()) // as whoever drew it just now left it
+	if !ok {
+		l.open.drop(user)
+		return nil
+	}
+	p, err := l.people.Who(ctx, user, people.Recent)
+	if err != nil {
+		return err
+	}
+	if p.User.ID == "" { // they see that when they open it
+		l.open.drop(user)
+		return nil
+	}
+	draw, err := l.gatherHome(ctx, p, st, notice)
+	if err != nil {
+		return err
+	}
+	if draw.Data.Picture != nil {
+		draw.Picture = l.picture(p.ID, st)
+	}
+	if l.open.same(user, draw.Digest(draw.View())) {
+		return nil
+	}
+	return l.publishHome(ctx, p, &draw)
+}

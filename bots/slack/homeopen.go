@@ -1,0 +1,34 @@
+package slack
+
+import (
+	"context"
+
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
+	"nize/bots/slack/view"
+)
+
+// openHome draws the Home for who opened it; somebody without access sees that
+// they have none.
+func (l *live) openHome(ctx context.Context, e incoming.Event) error {
+	p, err := l.people.Who(ctx, e.User, people.Recent)
+	if err != nil {
+		return err
+	}
+	if p.User.ID == "" {
+		return l.homes.DrawRefused(ctx, p, noAccess(p))
+	}
+	l.welcome(ctx, p, "", "")
+	st := view.ReadHomeState(e.Home.Metadata)
+	st.Pages = nil // it opens at the beginning
+	return l.homes.Draw(ctx, p, st, "")
+}
+
+// addHomeViews registers what the controls of the Home do.
+func (b *Bot) addHomeViews() {
+	b.views.addPress(view.HomeAction, onPress{kept: true, do: func(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+		return l.homes.Press(ctx, p, i, a)
+	}})
+	b.views.addPress(view.ConnectAction, onPress{do: pressConnect})
+	b.views.addSubmit(view.SecretView, onSubmit{now: submitSecret})
+}

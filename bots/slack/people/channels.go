@@ -1,0 +1,217 @@
+package people
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// Who is in a channel and who administers it, as Slack has it now: approvals
+// ask at every press.
+
+const (
+	// freshMembers is how long one look at a channel serves the presses on it.
+	freshMembers = 10 * time.Second
+	// maxMemberPages bounds a look: 20,000 people.
+	maxMemberPages = 20
+	maxRosters     = 1000
+)
+
+// roster is a list of Slack ids as it was at some time.
+type roster struct {
+	ids []string
+	at  time.Time
+}
+
+// rosters remembers lists of people for a short time.
+type rosters struct {
+	mu sync.Mutex // guards of
+	of map[string]roster
+}
+
+// get returns the list under a key if it is younger than age, else a new one.
+func (r *rosters) get(key string, now time.Time, age time.Duration, read func() ([]string, error)) ([]string, error) {
+	r.mu.Lock()
+	have, ok := r.of[key]
+	r.mu.Unlock()
+	if ok && now.Sub(have.at) < age {
+		return have.ids, nil
+	}
+	ids, err := read()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil || len(r.of) >= maxRosters {
+		r.of = map[string]roster{}
+	}
+	r.of[key] = roster{ids, now}
+	return ids, nil
+}
+
+// Member says whether a user of nize's is in the channel and a full member of
+// the workspace.
+func (d *Directory) Member(ctx context.Context, channel, user string) (bool, error) {
+	u, err := d.store.GetUser(ctx, user)
+	if err != nil {
+		return false, err
+	}
+	in, err := d.Members(ctx, channel)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range IDs(u) {
+		if !slices.Contains(in, id) {
+			continue
+		}
+		p, err := d.LookUp(ctx, id, Fresh)
+		if err != nil {
+			return false, err
+		}
+		if p.Member {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Admins returns the users of nize's who administer a channel: the workspace's
+// admins and owners, and who made the channel.
+func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error) {
+	ids, err := d.rosters.get("admins", d.now(), Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	creator, err := d.rosters.get("creator "+channel, d.now(), Recent, func() ([]string, error) { return d.creator(ctx, channel) })
+	if err != nil {
+		return nil, err
+	}
+	users, err := d.store.ListUsers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, u := range users {
+		admin := slices.ContainsFunc(IDs(u), func(id string) bool {
+			return slices.Contains(ids, id) && !d.lowered(id, true) || slices.Contains(creator, id) && !d.lowered(id, false)
+		})
+		if admin && u.State == store.Active {
+			found = append(found, u.ID)
+		}
+	}
+	return found, nil
+}
+
+// lowered says of somebody on a list whether what was seen of them lately is
+// less: no admin of the workspace, or no full member. The lists may be minutes
+// old; who presses was looked at just now.
+func (d *Directory) lowered(id string, admin bool) bool {
+	d.cache.mu.Lock()
+	defer d.cache.mu.Unlock()
+	p, ok := d.cache.known[id]
+	return ok && d.now().Sub(p.at) < Fresh && (!p.Member || admin && !p.admin)
+}
+
+// IDs are a user's ids on Slack.
+func IDs(u store.User) []string {
+	var ids []string
+	for _, identity := range u.Identities {
+		parts := strings.Split(identity, ":")
+		if len(parts) == 3 && parts[0] == "slack" {
+			ids = append(ids, parts[2])
+		}
+	}
+	return ids
+}
+
+func (d *Directory) Members(ctx context.Context, channel string) ([]string, error) {
+	return d.rosters.get("members "+channel, d.now(), freshMembers, func() (all []string, err error) {
+		cursor := ""
+		for range maxMemberPages {
+			err := d.wire.Call(ctx, func(ctx context.Context) error {
+				page, next, err := d.wire.API.GetUsersInConversationContext(ctx, &slackgo.GetUsersInConversationParameters{ChannelID: channel, Cursor: cursor, Limit: 1000})
+				all, cursor = append(all, page...), next
+				return err
+			})
+			if err != nil {
+				return nil, fmt.Errorf("asking Slack who is in %s: %w", channel, err)
+			}
+			if cursor == "" {
+				break
+			}
+		}
+		return all, nil
+	})
+}
+
+func (d *Directory) workspaceAdmins(ctx context.Context) (ids []string, err error) {
+	var all []slackgo.User
+	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = d.wire.API.GetUsersContext(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking Slack for the workspace's admins: %w", err)
+	}
+	for _, u := range all {
+		if (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot {
+			ids = append(ids, u.ID)
+		}
+	}
+	return ids, nil
+}
+
+// ChannelName is how people there call a channel. ErrNotFound where nize sees no
+// channel of that id, since it is in none or a private one.
+func (d *Directory) ChannelName(ctx context.Context, channel string) (string, error) {
+	names, err := d.rosters.get("name "+channel, d.now(), Recent, func() ([]string, error) {
+		var c *slackgo.Channel
+		err := d.wire.Call(ctx, func(ctx context.Context) (err error) {
+			c, err = d.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+			return err
+		})
+		switch {
+		case wire.Code(err) == "channel_not_found":
+			return nil, fmt.Errorf("channel %s: %w on Slack, or it is a private one without nize: invite it there first", channel, store.ErrNotFound)
+		case err != nil:
+			return nil, fmt.Errorf("asking Slack for the name of %s: %w", channel, err)
+		}
+		return []string{c.Name}, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+func (d *Directory) creator(ctx context.Context, channel string) (ids []string, err error) {
+	err = d.wire.Call(ctx, func(ctx context.Context) error {
+		c, err := d.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+		if err == nil && c.Creator != "" {
+			ids = []string{c.Creator}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking Slack who made %s: %w", channel, err)
+	}
+	for _, id := range ids {
+		p, err := d.LookUp(ctx, id, Recent)
+		if err != nil {
+			return nil, err
+		}
+		if !p.Member {
+			return []string{}, nil
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,302 @@
+// Package people knows who is who on Slack: people, what they are there and as
+// users of nize, who is in a channel and administers it, and user groups. What
+// Slack says is remembered for a short time, and who left is disabled.
+package people
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/queue"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+const (
+	// Recent is how long what Slack says of somebody counts where it
+	// decides nothing but the language (membership 5 min at most).
+	Recent = 5 * time.Minute
+	// Fresh is how old it may be when somebody presses.
+	Fresh    = 10 * time.Second
+	MaxKnown = 10_000
+)
+
+// MaxLookups is how many people are asked for by name for one message.
+const MaxLookups = 40
+
+// Person is somebody on Slack, as nize knows them.
+type Person struct {
+	ID     string // of Slack
+	Team   string // their home
+	Name   string
+	Locale string
+	Zone   string
+	Member bool // a full member of the workspace that the bot is in
+	admin  bool // of the workspace
+	active bool // their account is switched on
+	IsBot  bool // not a person
+	at     time.Time
+
+	User   store.User // of nize; zero without access
+	Barred bool       // a full member whom bots.access keeps out
+}
+
+// Caller is the person as the author of what they do.
+func (p Person) Caller() store.Caller {
+	return store.Caller{User: p.User.ID, Name: p.User.Name, Role: p.User.Role, Surface: store.OnSlack, Identity: p.Identity()}
+}
+
+func (p Person) Identity() string { return "slack:" + p.Team + ":" + p.ID }
+
+func (p Person) Words() phrases.Catalogue { return phrases.For(p.Locale) }
+
+// Store is what of the store the directory needs.
+type Store interface {
+	GetUser(ctx context.Context, id string) (store.User, error)
+	FindUser(ctx context.Context, identity string) (store.User, error)
+	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
+	ListUsers(ctx context.Context) ([]store.User, error)
+	PutUser(ctx context.Context, by store.Caller, u store.User) error
+	Accept(ctx context.Context, item store.Item) (bool, error)
+	Done(ctx context.Context, id string) error
+	GetSweep(ctx context.Context, surface store.Surface) (store.Sweep, error)
+	PutSweep(ctx context.Context, by store.Caller, s store.Sweep) error
+}
+
+// Options are what a directory works with.
+type Options struct {
+	Wire   *wire.Client
+	Store  Store
+	Config store.Config
+	Admit  AdmitFunc // nil admits everybody
+	Now    func() time.Time
+	Log    *slog.Logger
+	Team   string // the workspace
+}
+
+// Directory looks people and channels of one workspace up.
+type Directory struct {
+	wire   *wire.Client
+	store  Store
+	config store.Config
+	admit  AdmitFunc
+	now    func() time.Time
+	log    *slog.Logger
+	team   string
+
+	cache   cache
+	rosters rosters
+	sweeps  *queue.Queue[string] // when everybody is looked up
+}
+
+func New(o Options) *Directory {
+	return &Directory{
+		wire: o.Wire, store: o.Store, config: o.Config, admit: o.Admit, now: o.Now, log: o.Log, team: o.Team,
+		cache:  cache{known: map[string]Person{}, dms: map[string]string{}, asking: map[string]*asking{}},
+		sweeps: queue.New[string](o.Now),
+	}
+}
+
+// cache remembers what Slack says of people, for a short time.
+type cache struct {
+	mu    sync.Mutex // guards what follows
+	known map[string]Person
+	dms   map[string]string // whose conversation with nize a channel is
+	// asking are who is being looked up, until Slack tells that they changed: what
+	// it answered before that is not remembered.
+	asking map[string]*asking
+}
+
+// asking counts look-ups of one person that are under way.
+type asking struct{ n int }
+
+// beginLocked notes a look-up, which end ends; p.mu is held.
+func (p *cache) beginLocked(id string) *asking {
+	a := p.asking[id]
+	if a == nil {
+		a = &asking{}
+		p.asking[id] = a
+	}
+	a.n++
+	return a
+}
+
+// end remembers what a look-up found, unless it may be old; of one that failed
+// nothing was found.
+func (p *cache) end(id string, a *asking, found *Person) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asking[id] != a {
+		return
+	}
+	if a.n--; a.n == 0 {
+		delete(p.asking, id)
+	}
+	if found.ID == "" {
+		return
+	}
+	if len(p.known) >= MaxKnown {
+		clear(p.known)
+	}
+	p.known[id] = *found
+}
+
+// Asked is a command that the person gave at an address.
+func (p Person) Asked(at store.Address, words string) bots.Asked {
+	return bots.Asked{By: p.Caller(), At: at, Words: words, Locale: p.Locale, Zone: p.Zone}
+}
+
+// LookUp asks Slack about somebody, or remembers if that is not older than age.
+func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (p Person, err error) {
+	now := d.now()
+	d.cache.mu.Lock()
+	known, ok := d.cache.known[id]
+	if ok && now.Sub(known.at) < age {
+		d.cache.mu.Unlock()
+		return known, nil
+	}
+	a := d.cache.beginLocked(id)
+	d.cache.mu.Unlock()
+	defer func() { d.cache.end(id, a, &p) }()
+	var u *slackgo.User
+	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
+		u, err = d.wire.API.GetUserInfoContext(ctx, id)
+		return err
+	})
+	if err != nil {
+		return Person{}, fmt.Errorf("asking Slack who %s is: %w", id, err)
+	}
+	p = Person{ID: id, Team: u.TeamID, Name: nameOf(u), Locale: u.Locale, Zone: u.TZ, at: now, active: !u.Deleted, IsBot: isBot(u), admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
+	if p.Team == "" {
+		p.Team = d.team
+	}
+	p.Member = u.ID == id && fullMember(u, d.team)
+	if _, err := time.LoadLocation(p.Zone); err != nil {
+		p.Zone = ""
+	}
+	return p, nil
+}
+
+// fullMember says whether somebody may talk to nize by what they are on Slack: a
+// person, switched on, of this workspace, and no guest.
+func fullMember(u *slackgo.User, team string) bool {
+	home := u.TeamID == "" || u.TeamID == team || slices.Contains(u.Enterprise.Teams, team)
+	return home && !u.Deleted && !isBot(u) && !u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.IsInvitedUser
+}
+
+func isBot(u *slackgo.User) bool {
+	return u.IsBot || u.IsAppUser || u.IsWorkflowBot || u.IsConnectorBot
+}
+
+func nameOf(u *slackgo.User) string {
+	for _, name := range []string{u.Profile.DisplayName, u.RealName, u.Name} {
+		if name != "" {
+			return name
+		}
+	}
+	return u.ID
+}
+
+// NameFor is how somebody is called who is mentioned in a text. A text that
+// mentions thousands is no reason to ask Slack thousands of times.
+func (d *Directory) NameFor(ctx context.Context) func(string) string {
+	asked := map[string]bool{}
+	return func(id string) string {
+		if !incoming.IdForm.MatchString(id) || !asked[id] && len(asked) == MaxLookups {
+			return id
+		}
+		asked[id] = true
+		p, err := d.LookUp(ctx, id, time.Hour)
+		if err != nil {
+			return id
+		}
+		return p.Name
+	}
+}
+
+// FirstToday says whether it is the first time within a day that it is asked about
+// that key.
+func (d *Directory) FirstToday(ctx context.Context, what string) (bool, error) {
+	item := store.Item{ID: store.NewID(d.now()), Kind: "slack.once", Keys: []string{"slack:" + what}, Payload: []byte("{}"), At: d.now()}
+	first, err := d.store.Accept(ctx, item)
+	if err != nil || !first {
+		return false, err
+	}
+	return true, d.store.Done(ctx, item.ID)
+}
+
+// OpenDM is the channel of somebody's conversation with nize.
+func (d *Directory) OpenDM(ctx context.Context, user string) (channel string, err error) {
+	err = d.wire.Call(ctx, func(ctx context.Context) error {
+		c, _, _, err := d.wire.API.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
+		if err == nil {
+			channel = c.ID
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("opening a conversation with %s: %w", user, err)
+	}
+	return channel, nil
+}
+
+// ReaderOf is whose conversation with nize a channel is, "" for any other channel.
+func (d *Directory) ReaderOf(ctx context.Context, channel string) (user string, err error) {
+	d.cache.mu.Lock()
+	user, known := d.cache.dms[channel]
+	d.cache.mu.Unlock()
+	if known || !strings.HasPrefix(channel, "D") {
+		return user, nil
+	}
+	err = d.wire.Call(ctx, func(ctx context.Context) error {
+		c, err := d.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+		if err == nil {
+			user = c.User
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	d.cache.mu.Lock()
+	defer d.cache.mu.Unlock()
+	d.cache.dms[channel] = user
+	return user, nil
+}
+
+// Direct is somebody's conversation with nize, outside any thread. Only who may
+// talk to nize gets anything.
+func (d *Directory) Direct(ctx context.Context, u store.User) (store.Address, error) {
+	if admitted, err := d.admits(ctx, u); err != nil || !admitted {
+		return store.Address{}, cmp.Or(err, fmt.Errorf("%s, whom bots.access keeps out, on Slack: %w", u.Name, store.ErrNotFound))
+	}
+	for _, id := range IDs(u) {
+		p, err := d.LookUp(ctx, id, Recent)
+		if err != nil {
+			return store.Address{}, err
+		}
+		if !p.Member {
+			continue
+		}
+		channel, err := d.OpenDM(ctx, id)
+		if err != nil {
+			return store.Address{}, err
+		}
+		d.cache.mu.Lock()
+		d.cache.dms[channel] = id
+		d.cache.mu.Unlock()
+		return store.Address{Surface: store.OnSlack, Team: d.team, Channel: channel}, nil
+	}
+	return store.Address{}, fmt.Errorf("%s on Slack: %w", u.Name, store.ErrNotFound)
+}

@@ -1,0 +1,169 @@
+package people
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/manifest"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// Slack's user groups, for groups whose members are theirs.
+
+const (
+	// fewPeople is up to how many of a group's people are asked about one by one;
+	// for more, the list of the whole workspace is less to ask for.
+	fewPeople = 50
+	fullList  = "full members"
+)
+
+// UserGroup finds a user group of the workspace by its id or its handle, and
+// returns by what it is known from then on. A miss names the nearest.
+func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle string, err error) {
+	var all []slackgo.UserGroup
+	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = d.wire.API.GetUserGroupsContext(ctx)
+		return err
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("asking Slack for its user groups: %w", lackingScope(err))
+	}
+	name = strings.TrimPrefix(name, "@")
+	var handles []string
+	for _, g := range all {
+		if g.DateDelete != 0 || !incoming.IdForm.MatchString(g.ID) {
+			continue // disabled there: nobody is in it
+		}
+		if g.ID == name || g.Handle == name {
+			return "slack:" + d.team + ":" + g.ID, g.Handle, nil
+		}
+		handles = append(handles, g.Handle)
+	}
+	return "", "", store.Unknown("user group", name, handles)
+}
+
+// InUserGroup lists the identities of those who are in a user group now, by its
+// source. Of those whom nize knows they are full members of the workspace only;
+// of others that is asked when they come.
+func (d *Directory) InUserGroup(ctx context.Context, group string) ([]string, error) {
+	var ids []string
+	err := d.wire.Call(ctx, func(ctx context.Context) (err error) {
+		ids, err = d.wire.API.GetUserGroupMembersContext(ctx, group)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking Slack who is in the user group %s: %w", group, lackingScope(err))
+	}
+	users, err := d.store.ListUsers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]string{}
+	for _, u := range users {
+		for _, identity := range u.Identities {
+			if id := idOf(identity); id != "" {
+				known[id] = identity
+			}
+		}
+	}
+	return d.fullMembers(ctx, ids, known)
+}
+
+// idOf is whose identity of Slack's that is, "" for another platform's.
+func idOf(identity string) string {
+	if parts := strings.Split(identity, ":"); len(parts) == 3 && parts[0] == string(store.OnSlack) {
+		return parts[2]
+	}
+	return ""
+}
+
+// fullMembers are the identities of ids, without the known people who are
+// guests, bots, strangers or switched off.
+func (d *Directory) fullMembers(ctx context.Context, ids []string, known map[string]string) ([]string, error) {
+	asked := 0
+	for _, id := range ids {
+		if known[id] != "" {
+			asked++
+		}
+	}
+	isFull := func(id string) (bool, error) {
+		p, err := d.LookUp(ctx, id, Recent)
+		if wire.Code(err) == "user_not_found" {
+			return false, nil
+		}
+		return p.Member, err
+	}
+	if asked > fewPeople {
+		full, err := d.rosters.get(fullList, d.now(), Recent, func() ([]string, error) { return d.everyMember(ctx) })
+		if err != nil {
+			return nil, err
+		}
+		members := map[string]bool{}
+		for _, id := range full {
+			members[id] = true
+		}
+		isFull = func(id string) (bool, error) { return members[id], nil }
+	}
+	in := []string{}
+	for _, id := range ids {
+		if !incoming.IdForm.MatchString(id) {
+			return nil, fmt.Errorf("%w user group: a member %.40q", store.ErrInvalid, id)
+		}
+		identity := known[id]
+		if identity == "" {
+			in = append(in, "slack:"+d.homeOf(id)+":"+id)
+			continue
+		}
+		full, err := isFull(id)
+		if err != nil {
+			return nil, err
+		}
+		if full {
+			in = append(in, identity)
+		}
+	}
+	return in, nil
+}
+
+// homeOf is the workspace of somebody whom nize may have looked up; people of
+// others are strangers.
+func (d *Directory) homeOf(id string) string {
+	d.cache.mu.Lock()
+	defer d.cache.mu.Unlock()
+	if p, ok := d.cache.known[id]; ok {
+		return p.Team
+	}
+	return d.team
+}
+
+// everyMember lists the full members of the workspace.
+func (d *Directory) everyMember(ctx context.Context) (ids []string, err error) {
+	var all []slackgo.User
+	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = d.wire.API.GetUsersContext(ctx, slackgo.GetUsersOptionLimit(1000), slackgo.GetUsersOptionIncludeLocale(false))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking Slack for its members: %w", err)
+	}
+	for _, u := range all {
+		if fullMember(&u, d.team) {
+			ids = append(ids, u.ID)
+		}
+	}
+	return ids, nil
+}
+
+// lackingScope tells what to do where the app was installed before it asked for
+// a scope.
+func lackingScope(err error) error {
+	if wire.Code(err) != "missing_scope" {
+		return err
+	}
+	return fmt.Errorf("%w: the installed app lacks a scope of %s: compare it with nizectl bots slack manifest, then install it again", err, strings.Join(manifest.Scopes(), ", "))
+}

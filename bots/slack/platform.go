@@ -1,0 +1,125 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/slack/posting"
+	"nize/bots/slack/view"
+	"nize/store"
+)
+
+// errOff is why nothing can be shown while no account is used.
+var errOff = errors.New("slack is not connected")
+
+// Post implements [bots.Platform].
+func (b *Bot) Post(ctx context.Context, to store.Address, m store.Message) (store.Address, error) {
+	l, err := b.at(ctx, to)
+	if err != nil {
+		return store.Address{}, err
+	}
+	to.Message, err = l.posts.Show(ctx, to, m)
+	return to, err
+}
+
+// Update implements [bots.Platform].
+func (b *Bot) Update(ctx context.Context, at store.Address, m store.Message) error {
+	l, err := b.at(ctx, at)
+	if err != nil {
+		return err
+	}
+	_, err = l.posts.Show(ctx, at, m)
+	return err
+}
+
+// startTime is how long a message waits for a bot that is about to start.
+const startTime = 5 * time.Second
+
+// at is the account that an address belongs to.
+func (b *Bot) at(ctx context.Context, a store.Address) (*live, error) {
+	b.mu.Lock()
+	l, ready, wanted := b.live, b.ready, b.account != nil
+	b.mu.Unlock()
+	if l == nil && wanted {
+		ctx, cancel := context.WithTimeout(ctx, startTime)
+		defer cancel()
+		select {
+		case <-ready:
+		case <-ctx.Done():
+		}
+		l = b.current()
+	}
+	switch {
+	case l == nil:
+		return nil, errOff
+	case l.account.Team != a.Team:
+		return nil, fmt.Errorf("%w: it is in another workspace, %s", errOff, a.Team)
+	}
+	return l, nil
+}
+
+// Batch implements [bots.Batcher]: in channels three, as much as one likes in
+// private.
+func (b *Bot) Batch(in store.Address) int {
+	if strings.HasPrefix(in.Channel, "D") {
+		return 0
+	}
+	return 3
+}
+
+// Tell says something of nize's own in a channel, or edits what it said there
+// at ts, and returns where that stands. It is not a part of any conversation.
+func (b *Bot) Tell(ctx context.Context, channel, ts, text string) (string, error) {
+	l := b.current()
+	if l == nil {
+		return "", errOff
+	}
+	at := store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel, Message: ts}
+	return l.posts.Put(ctx, at, "tell/"+channel+"/"+text, view.Words(text))
+}
+
+// Mentions implements [bots.Mentioner].
+func (b *Bot) Mentions(store.Address) bool { return true }
+
+// Find implements [bots.Finder].
+func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
+	l, err := b.at(ctx, in)
+	if err != nil {
+		return in, err
+	}
+	return l.posts.Find(ctx, in, m)
+}
+
+// Remove implements [bots.Remover].
+func (b *Bot) Remove(ctx context.Context, at store.Address, m store.Message) error {
+	l, err := b.at(ctx, at)
+	if err != nil {
+		return err
+	}
+	return l.posts.Remove(ctx, at, m)
+}
+
+// Present implements [bots.Presence].
+func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error {
+	l, err := b.at(ctx, to)
+	if err != nil {
+		return err // it is shown when it is back
+	}
+	return l.posts.Present(ctx, to, s)
+}
+
+// Shared implements [bots.Aside].
+func (b *Bot) Shared(at store.Address) bool { return posting.Shared(at) }
+
+// Aside implements [bots.Aside].
+func (b *Bot) Aside(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
+	l, err := b.at(ctx, in)
+	if err != nil {
+		return store.Address{}, err
+	}
+	return l.posts.PrivateThread(ctx, u, in)
+}

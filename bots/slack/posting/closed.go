@@ -1,0 +1,48 @@
+package posting
+
+import (
+	"context"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/phrases"
+	"nize/bots/slack/people"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// A channel may be shut while nize works for somebody there: nize is taken out,
+// the channel is archived, or the thread's first message deleted. What can't be
+// shown there is told to who waits for it.
+
+// tellShut tells who asked, once a day for a thread, that m could not be shown
+// where they asked, if that is why err came.
+func (o *Poster) tellShut(ctx context.Context, at store.Address, m store.Message, err error) {
+	id := view.SlackID(m.For)
+	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending
+	if !wire.Closed[wire.Code(err)] || id == "" || !awaited || !Shared(at) {
+		return
+	}
+	if err := o.sayShut(ctx, at, id); err != nil && ctx.Err() == nil {
+		o.messages.log.Warn("telling somebody that a channel is shut", "channel", at.Channel, "err", err)
+	}
+}
+
+func (o *Poster) sayShut(ctx context.Context, at store.Address, id string) error {
+	p, err := o.messages.people.Who(ctx, id, people.Recent)
+	if err != nil || p.User.ID == "" {
+		return err
+	}
+	first, err := o.messages.people.FirstToday(ctx, "shut:"+id+":"+at.Channel+":"+at.Thread)
+	if err != nil || !first {
+		return err
+	}
+	channel, err := o.messages.people.OpenDM(ctx, id)
+	if err != nil {
+		return err
+	}
+	text := view.SayIn(p.Words(), phrases.PlaceShut, at.Channel)
+	_, err = o.messages.wire.Post(ctx, channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(view.Mrkdwn(text), nil, nil)))
+	return err
+}

@@ -1,0 +1,103 @@
+// Package posting shows on Slack what a conversation says, once.
+//
+// Texts stream ([texts]): chat.startStream, append, stop, in a new message before
+// Slack's five minutes are over; where streaming is refused, or a request was
+// lost and nobody knows whether it counted, the message is edited whole, which
+// may be repeated. Cards, lines of tools and notices are ordinary messages
+// ([messages]), edited with the bot's token. A post whose answer was lost is
+// looked for in the thread before it is made again. What a thread looks like
+// beyond its messages is [presence].
+package posting
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"nize/bots"
+	"nize/bots/queue"
+	"nize/bots/slack/people"
+	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// Store is what of the store posting needs.
+type Store interface {
+	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
+	GetThread(ctx context.Context, id string) (store.Thread, error)
+	GetUser(ctx context.Context, id string) (store.User, error)
+	GetChannel(ctx context.Context, place string) (store.Channel, error)
+	GetPlace(ctx context.Context, owner, name string) (store.Address, error)
+	ListPlaces(ctx context.Context, owner string) (map[string]store.Address, error)
+	PutPlace(ctx context.Context, owner, name string, at store.Address) error
+	MovePlace(ctx context.Context, owner, from, to string, at store.Address) error
+}
+
+// Options are what a poster works with.
+type Options struct {
+	Wire   *wire.Client
+	People *people.Directory
+	Store  Store
+	Calls  bots.Calls
+	Now    func() time.Time
+	Pace   time.Duration // between two pieces of a stream
+	Log    *slog.Logger
+	Team   string // the workspace
+	Self   string // nize's own id there
+}
+
+// Poster shows what a conversation says, in one workspace.
+type Poster struct {
+	*messages
+	*texts
+	*presence
+	tools *tools
+	cards *cards
+}
+
+func New(o Options) *Poster {
+	status := &statusLines{of: map[string]*statusLine{}, again: queue.New[string](o.Now)}
+	lines := &toolLines{}
+	m := &messages{wire: o.Wire, people: o.People, store: o.Store, status: status, now: o.Now, log: o.Log, team: o.Team, self: o.Self}
+	return &Poster{
+		messages: m,
+		texts:    &texts{messages: m, lines: lines, gap: o.Pace},
+		tools:    &tools{messages: m, calls: o.Calls, lines: lines},
+		cards:    &cards{messages: m, lines: lines},
+		presence: &presence{messages: m, lines: lines, status: status},
+	}
+}
+
+// Show posts m, or edits it at at.Message, and returns its ts. Who waits for
+// what a closed channel does not take is told so.
+func (o *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	ts, err := o.showAny(ctx, at, m)
+	o.tellShut(ctx, at, m, err)
+	return ts, err
+}
+
+func (o *Poster) showAny(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	switch m.Kind {
+	case store.TextMessage:
+		return o.texts.showText(ctx, at, m)
+	case store.CardMessage:
+		if m.Card == nil {
+			return "", fmt.Errorf("%w message: a card without its call", store.ErrInvalid)
+		}
+		return o.cards.showCard(ctx, at, m)
+	case store.ToolMessage:
+		if m.Tool == nil {
+			return "", fmt.Errorf("%w message: no tool", store.ErrInvalid)
+		}
+		return o.tools.showTool(ctx, at, m)
+	}
+	if m.Card != nil { // about a call, to one person
+		m.Text = bots.ReminderText(*m.Card, o.messages.Reader(ctx, at).Locale)
+	}
+	if m.Share != nil {
+		return o.messages.Put(ctx, at, m.ID, view.OfferContent(m, o.messages.WordsOf(ctx, m.Only)))
+	}
+	return o.messages.Put(ctx, at, m.ID, view.Notice(m))
+}

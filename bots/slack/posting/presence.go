@@ -1,0 +1,188 @@
+package posting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/manifest"
+	"nize/bots/slack/people"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// presence is how threads look beyond their messages.
+type presence struct {
+	messages *messages
+	lines    *toolLines
+	status   *statusLines
+
+	mu       sync.Mutex      // guards what follows
+	noStatus time.Time       // agent sessions are not for this app: not asked again before
+	titled   map[string]bool // threads of an assistant that have a title
+}
+
+// noSession are Slack's answers where an app is no agent, or a thread can't
+// have a session.
+var noSession = map[string]bool{
+	"unknown_method": true, "not_an_agent": true, "access_denied": true, "not_allowed": true, "no_permission": true,
+	"feature_not_enabled": true, "method_not_supported_for_channel_type": true, "invalid_agent": true,
+}
+
+// Present shows a state: the status of Slack's agent session,
+// with Slack's own Stop button while nize works; where the app is no agent,
+// the older line of an assistant's thread.
+func (r *presence) Present(ctx context.Context, to store.Address, s bots.State) error {
+	if s == bots.Idle {
+		r.lines.close(to.Channel + "/" + to.Thread)
+	}
+	th, err := r.messages.store.FindThread(ctx, to)
+	if err != nil {
+		return fmt.Errorf("finding a conversation: %w", err)
+	}
+	if done, err := r.setSession(ctx, to, s, th); done || err != nil {
+		return err
+	}
+	return r.setAssistant(ctx, to, s, th)
+}
+
+// setSession sets the status of an agent's session; done is false where the
+// app, or the thread, has none. The title and who began it count when the
+// session is made.
+func (r *presence) setSession(ctx context.Context, to store.Address, s bots.State, th store.Thread) (done bool, err error) {
+	r.mu.Lock()
+	skip := r.messages.now().Before(r.noStatus)
+	r.mu.Unlock()
+	if skip {
+		return false, nil
+	}
+	waits := s == bots.Waiting
+	if noted, err := r.suspended(ctx, th.ID); err != nil || noted && waits {
+		return noted && waits, err
+	} else if noted {
+		if err := r.noteSuspended(ctx, th.ID, false); err != nil {
+			return false, err
+		}
+	}
+	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title, Status: map[bots.State]string{
+		bots.Working: slackgo.AgentSessionStatusProcessing, bots.Waiting: slackgo.AgentSessionStatusSuspended, bots.Idle: slackgo.AgentSessionStatusActive,
+	}[s]}
+	if p.InitiatorUserID, err = r.initiator(ctx, th); err != nil {
+		return false, err
+	}
+	set := func(ctx context.Context) error {
+		_, err := r.messages.wire.API.SetAgentSessionStatusContext(ctx, p)
+		return err
+	}
+	err = r.messages.wire.Call(ctx, set)
+	if c := wire.Code(err); c != "" && !noSession[c] && p.InitiatorUserID != "" { // they may have left the channel
+		p.InitiatorUserID = ""
+		err = r.messages.wire.Call(ctx, set)
+	}
+	switch c := wire.Code(err); {
+	case err == nil && waits:
+		return true, r.noteSuspended(ctx, th.ID, true)
+	case err == nil || c == "":
+		return true, err
+	case !noSession[c]: // of this thread; a status is no reason to alarm anybody
+		r.messages.log.Debug("no session status here", "channel", to.Channel, "err", err)
+		return false, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noStatus = r.messages.now().Add(time.Hour)
+	return false, nil
+}
+
+// initiator is who began a conversation, as this workspace knows them; "" for
+// somebody who is nobody there.
+func (r *presence) initiator(ctx context.Context, th store.Thread) (string, error) {
+	if th.User == "" {
+		return "", nil
+	}
+	u, err := r.messages.store.GetUser(ctx, th.User)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading who began a conversation: %w", err)
+	}
+	for _, identity := range u.Identities {
+		if id, ok := strings.CutPrefix(identity, "slack:"+r.messages.team+":"); ok && incoming.IdForm.MatchString(id) {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// firstTitle says whether a thread got no title yet.
+func (s *presence) firstTitle(thread string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.titled == nil || len(s.titled) > maxUnsure {
+		s.titled = map[string]bool{}
+	}
+	was := s.titled[thread]
+	s.titled[thread] = true
+	return !was
+}
+
+// Suggest pins what somebody could ask, in their language.
+func (r *presence) Suggest(ctx context.Context, user, channel, thread string) error {
+	if channel == "" {
+		return nil
+	}
+	words := phrases.For("")
+	if incoming.IdForm.MatchString(user) {
+		p, err := r.messages.people.LookUp(ctx, user, people.Recent)
+		if err != nil {
+			return err
+		}
+		words = p.Words()
+	}
+	var prompts []slackgo.AssistantThreadsPrompt
+	for _, p := range manifest.Prompts() {
+		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: words.Translate(p.Title), Message: words.Translate(p.Message)})
+	}
+	err := r.messages.wire.Call(ctx, func(ctx context.Context) error {
+		return r.messages.wire.API.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})
+	})
+	if wire.Code(err) != "" {
+		r.messages.log.Debug("no suggestions here", "err", err)
+		return nil
+	}
+	return err
+}
+
+// suspendedMark is the name under which it is noted that a conversation's session
+// shows that it waits: like a card, that is not said again after a restart.
+const suspendedMark = "suspended"
+
+// suspended says whether that is noted.
+func (r *presence) suspended(ctx context.Context, thread string) (bool, error) {
+	_, err := r.messages.store.GetPlace(ctx, thread, suspendedMark)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("reading what a session shows: %w", err)
+	}
+	return err == nil, nil
+}
+
+// noteSuspended notes it, or forgets it.
+func (r *presence) noteSuspended(ctx context.Context, thread string, yes bool) error {
+	to := ""
+	if yes {
+		to = suspendedMark
+	}
+	if err := r.messages.store.MovePlace(ctx, thread, suspendedMark, to, store.Address{Surface: store.OnSlack}); err != nil {
+		return fmt.Errorf("noting what a session shows: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package posting
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/bots/queue"
+	"nize/bots/slack/wire"
+	"nize/store"
+)
+
+// The line of an older assistant's thread ("is working…"). Slack takes it away
+// after two minutes, and whenever the app posts there, so it is set again for as
+// long as nize works. A start needs nothing of this: it presents every thread
+// anew that was not at rest.
+
+const (
+	// lineTime is after how long a line is set again: well before Slack's two
+	// minutes are over, also where it asks to wait.
+	lineTime = 80 * time.Second
+	// lineAgain is after how long it is set again where nize posted: several
+	// posts in a row take one line away.
+	lineAgain = 3 * time.Second
+	// lineRetry is after how long it is tried again.
+	lineRetry = 10 * time.Second
+)
+
+// statusLine is the line of one thread.
+type statusLine struct {
+	mu   sync.Mutex // held while it is set, so that what was set last is what stands there
+	at   store.Address
+	text string
+}
+
+// statusLines are the lines that stand, by channel and thread.
+type statusLines struct {
+	again *queue.Queue[string] // when each is set again
+
+	mu sync.Mutex // guards of
+	of map[string]*statusLine
+}
+
+func lineKey(at store.Address) string { return at.Channel + "/" + at.Thread }
+
+// open is the line of a thread, made if there is none.
+func (s *statusLines) open(at store.Address) *statusLine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := s.of[lineKey(at)]
+	if line == nil {
+		line = &statusLine{at: at}
+		s.of[lineKey(at)] = line
+	}
+	return line
+}
+
+// keep sees that a line is set again then; drop that it is not.
+func (s *statusLines) keep(line *statusLine, due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[lineKey(line.at)] = line
+	s.again.Set(lineKey(line.at), due)
+}
+
+func (s *statusLines) drop(line *statusLine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, lineKey(line.at))
+	s.again.Drop(lineKey(line.at))
+}
+
+// posted notes that nize posted in a thread, which took its line away.
+func (s *statusLines) posted(at store.Address, now time.Time) {
+	if _, stands := s.again.Due(lineKey(at)); stands {
+		s.again.Advance(lineKey(at), now.Add(lineAgain))
+	}
+}
+
+// KeepStatusLines sets lines again until ctx ends.
+func (r *presence) KeepStatusLines(ctx context.Context) {
+	r.status.again.Run(ctx, 1, func(ctx context.Context, key string) {
+		r.status.mu.Lock()
+		line := r.status.of[key]
+		r.status.mu.Unlock()
+		if line != nil {
+			r.setAgain(ctx, line)
+		}
+	})
+}
+
+// setAgain sets a line that is due, unless it was taken away meanwhile.
+func (r *presence) setAgain(ctx context.Context, line *statusLine) {
+	line.mu.Lock()
+	defer line.mu.Unlock()
+	if line.text == "" {
+		return // and keep made it nobody's
+	}
+	next := lineTime
+	if err := r.setLine(ctx, line.at, line.text); err != nil {
+		r.messages.log.Debug("a thread's line is not set again", "channel", line.at.Channel, "err", err)
+		if wire.Code(err) != "" {
+			r.status.drop(line)
+			return
+		}
+		next = lineRetry
+	}
+	r.status.keep(line, r.messages.now().Add(next))
+}
+
+func (r *presence) setLine(ctx context.Context, at store.Address, text string) error {
+	return r.messages.wire.Call(ctx, func(ctx context.Context) error {
+		return r.messages.wire.API.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: at.Channel, ThreadTS: at.Thread, Status: text})
+	})
+}
+
+// setAssistant sets the line and the title of an older assistant's thread.
+// Other threads have neither, which Slack says with a code.
+func (r *presence) setAssistant(ctx context.Context, to store.Address, s bots.State, th store.Thread) error {
+	if to.Channel == "" || to.Channel[0] != 'D' {
+		return nil
+	}
+	err := r.presentLine(ctx, to, s, th)
+	if err == nil && th.Title != "" && r.firstTitle(to.Channel+"/"+to.Thread) {
+		err = r.messages.wire.Call(ctx, func(ctx context.Context) error {
+			return r.messages.wire.API.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title})
+		})
+	}
+	if wire.Code(err) != "" {
+		return nil
+	}
+	return err
+}
+
+// presentLine sets the line while nize works, and takes it away when not. What
+// did not get there is tried again by who presents.
+func (r *presence) presentLine(ctx context.Context, to store.Address, s bots.State, th store.Thread) error {
+	line := r.status.open(to)
+	line.mu.Lock()
+	defer line.mu.Unlock()
+	line.text = ""
+	if s == bots.Working {
+		line.text = phrases.For(th.Locale).Say(phrases.Working)
+	}
+	if line.text == "" {
+		r.status.drop(line)
+		return r.setLine(ctx, to, "")
+	}
+	if err := r.setLine(ctx, to, line.text); err != nil {
+		r.status.drop(line)
+		return err
+	}
+	r.status.keep(line, r.messages.now().Add(lineTime))
+	return nil
+}

@@ -1,0 +1,29 @@
+package posting
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"nize/bots/slack/view"
+	"nize/store"
+)
+
+// After a restart nobody remembers the other lines of a message about tools:
+// they are read from the message, so that a change of one takes none away.
+
+// readTools reads the message about tools at at.Message.
+func (l *tools) readTools(ctx context.Context, at store.Address) (view.ToolsBefore, error) {
+	second, _, _ := strings.Cut(at.Message, ".")
+	list, err := l.messages.List(ctx, at, second+".000000")
+	if err != nil {
+		return view.ToolsBefore{}, err
+	}
+	n := slices.IndexFunc(list, func(m slackgo.Message) bool { return m.Timestamp == at.Message })
+	if n < 0 {
+		return view.ToolsBefore{}, nil
+	}
+	return view.ToolsIn(list[n]), nil
+}

@@ -1,0 +1,34 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"nize/bots/phrases"
+	"nize/bots/slack/incoming"
+	"nize/bots/slack/people"
+	"nize/bots/slack/view"
+	"nize/store"
+)
+
+// addAsideViews registers what the button that shares does.
+func (b *Bot) addAsideViews() {
+	b.views.addPress(view.ShareAction, onPress{kept: true, do: pressShare})
+}
+
+// pressShare shares an answer; whose it is the store knows.
+func pressShare(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	thread, n, ok := view.ReadShare(a.Value)
+	if !ok {
+		return fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	err := l.handler.Share(ctx, p.Caller(), thread, n)
+	switch {
+	case errors.Is(err, store.ErrDecided):
+		return nil // it says so where the button was
+	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound):
+		return l.posts.Tell(ctx, p, i.Channel.ID, i.Message.Thread, p.Words().Say(phrases.ShareNotYours))
+	}
+	return err
+}
