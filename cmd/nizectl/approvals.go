@@ -31,7 +31,7 @@ func approvalsCommand(a *command.App) *cli.Command {
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason}}),
 		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "let a call run with other arguments: a new call replaces it", Names: approvalIDs, Run: approvalsEdit,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input"}, digest(), reason}}),
-		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "make a call anew that failed, or that nobody answered", Run: approvalsRetry}),
+		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "make a call again that failed, or that nobody answered", Run: approvalsRetry}),
 		command.Group("grants", "standing answers (always, never)",
 			a.Command(command.Leaf{Name: "add", Args: "TOOL", Usage: "allow a tool from now on, or deny it", Names: command.ToolNames, Run: grantsAdd, Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "deny", Usage: "deny it, instead of allowing"}, grantFor(),
@@ -251,7 +251,7 @@ func others(n int) string {
 	return fmt.Sprintf("%d other people", n)
 }
 
-// approvalsRetry makes a call anew. A retry is a yes where who presses may
+// approvalsRetry makes a call again. A retry is a yes where who presses may
 // approve; a call that nobody answered is only asked for again.
 func approvalsRetry(ctx context.Context, c *command.Call) error {
 	card, err := c.API.Approval(ctx, c.Arg(0))
@@ -259,12 +259,12 @@ func approvalsRetry(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	if card.RepeatVerb == "" {
-		why := "only a call that failed or expired can be made anew"
+		why := "only a call that failed or expired can be made again"
 		switch {
 		case card.Successor != "":
 			why = "call " + card.Successor + " replaced it"
 		case card.State == store.Lost:
-			why = "look what it did, then propose it anew"
+			why = "look at what it did, then propose it again"
 		}
 		return command.Failf(api.ExitConflict, "call %s is %s: %s", card.Call, card.State.Word(), why)
 	}

@@ -66,7 +66,7 @@ func mayWrite(c *command.Call, path string) error {
 	case err != nil:
 		return fmt.Errorf("looking at the file: %w", err)
 	case !info.Mode().IsRegular():
-		return command.Usagef("%s is there and is no file: name another", path)
+		return command.Usagef("%s exists and is not a file: name another", path)
 	}
 	return c.Confirm("Replace %s?", path)
 }
@@ -122,7 +122,7 @@ func restore(ctx context.Context, c *command.Call) error {
 		return fmt.Errorf("opening the backup: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return command.Usagef("%s is no file", c.Arg(0))
+		return command.Usagef("%s is not a file", c.Arg(0))
 	}
 	if info.Size() == 0 {
 		return command.Usagef("%s is empty", c.Arg(0))

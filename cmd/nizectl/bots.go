@@ -68,7 +68,7 @@ func slackManifest(_ context.Context, c *command.Call) error {
 	if at := c.Cmd.String("http"); at != "" {
 		u, err := url.Parse(at)
 		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-			return command.Usagef("--http %q is no address that Slack could reach: give https://nize.example.com", at)
+			return command.Usagef("--http %q is not an address that Slack can reach: give https://nize.example.com", at)
 		}
 		text = manifest.HTTP("https://" + u.Host)
 	}

@@ -77,7 +77,7 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 		return command.Usagef("budgets set needs --daily AMOUNT or --monthly AMOUNT: 200000tokens, 5usd or unlimited")
 	}
 	if !strings.Contains(c.Arg(0), ":") {
-		return command.Usagef("%q is no subject: write user:%s, group:NAME, team:TEAM or model:PROVIDER/MODEL", c.Arg(0), c.Arg(0))
+		return command.Usagef("%q is not a valid subject: write user:%s, group:NAME, team:TEAM or model:PROVIDER/MODEL", c.Arg(0), c.Arg(0))
 	}
 	for _, p := range []store.Period{store.Daily, store.Monthly} {
 		if !c.Cmd.IsSet(string(p)) {

@@ -107,9 +107,9 @@ func (c chart) lines() []string {
 		widest, digits, most = max(widest, display.Width(name)), max(digits, len(thousands(c.values[i]))), max(most, c.values[i])
 	}
 	// Two gaps of one column; the name yields before the bar does.
-	room := c.columns - digits - 2
-	nameWidth := min(widest, max(room-max(leastBar, room/2), 1))
-	bar := max(room-nameWidth, 1)
+	available := c.columns - digits - 2
+	nameWidth := min(widest, max(available-max(leastBar, available/2), 1))
+	bar := max(available-nameWidth, 1)
 	out := make([]string, len(c.names))
 	for i, name := range c.names {
 		name = display.Shorten(name, nameWidth, "~")

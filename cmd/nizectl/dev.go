@@ -50,7 +50,7 @@ func devSlack(ctx context.Context, c *command.Call) error {
 	if at := c.Cmd.String("http"); at != "" {
 		if u, err := url.Parse(at); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			listener.Close()
-			return command.Usagef("--http %q is no address of an app: give http://127.0.0.1:19560", at)
+			return command.Usagef("--http %q is not the address of an app: give http://127.0.0.1:19560", at)
 		}
 	}
 	slack := slacktest.New(slacktest.Options{
@@ -97,10 +97,10 @@ func hexText() string {
 func listenLoopback(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, command.Usagef("--listen %q is no address: give 127.0.0.1:PORT", address)
+		return nil, command.Usagef("--listen %q is not an address: give 127.0.0.1:PORT", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, command.Usagef("--listen %q is not on the loopback: give 127.0.0.1:PORT; whoever reaches the page acts as anybody", address)
+		return nil, command.Usagef("--listen %q is not on the loopback: give 127.0.0.1:PORT; anyone who reaches the page acts as anybody", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

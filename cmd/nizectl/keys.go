@@ -14,7 +14,7 @@ import (
 
 func keysCommand(a *command.App) *cli.Command {
 	return command.Group("keys", "the keys that secrets are sealed with",
-		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret anew, while the daemon works", Run: keysRotate,
+		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret again, while the daemon works", Run: keysRotate,
 			More:  "The old master key is kept beside the new one: backups made before need it.",
 			Flags: []cli.Flag{command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "export", Usage: "copy the master key to a file of mode 0600", Run: keysExport, Flags: []cli.Flag{
@@ -28,7 +28,7 @@ func keysRotate(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Replace the keys? Copies of the key that were made before don't open the database any more."); err != nil {
 		return err
 	}
-	done := c.Busy("sealing every secret anew…")
+	done := c.Busy("sealing every secret again…")
 	said, err := c.API.RotateKeys(ctx)
 	done()
 	if err != nil {
@@ -40,7 +40,7 @@ func keysRotate(ctx context.Context, c *command.Call) error {
 	c.Field("key", said.Key)
 	c.Field("before", said.Was)
 	c.Field("kept", said.Kept)
-	c.Note("%s sealed anew under data key %d", command.Count(said.Resealed, "record"), said.DataKey)
+	c.Note("%s sealed again under data key %d", command.Count(said.Resealed, "record"), said.DataKey)
 	if said.Key == said.Was {
 		c.Note("the master key comes from NIZE_MASTER_KEY and is the same: to change it, put it into nize.key in the data directory (0600), start nized without the variable, and rotate again")
 		return nil

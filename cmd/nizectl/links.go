@@ -63,7 +63,7 @@ func usersLink(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// described is a user as somebody else can tell whom they mean.
+// described is a user as others know them.
 func described(u store.User) string {
 	return fmt.Sprintf("%s (%s, %s)", u.Name, u.Role, strings.Join(u.Identities, ", "))
 }

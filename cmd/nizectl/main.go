@@ -1,13 +1,14 @@
 // nizectl is the operator's hand: it talks to nized's control socket and to
 // nothing else.
 //
-// One noun has one file, or a room where it needs several (servers, chat). A command ([command.Leaf]) reads its flags and arguments, asks
-// the daemon through daemon/api, and returns an error or prints an answer; only
-// run, here, turns errors into text and exit codes. Answers go to standard
-// output, everything else to standard error. What came from a server, a model
-// or a person is printed by [display.Clean] alone, so that no escape sequence of theirs
-// reaches the terminal. Every command has --json, whose field names are those
-// of daemon/api and never change.
+// One noun has one file, or a room where it needs several (servers, chat). A
+// command ([command.Leaf]) reads its flags and arguments, asks the daemon
+// through daemon/api, and returns an error or prints an answer; only run, here,
+// turns errors into text and exit codes. Answers go to standard output,
+// everything else to standard error. What came from a server, a model or a
+// person is printed by [display.Clean] alone, so that no escape sequence of
+// theirs reaches the terminal. Every command has --json, whose field names are
+// those of daemon/api and never change.
 //
 // A command must be quick (8 ms for the whole process): nothing is
 // dialled, read or looked up before the command that needs it runs, and
@@ -89,8 +90,8 @@ func run(ctx context.Context, a *command.App, args []string) int {
 	return api.ExitCode(err)
 }
 
-// longestWord is how many columns a word of an error may have: whoever pasted a
-// whole file as a name shall still see what was wrong with it.
+// longestWord is how many columns a word of an error may have: somebody who
+// pasted a whole file as a name shall still see what was wrong with it.
 const longestWord = 300
 
 // oneLine makes an error's text one line without control characters.

@@ -75,7 +75,7 @@ func modelsList(ctx context.Context, c *command.Call) error {
 func checkTarget(target string) error {
 	provider, model, ok := strings.Cut(target, "/")
 	if !ok || provider == "" || model == "" {
-		return command.Usagef("%q is no model: write PROVIDER/MODEL, such as openai/MODEL", target)
+		return command.Usagef("%q is not a model: write PROVIDER/MODEL, such as openai/MODEL", target)
 	}
 	return nil
 }

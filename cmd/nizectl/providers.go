@@ -68,9 +68,9 @@ func providerFromFlags(c *command.Call) (p api.AddProviderRequest, needsKey bool
 	}
 	if !slices.Contains(kinds, p.Kind) {
 		if near := store.Nearest(p.Kind, kinds); near != "" && !c.Cmd.IsSet("kind") {
-			return p, false, command.Usagef("%q is no kind of provider: did you mean %s? (or add --kind)", p.Kind, near)
+			return p, false, command.Usagef("%q is not a kind of provider: did you mean %s? (or add --kind)", p.Kind, near)
 		}
-		return p, false, command.Usagef("%q is no kind of provider: add --kind with one of %s", p.Kind, strings.Join(kinds, ", "))
+		return p, false, command.Usagef("%q is not a kind of provider: add --kind with one of %s", p.Kind, strings.Join(kinds, ", "))
 	}
 	if p.BaseURL == "" && (p.Kind == "openai-compatible" || p.Kind == "azure") {
 		return p, false, command.Usagef("a provider of kind %s needs --base-url URL", p.Kind)
@@ -105,7 +105,7 @@ func oneWord(key string, err error) (string, error) {
 	}
 	key = strings.TrimSpace(key)
 	if strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
-		return "", command.Usagef("that is no key: it holds spaces or characters that no key has")
+		return "", command.Usagef("that is not a key: it has spaces or characters that keys do not have")
 	}
 	return key, nil
 }

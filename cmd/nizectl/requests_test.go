@@ -149,7 +149,7 @@ func TestRequests(t *testing.T) {
 		{args: "providers add opnai", code: 2, errs: "did you mean openai?"},
 		{args: "providers add work", code: 2, errs: "add --kind"},
 		{args: "providers add azure", stdin: "k", code: 2, errs: "--base-url"},
-		{args: "providers add openai", stdin: "two words\n", code: 2, errs: "no key"},
+		{args: "providers add openai", stdin: "two words\n", code: 2, errs: "not a key"},
 		{args: "providers add sk-0123456789abcdefghij", code: 2, errs: "looks like a key"},
 		{args: "providers add openai --no-key --key-file x", code: 2, errs: "not both"},
 		{args: "providers enable have", want: []string{"POST /v1/providers/have/enable"}},

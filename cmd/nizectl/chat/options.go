@@ -58,7 +58,7 @@ func (o *Options) check() error {
 		case o.Agent != "" || o.Model != "" || len(o.Servers) > 0:
 			return fmt.Errorf("%w: --resume goes on as the conversation was; leave --agent, --model and --server out", store.ErrInvalid)
 		case !store.ValidID(o.Resume):
-			return fmt.Errorf("%w: --resume %q is no conversation's id; `/history` in a chat lists them", store.ErrInvalid, o.Resume)
+			return fmt.Errorf("%w: --resume %q is not the id of a conversation; `/history` in a chat lists them", store.ErrInvalid, o.Resume)
 		}
 	}
 	return nil

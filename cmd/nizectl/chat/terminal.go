@@ -24,7 +24,7 @@ const escapeWait = 60 * time.Millisecond
 func runScreen(ctx context.Context, s *session) error {
 	in, ok := s.o.In.(*os.File)
 	if !ok {
-		return fmt.Errorf("%w: the input is no terminal", store.ErrInvalid)
+		return fmt.Errorf("%w: the input is not a terminal", store.ErrInvalid)
 	}
 	raw, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

@@ -54,11 +54,11 @@ func (a *App) Field(name, value string) {
 // Wrap breaks a text, which begins at column indent of a terminal, between
 // words, and indents what follows. Elsewhere it stays as it is.
 func (a *App) Wrap(s string, indent int) string {
-	room := 0
+	available := 0
 	if a.OutTTY {
-		room = a.Columns() - indent
+		available = a.Columns() - indent
 	}
-	if room < leastText {
+	if available < leastText {
 		return s
 	}
 	var b strings.Builder
@@ -67,7 +67,7 @@ func (a *App) Wrap(s string, indent int) string {
 		switch wide := display.Width(word); {
 		case i == 0:
 			used = wide
-		case used+1+wide > room:
+		case used+1+wide > available:
 			b.WriteString("\n" + strings.Repeat(" ", indent))
 			used = wide
 		default:

@@ -118,7 +118,7 @@ func CheckSecret(what, text string) (string, error) {
 	case strings.TrimSpace(text) == "":
 		return "", Usagef("%s is empty: give it on standard input, as in `< key.txt`, or at the prompt", what)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return "", Usagef("%s is no text: give it as UTF-8", what)
+		return "", Usagef("%s is not text: give it as UTF-8", what)
 	}
 	return text, nil
 }

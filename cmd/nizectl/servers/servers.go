@@ -28,7 +28,7 @@ func Command(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "connect to a server step by step and name the step that fails", Names: command.ServerNames, Run: testServer}),
 		a.Command(command.Leaf{Name: "logs", Args: "NAME", Usage: "show what a stdio server wrote to standard error", Names: command.ServerNames,
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes"}}, Run: showLogs}),
-		a.Command(command.Leaf{Name: "restart", Args: "NAME", Usage: "close a server's sessions and make them anew", Names: command.ServerNames, Run: restartServer}),
+		a.Command(command.Leaf{Name: "restart", Args: "NAME", Usage: "close a server's sessions and open new ones", Names: command.ServerNames, Run: restartServer}),
 		a.Command(command.Leaf{Name: "trust", Args: "NAME [TOOL]", Usage: "show what changed in a server's tools and accept it", Names: command.ServerNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: acceptTools}),
 		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "say who may use a server besides admins", Names: command.ServerNames,
