@@ -205,11 +205,11 @@ func (d *Daemon) wire() {
 	d.providers = &control.Providers{Store: d.db, Extra: control.EnvironmentProviders(d.opt.Env), Transport: d.transport, Now: d.now, Log: d.log}
 	d.router = &llm.Router{
 		Store: d.db, Open: d.openModel, Extra: d.providers.Extra, Now: d.now, Log: d.log.With("component", "llm"),
-		Pictures: d.db, Sees: llm.SeesBy(d.config),
+		Pictures: d.db, TakesImages: llm.ImageModels(d.config),
 		Meter: &llm.Meter{Ledger: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
 	agent := llm.New(llm.Deps{
-		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, RecordUnmet: d.db.RecordUnmetRequest,
+		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, RecordUnmetRequest: d.db.RecordUnmetRequest,
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
 	d.monitor = d.newMonitor()

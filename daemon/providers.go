@@ -48,7 +48,7 @@ func (d *Daemon) useEmbedder(ctx context.Context) error {
 		}
 		own := c.Embedder(model)
 		own.Spent = func(ctx context.Context, u llm.Usage, took time.Duration) {
-			d.router.Meter.Book(ctx, llm.Target{Provider: p, Model: model}, llm.Bill{By: store.System}, u, took)
+			d.router.Meter.RecordSpend(ctx, llm.Target{Provider: p, Model: model}, llm.Bill{By: store.System}, u, took)
 		}
 		e = embedder{own}
 	}

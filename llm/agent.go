@@ -21,17 +21,17 @@ const DefaultContextTokens = 100_000
 
 // Deps is what the agent works with.
 type Deps struct {
-	Threads     Threads
-	Calls       Calls
-	Agents      Agents
-	Config      store.Config
-	Tools       Tools
-	Models      Models
-	Groups      Groups            // optional: without it nobody is in one
-	Channels    Channels          // optional: without it no channel has a language
-	MayAsk      MayAskFunc        // optional: without it everybody may ask for every model
-	RecordUnmet func(text string) // optional: hears what no tool could do
-	Log         *slog.Logger      // optional
+	Threads            Threads
+	Calls              Calls
+	Agents             Agents
+	Config             store.Config
+	Tools              Tools
+	Models             Models
+	Groups             Groups            // optional: without it nobody is in one
+	Channels           Channels          // optional: without it no channel has a language
+	MayAsk             MayAskFunc        // optional: without it everybody may ask for every model
+	RecordUnmetRequest func(text string) // optional: called with what no tool could do
+	Log                *slog.Logger      // optional
 
 	ContextTokens int                    // estimated tokens above which a history is compacted
 	Now           func() time.Time       // optional
@@ -44,13 +44,13 @@ type Agent struct {
 	Deps
 
 	mu    sync.Mutex // guards rooms
-	rooms map[string]*room
+	locks map[string]*threadLock
 }
 
-// room is the right to work on one thread; the token in busy is that right.
-type room struct {
-	busy chan struct{} // holds 1: whoever can put something in may work
-	n    int           // who works or waits to; guarded by Agent.mu
+// threadLock is the right to work on one thread; the token in busy is that right.
+type threadLock struct {
+	token   chan struct{} // holds 1: whoever can put something in may work
+	waiting int           // who works or waits to; guarded by Agent.mu
 }
 
 // New builds an agent.
@@ -67,7 +67,7 @@ func New(d Deps) *Agent {
 	if d.ContextTokens == 0 {
 		d.ContextTokens = DefaultContextTokens
 	}
-	return &Agent{Deps: d, rooms: make(map[string]*room)}
+	return &Agent{Deps: d, locks: make(map[string]*threadLock)}
 }
 
 // Say appends a person's message to its thread, which must exist. It is said
@@ -101,7 +101,7 @@ func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (sto
 			}
 		}
 		t := store.Turn{
-			Thread: in.Thread, N: next(turns), Role: store.FromUser, By: by,
+			Thread: in.Thread, N: nextPlace(turns), Role: store.FromUser, By: by,
 			Text: store.RedactText(text), Files: in.Files, Earlier: in.Earlier, Key: in.Key, At: a.Now(),
 		}
 		err = a.Threads.Append(ctx, by, t, true)
@@ -114,35 +114,35 @@ func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (sto
 	}
 }
 
-// enter waits for the right to work on a thread; leave gives it back.
-func (a *Agent) enter(ctx context.Context, thread string) (leave func(), err error) {
+// lockThread waits for the right to work on a thread; leave gives it back.
+func (a *Agent) lockThread(ctx context.Context, thread string) (leave func(), err error) {
 	a.mu.Lock()
-	r := a.rooms[thread]
+	r := a.locks[thread]
 	if r == nil {
-		r = &room{busy: make(chan struct{}, 1)}
-		a.rooms[thread] = r
+		r = &threadLock{token: make(chan struct{}, 1)}
+		a.locks[thread] = r
 	}
-	r.n++
+	r.waiting++
 	a.mu.Unlock()
 	out := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if r.n--; r.n == 0 {
-			delete(a.rooms, thread)
+		if r.waiting--; r.waiting == 0 {
+			delete(a.locks, thread)
 		}
 	}
 	select {
-	case r.busy <- struct{}{}:
-		return func() { <-r.busy; out() }, nil
+	case r.token <- struct{}{}:
+		return func() { <-r.token; out() }, nil
 	case <-ctx.Done():
 		out()
 		return nil, context.Cause(ctx)
 	}
 }
 
-// groups names the groups that the caller is in. Groups only ever allow: who
+// groupsOf names the groups that the caller is in. Groups only ever allow: who
 // can't be looked up is in none.
-func (a *Agent) groups(ctx context.Context, by store.Caller) []string {
+func (a *Agent) groupsOf(ctx context.Context, by store.Caller) []string {
 	if a.Groups == nil {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (a *Agent) groups(ctx context.Context, by store.Caller) []string {
 // for the author of the turn, is replaced by the default one, and that by an
 // empty profile.
 func (a *Agent) profile(ctx context.Context, th store.Thread, by store.Caller) (store.Agent, error) {
-	groups := a.groups(ctx, by)
+	groups := a.groupsOf(ctx, by)
 	if th.Agent != "" {
 		p, err := a.Agents.GetAgent(ctx, th.Agent)
 		if err == nil && p.MayUse(by, groups) {

@@ -368,8 +368,8 @@ func (b *bench) kinds() []string {
 
 func (b *bench) pendingCall() store.Call {
 	b.t.Helper()
-	calls, _ := b.m.ListCalls(b.t.Context(), store.CallQuery{Thread: "T1"})
-	for _, c := range calls {
+	isStep, _ := b.m.ListCalls(b.t.Context(), store.CallQuery{Thread: "T1"})
+	for _, c := range isStep {
 		if c.Waiting() {
 			return c
 		}

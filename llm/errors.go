@@ -21,7 +21,7 @@ const (
 	FaultBusy    Fault = "busy"    // 429: too much asked of it
 	FaultDown    Fault = "down"    // 5xx, refused or broken connections
 	FaultTimeout Fault = "timeout" // it did not answer, or stopped to
-	FaultCredit  Fault = "credit"  // 402, or a 429 that waiting does not mend: what was paid for is used up
+	FaultCredit  Fault = "credit"  // 402, or a 429 that waiting does not cure: what was paid for is used up
 	FaultAuth    Fault = "auth"    // 401, 403
 	FaultRequest Fault = "request" // it did not accept what was asked
 	FaultAnswer  Fault = "answer"  // its answer broke off or made no sense

@@ -146,8 +146,8 @@ func TestStopDuringCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b.g.slow = func(ctx context.Context, _ string) {
 		for {
-			calls, _ := b.m.ListCalls(ctx, store.CallQuery{Thread: "T1"})
-			if len(calls) == 2 {
+			isStep, _ := b.m.ListCalls(ctx, store.CallQuery{Thread: "T1"})
+			if len(isStep) == 2 {
 				break
 			}
 		}
@@ -157,8 +157,8 @@ func TestStopDuringCalls(t *testing.T) {
 	if err := b.Work(ctx, "T1", b.tell); err != nil {
 		t.Fatal(err)
 	}
-	calls, _ := b.m.ListCalls(t.Context(), store.CallQuery{Thread: "T1"})
-	for _, c := range calls {
+	isStep, _ := b.m.ListCalls(t.Context(), store.CallQuery{Thread: "T1"})
+	for _, c := range isStep {
 		if c.Waiting() {
 			t.Errorf("call %s still waits", c.ToolID())
 		}
@@ -222,12 +222,12 @@ func TestLongHistory(t *testing.T) {
 	if !strings.Contains(last.Turns[len(last.Turns)-1].Text, "rrrr") {
 		t.Error("the newest result was left out")
 	}
-	calls := make(map[string]bool)
+	isStep := make(map[string]bool)
 	for _, turn := range last.Turns {
 		for _, c := range turn.Calls {
-			calls[c.ID] = true
+			isStep[c.ID] = true
 		}
-		if turn.Role == store.FromTool && !calls[turn.CallID] {
+		if turn.Role == store.FromTool && !isStep[turn.CallID] {
 			t.Error("a result without its call")
 		}
 	}

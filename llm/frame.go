@@ -17,7 +17,7 @@ const (
 )
 
 // An escaped mark has one backslash more behind its <. The marks around what
-// comes with a message (brought.go) are escaped too, so that no data can look
+// comes with a message (attachments.go) are escaped too, so that no data can look
 // like other data.
 var (
 	frameEscape   = regexp.MustCompile(`(?i)<(\\*/?(?:tool_result|earlier_message|attached_file))`)
@@ -38,9 +38,9 @@ func Unframe(text string) string {
 	return frameUnescape.ReplaceAllString(strings.TrimSuffix(inner, frameClose), `<$1`)
 }
 
-// Cut shortens text to at most limit bytes at a character's edge and says how
+// Truncate shortens text to at most limit bytes at a character's edge and says how
 // much is missing.
-func Cut(text string, limit int) string {
+func Truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

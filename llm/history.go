@@ -14,8 +14,8 @@ const defaultPrompt = `You are nize, an assistant in a chat. Answer in the langu
 
 const toolsOff = `You have no tools in this conversation. If something needs one, say so.`
 
-// request builds what the model is given for one round.
-func (w *work) request(ctx context.Context, s state, noCalls bool) (Request, error) {
+// buildRequest builds what the model is given for one round.
+func (w *work) buildRequest(ctx context.Context, s state, noCalls bool) (Request, error) {
 	by := s.target.By
 	functions, err := w.functions(ctx, by)
 	if err != nil {
@@ -31,10 +31,10 @@ func (w *work) request(ctx context.Context, s state, noCalls bool) (Request, err
 		system += "\n\n" + toolsOff
 	}
 	req := Request{
-		System: system, Context: w.context(s), Functions: functions, NoCalls: noCalls,
-		Locale: w.locale(ctx), Turns: history(s.seen()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
+		System: system, Context: w.requestContext(s), Functions: functions, NoCalls: noCalls,
+		Locale: w.requestLocale(ctx), Turns: history(s.visibleTurns()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
 	}
-	if compact(&req, s.target.N, w.ContextTokens) {
+	if compactHistory(&req, s.target.N, w.ContextTokens) {
 		req.Context += "\nEarlier parts of this conversation were left out because it is long."
 	}
 	for i, t := range req.Turns {
@@ -45,10 +45,10 @@ func (w *work) request(ctx context.Context, s state, noCalls bool) (Request, err
 	return req, nil
 }
 
-// context is what changes with every message. The time is the message's, so
+// requestContext is what changes with every message. The time is the message's, so
 // that all rounds of one turn have the same prefix.
-func (w *work) context(s state) string {
-	lines := []string{"Local time of the person: " + w.local(s.target.At)}
+func (w *work) requestContext(s state) string {
+	lines := []string{"Local time of the person: " + w.localTime(s.target.At)}
 	if w.thread.Locale != "" {
 		lines = append(lines, "Locale: "+w.thread.Locale)
 	}
@@ -58,20 +58,20 @@ func (w *work) context(s state) string {
 	return strings.Join(lines, "\n")
 }
 
-// locale is the language in which nize speaks in the thread: the channel's where
+// requestLocale is the language in which nize speaks in the thread: the channel's where
 // it has one, else that of who began the thread.
-func (w *work) locale(ctx context.Context) string {
+func (w *work) requestLocale(ctx context.Context) string {
 	if w.Channels == nil || !w.thread.Address.Shared() {
 		return w.thread.Locale
 	}
-	room, err := w.Channels.GetChannel(ctx, w.thread.Address.Place())
+	threadLock, err := w.Channels.GetChannel(ctx, w.thread.Address.Place())
 	if err != nil { // as if it had none
 		if ctx.Err() == nil {
 			w.Log.Error("reading how a channel is set up", "thread", w.thread.ID, "error", err)
 		}
 		return w.thread.Locale
 	}
-	return room.LocaleFor(w.thread)
+	return threadLock.LocaleFor(w.thread)
 }
 
 // history is the thread in the order that models want: a message before the
@@ -99,29 +99,29 @@ func history(s state) []store.Turn {
 		out = append(out, t)
 		for _, c := range t.Calls {
 			r := store.Turn{Thread: t.Thread, N: t.N, Role: store.FromTool, CallID: c.ID, Text: "There is no result: the turn was stopped.", At: t.At}
-			if found := resultOf(s.turns, c.ID); found != nil {
-				r = *found
+			if foundNames := resultOf(s.turns, c.ID); foundNames != nil {
+				r = *foundNames
 			}
 			out = append(out, r)
 		}
 	}
 	users(s.target.N)
-	out = slices.CompactFunc(out, func(a, b store.Turn) bool { return hidden(s, a) && hidden(s, b) })
+	out = slices.CompactFunc(out, func(a, b store.Turn) bool { return isHidden(s, a) && isHidden(s, b) })
 	if s.late {
 		out = append(out, store.Turn{
-			Thread: s.target.Thread, N: next(s.turns), Role: store.FromNize,
+			Thread: s.target.Thread, N: nextPlace(s.turns), Role: store.FromNize,
 			Text: "A call was run again after your answer. Its result above is new; answer again with it.",
 		})
 	}
 	return out
 }
 
-// compact shortens a history that is over the budget of estimated tokens: the
+// compactHistory shortens a history that is over the budget of estimated tokens: the
 // oldest tool results and what came with old messages become a marker, then the
 // oldest whole exchanges go.
 // What belongs to the message being answered stays, but for old results of its
 // own steps. The stored thread stays whole. dropped says that exchanges went.
-func compact(req *Request, target, budget int) (dropped bool) {
+func compactHistory(req *Request, findTarget, budget int) (dropped bool) {
 	size := int64(0)
 	for _, f := range req.Functions {
 		size += EstimateTokens(len(f.Name) + len(f.Description) + len(f.Schema))
@@ -139,7 +139,7 @@ func compact(req *Request, target, budget int) (dropped bool) {
 	}
 	for i := 0; i < len(req.Turns) && over(); i++ {
 		t := &req.Turns[i]
-		if t.Role == store.FromUser && t.N < target {
+		if t.Role == store.FromUser && t.N < findTarget {
 			size -= EstimateTokens(turnBytes(*t))
 			*t = dropAttachments(*t)
 			size += EstimateTokens(turnBytes(*t))
@@ -155,8 +155,8 @@ func compact(req *Request, target, budget int) (dropped bool) {
 		}
 	}
 	for over() {
-		end := exchange(req.Turns)
-		if end == 0 || slices.ContainsFunc(req.Turns[:end], func(t store.Turn) bool { return t.Role == store.FromUser && t.N >= target }) {
+		end := firstExchange(req.Turns)
+		if end == 0 || slices.ContainsFunc(req.Turns[:end], func(t store.Turn) bool { return t.Role == store.FromUser && t.N >= findTarget }) {
 			break
 		}
 		for _, t := range req.Turns[:end] {
@@ -167,9 +167,9 @@ func compact(req *Request, target, budget int) (dropped bool) {
 	return dropped
 }
 
-// exchange is the end of the first exchange: messages and what was said to
+// firstExchange is the end of the first exchange: messages and what was said to
 // them, up to the next message. 0 if there is no next one.
-func exchange(turns []store.Turn) int {
+func firstExchange(turns []store.Turn) int {
 	answered := false
 	for i, t := range turns {
 		if t.Role == store.FromUser && answered {

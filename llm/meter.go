@@ -69,7 +69,7 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 		Provider: t.Provider.Name, Model: t.Model,
 	}
 	if t.Provider.Kind != Offline {
-		if err := m.reserve(ctx, t, req, row); err != nil {
+		if err := m.reserveSpend(ctx, t, req, row); err != nil {
 			return Reply{Model: t.Name(), Kind: t.Provider.Kind}, err
 		}
 	}
@@ -83,7 +83,7 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 	})
 	reply.Model, reply.Kind = t.Name(), t.Provider.Kind
 	if err != nil && shown.Len() == 0 {
-		m.release(ctx, id) // nothing was produced, so nothing is charged
+		m.releaseSpend(ctx, id) // nothing was produced, so nothing is charged
 		return reply, err
 	}
 	if err != nil {
@@ -93,35 +93,35 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 		reply.Usage = EstimateUsage(req, reply)
 	}
 	row.Took = m.now().Sub(started)
-	reply.Crossed = m.settle(ctx, req.Bill.By, t, row, reply.Usage)
+	reply.Crossed = m.settleSpend(ctx, req.Bill.By, t, row, reply.Usage)
 	return reply, err
 }
 
-// Book books a call that is over and for which nothing was reserved: the
+// RecordSpend books a call that is over and for which nothing was reserved: the
 // embedding of tools and requests, which nize does by itself.
-func (m *Meter) Book(ctx context.Context, t Target, b Bill, u Usage, took time.Duration) {
+func (m *Meter) RecordSpend(ctx context.Context, t Target, b Bill, u Usage, took time.Duration) {
 	row := store.Spend{
 		ID: m.newID(), At: m.now(), User: b.By.User, Team: b.Team, Thread: b.Thread, Agent: b.Agent,
 		Provider: t.Provider.Name, Model: t.Model, Took: took,
 	}
-	m.settle(ctx, b.By, t, row, u)
+	m.settleSpend(ctx, b.By, t, row, u)
 }
 
-// mostTokens is how many tokens a prompt may have at most whose usual estimate
+// maxTokensOf is how many tokens a prompt may have at most whose usual estimate
 // is n: two bytes to a token, as in Chinese or dense code. A reservation that is
 // too small lets calls at once exceed a budget by more than one of them.
-func mostTokens(n int64) int64 { return int64(float64(n)*tokenBytes/2) + 1 }
+func maxTokensOf(n int64) int64 { return int64(float64(n)*tokenBytes/2) + 1 }
 
-// reserve holds room for the longest that prompt and answer may be.
-func (m *Meter) reserve(ctx context.Context, t Target, req Request, row store.Spend) error {
+// reserveSpend holds room for the longest that prompt and answer may be.
+func (m *Meter) reserveSpend(ctx context.Context, t Target, req Request, row store.Spend) error {
 	prompt := EstimateUsage(req, Reply{})
 	prompt.Completion = 0
-	most := Usage{Prompt: mostTokens(prompt.Prompt), Completion: answerTokens}
+	most := Usage{Prompt: maxTokensOf(prompt.Prompt), Completion: answerTokens}
 	if req.MaxTokens > 0 {
 		most.Completion = int64(req.MaxTokens)
 	}
 	row.Prompt, row.Estimated = prompt.Prompt, true
-	price, known := m.price(ctx, t)
+	price, known := m.priceOf(ctx, t)
 	if !known && t.Provider.Kind == "openrouter" {
 		price, known = guessed, true
 	}
@@ -134,14 +134,14 @@ func (m *Meter) reserve(ctx context.Context, t Target, req Request, row store.Sp
 	})
 }
 
-// settle books what a call came to. The caller may have left; the cost remains.
-func (m *Meter) settle(ctx context.Context, by store.Caller, t Target, row store.Spend, u Usage) []store.BudgetState {
+// settleSpend books what a call came to. The caller may have left; the cost remains.
+func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row store.Spend, u Usage) []store.BudgetState {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	row.Prompt, row.Completion, row.Cached, row.Reasoning, row.Estimated = u.Prompt, u.Completion, u.Cached, u.Reasoning, u.Estimated
 	row.MicroUSD, row.Priced = u.MicroUSD, u.Priced
 	if !u.Priced {
-		if price, known := m.price(ctx, t); known {
+		if price, known := m.priceOf(ctx, t); known {
 			row.MicroUSD, row.Priced = price.Cost(u), true
 		}
 	}
@@ -152,7 +152,7 @@ func (m *Meter) settle(ctx context.Context, by store.Caller, t Target, row store
 	return crossed
 }
 
-func (m *Meter) release(ctx context.Context, id string) {
+func (m *Meter) releaseSpend(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if err := m.Ledger.Release(ctx, id); err != nil {
@@ -160,8 +160,8 @@ func (m *Meter) release(ctx context.Context, id string) {
 	}
 }
 
-// price is what an admin set, else what the table says.
-func (m *Meter) price(ctx context.Context, t Target) (TokenPrice, bool) {
+// priceOf is what an admin set, else what the table says.
+func (m *Meter) priceOf(ctx context.Context, t Target) (TokenPrice, bool) {
 	if m.Prices != nil {
 		p, err := m.Prices.GetPrice(ctx, t.Name())
 		if err == nil {
@@ -171,7 +171,7 @@ func (m *Meter) price(ctx context.Context, t Target) (TokenPrice, bool) {
 			m.log().Error("a price was not read", "model", t.Name(), "error", err)
 		}
 	}
-	if Free(t.Provider.Kind) {
+	if IsFree(t.Provider.Kind) {
 		return TokenPrice{}, true
 	}
 	return TablePrice(t.Provider.Kind, t.Model)

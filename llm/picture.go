@@ -13,8 +13,8 @@ import (
 const (
 	// maxPictures is how many pictures one request shows, the newest.
 	maxPictures = 8
-	// maxPictured bounds their bytes together: services refuse larger requests.
-	maxPictured = 12 << 20
+	// maxPictureBytes bounds their bytes together: services refuse larger requests.
+	maxPictureBytes = 12 << 20
 )
 
 // Pictures is the part of [store.Files] that the router reads.
@@ -22,11 +22,11 @@ type Pictures interface {
 	GetFile(ctx context.Context, thread, id string) ([]byte, error)
 }
 
-// illustrate puts the newest pictures of the conversation into a copy of the
+// addPictures puts the newest pictures of the conversation into a copy of the
 // request where the model takes them, and says how many. One that is not kept
 // any more is named only.
-func (r *Router) illustrate(ctx context.Context, t Target, req Request) (Request, int) {
-	if r.Pictures == nil || r.Sees == nil || !r.Sees(t.Name()) {
+func (r *Router) addPictures(ctx context.Context, t Target, req Request) (Request, int) {
+	if r.Pictures == nil || r.TakesImages == nil || !r.TakesImages(t.Name()) {
 		return req, 0
 	}
 	count, size := 0, 0
@@ -38,7 +38,7 @@ func (r *Router) illustrate(ctx context.Context, t Target, req Request) (Request
 		turns[i].Files = slices.Clone(turns[i].Files)
 		for j := range turns[i].Files {
 			f := &turns[i].Files[j]
-			if f.Kind != store.ImageFile || count == maxPictures || size+int(f.Size) > maxPictured {
+			if f.Kind != store.ImageFile || count == maxPictures || size+int(f.Size) > maxPictureBytes {
 				continue
 			}
 			data, err := r.Pictures.GetFile(ctx, turns[i].Thread, f.ID)
@@ -55,12 +55,12 @@ func (r *Router) illustrate(ctx context.Context, t Target, req Request) (Request
 	return req, count
 }
 
-// SeesBy answers [Router.Sees] by the setting models.images.
-func SeesBy(c store.Config) func(target string) bool {
-	return func(target string) bool {
+// ImageModels answers [Router.Sees] by the setting models.images.
+func ImageModels(c store.Config) func(findTarget string) bool {
+	return func(findTarget string) bool {
 		for _, pattern := range store.GetList(c, "", "models.images") {
 			head, open := strings.CutSuffix(pattern, "*")
-			if target == pattern || open && strings.HasPrefix(target, head) {
+			if findTarget == pattern || open && strings.HasPrefix(findTarget, head) {
 				return true
 			}
 		}
@@ -83,8 +83,8 @@ func CheckImages(value string) error {
 	return nil
 }
 
-// refused says whether a service did not accept what was asked of it.
-func refused(err error) bool {
+// isRefused says whether a service did not accept what was asked of it.
+func isRefused(err error) bool {
 	var pe *ProviderError
 	return errors.As(err, &pe) && pe.Fault == FaultRequest
 }

@@ -57,9 +57,9 @@ func PricesAsOf() string { return prices().AsOf }
 // dated is the release date at the end of a model's name.
 var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 
-// Free says whether models of that kind of provider run on one's own machine
+// IsFree says whether models of that kind of provider run on one's own machine
 // and cost nothing.
-func Free(kind string) bool { return kind == Offline || kind == "ollama" }
+func IsFree(kind string) bool { return kind == Offline || kind == "ollama" }
 
 // TablePrice is the built-in price of a model (its provider's own name) of a
 // provider of that kind. A release is priced as its model where it has no price

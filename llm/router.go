@@ -70,10 +70,10 @@ type Router struct {
 	Meter *Meter
 	// Pictures are what came with messages; nil shows none to any model.
 	Pictures Pictures
-	// Sees says of a model (provider/model) whether it takes pictures; nil is no.
-	Sees func(target string) bool
-	Now  func() time.Time // optional
-	Log  *slog.Logger     // optional
+	// TakesImages says of a model (provider/model) whether it takes pictures; nil is no.
+	TakesImages func(findTarget string) bool
+	Now         func() time.Time // optional
+	Log         *slog.Logger     // optional
 
 	mu     sync.Mutex // guards what follows
 	opened map[string]openedModel
@@ -118,7 +118,7 @@ func (r *Router) Resolve(ctx context.Context, name string) ([]Target, error) {
 	var targets []Target
 	var first error
 	for _, w := range wanted {
-		t, err := target(w, providers, names)
+		t, err := findTarget(w, providers, names)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -160,15 +160,15 @@ func candidates(name string, names []store.ModelName, providers []store.Provider
 		return []string{name}
 	}
 	for _, p := range providers {
-		if model := defaultModels[p.Kind]; model != "" && ready(p) == "" {
+		if model := defaultModels[p.Kind]; model != "" && notReady(p) == "" {
 			return []string{p.Name + "/" + model}
 		}
 	}
 	return []string{OfflineModel}
 }
 
-// noModel is the error for a name that is none of those.
-func noModel(name string, names []store.ModelName) error {
+// unknownModel is the error for a name that is none of those.
+func unknownModel(name string, names []store.ModelName) error {
 	known := make([]string, len(names))
 	for i, m := range names {
 		known[i] = m.Name
@@ -191,27 +191,27 @@ func (r *Router) MayAsk(ctx context.Context, by store.Caller, groups []string, n
 		return fmt.Errorf("listing models: %w", err)
 	}
 	theirs := slices.DeleteFunc(slices.Clone(all), func(m store.ModelName) bool { return !m.MayUse(by, groups) })
-	asked := func(m store.ModelName) bool { return m.Name == name || name == "" && m.Default }
+	askedText := func(m store.ModelName) bool { return m.Name == name || name == "" && m.Default }
 	switch {
-	case slices.ContainsFunc(theirs, asked), name == "" && !slices.ContainsFunc(all, asked):
+	case slices.ContainsFunc(theirs, askedText), name == "" && !slices.ContainsFunc(all, askedText):
 		return nil
 	case name == "":
 		return &TargetError{Name: "of the default", Why: "it is not meant for you; see nizectl models list for those that are", Err: store.ErrNotFound}
 	}
-	return noModel(name, theirs)
+	return unknownModel(name, theirs)
 }
 
-// target finds the provider of provider/model.
-func target(name string, providers []store.Provider, names []store.ModelName) (Target, error) {
+// findTarget finds the provider of provider/model.
+func findTarget(name string, providers []store.Provider, names []store.ModelName) (Target, error) {
 	head, model, ok := strings.Cut(name, "/")
 	if !ok || model == "" {
-		return Target{}, noModel(name, names)
+		return Target{}, unknownModel(name, names)
 	}
 	for _, p := range providers {
 		if p.Name != head {
 			continue
 		}
-		if why := ready(p); why != "" {
+		if why := notReady(p); why != "" {
 			return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrInvalid}
 		}
 		return Target{Provider: p, Model: model}, nil
@@ -219,8 +219,8 @@ func target(name string, providers []store.Provider, names []store.ModelName) (T
 	return Target{}, &TargetError{Name: name, Why: fmt.Sprintf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound}
 }
 
-// ready says why a provider can't be asked, or "".
-func ready(p store.Provider) string {
+// notReady says why a provider can't be asked, or "".
+func notReady(p store.Provider) string {
 	if !p.Enabled {
 		return "provider " + p.Name + " is disabled"
 	}
@@ -243,9 +243,9 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 	if err != nil {
 		return Reply{}, err
 	}
-	targets = r.rested(targets)
+	targets = r.pausedLast(targets)
 	for i, t := range targets {
-		reply, shown, err := r.ask(ctx, t, req, delta)
+		reply, shown, err := r.askTarget(ctx, t, req, delta)
 		if err == nil {
 			return reply, nil
 		}
@@ -256,7 +256,7 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 			temporary = true // another model has a budget of its own
 		}
 		if temporary && pe != nil && pe.RetryAfter > 0 {
-			r.rest(t, pe.RetryAfter)
+			r.pauseModel(t, pe.RetryAfter)
 		}
 		if shown || !temporary || ctx.Err() != nil || i == len(targets)-1 {
 			return reply, err
@@ -266,9 +266,9 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 	return Reply{}, err // not reached: Resolve never returns an empty list
 }
 
-// ask asks one model. Even with an error, the reply says who was asked.
-func (r *Router) ask(ctx context.Context, t Target, req Request, delta func(Delta)) (reply Reply, shown bool, err error) {
-	model, err := r.open(t.Provider)
+// askTarget asks one model. Even with an error, the reply says who was asked.
+func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta func(Delta)) (reply Reply, shown bool, err error) {
+	model, err := r.openProvider(t.Provider)
 	generate := func(req Request) error {
 		req.Model = t.Model
 		reply, err = r.Meter.Generate(ctx, t, model, req, func(d Delta) {
@@ -280,9 +280,9 @@ func (r *Router) ask(ctx context.Context, t Target, req Request, delta func(Delt
 		return err
 	}
 	if err == nil {
-		seen, pictures := r.illustrate(ctx, t, req)
+		seen, pictures := r.addPictures(ctx, t, req)
 		err = generate(seen)
-		if pictures > 0 && !shown && refused(err) {
+		if pictures > 0 && !shown && isRefused(err) {
 			// One picture that a service does not take must not end the whole
 			// conversation, of which it stays a part.
 			r.log().Warn("a model refused a request with pictures, asking without them", "model", t.Name(), "pictures", pictures, "error", err)
@@ -293,9 +293,9 @@ func (r *Router) ask(ctx context.Context, t Target, req Request, delta func(Delt
 	return reply, shown, err
 }
 
-// open returns the client of a provider and makes it on first use and after a
+// openProvider returns the client of a provider and makes it on first use and after a
 // change of the record.
-func (r *Router) open(p store.Provider) (Model, error) {
+func (r *Router) openProvider(p store.Provider) (Model, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o, ok := r.opened[p.Name]; ok && o.provider == p {
@@ -312,8 +312,8 @@ func (r *Router) open(p store.Provider) (Model, error) {
 	return m, nil
 }
 
-// rest notes that a model wants to be left alone for a while.
-func (r *Router) rest(t Target, d time.Duration) {
+// pauseModel notes that a model wants to be left alone for a while.
+func (r *Router) pauseModel(t Target, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cool == nil {
@@ -322,8 +322,8 @@ func (r *Router) rest(t Target, d time.Duration) {
 	r.cool[t.Name()] = r.now().Add(min(d, maxCool))
 }
 
-// rested moves those that want to be left alone to the end.
-func (r *Router) rested(targets []Target) []Target {
+// pausedLast moves those that want to be left alone to the end.
+func (r *Router) pausedLast(targets []Target) []Target {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()

@@ -96,8 +96,8 @@ func TestMayAsk(t *testing.T) {
 			t.Errorf("%s in %v asks for %q: %v, want %v", tt.by.User, tt.groups, tt.name, err, tt.ok)
 		}
 	}
-	if hidden, missing := r.MayAsk(t.Context(), member, nil, "smart").Error(), r.MayAsk(t.Context(), member, nil, "smxxx").Error(); hidden != strings.ReplaceAll(missing, "smxxx", "smart") {
-		t.Errorf("a hidden name tells of itself: %q, a missing one %q", hidden, missing)
+	if isHidden, missing := r.MayAsk(t.Context(), member, nil, "smart").Error(), r.MayAsk(t.Context(), member, nil, "smxxx").Error(); isHidden != strings.ReplaceAll(missing, "smxxx", "smart") {
+		t.Errorf("a hidden name tells of itself: %q, a missing one %q", isHidden, missing)
 	}
 	s.models[1].Default = true
 	if err := r.MayAsk(t.Context(), member, nil, ""); err == nil {
@@ -140,18 +140,18 @@ func TestFallback(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var asked []string
+			var askedText []string
 			var opened int
 			r := &llm.Router{Store: newShelf(), Open: func(p store.Provider) (llm.Model, error) {
 				opened++
-				a := answers{name: p.Name, asked: &asked}
+				a := answers{name: p.Name, asked: &askedText}
 				if p.Name == "groq" {
 					a.err, a.shown = tt.err, tt.shown
 				}
 				return a, nil
 			}}
 			reply, err := r.Generate(t.Context(), "fast", llm.Request{}, nil)
-			if got := strings.Join(asked, " "); got != tt.want {
+			if got := strings.Join(askedText, " "); got != tt.want {
 				t.Errorf("asked %s, want %s", got, tt.want)
 			}
 			if tt.reply == "" {
@@ -169,13 +169,13 @@ func TestFallback(t *testing.T) {
 // kept until their record changes.
 func TestPause(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	var asked []string
+	var askedText []string
 	opened := map[string]int{}
 	s := newShelf()
 	fault := error(&llm.ProviderError{Fault: llm.FaultBusy, RetryAfter: time.Minute})
 	r := &llm.Router{Store: s, Now: func() time.Time { return now }, Open: func(p store.Provider) (llm.Model, error) {
 		opened[p.Name]++
-		a := answers{name: p.Name, asked: &asked}
+		a := answers{name: p.Name, asked: &askedText}
 		if p.Name == "groq" {
 			a.err = fault
 		}
@@ -183,11 +183,11 @@ func TestPause(t *testing.T) {
 	}}
 	ask := func(want string) {
 		t.Helper()
-		asked = nil
+		askedText = nil
 		if _, err := r.Generate(t.Context(), "fast", llm.Request{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(asked, " "); got != want {
+		if got := strings.Join(askedText, " "); got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 	}
@@ -254,7 +254,7 @@ func TestPriceTable(t *testing.T) {
 func TestWords(t *testing.T) {
 	for _, s := range []string{"", "one", "two words", "  lead", "tail \n\n", "a\u00a0b\u0085", "\u00a0", "ä ö"} {
 		var got string
-		for w := range llm.Words(s) {
+		for w := range llm.SplitWords(s) {
 			if w == "" {
 				t.Fatalf("an empty word in %q", s)
 			}

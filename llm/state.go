@@ -18,63 +18,63 @@ type state struct {
 	private bool             // the model reads private results of the target's author, so what it says is private
 }
 
-// look reads the state from the turns.
-func look(turns []store.Turn) state {
+// readState reads the state from the turns.
+func readState(turns []store.Turn) state {
 	s := state{turns: turns}
 	at := -1 // index of s.last
 	for i := range turns {
-		if speaks(turns[i]) {
+		if isAnswer(turns[i]) {
 			s.last, at = &turns[i], i
 		}
 	}
 	switch {
 	case s.last == nil:
-		s.target = firstAfter(turns, -1)
-	case calls(*s.last):
-		s.missing = unanswered(*s.last, turns[at:])
+		s.target = messageAfter(turns, -1)
+	case isStep(*s.last):
+		s.missing = unansweredCalls(*s.last, turns[at:])
 		if len(s.missing) > 0 {
 			s.step = s.last
 		}
-		s.target = userAt(turns, s.last.Re)
+		s.target = messageAt(turns, s.last.Re)
 	default:
 		for _, t := range turns[at:] {
 			s.late = s.late || t.Role == store.FromTool
 		}
 		if s.late {
-			s.target = userAt(turns, s.last.Re)
+			s.target = messageAt(turns, s.last.Re)
 		} else {
-			s.target = firstAfter(turns, s.last.Re)
+			s.target = messageAfter(turns, s.last.Re)
 		}
 	}
-	s.target = joined(turns, s.target)
+	s.target = joinMessages(turns, s.target)
 	for _, t := range turns {
-		if s.target != nil && calls(t) && t.Re == s.target.N {
+		if s.target != nil && isStep(t) && t.Re == s.target.N {
 			s.steps++
 		}
 	}
 	return s
 }
 
-// speaks says whether a turn moves the conversation on from a message.
-func speaks(t store.Turn) bool {
+// isAnswer says whether a turn moves the conversation on from a message.
+func isAnswer(t store.Turn) bool {
 	return t.Role == store.FromModel || (t.Role == store.FromNize && t.Final)
 }
 
-// calls says whether the turn is a step that needs results.
-func calls(t store.Turn) bool {
+// isStep says whether the turn is a step that needs results.
+func isStep(t store.Turn) bool {
 	return t.Role == store.FromModel && len(t.Calls) > 0 && !t.Final
 }
 
-// unmet is what a turn that ends with answer looked for first and found no tool
+// unmetRequest is what a turn that ends with answer looked for first and found no tool
 // for: it searched, and then neither read about a tool nor ran one. "" is
 // nothing.
-func unmet(s state, answer store.Turn) string {
-	if calls(answer) {
+func unmetRequest(s state, answer store.Turn) string {
+	if isStep(answer) {
 		return ""
 	}
 	query := ""
 	for _, t := range s.turns {
-		if !calls(t) || t.Re != s.target.N {
+		if !isStep(t) || t.Re != s.target.N {
 			continue
 		}
 		for _, c := range t.Calls {
@@ -83,7 +83,7 @@ func unmet(s state, answer store.Turn) string {
 				return ""
 			case discoverTools:
 				if query == "" {
-					query = queryOf(c)
+					query = searchQuery(c)
 				}
 			}
 		}
@@ -91,8 +91,8 @@ func unmet(s state, answer store.Turn) string {
 	return query
 }
 
-// queryOf is what a search asked for.
-func queryOf(c store.ToolCall) string {
+// searchQuery is what a search asked for.
+func searchQuery(c store.ToolCall) string {
 	var args struct {
 		Query string `json:"query"`
 	}
@@ -102,8 +102,8 @@ func queryOf(c store.ToolCall) string {
 	return args.Query
 }
 
-// unanswered returns the calls of a step that no tool turn answers.
-func unanswered(step store.Turn, turns []store.Turn) []store.ToolCall {
+// unansweredCalls returns the calls of a step that no tool turn answers.
+func unansweredCalls(step store.Turn, turns []store.Turn) []store.ToolCall {
 	answered := make(map[string]bool)
 	for _, t := range turns {
 		if t.Role == store.FromTool {
@@ -119,23 +119,23 @@ func unanswered(step store.Turn, turns []store.Turn) []store.ToolCall {
 	return out
 }
 
-// joined adds the messages of the same person that follow directly (other
+// joinMessages adds the messages of the same person that follow directly (other
 // people's end it): they are answered together.
-func joined(turns []store.Turn, target *store.Turn) *store.Turn {
-	if target == nil {
+func joinMessages(turns []store.Turn, findTarget *store.Turn) *store.Turn {
+	if findTarget == nil {
 		return nil
 	}
 	for {
-		n := firstAfter(turns, target.N)
-		if n == nil || n.By.User != target.By.User {
-			return target
+		n := messageAfter(turns, findTarget.N)
+		if n == nil || n.By.User != findTarget.By.User {
+			return findTarget
 		}
-		target = n
+		findTarget = n
 	}
 }
 
-// firstAfter is the first message after place n.
-func firstAfter(turns []store.Turn, n int) *store.Turn {
+// messageAfter is the first message after place n.
+func messageAfter(turns []store.Turn, n int) *store.Turn {
 	for i := range turns {
 		if turns[i].Role == store.FromUser && turns[i].N > n {
 			return &turns[i]
@@ -144,8 +144,8 @@ func firstAfter(turns []store.Turn, n int) *store.Turn {
 	return nil
 }
 
-// userAt is the message at place n.
-func userAt(turns []store.Turn, n int) *store.Turn {
+// messageAt is the message at place n.
+func messageAt(turns []store.Turn, n int) *store.Turn {
 	for i := range turns {
 		if turns[i].Role == store.FromUser && turns[i].N == n {
 			return &turns[i]
@@ -154,8 +154,8 @@ func userAt(turns []store.Turn, n int) *store.Turn {
 	return nil
 }
 
-// next is the first free place.
-func next(turns []store.Turn) int {
+// nextPlace is the first free place.
+func nextPlace(turns []store.Turn) int {
 	if len(turns) == 0 {
 		return 0
 	}

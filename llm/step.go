@@ -21,10 +21,10 @@ type answer struct {
 	private bool // for the requester alone
 }
 
-// settle proposes, or looks up, every call of the step at once. When all are
+// settleStep proposes, or looks up, every call of the step at once. When all are
 // settled it appends their results in the order of the calls.
-func (w *work) settle(ctx context.Context, s state) (more bool, err error) {
-	by := userAt(s.turns, s.step.Re).By
+func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
+	by := messageAt(s.turns, s.step.Re).By
 	functions, err := w.functions(ctx, by)
 	if err != nil {
 		return false, err
@@ -37,7 +37,7 @@ func (w *work) settle(ctx context.Context, s state) (more bool, err error) {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			answers[i], errs[i] = w.one(ctx, s, tc, functions)
+			answers[i], errs[i] = w.answerCall(ctx, s, tc, functions)
 		})
 	}
 	wg.Wait()
@@ -57,35 +57,35 @@ func (w *work) settle(ctx context.Context, s state) (more bool, err error) {
 		if answers[i].private {
 			t.For = by.User
 		}
-		at, err := w.append(ctx, s, t)
+		at, err := w.appendTurn(ctx, s, t)
 		if err != nil || at == "" {
 			return true, err
 		}
 		if s.turns, err = w.Threads.Turns(ctx, w.thread.ID); err != nil {
 			return false, err
 		}
-		if len(unanswered(*s.step, s.turns)) != len(s.missing)-i-1 {
+		if len(unansweredCalls(*s.step, s.turns)) != len(s.missing)-i-1 {
 			return true, nil // somebody else appends, too
 		}
 	}
 	return true, nil
 }
 
-// one serves one call. An error is one of the store's; all else is told to
+// answerCall serves one call. An error is one of the store's; all else is told to
 // the model.
-func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []store.Function) (answer, error) {
+func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, functions []store.Function) (answer, error) {
 	known := make([]string, len(functions))
 	for i, f := range functions {
 		known[i] = f.Name
 	}
-	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: asked(tc), Private: s.step.For != ""}
+	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: askedText(tc), Private: s.step.For != ""}
 	tell := func(state store.State, text string) {
 		line.State = state
 		if state.Final() {
-			line.Brief = brief(plainly(text))
+			line.Brief = brief(plainFailure(text))
 		}
 		shown := line
-		w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &shown})
+		w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &shown})
 	}
 	mend := func(text string) (answer, error) {
 		tell(store.Failed, text)
@@ -95,13 +95,13 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 		return mend(unknownFunction(tc.Name, known))
 	}
 	if tc.Name == ExecuteTool {
-		return w.execute(ctx, s, tc, line)
+		return w.executeCall(ctx, s, tc, line)
 	}
 	if problem := checkArgs(tc.Args); problem != "" {
 		return mend(problem)
 	}
 	tell(store.Running, "")
-	by := userAt(s.turns, s.step.Re).By
+	by := messageAt(s.turns, s.step.Re).By
 	result, err := w.Tools.Meta(ctx, by, w.scope(), tc)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -113,73 +113,73 @@ func (w *work) one(ctx context.Context, s state, tc store.ToolCall, functions []
 	if result.IsError || result.Error != nil {
 		return mend(text)
 	}
-	tell(store.Done, found(text))
+	tell(store.Done, foundNames(text))
 	return answer{text: text, settled: true}, nil
 }
 
-// execute makes the call of a tool, or finds the one that was made.
-func (w *work) execute(ctx context.Context, s state, tc store.ToolCall, line store.ToolLine) (answer, error) {
-	by := userAt(s.turns, s.step.Re).By
+// executeCall makes the call of a tool, or finds the one that was made.
+func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line store.ToolLine) (answer, error) {
+	by := messageAt(s.turns, s.step.Re).By
 	c, err := w.Calls.GetCall(ctx, tc.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		c, err = w.propose(ctx, s, tc, &line)
-		var refused *told
-		if errors.As(err, &refused) {
-			line.State, line.Brief = store.Failed, brief(plainly(refused.text))
-			w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
-			return answer{text: refused.text, settled: true}, nil
+		c, err = w.proposeCall(ctx, s, tc, &line)
+		var isRefused *modelError
+		if errors.As(err, &isRefused) {
+			line.State, line.Brief = store.Failed, brief(plainFailure(isRefused.text))
+			w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
+			return answer{text: isRefused.text, settled: true}, nil
 		}
 	}
 	if err != nil {
 		return answer{}, fmt.Errorf("call %s: %w", tc.ID, err)
 	}
-	if c, err = w.lastOf(ctx, c); err != nil {
+	if c, err = w.lastReplacement(ctx, c); err != nil {
 		return answer{}, err
 	}
 	if c.Waiting() && s.target.N > s.step.Re {
-		c = w.cancel(ctx, by, c, "the requester wrote something else")
+		c = w.cancelCall(ctx, by, c, "the requester wrote something else")
 	}
 	line.Name, line.State = c.ToolID(), c.State
 	if !c.State.Final() {
-		w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
-		w.say(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
+		w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
+		w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
 		return answer{}, nil
 	}
-	text := w.outcome(by, c)
+	text := w.outcomeText(by, c)
 	line.Private = line.Private || c.Private
 	switch c.State {
 	case store.Done:
 		line.Brief = brief(text)
 	case store.Failed:
-		line.Brief = brief(plainly(text))
+		line.Brief = brief(plainFailure(text))
 	default: // the line says how it ended; what the model is told of it is for the model
 		line.Brief = brief(c.Reason)
 	}
-	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
-	w.say(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
+	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
+	w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
 	return answer{text: text, settled: true, private: c.Private}, nil
 }
 
-// told is a call that does not exist, because the model must mend something.
-type told struct{ text string }
+// modelError is a call that does not exist, because the model must correct something.
+type modelError struct{ text string }
 
-func (t *told) Error() string { return t.text }
+func (t *modelError) Error() string { return t.text }
 
-// propose asks the gateway for the call. A *told error is for the model.
-func (w *work) propose(ctx context.Context, s state, tc store.ToolCall, line *store.ToolLine) (store.Call, error) {
+// proposeCall asks the gateway for the call. A *told error is for the model.
+func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line *store.ToolLine) (store.Call, error) {
 	req, problem := parseExecute(tc.Args)
 	if problem != "" {
-		return store.Call{}, &told{problem}
+		return store.Call{}, &modelError{problem}
 	}
 	line.Name, line.Brief = req.Tool, brief(string(req.Args))
-	w.say(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
+	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
 	req.ID, req.Thread, req.Agent = tc.ID, w.thread.ID, w.profile.ID
 	req.Why, req.Allowed, req.InPrivateTurn = s.step.Text, w.thread.Servers, s.step.For != ""
 	if req.InPrivateTurn { // others read the card, too
 		req.Why = ""
 	}
 	req.Step = w.thread.ID + "/" + strconv.Itoa(s.step.N)
-	c, err := w.Tools.Call(ctx, userAt(s.turns, s.step.Re).By, req)
+	c, err := w.Tools.Call(ctx, messageAt(s.turns, s.step.Re).By, req)
 	switch {
 	case err == nil:
 		return *c, nil
@@ -188,7 +188,7 @@ func (w *work) propose(ctx context.Context, s state, tc store.ToolCall, line *st
 	case errors.Is(err, store.ErrExists):
 		return w.Calls.GetCall(ctx, tc.ID)
 	}
-	return store.Call{}, &told{w.refusal(err, req.Tool)}
+	return store.Call{}, &modelError{w.refusal(err, req.Tool)}
 }
 
 // parseExecute reads the arguments of execute_tool. problem is told
@@ -222,18 +222,18 @@ func parseExecute(args string) (req store.Request, problem string) {
 	return store.Request{Tool: in.ToolID, Args: in.Params}, ""
 }
 
-// unmade tells a model that what it wrote had no effect. What stands before it
+// nothingDone tells a model that what it wrote had no effect. What stands before it
 // is for people, too.
-const unmade = ", so nothing was done."
+const nothingDone = ", so nothing was done."
 
 // checkArgs says what is wrong with a function's arguments, or "".
 func checkArgs(args string) string {
 	c, err := store.Canonical([]byte(args))
 	if err != nil {
-		return "The arguments were not valid JSON (" + err.Error() + ")" + unmade + " Send the call again with one JSON object."
+		return "The arguments were not valid JSON (" + err.Error() + ")" + nothingDone + " Send the call again with one JSON object."
 	}
 	if c[0] != '{' {
-		return "The arguments were not a JSON object" + unmade + " Send the call again with one JSON object."
+		return "The arguments were not a JSON object" + nothingDone + " Send the call again with one JSON object."
 	}
 	return ""
 }
@@ -242,7 +242,7 @@ func unknownFunction(name string, known []string) string {
 	if len(known) == 0 {
 		return "There are no functions to call in this conversation. Answer without them."
 	}
-	text := fmt.Sprintf("There is no function %q", brief(name)) + unmade + " The functions are " + strings.Join(known, ", ") + "."
+	text := fmt.Sprintf("There is no function %q", brief(name)) + nothingDone + " The functions are " + strings.Join(known, ", ") + "."
 	if slices.Contains(known, ExecuteTool) {
 		text += " To run a tool, call execute_tool with its tool_id."
 	}
@@ -261,9 +261,9 @@ func (w *work) refusal(err error, what string) string {
 	return "Nothing was done: " + insideError + "."
 }
 
-// lastOf follows what replaced a call (edit, retry, ask again): the model gets
+// lastReplacement follows what replaced a call (edit, retry, ask again): the model gets
 // the result of the last one only.
-func (w *work) lastOf(ctx context.Context, c store.Call) (store.Call, error) {
+func (w *work) lastReplacement(ctx context.Context, c store.Call) (store.Call, error) {
 	if !c.State.Final() || c.State == store.Done {
 		return c, nil
 	}
@@ -287,8 +287,8 @@ func (w *work) lastOf(ctx context.Context, c store.Call) (store.Call, error) {
 	return c, nil
 }
 
-// cancel cancels a waiting call for its requester and returns it as it then is.
-func (w *work) cancel(ctx context.Context, by store.Caller, c store.Call, why string) store.Call {
+// cancelCall cancels a waiting call for its requester and returns it as it then is.
+func (w *work) cancelCall(ctx context.Context, by store.Caller, c store.Call, why string) store.Call {
 	d := store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: w.Now(), Digest: c.Digest, Reason: why}
 	done, err := w.Tools.Decide(ctx, by, c.ID, d)
 	if err == nil && done != nil {
@@ -303,23 +303,23 @@ func (w *work) cancel(ctx context.Context, by store.Caller, c store.Call, why st
 	return now
 }
 
-// maxLooked is how many of a conversation's newest calls are looked at for what
-// was made anew.
-const maxLooked = 50
+// maxRetriedLookups is how many of a conversation's newest calls are looked at for what
+// was made again.
+const maxRetriedLookups = 50
 
-// retried looks, after the answer, for calls that were retried or asked for
+// appendRetried looks, after the answer, for calls that were retried or asked for
 // again, of the last turn or of earlier ones, and reopens the last one with
 // their results.
-func (w *work) retried(ctx context.Context, s state) (more bool, err error) {
+func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error) {
 	if s.last == nil {
 		return false, nil
 	}
-	target, looked := userAt(s.turns, s.last.Re), 0
-	if target == nil {
+	findTarget, looked := messageAt(s.turns, s.last.Re), 0
+	if findTarget == nil {
 		return false, nil
 	}
 	for _, t := range slices.Backward(s.turns) {
-		if !calls(t) {
+		if !isStep(t) {
 			continue
 		}
 		for _, tc := range t.Calls {
@@ -327,31 +327,31 @@ func (w *work) retried(ctx context.Context, s state) (more bool, err error) {
 			if tc.Name != ExecuteTool || result == nil {
 				continue
 			}
-			if looked++; looked > maxLooked {
+			if looked++; looked > maxRetriedLookups {
 				return false, nil
 			}
-			c, fresh, err := w.replaced(ctx, tc.ID, result.At)
+			c, fresh, err := w.finishedReplacement(ctx, tc.ID, result.At)
 			if err != nil {
 				return false, err
 			}
 			if !fresh {
 				continue
 			}
-			s.target = target
-			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: w.outcome(target.By, c), For: t.For}
+			s.target = findTarget
+			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: w.outcomeText(findTarget.By, c), For: t.For}
 			if c.Private {
 				late.For = c.By
 			}
-			_, err = w.append(ctx, s, late)
+			_, err = w.appendTurn(ctx, s, late)
 			return true, err
 		}
 	}
 	return false, nil
 }
 
-// replaced is the last of a call's chain, and whether it ended after the model
+// finishedReplacement is the last of a call's chain, and whether it ended after the model
 // was told of it.
-func (w *work) replaced(ctx context.Context, id string, told time.Time) (c store.Call, fresh bool, err error) {
+func (w *work) finishedReplacement(ctx context.Context, id string, modelError time.Time) (c store.Call, fresh bool, err error) {
 	c, err = w.Calls.GetCall(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return c, false, nil // refused before it existed, or retention took it
@@ -359,10 +359,10 @@ func (w *work) replaced(ctx context.Context, id string, told time.Time) (c store
 	if err != nil {
 		return c, false, err
 	}
-	if c, err = w.lastOf(ctx, c); err != nil {
+	if c, err = w.lastReplacement(ctx, c); err != nil {
 		return c, false, err
 	}
-	return c, c.ID != id && c.State.Final() && c.Finished.After(told), nil
+	return c, c.ID != id && c.State.Final() && c.Finished.After(modelError), nil
 }
 
 // resultOf is the newest result of a call.
@@ -375,8 +375,8 @@ func resultOf(turns []store.Turn, call string) (t *store.Turn) {
 	return t
 }
 
-// outcome is what the model is told about a call that ended.
-func (w *work) outcome(by store.Caller, c store.Call) string {
+// outcomeText is what the model is told about a call that ended.
+func (w *work) outcomeText(by store.Caller, c store.Call) string {
 	reason := strings.TrimSuffix(strings.TrimSpace(c.Reason), ".")
 	if reason != "" {
 		reason = ": " + reason
@@ -417,7 +417,7 @@ func (w *work) resultText(by store.Caller, r *store.Result) string {
 	if strings.TrimSpace(text) == "" {
 		return noOutput
 	}
-	return Cut(text, store.GetInt(w.Config, by.User, "results.max_model_bytes"))
+	return Truncate(text, store.GetInt(w.Config, by.User, "results.max_model_bytes"))
 }
 
 // brief is one short line of a text.

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// Words yields the pieces of a text, each a word with the space behind it, for
+// SplitWords yields the pieces of a text, each a word with the space behind it, for
 // models that have their whole text at once.
-func Words(text string) iter.Seq[string] {
+func SplitWords(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for text != "" {
 			end := strings.IndexFunc(text, unicode.IsSpace)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxLooks bounds how often one Work looks at its thread: far more than
+	// maxRounds bounds how often one Work looks at its thread: far more than
 	// the largest step limit needs, so that a fault can't make it spin.
-	maxLooks = 1000
+	maxRounds = 1000
 	// maxStepCalls bounds the calls that a model may propose in one round.
 	maxStepCalls = 32
 	// parallelCalls bounds how many of them run at once.
@@ -45,14 +45,14 @@ type work struct {
 // with the cause [ErrShutdown] to leave the thread open instead; Work then
 // returns that cause.
 func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
-	leave, err := a.enter(ctx, thread)
+	leave, err := a.lockThread(ctx, thread)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	w := &work{Agent: a, tell: tell}
-	for range maxLooks {
-		more, err := w.next(ctx, thread)
+	for range maxRounds {
+		more, err := w.nextStep(ctx, thread)
 		if err != nil {
 			return fmt.Errorf("working on thread %s: %w", thread, err)
 		}
@@ -60,10 +60,10 @@ func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progres
 			return nil
 		}
 	}
-	return fmt.Errorf("working on thread %s: gave up after %d looks", thread, maxLooks)
+	return fmt.Errorf("working on thread %s: gave up after %d rounds", thread, maxRounds)
 }
 
-func (w *work) say(p store.Progress) {
+func (w *work) sendProgress(p store.Progress) {
 	if w.tell == nil {
 		return
 	}
@@ -72,8 +72,8 @@ func (w *work) say(p store.Progress) {
 	w.tell(p)
 }
 
-// next looks at the thread and does one thing; more says whether to look again.
-func (w *work) next(ctx context.Context, thread string) (more bool, err error) {
+// nextStep looks at the thread and does one thing; more says whether to look again.
+func (w *work) nextStep(ctx context.Context, thread string) (more bool, err error) {
 	// A stop must still be able to read the thread and to write.
 	read, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (w *work) next(ctx context.Context, thread string) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := look(turns)
+	s := readState(turns)
 	if s.target != nil {
 		if w.profile, err = w.Agent.profile(read, w.thread, s.target.By); err != nil {
 			return false, fmt.Errorf("reading the agent: %w", err)
@@ -92,17 +92,17 @@ func (w *work) next(ctx context.Context, thread string) (more bool, err error) {
 	}
 	switch {
 	case s.target == nil:
-		return w.retried(read, s)
+		return w.appendRetried(read, s)
 	case ctx.Err() != nil:
-		return false, w.stop(ctx, s, "")
+		return false, w.stopTurn(ctx, s, "")
 	case s.step != nil:
-		return w.settle(ctx, s)
+		return w.settleStep(ctx, s)
 	}
 	return w.generate(ctx, s)
 }
 
-// stop ends the turn after ctx was cancelled.
-func (w *work) stop(ctx context.Context, s state, text string) error {
+// stopTurn ends the turn after ctx was cancelled.
+func (w *work) stopTurn(ctx context.Context, s state, text string) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrShutdown) {
 		return cause
 	}
@@ -110,49 +110,49 @@ func (w *work) stop(ctx context.Context, s state, text string) error {
 	defer cancel()
 	for _, tc := range s.missing {
 		if c, err := w.Calls.GetCall(ctx, tc.ID); err == nil && c.Waiting() {
-			w.cancel(ctx, s.target.By, c, "the turn was stopped")
+			w.cancelCall(ctx, s.target.By, c, "the turn was stopped")
 		}
 	}
 	if strings.TrimSpace(text) != "" {
-		_, err := w.cutShort(ctx, s, text)
+		_, err := w.storePartial(ctx, s, text)
 		return err
 	}
-	return w.end(ctx, s, store.Progress{Kind: "notice", Text: "Stopped."})
+	return w.endTurn(ctx, s, store.Progress{Kind: "notice", Text: "Stopped."})
 }
 
-// end closes the turn with nize's own words.
-func (w *work) end(ctx context.Context, s state, p store.Progress) error {
-	at, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Final: true, Re: s.target.N})
+// endTurn closes the turn with nize's own words.
+func (w *work) endTurn(ctx context.Context, s state, p store.Progress) error {
+	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Final: true, Re: s.target.N})
 	if err != nil {
 		return err
 	}
 	p.Stored = at
-	w.say(s.only(p))
+	w.sendProgress(s.markPrivate(p))
 	return nil
 }
 
-// cutShort stores what was said so far as the answer.
-func (w *work) cutShort(ctx context.Context, s state, text string) (stored bool, err error) {
-	at, err := w.append(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
+// storePartial stores what was said so far as the answer.
+func (w *work) storePartial(ctx context.Context, s state, text string) (stored bool, err error) {
+	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromModel, Text: text, Final: true, Re: s.target.N})
 	if at != "" {
-		w.say(s.only(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: text, Ends: true}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: text, Ends: true}))
 	}
 	return at != "", err
 }
 
-// append stores a turn behind all others. Messages that arrived meanwhile are
+// appendTurn stores a turn behind all others. Messages that arrived meanwhile are
 // no obstacle: Re says that the turn hasn't read them. If anything else did,
 // somebody else was first: at is "" instead of the turn's id, and the thread
 // must be looked at again.
-func (w *work) append(ctx context.Context, s state, t store.Turn) (at string, err error) {
+func (w *work) appendTurn(ctx context.Context, s state, t store.Turn) (at string, err error) {
 	turns := s.turns
 	t.Thread, t.At = w.thread.ID, w.Now()
 	if s.private && t.Role != store.FromTool {
 		t.For = s.target.By.User
 	}
 	for {
-		t.N = next(turns)
-		open := calls(t) || t.Role == store.FromTool || (t.Role == store.FromNize && !t.Final) || firstAfter(turns, t.Re) != nil
+		t.N = nextPlace(turns)
+		open := isStep(t) || t.Role == store.FromTool || (t.Role == store.FromNize && !t.Final) || messageAfter(turns, t.Re) != nil
 		err = w.Threads.Append(ctx, s.target.By, t, open)
 		switch {
 		case err == nil:
@@ -179,21 +179,21 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	limit := w.maxSteps(s)
 	atLimit := s.steps >= limit
 	if atLimit {
-		if again, err := w.sayLimit(ctx, s, limit); err != nil || again {
+		if again, err := w.reportStepLimit(ctx, s, limit); err != nil || again {
 			return again, err
 		}
 	}
-	req, err := w.request(ctx, s, atLimit)
+	req, err := w.buildRequest(ctx, s, atLimit)
 	if err != nil {
 		return false, err
 	}
-	s.private = private(req.Turns, s.target.By.User)
-	reply, text, err := w.ask(ctx, s, req)
+	s.private = holdsPrivate(req.Turns, s.target.By.User)
+	reply, text, err := w.askModel(ctx, s, req)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return false, w.stop(ctx, s, text)
+		return false, w.stopTurn(ctx, s, text)
 	case err != nil:
-		return true, w.failed(ctx, s, text, err)
+		return true, w.reportFailure(ctx, s, text, err)
 	case atLimit:
 		// Calls against the order not to are not made.
 		if len(reply.Calls) > 0 {
@@ -212,11 +212,11 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	for i := range turn.Calls {
 		turn.Calls[i].ID = w.NewID(w.Now())
 	}
-	at, err := w.append(ctx, s, turn)
+	at, err := w.appendTurn(ctx, s, turn)
 	if at != "" {
-		w.say(s.only(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Ends: len(turn.Calls) == 0}))
-		if text := unmet(s, turn); text != "" && w.RecordUnmet != nil && !s.private {
-			w.RecordUnmet(text)
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Ends: len(turn.Calls) == 0}))
+		if text := unmetRequest(s, turn); text != "" && w.RecordUnmetRequest != nil && !s.private {
+			w.RecordUnmetRequest(text)
 		}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -225,16 +225,16 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	return true, err
 }
 
-// ask calls the model, which books the cost. An answer without text and calls
+// askModel calls the model, which books the cost. An answer without text and calls
 // is asked for once more. text is what was shown, also with an error.
-func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text string, err error) {
+func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply, text string, err error) {
 	var shown strings.Builder
 	delta := func(d Delta) {
 		if d.Text == "" {
 			return
 		}
 		shown.WriteString(d.Text)
-		w.say(s.only(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text}))
 	}
 	model := w.thread.Model
 	chosen := model != "" || w.profile.Model == "" // by the person, not by who made the agent
@@ -243,7 +243,7 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 	}
 	by := s.target.By
 	if chosen && w.MayAsk != nil {
-		if err := w.MayAsk(ctx, by, w.groups(ctx, by), model); err != nil {
+		if err := w.MayAsk(ctx, by, w.groupsOf(ctx, by), model); err != nil {
 			return reply, "", err
 		}
 	}
@@ -251,7 +251,7 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 	for range 2 {
 		reply, err = w.Models.Generate(ctx, model, req, delta)
 		for _, b := range reply.Crossed {
-			w.say(s.only(store.Progress{Kind: "notice", Text: nearBudget(b, w.zone())}))
+			w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: budgetWarning(b, w.zone())}))
 		}
 		if err != nil && shown.Len() == 0 {
 			return reply, "", err
@@ -268,19 +268,19 @@ func (w *work) ask(ctx context.Context, s state, req Request) (reply Reply, text
 	return reply, "", &ProviderError{Provider: provider, Fault: FaultAnswer, Message: "the answer was empty"}
 }
 
-// failed tells the person in one sentence that there is no answer, keeps what
+// reportFailure tells the person in one sentence that there is no answer, keeps what
 // was shown of it, and writes the cause to the log.
-func (w *work) failed(ctx context.Context, s state, text string, cause error) error {
+func (w *work) reportFailure(ctx context.Context, s state, text string, cause error) error {
 	why := sentence(cause)
 	var full *store.BudgetError
 	if errors.As(cause, &full) {
-		why = overBudget(full, w.zone())
+		why = budgetRefusal(full, w.zone())
 		w.Log.Info("a budget refused a model call", "thread", w.thread.ID, "error", cause)
 	} else {
 		w.Log.Error("the model gave no answer", "thread", w.thread.ID, "error", cause)
 	}
 	if strings.TrimSpace(text) != "" {
-		stored, err := w.cutShort(ctx, s, text)
+		stored, err := w.storePartial(ctx, s, text)
 		if err != nil || !stored {
 			return err
 		}
@@ -290,20 +290,20 @@ func (w *work) failed(ctx context.Context, s state, text string, cause error) er
 		}
 		s.turns = turns
 	}
-	return w.end(ctx, s, store.Progress{Kind: "error", Text: why})
+	return w.endTurn(ctx, s, store.Progress{Kind: "error", Text: why})
 }
 
-// sayLimit says once that the step limit is reached.
-func (w *work) sayLimit(ctx context.Context, s state, limit int) (again bool, err error) {
+// reportStepLimit says once that the step limit is reached.
+func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again bool, err error) {
 	text := fmt.Sprintf("I stopped using tools after %d steps, the limit for one turn.", limit)
 	for _, t := range s.turns {
 		if t.Role == store.FromNize && t.N > s.target.N && t.Text == text {
 			return false, nil
 		}
 	}
-	at, err := w.append(ctx, s, store.Turn{Role: store.FromNize, Text: text, Re: s.target.N})
+	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: text, Re: s.target.N})
 	if at != "" {
-		w.say(s.only(store.Progress{Kind: "notice", Text: text, Stored: at}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: text, Stored: at}))
 	}
 	return true, err
 }
@@ -319,7 +319,7 @@ func (w *work) maxSteps(s state) int {
 }
 
 // turnID names the model's turn that is being written: stable while it is.
-func (w *work) turnID(s state) string { return store.TurnID(w.thread.ID, next(s.turns)) }
+func (w *work) turnID(s state) string { return store.TurnID(w.thread.ID, nextPlace(s.turns)) }
 
 // scope is what the thread and its agent narrow the tools to.
 func (w *work) scope() store.Scope {
@@ -347,8 +347,8 @@ func (w *work) zone() *time.Location {
 	return zone
 }
 
-// local is when the person wrote, in their own zone.
-func (w *work) local(at time.Time) string {
+// localTime is when the person wrote, in their own zone.
+func (w *work) localTime(at time.Time) string {
 	zone, err := time.LoadLocation(w.thread.Zone)
 	if err != nil || w.thread.Zone == "" {
 		return at.UTC().Format("Monday, 2 January 2006, 15:04") + " UTC (their time zone is not known)"

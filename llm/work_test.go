@@ -445,7 +445,7 @@ func TestWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, c.steps...)
 			var got []string
-			b.RecordUnmet = func(text string) { got = append(got, text) }
+			b.RecordUnmetRequest = func(text string) { got = append(got, text) }
 			b.say(ann, "hi")
 			b.work()
 			b.work()

@@ -113,7 +113,7 @@ func warnOf(text string) []string {
 }
 
 // TestWarnings: what is to be known of the arguments stands on the card, once,
-// and is said anew of edited ones.
+// and is said again of edited ones.
 func TestWarnings(t *testing.T) {
 	h := newHouse(t, nil)
 	for n, want := range map[int]int{20: 20, 21: 21, 50: 21} { // the last one says that there are more

@@ -13,7 +13,7 @@ import (
 // Run executes it. The first answer stands; later ones get store.ErrDecided
 // together with the call as it is. An edit ends the old call and makes a new
 // one, which the editor's own yes decides if they may; Retry and Again make one
-// anew that failed or that nobody answered.
+// again that failed or that nobody answered.
 func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d store.Decision) (*store.Call, error) {
 	c, err := g.calls.GetCall(ctx, id)
 	if err != nil {

@@ -43,7 +43,7 @@ func unchanged(c *store.Call, old store.Call, args []byte) bool {
 }
 
 // repeatCall makes a call again that failed (Retry) or that nobody answered (Again),
-// with the same arguments. It asks anew; a Retry is its own yes where nothing
+// with the same arguments. It asks again; a Retry is its own yes where nothing
 // is new to who pressed, who may approve: no other definition, and no text since
 // then that may have asked for it.
 func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {

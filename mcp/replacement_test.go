@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// TestRetry: a call that failed is made anew once, whoever presses how often,
+// TestRetry: a call that failed is made again once, whoever presses how often,
 // and the press is the yes of whom may approve.
 func TestRetry(t *testing.T) {
 	h := newHouse(t, nil)
@@ -167,7 +167,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestLost: a call whose outcome is unknown is not made anew with a press.
+// TestLost: a call whose outcome is unknown is not made again with a press.
 func TestLost(t *testing.T) {
 	h := newHouse(t, nil)
 	h.runner.fail = &store.CallError{Code: store.CodeUnknown, Message: "the connection broke"}
@@ -227,7 +227,7 @@ func TestRunAll(t *testing.T) {
 	}
 }
 
-// TestEditVotes: an edit starts the votes anew, with its editor's.
+// TestEditVotes: an edit starts the votes again, with its editor's.
 func TestEditVotes(t *testing.T) {
 	h := newHouse(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")

@@ -125,8 +125,8 @@ const (
 	Cancel  Verb = "cancel"  // by the requester, or because the caller left
 	Expire  Verb = "expire"  // by nize, at the time of expiry
 	Edit    Verb = "edit"    // approve with other arguments: a new call replaces this one
-	Retry   Verb = "retry"   // make the call that failed anew
-	Again   Verb = "again"   // ask anew for a call that nobody answered
+	Retry   Verb = "retry"   // make the call that failed again
+	Again   Verb = "again"   // ask again for a call that nobody answered
 	RunAll  Verb = "run_all" // approve this call and the others of its step
 )
 
@@ -311,8 +311,8 @@ type CallQuery struct {
 	Limit   int  // 0 is 100
 }
 
-// ProgressFunc hears of an upstream's progress notifications. A nil one is
-// allowed everywhere and hears nothing.
+// ProgressFunc is called for an upstream's progress notifications. A nil one is
+// allowed everywhere and is not called.
 type ProgressFunc func(done, total float64, message string)
 
 // Scope is what narrows a caller's view of the tools: the agent that acts, the

@@ -101,7 +101,7 @@ type Card struct {
 	// Together counts the other calls of the same step that wait: RunAll
 	// approves them together with this one.
 	Together int `json:"together,omitempty"`
-	// Redo is the verb that makes the call anew, "" where it can't be.
+	// Redo is the verb that makes the call again, "" where it can't be.
 	RepeatVerb Verb `json:"redo,omitempty"`
 	// Successor is the call that replaced this one.
 	Successor string `json:"successor,omitempty"`

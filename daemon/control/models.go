@@ -29,7 +29,7 @@ func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	}
 	var views []api.ModelView
 	for _, name := range list {
-		v := api.ModelView{ModelName: name, Available: true, Images: m.Router.Sees(name.Target)}
+		v := api.ModelView{ModelName: name, Available: true, Images: m.Router.TakesImages(name.Target)}
 		if _, err := m.Router.Resolve(ctx, name.Target); err != nil {
 			v.Available, v.Why = false, err.Error()
 		}

@@ -37,7 +37,7 @@ func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
 		return view, err
 	}
 	switch {
-	case llm.Free(kind):
+	case llm.IsFree(kind):
 		view.Known, view.Source = true, "local"
 		return view, nil
 	case kind == "openrouter":

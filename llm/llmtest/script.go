@@ -90,7 +90,7 @@ func (s *Script) Generate(ctx context.Context, req llm.Request, delta func(llm.D
 		step.Check(req)
 	}
 	if delta != nil {
-		for word := range llm.Words(step.Text) {
+		for word := range llm.SplitWords(step.Text) {
 			delta(llm.Delta{Text: word})
 		}
 	}

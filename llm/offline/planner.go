@@ -15,8 +15,8 @@
 // the planner itself remembers nothing. The same history gives the same reply,
 // in the language of who reads it.
 //
-//   - extract.go finds things in a sentence, fill.go gives them to parameters,
-//     schema.go reads what a tool wants, say.go has the words.
+//   - request.go finds things in a sentence, arguments.go gives them to parameters,
+//     schema.go reads what a tool wants, sentences.go has the words.
 package offline
 
 import (
@@ -70,15 +70,15 @@ func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.
 	if err := ctx.Err(); err != nil {
 		return llm.Reply{}, context.Cause(ctx)
 	}
-	at, v := newest(req.Turns), p.voice(req.Locale)
+	at, v := newestMessage(req.Turns), p.voice(req.Locale)
 	if at < 0 {
-		return llm.Reply{Text: v.says(introduction), Finish: "stop"}, nil
+		return llm.Reply{Text: v.translate(introduction), Finish: "stop"}, nil
 	}
 	r := round{voice: v, req: req, user: req.Turns[at], before: req.Turns[:at], since: req.Turns[at+1:]}
-	reply := r.next()
-	if reply.Text != "" && len(reply.Calls) == 0 && !introduced(req.Turns) {
-		reply.Text = v.says(introduction) + "\n\n" + reply.Text
-		m, _ := memoOf(store.Turn{Role: store.FromModel, Opaque: reply.Opaque})
+	reply := r.nextReply()
+	if reply.Text != "" && len(reply.Calls) == 0 && !hasIntroduced(req.Turns) {
+		reply.Text = v.translate(introduction) + "\n\n" + reply.Text
+		m, _ := readMemo(store.Turn{Role: store.FromModel, Opaque: reply.Opaque})
 		m.Introduced = true
 		reply.Opaque = m.raw()
 	}
@@ -87,7 +87,7 @@ func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.
 		reply.Finish = "tool_calls"
 	}
 	if delta != nil {
-		for w := range llm.Words(reply.Text) {
+		for w := range llm.SplitWords(reply.Text) {
 			if ctx.Err() != nil {
 				return llm.Reply{}, context.Cause(ctx)
 			}
@@ -97,8 +97,8 @@ func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.
 	return reply, nil
 }
 
-// newest is the last message.
-func newest(turns []store.Turn) int {
+// newestMessage is the last message.
+func newestMessage(turns []store.Turn) int {
 	for i := len(turns) - 1; i >= 0; i-- {
 		if turns[i].Role == store.FromUser {
 			return i
@@ -107,9 +107,9 @@ func newest(turns []store.Turn) int {
 	return -1
 }
 
-func introduced(turns []store.Turn) bool {
+func hasIntroduced(turns []store.Turn) bool {
 	return slices.ContainsFunc(turns, func(t store.Turn) bool {
-		m, ok := memoOf(t)
+		m, ok := readMemo(t)
 		return ok && m.Introduced
 	})
 }
@@ -135,8 +135,8 @@ func (m memo) raw() json.RawMessage {
 	return b
 }
 
-// memoOf reads what was kept with a turn of the planner.
-func memoOf(t store.Turn) (m memo, ok bool) {
+// readMemo reads what was kept with a turn of the planner.
+func readMemo(t store.Turn) (m memo, ok bool) {
 	return m, t.Role == store.FromModel && json.Unmarshal(t.Opaque, &m) == nil && m.Planner
 }
 
@@ -149,33 +149,33 @@ type round struct {
 	since  []store.Turn // what was done about it
 }
 
-// next is the next step of the plan.
-func (r round) next() llm.Reply {
+// nextReply is the next step of the plan.
+func (r round) nextReply() llm.Reply {
 	text := strings.TrimSpace(r.user.Text)
 	if len(r.req.Functions) == 0 {
-		return r.answer(noTools)
+		return r.sayTranslated(noTools)
 	}
 	if len(text) > maxMessage {
-		return r.answer(tooLong)
+		return r.sayTranslated(tooLong)
 	}
 	step, results := r.lastStep()
 	if step == nil {
-		return r.begin(text)
+		return r.discover(text)
 	}
 	if r.req.NoCalls {
-		return r.answer(giveUp)
+		return r.sayTranslated(giveUp)
 	}
 	switch step.Calls[0].Name {
 	case discoverTools:
-		return r.discovered(text, step, results)
+		return r.describeFound(text, step, results)
 	case listDomains:
-		return say(r.listedDomains(results[0]))
+		return sayReply(r.domainList(results[0]))
 	case toolSchema:
-		return r.described(text, results)
+		return r.proposeDescribed(text, results)
 	case llm.ExecuteTool:
-		return say(r.outcome(toolOf(step.Calls[0]), results[0]))
+		return sayReply(r.outcome(calledTool(step.Calls[0]), results[0]))
 	}
-	return r.answer(giveUp)
+	return r.sayTranslated(giveUp)
 }
 
 // lastStep is the last step with calls since the message, and its results.
@@ -206,29 +206,29 @@ var (
 	whichRE    = regexp.MustCompile(`(?i)^(?:which|what) tools?\s+(?:(?:can|could|would|will|do|does|is|are|should|to|for|helps?|that|i use|i need|there|you have)\s+)*(.+?)[\s?!.]*$|^(?:is|are) there (?:a |any )?tools?\s+(?:(?:that|which|can|could|to|for)\s+)*(.+?)[\s?!.]*$|^do you have (?:a |any )?tools?\s+(?:(?:that|which|can|could|to|for)\s+)*(.+?)[\s?!.]*$|^(?:find|search|list|show)(?: me)?(?: a| the| all)? tools?\s+(?:(?:that|which|can|could|to|for|about)\s+)*(.+?)[\s?!.]*$`)
 )
 
-// begin answers a new message.
-func (r round) begin(text string) llm.Reply {
-	if m, ok := r.asked(); ok {
-		if reply, ok := r.supplied(text, m); ok {
+// discover answers a new message.
+func (r round) discover(text string) llm.Reply {
+	if m, ok := r.askedMemo(); ok {
+		if reply, ok := r.addSupplied(text, m); ok {
 			return reply
 		}
 	}
 	switch {
 	case greetingRE.MatchString(text):
-		return r.answer(greeting)
+		return r.sayTranslated(greeting)
 	case thanksRE.MatchString(text):
-		return r.answer(welcome)
+		return r.sayTranslated(welcome)
 	case neverRE.MatchString(text):
-		return r.answer(nothingDone)
+		return r.sayTranslated(nothingDone)
 	case r.req.NoCalls:
-		return r.answer(giveUp)
-	case helpRE.MatchString(text) && r.has(listDomains):
-		return call(listDomains, struct{}{})
+		return r.sayTranslated(giveUp)
+	case helpRE.MatchString(text) && r.hasFunction(listDomains):
+		return callReply(listDomains, struct{}{})
 	}
-	if wanted, ok := onlyList(text); ok {
-		return call(discoverTools, discoverArgs{Query: wanted})
+	if wanted, ok := listRequest(text); ok {
+		return callReply(discoverTools, discoverArgs{Query: wanted})
 	}
-	return call(discoverTools, discoverArgs{Query: text + hint(text)})
+	return callReply(discoverTools, discoverArgs{Query: text + searchHint(text)})
 }
 
 var (
@@ -236,9 +236,9 @@ var (
 	zonesRE = regexp.MustCompile(`(?i)\b(?:to|in|into)\s+\pL`)
 )
 
-// hint adds what a message means where its form says more than its words:
+// searchHint adds what a message means where its form says more than its words:
 // "17*23" holds no word that a search could find.
-func hint(text string) string {
+func searchHint(text string) string {
 	r := &request{text: text}
 	switch {
 	case urlRE.MatchString(text):
@@ -265,8 +265,8 @@ type discoverArgs struct {
 	Min   *float64 `json:"min_similarity,omitempty"`
 }
 
-// onlyList says whether a message asks which tools there are for something.
-func onlyList(text string) (wanted string, ok bool) {
+// listRequest says whether a message asks which tools there are for something.
+func listRequest(text string) (wanted string, ok bool) {
 	m := whichRE.FindStringSubmatch(text)
 	if m == nil {
 		return "", false
@@ -279,26 +279,26 @@ func onlyList(text string) (wanted string, ok bool) {
 	return "", false
 }
 
-func (r round) has(function string) bool {
+func (r round) hasFunction(function string) bool {
 	return slices.ContainsFunc(r.req.Functions, func(f store.Function) bool { return f.Name == function })
 }
 
-// asked is what the planner asked for last, if the message may be the answer.
-func (r round) asked() (memo, bool) {
+// askedMemo is what the planner asked for last, if the message may be the answer.
+func (r round) askedMemo() (memo, bool) {
 	for i := len(r.before) - 1; i >= 0; i-- {
 		if t := r.before[i]; t.Role == store.FromModel {
-			m, ok := memoOf(t)
+			m, ok := readMemo(t)
 			return m, ok && m.Ask != ""
 		}
 	}
 	return memo{}, false
 }
 
-// supplied reads the message as the argument that was asked for. ok is false
+// addSupplied reads the message as the argument that was asked for. ok is false
 // if it rather is a new request.
-func (r round) supplied(text string, m memo) (reply llm.Reply, ok bool) {
+func (r round) addSupplied(text string, m memo) (reply llm.Reply, ok bool) {
 	if neverRE.MatchString(text) {
-		return r.answer(nothingDone), true
+		return r.sayTranslated(nothingDone), true
 	}
 	if r.req.NoCalls || greetingRE.MatchString(text) || helpRE.MatchString(text) || whichRE.MatchString(text) {
 		return llm.Reply{}, false
@@ -308,11 +308,11 @@ func (r round) supplied(text string, m memo) (reply llm.Reply, ok bool) {
 	if i < 0 {
 		return llm.Reply{}, false
 	}
-	value, ok := answerFor(params[i], r.words(text))
+	value, ok := answerFor(params[i], r.newRequest(text))
 	if !ok {
 		return llm.Reply{}, false
 	}
-	f := filled{args: make(map[string]json.RawMessage)}
+	f := arguments{args: make(map[string]json.RawMessage)}
 	if json.Unmarshal(m.Args, &f.args) != nil {
 		return llm.Reply{}, false
 	}
@@ -322,7 +322,7 @@ func (r round) supplied(text string, m memo) (reply llm.Reply, ok bool) {
 			f.missing = append(f.missing, p)
 		}
 	}
-	return r.propose(m, f), true
+	return r.proposeCall(m, f), true
 }
 
 // answerFor reads a whole message as one argument.
@@ -336,11 +336,11 @@ func answerFor(p param, r *request) (json.RawMessage, bool) {
 	if p.kind != "string" || len(p.enum) > 0 {
 		return convert(p, text)
 	}
-	place := p.from() || p.to() || p.placely()
+	place := p.isOrigin() || p.isDestination() || p.isPlace()
 	switch words := len(strings.Fields(text)); {
-	case p.timely() || !(place || p.freeText()):
+	case p.isTime() || !(place || p.takesFreeText()):
 		return nil, false // it has a form, and nothing in the message has it
-	case !p.texty() && (strings.HasSuffix(text, "?") || words > 8 || (place && words > 4)):
+	case !p.isText() && (strings.HasSuffix(text, "?") || words > 8 || (place && words > 4)):
 		return nil, false // that is a new request
 	}
 	return jsonString(strings.TrimRight(unquote(text), ".")), text != ""
@@ -348,8 +348,8 @@ func answerFor(p param, r *request) (json.RawMessage, bool) {
 
 var zoneRE = regexp.MustCompile(`\(([A-Za-z]+(?:/[A-Za-z_+-]+)+)\)`)
 
-// words is the message to extract from, with its time in the person's zone.
-func (r round) words(text string) *request {
+// newRequest is the message to extract from, with its time in the person's zone.
+func (r round) newRequest(text string) *request {
 	at := r.user.At
 	if m := zoneRE.FindStringSubmatch(r.req.Context); m != nil {
 		if zone, err := time.LoadLocation(m[1]); err == nil {
@@ -359,8 +359,8 @@ func (r round) words(text string) *request {
 	return &request{text: text, at: at}
 }
 
-// toolOf is the tool that a call executes.
-func toolOf(c store.ToolCall) string {
+// calledTool is the tool that a call executes.
+func calledTool(c store.ToolCall) string {
 	var args struct {
 		ToolID string `json:"tool_id"`
 	}
@@ -370,16 +370,16 @@ func toolOf(c store.ToolCall) string {
 	return args.ToolID
 }
 
-func say(text string) llm.Reply { return llm.Reply{Text: text} }
+func sayReply(text string) llm.Reply { return llm.Reply{Text: text} }
 
-// answer is a reply of one sentence.
-func (r round) answer(english string) llm.Reply { return say(r.says(english)) }
+// sayTranslated is a reply of one sentence.
+func (r round) sayTranslated(english string) llm.Reply { return sayReply(r.translate(english)) }
 
-// call is a reply that calls one function.
-func call(name string, args any) llm.Reply {
+// callReply is a reply that calls one function.
+func callReply(name string, args any) llm.Reply {
 	raw, err := json.Marshal(args)
 	if err != nil {
-		return say(giveUp)
+		return sayReply(giveUp)
 	}
 	return llm.Reply{Calls: []store.ToolCall{{Name: name, Args: string(raw)}}}
 }

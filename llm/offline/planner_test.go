@@ -81,8 +81,8 @@ func (c *chat) say(text string) string {
 		if len(turn.Calls) == 0 {
 			return reply.Text
 		}
-		for _, call := range turn.Calls {
-			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: call.ID, Text: llm.Frame(c.serve(call))})
+		for _, callReply := range turn.Calls {
+			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: callReply.ID, Text: llm.Frame(c.serve(callReply))})
 		}
 	}
 	c.t.Fatalf("no answer to %q", text)
@@ -90,21 +90,21 @@ func (c *chat) say(text string) string {
 }
 
 // serve is the gateway.
-func (c *chat) serve(call store.ToolCall) string {
+func (c *chat) serve(callReply store.ToolCall) string {
 	var args struct {
 		Query  string          `json:"query"`
 		Min    *float64        `json:"min_similarity"`
 		ToolID string          `json:"tool_id"`
 		Params json.RawMessage `json:"params"`
 	}
-	if err := json.Unmarshal([]byte(call.Args), &args); err != nil {
+	if err := json.Unmarshal([]byte(callReply.Args), &args); err != nil {
 		c.t.Fatal(err)
 	}
 	find := func() tool {
 		i := slices.IndexFunc(c.tools, func(t tool) bool { return t.id == args.ToolID })
 		return c.tools[i]
 	}
-	switch call.Name {
+	switch callReply.Name {
 	case discoverTools:
 		var hits []found
 		for _, t := range c.tools {
@@ -332,7 +332,7 @@ func TestSchemas(t *testing.T) {
 		t.Errorf("-got +want:\n%s", d)
 	}
 	r := &request{text: "show it in imperial US units, from Paris, tomorrow", at: time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)}
-	f := fill(readParams(json.RawMessage(schema)), r, "")
+	f := fillArguments(readParams(json.RawMessage(schema)), r, "")
 	if d := cmp.Diff(string(f.raw()), `{"fromCity":"Paris","n":3,"unit":"imperial_us","when":"2027-01-01"}`); d != "" {
 		t.Error(d)
 	}
@@ -350,11 +350,11 @@ func FuzzFill(f *testing.F) {
 		if len(text) > maxMessage {
 			return
 		}
-		filled := fill(readParams(json.RawMessage(schema)), &request{text: text}, "some tool")
-		if !json.Valid(filled.raw()) {
-			t.Errorf("not JSON: %s", filled.raw())
+		arguments := fillArguments(readParams(json.RawMessage(schema)), &request{text: text}, "some tool")
+		if !json.Valid(arguments.raw()) {
+			t.Errorf("not JSON: %s", arguments.raw())
 		}
-		for name, v := range filled.args {
+		for name, v := range arguments.args {
 			if !json.Valid(v) {
 				t.Errorf("%q is not JSON: %s", name, v)
 			}

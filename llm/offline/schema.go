@@ -45,7 +45,7 @@ func readParams(raw json.RawMessage) []param {
 	if json.Unmarshal(raw, &doc) != nil {
 		return nil
 	}
-	doc = resolve(doc, raw)
+	doc = resolveRef(doc, raw)
 	var names []string
 	for name := range doc.Properties {
 		if !slices.Contains(doc.Required, name) {
@@ -72,7 +72,7 @@ func readParam(name string, required bool, prop, root json.RawMessage) param {
 	if json.Unmarshal(prop, &doc) != nil {
 		return p // true, or not there: anything goes
 	}
-	doc = resolve(doc, root)
+	doc = resolveRef(doc, root)
 	p.kind = firstType(doc.Type, "string")
 	p.format, p.about, p.fallback = doc.Format, strings.ToLower(doc.Description), doc.Default
 	for _, e := range doc.Enum {
@@ -87,20 +87,20 @@ func readParam(name string, required bool, prop, root json.RawMessage) param {
 	if p.kind == "array" {
 		var item schemaDoc
 		if json.Unmarshal(doc.Items, &item) == nil {
-			p.item = firstType(resolve(item, root).Type, "string")
+			p.item = firstType(resolveRef(item, root).Type, "string")
 		}
 	}
 	return p
 }
 
-// resolve follows references within the document and takes the first choice
+// resolveRef follows references within the document and takes the first choice
 // where there are several, to a small depth: schemas are not trusted.
-func resolve(doc schemaDoc, root json.RawMessage) schemaDoc {
+func resolveRef(doc schemaDoc, root json.RawMessage) schemaDoc {
 	for range 8 {
 		var next json.RawMessage
 		switch {
 		case strings.HasPrefix(doc.Ref, "#/"):
-			next = lookup(root, strings.Split(doc.Ref[2:], "/"))
+			next = lookupPath(root, strings.Split(doc.Ref[2:], "/"))
 		case len(doc.Type) > 0 || len(doc.Properties) > 0 || len(doc.Enum) > 0:
 			return doc
 		default:
@@ -134,8 +134,8 @@ func firstChoice(doc schemaDoc) json.RawMessage {
 	return nil
 }
 
-// lookup walks a JSON pointer.
-func lookup(doc json.RawMessage, path []string) json.RawMessage {
+// lookupPath walks a JSON pointer.
+func lookupPath(doc json.RawMessage, path []string) json.RawMessage {
 	for _, step := range path {
 		var obj map[string]json.RawMessage
 		if json.Unmarshal(doc, &obj) != nil {

@@ -42,8 +42,8 @@ type opaque struct {
 	Items            []json.RawMessage `json:"items,omitempty"` // of the Responses API
 }
 
-// own reads a turn's opaque part if this provider's model wrote it.
-func (c *Client) own(t store.Turn, model string) (o opaque) {
+// ownOpaque reads a turn's opaque part if this provider's model wrote it.
+func (c *Client) ownOpaque(t store.Turn, model string) (o opaque) {
 	if len(t.Opaque) == 0 || t.Model != c.opt.Provider.Name+"/"+model {
 		return opaque{}
 	}
@@ -56,17 +56,17 @@ func (c *Client) own(t store.Turn, model string) (o opaque) {
 // chunk is one event of a stream, or a whole plain answer.
 type chunk struct {
 	Choices []struct {
-		Index        int       `json:"index"`
-		Delta        *said     `json:"delta"`
-		Message      *said     `json:"message"` // of a plain answer
-		FinishReason finish    `json:"finish_reason"`
-		Error        *rawError `json:"error"`
+		Index        int        `json:"index"`
+		Delta        *chatDelta `json:"delta"`
+		Message      *chatDelta `json:"message"` // of a plain answer
+		FinishReason finish     `json:"finish_reason"`
+		Error        *rawError  `json:"error"`
 	} `json:"choices"`
 	Usage *usage    `json:"usage"`
 	Error *rawError `json:"error"`
 }
 
-type said struct {
+type chatDelta struct {
 	Content          json.RawMessage `json:"content"`
 	Refusal          string          `json:"refusal"`
 	ToolCalls        []piece         `json:"tool_calls"`
@@ -74,7 +74,7 @@ type said struct {
 	ReasoningDetails json.RawMessage `json:"reasoning_details"`
 }
 
-// finish is a reason that may be null, "" or, from some, something else.
+// buildReply is a reason that may be null, "" or, from some, something else.
 type finish string
 
 func (f *finish) UnmarshalJSON(b []byte) error {
@@ -128,7 +128,7 @@ func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta
 		if errors.Is(err, goopenai.ErrReasoningToolsRequireResponses) {
 			return llm.Reply{}, err
 		}
-		return llm.Reply{}, c.fault(ctx, err)
+		return llm.Reply{}, c.providerError(ctx, err)
 	}
 	defer stream.Close()
 	answer := chatAnswer{c: c, delta: delta, opaque: opaque{Model: req.Model}}
@@ -138,16 +138,16 @@ func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta
 			break // after its end, only the usage can have been lost
 		}
 		if err != nil {
-			return llm.Reply{}, c.fault(ctx, err)
+			return llm.Reply{}, c.providerError(ctx, err)
 		}
-		if err := answer.add(raw); err != nil {
+		if err := answer.addChunk(raw); err != nil {
 			return llm.Reply{}, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return llm.Reply{}, c.fault(ctx, err)
+		return llm.Reply{}, c.providerError(ctx, err)
 	}
-	return answer.done(req)
+	return answer.buildReply(req)
 }
 
 // chatRequest builds what the library sends and what it can't say.
@@ -206,18 +206,18 @@ func (c *Client) messages(req llm.Request) ([]message, error) {
 	for i, t := range req.Turns {
 		switch t.Role {
 		case store.FromUser:
-			text := llm.Spoken(t)
+			text := llm.UserText(t)
 			if i == newest {
 				text = withContext(req.Context, text)
 			}
 			add(message{Role: "user"}, text, pictures(t)...)
 		case store.FromNize:
-			add(message{Role: "user"}, note(t.Text))
+			add(message{Role: "user"}, contextNote(t.Text))
 		case store.FromTool:
-			add(message{Role: "tool", ToolCallID: ids[t.CallID]}, orNothing(t.Text))
+			add(message{Role: "tool", ToolCallID: ids[t.CallID]}, textOrNull(t.Text))
 		case store.FromModel:
 			if m := c.assistant(t, req.Model, ids); t.Text != "" || len(m.ToolCalls) == 0 {
-				add(m, orNothing(t.Text))
+				add(m, textOrNull(t.Text))
 			} else {
 				out = append(out, m)
 			}
@@ -228,12 +228,12 @@ func (c *Client) messages(req llm.Request) ([]message, error) {
 
 // assistant is a turn of the model, but for its text.
 func (c *Client) assistant(t store.Turn, model string, ids map[string]string) message {
-	own := c.own(t, model)
+	own := c.ownOpaque(t, model)
 	m := message{Role: "assistant", ReasoningContent: own.ReasoningContent, ReasoningDetails: own.ReasoningDetails}
 	for _, tc := range t.Calls {
 		var k call
 		k.ID, k.Type = ids[tc.ID], "function"
-		k.Function.Name, k.Function.Arguments = tc.Name, sentArgs(tc.Args)
+		k.Function.Name, k.Function.Arguments = tc.Name, requestArgs(tc.Args)
 		m.ToolCalls = append(m.ToolCalls, k)
 	}
 	return m
@@ -260,9 +260,9 @@ func callIDs(turns []store.Turn) map[string]string {
 	return ids
 }
 
-// sentArgs are arguments as they go back: services refuse a request in which
+// requestArgs are arguments as they go back: services refuse a request in which
 // they are no JSON, even though the model itself wrote them so.
-func sentArgs(args string) string {
+func requestArgs(args string) string {
 	if json.Valid([]byte(args)) {
 		return args
 	}
@@ -273,7 +273,7 @@ func sentArgs(args string) string {
 	return string(b)
 }
 
-func orNothing(text string) string {
+func textOrNull(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "(no output)"
 	}
@@ -298,27 +298,27 @@ func withContext(context, text string) string {
 	return "<context>\n" + context + "\n</context>\n\n" + text
 }
 
-func note(text string) string { return "[note by nize, not by the person] " + text }
+func contextNote(text string) string { return "[note by nize, not by the person] " + text }
 
 // chatAnswer collects one answer.
 type chatAnswer struct {
 	c      *Client
 	delta  func(llm.Delta)
 	text   strings.Builder
-	calls  gather
+	calls  callGatherer
 	opaque opaque
 	finish string
 	usage  *usage
 }
 
-// add reads one event.
-func (a *chatAnswer) add(raw []byte) error {
+// addChunk reads one event.
+func (a *chatAnswer) addChunk(raw []byte) error {
 	var ch chunk
 	if err := json.Unmarshal(raw, &ch); err != nil {
-		return a.c.broken("a part of the answer is not what the protocol says", err)
+		return a.c.brokenAnswer("a part of the answer is not what the protocol says", err)
 	}
 	if ch.Error != nil && string(ch.Error.raw) != "null" {
-		return a.c.inStream(ch.Error.raw)
+		return a.c.streamError(ch.Error.raw)
 	}
 	if ch.Usage != nil {
 		a.usage = ch.Usage
@@ -328,20 +328,20 @@ func (a *chatAnswer) add(raw []byte) error {
 			continue // we ask for one answer
 		}
 		if choice.Error != nil && string(choice.Error.raw) != "null" {
-			return a.c.inStream(choice.Error.raw)
+			return a.c.streamError(choice.Error.raw)
 		}
-		for _, s := range []*said{choice.Delta, choice.Message} {
+		for _, s := range []*chatDelta{choice.Delta, choice.Message} {
 			if s == nil {
 				continue
 			}
-			if err := a.said(s); err != nil {
+			if err := a.addDelta(s); err != nil {
 				return err
 			}
 		}
 		switch choice.FinishReason {
 		case "":
 		case "error":
-			return a.c.broken("the service ended it with an error", nil)
+			return a.c.brokenAnswer("the service ended it with an error", nil)
 		default:
 			a.finish = string(choice.FinishReason)
 		}
@@ -349,7 +349,7 @@ func (a *chatAnswer) add(raw []byte) error {
 	return nil
 }
 
-func (a *chatAnswer) said(s *said) error {
+func (a *chatAnswer) addDelta(s *chatDelta) error {
 	for _, text := range []string{contentText(s.Content), s.Refusal} {
 		if text != "" {
 			a.text.WriteString(text)
@@ -358,12 +358,12 @@ func (a *chatAnswer) said(s *said) error {
 	}
 	a.opaque.ReasoningContent += s.ReasoningContent
 	if a.text.Len() > maxText || len(a.opaque.ReasoningContent) > maxText || len(a.opaque.ReasoningDetails) > maxText {
-		return a.c.broken(fmt.Sprintf("it says more than %d bytes", maxText), nil)
+		return a.c.brokenAnswer(fmt.Sprintf("it says more than %d bytes", maxText), nil)
 	}
 	a.opaque.ReasoningDetails = appendArray(a.opaque.ReasoningDetails, s.ReasoningDetails)
 	for _, p := range s.ToolCalls {
-		if err := a.calls.add(p); err != nil {
-			return a.c.broken(err.Error(), err)
+		if err := a.calls.addPiece(p); err != nil {
+			return a.c.brokenAnswer(err.Error(), err)
 		}
 	}
 	return nil
@@ -403,16 +403,16 @@ func appendArray(a, b json.RawMessage) json.RawMessage {
 	return out
 }
 
-// done is the reply, once the stream ended.
-func (a *chatAnswer) done(req llm.Request) (llm.Reply, error) {
+// buildReply is the reply, once the stream ended.
+func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 	if a.finish == "" {
-		return llm.Reply{}, a.c.broken("the answer broke off before its end", io.ErrUnexpectedEOF)
+		return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
 	}
-	reply := llm.Reply{Text: a.text.String(), Calls: a.calls.done(), Finish: a.finish}
+	reply := llm.Reply{Text: a.text.String(), Calls: a.calls.toolCalls(), Finish: a.finish}
 	if a.opaque.ReasoningContent != "" || len(a.opaque.ReasoningDetails) > 0 {
 		raw, err := json.Marshal(a.opaque)
 		if err != nil {
-			return llm.Reply{}, a.c.broken("its reasoning is not JSON", err)
+			return llm.Reply{}, a.c.brokenAnswer("its reasoning is not JSON", err)
 		}
 		reply.Opaque = raw
 	}
@@ -425,9 +425,9 @@ func (a *chatAnswer) done(req llm.Request) (llm.Reply, error) {
 	return reply, nil
 }
 
-// inStream is an error that came in the midst of an answer.
-func (c *Client) inStream(raw json.RawMessage) error {
-	pe := &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.clean(errorWords(raw))}
+// streamError is an error that came in the midst of an answer.
+func (c *Client) streamError(raw json.RawMessage) error {
+	pe := &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.redactKey(errorText(raw))}
 	var body struct {
 		Code any    `json:"code"`
 		Type string `json:"type"`

@@ -349,10 +349,10 @@ func FuzzStream(f *testing.F) {
 				}
 				continue
 			}
-			_ = answer.add([]byte(raw))
-			_ = other.add([]byte(raw))
+			_ = answer.addChunk([]byte(raw))
+			_ = other.addEvent([]byte(raw))
 		}
-		reply, err := answer.done(hello)
+		reply, err := answer.buildReply(hello)
 		if err == nil {
 			for _, c := range reply.Calls {
 				if c.Args == "" {
@@ -360,6 +360,6 @@ func FuzzStream(f *testing.F) {
 				}
 			}
 		}
-		_, _ = other.done(hello)
+		_, _ = other.buildReply(hello)
 	})
 }

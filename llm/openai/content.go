@@ -51,15 +51,15 @@ func responseParts(text string, addresses []string) any {
 
 // content is a message's text with the pictures beside it.
 func content(text string, pictures []store.File, as parts) (json.RawMessage, error) {
-	var said any = text
+	var chatDelta any = text
 	if len(pictures) > 0 {
 		var addresses []string
 		for _, f := range pictures {
 			addresses = append(addresses, "data:"+f.Type+";base64,"+base64.StdEncoding.EncodeToString(f.Data))
 		}
-		said = as(text, addresses)
+		chatDelta = as(text, addresses)
 	}
-	raw, err := json.Marshal(said)
+	raw, err := json.Marshal(chatDelta)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a message: %w", err)
 	}

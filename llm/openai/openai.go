@@ -81,7 +81,7 @@ func New(opt Options) (*Client, error) {
 	opt.Total = cmp.Or(opt.Total, 10*time.Minute)
 	opt.Idle = cmp.Or(opt.Idle, 2*time.Minute)
 	if opt.Sleep == nil {
-		opt.Sleep = sleep
+		opt.Sleep = sleepContext
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -148,7 +148,7 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	defer cancel()
 	list, err := c.library(&doer{c: c}).ListModels(ctx)
 	if err != nil {
-		return nil, c.fault(ctx, err)
+		return nil, c.providerError(ctx, err)
 	}
 	names := make([]string, len(list.Models))
 	for i, m := range list.Models {
@@ -163,7 +163,7 @@ const embedBatch = 96
 
 // Embedder computes embeddings with one model of the provider.
 type Embedder struct {
-	// Spent, if set before the first use, hears what each request came to.
+	// Spent, if set before the first use, is called with what each request came to.
 	Spent func(ctx context.Context, u llm.Usage, took time.Duration)
 
 	c     *Client
@@ -187,7 +187,7 @@ func (e *Embedder) Embeddings(ctx context.Context, texts []string) ([][]float32,
 		}
 		for _, v := range vecs {
 			if len(out) > 0 && len(v) != len(out[0]) {
-				return nil, e.c.broken("its vectors have different lengths", nil)
+				return nil, e.c.brokenAnswer("its vectors have different lengths", nil)
 			}
 			out = append(out, v)
 		}
@@ -203,7 +203,7 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 		Input: texts, Model: goopenai.EmbeddingModel(e.model), EncodingFormat: goopenai.EmbeddingEncodingFormatFloat,
 	})
 	if err != nil {
-		return nil, e.c.fault(ctx, err)
+		return nil, e.c.providerError(ctx, err)
 	}
 	if e.Spent != nil { // also for vectors that turn out to be unfit
 		u := llm.Usage{Prompt: int64(res.Usage.PromptTokens)}
@@ -222,13 +222,13 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 			d.Index = i // a service that numbers nothing keeps the order
 		}
 		if d.Index < 0 || d.Index >= len(vecs) || vecs[d.Index] != nil || len(d.Embedding) == 0 {
-			return nil, e.c.broken("its vectors do not fit the texts", nil)
+			return nil, e.c.brokenAnswer("its vectors do not fit the texts", nil)
 		}
 		vecs[d.Index] = d.Embedding
 	}
 	for _, v := range vecs {
 		if v == nil {
-			return nil, e.c.broken("a vector is missing", nil)
+			return nil, e.c.brokenAnswer("a vector is missing", nil)
 		}
 	}
 	return vecs, nil

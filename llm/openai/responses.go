@@ -110,7 +110,7 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 	}
 	stream, err := c.library(&doer{c: c, extra: extra}).CreateResponseStream(ctx, typed)
 	if err != nil {
-		return llm.Reply{}, c.fault(ctx, err)
+		return llm.Reply{}, c.providerError(ctx, err)
 	}
 	defer stream.Close()
 	answer := responsesAnswer{c: c, delta: delta}
@@ -120,16 +120,16 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 			break
 		}
 		if err != nil {
-			return llm.Reply{}, c.fault(ctx, err)
+			return llm.Reply{}, c.providerError(ctx, err)
 		}
-		if err := answer.add(raw); err != nil {
+		if err := answer.addEvent(raw); err != nil {
 			return llm.Reply{}, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return llm.Reply{}, c.fault(ctx, err)
+		return llm.Reply{}, c.providerError(ctx, err)
 	}
-	return answer.done(req)
+	return answer.buildReply(req)
 }
 
 // items are the turns as the Responses API wants them.
@@ -141,25 +141,25 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 	ids := callIDs(req.Turns)
 	newest := lastUser(req.Turns)
 	say := func(role, text string, pictures ...store.File) {
-		said, err := content(text, pictures, responseParts)
+		chatDelta, err := content(text, pictures, responseParts)
 		wrong = errors.Join(wrong, err)
-		out = append(out, item{Type: "message", Role: role, Content: said})
+		out = append(out, item{Type: "message", Role: role, Content: chatDelta})
 	}
 	for i, t := range req.Turns {
 		switch t.Role {
 		case store.FromUser:
-			text := llm.Spoken(t)
+			text := llm.UserText(t)
 			if i == newest {
 				text = withContext(req.Context, text)
 			}
 			say("user", text, pictures(t)...)
 		case store.FromNize:
-			say("user", note(t.Text))
+			say("user", contextNote(t.Text))
 		case store.FromTool:
-			text := orNothing(t.Text)
+			text := textOrNull(t.Text)
 			out = append(out, item{Type: "function_call_output", CallID: ids[t.CallID], Output: &text})
 		case store.FromModel:
-			if own := c.own(t, req.Model); len(own.Items) > 0 {
+			if own := c.ownOpaque(t, req.Model); len(own.Items) > 0 {
 				for j := range own.Items {
 					out = append(out, own.Items[j])
 				}
@@ -172,7 +172,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 				say("assistant", t.Text)
 			}
 			for _, tc := range t.Calls {
-				args := sentArgs(tc.Args)
+				args := requestArgs(tc.Args)
 				out = append(out, item{Type: "function_call", CallID: ids[tc.ID], Name: tc.Name, Arguments: &args})
 			}
 		}
@@ -189,11 +189,11 @@ type responsesAnswer struct {
 	end   *responseDoc
 }
 
-// add reads one event.
-func (a *responsesAnswer) add(raw []byte) error {
+// addEvent reads one event.
+func (a *responsesAnswer) addEvent(raw []byte) error {
 	var e responseEvent
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return a.c.broken("a part of the answer is not what the protocol says", err)
+		return a.c.brokenAnswer("a part of the answer is not what the protocol says", err)
 	}
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
@@ -203,43 +203,43 @@ func (a *responsesAnswer) add(raw []byte) error {
 			a.delta(llm.Delta{Text: text})
 		}
 		if a.text.Len() > maxText {
-			return a.c.broken(fmt.Sprintf("it says more than %d bytes", maxText), nil)
+			return a.c.brokenAnswer(fmt.Sprintf("it says more than %d bytes", maxText), nil)
 		}
 	case "response.output_item.done":
 		if len(a.items) == maxCalls {
-			return a.c.broken(fmt.Sprintf("over %d items in one answer", maxCalls), nil)
+			return a.c.brokenAnswer(fmt.Sprintf("over %d items in one answer", maxCalls), nil)
 		}
 		a.items = append(a.items, e.Item)
 	case "response.completed", "response.incomplete":
 		a.end = e.Response
 	case "response.failed":
 		if e.Response != nil {
-			return a.c.inStream(e.Response.Error)
+			return a.c.streamError(e.Response.Error)
 		}
-		return a.c.inStream(nil)
+		return a.c.streamError(nil)
 	case "error":
-		return a.c.inStream(raw)
+		return a.c.streamError(raw)
 	case "":
-		return a.plain(e)
+		return a.addPlain(e)
 	}
 	return nil
 }
 
-// plain reads an answer that is one document, or an error that is.
-func (a *responsesAnswer) plain(e responseEvent) error {
+// addPlain reads an answer that is one document, or an error that is.
+func (a *responsesAnswer) addPlain(e responseEvent) error {
 	switch {
 	case len(e.Error) > 0 && string(e.Error) != "null":
-		return a.c.inStream(e.Error)
+		return a.c.streamError(e.Error)
 	case e.Object == "response":
 		a.items, a.end = e.Output, &e.responseDoc
 	}
 	return nil
 }
 
-// done is the reply, once the stream ended.
-func (a *responsesAnswer) done(req llm.Request) (llm.Reply, error) {
+// buildReply is the reply, once the stream ended.
+func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 	if a.end == nil {
-		return llm.Reply{}, a.c.broken("the answer broke off before its end", io.ErrUnexpectedEOF)
+		return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
 	}
 	if len(a.items) == 0 {
 		a.items = a.end.Output
@@ -257,7 +257,7 @@ func (a *responsesAnswer) done(req llm.Request) (llm.Reply, error) {
 			} `json:"content"`
 		}
 		if err := json.Unmarshal(raw, &it); err != nil {
-			return llm.Reply{}, a.c.broken("an item of the answer is not what the protocol says", err)
+			return llm.Reply{}, a.c.brokenAnswer("an item of the answer is not what the protocol says", err)
 		}
 		switch it.Type {
 		case "function_call":
@@ -286,7 +286,7 @@ func (a *responsesAnswer) done(req llm.Request) (llm.Reply, error) {
 	}
 	raw, err := json.Marshal(opaque{Model: req.Model, Items: a.items})
 	if err != nil {
-		return llm.Reply{}, a.c.broken("an item of the answer is not JSON", err)
+		return llm.Reply{}, a.c.brokenAnswer("an item of the answer is not JSON", err)
 	}
 	reply.Opaque = raw
 	if u := a.end.Usage; u != nil {

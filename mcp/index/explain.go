@@ -8,7 +8,7 @@ type Share struct {
 	Value  float64 // in units of what the words give the best tool, which is 1
 }
 
-// Explain says what each signal adds for one tool, the words and what mends
+// Explain says what each signal adds for one tool, the words and what corrects
 // them first. Under a configured embedder the vector's value is its cosine,
 // which is fused by rank and not added. It returns nil for a tool that is not
 // indexed and for an empty request.

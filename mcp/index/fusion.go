@@ -26,7 +26,7 @@ const (
 )
 
 // record counts how a model did in the requests so far. It is one model's: a
-// new space begins anew.
+// new space begins again.
 type record struct {
 	mu         sync.Mutex // guards what follows
 	asked, won float64

@@ -3,7 +3,7 @@
 // # How a request is answered
 //
 // A lexical ranking leads. [parse] cuts the request into words and sets values
-// apart from what is asked for; the words, their synonyms and their mended typos become
+// apart from what is asked for; the words, their synonyms and their corrected typos become
 // concepts; BM25F over name, title, description, parameters and server ranks
 // every tool that has one of them (rank.go). The best candidates are then
 // looked at more closely by a few plain signals (signals.go), each a function
@@ -21,7 +21,7 @@
 // the next snapshot shares its memory with the same list of the last, and a
 // search that holds a shorter slice never sees what was appended behind it. A
 // removed tool is only marked; when the marked ones outweigh half of the rest,
-// the next update writes everything anew. Scores depend on what is indexed,
+// the next update writes everything again. Scores depend on what is indexed,
 // never on the order in which it came.
 //
 // Lengths are normed by typical ones, not by this index's averages, so that a

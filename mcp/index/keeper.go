@@ -42,10 +42,10 @@ type keeper struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	bell   chan struct{} // of one: a second ring before the first is heard says the same
+	bell   chan struct{} // of one: a second signal before the first is taken says the same
 
 	mu     sync.Mutex    // guards what follows
-	beat   chan struct{} // closed and made anew when something was done or failed
+	beat   chan struct{} // closed and made again when something was done or failed
 	want   *space        // compared as a pointer: an Embedder need not be comparable
 	closed bool
 }
@@ -94,7 +94,7 @@ func (k *keeper) wanted() *space {
 }
 
 // SetEmbedder makes e the embedder; nil is the embedded one. It returns at
-// once: the tools are embedded anew in the background while the old vectors
+// once: the tools are embedded again in the background while the old vectors
 // serve. It fails only on a closed index and a cancelled context.
 func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 	if err := ctx.Err(); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // The rule of this file: what was learned from use stays beside the index. It
 // moves tools that are in the running already, and shows nowhere else: no word
-// of one request can be found, mended to, or seen in a score by another.
+// of one request can be found, corrected to, or seen in a score by another.
 //
 // A request votes for the tool of the most similar request before it, and a
 // little for that tool's server. Pooling the learned words into a field of the

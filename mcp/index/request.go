@@ -282,7 +282,7 @@ func (p *parser) word(w string) {
 	}
 }
 
-// whole hears GitHub after git and hub: the joined form of the first part.
+// whole recognises GitHub after git and hub: the joined form of the first part.
 func (p *parser) whole(w string, _ int) {
 	if p.last < 2 || !strings.HasSuffix(w, p.req.words[p.last-1].word) {
 		return

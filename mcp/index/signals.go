@@ -14,7 +14,7 @@ const (
 	Values   Signal = "values"   // less weight for quoted and machine-made words
 	Synonyms Signal = "synonyms" // other words for the same thing
 	Compound Signal = "compound" // the parts of a word
-	Spelling Signal = "spelling" // mended typos
+	Spelling Signal = "spelling" // corrected typos
 	Name     Signal = "name"     // the share of the tool's name that the request says
 	Coverage Signal = "coverage" // the share of the request that the tool says
 	Server   Signal = "server"   // the share of the request that its server and the tools beside it say

@@ -230,7 +230,7 @@ func (u *update) own(t term) *list {
 	return u.lists[t]
 }
 
-// compact writes the index anew without what was removed: the vocabulary, the
+// compact writes the index again without what was removed: the vocabulary, the
 // numbers of the docs, the lists. Nothing is read again.
 func (u *update) compact() {
 	from := u.snapshot

@@ -21,7 +21,7 @@ const (
 )
 
 // splitter cuts text into lower-case words and hands each to word. Parts of an
-// identifier come one by one; joined also hears a camel word of two parts as a
+// identifier come one by one; joined also recognises a camel word of two parts as a
 // whole, since prose writes GitHub where a name says github.
 type splitter struct {
 	word   func(w string)

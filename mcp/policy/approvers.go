@@ -274,7 +274,7 @@ func nameOf(users []store.User, id string) string {
 
 // May says whether the caller may say this of the call: yes is for whom the
 // policy names, no also for the requester and for admins, and to propose it
-// otherwise or anew for the requester, too.
+// otherwise or again for the requester, too.
 func (p *Approvers) May(ctx context.Context, by store.Caller, c store.Call, verb store.Verb) bool {
 	mine := by.User == c.By
 	switch verb {

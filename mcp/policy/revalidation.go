@@ -25,7 +25,7 @@ func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 
 // Stale says why an approved call may no longer run: at the press its
 // requester's access, the tool's pin, as whom it runs and who approves it count
-// anew.
+// again.
 func (p *Engine) Stale(ctx context.Context, c store.Call) string {
 	if c.ComputeDigest() != c.Digest {
 		return "the stored call is not what was shown"

@@ -1,6 +1,6 @@
 // Package schema checks the arguments of a call against a tool's input schema
 // before anything is sent, and says what is wrong in words that a
-// model can mend its call by.
+// model can correct its call by.
 //
 // The work is done by santhosh-tekuri/jsonschema, chosen over
 // google/jsonschema-go (which the MCP SDK links anyway) because it knows every

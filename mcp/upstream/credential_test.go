@@ -50,7 +50,7 @@ func TestCredentialInAHeader(t *testing.T) {
 				t.Fatalf("a request had X-Plain %q", got)
 			}
 		}
-		// The value is looked up anew for each call; one with a scheme stays.
+		// The value is looked up again for each call; one with a scheme stays.
 		b.secret("system", "", "TOKEN", "", "Basic abc")
 		b.good("far:echo", `{}`, `{}`)
 		if !seen(m, "Authorization", "Basic abc") {

@@ -24,7 +24,7 @@ const (
 // the session.
 type fault struct {
 	reach reach
-	drop  bool       // the session is spoiled: make it anew
+	drop  bool       // the session is spoiled: make it again
 	code  store.Code // for the caller; "" follows from reach
 	err   error
 }

@@ -121,7 +121,7 @@ func TestWedgedStandardInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Nothing reads the pipe now. Nobody waits for the writer's deadline, and
-	// when that is over the process is killed and made anew.
+	// when that is over the process is killed and made again.
 	begin := time.Now()
 	for range 3 {
 		_, err := b.run(t.Context(), "child:echo", string(large))

@@ -65,7 +65,7 @@ type httpWire struct {
 	modern bool
 	meta   string      // the inside of _meta for every request, 2026-07-28
 	header http.Header // of every request; shared, never changed
-	// secret resolves the headers anew for each request; nil if none of them
+	// secret resolves the headers again for each request; nil if none of them
 	// is a credential.
 	secret  func(ctx context.Context) (http.Header, error)
 	session *sdk.ClientSession

@@ -23,7 +23,7 @@ const exact = `{"content":[{"type":"hologram","beam":[1,2.50]},{"type":"text","t
 
 var echo = mcptest.Tool{Name: "echo", Description: "says it again"}
 
-// wires runs a test over each transport. The fake is built anew for each.
+// wires runs a test over each transport. The fake is built again for each.
 func wires(t *testing.T, opt mcptest.Options, f func(t *testing.T, b *bench, m *mcptest.Server, cfg store.Server)) {
 	kinds := map[string]func(*mcptest.Server) store.Server{
 		"stdio":          stdio,

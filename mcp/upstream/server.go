@@ -342,7 +342,7 @@ func (s *server) closeLanes() {
 	s.end(lanes)
 }
 
-// closeLane ends the session of one owner; the next call makes it anew.
+// closeLane ends the session of one owner; the next call makes it again.
 func (s *server) closeLane(owner string) {
 	s.mu.Lock()
 	lanes := map[string]*lane{}

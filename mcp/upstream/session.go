@@ -88,7 +88,7 @@ func (s *session) suspect() {
 	}
 }
 
-// list reads all tools anew.
+// list reads all tools again.
 func (s *session) list(ctx context.Context) error {
 	select {
 	case s.listing <- struct{}{}:
@@ -99,7 +99,7 @@ func (s *session) list(ctx context.Context) error {
 	return s.listLocked(ctx)
 }
 
-// relist reads the tools anew if the server said that they changed, at most
+// relist reads the tools again if the server said that they changed, at most
 // once in settleTime however often it says so.
 func (s *session) relist(ctx context.Context) error {
 	select {

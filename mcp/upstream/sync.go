@@ -101,7 +101,7 @@ func (p *Pool) withdraw(ctx context.Context, name string, s *server, cfg *store.
 	return diff, nil
 }
 
-// refreshed brings the record up to date if one is given, lists the server anew
+// refreshed brings the record up to date if one is given, lists the server again
 // and settles the tools.
 func (s *server) refreshed(ctx context.Context, by store.Caller, cfg *store.Server) (store.ToolDiff, error) {
 	select {
@@ -157,7 +157,7 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 	return &prev, true
 }
 
-// refreshLocked needs s.settling. It lists anew unless the session was made
+// refreshLocked needs s.settling. It lists again unless the session was made
 // for it, and settles.
 func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store.Server) (store.ToolDiff, error) {
 	owner, err := s.pool.owner(ctx, s.config(), by.User)

@@ -104,7 +104,7 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if listen {
 		// The SDK does not open it again, and without it no change is heard:
-		// the session is made anew.
+		// the session is made again.
 		body.ended = func() { t.end(errors.New("its stream of notifications ended")) }
 	}
 	resp.Body = body

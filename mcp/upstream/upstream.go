@@ -31,7 +31,7 @@
 // pages and 2,000 tools, nesting at 64, every wait at a deadline on its total
 // time; redirects are not followed; headers with secrets go to the registered
 // host only. A session that one bad reply or one wedged pipe has spoiled is
-// thrown away and made anew.
+// thrown away and made again.
 //
 // A call is sent a second time only if the first cannot have reached the tool,
 // or the tool says that it may be repeated and its server is trusted.

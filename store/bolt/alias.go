@@ -18,7 +18,7 @@ type aliases struct {
 	old  map[string][]string // old ids, by surviving id
 }
 
-// loadAliases reads them anew, after a change. Of two that run at once the
+// loadAliases reads them again, after a change. Of two that run at once the
 // second sees what both changed.
 func (d *DB) loadAliases(ctx context.Context) error {
 	d.aliasMu.Lock()

@@ -53,7 +53,7 @@ type DB struct {
 	trail    feed          // of the audit trail: numbers of events
 	erasing  chan struct{} // holds one: the erasure that may go on
 	aliases  atomic.Pointer[aliases]
-	aliasMu  sync.Mutex // held while aliases are read anew
+	aliasMu  sync.Mutex // held while aliases are read again
 
 	wake    chan struct{} // holds one: a poke says "look again", not how often
 	written chan struct{} // closed when the writer has ended

@@ -41,7 +41,7 @@ func (d *DB) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 }
 
 // replaceCall names c as the successor of the call that it replaces: one that
-// waits is cancelled by that, one that failed or expired is made anew.
+// waits is cancelled by that, one that failed or expired is made again.
 func (t *tx) replaceCall(by store.Caller, c store.Call) error {
 	old, err := t.loadCall(c.Replaces)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 //  1. [DB.Rotate]: one transaction wraps all data keys under the next master
 //     key and adds a new data key, which seals from then on. The old ones go
 //     on opening.
-//  2. [DB.Reseal]: small transactions seal anew what older data keys sealed,
+//  2. [DB.Reseal]: small transactions seal again what older data keys sealed,
 //     and when nothing is left the older keys are deleted. It starts over
 //     after a crash and passes by what is done.
 
@@ -32,7 +32,7 @@ type keyring struct {
 const resealChunk = 100
 
 // sealed lists every bucket that holds sealed values, and how to seal one of
-// its records anew; a test reads the sources to see that none is missing. A
+// its records again; a test reads the sources to see that none is missing. A
 // nil record means that there is nothing to do.
 var sealed = []struct {
 	bucket string
@@ -174,7 +174,7 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 	return number, nil
 }
 
-// Reseal seals anew whatever an older data key sealed and deletes the older
+// Reseal seals again whatever an older data key sealed and deletes the older
 // keys when nothing needs them. It returns how many records it rewrote. Ended
 // by ctx or by a crash, it goes on where it is called next. A value that does
 // not open is left as it is, and the keys with it; the error names the first.

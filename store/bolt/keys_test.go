@@ -153,7 +153,7 @@ func TestResealDamaged(t *testing.T) {
 	check(d)
 }
 
-// Every place that seals is one that a rotation seals anew.
+// Every place that seals is one that a rotation seals again.
 func TestSealedPlaces(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range sealed {

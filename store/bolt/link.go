@@ -246,7 +246,7 @@ func (t *tx) moveTokens(by store.Caller, j *store.Joined) error {
 	return nil
 }
 
-// moveCredentials seals personal credentials anew, since their place is bound
+// moveCredentials seals personal credentials again, since their place is bound
 // into them.
 func (t *tx) moveCredentials(by store.Caller, from, into string) error {
 	for _, k := range t.keys("credentials", key("user", from, ""), 0) {

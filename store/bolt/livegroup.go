@@ -42,7 +42,7 @@ func (d *DB) RecordGroupCheck(ctx context.Context, by store.Caller, name string,
 		if g, err = getJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
 		}
-		if !g.Live() || g.Source != s.Source { // it was made anew meanwhile
+		if !g.Live() || g.Source != s.Source { // it was made again meanwhile
 			return fmt.Errorf("%w look at group %s: it is of another source", store.ErrInvalid, name)
 		}
 		seen, err := getJSON[glance](t, "groups_live", []byte(name))

@@ -467,7 +467,7 @@ func TestMissingBucketIsMade(t *testing.T) {
 }
 
 // What an earlier nize stored in the inbox, before payloads were sealed, is
-// worked off and passed over by sealing anew.
+// worked off and passed over by sealing again.
 func TestInboxOfOld(t *testing.T) {
 	d := openTest(t, t.TempDir(), Options{})
 	ctx := t.Context()

@@ -229,7 +229,7 @@ func (t *tx) addSpends(list []store.Spend) error {
 	return y.store(t)
 }
 
-// recount makes the counters anew from the rows, but for those of tools, for a
+// recount makes the counters again from the rows, but for those of tools, for a
 // database that counted less than it does now.
 func recount(b *bbolt.Tx) error {
 	t := &tx{b: b}

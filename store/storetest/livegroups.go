@@ -67,7 +67,7 @@ func liveGroups(e *env) {
 	e.ok(e.PutSetting(ctx, ada, "", "bots.access", ""))
 
 	// Who leaves nize is in it still, as far as the platform says; and one that
-	// is made anew under that name has nobody in it.
+	// is made again under that name has nobody in it.
 	must(e.RecordGroupCheck(ctx, ada, "ops", store.GroupCheck{Source: "slack:T:S1", Identities: []string{"slack:T:A"}}))(e)
 	e.reopen()
 	e.same(must(e.GroupsOf(ctx, a.ID))(e), []string{"ops"})

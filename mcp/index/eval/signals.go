@@ -15,7 +15,7 @@ var factors = []float64{0, 0.5, 1, 1.5}
 // printSignals prints what each signal is worth in R@1 and R@5: what leaving it
 // out costs with all weights as they are tuned, and the same cross-validated
 // over families. There each family in turn is held out, the signal's weight is
-// fitted anew on the others among the factors (best mean of R@1 and R@5), and
+// fitted again on the others among the factors (best mean of R@1 and R@5), and
 // the held-out family is asked with that weight and without the signal; the
 // other weights stay. So what is printed last was not fitted to the family that
 // it is measured on.

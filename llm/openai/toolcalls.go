@@ -25,7 +25,7 @@ type piece struct {
 	} `json:"function"`
 }
 
-// gather collects the pieces of the calls of one reply. The rules, in order:
+// callGatherer collects the pieces of the calls of one reply. The rules, in order:
 //
 //  1. an index that is known, and no id or the same: that call
 //  2. an index that is known with another id: the call with that id, or a new one
@@ -36,32 +36,32 @@ type piece struct {
 // Beyond them, a named piece with arguments for a call whose arguments are
 // complete is a new call: some services number every call 0, or give all the
 // same id.
-type gather struct {
-	calls   []*gathered
-	byIndex map[int]*gathered
+type callGatherer struct {
+	calls   []*gatheredCall
+	byIndex map[int]*gatheredCall
 }
 
-type gathered struct {
+type gatheredCall struct {
 	id, name string
 	args     []byte
 }
 
-func (g *gather) add(p piece) error {
+func (g *callGatherer) addPiece(p piece) error {
 	args, err := argsText(p.Function.Arguments)
 	if err != nil {
 		return err
 	}
-	c := g.find(p, args)
+	c := g.findCall(p, args)
 	if c == nil {
 		if len(g.calls) == maxCalls {
 			return fmt.Errorf("over %d tool calls in one answer", maxCalls)
 		}
-		c = &gathered{id: p.ID}
+		c = &gatheredCall{id: p.ID}
 		g.calls = append(g.calls, c)
 	}
 	if p.Index != nil {
 		if g.byIndex == nil {
-			g.byIndex = make(map[int]*gathered)
+			g.byIndex = make(map[int]*gatheredCall)
 		}
 		g.byIndex[*p.Index] = c
 	}
@@ -78,8 +78,8 @@ func (g *gather) add(p piece) error {
 	return nil
 }
 
-// find returns the call that a piece belongs to, or nil for a new one.
-func (g *gather) find(p piece, args string) *gathered {
+// findCall returns the call that a piece belongs to, or nil for a new one.
+func (g *callGatherer) findCall(p piece, args string) *gatheredCall {
 	c := g.candidate(p)
 	if c != nil && p.Function.Name != "" && args != "" && json.Valid(c.args) {
 		return nil
@@ -87,7 +87,7 @@ func (g *gather) find(p piece, args string) *gathered {
 	return c
 }
 
-func (g *gather) candidate(p piece) *gathered {
+func (g *callGatherer) candidate(p piece) *gatheredCall {
 	if p.Index != nil {
 		c := g.byIndex[*p.Index]
 		if c == nil || p.ID == "" || c.id == "" || p.ID == c.id {
@@ -108,9 +108,9 @@ func (g *gather) candidate(p piece) *gathered {
 	return nil
 }
 
-// done returns the calls. One without a name can't be called and is left to
+// buildReply returns the calls. One without a name can't be called and is left to
 // the agent, which tells the model.
-func (g *gather) done() []store.ToolCall {
+func (g *callGatherer) toolCalls() []store.ToolCall {
 	var out []store.ToolCall
 	for _, c := range g.calls {
 		args := string(bytes.TrimSpace(c.args))

@@ -48,7 +48,7 @@ type doer struct {
 // Do sends the request, with retries before the first byte. A failure is a
 // *llm.ProviderError already.
 func (d *doer) Do(req *http.Request) (*http.Response, error) {
-	body, err := d.body(req)
+	body, err := d.readBody(req)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 		req.Header.Set("api-key", d.c.opt.Provider.Key.Reveal())
 	}
 	for try := 1; ; try++ {
-		resp, err := d.once(req, body)
+		resp, err := d.tryOnce(req, body)
 		if err == nil {
 			return resp, nil
 		}
@@ -93,8 +93,8 @@ func retryable(pe *llm.ProviderError) bool {
 	return false
 }
 
-// body reads the request's body and adds the extra fields.
-func (d *doer) body(req *http.Request) ([]byte, error) {
+// readBody reads the request's body and adds the extra fields.
+func (d *doer) readBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
 	}
@@ -113,8 +113,8 @@ func (d *doer) body(req *http.Request) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// once sends the request once and watches over its answer.
-func (d *doer) once(req *http.Request, body []byte) (*http.Response, error) {
+// tryOnce sends the request once and watches over its answer.
+func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	watch := time.AfterFunc(d.c.opt.Idle, func() { cancel(errIdle) })
 	again := req.Clone(ctx)
@@ -124,14 +124,14 @@ func (d *doer) once(req *http.Request, body []byte) (*http.Response, error) {
 	resp, err := d.c.http.Do(again)
 	if err != nil {
 		watch.Stop()
-		err = d.c.fault(ctx, err) // before cancel, which would be its cause
+		err = d.c.providerError(ctx, err) // before cancel, which would be its cause
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &watched{body: resp.Body, c: d.c, ctx: ctx, cancel: cancel, timer: watch, left: maxAnswer}
+	resp.Body = &idleReader{body: resp.Body, c: d.c, ctx: ctx, cancel: cancel, timer: watch, left: maxAnswer}
 	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
 		defer resp.Body.Close()
-		return nil, d.c.refused(resp)
+		return nil, d.c.refusalError(resp)
 	}
 	if strings.HasSuffix(req.URL.Path, "/chat/completions") || strings.HasSuffix(req.URL.Path, "/responses") {
 		mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -140,8 +140,8 @@ func (d *doer) once(req *http.Request, body []byte) (*http.Response, error) {
 	return resp, nil
 }
 
-// watched is a body that is bounded in size and in the time between two reads.
-type watched struct {
+// idleReader is a body that is bounded in size and in the time between two reads.
+type idleReader struct {
 	body   io.ReadCloser
 	c      *Client
 	ctx    context.Context // of this request, to tell why a read failed
@@ -150,31 +150,31 @@ type watched struct {
 	left   int64
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *idleReader) Read(p []byte) (int, error) {
 	if w.left <= 0 {
-		return 0, w.c.broken(fmt.Sprintf("it is over %d MiB", maxAnswer>>20), nil)
+		return 0, w.c.brokenAnswer(fmt.Sprintf("it is over %d MiB", maxAnswer>>20), nil)
 	}
 	n, err := w.body.Read(p[:min(int64(len(p)), w.left)])
 	w.left -= int64(n)
 	if err != nil && err != io.EOF {
-		return n, w.c.fault(w.ctx, err)
+		return n, w.c.providerError(w.ctx, err)
 	}
 	w.timer.Reset(w.c.opt.Idle)
 	return n, err
 }
 
-func (w *watched) Close() error {
+func (w *idleReader) Close() error {
 	w.timer.Stop()
 	w.cancel(nil)
 	return w.body.Close()
 }
 
-// refused makes an error of an answer that is none.
-func (c *Client) refused(resp *http.Response) error {
+// refusalError makes an error of an answer that is none.
+func (c *Client) refusalError(resp *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what came is enough for a message
 	pe := &llm.ProviderError{
 		Provider: c.opt.Provider.Name, Status: resp.StatusCode,
-		RetryAfter: retryAfter(resp.Header, time.Now()), Message: c.clean(errorMessage(raw)),
+		RetryAfter: retryAfter(resp.Header, time.Now()), Message: c.redactKey(errorMessage(raw)),
 	}
 	switch s := resp.StatusCode; {
 	case s == 402 || s == 429 && outOfCredit(raw):
@@ -219,14 +219,14 @@ func errorMessage(raw []byte) string {
 	if json.Unmarshal(raw, &body) != nil {
 		return ""
 	}
-	if m := errorWords(body.Error); m != "" {
+	if m := errorText(body.Error); m != "" {
 		return m
 	}
-	return cmp.Or(body.Message, errorWords(body.Detail))
+	return cmp.Or(body.Message, errorText(body.Detail))
 }
 
-// errorWords reads {"message":…}, a string, or anything else as it stands.
-func errorWords(raw json.RawMessage) string {
+// errorText reads {"message":…}, a string, or anything else as it stands.
+func errorText(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
 	}
@@ -238,7 +238,7 @@ func errorWords(raw json.RawMessage) string {
 		Message json.RawMessage `json:"message"`
 	}
 	if json.Unmarshal(raw, &obj) == nil && len(obj.Message) > 0 {
-		return errorWords(obj.Message)
+		return errorText(obj.Message)
 	}
 	return string(raw)
 }
@@ -258,9 +258,9 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// fault makes a *llm.ProviderError of an error on the way. A cancelled ctx
+// providerError makes a *llm.ProviderError of an error on the way. A cancelled ctx
 // stays what it is.
-func (c *Client) fault(ctx context.Context, err error) error {
+func (c *Client) providerError(ctx context.Context, err error) error {
 	var pe *llm.ProviderError
 	if errors.As(err, &pe) {
 		return pe
@@ -272,7 +272,7 @@ func (c *Client) fault(ctx context.Context, err error) error {
 	case cause != nil:
 		return cause
 	}
-	pe = &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.clean(err.Error())}
+	pe = &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: c.redactKey(err.Error())}
 	var ne net.Error
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
@@ -285,13 +285,13 @@ func (c *Client) fault(ctx context.Context, err error) error {
 	return pe
 }
 
-// broken is an answer that makes no sense.
-func (c *Client) broken(why string, err error) error {
+// brokenAnswer is an answer that makes no sense.
+func (c *Client) brokenAnswer(why string, err error) error {
 	return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultAnswer, Message: why, Err: err}
 }
 
-// clean makes one bounded line of a service's words, without the key.
-func (c *Client) clean(s string) string {
+// redactKey makes one bounded line of a service's words, without the key.
+func (c *Client) redactKey(s string) string {
 	if key := c.opt.Provider.Key.Reveal(); len(key) >= 4 {
 		s = strings.ReplaceAll(s, key, "••••")
 	}
@@ -299,7 +299,7 @@ func (c *Client) clean(s string) string {
 	return store.Clip(s, maxSentence)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -27,7 +27,7 @@ func findEnum(p param, r *request) (json.RawMessage, span, bool) {
 		if err != nil {
 			continue
 		}
-		if _, s, ok := r.first(re); ok {
+		if _, s, ok := r.firstMatch(re); ok {
 			return jsonString(e), s, true
 		}
 	}
@@ -65,7 +65,7 @@ func findAddress(p param, r *request) (json.RawMessage, span, bool) {
 	default:
 		return nil, span{}, false
 	}
-	v, s, ok := r.first(re)
+	v, s, ok := r.firstMatch(re)
 	return jsonString(v), s, ok
 }
 
@@ -99,10 +99,10 @@ func findTime(p param, r *request) (json.RawMessage, span, bool) {
 		}
 		return jsonString(v), s, ok
 	}
-	if !p.timely() {
+	if !p.isTime() {
 		return nil, span{}, false
 	}
-	v, s, ok := r.clock()
+	v, s, ok := r.clockTime()
 	return jsonString(v), s, ok
 }
 
@@ -132,7 +132,7 @@ func namedNumber(p param, r *request) (json.RawMessage, span, bool) {
 		if err != nil {
 			continue
 		}
-		if v, s, ok := r.first(re); ok {
+		if v, s, ok := r.firstMatch(re); ok {
 			if raw, ok := convert(p, v); ok {
 				return raw, s, true
 			}
@@ -141,9 +141,9 @@ func namedNumber(p param, r *request) (json.RawMessage, span, bool) {
 	return nil, span{}, false
 }
 
-// anchor is the last number or time that is used: units and places stand
+// referenceSpan is the last number or time that is used: units and places stand
 // behind it.
-func anchor(r *request) (span, bool) {
+func referenceSpan(r *request) (span, bool) {
 	var last span
 	for _, re := range []*regexp.Regexp{stampRE, clockRE, numberRE} {
 		for _, m := range re.FindAllStringIndex(r.text, -1) {
@@ -160,15 +160,15 @@ func anchor(r *request) (span, bool) {
 // findFrom finds where something comes from: "from X", or the unit or place
 // behind the number or time.
 func findFrom(p param, r *request) (json.RawMessage, span, bool) {
-	if p.kind != "string" || len(p.enum) > 0 || !p.from() || p.timely() {
+	if p.kind != "string" || len(p.enum) > 0 || !p.isOrigin() || p.isTime() {
 		return nil, span{}, false
 	}
-	if v, s, ok := r.after("from"); ok {
+	if v, s, ok := r.afterWord("from"); ok {
 		return jsonString(v), s, true
 	}
-	if at, ok := anchor(r); ok {
+	if at, ok := referenceSpan(r); ok {
 		clock := clockRE.MatchString(r.text[at.from:at.to])
-		if v, s, ok := r.behind(at, clock); ok {
+		if v, s, ok := r.following(at, clock); ok {
 			return jsonString(v), s, true
 		}
 	}
@@ -176,27 +176,27 @@ func findFrom(p param, r *request) (json.RawMessage, span, bool) {
 }
 
 func findTo(p param, r *request) (json.RawMessage, span, bool) {
-	if p.kind != "string" || len(p.enum) > 0 || !p.to() || p.timely() {
+	if p.kind != "string" || len(p.enum) > 0 || !p.isDestination() || p.isTime() {
 		return nil, span{}, false
 	}
-	if v, s, ok := r.after("into", "to"); ok {
+	if v, s, ok := r.afterWord("into", "to"); ok {
 		return jsonString(v), s, true
 	}
-	if v, s, ok := r.first(howManyRE); ok {
+	if v, s, ok := r.firstMatch(howManyRE); ok {
 		return jsonString(v), s, true
 	}
-	v, s, ok := r.after("in", "as", "for")
+	v, s, ok := r.afterWord("in", "as", "for")
 	return jsonString(v), s, ok
 }
 
 func findPlace(p param, r *request) (json.RawMessage, span, bool) {
-	if p.kind != "string" || len(p.enum) > 0 || !p.placely() {
+	if p.kind != "string" || len(p.enum) > 0 || !p.isPlace() {
 		return nil, span{}, false
 	}
-	if v, s, ok := r.after("in", "at", "near", "for", "to", "from", "of"); ok {
+	if v, s, ok := r.afterWord("in", "at", "near", "for", "to", "from", "of"); ok {
 		return jsonString(v), s, true
 	}
-	v, s, ok := r.proper()
+	v, s, ok := r.properName()
 	return jsonString(v), s, ok
 }
 
@@ -204,7 +204,7 @@ func findTitle(p param, r *request) (json.RawMessage, span, bool) {
 	if p.kind != "string" || len(p.enum) > 0 || !p.named("title", "name", "subject", "heading", "label", "topic", "key") {
 		return nil, span{}, false
 	}
-	if v, s, ok := r.first(titleRE); ok {
+	if v, s, ok := r.firstMatch(titleRE); ok {
 		return jsonString(strings.Trim(v, `"“”'‘’ `)), s, true
 	}
 	if p.required {
@@ -219,20 +219,20 @@ func findText(p param, r *request) (json.RawMessage, span, bool) {
 	if p.kind != "string" || len(p.enum) > 0 {
 		return nil, span{}, false
 	}
-	if p.texty() {
+	if p.isText() {
 		for _, re := range []*regexp.Regexp{colonRE, sayRE} {
-			if v, s, ok := r.first(re); ok {
+			if v, s, ok := r.firstMatch(re); ok {
 				return jsonString(unquote(v)), s, true
 			}
 		}
 	}
-	if p.required || p.texty() {
+	if p.required || p.isText() {
 		if v, s, ok := r.quoted(); ok {
 			return jsonString(v), s, true
 		}
 	}
 	if p.required && p.named(queryWords...) {
-		if v, s, ok := r.after("for", "about"); ok {
+		if v, s, ok := r.afterWord("for", "about"); ok {
 			return jsonString(v), s, true
 		}
 	}
@@ -251,10 +251,10 @@ func findArray(p param, r *request) (json.RawMessage, span, bool) {
 			if !ok {
 				break
 			}
-			r.use(s)
+			r.markUsed(s)
 			items = append(items, json.RawMessage(v))
 		}
-	} else if v, _, ok := r.first(colonRE); ok && p.item == "string" {
+	} else if v, _, ok := r.firstMatch(colonRE); ok && p.item == "string" {
 		for item := range strings.SplitSeq(strings.ReplaceAll(v, " and ", ","), ",") {
 			if item = strings.TrimSpace(strings.Trim(strings.TrimSpace(item), ".")); item != "" {
 				items = append(items, jsonString(item))

@@ -9,9 +9,9 @@ import (
 	"nize/store"
 )
 
-// asked is what a function was asked, for a person: the words of a search, the
+// askedText is what a function was asked, for a person: the words of a search, the
 // name of a tool, and otherwise the arguments.
-func asked(tc store.ToolCall) string {
+func askedText(tc store.ToolCall) string {
 	var args struct {
 		Query    string `json:"query"`
 		ToolID   string `json:"tool_id"`
@@ -31,14 +31,14 @@ func asked(tc store.ToolCall) string {
 	return brief(tc.Args)
 }
 
-// plainly is what a person reads of a failure that a model was told of: without
+// plainFailure is what a person reads of a failure that a model was told of: without
 // what the model is to do now, and the code.
-func plainly(text string) string {
+func plainFailure(text string) string {
 	for _, head := range []string{"Nothing was done: ", "The call failed: "} {
 		text = strings.TrimPrefix(text, head)
 	}
 	text = failureCode.ReplaceAllString(text, "")
-	text, _, _ = strings.Cut(text, unmade)
+	text, _, _ = strings.Cut(text, nothingDone)
 	if text == insideError+"." {
 		return insideError
 	}
@@ -47,8 +47,8 @@ func plainly(text string) string {
 
 var failureCode = regexp.MustCompile(` \([a-z_]+\)\.$`)
 
-// found is what a meta-tool found, for a person: names instead of JSON.
-func found(text string) string {
+// foundNames is what a meta-tool found, for a person: names instead of JSON.
+func foundNames(text string) string {
 	var answer struct {
 		Tools []struct {
 			ToolID string `json:"tool_id"`

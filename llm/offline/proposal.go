@@ -22,31 +22,31 @@ func readFound(result string) (tools []found, ok bool) {
 	return doc.Tools, err == nil
 }
 
-// discovered looks at what was found.
-func (r round) discovered(text string, step *store.Turn, results []string) llm.Reply {
+// describeFound looks at what was found.
+func (r round) describeFound(text string, step *store.Turn, results []string) llm.Reply {
 	tools, ok := readFound(results[0])
 	if !ok {
-		return say(r.failed(results[0]))
+		return sayReply(r.failure(results[0]))
 	}
 	var args discoverArgs
 	near := json.Unmarshal([]byte(step.Calls[0].Args), &args) == nil && args.Min != nil
-	wanted, list := onlyList(text)
+	wanted, list := listRequest(text)
 	if !list {
 		wanted = text
 	}
 	switch {
 	case near:
-		return say(r.notFound(wanted, tools))
+		return sayReply(r.notFound(wanted, tools))
 	case len(tools) == 0:
 		zero := 0.0 // anything that is near, to name it
-		return call(discoverTools, discoverArgs{Query: args.Query, TopK: 3, Min: &zero})
+		return callReply(discoverTools, discoverArgs{Query: args.Query, TopK: 3, Min: &zero})
 	case list:
-		return say(r.listed(wanted, tools))
+		return sayReply(r.toolList(wanted, tools))
 	}
 	var reply llm.Reply
 	for i, t := range tools {
 		if i < candidates && t.Score >= nearScore*tools[0].Score {
-			reply.Calls = append(reply.Calls, call(toolSchema, struct {
+			reply.Calls = append(reply.Calls, callReply(toolSchema, struct {
 				ToolID string `json:"tool_id"`
 			}{t.ID}).Calls...)
 		}
@@ -63,30 +63,30 @@ type description struct {
 	NeedsApproval bool            `json:"needs_approval"`
 }
 
-// described fills the arguments of the tools that were looked at, the best one
+// proposeDescribed fills the arguments of the tools that were looked at, the best one
 // first, and takes the one that fits, see [better].
-func (r round) described(text string, results []string) llm.Reply {
+func (r round) proposeDescribed(text string, results []string) llm.Reply {
 	var best *description
-	var bestFilled filled
+	var bestFilled arguments
 	for _, result := range results {
 		var d description
 		if json.Unmarshal([]byte(result), &d) != nil || d.ID == "" {
 			continue
 		}
-		f := fill(readParams(d.InputSchema), r.words(text), d.Name+" "+d.Description)
-		if best == nil || better(f, bestFilled) {
+		f := fillArguments(readParams(d.InputSchema), r.newRequest(text), d.Name+" "+d.Description)
+		if best == nil || isBetter(f, bestFilled) {
 			best, bestFilled = &d, f
 		}
 	}
 	if best == nil {
-		return say(r.failed(results[0]))
+		return sayReply(r.failure(results[0]))
 	}
-	return r.propose(memo{Tool: best.ID, Schema: best.InputSchema, Approve: best.NeedsApproval}, bestFilled)
+	return r.proposeCall(memo{Tool: best.ID, Schema: best.InputSchema, Approve: best.NeedsApproval}, bestFilled)
 }
 
-// better says whether a tool that was found later fits the words more than the
+// isBetter says whether a tool that was found later fits the words more than the
 // one before it.
-func better(f, than filled) bool {
+func isBetter(f, than arguments) bool {
 	if len(than.missing) == 0 {
 		return len(f.missing) == 0 && f.told >= than.told+2
 	}
@@ -96,14 +96,14 @@ func better(f, than filled) bool {
 	return f.told > than.told && len(f.missing) < len(than.missing)
 }
 
-// propose executes the tool, or asks for what is missing.
-func (r round) propose(m memo, f filled) llm.Reply {
+// proposeCall executes the tool, or asks for what is missing.
+func (r round) proposeCall(m memo, f arguments) llm.Reply {
 	m.Args = f.raw()
 	if len(f.missing) > 0 {
 		m.Ask = f.missing[0].name
 		return llm.Reply{Text: r.question(m.Tool, f.missing), Opaque: m.raw()}
 	}
-	reply := call(llm.ExecuteTool, struct {
+	reply := callReply(llm.ExecuteTool, struct {
 		ToolID string          `json:"tool_id"`
 		Params json.RawMessage `json:"params"`
 	}{m.Tool, m.Args})

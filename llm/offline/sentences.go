@@ -14,20 +14,22 @@ import (
 // value is English. What others wrote (tools, servers, the person) stays as it is.
 type voice func(english string) string
 
-// says says one sentence.
-func (v voice) says(english string) string {
+// translate says one sentence.
+func (v voice) translate(english string) string {
 	if v == nil {
 		return english
 	}
 	return v(english)
 }
 
-// say says one sentence with its arguments.
-func (v voice) say(format string, args ...any) string { return v.says(fmt.Sprintf(format, args...)) }
+// format says one sentence with its arguments.
+func (v voice) format(format string, args ...any) string {
+	return v.translate(fmt.Sprintf(format, args...))
+}
 
-// join puts sentences behind one another: without a space behind a full-width
+// joinSentences puts sentences behind one another: without a space behind a full-width
 // mark, which brings its own.
-func join(sentences ...string) string {
+func joinSentences(sentences ...string) string {
 	var b strings.Builder
 	last := ""
 	for _, s := range sentences {
@@ -57,32 +59,32 @@ const (
 	maxLine  = 300  // bytes of a result that is shown within a sentence
 )
 
-// listed names the tools that were found.
-func (v voice) listed(wanted string, tools []found) string {
+// toolList names the tools that were found.
+func (v voice) toolList(wanted string, tools []found) string {
 	var b strings.Builder
-	b.WriteString(v.say("For “%s” I found:", short(wanted)) + "\n")
+	b.WriteString(v.format("For “%s” I found:", shorten(wanted)) + "\n")
 	for _, t := range tools {
-		fmt.Fprintf(&b, "\n- `%s`: %s", t.ID, short(t.Description))
+		fmt.Fprintf(&b, "\n- `%s`: %s", t.ID, shorten(t.Description))
 	}
 	return b.String()
 }
 
 func (v voice) notFound(wanted string, near []found) string {
-	text := v.say("I found no tool for “%s” here.", short(wanted))
+	text := v.format("I found no tool for “%s” here.", shorten(wanted))
 	if len(near) == 0 {
 		return text
 	}
-	text = join(text, v.says("The nearest are:")) + "\n"
+	text = joinSentences(text, v.translate("The nearest are:")) + "\n"
 	for i, t := range near {
 		if i < 3 {
-			text += fmt.Sprintf("\n- `%s`: %s", t.ID, short(t.Description))
+			text += fmt.Sprintf("\n- `%s`: %s", t.ID, shorten(t.Description))
 		}
 	}
 	return text
 }
 
-// listedDomains says what tools exist for.
-func (v voice) listedDomains(result string) string {
+// domainList says what tools exist for.
+func (v voice) domainList(result string) string {
 	var doc struct {
 		Domains []struct {
 			ID          string `json:"id"`
@@ -91,37 +93,37 @@ func (v voice) listedDomains(result string) string {
 		} `json:"domains"`
 	}
 	if json.Unmarshal([]byte(result), &doc) != nil {
-		return v.failed(result)
+		return v.failure(result)
 	}
 	if len(doc.Domains) == 0 {
-		return v.says("There are no tools here yet. An admin adds some with `nizectl servers add`.")
+		return v.translate("There are no tools here yet. An admin adds some with `nizectl servers add`.")
 	}
 	var b strings.Builder
-	b.WriteString(v.says("I can use tools for:") + "\n")
+	b.WriteString(v.translate("I can use tools for:") + "\n")
 	for _, d := range doc.Domains {
 		fmt.Fprintf(&b, "\n- **%s** (%d)", d.ID, d.Count)
 		if d.Description != "" {
-			b.WriteString(": " + short(d.Description))
+			b.WriteString(": " + shorten(d.Description))
 		}
 	}
-	b.WriteString("\n\n" + v.says("Say what you need, or ask “which tool can …?”."))
+	b.WriteString("\n\n" + v.translate("Say what you need, or ask “which tool can …?”."))
 	return b.String()
 }
 
 func (v voice) question(tool string, missing []param) string {
 	p := missing[0]
-	parts := []string{v.say("I would use `%s`, but I could not tell the **%s** from your words.", tool, p.label())}
+	parts := []string{v.format("I would use `%s`, but I could not tell the **%s** from your words.", tool, p.label())}
 	if p.about != "" {
-		parts = append(parts, v.say("(%s)", short(p.about)))
+		parts = append(parts, v.format("(%s)", shorten(p.about)))
 	}
 	if len(p.enum) > 0 {
-		parts = append(parts, v.say("It is one of: %s.", strings.Join(p.enum, ", ")))
+		parts = append(parts, v.format("It is one of: %s.", strings.Join(p.enum, ", ")))
 	}
-	return join(append(parts, v.say("What is the %s?", p.label()))...)
+	return joinSentences(append(parts, v.format("What is the %s?", p.label()))...)
 }
 
 func (v voice) proposal(tool string) string {
-	return v.say("I propose to run `%s` with what I could tell from your words. It needs a yes first.", tool)
+	return v.format("I propose to run `%s` with what I could tell from your words. It needs a yes first.", tool)
 }
 
 // ends are the sentences with which the agent tells a model that a call gave
@@ -150,36 +152,36 @@ func (v voice) outcome(tool, result string) string {
 		if strings.HasPrefix(result, "Nothing was done") {
 			why = code.ReplaceAllString(why, "")
 		}
-		why = llm.Cut(strings.TrimSuffix(strings.TrimSpace(why), "."), maxShown)
+		why = llm.Truncate(strings.TrimSuffix(strings.TrimSpace(why), "."), maxShown)
 		if e.why == "" || why == "" {
-			return v.say(e.said, tool)
+			return v.format(e.said, tool)
 		}
-		return v.say(e.why, tool, why)
+		return v.format(e.why, tool, why)
 	}
-	return v.shown(tool, result)
+	return v.shownResult(tool, result)
 }
 
-// shown is a result in a sentence or, if it is longer, below one.
-func (v voice) shown(tool, result string) string {
+// shownResult is a result in a sentence or, if it is longer, below one.
+func (v voice) shownResult(tool, result string) string {
 	result = strings.TrimSpace(result)
-	if fields, ok := flat(result); ok {
+	if fields, ok := flatText(result); ok {
 		result = fields
 	}
 	switch {
 	case result == "" || result == "(no output)":
-		return v.say("`%s` ran and returned nothing.", tool)
+		return v.format("`%s` ran and returned nothing.", tool)
 	case len(result) <= maxLine && !strings.Contains(result, "\n"):
-		return result + "\n\n" + v.say("(from `%s`)", tool)
+		return result + "\n\n" + v.format("(from `%s`)", tool)
 	}
 	fence := "```"
 	for strings.Contains(result, fence) {
 		fence += "`"
 	}
-	return v.say("`%s` returned:", tool) + "\n\n" + fence + "\n" + llm.Cut(result, maxShown) + "\n" + fence
+	return v.format("`%s` returned:", tool) + "\n\n" + fence + "\n" + llm.Truncate(result, maxShown) + "\n" + fence
 }
 
-// flat writes a small JSON object of plain values as name: value, in its order.
-func flat(result string) (string, bool) {
+// flatText writes a small JSON object of plain values as name: value, in its order.
+func flatText(result string) (string, bool) {
 	if !strings.HasPrefix(result, "{") || len(result) > 4<<10 {
 		return "", false
 	}
@@ -210,17 +212,17 @@ func flat(result string) (string, bool) {
 	return strings.Join(parts, sep), len(parts) > 0
 }
 
-func (v voice) failed(result string) string {
+func (v voice) failure(result string) string {
 	result = strings.TrimSpace(result)
 	if result == "" {
-		return v.says(giveUp)
+		return v.translate(giveUp)
 	}
 	result = code.ReplaceAllString(strings.TrimPrefix(result, "Nothing was done: "), "")
-	return v.say("That did not work: %s.", llm.Cut(strings.TrimSuffix(result, "."), maxLine))
+	return v.format("That did not work: %s.", llm.Truncate(strings.TrimSuffix(result, "."), maxLine))
 }
 
-// short is one bounded line.
-func short(s string) string {
+// shorten is one bounded line.
+func shorten(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 160 {
 		return string(bytes.TrimSpace([]byte(string(r[:159])))) + "…"

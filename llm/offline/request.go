@@ -21,7 +21,7 @@ type request struct {
 	at   time.Time // when it was written, in the person's zone
 }
 
-func (r *request) free(s span) bool {
+func (r *request) isFree(s span) bool {
 	for _, u := range r.used {
 		if s.from < u.to && u.from < s.to {
 			return false
@@ -30,7 +30,7 @@ func (r *request) free(s span) bool {
 	return s.to > s.from
 }
 
-func (r *request) use(s span) { r.used = append(r.used, s) }
+func (r *request) markUsed(s span) { r.used = append(r.used, s) }
 
 var (
 	quotedRE = regexp.MustCompile(`"([^"]+)"|“([^”]+)”|«([^»]+)»|` + "`([^`]+)`" + `|(?:^|[\s(:])'([^']+)'(?:$|[\s).,;:?!])`)
@@ -51,9 +51,9 @@ var wordNumbers = map[string]string{
 	"seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
 }
 
-// first returns the first match that is not used, with its first group that
+// firstMatch returns the first match that is not used, with its first group that
 // took part (or the whole match).
-func (r *request) first(re *regexp.Regexp) (string, span, bool) {
+func (r *request) firstMatch(re *regexp.Regexp) (string, span, bool) {
 	for _, m := range re.FindAllStringSubmatchIndex(r.text, -1) {
 		s := span{m[0], m[1]}
 		for g := 2; g+1 < len(m); g += 2 {
@@ -62,17 +62,17 @@ func (r *request) first(re *regexp.Regexp) (string, span, bool) {
 				break
 			}
 		}
-		if r.free(s) {
+		if r.isFree(s) {
 			return r.text[s.from:s.to], s, true
 		}
 	}
 	return "", span{}, false
 }
 
-// whole is first without groups.
-func (r *request) whole(re *regexp.Regexp) (string, span, bool) {
+// wholeMatch is first without groups.
+func (r *request) wholeMatch(re *regexp.Regexp) (string, span, bool) {
 	for _, m := range re.FindAllStringIndex(r.text, -1) {
-		if s := (span{m[0], m[1]}); r.free(s) {
+		if s := (span{m[0], m[1]}); r.isFree(s) {
 			return r.text[s.from:s.to], s, true
 		}
 	}
@@ -80,7 +80,7 @@ func (r *request) whole(re *regexp.Regexp) (string, span, bool) {
 }
 
 func (r *request) quoted() (string, span, bool) {
-	v, s, ok := r.first(quotedRE)
+	v, s, ok := r.firstMatch(quotedRE)
 	return strings.TrimSpace(v), s, ok
 }
 
@@ -89,7 +89,7 @@ func (r *request) number(integer bool) (string, span, bool) {
 	for _, m := range numberRE.FindAllStringSubmatchIndex(r.text, -1) {
 		s := span{m[2], m[3]}
 		v := strings.NewReplacer(",", "", "−", "-", "+", "").Replace(r.text[s.from:s.to])
-		if !r.free(s) || (integer && strings.ContainsAny(v, ".eE")) {
+		if !r.isFree(s) || (integer && strings.ContainsAny(v, ".eE")) {
 			continue
 		}
 		if trimmed := strings.TrimLeft(v, "-0"); trimmed != "" && trimmed[0] != '.' { // JSON has no leading zeros
@@ -103,20 +103,20 @@ func (r *request) number(integer bool) (string, span, bool) {
 		}
 		return v, s, true
 	}
-	if w, s, ok := r.whole(wordNoRE); ok {
+	if w, s, ok := r.wholeMatch(wordNoRE); ok {
 		return wordNumbers[strings.ToLower(w)], s, true
 	}
 	return "", span{}, false
 }
 
-// clock returns a time of day as HH:MM, or a whole timestamp as written.
-func (r *request) clock() (string, span, bool) {
-	if v, s, ok := r.whole(stampRE); ok {
+// clockTime returns a time of day as HH:MM, or a whole timestamp as written.
+func (r *request) clockTime() (string, span, bool) {
+	if v, s, ok := r.wholeMatch(stampRE); ok {
 		return v, s, true
 	}
 	for _, m := range clockRE.FindAllStringSubmatchIndex(r.text, -1) {
 		s := span{m[0], m[1]}
-		if !r.free(s) {
+		if !r.isFree(s) {
 			continue
 		}
 		group := func(i int) string {
@@ -169,7 +169,7 @@ func (c clockWords) value() (text string, ok bool) {
 
 // date returns a day as YYYY-MM-DD.
 func (r *request) date() (string, span, bool) {
-	v, s, ok := r.first(dateRE)
+	v, s, ok := r.firstMatch(dateRE)
 	if !ok || (v[0] >= '0' && v[0] <= '9') {
 		return v, s, ok
 	}
@@ -196,7 +196,7 @@ var (
 
 // dice returns a throw in the usual notation, 2d6.
 func (r *request) dice() (string, span, bool) {
-	if v, s, ok := r.whole(diceRE); ok {
+	if v, s, ok := r.wholeMatch(diceRE); ok {
 		v = strings.ToLower(strings.ReplaceAll(v, " ", ""))
 		if v[0] == 'd' {
 			v = "1" + v
@@ -204,7 +204,7 @@ func (r *request) dice() (string, span, bool) {
 		return v, s, true
 	}
 	m := diceWordRE.FindStringSubmatchIndex(r.text)
-	if m == nil || !r.free(span{m[0], m[1]}) {
+	if m == nil || !r.isFree(span{m[0], m[1]}) {
 		return "", span{}, false
 	}
 	count, sides := "1", "6"
@@ -269,8 +269,8 @@ func init() {
 
 var noPlaceRE = regexp.MustCompile(`(?i)^(?:me|us|it|this|that|there|here|what|which|how|the time|time|today|tomorrow|tonight|now|\d.*)$`)
 
-// after returns the phrase behind the first of the words that has one.
-func (r *request) after(words ...string) (string, span, bool) {
+// afterWord returns the phrase behind the first of the words that has one.
+func (r *request) afterWord(words ...string) (string, span, bool) {
 	for _, w := range words {
 		re := phrases[w]
 		for at := 0; at < len(r.text); {
@@ -281,7 +281,7 @@ func (r *request) after(words ...string) (string, span, bool) {
 			s := span{at + m[2], at + m[3]}
 			v := strings.TrimSpace(r.text[s.from:s.to])
 			at = s.from // phrases may overlap
-			if r.free(s) && !noPlaceRE.MatchString(v) {
+			if r.isFree(s) && !noPlaceRE.MatchString(v) {
 				return strings.TrimSuffix(v, "."), s, true
 			}
 		}
@@ -291,9 +291,9 @@ func (r *request) after(words ...string) (string, span, bool) {
 
 var nextRE = regexp.MustCompile(`(?i)^\s*(?:(?:in|at)\s+)?` + article + `([^\s\d?!;,:].*?)` + stop)
 
-// behind returns the phrase that follows a place of the message directly: the
+// following returns the phrase that follows a place of the message directly: the
 // unit behind a number, the city behind a time.
-func (r *request) behind(s span, preposition bool) (string, span, bool) {
+func (r *request) following(s span, preposition bool) (string, span, bool) {
 	m := nextRE.FindStringSubmatchIndex(r.text[s.to:])
 	if m == nil {
 		return "", span{}, false
@@ -301,7 +301,7 @@ func (r *request) behind(s span, preposition bool) (string, span, bool) {
 	lead := strings.TrimSpace(r.text[s.to : s.to+m[2]])
 	out := span{s.to + m[2], s.to + m[3]}
 	v := strings.TrimSpace(r.text[out.from:out.to])
-	if (!preposition && lead != "") || !r.free(out) || isStop(v) {
+	if (!preposition && lead != "") || !r.isFree(out) || isStop(v) {
 		return "", span{}, false
 	}
 	return strings.TrimSuffix(v, " time"), out, true
@@ -315,10 +315,10 @@ var howManyRE = regexp.MustCompile(`(?i)\bhow (?:many|much)\s+(\S+)`)
 
 var properRE = regexp.MustCompile(`\b[\p{Lu}][\p{L}'’.-]+(?:\s+[\p{Lu}][\p{L}'’.-]+)*`)
 
-// proper returns a run of capitalised words that doesn't begin the sentence.
-func (r *request) proper() (string, span, bool) {
+// properName returns a run of capitalised words that doesn't begin the sentence.
+func (r *request) properName() (string, span, bool) {
 	for _, m := range properRE.FindAllStringIndex(r.text, -1) {
-		if s := (span{m[0], m[1]}); m[0] > 0 && r.free(s) {
+		if s := (span{m[0], m[1]}); m[0] > 0 && r.isFree(s) {
 			return strings.TrimRight(r.text[s.from:s.to], "."), s, true
 		}
 	}
@@ -349,7 +349,7 @@ func (r *request) rest(vocabulary func(word string) bool) string {
 func (r *request) unused() string {
 	var b strings.Builder
 	for i, c := range r.text {
-		if r.free(span{i, i + 1}) {
+		if r.isFree(span{i, i + 1}) {
 			b.WriteRune(c)
 		} else {
 			b.WriteByte(' ')

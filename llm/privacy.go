@@ -12,9 +12,9 @@ import (
 // person's later turns, too, since their prompts hold it: until they share it,
 // or it is too old for the prompt.
 
-// seen is the state with the turns as the author of the message that is being
+// visibleTurns is the state with the turns as the author of the message that is being
 // answered may read them.
-func (s state) seen() state {
+func (s state) visibleTurns() state {
 	s.turns = slices.Clone(s.turns)
 	for i, t := range s.turns {
 		if t.For != "" && t.For != s.target.By.User {
@@ -25,18 +25,18 @@ func (s state) seen() state {
 	return s
 }
 
-// hidden says whether a turn of the model's is only told to have been.
-func hidden(s state, t store.Turn) bool {
+// isHidden says whether a turn of the model's is only told to have been.
+func isHidden(s state, t store.Turn) bool {
 	return t.Role == store.FromModel && t.For != "" && t.For != s.target.By.User
 }
 
-// private says whether a prompt holds what is for that user alone.
-func private(turns []store.Turn, user string) bool {
+// holdsPrivate says whether a prompt holds what is for that user alone.
+func holdsPrivate(turns []store.Turn, user string) bool {
 	return slices.ContainsFunc(turns, func(t store.Turn) bool { return t.For != "" && t.For == user })
 }
 
-// only marks progress that tells what others must not read.
-func (s state) only(p store.Progress) store.Progress {
+// markPrivate marks progress that tells what others must not read.
+func (s state) markPrivate(p store.Progress) store.Progress {
 	if s.private {
 		p.For, p.Re = s.target.By.User, s.target.N
 	}

@@ -13,7 +13,7 @@ func TestPlainly(t *testing.T) {
 		unknownFunction("run", []string{"discover_tools"}):     `There is no function "run"`,
 		`Nobody approved the call in time, so it was not run.`: `Nobody approved the call in time, so it was not run.`,
 	} {
-		if got := plainly(in); got != want {
+		if got := plainFailure(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// filled is what could be told from the words.
-type filled struct {
+// arguments is what could be told from the words.
+type arguments struct {
 	args    map[string]json.RawMessage
 	missing []param // required ones, in order
 	told    int     // arguments that came from the words
 }
 
-func (f filled) raw() json.RawMessage {
+func (f arguments) raw() json.RawMessage {
 	b, err := json.Marshal(f.args)
 	if err != nil {
 		return json.RawMessage("{}")
@@ -21,17 +21,17 @@ func (f filled) raw() json.RawMessage {
 	return b
 }
 
-// fill finds the arguments of a tool in a message. about is the tool's name
+// fillArguments finds the arguments of a tool in a message. about is the tool's name
 // and description: words of theirs ask for the tool and are no argument.
-func fill(params []param, r *request, about string) filled {
-	f := filled{args: make(map[string]json.RawMessage)}
+func fillArguments(params []param, r *request, about string) arguments {
+	f := arguments{args: make(map[string]json.RawMessage)}
 	put := func(p param, v json.RawMessage, s span) {
 		f.args[p.name] = v
 		f.told++
-		r.use(s)
+		r.markUsed(s)
 	}
 	for _, p := range params { // name=value beats every guess
-		if v, s, ok := explicit(p, r, params); ok {
+		if v, s, ok := explicitValue(p, r, params); ok {
 			put(p, v, s)
 		}
 	}
@@ -45,7 +45,7 @@ func fill(params []param, r *request, about string) filled {
 			}
 		}
 	}
-	f.freeText(params, r, about, put)
+	f.addFreeText(params, r, about, put)
 	for _, p := range params {
 		if _, ok := f.args[p.name]; ok || !p.required {
 			continue
@@ -59,18 +59,18 @@ func fill(params []param, r *request, about string) filled {
 	return f
 }
 
-// freeText gives what is left of the message to the one required text.
-func (f *filled) freeText(params []param, r *request, about string, put func(param, json.RawMessage, span)) {
+// addFreeText gives what is left of the message to the one required text.
+func (f *arguments) addFreeText(params []param, r *request, about string, put func(param, json.RawMessage, span)) {
 	var open []param
 	for _, p := range params {
 		if _, ok := f.args[p.name]; !ok && p.required && len(p.fallback) == 0 {
 			open = append(open, p)
 		}
 	}
-	if len(open) != 1 || open[0].kind != "string" || len(open[0].enum) > 0 || !open[0].freeText() {
+	if len(open) != 1 || open[0].kind != "string" || len(open[0].enum) > 0 || !open[0].takesFreeText() {
 		return
 	}
-	if f.told > 0 && !open[0].texty() && !open[0].named(queryWords...) {
+	if f.told > 0 && !open[0].isText() && !open[0].named(queryWords...) {
 		return // what is left beside other arguments is seldom a value
 	}
 	vocabulary := make(map[string]bool)
@@ -94,30 +94,32 @@ func stem(w string) string {
 	return strings.TrimSuffix(w, "e")
 }
 
-// freeText says whether any words may be its value.
-func (p param) freeText() bool {
-	if p.format != "" || p.from() || p.to() || p.timely() || p.placely() {
+// takesFreeText says whether any words may be its value.
+func (p param) takesFreeText() bool {
+	if p.format != "" || p.isOrigin() || p.isDestination() || p.isTime() || p.isPlace() {
 		return false
 	}
 	return !p.named("url", "uri", "link", "path", "file", "filename", "email", "dice", "id", "expression", "date", "unit", "currency")
 }
 
-func (p param) from() bool { return p.named("from", "source", "src", "origin", "departure", "start") }
-func (p param) to() bool {
+func (p param) isOrigin() bool {
+	return p.named("from", "source", "src", "origin", "departure", "start")
+}
+func (p param) isDestination() bool {
 	return p.named("to", "target", "dest", "destination", "into", "arrival")
 }
-func (p param) timely() bool {
+func (p param) isTime() bool {
 	return !p.named("zone", "timezone", "tz") && (p.named("time", "clock", "hour", "when", "datetime", "timestamp") || p.format == "time" || p.format == "date-time")
 }
-func (p param) placely() bool {
+func (p param) isPlace() bool {
 	return p.named("place", "city", "location", "timezone", "tz", "zone", "country", "where", "region", "town", "address")
 }
-func (p param) texty() bool {
+func (p param) isText() bool {
 	return p.named("text", "body", "content", "message", "note", "input", "prompt", "comment", "sentence", "data", "string")
 }
 
-// explicit finds name=value and name: value.
-func explicit(p param, r *request, params []param) (json.RawMessage, span, bool) {
+// explicitValue finds name=value and name: value.
+func explicitValue(p param, r *request, params []param) (json.RawMessage, span, bool) {
 	name := regexp.QuoteMeta(p.name)
 	if len(p.words) > 1 {
 		name += "|" + regexp.QuoteMeta(strings.Join(p.words, " "))
@@ -137,10 +139,10 @@ func explicit(p param, r *request, params []param) (json.RawMessage, span, bool)
 		}
 		v := r.text[m[g]:m[g+1]]
 		if g == 6 { // unquoted: up to the next argument, or one word
-			v = untilNext(v, params, p.texty() || p.named("title", "query"))
+			v = untilNext(v, params, p.isText() || p.named("title", "query"))
 			s.to = m[g] + len(v)
 		}
-		if raw, ok := convert(p, strings.TrimSpace(v)); ok && r.free(s) {
+		if raw, ok := convert(p, strings.TrimSpace(v)); ok && r.isFree(s) {
 			return raw, s, true
 		}
 	}
