@@ -16,7 +16,7 @@ import (
 	"nize/bots/slack"
 	"nize/daemon/api"
 	"nize/daemon/doctor"
-	"nize/daemon/monitor"
+	"nize/daemon/people"
 	"nize/store"
 )
 
@@ -27,7 +27,7 @@ const claimTime = 10 * time.Minute
 func (d *Daemon) newSlack(commands *bots.Commands) *slack.Bot {
 	return slack.New(slack.Options{
 		Store: d.db, Approver: d.gateway, Calls: d.db, Config: d.config, Commands: commands, Transport: d.transport,
-		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.defaults.Of, Admit: d.admits, Keeper: homes{d}, Feed: d.db,
+		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.defaults.Of, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: homes{d}, Feed: d.db,
 	})
 }
 
@@ -232,7 +232,7 @@ func (d *Daemon) botFacts(ctx context.Context, online bool) ([]doctor.Bot, error
 			asking, cancel := context.WithTimeout(ctx, botPatience)
 			_, err := bot.Check(asking, slices.Collect(maps.Values(account.Tokens)))
 			cancel()
-			b.Asked, b.Wrong = true, monitor.ErrText(err)
+			b.Asked, b.Wrong = true, store.ErrText(err)
 		}
 		out = append(out, b)
 	}

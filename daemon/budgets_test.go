@@ -196,7 +196,7 @@ func TestStoppedCalls(t *testing.T) {
 // nobody else's; the models behind the names stay hidden.
 func membersSpend(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	t.Helper()
-	if _, err := c.AddUser(ctx, api.AddUser{Name: "otto"}); err != nil {
+	if _, err := api.AddUser.Call(ctx, c, api.AddUserRequest{Name: "otto"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range []api.SetBudgetRequest{{Subject: "user:otto", Period: store.Monthly, Amount: "7usd"}, {Subject: "team:local", Period: store.Monthly, Amount: "77usd"}, {Subject: "team:slack:T1", Period: store.Monthly, Amount: "777usd"}} {

@@ -220,11 +220,17 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"DELETE /v1/tokens", "token.revoke", func() error { return second(r.RevokeTokens(ctx, "")) }},
 	}
 	return append(list, []request{
-		{"POST /v1/users", "user.put", func() error { return second(r.AddUser(ctx, api.AddUser{Name: "mia", Role: store.Admin})) }},
-		{"PATCH /v1/users/{id}", "user.put", func() error { return second(r.PatchUser(ctx, "mia", api.PatchUser{Role: &member})) }},
-		{"POST /v1/groups", "group.put", func() error { return second(r.AddGroup(ctx, api.AddGroup{Name: "ops"})) }},
-		{"PATCH /v1/groups/{name}", "group.put", func() error { return second(r.PatchGroup(ctx, "ops", api.PatchGroup{Add: []string{"mia"}})) }},
-		{"DELETE /v1/groups/{name}", "group.delete", func() error { return r.RemoveGroup(ctx, "ops") }},
+		{"POST /v1/users", "user.put", func() error {
+			return second(api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia", Role: store.Admin}))
+		}},
+		{"PATCH /v1/users/{id}", "user.put", func() error {
+			return second(api.PatchUser.Call(ctx, r.Client, api.PatchUserRequest{ID: "mia", Role: &member}))
+		}},
+		{"POST /v1/groups", "group.put", func() error { return second(api.AddGroup.Call(ctx, r.Client, api.AddGroupRequest{Name: "ops"})) }},
+		{"PATCH /v1/groups/{name}", "group.put", func() error {
+			return second(api.PatchGroup.Call(ctx, r.Client, api.PatchGroupRequest{Name: "ops", Add: []string{"mia"}}))
+		}},
+		{"DELETE /v1/groups/{name}", "group.delete", func() error { return second(api.RemoveGroup.Call(ctx, r.Client, api.RemoveGroupRequest{Name: "ops"})) }},
 		{"PUT /v1/budgets", "budget.put", func() error {
 			return second(api.SetBudget.Call(ctx, r.Client, api.SetBudgetRequest{Subject: "user:*", Period: store.Daily, Amount: "1000tokens"}))
 		}},
@@ -232,11 +238,11 @@ func changesOf(t *testing.T, r *roof) []request {
 			return second(api.RemoveBudget.Call(ctx, r.Client, api.RemoveBudgetRequest{Subject: "user:*", Period: store.Daily}))
 		}},
 		{"DELETE /v1/users/{id}", "user.remove", func() error {
-			u, err := r.RemoveUser(ctx, "mia")
+			u, err := api.RemoveUser.Call(ctx, r.Client, api.RemoveUserRequest{ID: "mia"})
 			mia = u.ID
 			return err
 		}},
-		{"POST /v1/users/{id}/forget", "audit.erase user.forget", func() error { return second(r.ForgetUser(ctx, mia)) }},
+		{"POST /v1/users/{id}/forget", "audit.erase user.forget", func() error { return second(api.ForgetUser.Call(ctx, r.Client, api.ForgetUserRequest{ID: mia})) }},
 		{"POST /v1/keys/export", "keys.export", func() error { return second(r.ExportKey(ctx)) }},
 		{"POST /v1/keys/rotate", "keys.rotate", func() error { return second(r.RotateKeys(ctx)) }},
 		{"GET /v1/backup", "database.backup", func() error { return second(r.Backup(ctx, io.Discard)) }},

@@ -56,7 +56,7 @@ func (c channels) named(ctx context.Context, at store.Address) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	c.d.groups.refresh(ctx, room.Admins)
+	c.d.groups.Refresh(ctx, room.Admins)
 	var ids []string
 	for _, u := range users {
 		if u.State != store.Active {

@@ -102,8 +102,8 @@ type Daemon struct {
 	directory    *people.Directory
 	defaults     *settings.Defaults
 	ops          *operations
-	groups       *liveGroups
-	listeners    *listeners
+	groups       *people.LiveGroups
+	streams      *people.Streams
 	servers      *imports.File // nil without Options.Servers
 	ran          ran
 	monitor      *monitor.Monitor
@@ -154,7 +154,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		d.log.Warn("model calls were cut off when nized died; their prompts are booked as estimates", "calls", n)
 	}
 	d.peers = newPeers(d.db)
-	d.listeners = newListeners(d.db)
+	d.streams = people.NewStreams(d.db)
 	if d.guard, err = process.StartGuard(ctx, d.log.With("component", "guard")); err != nil {
 		return nil, fmt.Errorf("starting the guard of child processes: %w", err)
 	}
@@ -188,7 +188,7 @@ func (d *Daemon) wire() {
 		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
 		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
 	})
-	d.groups = newLiveGroups(d)
+	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: channels{d},
@@ -329,13 +329,13 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	public := &http.Server{Handler: d.httpHandler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
-	keep("listeners", func(ctx context.Context) error { return d.listeners.run(ctx, d.db) })
+	keep("streams", func(ctx context.Context) error { return d.streams.Run(ctx, d.db) })
 	d.startBots(work) // before anything is to be shown: what is, waits for a bot that starts
 	keep("conversations", d.conversation.Run)
 	for _, bot := range d.bots.All() {
 		keep(string(bot.Surface()), func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
 	}
-	keep("groups", d.groups.run)
+	keep("groups", d.groups.Run)
 	keep("schedule", d.keepSchedule)
 	keep("control socket", serve(control, d.control, (*http.Server).Serve))
 	keep("http listener", serve(public, d.public, d.servePublic))

@@ -70,7 +70,7 @@ var floors = map[string]room{
 	"daemon/imports":             {"daemon/api daemon/control daemon/mcpfile", "it turns the entries of a file into servers, by the operations on those"},
 	"daemon/mux":                 {"daemon/api", "it serves operations over HTTP, whatever they do"},
 	"daemon/peer":                {"", "a leaf: it asks the kernel; both ends of the socket do"},
-	"daemon/people":              {"daemon/api", "who is who, by the store alone"},
+	"daemon/people":              {"bots daemon/api", "who is who, who may come in, and what is kept about them"},
 	"daemon/settings":            {"daemon/alert daemon/api daemon/people llm", "what a setting is and where its value comes from; the rooms that know more of a value check it"},
 	"daemon/alert":               {"", "a leaf: it keeps incidents and sends them, whatever they are about"},
 	"daemon/doctor":              {"daemon/api", "rules over facts; nizectl applies those for files where no daemon runs"},

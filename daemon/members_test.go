@@ -15,7 +15,7 @@ type ranAs func(args ...string) (out string, code int)
 // membersUse checks what members see of agents and model names.
 func membersUse(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	t.Helper()
-	if _, err := c.AddGroup(ctx, api.AddGroup{Name: "ops"}); err != nil {
+	if _, err := api.AddGroup.Call(ctx, c, api.AddGroupRequest{Name: "ops"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range []store.Agent{
@@ -58,7 +58,7 @@ func membersUse(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	if out, code := as("chat", "-m", "hello", "--model", "offline/planner"); code != 4 {
 		t.Errorf("a member asks a provider's model: exit %d, %s", code, out)
 	}
-	if _, err := c.PatchGroup(ctx, "ops", api.PatchGroup{Add: []string{"local:4321"}}); err != nil {
+	if _, err := api.PatchGroup.Call(ctx, c, api.PatchGroupRequest{Name: "ops", Add: []string{"local:4321"}}); err != nil {
 		t.Fatal(err)
 	}
 	got = lists()
@@ -68,7 +68,7 @@ func membersUse(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	if out, code := as("chat", "-m", "hello", "--agent", "surgeon", "--model", "costly"); code != 0 {
 		t.Errorf("in the group: exit %d, %s", code, out)
 	}
-	if err := c.RemoveGroup(ctx, "ops"); err == nil {
+	if _, err := api.RemoveGroup.Call(ctx, c, api.RemoveGroupRequest{Name: "ops"}); err == nil {
 		t.Error("a group that agents and models are for was removed")
 	}
 }
@@ -90,7 +90,7 @@ func membersLeave(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	if out, exit := as("users", "export", "local:4321"); exit != 0 || !strings.Contains(out, `"kind":"conversation"`) || !strings.Contains(out, "hello") {
 		t.Errorf("their own export: exit %d, %s", exit, out)
 	}
-	made, err := c.MakeLink(ctx, api.MakeLink{})
+	made, err := api.MakeLink.Call(ctx, c, api.MakeLinkRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func membersLeave(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	}
 
 	disabled := store.Disabled
-	if _, err := c.PatchUser(ctx, "local:4321", api.PatchUser{State: &disabled}); err != nil {
+	if _, err := api.PatchUser.Call(ctx, c, api.PatchUserRequest{ID: "local:4321", State: &disabled}); err != nil {
 		t.Fatal(err)
 	}
 	if out, exit := as("status"); exit != 6 {
@@ -111,7 +111,7 @@ func membersLeave(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	if out, exit := as("users", "link"); exit != 6 {
 		t.Errorf("disabled, a code: exit %d, %s", exit, out)
 	}
-	if _, err := c.LookAtLink(ctx, api.UseLink{Code: api.NewSecret(code)}); err == nil {
+	if _, err := api.ShowLink.Call(ctx, c, api.UseLinkRequest{Code: api.NewSecret(code)}); err == nil {
 		t.Error("a code of somebody disabled is good")
 	}
 }

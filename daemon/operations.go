@@ -8,6 +8,7 @@ import (
 	"nize/daemon/imports"
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
+	"nize/daemon/people"
 	"nize/daemon/settings"
 )
 
@@ -16,6 +17,7 @@ import (
 type operations struct {
 	serverOperations
 	modelOperations
+	peopleOperations
 	alerts   *monitor.Alerts
 	doctor   *monitor.Doctor
 	status   *monitor.Status
@@ -40,6 +42,14 @@ type modelOperations struct {
 	budgets   *control.Budgets
 }
 
+// peopleOperations are about people and their groups.
+type peopleOperations struct {
+	users   *people.Users
+	leavers *people.Leavers
+	groups  *people.Groups
+	links   *people.Links
+}
+
 func (d *Daemon) newOperations() *operations {
 	o := new(operations)
 	o.providers = d.providers
@@ -51,6 +61,10 @@ func (d *Daemon) newOperations() *operations {
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
 	o.tools = &control.Tools{Store: d.db, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: d.placeOf, Config: d.config, Now: d.now}
+	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: d.account}
+	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
+	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
+	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.alerts = d.newAlerts()
 	o.doctor, o.status = d.newDoctor(o.alerts, o.servers), d.newStatus(o.alerts, o.servers)
@@ -78,6 +92,14 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.Doctor, o.doctor.Examine)
 	mux.Handle(m, api.ListDomains, o.tools.ListDomains)
 	mux.Handle(m, api.BrowseDomain, o.tools.BrowseDomain)
+	mux.Handle(m, api.ListGroups, o.groups.List)
+	mux.Handle(m, api.AddGroup, o.groups.Add)
+	mux.Handle(m, api.RemoveGroup, o.groups.Remove)
+	mux.Handle(m, api.GetGroup, o.groups.Get)
+	mux.Handle(m, api.PatchGroup, o.groups.Patch)
+	mux.Handle(m, api.MakeLink, o.links.Make)
+	mux.Handle(m, api.Join, o.links.Join)
+	mux.Handle(m, api.ShowLink, o.links.Show)
 	mux.Handle(m, api.ListModels, o.models.List)
 	mux.Handle(m, api.RemoveModel, o.models.Remove)
 	mux.Handle(m, api.SetModel, o.models.Set)
@@ -112,11 +134,19 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.CallTool, o.tools.Call)
 	mux.Handle(m, api.ExplainTool, o.tools.Explain)
 	mux.Handle(m, api.GetUsage, o.usage.Get)
+	mux.Handle(m, api.ListUsers, o.users.List)
+	mux.Handle(m, api.AddUser, o.users.Add)
+	mux.Handle(m, api.RemoveUser, o.leavers.Remove)
+	mux.Handle(m, api.GetUser, o.users.Get)
+	mux.Handle(m, api.PatchUser, o.users.Patch)
+	mux.HandleStream(m, api.ExportUser, o.leavers.Export)
+	mux.Handle(m, api.ForgetUser, o.leavers.Forget)
+	mux.Handle(m, api.Unlink, o.users.Unlink)
 }
 
 // controlMux serves the operations to who sits at the control socket.
 func (d *Daemon) controlMux(on *http.ServeMux) *mux.Mux {
-	m := mux.New(on, mux.Options{Caller: d.socketCaller, Fail: failControl, Listen: d.listeners.enter, Closing: d.closing, Log: d.log})
+	m := mux.New(on, mux.Options{Caller: d.socketCaller, Fail: failControl, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})
 	d.ops.mount(m)
 	return m
 }

@@ -20,7 +20,7 @@ func TestOwnTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.AddUser(ctx, api.AddUser{Name: "mia", Role: store.Member}); err != nil {
+	if _, err := api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
 		t.Fatal(err)
 	}
 	mint := func(name, audience string, scopes ...string) string {

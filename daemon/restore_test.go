@@ -152,7 +152,7 @@ func TestRestoreRefuses(t *testing.T) {
 func TestRollback(t *testing.T) {
 	k := newKillable(t)
 	ctx := t.Context()
-	if _, err := k.AddUser(ctx, api.AddUser{Name: "mia", Role: store.Member}); err != nil {
+	if _, err := api.AddUser.Call(ctx, k.Client, api.AddUserRequest{Name: "mia", Role: store.Member}); err != nil {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(t.TempDir(), "before-upgrade.db")
@@ -181,8 +181,8 @@ func TestRollback(t *testing.T) {
 		t.Fatalf("restoring: %v, %s", err, out)
 	}
 	k.start()
-	users, err := k.Users(ctx)
-	if err != nil || !slices.ContainsFunc(users, func(u store.User) bool { return u.Name == "mia" }) {
+	users, err := api.ListUsers.Call(ctx, k.Client, api.Empty{})
+	if err != nil || !slices.ContainsFunc(users.Items, func(u store.User) bool { return u.Name == "mia" }) {
 		t.Errorf("after the way back: %v, %v", users, err)
 	}
 }

@@ -13,13 +13,13 @@ import (
 // person finds the user of somebody on Slack.
 func (s *scene) person(id string) (api.UserView, bool) {
 	s.t.Helper()
-	users, err := s.Users(s.t.Context())
+	users, err := api.ListUsers.Call(s.t.Context(), s.Client, api.Empty{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, u := range users {
+	for _, u := range users.Items {
 		if slices.Contains(u.Identities, "slack:"+slacktest.Team+":"+id) {
-			v, err := s.User(s.t.Context(), u.ID)
+			v, err := api.GetUser.Call(s.t.Context(), s.Client, api.GetUserRequest{ID: u.ID})
 			if err != nil {
 				s.t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 		}
 	}
 	s.fake.AddGroup(slacktest.UserGroup{ID: "S0OPS", Handle: "ops", Users: []string{slacktest.Ben, slacktest.Guest}})
-	if _, err := s.AddGroup(ctx, api.AddGroup{Name: "ops", SlackUsergroup: "ops"}); err != nil {
+	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "ops", SlackUsergroup: "ops"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := set("group:ops"); err != nil {
@@ -65,7 +65,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 	if _, err := api.PatchServer.Call(ctx, s.Client, api.PatchServerRequest{Name: "box", Visibility: &[]string{"group:ops"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RemoveGroup(ctx, "ops"); err == nil {
+	if _, err := api.RemoveGroup.Call(ctx, s.Client, api.RemoveGroupRequest{Name: "ops"}); err == nil {
 		t.Error("a group that decides who may talk was removed")
 	}
 	if err := s.fake.Join(slacktest.Guest, slacktest.General); err != nil {
@@ -106,7 +106,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 	if n := s.says.asked.Load() - asks; n != 0 {
 		t.Errorf("the model was asked %d times", n)
 	}
-	if err := s.RemoveGroup(ctx, "ops"); err == nil {
+	if _, err := api.RemoveGroup.Call(ctx, s.Client, api.RemoveGroupRequest{Name: "ops"}); err == nil {
 		t.Error("a group that a server is shared with was removed")
 	}
 }
@@ -122,7 +122,7 @@ func TestSlackGroupApproves(t *testing.T) {
 	}
 	s.until("Cho is answered", func() bool { return s.answers(m, "You said cho.") == 1 })
 	s.fake.AddGroup(slacktest.UserGroup{ID: "S0CALL", Handle: "on-call", Users: []string{slacktest.Cho, slacktest.Guest, slacktest.OtherBot}})
-	if _, err := s.AddGroup(ctx, api.AddGroup{Name: "on-call", SlackUsergroup: "@on-call"}); err != nil {
+	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "on-call", SlackUsergroup: "@on-call"}); err != nil {
 		t.Fatal(err)
 	}
 	s.approvers("group:on-call")

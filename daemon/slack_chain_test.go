@@ -289,15 +289,15 @@ func TestSlackTaint(t *testing.T) {
 // tokenOf makes a token of somebody on Slack for an MCP client.
 func (s *scene) tokenOf(user string) string {
 	s.t.Helper()
-	users, err := s.Users(s.t.Context())
+	users, err := api.ListUsers.Call(s.t.Context(), s.Client, api.Empty{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	i := slices.IndexFunc(users, func(u store.User) bool { return strings.Contains(strings.Join(u.Identities, " "), user) })
+	i := slices.IndexFunc(users.Items, func(u store.User) bool { return strings.Contains(strings.Join(u.Identities, " "), user) })
 	if i < 0 {
 		s.t.Fatalf("%s is no user", user)
 	}
-	made, err := s.CreateToken(s.t.Context(), api.CreateToken{Name: "client", User: users[i].ID})
+	made, err := s.CreateToken(s.t.Context(), api.CreateToken{Name: "client", User: users.Items[i].ID})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -252,7 +252,7 @@ func TestSlackChannelRules(t *testing.T) {
 	}
 	s.slash(slacktest.Ben, "/nize help") // nize knows Ben from then on
 	s.told(slacktest.Ben, "what you used and what is left")
-	if _, err := s.AddGroup(ctx, api.AddGroup{Name: "leads", Members: []string{"slack:" + slacktest.Team + ":" + slacktest.Ben}}); err != nil {
+	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "leads", Members: []string{"slack:" + slacktest.Team + ":" + slacktest.Ben}}); err != nil {
 		t.Fatal(err)
 	}
 	who, none := store.Policy("channel-admins not requester"), []string{}

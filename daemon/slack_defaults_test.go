@@ -13,11 +13,11 @@ import (
 // userOf is the user behind somebody of Slack's.
 func (s *scene) userOf(id string) store.User {
 	s.t.Helper()
-	users, err := s.Users(s.t.Context())
+	users, err := api.ListUsers.Call(s.t.Context(), s.Client, api.Empty{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, u := range users {
+	for _, u := range users.Items {
 		if slices.ContainsFunc(u.Identities, func(i string) bool { return strings.HasSuffix(i, ":"+id) }) {
 			return u
 		}

@@ -141,7 +141,7 @@ func TestSlackFiles(t *testing.T) {
 
 	ben := userOf(t, k, slacktest.Ben)
 	var exported strings.Builder
-	for r, err := range k.ExportUser(ctx, ben, "to see") {
+	for r, err := range api.ExportUser.Call(ctx, k.Client, api.ExportUserRequest{ID: ben, Reason: "to see"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,11 +160,11 @@ func TestSlackFiles(t *testing.T) {
 // userOf is the id of somebody on Slack.
 func userOf(t *testing.T, k *killable, slackID string) string {
 	t.Helper()
-	users, err := k.Users(t.Context())
+	users, err := api.ListUsers.Call(t.Context(), k.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range users {
+	for _, u := range users.Items {
 		if strings.Contains(strings.Join(u.Identities, " "), slackID) {
 			return u.ID
 		}

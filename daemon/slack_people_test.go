@@ -64,11 +64,11 @@ func TestSlackWhoMayTalk(t *testing.T) {
 	}
 	s.event("EvGone1", slacktest.Team, `{"type":"message","channel":"C0GENERAL","channel_type":"channel","user":"U0BEN","ts":"`+m.TS[:len(m.TS)-1]+`9","thread_ts":"`+m.TS+`","text":"<@U0NIZE> #gone"}`)
 	s.until("Ben is disabled", func() bool {
-		users, err := s.Users(t.Context())
+		users, err := api.ListUsers.Call(t.Context(), s.Client, api.Empty{})
 		if err != nil {
 			return false
 		}
-		for _, u := range users {
+		for _, u := range users.Items {
 			if strings.HasSuffix(strings.Join(u.Identities, " "), slacktest.Ben) {
 				return u.State == store.Disabled
 			}

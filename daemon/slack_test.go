@@ -42,11 +42,11 @@ func onSlack(t *testing.T, k *killable) *slacktest.Server {
 		t.Fatal(err)
 	}
 	k.until("Ann is an admin", func() bool {
-		users, err := k.Users(ctx)
+		users, err := api.ListUsers.Call(ctx, k.Client, api.Empty{})
 		if err != nil {
 			return false
 		}
-		for _, u := range users {
+		for _, u := range users.Items {
 			if u.Role == store.Admin && strings.Contains(strings.Join(u.Identities, " "), slacktest.Ann) {
 				return true
 			}

@@ -73,7 +73,7 @@ func TestSlackAccess(t *testing.T) {
 	}
 
 	// Ben has a code of another identity; in the open it is not used.
-	made, err := k.MakeLink(ctx, api.MakeLink{})
+	made, err := api.MakeLink.Call(ctx, k.Client, api.MakeLinkRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

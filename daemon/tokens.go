@@ -5,26 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/people"
 	"nize/store"
 )
 
 // tokenLife is how long a token lives unless told otherwise.
 const tokenLife = 90 * 24 * time.Hour
-
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
-
-func (d *Daemon) listUsers(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
-	users, err := d.db.ListUsers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing users: %w", err)
-	}
-	return items(users), nil
-}
 
 func (d *Daemon) listTokens(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
 	user := ""
@@ -60,7 +50,7 @@ func (d *Daemon) createToken(ctx context.Context, by store.Caller, r *http.Reque
 // mint makes a token. Its secret is in the answer and nowhere else.
 func (d *Daemon) mint(ctx context.Context, by store.Caller, req api.CreateToken) (api.CreatedToken, error) {
 	var none api.CreatedToken
-	if !tokenName.MatchString(req.Name) {
+	if !people.NamePattern.MatchString(req.Name) {
 		return none, fmt.Errorf("%w token name %q: use 1 to 63 letters, digits, dots, dashes or underscores", store.ErrInvalid, req.Name)
 	}
 	switch req.Audience {

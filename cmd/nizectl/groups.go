@@ -42,8 +42,8 @@ func usersOf(c *command.Call, flag string) []string {
 }
 
 func groupNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Groups(ctx)
-	return command.Each(items, func(g api.GroupView) string { return g.Name }), err
+	list, err := api.ListGroups.Call(ctx, c, api.Empty{})
+	return command.Each(list.Items, func(g api.GroupView) string { return g.Name }), err
 }
 
 func memberNames(g api.GroupView) string {
@@ -51,15 +51,15 @@ func memberNames(g api.GroupView) string {
 }
 
 func groupsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Groups(ctx)
+	list, err := api.ListGroups.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("GROUP", "MEMBERS", "SERVERS", "SOURCE", "LOOKED", "ERROR").Text(5)
-	for _, g := range list {
+	for _, g := range list.Items {
 		looked := ""
 		if g.Source != "" {
 			looked = c.When(g.Looked)
@@ -80,7 +80,7 @@ func groupSource(g api.GroupView) string {
 }
 
 func groupsShow(ctx context.Context, c *command.Call) error {
-	g, err := c.API.Group(ctx, c.Arg(0))
+	g, err := api.GetGroup.Call(ctx, c.API, api.GetGroupRequest{Name: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func groupsShow(ctx context.Context, c *command.Call) error {
 }
 
 func groupsAdd(ctx context.Context, c *command.Call) error {
-	req := api.AddGroup{Name: c.Arg(0), Members: usersOf(c, "members"), SlackUsergroup: c.Cmd.String("slack-usergroup")}
+	req := api.AddGroupRequest{Name: c.Arg(0), Members: usersOf(c, "members"), SlackUsergroup: c.Cmd.String("slack-usergroup")}
 	if len(req.Members) > 0 && req.SlackUsergroup != "" {
 		return command.Usagef("groups add takes --members or --slack-usergroup, not both: make two groups")
 	}
-	g, err := c.API.AddGroup(ctx, req)
+	g, err := api.AddGroup.Call(ctx, c.API, req)
 	if err != nil {
 		return err
 	}
@@ -126,11 +126,11 @@ func groupsAdd(ctx context.Context, c *command.Call) error {
 }
 
 func groupsEdit(ctx context.Context, c *command.Call) error {
-	p := api.PatchGroup{Add: usersOf(c, "add"), Remove: usersOf(c, "remove")}
+	p := api.PatchGroupRequest{Name: c.Arg(0), Add: usersOf(c, "add"), Remove: usersOf(c, "remove")}
 	if len(p.Add)+len(p.Remove) == 0 {
 		return command.Usagef("groups edit needs --add or --remove")
 	}
-	g, err := c.API.PatchGroup(ctx, c.Arg(0), p)
+	g, err := api.PatchGroup.Call(ctx, c.API, p)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func groupsRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the group %s?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.API.RemoveGroup(ctx, c.Arg(0)); err != nil {
+	if _, err := api.RemoveGroup.Call(ctx, c.API, api.RemoveGroupRequest{Name: c.Arg(0)}); err != nil {
 		return err
 	}
 	return c.Removed("group", c.Arg(0))

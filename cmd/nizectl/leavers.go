@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"nize/cmd/nizectl/command"
-
 	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
 )
 
 func usersLeaversCommands(a *command.App) []*cli.Command {
@@ -22,14 +23,14 @@ func usersLeaversCommands(a *command.App) []*cli.Command {
 }
 
 func usersRemove(ctx context.Context, c *command.Call) error {
-	was, err := c.API.User(ctx, c.Arg(0))
+	was, err := api.GetUser.Call(ctx, c.API, api.GetUserRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}
 	if err := c.Confirm("Remove %s, and end %s?", was.Name, endsOf(was)); err != nil {
 		return err
 	}
-	if was, err = c.API.RemoveUser(ctx, was.ID); err != nil {
+	if was, err = api.RemoveUser.Call(ctx, c.API, api.RemoveUserRequest{ID: was.ID}); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -54,7 +55,7 @@ func reaches(identities []string) bool {
 }
 
 func usersExport(ctx context.Context, c *command.Call) error {
-	for r, err := range c.API.ExportUser(ctx, c.Arg(0), c.Cmd.String("reason")) {
+	for r, err := range api.ExportUser.Call(ctx, c.API, api.ExportUserRequest{ID: c.Arg(0), Reason: c.Cmd.String("reason")}) {
 		if err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func usersForget(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove %s, and erase their conversations, what was in their calls, and their name everywhere? This can't be taken back.", c.Arg(0)); err != nil {
 		return err
 	}
-	f, err := c.API.ForgetUser(ctx, c.Arg(0))
+	f, err := api.ForgetUser.Call(ctx, c.API, api.ForgetUserRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func usersLink(ctx context.Context, c *command.Call) error {
 	if c.Cmd.IsSet("user") {
 		return command.Usagef("--user makes a code; with a CODE it is you who is joined")
 	}
-	use := api.UseLink{Code: api.NewSecret(c.Arg(0))}
+	use := api.UseLinkRequest{Code: api.NewSecret(c.Arg(0))}
 	if c.Cmd.IsSet("role") {
 		role, err := roleOf(c.Cmd.String("role"))
 		if err != nil {
@@ -41,14 +41,14 @@ func usersLink(ctx context.Context, c *command.Call) error {
 		}
 		use.Role = role
 	}
-	who, err := c.API.LookAtLink(ctx, use)
+	who, err := api.ShowLink.Call(ctx, c.API, use)
 	if err != nil {
 		return err
 	}
 	if err := c.Confirm("Join %s with you, %s? You stay, and come in as either.", described(who.Other), described(who.You)); err != nil {
 		return err
 	}
-	j, err := c.API.Join(ctx, use)
+	j, err := api.Join.Call(ctx, c.API, use)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func makeLink(ctx context.Context, c *command.Call) error {
 	if c.Cmd.IsSet("role") {
 		return command.Usagef("--role goes with the CODE that joins")
 	}
-	code, err := c.API.MakeLink(ctx, api.MakeLink{User: c.Cmd.String("user")})
+	code, err := api.MakeLink.Call(ctx, c.API, api.MakeLinkRequest{User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func usersUnlink(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Take %s from %s? Who comes with it then is somebody new.", c.Arg(1), c.Arg(0)); err != nil {
 		return err
 	}
-	u, err := c.API.Unlink(ctx, c.Arg(0), c.Arg(1))
+	u, err := api.Unlink.Call(ctx, c.API, api.UnlinkRequest{ID: c.Arg(0), Identity: c.Arg(1)})
 	if err != nil {
 		return err
 	}

@@ -28,16 +28,16 @@ func usersCommand(a *command.App) *cli.Command {
 }
 
 func usersList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Users(ctx)
+	list, err := api.ListUsers.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("NAME", "ROLE", "STATE", "IDENTITIES", "ID")
 	t.State = 2
-	for _, u := range list {
+	for _, u := range list.Items {
 		t.Row(u.Name, string(u.Role), string(u.State), strings.Join(u.Identities, ", "), u.ID)
 	}
 	t.Print("nobody yet")
@@ -45,7 +45,7 @@ func usersList(ctx context.Context, c *command.Call) error {
 }
 
 func usersShow(ctx context.Context, c *command.Call) error {
-	u, err := c.API.User(ctx, c.Arg(0))
+	u, err := api.GetUser.Call(ctx, c.API, api.GetUserRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func usersAdd(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	u, err := c.API.AddUser(ctx, api.AddUser{Name: c.Arg(0), Role: role})
+	u, err := api.AddUser.Call(ctx, c.API, api.AddUserRequest{Name: c.Arg(0), Role: role})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func usersRole(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	u, err := c.API.PatchUser(ctx, c.Arg(0), api.PatchUser{Role: &role})
+	u, err := api.PatchUser.Call(ctx, c.API, api.PatchUserRequest{ID: c.Arg(0), Role: &role})
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func usersRole(ctx context.Context, c *command.Call) error {
 }
 
 func usersDisable(ctx context.Context, c *command.Call) error {
-	was, err := c.API.User(ctx, c.Arg(0))
+	was, err := api.GetUser.Call(ctx, c.API, api.GetUserRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func usersDisable(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	state := store.Disabled
-	u, err := c.API.PatchUser(ctx, was.ID, api.PatchUser{State: &state})
+	u, err := api.PatchUser.Call(ctx, c.API, api.PatchUserRequest{ID: was.ID, State: &state})
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func endsOf(u api.UserView) string {
 
 func usersEnable(ctx context.Context, c *command.Call) error {
 	state := store.Active
-	u, err := c.API.PatchUser(ctx, c.Arg(0), api.PatchUser{State: &state})
+	u, err := api.PatchUser.Call(ctx, c.API, api.PatchUserRequest{ID: c.Arg(0), State: &state})
 	if err != nil {
 		return err
 	}

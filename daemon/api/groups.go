@@ -1,26 +1,13 @@
 package api
 
 import (
-	"context"
-	"net/url"
 	"time"
 
 	"nize/store"
 )
 
-// AddGroup makes a group of people, by id, name or identity, or of those who
-// are in a Slack user group, by its id or handle: either, not both.
-type AddGroup struct {
-	Name           string   `json:"name"`
-	Members        []string `json:"members,omitempty"`
-	SlackUsergroup string   `json:"slack_usergroup,omitempty"`
-}
-
-// PatchGroup takes people in and out.
-type PatchGroup struct {
-	Add    []string `json:"add,omitempty"`
-	Remove []string `json:"remove,omitempty"`
-}
+// ListGroups lists the groups.
+var ListGroups = Op[Empty, List[GroupView]]{"GET", "/v1/groups", true, "list groups"}
 
 // GroupView is a group with its members' names and what it may use.
 type GroupView struct {
@@ -42,27 +29,39 @@ type GroupMember struct {
 	State store.UserState `json:"state"`
 }
 
-// Groups lists the groups.
-func (c *Client) Groups(ctx context.Context) ([]GroupView, error) {
-	return list[GroupView](ctx, c, request{method: "GET", path: "/v1/groups"})
-}
-
-// Group shows one group.
-func (c *Client) Group(ctx context.Context, name string) (GroupView, error) {
-	return do[GroupView](ctx, c, request{method: "GET", path: "/v1/groups/" + url.PathEscape(name)})
-}
-
 // AddGroup makes a group. A name that is taken is ErrExists.
-func (c *Client) AddGroup(ctx context.Context, g AddGroup) (GroupView, error) {
-	return do[GroupView](ctx, c, request{method: "POST", path: "/v1/groups", body: g})
+var AddGroup = Op[AddGroupRequest, GroupView]{"POST", "/v1/groups", true, "make a group"}
+
+// AddGroupRequest is a group of people, by id, name or identity, or of those who
+// are in a Slack user group, by its id or handle: either, not both.
+type AddGroupRequest struct {
+	Name           string   `json:"name"`
+	Members        []string `json:"members,omitempty"`
+	SlackUsergroup string   `json:"slack_usergroup,omitempty"`
+}
+
+// GetGroup shows one group.
+var GetGroup = Op[GetGroupRequest, GroupView]{"GET", "/v1/groups/{name}", true, "show a group"}
+
+// GetGroupRequest names a group.
+type GetGroupRequest struct {
+	Name string `path:"name" json:"-"`
 }
 
 // PatchGroup changes who is in a group.
-func (c *Client) PatchGroup(ctx context.Context, name string, p PatchGroup) (GroupView, error) {
-	return do[GroupView](ctx, c, request{method: "PATCH", path: "/v1/groups/" + url.PathEscape(name), body: p})
+var PatchGroup = Op[PatchGroupRequest, GroupView]{"PATCH", "/v1/groups/{name}", true, "take people in and out"}
+
+// PatchGroupRequest takes people in and out.
+type PatchGroupRequest struct {
+	Name   string   `path:"name" json:"-"`
+	Add    []string `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
 }
 
 // RemoveGroup removes a group with which no server is shared.
-func (c *Client) RemoveGroup(ctx context.Context, name string) error {
-	return exec(ctx, c, request{method: "DELETE", path: "/v1/groups/" + url.PathEscape(name)})
+var RemoveGroup = Op[RemoveGroupRequest, Empty]{"DELETE", "/v1/groups/{name}", true, "remove a group"}
+
+// RemoveGroupRequest names a group.
+type RemoveGroupRequest struct {
+	Name string `path:"name" json:"-"`
 }

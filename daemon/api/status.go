@@ -114,8 +114,3 @@ type ReindexSummary struct {
 func (c *Client) Reindex(ctx context.Context, r Reindex) iter.Seq2[ReindexLine, error] {
 	return stream[ReindexLine](ctx, c, request{method: "POST", path: "/v1/reindex", body: r})
 }
-
-// Users lists the people.
-func (c *Client) Users(ctx context.Context) ([]store.User, error) {
-	return list[store.User](ctx, c, request{method: "GET", path: "/v1/users"})
-}

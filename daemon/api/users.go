@@ -1,24 +1,13 @@
 package api
 
 import (
-	"context"
-	"net/url"
+	"encoding/json"
 
 	"nize/store"
 )
 
-// AddUser names a person before they are met in a chat, so that there can be
-// tokens for them.
-type AddUser struct {
-	Name string     `json:"name"`
-	Role store.Role `json:"role,omitempty"` // "" is member
-}
-
-// PatchUser changes what is set.
-type PatchUser struct {
-	Role  *store.Role      `json:"role,omitempty"`
-	State *store.UserState `json:"state,omitempty"`
-}
+// ListUsers lists everybody.
+var ListUsers = Op[Empty, List[store.User]]{"GET", "/v1/users", true, "list users"}
 
 // UserView is a person and what acts in their name: what a disabling ends.
 type UserView struct {
@@ -38,17 +27,72 @@ type UserView struct {
 	Lacking []string `json:"lacking,omitempty"`
 }
 
-// User shows one person, by id, name or identity.
-func (c *Client) User(ctx context.Context, who string) (UserView, error) {
-	return do[UserView](ctx, c, request{method: "GET", path: "/v1/users/" + url.PathEscape(who)})
+// AddUser names a person. A name that somebody has is ErrExists.
+var AddUser = Op[AddUserRequest, UserView]{"POST", "/v1/users", true, "name a person"}
+
+// AddUserRequest names a person before they are met in a chat, so that there
+// can be tokens for them.
+type AddUserRequest struct {
+	Name string     `json:"name"`
+	Role store.Role `json:"role,omitempty"` // "" is member
 }
 
-// AddUser names a person. A name that somebody has is ErrExists.
-func (c *Client) AddUser(ctx context.Context, u AddUser) (UserView, error) {
-	return do[UserView](ctx, c, request{method: "POST", path: "/v1/users", body: u})
+// GetUser shows one person.
+var GetUser = Op[GetUserRequest, UserView]{"GET", "/v1/users/{id}", true, "show a person and what acts in their name"}
+
+// GetUserRequest names a person by id, name or identity, as all do.
+type GetUserRequest struct {
+	ID string `path:"id" json:"-"`
 }
 
 // PatchUser changes a person. The last admin stays one: ErrRefused.
-func (c *Client) PatchUser(ctx context.Context, who string, p PatchUser) (UserView, error) {
-	return do[UserView](ctx, c, request{method: "PATCH", path: "/v1/users/" + url.PathEscape(who), body: p})
+var PatchUser = Op[PatchUserRequest, UserView]{"PATCH", "/v1/users/{id}", true, "change a person's role or state"}
+
+// PatchUserRequest changes what is set.
+type PatchUserRequest struct {
+	ID    string           `path:"id" json:"-"`
+	Role  *store.Role      `json:"role,omitempty"`
+	State *store.UserState `json:"state,omitempty"`
+}
+
+// RemoveUser ends a person's access and forgets the record; what they did
+// stays until its retention ends.
+var RemoveUser = Op[RemoveUserRequest, UserView]{"DELETE", "/v1/users/{id}", true, "remove a person"}
+
+// RemoveUserRequest names a person.
+type RemoveUserRequest struct {
+	ID string `path:"id" json:"-"`
+}
+
+// ForgetUser erases a person.
+var ForgetUser = Op[ForgetUserRequest, store.Forgotten]{"POST", "/v1/users/{id}/forget", true, "erase a person"}
+
+// ForgetUserRequest names a person; one who was removed by id.
+type ForgetUserRequest struct {
+	ID string `path:"id" json:"-"`
+}
+
+// ExportUser yields everything that is kept about a person.
+var ExportUser = Stream[ExportUserRequest, UserRecord]{"GET", "/v1/users/{id}/export", false, "everything kept about a person"}
+
+// ExportUserRequest names a person; one who was removed by id. Admins who export
+// others need a reason.
+type ExportUserRequest struct {
+	ID     string `path:"id" json:"-"`
+	Reason string `query:"reason" json:"-"`
+}
+
+// UserRecord is one record of what is kept about a person.
+type UserRecord struct {
+	Kind   string          `json:"kind"` // user, membership, group, setting, token, credential, grant, conversation, turn, call, usage, event
+	Record json.RawMessage `json:"record"`
+}
+
+// Unlink takes an identity from a person.
+var Unlink = Op[UnlinkRequest, UserView]{"DELETE", "/v1/users/{id}/identities/{identity}", true, "take an identity away"}
+
+// UnlinkRequest names an identity of a person.
+type UnlinkRequest struct {
+	ID       string `path:"id" json:"-"`
+	Identity string `path:"identity" json:"-"`
 }

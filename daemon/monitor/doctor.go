@@ -40,8 +40,8 @@ func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequ
 	m := d.Monitor
 	f := doctor.Facts{
 		Now: m.Now(), Daemon: true, UID: os.Getuid(), Version: api.Version, Client: req.Client,
-		Backup:    doctor.Run{Schedule: m.Config.Get("", "backup.schedule"), Error: ErrText(m.Runs.Backup().Err)},
-		Audit:     doctor.Run{Schedule: m.Config.Get("", "audit.schedule"), Error: ErrText(m.Runs.Audit().Err)},
+		Backup:    doctor.Run{Schedule: m.Config.Get("", "backup.schedule"), Error: store.ErrText(m.Runs.Backup().Err)},
+		Audit:     doctor.Run{Schedule: m.Config.Get("", "audit.schedule"), Error: store.ErrText(m.Runs.Audit().Err)},
 		Retention: map[string]string{},
 		DiskLow:   DiskLow(m.Config),
 	}
@@ -97,7 +97,7 @@ func (d *Doctor) servers(ctx context.Context, f *doctor.Facts) error {
 	}
 	for _, v := range views {
 		f.Servers = append(f.Servers, doctor.Server{
-			Name: v.Name, State: v.State, Error: clip(v.LastError), Held: v.Held, LoginLost: refused[v.Name], Disabled: v.Server.Disabled,
+			Name: v.Name, State: v.State, Error: store.Line(v.LastError), Held: v.Held, LoginLost: refused[v.Name], Disabled: v.Server.Disabled,
 		})
 	}
 	return nil
@@ -147,7 +147,7 @@ func (d *Doctor) alerts(ctx context.Context, f *doctor.Facts) error {
 	}
 	where, err := d.Alerts.Destination(ctx)
 	if err != nil {
-		f.Alerts.Error = ErrText(err)
+		f.Alerts.Error = store.ErrText(err)
 		return nil
 	}
 	f.Alerts.Signed = where.Signed
@@ -186,7 +186,7 @@ func (d *Doctor) providers(ctx context.Context, online bool) ([]doctor.Provider,
 		asking.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, providerPatience)
 			defer cancel()
-			out[i].Error = ErrText(d.Ask(ctx, p))
+			out[i].Error = store.ErrText(d.Ask(ctx, p))
 		})
 	}
 	asking.Wait()

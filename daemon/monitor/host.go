@@ -93,7 +93,7 @@ func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 		case job.last.At.IsZero():
 			r.Unknown = append(r.Unknown, job.what.Key)
 		case job.last.Err != nil:
-			job.what.Text = job.before + ErrText(job.last.Err)
+			job.what.Text = job.before + store.ErrText(job.last.Err)
 			r.Wrong = append(r.Wrong, job.what)
 		}
 	}
@@ -119,7 +119,7 @@ func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 	r.Wrong = append(r.Wrong, alert.Symptom{
 		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},
 		Title: fmt.Sprintf("The upgrade of the database to schema %d failed", note.To),
-		Text:  fmt.Sprintf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), clip(note.Error)),
+		Text:  fmt.Sprintf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), store.Line(note.Error)),
 		Cure:  cure,
 	})
 	return nil
@@ -135,7 +135,7 @@ func (m *Monitor) chats(ctx context.Context, r *alert.Result) error {
 		if b.State != "connected" {
 			r.Wrong = append(r.Wrong, alert.Symptom{
 				Key: alert.Key{Kind: alert.BotDown, Subject: b.Name}, Title: "The bot on " + b.Name + " is down",
-				Text: strings.TrimSpace("Nobody there is answered. " + clip(b.LastError)), Cure: "nizectl bots status",
+				Text: strings.TrimSpace("Nobody there is answered. " + store.Line(b.LastError)), Cure: "nizectl bots status",
 			})
 		}
 	}

@@ -10,7 +10,6 @@ package monitor
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"nize/daemon/alert"
@@ -114,24 +113,4 @@ func (m *Monitor) Check(ctx context.Context) alert.Result {
 		all.Unknown = append(all.Unknown, o.result.Unknown...)
 	}
 	return all
-}
-
-// shownError bounds what a server's error takes of a text.
-const shownError = 500
-
-// clip is a text from outside as one line of at most shownError runes.
-func clip(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > shownError {
-		return string(r[:shownError-1]) + "…"
-	}
-	return s
-}
-
-// ErrText is an error that may hold what a stranger wrote, as one line.
-func ErrText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return clip(store.RedactText(err.Error()))
 }

@@ -57,7 +57,7 @@ func serverDown(server store.Server, st upstream.ServerStatus) alert.Symptom {
 	return alert.Symptom{
 		Key:   alert.Key{Kind: alert.ServerDown, Subject: server.Name},
 		Title: "Server " + server.Name + " is down",
-		Text:  strings.TrimSpace("Its tools can't be called. " + clip(st.LastError)),
+		Text:  strings.TrimSpace("Its tools can't be called. " + store.Line(st.LastError)),
 		Cure:  "nizectl servers test " + server.Name,
 	}
 }
@@ -130,7 +130,7 @@ func toolHeld(t store.Tool) alert.Symptom {
 		why = "its definition is another than the accepted one"
 	}
 	if len(t.Findings) > 0 {
-		why += " (" + clip(strings.Join(t.Findings, "; ")) + ")"
+		why += " (" + store.Line(strings.Join(t.Findings, "; ")) + ")"
 	}
 	return alert.Symptom{
 		Key:   alert.Key{Kind: alert.ToolHeld, Subject: t.ID()},

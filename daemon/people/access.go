@@ -1,4 +1,4 @@
-package daemon
+package people
 
 import (
 	"context"
@@ -6,31 +6,37 @@ import (
 	"nize/store"
 )
 
-// admits says whether bots.access lets somebody talk to nize whom their platform
-// lets in. Whoever is not in a group that it names, by what was seen
-// last, is looked up anew: they may have just come in.
-func (d *Daemon) admits(ctx context.Context, u store.User) (bool, error) {
-	access := store.AccessOf(d.config)
+// Access decides who may talk to nize in chats.
+type Access struct {
+	Config store.Config
+	Groups *LiveGroups
+}
+
+// Admits says whether bots.access lets somebody talk to nize whom their platform
+// lets in. Anyone who was not in a group that it names when it was last looked
+// at is looked up again: they may have just come in.
+func (a *Access) Admits(ctx context.Context, u store.User) (bool, error) {
+	access := store.AccessOf(a.Config)
 	if access.Admits(u, nil) {
 		return true, nil
 	}
-	in, err := d.groupsAtDoor(ctx, u)
+	in, err := a.groupsOf(ctx, u)
 	if err != nil || access.Admits(u, in) {
 		return err == nil, err
 	}
-	d.groups.refresh(ctx, access)
-	in, err = d.groupsAtDoor(ctx, u)
+	a.Groups.Refresh(ctx, access)
+	in, err = a.groupsOf(ctx, u)
 	return err == nil && access.Admits(u, in), err
 }
 
-// groupsAtDoor names somebody's groups; who comes for the first time is in those
+// groupsOf names somebody's groups; one who comes for the first time is in those
 // of their platform.
-func (d *Daemon) groupsAtDoor(ctx context.Context, u store.User) (names []string, err error) {
+func (a *Access) groupsOf(ctx context.Context, u store.User) (names []string, err error) {
 	if u.ID != "" {
-		return d.groups.GroupsOf(ctx, u.ID)
+		return a.Groups.GroupsOf(ctx, u.ID)
 	}
 	for _, identity := range u.Identities {
-		in, err := d.db.GroupsAwaiting(ctx, identity)
+		in, err := a.Groups.store.GroupsAwaiting(ctx, identity)
 		if err != nil {
 			return nil, err
 		}

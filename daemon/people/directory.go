@@ -18,11 +18,13 @@ type Directory struct {
 		ListUsers(ctx context.Context) ([]store.User, error)
 		ListGroups(ctx context.Context) ([]store.Group, error)
 	}
-	// Memberships says which groups a user is in.
-	Memberships interface {
-		GroupsOf(ctx context.Context, user string) ([]string, error)
-	}
-	Log *slog.Logger
+	Memberships Memberships
+	Log         *slog.Logger
+}
+
+// Memberships says which groups a user is in. [LiveGroups] is one.
+type Memberships interface {
+	GroupsOf(ctx context.Context, user string) ([]string, error)
 }
 
 // Find finds a person by id, identity or name. A name that several have

@@ -1,42 +1,64 @@
-package daemon
+package people
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/bots"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// Groups: named people, with whom things are shared.
+// Groups are the operations on groups: named people, with whom things are
+// shared.
+type Groups struct {
+	Store     groupStore
+	Directory *Directory
+	Live      *LiveGroups
+	Bots      *bots.Registry
+	// Account is the account of a bot by its name.
+	Account func(ctx context.Context, name string) (store.Bot, error)
+}
 
-func (d *Daemon) groupViews(ctx context.Context, groups ...store.Group) ([]api.GroupView, error) {
-	users, err := d.db.ListUsers(ctx)
+type groupStore interface {
+	AddGroup(ctx context.Context, by store.Caller, g store.Group) (store.Group, error)
+	EditGroup(ctx context.Context, by store.Caller, name string, in, out []string) (store.Group, error)
+	DeleteGroup(ctx context.Context, by store.Caller, name string) error
+	ListGroups(ctx context.Context) ([]store.Group, error)
+	RecordGroupCheck(ctx context.Context, by store.Caller, name string, s store.GroupCheck) (store.Group, error)
+	ListUsers(ctx context.Context) ([]store.User, error)
+	ListServers(ctx context.Context) ([]store.Server, error)
+}
+
+// firstCheckTimeout bounds the first check of a group.
+const firstCheckTimeout = 10 * time.Second
+
+func (g *Groups) views(ctx context.Context, groups ...store.Group) ([]api.GroupView, error) {
+	users, err := g.Store.ListUsers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing users: %w", err)
 	}
-	servers, err := d.db.ListServers(ctx)
+	servers, err := g.Store.ListServers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing servers: %w", err)
 	}
 	views := make([]api.GroupView, len(groups))
-	for i, g := range groups {
+	for i, one := range groups {
 		v := api.GroupView{
-			Name: g.Name, Members: []api.GroupMember{}, Servers: []string{}, Created: g.Created,
-			Source: g.Source, Handle: g.Handle, Looked: g.Checked, Error: g.Error,
+			Name: one.Name, Members: []api.GroupMember{}, Servers: []string{}, Created: one.Created,
+			Source: one.Source, Handle: one.Handle, Looked: one.Checked, Error: one.Error,
 		}
 		for _, u := range users {
-			if slices.Contains(g.Members, u.ID) {
+			if slices.Contains(one.Members, u.ID) {
 				v.Members = append(v.Members, api.GroupMember{ID: u.ID, Name: u.Name, State: u.State})
 			}
 		}
 		for _, s := range servers {
-			if slices.Contains(s.Visibility, "group:"+g.Name) {
+			if slices.Contains(s.Visibility, "group:"+one.Name) {
 				v.Servers = append(v.Servers, s.Name)
 			}
 		}
@@ -45,39 +67,57 @@ func (d *Daemon) groupViews(ctx context.Context, groups ...store.Group) ([]api.G
 	return views, nil
 }
 
-func (d *Daemon) groupView(ctx context.Context, g store.Group) (any, error) {
-	views, err := d.groupViews(ctx, g)
+func (g *Groups) view(ctx context.Context, one store.Group) (api.GroupView, error) {
+	views, err := g.views(ctx, one)
 	if err != nil {
-		return nil, err
+		return api.GroupView{}, err
 	}
 	return views[0], nil
 }
 
-func (d *Daemon) listGroups(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
-	all, err := d.db.ListGroups(ctx)
+func (g *Groups) all(ctx context.Context) ([]api.GroupView, error) {
+	all, err := g.Store.ListGroups(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing groups: %w", err)
 	}
-	views, err := d.groupViews(ctx, all...)
-	if err != nil {
-		return nil, err
-	}
-	return items(views), nil
+	return g.views(ctx, all...)
 }
 
-func (d *Daemon) getGroup(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
-	g, err := d.directory.Group(ctx, r.PathValue("name"))
-	if err != nil {
-		return nil, err
+// emptied are those of the groups in which nobody is left who could act.
+func (g *Groups) emptied(ctx context.Context, names []string) (out []string, err error) {
+	if len(names) == 0 {
+		return nil, nil
 	}
-	return d.groupView(ctx, g)
+	all, err := g.all(ctx)
+	for _, v := range all {
+		active := slices.ContainsFunc(v.Members, func(m api.GroupMember) bool { return m.State == store.Active })
+		if slices.Contains(names, v.Name) && !active {
+			out = append(out, v.Name)
+		}
+	}
+	return out, err
+}
+
+// List lists the groups.
+func (g *Groups) List(ctx context.Context, _ store.Caller, _ api.Empty) (api.List[api.GroupView], error) {
+	views, err := g.all(ctx)
+	return api.Items(views), err
+}
+
+// Get shows one group.
+func (g *Groups) Get(ctx context.Context, _ store.Caller, req api.GetGroupRequest) (api.GroupView, error) {
+	one, err := g.Directory.Group(ctx, req.Name)
+	if err != nil {
+		return api.GroupView{}, err
+	}
+	return g.view(ctx, one)
 }
 
 // userIDs finds people as they were typed.
-func (d *Daemon) userIDs(ctx context.Context, who []string) ([]string, error) {
+func (g *Groups) userIDs(ctx context.Context, who []string) ([]string, error) {
 	var ids []string
 	for _, w := range who {
-		u, err := d.directory.Find(ctx, w)
+		u, err := g.Directory.Find(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -86,60 +126,58 @@ func (d *Daemon) userIDs(ctx context.Context, who []string) ([]string, error) {
 	return ids, nil
 }
 
-func (d *Daemon) addGroup(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	req, err := decode[api.AddGroup](r)
-	if err != nil {
-		return nil, err
-	}
+// Add makes a group.
+func (g *Groups) Add(ctx context.Context, by store.Caller, req api.AddGroupRequest) (none api.GroupView, err error) {
 	made := store.Group{Name: req.Name}
-	if made.Members, err = d.userIDs(ctx, req.Members); err != nil {
-		return nil, err
+	if made.Members, err = g.userIDs(ctx, req.Members); err != nil {
+		return none, err
 	}
-	seen, err := d.firstLook(ctx, &made, req)
+	seen, err := g.firstCheck(ctx, &made, req)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	g, err := d.db.AddGroup(ctx, by, made)
+	one, err := g.Store.AddGroup(ctx, by, made)
 	if errors.Is(err, store.ErrExists) {
-		return nil, fmt.Errorf("group %q %w: see nizectl groups show %s", req.Name, store.ErrExists, req.Name)
+		return none, fmt.Errorf("group %q %w: see nizectl groups show %s", req.Name, store.ErrExists, req.Name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("storing group %s: %w", req.Name, err)
+		return none, fmt.Errorf("storing group %s: %w", req.Name, err)
 	}
-	if g.Live() {
-		if g, err = d.db.RecordGroupCheck(ctx, by, g.Name, seen); err != nil {
-			return nil, fmt.Errorf("noting who is in group %s: %w", req.Name, err)
+	if one.Live() {
+		if one, err = g.Store.RecordGroupCheck(ctx, by, one.Name, seen); err != nil {
+			return none, fmt.Errorf("noting who is in group %s: %w", req.Name, err)
 		}
-		d.groups.know(g)
+		g.Live.add(one)
 	}
-	return d.groupView(ctx, g)
+	return g.view(ctx, one)
 }
 
-// firstLook finds the group of people on a chat platform whose members are to be
-// those of the group, and looks at it: one that can't be looked at is not made.
-func (d *Daemon) firstLook(ctx context.Context, g *store.Group, req api.AddGroup) (seen store.GroupCheck, err error) {
+// firstCheck finds the group of people on a chat platform whose members are to
+// be those of the group, and asks for them: one that can't be asked for is not
+// made.
+func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGroupRequest) (seen store.GroupCheck, err error) {
 	if req.SlackUsergroup == "" {
 		return seen, nil
 	}
-	bot, on, name, err := d.groupsOn(req.SlackUsergroup)
+	bot, on, name, err := g.platform(req.SlackUsergroup)
 	if err != nil {
 		return seen, err
 	}
 	if len(req.Members) > 0 {
 		return seen, fmt.Errorf("%w group: its members are those named, or those of a %s user group, not both", store.ErrInvalid, bot.Title())
 	}
-	account, err := d.account(ctx, string(bot.Surface()))
+	account, err := g.Account(ctx, string(bot.Surface()))
 	if err != nil {
 		return seen, err
 	}
 	if !account.Enabled {
 		return seen, fmt.Errorf("%w: the bot on %s is stopped, so its user groups can't be asked for: nizectl bots %s start", store.ErrRefused, bot.Title(), bot.Surface())
 	}
-	asking, cancel := context.WithTimeout(ctx, botPatience)
+	asking, cancel := context.WithTimeout(ctx, firstCheckTimeout)
 	defer cancel()
-	if g.Source, g.Handle, err = on.UserGroup(asking, name); err == nil {
-		seen.Source = g.Source
-		seen.Identities, err = on.InUserGroup(asking, g.Source)
+	if one.Source, one.Handle, err = on.UserGroup(asking, name); err == nil {
+		seen.Source = one.Source
+		seen.Identities, err = on.InUserGroup(asking, one.Source)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrInvalid) {
 		return seen, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
@@ -147,10 +185,10 @@ func (d *Daemon) firstLook(ctx context.Context, g *store.Group, req api.AddGroup
 	return seen, err
 }
 
-// groupsOn finds the platform of a group of people written NAME:GROUP; GROUP
+// platform finds the platform of a group of people written NAME:GROUP; GROUP
 // alone is on the first that has any.
-func (d *Daemon) groupsOn(text string) (bot bots.Bot, on bots.GroupDirectory, name string, err error) {
-	for _, b := range d.bots.All() {
+func (g *Groups) platform(text string) (bot bots.Bot, on bots.GroupDirectory, name string, err error) {
+	for _, b := range g.Bots.All() {
 		dir, ok := b.(bots.GroupDirectory)
 		if !ok {
 			continue
@@ -168,49 +206,47 @@ func (d *Daemon) groupsOn(text string) (bot bots.Bot, on bots.GroupDirectory, na
 	return bot, on, text, nil
 }
 
-// titleOf is how people write the platform of a group's source.
-func (d *Daemon) titleOf(source string) string {
+// title is how people write the platform of a group's source.
+func (g *Groups) title(source string) string {
 	name, _, _ := strings.Cut(source, ":")
-	if bot, ok := bots.On[bots.Bot](d.bots, store.Surface(name)); ok {
+	if bot, ok := bots.On[bots.Bot](g.Bots, store.Surface(name)); ok {
 		return bot.Title()
 	}
 	return name
 }
 
-func (d *Daemon) patchGroup(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	req, err := decode[api.PatchGroup](r)
+// Patch takes people in and out.
+func (g *Groups) Patch(ctx context.Context, by store.Caller, req api.PatchGroupRequest) (none api.GroupView, err error) {
+	one, err := g.Directory.Group(ctx, req.Name)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	g, err := d.directory.Group(ctx, r.PathValue("name"))
+	in, err := g.userIDs(ctx, req.Add)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	in, err := d.userIDs(ctx, req.Add)
+	out, err := g.userIDs(ctx, req.Remove)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	out, err := d.userIDs(ctx, req.Remove)
-	if err != nil {
-		return nil, err
+	if one.Live() {
+		return none, fmt.Errorf("group %s: %w: its members are those of @%s on %s; change them there", one.Name, store.ErrRefused, one.Handle, g.title(one.Source))
 	}
-	if g.Live() {
-		return nil, fmt.Errorf("group %s: %w: its members are those of @%s on %s; change them there", g.Name, store.ErrRefused, g.Handle, d.titleOf(g.Source))
+	if one, err = g.Store.EditGroup(ctx, by, one.Name, in, out); err != nil {
+		return none, fmt.Errorf("group %s: %w", req.Name, err)
 	}
-	if g, err = d.db.EditGroup(ctx, by, g.Name, in, out); err != nil {
-		return nil, fmt.Errorf("group %s: %w", r.PathValue("name"), err)
-	}
-	return d.groupView(ctx, g)
+	return g.view(ctx, one)
 }
 
-func (d *Daemon) removeGroup(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	g, err := d.directory.Group(ctx, r.PathValue("name"))
+// Remove removes a group.
+func (g *Groups) Remove(ctx context.Context, by store.Caller, req api.RemoveGroupRequest) (none api.Empty, err error) {
+	one, err := g.Directory.Group(ctx, req.Name)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	if err := d.db.DeleteGroup(ctx, by, g.Name); err != nil {
-		return nil, err
+	if err := g.Store.DeleteGroup(ctx, by, one.Name); err != nil {
+		return none, err
 	}
-	d.groups.forget(g.Name)
-	return nil, nil
+	g.Live.remove(one.Name)
+	return none, nil
 }

@@ -1,87 +1,73 @@
-package daemon
+package people
 
 import (
 	"context"
 	"fmt"
-	"net/http"
+	"log/slog"
 
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// Linking: a code of one of a person's identities is given under
-// another, and the two become one user.
+// Links join a person's identities: a code of one is given under another, and
+// the two become one user.
+type Links struct {
+	Store     store.Links
+	Users     store.Users
+	Directory *Directory
+	Log       *slog.Logger
+}
 
-func (d *Daemon) makeLink(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	req, err := decode[api.MakeLink](r)
+// Make makes a code.
+func (l *Links) Make(ctx context.Context, by store.Caller, req api.MakeLinkRequest) (none api.LinkCode, err error) {
+	id, err := l.Directory.Owner(ctx, by, req.User)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	id, err := d.directory.Owner(ctx, by, req.User)
+	u, err := l.user(ctx, id)
 	if err != nil {
-		return nil, err
-	}
-	u, err := d.db.GetUser(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("reading user %s: %w", id, err)
+		return none, err
 	}
 	code, hash := store.NewCode()
-	expires, err := d.db.PutLink(ctx, by, u.ID, hash)
+	expires, err := l.Store.PutLink(ctx, by, u.ID, hash)
 	if err != nil {
-		return nil, fmt.Errorf("a code for %s: %w", u.Name, err)
+		return none, fmt.Errorf("a code for %s: %w", u.Name, err)
 	}
 	return api.LinkCode{Code: api.Secret{Secret: code}, User: u, Expires: expires}, nil
 }
 
-// givenCode reads a request with a code. One that can be none is not counted
-// as a try: it says nothing about those that there are.
-func givenCode(r *http.Request) (req api.UseLink, hash [32]byte, err error) {
-	if req, err = decode[api.UseLink](r); err != nil {
-		return req, hash, err
+func (l *Links) user(ctx context.Context, id string) (store.User, error) {
+	u, err := l.Users.GetUser(ctx, id)
+	if err != nil {
+		return u, fmt.Errorf("reading user %s: %w", id, err)
 	}
-	hash, err = store.ReadCode(req.Code.Reveal())
-	return req, hash, err
+	return u, nil
 }
 
-func (d *Daemon) lookAtLink(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	_, hash, err := givenCode(r)
+// Show shows who would be joined. What can be no code is not counted as a try:
+// it says nothing about those that there are.
+func (l *Links) Show(ctx context.Context, by store.Caller, req api.UseLinkRequest) (v api.LinkView, err error) {
+	hash, err := store.ReadCode(req.Code.Reveal())
 	if err != nil {
-		return nil, err
+		return v, err
 	}
-	v := api.LinkView{}
-	if v.Other, err = d.db.FindLink(ctx, by, hash); err != nil {
-		return nil, err
+	if v.Other, err = l.Store.FindLink(ctx, by, hash); err != nil {
+		return v, err
 	}
-	if v.You, err = d.db.GetUser(ctx, by.User); err != nil {
-		return nil, fmt.Errorf("reading user %s: %w", by.User, err)
-	}
-	return v, nil
+	v.You, err = l.user(ctx, by.User)
+	return v, err
 }
 
-func (d *Daemon) join(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	req, hash, err := givenCode(r)
+// Join joins the caller with whose code it is.
+func (l *Links) Join(ctx context.Context, by store.Caller, req api.UseLinkRequest) (none store.Joined, err error) {
+	hash, err := store.ReadCode(req.Code.Reveal())
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	j, err := d.db.Join(ctx, by, hash, req.Role)
+	j, err := l.Store.Join(ctx, by, hash, req.Role)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	d.log.Info("identities joined", "user", j.User.ID, "absorbed", j.Absorbed.ID)
+	l.Log.Info("identities joined", "user", j.User.ID, "absorbed", j.Absorbed.ID)
 	return j, nil
-}
-
-func (d *Daemon) unlink(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	u, err := d.directory.Find(ctx, r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	identity := r.PathValue("identity")
-	if len(u.Identities) > 0 && !hasIdentity(u, identity) {
-		return nil, store.Unknown("identity", identity, u.Identities)
-	}
-	if u, err = d.db.Unlink(ctx, by, u.ID, identity); err != nil {
-		return nil, err
-	}
-	return d.userView(ctx, u)
 }

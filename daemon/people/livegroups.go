@@ -1,4 +1,4 @@
-package daemon
+package people
 
 import (
 	"context"
@@ -11,42 +11,40 @@ import (
 	"time"
 
 	"nize/bots"
-	"nize/daemon/monitor"
 	"nize/store"
 )
 
 const (
-	// groupEvery is when a group of a chat platform is looked at again: before
+	// checkInterval is when a group of a chat platform is checked again: before
 	// what was seen is too old to allow anything.
-	groupEvery = store.GroupAge - time.Minute
-	// groupPress is how old a look may be where somebody presses.
-	groupPress = 10 * time.Second
-	// groupRetry is when a look that failed is tried again, and how long nobody
+	checkInterval = store.GroupAge - time.Minute
+	// pressAge is how old a check may be where somebody presses a button.
+	pressAge = 10 * time.Second
+	// checkRetry is when a check that failed is tried again, and how long nobody
 	// waits for one meanwhile.
-	groupRetry = 30 * time.Second
-	// groupTime bounds one look. With Slack's limits it may take a while.
-	groupTime = time.Minute
-	// groupPatience is how long somebody who needs to know waits for it.
-	groupPatience = 1500 * time.Millisecond
-	groupTick     = 10 * time.Second
+	checkRetry = 30 * time.Second
+	// checkTimeout bounds one check. With Slack's limits it may take a while.
+	checkTimeout = time.Minute
+	// maxWait is how long a caller that needs to know waits for a check.
+	maxWait   = 1500 * time.Millisecond
+	checkTick = 10 * time.Second
 )
 
-// liveGroups keeps the groups of chat platforms up to date, and is the one that
-// everybody asks who is in which group. A look is taken in the
-// background every few minutes, one at a time for each group; a call waits only
-// where there is none yet that counts, and not for long. The store says what a
-// look allows, by its age.
-type liveGroups struct {
-	db     liveStore
-	roster func(at store.Surface) (bots.GroupDirectory, bool) // the groups of people on a surface
-	log    *slog.Logger
-	now    func() time.Time
-	kick   chan struct{} // of one: the groups changed
+// LiveGroups keeps the groups of chat platforms up to date; everybody asks it
+// who is in which group. A check is made in the background every few minutes,
+// one at a time for each group; a call waits only where there is none yet that
+// counts, and not for long. The store says what a check allows, by its age.
+type LiveGroups struct {
+	store liveStore
+	bots  *bots.Registry
+	log   *slog.Logger
+	now   func() time.Time
+	kick  chan struct{} // of one: the groups changed
 
-	mu    sync.Mutex // guards what follows
-	looks map[string]*look
-	life  context.Context // of run, in which looks are taken; nil before and after
-	wg    sync.WaitGroup  // the looks under way
+	mu     sync.Mutex // guards what follows
+	checks map[string]*checks
+	life   context.Context // of Run, in which checks are made; nil before and after
+	wg     sync.WaitGroup  // the checks under way
 }
 
 type liveStore interface {
@@ -54,24 +52,22 @@ type liveStore interface {
 	store.LiveGroups
 }
 
-// look is what is known of the looks at one group.
-type look struct {
+// checks are what is known of the checks of one group.
+type checks struct {
 	source  string
-	good    time.Time     // the last one that told
-	failed  time.Time     // the last one, if it did not
-	present chan struct{} // closed when the one under way ends; nil without
-	began   time.Time     // of the present one
+	good    time.Time     // the last one that succeeded
+	failed  time.Time     // the last one, if it failed
+	running chan struct{} // closed when the one under way ends; nil without
+	began   time.Time     // of the running one
 }
 
-func newLiveGroups(d *Daemon) *liveGroups {
-	return &liveGroups{
-		db: d.db, roster: func(at store.Surface) (bots.GroupDirectory, bool) { return bots.On[bots.GroupDirectory](d.bots, at) }, log: d.log.With("component", "groups"), now: d.now,
-		kick: make(chan struct{}, 1), looks: map[string]*look{},
-	}
+// NewLiveGroups returns one that checks nothing before Run.
+func NewLiveGroups(db liveStore, platforms *bots.Registry, log *slog.Logger, now func() time.Time) *LiveGroups {
+	return &LiveGroups{store: db, bots: platforms, log: log, now: now, kick: make(chan struct{}, 1), checks: map[string]*checks{}}
 }
 
-// run looks at every group again and again until ctx ends.
-func (l *liveGroups) run(ctx context.Context) error {
+// Run checks every group again and again until ctx ends.
+func (l *LiveGroups) Run(ctx context.Context) error {
 	if err := l.load(ctx); err != nil {
 		return err
 	}
@@ -84,10 +80,10 @@ func (l *liveGroups) run(ctx context.Context) error {
 		l.mu.Unlock()
 		l.wg.Wait()
 	}()
-	tick := time.NewTicker(groupTick)
+	tick := time.NewTicker(checkTick)
 	defer tick.Stop()
 	for {
-		l.due(groupEvery)
+		l.startDue(checkInterval)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -98,8 +94,8 @@ func (l *liveGroups) run(ctx context.Context) error {
 }
 
 // load reads which groups there are.
-func (l *liveGroups) load(ctx context.Context) error {
-	all, err := l.db.ListGroups(ctx)
+func (l *LiveGroups) load(ctx context.Context) error {
+	all, err := l.store.ListGroups(ctx)
 	if err != nil {
 		return fmt.Errorf("listing groups: %w", err)
 	}
@@ -107,16 +103,16 @@ func (l *liveGroups) load(ctx context.Context) error {
 	defer l.mu.Unlock()
 	for _, g := range all {
 		if g.Live() {
-			l.looks[g.Name] = &look{source: g.Source, good: g.Checked}
+			l.checks[g.Name] = &checks{source: g.Source, good: g.Checked}
 		}
 	}
 	return nil
 }
 
-// know begins to look at a group, forget ends it.
-func (l *liveGroups) know(g store.Group) {
+// add begins to check a group, remove ends it.
+func (l *LiveGroups) add(g store.Group) {
 	l.mu.Lock()
-	l.looks[g.Name] = &look{source: g.Source, good: g.Checked}
+	l.checks[g.Name] = &checks{source: g.Source, good: g.Checked}
 	l.mu.Unlock()
 	select {
 	case l.kick <- struct{}{}:
@@ -124,74 +120,74 @@ func (l *liveGroups) know(g store.Group) {
 	}
 }
 
-func (l *liveGroups) forget(name string) {
+func (l *LiveGroups) remove(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.looks, name)
+	delete(l.checks, name)
 }
 
-// due begins the looks that are due where one may be as old as age, at the
-// groups named or at all. It returns those under way.
-func (l *liveGroups) due(age time.Duration, only ...string) (under []<-chan struct{}) {
+// startDue starts the checks that are due where one may be as old as age, of
+// the groups named or of all. It returns those under way.
+func (l *LiveGroups) startDue(age time.Duration, only ...string) (underWay []<-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life == nil {
 		return nil
 	}
 	now := l.now()
-	for name, k := range l.looks {
-		if len(only) > 0 && !slices.Contains(only, name) || !k.good.IsZero() && now.Sub(k.good) < age {
+	for name, c := range l.checks {
+		if len(only) > 0 && !slices.Contains(only, name) || !c.good.IsZero() && now.Sub(c.good) < age {
 			continue
 		}
-		if k.present == nil {
-			if now.Sub(k.failed) < groupRetry {
+		if c.running == nil {
+			if now.Sub(c.failed) < checkRetry {
 				continue
 			}
 			done, life := make(chan struct{}), l.life
-			k.present, k.began = done, now
+			c.running, c.began = done, now
 			l.wg.Go(func() {
 				defer close(done)
-				l.look(life, name, k)
+				l.check(life, name, c)
 			})
 		}
 		// Nobody waits for what failed just now, or hangs.
-		if now.Sub(k.failed) >= groupRetry && now.Sub(k.began) < groupPatience {
-			under = append(under, k.present)
+		if now.Sub(c.failed) >= checkRetry && now.Sub(c.began) < maxWait {
+			underWay = append(underWay, c.running)
 		}
 	}
-	return under
+	return underWay
 }
 
-// look takes one look and stores what it saw.
-func (l *liveGroups) look(ctx context.Context, name string, k *look) {
-	asking, cancel := context.WithTimeout(ctx, groupTime)
+// check asks the platform once and stores what it saw.
+func (l *LiveGroups) check(ctx context.Context, name string, c *checks) {
+	asking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	surface, _, _ := strings.Cut(k.source, ":")
-	seen := store.GroupCheck{Source: k.source}
+	surface, _, _ := strings.Cut(c.source, ":")
+	seen := store.GroupCheck{Source: c.source}
 	err := fmt.Errorf("no bot on %s: %w", surface, store.ErrNotFound)
-	if on, ok := l.roster(store.Surface(surface)); ok {
-		seen.Identities, err = on.InUserGroup(asking, k.source)
+	if on, ok := bots.On[bots.GroupDirectory](l.bots, store.Surface(surface)); ok {
+		seen.Identities, err = on.InUserGroup(asking, c.source)
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		seen = store.GroupCheck{Source: k.source, Error: monitor.ErrText(err)}
+		seen = store.GroupCheck{Source: c.source, Error: store.ErrText(err)}
 	}
-	_, noted := l.db.RecordGroupCheck(ctx, store.System, name, seen)
+	_, stored := l.store.RecordGroupCheck(ctx, store.System, name, seen)
 	l.mu.Lock()
-	was := k.failed
-	k.present = nil
-	k.failed = l.now()
-	if err == nil && noted == nil {
-		k.good, k.failed = k.failed, time.Time{}
+	was := c.failed
+	c.running = nil
+	c.failed = l.now()
+	if err == nil && stored == nil {
+		c.good, c.failed = c.failed, time.Time{}
 	}
 	l.mu.Unlock()
 	switch {
-	case errors.Is(noted, store.ErrNotFound): // it was removed meanwhile
-		l.forget(name)
-	case noted != nil && ctx.Err() == nil:
-		l.log.Error("noting who is in a group", "group", name, "err", noted)
+	case errors.Is(stored, store.ErrNotFound): // it was removed meanwhile
+		l.remove(name)
+	case stored != nil && ctx.Err() == nil:
+		l.log.Error("noting who is in a group", "group", name, "err", stored)
 	case err != nil && was.IsZero():
 		l.log.Warn("who is in a group can't be looked up; it opens nothing after five minutes", "group", name, "err", err)
 	case err == nil && !was.IsZero():
@@ -199,14 +195,14 @@ func (l *liveGroups) look(ctx context.Context, name string, k *look) {
 	}
 }
 
-// await waits a short time for looks under way.
-func (l *liveGroups) await(ctx context.Context, under []<-chan struct{}) {
-	if len(under) == 0 {
+// wait waits a short time for checks under way.
+func (l *LiveGroups) wait(ctx context.Context, underWay []<-chan struct{}) {
+	if len(underWay) == 0 {
 		return
 	}
-	patience := time.NewTimer(groupPatience)
+	patience := time.NewTimer(maxWait)
 	defer patience.Stop()
-	for _, done := range under {
+	for _, done := range underWay {
 		select {
 		case <-done:
 		case <-patience.C:
@@ -218,13 +214,13 @@ func (l *liveGroups) await(ctx context.Context, under []<-chan struct{}) {
 }
 
 // GroupsOf implements policy.Groups and llm.Groups.
-func (l *liveGroups) GroupsOf(ctx context.Context, user string) ([]string, error) {
-	l.await(ctx, l.due(store.GroupAge))
-	return l.db.GroupsOf(ctx, user)
+func (l *LiveGroups) GroupsOf(ctx context.Context, user string) ([]string, error) {
+	l.wait(ctx, l.startDue(store.GroupAge))
+	return l.store.GroupsOf(ctx, user)
 }
 
-// refresh looks anew at the groups among who, as a press wants it.
-func (l *liveGroups) refresh(ctx context.Context, who []string) {
+// Refresh checks the groups among who again, as a press wants it.
+func (l *LiveGroups) Refresh(ctx context.Context, who []string) {
 	var names []string
 	for _, w := range who {
 		if name, ok := strings.CutPrefix(w, "group:"); ok {
@@ -232,13 +228,13 @@ func (l *liveGroups) refresh(ctx context.Context, who []string) {
 		}
 	}
 	if len(names) > 0 {
-		l.await(ctx, l.due(groupPress, names...))
+		l.wait(ctx, l.startDue(pressAge, names...))
 	}
 }
 
 // InGroup implements policy.Groups.
-func (l *liveGroups) InGroup(ctx context.Context, name, user string) (bool, error) {
-	l.refresh(ctx, []string{"group:" + name})
-	names, err := l.db.GroupsOf(ctx, user)
+func (l *LiveGroups) InGroup(ctx context.Context, name, user string) (bool, error) {
+	l.Refresh(ctx, []string{"group:" + name})
+	names, err := l.store.GroupsOf(ctx, user)
 	return slices.Contains(names, name), err
 }

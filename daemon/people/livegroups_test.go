@@ -1,4 +1,4 @@
-package daemon
+package people
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 // rota is a platform's user groups.
 type rota struct {
+	bots.Bot
 	asked atomic.Int64
 
 	mu   sync.Mutex
@@ -26,6 +27,8 @@ type rota struct {
 	fail error
 	hang bool
 }
+
+func (r *rota) Surface() store.Surface { return store.OnSlack }
 
 func (r *rota) UserGroup(context.Context, string) (string, string, error) {
 	return "slack:T:S1", "ops", nil
@@ -49,9 +52,9 @@ func (r *rota) set(in []string, fail error, hang bool) {
 	r.in, r.fail, r.hang = in, fail, hang
 }
 
-// groupScene is a live group "ops" with its looks under way.
+// groupScene is a live group "ops" that is checked.
 type groupScene struct {
-	*liveGroups
+	*LiveGroups
 	t    *testing.T
 	db   *bolt.DB
 	rota *rota
@@ -83,11 +86,12 @@ func newGroupScene(t *testing.T) *groupScene {
 
 // start begins as a daemon does, on what the store holds.
 func (s *groupScene) start() {
-	s.liveGroups = newLiveGroups(&Daemon{db: s.db, log: slog.New(slog.DiscardHandler), now: time.Now})
-	s.roster = func(at store.Surface) (bots.GroupDirectory, bool) { return s.rota, at == store.OnSlack }
+	var platforms bots.Registry
+	platforms.Add(s.rota)
+	s.LiveGroups = NewLiveGroups(s.db, &platforms, slog.New(slog.DiscardHandler), time.Now)
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.run(ctx) }()
+	go func() { done <- s.Run(ctx) }()
 	s.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -125,18 +129,18 @@ func TestLiveGroup(t *testing.T) {
 			s.in(true, 0)
 		}
 		if n := s.rota.asked.Load(); n != asked {
-			t.Errorf("%d looks for a hundred calls", n-asked)
+			t.Errorf("%d checks for a hundred calls", n-asked)
 		}
 		s.rota.set(nil, nil, false)
 		time.Sleep(store.GroupAge)
 		s.in(false, 0)
 		if n := s.rota.asked.Load() - asked; n > 2 {
-			t.Errorf("%d looks in five minutes", n)
+			t.Errorf("%d checks in five minutes", n)
 		}
 
 		// A press looks anew, a hundred of them once.
 		s.rota.set([]string{"slack:T:ANN"}, nil, false)
-		time.Sleep(groupPress)
+		time.Sleep(pressAge)
 		asked = s.rota.asked.Load()
 		var presses sync.WaitGroup
 		for range 100 {
@@ -148,7 +152,7 @@ func TestLiveGroup(t *testing.T) {
 		}
 		presses.Wait()
 		if n := s.rota.asked.Load() - asked; n != 1 {
-			t.Errorf("%d looks for a hundred presses", n)
+			t.Errorf("%d checks for a hundred presses", n)
 		}
 		if in, err := s.InGroup(t.Context(), "none", s.ann.ID); in || err != nil {
 			t.Errorf("in a group that is not there: %v, %v", in, err)
@@ -172,24 +176,24 @@ func TestLiveGroupFails(t *testing.T) {
 			t.Errorf("groups %+v, %v", all, err)
 		}
 		s.rota.set([]string{"slack:T:ANN"}, nil, false)
-		time.Sleep(groupRetry + groupTick)
+		time.Sleep(checkRetry + checkTick)
 		s.in(true, 0)
 
 		s.rota.set([]string{"slack:T:ANN"}, nil, true)
-		time.Sleep(groupPress)
+		time.Sleep(pressAge)
 		began := time.Now()
-		if in, err := s.InGroup(t.Context(), "ops", s.ann.ID); !in || err != nil || time.Since(began) > groupPatience {
+		if in, err := s.InGroup(t.Context(), "ops", s.ann.ID); !in || err != nil || time.Since(began) > maxWait {
 			t.Errorf("pressing while it hangs: %v, %v after %v", in, err, time.Since(began))
 		}
 		time.Sleep(store.GroupAge)
-		s.in(false, groupPatience)
+		s.in(false, maxWait)
 		s.rota.set([]string{"slack:T:ANN"}, nil, false)
-		time.Sleep(groupTime + groupRetry + groupTick)
+		time.Sleep(checkTimeout + checkRetry + checkTick)
 		s.in(true, 0)
 	})
 }
 
-// A start on what was seen long ago waits a short time for the first look; one
+// A start on what was seen long ago waits a short time for the first check; one
 // on what was seen just now needs none.
 func TestLiveGroupRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -202,12 +206,12 @@ func TestLiveGroupRestart(t *testing.T) {
 		s.stop()
 		time.Sleep(store.GroupAge)
 		s.start()
-		s.in(false, groupPatience)
+		s.in(false, maxWait)
 		s.in(false, 0) // who waited once for what hangs is enough
 		s.stop()
 		s.rota.set([]string{"slack:T:ANN"}, nil, false)
 		s.start()
-		s.in(true, groupPatience)
+		s.in(true, maxWait)
 
 		// What was removed is not looked at any more.
 		if err := s.db.DeleteGroup(t.Context(), store.System, "ops"); err != nil {
@@ -217,7 +221,7 @@ func TestLiveGroupRestart(t *testing.T) {
 		asked := s.rota.asked.Load()
 		time.Sleep(2 * store.GroupAge)
 		if n := s.rota.asked.Load(); n != asked {
-			t.Errorf("%d looks at a group that is gone", n-asked)
+			t.Errorf("%d checks at a group that is gone", n-asked)
 		}
 	})
 }

@@ -1,54 +1,79 @@
-package daemon
+package people
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"regexp"
 	"slices"
+	"time"
 
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// People. Somebody who was only named has the identity named:NAME:
-// they come in with bearer tokens, until a chat knows them.
+// Users are the operations on people. Somebody who was only named has the
+// identity named:NAME: they come in with bearer tokens, until a chat knows them.
+type Users struct {
+	Store     userStore
+	Directory *Directory
+	Groups    *Groups
+	// UndecidablePolicies names the servers and channels for whose calls there
+	// are too few approvers.
+	UndecidablePolicies func(ctx context.Context) ([]string, error)
+	Now                 func() time.Time
+}
 
-func (d *Daemon) userView(ctx context.Context, u store.User) (api.UserView, error) {
+type userStore interface {
+	AddUser(ctx context.Context, by store.Caller, u store.User) (store.User, error)
+	PutUser(ctx context.Context, by store.Caller, u store.User) error
+	ListUsers(ctx context.Context) ([]store.User, error)
+	Unlink(ctx context.Context, by store.Caller, user, identity string) (store.User, error)
+	ListMembers(ctx context.Context, team, user string) ([]store.Membership, error)
+	ListTokens(ctx context.Context, user string) ([]store.Token, error)
+	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+	ListGrants(ctx context.Context, owners ...string) ([]store.Grant, error)
+	ListCredentials(ctx context.Context) ([]store.Credential, error)
+}
+
+// NamePattern is how people and tokens are called.
+var NamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
+
+func (p *Users) view(ctx context.Context, u store.User) (api.UserView, error) {
 	v := api.UserView{User: u, Tokens: []string{}, Teams: []string{}, Groups: []string{}}
-	teams, err := d.db.ListMembers(ctx, "", u.ID)
+	teams, err := p.Store.ListMembers(ctx, "", u.ID)
 	if err != nil {
 		return v, fmt.Errorf("listing teams of %s: %w", u.Name, err)
 	}
 	for _, m := range teams {
 		v.Teams = append(v.Teams, m.Team)
 	}
-	groups, err := d.groups.GroupsOf(ctx, u.ID)
+	groups, err := p.groupsOf(ctx, u)
 	if err != nil {
-		return v, fmt.Errorf("listing groups of %s: %w", u.Name, err)
+		return v, err
 	}
 	v.Groups = append(v.Groups, groups...)
-	tokens, err := d.db.ListTokens(ctx, u.ID)
+	tokens, err := p.Store.ListTokens(ctx, u.ID)
 	if err != nil {
 		return v, fmt.Errorf("listing tokens of %s: %w", u.Name, err)
 	}
 	for _, t := range tokens {
-		if t.State(d.now()) == "active" {
+		if t.State(p.Now()) == "active" {
 			v.Tokens = append(v.Tokens, t.Name)
 		}
 	}
-	calls, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, User: u.ID, Limit: 1000})
+	calls, err := p.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: u.ID, Limit: 1000})
 	if err != nil {
 		return v, fmt.Errorf("listing calls of %s: %w", u.Name, err)
 	}
 	v.Waiting = len(calls)
-	grants, err := d.db.ListGrants(ctx, u.ID)
+	grants, err := p.Store.ListGrants(ctx, u.ID)
 	if err != nil {
 		return v, fmt.Errorf("listing standing answers of %s: %w", u.Name, err)
 	}
 	v.Grants = len(grants)
-	credentials, err := d.db.ListCredentials(ctx)
+	credentials, err := p.Store.ListCredentials(ctx)
 	if err != nil {
 		return v, fmt.Errorf("listing credentials: %w", err)
 	}
@@ -60,115 +85,115 @@ func (d *Daemon) userView(ctx context.Context, u store.User) (api.UserView, erro
 	return v, nil
 }
 
-func (d *Daemon) getUser(ctx context.Context, _ store.Caller, r *http.Request) (any, error) {
-	u, err := d.directory.Find(ctx, r.PathValue("id"))
+func (p *Users) groupsOf(ctx context.Context, u store.User) ([]string, error) {
+	groups, err := p.Directory.Memberships.GroupsOf(ctx, u.ID)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listing groups of %s: %w", u.Name, err)
 	}
-	return d.userView(ctx, u)
+	return groups, nil
 }
 
-func (d *Daemon) addUser(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	req, err := decode[api.AddUser](r)
+// List lists everybody.
+func (p *Users) List(ctx context.Context, _ store.Caller, _ api.Empty) (api.List[store.User], error) {
+	users, err := p.Store.ListUsers(ctx)
 	if err != nil {
-		return nil, err
+		return api.List[store.User]{}, fmt.Errorf("listing users: %w", err)
 	}
-	if !tokenName.MatchString(req.Name) {
-		return nil, fmt.Errorf("%w user name %q: use 1 to 63 letters, digits, dots, dashes, underscores or @", store.ErrInvalid, req.Name)
-	}
-	if req.Role == "" {
-		req.Role = store.Member
-	}
-	users, err := d.db.ListUsers(ctx)
+	return api.Items(users), nil
+}
+
+// Get shows a person and what acts in their name.
+func (p *Users) Get(ctx context.Context, _ store.Caller, req api.GetUserRequest) (api.UserView, error) {
+	u, err := p.Directory.Find(ctx, req.ID)
 	if err != nil {
-		return nil, fmt.Errorf("listing users: %w", err)
+		return api.UserView{}, err
+	}
+	return p.view(ctx, u)
+}
+
+// Add names a person.
+func (p *Users) Add(ctx context.Context, by store.Caller, req api.AddUserRequest) (none api.UserView, err error) {
+	if !NamePattern.MatchString(req.Name) {
+		return none, fmt.Errorf("%w user name %q: use 1 to 63 letters, digits, dots, dashes, underscores or @", store.ErrInvalid, req.Name)
+	}
+	users, err := p.Store.ListUsers(ctx)
+	if err != nil {
+		return none, fmt.Errorf("listing users: %w", err)
 	}
 	taken := slices.ContainsFunc(users, func(u store.User) bool { return u.Name == req.Name || u.ID == req.Name })
-	u := store.User{}
+	u := store.User{Name: req.Name, Role: cmp.Or(req.Role, store.Member), Identities: []string{store.NamedIdentity + req.Name}}
 	if !taken {
-		u, err = d.db.AddUser(ctx, by, store.User{Name: req.Name, Role: req.Role, Identities: []string{store.NamedIdentity + req.Name}})
+		u, err = p.Store.AddUser(ctx, by, u)
 	}
 	if taken || errors.Is(err, store.ErrExists) {
-		return nil, fmt.Errorf("user %q %w: see nizectl users show %s", req.Name, store.ErrExists, req.Name)
+		return none, fmt.Errorf("user %q %w: see nizectl users show %s", req.Name, store.ErrExists, req.Name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("storing user %s: %w", req.Name, err)
+		return none, fmt.Errorf("storing user %s: %w", req.Name, err)
 	}
-	return d.userView(ctx, u)
+	return p.view(ctx, u)
 }
 
-// patchUser changes a role or a state. To disable somebody also takes away
-// what acts in their name, in the same transaction of the store; the MCP
-// server hears of it and ends their streams.
-func (d *Daemon) patchUser(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	req, err := decode[api.PatchUser](r)
+// Patch changes a role or a state. To disable somebody also takes away what
+// acts in their name, in the same transaction of the store; the MCP server is
+// told of it by the feed and ends their streams.
+func (p *Users) Patch(ctx context.Context, by store.Caller, req api.PatchUserRequest) (none api.UserView, err error) {
+	u, err := p.Directory.Find(ctx, req.ID)
 	if err != nil {
-		return nil, err
-	}
-	u, err := d.directory.Find(ctx, r.PathValue("id"))
-	if err != nil {
-		return nil, err
+		return none, err
 	}
 	was := u
-	apply(&u.Role, req.Role)
-	apply(&u.State, req.State)
+	api.Change(&u, req)
 	var groups, lacked []string
 	if u.Role != was.Role || u.State != was.State {
-		if groups, err = d.groups.GroupsOf(ctx, u.ID); err != nil {
-			return nil, fmt.Errorf("listing groups of %s: %w", u.Name, err)
+		if groups, err = p.groupsOf(ctx, u); err != nil {
+			return none, err
 		}
-		if lacked, err = d.gateway.Policy.UndecidablePolicies(ctx); err != nil {
-			return nil, fmt.Errorf("reading who approves: %w", err)
+		if lacked, err = p.undecidable(ctx); err != nil {
+			return none, err
 		}
-		if err := d.db.PutUser(ctx, by, u); err != nil {
-			return nil, fmt.Errorf("user %s: %w", u.Name, err)
+		if err := p.Store.PutUser(ctx, by, u); err != nil {
+			return none, fmt.Errorf("user %s: %w", u.Name, err)
 		}
 	}
-	v, err := d.userView(ctx, u)
+	v, err := p.view(ctx, u)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	if v.Lacking, err = d.lacking(ctx, lacked); err != nil {
-		return nil, err
+	now, err := p.undecidable(ctx)
+	if err != nil {
+		return none, err
 	}
-	v.Emptied, err = d.emptied(ctx, groups)
+	for _, name := range now { // which had enough approvers before
+		if !slices.Contains(lacked, name) {
+			v.Lacking = append(v.Lacking, cmp.Or(name, "approvals.approvers"))
+		}
+	}
+	v.Emptied, err = p.Groups.emptied(ctx, groups)
 	return v, err
 }
 
-// emptied are those of the groups in which nobody is left who could act.
-func (d *Daemon) emptied(ctx context.Context, names []string) ([]string, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	all, err := d.db.ListGroups(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing groups: %w", err)
-	}
-	views, err := d.groupViews(ctx, all...)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, g := range views {
-		active := slices.ContainsFunc(g.Members, func(m api.GroupMember) bool { return m.State == store.Active })
-		if slices.Contains(names, g.Name) && !active {
-			out = append(out, g.Name)
-		}
-	}
-	return out, nil
-}
-
-// lacking names what has too few approvers now and had enough before.
-func (d *Daemon) lacking(ctx context.Context, before []string) ([]string, error) {
-	now, err := d.gateway.Policy.UndecidablePolicies(ctx)
+func (p *Users) undecidable(ctx context.Context) ([]string, error) {
+	names, err := p.UndecidablePolicies(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading who approves: %w", err)
 	}
-	var out []string
-	for _, name := range now {
-		if !slices.Contains(before, name) {
-			out = append(out, cmp.Or(name, "approvals.approvers"))
-		}
-	}
-	return out, nil
+	return names, nil
 }
+
+// Unlink takes an identity from a person.
+func (p *Users) Unlink(ctx context.Context, by store.Caller, req api.UnlinkRequest) (none api.UserView, err error) {
+	u, err := p.Directory.Find(ctx, req.ID)
+	if err != nil {
+		return none, err
+	}
+	if len(u.Identities) > 0 && !hasIdentity(u, req.Identity) {
+		return none, store.Unknown("identity", req.Identity, u.Identities)
+	}
+	if u, err = p.Store.Unlink(ctx, by, u.ID, req.Identity); err != nil {
+		return none, err
+	}
+	return p.view(ctx, u)
+}
+
+func hasIdentity(u store.User, identity string) bool { return slices.Contains(u.Identities, identity) }

@@ -108,7 +108,7 @@ func (d *nized) name(ctx context.Context, people int) error {
 	for range 16 {
 		adding.Go(func() {
 			for i := range numbers {
-				if _, err := d.api.AddUser(ctx, api.AddUser{Name: fmt.Sprintf("person-%d", i), Role: store.Member}); err != nil {
+				if _, err := api.AddUser.Call(ctx, d.api, api.AddUserRequest{Name: fmt.Sprintf("person-%d", i), Role: store.Member}); err != nil {
 					errs <- fmt.Errorf("naming person %d: %w", i, err)
 				}
 			}

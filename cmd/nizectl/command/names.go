@@ -43,19 +43,19 @@ func ModelNames(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func UserNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Users(ctx)
-	return Each(items, func(u store.User) string { return u.Name }), err
+	list, err := api.ListUsers.Call(ctx, c, api.Empty{})
+	return Each(list.Items, func(u store.User) string { return u.Name }), err
 }
 
 // UserNames are the names behind ids. Who may not list people gets none, and is
 // shown the ids.
 func (c *Call) UserNames(ctx context.Context) map[string]string {
-	users, err := c.API.Users(ctx)
+	list, err := api.ListUsers.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return map[string]string{}
 	}
-	names := make(map[string]string, len(users))
-	for _, u := range users {
+	names := make(map[string]string, len(list.Items))
+	for _, u := range list.Items {
 		names[u.ID] = u.Name
 	}
 	return names

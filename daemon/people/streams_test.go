@@ -1,4 +1,4 @@
-package daemon
+package people
 
 import (
 	"context"
@@ -31,12 +31,12 @@ func openTestDB(t *testing.T) *bolt.DB {
 	return db
 }
 
-// runListeners follows the feed until the test calls stop.
-func runListeners(t *testing.T, l *listeners, db *bolt.DB) (stop func()) {
+// runStreams follows the feed until the test calls stop.
+func runStreams(t *testing.T, l *Streams, db *bolt.DB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- l.run(ctx, db) }()
+	go func() { done <- l.Run(ctx, db) }()
 	return func() {
 		t.Helper()
 		cancel()
@@ -48,21 +48,21 @@ func runListeners(t *testing.T, l *listeners, db *bolt.DB) (stop func()) {
 
 // Who is disabled before the feed is followed loses a stream that began earlier,
 // too: the first connections come while a daemon starts.
-func TestListenersBeforeTheFeed(t *testing.T) {
+func TestStreamsBeforeTheFeed(t *testing.T) {
 	db := openTestDB(t)
 	u, err := db.EnsureUser(t.Context(), "local:1", "mia", store.Member)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newListeners(db)
+	l := NewStreams(db)
 	stream, end := context.WithCancel(t.Context())
 	defer end()
-	defer l.enter(stream, store.Caller{User: u.ID, Role: u.Role}, end)()
+	defer l.Enter(stream, store.Caller{User: u.ID, Role: u.Role}, end)()
 	u.State = store.Disabled
 	if err := db.PutUser(t.Context(), store.System, u); err != nil || stream.Err() != nil {
 		t.Fatal(err, stream.Err())
 	}
-	defer runListeners(t, l, db)()
+	defer runStreams(t, l, db)()
 	select {
 	case <-stream.Done():
 	case <-time.After(time.Minute):
@@ -72,10 +72,10 @@ func TestListenersBeforeTheFeed(t *testing.T) {
 
 // A stream ends when its person is disabled, lowered, removed or joined with
 // somebody, also if that happens before it was noted; others go on.
-func TestListeners(t *testing.T) {
+func TestStreams(t *testing.T) {
 	db := openTestDB(t)
-	l := newListeners(db)
-	defer runListeners(t, l, db)()
+	l := NewStreams(db)
+	defer runStreams(t, l, db)()
 	person := func(identity string, role store.Role) store.User {
 		t.Helper()
 		u, err := db.EnsureUser(t.Context(), identity, identity, role)
@@ -88,7 +88,7 @@ func TestListeners(t *testing.T) {
 	listen := func(u store.User) context.Context {
 		ctx, end := context.WithCancel(t.Context())
 		t.Cleanup(end)
-		t.Cleanup(l.enter(ctx, store.Caller{User: u.ID, Role: u.Role}, end))
+		t.Cleanup(l.Enter(ctx, store.Caller{User: u.ID, Role: u.Role}, end))
 		return ctx
 	}
 	bystander := listen(person("local:1", store.Member))
