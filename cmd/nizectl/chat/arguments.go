@@ -19,9 +19,9 @@ import (
 // editArgs lets the person change a call's arguments: in $VISUAL or $EDITOR,
 // or on one line where neither is set.
 func (f *screen) editArgs(ctx context.Context, c store.Card) error {
-	program := f.s.o.Getenv("VISUAL")
+	program := f.s.opt.Getenv("VISUAL")
 	if program == "" {
-		program = f.s.o.Getenv("EDITOR")
+		program = f.s.opt.Getenv("EDITOR")
 	}
 	if program == "" {
 		f.args = &editor{prompt: f.s.words().Say(phrases.TermArgs)}
@@ -36,7 +36,7 @@ func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 			return err
 		}
 		f.printText(f.style.red, f.s.problem(err))
-		f.cardSince = f.s.o.Now()
+		f.cardSince = f.s.opt.Now()
 		return nil
 	}
 	f.submitArguments(ctx, c, edited)
@@ -50,7 +50,7 @@ func (f *screen) argsKey(ctx context.Context, k key) {
 		f.submitArguments(ctx, f.cards[0], f.args.value())
 	case actInterrupt, actEscape, actLeave:
 		f.args = nil
-		f.cardSince = f.s.o.Now()
+		f.cardSince = f.s.opt.Now()
 	}
 }
 
@@ -64,7 +64,7 @@ func (f *screen) submitArguments(ctx context.Context, c store.Card, text string)
 	case string(args) == string(c.Args):
 		f.printText(f.style.dim, f.s.words().Say(phrases.TermArgsSame))
 		f.args = nil
-		f.cardSince = f.s.o.Now()
+		f.cardSince = f.s.opt.Now()
 	default:
 		f.decide(ctx, c, api.Decide{Verb: store.Edit, Args: args})
 	}
@@ -104,7 +104,7 @@ func (f *screen) editInProgram(ctx context.Context, program string, c store.Card
 
 // runProgram gives the terminal to a program and takes it back.
 func (f *screen) runProgram(ctx context.Context, argv []string) (runErr, err error) {
-	tty := f.s.o.In.(*os.File)
+	tty := f.s.opt.In.(*os.File)
 	f.region.erase()
 	f.region.w.WriteString("\x1b[?2004l")
 	if err := f.region.w.Flush(); err != nil {
@@ -115,7 +115,7 @@ func (f *screen) runProgram(ctx context.Context, argv []string) (runErr, err err
 		return nil, &terminalError{err}
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, f.s.o.Out, f.s.o.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, f.s.opt.Out, f.s.opt.Err
 	runErr = cmd.Run()
 	if _, err := term.MakeRaw(int(tty.Fd())); err != nil {
 		return runErr, &terminalError{err}

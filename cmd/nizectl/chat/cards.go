@@ -36,9 +36,9 @@ func (f *screen) card(c store.Card) {
 	}
 	if c.State.Final() {
 		f.s.lastCall = c
-		f.printText(f.outcomePaint(c.State), outcomeLine(c, f.s.o.Locale))
+		f.printText(f.outcomePaint(c.State), outcomeLine(c, f.s.opt.Locale))
 	} else {
-		f.tools = append(f.tools, toolRow{c.Call, bots.Escape(c.Tool) + " " + bots.StateWords(c, f.s.o.Locale)})
+		f.tools = append(f.tools, toolRow{c.Call, bots.Escape(c.Tool) + " " + bots.StateWords(c, f.s.opt.Locale)})
 	}
 	if first && len(f.cards) > 0 {
 		f.box(f.cards[0])
@@ -57,7 +57,7 @@ func (f *screen) outcomePaint(state store.State) func(string) string {
 
 // box prints a card whole.
 func (f *screen) box(c store.Card) {
-	f.cardSince = f.s.o.Now()
+	f.cardSince = f.s.opt.Now()
 	f.output = append(f.output, boxLines(f.style, bots.CardLines(c, f.s.reader()), f.region.width)...)
 }
 
@@ -96,7 +96,7 @@ func (f *screen) decide(ctx context.Context, c store.Card, d api.Decide) {
 	if err := f.s.decide(ctx, c, d); err != nil {
 		f.printText(f.style.red, f.s.problem(err))
 		if !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrNotFound) {
-			f.cardSince = f.s.o.Now()
+			f.cardSince = f.s.opt.Now()
 			return
 		}
 	}

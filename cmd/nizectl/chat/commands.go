@@ -99,14 +99,14 @@ func (s *session) cmdModel(ctx context.Context, name string) (reply, error) {
 	if name == "" {
 		now := s.thread.Model
 		if s.thread.ID == "" {
-			now = s.o.Model
+			now = s.opt.Model
 		}
 		if now == "" {
 			now = s.words().Say(phrases.TermDefault, s.status.Model)
 		}
 		return reply{lines: []string{s.words().Say(phrases.TermModel, bots.Escape(now))}}, nil
 	}
-	models, err := api.ListModels.Call(ctx, s.o.Client, api.Empty{})
+	models, err := api.ListModels.Call(ctx, s.opt.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("listing the models: %w", err)
 	}
@@ -118,7 +118,7 @@ func (s *session) cmdModel(ctx context.Context, name string) (reply, error) {
 		return reply{}, store.Unknown("model", name, names)
 	}
 	s.leave()
-	s.o.Model = name
+	s.opt.Model = name
 	return reply{fresh: true, lines: []string{s.words().Say(phrases.TermFreshModel, bots.Escape(name))}}, nil
 }
 
@@ -132,7 +132,7 @@ func contains(names []string, name string) bool {
 }
 
 func (s *session) cmdModels(ctx context.Context, _ string) (reply, error) {
-	models, err := api.ListModels.Call(ctx, s.o.Client, api.Empty{})
+	models, err := api.ListModels.Call(ctx, s.opt.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("listing the models: %w", err)
 	}
@@ -154,7 +154,7 @@ func (s *session) cmdModels(ctx context.Context, _ string) (reply, error) {
 }
 
 func (s *session) cmdServers(ctx context.Context, _ string) (reply, error) {
-	st, err := api.GetStatus.Call(ctx, s.o.Client, api.Empty{})
+	st, err := api.GetStatus.Call(ctx, s.opt.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("reading the status: %w", err)
 	}
@@ -172,7 +172,7 @@ func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 	if query == "" {
 		return reply{}, errors.New(s.words().Say(phrases.TermToolsAsk))
 	}
-	found, err := api.SearchTools.Call(ctx, s.o.Client, api.SearchToolsRequest{Query: query})
+	found, err := api.SearchTools.Call(ctx, s.opt.Client, api.SearchToolsRequest{Query: query})
 	if err != nil {
 		return reply{}, fmt.Errorf("searching tools: %w", err)
 	}
@@ -192,7 +192,7 @@ func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 }
 
 func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
-	cards, err := s.o.Client.Approvals(ctx)
+	cards, err := s.opt.Client.Approvals(ctx)
 	if err != nil {
 		return reply{}, fmt.Errorf("listing what waits: %w", err)
 	}
@@ -220,7 +220,7 @@ func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
 }
 
 func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
-	report, err := api.GetUsage.Call(ctx, s.o.Client, api.GetUsageRequest{Since: s.o.Now().AddDate(0, 0, -30), By: "model"})
+	report, err := api.GetUsage.Call(ctx, s.opt.Client, api.GetUsageRequest{Since: s.opt.Now().AddDate(0, 0, -30), By: "model"})
 	if err != nil {
 		return reply{}, fmt.Errorf("reading the usage: %w", err)
 	}
@@ -240,7 +240,7 @@ func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
 }
 
 func (s *session) cmdHistory(ctx context.Context, _ string) (reply, error) {
-	threads, err := s.o.Client.Threads(ctx)
+	threads, err := s.opt.Client.Threads(ctx)
 	if err != nil {
 		return reply{}, fmt.Errorf("listing conversations: %w", err)
 	}

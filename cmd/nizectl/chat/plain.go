@@ -29,23 +29,23 @@ func runPlain(ctx context.Context, s *session) error {
 	interrupts := make(chan os.Signal, 2) // two: one stops, the second leaves
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
-	in, err := openInput(s.o.In)
+	in, err := openInput(s.opt.In)
 	if err != nil {
 		return err
 	}
 	defer in.close()
 	f := &plainFront{
-		s: s, prompt: &cardPrompt{s: s, w: s.o.Out}, in: lineReader{in: in},
-		text: &textOut{w: s.o.Out}, style: s.o.style(),
+		s: s, prompt: &cardPrompt{s: s, w: s.opt.Out}, in: lineReader{in: in},
+		text: &textOut{w: s.opt.Out}, style: s.opt.style(),
 	}
 	if line := s.offline(); line != "" {
 		f.printNote(line)
 	}
-	if s.o.TTY {
+	if s.opt.TTY {
 		f.printNote(s.words().Say(phrases.TermGreetPlain))
 	}
-	if s.o.Resume != "" {
-		if err := f.resume(ctx, s.o.Resume); err != nil {
+	if s.opt.Resume != "" {
+		if err := f.resume(ctx, s.opt.Resume); err != nil {
 			return err
 		}
 	}
@@ -92,14 +92,14 @@ func (f *plainFront) loop(ctx context.Context, interrupts <-chan os.Signal) erro
 // work takes the lines that can be taken now. From a pipe, one turn follows
 // the other; on a terminal a person may write while a turn runs.
 func (f *plainFront) work(ctx context.Context) (leave bool, err error) {
-	for len(f.queue) > 0 && (f.s.o.TTY || !f.s.busy || len(f.cards) > 0) {
+	for len(f.queue) > 0 && (f.s.opt.TTY || !f.s.busy || len(f.cards) > 0) {
 		line := f.queue[0]
 		f.queue = f.queue[1:]
 		if leave, err = f.line(ctx, line); leave || err != nil {
 			return leave, err
 		}
 	}
-	return f.in.eof && len(f.queue) == 0 && (f.s.o.TTY || !f.s.busy), nil
+	return f.in.eof && len(f.queue) == 0 && (f.s.opt.TTY || !f.s.busy), nil
 }
 
 // printPrompt asks for the next line, on a terminal only.
@@ -107,8 +107,8 @@ func (f *plainFront) printPrompt() {
 	switch {
 	case len(f.cards) > 0:
 		f.prompt.print(f.cards[0])
-	case f.s.o.TTY && !f.s.busy:
-		fmt.Fprint(f.s.o.Out, "> ")
+	case f.s.opt.TTY && !f.s.busy:
+		fmt.Fprint(f.s.opt.Out, "> ")
 	}
 }
 
@@ -117,7 +117,7 @@ func (f *plainFront) answer(ctx context.Context, line string) {
 	d, done, show := f.prompt.parse(card, line)
 	switch {
 	case show:
-		printCard(f.s.o.Out, card, f.s.reader())
+		printCard(f.s.opt.Out, card, f.s.reader())
 	case done:
 		f.cards = f.cards[1:]
 		if err := f.s.decide(ctx, card, d); err != nil {
@@ -128,7 +128,7 @@ func (f *plainFront) answer(ctx context.Context, line string) {
 
 func (f *plainFront) printNote(lines ...string) {
 	for _, line := range lines {
-		fmt.Fprintln(f.s.o.Err, f.style.plainSigns(line))
+		fmt.Fprintln(f.s.opt.Err, f.style.plainSigns(line))
 	}
 }
 
@@ -246,22 +246,22 @@ func (f *plainFront) card(ctx context.Context, card store.Card) {
 		asked := len(f.cards) > 0 && f.cards[0].Call == card.Call
 		f.cards = withoutCard(f.cards, card.Call)
 		f.s.lastCall = card
-		f.printNote(outcomeLine(card, f.s.o.Locale))
+		f.printNote(outcomeLine(card, f.s.opt.Locale))
 		if asked {
 			f.prompt.mode = ""
 			f.printPrompt()
 		}
 		return
 	}
-	printCard(f.s.o.Out, card, f.s.reader())
-	if f.s.o.Approve == "ask" {
+	printCard(f.s.opt.Out, card, f.s.reader())
+	if f.s.opt.Approve == "ask" {
 		if f.cards = append(f.cards, card); len(f.cards) == 1 {
 			f.printPrompt()
 		}
 		return
 	}
 	d := api.Decide{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
-	if f.s.o.Approve == "all" {
+	if f.s.opt.Approve == "all" {
 		d = api.Decide{Verb: store.Approve, Reason: "--approve all"}
 	}
 	if err := f.s.decide(ctx, card, d); err != nil {

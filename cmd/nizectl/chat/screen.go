@@ -47,7 +47,7 @@ type toolRow struct{ id, line string }
 // measure asks the terminal for its size; 80 by 24 where it has none.
 func (f *screen) measure() {
 	width, height := 80, 24
-	if out, ok := f.s.o.Out.(*os.File); ok {
+	if out, ok := f.s.opt.Out.(*os.File); ok {
 		if w, h, err := term.GetSize(int(out.Fd())); err == nil && w > 0 && h > 0 {
 			width, height = max(w, 20), max(h, 4)
 		}

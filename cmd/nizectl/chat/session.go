@@ -32,7 +32,7 @@ type event struct {
 // conversations as it takes. All but the follower runs in the front's
 // goroutine.
 type session struct {
-	o      Options
+	opt    Options
 	zone   *time.Location
 	events chan event // unbuffered: a front that is busy slows the follower, not the daemon
 
@@ -53,7 +53,7 @@ type session struct {
 }
 
 func newSession(ctx context.Context, o Options) *session {
-	s := &session{o: o, zone: time.Local, events: make(chan event), unfollow: func() {}}
+	s := &session{opt: o, zone: time.Local, events: make(chan event), unfollow: func() {}}
 	if loc, err := time.LoadLocation(o.Zone); err == nil && o.Zone != "" {
 		s.zone = loc
 	}
@@ -73,7 +73,7 @@ func (s *session) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var err error
-	if s.status, err = api.GetStatus.Call(ctx, s.o.Client, api.Empty{}); err != nil {
+	if s.status, err = api.GetStatus.Call(ctx, s.opt.Client, api.Empty{}); err != nil {
 		return fmt.Errorf("starting a chat: %w", err)
 	}
 	return nil
@@ -84,8 +84,8 @@ func (s *session) offline() string {
 	model := s.status.Model
 	if s.thread.Model != "" {
 		model = s.thread.Model
-	} else if s.o.Model != "" {
-		model = s.o.Model
+	} else if s.opt.Model != "" {
+		model = s.opt.Model
 	}
 	if model != "" && model != "offline" && !strings.HasPrefix(model, "offline/") {
 		return ""
@@ -94,7 +94,7 @@ func (s *session) offline() string {
 }
 
 // words are nize's own, in the chat's language.
-func (s *session) words() phrases.Catalogue { return phrases.For(s.o.Locale) }
+func (s *session) words() phrases.Catalogue { return phrases.For(s.opt.Locale) }
 
 // problem is an error as the person reads it.
 func (s *session) problem(err error) string { return s.words().Problem(err) }
@@ -103,8 +103,8 @@ func (s *session) problem(err error) string { return s.words().Problem(err) }
 func (s *session) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	th, err := s.o.Client.NewThread(ctx, api.NewThread{
-		Agent: s.o.Agent, Model: s.o.Model, Servers: s.o.Servers, Zone: s.o.Zone, Locale: s.o.Locale,
+	th, err := s.opt.Client.NewThread(ctx, api.NewThread{
+		Agent: s.opt.Agent, Model: s.opt.Model, Servers: s.opt.Servers, Zone: s.opt.Zone, Locale: s.opt.Locale,
 	})
 	if err != nil {
 		return fmt.Errorf("starting a conversation: %w", err)
@@ -117,7 +117,7 @@ func (s *session) begin(ctx context.Context) error {
 func (s *session) resume(ctx context.Context, id string) (api.ThreadView, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	view, err := s.o.Client.Thread(ctx, id)
+	view, err := s.opt.Client.Thread(ctx, id)
 	if err != nil {
 		return view, fmt.Errorf("resuming conversation %s: %w", id, err)
 	}
@@ -138,7 +138,7 @@ func (s *session) leave() {
 func (s *session) attach(th store.Thread) {
 	s.leave()
 	s.thread = th
-	s.o.Locale = th.Locale // the environment's, unless a setting goes before it
+	s.opt.Locale = th.Locale // the environment's, unless a setting goes before it
 	if loc, err := time.LoadLocation(th.Zone); err == nil && th.Zone != "" {
 		s.zone = loc
 	}
@@ -166,7 +166,7 @@ func (s *session) follow(ctx context.Context, id string) {
 			pause = 50 * time.Millisecond
 			if lost {
 				lost = false
-				view, err := s.o.Client.Thread(ctx, id)
+				view, err := s.opt.Client.Thread(ctx, id)
 				if err != nil || !report(event{reconnected: &view}) {
 					return false
 				}
@@ -212,7 +212,7 @@ func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent
 	s.mu.Lock()
 	s.closeStream = cancel
 	s.mu.Unlock()
-	for chat, err := range s.o.Client.Events(once, id) {
+	for chat, err := range s.opt.Client.Events(once, id) {
 		if once.Err() != nil {
 			return errors.New("nized did not take a message")
 		}
@@ -238,7 +238,7 @@ func (s *session) say(ctx context.Context, text string) error {
 		}
 	}
 	s.busy, s.responded = true, false
-	s.unsent = &api.NewMessage{Key: store.NewID(s.o.Now()), Text: text}
+	s.unsent = &api.NewMessage{Key: store.NewID(s.opt.Now()), Text: text}
 	return s.deliver(ctx)
 }
 
@@ -272,7 +272,7 @@ func (s *session) deliver(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := s.o.Client.Send(ctx, s.thread.ID, *s.unsent)
+	err := s.opt.Client.Send(ctx, s.thread.ID, *s.unsent)
 	var refused *api.Error
 	switch {
 	case err == nil:
@@ -347,7 +347,7 @@ func (s *session) decide(ctx context.Context, card store.Card, d api.Decide) err
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	d.Digest = card.Digest
-	if _, err := s.o.Client.Decide(ctx, card.Call, d); err != nil {
+	if _, err := s.opt.Client.Decide(ctx, card.Call, d); err != nil {
 		return fmt.Errorf("answering for %s: %w", bots.Escape(card.Tool), err)
 	}
 	return nil
@@ -360,7 +360,7 @@ func (s *session) stop(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := s.o.Client.Stop(ctx, s.thread.ID); err != nil {
+	if err := s.opt.Client.Stop(ctx, s.thread.ID); err != nil {
 		return fmt.Errorf("stopping the turn: %w", err)
 	}
 	return nil
@@ -368,5 +368,5 @@ func (s *session) stop(ctx context.Context) error {
 
 // reader is who reads the cards.
 func (s *session) reader() bots.Reader {
-	return bots.Reader{Locale: s.o.Locale, Zone: s.zone, Now: s.o.Now()}
+	return bots.Reader{Locale: s.opt.Locale, Zone: s.zone, Now: s.opt.Now()}
 }

@@ -22,7 +22,7 @@ import (
 const escapeWait = 60 * time.Millisecond
 
 func runScreen(ctx context.Context, s *session) error {
-	in, ok := s.o.In.(*os.File)
+	in, ok := s.opt.In.(*os.File)
 	if !ok {
 		return fmt.Errorf("%w: the input is not a terminal", store.ErrInvalid)
 	}
@@ -35,15 +35,15 @@ func runScreen(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	path := s.o.History
+	path := s.opt.History
 	if path == "" {
 		path = historyPath()
 	}
 	hist, histErr := openHistory(path)
-	f := &screen{s: s, style: s.o.style(), in: keys, raw: raw, hist: hist, cardDelay: cardDelay}
+	f := &screen{s: s, style: s.opt.style(), in: keys, raw: raw, hist: hist, cardDelay: cardDelay}
 	defer func() { f.in.close() }()
 	f.editor = &editor{prompt: "> ", history: hist}
-	f.region = newRegion(s.o.Out, 80, 24)
+	f.region = newRegion(s.opt.Out, 80, 24)
 	f.measure()
 	f.region.w.WriteString("\x1b[?2004h") // pastes come marked
 	defer func() {
@@ -52,8 +52,8 @@ func runScreen(ctx context.Context, s *session) error {
 		f.region.w.Flush()
 	}()
 	f.greet(histErr)
-	if s.o.Resume != "" {
-		if err := f.resume(ctx, s.o.Resume); err != nil {
+	if s.opt.Resume != "" {
+		if err := f.resume(ctx, s.opt.Resume); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (f *screen) loop(ctx context.Context) error {
 			case os.Interrupt:
 				leave = f.interrupt(ctx)
 			case syscall.SIGCONT: // we were stopped and are back
-				_, err = term.MakeRaw(int(f.s.o.In.(*os.File).Fd()))
+				_, err = term.MakeRaw(int(f.s.opt.In.(*os.File).Fd()))
 				f.measure()
 			default:
 				f.measure()
@@ -169,7 +169,7 @@ func (f *screen) editKey(ctx context.Context, k key) (leave bool, err error) {
 // interrupt is Ctrl-C: it clears the line, stops the turn, or leaves when it
 // comes twice.
 func (f *screen) interrupt(ctx context.Context) (leave bool) {
-	now := f.s.o.Now()
+	now := f.s.opt.Now()
 	twice := !f.interrupted.IsZero() && now.Sub(f.interrupted) < 3*time.Second
 	f.interrupted = now
 	switch {
@@ -255,7 +255,7 @@ func (f *screen) submit(ctx context.Context, text string) (leave bool, err error
 // cardKey answers the card on the screen. Keys that come before it could be
 // read are not taken for an answer.
 func (f *screen) cardKey(ctx context.Context, k key) error {
-	now := f.s.o.Now()
+	now := f.s.opt.Now()
 	early := now.Sub(f.cardSince) < f.cardDelay
 	c := f.cards[0]
 	var d api.Decide
