@@ -162,6 +162,7 @@ func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 // shortPath is the command without "nizectl", which starts every message anyway.
 func shortPath(cmd *cli.Command) string { return strings.TrimPrefix(cmd.FullName(), "nizectl ") }
 
+// Visible are the names of the commands that a command has and shows.
 func Visible(cmd *cli.Command) []string {
 	var names []string
 	for _, sub := range cmd.Commands {

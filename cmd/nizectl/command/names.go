@@ -8,6 +8,7 @@ import (
 	"nize/store"
 )
 
+// ServerNames and the other …Names here are Completers of more than one noun.
 func ServerNames(ctx context.Context, c *api.Client) ([]string, error) {
 	items, err := api.ListServers.Call(ctx, c, api.Empty{})
 	return Each(items.Items, func(s api.ServerView) string { return s.Server.Name }), err

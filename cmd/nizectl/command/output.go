@@ -26,6 +26,7 @@ func (a *App) colourful() bool {
 	return a.OutTTY && a.Env("NO_COLOR") == "" && a.Env("TERM") != "dumb"
 }
 
+// Paint colours a word where standard output wants it.
 func (a *App) Paint(colour, s string) string {
 	if colour == "" || s == "" || !a.colourful() {
 		return s

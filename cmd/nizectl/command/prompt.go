@@ -20,6 +20,7 @@ const MaxSecret = 64 << 10
 // maxInput bounds arguments and texts read from a file or standard input.
 const maxInput = 1 << 20
 
+// YesFlag is the flag that answers what [Call.Confirm] asks.
 func YesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "don't ask"}
 }
@@ -112,6 +113,7 @@ func (a *App) prompt(what string) (string, error) {
 	return CheckSecret(what, string(b))
 }
 
+// CheckSecret returns a key without what surrounds it, or says why it is none.
 func CheckSecret(what, text string) (string, error) {
 	text = strings.TrimRight(text, "\r\n")
 	switch {

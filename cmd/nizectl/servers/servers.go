@@ -17,6 +17,7 @@ import (
 	"nize/store"
 )
 
+// Command is the noun with all its commands.
 func Command(a *command.App) *cli.Command {
 	return command.Group("servers", "register and look after MCP servers",
 		addServerCommand(a),
