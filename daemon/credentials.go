@@ -57,7 +57,7 @@ func (d *Daemon) putCredential(ctx context.Context, by store.Caller, r *http.Req
 		return nil, fmt.Errorf("storing credential %s: %w", key.Name, err)
 	}
 	if known && !s.Disabled {
-		if err := d.pool.Renew(ctx, s.Name, store.Holder{Scope: key.Scope, Owner: key.Owner}); err != nil {
+		if err := d.pool.Reconnect(ctx, s.Name, store.Holder{Scope: key.Scope, Owner: key.Owner}); err != nil {
 			d.log.Warn("connecting with a new credential", "server", s.Name, "err", err)
 		}
 	}
@@ -113,7 +113,7 @@ func (d *Daemon) deleteCredential(ctx context.Context, by store.Caller, r *http.
 		return nil, fmt.Errorf("credential %s of %s: %w", key.Name, key.Service, err)
 	}
 	if key.Scope == "user" || key.Scope == "team" { // what it opened must not stay open
-		return nil, d.pool.Renew(ctx, key.Service, store.Holder{Scope: key.Scope, Owner: key.Owner})
+		return nil, d.pool.Reconnect(ctx, key.Service, store.Holder{Scope: key.Scope, Owner: key.Owner})
 	}
 	return nil, nil
 }

@@ -210,7 +210,7 @@ func (k homes) PutSecret(ctx context.Context, by store.Caller, f bots.Prompt, se
 	if err := d.db.PutCredential(ctx, by, c); err != nil {
 		return fmt.Errorf("storing credential %s: %w", f.Name, err)
 	}
-	return d.pool.Renew(ctx, s.Name, store.Holder{Scope: "user", Owner: by.User})
+	return d.pool.Reconnect(ctx, s.Name, store.Holder{Scope: "user", Owner: by.User})
 }
 
 func ownKeyOf(by store.Caller, f bots.Prompt) store.CredentialKey {

@@ -100,7 +100,7 @@ func (d *Daemon) disconnect(ctx context.Context, by store.Caller, server, name s
 	if len(gone) == 0 {
 		return nil, fmt.Errorf("credential of yours for %q %w", brief(server, 60), store.ErrNotFound)
 	}
-	return gone, d.pool.Renew(ctx, server, store.Holder{Scope: "user", Owner: by.User}) // what it opened must not stay open
+	return gone, d.pool.Reconnect(ctx, server, store.Holder{Scope: "user", Owner: by.User}) // what it opened must not stay open
 }
 
 func (d *Daemon) listOwnCredentials(ctx context.Context, a bots.Asked) (bots.Answer, error) {

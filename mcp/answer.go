@@ -70,9 +70,9 @@ func textItem(text string) json.RawMessage {
 	}{"text", text})
 }
 
-// executed is the answer of execute_tool: the upstream's items
+// executeAnswer is the answer of execute_tool: the upstream's items
 // verbatim, or one text of ours, and {success, tool_name, result?, error?}.
-func executed(args metaArgs, c *store.Call, err error) answer {
+func executeAnswer(args metaArgs, c *store.Call, err error) answer {
 	out := struct {
 		Success  bool             `json:"success"`
 		ToolName string           `json:"tool_name"`
@@ -150,9 +150,9 @@ func nonEmpty(s, or string) string {
 	return s
 }
 
-// looked is the answer of one of the tools that only look: the structured form,
+// lookupAnswer is the answer of one of the tools that only look: the structured form,
 // and a text that is short enough for a model's context.
-func looked(name string, r *store.Result) answer {
+func lookupAnswer(name string, r *store.Result) answer {
 	if r.Error != nil {
 		return answer{isError: true, items: []json.RawMessage{textItem(r.Error.Message)}}
 	}
@@ -172,10 +172,10 @@ func looked(name string, r *store.Result) answer {
 // listText is a list of tools in words, one a line.
 func listText(structured json.RawMessage) string {
 	var list struct {
-		Tools      []Found `json:"tools"`
-		Degraded   bool    `json:"degraded"`
-		Note       string  `json:"note"`
-		NextCursor string  `json:"next_cursor"`
+		Tools      []FoundTool `json:"tools"`
+		Degraded   bool        `json:"degraded"`
+		Note       string      `json:"note"`
+		NextCursor string      `json:"next_cursor"`
 	}
 	if err := json.Unmarshal(structured, &list); err != nil {
 		return string(structured)

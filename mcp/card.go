@@ -33,7 +33,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if c.Waiting() {
 		return card, g.addVotesToCard(ctx, c, &card)
 	}
-	card.DecidedBy = decider(c)
+	card.DecidedBy = decidedBy(c)
 	if c.Successor == "" {
 		card.RepeatVerb = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 	}
@@ -46,9 +46,9 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	return card, nil
 }
 
-// decider is who decided what became of a call, "" where no decision did: a yes
+// decidedBy is who decided what became of a call, "" where no decision did: a yes
 // to what was edited, given up or out of date before it ran did not do that.
-func decider(c store.Call) string {
+func decidedBy(c store.Call) string {
 	if len(c.Decisions) == 0 {
 		return ""
 	}

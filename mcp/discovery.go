@@ -36,9 +36,9 @@ type discoveryStore interface {
 	RecordUnmetRequest(text string)
 }
 
-// Found is one tool in an answer. Texts are cut, since a model reads
+// FoundTool is one tool in an answer. Texts are cut, since a model reads
 // the whole of it with get_tool_schema.
-type Found struct {
+type FoundTool struct {
 	ToolID            string  `json:"tool_id"`
 	ToolName          string  `json:"tool_name"`
 	Description       string  `json:"description"`
@@ -49,9 +49,9 @@ type Found struct {
 	Score             float64 `json:"score,omitempty"`
 }
 
-// FoundIn is the tool as an answer shows it.
-func FoundIn(s store.Server, t store.Tool, score float64) Found {
-	return Found{
+// NewFoundTool is the tool as an answer shows it.
+func NewFoundTool(s store.Server, t store.Tool, score float64) FoundTool {
+	return FoundTool{
 		ToolID: t.ID(), ToolName: t.Name, Description: brief(t.Description, 100), Domain: s.Domain,
 		ServerID: s.Name, ServerName: s.Name, ServerDescription: brief(s.Description, 60),
 		Score: float64(int(score*100+.5)) / 100,
@@ -129,12 +129,12 @@ func (d *Discovery) discover(ctx context.Context, inv *Invocation, a metaArgs) (
 	}
 	d.feedback.noteSearch(inv, a.Query, answer)
 	out := struct {
-		Tools    []Found `json:"tools"`
-		Degraded bool    `json:"degraded,omitempty"`
-		Note     string  `json:"note,omitempty"`
-	}{Tools: []Found{}, Degraded: answer.Degraded, Note: answer.Note}
+		Tools    []FoundTool `json:"tools"`
+		Degraded bool        `json:"degraded,omitempty"`
+		Note     string      `json:"note,omitempty"`
+	}{Tools: []FoundTool{}, Degraded: answer.Degraded, Note: answer.Note}
 	for _, h := range answer.Hits {
-		out.Tools = append(out.Tools, FoundIn(d.catalog.server(h.Tool.Server), h.Tool, h.Score))
+		out.Tools = append(out.Tools, NewFoundTool(d.catalog.server(h.Tool.Server), h.Tool, h.Score))
 	}
 	if len(out.Tools) == 0 {
 		near, err := d.describeNearest(ctx, inv, a.Query)

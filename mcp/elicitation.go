@@ -24,8 +24,8 @@ const askID = "approve"
 
 var askSchema = json.RawMessage(`{"type":"object","properties":{"run":{"type":"boolean","title":"Run it","description":"Run exactly this call, once"}},"required":["run"]}`)
 
-// elicits says whether the client of a call may be asked.
-func (s *Server) elicits(req *sdk.CallToolRequest) bool {
+// canElicit says whether the client of a call may be asked.
+func (s *Server) canElicit(req *sdk.CallToolRequest) bool {
 	if !store.GetBool(s.opt.Config, "", "approvals.elicitation") {
 		return false
 	}
@@ -33,15 +33,15 @@ func (s *Server) elicits(req *sdk.CallToolRequest) bool {
 	return p != nil && p.Capabilities != nil && p.Capabilities.Elicitation != nil
 }
 
-// asked is a call for which a client was asked and is attached, for the
+// pendingQuestion is a call for which a client was asked and is attached, for the
 // middleware that cleans up behind one that left instead of answering.
-type asked struct{ call string }
+type pendingQuestion struct{ call string }
 
 type askedKey struct{}
 
-// takes says whether the client was asked for the call in this request, and
+// claim says whether the client was asked for the call in this request, and
 // leaves it to whoever attends the call now.
-func (a *asked) takes(call string) bool {
+func (a *pendingQuestion) claim(call string) bool {
 	if a == nil || a.call != call {
 		return false
 	}
@@ -49,27 +49,27 @@ func (a *asked) takes(call string) bool {
 	return true
 }
 
-// askInput serves execute_tool for a client that can be asked: first it begins
+// executeWithQuestion serves execute_tool for a client that can be asked: first it begins
 // the call and, if that needs its requester's yes, returns the question; then
 // it takes the answer and waits for the call's end.
-func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	g := s.opt.Gateway
 	args, err := parseMeta(Execute, req.Params.Arguments)
 	if err != nil {
-		return executed(args, nil, err).result(), nil
+		return executeAnswer(args, nil, err).result(), nil
 	}
 	progress := progressOf(ctx, req)
-	a, _ := ctx.Value(askedKey{}).(*asked)
+	a, _ := ctx.Value(askedKey{}).(*pendingQuestion)
 	id := ""
 	if req.Params.RequestState != "" {
-		if id, err = g.answered(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID]); err == nil && !a.takes(id) {
+		if id, err = g.applyAnswer(ctx, by, req.Params.RequestState, req.Params.InputResponses[askID]); err == nil && !a.claim(id) {
 			g.waiters.attach(id)
 		}
 	} else {
 		var c *store.Call
 		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{progress: progress}); err == nil {
 			if c.State.Final() {
-				return executed(args, c, nil).result(), nil
+				return executeAnswer(args, c, nil).result(), nil
 			}
 			if c.Waiting() && c.Policy == store.ByRequester {
 				if a == nil { // it was switched on a moment ago
@@ -77,7 +77,7 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 				} else {
 					a.call = c.ID
 				}
-				ask, err := s.question(ctx, req, c.ID)
+				ask, err := s.newQuestion(ctx, req, c.ID)
 				if err != nil {
 					s.opt.Log.Error("asking a call's client", "call", c.ID, "err", err)
 					return nil, errors.New("internal error") // the call ends as if it had left
@@ -88,15 +88,15 @@ func (s *Server) askInput(ctx context.Context, by store.Caller, req *sdk.CallToo
 		}
 	}
 	if err != nil {
-		return executed(args, nil, err).result(), nil
+		return executeAnswer(args, nil, err).result(), nil
 	}
 	c, err := g.await(ctx, by, id, progress)
-	return executed(args, c, err).result(), nil
+	return executeAnswer(args, c, err).result(), nil
 }
 
-// answered takes what a client answered about the call that state names, and
+// applyAnswer takes what a client answered about the call that state names, and
 // returns the call's id. A call that was decided elsewhere meanwhile stays so.
-func (g *Gateway) answered(ctx context.Context, by store.Caller, state string, response sdk.InputResponse) (string, error) {
+func (g *Gateway) applyAnswer(ctx context.Context, by store.Caller, state string, response sdk.InputResponse) (string, error) {
 	id, digest, _ := strings.Cut(state, " ")
 	c, err := g.calls.GetCall(ctx, id)
 	if err != nil || c.By != by.User || c.Token != by.Token || by.Token == "" {
@@ -123,9 +123,9 @@ func (g *Gateway) answered(ctx context.Context, by store.Caller, state string, r
 	return id, nil
 }
 
-// left cancels a call whose client was asked and left, or gave an error, unless
+// cancelAbandoned cancels a call whose client was asked and left, or gave an error, unless
 // others are attached to it.
-func (s *Server) left(ctx context.Context, a *asked) {
+func (s *Server) cancelAbandoned(ctx context.Context, a *pendingQuestion) {
 	if !s.opt.Gateway.waiters.detach(a.call, true) {
 		return
 	}
@@ -138,20 +138,20 @@ func (s *Server) left(ctx context.Context, a *asked) {
 	}
 }
 
-// overAsked bounds a call whose client may be asked, and cleans up behind it.
-func (s *Server) overAsked(next sdk.MethodHandler) sdk.MethodHandler {
+// cleanUpQuestions bounds a call whose client may be asked, and cleans up behind it.
+func (s *Server) cleanUpQuestions(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method != "tools/call" || !store.GetBool(s.opt.Config, "", "approvals.elicitation") {
 			return next(ctx, method, req)
 		}
-		a := &asked{}
+		a := &pendingQuestion{}
 		ctx, cancel := context.WithTimeout(context.WithValue(ctx, askedKey{}, a), store.GetSpan(s.opt.Config, "", "mcp.wait"))
 		defer cancel()
 		res, err := next(ctx, method, req)
 		switch {
 		case a.call == "":
 		case err != nil:
-			s.left(ctx, a)
+			s.cancelAbandoned(ctx, a)
 		default: // the client went to ask its person
 			s.opt.Gateway.waiters.detach(a.call, false)
 		}
@@ -159,15 +159,15 @@ func (s *Server) overAsked(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// question asks a client's person about a call that waits, and says until when
+// newQuestion asks a client's person about a call that waits, and says until when
 // an answer counts.
-func (s *Server) question(ctx context.Context, req *sdk.CallToolRequest, id string) (*sdk.ElicitParams, error) {
+func (s *Server) newQuestion(ctx context.Context, req *sdk.CallToolRequest, id string) (*sdk.ElicitParams, error) {
 	card, err := s.opt.Gateway.Card(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	until := card.Expires
-	if p := req.Session.InitializeParams(); p == nil || p.ProtocolVersion < askedBack { // it is asked while its call waits
+	if p := req.Session.InitializeParams(); p == nil || p.ProtocolVersion < questionsAsResults { // it is asked while its call waits
 		if limit, ok := ctx.Deadline(); ok && limit.Before(until) {
 			until = limit
 		}
@@ -175,9 +175,9 @@ func (s *Server) question(ctx context.Context, req *sdk.CallToolRequest, id stri
 	return &sdk.ElicitParams{Mode: "form", Message: plainCard(card, until, s.opt.Now()), RequestedSchema: askSchema}, nil
 }
 
-// askedBack is the first version in which the question is a result, and the
+// questionsAsResults is the first version in which the question is a result, and the
 // answer another call.
-const askedBack = "2026-07-28"
+const questionsAsResults = "2026-07-28"
 
 // plainCard is a waiting call in plain lines, with what its card in a chat has
 // (bots.PartsOf): every argument whole, what comes from outside escaped, and

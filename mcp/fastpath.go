@@ -23,7 +23,7 @@ const (
 	maxSessions = 10_000
 )
 
-// shortcut stands before the SDK's stateful handler and answers the calls of
+// fastPath stands before the SDK's stateful handler and answers the calls of
 // the five tools itself. The SDK takes four goroutines and some 300 KB of
 // buffers to a call, half of the gateway's whole time; a call of a session
 // that is known needs neither. Everything else is the SDK's: the handshake,
@@ -32,24 +32,24 @@ const (
 //
 // The answer is one JSON document, or, when a person has to be waited for, an
 // event stream, which can be kept alive.
-type shortcut struct {
-	server *Server
-	sdk    http.Handler
-	touch  time.Duration // the SDK sees a call of each session at least so often
+type fastPath struct {
+	server       *Server
+	sdk          http.Handler
+	refreshEvery time.Duration // the SDK sees a call of each session at least so often
 
 	mu       sync.Mutex
-	sessions map[string]*known
+	sessions map[string]*fastSession
 }
 
-// known is a session of the SDK's that was seen to begin.
-type known struct {
-	user   string
-	seen   time.Time                     // when the SDK last had a request of it
-	flying map[string]context.CancelFunc // by the request's id
+// fastSession is a session of the SDK's that was seen to begin.
+type fastSession struct {
+	user     string
+	lastSeen time.Time                     // when the SDK last had a request of it
+	inflight map[string]context.CancelFunc // by the request's id
 }
 
-func newShortcut(s *Server, sdk http.Handler, timeout time.Duration) *shortcut {
-	return &shortcut{server: s, sdk: sdk, touch: timeout / 2, sessions: map[string]*known{}}
+func newFastPath(s *Server, sdk http.Handler, timeout time.Duration) *fastPath {
+	return &fastPath{server: s, sdk: sdk, refreshEvery: timeout / 2, sessions: map[string]*fastSession{}}
 }
 
 // rpc is the part of a request that decides who answers it.
@@ -67,44 +67,44 @@ type rpc struct {
 	} `json:"params"`
 }
 
-func (h *shortcut) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *fastPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get("Mcp-Session-Id")
 	if r.Method != http.MethodPost || session == "" {
-		h.pass(w, r, session)
+		h.passToSDK(w, r, session)
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 	if err != nil || len(body) > maxRequest {
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-		h.pass(w, r, session) // the SDK says what is wrong
+		h.passToSDK(w, r, session) // the SDK says what is wrong
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	var req rpc
 	if err := json.Unmarshal(body, &req); err != nil {
-		h.pass(w, r, session)
+		h.passToSDK(w, r, session)
 		return
 	}
 	info := auth.TokenInfoFromContext(r.Context())
 	if req.Method == "notifications/cancelled" {
-		h.cancel(session, info.UserID, string(req.Params.RequestID))
+		h.cancelCall(session, info.UserID, string(req.Params.RequestID))
 	}
 	by, _ := info.Extra["caller"].(store.Caller)
-	if !h.takes(r, req) {
-		h.pass(w, r, session)
+	if !h.canAnswer(r, req) {
+		h.passToSDK(w, r, session)
 		return
 	}
-	ctx, done, ok := h.enter(r.Context(), session, info.UserID, string(req.ID))
+	ctx, done, ok := h.beginCall(r.Context(), session, info.UserID, string(req.ID))
 	if !ok {
-		h.pass(w, r, session)
+		h.passToSDK(w, r, session)
 		return
 	}
 	defer done()
 	h.answer(ctx, w, by, req)
 }
 
-// takes says whether the request is a plain call of one of the five.
-func (h *shortcut) takes(r *http.Request, req rpc) bool {
+// canAnswer says whether the request is a plain call of one of the five.
+func (h *fastPath) canAnswer(r *http.Request, req rpc) bool {
 	if req.Version != "2.0" || req.Method != "tools/call" || len(req.ID) == 0 || req.Params.Meta.ProgressToken != nil {
 		return false
 	}
@@ -126,98 +126,98 @@ func (h *shortcut) takes(r *http.Request, req rpc) bool {
 	return false
 }
 
-// enter notes a call of a session that is known, belongs to the user, and was
+// beginCall notes a call of a session that is known, belongs to the user, and was
 // seen by the SDK not long ago. Its context ends when the client cancels it.
-func (h *shortcut) enter(ctx context.Context, session, user, id string) (context.Context, func(), bool) {
+func (h *fastPath) beginCall(ctx context.Context, session, user, id string) (context.Context, func(), bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := h.sessions[session]
-	if k == nil || k.user != user || h.server.opt.Now().Sub(k.seen) > h.touch || k.flying[id] != nil {
+	if k == nil || k.user != user || h.server.opt.Now().Sub(k.lastSeen) > h.refreshEvery || k.inflight[id] != nil {
 		return nil, nil, false
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	k.flying[id] = cancel
+	k.inflight[id] = cancel
 	return ctx, func() {
 		cancel()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(k.flying, id)
+		delete(k.inflight, id)
 	}, true
 }
 
-func (h *shortcut) cancel(session, user, id string) {
+func (h *fastPath) cancelCall(session, user, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if k := h.sessions[session]; k != nil && k.user == user && k.flying[id] != nil {
-		k.flying[id]()
+	if k := h.sessions[session]; k != nil && k.user == user && k.inflight[id] != nil {
+		k.inflight[id]()
 	}
 }
 
-// pass lets the SDK answer and learns from it which sessions there are.
-func (h *shortcut) pass(w http.ResponseWriter, r *http.Request, session string) {
+// passToSDK lets the SDK answer and learns from it which sessions there are.
+func (h *fastPath) passToSDK(w http.ResponseWriter, r *http.Request, session string) {
 	user := auth.TokenInfoFromContext(r.Context()).UserID
 	now := h.server.opt.Now()
 	if session != "" && r.Method == http.MethodPost {
 		h.mu.Lock()
 		if k := h.sessions[session]; k != nil && k.user == user {
-			k.seen = now
+			k.lastSeen = now
 		}
 		h.mu.Unlock()
 	}
-	seen := &sniffer{ResponseWriter: w, header: func(status int) {
+	seen := &statusWriter{ResponseWriter: w, header: func(status int) {
 		switch given := w.Header().Get("Mcp-Session-Id"); {
 		case session != "" && (status == http.StatusNotFound || r.Method == http.MethodDelete && status < 300):
-			h.forget(session)
+			h.dropSession(session)
 		case session == "" && given != "" && status < 300:
-			h.learn(given, user, now)
+			h.addSession(given, user, now)
 		}
 	}}
 	h.sdk.ServeHTTP(seen, r)
 }
 
-// forget notes that a session ended.
-func (h *shortcut) forget(session string) {
+// dropSession notes that a session ended.
+func (h *fastPath) dropSession(session string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.sessions, session)
 }
 
-// learn notes a session that began.
-func (h *shortcut) learn(session, user string, now time.Time) {
+// addSession notes a session that began.
+func (h *fastPath) addSession(session, user string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sessions) >= maxSessions {
-		h.tidyLocked(now)
+		h.dropStaleLocked(now)
 	}
 	if len(h.sessions) < maxSessions {
-		h.sessions[session] = &known{user: user, seen: now, flying: map[string]context.CancelFunc{}}
+		h.sessions[session] = &fastSession{user: user, lastSeen: now, inflight: map[string]context.CancelFunc{}}
 	}
 }
 
-// tidyLocked forgets sessions that the SDK has given up by now; h.mu is held.
-func (h *shortcut) tidyLocked(now time.Time) {
+// dropStaleLocked forgets sessions that the SDK has given up by now; h.mu is held.
+func (h *fastPath) dropStaleLocked(now time.Time) {
 	for id, k := range h.sessions {
-		if len(k.flying) == 0 && now.Sub(k.seen) > 2*h.touch {
+		if len(k.inflight) == 0 && now.Sub(k.lastSeen) > 2*h.refreshEvery {
 			delete(h.sessions, id)
 		}
 	}
 }
 
 // answer runs the call and writes the response.
-func (h *shortcut) answer(ctx context.Context, w http.ResponseWriter, by store.Caller, req rpc) {
+func (h *fastPath) answer(ctx context.Context, w http.ResponseWriter, by store.Caller, req rpc) {
 	out := &reply{w: w, id: req.ID}
 	defer func() {
 		if p := recover(); p != nil {
 			h.server.opt.Log.Error("a request panicked", "method", req.Method, "panic", fmt.Sprint(p))
-			out.fail("internal error")
+			out.sendError("internal error")
 		}
 	}()
-	a, err := h.server.serve(ctx, by, toolCall{name: req.Params.Name, args: req.Params.Arguments, waits: out.stream})
+	a, err := h.server.serveTool(ctx, by, toolCall{name: req.Params.Name, args: req.Params.Arguments, waits: out.startStream})
 	if err != nil {
-		out.fail(err.Error())
+		out.sendError(err.Error())
 		return
 	}
-	out.send(append(a.append(append(out.head(), `"result":`...)), '}'))
+	out.sendDocument(append(a.append(append(out.head(), `"result":`...)), '}'))
 }
 
 // reply writes one JSON-RPC response, as a document or as an event.
@@ -232,8 +232,8 @@ func (o *reply) head() []byte {
 	return append(append(b, o.id...), ',')
 }
 
-// stream begins an event stream: the answer will take a while.
-func (o *reply) stream() {
+// startStream begins an event stream: the answer will take a while.
+func (o *reply) startStream() {
 	o.streaming = true
 	o.w.Header().Set("Content-Type", "text/event-stream")
 	o.w.Header().Set("Cache-Control", "no-cache, no-transform")
@@ -241,15 +241,15 @@ func (o *reply) stream() {
 	o.flush()
 }
 
-func (o *reply) fail(message string) {
+func (o *reply) sendError(message string) {
 	e := mustJSON(struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	}{-32603, message}) // JSON-RPC 2.0: internal error
-	o.send(append(append(append(o.head(), `"error":`...), e...), '}'))
+	o.sendDocument(append(append(append(o.head(), `"error":`...), e...), '}'))
 }
 
-func (o *reply) send(doc []byte) {
+func (o *reply) sendDocument(doc []byte) {
 	if o.streaming {
 		// One line a document: our own JSON has no line breaks, and an
 		// upstream's are spaces between its tokens.
@@ -271,36 +271,36 @@ func (o *reply) flush() {
 	}
 }
 
-// sniffer is a ResponseWriter that tells the status once it is known.
-type sniffer struct {
+// statusWriter is a ResponseWriter that tells the status once it is known.
+type statusWriter struct {
 	http.ResponseWriter
-	header func(status int)
-	told   bool
+	header   func(status int)
+	reported bool
 }
 
-func (s *sniffer) WriteHeader(status int) {
-	s.tell(status)
+func (s *statusWriter) WriteHeader(status int) {
+	s.reportStatus(status)
 	s.ResponseWriter.WriteHeader(status)
 }
 
-func (s *sniffer) Write(b []byte) (int, error) {
-	s.tell(http.StatusOK)
+func (s *statusWriter) Write(b []byte) (int, error) {
+	s.reportStatus(http.StatusOK)
 	return s.ResponseWriter.Write(b)
 }
 
-func (s *sniffer) tell(status int) {
-	if !s.told {
-		s.told = true
+func (s *statusWriter) reportStatus(status int) {
+	if !s.reported {
+		s.reported = true
 		s.header(status)
 	}
 }
 
 // Flush and Unwrap keep event streams flowing.
-func (s *sniffer) Flush() {
-	s.tell(http.StatusOK)
+func (s *statusWriter) Flush() {
+	s.reportStatus(http.StatusOK)
 	if f, ok := s.ResponseWriter.(http.Flusher); ok {
 		f.Flush()
 	}
 }
 
-func (s *sniffer) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -34,8 +34,8 @@ type FeedbackIndex interface {
 // token's sessions.
 type searcher struct{ user, thread, token string }
 
-// searched is one search as it is remembered, in memory only.
-type searched struct {
+// pastSearch is one search as it is remembered, in memory only.
+type pastSearch struct {
 	at     time.Time
 	words  []string
 	values int
@@ -53,8 +53,8 @@ type Feedback struct {
 	tasks  *tasks
 
 	mu     sync.Mutex
-	recent map[searcher][]searched // the newest last
-	forgot int                     // how often something was forgotten
+	recent map[searcher][]pastSearch // the newest last
+	forgot int                       // how often something was forgotten
 
 	keep sync.Mutex // store and index change together
 }
@@ -64,7 +64,7 @@ func (f *Feedback) noteSearch(inv *Invocation, query string, a index.Answer) {
 	if len(a.Hits) == 0 || !store.GetBool(f.config, "", "index.learn") {
 		return
 	}
-	s := searched{at: f.now()}
+	s := pastSearch{at: f.now()}
 	if s.words, s.values = f.index.FeedbackWords(query); len(s.words) == 0 {
 		return
 	}
@@ -75,7 +75,7 @@ func (f *Feedback) noteSearch(inv *Invocation, query string, a index.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.recent == nil {
-		f.recent = map[searcher][]searched{}
+		f.recent = map[searcher][]pastSearch{}
 	}
 	list := append(f.recent[who], s)
 	f.recent[who] = list[max(0, len(list)-maxSearches):]

@@ -75,7 +75,7 @@ func (s hooks) runBefore(ctx context.Context, inv *Invocation) error {
 		if inv.Call != nil {
 			inv.Call.Hooks = append(inv.Call.Hooks, h.Ref())
 		}
-		if err := guarded(h, func(h Hook) error { return h.Before(ctx, inv) }); err != nil {
+		if err := recoverHook(h, func(h Hook) error { return h.Before(ctx, inv) }); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (s hooks) runAfter(ctx context.Context, inv *Invocation, r *store.Result) {
 		if inv.Call != nil && !hasRun(inv.Call.Hooks, h.Ref()) {
 			continue
 		}
-		if err := guarded(h, func(h Hook) error { return h.After(ctx, inv, r) }); err != nil {
+		if err := recoverHook(h, func(h Hook) error { return h.After(ctx, inv, r) }); err != nil {
 			s.log.Error("after-hook", "hook", h.Ref().ID, "tool", inv.Tool, "err", err)
 		}
 	}
@@ -106,8 +106,8 @@ func hasRun(refs []store.HookRef, ref store.HookRef) bool {
 	return false
 }
 
-// guarded keeps a hook's panic inside the call.
-func guarded(h Hook, f func(Hook) error) (err error) {
+// recoverHook keeps a hook's panic inside the call.
+func recoverHook(h Hook, f func(Hook) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("hook %s panicked: %v", h.Ref().ID, p)

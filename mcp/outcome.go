@@ -44,10 +44,10 @@ func withoutPrivate(o store.Outcome) store.Outcome {
 // callError is err as a caller may see it: what is not ours to tell is
 // "internal error".
 func callError(err error) *store.CallError {
-	var known *store.CallError
+	var fastSession *store.CallError
 	switch {
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &fastSession):
+		return fastSession
 	case errors.Is(err, context.Canceled):
 		return &store.CallError{Code: store.CodeCancelled, Message: "the caller left before the tool answered"}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -38,15 +38,15 @@ type ServerOptions struct {
 type Server struct {
 	opt     ServerOptions
 	handler http.Handler
-	short   *shortcut
+	fast    *fastPath
 
 	mu      sync.Mutex
-	streams map[*stream]struct{} // requests under way, to end them when their token does
-	checks  uint64               // how often they were gone through for that
+	streams map[*httpRequest]struct{} // requests under way, to end them when their token does
+	checks  uint64                    // how often they were gone through for that
 }
 
-// stream is one request under way.
-type stream struct {
+// httpRequest is one request under way.
+type httpRequest struct {
 	token   string // id
 	hash    [32]byte
 	listens bool // for what happens, and waits for no answer
@@ -56,7 +56,7 @@ type stream struct {
 // NewServer makes the server; Handler serves it and Run ends the streams of
 // tokens that were revoked.
 func NewServer(opt ServerOptions) *Server {
-	s := &Server{opt: opt, streams: map[*stream]struct{}{}}
+	s := &Server{opt: opt, streams: map[*httpRequest]struct{}{}}
 	srv := sdk.NewServer(&sdk.Implementation{Name: "nize", Version: opt.Version}, &sdk.ServerOptions{
 		Instructions: "nize finds and runs a team's tools. Search with discover_tools, read the parameters with get_tool_schema, run with execute_tool. A person may have to approve a call: it then waits.",
 		Logger:       opt.Log,
@@ -67,19 +67,19 @@ func NewServer(opt ServerOptions) *Server {
 		srv.AddTool(&sdk.Tool{
 			Name: m.name, Title: m.title, Description: m.description, InputSchema: m.input, OutputSchema: m.output,
 			Annotations: annotations(m),
-		}, s.tool(m.name))
+		}, s.toolHandler(m.name))
 	}
-	srv.AddReceivingMiddleware(s.recover, s.overAsked)
+	srv.AddReceivingMiddleware(s.recoverPanics, s.cleanUpQuestions)
 	get := func(*http.Request) *sdk.Server { return srv }
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: opt.Log, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: opt.Log, DisableLocalhostProtection: true})
-	s.short = newShortcut(s, stateful, store.GetSpan(opt.Config, "", "mcp.session_timeout"))
+	s.fast = newFastPath(s, stateful, store.GetSpan(opt.Config, "", "mcp.session_timeout"))
 	s.handler = s.authenticate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
 			stateless.ServeHTTP(w, r)
 			return
 		}
-		s.short.ServeHTTP(w, r)
+		s.fast.ServeHTTP(w, r)
 	}))
 	return s
 }
@@ -107,22 +107,22 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // disabled, and those of tokens that expire. It returns when ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	after := s.opt.Feed.Last()
-	s.recheck(ctx) // of the requests that came before it, what changed until then is not followed
+	s.recheckTokens(ctx) // of the requests that came before it, what changed until then is not followed
 	for change, err := range s.opt.Feed.Watch(ctx, after) {
 		if err != nil {
 			return fmt.Errorf("following the feed: %w", err)
 		}
 		if change.Kind == "token" || change.Kind == "user" {
-			s.recheck(ctx)
+			s.recheckTokens(ctx)
 		}
 	}
 	return nil
 }
 
-func (s *Server) recheck(ctx context.Context) {
+func (s *Server) recheckTokens(ctx context.Context) {
 	s.mu.Lock()
 	s.checks++
-	open := make([]*stream, 0, len(s.streams))
+	open := make([]*httpRequest, 0, len(s.streams))
 	for st := range s.streams {
 		open = append(open, st)
 	}
@@ -161,7 +161,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
 		}
-		checks := s.checked()
+		checks := s.countChecks()
 		t, u, err := s.opt.Tokens.Authenticate(ctx, hash)
 		switch {
 		case errors.Is(err, store.ErrExpired):
@@ -186,7 +186,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		by, _ := info.Extra["caller"].(store.Caller)
 		hash, _ := info.Extra["hash"].([32]byte)
 		checks, _ := info.Extra["checks"].(uint64)
-		st := &stream{token: by.Token, hash: hash, cancel: cancel,
+		st := &httpRequest{token: by.Token, hash: hash, cancel: cancel,
 			listens: r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"}
 		s.mu.Lock()
 		s.streams[st] = struct{}{}
@@ -210,7 +210,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 	return auth.RequireBearerToken(verify, nil)(inner)
 }
 
-func (s *Server) checked() uint64 {
+func (s *Server) countChecks() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.checks
@@ -225,9 +225,9 @@ func address(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// recover keeps a panic inside its request: the SDK would let it end the
+// recoverPanics keeps a panic inside its request: the SDK would let it end the
 // process.
-func (s *Server) recover(next sdk.MethodHandler) sdk.MethodHandler {
+func (s *Server) recoverPanics(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -239,8 +239,8 @@ func (s *Server) recover(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// tool serves one meta-tool through the SDK.
-func (s *Server) tool(name string) sdk.ToolHandler {
+// toolHandler serves one meta-tool through the SDK.
+func (s *Server) toolHandler(name string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if req.Extra == nil || req.Extra.TokenInfo == nil {
 			return nil, errors.New("internal error") // authenticate always sets it
@@ -249,10 +249,10 @@ func (s *Server) tool(name string) sdk.ToolHandler {
 		if !ok {
 			return nil, errors.New("internal error")
 		}
-		if name == Execute && s.elicits(req) {
-			return s.askInput(ctx, by, req)
+		if name == Execute && s.canElicit(req) {
+			return s.executeWithQuestion(ctx, by, req)
 		}
-		a, err := s.serve(ctx, by, toolCall{name: name, args: req.Params.Arguments, progress: progressOf(ctx, req)})
+		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, progress: progressOf(ctx, req)})
 		if err != nil {
 			return nil, err
 		}
@@ -268,20 +268,20 @@ type toolCall struct {
 	waits    func() // told once, if the call has to wait for a person
 }
 
-// serve answers one use of a meta-tool. execute_tool waits for a person's yes
+// serveTool answers one use of a meta-tool. execute_tool waits for a person's yes
 // where one is needed, and tells the client so.
-func (s *Server) serve(ctx context.Context, by store.Caller, t toolCall) (answer, error) {
+func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (answer, error) {
 	if t.name != Execute {
 		r, err := s.opt.Gateway.Meta(ctx, by, store.Scope{}, store.ToolCall{Name: t.name, Args: string(t.args)})
 		if err != nil {
 			s.opt.Log.Error("meta-tool", "tool", t.name, "err", err)
 			return answer{}, errors.New("internal error")
 		}
-		return looked(t.name, r), nil
+		return lookupAnswer(t.name, r), nil
 	}
 	args, err := parseMeta(Execute, t.args)
 	if err != nil {
-		return executed(args, nil, err), nil
+		return executeAnswer(args, nil, err), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
 	defer cancel()
@@ -291,7 +291,7 @@ func (s *Server) serve(ctx context.Context, by store.Caller, t toolCall) (answer
 			s.opt.Log.Error("execute_tool", "tool", args.ToolID, "err", err)
 		}
 	}
-	return executed(args, c, err), nil
+	return executeAnswer(args, c, err), nil
 }
 
 // progressOf tells the client's progress token of progress; without a token it

@@ -94,7 +94,7 @@ func (w *worker) finishWork(cut context.CancelFunc) {
 	w.tasks.running.Wait()
 }
 
-// resumeCalls settles what a stopped daemon left: running calls are lost and never
+// resumeCalls ends or continues what a stopped daemon left: running calls are lost and never
 // run again by themselves, approved ones run now, waiting ones get their timer.
 // One that was approved and did not begin before its time was over ends: nobody
 // expects it any more.

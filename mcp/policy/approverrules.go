@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// approverQuestion is all that the rules of who may press look at.
+// approverQuestion is all that the rules of who may press read.
 type approverQuestion struct {
 	tool    *Tool
 	setting store.Policy  // approvals.approvers

@@ -115,7 +115,7 @@ func (p *Engine) explainApproval(ctx context.Context, v *View, t *Tool) (*Approv
 	return w, nil
 }
 
-func (s say) word() string {
+func (s stance) word() string {
 	switch s {
 	case asksFirmly:
 		return "asks"

@@ -29,7 +29,7 @@ type Verdict struct {
 // Asks says whether the call needs a yes.
 func (v Verdict) Asks() bool { return v.Reason != "" }
 
-// question is all that the rules of asking look at, read once for a call.
+// question is all that the rules of asking read, once for a call.
 type question struct {
 	by      store.Caller
 	tool    *Tool
@@ -45,13 +45,13 @@ type question struct {
 	stands  func(store.Grant) bool // its giver may still give it, and now is before its end
 }
 
-// say is what one rule of asking says. The mode auto only asks softly: what
+// stance is what one rule of asking says. The mode auto only asks softly: what
 // was decided for this case lifts that. What an admin chose to have asked, and
 // taint, asks firmly; nothing lifts it.
-type say int
+type stance int
 
 const (
-	silent say = iota
+	silent stance = iota
 	asksSoftly
 	asksFirmly
 	lifts
@@ -60,7 +60,7 @@ const (
 // askRule is one rule about when a call needs a yes.
 type askRule struct {
 	name    string
-	says    func(*question) say
+	says    func(*question) stance
 	reason  func(*question) string // why it asks, or why it lifts that
 	command func(*question) string // that changes it
 }
@@ -70,11 +70,11 @@ type askRule struct {
 // them: such a tool is not usable.
 var askRules = [...]askRule{
 	{"taint",
-		func(q *question) say { return firmIf(q.tainted && !q.tool.ReadOnly()) },
+		func(q *question) stance { return firmlyIf(q.tainted && !q.tool.ReadOnly()) },
 		func(*question) string { return "the conversation has read untrusted text" },
 		func(q *question) string { return "" }},
 	{"mode",
-		func(q *question) say { return modeSays(q.mode, q) },
+		func(q *question) stance { return modeSays(q.mode, q) },
 		func(q *question) string {
 			if q.mode == "auto" {
 				return "it may change something"
@@ -83,7 +83,7 @@ var askRules = [...]askRule{
 		},
 		func(*question) string { return "nizectl config set approvals.mode none|all|whitelist|blacklist|auto" }},
 	{"server",
-		func(q *question) say { return approvalSays(q.tool.Record.Approval) },
+		func(q *question) stance { return approvalSays(q.tool.Record.Approval) },
 		func(q *question) string {
 			if q.tool.Record.Approval == store.ApproveNever {
 				return "the server " + q.tool.Server + " never asks"
@@ -92,7 +92,7 @@ var askRules = [...]askRule{
 		},
 		func(q *question) string { return "nizectl servers edit " + q.tool.Server + " --approval auto" }},
 	{"agent",
-		func(q *question) say {
+		func(q *question) stance {
 			if q.agent.Approval == "" {
 				return silent
 			}
@@ -112,11 +112,11 @@ var askRules = [...]askRule{
 		},
 		func(q *question) string { return "nizectl agents set " + q.agent.ID + " --approval ''" }},
 	{"request",
-		func(q *question) say {
+		func(q *question) stance {
 			if q.request == store.ApproveNever && q.never() {
 				return lifts
 			}
-			return firmIf(q.request == store.ApproveAlways)
+			return firmlyIf(q.request == store.ApproveAlways)
 		},
 		func(q *question) string {
 			if q.request == store.ApproveNever {
@@ -126,7 +126,7 @@ var askRules = [...]askRule{
 		},
 		func(*question) string { return "" }},
 	{"grant",
-		func(q *question) say {
+		func(q *question) stance {
 			if slices.ContainsFunc(q.grants, q.allows) {
 				return lifts
 			}
@@ -138,14 +138,14 @@ var askRules = [...]askRule{
 		}},
 }
 
-func firmIf(yes bool) say {
+func firmlyIf(yes bool) stance {
 	if yes {
 		return asksFirmly
 	}
 	return silent
 }
 
-func approvalSays(a store.Approval) say {
+func approvalSays(a store.Approval) stance {
 	switch a {
 	case store.ApproveAlways:
 		return asksFirmly
@@ -155,16 +155,16 @@ func approvalSays(a store.Approval) say {
 	return silent
 }
 
-func modeSays(mode string, q *question) say {
+func modeSays(mode string, q *question) stance {
 	switch mode {
 	case "none":
 		return silent
 	case "all":
 		return asksFirmly
 	case "whitelist":
-		return firmIf(store.MatchAny(q.list, q.tool.id))
+		return firmlyIf(store.MatchAny(q.list, q.tool.id))
 	case "blacklist":
-		return firmIf(!store.MatchAny(q.list, q.tool.id))
+		return firmlyIf(!store.MatchAny(q.list, q.tool.id))
 	case "auto":
 		if q.tool.ReadOnly() {
 			return silent

@@ -27,11 +27,11 @@ func secretKeys(cfg store.Server) []string {
 	return slices.Compact(keys)
 }
 
-// owner says over whose session a user's calls of the server go: of the first
+// sessionOwner says over whose session a user's calls of the server go: of the first
 // holder that has one of the credentials which it names. With nobody's it is
 // the shared one, "", or where the server's auth wants a certain holder an
 // error that tells the person what to do.
-func (p *Pool) owner(ctx context.Context, cfg store.Server, user string) (string, error) {
+func (p *Pool) sessionOwner(ctx context.Context, cfg store.Server, user string) (string, error) {
 	keys := secretKeys(cfg)
 	if len(keys) == 0 || user == "" || user == store.System.User || p.opt.Credentials == nil {
 		return "", nil
@@ -93,7 +93,7 @@ func (p *Pool) holders(ctx context.Context, cfg store.Server, owner string) ([]s
 // is bound to this one.
 func (p *Pool) credential(ctx context.Context, cfg store.Server, owner, key string) (store.Secret, error) {
 	if p.opt.Credentials == nil {
-		return store.Secret{}, missing(cfg.Name, key)
+		return store.Secret{}, missingCredential(cfg.Name, key)
 	}
 	holders, err := p.holders(ctx, cfg, owner)
 	if err != nil {
@@ -107,21 +107,21 @@ func (p *Pool) credential(ctx context.Context, cfg store.Server, owner, key stri
 		if err != nil {
 			return store.Secret{}, fmt.Errorf("reading credential %s of %s: %w", key, cfg.Name, err)
 		}
-		if err := p.bind(ctx, cfg, c); err != nil {
+		if err := p.bindToHost(ctx, cfg, c); err != nil {
 			return store.Secret{}, err
 		}
 		return c.Secret, nil
 	}
-	return store.Secret{}, missing(cfg.Name, key)
+	return store.Secret{}, missingCredential(cfg.Name, key)
 }
 
-func missing(server, key string) error {
+func missingCredential(server, key string) error {
 	return fmt.Errorf("credential %q of server %s is %w; set it with nizectl credentials set %s %s", key, server, store.ErrNotFound, server, key)
 }
 
-// bind holds a credential to one host (it is sent to no other). A
+// bindToHost holds a credential to one host (it is sent to no other). A
 // command has no host that could be checked, so it gets unbound ones only.
-func (p *Pool) bind(ctx context.Context, cfg store.Server, c store.Credential) error {
+func (p *Pool) bindToHost(ctx context.Context, cfg store.Server, c store.Credential) error {
 	if cfg.Transport == store.Stdio {
 		if c.Host != "" {
 			return fmt.Errorf("%w: credential %q is for host %s and is not given to the command of %s; set it again without --host", store.ErrRefused, c.Name, c.Host, cfg.Name)
@@ -146,8 +146,8 @@ func (p *Pool) bind(ctx context.Context, cfg store.Server, c store.Credential) e
 		store.ErrRefused, c.Name, cfg.Name, c.Host, u.Host, cfg.Name, c.Name, u.Host)
 }
 
-// resolve gives the text of a value; secret says that it must not be seen.
-func (p *Pool) resolve(ctx context.Context, cfg store.Server, owner string, v store.Value) (text string, secret bool, err error) {
+// resolveValue gives the text of a value; secret says that it must not be seen.
+func (p *Pool) resolveValue(ctx context.Context, cfg store.Server, owner string, v store.Value) (text string, secret bool, err error) {
 	if v.SecretKey == "" {
 		return v.Text, false, nil
 	}
@@ -160,7 +160,7 @@ func (p *Pool) resolve(ctx context.Context, cfg store.Server, owner string, v st
 func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (http.Header, error) {
 	h := make(http.Header, len(cfg.Headers)+8)
 	for name, v := range cfg.Headers {
-		text, secret, err := p.resolve(ctx, cfg, owner, v)
+		text, secret, err := p.resolveValue(ctx, cfg, owner, v)
 		if err != nil {
 			return nil, err
 		}
@@ -180,9 +180,9 @@ func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (htt
 	return h, nil
 }
 
-// environ is all that a stdio server sees: PATH, HOME, LANG and what its entry
+// environment is all that a stdio server sees: PATH, HOME, LANG and what its entry
 // declares. The secrets among it are returned apart, to be kept out of logs.
-func (p *Pool) environ(ctx context.Context, cfg store.Server, owner string) (env, secrets []string, err error) {
+func (p *Pool) environment(ctx context.Context, cfg store.Server, owner string) (env, secrets []string, err error) {
 	vars := map[string]string{}
 	for _, name := range []string{"PATH", "HOME", "LANG"} {
 		if v, ok := os.LookupEnv(name); ok {
@@ -190,7 +190,7 @@ func (p *Pool) environ(ctx context.Context, cfg store.Server, owner string) (env
 		}
 	}
 	for name, v := range cfg.Env {
-		text, secret, err := p.resolve(ctx, cfg, owner, v)
+		text, secret, err := p.resolveValue(ctx, cfg, owner, v)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -106,7 +106,7 @@ func TestEvents(t *testing.T) {
 func TestRing(t *testing.T) {
 	var logged logBuffer
 	r := newRing(slog.New(slog.NewTextHandler(&logged, nil)))
-	r.hide([]string{"hunter22"})
+	r.hideSecrets([]string{"hunter22"})
 	r.readFrom(strings.NewReader("pass hunter22 and ghp_0123456789abcdefABCDEF\n" + strings.Repeat("line\n", 30000)))
 	if got := len(r.bytes()); got != ringSize {
 		t.Errorf("it keeps %d bytes, want %d", got, ringSize)
@@ -117,7 +117,7 @@ func TestRing(t *testing.T) {
 	if strings.Contains(logged.String(), "hunter22") || strings.Contains(logged.String(), "ghp_0") {
 		t.Error("a secret is in the log")
 	}
-	if got := r.last(2); got != "line | line" {
+	if got := r.lastLines(2); got != "line | line" {
 		t.Errorf("last %q", got)
 	}
 }

@@ -24,7 +24,7 @@ const (
 // the session.
 type fault struct {
 	reach reach
-	drop  bool       // the session is spoiled: make it again
+	drop  bool       // the session is of no more use: make a new one
 	code  store.Code // for the caller; "" follows from reach
 	err   error
 }
@@ -63,13 +63,13 @@ func loginLost(err error) bool {
 func netFault(err error) *fault {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return &fault{reach: never, drop: true, err: plain(err)}
+		return &fault{reach: never, drop: true, err: withoutURL(err)}
 	}
-	return &fault{reach: maybe, drop: true, err: plain(err)}
+	return &fault{reach: maybe, drop: true, err: withoutURL(err)}
 }
 
-// plain strips the *url.Error that repeats method and URL: a URL may hold a key.
-func plain(err error) error {
+// withoutURL strips the *url.Error that repeats method and URL: a URL may hold a key.
+func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err

@@ -270,8 +270,8 @@ func TestListChangedStorm(t *testing.T) {
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Storm, Tools: []mcptest.Tool{echo}})
 	b.register(stdio(m))
-	s, _ := b.find("child")
-	sess := s.current("")
+	s, _ := b.findServer("child")
+	sess := s.currentSession("")
 	var mem runtime.MemStats
 	// There is a pause between any two lists, whatever comes in meanwhile.
 	last := sess.tools.Load().at

@@ -40,21 +40,21 @@ func newTransport() *http.Transport {
 
 // protocol headers of Streamable HTTP.
 const (
-	headerSession  = "Mcp-Session-Id"
-	headerVersion  = "Mcp-Protocol-Version"
-	headerMethod   = "Mcp-Method"
-	headerName     = "Mcp-Name"
-	headerLast     = "Last-Event-Id"
-	versionModern  = "2026-07-28"
-	versionLegacy  = "2025-11-25"
-	methodCall     = "tools/call"
-	methodList     = "tools/list"
-	methodListen   = "subscriptions/listen"
-	methodDiscover = "server/discover"
-	mediaJSON      = "application/json"
-	mediaStream    = "text/event-stream"
-	acceptBoth     = mediaJSON + ", " + mediaStream
-	mostSideQuests = 100 // requests of a server while one call runs
+	headerSession     = "Mcp-Session-Id"
+	headerVersion     = "Mcp-Protocol-Version"
+	headerMethod      = "Mcp-Method"
+	headerName        = "Mcp-Name"
+	headerLast        = "Last-Event-Id"
+	versionModern     = "2026-07-28"
+	versionLegacy     = "2025-11-25"
+	methodCall        = "tools/call"
+	methodList        = "tools/list"
+	methodListen      = "subscriptions/listen"
+	methodDiscover    = "server/discover"
+	mediaJSON         = "application/json"
+	mediaStream       = "text/event-stream"
+	acceptBoth        = mediaJSON + ", " + mediaStream
+	maxServerRequests = 100 // requests of a server while one call runs
 )
 
 // httpWire sends our requests over Streamable HTTP beside the SDK's session,
@@ -90,7 +90,7 @@ func (w *httpWire) watch() {
 	context.AfterFunc(w.life, func() { close(w.gone) })
 	w.spawn(func() {
 		err := w.session.Wait()
-		w.end(fmt.Errorf("the session ended: %w", errors.Join(plain(err), io.EOF)))
+		w.end(fmt.Errorf("the session ended: %w", errors.Join(withoutURL(err), io.EOF)))
 	})
 }
 
@@ -130,8 +130,8 @@ func (w *httpWire) close(kill bool) {
 	w.wg.Wait()
 }
 
-// enter counts a call in, unless the wire is closed.
-func (w *httpWire) enter() bool {
+// beginCall counts a call in, unless the wire is closed.
+func (w *httpWire) beginCall() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -148,7 +148,7 @@ var errEnded = errors.New("the session was ended")
 // a context of its own, so that the rest of its answer can be read after the
 // caller has left with the result.
 func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error) {
-	if !w.enter() {
+	if !w.beginCall() {
 		return nil, &fault{reach: never, drop: true, err: errEnded}
 	}
 	defer w.calls.Done()
@@ -159,7 +159,7 @@ func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error
 	}
 	own, cancel := context.WithCancel(w.cut)
 	unhook := context.AfterFunc(ctx, cancel)
-	resp, err := w.base.RoundTrip(w.post(own, header, r.encode(id, w.meta)))
+	resp, err := w.base.RoundTrip(w.newPost(own, header, r.encode(id, w.meta)))
 	var result json.RawMessage
 	if err != nil {
 		err = netFault(err)
@@ -179,7 +179,7 @@ func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error
 	case resp == nil:
 		cancel()
 	case err == nil && resp.ContentLength < 0:
-		w.drain(resp.Body, cancel)
+		w.drainBody(resp.Body, cancel)
 	default:
 		resp.Body.Close()
 		cancel()
@@ -187,11 +187,11 @@ func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error
 	return result, err
 }
 
-// post builds the request by hand: parsing the URL and cloning the headers for
+// newPost builds the request by hand: parsing the URL and cloning the headers for
 // each call would cost more than the rest of it. bytes.Reader is a body that
 // net/http knows, and sends together with the headers; GetBody lets it repeat
 // what an idle connection lost before a byte went out, and only that.
-func (w *httpWire) post(ctx context.Context, header http.Header, body []byte) *http.Request {
+func (w *httpWire) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
 	req := &http.Request{
 		Method:        http.MethodPost,
 		URL:           w.url,
@@ -252,7 +252,7 @@ func protocolHeader(name string) bool {
 // read takes the answer to request id out of a response.
 func (w *httpWire) read(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
 	if resp.StatusCode != http.StatusOK {
-		return nil, w.refused(resp)
+		return nil, w.statusFault(resp)
 	}
 	switch media := mediaType(resp.Header.Get("Content-Type")); media {
 	case mediaJSON:
@@ -260,7 +260,7 @@ func (w *httpWire) read(ctx context.Context, resp *http.Response, id uint64, r *
 	case mediaStream:
 		return w.stream(ctx, resp, id, r)
 	default:
-		return nil, &fault{reach: maybe, drop: true, err: notMCP(media)}
+		return nil, &fault{reach: maybe, drop: true, err: notMCPError(media)}
 	}
 }
 
@@ -269,13 +269,13 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// notMCP is the error for an answer of another media type.
-func notMCP(media string) error {
+// notMCPError is the error for an answer of another media type.
+func notMCPError(media string) error {
 	return fmt.Errorf("it answered with %q instead of JSON; does the URL lead to an MCP server?", store.Clip(media, 60))
 }
 
-// refused says what a status other than 200 means.
-func (w *httpWire) refused(resp *http.Response) error {
+// statusFault says what a status other than 200 means.
+func (w *httpWire) statusFault(resp *http.Response) error {
 	status := resp.StatusCode
 	text := fmt.Sprintf("it answered %d %s", status, http.StatusText(status))
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
@@ -344,10 +344,10 @@ func readJSON(resp *http.Response, id uint64) (json.RawMessage, error) {
 	return e.answer()
 }
 
-// drain gives the connection back to the pool: a server ends its stream right
+// drainBody gives the connection back to the pool: a server ends its stream right
 // after the answer, and a body that was not read to its end costs the
 // connection. It does not keep the caller waiting.
-func (w *httpWire) drain(body io.ReadCloser, cancel context.CancelFunc) {
+func (w *httpWire) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 	rest := func() {
 		stop := time.AfterFunc(time.Second, cancel)
 		var b [512]byte
@@ -388,7 +388,7 @@ func (w *httpWire) send(msg []byte) {
 		if err != nil {
 			return
 		}
-		resp, err := w.base.RoundTrip(w.post(ctx, header, msg))
+		resp, err := w.base.RoundTrip(w.newPost(ctx, header, msg))
 		if err != nil {
 			return // the caller has left, or the stream will tell
 		}

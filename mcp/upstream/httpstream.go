@@ -51,12 +51,12 @@ func (w *httpWire) stream(ctx context.Context, resp *http.Response, id uint64, r
 		}
 		switch {
 		case e.method != "" && e.id != nil:
-			if quests++; quests > mostSideQuests {
-				return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("it asked more than %d things during one call", mostSideQuests)}
+			if quests++; quests > maxServerRequests {
+				return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("it asked more than %d things during one call", maxServerRequests)}
 			}
 			w.send(replyTo(e))
 		case e.method != "":
-			w.notice(e, id, r)
+			w.passProgress(e, id, r)
 		default:
 			if n, ok := ourID(e.id); ok && n == id {
 				result, err := e.answer()
@@ -67,9 +67,9 @@ func (w *httpWire) stream(ctx context.Context, resp *http.Response, id uint64, r
 	}
 }
 
-// notice hands a progress notification of this request on; all others are not
+// passProgress hands a progress notification of this request on; all others are not
 // for the one who called.
-func (w *httpWire) notice(e envelope, id uint64, r *request) {
+func (w *httpWire) passProgress(e envelope, id uint64, r *request) {
 	if e.method != "notifications/progress" || r.progress == nil {
 		return
 	}
@@ -106,7 +106,7 @@ func (w *httpWire) resume(ctx context.Context, last string, after time.Duration)
 	req := (&http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {
-		return nil, &fault{reach: maybe, drop: true, err: plain(err)}
+		return nil, &fault{reach: maybe, drop: true, err: withoutURL(err)}
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
 		resp.Body.Close()

@@ -22,47 +22,47 @@ const (
 	killedShown = time.Hour       // how long a status tells why a process was killed
 )
 
-// passLocked takes one call into the server's rate, or says when there is
+// admitCallLocked takes one call into the server's rate, or says when there is
 // room. It needs s.mu.
-func (s *server) passLocked(now time.Time) error {
+func (s *server) admitCallLocked(now time.Time) error {
 	limit := s.cfg.RateLimit
 	if limit.Calls == 0 {
 		return nil
 	}
 	per := time.Duration(limit.Per)
-	for len(s.recent) > 0 && now.Sub(s.recent[0]) >= per {
-		s.recent = s.recent[1:]
+	for len(s.recentCalls) > 0 && now.Sub(s.recentCalls[0]) >= per {
+		s.recentCalls = s.recentCalls[1:]
 	}
-	if len(s.recent) >= limit.Calls {
-		next := per - now.Sub(s.recent[len(s.recent)-limit.Calls])
+	if len(s.recentCalls) >= limit.Calls {
+		next := per - now.Sub(s.recentCalls[len(s.recentCalls)-limit.Calls])
 		return &store.CallError{Code: store.CodeRateLimited, Retryable: true,
 			Message: fmt.Sprintf("%s takes %s calls (its rate_limit); there is room again in %s", s.name, limit, next.Round(10*time.Millisecond))}
 	}
-	s.recent = append(s.recent, now)
+	s.recentCalls = append(s.recentCalls, now)
 	return nil
 }
 
-// openLocked refuses a call while the lane's circuit is open. When its time is
+// checkCircuitLocked refuses a call while the lane's circuit is open. When its time is
 // over the circuit is half open: one call goes through, and the others wait for
 // what comes of it. It needs s.mu.
-func (l *lane) openLocked(now time.Time) error {
+func (l *lane) checkCircuitLocked(now time.Time) error {
 	if l.unanswered < openAfter {
 		return nil
 	}
-	if wait := l.shut.Sub(now); wait > 0 {
-		return fmt.Errorf("%w; its circuit is open, the next attempt is in %s", l.lastErr, wait.Round(100*time.Millisecond))
+	if acquireSlot := l.openUntil.Sub(now); acquireSlot > 0 {
+		return fmt.Errorf("%w; its circuit is open, the next attempt is in %s", l.lastErr, acquireSlot.Round(100*time.Millisecond))
 	}
-	l.shut = now.Add(pauseOf(l.unanswered))
+	l.openUntil = now.Add(circuitPause(l.unanswered))
 	return nil
 }
 
-// pauseOf is how long a circuit is open after so many failures.
-func pauseOf(n int) time.Duration { return backoff(n - openAfter + 3) }
+// circuitPause is how long a circuit is open after so many failures.
+func circuitPause(n int) time.Duration { return backoff(n - openAfter + 3) }
 
-// answeredLocked notes what came of a call: an answer, of whatever kind, closes
+// noteAnswerLocked notes what came of a call: an answer, of whatever kind, closes
 // the circuit, and openAfter calls without one open it. Who left tells nothing.
 // It needs s.mu.
-func (s *server) answeredLocked(l *lane, err error) {
+func (s *server) noteAnswerLocked(l *lane, err error) {
 	f := asFault(err)
 	switch {
 	case err == nil || f.reach == answered || f.code == store.CodeRateLimited:
@@ -77,15 +77,15 @@ func (s *server) answeredLocked(l *lane, err error) {
 	default:
 		l.unanswered++
 		if l.unanswered >= openAfter {
-			l.shut = time.Now().Add(pauseOf(l.unanswered))
+			l.openUntil = time.Now().Add(circuitPause(l.unanswered))
 			l.lastErr = fmt.Errorf("server %s did not answer %d calls in a row: %v", s.name, l.unanswered, f.err) // %w would make a later call's refusal a timeout
-			s.noteLocked(l, fmt.Sprintf("%d calls in a row were not answered", openAfter))
+			s.noteErrorLocked(l, fmt.Sprintf("%d calls in a row were not answered", openAfter))
 		}
 	}
 }
 
-// called notes the end of a call over a session.
-func (s *server) called(sess *session, err error) {
+// noteCallEnd notes the end of a call over a session.
+func (s *server) noteCallEnd(sess *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lanes[sess.owner]
@@ -93,7 +93,7 @@ func (s *server) called(sess *session, err error) {
 		return // the session is gone, and what it did with it
 	}
 	l.used = time.Now()
-	s.answeredLocked(l, err)
+	s.noteAnswerLocked(l, err)
 }
 
 // isOpenLocked says whether callers are refused at once: because calls were not
@@ -142,30 +142,30 @@ func (s *server) closeIdle() (rests bool) {
 			continue
 		}
 		sess := l.sess
-		if sess != nil && sess.flying.Load() > 0 {
+		if sess != nil && sess.inflight.Load() > 0 {
 			l.used = time.Now()
 			continue
 		}
 		delete(s.lanes, owner)
 		if owner == "" {
-			s.resting, s.since = true, s.pool.opt.Now()
+			s.idle, s.since = true, s.pool.opt.Now()
 		}
 		if sess != nil {
 			l.sess = nil
 			s.pool.spawnTask(func() { sess.close(false) })
 		}
 	}
-	return s.resting
+	return s.idle
 }
 
-// rest waits until a call has made a shared session again, or failed to.
-func (s *server) rest(ctx context.Context) {
+// waitIdle waits until a call has made a shared session again, or failed to.
+func (s *server) waitIdle(ctx context.Context) {
 	s.log.log.Info("server is idle; the next call starts it again")
 	for {
 		timer := time.NewTimer(s.untilIdle())
 		select {
 		case <-ctx.Done():
-		case <-s.woken:
+		case <-s.wakeups:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -175,10 +175,10 @@ func (s *server) rest(ctx context.Context) {
 	}
 }
 
-// wake tells the keeper that something is another than it thinks.
-func (s *server) wake() {
+// wakeKeeper tells the keeper that something is another than it thinks.
+func (s *server) wakeKeeper() {
 	select {
-	case s.woken <- struct{}{}:
+	case s.wakeups <- struct{}{}:
 	default:
 	}
 }
@@ -195,7 +195,7 @@ func (p *Pool) watchMemory() {
 		case <-tick.C:
 		}
 		children := map[int]*server{}
-		for _, s := range p.all() {
+		for _, s := range p.allServers() {
 			s.mu.Lock()
 			for _, l := range s.lanes {
 				if l.sess != nil && l.sess.pid() != 0 && s.cfg.MemoryLimit > 0 {
@@ -208,14 +208,14 @@ func (p *Pool) watchMemory() {
 			continue
 		}
 		for pid, used := range process.GroupMemory(children) {
-			children[pid].outgrown(pid, used)
+			children[pid].killIfOverMemory(pid, used)
 		}
 	}
 }
 
-// outgrown kills the process group with that leader if it holds more than the
+// killIfOverMemory kills the process group with that leader if it holds more than the
 // server may. Its calls in flight are told why.
-func (s *server) outgrown(pid int, used store.Size) {
+func (s *server) killIfOverMemory(pid int, used store.Size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lanes {
@@ -224,11 +224,11 @@ func (s *server) outgrown(pid int, used store.Size) {
 		}
 		sess := l.sess
 		why := fmt.Errorf("it was killed: it held %s MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", fmt.Sprint(used>>20), s.cfg.MemoryLimit, s.name)
-		s.killed, s.killedAt = why.Error(), s.pool.opt.Now()
+		s.killReason, s.killedAt = why.Error(), s.pool.opt.Now()
 		if w, ok := sess.wire.(interface{ fail(error) }); ok {
 			w.fail(why)
 		}
-		s.lostLocked(l, sess, why)
+		s.clearSessionLocked(l, sess, why)
 		s.pool.spawnTask(func() { sess.close(true) }) // if the pool is closed, watch ends it
 		return
 	}

@@ -54,7 +54,7 @@ func TestIdleServerRestsUntilItIsCalled(t *testing.T) {
 	cfg.KeepAlive = true
 	b.put(cfg)
 	b.sync(admin, "child")
-	held, ok := b.find("child")
+	held, ok := b.findServer("child")
 	if !ok {
 		t.Fatal("no entry")
 	}
@@ -80,7 +80,7 @@ func TestBusyServerIsNotIdle(t *testing.T) {
 		done <- err
 	}()
 	eventually(t, "the call", func() bool { return m.Calls("slow") == 1 })
-	held, _ := b.find("far")
+	held, _ := b.findServer("far")
 	for range 20 { // whenever it is asked
 		if held.closeIdle() {
 			t.Fatal("it rests with a call in flight")
@@ -101,7 +101,7 @@ func TestSlowStartIsNotIdle(t *testing.T) {
 	cfg.IdleTimeout = store.Duration(50 * time.Millisecond)
 	b.register(cfg)
 	eventually(t, "its rest", func() bool { st := b.state("far"); return st.State == Idle && st.Sessions == 0 })
-	s, _ := b.find("far")
+	s, _ := b.findServer("far")
 	s.mu.Lock()
 	s.cfg.IdleTimeout = store.Duration(time.Hour)
 	s.mu.Unlock()
@@ -116,13 +116,13 @@ func TestSlowStartIsNotIdle(t *testing.T) {
 	s.mu.Lock()
 	s.lanes[""].used = time.Now().Add(-2 * time.Hour) // so long has it been starting
 	s.mu.Unlock()
-	s.settling <- struct{}{} // holds the call before it is sent
+	s.syncing <- struct{}{} // holds the call before it is sent
 	list.release()
-	eventually(t, "its session", func() bool { return s.current("") != nil })
+	eventually(t, "its session", func() bool { return s.currentSession("") != nil })
 	if s.closeIdle() {
 		t.Error("it rests again before the call that woke it")
 	}
-	<-s.settling
+	<-s.syncing
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -158,12 +158,12 @@ func TestRateLimitForgets(t *testing.T) {
 		after time.Duration
 		pass  bool
 	}{{0, true}, {30 * time.Second, true}, {59 * time.Second, false}, {60 * time.Second, true}, {61 * time.Second, false}, {90 * time.Second, true}, {10 * time.Minute, true}} {
-		if err := s.passLocked(at.Add(test.after)); (err == nil) != test.pass {
+		if err := s.admitCallLocked(at.Add(test.after)); (err == nil) != test.pass {
 			t.Errorf("call %d at %s: %v", i, test.after, err)
 		}
 	}
-	if len(s.recent) != 1 {
-		t.Errorf("it remembers %d calls", len(s.recent))
+	if len(s.recentCalls) != 1 {
+		t.Errorf("it remembers %d calls", len(s.recentCalls))
 	}
 }
 
@@ -203,13 +203,13 @@ func TestCircuit(t *testing.T) {
 	if st.State != Open || !strings.Contains(st.LastError, "5 calls in a row") {
 		t.Errorf("after %d calls without an answer: %+v", openAfter, st)
 	}
-	held, _ := b.find("far")
+	held, _ := b.findServer("far")
 	pause := func(d time.Duration) (was time.Duration) {
 		held.mu.Lock()
 		defer held.mu.Unlock()
 		l := held.lanes[""]
-		was = time.Until(l.shut)
-		l.shut = time.Now().Add(d)
+		was = time.Until(l.openUntil)
+		l.openUntil = time.Now().Add(d)
 		return was
 	}
 	if was := pause(time.Hour); was > time.Second { // so that it is not over before the next call
@@ -232,15 +232,15 @@ func TestCircuit(t *testing.T) {
 
 func TestCircuitLetsOneCallTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lane{unanswered: openAfter, shut: time.Now().Add(time.Second), lastErr: io.EOF}
-		if l.openLocked(time.Now()) == nil {
+		l := &lane{unanswered: openAfter, openUntil: time.Now().Add(time.Second), lastErr: io.EOF}
+		if l.checkCircuitLocked(time.Now()) == nil {
 			t.Error("an open circuit lets a call through")
 		}
 		time.Sleep(time.Second) // the bubble's
-		if err := l.openLocked(time.Now()); err != nil {
+		if err := l.checkCircuitLocked(time.Now()); err != nil {
 			t.Errorf("the first after the pause: %v", err)
 		}
-		if l.openLocked(time.Now()) == nil {
+		if l.checkCircuitLocked(time.Now()) == nil {
 			t.Error("and so does a second, while the first is under way")
 		}
 	})
@@ -283,7 +283,7 @@ func TestMemoryLimit(t *testing.T) {
 	}()
 	eventually(t, "the call", func() bool { return m.Calls("hang") == 1 })
 	pid := b.state("child").PID
-	held, _ := b.find("child")
+	held, _ := b.findServer("child")
 	sizes := process.GroupMemory(map[int]*server{pid: held})
 	if sizes[pid] < 1<<20 || sizes[pid] > 1<<30 || len(sizes) != 1 {
 		t.Fatalf("the group holds %v", sizes)

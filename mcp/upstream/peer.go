@@ -52,7 +52,7 @@ type peer struct {
 // waiter is one of our requests under way.
 type waiter struct {
 	answer   chan envelope        // 1: the reader never waits for who has left
-	progress chan json.RawMessage // 16: nor for who is slow to hear of progress; the rest is dropped
+	progress chan json.RawMessage // 16: nor for a caller that is slow to take progress; the rest is dropped
 }
 
 var _ sdk.Connection = (*peer)(nil)
@@ -70,7 +70,7 @@ func (p *peer) Connect(context.Context) (sdk.Connection, error) {
 
 // pump reads until the stream ends or breaks.
 func (p *peer) pump() {
-	quests := make(chan struct{}, mostSideQuests) // answers to the server under way
+	quests := make(chan struct{}, maxServerRequests) // answers to the server under way
 	for {
 		msg, err := p.frames.read()
 		if err != nil {
@@ -87,7 +87,7 @@ func (p *peer) pump() {
 // dispatch gives one message to whom it is for.
 func (p *peer) dispatch(msg []byte, quests chan struct{}) error {
 	if msg = bytes.TrimSpace(msg); len(msg) > 0 && msg[0] == '[' {
-		return p.batch(msg, quests)
+		return p.dispatchBatch(msg, quests)
 	}
 	e, err := openEnvelope(msg)
 	if err != nil {
@@ -95,12 +95,12 @@ func (p *peer) dispatch(msg []byte, quests chan struct{}) error {
 	}
 	switch {
 	case e.method != "" && e.id != nil:
-		return p.reply(e, quests)
+		return p.answerRequest(e, quests)
 	case e.method == "notifications/tools/list_changed":
 		p.changed()
 	case e.method == "notifications/progress":
 		if id, ok := progressOf(e.params); ok {
-			if w := p.waiter(id, false); w != nil && w.progress != nil {
+			if w := p.findWaiter(id, false); w != nil && w.progress != nil {
 				select {
 				case w.progress <- e.params:
 				default:
@@ -110,7 +110,7 @@ func (p *peer) dispatch(msg []byte, quests chan struct{}) error {
 	case e.method != "":
 	default:
 		if id, ok := ourID(e.id); ok {
-			if w := p.waiter(id, true); w != nil {
+			if w := p.findWaiter(id, true); w != nil {
 				w.answer <- e
 			}
 			return nil
@@ -127,8 +127,8 @@ func (p *peer) dispatch(msg []byte, quests chan struct{}) error {
 	return nil
 }
 
-// batch takes a JSON-RPC batch apart (2025-03-26 only).
-func (p *peer) batch(msg []byte, quests chan struct{}) error {
+// dispatchBatch takes a JSON-RPC batch apart (2025-03-26 only).
+func (p *peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 	var all []json.RawMessage
 	if err := json.Unmarshal(msg, &all); err != nil {
 		return fmt.Errorf("it sent a message that is not JSON-RPC: %w", errNotJSON)
@@ -144,12 +144,12 @@ func (p *peer) batch(msg []byte, quests chan struct{}) error {
 	return nil
 }
 
-// reply answers a request of the server without holding up the reader.
-func (p *peer) reply(e envelope, quests chan struct{}) error {
+// answerRequest answers a request of the server without holding up the reader.
+func (p *peer) answerRequest(e envelope, quests chan struct{}) error {
 	select {
 	case quests <- struct{}{}:
 	default:
-		return fmt.Errorf("it asks faster than it reads: %d requests unanswered", mostSideQuests)
+		return fmt.Errorf("it asks faster than it reads: %d requests unanswered", maxServerRequests)
 	}
 	msg := replyTo(e)
 	p.wg.Go(func() { // pump holds the group open
@@ -163,8 +163,8 @@ func (p *peer) reply(e envelope, quests chan struct{}) error {
 	return nil
 }
 
-// waiter finds who waits for id, and takes them off the list if asked.
-func (p *peer) waiter(id uint64, take bool) *waiter {
+// findWaiter finds who waits for id, and takes them off the list if asked.
+func (p *peer) findWaiter(id uint64, take bool) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.waiting[id]
@@ -206,7 +206,7 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 	}
 	p.waiting[id] = w
 	p.mu.Unlock()
-	defer p.waiter(id, true)
+	defer p.findWaiter(id, true)
 
 	if err := p.frames.write(ctx, r.encode(id, "")); err != nil {
 		if ctx.Err() != nil && asFault(err).reach != never {
@@ -219,14 +219,14 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 		case raw := <-w.progress:
 			r.progress(raw)
 		case e := <-w.answer:
-			return w.finish(e, r)
+			return w.result(e, r)
 		case <-ctx.Done():
 			p.abandon(ctx, id)
 			return nil, &fault{reach: maybe, err: ctx.Err()}
 		case <-p.gone:
 			select { // it may have answered with its last breath
 			case e := <-w.answer:
-				return w.finish(e, r)
+				return w.result(e, r)
 			default:
 			}
 			return nil, &fault{reach: maybe, drop: true, err: p.cause()}
@@ -234,8 +234,8 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 	}
 }
 
-// finish hands on the progress that came before the answer, and the answer.
-func (w *waiter) finish(e envelope, r *request) (json.RawMessage, error) {
+// result hands on the progress that came before the answer, and the answer.
+func (w *waiter) result(e envelope, r *request) (json.RawMessage, error) {
 	for {
 		select {
 		case raw := <-w.progress:

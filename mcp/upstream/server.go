@@ -20,30 +20,30 @@ type server struct {
 	name string
 	log  *ring
 
-	// settling is held (1) while the stored tools are compared and written, by
+	// syncing is held (1) while the stored tools are compared and written, by
 	// Sync from the change of the record on: so that an admin's sync comes
 	// before the keeper's, which accepts nothing. It is taken before mu.
-	settling chan struct{}
+	syncing chan struct{}
 
-	mu       sync.Mutex
-	cfg      store.Server // as of the last Sync
-	slots    chan struct{}
-	ctx      context.Context // of the keeper; ends when removed or disabled
-	cancel   context.CancelFunc
-	lanes    map[string]*lane
-	tools    map[string]standing // by name
-	gone     bool                // the record was removed: nothing revives it
-	seen     bool                // settled once in this process
-	told     bool                // OnTools heard of these tools since they were last withdrawn
-	legacy   bool                // speaks only the older HTTP wire
-	restarts int
-	lastErr  string
-	since    time.Time     // of the present state
-	resting  bool          // the shared session was closed for being idle
-	woken    chan struct{} // 1: wakes the keeper, however often
-	recent   []time.Time   // when the calls of the rate's interval came
-	killed   string        // why its process was last killed
-	killedAt time.Time
+	mu          sync.Mutex
+	cfg         store.Server // as of the last Sync
+	slots       chan struct{}
+	ctx         context.Context // of the keeper; ends when removed or disabled
+	cancel      context.CancelFunc
+	lanes       map[string]*lane
+	tools       map[string]storedTool // by name
+	removed     bool                  // the record was removed: nothing revives it
+	synced      bool                  // its tools were compared with the store once in this process
+	announced   bool                  // OnTools was called with these tools since they were last withdrawn
+	legacy      bool                  // speaks only the older HTTP wire
+	restarts    int
+	lastErr     string
+	since       time.Time     // of the present state
+	idle        bool          // the shared session was closed for being idle
+	wakeups     chan struct{} // 1: wakes the keeper, however often
+	recentCalls []time.Time   // when the calls of the rate's interval came
+	killReason  string        // why its process was last killed
+	killedAt    time.Time
 }
 
 // lane is the way to the server for one credential owner.
@@ -58,7 +58,7 @@ type lane struct {
 	used     time.Time // by a call; what the keeper does is no use
 
 	unanswered int       // calls in a row over this session
-	shut       time.Time // until then the circuit is open, if unanswered reached openAfter
+	openUntil  time.Time // until then the circuit is open, if unanswered reached openAfter
 }
 
 // dialing is one attempt, shared by all who wait for it.
@@ -72,8 +72,8 @@ type dialing struct {
 
 func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 	cfg = cfg.Normal()
-	s := &server{pool: p, name: cfg.Name, cfg: cfg, settling: make(chan struct{}, 1), woken: make(chan struct{}, 1), lanes: map[string]*lane{},
-		log: newRing(p.opt.Log.With("server", cfg.Name)), told: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
+	s := &server{pool: p, name: cfg.Name, cfg: cfg, syncing: make(chan struct{}, 1), wakeups: make(chan struct{}, 1), lanes: map[string]*lane{},
+		log: newRing(p.opt.Log.With("server", cfg.Name)), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
 	s.slots = make(chan struct{}, cfg.MaxConcurrency)
 	s.setTools(stored)
 	s.ctx, s.cancel = context.WithCancel(p.ctx)
@@ -84,9 +84,9 @@ func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 }
 
 func (s *server) setTools(tools []store.Tool) {
-	byName := make(map[string]standing, len(tools))
+	byName := make(map[string]storedTool, len(tools))
 	for _, t := range tools {
-		byName[t.Name] = standingOf(t)
+		byName[t.Name] = newStoredTool(t)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,8 @@ func allowed(cfg store.Server, name string) bool {
 	return false
 }
 
-// rewired says whether a change of the record needs new sessions.
-func rewired(a, b store.Server) bool {
+// needsNewSession says whether a change of the record needs new sessions.
+func needsNewSession(a, b store.Server) bool {
 	return a.Transport != b.Transport || a.Command != b.Command || !slices.Equal(a.Args, b.Args) || a.Cwd != b.Cwd ||
 		a.URL != b.URL || !reflect.DeepEqual(a.Env, b.Env) || !reflect.DeepEqual(a.Headers, b.Headers)
 }
@@ -151,11 +151,11 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	if l.sess != nil {
 		select {
 		case <-l.sess.done():
-			s.lostLocked(l, l.sess, l.sess.cause())
+			s.clearSessionLocked(l, l.sess, l.sess.cause())
 		default:
 			defer s.mu.Unlock()
 			if !force {
-				if err := l.openLocked(time.Now()); err != nil {
+				if err := l.checkCircuitLocked(time.Now()); err != nil {
 					return nil, &fault{reach: never, err: err}
 				}
 			}
@@ -164,9 +164,9 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	}
 	d := l.dial
 	if d == nil {
-		if wait := time.Until(l.next); !force && wait > 0 && s.holdLocked(l) {
+		if acquireSlot := time.Until(l.next); !force && acquireSlot > 0 && s.mustWaitLocked(l) {
 			defer s.mu.Unlock()
-			return nil, &fault{reach: never, err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, wait.Round(100*time.Millisecond))}
+			return nil, &fault{reach: never, err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, acquireSlot.Round(100*time.Millisecond))}
 		}
 		d = s.dialLocked(l)
 	}
@@ -186,10 +186,10 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 // dialPause is the least time between two dials that callers ask for.
 const dialPause = 100 * time.Millisecond
 
-// holdLocked says whether a caller must wait for the backoff: a spawn is dear,
+// mustWaitLocked says whether a caller must wait for the backoff: a spawn is dear,
 // so always after the second failure; a dial is cheap, so only for a moment,
 // and a server that comes back is found at once.
-func (s *server) holdLocked(l *lane) bool {
+func (s *server) mustWaitLocked(l *lane) bool {
 	if s.cfg.Transport == store.Stdio {
 		return l.failures >= 2
 	}
@@ -202,9 +202,9 @@ func (s *server) dialLocked(l *lane) *dialing {
 	ctx, cancel := context.WithCancel(s.ctx)
 	d.cancel = cancel
 	l.dial = d
-	if l.owner == "" && s.resting {
-		s.resting = false
-		s.wake()
+	if l.owner == "" && s.idle {
+		s.idle = false
+		s.wakeKeeper()
 	}
 	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, legacy: s.legacy}
 	ok := s.pool.spawnTask(func() {
@@ -215,7 +215,7 @@ func (s *server) dialLocked(l *lane) *dialing {
 				sess.close(true)
 			}
 		}
-		s.dialed(l, d, sess, err)
+		s.finishDial(l, d, sess, err)
 	})
 	if !ok {
 		l.dial = nil
@@ -225,9 +225,9 @@ func (s *server) dialLocked(l *lane) *dialing {
 	return d
 }
 
-// dialed settles an attempt. One that was overtaken by a change of the record
+// finishDial records how an attempt ended. One that was overtaken by a change of the record
 // has been cancelled and its session is thrown away.
-func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
+func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(d.done)
@@ -246,7 +246,7 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 		l.lastErr = d.err
 		l.failed = time.Now()
 		l.next = l.failed.Add(backoff(l.failures))
-		s.noteLocked(l, err.Error())
+		s.noteErrorLocked(l, err.Error())
 		return
 	}
 	d.sess, l.sess = sess, sess
@@ -255,7 +255,7 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 		l.used = time.Now() // making it may take longer than it may be idle
 	}
 	if sess.pid() != 0 {
-		s.pool.memory.Do(func() { s.pool.wg.Go(s.pool.watchMemory) }) // the attempt holds the group open
+		s.pool.watchingMemory.Do(func() { s.pool.wg.Go(s.pool.watchMemory) }) // the attempt holds the group open
 	}
 	if l.owner == "" {
 		if s.lastErr != "" {
@@ -270,11 +270,11 @@ func (s *server) dialed(l *lane, d *dialing, sess *session, err error) {
 	for _, w := range sess.tools.Load().warns {
 		s.log.log.Warn("server misbehaves", "what", w)
 	}
-	s.pool.wg.Go(func() { s.watch(sess) })
+	s.pool.wg.Go(func() { s.watchSession(sess) })
 }
 
-// noteLocked keeps the last error of the shared lane, and logs a new one once.
-func (s *server) noteLocked(l *lane, msg string) {
+// noteErrorLocked keeps the last error of the shared lane, and logs a new one once.
+func (s *server) noteErrorLocked(l *lane, msg string) {
 	msg = store.RedactText(msg)
 	if l.owner != "" || s.lastErr == msg {
 		return
@@ -286,25 +286,25 @@ func (s *server) noteLocked(l *lane, msg string) {
 	s.log.log.Warn("server is down", "why", msg)
 }
 
-// watch sees a session to its end and clears it away. A process is killed: its
+// watchSession sees a session to its end and clears it away. A process is killed: its
 // pipes are of no more use. Calls in flight over HTTP go on: the end of the
 // standing stream is not theirs.
-func (s *server) watch(sess *session) {
+func (s *server) watchSession(sess *session) {
 	<-sess.done()
-	s.lost(sess)
+	s.sessionEnded(sess)
 	sess.close(sess.pid() != 0)
 }
 
-// lost takes a session that has ended out of its lane.
-func (s *server) lost(sess *session) {
+// sessionEnded takes a session that has ended out of its lane.
+func (s *server) sessionEnded(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lostLocked(s.lanes[sess.owner], sess, sess.cause()) // which is set once it is done
+	s.clearSessionLocked(s.lanes[sess.owner], sess, sess.cause()) // which is set once it is done
 }
 
-// lostLocked clears the lane and counts the failure: one that comes long after
+// clearSessionLocked clears the lane and counts the failure: one that comes long after
 // the session was made is the first of its kind.
-func (s *server) lostLocked(l *lane, sess *session, why error) {
+func (s *server) clearSessionLocked(l *lane, sess *session, why error) {
 	if l == nil || l.sess != sess {
 		return
 	}
@@ -317,19 +317,19 @@ func (s *server) lostLocked(l *lane, sess *session, why error) {
 	l.next = time.Now().Add(backoff(l.failures - 1))
 	l.lastErr = fmt.Errorf("server %s keeps failing: %w", s.name, why)
 	if s.ctx.Err() == nil {
-		s.noteLocked(l, why.Error())
+		s.noteErrorLocked(l, why.Error())
 	}
 }
 
-// spoil drops a session that a fault has shown to be of no more use.
-func (s *server) spoil(sess *session, why error) {
+// dropSession drops a session that a fault has shown to be of no more use.
+func (s *server) dropSession(sess *session, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lanes[sess.owner]
 	if l == nil || l.sess != sess {
 		return // somebody was first
 	}
-	s.lostLocked(l, sess, why)
+	s.clearSessionLocked(l, sess, why)
 	s.pool.spawnTask(func() { sess.close(false) }) // if the pool is closed, watch ends it
 }
 
@@ -339,7 +339,7 @@ func (s *server) closeLanes() {
 	lanes := s.lanes
 	s.lanes = map[string]*lane{}
 	s.mu.Unlock()
-	s.end(lanes)
+	s.endLanes(lanes)
 }
 
 // closeLane ends the session of one owner; the next call makes it again.
@@ -351,12 +351,12 @@ func (s *server) closeLane(owner string) {
 		delete(s.lanes, owner)
 	}
 	s.mu.Unlock()
-	s.end(lanes)
+	s.endLanes(lanes)
 }
 
-// end closes lanes that nobody finds any more, and waits for them. Calls in
+// endLanes closes lanes that nobody finds any more, and waits for them. Calls in
 // flight over HTTP are cut off; a child process is asked first.
-func (s *server) end(lanes map[string]*lane) {
+func (s *server) endLanes(lanes map[string]*lane) {
 	var wg sync.WaitGroup
 	for _, l := range lanes {
 		s.mu.Lock()

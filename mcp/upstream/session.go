@@ -26,23 +26,23 @@ type session struct {
 	serverInfo   string
 	since        time.Time
 
-	notices atomic.Uint64 // how often the list was said to have changed, or could not be read
-	heard   atomic.Uint64 // notices when the list that is known began
-	changed chan struct{} // 1: wakes the keeper, however many came
-	doubt   chan struct{} // 1: a call timed out; the keeper looks whether the server still answers
-	flying  atomic.Int32  // calls in flight
-	listing chan struct{} // 1: held while listing
-	tools   atomic.Pointer[catalog]
+	notices     atomic.Uint64 // how often the list was said to have changed, or could not be read
+	listedAt    atomic.Uint64 // notices when the list that is known began
+	changed     chan struct{} // 1: wakes the keeper, however many came
+	checkWanted chan struct{} // 1: a call timed out; the keeper looks whether the server still answers
+	inflight    atomic.Int32  // calls in flight
+	listing     chan struct{} // 1: held while listing
+	tools       atomic.Pointer[catalog]
 }
 
 // catalog is one whole list of a server's tools. It never changes.
 type catalog struct {
-	list    []listed // nil of one that is settled
-	settled bool     // it was compared with the store, which has the definitions now
-	byName  map[string]offer
-	at      time.Time     // when it was complete
-	took    time.Duration // the whole list
-	warns   []string
+	list   []listed // nil once it was compared with the store
+	synced bool     // it was compared with the store, which has the definitions now
+	byName map[string]offer
+	at     time.Time     // when it was complete
+	took   time.Duration // the whole list
+	warns  []string
 }
 
 // listed is one tool as the server described it.
@@ -58,17 +58,17 @@ type offer struct {
 	bindings []binding
 }
 
-// settle has the session keep no more of the list than calls need: every
+// dropDefinitions has the session keep no more of the list than calls need: every
 // session with a server would hold all of its definitions. One that came
 // meanwhile stays.
-func (s *session) settle(c *catalog) {
+func (s *session) dropDefinitions(c *catalog) {
 	brief := *c
-	brief.list, brief.settled = nil, true
+	brief.list, brief.synced = nil, true
 	s.tools.CompareAndSwap(c, &brief)
 }
 
-// mark notes that the server says its list has changed.
-func (s *session) mark() {
+// markChanged notes that the server says its list has changed.
+func (s *session) markChanged() {
 	s.notices.Add(1)
 	select {
 	case s.changed <- struct{}{}:
@@ -76,14 +76,14 @@ func (s *session) mark() {
 	}
 }
 
-// dirty says that there is a newer list than the one that is known. It holds
+// isOutdated says that there is a newer list than the one that is known. It holds
 // until that one is complete: what is called meanwhile waits for it.
-func (s *session) dirty() bool { return s.heard.Load() != s.notices.Load() }
+func (s *session) isOutdated() bool { return s.listedAt.Load() != s.notices.Load() }
 
-// suspect asks the keeper to look whether the server still answers.
-func (s *session) suspect() {
+// askForCheck asks the keeper to look whether the server still answers.
+func (s *session) askForCheck() {
 	select {
-	case s.doubt <- struct{}{}:
+	case s.checkWanted <- struct{}{}:
 	default:
 	}
 }
@@ -108,7 +108,7 @@ func (s *session) relist(ctx context.Context) error {
 		return &fault{reach: never, err: ctx.Err()}
 	}
 	defer func() { <-s.listing }()
-	if !s.dirty() {
+	if !s.isOutdated() {
 		return nil // somebody was first
 	}
 	if last := s.tools.Load(); last != nil {
@@ -131,7 +131,7 @@ func (s *session) listLocked(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("no complete list within %s", listTime))
 	defer cancel()
 	notices := s.notices.Load()
-	c, err := s.fetch(ctx)
+	c, err := s.fetchTools(ctx)
 	if err != nil {
 		s.notices.Add(1)
 		switch {
@@ -146,13 +146,13 @@ func (s *session) listLocked(ctx context.Context) error {
 		return &f
 	}
 	s.tools.Store(c)
-	s.heard.Store(notices)
+	s.listedAt.Store(notices)
 	return nil
 }
 
-// fetch reads page after page. A list that does not end is cut at the bounds,
+// fetchTools reads page after page. A list that does not end is cut at the bounds,
 // with a warning: the tools that came are good.
-func (s *session) fetch(ctx context.Context) (*catalog, error) {
+func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 	begin := time.Now()
 	c := &catalog{byName: map[string]offer{}}
 	seen := map[string]bool{}
@@ -177,7 +177,7 @@ func (s *session) fetch(ctx context.Context) (*catalog, error) {
 			if len(c.list) == maxTools {
 				break
 			}
-			s.take(c, t)
+			s.addTool(c, t)
 		}
 		cursor = got.Next
 		size += len(raw)
@@ -206,8 +206,8 @@ func (s *session) fetch(ctx context.Context) (*catalog, error) {
 	return c, nil
 }
 
-// take adds one tool of a page, gated and pinned.
-func (s *session) take(c *catalog, raw json.RawMessage) {
+// addTool adds one tool of a page, gated and pinned.
+func (s *session) addTool(c *catalog, raw json.RawMessage) {
 	var t struct {
 		Name        string          `json:"name"`
 		Title       string          `json:"title"`
@@ -236,7 +236,7 @@ func (s *session) take(c *catalog, raw json.RawMessage) {
 		t.Input = json.RawMessage(`{"type":"object"}`)
 	}
 	l := listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.Input, OutputSchema: null(t.Output), Meta: null(t.Meta), Annotations: annotations(t.Annotations)}}
+		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: nullToNil(t.Meta), Annotations: annotations(t.Annotations)}}
 	o := offer{refused: s.gate.Check(l.tool)}
 	if o.refused == nil {
 		o.bindings, o.refused = bindingsOf(t.Input)
@@ -247,7 +247,7 @@ func (s *session) take(c *catalog, raw json.RawMessage) {
 	c.list = append(c.list, l)
 }
 
-func null(raw json.RawMessage) json.RawMessage {
+func nullToNil(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
 	}
@@ -277,21 +277,21 @@ func annotations(raw json.RawMessage) store.Annotations {
 	return a
 }
 
-// standing is how a tool stands in the store.
-type standing struct {
+// storedTool is how a tool stands in the store.
+type storedTool struct {
 	state      store.ToolState
 	accepted   string // the pin
 	repeatable bool   // its server says that running it twice does no harm
 }
 
-func standingOf(t store.Tool) standing {
+func newStoredTool(t store.Tool) storedTool {
 	yes := func(b *bool) bool { return b != nil && *b }
-	return standing{t.State, t.Accepted, yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent)}
+	return storedTool{t.State, t.Accepted, yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent)}
 }
 
-// adopt takes over what an edit of the record changed without a new session.
-// It is called under the server's settling, before the list that uses it.
-func (s *session) adopt(cfg store.Server) {
+// setConfig takes over what an edit of the record changed without a new session.
+// It is called while the server is syncing, before the list that uses it.
+func (s *session) setConfig(cfg store.Server) {
 	s.cfgMu.Lock()
 	defer s.cfgMu.Unlock()
 	s.cfg = cfg

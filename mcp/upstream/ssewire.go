@@ -49,12 +49,12 @@ func dialSSE(ctx context.Context, address string, client *http.Client) (*sseFram
 func (f *sseFrames) open(address string) error {
 	req, err := http.NewRequestWithContext(f.life, http.MethodGet, address, nil)
 	if err != nil {
-		return fmt.Errorf("its URL: %w", plain(err))
+		return fmt.Errorf("its URL: %w", withoutURL(err))
 	}
 	req.Header.Set("Accept", mediaStream)
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return plain(err)
+		return withoutURL(err)
 	}
 	f.body, f.er = resp.Body, newEventReader(resp.Body)
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
@@ -69,7 +69,7 @@ func (f *sseFrames) open(address string) error {
 	}
 	base, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("its URL: %w", plain(err))
+		return fmt.Errorf("its URL: %w", withoutURL(err))
 	}
 	target, err := base.Parse(string(ev.data))
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *sseFrames) read() ([]byte, error) {
 func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.target, bytes.NewReader(msg))
 	if err != nil {
-		return &fault{reach: never, drop: true, err: plain(err)}
+		return &fault{reach: never, drop: true, err: withoutURL(err)}
 	}
 	req.Header.Set("Content-Type", mediaJSON)
 	resp, err := f.client.Do(req)

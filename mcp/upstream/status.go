@@ -46,7 +46,7 @@ type ServerStatus struct {
 func (p *Pool) Status() []ServerStatus {
 	groups := sync.OnceValue(process.CountGroups) // only if there is a child process
 	var all []ServerStatus
-	for _, s := range p.all() {
+	for _, s := range p.allServers() {
 		all = append(all, s.status(groups))
 	}
 	slices.SortFunc(all, func(a, b ServerStatus) int { return strings.Compare(a.Name, b.Name) })
@@ -88,13 +88,13 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 		st.State = Disabled
 	case s.lanes[""] != nil && s.isOpenLocked(s.lanes[""], time.Now()):
 		st.State = Open
-	case s.resting:
+	case s.idle:
 		st.State = Idle
 	case st.State != Connected && s.lastErr != "":
 		st.State = Down
 	}
-	if st.LastError == "" && s.killed != "" && s.pool.opt.Now().Sub(s.killedAt) < killedShown {
-		st.LastError = s.killed
+	if st.LastError == "" && s.killReason != "" && s.pool.opt.Now().Sub(s.killedAt) < killedShown {
+		st.LastError = s.killReason
 	}
 	return st
 }
@@ -102,7 +102,7 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 // DownSince says since when a server can't be reached for everybody, if it
 // can't.
 func (p *Pool) DownSince(name string) (since time.Time, down bool) {
-	s, ok := p.find(name)
+	s, ok := p.findServer(name)
 	if !ok {
 		return time.Time{}, false
 	}
@@ -116,7 +116,7 @@ func (p *Pool) DownSince(name string) (since time.Time, down bool) {
 // Logs returns the last 64 KiB that a server wrote to standard error, also
 // after it has ended. It is nil for a server that the pool does not know.
 func (p *Pool) Logs(name string) []byte {
-	s, ok := p.find(name)
+	s, ok := p.findServer(name)
 	if !ok {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (p *Pool) Logs(name string) []byte {
 // FollowLogs yields what Logs would return and then what the server writes,
 // until ctx ends.
 func (p *Pool) FollowLogs(ctx context.Context, name string) iter.Seq[[]byte] {
-	s, ok := p.find(name)
+	s, ok := p.findServer(name)
 	if !ok {
 		return func(func([]byte) bool) {}
 	}

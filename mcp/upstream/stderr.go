@@ -37,8 +37,8 @@ func newRing(log *slog.Logger) *ring {
 	return &ring{log: log, limit: rate.NewLimiter(10, 50), more: make(chan struct{})}
 }
 
-// hide replaces these texts in all that comes.
-func (r *ring) hide(secrets []string) {
+// hideSecrets replaces these texts in all that comes.
+func (r *ring) hideSecrets(secrets []string) {
 	var pairs []string
 	for _, s := range secrets {
 		pairs = append(pairs, s, "••••")
@@ -57,7 +57,7 @@ func (r *ring) readFrom(src io.Reader) {
 	for {
 		line, err := br.ReadSlice('\n')
 		if len(line) > 0 {
-			r.line(string(line))
+			r.addLine(string(line))
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
@@ -65,8 +65,8 @@ func (r *ring) readFrom(src io.Reader) {
 	}
 }
 
-// line stores one line, or the part of a long one.
-func (r *ring) line(s string) {
+// addLine stores one line, or the part of a long one.
+func (r *ring) addLine(s string) {
 	r.mu.Lock()
 	if r.mask != nil {
 		s = r.mask.Replace(s)
@@ -111,8 +111,8 @@ func (r *ring) bytes() []byte {
 
 func (r *ring) keptLocked() []byte { return r.buf[max(0, len(r.buf)-ringSize):] }
 
-// last is the last n lines in one, for an error.
-func (r *ring) last(n int) string {
+// lastLines is the last n lines in one, for an error.
+func (r *ring) lastLines(n int) string {
 	lines := strings.Split(strings.TrimSpace(string(r.bytes())), "\n")
 	lines = lines[max(0, len(lines)-n):]
 	for i, l := range lines {

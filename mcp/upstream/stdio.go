@@ -19,22 +19,22 @@ import (
 
 // stdioFrames are messages as lines over the pipes of a child process.
 type stdioFrames struct {
-	proc   process.Child
-	stdin  *os.File
-	stdout *os.File
-	stderr *os.File
-	told   chan struct{} // closed when standard error has ended
-	last   sync.Once     // reads what was left in it
-	r      *bufio.Reader
-	log    *ring
-	warn   func(string)
-	noise  int
+	proc        process.Child
+	stdin       *os.File
+	stdout      *os.File
+	stderr      *os.File
+	stderrEnded chan struct{} // closed when standard error has ended
+	drained     sync.Once     // reads what was left in it
+	r           *bufio.Reader
+	log         *ring
+	warn        func(string)
+	noise       int
 
-	out  chan *outgoing // to the writer; unbuffered: what is in it is sent next
-	quit chan struct{}  // ends the writer
-	once sync.Once
-	wg   sync.WaitGroup // writer, stderr reader
-	over chan struct{}  // closed when close has finished
+	out    chan *outgoing // to the writer; unbuffered: what is in it is sent next
+	quit   chan struct{}  // ends the writer
+	once   sync.Once
+	wg     sync.WaitGroup // writer, stderr reader
+	closed chan struct{}  // closed when close has finished
 }
 
 // outgoing is one message on its way into the pipe.
@@ -47,11 +47,11 @@ type outgoing struct {
 // input, output and error.
 func startStdio(proc process.Child, pipes [3]*os.File, log *ring, warn func(string)) *stdioFrames {
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
-	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, told: make(chan struct{}),
-		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), over: make(chan struct{})}
+	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, stderrEnded: make(chan struct{}),
+		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
 	f.wg.Go(f.writer)
 	f.wg.Go(func() {
-		defer close(f.told)
+		defer close(f.stderrEnded)
 		log.readFrom(stderr)
 	})
 	return f
@@ -70,7 +70,7 @@ func (f *stdioFrames) write(ctx context.Context, msg []byte) error {
 	case <-f.quit:
 		return &fault{reach: never, drop: true, err: errEnded}
 	case <-f.proc.Done():
-		return &fault{reach: never, drop: true, err: f.ended("it closed its standard input")}
+		return &fault{reach: never, drop: true, err: f.exitError("it closed its standard input")}
 	}
 	select {
 	case err := <-o.done:
@@ -87,14 +87,14 @@ func (f *stdioFrames) writer() {
 	for {
 		select {
 		case o := <-f.out:
-			o.done <- f.put(o.msg)
+			o.done <- f.writeLine(o.msg)
 		case <-f.quit:
 			return
 		}
 	}
 }
 
-func (f *stdioFrames) put(line []byte) error {
+func (f *stdioFrames) writeLine(line []byte) error {
 	if err := f.stdin.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return &fault{reach: never, drop: true, err: fmt.Errorf("its standard input: %w", err)}
 	}
@@ -110,7 +110,7 @@ func (f *stdioFrames) put(line []byte) error {
 		err = fmt.Errorf("it has stopped reading its standard input; it was killed after %s", writeTime)
 	}
 	if errors.Is(err, syscall.EPIPE) { // how it ended says more, and is known a moment later
-		err = f.ended("it closed its standard input")
+		err = f.exitError("it closed its standard input")
 	} else {
 		f.warn(err.Error())
 	}
@@ -122,7 +122,7 @@ func (f *stdioFrames) put(line []byte) error {
 // reported in words, and fatal only after maxNoise of them.
 func (f *stdioFrames) read() ([]byte, error) {
 	for {
-		line, err := f.line()
+		line, err := f.readLine()
 		if err != nil {
 			return nil, err
 		}
@@ -144,8 +144,8 @@ func (f *stdioFrames) read() ([]byte, error) {
 	}
 }
 
-// line returns one line, bounded.
-func (f *stdioFrames) line() ([]byte, error) {
+// readLine returns one line, bounded.
+func (f *stdioFrames) readLine() ([]byte, error) {
 	var long []byte
 	for {
 		part, err := f.r.ReadSlice('\n')
@@ -154,17 +154,17 @@ func (f *stdioFrames) line() ([]byte, error) {
 		case err == nil:
 			return long, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, f.ended("it closed its standard output")
+			return nil, f.exitError("it closed its standard output")
 		case len(long) > maxMessage:
 			return nil, fmt.Errorf("it wrote a line over %d MiB", maxMessage>>20)
 		}
 	}
 }
 
-// ended says how the process ended, with its last words. It is asked when a pipe
+// exitError says how the process ended, with its last words. It is asked when a pipe
 // has ended, which comes a moment before the exit is known; open is what is said
 // of a process that lives on without it.
-func (f *stdioFrames) ended(open string) error {
+func (f *stdioFrames) exitError(open string) error {
 	timer := time.NewTimer(stopTime)
 	defer timer.Stop()
 	select {
@@ -174,29 +174,29 @@ func (f *stdioFrames) ended(open string) error {
 	case <-timer.C:
 		return errors.New(open)
 	}
-	f.hear()
+	f.awaitStderr()
 	how := "it exited"
 	if err := f.proc.Err(); err != nil {
 		how = "it ended with " + err.Error()
 	}
-	if last := f.log.last(3); last != "" {
+	if last := f.log.lastLines(3); last != "" {
 		how += "; its last words: " + last
 	}
 	return errors.New(how)
 }
 
-// hear waits for what the process wrote last to standard error, which may still
+// awaitStderr waits for what the process wrote last to standard error, which may still
 // be on its way when its end is known. A grandchild can keep the pipe open, so
 // a moment in which nothing comes ends the wait, and stopTime does; what is in
 // the pipe then is taken out.
-func (f *stdioFrames) hear() {
-	defer f.last.Do(f.empty)
-	moment := time.NewTicker(lastWords)
+func (f *stdioFrames) awaitStderr() {
+	defer f.drained.Do(f.drainStderr)
+	moment := time.NewTicker(stderrSilence)
 	defer moment.Stop()
 	heard := f.log.written()
-	for range stopTime / lastWords {
+	for range stopTime / stderrSilence {
 		select {
-		case <-f.told:
+		case <-f.stderrEnded:
 			return
 		case <-moment.C:
 		}
@@ -208,13 +208,13 @@ func (f *stdioFrames) hear() {
 	}
 }
 
-// empty stops the reader of standard error, which on a busy machine may have
+// drainStderr stops the reader of standard error, which on a busy machine may have
 // been held up for longer than a moment, and reads what it has not.
-func (f *stdioFrames) empty() {
+func (f *stdioFrames) drainStderr() {
 	if err := f.stderr.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return // it is closed
 	}
-	<-f.told
+	<-f.stderrEnded
 	conn, err := f.stderr.SyscallConn()
 	if err == nil {
 		err = f.stderr.SetReadDeadline(time.Time{})
@@ -242,28 +242,28 @@ func (l leftover) Read(p []byte) (n int, err error) {
 // then SIGTERM, then SIGKILL, always to the whole group.
 func (f *stdioFrames) close(kill bool) {
 	f.once.Do(func() {
-		defer close(f.over)
+		defer close(f.closed)
 		close(f.quit)
 		f.stdin.Close()
-		if !kill && !f.await() {
+		if !kill && !f.awaitExit() {
 			f.signal(syscall.SIGTERM)
-			kill = !f.await()
+			kill = !f.awaitExit()
 		}
 		if kill {
 			f.signal(syscall.SIGKILL)
-			f.await()
+			f.awaitExit()
 		}
 		f.signal(syscall.SIGKILL) // who is left of the group
-		f.hear()
+		f.awaitStderr()
 		f.stdout.Close()
 		f.stderr.Close()
 		f.wg.Wait()
 	})
-	<-f.over
+	<-f.closed
 }
 
-// await waits for the end of the process, at most stopTime.
-func (f *stdioFrames) await() bool {
+// awaitExit waits for the end of the process, at most stopTime.
+func (f *stdioFrames) awaitExit() bool {
 	timer := time.NewTimer(stopTime)
 	defer timer.Stop()
 	select {

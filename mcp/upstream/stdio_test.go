@@ -44,7 +44,7 @@ func TestLastWordsOfAStop(t *testing.T) {
 		log := newRing(slog.New(slog.DiscardHandler))
 		f := startStdio(proc, ours, log, func(msg string) { t.Error(msg) })
 		f.close(false)
-		if got := log.last(1); !strings.Contains(got, "goodbye") {
+		if got := log.lastLines(1); !strings.Contains(got, "goodbye") {
 			t.Fatalf("its last words are %q", got)
 		}
 	}
@@ -59,15 +59,15 @@ func TestLastWordsOfASlowReader(t *testing.T) {
 	defer r.Close()
 	defer w.Close() // a grandchild keeps it open
 	log := newRing(slog.New(slog.DiscardHandler))
-	f := &stdioFrames{stderr: r, log: log, told: make(chan struct{})}
+	f := &stdioFrames{stderr: r, log: log, stderrEnded: make(chan struct{})}
 	go func() {
-		defer close(f.told)
+		defer close(f.stderrEnded)
 		var b [6]byte
 		for {
 			if _, err := r.Read(b[:]); err != nil {
 				return
 			}
-			log.line(string(b[:]))
+			log.addLine(string(b[:]))
 			if _, err := w.WriteString("second\nthird\n"); err != nil {
 				t.Error(err)
 			}
@@ -79,10 +79,10 @@ func TestLastWordsOfASlowReader(t *testing.T) {
 	if _, err := w.WriteString("first\n"); err != nil {
 		t.Fatal(err)
 	}
-	<-f.told
-	f.hear()
-	f.hear()
-	if got := log.last(5); got != "first | second | third" {
+	<-f.stderrEnded
+	f.awaitStderr()
+	f.awaitStderr()
+	if got := log.lastLines(5); got != "first | second | third" {
 		t.Errorf("its last words are %q", got)
 	}
 }

@@ -22,57 +22,57 @@ import (
 // nothing: a tool whose pin is not the accepted one is held, and so is a new
 // one unless the server has accept_new.
 func (p *Pool) Sync(ctx context.Context, by store.Caller, name string) (store.ToolDiff, error) {
-	s, cfg, first, err := p.look(ctx, name)
+	s, cfg, first, err := p.readRecord(ctx, name)
 	switch {
 	case err != nil:
 		return store.ToolDiff{}, err
 	case cfg == nil || cfg.Disabled:
-		return p.withdraw(ctx, name, s, cfg)
+		return p.withdrawTools(ctx, name, s, cfg)
 	case first:
-		defer func() { <-s.settling }()
+		defer func() { <-s.syncing }()
 		return s.refreshLocked(ctx, by, nil)
 	}
-	return s.refreshed(ctx, by, cfg)
+	return s.refresh(ctx, by, cfg)
 }
 
-// look reads the record of a server, nil for one that the store has not, and
+// readRecord reads the record of a server, nil for one that the store has not, and
 // does what follows from it to the pool's entries, in one step: of two who look
 // at once the later one knows better. first says that the entry is new, and that
-// s.settling is the caller's.
-func (p *Pool) look(ctx context.Context, name string) (s *server, cfg *store.Server, first bool, err error) {
-	p.looking.Lock()
-	defer p.looking.Unlock()
+// s.syncing is the caller's.
+func (p *Pool) readRecord(ctx context.Context, name string) (s *server, cfg *store.Server, first bool, err error) {
+	p.readingRecords.Lock()
+	defer p.readingRecords.Unlock()
 	rec, err := p.opt.Servers.GetServer(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return p.drop(name), nil, false, nil
+		return p.removeServer(name), nil, false, nil
 	case err != nil:
 		return nil, nil, false, fmt.Errorf("reading server %s: %w", name, err)
 	case rec.Disabled:
-		s, err = p.openLocked(ctx, rec)
+		s, err = p.entryLocked(ctx, rec)
 		return s, &rec, false, err
 	}
-	if s, ok := p.find(name); ok {
+	if s, ok := p.findServer(name); ok {
 		return s, &rec, false, nil
 	}
-	s, err = p.enlistLocked(ctx, rec)
+	s, err = p.addSyncingLocked(ctx, rec)
 	return s, &rec, true, err
 }
 
-// enlistLocked adds a server that the pool has not met, with its settling taken,
-// so that the first sync is not its keeper's. It needs p.looking.
-func (p *Pool) enlistLocked(ctx context.Context, cfg store.Server) (*server, error) {
-	s, err := p.recall(ctx, cfg)
+// addSyncingLocked adds a server that the pool has not met, with its syncing held,
+// so that the first sync is not its keeper's. It needs p.readingRecords.
+func (p *Pool) addSyncingLocked(ctx context.Context, cfg store.Server) (*server, error) {
+	s, err := p.loadServer(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	s.settling <- struct{}{}
-	return s, p.add(s)
+	s.syncing <- struct{}{}
+	return s, p.addServer(s)
 }
 
-// withdraw ends the sessions of a server, if the pool had met it, and takes its
+// withdrawTools ends the sessions of a server, if the pool had met it, and takes its
 // tools out of the index. cfg is nil for one that is gone from the store.
-func (p *Pool) withdraw(ctx context.Context, name string, s *server, cfg *store.Server) (store.ToolDiff, error) {
+func (p *Pool) withdrawTools(ctx context.Context, name string, s *server, cfg *store.Server) (store.ToolDiff, error) {
 	var diff store.ToolDiff
 	if s != nil {
 		s.mu.Lock()
@@ -88,11 +88,11 @@ func (p *Pool) withdraw(ctx context.Context, name string, s *server, cfg *store.
 				diff.Removed = append(diff.Removed, name+":"+tool)
 			}
 		}
-		s.told, s.lastErr, s.since = false, "", p.opt.Now()
+		s.announced, s.lastErr, s.since = false, "", p.opt.Now()
 		s.mu.Unlock()
 		s.closeLanes()
-		s.settling <- struct{}{} // a sync under way finds no session any more and ends
-		defer func() { <-s.settling }()
+		s.syncing <- struct{}{} // a sync under way finds no session any more and ends
+		defer func() { <-s.syncing }()
 		slices.Sort(diff.Removed)
 	}
 	if p.opt.OnTools != nil {
@@ -101,15 +101,15 @@ func (p *Pool) withdraw(ctx context.Context, name string, s *server, cfg *store.
 	return diff, nil
 }
 
-// refreshed brings the record up to date if one is given, lists the server again
-// and settles the tools.
-func (s *server) refreshed(ctx context.Context, by store.Caller, cfg *store.Server) (store.ToolDiff, error) {
+// refresh brings the record up to date if one is given, lists the server again
+// and syncs the tools.
+func (s *server) refresh(ctx context.Context, by store.Caller, cfg *store.Server) (store.ToolDiff, error) {
 	select {
-	case s.settling <- struct{}{}:
+	case s.syncing <- struct{}{}:
 	case <-ctx.Done():
 		return store.ToolDiff{}, fmt.Errorf("waiting for another sync of %s: %w", s.name, ctx.Err())
 	}
-	defer func() { <-s.settling }()
+	defer func() { <-s.syncing }()
 	var prev *store.Server
 	if cfg != nil {
 		var live bool
@@ -128,9 +128,9 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 	cfg = cfg.Normal()
 	s.mu.Lock()
 	prev := s.cfg
-	if s.gone || cfg.Revision < prev.Revision {
+	if s.removed || cfg.Revision < prev.Revision {
 		defer s.mu.Unlock()
-		return nil, !s.gone && !prev.Disabled
+		return nil, !s.removed && !prev.Disabled
 	}
 	s.cfg = cfg
 	if cap(s.slots) != cfg.MaxConcurrency {
@@ -140,15 +140,15 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 	if revive {
 		s.ctx, s.cancel = context.WithCancel(s.pool.ctx)
 	}
-	if rewired(prev, cfg) {
+	if needsNewSession(prev, cfg) {
 		s.legacy = false
 	}
 	s.mu.Unlock()
-	s.wake() // its times may be others
+	s.wakeKeeper() // its times may be others
 	if revive {
-		s.pool.spawnTask(s.keep)
+		s.pool.spawnTask(s.keepConnected)
 	}
-	if rewired(prev, cfg) || revive {
+	if needsNewSession(prev, cfg) || revive {
 		s.closeLanes()
 	}
 	if prev.Revision == cfg.Revision {
@@ -157,39 +157,39 @@ func (s *server) reconfigure(cfg store.Server) (before *store.Server, live bool)
 	return &prev, true
 }
 
-// refreshLocked needs s.settling. It lists again unless the session was made
-// for it, and settles.
+// refreshLocked needs s.syncing. It lists again unless the session was made
+// for it, and syncs.
 func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store.Server) (store.ToolDiff, error) {
-	owner, err := s.pool.owner(ctx, s.config(), by.User)
+	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
 	if err != nil {
 		return store.ToolDiff{}, err
 	}
-	had := s.current(owner)
+	had := s.currentSession(owner)
 	sess, err := s.session(ctx, owner, true)
 	if err != nil {
 		return store.ToolDiff{}, err
 	}
-	sess.adopt(s.config())
-	if sess == had || prev != nil || sess.tools.Load().settled {
+	sess.setConfig(s.config())
+	if sess == had || prev != nil || sess.tools.Load().synced {
 		if err := sess.list(ctx); err != nil {
 			if asFault(err).drop {
-				s.spoil(sess, err)
+				s.dropSession(sess, err)
 			}
 			return store.ToolDiff{}, fmt.Errorf("server %s: %w", s.name, err)
 		}
 	}
-	return s.settleLocked(ctx, by, sess, prev)
+	return s.syncToolsLocked(ctx, by, sess, prev)
 }
 
-// ended says whether the server was disabled or removed, or the pool closed.
-func (s *server) ended() bool {
+// isEnded says whether the server was disabled or removed, or the pool closed.
+func (s *server) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ctx.Err() != nil
 }
 
-// current is the owner's session, if there is one.
-func (s *server) current(owner string) *session {
+// currentSession is the owner's session, if there is one.
+func (s *server) currentSession(owner string) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.lanes[owner]; l != nil {
@@ -198,38 +198,38 @@ func (s *server) current(owner string) *session {
 	return nil
 }
 
-// settle compares what a shared session lists with the store, as nize itself.
+// syncTools compares what a shared session lists with the store, as nize itself.
 // What a personal one lists is for that person's calls alone.
-func (s *server) settle(ctx context.Context, sess *session) error {
-	if sess.tools.Load().settled {
+func (s *server) syncTools(ctx context.Context, sess *session) error {
+	if sess.tools.Load().synced {
 		return nil
 	}
 	if sess.owner != "" {
 		select {
-		case s.settling <- struct{}{}:
-			sess.settle(sess.tools.Load())
-			<-s.settling
+		case s.syncing <- struct{}{}:
+			sess.dropDefinitions(sess.tools.Load())
+			<-s.syncing
 		default: // a sync may be about to compare it; the next call will do
 		}
 		return nil
 	}
 	select {
-	case s.settling <- struct{}{}:
+	case s.syncing <- struct{}{}:
 	case <-ctx.Done():
 		return &fault{reach: never, err: ctx.Err()}
 	}
-	defer func() { <-s.settling }()
-	if sess.tools.Load().settled {
+	defer func() { <-s.syncing }()
+	if sess.tools.Load().synced {
 		return nil
 	}
-	_, err := s.settleLocked(ctx, store.System, sess, nil)
+	_, err := s.syncToolsLocked(ctx, store.System, sess, nil)
 	return err
 }
 
-// settleLocked needs s.settling. It judges the session's list, stores it if it
+// syncToolsLocked needs s.syncing. It judges the session's list, stores it if it
 // is another than the stored one, and tells OnTools.
-func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *session, prev *store.Server) (store.ToolDiff, error) {
-	if s.ended() {
+func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *session, prev *store.Server) (store.ToolDiff, error) {
+	if s.isEnded() {
 		return store.ToolDiff{}, fmt.Errorf("%w: server %s was disabled or removed meanwhile", store.ErrRefused, s.name)
 	}
 	list := sess.tools.Load()
@@ -238,10 +238,10 @@ func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *sessio
 		return store.ToolDiff{}, fmt.Errorf("reading the tools of %s: %w", s.name, err)
 	}
 	s.mu.Lock()
-	j := judge{gate: s.pool.opt.Gate, cfg: s.cfg, instructions: sess.instructions, known: map[string]store.Tool{}}
+	j := toolJudge{gate: s.pool.opt.Gate, cfg: s.cfg, instructions: sess.instructions, known: map[string]store.Tool{}}
 	admin := by.IsAdmin() && by.Surface == store.OnCLI
-	j.registration = admin && !s.seen && len(stored) == 0
-	told := s.told
+	j.registration = admin && !s.synced && len(stored) == 0
+	told := s.announced
 	s.mu.Unlock()
 	if admin {
 		j.prev = prev
@@ -251,7 +251,7 @@ func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *sessio
 	}
 	tools := make([]store.Tool, 0, len(list.list))
 	for _, l := range list.list {
-		tools = append(tools, j.judge(l, list.byName[l.tool.Name].refused))
+		tools = append(tools, j.judgeTool(l, list.byName[l.tool.Name].refused))
 	}
 	slices.SortFunc(tools, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
 
@@ -264,9 +264,9 @@ func (s *server) settleLocked(ctx context.Context, by store.Caller, sess *sessio
 	}
 	s.setTools(tools)
 	s.mu.Lock()
-	s.seen, s.told = true, true
+	s.synced, s.announced = true, true
 	s.mu.Unlock()
-	sess.settle(list)
+	sess.dropDefinitions(list)
 	if (changed || !told) && s.pool.opt.OnTools != nil {
 		s.pool.opt.OnTools(ctx, s.name, tools)
 	}
@@ -290,8 +290,8 @@ func sameTools(stored, tools []store.Tool) bool {
 	return true
 }
 
-// judge decides the state of each tool of one list.
-type judge struct {
+// toolJudge decides the state of each tool of one list.
+type toolJudge struct {
 	gate         Gate
 	cfg          store.Server
 	instructions string
@@ -305,7 +305,7 @@ const (
 	findingNew     = "it is new on this server"
 )
 
-func (j *judge) judge(l listed, refused error) store.Tool {
+func (j *toolJudge) judgeTool(l listed, refused error) store.Tool {
 	t := l.tool
 	old, known := j.known[t.Name]
 	t.Accepted = old.Accepted
@@ -330,7 +330,7 @@ func (j *judge) judge(l listed, refused error) store.Tool {
 
 // unchanged says whether the tool is what was accepted, and only the record
 // around it was edited: under the record before, it has the accepted pin.
-func (j *judge) unchanged(t store.Tool) bool {
+func (j *toolJudge) unchanged(t store.Tool) bool {
 	if j.prev == nil {
 		return false
 	}

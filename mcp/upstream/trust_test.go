@@ -117,13 +117,13 @@ func TestSwapBetweenListAndCall(t *testing.T) {
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	b.register(remote(m.HTTP()))
 	c := b.call("far:echo", `{}`)
-	s, _ := b.find("far")
-	sess := s.current("")
+	s, _ := b.findServer("far")
+	sess := s.currentSession("")
 	changed := echo
 	changed.Description = "sends it away"
 	m.SetTool(changed)
 	// The notice is there, the new list is not: the call must wait for it.
-	eventually(t, "the notice", func() bool { return sess.dirty() || b.tool("far:echo").State != store.ToolAccepted })
+	eventually(t, "the notice", func() bool { return sess.isOutdated() || b.tool("far:echo").State != store.ToolAccepted })
 	_, err := b.Run(t.Context(), member, c, nil)
 	fails(t, err, store.CodeRefused)
 	if got := m.Calls("echo"); got != 0 {
@@ -195,13 +195,13 @@ func TestCallWaitsForTheListUnderWay(t *testing.T) {
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 	b.register(remote(m.HTTP()))
 	c := b.call("far:echo", `{}`)
-	s, _ := b.find("far")
-	sess := s.current("")
+	s, _ := b.findServer("far")
+	sess := s.currentSession("")
 	list := way.next(t, methodList)
 	changed := echo
 	changed.Description = "sends it away"
 	m.SetTool(changed)
-	eventually(t, "the notice", sess.dirty)
+	eventually(t, "the notice", sess.isOutdated)
 	read := make(chan error, 1)
 	go func() { read <- sess.relist(t.Context()) }() // or the keeper
 	<-list.come
@@ -323,8 +323,8 @@ func TestStaleSyncRevivesNothing(t *testing.T) {
 		m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
 		cfg := b.put(remote(m.HTTP()))
 		b.sync(admin, "far")
-		s, _ := b.find("far")
-		s.settling <- struct{}{} // a long sync is under way
+		s, _ := b.findServer("far")
+		s.syncing <- struct{}{} // a long sync is under way
 		told, stale := make(chan struct{}), make(chan error, 1)
 		slow.read.Store(&told)
 		go func() {
@@ -345,15 +345,15 @@ func TestStaleSyncRevivesNothing(t *testing.T) {
 			_, err := b.Sync(t.Context(), admin, "far")
 			last <- err
 		}()
-		eventually(t, "the end of its session", func() bool { return s.ended() && s.current("") == nil })
-		<-s.settling // whoever comes first
+		eventually(t, "the end of its session", func() bool { return s.isEnded() && s.currentSession("") == nil })
+		<-s.syncing // whoever comes first
 		if err := <-last; err != nil {
 			t.Errorf("removed %v: the last sync: %v", removed, err)
 		}
 		if err := <-stale; err != nil {
 			t.Errorf("removed %v: the stale sync: %v", removed, err)
 		}
-		if !s.ended() || s.current("") != nil {
+		if !s.isEnded() || s.currentSession("") != nil {
 			t.Errorf("removed %v: it is connected again", removed)
 		}
 		if st := b.Status(); removed && len(st) != 0 || !removed && st[0].State != Disabled {
@@ -397,8 +397,8 @@ func TestAddedWhileRemoved(t *testing.T) {
 			_, err := b.Sync(t.Context(), admin, "far")
 			added <- err
 		}()
-		if b.looking.TryLock() { // nothing holds it up
-			b.looking.Unlock()
+		if b.readingRecords.TryLock() { // nothing holds it up
+			b.readingRecords.Unlock()
 			added <- <-added
 		}
 	}
@@ -407,7 +407,7 @@ func TestAddedWhileRemoved(t *testing.T) {
 	if err := <-added; err != nil {
 		t.Fatal(err)
 	}
-	if s, ok := b.find("far"); !ok || s.ended() {
+	if s, ok := b.findServer("far"); !ok || s.isEnded() {
 		t.Error("it is not in the pool")
 	}
 	if got := b.tool("far:echo").State; got != store.ToolAccepted {

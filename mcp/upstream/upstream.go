@@ -12,7 +12,7 @@
 // Connection carries both the SDK's messages and ours, told apart by the id
 // (peer.go).
 //
-// # Rooms in the room
+// # What the pool consists of
 //
 //	Pool ── server (one registered one)
 //	          ├─ keeper: one goroutine that reconnects, re-lists, debounces
@@ -30,8 +30,8 @@
 // An upstream is hostile: bodies, events and lines end at 8 MiB, lists at 50
 // pages and 2,000 tools, nesting at 64, every wait at a deadline on its total
 // time; redirects are not followed; headers with secrets go to the registered
-// host only. A session that one bad reply or one wedged pipe has spoiled is
-// thrown away and made again.
+// host only. A session in which one reply was bad or one pipe got stuck is
+// closed, and a new one made.
 //
 // A call is sent a second time only if the first cannot have reached the tool,
 // or the tool says that it may be repeated and its server is trusted.
@@ -58,16 +58,16 @@ const (
 	maxDepth   = 64      // of a result
 	maxNoise   = 1000    // lines on standard output that are no JSON
 
-	connectTime = 10 * time.Second       // to connect and initialize over HTTP
-	spawnTime   = 30 * time.Second       // the same over stdio: npx may have to install first
-	listTime    = 15 * time.Second       // for a whole tools/list
-	writeTime   = 10 * time.Second       // for one message into a pipe
-	lastWords   = 200 * time.Millisecond // without any, standard error is given up after the end of its process
-	noticeTime  = 5 * time.Second        // for a best-effort notification
-	stopTime    = 2 * time.Second        // between closing stdin, SIGTERM and SIGKILL
-	relistTime  = 5 * time.Minute        // between lists of a quiet server
-	settleTime  = time.Second            // at least, between two lists after list_changed
-	idleLane    = 10 * time.Minute       // after which a person's own session is closed, unless the record says
+	connectTime   = 10 * time.Second       // to connect and initialize over HTTP
+	spawnTime     = 30 * time.Second       // the same over stdio: npx may have to install first
+	listTime      = 15 * time.Second       // for a whole tools/list
+	writeTime     = 10 * time.Second       // for one message into a pipe
+	stderrSilence = 200 * time.Millisecond // without any, standard error is given up after the end of its process
+	noticeTime    = 5 * time.Second        // for a best-effort notification
+	stopTime      = 2 * time.Second        // between closing stdin, SIGTERM and SIGKILL
+	relistTime    = 5 * time.Minute        // between lists of a quiet server
+	settleTime    = time.Second            // at least, between two lists after list_changed
+	idleLane      = 10 * time.Minute       // after which a person's own session is closed, unless the record says
 )
 
 // Options says what a pool works with. Servers, Tools and Gate are needed.
@@ -82,7 +82,7 @@ type Options struct {
 	Members store.Members
 	// Gate judges definitions; mcp/scan is the real one.
 	Gate Gate
-	// OnTools hears of the tools of a server after each stored change, and
+	// OnTools is called with the tools of a server after each stored change, and
 	// of none when the server is removed or disabled. The caller fills its
 	// index from the store at start. Calls for one server come one at a time.
 	OnTools func(ctx context.Context, server string, tools []store.Tool)
@@ -108,15 +108,15 @@ type Gate interface {
 
 // Pool keeps the sessions. It is safe for concurrent use.
 type Pool struct {
-	opt    Options
-	base   http.RoundTripper
-	ctx    context.Context // the life of all background work; ended by Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	gate   chan struct{} // MaxParallel tokens: background connects at once
-	memory sync.Once     // begins to watch it, with the first child process
+	opt            Options
+	base           http.RoundTripper
+	ctx            context.Context // the life of all background work; ended by Close
+	cancel         context.CancelFunc
+	wg             sync.WaitGroup
+	connecting     chan struct{} // MaxParallel tokens: background connects at once
+	watchingMemory sync.Once     // begins to watch it, with the first child process
 
-	looking sync.Mutex // held from reading a record until servers has what follows from it
+	readingRecords sync.Mutex // held from reading a record until servers has what follows from it
 
 	mu      sync.Mutex
 	servers map[string]*server
@@ -138,10 +138,10 @@ func New(opt Options) *Pool {
 		opt.MaxParallel = 16
 	}
 	p := &Pool{
-		opt:     opt,
-		base:    opt.Base,
-		gate:    make(chan struct{}, opt.MaxParallel),
-		servers: map[string]*server{},
+		opt:        opt,
+		base:       opt.Base,
+		connecting: make(chan struct{}, opt.MaxParallel),
+		servers:    map[string]*server{},
 	}
 	if p.base == nil {
 		p.base = newTransport()
@@ -154,14 +154,14 @@ func New(opt Options) *Pool {
 // parallel and bounded, and keeps them connected and listed until Close or the
 // end of ctx. It does not wait for them.
 func (p *Pool) Start(ctx context.Context) error {
-	p.looking.Lock()
-	defer p.looking.Unlock()
+	p.readingRecords.Lock()
+	defer p.readingRecords.Unlock()
 	all, err := p.opt.Servers.ListServers(ctx)
 	if err != nil {
 		return fmt.Errorf("listing servers: %w", err)
 	}
 	for _, cfg := range all {
-		if _, err := p.openLocked(ctx, cfg); err != nil {
+		if _, err := p.entryLocked(ctx, cfg); err != nil {
 			return err
 		}
 	}
@@ -172,21 +172,21 @@ func (p *Pool) Start(ctx context.Context) error {
 // errClosed is what a closed pool answers.
 var errClosed = errors.New("the pool of servers is closed")
 
-// openLocked returns the entry of a server, made and started if there was none.
-// It needs p.looking.
-func (p *Pool) openLocked(ctx context.Context, cfg store.Server) (*server, error) {
-	if s, ok := p.find(cfg.Name); ok {
+// entryLocked returns the entry of a server, made and started if there was none.
+// It needs p.readingRecords.
+func (p *Pool) entryLocked(ctx context.Context, cfg store.Server) (*server, error) {
+	if s, ok := p.findServer(cfg.Name); ok {
 		return s, nil
 	}
-	s, err := p.recall(ctx, cfg)
+	s, err := p.loadServer(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return s, p.add(s)
+	return s, p.addServer(s)
 }
 
-// recall makes the entry of a server with the tools that the store has of it.
-func (p *Pool) recall(ctx context.Context, cfg store.Server) (*server, error) {
+// loadServer makes the entry of a server with the tools that the store has of it.
+func (p *Pool) loadServer(ctx context.Context, cfg store.Server) (*server, error) {
 	stored, err := p.opt.Tools.ListTools(ctx, cfg.Name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the tools of %s: %w", cfg.Name, err)
@@ -194,9 +194,9 @@ func (p *Pool) recall(ctx context.Context, cfg store.Server) (*server, error) {
 	return newServer(p, cfg, stored), nil
 }
 
-// add puts an entry among those of the pool, and starts it unless it is
+// addServer puts an entry among those of the pool, and starts it unless it is
 // disabled.
-func (p *Pool) add(s *server) error {
+func (p *Pool) addServer(s *server) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -204,36 +204,36 @@ func (p *Pool) add(s *server) error {
 	}
 	p.servers[s.name] = s
 	if !s.config().Disabled {
-		p.wg.Go(s.keep)
+		p.wg.Go(s.keepConnected)
 	}
 	return nil
 }
 
-// drop takes an entry from the pool, for good, and returns it; nil is none.
-func (p *Pool) drop(name string) *server {
+// removeServer takes an entry from the pool, for good, and returns it; nil is none.
+func (p *Pool) removeServer(name string) *server {
 	p.mu.Lock()
 	s := p.servers[name]
 	delete(p.servers, name)
 	p.mu.Unlock()
 	if s != nil {
 		s.mu.Lock()
-		s.gone = true
+		s.removed = true
 		s.cancel()
 		s.mu.Unlock()
 	}
 	return s
 }
 
-// find returns the entry of a server that the pool knows.
-func (p *Pool) find(name string) (*server, bool) {
+// findServer returns the entry of a server that the pool knows.
+func (p *Pool) findServer(name string) (*server, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.servers[name]
 	return s, ok
 }
 
-// all returns the entries.
-func (p *Pool) all() []*server {
+// allServers returns the entries.
+func (p *Pool) allServers() []*server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := make([]*server, 0, len(p.servers))
@@ -245,35 +245,35 @@ func (p *Pool) all() []*server {
 
 // Restart ends the sessions of a server and connects it again.
 func (p *Pool) Restart(ctx context.Context, name string) error {
-	s, err := p.entry(ctx, name)
+	s, err := p.enabledServer(ctx, name)
 	if err != nil {
 		return err
 	}
 	s.closeLanes()
-	_, err = s.refreshed(ctx, store.System, nil)
+	_, err = s.refresh(ctx, store.System, nil)
 	return err
 }
 
-// Renew ends the session over which the calls of one holder of credentials go,
+// Reconnect ends the session over which the calls of one holder of credentials go,
 // and the shared one with all others where that is the shared one: the next
 // call is made with what is stored now.
-func (p *Pool) Renew(ctx context.Context, name string, h store.Holder) error {
+func (p *Pool) Reconnect(ctx context.Context, name string, h store.Holder) error {
 	if h.Label() == "" {
 		return p.Restart(ctx, name)
 	}
-	if s, ok := p.find(name); ok {
+	if s, ok := p.findServer(name); ok {
 		s.closeLane(h.Label())
 	}
 	return nil
 }
 
-// entry returns the entry of an enabled server, looking into the store for one
+// enabledServer returns the entry of an enabled server, looking into the store for one
 // that the pool has not met.
-func (p *Pool) entry(ctx context.Context, name string) (*server, error) {
-	s, ok := p.find(name)
+func (p *Pool) enabledServer(ctx context.Context, name string) (*server, error) {
+	s, ok := p.findServer(name)
 	if !ok {
 		var err error
-		if s, err = p.meet(ctx, name); err != nil {
+		if s, err = p.readServer(ctx, name); err != nil {
 			return nil, err
 		}
 	}
@@ -283,14 +283,14 @@ func (p *Pool) entry(ctx context.Context, name string) (*server, error) {
 	return s, nil
 }
 
-func (p *Pool) meet(ctx context.Context, name string) (*server, error) {
-	p.looking.Lock()
-	defer p.looking.Unlock()
+func (p *Pool) readServer(ctx context.Context, name string) (*server, error) {
+	p.readingRecords.Lock()
+	defer p.readingRecords.Unlock()
 	cfg, err := p.opt.Servers.GetServer(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("server %q: %w", name, err)
 	}
-	return p.openLocked(ctx, cfg)
+	return p.entryLocked(ctx, cfg)
 }
 
 // Close ends all sessions and process groups and waits for them, at most until
@@ -301,7 +301,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Unlock()
 	p.cancel()
 	var wg sync.WaitGroup
-	for _, s := range p.all() {
+	for _, s := range p.allServers() {
 		wg.Go(func() { s.closeLanes() })
 	}
 	done := make(chan struct{})

@@ -270,7 +270,7 @@ func printSize(w io.Writer, c *corpus) error {
 		}
 	}
 	type answer struct {
-		Tools []mcp.Found `json:"tools"`
+		Tools []mcp.FoundTool `json:"tools"`
 	}
 	var five, ten, schema int
 	for _, r := range c.Requests {
@@ -283,7 +283,7 @@ func printSize(w io.Writer, c *corpus) error {
 			if i == 5 {
 				five += size(found)
 			}
-			found.Tools = append(found.Tools, mcp.FoundIn(servers[h.Tool.Server], h.Tool, h.Score))
+			found.Tools = append(found.Tools, mcp.NewFoundTool(servers[h.Tool.Server], h.Tool, h.Score))
 		}
 		if len(a.Hits) <= 5 {
 			five += size(found)

@@ -41,7 +41,7 @@ type guardLink struct {
 	log  *slog.Logger
 	conn *net.UnixConn
 	cmd  *exec.Cmd
-	over chan struct{} // closed when the guard process is gone and cleared away
+	gone chan struct{} // closed when the guard process is gone and cleared away
 
 	write sync.Mutex // one frame at a time
 
@@ -70,14 +70,14 @@ func StartGuard(ctx context.Context, log *slog.Logger) (*Guard, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if _, err := g.linked(); err != nil {
+	if _, err := g.livingLink(); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// linked returns the link to a living guard, started if there is none.
-func (g *Guard) linked() (*guardLink, error) {
+// livingLink returns the link to a living guard, started if there is none.
+func (g *Guard) livingLink() (*guardLink, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -88,7 +88,7 @@ func (g *Guard) linked() (*guardLink, error) {
 	}
 	if g.link != nil {
 		g.log.Warn("the guard of the child processes died; starting a new one")
-		<-g.link.over
+		<-g.link.gone
 	}
 	link, err := startLink(g.log)
 	if err != nil {
@@ -127,8 +127,8 @@ func startLink(log *slog.Logger) (*guardLink, error) {
 		conn.Close()
 		return nil, err
 	}
-	l := &guardLink{log: log, conn: conn.(*net.UnixConn), cmd: cmd, over: make(chan struct{}), children: map[uint64]*guarded{}}
-	go l.listen() // ends when the guard does; Close waits for over
+	l := &guardLink{log: log, conn: conn.(*net.UnixConn), cmd: cmd, gone: make(chan struct{}), children: map[uint64]*guarded{}}
+	go l.readFrames() // ends when the guard does; Close waits for over
 	return l, nil
 }
 
@@ -138,9 +138,9 @@ func (l *guardLink) alive() bool {
 	return !l.dead
 }
 
-// listen hears of the children until the guard is gone, and then clears away.
-func (l *guardLink) listen() {
-	defer close(l.over)
+// readFrames reads what the guard tells of the children until it is gone, and then clears away.
+func (l *guardLink) readFrames() {
+	defer close(l.gone)
 	var err error
 	for err == nil {
 		var head [4]byte
@@ -149,7 +149,7 @@ func (l *guardLink) listen() {
 		}
 		var f frame
 		if f, err = readFrame(l.conn, head); err == nil {
-			l.hear(f)
+			l.handleFrame(f)
 		}
 	}
 	l.conn.Close()
@@ -169,8 +169,8 @@ func (l *guardLink) listen() {
 	l.children = nil
 }
 
-// hear takes one message of the guard.
-func (l *guardLink) hear(f frame) {
+// handleFrame takes one message of the guard.
+func (l *guardLink) handleFrame(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.children[f.ID]
@@ -209,7 +209,7 @@ func (c *guarded) endLocked(err error) {
 
 // Spawn starts a command below the guard.
 func (g *Guard) Spawn(cmd Command) (Child, error) {
-	l, err := g.linked()
+	l, err := g.livingLink()
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (g *Guard) Close() error {
 		l.cmd.Process.Kill() //nolint:errcheck // it may have just ended
 	})
 	defer timer.Stop()
-	<-l.over
+	<-l.gone
 	return nil
 }
 

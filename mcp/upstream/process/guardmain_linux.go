@@ -132,7 +132,7 @@ func (w *warden) spawn(f frame, files []int) {
 	answer := frame{Op: "started", ID: f.ID}
 	if len(files) != 3 {
 		answer.Err = "no pipes came with the command"
-		w.tell(answer)
+		w.sendFrame(answer)
 		return
 	}
 	attr := &syscall.ProcAttr{Dir: f.Dir, Env: f.Env, Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
@@ -146,7 +146,7 @@ func (w *warden) spawn(f frame, files []int) {
 		answer.PID = pid
 		w.children[pid] = f.ID
 	}
-	w.tell(answer)
+	w.sendFrame(answer)
 }
 
 // signal sends to a child's group; a kill goes to all that descend from the
@@ -188,12 +188,12 @@ func (w *warden) reap() {
 		}
 		unix.Kill(-pid, unix.SIGKILL) //nolint:errcheck // mostly nobody is left
 		delete(w.children, pid)
-		w.tell(frame{Op: "ended", ID: id, PID: pid, Err: endWords(status)})
+		w.sendFrame(frame{Op: "ended", ID: id, PID: pid, Err: exitReason(status)})
 	}
 }
 
-// endWords says how a process ended; "" is exit status 0.
-func endWords(s syscall.WaitStatus) string {
+// exitReason says how a process ended; "" is exit status 0.
+func exitReason(s syscall.WaitStatus) string {
 	switch {
 	case s.Signaled():
 		return "signal: " + s.Signal().String()
@@ -203,8 +203,8 @@ func endWords(s syscall.WaitStatus) string {
 	return ""
 }
 
-// tell sends a frame to the daemon. If the daemon is gone serve finds out.
-func (w *warden) tell(f frame) {
+// sendFrame sends a frame to the daemon. If the daemon is gone serve finds out.
+func (w *warden) sendFrame(f frame) {
 	b, err := encodeFrame(f)
 	if err != nil {
 		return // frames of the guard are small

@@ -7,9 +7,9 @@ import (
 	"nize/store"
 )
 
-// keep is the one goroutine of a server: it keeps the shared lane connected,
-// listed and settled.
-func (s *server) keep() {
+// keepConnected is the one goroutine of a server: it keeps the shared lane connected,
+// listed, and the stored tools in step with its list.
+func (s *server) keepConnected() {
 	s.mu.Lock()
 	ctx := s.ctx
 	s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *server) keep() {
 		if err != nil {
 			continue // the lane's backoff is waited for there
 		}
-		if err := s.settle(ctx, sess); err != nil && ctx.Err() == nil {
+		if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
 			s.log.log.Error("settling the tools of a server", "err", err)
 		}
 		if sess != known {
@@ -37,28 +37,28 @@ func (s *server) keep() {
 		select {
 		case <-ctx.Done():
 		case <-sess.done():
-			s.lost(sess) // before the backoff is asked for
+			s.sessionEnded(sess) // before the backoff is asked for
 		case <-relist.C:
-			s.again(ctx, sess, sess.list)
+			s.tryList(ctx, sess, sess.list)
 			due = time.Now().Add(relistTime)
 		case <-idle.C:
 			if s.closeIdle() {
-				s.rest(ctx)
+				s.waitIdle(ctx)
 			}
-		case <-s.woken:
+		case <-s.wakeups:
 		case <-sess.changed:
-			pause = s.calm(ctx, sess, pause)
-		case <-sess.doubt:
-			s.again(ctx, sess, sess.list)
+			pause = s.relistAfterPause(ctx, sess, pause)
+		case <-sess.checkWanted:
+			s.tryList(ctx, sess, sess.list)
 		}
 		relist.Stop()
 		idle.Stop()
 	}
 }
 
-// calm lists after a change, not before the pause is over, and returns the
+// relistAfterPause lists after a change, not before the pause is over, and returns the
 // next pause: double while changes come one upon the other.
-func (s *server) calm(ctx context.Context, sess *session, pause time.Duration) time.Duration {
+func (s *server) relistAfterPause(ctx context.Context, sess *session, pause time.Duration) time.Duration {
 	last := sess.tools.Load().at
 	quiet := time.Since(last) > 3*pause
 	if quiet {
@@ -73,22 +73,22 @@ func (s *server) calm(ctx context.Context, sess *session, pause time.Duration) t
 	case <-sess.done():
 		return pause
 	}
-	s.again(ctx, sess, sess.relist)
+	s.tryList(ctx, sess, sess.relist)
 	if quiet {
 		return pause
 	}
 	return min(2*pause, 30*time.Second)
 }
 
-// again lists once more; a session that cannot is spoiled, unless calls are in
+// tryList lists once more; a session that cannot is dropped, unless calls are in
 // flight: a server that does one thing at a time may be busy with them.
-func (s *server) again(ctx context.Context, sess *session, list func(context.Context) error) {
+func (s *server) tryList(ctx context.Context, sess *session, list func(context.Context) error) {
 	err := list(ctx)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if f := asFault(err); f.drop && sess.flying.Load() == 0 {
-		s.spoil(sess, err)
+	if f := asFault(err); f.drop && sess.inflight.Load() == 0 {
+		s.dropSession(sess, err)
 		return
 	}
 	s.log.log.Warn("server misbehaves", "what", store.RedactText(err.Error()))
@@ -98,13 +98,13 @@ func (s *server) again(ctx context.Context, sess *session, list func(context.Con
 // returns the shared session.
 func (s *server) reconnect(ctx context.Context) (*session, error) {
 	s.mu.Lock()
-	var wait time.Duration
+	var acquireSlot time.Duration
 	if l := s.lanes[""]; l != nil && l.sess == nil {
-		wait = time.Until(l.next)
+		acquireSlot = time.Until(l.next)
 	}
 	s.mu.Unlock()
-	if wait > 0 {
-		timer := time.NewTimer(wait)
+	if acquireSlot > 0 {
+		timer := time.NewTimer(acquireSlot)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -113,10 +113,10 @@ func (s *server) reconnect(ctx context.Context) (*session, error) {
 		}
 	}
 	select {
-	case s.pool.gate <- struct{}{}:
+	case s.pool.connecting <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-s.pool.gate }()
+	defer func() { <-s.pool.connecting }()
 	return s.session(ctx, "", true)
 }

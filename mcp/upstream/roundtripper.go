@@ -25,7 +25,7 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	if err != nil {
 		return nil, err
 	}
-	t := &tripper{base: d.pool.base, scheme: u.Scheme, host: u.Host, header: header, life: life, end: end}
+	t := &roundTripper{base: d.pool.base, scheme: u.Scheme, host: u.Host, header: header, life: life, end: end}
 	for _, v := range d.cfg.Headers {
 		t.secret = t.secret || v.SecretKey != ""
 	}
@@ -38,10 +38,10 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	}, nil
 }
 
-// tripper is the door through which everything but our own calls goes out: it
+// roundTripper is the door through which everything but our own calls goes out: it
 // adds the registered headers, keeps to the registered host, bounds bodies,
 // and ends with the session.
-type tripper struct {
+type roundTripper struct {
 	base         http.RoundTripper
 	scheme, host string
 	header       http.Header
@@ -53,7 +53,7 @@ type tripper struct {
 	trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
 }
 
-func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != t.scheme || req.URL.Host != t.host {
 		return nil, fmt.Errorf("%w: %s is another host than the registered one", store.ErrRefused, req.URL.Host)
 	}
@@ -79,13 +79,13 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	listen := req.Header.Get(headerMethod) == methodListen
 	if listen && (err != nil || resp.StatusCode >= 500) {
-		// The SDK does not look at it, and would never hear of a change.
+		// The SDK does not look at it, and would never learn of a change.
 		t.end(errors.New("its stream of notifications could not be opened"))
 	}
 	if err != nil {
 		unhook()
 		cancel()
-		err = plain(err)
+		err = withoutURL(err)
 		t.failure.Store(&err)
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if media := mediaType(resp.Header.Get("Content-Type")); resp.StatusCode == http.StatusOK && req.Method == http.MethodPost && media != "" && media != mediaJSON && media != mediaStream {
 		// The SDK says so too, unless it finds its connection closed first.
-		page := notMCP(media)
+		page := notMCPError(media)
 		t.failure.Store(&page)
 	}
 	body := &boundBody{ReadCloser: resp.Body, left: maxMessage, closed: func() { unhook(); cancel() }}
@@ -103,7 +103,7 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		body.left = -1 // each event is bounded by its reader
 	}
 	if listen {
-		// The SDK does not open it again, and without it no change is heard:
+		// The SDK does not open it again, and without it no change is noticed:
 		// the session is made again.
 		body.ended = func() { t.end(errors.New("its stream of notifications ended")) }
 	}

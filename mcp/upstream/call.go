@@ -15,13 +15,13 @@ import (
 // was accepted is checked here once more, against what this very session
 // listed, since the definition may have changed after the card was shown.
 func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
-	s, err := p.entry(ctx, c.Server)
+	s, err := p.enabledServer(ctx, c.Server)
 	if err != nil {
 		return nil, entryError(c, err)
 	}
 	s.mu.Lock()
 	cfg, slots, tool := s.cfg, s.slots, s.tools[c.Tool]
-	err = s.passLocked(time.Now())
+	err = s.admitCallLocked(time.Now())
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	select {
 	case slots <- struct{}{}:
 	default:
-		if err := wait(ctx, slots); err != nil {
+		if err := acquireSlot(ctx, slots); err != nil {
 			return nil, callError(ctx, cfg, c.Tool, again, err)
 		}
 	}
@@ -40,13 +40,13 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 
 	r := &request{method: methodCall, name: c.Tool, args: c.Args, progress: progressTo(progress)}
 	for try := 0; ; try++ {
-		raw, sess, err := s.send(ctx, by, c, r)
+		raw, sess, err := s.sendCall(ctx, by, c, r)
 		if err == nil {
-			return finish(cfg, c.Tool, raw)
+			return newResult(cfg, c.Tool, raw)
 		}
 		f := asFault(err)
 		if f.drop && sess != nil {
-			s.spoil(sess, f.err)
+			s.dropSession(sess, f.err)
 		}
 		// A second time only if the first cannot have reached the tool, or may
 		// be repeated; and never because the server is down, or said no.
@@ -56,8 +56,8 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 }
 
-// wait waits for one of the server's places.
-func wait(ctx context.Context, slots chan<- struct{}) error {
+// acquireSlot waits for one of the server's places.
+func acquireSlot(ctx context.Context, slots chan<- struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
@@ -76,10 +76,10 @@ func entryError(c *store.Call, err error) error {
 	return &store.CallError{Code: store.CodeUnavailable, Message: store.RedactText(err.Error()), Retryable: true}
 }
 
-// send finds the caller's session, checks the tool and sends the call. sess is
+// sendCall finds the caller's session, checks the tool and sends the call. sess is
 // nil if there was none to send it over.
-func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *request) (json.RawMessage, *session, error) {
-	owner, err := s.pool.owner(ctx, s.config(), by.User)
+func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r *request) (json.RawMessage, *session, error) {
+	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
 	if err != nil {
 		return nil, nil, &fault{reach: never, err: err}
 	}
@@ -87,34 +87,34 @@ func (s *server) send(ctx context.Context, by store.Caller, c *store.Call, r *re
 	if err != nil {
 		return nil, nil, err
 	}
-	if sess.dirty() {
+	if sess.isOutdated() {
 		if err := sess.relist(ctx); err != nil {
 			return nil, sess, err
 		}
 	}
-	if err := s.settle(ctx, sess); err != nil {
+	if err := s.syncTools(ctx, sess); err != nil {
 		return nil, nil, &fault{reach: never, err: err}
 	}
-	o, err := s.check(ctx, sess, c)
+	o, err := s.checkDefinition(ctx, sess, c)
 	if err != nil {
 		return nil, nil, err
 	}
 	r.bindings = o.bindings
-	sess.flying.Add(1)
+	sess.inflight.Add(1)
 	raw, err := sess.call(ctx, r)
-	sess.flying.Add(-1)
-	s.called(sess, err)
+	sess.inflight.Add(-1)
+	s.noteCallEnd(sess, err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		sess.suspect()
+		sess.askForCheck()
 	}
 	return raw, sess, err
 }
 
-// check compares the pin that the call was decided for with the accepted one
+// checkDefinition compares the pin that the call was decided for with the accepted one
 // and with the one of the session's own list. The pool writes the stored tools
 // itself and so knows them; only an acceptance comes from elsewhere, and is
 // looked for in the store when the known state does not suffice.
-func (s *server) check(ctx context.Context, sess *session, c *store.Call) (offer, error) {
+func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Call) (offer, error) {
 	o, ok := sess.tools.Load().byName[c.Tool]
 	if !ok {
 		return o, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found: its server no longer lists it", c.ToolID())}
@@ -138,7 +138,7 @@ func (s *server) check(ctx context.Context, sess *session, c *store.Call) (offer
 		return o, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
-	s.tools[c.Tool] = standingOf(t)
+	s.tools[c.Tool] = newStoredTool(t)
 	s.mu.Unlock()
 	return o, nil
 }
@@ -160,8 +160,8 @@ func progressTo(f store.ProgressFunc) func(json.RawMessage) {
 	}
 }
 
-// finish makes the result. isError is read, nothing else is touched.
-func finish(cfg store.Server, tool string, raw json.RawMessage) (*store.Result, error) {
+// newResult makes the result. isError is read, nothing else is touched.
+func newResult(cfg store.Server, tool string, raw json.RawMessage) (*store.Result, error) {
 	res := &store.Result{Raw: raw}
 	asks := false
 	err := members(raw, func(key, value []byte) error {

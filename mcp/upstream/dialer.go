@@ -44,8 +44,8 @@ type dialer struct {
 	// legacy skips the probe for 2026-07-28: the server has shown that it
 	// speaks only the older wire.
 	legacy bool
-	// step is told when a step of Probe has been passed.
-	step func(name string)
+	// onStep is told when a step of Probe has been passed.
+	onStep func(name string)
 }
 
 // Steps of reaching a server, as Probe names them.
@@ -70,7 +70,7 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
 	s := &session{cfg: d.cfg, owner: d.owner, gate: d.pool.opt.Gate,
-		changed: make(chan struct{}, 1), doubt: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
+		changed: make(chan struct{}, 1), checkWanted: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
 	var err error
 	switch d.cfg.Transport {
 	case store.Stdio:
@@ -91,9 +91,9 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-func (d *dialer) passed(step string) {
-	if d.step != nil {
-		d.step(step)
+func (d *dialer) reportStep(step string) {
+	if d.onStep != nil {
+		d.onStep(step)
 	}
 }
 
@@ -108,23 +108,23 @@ func (d *dialer) client(changed func()) *sdk.Client {
 // stdio spawns the command and speaks 2025-11-25 with it: some servers end or
 // hang when they are probed for a newer one.
 func (d *dialer) stdio(ctx context.Context, s *session) error {
-	env, secrets, err := d.pool.environ(ctx, d.cfg, d.owner)
+	env, secrets, err := d.pool.environment(ctx, d.cfg, d.owner)
 	if err != nil {
 		return err
 	}
-	d.log.hide(secrets)
+	d.log.hideSecrets(secrets)
 	frames, err := d.spawn(env)
 	if err != nil {
 		return err
 	}
-	d.passed(StepSpawn)
+	d.reportStep(StepSpawn)
 	return d.handshake(ctx, s, frames)
 }
 
 // handshake initializes a session over frames, and ends them if that fails.
 func (d *dialer) handshake(ctx context.Context, s *session, f frames) error {
-	p := newPeer(f, s.mark, d.warn)
-	cs, err := d.client(s.mark).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: versionLegacy})
+	p := newPeer(f, s.markChanged, d.warn)
+	cs, err := d.client(s.markChanged).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: versionLegacy})
 	if err != nil {
 		if cause := p.cause(); cause != nil && !errors.Is(cause, errEnded) {
 			err = cause
@@ -133,8 +133,8 @@ func (d *dialer) handshake(ctx context.Context, s *session, f frames) error {
 		return fmt.Errorf("initializing: %w", err)
 	}
 	s.wire = &sdkPeer{peer: p, session: cs}
-	s.learn(cs.InitializeResult())
-	d.passed(StepInitialize)
+	s.setServerInfo(cs.InitializeResult())
+	d.reportStep(StepInitialize)
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (d *dialer) sse(ctx context.Context, s *session) error {
 		end(err)
 		return fmt.Errorf("connecting: %w", err)
 	}
-	d.passed(StepConnect)
+	d.reportStep(StepConnect)
 	err = d.handshake(ctx, s, &endingFrames{frames, end})
 	return err
 }
@@ -266,19 +266,19 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		end(err)
 		return err
 	}
-	trip := client.Transport.(*tripper)
+	trip := client.Transport.(*roundTripper)
 	opts := &sdk.ClientSessionOptions{}
 	if d.legacy {
 		opts.ProtocolVersion = versionLegacy
 	}
 	transport := &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxEventSize: maxMessage}
-	cs, err := d.connect(ctx, d.client(s.mark), transport, opts, end)
+	cs, err := d.connect(ctx, d.client(s.markChanged), transport, opts, end)
 	if err != nil {
 		end(err)
 		if last := trip.failure.Load(); last != nil && ctx.Err() == nil {
 			err = *last
 		}
-		return fmt.Errorf("connecting: %w", plain(err))
+		return fmt.Errorf("connecting: %w", withoutURL(err))
 	}
 	init := cs.InitializeResult()
 	w := &httpWire{url: u, base: d.pool.base, modern: init.ProtocolVersion >= versionModern, header: trip.header.Clone(),
@@ -303,8 +303,8 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 	s.wire = w
 	s.unsure = !w.modern && trip.trouble.Load()
 	w.watch()
-	s.learn(init)
-	d.passed(StepInitialize)
+	s.setServerInfo(init)
+	d.reportStep(StepInitialize)
 	return nil
 }
 
@@ -313,11 +313,11 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, opts *sdk.ClientSessionOptions, end context.CancelCauseFunc) (*sdk.ClientSession, error) {
 	unhook := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	defer unhook()
-	if d.step != nil {
+	if d.onStep != nil {
 		var once atomic.Bool
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 			if once.CompareAndSwap(false, true) {
-				d.passed(StepConnect)
+				d.reportStep(StepConnect)
 			}
 		}})
 	}
@@ -333,8 +333,8 @@ func modernMeta(impl *sdk.Implementation, version string) (string, error) {
 	return fmt.Sprintf(`%q:%q,%q:%s,%q:{}`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities), nil
 }
 
-// learn keeps what initialize told.
-func (s *session) learn(init *sdk.InitializeResult) {
+// setServerInfo keeps what initialize told.
+func (s *session) setServerInfo(init *sdk.InitializeResult) {
 	s.instructions = store.Clip(init.Instructions, 64<<10)
 	s.version = init.ProtocolVersion
 	if init.ServerInfo != nil {
