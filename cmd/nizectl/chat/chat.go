@@ -5,7 +5,7 @@
 // # Three fronts on one session
 //
 //	screen  a terminal: editing, streaming Markdown, cards with keys   terminal.go, screen.go and what they use
-//	plain   --plain, TERM=dumb, or no terminal: line by line            plain.go
+//	lines   --plain, TERM=dumb, or no terminal: line by line            linemode.go
 //	turn    -m TEXT: one turn, for scripts                              turn.go
 //
 // A [session] follows one conversation over the control socket and survives
@@ -77,5 +77,5 @@ func Run(ctx context.Context, o Options) error {
 	case o.TTY && !o.Plain && o.Getenv("TERM") != "dumb":
 		return runScreen(ctx, s)
 	}
-	return runPlain(ctx, s)
+	return runLineMode(ctx, s)
 }

@@ -14,8 +14,8 @@ import (
 	"nize/store"
 )
 
-// plainFront is the chat without any escape sequence.
-type plainFront struct {
+// lineMode is the chat without any escape sequence.
+type lineMode struct {
 	s      *session
 	prompt *cardPrompt
 	in     lineReader
@@ -25,7 +25,7 @@ type plainFront struct {
 	style  style
 }
 
-func runPlain(ctx context.Context, s *session) error {
+func runLineMode(ctx context.Context, s *session) error {
 	interrupts := make(chan os.Signal, 2) // two: one stops, the second leaves
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
@@ -34,7 +34,7 @@ func runPlain(ctx context.Context, s *session) error {
 		return err
 	}
 	defer in.close()
-	f := &plainFront{
+	f := &lineMode{
 		s: s, prompt: &cardPrompt{s: s, w: s.opt.Out}, in: lineReader{in: in},
 		text: &textOut{w: s.opt.Out}, style: s.opt.style(),
 	}
@@ -52,7 +52,7 @@ func runPlain(ctx context.Context, s *session) error {
 	return f.loop(ctx, interrupts)
 }
 
-func (f *plainFront) loop(ctx context.Context, interrupts <-chan os.Signal) error {
+func (f *lineMode) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 	stopping := false
 	f.printPrompt()
 	for {
@@ -91,7 +91,7 @@ func (f *plainFront) loop(ctx context.Context, interrupts <-chan os.Signal) erro
 
 // work takes the lines that can be taken now. From a pipe, one turn follows
 // the other; on a terminal a person may write while a turn runs.
-func (f *plainFront) work(ctx context.Context) (leave bool, err error) {
+func (f *lineMode) work(ctx context.Context) (leave bool, err error) {
 	for len(f.queue) > 0 && (f.s.opt.TTY || !f.s.busy || len(f.cards) > 0) {
 		line := f.queue[0]
 		f.queue = f.queue[1:]
@@ -103,7 +103,7 @@ func (f *plainFront) work(ctx context.Context) (leave bool, err error) {
 }
 
 // printPrompt asks for the next line, on a terminal only.
-func (f *plainFront) printPrompt() {
+func (f *lineMode) printPrompt() {
 	switch {
 	case len(f.cards) > 0:
 		f.prompt.print(f.cards[0])
@@ -112,7 +112,7 @@ func (f *plainFront) printPrompt() {
 	}
 }
 
-func (f *plainFront) answer(ctx context.Context, line string) {
+func (f *lineMode) answer(ctx context.Context, line string) {
 	card := f.cards[0]
 	d, done, show := f.prompt.parse(card, line)
 	switch {
@@ -126,14 +126,14 @@ func (f *plainFront) answer(ctx context.Context, line string) {
 	}
 }
 
-func (f *plainFront) printNote(lines ...string) {
+func (f *lineMode) printNote(lines ...string) {
 	for _, line := range lines {
 		fmt.Fprintln(f.s.opt.Err, f.style.plainSigns(line))
 	}
 }
 
 // line takes one line of input.
-func (f *plainFront) line(ctx context.Context, line string) (leave bool, err error) {
+func (f *lineMode) line(ctx context.Context, line string) (leave bool, err error) {
 	defer f.printPrompt()
 	if len(f.cards) > 0 && !strings.HasPrefix(line, "/") {
 		f.answer(ctx, line)
@@ -163,7 +163,7 @@ func (f *plainFront) line(ctx context.Context, line string) (leave bool, err err
 
 // fatal shows an error that the chat survives and returns one that it doesn't:
 // without a daemon there is no first message.
-func (f *plainFront) fatal(err error) error {
+func (f *lineMode) fatal(err error) error {
 	if err == nil || errors.Is(err, api.ErrNoDaemon) {
 		return err
 	}
@@ -171,7 +171,7 @@ func (f *plainFront) fatal(err error) error {
 	return nil
 }
 
-func (f *plainFront) resume(ctx context.Context, id string) error {
+func (f *lineMode) resume(ctx context.Context, id string) error {
 	view, err := f.s.resume(ctx, id)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (f *plainFront) resume(ctx context.Context, id string) error {
 	return nil
 }
 
-func (f *plainFront) event(ctx context.Context, e event) {
+func (f *lineMode) event(ctx context.Context, e event) {
 	switch {
 	case e.disconnected != nil && e.thread == f.s.thread.ID:
 		f.printNote(f.s.words().Say(phrases.TermLost, bots.Escape(e.disconnected.Error())))
@@ -216,7 +216,7 @@ func (f *plainFront) event(ctx context.Context, e event) {
 }
 
 // show prints what is new of a message.
-func (f *plainFront) show(ctx context.Context, m store.Message) {
+func (f *lineMode) show(ctx context.Context, m store.Message) {
 	if m.Kind == store.TextMessage {
 		if err := f.text.show(&f.s.transcript, m); err != nil {
 			f.printNote(f.s.problem(err))
@@ -241,7 +241,7 @@ func (f *plainFront) show(ctx context.Context, m store.Message) {
 }
 
 // card asks about a card that waits, or answers as --approve says.
-func (f *plainFront) card(ctx context.Context, card store.Card) {
+func (f *lineMode) card(ctx context.Context, card store.Card) {
 	if !waits(&card) {
 		asked := len(f.cards) > 0 && f.cards[0].Call == card.Call
 		f.cards = withoutCard(f.cards, card.Call)
