@@ -69,18 +69,18 @@ func withModel(t *testing.T, r *roof, url string, tokens int) {
 
 // ask sends one message in a conversation of its own and returns what was said.
 func ask(ctx context.Context, r *roof, text string) (string, error) {
-	th, err := r.NewThread(ctx, api.NewThread{Zone: "Asia/Tokyo"})
+	th, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{Zone: "Asia/Tokyo"})
 	if err != nil {
 		return "", err
 	}
 	sent, said := false, ""
-	for e, err := range r.Events(ctx, th.ID) {
+	for e, err := range api.FollowConversation.Call(ctx, r.Client, api.ConversationRequest{ID: th.ID}) {
 		if err != nil {
 			return "", err
 		}
 		if !sent {
 			sent = true
-			if err := r.Send(ctx, th.ID, api.NewMessage{Key: "1", Text: text}); err != nil {
+			if _, err := api.SendMessage.Call(ctx, r.Client, api.SendMessageRequest{Conversation: th.ID, Key: "1", Text: text}); err != nil {
 				return "", err
 			}
 		}
@@ -159,11 +159,11 @@ func TestStoppedCalls(t *testing.T) {
 	if _, err := api.SetBudget.Call(ctx, r.Client, api.SetBudgetRequest{Subject: "team:local", Period: store.Daily, Amount: "10000tokens"}); err != nil {
 		t.Fatal(err)
 	}
-	th, err := r.NewThread(ctx, api.NewThread{})
+	th, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Send(ctx, th.ID, api.NewMessage{Key: "1", Text: "hello"}); err != nil {
+	if _, err := api.SendMessage.Call(ctx, r.Client, api.SendMessageRequest{Conversation: th.ID, Key: "1", Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	held := func() (reserved, used int64) {
@@ -178,11 +178,11 @@ func TestStoppedCalls(t *testing.T) {
 	if reserved, used := held(); reserved < 900 || used != 0 {
 		t.Errorf("while it runs: %d reserved, %d used", reserved, used)
 	}
-	if err := r.Stop(ctx, th.ID); err != nil {
+	if _, err := api.StopTurn.Call(ctx, r.Client, api.ConversationRequest{ID: th.ID}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the stopped call holds nothing", func() bool { reserved, _ := held(); return reserved == 0 })
-	if err := r.Send(ctx, th.ID, api.NewMessage{Key: "2", Text: "hello again"}); err != nil {
+	if _, err := api.SendMessage.Call(ctx, r.Client, api.SendMessageRequest{Conversation: th.ID, Key: "2", Text: "hello again"}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the model is asked again", func() bool { return asked.Load() == 2 })

@@ -146,28 +146,32 @@ func changesOf(t *testing.T, r *roof) []request {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	talk, err := r.NewThread(ctx, api.NewThread{})
+	talk, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := []request{
-		{"POST /v1/chat/threads/{id}/forget", "thread.forget", func() error { return second(r.ForgetThread(ctx, talk.ID)) }},
+		{"POST /v1/chat/threads/{id}/forget", "thread.forget", func() error {
+			return second(api.ForgetConversation.Call(ctx, r.Client, api.ConversationRequest{ID: talk.ID}))
+		}},
 		{"PUT /v1/config/{key}", "setting.put", func() error {
 			return second(api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "slack.api_url", Value: fake.APIURL()}))
 		}},
 		{"POST /v1/bots/{name}", "bot.put claim.put", func() error {
 			tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}
-			return second(r.ConnectBot(ctx, "slack", api.ConnectBot{Tokens: tokens}))
+			return second(api.ConnectBot.Call(ctx, r.Client, api.ConnectBotRequest{Name: "slack", Tokens: tokens}))
 		}},
-		{"POST /v1/bots/{name}/stop", "bot.put", func() error { return second(r.SwitchBot(ctx, "slack", false)) }},
-		{"POST /v1/bots/{name}/start", "bot.put", func() error { return second(r.SwitchBot(ctx, "slack", true)) }},
-		{"POST /v1/bots/{name}/claim", "claim.put", func() error { return second(r.ClaimBot(ctx, "slack")) }},
+		{"POST /v1/bots/{name}/stop", "bot.put", func() error { return second(api.StopBot.Call(ctx, r.Client, api.BotRequest{Name: "slack"})) }},
+		{"POST /v1/bots/{name}/start", "bot.put", func() error { return second(api.StartBot.Call(ctx, r.Client, api.BotRequest{Name: "slack"})) }},
+		{"POST /v1/bots/{name}/claim", "claim.put", func() error { return second(api.ClaimBot.Call(ctx, r.Client, api.BotRequest{Name: "slack"})) }},
 		{"PATCH /v1/channels/{place}", "channel.put", func() error {
 			mode := store.ModeAll
-			return second(r.SetChannel(ctx, slacktest.General, api.SetChannel{Mode: &mode}))
+			return second(api.SetChannel.Call(ctx, r.Client, api.SetChannelRequest{Place: slacktest.General, Mode: &mode}))
 		}},
-		{"DELETE /v1/channels/{place}", "channel.delete", func() error { return r.UnsetChannel(ctx, slacktest.General) }},
-		{"DELETE /v1/bots/{name}", "bot.delete", func() error { return r.RemoveBot(ctx, "slack") }},
+		{"DELETE /v1/channels/{place}", "channel.delete", func() error {
+			return second(api.UnsetChannel.Call(ctx, r.Client, api.UnsetChannelRequest{Place: slacktest.General}))
+		}},
+		{"DELETE /v1/bots/{name}", "bot.delete", func() error { return second(api.RemoveBot.Call(ctx, r.Client, api.BotRequest{Name: "slack"})) }},
 		{"POST /v1/servers", "server.put tools.put", func() error {
 			return second(api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "box", Command: path}}))
 		}},

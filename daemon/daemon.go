@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/terminal"
 	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/daemon/control"
@@ -95,7 +96,6 @@ type Daemon struct {
 	examples     sync.Mutex // held while a model writes example requests
 	providers    *control.Providers
 	transport    *http.Transport
-	terminals    *terminals
 	conversation *bots.Conversation
 	bots         *bots.Registry
 	peers        *peers
@@ -122,7 +122,7 @@ type Daemon struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), terminals: newTerminals(), keeping: newKeeping(), bots: &bots.Registry{}}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), keeping: newKeeping(), bots: &bots.Registry{}}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -190,8 +190,9 @@ func (d *Daemon) wire() {
 	})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
+	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
-		Groups: d.groups, Channels: channels{d},
+		Groups: d.groups, Channels: members,
 		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: d.index, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now},
@@ -213,11 +214,12 @@ func (d *Daemon) wire() {
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
 	d.monitor = d.newMonitor()
-	commands := &bots.Commands{}
-	d.ops = d.newOperations()
+	d.ops = d.newOperations(members)
 	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
+	commands := &bots.Commands{}
 	d.bots.Add(d.newSlack(commands))
-	platforms := []bots.Platform{d.terminals}
+	at := terminal.New()
+	platforms := []bots.Platform{at}
 	for _, bot := range d.bots.All() {
 		platforms = append(platforms, bot)
 	}
@@ -225,6 +227,7 @@ func (d *Daemon) wire() {
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db,
 		Platforms: platforms, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
+	d.ops.conversations = d.newConversations(at)
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
 	commands.Add(d.chatWords()...)
 }
@@ -330,7 +333,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
 	keep("streams", func(ctx context.Context) error { return d.streams.Run(ctx, d.db) })
-	d.startBots(work) // before anything is to be shown: what is, waits for a bot that starts
+	d.ops.bots.Start(work) // before anything is to be shown: what is, waits for a bot that starts
 	keep("conversations", d.conversation.Run)
 	for _, bot := range d.bots.All() {
 		keep(string(bot.Surface()), func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })

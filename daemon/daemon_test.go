@@ -92,19 +92,19 @@ func TestMainJob(t *testing.T) {
 	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: view.Server}); !errors.Is(err, store.ErrExists) {
 		t.Errorf("adding it twice: %v", err)
 	}
-	th, err := r.NewThread(ctx, api.NewThread{Zone: "Europe/Paris"})
+	th, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{Zone: "Europe/Paris"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	answer, sent, approved := "", false, 0
-	for e, err := range r.Events(ctx, th.ID) {
+	for e, err := range api.FollowConversation.Call(ctx, r.Client, api.ConversationRequest{ID: th.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !sent {
 			sent = true
 			for range 3 { // a client that is unsure sends again
-				if err := r.Send(ctx, th.ID, api.NewMessage{Key: "m1", Text: "What time is it in Tokyo?"}); err != nil {
+				if _, err := api.SendMessage.Call(ctx, r.Client, api.SendMessageRequest{Conversation: th.ID, Key: "m1", Text: "What time is it in Tokyo?"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -125,7 +125,7 @@ func TestMainJob(t *testing.T) {
 	if !strings.Contains(answer, "Asia/Tokyo") {
 		t.Errorf("answer %q", answer)
 	}
-	whole, err := r.Thread(ctx, th.ID)
+	whole, err := api.ShowConversation.Call(ctx, r.Client, api.ShowConversationRequest{ID: th.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

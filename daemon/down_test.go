@@ -2,10 +2,11 @@ package daemon
 
 import (
 	"context"
-	"nize/daemon/monitor"
-	"nize/store"
 	"strings"
 	"testing"
+
+	"nize/daemon/monitor"
+	"nize/store"
 )
 
 // broken is a runner of servers that are all down.

@@ -11,6 +11,7 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/daemon/api"
+	"nize/daemon/control"
 	"nize/store"
 )
 
@@ -20,16 +21,12 @@ type channelForm struct{ d *Daemon }
 // Form implements bots.Filler.
 func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error) {
 	d, w := f.d, phrases.For(a.Locale)
-	if !a.At.Shared() || !d.administers(ctx, a) {
+	if !a.At.Shared() || !d.ops.channels.Members.Administers(ctx, a.By, a.At) {
 		return nil, nil
 	}
-	c, err := d.db.GetChannel(ctx, a.At.Place())
+	c, err := d.ops.channels.View(ctx, a.At)
 	if err != nil {
-		return nil, fmt.Errorf("reading the channel: %w", err)
-	}
-	users, err := d.db.ListUsers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing users: %w", err)
+		return nil, err
 	}
 	agents, err := d.ops.agents.UsableBy(ctx, a.By)
 	if err != nil {
@@ -39,7 +36,7 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := d.serversFor(ctx, a.By)
+	servers, err := d.ops.servers.Names(ctx, a.By)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +61,7 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 		serversHint += " (" + w.Say(phrases.ChannelMore, strconv.Itoa(unseen)) + ")"
 	}
 	hint := w.Say(phrases.ChannelHints)
-	if note := d.approversNote(w, c); note != "" {
+	if note := d.approversNote(w, c.Channel); note != "" {
 		hint += ". " + note
 	}
 	form := &bots.Form{
@@ -77,11 +74,11 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 				{Value: store.ModeAll, Label: w.Say(phrases.ChannelAll)}}},
 			{Name: "language", Label: "language", Value: orDefault(c.Language), Options: languageOptions(w)},
 			{Name: "servers", Label: "servers", Hint: serversHint, Value: chosen, Options: serverNames, Many: true},
-			{Name: "approvers", Label: "approvers", Hint: hint, Value: some(byName(users, c.Approvers))},
+			{Name: "approvers", Label: "approvers", Hint: hint, Value: some(c.WhoPress)},
 		},
 	}
 	if a.By.IsAdmin() {
-		form.Fields = append(form.Fields, bots.Field{Name: "admins", Label: "admins", Hint: w.Say(phrases.ChannelHintAdmins), Value: some(strings.Join(namesOf(users, c.Admins), ", "))})
+		form.Fields = append(form.Fields, bots.Field{Name: "admins", Label: "admins", Hint: w.Say(phrases.ChannelHintAdmins), Value: some(c.WhoAdmins)})
 	}
 	return form, nil
 }
@@ -102,14 +99,14 @@ func orDefault(value string) []string {
 
 func languageOptions(w phrases.Catalogue) []bots.Option {
 	out := []bots.Option{{Value: asDefault, Label: w.Say(phrases.ChannelStarter)}}
-	for _, l := range languages() {
+	for _, l := range control.Languages() {
 		out = append(out, bots.Option{Value: l, Label: l})
 	}
 	return out
 }
 
 // changes reads the values of the dialog.
-func (f channelForm) changes(values map[string][]string) (set api.SetChannel, err error) {
+func (f channelForm) changes(values map[string][]string) (set api.SetChannelRequest, err error) {
 	for name, given := range values {
 		value := strings.Join(given, ",")
 		if name == "servers" && len(given) > 1 && slices.Contains(given, noServers) {
@@ -132,7 +129,7 @@ func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string]
 	for name, given := range values {
 		set, err := f.changes(map[string][]string{name: given})
 		if err == nil {
-			_, err = f.d.roomEdit(ctx, a.By, set)
+			err = f.d.ops.channels.Check(ctx, a.By, set)
 		}
 		if err != nil && (errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused)) {
 			wrong[name] = bots.Plain(phrases.For(a.Locale).Problem(err))
@@ -144,14 +141,14 @@ func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string]
 // Fill implements bots.Filler.
 func (f channelForm) Fill(ctx context.Context, a bots.Asked, values map[string][]string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	if !a.At.Shared() || !f.d.administers(ctx, a) {
+	if !a.At.Shared() || !f.d.ops.channels.Members.Administers(ctx, a.By, a.At) {
 		return bots.Said(w.Say(phrases.ChannelNotYours)), nil
 	}
 	set, err := f.changes(values)
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	if err := f.d.changeChannel(ctx, a, set); err != nil {
+	if err := f.d.ops.channels.SetHere(ctx, a.By, a.At, set); err != nil {
 		return bots.Answer{}, err
 	}
 	return f.d.showChannel(ctx, a)

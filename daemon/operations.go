@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/http"
 
+	"nize/bots/terminal"
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/imports"
@@ -18,6 +19,7 @@ type operations struct {
 	serverOperations
 	modelOperations
 	peopleOperations
+	chatOperations
 	alerts   *monitor.Alerts
 	doctor   *monitor.Doctor
 	status   *monitor.Status
@@ -30,6 +32,13 @@ type serverOperations struct {
 	imports *imports.Importer
 	tools   *control.Tools
 	unmet   *control.UnmetRequests
+}
+
+// chatOperations are about the places where people meet nize.
+type chatOperations struct {
+	bots          *control.Bots
+	channels      *control.Channels
+	conversations *control.Conversations
 }
 
 // modelOperations are about models, who speaks by them, and what they cost.
@@ -50,7 +59,7 @@ type peopleOperations struct {
 	links   *people.Links
 }
 
-func (d *Daemon) newOperations() *operations {
+func (d *Daemon) newOperations(members *control.ChannelMembers) *operations {
 	o := new(operations)
 	o.providers = d.providers
 	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
@@ -60,8 +69,10 @@ func (d *Daemon) newOperations() *operations {
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, Providers: o.providers, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
-	o.tools = &control.Tools{Store: d.db, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: d.placeOf, Config: d.config, Now: d.now}
-	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: d.account}
+	o.bots = &control.Bots{Store: d.db, Bots: d.bots, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log}
+	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
+	o.tools = &control.Tools{Store: d.db, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
+	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
@@ -73,6 +84,14 @@ func (d *Daemon) newOperations() *operations {
 	return o
 }
 
+// newConversations are made last: they hand on what people say.
+func (d *Daemon) newConversations(at *terminal.Platform) *control.Conversations {
+	return &control.Conversations{
+		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Handler: d.conversation, Terminal: at, Config: d.config, Begins: d.defaults.Of, Now: d.now,
+		Agents: d.ops.agents, Models: d.ops.models, Servers: d.ops.servers,
+	}
+}
+
 // mount ties each operation of daemon/api to its function. What it
 // leaves out is in none of the two: a test compares them.
 func (o *operations) mount(m *mux.Mux) {
@@ -82,9 +101,26 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListAlerts, o.alerts.List)
 	mux.Handle(m, api.TestAlert, o.alerts.Test)
 	mux.Handle(m, api.AckAlert, o.alerts.Acknowledge)
+	mux.Handle(m, api.ListBots, o.bots.List)
+	mux.Handle(m, api.RemoveBot, o.bots.Remove)
+	mux.Handle(m, api.ConnectBot, o.bots.Connect)
+	mux.Handle(m, api.ClaimBot, o.bots.Claim)
+	mux.Handle(m, api.StartBot, o.bots.Switch(true))
+	mux.Handle(m, api.StopBot, o.bots.Switch(false))
+	mux.Handle(m, api.SweepBot, o.bots.Sweep)
 	mux.Handle(m, api.ListBudgets, o.budgets.List)
 	mux.Handle(m, api.RemoveBudget, o.budgets.Remove)
 	mux.Handle(m, api.SetBudget, o.budgets.Set)
+	mux.Handle(m, api.ListChannels, o.channels.List)
+	mux.Handle(m, api.UnsetChannel, o.channels.Unset)
+	mux.Handle(m, api.SetChannel, o.channels.Set)
+	mux.Handle(m, api.ListConversations, o.conversations.List)
+	mux.Handle(m, api.StartConversation, o.conversations.Start)
+	mux.Handle(m, api.ShowConversation, o.conversations.Show)
+	mux.HandleStream(m, api.FollowConversation, o.conversations.Follow)
+	mux.Handle(m, api.ForgetConversation, o.conversations.Forget)
+	mux.Handle(m, api.SendMessage, o.conversations.Send)
+	mux.Handle(m, api.StopTurn, o.conversations.Stop)
 	mux.Handle(m, api.ListSettings, o.settings.List)
 	mux.Handle(m, api.UnsetSetting, o.settings.Unset)
 	mux.Handle(m, api.ExplainSetting, o.settings.Explain)

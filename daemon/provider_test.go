@@ -93,18 +93,18 @@ func TestRealModel(t *testing.T) {
 	if _, err := api.SetDefaultModel.Call(ctx, r.Client, api.ModelRequest{Name: "smart"}); err != nil {
 		t.Fatal(err)
 	}
-	th, err := r.NewThread(ctx, api.NewThread{})
+	th, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sent, pressed, answer := false, false, ""
-	for e, err := range r.Events(ctx, th.ID) {
+	for e, err := range api.FollowConversation.Call(ctx, r.Client, api.ConversationRequest{ID: th.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !sent {
 			sent = true
-			if err := r.Send(ctx, th.ID, api.NewMessage{Key: "1", Text: "shout hello"}); err != nil {
+			if _, err := api.SendMessage.Call(ctx, r.Client, api.SendMessageRequest{Conversation: th.ID, Key: "1", Text: "shout hello"}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -61,7 +61,7 @@ func (d *Daemon) settingChanged(key string) {
 		d.alerts.Again()
 	}
 	if key == "slack.api_url" {
-		d.startBots(d.closing) // with the new address
+		d.ops.bots.Start(d.closing) // with the new address
 	}
 	if key == "index.examples" {
 		if err := d.suggestAll(d.closing); err != nil && !errors.Is(err, context.Canceled) {

@@ -27,11 +27,11 @@ func told(k *killable, fake *slacktest.Server, user, text string) {
 // room is how General is set up now.
 func room(k *killable) (c store.Channel) {
 	k.t.Helper()
-	list, err := k.Channels(k.t.Context())
+	list, err := api.ListChannels.Call(k.t.Context(), k.Client, api.Empty{})
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	for _, v := range list {
+	for _, v := range list.Items {
 		if v.Place == general {
 			return v.Channel
 		}
@@ -81,7 +81,7 @@ func TestSlackChannelWords(t *testing.T) {
 	}
 	told(k, fake, slacktest.Ben, "what you used and what is left")
 	admins := []string{"user:slack:" + slacktest.Team + ":" + slacktest.Ben}
-	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &admins}); err != nil {
+	if _, err := api.SetChannel.Call(ctx, k.Client, api.SetChannelRequest{Place: slacktest.General, Admins: &admins}); err != nil {
 		t.Fatal(err)
 	}
 	slash(slacktest.Ben, "/nize channel servers secret", `server "secret" not found`)
@@ -111,7 +111,7 @@ func TestSlackChannelWords(t *testing.T) {
 	}
 
 	// What an admin of nize's named stays, and its name is not told.
-	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Servers: &[]string{"secret"}}); err != nil {
+	if _, err := api.SetChannel.Call(ctx, k.Client, api.SetChannelRequest{Place: slacktest.General, Servers: &[]string{"secret"}}); err != nil {
 		t.Fatal(err)
 	}
 	slash(slacktest.Ben, "/nize channel show", "servers = 1 more")
@@ -135,7 +135,7 @@ func TestSlackChannelWords(t *testing.T) {
 		return slices.ContainsFunc(fake.Messages(fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is not a channel") }) ||
 			slices.ContainsFunc(allThreads(fake, fake.DMChannel(slacktest.Ben)), func(m slacktest.Message) bool { return strings.Contains(m.Text, "This is not a channel") })
 	})
-	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &[]string{}}); err != nil {
+	if _, err := api.SetChannel.Call(ctx, k.Client, api.SetChannelRequest{Place: slacktest.General, Admins: &[]string{}}); err != nil {
 		t.Fatal(err)
 	}
 	slash(slacktest.Ben, "/nize channel mode follow", "Only admins of this channel may change that")
@@ -189,7 +189,7 @@ func TestSlackChannelDialog(t *testing.T) {
 		}
 	}
 	mention := store.ModeMention
-	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Mode: &mention}); err != nil { // while the dialog is open
+	if _, err := api.SetChannel.Call(ctx, k.Client, api.SetChannelRequest{Place: slacktest.General, Mode: &mention}); err != nil { // while the dialog is open
 		t.Fatal(err)
 	}
 	if err := fake.Submit(ctx, slacktest.Ann, v.ID, map[string][]string{
@@ -213,7 +213,7 @@ func TestSlackChannelDialog(t *testing.T) {
 	if strings.Contains(string(v.Blocks), "field-admins") || !strings.Contains(string(v.Blocks), "zh-Hans") {
 		t.Errorf("Ben's dialog: %s", v.Blocks)
 	}
-	if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Admins: &[]string{}}); err != nil {
+	if _, err := api.SetChannel.Call(ctx, k.Client, api.SetChannelRequest{Place: slacktest.General, Admins: &[]string{}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := fake.Submit(ctx, slacktest.Ben, v.ID, map[string][]string{"field-mode": {"all"}}); err != nil {
@@ -244,9 +244,10 @@ func TestSlackChannelDialog(t *testing.T) {
 func TestSlackChannelRules(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
-	set := func(c api.SetChannel) {
+	set := func(c api.SetChannelRequest) {
 		t.Helper()
-		if _, err := s.SetChannel(ctx, slacktest.General, c); err != nil {
+		c.Place = slacktest.General
+		if _, err := api.SetChannel.Call(ctx, s.Client, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,13 +260,13 @@ func TestSlackChannelRules(t *testing.T) {
 	leads, box, english := []string{"group:leads"}, []string{"box"}, "en" // Cho's Slack is Chinese
 
 	// Before Ben is named only Ann, who administers the workspace, may press.
-	set(api.SetChannel{Approvers: &who, Servers: &box, Language: &english})
+	set(api.SetChannelRequest{Approvers: &who, Servers: &box, Language: &english})
 	root, posted := s.ask(slacktest.Cho, "note")
 	s.press(slacktest.Cho, posted, "run")
 	s.until("Cho's press is refused", func() bool { return s.pressRefused()[slacktest.Cho] == 1 })
 	s.press(slacktest.Ben, posted, "run")
 	s.until("Ben's press is refused", func() bool { return s.pressRefused()[slacktest.Ben] == 1 })
-	set(api.SetChannel{Admins: &leads})
+	set(api.SetChannelRequest{Admins: &leads})
 	if n := s.runs.Load(); n != 0 {
 		t.Fatalf("%d runs", n)
 	}
@@ -274,7 +275,7 @@ func TestSlackChannelRules(t *testing.T) {
 
 	// What waits is void when its server is taken out; nothing is found then.
 	waiting, posted := s.ask(slacktest.Cho, "note")
-	set(api.SetChannel{Servers: &none})
+	set(api.SetChannelRequest{Servers: &none})
 	s.press(slacktest.Ben, posted, "run")
 	if got := card(s.killable, s.fake, waiting, "refused"); !strings.Contains(got.Text, "may no longer use box:note") {
 		t.Errorf("the card says %s", got.Text)

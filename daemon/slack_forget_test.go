@@ -98,13 +98,13 @@ func TestReadingConversations(t *testing.T) {
 	s.ended(root)
 	id := strings.Fields(valueOf(t, s.offered(slacktest.Ben), "share"))[1]
 
-	if _, err := s.Thread(t.Context(), id); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "--reason") {
+	if _, err := api.ShowConversation.Call(t.Context(), s.Client, api.ShowConversationRequest{ID: id}); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "--reason") {
 		t.Errorf("an admin without a reason: %v", err)
 	}
 	if n := s.count("thread.read"); n != 0 {
 		t.Errorf("%d events of reading", n)
 	}
-	view, err := s.ReadThread(t.Context(), id, "a complaint")
+	view, err := api.ShowConversation.Call(t.Context(), s.Client, api.ShowConversationRequest{ID: id, Reason: "a complaint"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestReadingConversations(t *testing.T) {
 	if trail := s.trail(); s.count("thread.read") != 1 || !strings.Contains(trail, "a complaint") {
 		t.Error("that an admin read it is not in the audit")
 	}
-	if err := s.Send(t.Context(), id, api.NewMessage{Key: "k", Text: "hello"}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := api.SendMessage.Call(t.Context(), s.Client, api.SendMessageRequest{Conversation: id, Key: "k", Text: "hello"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an admin writes in it: %v", err)
 	}
 	calls := s.count("call.done")

@@ -80,7 +80,7 @@ func (s *scene) over(root slacktest.Message) bool {
 		s.t.Fatal(err)
 	}
 	for _, row := range report.Rows {
-		view, err := s.ReadThread(s.t.Context(), row.Key, "a test")
+		view, err := api.ShowConversation.Call(s.t.Context(), s.Client, api.ShowConversationRequest{ID: row.Key, Reason: "a test"})
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func TestSlackChannelLanguage(t *testing.T) {
 	fake := onSlack(t, k)
 	speak := func(locale string) {
 		t.Helper()
-		if _, err := k.SetChannel(ctx, slacktest.General, api.SetChannel{Language: &locale}); err != nil {
+		if _, err := api.SetChannel.Call(ctx, k.Client, api.SetChannelRequest{Place: slacktest.General, Language: &locale}); err != nil {
 			t.Fatal(err)
 		}
 	}

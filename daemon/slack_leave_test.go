@@ -74,8 +74,8 @@ func TestSlackSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.Bots(ctx)
-	if err != nil || list[0].Sweep != nil {
+	list, err := api.ListBots.Call(ctx, s.Client, api.Empty{})
+	if err != nil || list.Items[0].Sweep != nil {
 		t.Errorf("before the first: %+v, %v", list, err)
 	}
 	for _, u := range s.fake.Users() {
@@ -84,24 +84,24 @@ func TestSlackSweep(t *testing.T) {
 			s.fake.AddUser(u) // without an event
 		}
 	}
-	for _, on := range []bool{false, true} { // what was seen of Ben just now is not remembered
-		if _, err := s.SwitchBot(ctx, "slack", on); err != nil {
+	for _, op := range []api.Op[api.BotRequest, api.BotView]{api.StopBot, api.StartBot} { // what was seen of Ben just now is not remembered
+		if _, err := op.Call(ctx, s.Client, api.BotRequest{Name: "slack"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.until("the bot is connected", func() bool {
-		list, err := s.Bots(ctx)
-		return err == nil && list[0].State == "connected"
+		list, err := api.ListBots.Call(ctx, s.Client, api.Empty{})
+		return err == nil && list.Items[0].State == "connected"
 	})
-	if _, err := s.SweepBot(ctx, "slack"); err != nil {
+	if _, err := api.SweepBot.Call(ctx, s.Client, api.BotRequest{Name: "slack"}); err != nil {
 		t.Fatal(err)
 	}
 	s.until("Ben is found", func() bool {
-		list, err = s.Bots(ctx)
-		return err == nil && list[0].Sweep != nil && !list[0].Sweep.UnderWay() && slices.Contains(list[0].Sweep.Disabled, ben.ID)
+		list, err = api.ListBots.Call(ctx, s.Client, api.Empty{})
+		return err == nil && list.Items[0].Sweep != nil && !list.Items[0].Sweep.UnderWay() && slices.Contains(list.Items[0].Sweep.Disabled, ben.ID)
 	})
-	if list[0].Sweep.Checked != 2 || list[0].Sweep.Failed != 0 {
-		t.Errorf("the sweep: %+v", list[0].Sweep)
+	if list.Items[0].Sweep.Checked != 2 || list.Items[0].Sweep.Failed != 0 {
+		t.Errorf("the sweep: %+v", list.Items[0].Sweep)
 	}
 	if v, _ := s.person(slacktest.Ben); v.State != store.Disabled || len(v.Tokens) > 0 {
 		t.Errorf("Ben is %+v", v)

@@ -179,8 +179,8 @@ func TestSlackHostile(t *testing.T) {
 	s.settled("one")
 	s.fake.SendRaw(make([]byte, 5<<20)) // more than a frame may have: the link ends, and comes back
 	s.settled("two")
-	list, err := s.Bots(t.Context())
-	if err != nil || len(list) != 1 || list[0].State != "connected" {
+	list, err := api.ListBots.Call(t.Context(), s.Client, api.Empty{})
+	if err != nil || len(list.Items) != 1 || list.Items[0].State != "connected" {
 		t.Errorf("the bot is %+v, %v", list, err)
 	}
 	for _, m := range s.fake.Messages(slacktest.General) {

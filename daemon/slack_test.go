@@ -30,13 +30,13 @@ func onSlack(t *testing.T, k *killable) *slacktest.Server {
 		t.Fatal(err)
 	}
 	tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}
-	made, err := k.ConnectBot(ctx, "slack", api.ConnectBot{Tokens: tokens})
+	made, err := api.ConnectBot.Call(ctx, k.Client, api.ConnectBotRequest{Name: "slack", Tokens: tokens})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.until("the bot is connected", func() bool {
-		list, err := k.Bots(ctx)
-		return err == nil && len(list) == 1 && list[0].State == "connected" && fake.Stats().Links == 1
+		list, err := api.ListBots.Call(ctx, k.Client, api.Empty{})
+		return err == nil && len(list.Items) == 1 && list.Items[0].State == "connected" && fake.Stats().Links == 1
 	})
 	if err := fake.Slash(ctx, slacktest.Ann, slacktest.General, made.Send); err != nil {
 		t.Fatal(err)

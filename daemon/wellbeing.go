@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -22,17 +21,19 @@ import (
 func (d *Daemon) newMonitor() *monitor.Monitor {
 	return monitor.New(monitor.Options{
 		Store: d.db, Pool: d.pool, Directory: d.directory, Config: d.config, DataDir: d.opt.DataDir, Space: doctor.SpaceOf,
-		Runs: runs{d}, Migrations: migrations{d.opt.DataDir}, Bots: d.enabledBots, Now: d.now, Log: d.log.With("component", "monitor"),
+		Runs: runs{d}, Migrations: migrations{d.opt.DataDir}, Bots: d.botHealth(), Now: d.now, Log: d.log.With("component", "monitor"),
 	})
 }
 
+func (d *Daemon) botHealth() *monitor.Bots { return &monitor.Bots{Store: d.db, Bots: d.bots} }
+
 func (d *Daemon) newAlerts() *monitor.Alerts {
-	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: d.chatDestination, Again: func() { d.alerts.Again() }, Now: d.now}
+	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: (&monitor.Chats{Bots: d.bots, Users: d.db, Config: d.config}).Destination, Again: func() { d.alerts.Again() }, Now: d.now}
 }
 
 func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *control.Servers) *monitor.Doctor {
 	return &monitor.Doctor{
-		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botFacts, Roof: d.roofFacts,
+		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Roof: d.roofFacts,
 		Servers: func(ctx context.Context) ([]api.ServerView, error) {
 			list, err := servers.List(ctx, store.System, api.Empty{})
 			return list.Items, err
@@ -79,7 +80,11 @@ func (d *Daemon) webFacts() doctor.Web {
 // roofStatus is for the status.
 func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	s.Started, s.DataDir, s.Socket, s.Listen = d.started, d.opt.DataDir, d.opt.Socket, d.addr()
-	s.Model, s.Sessions, s.Bots = llm.OfflineModel, d.mcp.Sessions(), d.botStates(ctx)
+	s.Model, s.Sessions = llm.OfflineModel, d.mcp.Sessions()
+	var err error
+	if s.Bots, err = d.botHealth().States(ctx, false); err != nil {
+		d.log.Warn("reading the bots", "err", err)
+	}
 	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.File()
 	if s.You.IsAdmin() {
 		s.Warnings = d.layers.Warnings()
@@ -87,24 +92,6 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	if targets, err := d.router.Resolve(ctx, ""); err == nil {
 		s.Model = targets[0].Name()
 	}
-}
-
-// enabledBots are those on chat platforms that are switched on.
-func (d *Daemon) enabledBots(ctx context.Context) ([]api.BotState, error) {
-	var states []api.BotState
-	for _, bot := range d.bots.All() {
-		name := string(bot.Surface())
-		account, err := d.db.GetBot(ctx, store.Surface(name))
-		if errors.Is(err, store.ErrNotFound) || err == nil && !account.Enabled {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the bot on %s: %w", name, err)
-		}
-		h := bot.Health()
-		states = append(states, api.BotState{Name: name, State: h.State, LastError: h.Error, Since: h.Since})
-	}
-	return states, nil
 }
 
 // runs is what the schedule did.

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +60,7 @@ func (d *Daemon) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, err
 	if key == "" || a.Words == showingAll {
 		return d.showChannel(ctx, a)
 	}
-	if !d.administers(ctx, a) {
+	if !d.ops.channels.Members.Administers(ctx, a.By, a.At) {
 		return bots.Said(w.Say(phrases.ChannelNotYours)), nil
 	}
 	if value == "" {
@@ -70,11 +69,11 @@ func (d *Daemon) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, err
 		}
 		return bots.Said(w.Say(phrases.ChannelUsage)), nil
 	}
-	var set api.SetChannel
+	var set api.SetChannelRequest
 	if err := put(&set, key, value); err != nil {
 		return bots.Answer{}, err
 	}
-	if err := d.changeChannel(ctx, a, set); err != nil {
+	if err := d.ops.channels.SetHere(ctx, a.By, a.At, set); err != nil {
 		return bots.Answer{}, err
 	}
 	if value == asDefault {
@@ -83,19 +82,8 @@ func (d *Daemon) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, err
 	return bots.Said(w.Say(phrases.ChannelSet, key, brief(value, 200))), nil
 }
 
-// changeChannel changes the channel where a command was given, by somebody who
-// administers it.
-func (d *Daemon) changeChannel(ctx context.Context, a bots.Asked, set api.SetChannel) error {
-	edit, err := d.roomEdit(ctx, a.By, set)
-	if err != nil {
-		return err
-	}
-	_, err = d.db.EditChannel(ctx, a.By, a.At.Place(), edit)
-	return err
-}
-
 // put writes one value as people write it into a change.
-func put(set *api.SetChannel, key, value string) error {
+func put(set *api.SetChannelRequest, key, value string) error {
 	if value == asDefault {
 		value = ""
 	}
@@ -134,15 +122,11 @@ func put(set *api.SetChannel, key, value string) error {
 // are counted and not named.
 func (d *Daemon) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	c, err := d.db.GetChannel(ctx, a.At.Place())
+	c, err := d.ops.channels.View(ctx, a.At)
 	if err != nil {
-		return bots.Answer{}, fmt.Errorf("reading the channel: %w", err)
+		return bots.Answer{}, err
 	}
-	users, err := d.db.ListUsers(ctx)
-	if err != nil {
-		return bots.Answer{}, fmt.Errorf("listing users: %w", err)
-	}
-	servers, err := d.shownServers(ctx, a, c)
+	servers, err := d.shownServers(ctx, a, c.Channel)
 	if err != nil {
 		return bots.Answer{}, err
 	}
@@ -156,13 +140,13 @@ func (d *Daemon) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, er
 	var lines []string
 	for _, l := range [][2]string{
 		{"agent", or(c.Agent, usual)}, {"model", or(c.Model, usual)}, {"mode", c.EffectiveMode()}, {"servers", servers},
-		{"approvers", or(byName(users, c.Approvers), usual)}, {"language", or(c.Language, w.Say(phrases.ChannelStarter))},
-		{"admins", or(strings.Join(namesOf(users, c.Admins), ", "), usual)},
+		{"approvers", or(c.WhoPress, usual)}, {"language", or(c.Language, w.Say(phrases.ChannelStarter))},
+		{"admins", or(c.WhoAdmins, usual)},
 	} {
 		lines = append(lines, "- "+w.Say(phrases.SettingLine, l[0], brief(l[1], 300)))
 	}
 	text := shown(w, w.Say(phrases.ChannelHead), lines)
-	if note := d.approversNote(w, c); note != "" {
+	if note := d.approversNote(w, c.Channel); note != "" {
 		text += "\n" + note
 	}
 	return bots.Said(text + "\n" + w.Say(phrases.ChannelAbout, "`"+placeText(c.Place)+"`")), nil
@@ -193,7 +177,7 @@ func (d *Daemon) shownServers(ctx context.Context, a bots.Asked, c store.Channel
 	if c.Servers == nil {
 		return w.Say(phrases.TheDefault), nil
 	}
-	seen, err := d.serversFor(ctx, a.By)
+	seen, err := d.ops.servers.Names(ctx, a.By)
 	if err != nil {
 		return "", err
 	}
@@ -205,18 +189,4 @@ func (d *Daemon) shownServers(ctx context.Context, a bots.Asked, c store.Channel
 		return w.Say(phrases.ChannelNoServer), nil
 	}
 	return strings.Join(names, ", "), nil
-}
-
-// administers says whether a person may set the channel up: nize's admins and
-// the channel's. What can't be looked up is a no.
-func (d *Daemon) administers(ctx context.Context, a bots.Asked) bool {
-	if a.By.IsAdmin() {
-		return true
-	}
-	admins, err := channels{d}.Admins(ctx, a.At)
-	if err != nil {
-		d.log.Warn("reading who administers a channel; nobody does", "channel", a.At.Channel, "err", err)
-		return false
-	}
-	return slices.Contains(admins, a.By.User)
 }

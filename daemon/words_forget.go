@@ -9,6 +9,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/api"
 	"nize/store"
 )
 
@@ -37,7 +38,7 @@ func (d *Daemon) sayForget(ctx context.Context, a bots.Asked) (bots.Answer, erro
 
 func (d *Daemon) forgetWords(ctx context.Context, a bots.Asked, id string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	f, err := d.forgetConversation(ctx, a.By, id)
+	f, err := d.ops.conversations.Forget(ctx, a.By, api.ConversationRequest{ID: id})
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return bots.Said(w.Say(phrases.ForgetBusy)), nil

@@ -1,111 +1,130 @@
-package daemon
+// Package terminal is the daemon's half of the terminal chat: a [bots.Platform]
+// that hands what a thread shows to whoever follows it. What people do comes in
+// over the control socket, where cmd/nizectl/chat renders the events.
+package terminal
 
 import (
 	"context"
 	"sync"
 
 	"nize/bots"
-	"nize/daemon/api"
 	"nize/store"
 )
 
-// terminals is the daemon's half of the terminal chat: a bots.Platform that
-// hands what a thread shows to whoever follows it over the control socket.
-// cmd/nizectl/chat draws it.
-type terminals struct {
-	mu     sync.Mutex
-	follow map[string]map[*follower]struct{} // by thread
-	states map[string]string                 // by thread, while it is not idle
+// Event is a message that is new or has changed, or a change of state.
+type Event struct {
+	Message *store.Message
+	State   bots.State
 }
 
-// follower is one client that follows a thread.
-type follower struct {
-	// events holds what a client has not read. 256 is some seconds of a fast
-	// answer; a client that is slower is cut off and comes back.
-	events chan api.ChatEvent
-	cut    chan struct{}
-	once   sync.Once
+// Platform hands messages to followers. It keeps none: all of them are in the
+// store.
+type Platform struct {
+	mu        sync.Mutex                        // guards what follows
+	followers map[string]map[*Follower]struct{} // by thread
+	states    map[string]bots.State             // by thread, while it is not idle
 }
 
 var (
-	_ bots.Platform = (*terminals)(nil)
-	_ bots.Presence = (*terminals)(nil)
+	_ bots.Platform = (*Platform)(nil)
+	_ bots.Presence = (*Platform)(nil)
 )
 
-func newTerminals() *terminals {
-	return &terminals{follow: map[string]map[*follower]struct{}{}, states: map[string]string{}}
+// New returns a platform that nobody follows.
+func New() *Platform {
+	return &Platform{followers: map[string]map[*Follower]struct{}{}, states: map[string]bots.State{}}
 }
 
-// Surface implements bots.Platform.
-func (t *terminals) Surface() store.Surface { return store.OnTerminal }
+// Surface implements [bots.Platform].
+func (p *Platform) Surface() store.Surface { return store.OnTerminal }
 
-// Run implements bots.Platform: messages and presses come in over the control
+// Run implements [bots.Platform]: messages and presses come in over the control
 // socket, so there is nothing to listen to.
-func (t *terminals) Run(ctx context.Context, _ bots.Handler) error {
+func (p *Platform) Run(ctx context.Context, _ bots.Handler) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Post implements bots.Platform. Nobody needs to be there: what was said is in
+// Post implements [bots.Platform]. Nobody needs to be there: what was said is in
 // the thread, and a client that comes later reads it there.
-func (t *terminals) Post(_ context.Context, to store.Address, m store.Message) (store.Address, error) {
-	t.tell(to.Thread, api.ChatEvent{Message: &m})
+func (p *Platform) Post(_ context.Context, to store.Address, m store.Message) (store.Address, error) {
+	p.tell(to.Thread, Event{Message: &m})
 	return to, nil // without a message: a client finds all of it in the thread
 }
 
-// Update implements bots.Platform.
-func (t *terminals) Update(_ context.Context, at store.Address, m store.Message) error {
-	t.tell(at.Thread, api.ChatEvent{Message: &m})
+// Update implements [bots.Platform].
+func (p *Platform) Update(_ context.Context, at store.Address, m store.Message) error {
+	p.tell(at.Thread, Event{Message: &m})
 	return nil
 }
 
-// Present implements bots.Presence.
-func (t *terminals) Present(_ context.Context, to store.Address, state bots.State) error {
-	t.mu.Lock()
+// Present implements [bots.Presence].
+func (p *Platform) Present(_ context.Context, to store.Address, state bots.State) error {
+	p.mu.Lock()
 	if state == bots.Idle {
-		delete(t.states, to.Thread)
+		delete(p.states, to.Thread)
 	} else {
-		t.states[to.Thread] = string(state)
+		p.states[to.Thread] = state
 	}
-	t.mu.Unlock()
-	t.tell(to.Thread, api.ChatEvent{State: string(state)})
+	p.mu.Unlock()
+	p.tell(to.Thread, Event{State: state})
 	return nil
 }
 
-func (t *terminals) tell(thread string, e api.ChatEvent) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for f := range t.follow[thread] {
+func (p *Platform) tell(thread string, e Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for f := range p.followers[thread] {
 		select {
 		case f.events <- e:
 		default:
-			f.once.Do(func() { close(f.cut) })
+			f.once.Do(func() { close(f.behind) })
 		}
 	}
 }
 
-// open follows a thread; its first event is the present state.
-func (t *terminals) open(thread string) *follower {
-	f := &follower{events: make(chan api.ChatEvent, 256), cut: make(chan struct{})}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.follow[thread] == nil {
-		t.follow[thread] = map[*follower]struct{}{}
+// Follower is one client that follows a thread.
+type Follower struct {
+	platform *Platform
+	thread   string
+	// events holds what a client has not read. 256 is some seconds of a fast
+	// answer; a client that is slower is cut off and comes back.
+	events chan Event
+	behind chan struct{}
+	once   sync.Once
+}
+
+// Follow follows a thread; its first event is the present state. The caller
+// closes it.
+func (p *Platform) Follow(thread string) *Follower {
+	f := &Follower{platform: p, thread: thread, events: make(chan Event, 256), behind: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.followers[thread] == nil {
+		p.followers[thread] = map[*Follower]struct{}{}
 	}
-	t.follow[thread][f] = struct{}{}
-	state := t.states[thread]
+	p.followers[thread][f] = struct{}{}
+	state := p.states[thread]
 	if state == "" {
-		state = api.ChatIdle
+		state = bots.Idle
 	}
-	f.events <- api.ChatEvent{State: state}
+	f.events <- Event{State: state}
 	return f
 }
 
-func (t *terminals) close(thread string, f *follower) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.follow[thread], f)
-	if len(t.follow[thread]) == 0 {
-		delete(t.follow, thread)
+// Events are what the thread shows.
+func (f *Follower) Events() <-chan Event { return f.events }
+
+// Behind is closed when the client was too slow to get all events.
+func (f *Follower) Behind() <-chan struct{} { return f.behind }
+
+// Close ends it.
+func (f *Follower) Close() {
+	p := f.platform
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.followers[f.thread], f)
+	if len(p.followers[f.thread]) == 0 {
+		delete(p.followers, f.thread)
 	}
 }

@@ -43,16 +43,16 @@ func botCommandsCommands(a *command.App, name string) []*cli.Command {
 }
 
 func botsStatus(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Bots(ctx)
+	list, err := api.ListBots.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("BOT", "STATE", "SINCE", "TEAM", "MODE", "EVENTS", "LAST EVENT", "SWEPT", "ERROR").Text(8)
 	t.State = 1
-	for _, b := range list {
+	for _, b := range list.Items {
 		state := b.State
 		if !b.Enabled {
 			state = "stopped"
@@ -79,7 +79,7 @@ func slackManifest(_ context.Context, c *command.Call) error {
 // botsConnect reads two tokens, one a line, and never echoes them.
 func botsConnect(name string) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
-		var req api.ConnectBot
+		req := api.ConnectBotRequest{Name: name}
 		for _, what := range []string{"the bot token (xoxb-…), or the other", "the app-level token (xapp-…), or the signing secret"} {
 			c.SkipBlank()
 			text, err := oneWord(c.SecretLine(what))
@@ -89,7 +89,7 @@ func botsConnect(name string) func(context.Context, *command.Call) error {
 			req.Tokens = append(req.Tokens, api.NewSecret(text))
 		}
 		done := c.Busy("asking Slack…")
-		made, err := c.API.ConnectBot(ctx, name, req)
+		made, err := api.ConnectBot.Call(ctx, c.API, req)
 		done()
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func printClaim(c *command.Call, claim api.Claim) {
 
 func botsClaim(name string) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
-		claim, err := c.API.ClaimBot(ctx, name)
+		claim, err := api.ClaimBot.Call(ctx, c.API, api.BotRequest{Name: name})
 		if err != nil {
 			return err
 		}
@@ -134,13 +134,13 @@ func botsClaim(name string) func(context.Context, *command.Call) error {
 
 func botsSwitch(name string, on bool) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
-		b, err := c.API.SwitchBot(ctx, name, on)
+		op, word := api.StopBot, "stopped"
+		if on {
+			op, word = api.StartBot, "started"
+		}
+		b, err := op.Call(ctx, c.API, api.BotRequest{Name: name})
 		if err != nil {
 			return err
-		}
-		word := "stopped"
-		if on {
-			word = "started"
 		}
 		return c.Report(b, "%s %s", name, word)
 	}
@@ -161,7 +161,7 @@ func swept(c *command.Call, s *store.Sweep) string {
 
 func botsSweep(name string) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
-		b, err := c.API.SweepBot(ctx, name)
+		b, err := api.SweepBot.Call(ctx, c.API, api.BotRequest{Name: name})
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func botsDisconnect(name string) func(context.Context, *command.Call) error {
 		if err := c.Confirm("Stop the bot on %s and forget its tokens?", name); err != nil {
 			return err
 		}
-		if err := c.API.RemoveBot(ctx, name); err != nil {
+		if _, err := api.RemoveBot.Call(ctx, c.API, api.BotRequest{Name: name}); err != nil {
 			return err
 		}
 		return c.Removed("bot", name)

@@ -34,15 +34,15 @@ func botChannelsCommand(a *command.App) *cli.Command {
 }
 
 func channelsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Channels(ctx)
+	list, err := api.ListChannels.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("CHANNEL", "NAME", "AGENT", "MODEL", "MODE", "SERVERS", "APPROVERS", "LANGUAGE", "ADMINS")
-	for _, v := range list {
+	for _, v := range list.Items {
 		servers := strings.Join(v.Servers, ", ")
 		if v.Servers != nil && servers == "" {
 			servers = "none"
@@ -54,7 +54,7 @@ func channelsList(ctx context.Context, c *command.Call) error {
 }
 
 func channelsSet(ctx context.Context, c *command.Call) error {
-	var set api.SetChannel
+	set := api.SetChannelRequest{Place: c.Arg(0)}
 	given := false
 	value := func(name string) *string {
 		if !c.Cmd.IsSet(name) {
@@ -92,7 +92,7 @@ func channelsSet(ctx context.Context, c *command.Call) error {
 	if !given {
 		return command.Usagef("bots channels set needs one of --%s", strings.Join(channelKeys, ", --"))
 	}
-	v, err := c.API.SetChannel(ctx, c.Arg(0), set)
+	v, err := api.SetChannel.Call(ctx, c.API, set)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func channelsUnset(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Forget how the channel %s is set up?", c.Arg(0)); err != nil {
 		return err
 	}
-	if err := c.API.UnsetChannel(ctx, c.Arg(0)); err != nil {
+	if _, err := api.UnsetChannel.Call(ctx, c.API, api.UnsetChannelRequest{Place: c.Arg(0)}); err != nil {
 		return err
 	}
 	return c.Removed("channel", c.Arg(0))

@@ -25,20 +25,20 @@ func conversationsCommands(a *command.App) []*cli.Command {
 }
 
 func conversationIDs(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Threads(ctx)
-	return command.Each(list, func(th store.Thread) string { return th.ID }), err
+	list, err := api.ListConversations.Call(ctx, c, api.Empty{})
+	return command.Each(list.Items, func(th store.Thread) string { return th.ID }), err
 }
 
 func conversationsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Threads(ctx)
+	list, err := api.ListConversations.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("ID", "WHERE", "LAST", "ABOUT").Text(3)
-	for _, th := range list {
+	for _, th := range list.Items {
 		t.Row(th.ID, string(th.Address.Surface), c.When(th.Updated), command.Clip(th.Title, 60))
 	}
 	t.Print("no conversations")
@@ -46,7 +46,7 @@ func conversationsList(ctx context.Context, c *command.Call) error {
 }
 
 func conversationsShow(ctx context.Context, c *command.Call) error {
-	view, err := c.API.ReadThread(ctx, c.Arg(0), c.Cmd.String("reason"))
+	view, err := api.ShowConversation.Call(ctx, c.API, api.ShowConversationRequest{ID: c.Arg(0), Reason: c.Cmd.String("reason")})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func conversationsForget(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Erase conversation %s: what was said in it, also by others, what its tools were asked and answered, and what the audit tells of it? This can't be taken back.", c.Arg(0)); err != nil {
 		return err
 	}
-	f, err := c.API.ForgetThread(ctx, c.Arg(0))
+	f, err := api.ForgetConversation.Call(ctx, c.API, api.ConversationRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,13 @@
 package api
 
 import (
-	"context"
-	"net/url"
 	"time"
 
 	"nize/store"
 )
+
+// ListBots lists the accounts.
+var ListBots = Op[Empty, List[BotView]]{"GET", "/v1/bots", true, "list bots and how they fare"}
 
 // BotView is nize's account on a chat platform and how it fares.
 type BotView struct {
@@ -22,8 +23,12 @@ type BotView struct {
 	Sweep *store.Sweep `json:"sweep,omitempty"`
 }
 
-// ConnectBot gives nize an account; what the tokens are is seen in them.
-type ConnectBot struct {
+// ConnectBot checks tokens, seals them, and starts the bot.
+var ConnectBot = Op[ConnectBotRequest, ConnectedBot]{"POST", "/v1/bots/{name}", true, "connect a bot"}
+
+// ConnectBotRequest gives nize an account; what the tokens are is seen in them.
+type ConnectBotRequest struct {
+	Name   string   `path:"name" json:"-"`
 	Tokens []Secret `json:"tokens"`
 }
 
@@ -43,45 +48,23 @@ type ConnectedBot struct {
 	Endpoints []string `json:"endpoints,omitempty"`
 }
 
-func botPath(name string, more ...string) string {
-	path := "/v1/bots/" + url.PathEscape(name)
-	for _, m := range more {
-		path += "/" + m
-	}
-	return path
+// BotRequest names a bot by its platform.
+type BotRequest struct {
+	Name string `path:"name" json:"-"`
 }
 
-// Bots lists the accounts.
-func (c *Client) Bots(ctx context.Context) ([]BotView, error) {
-	return list[BotView](ctx, c, request{method: "GET", path: "/v1/bots"})
-}
+// StartBot starts a bot; it starts with the daemon from then on.
+var StartBot = Op[BotRequest, BotView]{"POST", "/v1/bots/{name}/start", true, "start a bot"}
 
-// ConnectBot checks tokens, seals them, and starts the bot.
-func (c *Client) ConnectBot(ctx context.Context, name string, b ConnectBot) (ConnectedBot, error) {
-	return do[ConnectedBot](ctx, c, request{method: "POST", path: botPath(name), body: b})
-}
-
-// RemoveBot stops a bot and forgets its tokens.
-func (c *Client) RemoveBot(ctx context.Context, name string) error {
-	return exec(ctx, c, request{method: "DELETE", path: botPath(name)})
-}
-
-// SwitchBot starts or stops a bot; it stays so over restarts.
-func (c *Client) SwitchBot(ctx context.Context, name string, on bool) (BotView, error) {
-	verb := "stop"
-	if on {
-		verb = "start"
-	}
-	return do[BotView](ctx, c, request{method: "POST", path: botPath(name, verb)})
-}
+// StopBot stops a bot; it stays stopped over restarts.
+var StopBot = Op[BotRequest, BotView]{"POST", "/v1/bots/{name}/stop", true, "stop a bot"}
 
 // SweepBot begins to look for people who left the platform, which is done once
 // a day otherwise. It does not wait for the end.
-func (c *Client) SweepBot(ctx context.Context, name string) (BotView, error) {
-	return do[BotView](ctx, c, request{method: "POST", path: botPath(name, "sweep")})
-}
+var SweepBot = Op[BotRequest, BotView]{"POST", "/v1/bots/{name}/sweep", true, "look now for people who left the platform"}
 
 // ClaimBot makes a new code for an admin.
-func (c *Client) ClaimBot(ctx context.Context, name string) (Claim, error) {
-	return do[Claim](ctx, c, request{method: "POST", path: botPath(name, "claim")})
-}
+var ClaimBot = Op[BotRequest, Claim]{"POST", "/v1/bots/{name}/claim", true, "make a code for an admin"}
+
+// RemoveBot stops a bot and forgets its tokens.
+var RemoveBot = Op[BotRequest, Empty]{"DELETE", "/v1/bots/{name}", true, "stop a bot and forget its tokens"}

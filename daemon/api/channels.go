@@ -1,11 +1,9 @@
 package api
 
-import (
-	"context"
-	"net/url"
+import "nize/store"
 
-	"nize/store"
-)
+// ListChannels lists the channels that are set up.
+var ListChannels = Op[Empty, List[ChannelView]]{"GET", "/v1/channels", true, "list channels that are set up"}
 
 // ChannelView is how nize is set up in a channel of a chat.
 type ChannelView struct {
@@ -15,8 +13,13 @@ type ChannelView struct {
 	WhoAdmins string `json:"who_admins,omitempty"` // the admins, by name
 }
 
-// SetChannel changes what is given and leaves the rest; "" is the default again.
-type SetChannel struct {
+// SetChannel sets a channel up.
+var SetChannel = Op[SetChannelRequest, ChannelView]{"PATCH", "/v1/channels/{place}", true, "set a channel up"}
+
+// SetChannelRequest changes what is given and leaves the rest; "" is the default
+// again.
+type SetChannelRequest struct {
+	Place      string        `path:"place" json:"-"` // NAME:TEAM/CHANNEL, or CHANNEL alone
 	Agent      *string       `json:"agent,omitempty"`
 	Model      *string       `json:"model,omitempty"`
 	Mode       *string       `json:"mode,omitempty"`
@@ -27,19 +30,10 @@ type SetChannel struct {
 	Admins     *[]string     `json:"admins,omitempty"` // user:U, group:G; nobody for an empty list
 }
 
-func channelPath(place string) string { return "/v1/channels/" + url.PathEscape(place) }
-
-// Channels lists the channels that are set up.
-func (c *Client) Channels(ctx context.Context) ([]ChannelView, error) {
-	return list[ChannelView](ctx, c, request{method: "GET", path: "/v1/channels"})
-}
-
-// SetChannel sets a channel up: slack:TEAM/CHANNEL, or CHANNEL alone.
-func (c *Client) SetChannel(ctx context.Context, place string, s SetChannel) (ChannelView, error) {
-	return do[ChannelView](ctx, c, request{method: "PATCH", path: channelPath(place), body: s})
-}
-
 // UnsetChannel forgets how a channel is set up.
-func (c *Client) UnsetChannel(ctx context.Context, place string) error {
-	return exec(ctx, c, request{method: "DELETE", path: channelPath(place)})
+var UnsetChannel = Op[UnsetChannelRequest, Empty]{"DELETE", "/v1/channels/{place}", true, "forget how a channel is set up"}
+
+// UnsetChannelRequest names a channel.
+type UnsetChannelRequest struct {
+	Place string `path:"place" json:"-"`
 }

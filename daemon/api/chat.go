@@ -1,20 +1,36 @@
 package api
 
-import (
-	"context"
-	"iter"
-	"net/url"
+import "nize/store"
 
-	"nize/store"
-)
+// ListConversations lists the caller's conversations, newest first.
+var ListConversations = Op[Empty, List[store.Thread]]{"GET", "/v1/chat/threads", false, "list conversations"}
 
-// NewThread starts a conversation.
-type NewThread struct {
+// StartConversation starts a conversation.
+var StartConversation = Op[StartConversationRequest, store.Thread]{"POST", "/v1/chat/threads", false, "start a conversation"}
+
+// StartConversationRequest says with what it starts.
+type StartConversationRequest struct {
 	Agent   string   `json:"agent,omitempty"`
 	Model   string   `json:"model,omitempty"`
 	Servers []string `json:"servers,omitempty"` // allowed ones; empty is all
 	Zone    string   `json:"zone,omitempty"`    // IANA name
 	Locale  string   `json:"locale,omitempty"`  // BCP 47
+}
+
+// ShowConversation shows a conversation that the caller began or wrote in, and
+// to admins any, with a reason.
+var ShowConversation = Op[ShowConversationRequest, ThreadView]{"GET", "/v1/chat/threads/{id}", false, "show a conversation"}
+
+// ShowConversationRequest names a conversation. The reason is kept in the audit;
+// an admin who took no part needs one.
+type ShowConversationRequest struct {
+	ID     string `path:"id" json:"-"`
+	Reason string `query:"reason" json:"-"`
+}
+
+// ConversationRequest names a conversation.
+type ConversationRequest struct {
+	ID string `path:"id" json:"-"`
 }
 
 // ThreadView is a conversation whole.
@@ -24,12 +40,28 @@ type ThreadView struct {
 	Cards  []store.Card `json:"cards"` // of its waiting calls
 }
 
-// NewMessage is a person's message. Key is chosen by the client: sending the
-// same one twice stores it once.
-type NewMessage struct {
-	Key  string `json:"key"`
-	Text string `json:"text"`
+// ForgetConversation erases a conversation for everybody in it. ErrConflict while
+// something in it runs or waits.
+var ForgetConversation = Op[ConversationRequest, store.Forgotten]{"POST", "/v1/chat/threads/{id}/forget", false, "erase a conversation"}
+
+// SendMessage stores a message; it is durable when the call returns.
+var SendMessage = Op[SendMessageRequest, Empty]{"POST", "/v1/chat/threads/{id}/messages", false, "send a message"}
+
+// SendMessageRequest is a person's message. Key is chosen by the client: sending
+// the same one twice stores it once.
+type SendMessageRequest struct {
+	Conversation string `path:"id" json:"-"`
+	Key          string `json:"key"`
+	Text         string `json:"text"`
 }
+
+// StopTurn ends the running turn.
+var StopTurn = Op[ConversationRequest, Empty]{"POST", "/v1/chat/threads/{id}/stop", false, "stop the running turn"}
+
+// FollowConversation follows a conversation. The first event is always the
+// present State and means that nothing from then on is missed: send after it has
+// come. The stream lasts until ctx ends or the daemon stops.
+var FollowConversation = Stream[ConversationRequest, ChatEvent]{"GET", "/v1/chat/threads/{id}/events", false, "follow a conversation"}
 
 // What a conversation does, in ChatEvent.State.
 const (
@@ -44,48 +76,4 @@ type ChatEvent struct {
 	Message *store.Message `json:"message,omitempty"`
 	State   string         `json:"state,omitempty"`
 	Note    string         `json:"note,omitempty"` // one line about it, for people
-}
-
-// Threads lists the caller's conversations, newest first.
-func (c *Client) Threads(ctx context.Context) ([]store.Thread, error) {
-	return list[store.Thread](ctx, c, request{method: "GET", path: "/v1/chat/threads"})
-}
-
-// NewThread starts a conversation.
-func (c *Client) NewThread(ctx context.Context, t NewThread) (store.Thread, error) {
-	return do[store.Thread](ctx, c, request{method: "POST", path: "/v1/chat/threads", body: t})
-}
-
-// Thread shows a conversation that the caller began or wrote in.
-func (c *Client) Thread(ctx context.Context, id string) (ThreadView, error) {
-	return c.ReadThread(ctx, id, "")
-}
-
-// ReadThread is Thread, for an admin who took no part with the reason, which is
-// kept in the audit.
-func (c *Client) ReadThread(ctx context.Context, id, reason string) (ThreadView, error) {
-	return do[ThreadView](ctx, c, request{method: "GET", path: "/v1/chat/threads/" + url.PathEscape(id), query: query("reason", reason)})
-}
-
-// ForgetThread erases a conversation for everybody in it. ErrConflict while
-// something in it runs or waits.
-func (c *Client) ForgetThread(ctx context.Context, id string) (store.Forgotten, error) {
-	return do[store.Forgotten](ctx, c, request{method: "POST", path: "/v1/chat/threads/" + url.PathEscape(id) + "/forget"})
-}
-
-// Send stores a message; it is durable when Send returns (202).
-func (c *Client) Send(ctx context.Context, thread string, m NewMessage) error {
-	return exec(ctx, c, request{method: "POST", path: "/v1/chat/threads/" + url.PathEscape(thread) + "/messages", body: m})
-}
-
-// Stop ends the running turn.
-func (c *Client) Stop(ctx context.Context, thread string) error {
-	return exec(ctx, c, request{method: "POST", path: "/v1/chat/threads/" + url.PathEscape(thread) + "/stop"})
-}
-
-// Events follows a conversation. The first event is always the present State
-// and means that nothing from then on is missed: send after it has come. The
-// stream lasts until ctx ends or the daemon stops.
-func (c *Client) Events(ctx context.Context, thread string) iter.Seq2[ChatEvent, error] {
-	return stream[ChatEvent](ctx, c, request{method: "GET", path: "/v1/chat/threads/" + url.PathEscape(thread) + "/events"})
 }

@@ -1,30 +1,45 @@
-package daemon
+package control
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"nize/bots"
 	"nize/daemon/api"
+	"nize/daemon/people"
 	"nize/store"
 )
 
-// How nize is set up in channels: with nizectl by nize's admins, in the chat by
-// those of the channel. Both ways check the same.
+// Channels are how nize is set up in channels: with nizectl by nize's admins, in
+// the chat by those of the channel. Both ways check the same.
+type Channels struct {
+	Store interface {
+		store.Channels
+		ListUsers(ctx context.Context) ([]store.User, error)
+		GetBot(ctx context.Context, at store.Surface) (store.Bot, error)
+	}
+	Bots      *bots.Registry
+	Members   *ChannelMembers
+	Directory *people.Directory
+	Agents    *Agents
+	Models    *Models
+	Servers   *Servers
+	Log       *slog.Logger
+}
 
-// placeOf reads where a channel is: NAME:TEAM/CHANNEL, NAME:TEAM:CHANNEL, or
+// PlaceOf reads where a channel is: NAME:TEAM/CHANNEL, NAME:TEAM:CHANNEL, or
 // CHANNEL of the one team that nize is in there.
-func (d *Daemon) placeOf(ctx context.Context, text string) (string, error) {
-	at, err := d.channelAt(text)
+func (c *Channels) PlaceOf(ctx context.Context, text string) (string, error) {
+	at, err := c.at(text)
 	if err != nil {
 		return "", err
 	}
-	account, err := d.db.GetBot(ctx, at.Surface)
+	account, err := c.Store.GetBot(ctx, at.Surface)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && at.Team == "":
 		return "", fmt.Errorf("%w channel %q: there is no bot whose workspace that could be in: nizectl bots %s connect", store.ErrInvalid, at.Channel, at.Surface)
@@ -38,10 +53,10 @@ func (d *Daemon) placeOf(ctx context.Context, text string) (string, error) {
 	return at.Place(), nil
 }
 
-// channelAt finds the platform that a channel is on: the one that is named, or
+// at finds the platform that a channel is on: the one that is named, or
 // the first whose channels are written like that.
-func (d *Daemon) channelAt(text string) (at store.Address, err error) {
-	for _, bot := range d.bots.All() {
+func (c *Channels) at(text string) (at store.Address, err error) {
+	for _, bot := range c.Bots.All() {
 		channels, ok := bot.(bots.ChannelDirectory)
 		if !ok {
 			continue
@@ -71,51 +86,67 @@ func (d *Daemon) channelAt(text string) (at store.Address, err error) {
 	return at, err
 }
 
-func (d *Daemon) listChannels(ctx context.Context, _ store.Caller, _ *http.Request) (any, error) {
-	all, err := d.db.ListChannels(ctx)
+// List lists the channels that are set up.
+func (c *Channels) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[api.ChannelView], err error) {
+	all, err := c.Store.ListChannels(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing channels: %w", err)
+		return none, fmt.Errorf("listing channels: %w", err)
 	}
 	views := make([]api.ChannelView, len(all))
-	for i, c := range all {
-		if views[i], err = d.channelView(ctx, c); err != nil {
-			return nil, err
+	for i, ch := range all {
+		if views[i], err = c.view(ctx, ch); err != nil {
+			return none, err
 		}
 	}
-	return items(views), nil
+	return api.Items(views), nil
 }
 
-func (d *Daemon) channelView(ctx context.Context, c store.Channel) (api.ChannelView, error) {
-	users, err := d.db.ListUsers(ctx)
+// View is how nize is set up in a channel, with people's names; a channel that
+// was never set up has the defaults. Its name is not asked for.
+func (c *Channels) View(ctx context.Context, at store.Address) (none api.ChannelView, err error) {
+	ch, err := c.Store.GetChannel(ctx, at.Place())
 	if err != nil {
-		return api.ChannelView{}, fmt.Errorf("listing users: %w", err)
+		return none, fmt.Errorf("reading the channel: %w", err)
 	}
-	name, err := d.channelName(ctx, c.Place)
+	return c.named(ctx, ch)
+}
+
+func (c *Channels) named(ctx context.Context, ch store.Channel) (none api.ChannelView, err error) {
+	users, err := c.Store.ListUsers(ctx)
 	if err != nil {
-		d.log.Debug("a channel without a name", "place", c.Place, "err", err)
+		return none, fmt.Errorf("listing users: %w", err)
 	}
-	return api.ChannelView{Channel: c, Name: name, WhoPress: byName(users, c.Approvers), WhoAdmins: strings.Join(namesOf(users, c.Admins), ", ")}, nil
+	return api.ChannelView{Channel: ch, WhoPress: byName(users, ch.Approvers), WhoAdmins: strings.Join(namesOf(users, ch.Admins), ", ")}, nil
+}
+
+func (c *Channels) view(ctx context.Context, ch store.Channel) (api.ChannelView, error) {
+	v, err := c.named(ctx, ch)
+	if err != nil {
+		return v, err
+	}
+	if v.Name, err = c.name(ctx, ch.Place); err != nil {
+		c.Log.Debug("a channel without a name", "place", ch.Place, "err", err)
+	}
+	return v, nil
 }
 
 // namePatience bounds how long a platform is asked how a channel is called.
 const namePatience = 3 * time.Second
 
-// channelName is how people call a channel, "" while its platform is off.
-func (d *Daemon) channelName(ctx context.Context, place string) (string, error) {
+// name is how people call a channel, "" while its platform is off.
+func (c *Channels) name(ctx context.Context, place string) (string, error) {
 	at, err := store.ParsePlace(place)
 	if err != nil {
 		return "", err
 	}
-	if bot, ok := bots.On[bots.Bot](d.bots, at.Surface); !ok || bot.Health().State != bots.Connected {
-		return "", nil
-	}
-	channels, ok := bots.On[bots.ChannelDirectory](d.bots, at.Surface)
-	if !ok {
+	bot, ok := bots.On[bots.Bot](c.Bots, at.Surface)
+	on, named := bot.(bots.ChannelDirectory)
+	if !ok || !named || bot.Health().State != bots.Connected {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, namePatience)
 	defer cancel()
-	return channels.ChannelName(ctx, at)
+	return on.ChannelName(ctx, at)
 }
 
 // namesOf are those listed with people's names in the place of their ids.
@@ -140,63 +171,75 @@ func byName(users []store.User, p store.Policy) string {
 	return string(a.Policy())
 }
 
-func (d *Daemon) setChannel(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	place, err := d.placeOf(ctx, r.PathValue("place"))
+// Set sets a channel up.
+func (c *Channels) Set(ctx context.Context, by store.Caller, req api.SetChannelRequest) (none api.ChannelView, err error) {
+	place, err := c.PlaceOf(ctx, req.Place)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	set, err := decode[api.SetChannel](r)
+	edit, err := c.edit(ctx, by, req)
 	if err != nil {
-		return nil, err
-	}
-	edit, err := d.roomEdit(ctx, by, set)
-	if err != nil {
-		return nil, err
+		return none, err
 	}
 	// A slip in the id would set up nothing, and nobody would notice.
-	if _, err := d.channelName(ctx, place); errors.Is(err, store.ErrNotFound) {
-		return nil, err
+	if _, err := c.name(ctx, place); errors.Is(err, store.ErrNotFound) {
+		return none, err
 	}
-	c, err := d.db.EditChannel(ctx, by, place, edit)
+	ch, err := c.Store.EditChannel(ctx, by, place, edit)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return d.channelView(ctx, c)
+	return c.view(ctx, ch)
 }
 
-func (d *Daemon) unsetChannel(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	place, err := d.placeOf(ctx, r.PathValue("place"))
+// SetHere sets the channel up where somebody is who administers it; the place of
+// the request is not read.
+func (c *Channels) SetHere(ctx context.Context, by store.Caller, at store.Address, req api.SetChannelRequest) error {
+	edit, err := c.edit(ctx, by, req)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all, err := d.db.ListChannels(ctx)
+	_, err = c.Store.EditChannel(ctx, by, at.Place(), edit)
+	return err
+}
+
+// Check says what is wrong with a request, its place aside.
+func (c *Channels) Check(ctx context.Context, by store.Caller, req api.SetChannelRequest) error {
+	_, err := c.edit(ctx, by, req)
+	return err
+}
+
+// Unset forgets how a channel is set up.
+func (c *Channels) Unset(ctx context.Context, by store.Caller, req api.UnsetChannelRequest) (none api.Empty, err error) {
+	place, err := c.PlaceOf(ctx, req.Place)
 	if err != nil {
-		return nil, fmt.Errorf("listing channels: %w", err)
+		return none, err
 	}
-	if !slices.ContainsFunc(all, func(c store.Channel) bool { return c.Place == place }) {
+	all, err := c.Store.ListChannels(ctx)
+	if err != nil {
+		return none, fmt.Errorf("listing channels: %w", err)
+	}
+	if !slices.ContainsFunc(all, func(ch store.Channel) bool { return ch.Place == place }) {
 		places := make([]string, len(all))
-		for i, c := range all {
-			places[i] = c.Place
+		for i, ch := range all {
+			places[i] = ch.Place
 		}
-		return nil, store.Unknown("channel", place, places)
+		return none, store.Unknown("channel", place, places)
 	}
-	_, err = d.db.EditChannel(ctx, by, place, func(c *store.Channel) { *c = store.Channel{} })
-	if err != nil {
-		return nil, err
-	}
-	return nil, nil
+	_, err = c.Store.EditChannel(ctx, by, place, func(ch *store.Channel) { *ch = store.Channel{} })
+	return none, err
 }
 
-// roomEdit checks what somebody wants of a channel: nothing that they may not
+// edit checks what somebody wants of a channel: nothing that they may not
 // use themselves.
-func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChannel) (func(*store.Channel), error) {
+func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannelRequest) (func(*store.Channel), error) {
 	if set.Agent != nil && *set.Agent != "" {
-		if _, err := d.ops.agents.Find(ctx, by, *set.Agent); err != nil {
+		if err := c.Agents.Check(ctx, by, *set.Agent); err != nil {
 			return nil, err
 		}
 	}
 	if set.Model != nil && *set.Model != "" {
-		if err := d.ops.models.Check(ctx, by, *set.Model); err != nil {
+		if err := c.Models.Check(ctx, by, *set.Model); err != nil {
 			return nil, err
 		}
 	}
@@ -206,16 +249,16 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		}
 	}
 	if set.Language != nil {
-		if err := oneOf("language", *set.Language, languages()); err != nil {
+		if err := oneOf("language", *set.Language, Languages()); err != nil {
 			return nil, err
 		}
 	}
-	servers, err := d.roomServers(ctx, by, set)
+	servers, err := c.servers(ctx, by, set)
 	if err != nil {
 		return nil, err
 	}
 	if set.Approvers != nil {
-		p, err := d.roomApprovers(ctx, by, *set.Approvers)
+		p, err := c.approvers(ctx, by, *set.Approvers)
 		if err != nil {
 			return nil, err
 		}
@@ -228,20 +271,17 @@ func (d *Daemon) roomEdit(ctx context.Context, by store.Caller, set api.SetChann
 		if err := (store.Channel{Admins: *set.Admins}).Check(); err != nil {
 			return nil, err
 		}
-		list, err := d.directory.Audience(ctx, by, *set.Admins)
+		list, err := c.Directory.Audience(ctx, by, *set.Admins)
 		if err != nil {
 			return nil, err
 		}
 		set.Admins = &list
 	}
-	edit := func(c *store.Channel) {
-		apply(&c.Agent, set.Agent)
-		apply(&c.Model, set.Model)
-		apply(&c.Mode, set.Mode)
-		apply(&c.Approvers, set.Approvers)
-		apply(&c.Language, set.Language)
-		apply(&c.Admins, set.Admins)
-		servers(c)
+	plain := set
+	plain.Servers = nil
+	edit := func(ch *store.Channel) {
+		api.Change(ch, plain)
+		servers(ch)
 	}
 	var alone store.Channel // the rules of the store, before anything is stored
 	edit(&alone)
@@ -260,8 +300,8 @@ func oneOf(what, value string, of []string) error {
 	return fmt.Errorf("%w %s %q: use %s%s", store.ErrInvalid, what, store.Clip(value, 80), strings.Join(of, ", "), near)
 }
 
-// languages are those that nize speaks.
-func languages() []string {
+// Languages are those that nize speaks.
+func Languages() []string {
 	k, err := store.FindKey("language")
 	if err != nil {
 		return nil
@@ -269,9 +309,9 @@ func languages() []string {
 	return slices.DeleteFunc(slices.Clone(k.Choices), func(c string) bool { return c == store.Auto })
 }
 
-// roomServers is how the list of servers changes. Servers that the caller
+// servers is how the list of servers changes. Servers that the caller
 // can't see stay in it: they are not theirs to take out.
-func (d *Daemon) roomServers(ctx context.Context, by store.Caller, set api.SetChannel) (func(*store.Channel), error) {
+func (c *Channels) servers(ctx context.Context, by store.Caller, set api.SetChannelRequest) (func(*store.Channel), error) {
 	switch {
 	case set.AllServers && set.Servers != nil:
 		return nil, fmt.Errorf("%w servers: some of them, or the default, not both", store.ErrInvalid)
@@ -280,7 +320,7 @@ func (d *Daemon) roomServers(ctx context.Context, by store.Caller, set api.SetCh
 	case set.Servers == nil:
 		return func(*store.Channel) {}, nil
 	}
-	seen, err := d.serversFor(ctx, by)
+	seen, err := c.Servers.Names(ctx, by)
 	if err != nil {
 		return nil, err
 	}
@@ -303,34 +343,12 @@ func (d *Daemon) roomServers(ctx context.Context, by store.Caller, set api.SetCh
 	}, nil
 }
 
-// serversFor names the servers that the caller may know of.
-func (d *Daemon) serversFor(ctx context.Context, by store.Caller) ([]string, error) {
-	all, err := d.db.ListServers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing servers: %w", err)
-	}
-	groups := d.directory.GroupsOf(ctx, by)
-	names := []string{}
-	for _, s := range all {
-		if s.SharedWith(by, groups) {
-			names = append(names, s.Name)
-		}
-	}
-	return names, nil
-}
-
-// roomApprovers checks a policy. Who is no admin of nize's is not told names of
+// approvers checks a policy. Who is no admin of nize's is not told names of
 // people and groups that come near.
-func (d *Daemon) roomApprovers(ctx context.Context, by store.Caller, p store.Policy) (store.Policy, error) {
-	p, err := d.directory.Approvers(ctx, p)
+func (c *Channels) approvers(ctx context.Context, by store.Caller, p store.Policy) (store.Policy, error) {
+	p, err := c.Directory.Approvers(ctx, p)
 	if err != nil && errors.Is(err, store.ErrNotFound) && !by.IsAdmin() {
 		return "", fmt.Errorf("%w approvers: they name somebody, or a group, that is not there", store.ErrInvalid)
 	}
 	return p, err
-}
-
-func apply[T any](to *T, v *T) {
-	if v != nil {
-		*to = *v
-	}
 }

@@ -1,25 +1,166 @@
-package daemon
+package control
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
+	"time"
 
+	"nize/bots"
+	"nize/bots/terminal"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// Who reads a conversation, and who erases it.
+// Conversations are what people say to nize, and what it answers.
+type Conversations struct {
+	Store interface {
+		store.Threads
+		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+		ForgetThread(ctx context.Context, by store.Caller, id string) (store.Forgotten, error)
+		AddEvent(by store.Caller, e store.Event)
+		Flush(ctx context.Context) error
+	}
+	Sees     func(ctx context.Context, by store.Caller, c store.Call) bool
+	Card     func(ctx context.Context, id string) (store.Card, error)
+	Handler  bots.Handler
+	Terminal *terminal.Platform
+	Config   store.Config
+	Agents   *Agents
+	Models   *Models
+	Servers  *Servers
+	// Begins completes with which agent and model a conversation begins.
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+	Now    func() time.Time
+}
 
-// getThread shows a conversation to who began it or wrote in it, and to admins
-// who say why. What is for somebody else alone is shown to nobody.
-func (d *Daemon) getThread(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	th, turns, err := d.readThread(ctx, by, r.PathValue("id"), r.URL.Query().Get("reason"))
+// atTerminal is the caller as somebody who chats: an admin in a chat is asked
+// like everybody else, unlike with nizectl tools call.
+func atTerminal(by store.Caller) store.Caller {
+	by.Surface = store.OnTerminal
+	return by
+}
+
+// own reads a conversation that the caller began, for going on with it. Nobody
+// else's is found here, also not by admins.
+func (c *Conversations) own(ctx context.Context, by store.Caller, id string) (store.Thread, error) {
+	th, err := c.Store.GetThread(ctx, id)
+	if err == nil && th.User != by.User {
+		err = store.ErrNotFound
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return th, err
+	}
+	mine, listErr := c.Store.ListThreads(ctx, by.User, 100)
+	if listErr != nil {
+		return th, fmt.Errorf("listing conversations: %w", listErr)
+	}
+	ids := make([]string, len(mine))
+	for i, m := range mine {
+		ids[i] = m.ID
+	}
+	return store.Thread{}, store.Unknown("conversation", id, ids)
+}
+
+// List lists the caller's conversations, newest first.
+func (c *Conversations) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Thread], err error) {
+	list, err := c.Store.ListThreads(ctx, by.User, 100)
 	if err != nil {
-		return nil, err
+		return none, fmt.Errorf("listing conversations: %w", err)
+	}
+	return api.Items(list), nil
+}
+
+// Start starts a conversation at the terminal.
+func (c *Conversations) Start(ctx context.Context, by store.Caller, req api.StartConversationRequest) (none store.Thread, err error) {
+	if req.Agent != "" {
+		if err := c.Agents.Check(ctx, by, req.Agent); err != nil {
+			return none, err
+		}
+	}
+	if req.Model != "" {
+		if err := c.Models.MayAsk(ctx, by, req.Model); err != nil {
+			return none, err
+		}
+	}
+	for _, s := range req.Servers {
+		if err := c.Servers.Check(ctx, by, s); err != nil {
+			return none, err
+		}
+	}
+	if req.Zone != "" {
+		if _, err := time.LoadLocation(req.Zone); err != nil {
+			req.Zone = "" // a zone that nobody knows is as good as none
+		}
+	}
+	req.Agent, req.Model = c.Begins(ctx, by, req.Agent, req.Model)
+	now := c.Now()
+	id := store.NewID(now)
+	th := store.Thread{
+		ID: id, User: by.User, Address: store.Address{Surface: store.OnTerminal, Thread: id},
+		Agent: req.Agent, Model: req.Model, Servers: req.Servers, Created: now, Updated: now,
+		Zone: store.TimeZone(c.Config, by.User, req.Zone), Locale: store.Language(c.Config, by.User, req.Locale),
+	}
+	if err := c.Store.PutThread(ctx, atTerminal(by), th); err != nil {
+		return none, fmt.Errorf("storing a conversation: %w", err)
+	}
+	return th, nil
+}
+
+// Send takes a person's message.
+func (c *Conversations) Send(ctx context.Context, by store.Caller, req api.SendMessageRequest) (none api.Empty, err error) {
+	th, err := c.own(ctx, by, req.Conversation)
+	if err != nil {
+		return none, err
+	}
+	// The key is the client's; the thread before it keeps clients apart.
+	if req.Key == "" {
+		return none, fmt.Errorf("%w message: key is required", store.ErrInvalid)
+	}
+	in := store.Inbound{Key: th.ID + ":" + req.Key, Thread: th.ID, By: atTerminal(by), Text: req.Text}
+	_, err = c.Handler.Message(ctx, in)
+	return none, err
+}
+
+// Stop ends the running turn.
+func (c *Conversations) Stop(ctx context.Context, by store.Caller, req api.ConversationRequest) (none api.Empty, err error) {
+	th, err := c.own(ctx, by, req.ID)
+	if err != nil {
+		return none, err
+	}
+	return none, c.Handler.Stop(ctx, atTerminal(by), th.ID)
+}
+
+// Follow sends what the conversation shows until ctx ends.
+func (c *Conversations) Follow(ctx context.Context, by store.Caller, req api.ConversationRequest, send func(api.ChatEvent) error) error {
+	th, err := c.own(ctx, by, req.ID)
+	if err != nil {
+		return err
+	}
+	f := c.Terminal.Follow(th.ID)
+	defer f.Close()
+	for {
+		select {
+		case e := <-f.Events():
+			if err := send(api.ChatEvent{Message: e.Message, State: string(e.State)}); err != nil {
+				return err
+			}
+		case <-f.Behind():
+			return &api.Error{Code: "unavailable", Message: "too slow: read the conversation again"}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Show shows a conversation to who began it or wrote in it, and to admins who
+// say why. What is for somebody else alone is shown to nobody.
+func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowConversationRequest) (none api.ThreadView, err error) {
+	th, turns, err := c.read(ctx, by, req.ID, req.Reason)
+	if err != nil {
+		return none, err
 	}
 	view := api.ThreadView{Thread: th, Turns: []store.Turn{}, Cards: []store.Card{}}
 	for _, t := range turns {
@@ -28,35 +169,35 @@ func (d *Daemon) getThread(ctx context.Context, by store.Caller, r *http.Request
 		}
 		view.Turns = append(view.Turns, t.SeenBy(by.User))
 	}
-	calls, err := d.db.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: th.ID})
+	calls, err := c.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: th.ID})
 	if err != nil {
-		return nil, fmt.Errorf("reading the conversation's waiting calls: %w", err)
+		return none, fmt.Errorf("reading the conversation's waiting calls: %w", err)
 	}
-	for _, c := range calls {
-		if !d.gateway.Policy.Sees(ctx, by, c) {
+	for _, call := range calls {
+		if !c.Sees(ctx, by, call) {
 			continue
 		}
-		card, err := d.gateway.Card(ctx, c.ID)
+		card, err := c.Card(ctx, call.ID)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		view.Cards = append(view.Cards, card)
 	}
 	return view, nil
 }
 
-// readThread reads a conversation for somebody who may. That an admin read
+// read reads a conversation for somebody who may. That an admin read
 // others' is in the audit before it is answered.
-func (d *Daemon) readThread(ctx context.Context, by store.Caller, id, reason string) (store.Thread, []store.Turn, error) {
-	th, err := d.db.GetThread(ctx, id)
+func (c *Conversations) read(ctx context.Context, by store.Caller, id, reason string) (store.Thread, []store.Turn, error) {
+	th, err := c.Store.GetThread(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		_, err := d.thread(ctx, by, id) // says which there are
+		_, err := c.own(ctx, by, id) // says which there are
 		return th, nil, err
 	}
 	if err != nil {
 		return th, nil, fmt.Errorf("reading the conversation: %w", err)
 	}
-	turns, err := d.db.Turns(ctx, id)
+	turns, err := c.Store.Turns(ctx, id)
 	if err != nil {
 		return th, nil, fmt.Errorf("reading the conversation: %w", err)
 	}
@@ -65,7 +206,7 @@ func (d *Daemon) readThread(ctx context.Context, by store.Caller, id, reason str
 	case th.User == by.User || slices.ContainsFunc(turns, tookPart):
 		return th, turns, nil
 	case !by.IsAdmin():
-		_, err := d.thread(ctx, by, id)
+		_, err := c.own(ctx, by, id)
 		return th, nil, err
 	case reason == "":
 		return th, nil, fmt.Errorf("%w request: others talk in conversation %s; say why you read it with --reason, which is kept in the audit", store.ErrInvalid, id)
@@ -76,34 +217,29 @@ func (d *Daemon) readThread(ctx context.Context, by store.Caller, id, reason str
 	if err != nil {
 		return th, nil, fmt.Errorf("encoding the reason: %w", err)
 	}
-	d.db.AddEvent(by, store.Event{Kind: "thread.read", Subject: id, Data: data})
-	if err := d.db.Flush(ctx); err != nil {
+	c.Store.AddEvent(by, store.Event{Kind: "thread.read", Subject: id, Data: data})
+	if err := c.Store.Flush(ctx); err != nil {
 		return th, nil, fmt.Errorf("noting who reads the conversation: %w", err)
 	}
 	return th, turns, nil
 }
 
-// forgetThread erases a conversation.
-func (d *Daemon) forgetThread(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	return d.forgetConversation(ctx, by, r.PathValue("id"))
-}
-
-// forgetConversation erases a conversation for who began it, and for admins.
-// For others there is none of that id.
-func (d *Daemon) forgetConversation(ctx context.Context, by store.Caller, id string) (store.Forgotten, error) {
-	th, err := d.db.GetThread(ctx, id)
+// Forget erases a conversation for who began it, and for admins. For others there
+// is none of that id.
+func (c *Conversations) Forget(ctx context.Context, by store.Caller, req api.ConversationRequest) (store.Forgotten, error) {
+	th, err := c.Store.GetThread(ctx, req.ID)
 	if err == nil && th.User != by.User && !by.IsAdmin() {
 		err = store.ErrNotFound
 	}
 	if errors.Is(err, store.ErrNotFound) && !by.IsAdmin() {
-		_, err = d.thread(ctx, by, id)
+		_, err = c.own(ctx, by, req.ID)
 	}
 	if err != nil && (!by.IsAdmin() || !errors.Is(err, store.ErrNotFound)) {
 		return store.Forgotten{}, err
 	}
-	f, err := d.db.ForgetThread(ctx, by, id) // also one whose erasure was interrupted
+	f, err := c.Store.ForgetThread(ctx, by, req.ID) // also one whose erasure was interrupted
 	if err != nil {
-		return f, fmt.Errorf("conversation %q: %w", id, err)
+		return f, fmt.Errorf("conversation %q: %w", req.ID, err)
 	}
 	return f, nil
 }

@@ -1,32 +1,43 @@
-package daemon
+package control
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"slices"
 
 	"nize/bots"
-	"nize/mcp/policy"
 	"nize/store"
 )
 
-// channels asks the chat platforms who is in a channel, for policies that name
-// it. A terminal's thread is no channel.
-type channels struct{ d *Daemon }
+// ChannelMembers asks the chat platforms who is in a channel, for policies that
+// name it. A terminal's thread is no channel.
+type ChannelMembers struct {
+	Store interface {
+		GetChannel(ctx context.Context, place string) (store.Channel, error)
+		ListUsers(ctx context.Context) ([]store.User, error)
+	}
+	Bots   *bots.Registry
+	Groups interface {
+		GroupsOf(ctx context.Context, user string) ([]string, error)
+		// Refresh checks the groups among who again, before somebody acts.
+		Refresh(ctx context.Context, who []string)
+	}
+	Log *slog.Logger
+}
 
-// Member implements policy.Channels.
-func (c channels) Member(ctx context.Context, at store.Address, user string) (bool, error) {
-	if on, ok := bots.On[bots.ChannelDirectory](c.d.bots, at.Surface); ok {
+// Member implements mcp.Channels.
+func (c *ChannelMembers) Member(ctx context.Context, at store.Address, user string) (bool, error) {
+	if on, ok := bots.On[bots.ChannelDirectory](c.Bots, at.Surface); ok {
 		return on.Member(ctx, at, user)
 	}
 	return false, nil
 }
 
-// Admins implements policy.Channels: the platform's, and those whom nize's admins
+// Admins implements mcp.Channels: the platform's, and those whom nize's admins
 // named, who count also while the platform does not answer.
-func (c channels) Admins(ctx context.Context, at store.Address) ([]string, error) {
-	on, ok := bots.On[bots.ChannelDirectory](c.d.bots, at.Surface)
+func (c *ChannelMembers) Admins(ctx context.Context, at store.Address) ([]string, error) {
+	on, ok := bots.On[bots.ChannelDirectory](c.Bots, at.Surface)
 	if !ok {
 		return nil, nil
 	}
@@ -36,7 +47,7 @@ func (c channels) Admins(ctx context.Context, at store.Address) ([]string, error
 		if len(named) == 0 {
 			return nil, err
 		}
-		c.d.log.Warn("asking who administers a channel; only those count who were named", "channel", at.Channel, "err", err)
+		c.Log.Warn("asking who administers a channel; only those count who were named", "channel", at.Channel, "err", err)
 	}
 	for _, id := range named {
 		if !slices.Contains(admins, id) {
@@ -47,49 +58,42 @@ func (c channels) Admins(ctx context.Context, at store.Address) ([]string, error
 }
 
 // named are the users whom nize's admins let administer the channel.
-func (c channels) named(ctx context.Context, at store.Address) ([]string, error) {
-	room, err := c.d.db.GetChannel(ctx, at.Place())
-	if err != nil || len(room.Admins) == 0 {
+func (c *ChannelMembers) named(ctx context.Context, at store.Address) ([]string, error) {
+	channel, err := c.Store.GetChannel(ctx, at.Place())
+	if err != nil || len(channel.Admins) == 0 {
 		return nil, err
 	}
-	users, err := c.d.db.ListUsers(ctx)
+	users, err := c.Store.ListUsers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.d.groups.Refresh(ctx, room.Admins)
+	c.Groups.Refresh(ctx, channel.Admins)
 	var ids []string
 	for _, u := range users {
 		if u.State != store.Active {
 			continue
 		}
-		groups, err := c.d.groups.GroupsOf(ctx, u.ID)
+		groups, err := c.Groups.GroupsOf(ctx, u.ID)
 		if err != nil { // a group only allows: who can't be looked up is in none
-			c.d.log.Warn("reading groups; the user counts as in none", "user", u.ID, "err", err)
+			c.Log.Warn("reading groups; the user counts as in none", "user", u.ID, "err", err)
 		}
-		if store.Among(room.Admins, u.ID, groups) {
+		if store.Among(channel.Admins, u.ID, groups) {
 			ids = append(ids, u.ID)
 		}
 	}
 	return ids, nil
 }
 
-// audience is to whom cards are brought in private.
-type audience struct {
-	store.Users
-	calls  store.Calls
-	policy *policy.Engine
-}
-
-// Approvers implements [bots.Audience].
-func (a audience) Approvers(ctx context.Context, call string) ([]store.User, error) {
-	c, err := a.calls.GetCall(ctx, call)
-	if err != nil {
-		return nil, fmt.Errorf("call %s: %w", call, err)
+// Administers says whether a person may set a channel up: nize's admins and the
+// channel's. What can't be looked up is a no.
+func (c *ChannelMembers) Administers(ctx context.Context, by store.Caller, at store.Address) bool {
+	if by.IsAdmin() {
+		return true
 	}
-	return a.policy.OtherApprovers(ctx, c)
-}
-
-// Sees implements [bots.Audience].
-func (a audience) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
-	return a.policy.Sees(ctx, by, c)
+	admins, err := c.Admins(ctx, at)
+	if err != nil {
+		c.Log.Warn("reading who administers a channel; nobody does", "channel", at.Channel, "err", err)
+		return false
+	}
+	return slices.Contains(admins, by.User)
 }

@@ -71,6 +71,16 @@ func (m *Models) Check(ctx context.Context, by store.Caller, name string) error 
 	return store.Unknown("model", name, names)
 }
 
+// MayAsk refuses a model that the caller may not ask, by its name or as
+// PROVIDER/MODEL.
+func (m *Models) MayAsk(ctx context.Context, by store.Caller, name string) error {
+	if err := m.Router.MayAsk(ctx, by, m.Directory.GroupsOf(ctx, by), name); err != nil {
+		return err
+	}
+	_, err := m.Router.Resolve(ctx, name)
+	return err
+}
+
 // find finds a model name; where there is none, it gives one to begin with
 // beside the error.
 func (m *Models) find(ctx context.Context, name string) (store.ModelName, error) {

@@ -66,6 +66,16 @@ func (s *Servers) known(ctx context.Context, by store.Caller) ([]store.Server, e
 	return slices.DeleteFunc(all, func(server store.Server) bool { return !server.SharedWith(by, groups) }), nil
 }
 
+// Names names the servers that the caller may know.
+func (s *Servers) Names(ctx context.Context, by store.Caller) ([]string, error) {
+	known, err := s.known(ctx, by)
+	names := make([]string, len(known))
+	for i, server := range known {
+		names[i] = server.Name
+	}
+	return names, err
+}
+
 // Find finds a server that the caller may know; a miss names the nearest of
 // those.
 func (s *Servers) Find(ctx context.Context, by store.Caller, name string) (store.Server, error) {

@@ -3,10 +3,12 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"nize/daemon/alert"
-	"nize/store"
 	"strings"
 	"time"
+
+	"nize/bots"
+	"nize/daemon/alert"
+	"nize/store"
 )
 
 // Run is how a scheduled run ended; At is zero where there was none yet.
@@ -127,12 +129,12 @@ func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 
 // chats checks the accounts on chat platforms that are switched on.
 func (m *Monitor) chats(ctx context.Context, r *alert.Result) error {
-	states, err := m.Bots(ctx)
+	states, err := m.Bots.States(ctx, true)
 	if err != nil {
 		return err
 	}
 	for _, b := range states {
-		if b.State != "connected" {
+		if b.State != bots.Connected {
 			r.Wrong = append(r.Wrong, alert.Symptom{
 				Key: alert.Key{Kind: alert.BotDown, Subject: b.Name}, Title: "The bot on " + b.Name + " is down",
 				Text: strings.TrimSpace("Nobody there is answered. " + store.Line(b.LastError)), Cure: "nizectl bots status",

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"nize/daemon/alert"
-	"nize/daemon/api"
 	"nize/daemon/doctor"
 	"nize/daemon/people"
 	"nize/mcp/upstream"
@@ -54,7 +53,7 @@ type Options struct {
 	Space      func(path string) (doctor.Space, error)
 	Runs       Runs
 	Migrations Migrations
-	Bots       func(ctx context.Context) ([]api.BotState, error) // those that are switched on
+	Bots       *Bots
 	Now        func() time.Time
 	Log        *slog.Logger
 }

@@ -3,11 +3,12 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
 	"nize/daemon/alert"
 	"nize/mcp/upstream"
 	"nize/store"
-	"slices"
-	"strings"
 )
 
 func (m *Monitor) servers(ctx context.Context, r *alert.Result) error {

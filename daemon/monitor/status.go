@@ -3,13 +3,14 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"nize/daemon/api"
-	"nize/store"
-	"nize/store/bolt"
 	"os"
 	"runtime"
 	"runtime/metrics"
 	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+	"nize/store/bolt"
 )
 
 // Status is the daemon's state.

@@ -3,10 +3,11 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"nize/daemon/alert"
-	"nize/store"
 	"slices"
 	"time"
+
+	"nize/daemon/alert"
+	"nize/store"
 )
 
 // tokenNotice is how long before its end a token's owner is told; a token that

@@ -20,8 +20,8 @@ type Groups struct {
 	Directory *Directory
 	Live      *LiveGroups
 	Bots      *bots.Registry
-	// Account is the account of a bot by its name.
-	Account func(ctx context.Context, name string) (store.Bot, error)
+	// Account is the account of a bot.
+	Account func(ctx context.Context, at store.Surface) (store.Bot, error)
 }
 
 type groupStore interface {
@@ -166,7 +166,7 @@ func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGr
 	if len(req.Members) > 0 {
 		return seen, fmt.Errorf("%w group: its members are those named, or those of a %s user group, not both", store.ErrInvalid, bot.Title())
 	}
-	account, err := g.Account(ctx, string(bot.Surface()))
+	account, err := g.Account(ctx, bot.Surface())
 	if err != nil {
 		return seen, err
 	}

@@ -105,12 +105,12 @@ func (d *nized) talks(ctx context.Context, model string, slack *slacktest.Server
 		return fmt.Errorf("choosing the model: %w", err)
 	}
 	tokens := []api.Secret{api.NewSecret(slack.BotToken()), api.NewSecret(slack.AppToken())}
-	if _, err := d.api.ConnectBot(ctx, "slack", api.ConnectBot{Tokens: tokens}); err != nil {
+	if _, err := api.ConnectBot.Call(ctx, d.api, api.ConnectBotRequest{Name: "slack", Tokens: tokens}); err != nil {
 		return fmt.Errorf("connecting Slack: %w", err)
 	}
 	return d.until(ctx, "to be linked with Slack", func(ctx context.Context) bool {
-		list, err := d.api.Bots(ctx)
-		linked := slices.ContainsFunc(list, func(b api.BotView) bool { return b.State == "connected" })
+		list, err := api.ListBots.Call(ctx, d.api, api.Empty{})
+		linked := slices.ContainsFunc(list.Items, func(b api.BotView) bool { return b.State == "connected" })
 		return err == nil && linked && slack.Stats().Links == 1
 	})
 }

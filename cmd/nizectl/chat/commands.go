@@ -240,10 +240,11 @@ func (s *session) cmdUsage(ctx context.Context, _ string) (reply, error) {
 }
 
 func (s *session) cmdHistory(ctx context.Context, _ string) (reply, error) {
-	threads, err := s.opt.Client.Threads(ctx)
+	list, err := api.ListConversations.Call(ctx, s.opt.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("listing conversations: %w", err)
 	}
+	threads := list.Items
 	if len(threads) == 0 {
 		return reply{lines: []string{s.words().Say(phrases.TermNoHistory)}}, nil
 	}

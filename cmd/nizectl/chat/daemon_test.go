@@ -167,7 +167,7 @@ func (d *fakeDaemon) routes() http.Handler {
 		return api.Status{Model: d.model, Servers: []api.Health{{Name: "toolbox", State: "ready", ToolCount: 12}}}, nil
 	})
 	handle("POST /v1/chat/threads", func(r *http.Request) (any, error) {
-		var req api.NewThread
+		var req api.StartConversationRequest
 		json.NewDecoder(r.Body).Decode(&req)
 		id := store.NewID(time.Now())
 		th := store.Thread{ID: id, User: by.User, Model: req.Model, Address: store.Address{Surface: store.OnTerminal, Thread: id}, Created: time.Now()}
@@ -175,7 +175,7 @@ func (d *fakeDaemon) routes() http.Handler {
 	})
 	handle("GET /v1/chat/threads/{id}", func(r *http.Request) (any, error) { return d.view(r.Context(), r.PathValue("id")) })
 	handle("POST /v1/chat/threads/{id}/messages", func(r *http.Request) (any, error) {
-		var m api.NewMessage
+		var m api.SendMessageRequest
 		json.NewDecoder(r.Body).Decode(&m)
 		d.mu.Lock()
 		refused := d.refused

@@ -42,9 +42,9 @@ type session struct {
 	thread     store.Thread // ID "" until something was said
 	unfollow   context.CancelFunc
 	status     api.Status
-	busy       bool            // a turn runs, as far as we know
-	responded  bool            // something happened since we sent
-	unsent     *api.NewMessage // not acknowledged yet
+	busy       bool                    // a turn runs, as far as we know
+	responded  bool                    // something happened since we sent
+	unsent     *api.SendMessageRequest // not acknowledged yet
 	transcript transcript
 	lastCall   store.Card // the call that ended last, of those that had a card
 
@@ -103,7 +103,7 @@ func (s *session) problem(err error) string { return s.words().Problem(err) }
 func (s *session) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	th, err := s.opt.Client.NewThread(ctx, api.NewThread{
+	th, err := api.StartConversation.Call(ctx, s.opt.Client, api.StartConversationRequest{
 		Agent: s.opt.Agent, Model: s.opt.Model, Servers: s.opt.Servers, Zone: s.opt.Zone, Locale: s.opt.Locale,
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *session) begin(ctx context.Context) error {
 func (s *session) resume(ctx context.Context, id string) (api.ThreadView, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	view, err := s.opt.Client.Thread(ctx, id)
+	view, err := api.ShowConversation.Call(ctx, s.opt.Client, api.ShowConversationRequest{ID: id})
 	if err != nil {
 		return view, fmt.Errorf("resuming conversation %s: %w", id, err)
 	}
@@ -166,7 +166,7 @@ func (s *session) follow(ctx context.Context, id string) {
 			pause = 50 * time.Millisecond
 			if lost {
 				lost = false
-				view, err := s.opt.Client.Thread(ctx, id)
+				view, err := api.ShowConversation.Call(ctx, s.opt.Client, api.ShowConversationRequest{ID: id})
 				if err != nil || !report(event{reconnected: &view}) {
 					return false
 				}
@@ -212,7 +212,7 @@ func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent
 	s.mu.Lock()
 	s.closeStream = cancel
 	s.mu.Unlock()
-	for chat, err := range s.opt.Client.Events(once, id) {
+	for chat, err := range api.FollowConversation.Call(once, s.opt.Client, api.ConversationRequest{ID: id}) {
 		if once.Err() != nil {
 			return errors.New("nized did not take a message")
 		}
@@ -238,7 +238,7 @@ func (s *session) say(ctx context.Context, text string) error {
 		}
 	}
 	s.busy, s.responded = true, false
-	s.unsent = &api.NewMessage{Key: store.NewID(s.opt.Now()), Text: text}
+	s.unsent = &api.SendMessageRequest{Conversation: s.thread.ID, Key: store.NewID(s.opt.Now()), Text: text}
 	return s.deliver(ctx)
 }
 
@@ -272,7 +272,7 @@ func (s *session) deliver(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := s.opt.Client.Send(ctx, s.thread.ID, *s.unsent)
+	_, err := api.SendMessage.Call(ctx, s.opt.Client, *s.unsent)
 	var refused *api.Error
 	switch {
 	case err == nil:
@@ -360,7 +360,7 @@ func (s *session) stop(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := s.opt.Client.Stop(ctx, s.thread.ID); err != nil {
+	if _, err := api.StopTurn.Call(ctx, s.opt.Client, api.ConversationRequest{ID: s.thread.ID}); err != nil {
 		return fmt.Errorf("stopping the turn: %w", err)
 	}
 	return nil

@@ -34,8 +34,8 @@ func AgentNames(ctx context.Context, c *api.Client) ([]string, error) {
 // ChannelNames offers places without a colon, since that ends a word in a
 // shell; the daemon reads them back.
 func ChannelNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Channels(ctx)
-	return Each(list, func(v api.ChannelView) string { return v.Place[strings.LastIndexByte(v.Place, ':')+1:] }), err
+	list, err := api.ListChannels.Call(ctx, c, api.Empty{})
+	return Each(list.Items, func(v api.ChannelView) string { return v.Place[strings.LastIndexByte(v.Place, ':')+1:] }), err
 }
 
 func ModelNames(ctx context.Context, c *api.Client) ([]string, error) {

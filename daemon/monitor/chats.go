@@ -1,4 +1,4 @@
-package daemon
+package monitor
 
 import (
 	"context"
@@ -10,20 +10,23 @@ import (
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/daemon/alert"
-	"nize/daemon/monitor"
-	"nize/daemon/settings"
 	"nize/store"
 )
 
-// Alerts in a chat: in a channel, or to each admin in private. The
-// handle names every message that was sent, so that all of them are edited
-// when it is over.
+// Chats are where alerts go in a chat: a channel, or each admin in private.
+type Chats struct {
+	Bots  *bots.Registry
+	Users interface {
+		ListUsers(ctx context.Context) ([]store.User, error)
+	}
+	Config store.Config // the system's language
+}
 
-// chatAlerts is an alert.Notifier.
+// chatAlerts is an alert.Notifier. Its handle names every message that was sent,
+// so that all of them are edited when it is over.
 type chatAlerts struct {
-	bots   *bots.Registry
+	chats  *Chats
 	places func(ctx context.Context) ([]store.Address, error) // the channels that are told
-	words  func() phrases.Catalogue                           // the system's language
 }
 
 // Notify implements alert.Notifier.
@@ -41,8 +44,8 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 	var handles []string
 	for _, at := range places {
 		message, err := stands[at.Channel], errors.New("alerts can't be sent there")
-		if on, ok := bots.On[bots.Announcer](c.bots, at.Surface); ok {
-			message, err = on.Tell(ctx, at.Channel, message, alertText(i, c.words()))
+		if on, ok := bots.On[bots.Announcer](c.chats.Bots, at.Surface); ok {
+			message, err = on.Tell(ctx, at.Channel, message, alertText(i, phrases.For(store.Language(c.chats.Config, "", ""))))
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("telling %s: %w", at.Channel, err))
@@ -75,28 +78,25 @@ func alertText(i store.Incident, words phrases.Catalogue) string {
 	return strings.Join(lines, "\n")
 }
 
-// chatDestination is where alerts go in a chat: the channel that alerts.to
-// names, or, where that names nothing, the admins on the platforms that are on.
-// Nil for neither.
-func (d *Daemon) chatDestination(to string) *monitor.Destination {
-	if at, ok := settings.AlertChannel(to); ok {
-		places := func(context.Context) ([]store.Address, error) { return []store.Address{at}, nil }
-		return &monitor.Destination{Notifier: chatAlerts{d.bots, places, d.words}, Name: to}
+// Destination is the channel that alerts.to names, or, where that names nothing,
+// the admins on the platforms that are on. Nil for neither.
+func (c *Chats) Destination(to string) *Destination {
+	name, channel, _ := strings.Cut(to, ":")
+	if on, ok := bots.On[bots.ChannelDirectory](c.Bots, store.Surface(name)); ok && on.CheckChannel(channel) == nil {
+		places := func(context.Context) ([]store.Address, error) {
+			return []store.Address{{Surface: store.Surface(name), Channel: channel}}, nil
+		}
+		return &Destination{Notifier: chatAlerts{c, places}, Name: to}
 	}
-	on := d.announcing()
-	if to != "" || len(on) == 0 {
-		return nil
-	}
-	places := func(ctx context.Context) ([]store.Address, error) { return d.adminsInPrivate(ctx, on) }
-	return &monitor.Destination{Notifier: chatAlerts{d.bots, places, d.words}, Name: "admins on " + titles(on)}
-}
-
-// announcing are the bots that are on and can tell people something.
-func (d *Daemon) announcing() []bots.Bot {
-	return slices.DeleteFunc(slices.Clone(d.bots.All()), func(b bots.Bot) bool {
+	on := slices.DeleteFunc(slices.Clone(c.Bots.All()), func(b bots.Bot) bool {
 		_, ok := b.(bots.Announcer)
 		return !ok || b.Health().State == bots.Off
 	})
+	if to != "" || len(on) == 0 {
+		return nil
+	}
+	places := func(ctx context.Context) ([]store.Address, error) { return c.admins(ctx, on) }
+	return &Destination{Notifier: chatAlerts{c, places}, Name: "admins on " + titles(on)}
 }
 
 func titles(list []bots.Bot) string {
@@ -107,12 +107,9 @@ func titles(list []bots.Bot) string {
 	return strings.Join(names, ", ")
 }
 
-// words are nize's own where nobody in particular reads them.
-func (d *Daemon) words() phrases.Catalogue { return phrases.For(store.Language(d.config, "", "")) }
-
-// adminsInPrivate are the private conversations of the admins on platforms.
-func (d *Daemon) adminsInPrivate(ctx context.Context, on []bots.Bot) ([]store.Address, error) {
-	users, err := d.db.ListUsers(ctx)
+// admins are the private conversations of the admins on platforms.
+func (c *Chats) admins(ctx context.Context, on []bots.Bot) ([]store.Address, error) {
+	users, err := c.Users.ListUsers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing users: %w", err)
 	}

@@ -1,0 +1,68 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"nize/bots"
+	"nize/daemon/api"
+	"nize/daemon/doctor"
+	"nize/store"
+)
+
+// botPatience is how long doctor waits for a platform.
+const botPatience = 10 * time.Second
+
+// Bots tell how the accounts on chat platforms fare.
+type Bots struct {
+	Store interface {
+		GetBot(ctx context.Context, at store.Surface) (store.Bot, error)
+	}
+	Bots *bots.Registry
+}
+
+// each calls f with every bot that has an account.
+func (b *Bots) each(ctx context.Context, f func(bots.Bot, store.Bot)) error {
+	for _, bot := range b.Bots.All() {
+		account, err := b.Store.GetBot(ctx, bot.Surface())
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the bot on %s: %w", bot.Surface(), err)
+		}
+		f(bot, account)
+	}
+	return nil
+}
+
+// States are those of all accounts, or of those that are switched on.
+func (b *Bots) States(ctx context.Context, enabled bool) ([]api.BotState, error) {
+	states := []api.BotState{}
+	err := b.each(ctx, func(bot bots.Bot, account store.Bot) {
+		if h := bot.Health(); !enabled || account.Enabled {
+			states = append(states, api.BotState{Name: string(bot.Surface()), State: h.State, LastError: h.Error, Since: h.Since})
+		}
+	})
+	return states, err
+}
+
+// Facts are for doctor; it tries the accounts' tokens out again if online.
+func (b *Bots) Facts(ctx context.Context, online bool) (facts []doctor.Bot, err error) {
+	err = b.each(ctx, func(bot bots.Bot, account store.Bot) {
+		h := bot.Health()
+		f := doctor.Bot{Name: string(bot.Surface()), State: h.State, Error: h.Error, Disabled: !account.Enabled}
+		if online && account.Enabled {
+			asking, cancel := context.WithTimeout(ctx, botPatience)
+			_, err := bot.Check(asking, slices.Collect(maps.Values(account.Tokens)))
+			cancel()
+			f.Asked, f.Wrong = true, store.ErrText(err)
+		}
+		facts = append(facts, f)
+	})
+	return facts, err
+}
