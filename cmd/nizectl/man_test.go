@@ -21,11 +21,7 @@ var manDir = flag.String("man", "", "write the manual page into this `directory`
 // TestMan makes the manual page from the commands, as `make man` does, and sees
 // that each of them, with its arguments, is in it.
 func TestMan(t *testing.T) {
-	a := &command.App{In: strings.NewReader(""), Raw: io.Discard, Out: bufio.NewWriter(io.Discard), Err: io.Discard, Env: func(string) string { return "" }}
-	root := rootCommand(a)
-	if err := root.Run(t.Context(), []string{"nizectl", "--version"}); err != nil { // the library makes its own commands now
-		t.Fatal(err)
-	}
+	root := allCommands(t)
 	page := manpage.Page(root,
 		manpage.Section{Head: "EXIT STATUS", Paras: []string{
 			"0\tdone", "1\tfailed", "2\twrong use", "3\tthe daemon is not reachable", "4\tnot found", "5\tconflict", "6\trefused"}},
@@ -57,4 +53,14 @@ func TestMan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// allCommands is the tree of commands with those that the library makes.
+func allCommands(t *testing.T) *cli.Command {
+	t.Helper()
+	root := rootCommand(&command.App{In: strings.NewReader(""), Raw: io.Discard, Out: bufio.NewWriter(io.Discard), Err: io.Discard, Env: func(string) string { return "" }})
+	if err := root.Run(t.Context(), []string{"nizectl", "--version"}); err != nil {
+		t.Fatal(err)
+	}
+	return root
 }
