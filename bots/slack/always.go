@@ -19,7 +19,7 @@ import (
 // to the call itself and the standing one are one press.
 
 // openAlways opens the dialog of a standing answer.
-func openAlways(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, _ := view.ReadPress(a.Value)
 	card, err := l.cardOf(ctx, i, a.Value)
 	if errors.Is(err, store.ErrNotFound) { // made up: the gateway refuses it and notes so
@@ -32,11 +32,12 @@ func openAlways(ctx context.Context, l *live, p people.Person, i incoming.Intera
 		return err
 	}
 	s := view.Standing{Call: card.Call, Head: head, Deny: verb == view.VerbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	return l.openView(ctx, i.Trigger, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
+	_, err = l.wire.OpenView(ctx, i.Trigger, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
+	return err
 }
 
 // checkAlways says at once what is wrong with a dialog.
-func checkAlways(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
+func (l *live) checkAlways(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
 		w = p.Words()
@@ -49,7 +50,7 @@ func checkAlways(ctx context.Context, l *live, i incoming.Interaction) map[strin
 }
 
 // submitAlways answers the call and keeps the standing answer.
-func submitAlways(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+func (l *live) submitAlways(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	s, d, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w dialog", store.ErrInvalid)

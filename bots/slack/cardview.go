@@ -20,23 +20,6 @@ import (
 	"nize/store"
 )
 
-// addCardViews registers what the card's buttons and dialogs do.
-func (b *Bot) addCardViews() {
-	for _, verb := range []string{view.VerbRun, view.VerbRunAll, view.VerbCancel, view.VerbRetry, view.VerbAgain} {
-		b.views.addPress(view.CallAction+"-"+verb, onPress{kept: true, do: decide})
-	}
-	for _, verb := range []string{view.VerbAlways, view.VerbNever} {
-		b.views.addPress(view.CallAction+"-"+verb, onPress{do: openAlways})
-	}
-	b.views.addPress(view.CallAction+"-"+view.VerbEdit, onPress{do: openEdit})
-	b.views.addPress(view.CallAction+"-"+view.VerbShow, onPress{do: openAll})
-	b.views.addPress(view.PageAction, onPress{do: turnPage})
-	b.views.addPress(view.ResultAction, onPress{do: openResult})
-	b.views.addPress(view.ResultFileAction, onPress{do: sendResult})
-	b.views.addSubmit(view.EditView, onSubmit{check: checkEdit, do: submitEdit})
-	b.views.addSubmit(view.AlwaysView, onSubmit{check: checkAlways, do: submitAlways})
-}
-
 // decisions are what the buttons mean, but for what a dialog asks.
 var decisions = map[string]store.Decision{
 	view.VerbRun: {Verb: store.Approve}, view.VerbCancel: {Verb: store.Deny},
@@ -61,7 +44,7 @@ func (l *live) noteRefused(ctx context.Context, p people.Person, i incoming.Inte
 }
 
 // decide is a press on one of the buttons that need no dialog.
-func decide(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, ok := view.ReadPress(a.Value)
 	d, known := decisions[verb]
 	if !ok || !known {
@@ -152,16 +135,8 @@ func (l *live) cardOf(ctx context.Context, i incoming.Interaction, value string)
 	return l.b.o.Approver.Card(ctx, id)
 }
 
-// openView opens a dialog; its trigger lives for three seconds.
-func (l *live) openView(ctx context.Context, trigger string, view slackgo.ModalViewRequest) error {
-	return l.wire.Call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.API.OpenViewContext(ctx, trigger, view)
-		return err
-	})
-}
-
 // openAll shows the whole card.
-func openAll(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
@@ -171,7 +146,7 @@ func openAll(ctx context.Context, l *live, p people.Person, i incoming.Interacti
 
 // openResult shows what a call returned to who made it, and to admins where it
 // is not private.
-func openResult(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -184,11 +159,12 @@ func (l *live) openPage(ctx context.Context, p people.Person, i incoming.Interac
 	if err != nil {
 		return err
 	}
-	return l.openView(ctx, i.Trigger, view)
+	_, err = l.wire.OpenView(ctx, i.Trigger, view)
+	return err
 }
 
 // turnPage shows the next page in the same dialog.
-func turnPage(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
@@ -198,10 +174,7 @@ func turnPage(ctx context.Context, l *live, p people.Person, i incoming.Interact
 	if err != nil {
 		return err
 	}
-	return l.wire.Call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.API.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
-		return err
-	})
+	return l.wire.UpdateView(ctx, i.View.ID, i.View.Hash, view)
 }
 
 // pageView is one page of a long text. After the last comes the first.

@@ -18,13 +18,6 @@ import (
 	"nize/store"
 )
 
-// addCommandViews registers what the buttons under a command's answer do.
-func (b *Bot) addCommandViews() {
-	b.views.addPress(view.WordsAction, onPress{do: pressWords})
-	b.views.addShortcut(aboutMessage, askAbout)
-	b.views.addSubmit(aboutMessage, onSubmit{do: submitAbout})
-}
-
 // given is a command that somebody gave, and how they did.
 type given struct {
 	cmd     bots.Command
@@ -57,7 +50,7 @@ func (l *live) command(ctx context.Context, p people.Person, e incoming.Event, t
 		}
 		return true, l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.DidYouMean, near))
 	}
-	asked := p.Asked(l.place(e.Channel, e.Root()), words)
+	asked := p.Asked(place(l.account.Team, e.Channel, e.Root()), words)
 	asked.Thread, asked.Open = thread, !e.Direct()
 	asked.Say = func(ctx context.Context, words string) error { return l.hear(ctx, p, e, words) }
 	return true, l.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
@@ -78,7 +71,7 @@ func (l *live) slash(ctx context.Context, s incoming.Command) error {
 	}
 	text := incoming.ReadText(s.Text, l.account.User, l.people.NameFor(ctx))
 	if p.User.ID == "" {
-		if done, err := l.claims(ctx, p, l.place(s.Channel, ""), text, s.Trigger); done || err != nil {
+		if done, err := l.claims(ctx, p, place(l.account.Team, s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
 		}
 		return l.refuse(ctx, p, s.Channel, "")
@@ -101,7 +94,7 @@ func (l *live) slash(ctx context.Context, s incoming.Command) error {
 		}
 		return l.posts.Tell(ctx, p, s.Channel, "", answer)
 	}
-	asked := p.Asked(l.place(s.Channel, ""), words)
+	asked := p.Asked(place(l.account.Team, s.Channel, ""), words)
 	asked.Say = func(ctx context.Context, words string) error { return l.begin(ctx, p, s, words) }
 	return l.run(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
 }
@@ -149,7 +142,7 @@ func (l *live) beginShown(ctx context.Context, p people.Person, s incoming.Comma
 
 // asksHere is a question as all in a channel read it.
 func (l *live) asksHere(ctx context.Context, p people.Person, channel, text string) (string, error) {
-	locale, err := bots.Spoken(ctx, l.b.o.Store, store.Thread{Address: l.place(channel, ""), Locale: p.Locale})
+	locale, err := bots.Spoken(ctx, l.b.o.Store, store.Thread{Address: place(l.account.Team, channel, ""), Locale: p.Locale})
 	if err != nil {
 		return "", fmt.Errorf("reading the language of the channel: %w", err)
 	}
@@ -179,7 +172,7 @@ func (l *live) run(ctx context.Context, p people.Person, g given) error {
 		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
 	if answer.Prompt != nil && g.trigger != "" {
-		if err = l.openView(ctx, g.trigger, view.SecretModal(*answer.Prompt, p.Words())); err == nil || wire.Code(err) == "" {
+		if _, err = l.wire.OpenView(ctx, g.trigger, view.SecretModal(*answer.Prompt, p.Words())); err == nil || wire.Code(err) == "" {
 			return err
 		}
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
@@ -189,7 +182,7 @@ func (l *live) run(ctx context.Context, p people.Person, g given) error {
 	}
 	// It is done: where what it says does not get through, that alone is tried
 	// again. A code that was taken would be a wrong one the second time.
-	if err := l.insist(ctx, func(ctx context.Context) error { return l.answer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
+	if err := l.wire.Retry(ctx, func(ctx context.Context) error { return l.answer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
 		return final(err)
 	}
 	l.posts.SendPicture(ctx, p, g.asked.At, *answer.Picture)
@@ -210,11 +203,7 @@ func (l *live) runDialog(ctx context.Context, p people.Person, g given) error {
 		}
 		return view.Modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), blocks[:min(len(blocks), view.MaxViewBlocks)]...)
 	}
-	var opened *slackgo.ViewResponse
-	err := l.wire.Call(ctx, func(ctx context.Context) (err error) {
-		opened, err = l.wire.API.OpenViewContext(ctx, g.trigger, page(bots.Said(w.Say(phrases.ToolCalling))))
-		return err
-	})
+	opened, err := l.wire.OpenView(ctx, g.trigger, page(bots.Said(w.Say(phrases.ToolCalling))))
 	if err != nil {
 		if wire.Code(err) == "" {
 			return err
@@ -229,11 +218,8 @@ func (l *live) runDialog(ctx context.Context, p people.Person, g given) error {
 	if answer.Text == "" {
 		answer.Text = w.Say(phrases.ResultNone)
 	}
-	err = l.insist(ctx, func(ctx context.Context) error {
-		return l.wire.Call(ctx, func(ctx context.Context) error {
-			_, err := l.wire.API.UpdateViewContext(ctx, page(answer), "", "", opened.ID)
-			return err
-		})
+	err = l.wire.Retry(ctx, func(ctx context.Context) error {
+		return l.wire.UpdateView(ctx, opened.ID, "", page(answer))
 	})
 	if wire.Code(err) == "not_found" {
 		return nil // they closed it before
@@ -260,7 +246,7 @@ func (l *live) answer(ctx context.Context, p people.Person, at store.Address, a 
 }
 
 // pressWords runs the command that a button stands for.
-func pressWords(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	if len(a.Value) > view.MaxValue {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
@@ -268,7 +254,7 @@ func pressWords(ctx context.Context, l *live, p people.Person, i incoming.Intera
 	if !ok {
 		return fmt.Errorf("%w press: no such command", store.ErrInvalid)
 	}
-	g := given{cmd: cmd, asked: p.Asked(l.place(i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
+	g := given{cmd: cmd, asked: p.Asked(place(l.account.Team, i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
 	if i.View.ID == "" {
 		return l.run(ctx, p, g)
 	}
@@ -281,7 +267,7 @@ func pressWords(ctx context.Context, l *live, p people.Person, i incoming.Intera
 
 // threadAt is the conversation of a thread, "" if there is none.
 func (l *live) threadAt(ctx context.Context, channel, thread string) (string, error) {
-	th, err := l.b.o.Store.FindThread(ctx, l.place(channel, thread))
+	th, err := l.b.o.Store.FindThread(ctx, place(l.account.Team, channel, thread))
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}

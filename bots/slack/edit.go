@@ -19,7 +19,7 @@ import (
 // otherwise. A field that is not in the form keeps the bytes that it has.
 
 // openEdit opens the dialog that edits a call.
-func openEdit(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
@@ -32,7 +32,8 @@ func openEdit(ctx context.Context, l *live, p people.Person, i incoming.Interact
 		}
 	}
 	e := view.Editing{Call: card.Call, Head: head, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	return l.openView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
+	_, err = l.wire.OpenView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
+	return err
 }
 
 // edited reads a dialog that was sent in: the new arguments, or what is wrong
@@ -61,7 +62,7 @@ func (l *live) edited(ctx context.Context, i incoming.Interaction, w phrases.Cat
 }
 
 // checkEdit says at once what is wrong with a dialog.
-func checkEdit(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
+func (l *live) checkEdit(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
 		w = p.Words()
@@ -91,7 +92,7 @@ func (l *live) misfit(ctx context.Context, e view.Editing, i incoming.Interactio
 }
 
 // submitEdit makes the edited call in the old one's place.
-func submitEdit(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+func (l *live) submitEdit(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	e, args, wrong, err := l.edited(ctx, i, p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w arguments", store.ErrInvalid)

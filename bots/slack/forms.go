@@ -18,10 +18,6 @@ import (
 // the dialog lives for three seconds.
 const formWait = 1500 * time.Millisecond
 
-func (b *Bot) addFormViews() {
-	b.views.addSubmit(view.FormView, onSubmit{check: checkForm, do: submitForm})
-}
-
 // runForm shows a command's dialog, and says whether it did; where it did not
 // the command runs.
 func (l *live) runForm(ctx context.Context, p people.Person, g given) bool {
@@ -55,7 +51,7 @@ func (l *live) runForm(ctx context.Context, p people.Person, g given) bool {
 	}
 	view, err := view.FormModal(*form, view.Filling{Command: g.cmd.Name, Channel: g.asked.At.Channel, Thread: g.asked.At.Thread}, p.Words())
 	if err == nil {
-		err = l.openView(ctx, g.trigger, view)
+		_, err = l.wire.OpenView(ctx, g.trigger, view)
 	}
 	if err != nil {
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
@@ -75,11 +71,11 @@ func (l *live) filled(i incoming.Interaction, p people.Person) (cmd bots.Command
 	if !ok || cmd.Form == nil || i.View.Callback != view.FormView+":"+cmd.Name {
 		return cmd, asked, nil, bad
 	}
-	return cmd, p.Asked(l.place(f.Channel, f.Thread), ""), f.Changed(i), nil
+	return cmd, p.Asked(place(l.account.Team, f.Channel, f.Thread), ""), f.Changed(i), nil
 }
 
 // checkForm says at once what is wrong with a dialog.
-func checkForm(ctx context.Context, l *live, i incoming.Interaction) map[string]string {
+func (l *live) checkForm(ctx context.Context, i incoming.Interaction) map[string]string {
 	p, err := l.people.Who(ctx, i.User.ID, people.Recent)
 	if err != nil || p.User.ID == "" {
 		return nil // said when it is worked on
@@ -98,7 +94,7 @@ func checkForm(ctx context.Context, l *live, i incoming.Interaction) map[string]
 }
 
 // submitForm does what a dialog asks for.
-func submitForm(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+func (l *live) submitForm(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	cmd, asked, values, err := l.filled(i, p)
 	if err != nil {
 		return l.sayWrong(ctx, p, "", "", err)

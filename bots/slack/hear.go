@@ -30,7 +30,7 @@ func (l *live) event(ctx context.Context, e incoming.Event) error {
 // message works on a message of a person's.
 func (l *live) message(ctx context.Context, e incoming.Event) error {
 	addressed := e.Addresses(l.account.User)
-	at := l.place(e.Channel, e.Root())
+	at := place(l.account.Team, e.Channel, e.Root())
 	th, err := l.b.o.Store.FindThread(ctx, at)
 	known := err == nil
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -50,7 +50,7 @@ func (l *live) message(ctx context.Context, e incoming.Event) error {
 		if !addressed {
 			return nil
 		}
-		if done, err := l.claims(ctx, p, l.place(e.Channel, e.PrivateThread()), text, ""); done || err != nil {
+		if done, err := l.claims(ctx, p, place(l.account.Team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
 			return err
 		}
 		return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
@@ -80,7 +80,7 @@ func (l *live) hear(ctx context.Context, p people.Person, e incoming.Event, text
 
 func (l *live) hearAll(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
 	text := s.Text
-	at := l.place(e.Channel, e.Root())
+	at := place(l.account.Team, e.Channel, e.Root())
 	room, err := l.b.o.Store.GetChannel(ctx, at.Place())
 	if err != nil {
 		return fmt.Errorf("reading how the channel is set up: %w", err)

@@ -23,12 +23,3 @@ func (l *live) openHome(ctx context.Context, e incoming.Event) error {
 	st.Pages = nil // it opens at the beginning
 	return l.homes.Draw(ctx, p, st, "")
 }
-
-// addHomeViews registers what the controls of the Home do.
-func (b *Bot) addHomeViews() {
-	b.views.addPress(view.HomeAction, onPress{kept: true, do: func(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
-		return l.homes.Press(ctx, p, i, a)
-	}})
-	b.views.addPress(view.ConnectAction, onPress{do: pressConnect})
-	b.views.addSubmit(view.SecretView, onSubmit{now: submitSecret})
-}

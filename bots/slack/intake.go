@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"time"
 
 	"nize/bots"
 	"nize/bots/slack/attachments"
@@ -28,14 +27,6 @@ const (
 	keptSlash  = "slack.slash"
 )
 
-// An item is worked on workTries times before it is given up, with pauses of at
-// most workPause: what was acknowledged outlives an outage of Slack of a quarter
-// of an hour, and is not tried for ever.
-const (
-	workTries = 20
-	workPause = time.Minute
-)
-
 // live is the bot while it uses one account.
 type live struct {
 	b           *Bot
@@ -49,6 +40,7 @@ type live struct {
 	posts       *posting.Poster
 	attachments *attachments.Fetcher
 	homes       *home.Homes
+	handlers    handlers
 	wg          sync.WaitGroup
 
 	mu   sync.Mutex      // guards life
@@ -73,11 +65,10 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	l.homes = home.New(home.Options{
 		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: account.Team,
 	})
+	l.handlers = l.newHandlers()
 	l.wire.OnAnswer = l.heard
 	return l
 }
-
-func (l *live) pause(ctx context.Context, d time.Duration) error { return l.wire.Wait(ctx, d) }
 
 // serve takes what comes in until ctx ends, and waits for what it began.
 func (l *live) serve(ctx context.Context) {
@@ -142,10 +133,10 @@ func (l *live) workOf(kind string, payload []byte) (lane string, run func(contex
 		return laneOf(e), func(ctx context.Context) error { return l.event(ctx, e) }, err
 	case keptPress:
 		i, err := incoming.DecodeInteraction(payload)
-		return "press:" + i.Message.TS + i.View.ID, func(ctx context.Context) error { return l.b.views.press(ctx, l, i) }, err
+		return "press:" + i.Message.TS + i.View.ID, func(ctx context.Context) error { return l.press(ctx, i) }, err
 	case keptSubmit:
 		i, err := incoming.DecodeInteraction(payload)
-		return "view:" + i.View.ID, func(ctx context.Context) error { return l.b.views.submit(ctx, l, i) }, err
+		return "view:" + i.View.ID, func(ctx context.Context) error { return l.submit(ctx, i) }, err
 	case keptSlash:
 		s, err := incoming.DecodeCommand(payload)
 		return "slash:" + s.User, func(ctx context.Context) error { return l.slash(ctx, s) }, err
@@ -248,7 +239,7 @@ func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) 
 	if l.lanes.busy(laneOf(*e)) { // the conversation may be about to begin
 		return true, keys
 	}
-	_, err := l.b.o.Store.FindThread(ctx, l.place(e.Channel, e.Root()))
+	_, err := l.b.o.Store.FindThread(ctx, place(l.account.Team, e.Channel, e.Root()))
 	return err == nil, keys
 }
 
@@ -261,10 +252,6 @@ func (l *live) ours(e *incoming.Event) bool {
 
 // spoken are the subtypes of messages that a person wrote.
 var spoken = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true}
-
-func (l *live) place(channel, thread string) store.Address {
-	return store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel, Thread: thread}
-}
 
 // keep stores a payload, lets it be acknowledged, and works on it in its lane.
 func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, keys []string, done func(any, bool)) {
@@ -300,7 +287,7 @@ func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, k
 // the next start.
 func (l *live) work(ctx context.Context, id string, run func(context.Context) error) {
 	if run != nil {
-		err := l.insist(ctx, run)
+		err := l.wire.Retry(ctx, run)
 		if ctx.Err() != nil {
 			return
 		}
@@ -310,20 +297,5 @@ func (l *live) work(ctx context.Context, id string, run func(context.Context) er
 	}
 	if err := l.b.o.Store.Done(ctx, id); err != nil && ctx.Err() == nil {
 		l.log.Error("marking an item as worked off", "item", id, "err", err)
-	}
-}
-
-// insist does something, again after what may pass by itself.
-func (l *live) insist(ctx context.Context, do func(context.Context) error) error {
-	pause := time.Second
-	for try := 1; ; try++ {
-		err := bots.Guard(func() error { return do(ctx) })
-		if err == nil || wire.Lasting(err) || try == workTries || ctx.Err() != nil {
-			return err
-		}
-		if err := l.pause(ctx, pause); err != nil {
-			return err
-		}
-		pause = min(2*pause, workPause)
 	}
 }

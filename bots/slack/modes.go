@@ -11,7 +11,7 @@ import (
 
 // mode is what a channel says about that. What can't be read keeps quiet.
 func (l *live) mode(ctx context.Context, channel string) string {
-	c, err := l.b.o.Store.GetChannel(ctx, l.place(channel, "").Place())
+	c, err := l.b.o.Store.GetChannel(ctx, place(l.account.Team, channel, "").Place())
 	if err != nil {
 		l.log.Error("reading how a channel is set up", "channel", channel, "err", err)
 		return store.ModeMention

@@ -123,3 +123,8 @@ func (b *Bot) Aside(ctx context.Context, u store.User, in store.Address) (store.
 	}
 	return l.posts.PrivateThread(ctx, u, in)
 }
+
+// place is where something stands in a workspace.
+func place(team, channel, thread string) store.Address {
+	return store.Address{Surface: store.OnSlack, Team: team, Channel: channel, Thread: thread}
+}

@@ -21,7 +21,7 @@ import (
 // everybody's.
 
 // sendResult sends the result that a dialog shows as a file.
-func sendResult(ctx context.Context, l *live, p people.Person, i incoming.Interaction, _ incoming.Action) error {
+func (l *live) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
@@ -38,8 +38,5 @@ func sendResult(ctx context.Context, l *live, p people.Person, i incoming.Intera
 		said = w.Say(phrases.CardNoFile)
 	}
 	view := view.Modal(w.Say(phrases.ResultTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(view.PlainText(said), nil, nil))
-	return l.wire.Call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.API.UpdateViewContext(ctx, view, "", i.View.Hash, i.View.ID)
-		return err
-	})
+	return l.wire.UpdateView(ctx, i.View.ID, i.View.Hash, view)
 }

@@ -25,16 +25,16 @@ const secretTime = 2500 * time.Millisecond
 
 // pressConnect opens the dialog for the credential that a button names, after the
 // command that does so has looked whether there is one.
-func pressConnect(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), "credentials connect "+a.Value, false)
 	if !ok {
 		return store.ErrNotFound
 	}
-	return l.run(ctx, p, given{cmd: cmd, asked: p.Asked(l.place("", ""), words), trigger: i.Trigger})
+	return l.run(ctx, p, given{cmd: cmd, asked: p.Asked(place(l.account.Team, "", ""), words), trigger: i.Trigger})
 }
 
 // submitSecret seals what was typed; wrong is what the person reads at the field.
-func submitSecret(ctx context.Context, l *live, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
+func (l *live) submitSecret(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
 	refuse := func(w phrases.Catalogue, key phrases.Key) map[string]string {

@@ -12,13 +12,8 @@ import (
 	"nize/store"
 )
 
-// addAsideViews registers what the button that shares does.
-func (b *Bot) addAsideViews() {
-	b.views.addPress(view.ShareAction, onPress{kept: true, do: pressShare})
-}
-
 // pressShare shares an answer; whose it is the store knows.
-func pressShare(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *live) pressShare(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	thread, n, ok := view.ReadShare(a.Value)
 	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)

@@ -25,7 +25,7 @@ const (
 )
 
 // askAbout opens a dialog for a question about a message.
-func askAbout(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+func (l *live) askAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	w := p.Words()
 	thread := i.Message.Thread
 	if thread == "" {
@@ -62,7 +62,8 @@ func askAbout(ctx context.Context, l *live, p people.Person, i incoming.Interact
 	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxQuestion)
 	dialog := view.Modal(w.Say(phrases.AboutMessageTitle), w.Say(phrases.ButtonClose), slackgo.NewInputBlock("question", view.PlainText(w.Say(phrases.AboutMessageLabel)), nil, input))
 	dialog.CallbackID, dialog.PrivateMetadata, dialog.Submit = aboutMessage, string(metadata), view.PlainText(w.Say(phrases.ButtonAsk))
-	return l.openView(ctx, i.Trigger, dialog)
+	_, err = l.wire.OpenView(ctx, i.Trigger, dialog)
+	return err
 }
 
 // questionIn is what was asked in the dialog.
@@ -72,7 +73,7 @@ func questionIn(i incoming.Interaction) string {
 
 // submitAbout asks: below the message where nize is in the channel, else in
 // the person's own conversation with nize.
-func submitAbout(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error {
+func (l *live) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	var m attachments.Subject
 	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IdForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
@@ -102,7 +103,7 @@ func submitAbout(ctx context.Context, l *live, p people.Person, i incoming.Inter
 	if err != nil {
 		return err
 	}
-	if _, err := l.posts.Put(ctx, l.place(m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
+	if _, err := l.posts.Put(ctx, place(l.account.Team, m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
 	// The dialog's id is the question's key: the message's own may have been

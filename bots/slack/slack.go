@@ -133,8 +133,7 @@ type Options struct {
 // Bot is nize on Slack: a [bots.Platform] that may be without an account for
 // as long as nobody gave it one.
 type Bot struct {
-	o     Options
-	views views
+	o Options
 
 	mu        sync.Mutex // guards what follows
 	account   *store.Bot
@@ -173,13 +172,7 @@ func New(o Options) *Bot {
 	if o.testOnlyWait == nil {
 		o.testOnlyWait = wire.Sleep
 	}
-	b := &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
-	b.addCardViews()
-	b.addCommandViews()
-	b.addFormViews()
-	b.addAsideViews()
-	b.addHomeViews()
-	return b
+	return &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
 }
 
 // Surface implements [bots.Platform].

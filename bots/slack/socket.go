@@ -79,7 +79,7 @@ func (l *live) listen(ctx context.Context) {
 			}
 			pause = min(max(2*pause, firstPause), lastPause)
 		}
-		if pause > 0 && l.pause(ctx, pause+rand.N(pause/2+1)) != nil {
+		if pause > 0 && l.wire.Wait(ctx, pause+rand.N(pause/2+1)) != nil {
 			return
 		}
 	}

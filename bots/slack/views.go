@@ -20,54 +20,36 @@ import (
 // callback_id in the same way. The person was looked up, with membership of
 // now, before anything of this is called.
 
+// pressFunc does what was pressed.
+type pressFunc = func(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error
+
 // onPress is a button or a choice in a message, a dialog or the Home.
 type onPress struct {
 	// kept presses are stored before they are acknowledged and are not lost;
 	// the others are for dialogs, whose trigger does not outlive a crash anyway.
 	kept bool
-	do   func(ctx context.Context, l *live, p people.Person, i incoming.Interaction, a incoming.Action) error
+	do   pressFunc
 }
 
 // onSubmit is a dialog that was sent in.
 type onSubmit struct {
 	// check says what is wrong, by block_id; it only looks, and quickly.
-	check func(ctx context.Context, l *live, i incoming.Interaction) map[string]string
-	do    func(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error
+	check func(ctx context.Context, i incoming.Interaction) map[string]string
+	do    func(ctx context.Context, p people.Person, i incoming.Interaction) error
 	// now, in place of both, takes a dialog that holds a secret while Slack
 	// waits for the acknowledgement: it is not kept. It says what is wrong by
 	// block_id, or what is left to do afterwards.
-	now func(ctx context.Context, l *live, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error)
+	now func(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error)
 }
 
 // onShortcut is a message shortcut; its trigger lives for three seconds.
-type onShortcut func(ctx context.Context, l *live, p people.Person, i incoming.Interaction) error
+type onShortcut func(ctx context.Context, p people.Person, i incoming.Interaction) error
 
-// views is the table of all of them. It is filled while the Bot is made.
-type views struct {
+// handlers are who registered for what.
+type handlers struct {
 	presses   map[string]onPress
 	submits   map[string]onSubmit
 	shortcuts map[string]onShortcut
-}
-
-func (v *views) addPress(name string, p onPress) {
-	if v.presses == nil {
-		v.presses = map[string]onPress{}
-	}
-	v.presses[name] = p
-}
-
-func (v *views) addSubmit(name string, s onSubmit) {
-	if v.submits == nil {
-		v.submits = map[string]onSubmit{}
-	}
-	v.submits[name] = s
-}
-
-func (v *views) addShortcut(name string, s onShortcut) {
-	if v.shortcuts == nil {
-		v.shortcuts = map[string]onShortcut{}
-	}
-	v.shortcuts[name] = s
 }
 
 func headOf(id string) string {
@@ -81,7 +63,7 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 	if err != nil {
 		return err
 	}
-	v := &l.b.views
+	v := l.handlers
 	switch i.Type {
 	case "block_actions":
 		kept, any := false, false
@@ -100,7 +82,7 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 			l.keep(ctx, keptPress, payload, []string{bounded(key)}, done)
 		default:
 			done(nil, true)
-			l.soon(ctx, "pressing", func(ctx context.Context) error { return l.tooLate(ctx, i, v.press(ctx, l, i)) })
+			l.soon(ctx, "pressing", func(ctx context.Context) error { return l.tooLate(ctx, i, l.press(ctx, i)) })
 		}
 	case "view_submission":
 		s, ok := v.submits[headOf(i.View.Callback)]
@@ -111,7 +93,7 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 		if s.now != nil {
 			l.soon(ctx, "taking a secret", func(ctx context.Context) error {
 				defer done(nil, true) // also where it panics
-				wrong, after := s.now(ctx, l, i)
+				wrong, after := s.now(ctx, i)
 				if len(wrong) > 0 {
 					done(submitErrors{"errors", wrong}, true)
 					return nil
@@ -133,7 +115,7 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 				if err != nil || !ok {
 					return err
 				}
-				return l.tooLate(ctx, i, s(ctx, l, p, i))
+				return l.tooLate(ctx, i, s(ctx, p, i))
 			})
 		}
 	default:
@@ -160,7 +142,7 @@ func (l *live) takeSubmit(ctx context.Context, s onSubmit, i incoming.Interactio
 			ctx, cancel := context.WithTimeout(ctx, checkWait)
 			defer cancel()
 			if wrong = l.keysIn(ctx, i); len(wrong) == 0 && s.check != nil {
-				wrong = s.check(ctx, l, i)
+				wrong = s.check(ctx, i)
 			}
 			return nil
 		})
@@ -237,7 +219,7 @@ func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Pers
 }
 
 // press gives what was pressed to who registered for it.
-func (v *views) press(ctx context.Context, l *live, i incoming.Interaction) error {
+func (l *live) press(ctx context.Context, i incoming.Interaction) error {
 	p, ok, err := l.presser(ctx, i)
 	if err != nil {
 		return err
@@ -247,8 +229,8 @@ func (v *views) press(ctx context.Context, l *live, i incoming.Interaction) erro
 		return nil
 	}
 	for _, a := range i.Actions {
-		if h, ok := v.presses[headOf(a.ID)]; ok {
-			if err := h.do(ctx, l, p, i, a); err != nil {
+		if h, ok := l.handlers.presses[headOf(a.ID)]; ok {
+			if err := h.do(ctx, p, i, a); err != nil {
 				return err
 			}
 		}
@@ -257,8 +239,8 @@ func (v *views) press(ctx context.Context, l *live, i incoming.Interaction) erro
 }
 
 // submit gives a dialog to who registered for it.
-func (v *views) submit(ctx context.Context, l *live, i incoming.Interaction) error {
-	s, ok := v.submits[headOf(i.View.Callback)]
+func (l *live) submit(ctx context.Context, i incoming.Interaction) error {
+	s, ok := l.handlers.submits[headOf(i.View.Callback)]
 	if !ok {
 		return nil
 	}
@@ -266,7 +248,7 @@ func (v *views) submit(ctx context.Context, l *live, i incoming.Interaction) err
 	if err != nil || !ok {
 		return err
 	}
-	return s.do(ctx, l, p, i)
+	return s.do(ctx, p, i)
 }
 
 // sayWrong tells somebody in private why what they pressed did not work.

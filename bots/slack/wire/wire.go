@@ -17,6 +17,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/store"
 )
 
@@ -116,6 +117,46 @@ func (w *Client) Ephemeral(ctx context.Context, channel, user string, options ..
 		_, err := w.API.PostEphemeralContext(ctx, channel, user, options...)
 		return err
 	})
+}
+
+// OpenView opens a dialog; its trigger lives for three seconds.
+func (w *Client) OpenView(ctx context.Context, trigger string, view slackgo.ModalViewRequest) (opened *slackgo.ViewResponse, err error) {
+	err = w.Call(ctx, func(ctx context.Context) (err error) {
+		opened, err = w.API.OpenViewContext(ctx, trigger, view)
+		return err
+	})
+	return opened, err
+}
+
+// UpdateView replaces a dialog; hash says which state of it was seen, "" for any.
+func (w *Client) UpdateView(ctx context.Context, id, hash string, view slackgo.ModalViewRequest) error {
+	return w.Call(ctx, func(ctx context.Context) error {
+		_, err := w.API.UpdateViewContext(ctx, view, "", hash, id)
+		return err
+	})
+}
+
+// Work is tried workTries times before it is given up, with pauses of at most
+// workPause: what was acknowledged outlives an outage of Slack of a quarter of an
+// hour, and is not tried for ever.
+const (
+	workTries = 20
+	workPause = time.Minute
+)
+
+// Retry does something, again after what may pass by itself.
+func (w *Client) Retry(ctx context.Context, do func(context.Context) error) error {
+	pause := time.Second
+	for try := 1; ; try++ {
+		err := bots.Guard(func() error { return do(ctx) })
+		if err == nil || Lasting(err) || try == workTries || ctx.Err() != nil {
+			return err
+		}
+		if err := w.Wait(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, workPause)
+	}
 }
 
 // Sleep is a sleep that ctx ends.
