@@ -17,7 +17,8 @@ import (
 // newSlack makes the bot on Slack; it gets its account when Run begins.
 func (d *Daemon) newSlack(commands *bots.Commands) *slack.Bot {
 	return slack.New(slack.Options{
-		Store: d.db, Approver: d.gateway, Calls: d.db, Config: d.config, Commands: commands, Transport: d.transport,
+		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Homes: d.db, Attachments: d.db},
+		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: commands, Transport: d.transport,
 		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.defaults.Of, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: homes{d}, Feed: d.db,
 	})
 }

@@ -2,15 +2,29 @@ package slack
 
 import (
 	"context"
+	"log/slog"
 
 	"nize/bots/phrases"
 	"nize/bots/slack/people"
+	"nize/bots/slack/posting"
 	"nize/store"
 )
 
 // Who may talk to nize: full members of the workspace, and of those
 // whom bots.access lets in. It is asked anew for each message, command, press
 // and look at the Home, so a change of either holds at once.
+
+// access tells people what comes before an answer: that they have no access, what
+// is kept of them, that a key was masked.
+type access struct {
+	people *people.Directory
+	posts  *posting.Poster
+	store  interface {
+		RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
+	}
+	config store.Config
+	log    *slog.Logger
+}
 
 // noAccess is what somebody without access is told.
 func noAccess(p people.Person) string {
@@ -21,7 +35,7 @@ func noAccess(p people.Person) string {
 }
 
 // refuse tells somebody without access so, once a day; bots are told nothing.
-func (l *live) refuse(ctx context.Context, p people.Person, channel, thread string) error {
+func (l *access) refuse(ctx context.Context, p people.Person, channel, thread string) error {
 	if p.IsBot {
 		return nil
 	}
@@ -35,11 +49,11 @@ func (l *live) refuse(ctx context.Context, p people.Person, channel, thread stri
 // claims runs the one command that somebody may give whom bots.access keeps
 // out: a code is the operator's word, and who has it becomes an admin. A wrong
 // one is answered as to anybody, and makes no user.
-func (l *live) claims(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
+func (l *commander) claims(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
 	if !p.Barred {
 		return false, nil
 	}
-	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), text, true)
+	cmd, words, _, ok := l.list.Find(p.Caller(), text, true)
 	if !ok || cmd.Name != "claim" {
 		return false, nil
 	}
@@ -48,7 +62,7 @@ func (l *live) claims(ctx context.Context, p people.Person, at store.Address, te
 
 // welcome says once what is kept of somebody, and never stands in the way of an
 // answer. What could not be said is said the next day.
-func (l *live) welcome(ctx context.Context, p people.Person, channel, thread string) {
+func (l *access) welcome(ctx context.Context, p people.Person, channel, thread string) {
 	if p.User.ID == "" || !p.User.PrivacyNotice.IsZero() {
 		return
 	}
@@ -56,10 +70,10 @@ func (l *live) welcome(ctx context.Context, p people.Person, channel, thread str
 	if first, err := l.people.FirstToday(ctx, "welcomed:"+p.User.ID); err != nil || !first {
 		return
 	}
-	days := l.b.o.Config.Get("", "retention.conversations")
+	days := l.config.Get("", "retention.conversations")
 	err := l.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.FirstContact, p.Words().Span(days)))
 	if err == nil {
-		err = l.b.o.Store.RecordPrivacyNotice(ctx, p.Caller(), p.User.ID)
+		err = l.store.RecordPrivacyNotice(ctx, p.Caller(), p.User.ID)
 	}
 	if err != nil && ctx.Err() == nil {
 		l.log.Warn("welcoming somebody", "user", p.ID, "err", err)

@@ -26,7 +26,7 @@ func newGateScene(t *testing.T) *gateScene {
 	s := &gateScene{t: t, fake: startFake(t, slacktest.Options{Unlimited: true}), db: openBolt(t), heard: newHeard()}
 	s.set("members")
 	commands := &bots.Commands{}
-	s.Bot = runBot(t, s.fake, Options{Store: s.db, Commands: commands, Keeper: noKeeper{}, Admit: func(_ context.Context, u store.User) (bool, error) {
+	s.Bot = runBot(t, s.fake, Options{Store: storeOf(s.db), Commands: commands, Keeper: noKeeper{}, Admit: func(_ context.Context, u store.User) (bool, error) {
 		a, err := store.ParseAccess(*s.only.Load())
 		return err == nil && a.Admits(u, nil), err
 	}}, s.heard)

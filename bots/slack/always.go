@@ -19,14 +19,14 @@ import (
 // to the call itself and the standing one are one press.
 
 // openAlways opens the dialog of a standing answer.
-func (l *live) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *cardPresses) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, _ := view.ReadPress(a.Value)
 	card, err := l.cardOf(ctx, i, a.Value)
 	if errors.Is(err, store.ErrNotFound) { // made up: the gateway refuses it and notes so
 		d := decisions[verb]
 		d.Digest = notShown
 		_, err = l.handler.Press(ctx, p.Caller(), id, d)
-		return l.sayWrong(ctx, p, i.Channel.ID, i.Message.Thread, err)
+		return l.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, err)
 	}
 	if err != nil {
 		return err
@@ -37,12 +37,12 @@ func (l *live) openAlways(ctx context.Context, p people.Person, i incoming.Inter
 }
 
 // checkAlways says at once what is wrong with a dialog.
-func (l *live) checkAlways(ctx context.Context, i incoming.Interaction) map[string]string {
+func (l *cardPresses) checkAlways(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
 		w = p.Words()
 	}
-	_, _, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), w)
+	_, _, wrong, err := view.AnsweredAlways(i, l.now(), w)
 	if err != nil {
 		return nil // said when it is worked on
 	}
@@ -50,24 +50,24 @@ func (l *live) checkAlways(ctx context.Context, i incoming.Interaction) map[stri
 }
 
 // submitAlways answers the call and keeps the standing answer.
-func (l *live) submitAlways(ctx context.Context, p people.Person, i incoming.Interaction) error {
-	s, d, wrong, err := view.AnsweredAlways(i, l.b.o.Now(), p.Words())
+func (l *cardPresses) submitAlways(ctx context.Context, p people.Person, i incoming.Interaction) error {
+	s, d, wrong, err := view.AnsweredAlways(i, l.now(), p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if err != nil {
-		return l.sayWrong(ctx, p, s.Channel, s.Thread, err)
+		return l.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
-	call, err := l.b.o.Calls.GetCall(ctx, s.Call)
+	call, err := l.calls.GetCall(ctx, s.Call)
 	if err != nil {
-		return l.sayWrong(ctx, p, s.Channel, s.Thread, store.ErrNotFound)
+		return l.posts.TellError(ctx, p, s.Channel, s.Thread, store.ErrNotFound)
 	}
 	if d.Digest = call.Digest; s.Head == "" || !strings.HasPrefix(call.Digest, s.Head) {
 		d.Digest = notShown
 	}
 	card, err := l.handler.Press(ctx, p.Caller(), s.Call, d)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) { // the card does not tell that nothing was kept
-		return l.sayWrong(ctx, p, s.Channel, s.Thread, err)
+		return l.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
 	if err == nil {
 		return l.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))

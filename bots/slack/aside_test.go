@@ -11,7 +11,7 @@ import (
 // to its post was lost, or a process ended before it noted where it stands.
 func TestAsideHead(t *testing.T) {
 	fake, db := startFake(t, slacktest.Options{Unlimited: true}), openBolt(t)
-	b := runBot(t, fake, Options{Store: db}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	ctx := t.Context()
 	ann, err := db.EnsureUser(ctx, "slack:"+slacktest.Team+":"+slacktest.Ann, "ann", store.Member)
 	if err != nil {

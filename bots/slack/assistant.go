@@ -9,7 +9,7 @@ import (
 )
 
 // stage works on events about the places where nize is talked to.
-func (l *live) stage(ctx context.Context, e incoming.Event) error {
+func (l *talk) stage(ctx context.Context, e incoming.Event) error {
 	switch e.Type {
 	case "agent_session_stopped":
 		return l.stopped(ctx, e)
@@ -21,7 +21,7 @@ func (l *live) stage(ctx context.Context, e incoming.Event) error {
 	case "user_change":
 		return l.people.HandleUserChange(ctx, e)
 	case "tokens_revoked", "app_uninstalled": // maybe of the installation before this one
-		return l.prove(ctx)
+		return l.wire.Prove(ctx)
 	case "assistant_thread_started":
 		return l.posts.Suggest(ctx, e.User, e.Channel, e.Thread)
 	case "agent_session_title_changed":
@@ -31,7 +31,7 @@ func (l *live) stage(ctx context.Context, e incoming.Event) error {
 }
 
 // stopped is a press on Slack's own Stop. Slack has ended the streams already.
-func (l *live) stopped(ctx context.Context, e incoming.Event) error {
+func (l *talk) stopped(ctx context.Context, e incoming.Event) error {
 	thread, err := l.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" {
 		return err
@@ -44,11 +44,11 @@ func (l *live) stopped(ctx context.Context, e incoming.Event) error {
 }
 
 // renamed keeps the title that a person gave a conversation.
-func (l *live) renamed(ctx context.Context, e incoming.Event) error {
+func (l *talk) renamed(ctx context.Context, e incoming.Event) error {
 	thread, err := l.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" || e.Title == "" {
 		return err
 	}
-	_, err = l.b.o.Store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = incoming.Title(e.Title) })
+	_, err = l.store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = incoming.Title(e.Title) })
 	return err
 }

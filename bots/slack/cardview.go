@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -15,10 +17,32 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
+	"nize/bots/slack/posting"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
 )
+
+// cardPresses do what the buttons and dialogs of cards are for.
+type cardPresses struct {
+	approver bots.Approver
+	calls    bots.Calls
+	handler  bots.Handler
+	store    places
+	people   *people.Directory
+	posts    *posting.Poster
+	wire     *wire.Client
+	log      *slog.Logger
+	now      func() time.Time
+	schema   func(ctx context.Context, tool string) (json.RawMessage, error) // see [Options]
+	fits     func(tool string, args json.RawMessage) error
+}
+
+// places are where cards stand.
+type places interface {
+	GetPlace(ctx context.Context, owner, name string) (store.Address, error)
+	ListPlaces(ctx context.Context, owner string) (map[string]store.Address, error)
+}
 
 // decisions are what the buttons mean, but for what a dialog asks.
 var decisions = map[string]store.Decision{
@@ -29,7 +53,7 @@ var decisions = map[string]store.Decision{
 
 // noteRefused leaves a press on a card in the audit whose author has no access
 // to nize: the gateway refuses whoever is no user, and notes so.
-func (l *live) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
+func (l *cardPresses) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
 	for _, a := range i.Actions {
 		verb, id, _, ok := view.ReadPress(a.Value)
 		d, known := decisions[verb]
@@ -44,15 +68,15 @@ func (l *live) noteRefused(ctx context.Context, p people.Person, i incoming.Inte
 }
 
 // decide is a press on one of the buttons that need no dialog.
-func (l *live) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *cardPresses) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, ok := view.ReadPress(a.Value)
 	d, known := decisions[verb]
 	if !ok || !known {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	call, err := l.b.o.Calls.GetCall(ctx, id)
+	call, err := l.calls.GetCall(ctx, id)
 	if err != nil {
-		return l.sayWrong(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
+		return l.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
 	}
 	here, err := l.stands(ctx, call, i)
 	if err != nil {
@@ -81,7 +105,7 @@ type press struct {
 }
 
 // pressed tells in private why a press did nothing.
-func (l *live) pressed(ctx context.Context, p people.Person, on press, err error) error {
+func (l *cardPresses) pressed(ctx context.Context, p people.Person, on press, err error) error {
 	if errors.Is(err, store.ErrNotFound) && on.seen { // they see it, though it is not theirs
 		text := p.Words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(on.card, p.Locale)
 		return l.posts.Tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
@@ -91,7 +115,7 @@ func (l *live) pressed(ctx context.Context, p people.Person, on press, err error
 		return nil
 	}
 	if wire.Lasting(err) || errors.Is(err, store.ErrConflict) {
-		return l.sayWrong(ctx, p, on.channel, on.thread, err)
+		return l.posts.TellError(ctx, p, on.channel, on.thread, err)
 	}
 	return err
 }
@@ -100,14 +124,14 @@ func (l *live) pressed(ctx context.Context, p people.Person, on press, err error
 // Slack sends with a press what the message of that button holds, so any other
 // was made up, by somebody who may not be allowed to see the call. One whose
 // place is not known yet is about to be noted.
-func (l *live) stands(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
-	places, err := l.b.o.Store.ListPlaces(ctx, call.ID) // its copies
+func (l *cardPresses) stands(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
+	places, err := l.store.ListPlaces(ctx, call.ID) // its copies
 	if err != nil {
 		return false, fmt.Errorf("reading where copies of a card stand: %w", err)
 	}
 	list := slices.Collect(maps.Values(places))
 	if call.Thread != "" {
-		at, err := l.b.o.Store.GetPlace(ctx, call.Thread, call.ID)
+		at, err := l.store.GetPlace(ctx, call.Thread, call.ID)
 		if err == nil {
 			list = append(list, at)
 		} else if !errors.Is(err, store.ErrNotFound) {
@@ -120,23 +144,23 @@ func (l *live) stands(ctx context.Context, call store.Call, i incoming.Interacti
 }
 
 // cardOf reads a card for a dialog, for those who see its message.
-func (l *live) cardOf(ctx context.Context, i incoming.Interaction, value string) (store.Card, error) {
+func (l *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value string) (store.Card, error) {
 	_, id, _, ok := view.ReadPress(value)
 	if !ok {
 		return store.Card{}, fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	call, err := l.b.o.Calls.GetCall(ctx, id)
+	call, err := l.calls.GetCall(ctx, id)
 	if err != nil {
 		return store.Card{}, err
 	}
 	if here, err := l.stands(ctx, call, i); err != nil || !here {
 		return store.Card{}, errors.Join(err, fmt.Errorf("a card of call %s here: %w", id, store.ErrNotFound))
 	}
-	return l.b.o.Approver.Card(ctx, id)
+	return l.approver.Card(ctx, id)
 }
 
 // openAll shows the whole card.
-func (l *live) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
@@ -146,7 +170,7 @@ func (l *live) openAll(ctx context.Context, p people.Person, i incoming.Interact
 
 // openResult shows what a call returned to who made it, and to admins where it
 // is not private.
-func (l *live) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *cardPresses) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -154,7 +178,7 @@ func (l *live) openResult(ctx context.Context, p people.Person, i incoming.Inter
 	return l.openPage(ctx, p, i, view.Page{Kind: "result", Call: call})
 }
 
-func (l *live) openPage(ctx context.Context, p people.Person, i incoming.Interaction, at view.Page) error {
+func (l *cardPresses) openPage(ctx context.Context, p people.Person, i incoming.Interaction, at view.Page) error {
 	view, err := l.pageView(ctx, p, at)
 	if err != nil {
 		return err
@@ -164,7 +188,7 @@ func (l *live) openPage(ctx context.Context, p people.Person, i incoming.Interac
 }
 
 // turnPage shows the next page in the same dialog.
-func (l *live) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
@@ -178,7 +202,7 @@ func (l *live) turnPage(ctx context.Context, p people.Person, i incoming.Interac
 }
 
 // pageView is one page of a long text. After the last comes the first.
-func (l *live) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, error) {
+func (l *cardPresses) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, error) {
 	w := p.Words()
 	title, text := w.Say(phrases.CardAllTitle), ""
 	switch at.Kind {
@@ -186,11 +210,11 @@ func (l *live) pageView(ctx context.Context, p people.Person, at view.Page) (sla
 		title = w.Say(phrases.ResultTitle)
 		text = l.resultText(ctx, p, at.Call)
 	default:
-		card, err := l.b.o.Approver.Card(ctx, at.Call)
+		card, err := l.approver.Card(ctx, at.Call)
 		if err != nil {
 			return slackgo.ModalViewRequest{}, err
 		}
-		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.b.o.Now()}), "\n")
+		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.now()}), "\n")
 	}
 	if text == "" {
 		text = w.Say(phrases.ResultNone)
@@ -200,8 +224,8 @@ func (l *live) pageView(ctx context.Context, p people.Person, at view.Page) (sla
 
 // resultText is what a call returned, made harmless; "" for those who may not
 // see it.
-func (l *live) resultText(ctx context.Context, p people.Person, id string) string {
-	call, err := l.b.o.Calls.GetCall(ctx, id)
+func (l *cardPresses) resultText(ctx context.Context, p people.Person, id string) string {
+	call, err := l.calls.GetCall(ctx, id)
 	if err != nil || call.Result == nil || call.By != p.User.ID && (call.Private || !p.Caller().IsAdmin()) {
 		return ""
 	}

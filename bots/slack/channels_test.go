@@ -19,7 +19,7 @@ import (
 func TestChannels(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
-	b := runBot(t, fake, Options{Store: db}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	ids := map[string]string{}
 	for _, id := range []string{slacktest.Ann, slacktest.Ben, slacktest.Guest} {
 		u, err := db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+id, id, store.Member)
@@ -67,7 +67,7 @@ func TestDecidesAsTheyAre(t *testing.T) {
 		ran <- a.Words
 		return bots.Said("decided " + a.Words), nil
 	}})
-	b := runBot(t, fake, Options{Store: db, Commands: commands, Now: now, Keeper: noKeeper{}}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(db), Commands: commands, Now: now, Keeper: noKeeper{}}, nobody{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	told := func(text string) {

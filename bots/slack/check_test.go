@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fake := startFake(t, c.fake)
 			fake.SetSocketMode(!c.off)
-			b := New(Options{Store: openBolt(t), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Commands: &bots.Commands{}, testOnlyWait: short})
+			b := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Commands: &bots.Commands{}, testOnlyWait: short})
 			bot, second := fake.BotToken(), fake.AppToken()
 			if c.bot != "" {
 				bot = c.bot

@@ -4,19 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/attachments"
+	"nize/bots/slack/home"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
+	"nize/bots/slack/posting"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
 )
+
+// commander runs commands and shows their answers to who gave them.
+type commander struct {
+	list   *bots.Commands
+	keeper bots.Keeper // takes credentials; nil takes none
+	people *people.Directory
+	posts  *posting.Poster
+	homes  *home.Homes
+	access *access
+	wire   *wire.Client
+	log    *slog.Logger
+	team   string
+	wg     *sync.WaitGroup // of what the bot waits for when it ends
+}
 
 // given is a command that somebody gave, and how they did.
 type given struct {
@@ -42,24 +60,24 @@ func (g given) line() string {
 
 // command runs a message as a command if it is one; done says that it was, or
 // that its author was told what they may have meant.
-func (l *live) command(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
-	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), text, true)
+func (l *talk) command(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
+	cmd, words, near, ok := l.commands.list.Find(p.Caller(), text, true)
 	if !ok {
 		if near == "" {
 			return false, nil
 		}
 		return true, l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.DidYouMean, near))
 	}
-	asked := p.Asked(place(l.account.Team, e.Channel, e.Root()), words)
+	asked := p.Asked(place(l.team, e.Channel, e.Root()), words)
 	asked.Thread, asked.Open = thread, !e.Direct()
 	asked.Say = func(ctx context.Context, words string) error { return l.hear(ctx, p, e, words) }
-	return true, l.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
+	return true, l.commands.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
 }
 
 // slash works on a /nize command. More than one word that is no command is a
 // question.
-func (l *live) slash(ctx context.Context, s incoming.Command) error {
-	if s.Team != l.account.Team {
+func (l *talk) slash(ctx context.Context, s incoming.Command) error {
+	if s.Team != l.team {
 		return nil
 	}
 	p, err := l.people.Who(ctx, s.User, people.Recent)
@@ -69,21 +87,21 @@ func (l *live) slash(ctx context.Context, s incoming.Command) error {
 	if s.Channel, err = l.answerable(ctx, p, s.Channel); err != nil {
 		return err
 	}
-	text := incoming.ReadText(s.Text, l.account.User, l.people.NameFor(ctx))
+	text := incoming.ReadText(s.Text, l.self, l.people.NameFor(ctx))
 	if p.User.ID == "" {
-		if done, err := l.claims(ctx, p, place(l.account.Team, s.Channel, ""), text, s.Trigger); done || err != nil {
+		if done, err := l.commands.claims(ctx, p, place(l.team, s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
 		}
-		return l.refuse(ctx, p, s.Channel, "")
+		return l.access.refuse(ctx, p, s.Channel, "")
 	}
-	l.welcome(ctx, p, "", "")
+	l.access.welcome(ctx, p, "", "")
 	if s.Masked {
-		l.tellMasked(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
+		l.access.tellMasked(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
 	}
 	if text == "" {
 		text = "help"
 	}
-	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), text, false)
+	cmd, words, near, ok := l.commands.list.Find(p.Caller(), text, false)
 	if !ok {
 		if near == "" && strings.ContainsAny(text, " \n") {
 			return l.begin(ctx, p, s, text)
@@ -94,15 +112,15 @@ func (l *live) slash(ctx context.Context, s incoming.Command) error {
 		}
 		return l.posts.Tell(ctx, p, s.Channel, "", answer)
 	}
-	asked := p.Asked(place(l.account.Team, s.Channel, ""), words)
+	asked := p.Asked(place(l.team, s.Channel, ""), words)
 	asked.Say = func(ctx context.Context, words string) error { return l.begin(ctx, p, s, words) }
-	return l.run(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
+	return l.commands.run(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
 }
 
 // answerable is where a command is answered: Slack offers /nize between two
 // people, too, where nize is not, and there it is as if it were given in the
 // person's own conversation with nize.
-func (l *live) answerable(ctx context.Context, p people.Person, channel string) (string, error) {
+func (l *talk) answerable(ctx context.Context, p people.Person, channel string) (string, error) {
 	if channel[0] != 'D' {
 		return channel, nil
 	}
@@ -117,12 +135,12 @@ func (l *live) answerable(ctx context.Context, p people.Person, channel string) 
 
 // begin asks a question that a /nize command put: since a command leaves no
 // message behind, nize writes the question down and answers below it.
-func (l *live) begin(ctx context.Context, p people.Person, s incoming.Command, text string) error {
+func (l *talk) begin(ctx context.Context, p people.Person, s incoming.Command, text string) error {
 	return l.beginShown(ctx, p, s, text, attachments.Question{Text: text})
 }
 
 // beginShown is begin where people read something else than is said.
-func (l *live) beginShown(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
+func (l *talk) beginShown(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
 	line, err := l.asksHere(ctx, p, s.Channel, shown)
 	if err != nil {
 		return err
@@ -141,8 +159,8 @@ func (l *live) beginShown(ctx context.Context, p people.Person, s incoming.Comma
 }
 
 // asksHere is a question as all in a channel read it.
-func (l *live) asksHere(ctx context.Context, p people.Person, channel, text string) (string, error) {
-	locale, err := bots.Spoken(ctx, l.b.o.Store, store.Thread{Address: place(l.account.Team, channel, ""), Locale: p.Locale})
+func (l *talk) asksHere(ctx context.Context, p people.Person, channel, text string) (string, error) {
+	locale, err := bots.Spoken(ctx, l.store, store.Thread{Address: place(l.team, channel, ""), Locale: p.Locale})
 	if err != nil {
 		return "", fmt.Errorf("reading the language of the channel: %w", err)
 	}
@@ -150,14 +168,14 @@ func (l *live) asksHere(ctx context.Context, p people.Person, channel, text stri
 }
 
 // run runs a command and shows its answer to who gave it.
-func (l *live) run(ctx context.Context, p people.Person, g given) error {
+func (l *commander) run(ctx context.Context, p people.Person, g given) error {
 	if g.cmd.Decides {
 		now, err := l.people.Who(ctx, p.ID, people.Fresh)
 		if err != nil {
 			return err
 		}
 		if now.User.ID == "" {
-			return l.refuse(ctx, now, g.asked.At.Channel, g.at().Thread)
+			return l.access.refuse(ctx, now, g.asked.At.Channel, g.at().Thread)
 		}
 		p, g.asked.By = now, now.Caller()
 	}
@@ -167,7 +185,7 @@ func (l *live) run(ctx context.Context, p people.Person, g given) error {
 	if l.runForm(ctx, p, g) {
 		return nil
 	}
-	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
+	answer, err := l.list.Run(ctx, g.cmd, g.asked)
 	if err != nil {
 		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
@@ -191,7 +209,7 @@ func (l *live) run(ctx context.Context, p people.Person, g given) error {
 
 // runDialog shows the answer in a dialog. It is opened first: where that can't
 // be done, nothing was made that nobody will read.
-func (l *live) runDialog(ctx context.Context, p people.Person, g given) error {
+func (l *commander) runDialog(ctx context.Context, p people.Person, g given) error {
 	w := p.Words()
 	if g.trigger == "" {
 		return l.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
@@ -211,7 +229,7 @@ func (l *live) runDialog(ctx context.Context, p people.Person, g given) error {
 		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
 		return l.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
-	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
+	answer, err := l.list.Run(ctx, g.cmd, g.asked)
 	if err != nil {
 		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
@@ -237,7 +255,7 @@ func final(err error) error {
 }
 
 // answer shows what a command says to one person.
-func (l *live) answer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
+func (l *commander) answer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
 	if len(a.Buttons) == 0 {
 		return l.posts.Tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
@@ -246,15 +264,15 @@ func (l *live) answer(ctx context.Context, p people.Person, at store.Address, a 
 }
 
 // pressWords runs the command that a button stands for.
-func (l *live) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *commander) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	if len(a.Value) > view.MaxValue {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), a.Value, false)
+	cmd, words, _, ok := l.list.Find(p.Caller(), a.Value, false)
 	if !ok {
 		return fmt.Errorf("%w press: no such command", store.ErrInvalid)
 	}
-	g := given{cmd: cmd, asked: p.Asked(place(l.account.Team, i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
+	g := given{cmd: cmd, asked: p.Asked(place(l.team, i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
 	if i.View.ID == "" {
 		return l.run(ctx, p, g)
 	}
@@ -266,8 +284,8 @@ func (l *live) pressWords(ctx context.Context, p people.Person, i incoming.Inter
 }
 
 // threadAt is the conversation of a thread, "" if there is none.
-func (l *live) threadAt(ctx context.Context, channel, thread string) (string, error) {
-	th, err := l.b.o.Store.FindThread(ctx, place(l.account.Team, channel, thread))
+func (l *talk) threadAt(ctx context.Context, channel, thread string) (string, error) {
+	th, err := l.store.FindThread(ctx, place(l.team, channel, thread))
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}

@@ -57,15 +57,19 @@ func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
 // short is a wait that Slack's limits don't need in a test.
 func short(ctx context.Context, _ time.Duration) error { return wire.Sleep(ctx, 2*time.Millisecond) }
 
-func newBot(t *testing.T, fake *slacktest.Server, db Store, o Options) *Bot {
+func newBot(t *testing.T, fake *slacktest.Server, db store.DB, o Options) *Bot {
 	t.Helper()
-	return connectedBot(t, fake, db, o, fake.AppToken())
+	o.Store = storeOf(db)
+	return connectedBot(t, fake, o, fake.AppToken())
+}
+
+func storeOf(db store.DB) Store {
+	return Store{Inbox: db, Threads: db, People: db, Posts: db, Homes: db, Attachments: db}
 }
 
 // connectedBot is a bot with an account of that second token.
-func connectedBot(t *testing.T, fake *slacktest.Server, db Store, o Options, second string) *Bot {
+func connectedBot(t *testing.T, fake *slacktest.Server, o Options, second string) *Bot {
 	t.Helper()
-	o.Store = db
 	o.Config = store.Defaults{"slack.api_url": fake.APIURL()}
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	if o.Commands == nil {

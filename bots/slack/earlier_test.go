@@ -44,7 +44,7 @@ func TestEarlier(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	db := openBolt(t)
-	b := runBot(t, fake, Options{Store: db}, h)
+	b := runBot(t, fake, Options{Store: storeOf(db)}, h)
 	post := func(said slacktest.Said) slacktest.Message {
 		t.Helper()
 		m, err := fake.Post(said)

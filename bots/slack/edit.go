@@ -19,15 +19,15 @@ import (
 // otherwise. A field that is not in the form keeps the bytes that it has.
 
 // openEdit opens the dialog that edits a call.
-func (l *live) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := l.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}
 	_, _, head, _ := view.ReadPress(a.Value)
 	var raw json.RawMessage
-	if l.b.o.Schema != nil {
-		if raw, err = l.b.o.Schema(ctx, card.Tool); err != nil {
+	if l.schema != nil {
+		if raw, err = l.schema(ctx, card.Tool); err != nil {
 			raw = nil // JSON is edited then
 		}
 	}
@@ -38,7 +38,7 @@ func (l *live) openEdit(ctx context.Context, p people.Person, i incoming.Interac
 
 // edited reads a dialog that was sent in: the new arguments, or what is wrong
 // by block.
-func (l *live) edited(ctx context.Context, i incoming.Interaction, w phrases.Catalogue) (e view.Editing, args json.RawMessage, wrong map[string]string, err error) {
+func (l *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phrases.Catalogue) (e view.Editing, args json.RawMessage, wrong map[string]string, err error) {
 	e, ok := view.ReadEditing(i)
 	if !ok {
 		return e, nil, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
@@ -47,13 +47,13 @@ func (l *live) edited(ctx context.Context, i incoming.Interaction, w phrases.Cat
 		args, wrong = view.EditedJSON(i, w)
 		return e, args, wrong, nil
 	}
-	card, err := l.b.o.Approver.Card(ctx, e.Call)
+	card, err := l.approver.Card(ctx, e.Call)
 	if err != nil {
 		return e, nil, nil, err
 	}
 	var raw json.RawMessage
-	if l.b.o.Schema != nil {
-		if raw, err = l.b.o.Schema(ctx, card.Tool); err != nil {
+	if l.schema != nil {
+		if raw, err = l.schema(ctx, card.Tool); err != nil {
 			return e, nil, nil, err
 		}
 	}
@@ -62,7 +62,7 @@ func (l *live) edited(ctx context.Context, i incoming.Interaction, w phrases.Cat
 }
 
 // checkEdit says at once what is wrong with a dialog.
-func (l *live) checkEdit(ctx context.Context, i incoming.Interaction) map[string]string {
+func (l *cardPresses) checkEdit(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
 	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
 		w = p.Words()
@@ -71,7 +71,7 @@ func (l *live) checkEdit(ctx context.Context, i incoming.Interaction) map[string
 	if err != nil {
 		return nil // said when it is worked on
 	}
-	if len(wrong) == 0 && l.b.o.Fits != nil {
+	if len(wrong) == 0 && l.fits != nil {
 		return l.misfit(ctx, e, i, args, w)
 	}
 	return wrong
@@ -79,12 +79,12 @@ func (l *live) checkEdit(ctx context.Context, i incoming.Interaction) map[string
 
 // misfit says why arguments are none that the tool takes, beside the first field
 // that it is about.
-func (l *live) misfit(ctx context.Context, e view.Editing, i incoming.Interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
-	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
+func (l *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
+	call, err := l.calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return nil // as above
 	}
-	err = l.b.o.Fits(call.ToolID(), args)
+	err = l.fits(call.ToolID(), args)
 	if err == nil {
 		return nil
 	}
@@ -92,17 +92,17 @@ func (l *live) misfit(ctx context.Context, e view.Editing, i incoming.Interactio
 }
 
 // submitEdit makes the edited call in the old one's place.
-func (l *live) submitEdit(ctx context.Context, p people.Person, i incoming.Interaction) error {
+func (l *cardPresses) submitEdit(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	e, args, wrong, err := l.edited(ctx, i, p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w arguments", store.ErrInvalid)
 	}
 	if err != nil {
-		return l.sayWrong(ctx, p, e.Channel, e.Thread, err)
+		return l.posts.TellError(ctx, p, e.Channel, e.Thread, err)
 	}
-	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
+	call, err := l.calls.GetCall(ctx, e.Call)
 	if err != nil {
-		return l.sayWrong(ctx, p, e.Channel, e.Thread, store.ErrNotFound)
+		return l.posts.TellError(ctx, p, e.Channel, e.Thread, store.ErrNotFound)
 	}
 	digest := call.Digest
 	if e.Head == "" || !strings.HasPrefix(digest, e.Head) {
@@ -110,7 +110,7 @@ func (l *live) submitEdit(ctx context.Context, p people.Person, i incoming.Inter
 	}
 	_, err = l.handler.Press(ctx, p.Caller(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
 	if err != nil && (wire.Lasting(err) || errors.Is(err, store.ErrConflict)) {
-		return l.sayWrong(ctx, p, e.Channel, e.Thread, err)
+		return l.posts.TellError(ctx, p, e.Channel, e.Thread, err)
 	}
 	return err
 }

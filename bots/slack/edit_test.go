@@ -26,7 +26,7 @@ func (o oneCall) GetCall(context.Context, string) (store.Call, error) { return o
 // about, in the reader's language.
 func TestMisfit(t *testing.T) {
 	var asked string
-	l := &live{b: &Bot{o: Options{Calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}, Fits: func(tool string, args json.RawMessage) error {
+	k := &cardPresses{calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}, fits: func(tool string, args json.RawMessage) error {
 		asked = tool
 		switch string(args) {
 		case `{"n":1}`:
@@ -35,7 +35,7 @@ func TestMisfit(t *testing.T) {
 			return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit box:run: /n must be at least 3, received 2; /m must be at least 3, received 2"}
 		}
 		return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit box:run: " + strings.Repeat("/deep/n must be at least 3, received 2; ", 50)}
-	}}}}
+	}}
 	for _, row := range []struct {
 		fields             []string
 		args, locale, want string
@@ -51,7 +51,7 @@ func TestMisfit(t *testing.T) {
 		for _, f := range row.fields {
 			i.View.State.Values[f] = nil
 		}
-		wrong := l.misfit(t.Context(), view.Editing{}, i, json.RawMessage(row.args), phrases.For(row.locale))
+		wrong := k.misfit(t.Context(), view.Editing{}, i, json.RawMessage(row.args), phrases.For(row.locale))
 		if said := wrong[row.at]; asked != "box:run" || !strings.Contains(said, row.want) || utf8.RuneCountInString(said) > 300 || (len(wrong) > 0) != (row.at != "") {
 			t.Errorf("%s of %v: %v", row.args, row.fields, wrong)
 		}

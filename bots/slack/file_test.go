@@ -63,7 +63,7 @@ func TestFiles(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	db := openBolt(t)
-	runBot(t, fake, Options{Store: db}, h)
+	runBot(t, fake, Options{Store: storeOf(db)}, h)
 	elsewhere, visits := stranger(t)
 	img := picture(t)
 	files := []slacktest.File{
@@ -113,7 +113,7 @@ func TestFilesAlone(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	h := newHeard()
 	db := openBolt(t)
-	runBot(t, fake, Options{Store: db}, h)
+	runBot(t, fake, Options{Store: storeOf(db)}, h)
 	var files []slacktest.File
 	for i := range store.MaxFiles + 2 {
 		files = append(files, slacktest.File{Name: string(rune('a'+i)) + ".txt", Content: bytes.Repeat([]byte("é"), store.MaxFileText/4)})

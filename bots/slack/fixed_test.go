@@ -215,7 +215,7 @@ func TestBlankPieces(t *testing.T) {
 func TestCardWhereBytesCount(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true, CountBytes: true})
 	db := openBolt(t)
-	b := runBot(t, fake, Options{Store: db}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	root, at := in(t, fake, slacktest.General)
 	if _, _, err := db.ThreadAt(t.Context(), store.System, store.Thread{ID: store.NewID(someTime), User: "u", Address: at}); err != nil {
 		t.Fatal(err)

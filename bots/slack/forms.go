@@ -20,7 +20,7 @@ const formWait = 1500 * time.Millisecond
 
 // runForm shows a command's dialog, and says whether it did; where it did not
 // the command runs.
-func (l *live) runForm(ctx context.Context, p people.Person, g given) bool {
+func (l *commander) runForm(ctx context.Context, p people.Person, g given) bool {
 	if g.cmd.Form == nil || g.asked.Words != "" || g.trigger == "" {
 		return false
 	}
@@ -61,21 +61,21 @@ func (l *live) runForm(ctx context.Context, p people.Person, g given) bool {
 
 // filled reads a dialog that was sent in: its command as it was asked, and the
 // values that were changed.
-func (l *live) filled(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
+func (l *commander) filled(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
 	bad := fmt.Errorf("%w dialog", store.ErrInvalid)
 	f, ok := view.ReadFilling(i)
 	if !ok {
 		return cmd, asked, nil, bad
 	}
-	cmd, _, _, ok = l.b.o.Commands.Find(p.Caller(), f.Command, false)
+	cmd, _, _, ok = l.list.Find(p.Caller(), f.Command, false)
 	if !ok || cmd.Form == nil || i.View.Callback != view.FormView+":"+cmd.Name {
 		return cmd, asked, nil, bad
 	}
-	return cmd, p.Asked(place(l.account.Team, f.Channel, f.Thread), ""), f.Changed(i), nil
+	return cmd, p.Asked(place(l.team, f.Channel, f.Thread), ""), f.Changed(i), nil
 }
 
 // checkForm says at once what is wrong with a dialog.
-func (l *live) checkForm(ctx context.Context, i incoming.Interaction) map[string]string {
+func (l *commander) checkForm(ctx context.Context, i incoming.Interaction) map[string]string {
 	p, err := l.people.Who(ctx, i.User.ID, people.Recent)
 	if err != nil || p.User.ID == "" {
 		return nil // said when it is worked on
@@ -94,10 +94,10 @@ func (l *live) checkForm(ctx context.Context, i incoming.Interaction) map[string
 }
 
 // submitForm does what a dialog asks for.
-func (l *live) submitForm(ctx context.Context, p people.Person, i incoming.Interaction) error {
+func (l *commander) submitForm(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	cmd, asked, values, err := l.filled(i, p)
 	if err != nil {
-		return l.sayWrong(ctx, p, "", "", err)
+		return l.posts.TellError(ctx, p, "", "", err)
 	}
 	if len(values) == 0 {
 		return nil

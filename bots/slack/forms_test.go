@@ -18,11 +18,11 @@ func FuzzFilled(f *testing.F) {
 	f.Add(`[]`, "")
 	commands := &bots.Commands{}
 	commands.Add(bots.Command{Name: "set", Form: noFiller{}}, bots.Command{Name: "help"})
-	l := &live{b: &Bot{o: Options{Commands: commands}}}
+	c := &commander{list: commands}
 	f.Fuzz(func(t *testing.T, metadata, callback string) {
 		var i incoming.Interaction
 		i.View.Metadata, i.View.Callback = metadata, callback
-		cmd, asked, _, err := l.filled(i, people.Person{})
+		cmd, asked, _, err := c.filled(i, people.Person{})
 		if err == nil && (cmd.Form == nil || !incoming.IdForm.MatchString(asked.At.Channel)) {
 			t.Errorf("%q at %q is taken", cmd.Name, asked.At.Channel)
 		}

@@ -8,27 +8,27 @@ func (l *live) newHandlers() handlers {
 	kept := func(do pressFunc) onPress { return onPress{kept: true, do: do} }
 	h := handlers{
 		presses: map[string]onPress{
-			view.PageAction:       press(l.turnPage),
-			view.ResultAction:     press(l.openResult),
-			view.ResultFileAction: press(l.sendResult),
-			view.WordsAction:      press(l.pressWords),
-			view.ShareAction:      kept(l.pressShare),
+			view.PageAction:       press(l.cards.turnPage),
+			view.ResultAction:     press(l.cards.openResult),
+			view.ResultFileAction: press(l.cards.sendResult),
+			view.WordsAction:      press(l.commands.pressWords),
+			view.ShareAction:      kept(l.talk.pressShare),
 			view.HomeAction:       kept(l.homes.Press),
-			view.ConnectAction:    press(l.pressConnect),
+			view.ConnectAction:    press(l.commands.pressConnect),
 		},
 		submits: map[string]onSubmit{
-			view.EditView:   {check: l.checkEdit, do: l.submitEdit},
-			view.AlwaysView: {check: l.checkAlways, do: l.submitAlways},
-			view.FormView:   {check: l.checkForm, do: l.submitForm},
-			view.SecretView: {now: l.submitSecret},
-			aboutMessage:    {do: l.submitAbout},
+			view.EditView:   {check: l.cards.checkEdit, do: l.cards.submitEdit},
+			view.AlwaysView: {check: l.cards.checkAlways, do: l.cards.submitAlways},
+			view.FormView:   {check: l.commands.checkForm, do: l.commands.submitForm},
+			view.SecretView: {now: l.commands.submitSecret},
+			aboutMessage:    {do: l.talk.submitAbout},
 		},
-		shortcuts: map[string]onShortcut{aboutMessage: l.askAbout},
+		shortcuts: map[string]onShortcut{aboutMessage: l.talk.askAbout},
 	}
 	for verb, p := range map[string]onPress{
-		view.VerbRun: kept(l.decide), view.VerbRunAll: kept(l.decide), view.VerbCancel: kept(l.decide), view.VerbRetry: kept(l.decide), view.VerbAgain: kept(l.decide),
-		view.VerbAlways: press(l.openAlways), view.VerbNever: press(l.openAlways),
-		view.VerbEdit: press(l.openEdit), view.VerbShow: press(l.openAll),
+		view.VerbRun: kept(l.cards.decide), view.VerbRunAll: kept(l.cards.decide), view.VerbCancel: kept(l.cards.decide), view.VerbRetry: kept(l.cards.decide), view.VerbAgain: kept(l.cards.decide),
+		view.VerbAlways: press(l.cards.openAlways), view.VerbNever: press(l.cards.openAlways),
+		view.VerbEdit: press(l.cards.openEdit), view.VerbShow: press(l.cards.openAll),
 	} {
 		h.presses[view.CallAction+"-"+verb] = p
 	}

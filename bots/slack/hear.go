@@ -5,19 +5,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/attachments"
+	"nize/bots/slack/home"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
+	"nize/bots/slack/posting"
 	"nize/bots/slack/view"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
+// talk makes of what people say and ask a message of their conversation.
+type talk struct {
+	store       Threads
+	begins      func(ctx context.Context, by store.Caller, agent, model string) (string, string) // see [Options]
+	commands    *commander
+	access      *access
+	people      *people.Directory
+	posts       *posting.Poster
+	homes       *home.Homes
+	attachments *attachments.Fetcher
+	handler     bots.Handler
+	wire        *wire.Client
+	now         func() time.Time
+	log         *slog.Logger
+	team, self  string // the workspace, and nize's own id there
+}
+
+// Threads are the conversations, and the channels that they are in.
+type Threads interface {
+	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
+	ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (store.Thread, bool, error)
+	EditThread(ctx context.Context, by store.Caller, id string, edit func(*store.Thread)) (store.Thread, error)
+	GetChannel(ctx context.Context, place string) (store.Channel, error)
+}
+
 // event works on one event.
-func (l *live) event(ctx context.Context, e incoming.Event) error {
-	if !l.ours(&e) {
+func (l *talk) event(ctx context.Context, e incoming.Event) error {
+	if !happenedHere(&e, l.team) {
 		return nil // of the account before this one
 	}
 	switch e.Type {
@@ -28,10 +58,10 @@ func (l *live) event(ctx context.Context, e incoming.Event) error {
 }
 
 // message works on a message of a person's.
-func (l *live) message(ctx context.Context, e incoming.Event) error {
-	addressed := e.Addresses(l.account.User)
-	at := place(l.account.Team, e.Channel, e.Root())
-	th, err := l.b.o.Store.FindThread(ctx, at)
+func (l *talk) message(ctx context.Context, e incoming.Event) error {
+	addressed := e.Addresses(l.self)
+	at := place(l.team, e.Channel, e.Root())
+	th, err := l.store.FindThread(ctx, at)
 	known := err == nil
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -45,19 +75,19 @@ func (l *live) message(ctx context.Context, e incoming.Event) error {
 	if err != nil {
 		return err
 	}
-	text := incoming.ReadText(e.Text, l.account.User, l.people.NameFor(ctx))
+	text := incoming.ReadText(e.Text, l.self, l.people.NameFor(ctx))
 	if p.User.ID == "" {
 		if !addressed {
 			return nil
 		}
-		if done, err := l.claims(ctx, p, place(l.account.Team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
+		if done, err := l.commands.claims(ctx, p, place(l.team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
 			return err
 		}
-		return errors.Join(l.followOn(ctx, th, ""), l.refuse(ctx, p, e.Channel, e.Thread))
+		return errors.Join(l.followOn(ctx, th, ""), l.access.refuse(ctx, p, e.Channel, e.Thread))
 	}
-	l.welcome(ctx, p, e.Channel, e.PrivateThread())
+	l.access.welcome(ctx, p, e.Channel, e.PrivateThread())
 	if e.Masked {
-		l.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
+		l.access.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
 	}
 	if addressed {
 		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
@@ -74,24 +104,24 @@ func (l *live) message(ctx context.Context, e incoming.Event) error {
 
 // hear gives what a person said to the conversation of its thread, with what
 // came with it.
-func (l *live) hear(ctx context.Context, p people.Person, e incoming.Event, text string) error {
+func (l *talk) hear(ctx context.Context, p people.Person, e incoming.Event, text string) error {
 	return l.hearAll(ctx, p, e, attachments.Question{Text: text})
 }
 
-func (l *live) hearAll(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
+func (l *talk) hearAll(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
 	text := s.Text
-	at := place(l.account.Team, e.Channel, e.Root())
-	room, err := l.b.o.Store.GetChannel(ctx, at.Place())
+	at := place(l.team, e.Channel, e.Root())
+	room, err := l.store.GetChannel(ctx, at.Place())
 	if err != nil {
 		return fmt.Errorf("reading how the channel is set up: %w", err)
 	}
 	agent, model := room.Agent, room.Model
-	if l.b.o.Begins != nil {
-		agent, model = l.b.o.Begins(ctx, p.Caller(), agent, model)
+	if l.begins != nil {
+		agent, model = l.begins(ctx, p.Caller(), agent, model)
 	}
-	th, _, err := l.b.o.Store.ThreadAt(ctx, p.Caller(), store.Thread{
+	th, _, err := l.store.ThreadAt(ctx, p.Caller(), store.Thread{
 		Agent: agent, Model: model,
-		ID: store.NewID(l.b.o.Now()), User: p.User.ID, Address: at, Zone: p.Zone, Locale: p.Locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.ID,
+		ID: store.NewID(l.now()), User: p.User.ID, Address: at, Zone: p.Zone, Locale: p.Locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.ID,
 	})
 	if err != nil {
 		return err
@@ -100,7 +130,7 @@ func (l *live) hearAll(ctx context.Context, p people.Person, e incoming.Event, s
 	// What one person reads alone is in their language, also when it changes.
 	alone := e.Channel[0] == 'D' && (th.Locale != p.Locale || th.Zone != p.Zone)
 	if th.Follows != p.ID || alone {
-		_, err := l.b.o.Store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
+		_, err := l.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
 			th.Follows = p.ID
 			if alone {
 				th.Locale, th.Zone = p.Locale, p.Zone
@@ -135,16 +165,16 @@ func (l *live) hearAll(ctx context.Context, p people.Person, e incoming.Event, s
 }
 
 // noteHeard notes up to which message a thread is known.
-func (l *live) noteHeard(ctx context.Context, p people.Person, th store.Thread, ts string) error {
+func (l *talk) noteHeard(ctx context.Context, p people.Person, th store.Thread, ts string) error {
 	if ts <= th.LastMessage { // stamps of one length, until the year 2286
 		return nil
 	}
-	_, err := l.b.o.Store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) { th.LastMessage = max(th.LastMessage, ts) })
+	_, err := l.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) { th.LastMessage = max(th.LastMessage, ts) })
 	return err
 }
 
 // tellUnread tells somebody in one line which files were not read and why.
-func (l *live) tellUnread(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
+func (l *talk) tellUnread(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
 	if line := bots.UnreadLine(p.Words(), files); line != "" {
 		if err := l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), line); err != nil {
 			l.log.Warn("telling which files were not read", "user", p.ID, "err", err)

@@ -10,7 +10,7 @@ import (
 
 // openHome draws the Home for who opened it; somebody without access sees that
 // they have none.
-func (l *live) openHome(ctx context.Context, e incoming.Event) error {
+func (l *talk) openHome(ctx context.Context, e incoming.Event) error {
 	p, err := l.people.Who(ctx, e.User, people.Recent)
 	if err != nil {
 		return err
@@ -18,7 +18,7 @@ func (l *live) openHome(ctx context.Context, e incoming.Event) error {
 	if p.User.ID == "" {
 		return l.homes.DrawRefused(ctx, p, noAccess(p))
 	}
-	l.welcome(ctx, p, "", "")
+	l.access.welcome(ctx, p, "", "")
 	st := view.ReadHomeState(e.Home.Metadata)
 	st.Pages = nil // it opens at the beginning
 	return l.homes.Draw(ctx, p, st, "")

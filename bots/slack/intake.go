@@ -40,6 +40,10 @@ type live struct {
 	posts       *posting.Poster
 	attachments *attachments.Fetcher
 	homes       *home.Homes
+	access      *access
+	commands    *commander
+	cards       *cardPresses
+	talk        *talk
 	handlers    handlers
 	wg          sync.WaitGroup
 
@@ -56,15 +60,28 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		wire: wire.New(b.o.wire(), account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
 	l.people = people.New(people.Options{
-		Wire: l.wire, Store: b.o.Store, Config: b.o.Config, Admit: b.o.Admit, Now: b.o.Now, Log: l.log, Team: account.Team,
+		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Admit: b.o.Admit, Now: b.o.Now, Log: l.log, Team: account.Team,
 	})
 	l.posts = posting.New(posting.Options{
-		Wire: l.wire, People: l.people, Store: b.o.Store, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Team: account.Team, Self: account.User,
+		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Team: account.Team, Self: account.User,
 	})
-	l.attachments = attachments.New(attachments.Options{Wire: l.wire, People: l.people, Store: b.o.Store, Config: b.o.Config, Log: l.log, Self: account.User})
+	l.attachments = attachments.New(attachments.Options{Wire: l.wire, People: l.people, Store: b.o.Store.Attachments, Config: b.o.Config, Log: l.log, Self: account.User})
 	l.homes = home.New(home.Options{
-		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: account.Team,
+		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store.Homes, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: account.Team,
 	})
+	l.access = &access{people: l.people, posts: l.posts, store: b.o.Store.People, config: b.o.Config, log: l.log}
+	l.commands = &commander{
+		list: b.o.Commands, keeper: b.o.Keeper, people: l.people, posts: l.posts, homes: l.homes, access: l.access,
+		wire: l.wire, log: l.log, team: account.Team, wg: &l.wg,
+	}
+	l.cards = &cardPresses{
+		approver: b.o.Approver, calls: b.o.Calls, handler: h, store: b.o.Store.Posts, people: l.people, posts: l.posts,
+		wire: l.wire, log: l.log, now: b.o.Now, schema: b.o.Schema, fits: b.o.Fits,
+	}
+	l.talk = &talk{
+		store: b.o.Store.Threads, begins: b.o.Begins, commands: l.commands, access: l.access, people: l.people, posts: l.posts, homes: l.homes,
+		attachments: l.attachments, handler: h, wire: l.wire, now: b.o.Now, log: l.log, team: account.Team, self: account.User,
+	}
 	l.handlers = l.newHandlers()
 	l.wire.OnAnswer = l.heard
 	return l
@@ -106,7 +123,7 @@ func (l *live) shut() {
 
 // replay takes up what an earlier run stored and did not work off.
 func (l *live) replay(ctx context.Context) {
-	items, err := l.b.o.Store.Pending(ctx)
+	items, err := l.b.o.Store.Inbox.Pending(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			l.log.Error("reading what was left over", "err", err)
@@ -130,7 +147,7 @@ func (l *live) workOf(kind string, payload []byte) (lane string, run func(contex
 	switch kind {
 	case keptEvent:
 		e, err := incoming.DecodeEvent(payload)
-		return laneOf(e), func(ctx context.Context) error { return l.event(ctx, e) }, err
+		return laneOf(e), func(ctx context.Context) error { return l.talk.event(ctx, e) }, err
 	case keptPress:
 		i, err := incoming.DecodeInteraction(payload)
 		return "press:" + i.Message.TS + i.View.ID, func(ctx context.Context) error { return l.press(ctx, i) }, err
@@ -139,7 +156,7 @@ func (l *live) workOf(kind string, payload []byte) (lane string, run func(contex
 		return "view:" + i.View.ID, func(ctx context.Context) error { return l.submit(ctx, i) }, err
 	case keptSlash:
 		s, err := incoming.DecodeCommand(payload)
-		return "slash:" + s.User, func(ctx context.Context) error { return l.slash(ctx, s) }, err
+		return "slash:" + s.User, func(ctx context.Context) error { return l.talk.slash(ctx, s) }, err
 	}
 	return "", nil, nil // of an older or a newer nize: it goes
 }
@@ -214,7 +231,7 @@ func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func
 // and under which keys it is kept: what addresses nize comes as two events.
 func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) {
 	keys := []string{"slack:ev:" + e.ID}
-	if !l.ours(e) || !incoming.Used[e.Type] {
+	if !happenedHere(e, l.account.Team) || !incoming.Used[e.Type] {
 		return false, nil
 	}
 	if e.Type == "user_change" {
@@ -230,7 +247,7 @@ func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) 
 	if e.Addresses(l.account.User) {
 		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
 	}
-	if l.mode(ctx, e.Channel) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
+	if l.talk.mode(ctx, e.Channel) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
 		return true, keys
 	}
 	if e.Thread == "" {
@@ -239,15 +256,8 @@ func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) 
 	if l.lanes.busy(laneOf(*e)) { // the conversation may be about to begin
 		return true, keys
 	}
-	_, err := l.b.o.Store.FindThread(ctx, place(l.account.Team, e.Channel, e.Root()))
+	_, err := l.b.o.Store.Threads.FindThread(ctx, place(l.account.Team, e.Channel, e.Root()))
 	return err == nil, keys
-}
-
-// ours says whether an event is for this workspace's installation of the app. In
-// a channel that workspaces share it may have happened in another one; who may
-// talk is decided by who they are.
-func (l *live) ours(e *incoming.Event) bool {
-	return e.Team == l.account.Team || e.Through == l.account.Team
 }
 
 // spoken are the subtypes of messages that a person wrote.
@@ -264,7 +274,7 @@ func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, k
 	t := l.lanes.add(ctx, lane)
 	l.wg.Go(func() {
 		item := store.Item{ID: store.NewID(l.b.o.Now()), Kind: kind, Keys: keys, Payload: payload, At: l.b.o.Now()}
-		fresh, err := l.b.o.Store.Accept(ctx, item)
+		fresh, err := l.b.o.Store.Inbox.Accept(ctx, item)
 		if err != nil {
 			if ctx.Err() == nil {
 				l.log.Error("storing what Slack sent", "err", err)
@@ -295,7 +305,7 @@ func (l *live) work(ctx context.Context, id string, run func(context.Context) er
 			l.log.Error("working on what Slack sent", "item", id, "err", err)
 		}
 	}
-	if err := l.b.o.Store.Done(ctx, id); err != nil && ctx.Err() == nil {
+	if err := l.b.o.Store.Inbox.Done(ctx, id); err != nil && ctx.Err() == nil {
 		l.log.Error("marking an item as worked off", "item", id, "err", err)
 	}
 }

@@ -108,7 +108,7 @@ func TestFollow(t *testing.T) {
 	h := newHeard()
 	db := openBolt(t)
 	commands := &bots.Commands{}
-	b := runBot(t, fake, Options{Store: db, Commands: commands}, h)
+	b := runBot(t, fake, Options{Store: storeOf(db), Commands: commands}, h)
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: db, Claims: db, Handler: h, Calls: db})...)
 	say := func(user, text string, to *slacktest.Message) slacktest.Message {
 		t.Helper()

@@ -10,8 +10,8 @@ import (
 // Which messages that don't address nize it answers.
 
 // mode is what a channel says about that. What can't be read keeps quiet.
-func (l *live) mode(ctx context.Context, channel string) string {
-	c, err := l.b.o.Store.GetChannel(ctx, place(l.account.Team, channel, "").Place())
+func (l *talk) mode(ctx context.Context, channel string) string {
+	c, err := l.store.GetChannel(ctx, place(l.team, channel, "").Place())
 	if err != nil {
 		l.log.Error("reading how a channel is set up", "channel", channel, "err", err)
 		return store.ModeMention
@@ -23,7 +23,7 @@ func (l *live) mode(ctx context.Context, channel string) string {
 // same: in follow mode, if its author was the last to address nize, mentions
 // nobody else, and nobody else has written since. Who writes ends following
 // whatever the mode is, and also in a muted thread.
-func (l *live) follows(ctx context.Context, e *incoming.Event, th store.Thread, known bool) (bool, error) {
+func (l *talk) follows(ctx context.Context, e *incoming.Event, th store.Thread, known bool) (bool, error) {
 	if th.Follows != e.User {
 		if err := l.followOn(ctx, th, ""); err != nil {
 			return false, err
@@ -38,14 +38,14 @@ func (l *live) follows(ctx context.Context, e *incoming.Event, th store.Thread, 
 	case store.ModeMention:
 		return false, nil
 	}
-	return known && th.Follows == e.User && !incoming.Others(&e.Message, l.account.User), nil
+	return known && th.Follows == e.User && !incoming.Others(&e.Message, l.self), nil
 }
 
 // followOn lets nize follow another in a thread, "" for nobody.
-func (l *live) followOn(ctx context.Context, th store.Thread, user string) error {
+func (l *talk) followOn(ctx context.Context, th store.Thread, user string) error {
 	if th.ID == "" || th.Follows == user {
 		return nil
 	}
-	_, err := l.b.o.Store.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = user })
+	_, err := l.store.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = user })
 	return err
 }

@@ -24,7 +24,7 @@ func newEar(t *testing.T, mode string) *ear {
 	e := &ear{t: t, fake: startFake(t, slacktest.Options{Unlimited: true}), db: openBolt(t), h: newHeard()}
 	e.mode(mode)
 	commands := &bots.Commands{}
-	runBot(t, e.fake, Options{Store: e.db, Commands: commands}, e.h)
+	runBot(t, e.fake, Options{Store: storeOf(e.db), Commands: commands}, e.h)
 	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: e.db, Claims: e.db, Handler: e.h, Calls: e.db})...)
 	return e
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/incoming"
 	"nize/bots/slack/posting"
 	"nize/bots/slack/view"
 	"nize/store"
@@ -127,4 +128,18 @@ func (b *Bot) Aside(ctx context.Context, u store.User, in store.Address) (store.
 // place is where something stands in a workspace.
 func place(team, channel, thread string) store.Address {
 	return store.Address{Surface: store.OnSlack, Team: team, Channel: channel, Thread: thread}
+}
+
+// pressedHere says whether a press or a dialog is for this workspace's installation
+// of the app. A dialog may come from another workspace that its person is in, or
+// that shares the channel; who may do what is decided by who they are.
+func pressedHere(i incoming.Interaction, team string) bool {
+	return i.Team.ID == team || i.View.Team == team
+}
+
+// happenedHere says whether an event is for this workspace's installation of the app. In
+// a channel that workspaces share it may have happened in another one; who may
+// talk is decided by who they are.
+func happenedHere(e *incoming.Event, team string) bool {
+	return e.Team == team || e.Through == team
 }

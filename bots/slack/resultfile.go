@@ -21,7 +21,7 @@ import (
 // everybody's.
 
 // sendResult sends the result that a dialog shows as a file.
-func (l *live) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
+func (l *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)

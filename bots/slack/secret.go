@@ -25,23 +25,23 @@ const secretTime = 2500 * time.Millisecond
 
 // pressConnect opens the dialog for the credential that a button names, after the
 // command that does so has looked whether there is one.
-func (l *live) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), "credentials connect "+a.Value, false)
+func (l *commander) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	cmd, words, _, ok := l.list.Find(p.Caller(), "credentials connect "+a.Value, false)
 	if !ok {
 		return store.ErrNotFound
 	}
-	return l.run(ctx, p, given{cmd: cmd, asked: p.Asked(place(l.account.Team, "", ""), words), trigger: i.Trigger})
+	return l.run(ctx, p, given{cmd: cmd, asked: p.Asked(place(l.team, "", ""), words), trigger: i.Trigger})
 }
 
 // submitSecret seals what was typed; wrong is what the person reads at the field.
-func (l *live) submitSecret(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
+func (l *commander) submitSecret(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
 	refuse := func(w phrases.Catalogue, key phrases.Key) map[string]string {
 		return map[string]string{view.SecretBlock: w.Say(key)}
 	}
 	p := people.Person{ID: i.User.ID, Team: i.Team.ID}
-	if !l.oursToo(i) || l.b.o.Keeper == nil {
+	if !pressedHere(i, l.team) || l.keeper == nil {
 		return refuse(p.Words(), phrases.NoAccess), nil
 	}
 	p, err := l.people.Who(ctx, i.User.ID, people.Fresh)
@@ -57,7 +57,7 @@ func (l *live) submitSecret(ctx context.Context, i incoming.Interaction) (wrong 
 		return refuse(p.Words(), phrases.ConnectFailed), nil
 	}
 	typed := store.NewSecret(i.View.State.Values[view.SecretBlock]["value"].Text())
-	err = l.b.o.Keeper.PutSecret(ctx, p.Caller(), f, typed)
+	err = l.keeper.PutSecret(ctx, p.Caller(), f, typed)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):

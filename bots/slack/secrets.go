@@ -18,7 +18,7 @@ import (
 
 // tellMasked tells somebody, alone and once, that what they wrote held a key.
 // It never stands in the way of an answer.
-func (l *live) tellMasked(ctx context.Context, p people.Person, key, channel, thread string) {
+func (l *access) tellMasked(ctx context.Context, p people.Person, key, channel, thread string) {
 	first, err := l.people.FirstToday(ctx, "masked:"+key)
 	if err == nil && first {
 		err = l.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.SecretMasked))
@@ -30,7 +30,7 @@ func (l *live) tellMasked(ctx context.Context, p people.Person, key, channel, th
 
 // keysIn says at each field of a dialog that it holds a key, and what to do. What
 // the call that a dialog edits holds already may stay: it was stored and shown.
-func (l *live) keysIn(ctx context.Context, i incoming.Interaction) map[string]string {
+func (l *cardPresses) keysIn(ctx context.Context, i incoming.Interaction) map[string]string {
 	var wrong map[string]string
 	known := ""
 	for block, fields := range i.View.State.Values {
@@ -59,12 +59,12 @@ func (l *live) keysIn(ctx context.Context, i incoming.Interaction) map[string]st
 
 // knownTo is what the call holds that a dialog edits, in every form in which the
 // dialog shows it; "" for other dialogs, and where it can't be read.
-func (l *live) knownTo(ctx context.Context, i incoming.Interaction) string {
+func (l *cardPresses) knownTo(ctx context.Context, i incoming.Interaction) string {
 	e, ok := view.ReadEditing(i)
 	if i.View.Callback != view.EditView || !ok {
 		return ""
 	}
-	call, err := l.b.o.Calls.GetCall(ctx, e.Call)
+	call, err := l.calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return ""
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // pressShare shares an answer; whose it is the store knows.
-func (l *live) pressShare(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (l *talk) pressShare(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	thread, n, ok := view.ReadShare(a.Value)
 	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)

@@ -25,7 +25,7 @@ const (
 )
 
 // askAbout opens a dialog for a question about a message.
-func (l *live) askAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
+func (l *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	w := p.Words()
 	thread := i.Message.Thread
 	if thread == "" {
@@ -38,7 +38,7 @@ func (l *live) askAbout(ctx context.Context, p people.Person, i incoming.Interac
 	as := incoming.Posted{Message: incoming.Message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
 	m := attachments.Subject{
 		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: incoming.SpeakerName(i.Message.Username),
-		Text: as.Words(l.account.User, func(id string) string { return id }),
+		Text: as.Words(l.self, func(id string) string { return id }),
 	}
 	if incoming.IdForm.MatchString(i.Message.User) {
 		m.Author = i.Message.User
@@ -73,20 +73,20 @@ func questionIn(i incoming.Interaction) string {
 
 // submitAbout asks: below the message where nize is in the channel, else in
 // the person's own conversation with nize.
-func (l *live) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
+func (l *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	var m attachments.Subject
 	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IdForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if i.Masked {
-		l.tellMasked(ctx, p, i.View.ID, m.Channel, m.Thread)
+		l.access.tellMasked(ctx, p, i.View.ID, m.Channel, m.Thread)
 	}
 	question := strings.TrimSpace(questionIn(i))
 	if question == "" {
 		return fmt.Errorf("%w dialog: no question", store.ErrInvalid)
 	}
 	in, err := l.people.Members(ctx, m.Channel)
-	if err != nil || !slices.Contains(in, l.account.User) || !slices.Contains(in, p.ID) {
+	if err != nil || !slices.Contains(in, l.self) || !slices.Contains(in, p.ID) {
 		channel, err := l.people.OpenDM(ctx, p.ID)
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (l *live) submitAbout(ctx context.Context, p people.Person, i incoming.Inte
 	if err != nil {
 		return err
 	}
-	if _, err := l.posts.Put(ctx, place(l.account.Team, m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
+	if _, err := l.posts.Put(ctx, place(l.team, m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
 	// The dialog's id is the question's key: the message's own may have been

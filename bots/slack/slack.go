@@ -63,7 +63,10 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/slack/attachments"
+	"nize/bots/slack/home"
 	"nize/bots/slack/people"
+	"nize/bots/slack/posting"
 	"nize/bots/slack/wire"
 	"nize/store"
 )
@@ -81,18 +84,20 @@ const (
 	HTTPMode   = "http"
 )
 
-// Store is what the bot keeps.
-type Store interface {
-	store.Users
-	store.Contacts
-	store.Threads
-	store.Files
-	store.Inbox
-	store.Places
-	store.Bots
-	store.Sweeps
-	store.Homes
-	store.Channels
+// Store is what the bot keeps, by what it is for. One database has all of it.
+type Store struct {
+	Inbox       store.Inbox
+	Threads     Threads
+	People      People
+	Posts       posting.Store
+	Homes       home.Store
+	Attachments attachments.Store
+}
+
+// People are the users, and what each was told.
+type People interface {
+	people.Store
+	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
 }
 
 // Options are what a Bot works with. What nil, or 0, is explained of may be left

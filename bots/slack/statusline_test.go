@@ -24,7 +24,7 @@ func startQuiet(t *testing.T, o slacktest.Options) (*slacktest.Server, *Bot, fun
 	}
 	t.Cleanup(fake.Close)
 	db := openBolt(t)
-	b := runBotWith(t, fake, Options{Store: db, Transport: &http.Transport{DialContext: pipe.Dial, DisableKeepAlives: true}}, nobody{}, fake.SigningSecret())
+	b := runBotWith(t, fake, Options{Store: storeOf(db), Transport: &http.Transport{DialContext: pipe.Dial, DisableKeepAlives: true}}, nobody{}, fake.SigningSecret())
 	synctest.Wait()
 	ann, err := db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+slacktest.Ann, "ann", store.Member)
 	if err != nil {

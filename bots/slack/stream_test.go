@@ -29,11 +29,10 @@ func runBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) *Bo
 
 func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler, second string) *Bot {
 	t.Helper()
-	db := o.Store
-	if db == nil {
-		db = openBolt(t)
+	if o.Store.Inbox == nil {
+		o.Store = storeOf(openBolt(t))
 	}
-	b := connectedBot(t, fake, db, o, second)
+	b := connectedBot(t, fake, o, second)
 	b.mu.Lock()
 	ready := b.ready
 	b.mu.Unlock()
@@ -114,7 +113,7 @@ func testStreams(t *testing.T, streams int, o slacktest.Options) {
 	}
 	fake := startFake(t, o)
 	db := openBolt(t)
-	b := runBot(t, fake, Options{Store: db}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 1) // faults hit whoever calls next: one stream at a time
 	for n := range streams {

@@ -39,22 +39,10 @@ func (l *live) heard(err error) {
 	}
 }
 
-// prove tries the bot token; what Slack says goes to heard.
-func (l *live) prove(ctx context.Context) error {
-	err := l.wire.Call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.API.AuthTestContext(ctx)
-		return err
-	})
-	if wire.TokenGone[wire.Code(err)] != "" {
-		return nil // heard has it
-	}
-	return err
-}
-
 // keepProving tries the token now and then until ctx ends.
 func (l *live) keepProving(ctx context.Context) {
 	for {
-		if err := l.prove(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := l.wire.Prove(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 			l.log.Debug("trying the bot token", "err", err)
 		}
 		if wire.Sleep(ctx, proveEvery) != nil {

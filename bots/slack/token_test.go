@@ -43,7 +43,7 @@ func TestUninstalled(t *testing.T) {
 		t.Errorf("%d links: the app-level token goes on", links)
 	}
 	fake.RevokeBot("")
-	if err := b.current().prove(t.Context()); err != nil {
+	if err := b.current().wire.Prove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fares(t, b, bots.Connected, "")
@@ -65,7 +65,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 			t.Errorf("who connects is told %v", err)
 		}
 		fake.RevokeBot("")
-		if err := b.current().prove(t.Context()); err != nil {
+		if err := b.current().wire.Prove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		fares(t, b, bots.Connected, "")
@@ -90,7 +90,7 @@ func TestLinkDisabled(t *testing.T) {
 func TestSwitched(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
-	b := runBotWith(t, fake, Options{Store: db}, newHeard(), fake.AppToken())
+	b := runBotWith(t, fake, Options{Store: storeOf(db)}, newHeard(), fake.AppToken())
 	fares(t, b, bots.Connected, "")
 	was := b.current()
 	account := was.account
@@ -124,7 +124,7 @@ func TestHTTPHealth(t *testing.T) {
 	var b *Bot
 	front := httpServer(t, func(w http.ResponseWriter, r *http.Request) { b.Handler().ServeHTTP(w, r) })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Endpoint: front})
-	b = newHTTPBot(t, fake, Options{Store: openBolt(t)}, newHeard())
+	b = newHTTPBot(t, fake, Options{Store: storeOf(openBolt(t))}, newHeard())
 	fares(t, b, bots.Connected, "Slack has sent nothing")
 	if err := fake.Verify(t.Context()); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestHTTPHealth(t *testing.T) {
 		}
 	}
 	fake.RevokeBot("account_inactive")
-	if err := b.current().prove(t.Context()); err != nil {
+	if err := b.current().wire.Prove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fares(t, b, bots.Failed, "account_inactive")

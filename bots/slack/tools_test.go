@@ -16,7 +16,7 @@ import (
 func TestLookups(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
-	b := runBotWith(t, fake, Options{Store: db, Calls: db}, nobody{}, fake.AppToken())
+	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestLookups(t *testing.T) {
 func TestResultFile(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
-	b := runBotWith(t, fake, Options{Store: db, Calls: db}, nobody{}, fake.AppToken())
+	b := runBotWith(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{}, fake.AppToken())
 	ctx := t.Context()
 	if err := fake.Wait(ctx, linked(fake)); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestResultFile(t *testing.T) {
 func TestToolsAfterRestart(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
-	b := runBot(t, fake, Options{Store: db, Calls: db}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(db), Calls: db}, nobody{})
 	root, err := fake.Say(slacktest.Ann, slacktest.General, "go")
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func TestUserGroups(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := openBolt(t)
 	var ahead atomic.Int64 // the bot's goroutines read the clock, too
-	b := runBot(t, fake, Options{Store: db, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(db), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, nobody{})
 	everybody := []string{slacktest.Ann, slacktest.Ben, slacktest.Guest, slacktest.OtherBot, slacktest.Stranger}
 	for _, id := range everybody {
 		if _, err := db.EnsureUser(t.Context(), "slack:"+slacktest.Team+":"+id, id, store.Member); err != nil {
@@ -112,7 +112,7 @@ func TestUserGroups(t *testing.T) {
 func TestUserGroupScope(t *testing.T) {
 	scopes := slices.DeleteFunc(slices.Clone(slacktest.Scopes), func(s string) bool { return s == "usergroups:read" })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Scopes: scopes})
-	off := New(Options{Store: openBolt(t), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Transport: http.DefaultTransport})
+	off := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Transport: http.DefaultTransport})
 	if _, err := off.Check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "usergroups:read") {
 		t.Errorf("checking the tokens: %v", err)
 	}
@@ -120,7 +120,7 @@ func TestUserGroupScope(t *testing.T) {
 		t.Errorf("without an account: %v", err)
 	}
 	fake = startFake(t, slacktest.Options{Unlimited: true})
-	b := runBot(t, fake, Options{Store: openBolt(t)}, nobody{})
+	b := runBot(t, fake, Options{Store: storeOf(openBolt(t))}, nobody{})
 	fake.Fail("usergroups.list", slacktest.Fault{Error: "missing_scope"})
 	if _, _, err := b.UserGroup(t.Context(), "ops"); err == nil || !strings.Contains(err.Error(), "install it again") || !strings.Contains(err.Error(), "usergroups:read") {
 		t.Errorf("without the scope: %v", err)

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -141,7 +140,7 @@ func (l *live) takeSubmit(ctx context.Context, s onSubmit, i incoming.Interactio
 		err := bots.Guard(func() error {
 			ctx, cancel := context.WithTimeout(ctx, checkWait)
 			defer cancel()
-			if wrong = l.keysIn(ctx, i); len(wrong) == 0 && s.check != nil {
+			if wrong = l.cards.keysIn(ctx, i); len(wrong) == 0 && s.check != nil {
 				wrong = s.check(ctx, i)
 			}
 			return nil
@@ -194,17 +193,10 @@ func (l *live) soon(ctx context.Context, what string, do func(context.Context) e
 	})
 }
 
-// oursToo says whether a press or a dialog is for this workspace's installation
-// of the app. A dialog may come from another workspace that its person is in, or
-// that shares the channel; who may do what is decided by who they are.
-func (l *live) oursToo(i incoming.Interaction) bool {
-	return i.Team.ID == l.account.Team || i.View.Team == l.account.Team
-}
-
 // presser is who pressed, looked at anew; false if they have no access, which
 // they were told.
 func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Person, bool, error) {
-	if !l.oursToo(i) {
+	if !pressedHere(i, l.account.Team) {
 		return people.Person{ID: i.User.ID, Team: i.Team.ID}, false, nil
 	}
 	p, err := l.people.Who(ctx, i.User.ID, people.Fresh)
@@ -212,10 +204,10 @@ func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Pers
 		return p, false, err
 	}
 	if p.User.ID != "" {
-		l.welcome(ctx, p, "", "")
+		l.access.welcome(ctx, p, "", "")
 		return p, true, nil
 	}
-	return p, false, l.refuse(ctx, p, i.Channel.ID, i.Message.Thread)
+	return p, false, l.access.refuse(ctx, p, i.Channel.ID, i.Message.Thread)
 }
 
 // press gives what was pressed to who registered for it.
@@ -225,7 +217,7 @@ func (l *live) press(ctx context.Context, i incoming.Interaction) error {
 		return err
 	}
 	if !ok {
-		l.noteRefused(ctx, p, i)
+		l.cards.noteRefused(ctx, p, i)
 		return nil
 	}
 	for _, a := range i.Actions {
@@ -249,13 +241,4 @@ func (l *live) submit(ctx context.Context, i incoming.Interaction) error {
 		return err
 	}
 	return s.do(ctx, p, i)
-}
-
-// sayWrong tells somebody in private why what they pressed did not work.
-func (l *live) sayWrong(ctx context.Context, p people.Person, channel, thread string, err error) error {
-	text := p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err))
-	if err := l.posts.Tell(ctx, p, channel, thread, text); err != nil {
-		return fmt.Errorf("telling what did not work: %w", err)
-	}
-	return nil
 }

@@ -2,9 +2,11 @@ package posting
 
 import (
 	"context"
+	"fmt"
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/phrases"
 	"nize/bots/slack/people"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
@@ -70,4 +72,13 @@ func (b *messages) TellBlocks(ctx context.Context, p people.Person, at store.Add
 	}
 	_, err := b.wire.Post(ctx, at.Channel, options...)
 	return err
+}
+
+// TellError tells somebody in private why what they pressed did not work.
+func (b *messages) TellError(ctx context.Context, p people.Person, channel, thread string, err error) error {
+	text := p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err))
+	if err := b.Tell(ctx, p, channel, thread, text); err != nil {
+		return fmt.Errorf("telling what did not work: %w", err)
+	}
+	return nil
 }

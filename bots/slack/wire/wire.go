@@ -119,6 +119,18 @@ func (w *Client) Ephemeral(ctx context.Context, channel, user string, options ..
 	})
 }
 
+// Prove tries the bot token; what Slack says goes to OnAnswer.
+func (w *Client) Prove(ctx context.Context) error {
+	err := w.Call(ctx, func(ctx context.Context) error {
+		_, err := w.API.AuthTestContext(ctx)
+		return err
+	})
+	if TokenGone[Code(err)] != "" {
+		return nil // OnAnswer has it
+	}
+	return err
+}
+
 // OpenView opens a dialog; its trigger lives for three seconds.
 func (w *Client) OpenView(ctx context.Context, trigger string, view slackgo.ModalViewRequest) (opened *slackgo.ViewResponse, err error) {
 	err = w.Call(ctx, func(ctx context.Context) (err error) {
