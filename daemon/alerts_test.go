@@ -107,7 +107,7 @@ func TestAlertsAreNeverUnsignedByMistake(t *testing.T) {
 	r := open(t, t.TempDir(), nil)
 	ctx := t.Context()
 	key := store.CredentialKey{Scope: "system", Service: "alerts", Name: "WEBHOOK_SECRET"}
-	if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret("hunter2")}); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
+	if _, err := api.PutCredential.Call(ctx, r.Client, api.PutCredentialRequest{CredentialKey: key, Secret: api.NewSecret("hunter2")}); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a secret that is none: %v", err)
 	}
 	if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "alerts.to", Value: sink.URL}); err != nil {

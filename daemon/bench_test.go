@@ -48,7 +48,7 @@ func BenchmarkExecuteTool(b *testing.B) {
 	if _, err := api.AddServer.Call(b.Context(), r.Client, api.AddServerRequest{Server: store.Server{Name: "up", URL: url, TrustAnnotations: true}}); err != nil {
 		b.Fatal(err)
 	}
-	made, err := r.CreateToken(b.Context(), api.CreateToken{Name: "t"})
+	made, err := api.CreateToken.Call(b.Context(), r.Client, api.CreateTokenRequest{Name: "t"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -183,9 +183,11 @@ func changesOf(t *testing.T, r *roof) []request {
 			return second(api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "box:current_time", Args: []byte(`{"place":"Tokyo"}`)}))
 		}},
 		{"PUT /v1/credentials", "credential.put", func() error {
-			return r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret("s")})
+			return second(api.PutCredential.Call(ctx, r.Client, api.PutCredentialRequest{CredentialKey: key, Secret: api.NewSecret("s")}))
 		}},
-		{"DELETE /v1/credentials", "credential.delete", func() error { return r.DeleteCredential(ctx, key) }},
+		{"DELETE /v1/credentials", "credential.delete", func() error {
+			return second(api.DeleteCredential.Call(ctx, r.Client, api.DeleteCredentialRequest(key)))
+		}},
 		{"DELETE /v1/servers/{name}", "server.delete", func() error { return second(api.RemoveServer.Call(ctx, r.Client, api.ServerRequest{Name: "box"})) }},
 		{"PUT /v1/config/{key}", "setting.put", func() error {
 			return second(api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "agent.tools.maxSteps", Value: "7"}))
@@ -217,11 +219,13 @@ func changesOf(t *testing.T, r *roof) []request {
 			return second(api.PutAgent.Call(ctx, r.Client, api.PutAgentRequest{ID: "helper", Agent: store.Agent{ID: "helper", Name: "Helper"}}))
 		}},
 		{"DELETE /v1/agents/{id}", "agent.delete", func() error { return second(api.RemoveAgent.Call(ctx, r.Client, api.RemoveAgentRequest{ID: "helper"})) }},
-		{"POST /v1/tokens", "token.create", func() error { return second(r.CreateToken(ctx, api.CreateToken{Name: "cli"})) }},
-		{"POST /v1/tokens/{name}/rotate", "token.rotate", func() error { return second(r.RotateToken(ctx, "cli", api.RotateToken{})) }},
-		{"DELETE /v1/tokens/{name}", "token.revoke", func() error { return second(r.RevokeToken(ctx, "", "cli")) }},
-		{"POST /v1/tokens", "token.create", func() error { return second(r.CreateToken(ctx, api.CreateToken{Name: "other"})) }},
-		{"DELETE /v1/tokens", "token.revoke", func() error { return second(r.RevokeTokens(ctx, "")) }},
+		{"POST /v1/tokens", "token.create", func() error { return second(api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: "cli"})) }},
+		{"POST /v1/tokens/{name}/rotate", "token.rotate", func() error { return second(api.RotateToken.Call(ctx, r.Client, api.RotateTokenRequest{Name: "cli"})) }},
+		{"DELETE /v1/tokens/{name}", "token.revoke", func() error { return second(api.RevokeToken.Call(ctx, r.Client, api.RevokeTokenRequest{Name: "cli"})) }},
+		{"POST /v1/tokens", "token.create", func() error {
+			return second(api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: "other"}))
+		}},
+		{"DELETE /v1/tokens", "token.revoke", func() error { return second(api.RevokeTokens.Call(ctx, r.Client, api.RevokeTokensRequest{All: true})) }},
 	}
 	return append(list, []request{
 		{"POST /v1/users", "user.put", func() error {

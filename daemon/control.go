@@ -41,26 +41,11 @@ func encodeLines(v any) ([]byte, error) {
 // api.Routes.
 func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]streamFunc) {
 	answers = map[string]answerFunc{
-		"GET /v1/tokens":                d.listTokens,
-		"POST /v1/tokens":               d.createToken,
-		"DELETE /v1/tokens":             d.revokeTokens,
-		"DELETE /v1/tokens/{name}":      d.revokeToken,
-		"POST /v1/tokens/{name}/rotate": d.rotateToken,
-		"GET /v1/credentials":           d.listCredentials,
-		"PUT /v1/credentials":           d.putCredential,
-		"DELETE /v1/credentials":        d.deleteCredential,
-		"GET /v1/approvals":             d.listApprovals,
-		"GET /v1/approvals/{id}":        d.getApproval,
-		"POST /v1/approvals/{id}":       d.decide,
-		"GET /v1/calls/{id}":            d.getCall,
-		"GET /v1/grants":                d.listGrants,
-		"POST /v1/grants":               d.addGrant,
-		"DELETE /v1/grants/{id}":        d.deleteGrant,
-		"GET /v1/backup":                d.backup,
-		"POST /v1/restore":              d.restore,
-		"POST /v1/keys/export":          d.exportKey,
-		"POST /v1/keys/rotate":          d.rotateKeys,
-		"GET /v1/audit/key":             d.auditKey,
+		"GET /v1/backup":       d.backup,
+		"POST /v1/restore":     d.restore,
+		"POST /v1/keys/export": d.exportKey,
+		"POST /v1/keys/rotate": d.rotateKeys,
+		"GET /v1/audit/key":    d.auditKey,
 	}
 	streams = map[string]streamFunc{
 		"GET /v1/audit":        d.audit,

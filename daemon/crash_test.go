@@ -155,7 +155,7 @@ func TestKilled(t *testing.T) {
 	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
+	made, err := api.CreateToken.Call(ctx, k.Client, api.CreateTokenRequest{Name: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +165,11 @@ func TestKilled(t *testing.T) {
 	clients.Go(func() { k.execute(made.Secret.Reveal(), "box:write", `{}`) })
 	var card store.Card
 	k.until("a call waits", func() bool {
-		cards, err := k.Approvals(ctx)
-		if err != nil || len(cards) != 1 {
+		cards, err := api.ListApprovals.Call(ctx, k.Client, api.Empty{})
+		if err != nil || len(cards.Items) != 1 {
 			return false
 		}
-		card = cards[0]
+		card = cards.Items[0]
 		return true
 	})
 	k.kill()
@@ -179,7 +179,7 @@ func TestKilled(t *testing.T) {
 	var won, late atomic.Int64
 	for range 8 {
 		presses.Go(func() {
-			_, err := k.Decide(ctx, card.Call, api.Decide{Verb: store.Approve, Digest: card.Digest})
+			_, err := api.DecideCall.Call(ctx, k.Client, api.DecideCallRequest{ID: card.Call, Verb: store.Approve, Digest: card.Digest})
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -195,7 +195,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("%d presses won and %d were late, want 1 and 7", won.Load(), late.Load())
 	}
 	k.until("the call is done", func() bool {
-		c, err := k.Call(ctx, card.Call)
+		c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: card.Call})
 		return err == nil && c.State == store.Done
 	})
 	if runs.Load() != 1 {
@@ -217,10 +217,10 @@ func TestKilled(t *testing.T) {
 		}
 		return lost != ""
 	})
-	if c, err := k.Call(ctx, lost); err != nil || c.State != store.Lost || c.Tool != "slow" {
+	if c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: lost}); err != nil || c.State != store.Lost || c.Tool != "slow" {
 		t.Errorf("the call that ran is %+v (%v)", c, err)
 	}
-	if _, err := k.Decide(ctx, lost, api.Decide{Verb: store.Approve}); !errors.Is(err, store.ErrDecided) {
+	if _, err := api.DecideCall.Call(ctx, k.Client, api.DecideCallRequest{ID: lost, Verb: store.Approve}); !errors.Is(err, store.ErrDecided) {
 		t.Errorf("approving a lost call: %v", err)
 	}
 	k.kill()
@@ -285,13 +285,16 @@ func TestStopped(t *testing.T) {
 	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP()}}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
+	made, err := api.CreateToken.Call(ctx, k.Client, api.CreateTokenRequest{Name: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	waited, ran := make(chan string, 1), make(chan string, 1)
 	go func() { waited <- k.execute(made.Secret.Reveal(), "box:write", `{}`) }()
-	k.until("a call waits", func() bool { cards, err := k.Approvals(ctx); return err == nil && len(cards) == 1 })
+	k.until("a call waits", func() bool {
+		cards, err := api.ListApprovals.Call(ctx, k.Client, api.Empty{})
+		return err == nil && len(cards.Items) == 1
+	})
 	go func() {
 		c, err := api.CallTool.Call(ctx, k.Client, api.CallToolRequest{ID: "box:slow"})
 		if err != nil {

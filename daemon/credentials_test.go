@@ -24,7 +24,7 @@ func TestCredentialOfAServer(t *testing.T) {
 		t.Fatalf("a server that could not be reached was kept: %+v, %v", list.Items, err)
 	}
 	key := store.CredentialKey{Service: "tracker", Name: "TRACKER"}
-	if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret("key-of-the-tracker")}); err != nil {
+	if _, err := api.PutCredential.Call(ctx, r.Client, api.PutCredentialRequest{CredentialKey: key, Secret: api.NewSecret("key-of-the-tracker")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: s}); err != nil {
@@ -76,7 +76,7 @@ func TestWhoseCredential(t *testing.T) {
 	set := func(scope, owner, value string) {
 		t.Helper()
 		key := store.CredentialKey{Scope: scope, Owner: owner, Service: "tracker", Name: "TRACKER"}
-		if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret(value)}); err != nil {
+		if _, err := api.PutCredential.Call(ctx, r.Client, api.PutCredentialRequest{CredentialKey: key, Secret: api.NewSecret(value)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestWhoseCredential(t *testing.T) {
 	}
 	auth("none")
 	calls("own-key", "the requester's own credential")
-	if err := r.DeleteCredential(ctx, store.CredentialKey{Scope: "user", Owner: me.You.User, Service: "tracker", Name: "TRACKER"}); err != nil {
+	if _, err := api.DeleteCredential.Call(ctx, r.Client, api.DeleteCredentialRequest(store.CredentialKey{Scope: "user", Owner: me.You.User, Service: "tracker", Name: "TRACKER"})); err != nil {
 		t.Fatal(err)
 	}
 	calls("newer-key", "of the team local")

@@ -111,7 +111,7 @@ func TestMainJob(t *testing.T) {
 		}
 		if m := e.Message; m != nil && m.Card != nil && m.Card.State == store.Pending && !m.Card.Approved && approved == 0 {
 			approved++
-			if _, err := r.Decide(ctx, m.Card.Call, api.Decide{Verb: store.Approve, Digest: m.Card.Digest}); err != nil {
+			if _, err := api.DecideCall.Call(ctx, r.Client, api.DecideCallRequest{ID: m.Card.Call, Verb: store.Approve, Digest: m.Card.Digest}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -293,21 +293,21 @@ func TestSecretsOnDisk(t *testing.T) {
 	r := open(t, dir, nil)
 	ctx := t.Context()
 	const canary = "canary-4f1d-secret"
-	if err := r.PutCredential(ctx, api.PutCredential{CredentialKey: store.CredentialKey{Service: "tracker", Name: "KEY"}, Secret: api.NewSecret(canary)}); err != nil {
+	if _, err := api.PutCredential.Call(ctx, r.Client, api.PutCredentialRequest{CredentialKey: store.CredentialKey{Service: "tracker", Name: "KEY"}, Secret: api.NewSecret(canary)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "openai", Key: api.NewSecret("sk-" + canary)}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := r.CreateToken(ctx, api.CreateToken{Name: "t"})
+	made, err := api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := r.Credentials(ctx)
+	all, err := api.ListCredentials.Call(ctx, r.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := json.Marshal(all)
+	shown, err := json.Marshal(all.Items)
 	if err != nil || strings.Contains(string(shown), canary) {
 		t.Errorf("credentials show %s (%v)", shown, err)
 	}

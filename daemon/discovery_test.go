@@ -203,7 +203,7 @@ func TestEmbeddingServiceFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := r.CreateToken(ctx, api.CreateToken{Name: "client"})
+	made, err := api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: "client"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t), Args: []string{"--notes", filepath.Join(t.TempDir(), "n.json")}}}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := k.CreateToken(ctx, api.CreateToken{Name: "t"})
+	made, err := api.CreateToken.Call(ctx, k.Client, api.CreateTokenRequest{Name: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,11 @@ func TestFullDisk(t *testing.T) {
 	})
 	var card store.Card
 	k.until("a call waits", func() bool {
-		cards, err := k.Approvals(ctx)
-		if err != nil || len(cards) == 0 {
+		cards, err := api.ListApprovals.Call(ctx, k.Client, api.Empty{})
+		if err != nil || len(cards.Items) == 0 {
 			return false
 		}
-		card = cards[0]
+		card = cards.Items[0]
 		return true
 	})
 
@@ -108,7 +108,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := k.Backup(ctx, new(strings.Builder)); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("backup: %v", err)
 	}
-	if _, err := k.Decide(ctx, card.Call, api.Decide{Verb: store.Deny, Digest: card.Digest}); err != nil {
+	if _, err := api.DecideCall.Call(ctx, k.Client, api.DecideCallRequest{ID: card.Call, Verb: store.Deny, Digest: card.Digest}); err != nil {
 		t.Errorf("a no: %v", err)
 	}
 	clients.Wait()

@@ -28,7 +28,7 @@ func (d *Daemon) httpHandler() http.Handler {
 		}
 		plain(w, http.StatusServiceUnavailable, "starting or stopping")
 	})
-	d.serveOwnTokens(mux)
+	mux.Handle("/auth/", d.ownTokensHandler())
 	return d.guardOrigin(mux)
 }
 

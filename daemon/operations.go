@@ -18,6 +18,7 @@ import (
 type operations struct {
 	serverOperations
 	modelOperations
+	accessOperations
 	peopleOperations
 	chatOperations
 	alerts   *monitor.Alerts
@@ -39,6 +40,15 @@ type chatOperations struct {
 	bots          *control.Bots
 	channels      *control.Channels
 	conversations *control.Conversations
+}
+
+// accessOperations are about who may call what, and with which keys.
+type accessOperations struct {
+	tokens      *control.Tokens
+	ownTokens   *control.OwnTokens
+	credentials *control.Credentials
+	approvals   *control.Approvals
+	grants      *control.Grants
 }
 
 // modelOperations are about models, who speaks by them, and what they cost.
@@ -77,6 +87,11 @@ func (d *Daemon) newOperations(members *control.ChannelMembers) *operations {
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
 	o.unmet = &control.UnmetRequests{Store: d.db}
+	o.tokens = &control.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
+	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
+	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
+	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
+	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory}
 	o.alerts = d.newAlerts()
 	o.doctor, o.status = d.newDoctor(o.alerts, o.servers), d.newStatus(o.alerts, o.servers)
 	d.defaults = &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
@@ -101,6 +116,9 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListAlerts, o.alerts.List)
 	mux.Handle(m, api.TestAlert, o.alerts.Test)
 	mux.Handle(m, api.AckAlert, o.alerts.Acknowledge)
+	mux.Handle(m, api.ListApprovals, o.approvals.List)
+	mux.Handle(m, api.GetApproval, o.approvals.Get)
+	mux.Handle(m, api.DecideCall, o.approvals.Decide)
 	mux.Handle(m, api.ListBots, o.bots.List)
 	mux.Handle(m, api.RemoveBot, o.bots.Remove)
 	mux.Handle(m, api.ConnectBot, o.bots.Connect)
@@ -111,6 +129,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListBudgets, o.budgets.List)
 	mux.Handle(m, api.RemoveBudget, o.budgets.Remove)
 	mux.Handle(m, api.SetBudget, o.budgets.Set)
+	mux.Handle(m, api.GetCall, o.approvals.GetCall)
 	mux.Handle(m, api.ListChannels, o.channels.List)
 	mux.Handle(m, api.UnsetChannel, o.channels.Unset)
 	mux.Handle(m, api.SetChannel, o.channels.Set)
@@ -125,9 +144,15 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.UnsetSetting, o.settings.Unset)
 	mux.Handle(m, api.ExplainSetting, o.settings.Explain)
 	mux.Handle(m, api.PutSetting, o.settings.Put)
+	mux.Handle(m, api.DeleteCredential, o.credentials.Delete)
+	mux.Handle(m, api.ListCredentials, o.credentials.List)
+	mux.Handle(m, api.PutCredential, o.credentials.Put)
 	mux.Handle(m, api.Doctor, o.doctor.Examine)
 	mux.Handle(m, api.ListDomains, o.tools.ListDomains)
 	mux.Handle(m, api.BrowseDomain, o.tools.BrowseDomain)
+	mux.Handle(m, api.ListGrants, o.grants.List)
+	mux.Handle(m, api.AddGrant, o.grants.Add)
+	mux.Handle(m, api.RevokeGrant, o.grants.Revoke)
 	mux.Handle(m, api.ListGroups, o.groups.List)
 	mux.Handle(m, api.AddGroup, o.groups.Add)
 	mux.Handle(m, api.RemoveGroup, o.groups.Remove)
@@ -162,6 +187,11 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListUntrusted, o.servers.ListUntrusted)
 	mux.Handle(m, api.TrustTools, o.servers.Trust)
 	mux.Handle(m, api.GetStatus, o.status.Show)
+	mux.Handle(m, api.RevokeTokens, o.tokens.RevokeAll)
+	mux.Handle(m, api.ListTokens, o.tokens.List)
+	mux.Handle(m, api.CreateToken, o.tokens.Create)
+	mux.Handle(m, api.RevokeToken, o.tokens.Revoke)
+	mux.Handle(m, api.RotateToken, o.tokens.Rotate)
 	mux.Handle(m, api.ListTools, o.tools.List)
 	mux.Handle(m, api.SearchTools, o.tools.Search)
 	mux.Handle(m, api.ForgetUnmetRequests, o.unmet.Forget)

@@ -1,67 +1,63 @@
 package daemon
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
-// serveOwnTokens lets a program that holds a token for the API look after its
-// owner's tokens for MCP clients: whoever the token belongs to, admin
-// or not, only ever their own.
-func (d *Daemon) serveOwnTokens(mux *http.ServeMux) {
-	mux.Handle("POST /auth/mcp-tokens", d.asOwner(d.mintOwn))
-	mux.Handle("GET /auth/mcp-tokens", d.asOwner(d.listOwn))
-	mux.Handle("DELETE /auth/mcp-tokens/{name}", d.asOwner(d.revokeOwn))
-	mux.Handle("POST /auth/logout-all", d.asOwner(d.logoutAll))
-}
+// invalidToken is the code of a request without a token that is good for the
+// HTTP API.
+const invalidToken = "invalid_token"
 
-// asOwner answers a request of the HTTP API in the name of its token's owner.
-func (d *Daemon) asOwner(h answerFunc) http.Handler {
+// ownTokensHandler serves the HTTP API's operations on the tokens of who asks.
+func (d *Daemon) ownTokensHandler() http.Handler {
+	on := http.NewServeMux()
+	m := mux.New(on, mux.Options{Caller: d.apiCaller, Fail: failHTTP, Log: d.log})
+	mux.Handle(m, api.CreateOwnToken, d.ops.ownTokens.Create)
+	mux.Handle(m, api.ListOwnTokens, d.ops.ownTokens.List)
+	mux.Handle(m, api.RevokeOwnToken, d.ops.ownTokens.Revoke)
+	mux.Handle(m, api.RevokeOwnTokens, d.ops.ownTokens.RevokeAll)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		status, answer := http.StatusOK, any(nil)
-		by, err := d.bearer(r)
-		if err != nil {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			status, answer = http.StatusUnauthorized, httpFailure("invalid_token", err.Error())
-		} else if err = d.guarded(func() (err error) { answer, err = h(r.Context(), by, r); return err }); err != nil {
-			e, known := api.FromError(err)
-			if !known {
-				d.log.Error("http request", "route", r.Pattern, "err", err)
-			}
-			status, answer = e.Status(), httpFailure(e.Code, e.Message)
-		}
-		body, err := json.Marshal(answer)
-		if err != nil {
-			d.log.Error("encoding an answer", "route", r.Pattern, "err", err)
-			status, body = http.StatusInternalServerError, []byte(`{"error":{"type":"internal","message":"internal error"}}`)
-		}
-		w.WriteHeader(status)
-		_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+		on.ServeHTTP(w, r)
 	})
 }
 
-// failure is an error of the HTTP API.
-type failure struct {
-	Error struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	} `json:"error"`
+// failHTTP writes an error as the HTTP API has them.
+func failHTTP(w http.ResponseWriter, e *api.Error) {
+	var f struct {
+		Error struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	f.Error.Type, f.Error.Message = e.Code, e.Message
+	status := e.Status()
+	if e.Code == invalidToken {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		status = http.StatusUnauthorized
+	}
+	body, _ := json.Marshal(f) // two strings always encode
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
 }
 
-func httpFailure(kind, message string) (f failure) {
-	f.Error.Type, f.Error.Message = kind, message
-	return f
+// apiCaller is whose token for the API a request comes with.
+func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
+	by, err := d.bearer(r)
+	if err != nil {
+		return by, &api.Error{Code: invalidToken, Message: err.Error()}
+	}
+	return by, nil
 }
 
 // bearer turns the Authorization header into the caller. The error is the
@@ -94,92 +90,4 @@ func (d *Daemon) bearer(r *http.Request) (store.Caller, error) {
 		address = host
 	}
 	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnHTTP, Token: t.ID, Scopes: t.Scopes, Address: address}, nil
-}
-
-func (d *Daemon) mintOwn(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	req, err := decode[api.OwnToken](r)
-	if err != nil {
-		return nil, err
-	}
-	scopes, err := atMost(by.Scopes, req.Scopes)
-	if err != nil {
-		return nil, err
-	}
-	made, err := d.mint(ctx, by, api.CreateToken{Name: req.Name, Expires: req.Expires, Scopes: scopes, Overwrite: req.Overwrite})
-	if errors.Is(err, store.ErrExists) {
-		return nil, fmt.Errorf("token %q %w: say \"overwrite\": true to replace it", req.Name, store.ErrExists)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return api.MintedToken{Token: made.Token, Secret: made.Secret}, nil
-}
-
-// atMost is what a token that a token makes may have: at most its maker's
-// scopes, and those where nothing is asked for.
-func atMost(maker, asked []string) ([]string, error) {
-	var patterns []string
-	for _, s := range maker {
-		if p, ok := strings.CutPrefix(s, "tools:"); ok {
-			patterns = append(patterns, p)
-		}
-	}
-	if len(patterns) == 0 {
-		return asked, nil
-	}
-	if len(asked) == 0 {
-		return maker, nil
-	}
-	for _, s := range asked {
-		p := strings.TrimPrefix(s, "tools:")
-		if !slices.Contains(patterns, p) && (strings.Contains(p, "*") || !store.MatchAny(patterns, p)) {
-			return nil, fmt.Errorf("scope %q: %w: the token that asks for it has only %s", s, store.ErrRefused, strings.Join(maker, ", "))
-		}
-	}
-	return asked, nil
-}
-
-func (d *Daemon) listOwn(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
-	tokens, err := d.db.ListTokens(ctx, by.User)
-	if err != nil {
-		return nil, fmt.Errorf("listing tokens: %w", err)
-	}
-	var own []api.TokenView
-	for _, t := range tokens {
-		if t.Audience == store.ForMCP {
-			own = append(own, api.TokenView{Token: t, State: t.State(d.now()), UserName: by.Name})
-		}
-	}
-	return items(own), nil
-}
-
-func (d *Daemon) revokeOwn(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	name := r.PathValue("name")
-	tokens, err := d.db.ListTokens(ctx, by.User)
-	if err != nil {
-		return nil, fmt.Errorf("listing tokens: %w", err)
-	}
-	var names []string
-	for _, t := range tokens {
-		if t.Audience == store.ForMCP && t.State(d.now()) == "active" {
-			names = append(names, t.Name)
-		}
-	}
-	if !slices.Contains(names, name) {
-		return nil, store.Unknown("active token", name, names)
-	}
-	n, err := d.db.RevokeTokens(ctx, by, by.User, name)
-	if err != nil {
-		return nil, fmt.Errorf("revoking token %s: %w", name, err)
-	}
-	return api.Revoked{Revoked: n}, nil
-}
-
-// logoutAll revokes every token of the owner, the one that asks included.
-func (d *Daemon) logoutAll(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
-	n, err := d.db.RevokeTokens(ctx, by, by.User, "")
-	if err != nil {
-		return nil, fmt.Errorf("revoking tokens: %w", err)
-	}
-	return api.Revoked{Revoked: n}, nil
 }

@@ -24,14 +24,14 @@ func TestOwnTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	mint := func(name, audience string, scopes ...string) string {
-		made, err := r.CreateToken(ctx, api.CreateToken{Name: name, User: "mia", Audience: audience, Scopes: scopes})
+		made, err := api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: name, User: "mia", Audience: audience, Scopes: scopes})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return made.Secret.Reveal()
 	}
 	all, narrow, mcp := mint("all", store.ForAPI), mint("narrow", store.ForAPI, "tools:files:*"), mint("client", store.ForMCP)
-	admins, err := r.CreateToken(ctx, api.CreateToken{Name: "client"}) // somebody else's of the same name
+	admins, err := api.CreateToken.Call(ctx, r.Client, api.CreateTokenRequest{Name: "client"}) // somebody else's of the same name
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +98,11 @@ func TestOwnTokens(t *testing.T) {
 			t.Errorf("in mia's list after she logged out everywhere: %+v", tok)
 		}
 	}
-	tokens, err := r.Tokens(ctx, "")
+	tokens, err := api.ListTokens.Call(ctx, r.Client, api.ListTokensRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tok := range tokens {
+	for _, tok := range tokens.Items {
 		if tok.ID == admins.Token.ID && tok.State != "active" {
 			t.Error("somebody else's token was revoked")
 		}

@@ -114,7 +114,7 @@ func TestRealModel(t *testing.T) {
 			if runs.Load() != 0 {
 				t.Error("it ran before the yes")
 			}
-			if _, err := r.Decide(ctx, m.Card.Call, api.Decide{Verb: store.Approve, Digest: m.Card.Digest}); err != nil {
+			if _, err := api.DecideCall.Call(ctx, r.Client, api.DecideCallRequest{ID: m.Card.Call, Verb: store.Approve, Digest: m.Card.Digest}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -69,7 +69,7 @@ func TestRestoreUnderLoad(t *testing.T) {
 				default:
 				}
 				name := fmt.Sprintf("t%d-%d", w, i)
-				if _, err := k.CreateToken(ctx, api.CreateToken{Name: name}); err != nil {
+				if _, err := api.CreateToken.Call(ctx, k.Client, api.CreateTokenRequest{Name: name}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -92,12 +92,12 @@ func TestRestoreUnderLoad(t *testing.T) {
 	if said.Tokens < len(before) {
 		t.Errorf("%d tokens revoked of %d", said.Tokens, len(before))
 	}
-	tokens, err := k.Tokens(ctx, "")
+	tokens, err := api.ListTokens.Call(ctx, k.Client, api.ListTokensRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	state := map[string]string{}
-	for _, tok := range tokens {
+	for _, tok := range tokens.Items {
 		state[tok.Name] = tok.State
 	}
 	for _, name := range before {
@@ -217,7 +217,7 @@ func TestKilledRotation(t *testing.T) {
 		<-done
 		k.start()
 		for i, id := range calls {
-			if c, err := k.Call(ctx, id); err != nil || !strings.Contains(string(c.Args), fmt.Sprintf(`"value":%d}`, i)) {
+			if c, err := api.GetCall.Call(ctx, k.Client, api.CallRequest{ID: id}); err != nil || !strings.Contains(string(c.Args), fmt.Sprintf(`"value":%d}`, i)) {
 				t.Fatalf("call %d: %s, %v", i, c.Args, err)
 			}
 		}

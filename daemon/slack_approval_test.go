@@ -26,11 +26,11 @@ func (s *scene) approvers(p string) {
 // waits are the ids of the calls that wait.
 func (s *scene) waits() (ids []string) {
 	s.t.Helper()
-	list, err := s.Approvals(s.t.Context())
+	list, err := api.ListApprovals.Call(s.t.Context(), s.Client, api.Empty{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, c := range list {
+	for _, c := range list.Items {
 		ids = append(ids, c.Call)
 	}
 	return ids
@@ -273,15 +273,15 @@ func TestSlackAlways(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.told(slacktest.Ben, "only its admins answer")
-	if grants, err := s.Grants(t.Context(), ""); err != nil || len(grants) != 0 || s.runs.Load() != 0 {
-		t.Fatalf("%+v, %v, %d runs", grants, err, s.runs.Load())
+	if grants, err := api.ListGrants.Call(t.Context(), s.Client, api.ListGrantsRequest{}); err != nil || len(grants.Items) != 0 || s.runs.Load() != 0 {
+		t.Fatalf("%+v, %v, %d runs", grants.Items, err, s.runs.Load())
 	}
 	press(slacktest.Ben, posted, "always") // and the dialog stays open while somebody else says no
 	_, second := s.ask(slacktest.Ben, "note")
 	s.until("a dialog", func() bool { return len(s.fake.Views(slacktest.Ben)) == 1 })
 	s.fake.CloseView(t.Context(), slacktest.Ben, s.fake.Views(slacktest.Ben)[0].ID)
 	press(slacktest.Ben, second, "always")
-	if _, err := s.Decide(t.Context(), callOf(second), api.Decide{Verb: store.Deny}); err != nil {
+	if _, err := api.DecideCall.Call(t.Context(), s.Client, api.DecideCallRequest{ID: callOf(second), Verb: store.Deny}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.dialog(slacktest.Ben, nil); err != nil {

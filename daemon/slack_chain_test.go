@@ -297,7 +297,7 @@ func (s *scene) tokenOf(user string) string {
 	if i < 0 {
 		s.t.Fatalf("%s is no user", user)
 	}
-	made, err := s.CreateToken(s.t.Context(), api.CreateToken{Name: "client", User: users.Items[i].ID})
+	made, err := api.CreateToken.Call(s.t.Context(), s.Client, api.CreateTokenRequest{Name: "client", User: users.Items[i].ID})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -398,12 +398,14 @@ func TestSlackMixedPresses(t *testing.T) {
 			func(n int) { s.raw(slacktest.Cho, slacktest.Team, "run", "run "+value, posted, 1000*round+n) },
 			func(int) { s.slash(slacktest.Ben, "/nize approve "+id) },
 			func(int) { s.slash(slacktest.Ben, "/nize deny "+id) },
-			func(int) { _, _ = s.Decide(t.Context(), id, api.Decide{Verb: store.Approve}) }, // one of all is taken
 			func(int) {
-				_, _ = s.Decide(t.Context(), id, api.Decide{Verb: store.Deny, Always: round == 3, Reason: "no"})
+				_, _ = api.DecideCall.Call(t.Context(), s.Client, api.DecideCallRequest{ID: id, Verb: store.Approve})
+			}, // one of all is taken
+			func(int) {
+				_, _ = api.DecideCall.Call(t.Context(), s.Client, api.DecideCallRequest{ID: id, Verb: store.Deny, Always: round == 3, Reason: "no"})
 			},
 			func(int) {
-				_, _ = s.Decide(t.Context(), id, api.Decide{Verb: store.Edit, Args: json.RawMessage(`{"text":"hello"}`)})
+				_, _ = api.DecideCall.Call(t.Context(), s.Client, api.DecideCallRequest{ID: id, Verb: store.Edit, Args: json.RawMessage(`{"text":"hello"}`)})
 			},
 		}
 		var all sync.WaitGroup
@@ -414,8 +416,8 @@ func TestSlackMixedPresses(t *testing.T) {
 		s.settled("done" + string(rune('a'+round)))
 		var first, last store.Card
 		s.until("the call has ended", func() bool {
-			if first, err = s.Approval(t.Context(), id); err == nil && first.Successor != "" {
-				last, err = s.Approval(t.Context(), first.Successor)
+			if first, err = api.GetApproval.Call(t.Context(), s.Client, api.CallRequest{ID: id}); err == nil && first.Successor != "" {
+				last, err = api.GetApproval.Call(t.Context(), s.Client, api.CallRequest{ID: first.Successor})
 			} else {
 				last = first
 			}

@@ -238,16 +238,16 @@ func TestSlackHomeLists(t *testing.T) {
 	s.shows(slacktest.Ben, "is taken back", "Nothing yet")
 
 	ben := s.userOf(slacktest.Ben)
-	if _, err := s.CreateToken(ctx, api.CreateToken{User: ben.ID, Name: "laptop"}); err != nil {
+	if _, err := api.CreateToken.Call(ctx, s.Client, api.CreateTokenRequest{User: ben.ID, Name: "laptop"}); err != nil {
 		t.Fatal(err)
 	}
 	s.homeOf(slacktest.Ben)
 	s.shows(slacktest.Ben, "laptop (nize_")
 	s.touch(slacktest.Ben, "home:token")
 	s.shows(slacktest.Ben, "laptop works no more")
-	list, err := s.Tokens(ctx, ben.ID)
-	if err != nil || len(list) != 1 || list[0].State == "active" {
-		t.Errorf("tokens %+v, %v", list, err)
+	list, err := api.ListTokens.Call(ctx, s.Client, api.ListTokensRequest{User: ben.ID})
+	if err != nil || len(list.Items) != 1 || list.Items[0].State == "active" {
+		t.Errorf("tokens %+v, %v", list.Items, err)
 	}
 
 	s.wellBehaved()
@@ -260,7 +260,7 @@ func TestSlackHomeCredential(t *testing.T) {
 	s := newScene(t)
 	ctx := t.Context()
 	up := mcptest.New(t, mcptest.Options{Name: "tracker", Tools: []mcptest.Tool{{Name: "create_issue", Description: "Create an issue."}}})
-	if err := s.PutCredential(ctx, api.PutCredential{CredentialKey: store.CredentialKey{Service: "tracker", Name: "TRACKER"}, Secret: api.NewSecret("the-shared-key")}); err != nil {
+	if _, err := api.PutCredential.Call(ctx, s.Client, api.PutCredentialRequest{CredentialKey: store.CredentialKey{Service: "tracker", Name: "TRACKER"}, Secret: api.NewSecret("the-shared-key")}); err != nil {
 		t.Fatal(err)
 	}
 	srv := store.Server{Name: "tracker", URL: up.HTTP(), Visibility: []string{"all"}, Headers: map[string]store.Value{"Authorization": {SecretKey: "TRACKER"}}}
@@ -293,16 +293,16 @@ func TestSlackHomeCredential(t *testing.T) {
 	}
 	// When it is acknowledged it is there.
 	ben := s.userOf(slacktest.Ben)
-	creds, err := s.Credentials(ctx)
+	creds, err := api.ListCredentials.Call(ctx, s.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := false
-	for _, c := range creds {
+	for _, c := range creds.Items {
 		found = found || c.Owner == ben.ID && c.Service == "tracker" && c.Name == "TRACKER" && c.Host != ""
 	}
 	if !found {
-		t.Errorf("credentials %+v", creds)
+		t.Errorf("credentials %+v", creds.Items)
 	}
 	s.shows(slacktest.Ben, "tracker: TRACKER, connected", "tracker is connected")
 
@@ -452,11 +452,11 @@ func TestSlackHomeFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.shows(slacktest.Ben, "home:grant")
-	grants, err := s.Grants(t.Context(), s.userOf(slacktest.Ben).ID)
-	if err != nil || len(grants) != 1 {
-		t.Fatalf("%v, %v", grants, err)
+	grants, err := api.ListGrants.Call(t.Context(), s.Client, api.ListGrantsRequest{User: s.userOf(slacktest.Ben).ID})
+	if err != nil || len(grants.Items) != 1 {
+		t.Fatalf("%v, %v", grants.Items, err)
 	}
-	if err := s.RevokeGrant(t.Context(), grants[0].ID); err != nil { // as nizectl does
+	if _, err := api.RevokeGrant.Call(t.Context(), s.Client, api.RevokeGrantRequest{ID: grants.Items[0].ID}); err != nil { // as nizectl does
 		t.Fatal(err)
 	}
 	gone(slacktest.Ben, "home:grant")

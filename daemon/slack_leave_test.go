@@ -21,7 +21,7 @@ func TestSlackLeaver(t *testing.T) {
 	if !ok {
 		t.Fatal("Ben is no user")
 	}
-	made, err := s.CreateToken(ctx, api.CreateToken{Name: "laptop", User: ben.ID})
+	made, err := api.CreateToken.Call(ctx, s.Client, api.CreateTokenRequest{Name: "laptop", User: ben.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestSlackSweep(t *testing.T) {
 	}
 	s.until("Ben is answered", func() bool { return s.answers(m, "You said ben.") == 1 })
 	ben, _ := s.person(slacktest.Ben)
-	made, err := s.CreateToken(ctx, api.CreateToken{Name: "laptop", User: ben.ID})
+	made, err := api.CreateToken.Call(ctx, s.Client, api.CreateTokenRequest{Name: "laptop", User: ben.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,9 +67,9 @@ func TestSlackAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	whisper(slacktest.Ann, "write `/nize tokens new other`")
-	tokens, err := k.Tokens(ctx, "")
-	if err != nil || len(tokens) != 1 {
-		t.Errorf("tokens %+v, %v", tokens, err)
+	tokens, err := api.ListTokens.Call(ctx, k.Client, api.ListTokensRequest{})
+	if err != nil || len(tokens.Items) != 1 {
+		t.Errorf("tokens %+v, %v", tokens.Items, err)
 	}
 
 	// Ben has a code of another identity; in the open it is not used.

@@ -116,7 +116,7 @@ func (d *Daemon) newChatToken(ctx context.Context, a bots.Asked, own []store.Tok
 			name = chatToken + "-" + strconv.Itoa(n)
 		}
 	}
-	made, err := d.mint(ctx, a.By, api.CreateToken{Name: name})
+	made, err := d.ops.tokens.Create(ctx, a.By, api.CreateTokenRequest{Name: name})
 	if errors.Is(err, store.ErrExists) {
 		return bots.Answer{}, fmt.Errorf("token %q %w: choose another name, or revoke that one", name, store.ErrExists)
 	}

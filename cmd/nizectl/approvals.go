@@ -67,20 +67,20 @@ func grantEnd(c *command.Call) (time.Time, error) {
 }
 
 func approvalIDs(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Approvals(ctx)
-	return command.Each(list, func(card store.Card) string { return card.Call }), err
+	list, err := api.ListApprovals.Call(ctx, c, api.Empty{})
+	return command.Each(list.Items, func(card store.Card) string { return card.Call }), err
 }
 
 func approvalsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Approvals(ctx)
+	list, err := api.ListApprovals.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("ID", "TOOL", "BY", "EXPIRES", "ARGUMENTS").Text(4)
-	for _, card := range list {
+	for _, card := range list.Items {
 		t.Row(card.Call, card.Tool, card.By, c.When(card.Expires), command.Clip(string(card.Args), 60))
 	}
 	t.Print("nothing waits")
@@ -88,7 +88,7 @@ func approvalsList(ctx context.Context, c *command.Call) error {
 }
 
 func approvalsShow(ctx context.Context, c *command.Call) error {
-	card, err := c.API.Approval(ctx, c.Arg(0))
+	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func printCard(c *command.Call, card store.Card) {
 // shown is what is decided.
 func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
-		card, err := c.API.Approval(ctx, c.Arg(0))
+		card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 				return err
 			}
 		}
-		d := api.Decide{Verb: verb, Digest: card.Digest, Always: c.Cmd.Bool("always"), For: store.GrantScope(c.Cmd.String("for")), Reason: c.Cmd.String("reason")}
+		d := api.DecideCallRequest{ID: card.Call, Verb: verb, Digest: card.Digest, Always: c.Cmd.Bool("always"), For: store.GrantScope(c.Cmd.String("for")), Reason: c.Cmd.String("reason")}
 		if d.Until, err = grantEnd(c); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 				return command.Usagef("--always is for one tool: give --all without it")
 			}
 		}
-		call, err := c.API.Decide(ctx, card.Call, d)
+		call, err := api.DecideCall.Call(ctx, c.API, d)
 		if err != nil {
 			return err
 		}
@@ -223,14 +223,14 @@ func approvalsEdit(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	card, err := c.API.Approval(ctx, c.Arg(0))
+	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}
 	if err := checkDigest(c, card); err != nil {
 		return err
 	}
-	made, err := c.API.Decide(ctx, card.Call, api.Decide{Verb: store.Edit, Digest: card.Digest, Args: args, Reason: c.Cmd.String("reason")})
+	made, err := api.DecideCall.Call(ctx, c.API, api.DecideCallRequest{ID: card.Call, Verb: store.Edit, Digest: card.Digest, Args: args, Reason: c.Cmd.String("reason")})
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func others(n int) string {
 // approvalsRetry makes a call again. A retry is a yes where who presses may
 // approve; a call that nobody answered is only asked for again.
 func approvalsRetry(ctx context.Context, c *command.Call) error {
-	card, err := c.API.Approval(ctx, c.Arg(0))
+	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func approvalsRetry(ctx context.Context, c *command.Call) error {
 		}
 		return command.Failf(api.ExitConflict, "call %s is %s: %s", card.Call, card.State.Word(), why)
 	}
-	made, err := c.API.Decide(ctx, card.Call, api.Decide{Verb: card.RepeatVerb, Digest: card.Digest})
+	made, err := api.DecideCall.Call(ctx, c.API, api.DecideCallRequest{ID: card.Call, Verb: card.RepeatVerb, Digest: card.Digest})
 	if err != nil {
 		return err
 	}
@@ -298,16 +298,16 @@ func checkDigest(c *command.Call, card store.Card) error {
 }
 
 func grantsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Grants(ctx, c.Cmd.String("user"))
+	list, err := api.ListGrants.Call(ctx, c.API, api.ListGrantsRequest{User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("ID", "USER", "FOR", "TOOL", "ANSWER", "WHERE", "CREATED", "EXPIRES").Text(5)
 	names := c.UserNames(ctx)
-	for _, g := range list {
+	for _, g := range list.Items {
 		answer := "always"
 		if g.Deny {
 			answer = "never"
@@ -327,7 +327,7 @@ func grantsList(ctx context.Context, c *command.Call) error {
 }
 
 func grantsAdd(ctx context.Context, c *command.Call) error {
-	g := api.AddGrant{Tool: toolID(c.Arg(0)), Deny: c.Cmd.Bool("deny"), For: store.GrantScope(c.Cmd.String("for"))}
+	g := api.AddGrantRequest{Tool: toolID(c.Arg(0)), Deny: c.Cmd.Bool("deny"), For: store.GrantScope(c.Cmd.String("for"))}
 	if c.Cmd.IsSet("args") {
 		pattern, err := readArgs(c)
 		if err != nil {
@@ -339,7 +339,7 @@ func grantsAdd(ctx context.Context, c *command.Call) error {
 	if g.Expires, err = grantEnd(c); err != nil {
 		return err
 	}
-	made, err := c.API.AddGrant(ctx, g)
+	made, err := api.AddGrant.Call(ctx, c.API, g)
 	if err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func grantsAdd(ctx context.Context, c *command.Call) error {
 }
 
 func grantsRevoke(ctx context.Context, c *command.Call) error {
-	if err := c.API.RevokeGrant(ctx, c.Arg(0)); err != nil {
+	if _, err := api.RevokeGrant.Call(ctx, c.API, api.RevokeGrantRequest{ID: c.Arg(0)}); err != nil {
 		return err
 	}
 	return c.Removed("standing answer", c.Arg(0))

@@ -55,23 +55,23 @@ func credentialsSet(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	put := api.PutCredential{CredentialKey: key, Host: c.Cmd.String("host"), Secret: api.NewSecret(text)}
-	if err := c.API.PutCredential(ctx, put); err != nil {
+	put := api.PutCredentialRequest{CredentialKey: key, Host: c.Cmd.String("host"), Secret: api.NewSecret(text)}
+	if _, err := api.PutCredential.Call(ctx, c.API, put); err != nil {
 		return err
 	}
 	return c.Report(key, "credential %s of %s is sealed", key.Name, key.Service)
 }
 
 func credentialsList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Credentials(ctx)
+	list, err := api.ListCredentials.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("SERVICE", "NAME", "SCOPE", "OWNER", "HOST", "UPDATED")
-	for _, cr := range list {
+	for _, cr := range list.Items {
 		t.Row(cr.Service, cr.Name, cr.Scope, cr.Owner, cr.Host, c.When(cr.Updated))
 	}
 	t.Print("no credentials: nizectl credentials set SERVICE NAME < key.txt seals one")
@@ -86,7 +86,7 @@ func credentialsRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the credential %s of %s?", key.Name, key.Service); err != nil {
 		return err
 	}
-	if err := c.API.DeleteCredential(ctx, key); err != nil {
+	if _, err := api.DeleteCredential.Call(ctx, c.API, api.DeleteCredentialRequest(key)); err != nil {
 		return err
 	}
 	return c.Removed("credential", key.Service+"/"+key.Name)

@@ -112,11 +112,11 @@ func scriptWaiting(ts *testscript.TestScript, neg bool, args []string) {
 	c := scriptClient(ts)
 	defer c.Close()
 	until(ts, "a waiting call", func(ctx context.Context) bool {
-		cards, err := c.Approvals(ctx)
-		if err != nil || len(cards) == 0 {
+		cards, err := api.ListApprovals.Call(ctx, c, api.Empty{})
+		if err != nil || len(cards.Items) == 0 {
 			return false
 		}
-		ts.Setenv(args[0], cards[0].Call)
+		ts.Setenv(args[0], cards.Items[0].Call)
 		return true
 	})
 }

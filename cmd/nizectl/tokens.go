@@ -41,7 +41,7 @@ func tokensCreate(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	made, err := c.API.CreateToken(ctx, api.CreateToken{
+	made, err := api.CreateToken.Call(ctx, c.API, api.CreateTokenRequest{
 		Name: c.Arg(0), User: c.Cmd.String("user"), Expires: expires,
 		Scopes: c.Cmd.StringSlice("scope"), Audience: c.Cmd.String("audience"), Overwrite: c.Cmd.Bool("overwrite"),
 	})
@@ -80,7 +80,7 @@ func tokensRotate(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	made, err := c.API.RotateToken(ctx, c.Arg(0), api.RotateToken{User: c.Cmd.String("user"), Grace: grace})
+	made, err := api.RotateToken.Call(ctx, c.API, api.RotateTokenRequest{Name: c.Arg(0), User: c.Cmd.String("user"), Grace: grace})
 	if err != nil {
 		return err
 	}
@@ -91,16 +91,16 @@ func tokensRotate(ctx context.Context, c *command.Call) error {
 }
 
 func tokensList(ctx context.Context, c *command.Call) error {
-	list, err := c.API.Tokens(ctx, c.Cmd.String("user"))
+	list, err := api.ListTokens.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user")})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return c.PrintJSON(command.Items(list))
+		return c.PrintJSON(command.Items(list.Items))
 	}
 	t := c.Table("NAME", "USER", "FOR", "PREFIX", "CREATED", "LAST USED", "EXPIRES", "STATE")
 	t.State = 7
-	for _, tok := range list {
+	for _, tok := range list.Items {
 		user := tok.UserName
 		if user == "" {
 			user = tok.User
@@ -131,9 +131,9 @@ func tokensRevoke(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	if all {
-		revoked, err = c.API.RevokeTokens(ctx, user)
+		revoked, err = api.RevokeTokens.Call(ctx, c.API, api.RevokeTokensRequest{All: true, User: user})
 	} else {
-		revoked, err = c.API.RevokeToken(ctx, user, name)
+		revoked, err = api.RevokeToken.Call(ctx, c.API, api.RevokeTokenRequest{User: user, Name: name})
 	}
 	if err != nil {
 		return err
@@ -142,9 +142,9 @@ func tokensRevoke(ctx context.Context, c *command.Call) error {
 }
 
 func tokenNames(ctx context.Context, c *api.Client) ([]string, error) {
-	items, err := c.Tokens(ctx, "")
+	items, err := api.ListTokens.Call(ctx, c, api.ListTokensRequest{})
 	var names []string
-	for _, t := range items {
+	for _, t := range items.Items {
 		if t.State == "active" {
 			names = append(names, t.Name)
 		}

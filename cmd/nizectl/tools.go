@@ -273,7 +273,7 @@ func await(ctx context.Context, c *command.Call, record store.Call) (store.Call,
 			return record, withdraw(context.WithoutCancel(ctx), c, record, context.Cause(ctx))
 		case <-tick.C:
 		}
-		now, err := c.API.Call(ctx, record.ID)
+		now, err := api.GetCall.Call(ctx, c.API, api.CallRequest{ID: record.ID})
 		if err != nil && ctx.Err() == nil {
 			return record, err
 		} else if err == nil {
@@ -289,7 +289,7 @@ func withdraw(ctx context.Context, c *command.Call, record store.Call, cause err
 	if !record.Waiting() {
 		return cause
 	}
-	if _, err := c.API.Decide(ctx, record.ID, api.Decide{Verb: store.Cancel, Digest: record.Digest}); err != nil && !errors.Is(err, store.ErrDecided) {
+	if _, err := api.DecideCall.Call(ctx, c.API, api.DecideCallRequest{ID: record.ID, Verb: store.Cancel, Digest: record.Digest}); err != nil && !errors.Is(err, store.ErrDecided) {
 		return fmt.Errorf("withdrawing call %s: %w", record.ID, err)
 	}
 	return cause

@@ -293,7 +293,7 @@ func TestDaemonThatBreaksOff(t *testing.T) {
 }
 
 func TestSecretsTravelButDoNotPrint(t *testing.T) {
-	p := PutCredential{Secret: NewSecret("hunter2"), CredentialKey: store.CredentialKey{Scope: "system", Service: "s", Name: "N"}}
+	p := PutCredentialRequest{Secret: NewSecret("hunter2"), CredentialKey: store.CredentialKey{Scope: "system", Service: "s", Name: "N"}}
 	b, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func TestSecretsTravelButDoNotPrint(t *testing.T) {
 	if got := fmt.Sprintf("%v %+v %s", p, p, p.Secret); strings.Contains(got, "hunter2") {
 		t.Errorf("printed %s", got)
 	}
-	var back PutCredential
+	var back PutCredentialRequest
 	if err := json.Unmarshal(b, &back); err != nil || back.Secret.Reveal() != "hunter2" {
 		t.Errorf("read %q, %v", back.Secret.Reveal(), err)
 	}
@@ -355,21 +355,6 @@ func TestClientKnowsEveryRoute(t *testing.T) {
 func calls(ctx context.Context, c *Client) []func() error {
 	two := func(_ any, err error) error { return err }
 	return []func() error{
-		func() error { return two(c.Tokens(ctx, "")) },
-		func() error { return two(c.CreateToken(ctx, CreateToken{})) },
-		func() error { return two(c.RotateToken(ctx, "n", RotateToken{})) },
-		func() error { return two(c.RevokeToken(ctx, "", "n")) },
-		func() error { return two(c.RevokeTokens(ctx, "")) },
-		func() error { return two(c.Credentials(ctx)) },
-		func() error { return c.PutCredential(ctx, PutCredential{}) },
-		func() error { return c.DeleteCredential(ctx, store.CredentialKey{}) },
-		func() error { return two(c.Approvals(ctx)) },
-		func() error { return two(c.Approval(ctx, "i")) },
-		func() error { return two(c.Decide(ctx, "i", Decide{})) },
-		func() error { return two(c.Grants(ctx, "")) },
-		func() error { return two(c.AddGrant(ctx, AddGrant{})) },
-		func() error { return c.RevokeGrant(ctx, "i") },
-		func() error { return two(c.Call(ctx, "i")) },
 		func() error { return last(c.Audit(ctx, AuditQuery{Limit: 3})) },
 		func() error {
 			if _, err := c.VerifyAudit(ctx, VerifyAudit{}); err == nil || !strings.Contains(err.Error(), "no result") {

@@ -11,28 +11,13 @@ type Route struct {
 // Routes is every request, by path, then method. A test in daemon compares it
 // with the handlers there.
 var Routes = []Route{
-	{"GET", "/v1/approvals", false, "list calls that wait for a person"},
-	{"GET", "/v1/approvals/{id}", false, "show one call's card"},
-	{"POST", "/v1/approvals/{id}", false, "decide on a call"},
 	{"GET", "/v1/audit", true, "read or follow the audit trail (stream)"},
 	{"GET", "/v1/audit/export", true, "copy the audit trail, signed (stream)"},
 	{"GET", "/v1/audit/key", true, "show what exports are signed with"},
 	{"GET", "/v1/audit/verify", true, "verify the audit chain (stream)"},
 	{"GET", "/v1/backup", true, "copy the database (a file)"},
-	{"GET", "/v1/calls/{id}", false, "show one call"},
-	{"DELETE", "/v1/credentials", false, "remove a credential"},
-	{"GET", "/v1/credentials", false, "list credentials, without their values"},
-	{"PUT", "/v1/credentials", false, "set a credential"},
-	{"GET", "/v1/grants", false, "list standing answers"},
-	{"POST", "/v1/grants", false, "make a standing answer"},
-	{"DELETE", "/v1/grants/{id}", false, "revoke a standing answer"},
 	{"POST", "/v1/keys/export", true, "copy the master key"},
 	{"POST", "/v1/keys/rotate", true, "replace the keys and seal anew"},
 	{"POST", "/v1/reindex", true, "refresh tools and vectors (stream)"},
 	{"POST", "/v1/restore", true, "put a copy in the database's place (a file)"},
-	{"DELETE", "/v1/tokens", false, "revoke all tokens"},
-	{"GET", "/v1/tokens", false, "list tokens"},
-	{"POST", "/v1/tokens", false, "create a token"},
-	{"DELETE", "/v1/tokens/{name}", false, "revoke a token"},
-	{"POST", "/v1/tokens/{name}/rotate", false, "replace a token"},
 }

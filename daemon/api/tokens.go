@@ -1,14 +1,21 @@
 package api
 
-import (
-	"context"
-	"net/url"
+import "nize/store"
 
-	"nize/store"
-)
+// ListTokens lists the tokens of a user.
+var ListTokens = Op[ListTokensRequest, List[TokenView]]{"GET", "/v1/tokens", false, "list tokens"}
 
-// CreateToken asks for a token. Only its answer ever shows the secret.
-type CreateToken struct {
+// ListTokensRequest names a user; "" is every token that the caller may see.
+type ListTokensRequest struct {
+	User string `query:"user" json:"-"`
+}
+
+// CreateToken makes a token; only its answer ever shows the secret. An active
+// one of that name is ErrExists, unless overwrite.
+var CreateToken = Op[CreateTokenRequest, CreatedToken]{"POST", "/v1/tokens", false, "create a token"}
+
+// CreateTokenRequest is a token to make.
+type CreateTokenRequest struct {
 	Name      string         `json:"name"`
 	User      string         `json:"user,omitempty"`    // "" is the caller
 	Expires   store.Duration `json:"expires,omitempty"` // from now; 0 is 90 days
@@ -17,9 +24,17 @@ type CreateToken struct {
 	Overwrite bool           `json:"overwrite,omitempty"`
 }
 
-// OwnToken asks over HTTP for a token for MCP clients, in the name of the
-// owner of the token that asks (POST /auth/mcp-tokens).
-type OwnToken struct {
+// The operations of the HTTP API on one's own tokens for MCP clients: they act in
+// the name of the owner of the token that asks.
+var (
+	CreateOwnToken  = Op[CreateOwnTokenRequest, MintedToken]{"POST", "/auth/mcp-tokens", false, "create a token for an MCP client"}
+	ListOwnTokens   = Op[Empty, List[TokenView]]{"GET", "/auth/mcp-tokens", false, "list the tokens for MCP clients"}
+	RevokeOwnToken  = Op[RevokeOwnTokenRequest, Revoked]{"DELETE", "/auth/mcp-tokens/{name}", false, "revoke a token for an MCP client"}
+	RevokeOwnTokens = Op[Empty, Revoked]{"POST", "/auth/logout-all", false, "revoke every token, the one that asks included"}
+)
+
+// CreateOwnTokenRequest is a token to make.
+type CreateOwnTokenRequest struct {
 	Name      string         `json:"name"`
 	Expires   store.Duration `json:"expires,omitempty"` // from now; 0 is 90 days
 	Scopes    []string       `json:"scopes,omitempty"`  // at most the maker's; those where empty
@@ -39,8 +54,17 @@ type CreatedToken struct {
 	Secret Secret      `json:"secret"`
 }
 
-// RotateToken replaces a token; the old one works on for Grace.
-type RotateToken struct {
+// RevokeOwnTokenRequest names a token.
+type RevokeOwnTokenRequest struct {
+	Name string `path:"name" json:"-"`
+}
+
+// RotateToken replaces a token by a new one of the same name and scopes.
+var RotateToken = Op[RotateTokenRequest, CreatedToken]{"POST", "/v1/tokens/{name}/rotate", false, "replace a token"}
+
+// RotateTokenRequest names a token; the old one works on for Grace.
+type RotateTokenRequest struct {
+	Name  string         `path:"name" json:"-"`
 	User  string         `json:"user,omitempty"` // "" is the caller
 	Grace store.Duration `json:"grace,omitempty"`
 }
@@ -52,56 +76,26 @@ type TokenView struct {
 	UserName string `json:"user_name,omitempty"`
 }
 
+// RevokeToken revokes one token.
+var RevokeToken = Op[RevokeTokenRequest, Revoked]{"DELETE", "/v1/tokens/{name}", false, "revoke a token"}
+
+// RevokeTokenRequest names a token of a user; "" is the caller.
+type RevokeTokenRequest struct {
+	Name string `path:"name" json:"-"`
+	User string `query:"user" json:"-"`
+}
+
+// RevokeTokens revokes all tokens of a user, or of everybody.
+var RevokeTokens = Op[RevokeTokensRequest, Revoked]{"DELETE", "/v1/tokens", false, "revoke all tokens"}
+
+// RevokeTokensRequest must say All. An admin who names no user means everybody's
+// tokens.
+type RevokeTokensRequest struct {
+	All  bool   `query:"all" json:"-"`
+	User string `query:"user" json:"-"`
+}
+
 // Revoked counts.
 type Revoked struct {
 	Revoked int `json:"revoked"`
-}
-
-// PutCredential seals a value. An existing one of that key is replaced.
-type PutCredential struct {
-	store.CredentialKey
-	Host   string `json:"host,omitempty"`
-	Secret Secret `json:"secret"`
-}
-
-// Tokens lists the tokens of a user; "" is every token that the caller may see.
-func (c *Client) Tokens(ctx context.Context, user string) ([]TokenView, error) {
-	return list[TokenView](ctx, c, request{method: "GET", path: "/v1/tokens", query: query("user", user)})
-}
-
-// CreateToken makes a token. An active one of that name is ErrExists, unless
-// overwrite.
-func (c *Client) CreateToken(ctx context.Context, t CreateToken) (CreatedToken, error) {
-	return do[CreatedToken](ctx, c, request{method: "POST", path: "/v1/tokens", body: t})
-}
-
-// RotateToken replaces a token by a new one of the same name and scopes.
-func (c *Client) RotateToken(ctx context.Context, name string, r RotateToken) (CreatedToken, error) {
-	return do[CreatedToken](ctx, c, request{method: "POST", path: "/v1/tokens/" + url.PathEscape(name) + "/rotate", body: r})
-}
-
-// RevokeToken revokes one token; user "" is the caller.
-func (c *Client) RevokeToken(ctx context.Context, user, name string) (Revoked, error) {
-	return do[Revoked](ctx, c, request{method: "DELETE", path: "/v1/tokens/" + url.PathEscape(name), query: query("user", user)})
-}
-
-// RevokeTokens revokes all tokens of a user, or everybody's for "".
-func (c *Client) RevokeTokens(ctx context.Context, user string) (Revoked, error) {
-	return do[Revoked](ctx, c, request{method: "DELETE", path: "/v1/tokens", query: query("all", "1", "user", user)})
-}
-
-// Credentials lists what is sealed, never a value.
-func (c *Client) Credentials(ctx context.Context) ([]store.Credential, error) {
-	return list[store.Credential](ctx, c, request{method: "GET", path: "/v1/credentials"})
-}
-
-// PutCredential seals a value.
-func (c *Client) PutCredential(ctx context.Context, p PutCredential) error {
-	return exec(ctx, c, request{method: "PUT", path: "/v1/credentials", body: p})
-}
-
-// DeleteCredential removes a sealed value.
-func (c *Client) DeleteCredential(ctx context.Context, k store.CredentialKey) error {
-	q := query("scope", k.Scope, "owner", k.Owner, "service", k.Service, "name", k.Name)
-	return exec(ctx, c, request{method: "DELETE", path: "/v1/credentials", query: q})
 }

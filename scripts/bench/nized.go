@@ -159,7 +159,7 @@ func (d *nized) register(ctx context.Context, u *upstream, from, to int) error {
 
 // token makes a bearer token.
 func (d *nized) token(ctx context.Context) (string, error) {
-	made, err := d.api.CreateToken(ctx, api.CreateToken{Name: "bench", Overwrite: true})
+	made, err := api.CreateToken.Call(ctx, d.api, api.CreateTokenRequest{Name: "bench", Overwrite: true})
 	if err != nil {
 		return "", fmt.Errorf("making a token: %w", err)
 	}

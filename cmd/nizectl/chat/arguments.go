@@ -66,7 +66,7 @@ func (f *screen) submitArguments(ctx context.Context, c store.Card, text string)
 		f.args = nil
 		f.cardSince = f.s.opt.Now()
 	default:
-		f.decide(ctx, c, api.Decide{Verb: store.Edit, Args: args})
+		f.decide(ctx, c, api.DecideCallRequest{Verb: store.Edit, Args: args})
 	}
 }
 

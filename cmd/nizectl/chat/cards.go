@@ -91,7 +91,7 @@ func boxLines(s style, lines []string, width int) []string {
 
 // decide presses a button; the card leaves the screen when the daemon says so,
 // or at once where the answer was refused because there was one.
-func (f *screen) decide(ctx context.Context, c store.Card, d api.Decide) {
+func (f *screen) decide(ctx context.Context, c store.Card, d api.DecideCallRequest) {
 	f.args = nil
 	if err := f.s.decide(ctx, c, d); err != nil {
 		f.printText(f.style.red, f.s.problem(err))

@@ -192,15 +192,15 @@ func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 }
 
 func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
-	cards, err := s.opt.Client.Approvals(ctx)
+	cards, err := api.ListApprovals.Call(ctx, s.opt.Client, api.Empty{})
 	if err != nil {
 		return reply{}, fmt.Errorf("listing what waits: %w", err)
 	}
-	if len(cards) == 0 {
+	if len(cards.Items) == 0 {
 		return reply{lines: []string{s.words().Say(phrases.TermNoApprovals)}}, nil
 	}
 	var rows [][]string
-	for _, c := range cards {
+	for _, c := range cards.Items {
 		rows = append(rows, []string{c.Call, c.Tool, s.words().Say(phrases.TermBy, c.By), s.words().Say(phrases.TermUntil, c.Expires.In(s.zone).Format("15:04 MST"))})
 	}
 	return reply{lines: columns(rows)}, nil
@@ -212,7 +212,7 @@ func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
 		return reply{lines: []string{s.words().Say(phrases.TermNoRetry)}}, nil
 	}
 	card := s.lastCall
-	if err := s.decide(ctx, card, api.Decide{Verb: card.RepeatVerb}); err != nil {
+	if err := s.decide(ctx, card, api.DecideCallRequest{Verb: card.RepeatVerb}); err != nil {
 		return reply{}, err
 	}
 	s.lastCall = store.Card{}

@@ -192,7 +192,7 @@ func (d *fakeDaemon) routes() http.Handler {
 		return api.Empty{}, d.conversation.Stop(r.Context(), by, r.PathValue("id"))
 	})
 	handle("POST /v1/approvals/{id}", func(r *http.Request) (any, error) {
-		var a api.Decide
+		var a api.DecideCallRequest
 		json.NewDecoder(r.Body).Decode(&a)
 		return d.decide(r.Context(), by, r.PathValue("id"), a)
 	})
@@ -224,7 +224,7 @@ func (d *fakeDaemon) view(ctx context.Context, id string) (any, error) {
 	return view, err
 }
 
-func (d *fakeDaemon) decide(ctx context.Context, by store.Caller, id string, a api.Decide) (any, error) {
+func (d *fakeDaemon) decide(ctx context.Context, by store.Caller, id string, a api.DecideCallRequest) (any, error) {
 	_, err := d.conversation.Press(ctx, by, id, store.Decision{Verb: a.Verb, Digest: a.Digest, Args: a.Args, Always: a.Always, Reason: a.Reason})
 	if err != nil {
 		return nil, err

@@ -260,9 +260,9 @@ func (f *lineMode) card(ctx context.Context, card store.Card) {
 		}
 		return
 	}
-	d := api.Decide{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
+	d := api.DecideCallRequest{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
 	if f.s.opt.Approve == "all" {
-		d = api.Decide{Verb: store.Approve, Reason: "--approve all"}
+		d = api.DecideCallRequest{Verb: store.Approve, Reason: "--approve all"}
 	}
 	if err := f.s.decide(ctx, card, d); err != nil {
 		f.printNote(f.s.problem(err))

@@ -29,7 +29,7 @@ func (p *cardPrompt) print(card store.Card) {
 }
 
 // parse reads an answer: done is one to send, show asks for the card once more.
-func (p *cardPrompt) parse(card store.Card, line string) (d api.Decide, done, show bool) {
+func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallRequest, done, show bool) {
 	line = strings.TrimSpace(line)
 	if p.mode == "args" {
 		p.mode = ""
@@ -42,23 +42,23 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.Decide, done, sh
 			p.mode = "args"
 			return d, false, false
 		}
-		return api.Decide{Verb: store.Edit, Args: args}, true, false
+		return api.DecideCallRequest{Verb: store.Edit, Args: args}, true, false
 	}
 	if line == "Y" && card.Together > 0 {
-		return api.Decide{Verb: store.RunAll}, true, false
+		return api.DecideCallRequest{Verb: store.RunAll}, true, false
 	}
 	switch strings.ToLower(line) {
 	case "y", "yes":
-		return api.Decide{Verb: store.Approve}, true, false
+		return api.DecideCallRequest{Verb: store.Approve}, true, false
 	case "n", "no":
-		return api.Decide{Verb: store.Deny}, true, false
+		return api.DecideCallRequest{Verb: store.Deny}, true, false
 	case "a", "always":
 		if card.Always {
-			return api.Decide{Verb: store.Approve, Always: true}, true, false
+			return api.DecideCallRequest{Verb: store.Approve, Always: true}, true, false
 		}
 		fmt.Fprintln(p.w, p.s.words().Say(phrases.TermNotAlways))
 	case "d", "deny":
-		return api.Decide{Verb: store.Deny, Always: true}, true, false
+		return api.DecideCallRequest{Verb: store.Deny, Always: true}, true, false
 	case "e", "edit":
 		p.mode = "args"
 	case "?":

@@ -343,11 +343,11 @@ func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool)
 }
 
 // decide presses a button of a card; the digest says which card was seen.
-func (s *session) decide(ctx context.Context, card store.Card, d api.Decide) error {
+func (s *session) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	d.Digest = card.Digest
-	if _, err := s.opt.Client.Decide(ctx, card.Call, d); err != nil {
+	d.ID, d.Digest = card.Call, card.Digest
+	if _, err := api.DecideCall.Call(ctx, s.opt.Client, d); err != nil {
 		return fmt.Errorf("answering for %s: %w", bots.Escape(card.Tool), err)
 	}
 	return nil

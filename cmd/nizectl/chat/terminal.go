@@ -258,7 +258,7 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 	now := f.s.opt.Now()
 	early := now.Sub(f.cardSince) < f.cardDelay
 	c := f.cards[0]
-	var d api.Decide
+	var d api.DecideCallRequest
 	switch {
 	case k.r == '?':
 		f.box(c)
@@ -270,15 +270,15 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 		f.hint = f.s.words().Say(phrases.TermReadFirst)
 		return nil
 	case k.r == 'y':
-		d = api.Decide{Verb: store.Approve}
+		d = api.DecideCallRequest{Verb: store.Approve}
 	case k.r == 'Y' && c.Together > 0:
-		d = api.Decide{Verb: store.RunAll}
+		d = api.DecideCallRequest{Verb: store.RunAll}
 	case k.r == 'n':
-		d = api.Decide{Verb: store.Deny}
+		d = api.DecideCallRequest{Verb: store.Deny}
 	case k.r == 'a' && c.Always:
-		d = api.Decide{Verb: store.Approve, Always: true}
+		d = api.DecideCallRequest{Verb: store.Approve, Always: true}
 	case k.r == 'd':
-		d = api.Decide{Verb: store.Deny, Always: true}
+		d = api.DecideCallRequest{Verb: store.Deny, Always: true}
 	case k.r == 'e':
 		return f.editArgs(ctx, c)
 	default:

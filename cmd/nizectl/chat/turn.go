@@ -199,10 +199,10 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 	}
 	t.pressed[card.Call] = true
 	printCard(note, card, t.s.reader())
-	d := api.Decide{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
+	d := api.DecideCallRequest{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
 	switch t.s.opt.Approve {
 	case "all":
-		d = api.Decide{Verb: store.Approve, Reason: "--approve all"}
+		d = api.DecideCallRequest{Verb: store.Approve, Reason: "--approve all"}
 	case "ask":
 		if t.cards = append(t.cards, card); len(t.cards) == 1 {
 			t.prompt.print(card)
@@ -213,7 +213,7 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 	return nil
 }
 
-func (t *turn) decide(ctx context.Context, card store.Card, d api.Decide) {
+func (t *turn) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) {
 	if err := t.s.decide(ctx, card, d); err != nil {
 		fmt.Fprintln(t.s.opt.Err, err) // somebody else was first, or we may not: the card will say
 	}
@@ -246,7 +246,7 @@ func (t *turn) answers(ctx context.Context, b []byte, more bool) error {
 		return nil
 	}
 	for _, card := range t.cards {
-		t.decide(ctx, card, api.Decide{Verb: store.Deny, Reason: "the input ended"})
+		t.decide(ctx, card, api.DecideCallRequest{Verb: store.Deny, Reason: "the input ended"})
 	}
 	t.cards = nil
 	return nil

@@ -95,7 +95,7 @@ func putSecrets(ctx context.Context, c *command.Call, server string, secrets []s
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		for _, key := range made {
-			if err := c.API.DeleteCredential(ctx, key); err != nil {
+			if _, err := api.DeleteCredential.Call(ctx, c.API, api.DeleteCredentialRequest(key)); err != nil {
 				c.Note("nizectl: credential %s of %s is left over: %v", key.Name, key.Service, err)
 			}
 		}
@@ -103,7 +103,7 @@ func putSecrets(ctx context.Context, c *command.Call, server string, secrets []s
 	if len(secrets) == 0 {
 		return undo, nil
 	}
-	before, err := c.API.Credentials(ctx)
+	before, err := api.ListCredentials.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return undo, err
 	}
@@ -114,11 +114,11 @@ func putSecrets(ctx context.Context, c *command.Call, server string, secrets []s
 			return undo, err
 		}
 		key := store.CredentialKey{Scope: "system", Service: server, Name: s.name}
-		if err := c.API.PutCredential(ctx, api.PutCredential{CredentialKey: key, Secret: api.NewSecret(text)}); err != nil {
+		if _, err := api.PutCredential.Call(ctx, c.API, api.PutCredentialRequest{CredentialKey: key, Secret: api.NewSecret(text)}); err != nil {
 			undo(context.WithoutCancel(ctx))
 			return undo, fmt.Errorf("storing %s: %w", s.what, err)
 		}
-		if !slices.ContainsFunc(before, func(have store.Credential) bool { return have.CredentialKey == key }) {
+		if !slices.ContainsFunc(before.Items, func(have store.Credential) bool { return have.CredentialKey == key }) {
 			made = append(made, key)
 		}
 	}

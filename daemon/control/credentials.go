@@ -1,0 +1,127 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/mcp/upstream"
+	"nize/store"
+)
+
+// Credentials are the sealed values with which servers are called.
+type Credentials struct {
+	Store     store.Credentials
+	Servers   *Servers
+	Pool      *upstream.Pool
+	Directory *people.Directory
+	// CheckSecret refuses a value that its key's service could not use.
+	CheckSecret func(store.CredentialKey, store.Secret) error
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// List shows admins which credentials there are, others their own.
+func (c *Credentials) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Credential], err error) {
+	all, err := c.Store.ListCredentials(ctx)
+	if err != nil {
+		return none, fmt.Errorf("listing credentials: %w", err)
+	}
+	if !by.IsAdmin() {
+		all = slices.DeleteFunc(all, func(cred store.Credential) bool { return cred.Scope != "user" || cred.Owner != by.User })
+	}
+	return api.Items(all), nil
+}
+
+// Put seals a value.
+func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCredentialRequest) (none api.Empty, err error) {
+	key := req.CredentialKey
+	if err := c.completeKey(ctx, by, &key); err != nil {
+		return none, err
+	}
+	if req.Secret.IsZero() {
+		return none, fmt.Errorf("%w credential: the value is empty", store.ErrInvalid)
+	}
+	if len(req.Secret.Reveal()) > 64<<10 {
+		return none, fmt.Errorf("%w credential: the value is over 64 KiB", store.ErrInvalid)
+	}
+	if err := c.CheckSecret(key, req.Secret.Secret); err != nil {
+		return none, err
+	}
+	server, err := c.Servers.Store.GetServer(ctx, key.Service)
+	known := err == nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return none, fmt.Errorf("reading server %s: %w", key.Service, err)
+	}
+	// The value of a server with a URL is sent to its host and nowhere else.
+	cred := store.Credential{CredentialKey: key, Host: cmp.Or(req.Host, hostOf(server)), Secret: req.Secret.Secret, Updated: c.Now()}
+	if err := c.Store.PutCredential(ctx, by, cred); err != nil {
+		return none, fmt.Errorf("storing credential %s: %w", key.Name, err)
+	}
+	if known && !server.Disabled {
+		if err := c.Pool.Reconnect(ctx, server.Name, store.Holder{Scope: key.Scope, Owner: key.Owner}); err != nil {
+			c.Log.Warn("connecting with a new credential", "server", server.Name, "err", err)
+		}
+	}
+	return none, nil
+}
+
+// completeKey completes a key. Members may name their own credentials only, of servers that are shared with them.
+func (c *Credentials) completeKey(ctx context.Context, by store.Caller, key *store.CredentialKey) error {
+	if !by.IsAdmin() {
+		if key.Scope == "" {
+			key.Scope = "user"
+		}
+		if key.Scope != "user" || key.Owner != "" && key.Owner != by.User {
+			return fmt.Errorf("only admins may look after other people's credentials: %w; yours: nizectl credentials set %s %s --scope user", store.ErrRefused, key.Service, key.Name)
+		}
+		if _, err := c.Servers.Find(ctx, by, key.Service); err != nil {
+			return err
+		}
+	}
+	if err := store.CheckSlug(key.Service); err != nil {
+		return err
+	}
+	if key.Name == "" || len(key.Name) > 128 || strings.ContainsAny(key.Name, "\x00\r\n") {
+		return fmt.Errorf("%w credential name %q", store.ErrInvalid, key.Name)
+	}
+	switch key.Scope {
+	case "", "system":
+		key.Scope, key.Owner = "system", ""
+	case "team", "project":
+		if key.Owner == "" {
+			return fmt.Errorf("%w credential: scope %s needs an owner", store.ErrInvalid, key.Scope)
+		}
+	case "user":
+		owner, err := c.Directory.Owner(ctx, by, key.Owner)
+		if err != nil {
+			return err
+		}
+		key.Owner = owner
+	default:
+		return fmt.Errorf("%w scope %q: use system, team, project or user", store.ErrInvalid, key.Scope)
+	}
+	return nil
+}
+
+// Delete removes a sealed value.
+func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.DeleteCredentialRequest) (none api.Empty, err error) {
+	key := store.CredentialKey{Scope: req.Scope, Owner: req.Owner, Service: req.Service, Name: req.Name}
+	if err := c.completeKey(ctx, by, &key); err != nil {
+		return none, err
+	}
+	if err := c.Store.DeleteCredential(ctx, by, key); err != nil {
+		return none, fmt.Errorf("credential %s of %s: %w", key.Name, key.Service, err)
+	}
+	if key.Scope == "user" || key.Scope == "team" { // what it opened must not stay open
+		return none, c.Pool.Reconnect(ctx, key.Service, store.Holder{Scope: key.Scope, Owner: key.Owner})
+	}
+	return none, nil
+}

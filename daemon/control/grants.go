@@ -1,0 +1,54 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"nize/daemon/api"
+	"nize/daemon/people"
+	"nize/mcp/policy"
+	"nize/store"
+)
+
+// Grants are people's standing answers.
+type Grants struct {
+	Store     store.Grants
+	Policy    *policy.Engine
+	Directory *people.Directory
+}
+
+// List lists the standing answers that count for a person's calls, and those
+// that the person gave.
+func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRequest) (none api.List[store.Grant], err error) {
+	user, err := g.Directory.Owner(ctx, by, req.User)
+	if err != nil {
+		return none, err
+	}
+	all, err := g.Store.ListGrants(ctx, "")
+	if err != nil {
+		return none, fmt.Errorf("listing grants: %w", err)
+	}
+	return api.Items(slices.DeleteFunc(all, func(grant store.Grant) bool { return grant.User != user && grant.Scope != store.ForEveryone })), nil
+}
+
+// Add makes a standing answer about a tool.
+func (g *Grants) Add(ctx context.Context, by store.Caller, req api.AddGrantRequest) (store.Grant, error) {
+	return g.Policy.AddGrant(ctx, by, store.Grant{Tool: req.Tool, Deny: req.Deny, Scope: req.For, Pattern: req.Pattern, Expires: req.Expires})
+}
+
+// Revoke removes a standing answer.
+func (g *Grants) Revoke(ctx context.Context, by store.Caller, req api.RevokeGrantRequest) (none api.Empty, err error) {
+	all, err := g.Store.ListGrants(ctx, "")
+	if err != nil {
+		return none, fmt.Errorf("listing grants: %w", err)
+	}
+	i := slices.IndexFunc(all, func(grant store.Grant) bool { return grant.ID == req.ID })
+	if i < 0 || all[i].User != by.User && !by.IsAdmin() {
+		return none, fmt.Errorf("grant %q %w", req.ID, store.ErrNotFound)
+	}
+	if err := g.Store.DeleteGrant(ctx, by, req.ID); err != nil {
+		return none, fmt.Errorf("grant %q: %w", req.ID, err)
+	}
+	return none, nil
+}

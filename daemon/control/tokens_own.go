@@ -1,0 +1,90 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// OwnTokens lets a program that holds a token for the HTTP API look after its
+// owner's tokens for MCP clients: whoever the token belongs to, admin or not,
+// only ever their own.
+type OwnTokens struct{ Tokens *Tokens }
+
+// Create makes a token for an MCP client.
+func (o *OwnTokens) Create(ctx context.Context, by store.Caller, req api.CreateOwnTokenRequest) (none api.MintedToken, err error) {
+	scopes, err := limitScopes(by.Scopes, req.Scopes)
+	if err != nil {
+		return none, err
+	}
+	made, err := o.Tokens.Create(ctx, by, api.CreateTokenRequest{Name: req.Name, Expires: req.Expires, Scopes: scopes, Overwrite: req.Overwrite})
+	if errors.Is(err, store.ErrExists) {
+		return none, fmt.Errorf("token %q %w: say \"overwrite\": true to replace it", req.Name, store.ErrExists)
+	}
+	return api.MintedToken{Token: made.Token, Secret: made.Secret}, err
+}
+
+// limitScopes is what a token that a token makes may have: at most its maker's
+// scopes, and those where nothing is asked for.
+func limitScopes(maker, asked []string) ([]string, error) {
+	var patterns []string
+	for _, s := range maker {
+		if p, ok := strings.CutPrefix(s, "tools:"); ok {
+			patterns = append(patterns, p)
+		}
+	}
+	if len(patterns) == 0 {
+		return asked, nil
+	}
+	if len(asked) == 0 {
+		return maker, nil
+	}
+	for _, s := range asked {
+		p := strings.TrimPrefix(s, "tools:")
+		if !slices.Contains(patterns, p) && (strings.Contains(p, "*") || !store.MatchAny(patterns, p)) {
+			return nil, fmt.Errorf("scope %q: %w: the token that asks for it has only %s", s, store.ErrRefused, strings.Join(maker, ", "))
+		}
+	}
+	return asked, nil
+}
+
+// List lists the owner's tokens for MCP clients.
+func (o *OwnTokens) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.TokenView], err error) {
+	tokens, err := o.Tokens.Store.ListTokens(ctx, by.User)
+	if err != nil {
+		return none, fmt.Errorf("listing tokens: %w", err)
+	}
+	var own []api.TokenView
+	for _, t := range tokens {
+		if t.Audience == store.ForMCP {
+			own = append(own, api.TokenView{Token: t, State: t.State(o.Tokens.Now()), UserName: by.Name})
+		}
+	}
+	return api.Items(own), nil
+}
+
+// Revoke revokes one of them.
+func (o *OwnTokens) Revoke(ctx context.Context, by store.Caller, req api.RevokeOwnTokenRequest) (none api.Revoked, err error) {
+	names, err := o.Tokens.active(ctx, by.User, store.ForMCP)
+	if err != nil {
+		return none, err
+	}
+	if !slices.Contains(names, req.Name) {
+		return none, store.Unknown("active token", req.Name, names)
+	}
+	n, err := o.Tokens.Store.RevokeTokens(ctx, by, by.User, req.Name)
+	if err != nil {
+		return none, fmt.Errorf("revoking token %s: %w", req.Name, err)
+	}
+	return api.Revoked{Revoked: n}, nil
+}
+
+// RevokeAll revokes every token of the owner, the one that asks included.
+func (o *OwnTokens) RevokeAll(ctx context.Context, by store.Caller, _ api.Empty) (api.Revoked, error) {
+	return o.Tokens.revokeOf(ctx, by, by.User)
+}
