@@ -11,7 +11,7 @@ type Channels interface {
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
-// UserText is the locale in which nize speaks in a thread: the channel's where it
+// Spoken is the locale in which nize speaks in a thread: the channel's where it
 // has one, else that of who began the thread. What one person reads alone is in
 // theirs. A channel that can't be read, or a nil rooms, has none.
 func Spoken(ctx context.Context, rooms Channels, th store.Thread) (string, error) {

@@ -18,7 +18,7 @@ type Bill struct {
 	Agent  string
 }
 
-// Books is where model calls are booked: the part of [store.Meter] that a call
+// Ledger is where model calls are booked: the part of [store.Meter] that a call
 // needs.
 type Ledger interface {
 	Reserve(ctx context.Context, by store.Caller, r store.Reservation) error

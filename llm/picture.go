@@ -55,7 +55,7 @@ func (r *Router) addPictures(ctx context.Context, t Target, req Request) (Reques
 	return req, count
 }
 
-// ImageModels answers [Router.Sees] by the setting models.images.
+// ImageModels answers [Router.TakesImages] by the setting models.images.
 func ImageModels(c store.Config) func(findTarget string) bool {
 	return func(findTarget string) bool {
 		for _, pattern := range store.GetList(c, "", "models.images") {

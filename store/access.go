@@ -60,7 +60,7 @@ func AccessOf(c Config) Access {
 // String is the text of a, in its normal form.
 func (a Access) String() string { return strings.Join(a, ",") }
 
-// Everybody says whether all may whom the platform lets in.
+// Everybody says whether everyone may whom the platform lets in.
 func (a Access) Everybody() bool { return slices.Contains(a, everyMember) }
 
 // Admits says whether a person may, who is in the groups named.

@@ -36,7 +36,7 @@ func (h Holder) Key(service, name string) CredentialKey {
 	return CredentialKey{Scope: h.Scope, Owner: h.Owner, Service: service, Name: name}
 }
 
-// Lane names the holder: the user's id, team:ID, or "" for nize itself. No id
+// Label names the holder: the user's id, team:ID, or "" for nize itself. No id
 // of a user has a colon.
 func (h Holder) Label() string {
 	if h.Scope == "team" {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -30,7 +31,7 @@ type Bots interface {
 	GetBot(ctx context.Context, at Surface) (Bot, error)
 	// DeleteBot removes the account, its tokens and its codes.
 	DeleteBot(ctx context.Context, by Caller, at Surface) error
-	// PutClaim stores the hash of a code that makes whoever sends it on that
+	// PutClaim stores the hash of a code that makes the person who sends it on that
 	// surface an admin, once, until it expires. An older one of the surface
 	// stops working.
 	PutClaim(ctx context.Context, by Caller, at Surface, hash [32]byte, expires time.Time) error
@@ -64,4 +65,60 @@ type Places interface {
 	GetPlace(ctx context.Context, owner, message string) (Address, error)
 	// ListPlaces returns all that PutPlace noted of an owner, by message.
 	ListPlaces(ctx context.Context, owner string) (map[string]Address, error)
+}
+
+// Sweep is how far nize is with looking up everybody who has an identity on a
+// platform, to find those who left it unnoticed. It is done once a day
+// and goes on after a restart where it was.
+type Sweep struct {
+	Surface  Surface   `json:"surface"`
+	Team     string    `json:"team"`            // the workspace that was asked
+	Began    time.Time `json:"began,omitzero"`  // the last one, or the one under way
+	Ended    time.Time `json:"ended,omitzero"`  // the last whole one
+	After    string    `json:"after,omitempty"` // the user looked up last, while one is under way
+	Checked  int       `json:"looked"`          // users, in the one that began last
+	Failed   int       `json:"failed"`          // those of them who could not be looked up, and stay
+	Disabled []string  `json:"disabled,omitempty"`
+}
+
+// UnderWay says whether the sweep that began last has not ended.
+func (s Sweep) UnderWay() bool { return s.Began.After(s.Ended) }
+
+// Sweeps keeps how far they are.
+type Sweeps interface {
+	// GetSweep returns the one of a surface; ErrNotFound before the first.
+	GetSweep(ctx context.Context, at Surface) (Sweep, error)
+	// PutSweep keeps it. One that ended leaves an event, one under way none.
+	PutSweep(ctx context.Context, by Caller, s Sweep) error
+}
+
+// OpenHome is a place of one person's own (Slack's App Home) that they looked at
+// lately, so that it follows what changes also after a restart. Platforms don't
+// tell whether it is still open.
+type OpenHome struct {
+	Identity string          `json:"-"`               // whose it is: surface:team:id, as [User.Identities] has it
+	Team     string          `json:"team"`            // the workspace whose bot drew it
+	Seen     time.Time       `json:"seen"`            // when they opened or used it last
+	State    json.RawMessage `json:"state,omitempty"` // how it was drawn, as the platform reads it: at most MaxHomeState bytes
+}
+
+const (
+	// HomeOpen is how long a Home counts as open without being used.
+	HomeOpen = time.Hour
+	// MaxHomes is how many open Homes are kept in all, MaxHomeState how many
+	// bytes of state each.
+	MaxHomes     = 1000
+	MaxHomeState = 4 << 10
+)
+
+// Homes keeps which are open. It is a convenience: what is lost of it is there
+// again when somebody opens their Home.
+type Homes interface {
+	// PutHome keeps one instead of what was known of it. Those that count as
+	// open no longer when it was seen go, and with more than MaxHomes the one that
+	// was seen longest ago.
+	PutHome(ctx context.Context, h OpenHome) error
+	// ListHomes returns those whose identity begins with prefix and that were seen
+	// since, in no order.
+	ListHomes(ctx context.Context, prefix string, since time.Time) ([]OpenHome, error)
 }

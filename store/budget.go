@@ -132,7 +132,7 @@ func (s BudgetState) Nearly() bool {
 // Spent says whether all of it is.
 func (s BudgetState) Spent() bool { return s.Limit > 0 && s.Used >= s.Limit }
 
-// BudgetError refuses a model call that a budget has no room for.
+// BudgetError refuses a model call that a budget cannot cover.
 type BudgetError struct {
 	BudgetState
 	// Unpriced is the model whose price must be known for a budget in money,
@@ -179,14 +179,14 @@ type Budgets interface {
 	BudgetsFor(ctx context.Context, r Reservation) ([]BudgetState, error)
 }
 
-// Meter holds room in budgets while model calls run. What is used,
+// Meter holds capacity in budgets while model calls run. What is used,
 // and what calls that run have reserved, is looked at in the transaction that
 // reserves, so calls at once exceed a budget by one of them at most, as far as
 // none comes to more than it reserved.
 type Meter interface {
-	// Reserve holds room for a call. A [*BudgetError] where there is none.
+	// Reserve holds capacity for a call. A [*BudgetError] where there is none.
 	Reserve(ctx context.Context, by Caller, r Reservation) error
-	// Settle books the call in place of its reservation, if it has one, at the
+	// SettleSpend books the call in place of its reservation, if it has one, at the
 	// store's own time, and returns the budgets of which 80 % or all are used
 	// up with it for the first time in their period. It appends budget.warned
 	// and budget.exceeded.

@@ -41,12 +41,12 @@ type Channel struct {
 // maxListed bounds each list of a channel.
 const maxListed = 200
 
-// Plain says whether nothing is set.
+// Unset says whether nothing is set.
 func (c Channel) Unset() bool {
 	return c.Agent+c.Model+c.Mode+c.Language+string(c.Approvers) == "" && c.Servers == nil && len(c.Admins) == 0
 }
 
-// Answers is the mode that counts.
+// EffectiveMode is the mode that counts.
 func (c Channel) EffectiveMode() string {
 	if c.Mode == "" {
 		return ModeFollow
@@ -54,12 +54,12 @@ func (c Channel) EffectiveMode() string {
 	return c.Mode
 }
 
-// Allows says whether the tools of a server may be used in the channel.
+// AllowsServer says whether the tools of a server may be used in the channel.
 func (c Channel) AllowsServer(server string) bool {
 	return c.Servers == nil || slices.Contains(c.Servers, server)
 }
 
-// Speaks is the locale in which nize speaks in a thread of the channel.
+// LocaleFor is the locale in which nize speaks in a thread of the channel.
 func (c Channel) LocaleFor(th Thread) string {
 	if c.Language != "" {
 		return c.Language

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a decision rests on is shown in one way, whoever shows it: a chat, a
+// What a decision rests on is shown in one way, wherever it is shown: a chat, a
 // terminal, or the client of somebody else.
 
 // Escape shows every character that can't be seen, or doesn't stand for
@@ -87,4 +87,58 @@ func Unseen(r rune) bool {
 		return false
 	}
 	return !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) || unicode.Is(blanks, r)
+}
+
+// Head returns s, or its first n bytes or a few less where a character would be
+// cut.
+func Head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n = max(n, 0)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Clip is [Head] with … behind what was cut: at most n+3 bytes. It bounds what is
+// repeated of words from outside.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return Head(s, n) + "…"
+}
+
+// maxLine bounds [Line], in runes.
+const maxLine = 500
+
+// Line is a text from outside as one line of at most 500 runes.
+func Line(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > maxLine {
+		return string(r[:maxLine-1]) + "…"
+	}
+	return s
+}
+
+// ErrText is an error that may hold what a stranger wrote, as one redacted
+// [Line]; "" for none.
+func ErrText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return Line(RedactText(err.Error()))
+}
+
+// ShellWord makes a word fit for a shell: in a command that a person is shown to
+// run, a path or the name of a tool may hold anything.
+func ShellWord(word string) string {
+	if word != "" && strings.IndexFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
+	}) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

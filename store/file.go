@@ -23,7 +23,7 @@ const (
 	FileForeign    = "foreign"     // it is kept elsewhere, the platform has a link to it only
 	FileDenied     = "denied"      // the platform does not show it to nize
 	FileFailed     = "unavailable" // it could not be fetched
-	FileNoCapacity = "no_room"     // there is no room for more pictures
+	FileNoCapacity = "no_room"     // the capacity for pictures is used up
 )
 
 // Bounds on what comes with a message; they hold for every surface.
@@ -97,7 +97,7 @@ func (t Turn) Untrusted() bool {
 	return false
 }
 
-// Fits says whether what came with a message is within its bounds. Files that
+// WithinLimits says whether what came with a message is within its bounds. Files that
 // were not read count for little; [MaxFiles] bounds those that were.
 func (in Inbound) WithinLimits() bool {
 	files, texts, quoted := 0, 0, 0
@@ -156,7 +156,7 @@ type Files interface {
 	// PutFile keeps f.Data as the file f.ID of a conversation, in place of what
 	// it kept under that name. At most room bytes are kept of all
 	// conversations: the oldest pictures go. ErrRefused if f alone needs more.
-	PutFile(ctx context.Context, by Caller, thread string, f File, room int64) error
+	PutFile(ctx context.Context, by Caller, thread string, f File, capacity int64) error
 	// GetFile returns those bytes. ErrNotFound if they are not kept any more.
 	GetFile(ctx context.Context, thread, id string) ([]byte, error)
 }

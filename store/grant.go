@@ -36,7 +36,7 @@ type Grant struct {
 	Expires time.Time       `json:"expires,omitzero"`
 }
 
-// Fits says whether the grant is for calls with these canonical arguments.
+// Matches says whether the grant is for calls with these canonical arguments.
 func (g Grant) Matches(args json.RawMessage) bool {
 	return (g.Exact == "" || g.Exact == SumArgs(args)) && matchArgs(g.Pattern, args)
 }
@@ -166,7 +166,7 @@ func fits(want, got any) bool {
 	return want == got // numbers as they were written, booleans, null
 }
 
-// climbs says whether a path may leave where it began, for whoever reads it:
+// climbs says whether a path may leave where it began, for any reader of it:
 // some decode what is escaped in a URL, once or again and again, and some drop
 // what follows the dots (";x", a blank). What is escaped deeper than anybody needs
 // counts as one that does.

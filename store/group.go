@@ -26,10 +26,10 @@ type Group struct {
 // Live says whether a chat platform knows who is in the group.
 func (g Group) Live() bool { return g.Source != "" }
 
-// Sight is what came of a look at a live group.
+// GroupCheck is the result of a check of a live group.
 type GroupCheck struct {
 	Source     string   // what was looked at
-	Identities []string // of those in it, whoever of them nize knows
+	Identities []string // of those in it, the people whom nize knows
 	Error      string   // why it failed, if it did
 }
 

@@ -6,7 +6,7 @@ import "strings"
 // the chat.
 const Auto = "auto"
 
-// OwnConfig is a [Config] that knows what a user set for themselves, "" for
+// UserConfig is a [Config] that knows what a user set for themselves, "" for
 // nothing. The roof's is one.
 type UserConfig interface {
 	UserValue(user, key string) string

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -85,7 +86,7 @@ type Turn struct {
 	At       time.Time `json:"at"`
 }
 
-// Seen is the turn as that user may read it: of what is for somebody else only
+// SeenBy is the turn as that user may read it: of what is for somebody else only
 // that it was said.
 func (t Turn) SeenBy(user string) Turn {
 	if t.For == "" || t.For == user {
@@ -131,4 +132,18 @@ type Change struct {
 	State  State  `json:"state,omitempty"` // of a call
 	// Approved is set on a pending call that a person said yes to.
 	Approved bool `json:"approved,omitempty"`
+}
+
+// Backlog remembers which conversations a chat may lag behind in, so that a
+// start finds what the store has and the chat lacks without reading all of
+// them. A conversation is noted by [Threads.Append], and by a change of a call
+// that was ever put to people, in the same transaction; what is shown nowhere
+// that lasts (a terminal, HTTP) never is.
+type Backlog interface {
+	// LaggingThreads returns the conversations that are noted, with the place of the
+	// first turn that may lack in the chat.
+	LaggingThreads(ctx context.Context) (map[string]int, error)
+	// RecordShown notes that the chat has all of a conversation before turn next.
+	// Unless it has more turns by now, or is open, it is not behind any more.
+	RecordShown(ctx context.Context, thread string, next int) error
 }

@@ -34,14 +34,14 @@ type User struct {
 	PrivacyNotice time.Time `json:"told,omitzero"` // when they were told what is kept of them
 }
 
-// Steers says whether the user is an admin who can act as one. A person whom
+// CanAdminister says whether the user is an admin who can act as one. A person whom
 // an admin only named comes in with bearer tokens alone, never at the socket or
 // in a chat, so nize must not be left to them.
 func (u User) CanAdminister() bool {
 	return u.Role == Admin && u.CanApprove()
 }
 
-// Presses says whether the user has a place to decide about calls: a chat or
+// CanApprove says whether the user has a place to decide about calls: a chat or
 // the socket, and not bearer tokens alone.
 func (u User) CanApprove() bool {
 	return u.State == Active && slices.ContainsFunc(u.Identities, func(id string) bool { return !strings.HasPrefix(id, NamedIdentity) })

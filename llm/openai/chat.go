@@ -74,7 +74,7 @@ type chatDelta struct {
 	ReasoningDetails json.RawMessage `json:"reasoning_details"`
 }
 
-// buildReply is a reason that may be null, "" or, from some, something else.
+// finish is a reason that may be null, "" or, from some, something else.
 type finish string
 
 func (f *finish) UnmarshalJSON(b []byte) error {

@@ -108,7 +108,7 @@ func (g *callGatherer) candidate(p piece) *gatheredCall {
 	return nil
 }
 
-// buildReply returns the calls. One without a name can't be called and is left to
+// toolCalls returns the calls. One without a name can't be called and is left to
 // the agent, which tells the model.
 func (g *callGatherer) toolCalls() []store.ToolCall {
 	var out []store.ToolCall

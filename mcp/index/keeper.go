@@ -117,7 +117,7 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 	return nil
 }
 
-// Renew has a configured embedder compute every vector again, in the background
+// RecomputeVectors has a configured embedder compute every vector again, in the background
 // while the old ones serve. Embedded vectors follow from the text alone and
 // cannot get old.
 func (x *Index) RecomputeVectors() {
@@ -136,7 +136,7 @@ func (x *Index) RecomputeVectors() {
 // Computed is how many vectors were computed since the start.
 func (x *Index) Computed() int { return int(x.vectors.computed.Load()) }
 
-// Settle waits until every tool has its vector, and calls tell as they come. It
+// WaitForVectors waits until every tool has its vector, and calls tell as they come. It
 // fails when the embedder does not answer.
 func (x *Index) WaitForVectors(ctx context.Context, tell func() error) error {
 	k := &x.vectors

@@ -161,7 +161,7 @@ func (m *memory) addLocked(l *feedback) {
 	}
 }
 
-// Forget takes away everything that was learned from use.
+// ClearFeedback takes away everything that was learned from use.
 func (x *Index) ClearFeedback() {
 	m := &x.memory
 	m.mu.Lock()

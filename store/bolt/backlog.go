@@ -32,7 +32,7 @@ func (t *tx) cardFalls(c store.Call) error {
 	return t.fallBehind(th, t.nextTurn(th.ID))
 }
 
-// Behind implements [store.Backlog].
+// LaggingThreads implements [store.Backlog].
 func (d *DB) LaggingThreads(ctx context.Context) (map[string]int, error) {
 	list := map[string]int{}
 	err := d.view(ctx, "listing conversations whose chat is behind", func(t *tx) error {
@@ -44,7 +44,7 @@ func (d *DB) LaggingThreads(ctx context.Context) (map[string]int, error) {
 	return list, err
 }
 
-// Shown implements [store.Backlog].
+// RecordShown implements [store.Backlog].
 func (d *DB) RecordShown(ctx context.Context, thread string, next int) error {
 	noted := false
 	err := d.view(ctx, "looking whether a chat is behind", func(t *tx) error {

@@ -154,7 +154,7 @@ func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) 
 	return err
 }
 
-// Settle implements [store.Meter].
+// SettleSpend implements [store.Meter].
 func (d *DB) SettleSpend(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error) {
 	var crossed []store.BudgetState
 	err := d.do(ctx, "booking a model call", func(t *tx) (err error) {
