@@ -170,7 +170,7 @@ func Inspect(path string) (key string, err error) {
 func Replace(path, with, keep string) error {
 	err := keepAside(path, keep)
 	if err == nil {
-		err = unmark(path)
+		err = errors.Join(unmark(path), removeIfThere(besidePath(path)))
 	}
 	if err == nil {
 		err = os.Rename(with, path)
@@ -180,6 +180,9 @@ func Replace(path, with, keep string) error {
 	}
 	if err == nil {
 		err = removeIfThere(with + reserveName)
+	}
+	if err == nil {
+		err = renameIfThere(besidePath(with), besidePath(path))
 	}
 	if err == nil {
 		err = syncFile(filepath.Dir(path))
@@ -216,10 +219,17 @@ func keepAside(path, keep string) error {
 	return nil
 }
 
+func renameIfThere(from, to string) error {
+	if err := os.Rename(from, to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // Discard removes a closed database and what stands beside it.
 func Discard(path string) error {
 	found, err := filepath.Glob(path + ".before-schema-*")
-	for _, f := range append(found, path, markPath(path), path+reserveName) {
+	for _, f := range append(found, path, markPath(path), besidePath(path), path+reserveName) {
 		err = errors.Join(err, removeIfThere(f))
 	}
 	return err

@@ -241,6 +241,9 @@ func (d *DB) close() error {
 	d.mu.Lock()
 	err := errors.Join(d.broken, d.lazyErr)
 	d.mu.Unlock()
+	if err == nil {
+		d.noteBeside(context.Background()) // nothing is written any more
+	}
 	if cerr := d.bolt.Close(); cerr != nil || err != nil {
 		return fmt.Errorf("closing database %s: %w", d.path, errors.Join(err, cerr))
 	}

@@ -21,11 +21,15 @@ func (t *tx) checkpoint(n note) error {
 
 // AddCheckpoint implements [store.Trail].
 func (d *DB) AddCheckpoint(ctx context.Context, by store.Caller, held int) error {
-	return d.do(ctx, "adding a checkpoint", func(t *tx) error {
+	err := d.do(ctx, "adding a checkpoint", func(t *tx) error {
 		return t.checkpoint(note{by: by, kind: "audit.verify", subject: fmt.Sprintf("%d events", held), outcome: store.Done, data: struct {
 			Events int `json:"events"`
 		}{held}})
 	})
+	if err == nil {
+		d.noteBeside(ctx)
+	}
+	return err
 }
 
 // Checkpoints implements [store.Trail].

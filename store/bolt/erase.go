@@ -171,6 +171,9 @@ func (d *DB) erase(ctx context.Context, user string) (int, error) {
 				Until  uint64 `json:"until"`
 			}{e.Erased, e.Until}})
 		})
+		if err == nil && done {
+			d.noteBeside(ctx)
+		}
 		if err != nil || done {
 			return e.Erased, err
 		}

@@ -52,6 +52,9 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 			*s.count += n
 		}
 	}
+	if p.Events > 0 {
+		d.noteBeside(ctx)
+	}
 	return p, nil
 }
 

@@ -77,7 +77,10 @@ func (t *tx) verifyEnds(after uint64) (from, head auditHead, err error) {
 	if k, _ := t.bucket("events").Cursor().Last(); k != nil && decodeSeq(k) != head.seq {
 		return from, head, tampered(min(decodeSeq(k), head.seq)+1, "the newest event is %d, its head says %d", decodeSeq(k), head.seq)
 	}
-	if from, err = loadBase(t, t.db.auditKey); err != nil || after == 0 {
+	if from, err = loadBase(t, t.db.auditKey); err != nil {
+		return from, head, err
+	}
+	if err := t.checkBeside(from, head); err != nil || after == 0 {
 		return from, head, err
 	}
 	from, err = loadCheckpoint(t, after)
