@@ -76,7 +76,7 @@ func (d *Daemon) copyDatabase(ctx context.Context, path string) (bolt.Copy, erro
 	if err != nil {
 		return copied, err
 	}
-	if err := checkInChild(ctx, path); err != nil {
+	if err := bolt.CheckInChild(ctx, path); err != nil {
 		return copied, errors.Join(fmt.Errorf("the copy did not pass its check: %w", err), os.Remove(path))
 	}
 	return copied, nil

@@ -23,9 +23,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -232,56 +230,16 @@ func (d *Daemon) wire() {
 	commands.Add(d.chatWords()...)
 }
 
-// checkVar tells a process that it is the child which looks through the
-// database at that path.
-const checkVar = "NIZE_CHECK_DATABASE"
-
-// ExitInUse is the exit code of nized, and of the child that looks through its
-// database, where another nized holds it.
+// ExitInUse is the exit code of nized where another one has the data directory,
+// the address or the control socket.
 const ExitInUse = 5
 
 // ChildMain is the first thing that main calls: it does not return in a
 // process that nized started from its own program to guard the children or to
-// look through a database.
+// check a database.
 func ChildMain() {
 	process.GuardMain()
-	path := os.Getenv(checkVar)
-	if path == "" {
-		return
-	}
-	err := bolt.Check(path)
-	switch {
-	case errors.Is(err, store.ErrConflict):
-		os.Exit(ExitInUse)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-func checkInChild(ctx context.Context, path string) error {
-	if os.Getenv(checkVar) != "" {
-		return errors.New("the program does not call daemon.ChildMain first, so it cannot check its database in a child process")
-	}
-	own, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("finding the program to check the database with: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, own)
-	cmd.Env = []string{checkVar + "=" + path}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == ExitInUse {
-		return inUse(filepath.Dir(path))
-	}
-	if err != nil && exit != nil && exit.ExitCode() == 1 {
-		return errors.New(strings.TrimPrefix(lastLine(out), "checking database "+path+": "))
-	}
-	if err != nil {
-		return fmt.Errorf("it ended the process that read it: %w", err)
-	}
-	return nil
+	bolt.CheckMain()
 }
 
 func (d *Daemon) addr() string { return d.public.Addr().String() }
@@ -434,17 +392,4 @@ func (d *Daemon) closeAll() {
 		}
 		_ = os.Remove(filepath.Join(d.opt.DataDir, "nized.addr")) // it may never have been written
 	}
-}
-
-func lastLine(out []byte) string {
-	text := string(out)
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] == '\n' && i < len(text)-1 {
-			return text[i+1 : len(text)-1]
-		}
-	}
-	if n := len(text); n > 0 && text[n-1] == '\n' {
-		return text[:n-1]
-	}
-	return text
 }

@@ -54,9 +54,9 @@ func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
 	path := filepath.Join(opt.DataDir, databaseName)
 	if !bolt.Clean(path) {
 		opt.Log.Info("the database was not closed; checking it", "path", path)
-		if err := checkInChild(ctx, path); err != nil {
+		if err := bolt.CheckInChild(ctx, path); err != nil {
 			if errors.Is(err, store.ErrConflict) {
-				return nil, err
+				return nil, inUse(opt.DataDir)
 			}
 			return nil, fmt.Errorf("the database did not pass its check: %w; %s", err, wayBack(opt.DataDir))
 		}

@@ -178,7 +178,7 @@ func (in incoming) stage(ctx context.Context, opt Options) (said api.Restored, s
 	if said.Size, said.SHA256, err = in.write(s.path, opt.DataDir); err != nil {
 		return said, s, err
 	}
-	if err := checkInChild(ctx, s.path); err != nil {
+	if err := bolt.CheckInChild(ctx, s.path); err != nil {
 		return said, s, fmt.Errorf("%w copy, nothing was changed: %w", store.ErrInvalid, err)
 	}
 	if said.Key, err = bolt.Inspect(s.path); err != nil {

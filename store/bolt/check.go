@@ -108,7 +108,11 @@ func precheck(path string) error {
 // problems that it finds. Run it in a child process: some damage ends the
 // process that reads it, which is an answer too. It is an error while a nized
 // has the database open; a missing file is fine.
-func Check(path string) (err error) {
+func Check(path string) error { return check(path, func(error) {}) }
+
+// check is Check; enough is told once when so much is wrong that nobody needs
+// to know the rest, of which there may be no end. It may end the process.
+func check(path string, enough func(error)) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("checking database %s: %w", path, err)
@@ -134,8 +138,11 @@ func Check(path string) (err error) {
 	return db.View(func(b *bbolt.Tx) error {
 		var found []error
 		for problem := range b.Check() { // must be read to its end
-			if len(found) < 5 {
-				found = append(found, problem)
+			if len(found) == maxProblems {
+				continue
+			}
+			if found = append(found, problem); len(found) == maxProblems {
+				enough(fmt.Errorf("%w: %w", errRecord, errors.Join(found...)))
 			}
 		}
 		if len(found) > 0 {

@@ -10,6 +10,7 @@ import (
 // TestMain runs the role that a parent test asked for in a child process (see
 // crash_test.go), or else the tests.
 func TestMain(m *testing.M) {
+	CheckMain()
 	if role := os.Getenv("NIZE_TEST_ROLE"); role != "" {
 		os.Exit(child(role, os.Getenv("NIZE_TEST_DIR")))
 	}
