@@ -67,6 +67,7 @@ type Options struct {
 	Now     func() time.Time
 	Layers  *settings.Layers // nil: the fields above and Env are all there is
 	Hangup  <-chan os.Signal // each asks for a reload
+	New     bool             // begin with an empty database although there was one
 }
 
 // Daemon is one nized.
@@ -145,6 +146,10 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	if d.config, err = settings.NewConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
+	}
+	if err := d.db.CheckTrailEnd(ctx); err != nil {
+		d.log.Error("the audit trail does not hold", "err", err)
+		d.ran.note(ranAudit, d.now(), err) // the alerts tell of it
 	}
 	if n, err := d.db.SettleAbandoned(ctx); err != nil {
 		return nil, err

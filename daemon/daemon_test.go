@@ -241,6 +241,53 @@ func TestSecondDaemonAndPrivateFiles(t *testing.T) {
 	}
 }
 
+// TestLostDatabase: a database that is gone, or was cut to nothing, is not taken
+// for a first start; a first start that was cut off is one.
+func TestLostDatabase(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "nize.db")
+	start := func(fresh bool) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		d, err := daemon.New(ctx, daemon.Options{DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler), Env: func(string) string { return "" }, Now: time.Now, New: fresh})
+		cancel()
+		if err != nil {
+			return err
+		}
+		return d.Run(ctx)
+	}
+	if err := start(false); err != nil {
+		t.Fatalf("a first start: %v", err)
+	}
+	for what, lose := range map[string]func() error{
+		"empty":   func() error { return os.Truncate(path, 0) },
+		"missing": func() error { return os.Remove(path) },
+	} {
+		if err := lose(); err != nil {
+			t.Fatal(err)
+		}
+		if err := start(false); err == nil || !strings.Contains(err.Error(), "is "+what) || !strings.Contains(err.Error(), "restore FILE") || !strings.Contains(err.Error(), "--new") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := start(true); err != nil {
+			t.Errorf("%s, and a new one is wanted: %v", what, err)
+		}
+	}
+	for _, name := range []string{"nize.db", "nize.db.clean", "nize.db.audit"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(path+".begins", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(false); err != nil {
+		t.Errorf("after a first start that was cut off: %v", err)
+	}
+}
+
 // TestTaken: neither the control socket nor the port of a daemon that runs is
 // taken from it by one on another data directory, and a socket that was left
 // behind is in nobody's way.

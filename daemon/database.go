@@ -52,6 +52,9 @@ func lockDir(dir string) (*os.File, error) {
 // that reads it. The caller holds the directory's lock.
 func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
 	path := filepath.Join(opt.DataDir, databaseName)
+	if err := checkMissing(opt, path); err != nil {
+		return nil, err
+	}
 	if !bolt.Clean(path) {
 		opt.Log.Info("the database was not closed; checking it", "path", path)
 		if err := bolt.CheckInChild(ctx, path); err != nil {
@@ -78,7 +81,45 @@ func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
+	if err := os.Remove(path + beginName); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Join(fmt.Errorf("beginning with a new database: %w", err), db.Close())
+	}
 	return db, nil
+}
+
+// beginName marks a database that is just being made: a first start that was
+// cut off left what a database that is lost would leave, too.
+const beginName = ".begins"
+
+// checkMissing refuses to make a database where there was one: a file that was
+// lost, or cut to nothing, must not look like a first start, which would serve
+// with every rule, token and audit event missing.
+func checkMissing(opt Options, path string) error {
+	what := "missing"
+	switch fi, err := os.Stat(path); {
+	case err == nil && fi.Size() > 0:
+		return nil
+	case err == nil:
+		what = "empty"
+	case !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("opening the database: %w", err)
+	}
+	_, err := os.Stat(path + beginName)
+	if begun := err == nil; !opt.New && !begun {
+		traces := append(bolt.Traces(path), filepath.Join(opt.DataDir, keyName))
+		if name := newestBackup(opt.DataDir); name != "" {
+			traces = append(traces, name)
+		}
+		for _, left := range traces {
+			if _, err := os.Stat(left); err == nil {
+				return fmt.Errorf("the database %s is %s, and %s says that there was one: %s; to begin with an empty one, say so once: nized --new", path, what, filepath.Base(left), wayBack(opt.DataDir))
+			}
+		}
+	}
+	if err := os.WriteFile(path+beginName, nil, 0o600); err != nil {
+		return fmt.Errorf("beginning with a new database: %w", err)
+	}
+	return nil
 }
 
 // finishRotation opens a database whose rotation was cut off between its

@@ -59,6 +59,7 @@ func command() *cli.Command {
 			&cli.StringFlag{Name: "config", Usage: "configuration `FILE` ($NIZE_CONFIG)", DefaultText: "nized.toml by the XDG rules, if it is there"},
 			&cli.StringFlag{Name: "public-url", Usage: "https `ORIGIN` that a TLS proxy in front serves ($NIZE_PUBLIC_URL)"},
 			&cli.StringFlag{Name: "mcp-config", Usage: "`FILE` of MCP servers ({\"mcpServers\": {…}}) to keep as it has them, while it changes", Sources: cli.EnvVars("NIZE_MCP_CONFIG")},
+			&cli.BoolFlag{Name: "new", Usage: "begin with an empty database, although the data directory has held one"},
 			&cli.StringFlag{Name: "log-level", Usage: "debug, info, warn or error ($NIZE_LOG_LEVEL)", DefaultText: "info"},
 			&cli.StringFlag{Name: "log-format", Usage: "text or json ($NIZE_LOG_FORMAT)", DefaultText: "text on a terminal, json otherwise"},
 		},
@@ -108,7 +109,7 @@ func options(c *cli.Command) (daemon.Options, error) {
 		src.Defaults["log.format"] = "text"
 	}
 	opt, err := daemon.Configure(src)
-	opt.Servers = c.String("mcp-config")
+	opt.Servers, opt.New = c.String("mcp-config"), c.Bool("new")
 	return opt, err
 }
 

@@ -22,6 +22,11 @@ import (
 
 func besidePath(path string) string { return path + ".audit" }
 
+// Traces are the files beside a database that there are once it was opened.
+func Traces(path string) []string {
+	return []string{markPath(path), path + reserveName, besidePath(path)}
+}
+
 // noteBeside writes the note. What it names is durable by then. It can fail on
 // a full disk, and the next one makes up for it.
 func (d *DB) noteBeside(ctx context.Context) {
