@@ -96,7 +96,7 @@ func TestChangesAreAudited(t *testing.T) {
 // are listed after it was added, and what is due by the clock is done meanwhile.
 func peoplesEvents(t *testing.T, r *roof, last uint64) (list []store.Event) {
 	t.Helper()
-	for e, err := range r.Audit(t.Context(), api.AuditQuery{Limit: 1000}) {
+	for e, err := range api.ReadAudit.Call(t.Context(), r.Client, api.AuditRequest{Limit: 1000}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func peoplesEvents(t *testing.T, r *roof, last uint64) (list []store.Event) {
 
 func newestEvent(t *testing.T, r *roof) (seq uint64) {
 	t.Helper()
-	for e, err := range r.Audit(t.Context(), api.AuditQuery{Limit: 1}) {
+	for e, err := range api.ReadAudit.Call(t.Context(), r.Client, api.AuditRequest{Limit: 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,10 +251,10 @@ func changesOf(t *testing.T, r *roof) []request {
 			return err
 		}},
 		{"POST /v1/users/{id}/forget", "audit.erase user.forget", func() error { return second(api.ForgetUser.Call(ctx, r.Client, api.ForgetUserRequest{ID: mia})) }},
-		{"POST /v1/keys/export", "keys.export", func() error { return second(r.ExportKey(ctx)) }},
-		{"POST /v1/keys/rotate", "keys.rotate", func() error { return second(r.RotateKeys(ctx)) }},
-		{"GET /v1/backup", "database.backup", func() error { return second(r.Backup(ctx, io.Discard)) }},
-		{"GET /v1/audit/export", "audit.export", func() error { return second(r.ExportAudit(ctx, api.AuditQuery{}, io.Discard)) }},
+		{"POST /v1/keys/export", "keys.export", func() error { return second(api.ExportKey.Call(ctx, r.Client, api.Empty{})) }},
+		{"POST /v1/keys/rotate", "keys.rotate", func() error { return second(api.RotateKeys.Call(ctx, r.Client, api.Empty{})) }},
+		{"GET /v1/backup", "database.backup", func() error { return second(api.SaveBackup(ctx, r.Client, io.Discard)) }},
+		{"GET /v1/audit/export", "audit.export", func() error { return second(api.SaveAudit(ctx, r.Client, api.AuditRequest{}, io.Discard)) }},
 	}...)
 }
 
@@ -270,7 +270,7 @@ func TestExportOfManyPages(t *testing.T) {
 	}
 	for _, limit := range []int{1, 999, 1000, 1001, n} {
 		var got []uint64
-		for e, err := range r.Audit(ctx, api.AuditQuery{Kind: "setting", Limit: limit}) {
+		for e, err := range api.ReadAudit.Call(ctx, r.Client, api.AuditRequest{Kind: "setting", Limit: limit}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,22 +283,22 @@ func TestExportOfManyPages(t *testing.T) {
 			t.Fatalf("limit %d: %d events", limit, len(got))
 		}
 	}
-	x, err := r.ExportAudit(ctx, api.AuditQuery{}, io.Discard)
+	x, err := api.SaveAudit(ctx, r.Client, api.AuditRequest{}, io.Discard)
 	if err != nil || x.Events < n || x.First != 1 || x.Last != x.Head || x.Head != newestEvent(t, r) {
 		t.Fatalf("%+v, %v", x.Export, err)
 	}
-	part, err := r.ExportAudit(ctx, api.AuditQuery{Kind: "setting", Limit: 1100}, io.Discard)
+	part, err := api.SaveAudit(ctx, r.Client, api.AuditRequest{Kind: "setting", Limit: 1100}, io.Discard)
 	if err != nil || part.Events != 1100 || part.Filter["limit"] != "1100" {
 		t.Fatalf("%+v, %v", part.Export, err)
 	}
-	if held, pruned, err := r.HeldSince(ctx, x.Export); !held || pruned || err != nil {
+	if held, pruned, err := api.HeldSince(ctx, r.Client, x.Export); !held || pruned || err != nil {
 		t.Errorf("%v %v %v", held, pruned, err)
 	}
 	x.Chain = part.Chain // of another event: the trail was written anew
-	if held, _, err := r.HeldSince(ctx, x.Export); held || err != nil {
+	if held, _, err := api.HeldSince(ctx, r.Client, x.Export); held || err != nil {
 		t.Errorf("%v %v", held, err)
 	}
-	if _, err := r.ExportAudit(ctx, api.AuditQuery{User: "nobody"}, io.Discard); !errors.Is(err, store.ErrNotFound) {
+	if _, err := api.SaveAudit(ctx, r.Client, api.AuditRequest{User: "nobody"}, io.Discard); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
 }

@@ -40,18 +40,9 @@ func encodeLines(v any) ([]byte, error) {
 // handlers is every request of the control API; a test compares it with
 // api.Routes.
 func (d *Daemon) handlers() (answers map[string]answerFunc, streams map[string]streamFunc) {
-	answers = map[string]answerFunc{
-		"GET /v1/backup":       d.backup,
-		"POST /v1/restore":     d.restore,
-		"POST /v1/keys/export": d.exportKey,
-		"POST /v1/keys/rotate": d.rotateKeys,
-		"GET /v1/audit/key":    d.auditKey,
-	}
+	answers = map[string]answerFunc{}
 	streams = map[string]streamFunc{
-		"GET /v1/audit":        d.audit,
-		"GET /v1/audit/export": d.exportAudit,
-		"GET /v1/audit/verify": d.verifyAudit,
-		"POST /v1/reindex":     d.reindex,
+		"POST /v1/reindex": d.reindex,
 	}
 	return answers, streams
 }
@@ -119,10 +110,6 @@ func (d *Daemon) answer(w http.ResponseWriter, r *http.Request, by store.Caller,
 	value, err := h(r.Context(), by, r)
 	if err != nil {
 		d.fail(w, r, err)
-		return
-	}
-	if file, ok := value.(download); ok {
-		file.send(w)
 		return
 	}
 	if value == nil {

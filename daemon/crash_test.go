@@ -209,7 +209,7 @@ func TestKilled(t *testing.T) {
 	k.start()
 	var lost string
 	k.until("the call is lost", func() bool {
-		for e, err := range k.Audit(ctx, api.AuditQuery{Outcome: store.Lost}) {
+		for e, err := range api.ReadAudit.Call(ctx, k.Client, api.AuditRequest{Outcome: store.Lost}) {
 			if err != nil {
 				return false
 			}
@@ -225,7 +225,7 @@ func TestKilled(t *testing.T) {
 	}
 	k.kill()
 	k.start()
-	if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 	if runs.Load() != 2 {

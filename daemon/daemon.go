@@ -32,6 +32,7 @@ import (
 	"nize/bots/terminal"
 	"nize/daemon/alert"
 	"nize/daemon/api"
+	"nize/daemon/backup"
 	"nize/daemon/control"
 	"nize/daemon/imports"
 	"nize/daemon/monitor"
@@ -77,9 +78,10 @@ type Daemon struct {
 	now     func() time.Time
 	started time.Time
 
-	lock         *os.File // on the data directory
+	lock         *os.File // on dir
 	db           *bolt.DB
-	keeping      *keeping
+	dir          *backup.Directory
+	scheduler    *scheduler
 	layers       *settings.Layers
 	config       *settings.Config
 	cert         *certificate // of the HTTP listener; nil serves clear text
@@ -104,7 +106,6 @@ type Daemon struct {
 	groups       *people.LiveGroups
 	streams      *people.Streams
 	servers      *imports.File // nil without Options.Servers
-	ran          ran
 	monitor      *monitor.Monitor
 	alerts       *alert.Manager
 
@@ -121,7 +122,8 @@ type Daemon struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), keeping: newKeeping(), bots: &bots.Registry{}}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), bots: &bots.Registry{}}
+	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Env: opt.Env, Now: opt.Now, Log: opt.Log}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -132,24 +134,19 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.layers, err = layersOf(opt); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(opt.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
-	}
-	if err := checkPrivate(opt.DataDir); err != nil {
+	if d.lock, err = d.dir.Lock(); err != nil {
 		return nil, err
 	}
-	if d.lock, err = lockDir(opt.DataDir); err != nil {
-		return nil, err
-	}
-	if d.db, err = openDB(ctx, opt); err != nil {
+	if d.db, err = d.dir.Open(ctx); err != nil {
 		return nil, err
 	}
 	if d.config, err = settings.NewConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
 	}
+	d.scheduler = &scheduler{db: d.db, config: d.config, backups: &backup.Backups{Directory: d.dir, DB: d.db}, refresh: d.refreshAll, log: d.log, now: d.now}
 	if err := d.db.CheckTrailEnd(ctx); err != nil {
 		d.log.Error("the audit trail does not hold", "err", err)
-		d.ran.note(ranAudit, d.now(), err) // the alerts tell of it
+		d.scheduler.note(&d.scheduler.lastAudit, d.now(), err) // the alerts tell of it
 	}
 	if n, err := d.db.SettleAbandoned(ctx); err != nil {
 		return nil, err
@@ -261,22 +258,10 @@ func writeAddr(path, addr string) error {
 	return nil
 }
 
-// checkPrivate refuses a data directory that others can read.
-func checkPrivate(dir string) error {
-	fi, err := os.Stat(dir)
-	if err != nil {
-		return fmt.Errorf("looking at the data directory: %w", err)
-	}
-	if fi.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("data directory %s is open to others (%04o): chmod 700 %s", dir, fi.Mode().Perm(), dir)
-	}
-	return nil
-}
-
 // Run works until ctx ends, then drains and returns nil; ErrRestart if a
 // restore ended it. It is called once.
 func (d *Daemon) Run(ctx context.Context) (err error) {
-	var restored *staged
+	var restored *backup.Staged
 	defer d.unlock()
 	defer func() { err = errors.Join(err, d.swap(restored)) }()
 	defer d.closeAll()
@@ -302,12 +287,12 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		keep(string(bot.Surface()), func(ctx context.Context) error { return bot.Run(ctx, d.conversation) })
 	}
 	keep("groups", d.groups.Run)
-	keep("schedule", d.keepSchedule)
+	keep("schedule", d.scheduler.run)
 	keep("control socket", serve(control, d.control, (*http.Server).Serve))
 	keep("http listener", serve(public, d.public, d.servePublic))
 	keep("reloads", d.keepReloading)
 	keep("watchdog", d.keepWatchdog)
-	keep("keys", d.keepKeys)
+	keep("keys", d.ops.keys.FinishRotation)
 	keep("alerts", d.alerts.Run)
 	if err := d.pool.Start(work); err != nil {
 		return err
@@ -321,15 +306,41 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
-	case s := <-d.keeping.staged:
+	case s := <-d.ops.restores.Staged():
 		restored = &s
 	}
 	d.drain(restored == nil, control, public)
 	stopWork(llm.ErrShutdown) // a turn that is under way stays open and goes on after the restart
 	running.Wait()
-	restored = d.keeping.take(restored)
+	restored = d.ops.restores.Late(restored)
 	d.log.Info("nized has stopped")
 	return err
+}
+
+// unlock lets the next daemon in.
+func (d *Daemon) unlock() {
+	if d.lock != nil {
+		_ = d.lock.Close() // nothing was written to it
+	}
+}
+
+// ErrRestart is what Run returns when nized shall start again: its database was
+// replaced.
+var ErrRestart = errors.New("nized starts again")
+
+// swap puts a staged copy in place after the database was closed. It returns
+// ErrRestart, also where the old database must serve on, and nil where nothing
+// was staged.
+func (d *Daemon) swap(s *backup.Staged) error {
+	if s == nil {
+		return nil
+	}
+	if err := d.dir.Replace(s); err != nil {
+		d.log.Error("restoring; the database from before serves on", "err", err)
+	} else {
+		d.log.Info("the database was restored", "kept", s.Kept())
+	}
+	return ErrRestart
 }
 
 // serve serves until the server is shut down.

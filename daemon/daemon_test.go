@@ -138,7 +138,7 @@ func TestMainJob(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("the message is in the thread %d times, want once", asked)
 	}
-	if v, err := r.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(ctx, r.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 	if report, err := api.GetUsage.Call(ctx, r.Client, api.GetUsageRequest{By: "provider"}); err != nil || len(report.Rows) != 1 || report.Rows[0].Key != "offline" {

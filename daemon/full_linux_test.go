@@ -105,7 +105,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := api.GetStatus.Call(ctx, k.Client, api.Empty{}); err != nil {
 		t.Errorf("status: %v", err)
 	}
-	if _, err := k.Backup(ctx, new(strings.Builder)); !errors.Is(err, store.ErrDiskFull) {
+	if _, err := api.SaveBackup(ctx, k.Client, new(strings.Builder)); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("backup: %v", err)
 	}
 	if _, err := api.DecideCall.Call(ctx, k.Client, api.DecideCallRequest{ID: card.Call, Verb: store.Deny, Digest: card.Digest}); err != nil {
@@ -115,7 +115,7 @@ func TestFullDisk(t *testing.T) {
 
 	free()
 	k.until("calls run again", func() bool { return call() == nil })
-	if v, err := k.VerifyAudit(context.WithoutCancel(ctx), api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(context.WithoutCancel(ctx), k.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"nize/daemon/alert"
 	"nize/daemon/api"
+	"nize/daemon/backup"
 	"nize/daemon/doctor"
 	"nize/mcp/mcptest"
 	"nize/mcp/upstream"
@@ -235,15 +236,14 @@ func TestFullDiskBySetting(t *testing.T) {
 
 func TestFailedBackupIsTold(t *testing.T) {
 	w := watch(t, t.TempDir(), map[string]string{"NIZE_BACKUP_SCHEDULE": "@every 1h"})
-	var due turn
-	w.scheduledBackup(t.Context(), &due)
+	w.scheduler.backup(t.Context())
 	w.want(w.see(0))
-	dir := filepath.Join(w.opt.DataDir, backupsName)
+	dir := filepath.Join(w.opt.DataDir, "backups")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // in the way
 		t.Fatal(err)
 	}
 	w.off.Add(int64(time.Hour + time.Minute))
-	w.scheduledBackup(t.Context(), &due)
+	w.scheduler.backup(t.Context())
 	w.want(w.see(0), "open backup scheduled")
 	path := w.opt.DataDir
 	w.end() // a restart knows nothing of backups until one was made
@@ -253,10 +253,10 @@ func TestFailedBackupIsTold(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	due = turn{}
-	next.scheduledBackup(t.Context(), &due)
+	next.scheduler.backupsDue = due{}
+	next.scheduler.backup(t.Context())
 	next.off.Add(int64(time.Hour + time.Minute))
-	next.scheduledBackup(t.Context(), &due)
+	next.scheduler.backup(t.Context())
 	next.want(next.see(0), "recovered backup scheduled")
 }
 
@@ -277,11 +277,10 @@ func TestAuditIsVerified(t *testing.T) {
 		}
 		return len(events)
 	}
-	var due turn
 	step := func(after time.Duration, want int) {
 		t.Helper()
 		w.off.Add(int64(after))
-		w.scheduledAudit(ctx, &due)
+		w.scheduler.audit(ctx)
 		if got := verified(); got != want {
 			t.Fatalf("verified %d times, want %d", got, want)
 		}
@@ -290,15 +289,15 @@ func TestAuditIsVerified(t *testing.T) {
 	step(auditFirst, 1)
 	step(time.Minute, 1)
 	step(25*time.Hour, 2)
-	due = turn{} // a restart
+	w.scheduler.auditsDue = due{} // a restart
 	step(time.Minute, 2)
 	step(auditFirst, 2)
 	step(25*time.Hour, 3)
 
 	w.want(w.see(0))
-	w.ran.note(ranAudit, w.now(), fmt.Errorf("event 7 was changed"))
+	w.scheduler.note(&w.scheduler.lastAudit, w.now(), fmt.Errorf("event 7 was changed"))
 	w.want(w.see(0), "open audit trail")
-	w.ran.note(ranAudit, w.now(), nil)
+	w.scheduler.note(&w.scheduler.lastAudit, w.now(), nil)
 	w.want(w.see(0), "recovered audit trail")
 }
 
@@ -393,13 +392,17 @@ func TestBudgetOfTheStoreIsTold(t *testing.T) {
 // A migration that failed ends the start; the next daemon tells.
 func TestFailedMigrationIsTold(t *testing.T) {
 	dir := t.TempDir()
-	failed := fmt.Errorf("opening database: %w", &bolt.MigrationError{To: bolt.Schema() + 1, Err: fmt.Errorf("%w: a migration needs 9 MiB free, there are 2", store.ErrDiskFull)})
-	if err := noteMigration(dir, time.Now(), failed); err != failed {
-		t.Fatalf("got %v", err)
+	note := func(to uint64, why string) {
+		t.Helper()
+		body, err := json.Marshal(backup.FailedMigration{At: time.Now(), To: to, Error: why})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "nize.db.migration-failed"), body, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := noteMigration(dir, time.Now(), nil); err != nil {
-		t.Fatalf("got %v", err)
-	}
+	note(bolt.Schema()+1, store.ErrDiskFull.Error()+": a migration needs 9 MiB free, there are 2")
 	w := watch(t, dir, nil) // the older nized again
 	subject := fmt.Sprintf("migration schema %d", bolt.Schema()+1)
 	w.want(w.see(0), "open "+subject)
@@ -407,10 +410,7 @@ func TestFailedMigrationIsTold(t *testing.T) {
 	if i := w.all()[0]; !strings.Contains(i.Text, "a migration needs 9 MiB free") {
 		t.Errorf("%+v", i)
 	}
-	failed = &bolt.MigrationError{To: bolt.Schema(), Err: store.ErrDiskFull}
-	if err := noteMigration(dir, time.Now(), failed); err != failed {
-		t.Fatal(err)
-	}
+	note(bolt.Schema(), store.ErrDiskFull.Error())
 	w.end() // and now one whose migration went well
 	w = watch(t, dir, nil)
 	w.see(0)
@@ -418,7 +418,7 @@ func TestFailedMigrationIsTold(t *testing.T) {
 	if slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "open") }) || len(got) != 2 {
 		t.Errorf("after it succeeded: %v", got)
 	}
-	if _, err := readFailedMigration(dir); err != errNoNote {
+	if note, err := w.dir.FailedMigration(); note != nil || err != nil {
 		t.Errorf("the note is still there: %v", err)
 	}
 }
@@ -426,7 +426,7 @@ func TestFailedMigrationIsTold(t *testing.T) {
 // A check that errs leaves its kinds as they were, and the others go on.
 func TestCheckThatErrs(t *testing.T) {
 	w := watch(t, t.TempDir(), nil)
-	if err := os.WriteFile(filepath.Join(w.opt.DataDir, failedMigrationName), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.opt.DataDir, "nize.db.migration-failed"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	result := w.monitor.Check(t.Context())

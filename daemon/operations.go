@@ -5,6 +5,7 @@ import (
 
 	"nize/bots/terminal"
 	"nize/daemon/api"
+	"nize/daemon/backup"
 	"nize/daemon/control"
 	"nize/daemon/imports"
 	"nize/daemon/monitor"
@@ -25,6 +26,10 @@ type operations struct {
 	doctor   *monitor.Doctor
 	status   *monitor.Status
 	settings *settings.Settings
+	backups  *backup.Backups
+	restores *backup.Restores
+	keys     *backup.Keys
+	audit    *control.Audit
 }
 
 // serverOperations are about servers and their tools.
@@ -95,6 +100,10 @@ func (d *Daemon) newOperations(members *control.ChannelMembers) *operations {
 	o.alerts = d.newAlerts()
 	o.doctor, o.status = d.newDoctor(o.alerts, o.servers), d.newStatus(o.alerts, o.servers)
 	d.defaults = &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
+	exclusive := new(backup.Exclusive)
+	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)
+	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
+	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
 	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: d.defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.checkExamples, Changed: d.settingChanged}
 	return o
 }
@@ -119,6 +128,11 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListApprovals, o.approvals.List)
 	mux.Handle(m, api.GetApproval, o.approvals.Get)
 	mux.Handle(m, api.DecideCall, o.approvals.Decide)
+	mux.HandleStream(m, api.ReadAudit, o.audit.Read)
+	mux.HandleStream(m, api.ExportAudit, o.audit.Export)
+	mux.Handle(m, api.GetAuditKey, o.audit.Key)
+	mux.HandleStream(m, api.VerifyAudit, o.audit.Verify)
+	mux.HandleDownload(m, api.DownloadBackup, o.backups.Download)
 	mux.Handle(m, api.ListBots, o.bots.List)
 	mux.Handle(m, api.RemoveBot, o.bots.Remove)
 	mux.Handle(m, api.ConnectBot, o.bots.Connect)
@@ -158,6 +172,8 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.RemoveGroup, o.groups.Remove)
 	mux.Handle(m, api.GetGroup, o.groups.Get)
 	mux.Handle(m, api.PatchGroup, o.groups.Patch)
+	mux.Handle(m, api.ExportKey, o.keys.Export)
+	mux.Handle(m, api.RotateKeys, o.keys.Rotate)
 	mux.Handle(m, api.MakeLink, o.links.Make)
 	mux.Handle(m, api.Join, o.links.Join)
 	mux.Handle(m, api.ShowLink, o.links.Show)
@@ -175,6 +191,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.DisableProvider, o.providers.Disable)
 	mux.Handle(m, api.EnableProvider, o.providers.Enable)
 	mux.Handle(m, api.TestProvider, o.providers.Test)
+	mux.HandleUpload(m, api.Restore, o.restores.Upload)
 	mux.Handle(m, api.ListServers, o.servers.List)
 	mux.Handle(m, api.AddServer, o.servers.Add)
 	mux.HandleStream(m, api.ImportServers, o.imports.Import)

@@ -22,7 +22,7 @@ import (
 func (k *killable) copied() []byte {
 	k.t.Helper()
 	var b bytes.Buffer
-	said, err := k.Backup(k.t.Context(), &b)
+	said, err := api.SaveBackup(k.t.Context(), k.Client, &b)
 	if err != nil || said.Size != int64(b.Len()) {
 		k.t.Fatalf("backup %+v of %d bytes: %v", said, b.Len(), err)
 	}
@@ -37,7 +37,7 @@ func (k *killable) restored(copied []byte, keepAccess bool) api.Restored {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	said, err := k.Restore(ctx, bytes.NewReader(copied), int64(len(copied)), keepAccess)
+	said, err := api.Restore.Call(ctx, k.Client, api.RestoreRequest{KeepAccess: keepAccess}, bytes.NewReader(copied), int64(len(copied)))
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func (k *killable) restored(copied []byte, keepAccess bool) api.Restored {
 		s, err := api.GetStatus.Call(ctx, k.Client, api.Empty{})
 		return err == nil && s.Started.After(before.Started) && s.PID == before.PID
 	})
-	if took, err := k.RestoredAs(ctx, said.SHA256); err != nil || !took {
+	if took, err := api.RestoredAs(ctx, k.Client, said.SHA256); err != nil || !took {
 		k.t.Fatalf("restored %v, %v", took, err)
 	}
 	return said
@@ -105,7 +105,7 @@ func TestRestoreUnderLoad(t *testing.T) {
 			t.Errorf("token %s is %q", name, state[name])
 		}
 	}
-	if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }
@@ -132,7 +132,7 @@ func TestRestoreRefuses(t *testing.T) {
 		{"newer schema", newer, store.ErrOldSchema, "its schema is 99"},
 		{"another key", other.copied(), store.ErrRefused, "is not here"},
 	} {
-		_, err := k.Restore(ctx, bytes.NewReader(test.copied), int64(len(test.copied)), false)
+		_, err := api.Restore.Call(ctx, k.Client, api.RestoreRequest{}, bytes.NewReader(test.copied), int64(len(test.copied)))
 		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -142,7 +142,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if err != nil || err2 != nil || len(left)+len(hidden) > 0 {
 		t.Errorf("left behind: %v %v", left, hidden)
 	}
-	if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }
@@ -207,7 +207,7 @@ func TestKilledRotation(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = k.RotateKeys(ctx) // it is cut off, or not
+			_, _ = api.RotateKeys.Call(ctx, k.Client, api.Empty{}) // it is cut off, or not
 		}()
 		select {
 		case <-done:
@@ -221,7 +221,7 @@ func TestKilledRotation(t *testing.T) {
 				t.Fatalf("call %d: %s, %v", i, c.Args, err)
 			}
 		}
-		if v, err := k.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+		if v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 			t.Fatalf("audit %+v, %v", v, err)
 		}
 	}
@@ -231,7 +231,7 @@ func TestKilledRotation(t *testing.T) {
 func TestRotationCutOff(t *testing.T) {
 	dir := t.TempDir()
 	r := open(t, dir, nil)
-	said, err := r.RotateKeys(t.Context())
+	said, err := api.RotateKeys.Call(t.Context(), r.Client, api.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,10 +243,10 @@ func TestRotationCutOff(t *testing.T) {
 		}
 	}
 	r = open(t, dir, nil)
-	if v, err := r.VerifyAudit(t.Context(), api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(t.Context(), r.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
-	got, err := r.ExportKey(t.Context())
+	got, err := api.ExportKey.Call(t.Context(), r.Client, api.Empty{})
 	if err != nil || got.ID != said.Key {
 		t.Errorf("the key is %s, %v; want %s", got.ID, err, said.Key)
 	}

@@ -3,238 +3,220 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"strings"
+	"log/slog"
+	"sync"
 	"time"
 
-	"nize/daemon/api"
+	"nize/daemon/backup"
+	"nize/daemon/monitor"
 	"nize/daemon/settings"
 	"nize/store"
+	"nize/store/bolt"
 )
 
-// pruneEvery is how often retention is applied.
-const pruneEvery = time.Hour
+const (
+	// pruneEvery is how often retention is applied.
+	pruneEvery = time.Hour
+	// backupRetry and auditRetry are when what failed is tried again.
+	backupRetry = time.Hour
+	auditRetry  = time.Hour
+	// auditFirst is when the audit trail is verified after a start that does
+	// not know when it was last.
+	auditFirst = 10 * time.Minute
+	auditEvent = "audit.verify"
+)
 
-// keepSchedule refreshes the tools when index.schedule says so, makes backups
-// when backup.schedule does, verifies the audit trail when audit.schedule does,
-// and applies retention every hour. It reads the settings anew each minute, so
+// scheduler does what is due by the clock, in one goroutine.
+type scheduler struct {
+	db      *bolt.DB
+	config  store.Config
+	backups *backup.Backups
+	refresh func(ctx context.Context) // the tools
+	log     *slog.Logger
+	now     func() time.Time
+
+	backupsDue, auditsDue due // only the goroutine uses them
+
+	mu                    sync.Mutex
+	lastBackup, lastAudit monitor.Run // of this process
+}
+
+// run refreshes the tools when index.schedule says so, makes backups when
+// backup.schedule does, verifies the audit trail when audit.schedule does, and
+// applies retention every hour. It reads the settings again each minute, so
 // that a change holds without a restart.
-func (d *Daemon) keepSchedule(ctx context.Context) error {
+func (s *scheduler) run(ctx context.Context) error {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
 	line, next := "", time.Time{}
-	pruned := d.now()
-	d.resumeErasures(ctx)
-	var backups, audits turn
+	pruned := s.now()
+	s.resumeErasures(ctx)
 	for {
-		d.scheduledBackup(ctx, &backups)
-		d.scheduledAudit(ctx, &audits)
-		if now := d.config.Get("", "index.schedule"); now != line {
+		s.backup(ctx)
+		s.audit(ctx)
+		if now := s.config.Get("", "index.schedule"); now != line {
 			line = now
-			s, err := settings.ParseSchedule(line)
+			schedule, err := settings.ParseSchedule(line)
 			if err != nil {
 				return err // it was checked when it was set
 			}
-			next = s.Next(d.now())
+			next = schedule.Next(s.now())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-minute.C:
 		}
-		now := d.now()
+		now := s.now()
 		if !now.Before(next) {
-			d.refreshAll(ctx)
-			if s, err := settings.ParseSchedule(line); err == nil {
-				next = s.Next(d.now())
-			}
+			s.refresh(ctx)
+			next = settings.NextTime(line, s.now())
 		}
 		if now.Sub(pruned) >= pruneEvery {
 			pruned = now
-			d.prune(ctx)
+			s.prune(ctx)
 		}
 	}
 }
 
-func (d *Daemon) refreshAll(ctx context.Context) {
-	sum, err := d.reindexAll(ctx, "", func(api.ReindexLine) error { return nil })
-	if err != nil && ctx.Err() == nil {
-		d.log.Error("scheduled reindex", "err", err)
-		return
-	}
-	_, err = d.writeExamples(ctx, "", func(api.ReindexLine) error { return nil })
-	d.logExamples(ctx, err)
-	d.log.Info("scheduled reindex", "servers", sum.Servers, "failed", sum.Failed, "tools", sum.Tools)
+// due is when something is next due by a schedule that a setting gives.
+type due struct {
+	line string // as it was read last
+	next time.Time
 }
 
-func (d *Daemon) prune(ctx context.Context) {
-	keep := store.Retention{
-		Conversations: store.GetSpan(d.config, "", "retention.conversations"),
-		Output:        store.GetSpan(d.config, "", "retention.output"),
-		Audit:         store.GetSpan(d.config, "", "retention.audit"),
-		Usage:         store.GetSpan(d.config, "", "retention.usage"),
+// now says whether it is time, and sets when it is again. A line that changed
+// counts from since, so that what was missed while no daemon ran is made up
+// for.
+func (d *due) now(now time.Time, line string, since func() time.Time) bool {
+	if line != d.line {
+		d.line = line
+		from := now
+		if at := since(); !at.IsZero() && at.Before(now) {
+			from = at.In(now.Location())
+		}
+		d.next = settings.NextTime(line, from)
 	}
-	p, err := d.db.Prune(ctx, keep)
+	if d.next.IsZero() || now.Before(d.next) {
+		return false
+	}
+	d.next = settings.NextTime(d.line, now)
+	return true
+}
+
+// sooner makes it due after that time, unless it is earlier already.
+func (d *due) sooner(now time.Time, after time.Duration) {
+	if at := now.Add(after); at.Before(d.next) {
+		d.next = at
+	}
+}
+
+// backup makes a backup if it is time for one.
+func (s *scheduler) backup(ctx context.Context) {
+	now := s.now()
+	if !s.backupsDue.now(now, s.config.Get("", "backup.schedule"), s.backups.LastScheduled) {
+		return
+	}
+	path, err := s.backups.Keep(ctx, now)
+	if ctx.Err() != nil {
+		return
+	}
+	s.note(&s.lastBackup, now, err)
+	if err != nil {
+		s.log.Error("scheduled backup", "err", err)
+		s.backupsDue.sooner(now, backupRetry)
+		return
+	}
+	s.log.Info("scheduled backup", "file", path)
+}
+
+// audit verifies the audit trail if it is time, and leaves an event of it, by
+// which the next start knows.
+func (s *scheduler) audit(ctx context.Context) {
+	now := s.now()
+	first := s.auditsDue.line == ""
+	if !s.auditsDue.now(now, s.config.Get("", "audit.schedule"), func() time.Time { return s.LastAudit(ctx, now) }) {
+		return
+	}
+	if first {
+		s.auditsDue.sooner(now, auditFirst) // a start has enough to do
+		return
+	}
+	n, err := s.db.VerifyEvents(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	s.note(&s.lastAudit, now, err)
+	if err != nil {
+		s.log.Error("the audit trail does not hold", "err", err)
+		s.auditsDue.sooner(now, auditRetry)
+		s.db.AddEvent(store.System, store.Event{Kind: auditEvent, Subject: fmt.Sprintf("%d events", n), Outcome: store.Failed})
+		return
+	}
+	s.log.Info("the audit trail holds", "events", n)
+	if err := s.db.AddCheckpoint(ctx, store.System, n); err != nil && ctx.Err() == nil {
+		s.log.Error("noting that the audit trail holds", "err", err)
+	}
+}
+
+func (s *scheduler) note(last *monitor.Run, at time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*last = monitor.Run{At: at, Err: err}
+}
+
+// Backup implements monitor.Runs, as the next three do.
+func (s *scheduler) Backup() monitor.Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastBackup
+}
+
+func (s *scheduler) Audit() monitor.Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastAudit
+}
+
+func (s *scheduler) LastBackup(ctx context.Context) time.Time { return s.backups.Last(ctx) }
+
+// LastAudit is when the trail was last verified well; a day and more ago counts
+// as a day ago.
+func (s *scheduler) LastAudit(ctx context.Context, now time.Time) time.Time {
+	since := now.Add(-25 * time.Hour)
+	events, err := s.db.Events(ctx, store.EventQuery{Kind: auditEvent, Outcome: store.Done, Since: since, Limit: 1})
+	if err != nil || len(events) == 0 {
+		return since
+	}
+	return events[0].At
+}
+
+// resumeErasures ends what a kill interrupted: nobody may have to ask twice to
+// be forgotten.
+func (s *scheduler) resumeErasures(ctx context.Context) {
+	n, err := s.db.ResumeErasures(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.log.Error("resuming an erasure", "err", err)
+	case n > 0:
+		s.log.Info("resumed an erasure", "events", n)
+	}
+}
+
+func (s *scheduler) prune(ctx context.Context) {
+	keep := store.Retention{
+		Conversations: store.GetSpan(s.config, "", "retention.conversations"),
+		Output:        store.GetSpan(s.config, "", "retention.output"),
+		Audit:         store.GetSpan(s.config, "", "retention.audit"),
+		Usage:         store.GetSpan(s.config, "", "retention.usage"),
+	}
+	p, err := s.db.Prune(ctx, keep)
 	if err != nil && ctx.Err() == nil {
-		d.log.Error("retention", "err", err)
+		s.log.Error("retention", "err", err)
 		return
 	}
 	if p != (store.Pruned{}) {
-		d.log.Info("retention", "conversations", p.Threads, "outputs", p.Outputs, "events", p.Events, "spends", p.Spends)
-	}
-}
-
-// reindex refreshes tools and vectors and tells what changed, server by
-// server. Two at once share each server's refresh; queries go on being
-// answered from the old index meanwhile.
-func (d *Daemon) reindex(ctx context.Context, by store.Caller, r *http.Request, send func(any) error) error {
-	req, err := decode[api.Reindex](r)
-	if err != nil {
-		return err
-	}
-	if req.Server != "" {
-		if _, err := d.ops.servers.Find(ctx, by, req.Server); err != nil {
-			return err
-		}
-	}
-	began, forgotten := d.now(), 0
-	if req.ForgetUsage {
-		if forgotten, err = d.gateway.Feedback.Forget(ctx, by, ""); err != nil {
-			return err
-		}
-	}
-	computed := d.index.Computed()
-	if req.Full {
-		if err := d.rebuildIndex(ctx); err != nil {
-			return err
-		}
-		d.index.RecomputeVectors()
-	}
-	sum, err := d.reindexAll(ctx, req.Server, func(l api.ReindexLine) error { return send(l) })
-	if err != nil {
-		return err
-	}
-	sum.Forgotten = forgotten
-	// What fails from here on is no server's: the tools are refreshed.
-	failed := func(what string, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return send(api.ReindexLine{Server: what, Error: strings.ReplaceAll(err.Error(), "\n", " ")})
-	}
-	err = d.index.WaitForVectors(ctx, func() error {
-		return send(api.ReindexLine{Embedded: d.index.Computed() - computed})
-	})
-	if err != nil {
-		if err := failed("embed.model", err); err != nil {
-			return err
-		}
-	}
-	sum.Embedded = d.index.Computed() - computed
-	if sum.Examples, err = d.writeExamples(ctx, req.Server, func(l api.ReindexLine) error { return send(l) }); err != nil {
-		if err := failed("index.examples", err); err != nil {
-			return err
-		}
-	}
-	sum.TookMS = float64(d.now().Sub(began)) / float64(time.Millisecond)
-	return send(api.ReindexLine{Summary: &sum})
-}
-
-func (d *Daemon) reindexAll(ctx context.Context, only string, tell func(api.ReindexLine) error) (api.ReindexSummary, error) {
-	began := d.now()
-	servers, err := d.db.ListServers(ctx)
-	if err != nil {
-		return api.ReindexSummary{}, fmt.Errorf("listing servers: %w", err)
-	}
-	var sum api.ReindexSummary
-	for _, s := range servers {
-		if s.Disabled || only != "" && s.Name != only {
-			continue
-		}
-		sum.Servers++
-		line := api.ReindexLine{Server: s.Name}
-		diff, err := d.pool.Sync(ctx, store.System, s.Name)
-		if ctx.Err() != nil {
-			return sum, ctx.Err()
-		}
-		if err != nil {
-			sum.Failed++
-			line.Error = strings.ReplaceAll(err.Error(), "\n", " ")
-		}
-		line.Added, line.Changed, line.Removed, line.Held = diff.Added, diff.Changed, diff.Removed, diff.Held
-		if err := d.gateway.Catalog.Refresh(ctx, s.Name); err != nil {
-			return sum, err
-		}
-		if err := tell(line); err != nil {
-			return sum, err
-		}
-	}
-	tools, err := d.db.ListTools(ctx, only)
-	if err != nil {
-		return sum, fmt.Errorf("counting tools: %w", err)
-	}
-	sum.Tools = len(tools)
-	sum.TookMS = float64(d.now().Sub(began)) / float64(time.Millisecond)
-	return sum, nil
-}
-
-// rebuildIndex fills the index from the store, at start and for a full
-// reindex.
-func (d *Daemon) rebuildIndex(ctx context.Context) error {
-	servers, err := d.db.ListServers(ctx)
-	if err != nil {
-		return fmt.Errorf("listing servers: %w", err)
-	}
-	tools, err := d.gateway.Catalog.Definitions(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer d.memory.Changed()
-	byServer := map[string][]store.Tool{}
-	for _, t := range tools {
-		byServer[t.Server] = append(byServer[t.Server], t)
-	}
-	for _, s := range servers {
-		if err := d.indexServer(ctx, s, byServer[s.Name]); err != nil {
-			return err
-		}
-	}
-	return d.gateway.Feedback.Load(ctx)
-}
-
-// indexServer puts the tools that may be found into the index.
-func (d *Daemon) indexServer(ctx context.Context, s store.Server, tools []store.Tool) error {
-	if s.Disabled {
-		d.index.Remove(s.Name)
-		return nil
-	}
-	usable := make([]store.Tool, 0, len(tools))
-	for _, t := range tools {
-		if t.State == store.ToolAccepted {
-			usable = append(usable, t)
-		}
-	}
-	if err := d.index.Replace(ctx, s.Normal(), usable); err != nil {
-		return fmt.Errorf("indexing the tools of %s: %w", s.Name, err)
-	}
-	return d.suggest(ctx, usable)
-}
-
-// onTools is told by the pool of every stored change of a server's tools.
-func (d *Daemon) onTools(ctx context.Context, server string, tools []store.Tool) {
-	if err := d.gateway.Catalog.Refresh(ctx, server); err != nil {
-		d.log.Error("refreshing tools", "server", server, "err", err)
-	} else if kept, err := d.gateway.Catalog.Definitions(ctx, server); err == nil && len(tools) > 0 {
-		tools = kept // the same, in memory that the gateway holds anyhow
-	}
-	d.gate.changed()
-	defer d.memory.Changed()
-	s, err := d.db.GetServer(ctx, server)
-	if err != nil {
-		d.index.Remove(server) // it is gone
-		return
-	}
-	if err := d.indexServer(ctx, s, tools); err != nil {
-		d.log.Error("indexing", "server", server, "err", err)
+		s.log.Info("retention", "conversations", p.Threads, "outputs", p.Outputs, "events", p.Events, "spends", p.Spends)
 	}
 }

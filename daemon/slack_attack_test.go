@@ -65,7 +65,7 @@ func (s *scene) ask(user, word string) (asked, posted slacktest.Message) {
 func (s *scene) pressRefused() map[string]int {
 	s.t.Helper()
 	found := map[string]int{}
-	for e, err := range s.Audit(s.t.Context(), api.AuditQuery{Kind: "call.press_refused", Limit: 1000}) {
+	for e, err := range api.ReadAudit.Call(s.t.Context(), s.Client, api.AuditRequest{Kind: "call.press_refused", Limit: 1000}) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestSlackPresses(t *testing.T) {
 		t.Errorf("%d runs, want 1", n)
 	}
 	s.wellBehaved(slacktest.Refusal{Method: "chat.postEphemeral", Error: "user_not_in_channel"}) // the stranger
-	if v, err := s.VerifyAudit(t.Context(), api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(t.Context(), s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }

@@ -431,7 +431,7 @@ func TestSlackMixedPresses(t *testing.T) {
 		s.cardOf(id, bots(first.State), s.private(slacktest.Ann)) // what an edit made may have run before a copy of it was due
 	}
 	s.until("each refusal of Cho's is in the audit", func() bool { return s.pressRefused()[slacktest.Cho] == 40 })
-	if v, err := s.VerifyAudit(t.Context(), api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(t.Context(), s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }

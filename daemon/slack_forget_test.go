@@ -39,7 +39,7 @@ func TestSlackForget(t *testing.T) {
 	if err != nil || strings.Contains(string(c.Args), "hello") || c.Result != nil || c.Why != "" || c.State != store.Done {
 		t.Errorf("what is left of the call: %+v, %v", c, err)
 	}
-	for e, err := range s.Audit(ctx, api.AuditQuery{Limit: 1000}) {
+	for e, err := range api.ReadAudit.Call(ctx, s.Client, api.AuditRequest{Limit: 1000}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestSlackForget(t *testing.T) {
 			t.Errorf("the audit tells %+v", e)
 		}
 	}
-	if v, err := s.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(ctx, s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 	if err := s.fake.Press(ctx, slacktest.Ben, ask, "words:0"); err != nil { // again

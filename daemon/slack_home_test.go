@@ -320,7 +320,7 @@ func TestSlackHomeCredential(t *testing.T) {
 	if v, _ := s.fake.Home(slacktest.Ben); strings.Contains(string(v.Blocks)+v.PrivateMetadata, secret) {
 		t.Error("the Home holds it")
 	}
-	for e, err := range s.Audit(ctx, api.AuditQuery{Limit: 1000}) {
+	for e, err := range api.ReadAudit.Call(ctx, s.Client, api.AuditRequest{Limit: 1000}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -248,7 +248,7 @@ func TestSlackKilledAnyTime(t *testing.T) {
 	for word, root := range want {
 		s.ends(root, "You said "+word+".")
 	}
-	if v, err := s.VerifyAudit(t.Context(), api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(t.Context(), s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }

@@ -179,7 +179,7 @@ func TestSlackArguments(t *testing.T) {
 		t.Errorf("the refusal stands in the chat %d times: %+v", n, s.fake.Thread(m.Channel, m.Root()))
 	}
 	n := 0
-	for e, err := range s.Audit(t.Context(), api.AuditQuery{Tool: "box:note", Outcome: store.Refused}) {
+	for e, err := range api.ReadAudit.Call(t.Context(), s.Client, api.AuditRequest{Tool: "box:note", Outcome: store.Refused}) {
 		if err != nil {
 			t.Fatal(err)
 		}

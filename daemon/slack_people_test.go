@@ -188,7 +188,7 @@ func TestSlackHostile(t *testing.T) {
 			t.Errorf("an answer to another workspace: %q", m.Text)
 		}
 	}
-	if v, err := s.VerifyAudit(t.Context(), api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(t.Context(), s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }

@@ -123,7 +123,7 @@ func TestSlackPrivate(t *testing.T) {
 		t.Errorf("the model read for Cho: %s", read)
 	}
 	s.wellBehaved()
-	if v, err := s.VerifyAudit(t.Context(), api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(t.Context(), s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 	if trail := s.trail(); strings.Contains(trail, "rubies") {
@@ -265,7 +265,7 @@ func (s *scene) share(user, value string, m slacktest.Message, stamp int) {
 // count is how many events of a kind, or of kinds under it, there are.
 func (s *scene) count(kind string) (n int) {
 	s.t.Helper()
-	for e, err := range s.Audit(s.t.Context(), api.AuditQuery{Limit: 10_000}) {
+	for e, err := range api.ReadAudit.Call(s.t.Context(), s.Client, api.AuditRequest{Limit: 10_000}) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func (s *scene) count(kind string) (n int) {
 func (s *scene) trail() string {
 	s.t.Helper()
 	var all strings.Builder
-	for e, err := range s.Audit(s.t.Context(), api.AuditQuery{Limit: 10_000}) {
+	for e, err := range api.ReadAudit.Call(s.t.Context(), s.Client, api.AuditRequest{Limit: 10_000}) {
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -220,7 +220,7 @@ func TestSlackKilledAfterPress(t *testing.T) {
 		}
 	}
 	t.Logf("%v", states)
-	if v, err := s.VerifyAudit(ctx, api.VerifyAudit{}); err != nil || !v.OK {
+	if v, err := api.CheckAudit(ctx, s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		t.Errorf("audit %+v, %v", v, err)
 	}
 }

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"net"
-	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
@@ -21,7 +19,7 @@ import (
 func (d *Daemon) newMonitor() *monitor.Monitor {
 	return monitor.New(monitor.Options{
 		Store: d.db, Pool: d.pool, Directory: d.directory, Config: d.config, DataDir: d.opt.DataDir, Space: doctor.SpaceOf,
-		Runs: runs{d}, Migrations: migrations{d.opt.DataDir}, Bots: d.botHealth(), Now: d.now, Log: d.log.With("component", "monitor"),
+		Runs: d.scheduler, Migrations: d.dir, Bots: d.botHealth(), Now: d.now, Log: d.log.With("component", "monitor"),
 	})
 }
 
@@ -46,7 +44,7 @@ func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *control.Servers) *mo
 }
 
 func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *control.Servers) *monitor.Status {
-	return &monitor.Status{Store: d.db, Pool: d.pool, Alerts: alerts, Runs: runs{d}, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
+	return &monitor.Status{Store: d.db, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
 		list, err := servers.List(ctx, by, api.Empty{})
 		return list.Items, err
 	}, Watched: func() []string { return d.servers.Warnings() }, Roof: d.roofStatus, Now: d.now}
@@ -93,36 +91,3 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 		s.Model = targets[0].Name()
 	}
 }
-
-// runs is what the schedule did.
-type runs struct{ d *Daemon }
-
-func (r runs) Backup() monitor.Run {
-	last := r.d.ran.of(ranBackup)
-	return monitor.Run{At: last.at, Err: last.err}
-}
-func (r runs) Audit() monitor.Run {
-	last := r.d.ran.of(ranAudit)
-	return monitor.Run{At: last.at, Err: last.err}
-}
-
-func (r runs) LastBackup(ctx context.Context) time.Time { return r.d.lastBackup(ctx) }
-func (r runs) LastAudit(ctx context.Context, now time.Time) time.Time {
-	return r.d.lastAudit(ctx, now)
-}
-
-// migrations are those of the database in a directory.
-type migrations struct{ dir string }
-
-func (m migrations) Failed() (*monitor.FailedMigration, error) {
-	note, err := readFailedMigration(m.dir)
-	if errors.Is(err, errNoNote) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &monitor.FailedMigration{At: note.At, To: note.To, Error: note.Error, Passed: note.passed()}, nil
-}
-
-func (m migrations) Forget() error { return failedMigration{}.remove(m.dir) }

@@ -65,7 +65,7 @@ func audit(ctx context.Context, c *command.Call) error {
 		c.Line("%s", c.Paint(command.Bold, auditLine(c.App, "TIME", "WHO", "SURFACE", "KIND", "SUBJECT", "TOOL", "OUTCOME")))
 	}
 	first, n := uint64(0), 0
-	for e, err := range c.API.Audit(ctx, q) {
+	for e, err := range api.ReadAudit.Call(ctx, c.API, q) {
 		if err != nil {
 			return command.FollowEnd(ctx, q.Follow, err)
 		}
@@ -96,16 +96,16 @@ func audit(ctx context.Context, c *command.Call) error {
 }
 
 // auditQuery reads the flags that select events.
-func auditQuery(c *command.Call) (api.AuditQuery, error) {
+func auditQuery(c *command.Call) (api.AuditRequest, error) {
 	since, err := timeFlag(c, "since")
 	if err != nil {
-		return api.AuditQuery{}, err
+		return api.AuditRequest{}, err
 	}
 	until, err := timeFlag(c, "until")
 	if err != nil {
-		return api.AuditQuery{}, err
+		return api.AuditRequest{}, err
 	}
-	q := api.AuditQuery{
+	q := api.AuditRequest{
 		Since: since, Until: until, User: c.Cmd.String("user"), Tool: toolID(c.Cmd.String("tool")), Server: c.Cmd.String("server"),
 		Outcome: store.State(c.Cmd.String("outcome")), Surface: store.Surface(c.Cmd.String("surface")), Kind: c.Cmd.String("kind"),
 	}
@@ -182,9 +182,9 @@ func auditVerify(ctx context.Context, c *command.Call) error {
 		return verifyExport(ctx, c, file)
 	}
 	show, done := c.Progress()
-	v, err := c.API.VerifyAudit(ctx, api.VerifyAudit{SinceCheckpoint: since, Progress: func(n, all int) {
+	v, err := api.CheckAudit(ctx, c.API, api.VerifyAuditRequest{SinceCheckpoint: since}, func(n, all int) {
 		show("verifying %d of %d events…", n, all)
-	}})
+	})
 	done()
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func auditExport(ctx context.Context, c *command.Call) error {
 		if c.OutTTY {
 			return command.Usagef("an export is for a file or a pipe: name a FILE, or read with nizectl audit")
 		}
-		if _, err := c.API.ExportAudit(ctx, q, c.Out); err != nil {
+		if _, err := api.SaveAudit(ctx, c.API, q, c.Out); err != nil {
 			return err
 		}
 		return c.Flush()
@@ -35,7 +35,7 @@ func auditExport(ctx context.Context, c *command.Call) error {
 	show, done := c.Progress()
 	var x api.Exported
 	err = writePrivate(path, func(f *os.File) (err error) {
-		x, err = c.API.ExportAudit(ctx, q, &counter{w: f, each: func(n int64) { show("exported %d MB…", n/1e6) }})
+		x, err = api.SaveAudit(ctx, c.API, q, &counter{w: f, each: func(n int64) { show("exported %d MB…", n/1e6) }})
 		return err
 	})
 	done()
@@ -104,16 +104,18 @@ func verifyExport(ctx context.Context, c *command.Call, path string) error {
 	}
 	asked := want == ""
 	if asked {
-		if want, err = c.API.AuditKey(ctx); err != nil {
+		k, err := api.GetAuditKey.Call(ctx, c.API, api.Empty{})
+		if err != nil {
 			return fmt.Errorf("the export is whole, but whose it is only its key tells; give --key, or ask where its daemon is: %w", err)
 		}
+		want = k.ExportKey
 	}
 	if x.Key != want {
 		return command.Failf(api.ExitFailed, "%s: it is signed with another key: %s", path, x.Key)
 	}
 	known := "not asked"
 	if asked {
-		held, pruned, err := c.API.HeldSince(ctx, x.Export)
+		held, pruned, err := api.HeldSince(ctx, c.API, x.Export)
 		switch {
 		case err != nil:
 			return err

@@ -36,7 +36,7 @@ func backup(ctx context.Context, c *command.Call) error {
 	var b api.Backup
 	done := c.Busy("copying the database…")
 	err := writePrivate(path, func(f *os.File) (err error) {
-		b, err = c.API.Backup(ctx, f)
+		b, err = api.SaveBackup(ctx, c.API, f)
 		return err
 	})
 	done()
@@ -136,14 +136,14 @@ func restore(ctx context.Context, c *command.Call) error {
 	}
 	done := c.Busy("restoring…")
 	defer done()
-	said, err := c.API.Restore(ctx, f, info.Size(), c.Cmd.Bool("keep-access"))
+	said, err := api.Restore.Call(ctx, c.API, api.RestoreRequest{KeepAccess: c.Cmd.Bool("keep-access")}, f, info.Size())
 	if err != nil {
 		return err
 	}
 	if err := awaitRestart(ctx, c, before.Started); err != nil {
 		return fmt.Errorf("%w; the database from before is %s", err, said.Kept)
 	}
-	took, err := c.API.RestoredAs(ctx, said.SHA256)
+	took, err := api.RestoredAs(ctx, c.API, said.SHA256)
 	if err != nil {
 		return fmt.Errorf("looking at what was restored: %w", err)
 	}

@@ -7,9 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"nize/cmd/nizectl/command"
-
 	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
 )
 
 func keysCommand(a *command.App) *cli.Command {
@@ -29,7 +30,7 @@ func keysRotate(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	done := c.Busy("sealing every secret again…")
-	said, err := c.API.RotateKeys(ctx)
+	said, err := api.RotateKeys.Call(ctx, c.API, api.Empty{})
 	done()
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func keysExport(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Write the master key to %s? Who has it and the database can read every secret.", path); err != nil {
 		return err
 	}
-	key, err := c.API.ExportKey(ctx)
+	key, err := api.ExportKey.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
 	}

@@ -3,45 +3,37 @@ package api
 import (
 	"context"
 	"errors"
-	"iter"
-	"net/url"
-	"strconv"
 	"time"
 
 	"nize/store"
 )
 
-// AuditQuery selects events of the audit trail.
-type AuditQuery struct {
-	Since   time.Time
-	Until   time.Time // not at it and later
-	User    string
-	Tool    string // server:tool, or a pattern such as server:*
-	Server  string // what its tools did, and changes of the server itself
-	Outcome store.State
-	Surface store.Surface
-	Kind    string // or its head before the dot
-	Before  uint64 // only events with a smaller number
-	Limit   int    // the newest so many; 0 is 100
-	Follow  bool   // and go on with what comes
+// ReadAudit yields events, oldest first: the newest Limit ones that match and,
+// with Follow, what comes.
+var ReadAudit = Stream[AuditRequest, store.Event]{"GET", "/v1/audit", true, "read or follow the audit trail"}
+
+// AuditRequest selects events of the audit trail.
+type AuditRequest struct {
+	Since   time.Time     `query:"since" json:"-"`
+	Until   time.Time     `query:"until" json:"-"` // not at it and later
+	User    string        `query:"user" json:"-"`
+	Tool    string        `query:"tool" json:"-"`   // server:tool, or a pattern such as server:*
+	Server  string        `query:"server" json:"-"` // what its tools did, and changes of the server itself
+	Outcome store.State   `query:"outcome" json:"-"`
+	Surface store.Surface `query:"surface" json:"-"`
+	Kind    string        `query:"kind" json:"-"`   // or its head before the dot
+	Before  uint64        `query:"before" json:"-"` // only events with a smaller number
+	Limit   int           `query:"limit" json:"-"`  // the newest so many; 0 is 100
+	Follow  bool          `query:"follow" json:"-"` // and go on with what comes
 }
 
-func (q AuditQuery) values() url.Values {
-	v := query("since", stamp(q.Since), "until", stamp(q.Until), "user", q.User, "tool", q.Tool, "server", q.Server,
-		"outcome", string(q.Outcome), "surface", string(q.Surface), "kind", q.Kind, "follow", flag(q.Follow))
-	if q.Before > 0 {
-		v.Set("before", strconv.FormatUint(q.Before, 10))
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
-	return v
-}
+// VerifyAudit recomputes the chain and tells how far it is; [CheckAudit] waits
+// for its result.
+var VerifyAudit = Stream[VerifyAuditRequest, VerifyLine]{"GET", "/v1/audit/verify", true, "verify the audit chain"}
 
-// VerifyAudit says how to verify the audit chain.
-type VerifyAudit struct {
-	SinceCheckpoint bool                // only what came after the newest checkpoint
-	Progress        func(done, all int) // is told now and then; may be nil
+// VerifyAuditRequest says how much of the chain.
+type VerifyAuditRequest struct {
+	SinceCheckpoint bool `query:"since_checkpoint" json:"-"` // only what came after the newest checkpoint
 }
 
 // VerifyLine is one line of a verification: how far it is, and at last the
@@ -72,23 +64,17 @@ type Checkpoint struct {
 	Subject string    `json:"subject,omitempty"` // whose events were erased
 }
 
-// Audit yields events, oldest first: the newest Limit ones that match and, with
-// Follow, what comes.
-func (c *Client) Audit(ctx context.Context, q AuditQuery) iter.Seq2[store.Event, error] {
-	return stream[store.Event](ctx, c, request{method: "GET", path: "/v1/audit", query: q.values()})
-}
-
-// VerifyAudit recomputes the chain.
-func (c *Client) VerifyAudit(ctx context.Context, v VerifyAudit) (Verified, error) {
-	r := request{method: "GET", path: "/v1/audit/verify", query: query("since_checkpoint", flag(v.SinceCheckpoint))}
-	for line, err := range stream[VerifyLine](ctx, c, r) {
+// CheckAudit recomputes the chain; progress, if set, is told now and then how
+// far that is.
+func CheckAudit(ctx context.Context, c *Client, req VerifyAuditRequest, progress func(done, all int)) (Verified, error) {
+	for line, err := range VerifyAudit.Call(ctx, c, req) {
 		switch {
 		case err != nil:
 			return Verified{}, err
 		case line.Result != nil:
 			return *line.Result, nil
-		case v.Progress != nil:
-			v.Progress(line.Done, line.All)
+		case progress != nil:
+			progress(line.Done, line.All)
 		}
 	}
 	return Verified{}, brokenOff(errors.New("the verification has no result"))

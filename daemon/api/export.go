@@ -180,42 +180,42 @@ func (x *exportReader) end(line []byte) error {
 	return nil
 }
 
-// ExportAudit writes the events that q selects to w, all of them unless Limit
-// says otherwise. It is an error if what came is not what the daemon signed.
-func (c *Client) ExportAudit(ctx context.Context, q AuditQuery, w io.Writer) (Exported, error) {
-	r := request{method: "GET", path: "/v1/audit/export", query: q.values()}
-	resp, err := c.send(ctx, r)
+// ExportAudit is the events that are selected, all of them unless Limit says
+// otherwise, as an export; [SaveAudit] checks it.
+var ExportAudit = Stream[AuditRequest, Encoded]{"GET", "/v1/audit/export", true, "copy the audit trail, signed"}
+
+// SaveAudit writes an export to w. It is an error if what came is not what the
+// daemon signed.
+func SaveAudit(ctx context.Context, c *Client, req AuditRequest, w io.Writer) (Exported, error) {
+	f, err := Download[AuditRequest](ExportAudit).Call(ctx, c, req)
 	if err != nil {
 		return Exported{}, err
 	}
-	defer resp.Body.Close()
-	body := &reader{from: resp.Body}
-	out, err := ReadExport(body, w)
-	if body.err != nil {
-		return out, c.readError(ctx, r, body.err)
+	defer f.Close()
+	from := &reader{from: f}
+	out, err := ReadExport(from, w)
+	if from.err != nil {
+		return out, from.err
 	}
 	return out, err
 }
 
-// AuditKey returns the key that exports are signed with, in hex.
-func (c *Client) AuditKey(ctx context.Context) (string, error) {
-	k, err := do[AuditKey](ctx, c, request{method: "GET", path: "/v1/audit/key"})
-	return k.ExportKey, err
-}
+// GetAuditKey shows what exports are signed with.
+var GetAuditKey = Op[Empty, AuditKey]{"GET", "/v1/audit/key", true, "show what exports are signed with"}
 
-// AuditKey is the key that exports are signed with.
+// AuditKey is the key that exports are signed with, in hex.
 type AuditKey struct {
 	ExportKey string `json:"export_key"`
 }
 
 // HeldSince says whether the trail still has the event that was its newest when
 // an export was made; pruned says that retention has deleted it since.
-func (c *Client) HeldSince(ctx context.Context, e Export) (held, pruned bool, err error) {
+func HeldSince(ctx context.Context, c *Client, e Export) (held, pruned bool, err error) {
 	if e.Head == 0 {
 		return true, false, nil
 	}
 	var at store.Event
-	for ev, err := range c.Audit(ctx, AuditQuery{Before: e.Head + 1, Limit: 1}) {
+	for ev, err := range ReadAudit.Call(ctx, c, AuditRequest{Before: e.Head + 1, Limit: 1}) {
 		if err != nil {
 			return false, false, err
 		}

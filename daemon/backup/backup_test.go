@@ -1,6 +1,7 @@
-package daemon
+package backup
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,8 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"nize/store"
 	"nize/store/bolt"
 )
+
+// TestMain makes the test's program one that checks a database as nized does.
+func TestMain(m *testing.M) {
+	bolt.CheckMain()
+	os.Exit(m.Run())
+}
 
 func TestSurplus(t *testing.T) {
 	names := func(list ...string) (out []string) {
@@ -31,19 +39,19 @@ func TestSurplus(t *testing.T) {
 
 // Eight days of backups leave seven whole ones, for nobody else to read, and
 // what is not nize's is left alone.
-func TestKeepBackup(t *testing.T) {
+func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	opt := Options{DataDir: dir, Env: func(string) string { return "" }, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
-	db, err := openDB(t.Context(), opt)
+	place := &Directory{Path: dir, Env: func(string) string { return "" }, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
+	db, err := place.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	d := &Daemon{opt: opt, now: opt.Now, log: slog.New(slog.DiscardHandler), db: db}
+	b := &Backups{Directory: place, DB: db}
 	if err := os.MkdirAll(filepath.Join(dir, backupsName), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +60,7 @@ func TestKeepBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 9 {
-		path, err := d.keepBackup(t.Context(), now)
+		path, err := b.Keep(t.Context(), now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +85,31 @@ func TestKeepBackup(t *testing.T) {
 	if _, err := os.Stat(own); err != nil {
 		t.Error(err)
 	}
-	if hint := wayBack(dir); !strings.HasSuffix(hint, " restore "+newestBackup(dir)) {
+	if hint := place.wayBack(); !strings.HasSuffix(hint, " restore "+newestBackup(dir)) {
 		t.Errorf("the way back is %q", hint)
+	}
+}
+
+// A migration that failed leaves a note, other errors none.
+func TestNoteMigration(t *testing.T) {
+	d := &Directory{Path: t.TempDir(), Now: time.Now}
+	for _, err := range []error{nil, store.ErrDiskFull} {
+		if got := d.noteMigration(err); got != err {
+			t.Errorf("got %v, want %v", got, err)
+		}
+	}
+	if note, err := d.FailedMigration(); note != nil || err != nil {
+		t.Errorf("a note of none: %v, %v", note, err)
+	}
+	failed := fmt.Errorf("opening database: %w", &bolt.MigrationError{To: bolt.Schema() + 1, Err: store.ErrDiskFull})
+	if got := d.noteMigration(failed); got != failed {
+		t.Errorf("got %v", got)
+	}
+	note, err := d.FailedMigration()
+	if err != nil || note.To != bolt.Schema()+1 || note.Passed() || note.Error != store.ErrDiskFull.Error() {
+		t.Errorf("the note is %+v, %v", note, err)
+	}
+	if err := d.ForgetFailedMigration(); err != nil {
+		t.Error(err)
 	}
 }

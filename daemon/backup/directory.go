@@ -1,12 +1,14 @@
-package daemon
+package backup
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"nize/store"
 	"nize/store/bolt"
@@ -23,21 +25,47 @@ const (
 	tempMark     = ".nize-"
 )
 
-// lockDir makes sure that nobody else works on a data directory, and removes
-// what was left there half done. The lock ends with the file, or the process.
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+// Directory is the directory in which a daemon keeps its state.
+type Directory struct {
+	Path string
+	New  bool // begin with an empty database although there was one
+	Env  func(string) string
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+func (d *Directory) file(name string) string { return filepath.Join(d.Path, name) }
+
+// temp is a path for what is needed only while the daemon works on it.
+func (d *Directory) temp(what string, now time.Time) string {
+	return d.file(tempMark + what + "-" + store.NewID(now))
+}
+
+// envKey is the master key that the environment gives, if it does.
+func (d *Directory) envKey() store.Secret { return store.NewSecret(d.Env("NIZE_MASTER_KEY")) }
+
+// Lock makes the directory if it has to, refuses one that others can read,
+// makes sure that nobody else works on it, and removes what was left there half
+// done. The lock ends with the file, or the process.
+func (d *Directory) Lock() (*os.File, error) {
+	if err := os.MkdirAll(d.Path, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	if err := checkPrivate(d.Path); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(d.file(lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = errors.Join(err, f.Close())
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, inUse(dir)
+			return nil, inUse(d.Path)
 		}
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, tempMark+"*"))
+	left, err := filepath.Glob(d.file(tempMark + "*"))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}
@@ -47,36 +75,59 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// openDB opens the database with its key; one that was not closed is looked
-// through first, in a child process, since a damaged one can end the process
-// that reads it. The caller holds the directory's lock.
-func openDB(ctx context.Context, opt Options) (*bolt.DB, error) {
-	path := filepath.Join(opt.DataDir, databaseName)
-	if err := checkMissing(opt, path); err != nil {
+// checkPrivate refuses a directory that others can read.
+func checkPrivate(dir string) error {
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("looking at the data directory: %w", err)
+	}
+	if fi.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("data directory %s is open to others (%04o): chmod 700 %s", dir, fi.Mode().Perm(), dir)
+	}
+	return nil
+}
+
+// inUse is the error for a data directory that another nized has: a conflict,
+// in its own words.
+type inUse string
+
+func (dir inUse) Error() string {
+	return "another nized runs on " + string(dir) + "; stop it first, or choose another --data-dir"
+}
+
+// Is meets the sentinel.
+func (inUse) Is(target error) bool { return target == store.ErrConflict }
+
+// Open opens the database with its key; one that was not closed is checked
+// first, in a child process, since a damaged one can end the process that reads
+// it. The caller holds the directory's lock.
+func (d *Directory) Open(ctx context.Context) (*bolt.DB, error) {
+	path := d.file(databaseName)
+	if err := d.checkMissing(path); err != nil {
 		return nil, err
 	}
 	if !bolt.Clean(path) {
-		opt.Log.Info("the database was not closed; checking it", "path", path)
+		d.Log.Info("the database was not closed; checking it", "path", path)
 		if err := bolt.CheckInChild(ctx, path); err != nil {
 			if errors.Is(err, store.ErrConflict) {
-				return nil, inUse(opt.DataDir)
+				return nil, inUse(d.Path)
 			}
-			return nil, fmt.Errorf("the database did not pass its check: %w; %s", err, wayBack(opt.DataDir))
+			return nil, fmt.Errorf("the database did not pass its check: %w; %s", err, d.wayBack())
 		}
 	}
-	keyFile, env := filepath.Join(opt.DataDir, keyName), store.NewSecret(opt.Env("NIZE_MASTER_KEY"))
+	keyFile, env := d.file(keyName), d.envKey()
 	master, err := seal.Open(keyFile, env)
 	if err != nil {
 		return nil, fmt.Errorf("opening the master key: %w", err)
 	}
-	bopt := bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("component", "store")}
-	db, err := bolt.Open(ctx, bopt)
+	opt := bolt.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")}
+	db, err := bolt.Open(ctx, opt)
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
-		db, err = finishRotation(ctx, keyFile, bopt, err)
+		db, err = finishRotation(ctx, keyFile, opt, err)
 	}
-	err = noteMigration(opt.DataDir, opt.Now(), err)
+	err = d.noteMigration(err)
 	if bolt.Damaged(err) {
-		return nil, fmt.Errorf("opening the database: %w; %s", err, wayBack(opt.DataDir))
+		return nil, fmt.Errorf("opening the database: %w; %s", err, d.wayBack())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
@@ -94,7 +145,7 @@ const beginName = ".begins"
 // checkMissing refuses to make a database where there was one: a file that was
 // lost, or cut to nothing, must not look like a first start, which would serve
 // with every rule, token and audit event missing.
-func checkMissing(opt Options, path string) error {
+func (d *Directory) checkMissing(path string) error {
 	what := "missing"
 	switch fi, err := os.Stat(path); {
 	case err == nil && fi.Size() > 0:
@@ -105,14 +156,14 @@ func checkMissing(opt Options, path string) error {
 		return fmt.Errorf("opening the database: %w", err)
 	}
 	_, err := os.Stat(path + beginName)
-	if begun := err == nil; !opt.New && !begun {
-		traces := append(bolt.Traces(path), filepath.Join(opt.DataDir, keyName))
-		if name := newestBackup(opt.DataDir); name != "" {
+	if begun := err == nil; !d.New && !begun {
+		traces := append(bolt.Traces(path), d.file(keyName))
+		if name := newestBackup(d.Path); name != "" {
 			traces = append(traces, name)
 		}
 		for _, left := range traces {
 			if _, err := os.Stat(left); err == nil {
-				return fmt.Errorf("the database %s is %s, and %s says that there was one: %s; to begin with an empty one, say so once: nized --new", path, what, filepath.Base(left), wayBack(opt.DataDir))
+				return fmt.Errorf("the database %s is %s, and %s says that there was one: %s; to begin with an empty one, say so once: nized --new", path, what, filepath.Base(left), d.wayBack())
 			}
 		}
 	}
@@ -141,7 +192,8 @@ func finishRotation(ctx context.Context, keyFile string, opt bolt.Options, wrong
 }
 
 // wayBack is the command that restores the newest backup.
-func wayBack(dir string) string {
+func (d *Directory) wayBack() string {
+	dir := d.Path
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // for whoever reads it elsewhere
 	}
@@ -150,21 +202,3 @@ func wayBack(dir string) string {
 	}
 	return fmt.Sprintf("there is no backup in %s; restore one of yours with: nized --data-dir %s restore FILE", filepath.Join(dir, backupsName), store.ShellWord(dir))
 }
-
-// unlock lets the next daemon in.
-func (d *Daemon) unlock() {
-	if d.lock != nil {
-		_ = d.lock.Close() // nothing was written to it
-	}
-}
-
-// inUse is the error for a data directory that another nized has: a conflict,
-// in its own words.
-type inUse string
-
-func (dir inUse) Error() string {
-	return "another nized runs on " + string(dir) + "; stop it first, or choose another --data-dir"
-}
-
-// Is meets the sentinel.
-func (inUse) Is(target error) bool { return target == store.ErrConflict }

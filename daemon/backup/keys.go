@@ -1,98 +1,108 @@
-package daemon
+package backup
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"path/filepath"
+	"log/slog"
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/bolt"
 	"nize/store/seal"
 )
 
-// rotateKeys replaces the master key, unless NIZE_MASTER_KEY gives it, and the
-// data key, and seals everything anew. Calls go on meanwhile. A client that
-// leaves stops nothing; a stop does, and the next start goes on.
-func (d *Daemon) rotateKeys(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
-	done, err := d.keeping.begin()
+// Keys are the operations on the master key and the data key.
+type Keys struct {
+	Directory *Directory
+	DB        *bolt.DB
+	Exclusive *Exclusive
+	// Closing ends when a drain begins.
+	Closing context.Context
+	Log     *slog.Logger
+}
+
+// Rotate replaces the master key, unless NIZE_MASTER_KEY gives it, and the data
+// key, and seals everything again. Calls go on meanwhile. A client that leaves
+// stops nothing; a stop does, and the next start goes on.
+func (k *Keys) Rotate(ctx context.Context, by store.Caller, _ api.Empty) (none api.Rotated, err error) {
+	done, err := k.Exclusive.begin()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	defer done()
 	ctx = context.WithoutCancel(ctx)
-	said := api.Rotated{Was: d.db.KeyID()}
-	file := filepath.Join(d.opt.DataDir, keyName)
-	next, err := d.nextMaster(file)
+	rotated := api.Rotated{Was: k.DB.KeyID()}
+	file := k.Directory.file(keyName)
+	next, err := k.next(file)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	if said.DataKey, err = d.db.Rotate(ctx, by, next); err != nil {
-		return nil, err
+	if rotated.DataKey, err = k.DB.Rotate(ctx, by, next); err != nil {
+		return none, err
 	}
-	if said.Key = next.ID(); said.Key != said.Was {
-		if said.Kept, err = seal.Adopt(file, said.Was); err != nil {
-			return nil, err
+	if rotated.Key = next.ID(); rotated.Key != rotated.Was {
+		if rotated.Kept, err = seal.Adopt(file, rotated.Was); err != nil {
+			return none, err
 		}
 	}
-	if said.Resealed, err = d.db.Reseal(d.closing); err != nil {
-		if d.closing.Err() != nil {
-			return nil, fmt.Errorf("nized stops; it goes on sealing anew when it starts: %w", api.ErrUnavailable)
+	if rotated.Resealed, err = k.DB.Reseal(k.Closing); err != nil {
+		if k.Closing.Err() != nil {
+			return none, fmt.Errorf("nized stops; it goes on sealing anew when it starts: %w", api.ErrUnavailable)
 		}
-		return nil, err
+		return none, err
 	}
-	return said, nil
+	return rotated, nil
 }
 
-// nextMaster is a new master key for the key file, or the one that the
-// environment gives, which nobody here can change.
-func (d *Daemon) nextMaster(file string) (*seal.Master, error) {
-	if env := store.NewSecret(d.opt.Env("NIZE_MASTER_KEY")); !env.IsZero() {
+// next is a new master key for the key file, or the one that the environment
+// gives, which nobody here can change.
+func (k *Keys) next(file string) (*seal.Master, error) {
+	if env := k.Directory.envKey(); !env.IsZero() {
 		return seal.Open(file, env)
 	}
 	// What is on disk must be what opens the data, or replacing it loses a key.
-	if _, id, err := seal.Export(file, store.Secret{}); err != nil || id != d.db.KeyID() {
-		return nil, errors.Join(d.otherKey(id), err)
+	if _, id, err := seal.Export(file, store.Secret{}); err != nil || id != k.DB.KeyID() {
+		return nil, errors.Join(k.otherKey(id), err)
 	}
 	return seal.Next(file)
 }
 
-func (d *Daemon) otherKey(id string) error {
-	return fmt.Errorf("%w: the master key in use is %s, and what nized finds now is %q; put the key file back", store.ErrConflict, d.db.KeyID(), id)
+func (k *Keys) otherKey(id string) error {
+	return fmt.Errorf("%w: the master key in use is %s, and what nized finds now is %q; put the key file back", store.ErrConflict, k.DB.KeyID(), id)
 }
 
-// exportKey gives an admin the master key, and the trail says so.
-func (d *Daemon) exportKey(ctx context.Context, by store.Caller, _ *http.Request) (any, error) {
-	text, id, err := seal.Export(filepath.Join(d.opt.DataDir, keyName), store.NewSecret(d.opt.Env("NIZE_MASTER_KEY")))
-	if err != nil || id != d.db.KeyID() {
-		return nil, errors.Join(d.otherKey(id), err)
+// Export gives an admin the master key, and the trail says so.
+func (k *Keys) Export(ctx context.Context, by store.Caller, _ api.Empty) (none api.ExportedKey, err error) {
+	text, id, err := seal.Export(k.Directory.file(keyName), k.Directory.envKey())
+	if err != nil || id != k.DB.KeyID() {
+		return none, errors.Join(k.otherKey(id), err)
 	}
-	d.db.AddEvent(by, store.Event{Kind: "keys.export", Subject: id})
-	if err := d.db.Flush(ctx); err != nil { // no key leaves unnoticed
-		return nil, fmt.Errorf("recording the export: %w", err)
+	k.DB.AddEvent(by, store.Event{Kind: "keys.export", Subject: id})
+	if err := k.DB.Flush(ctx); err != nil { // no key leaves unnoticed
+		return none, fmt.Errorf("recording the export: %w", err)
 	}
 	return api.ExportedKey{ID: id, Key: api.Secret{Secret: text}}, nil
 }
 
-// keepKeys finishes a rotation that was cut off.
-func (d *Daemon) keepKeys(context.Context) error {
-	n, err := d.db.DataKeys(d.closing)
+// FinishRotation seals what a rotation that was cut off left.
+func (k *Keys) FinishRotation(context.Context) error {
+	n, err := k.DB.DataKeys(k.Closing)
 	if err != nil || n < 2 {
 		return err
 	}
-	done, err := d.keeping.begin()
+	done, err := k.Exclusive.begin()
 	if err != nil {
 		return nil // a rotation is under way, which ends this one too
 	}
 	defer done()
-	sealed, err := d.db.Reseal(d.closing)
+	sealed, err := k.DB.Reseal(k.Closing)
 	if err != nil {
-		if d.closing.Err() == nil {
-			d.log.Error("sealing anew after a rotation of the keys", "err", err)
+		if k.Closing.Err() == nil {
+			k.Log.Error("sealing anew after a rotation of the keys", "err", err)
 		}
 		return nil // everything is readable; the next start tries again
 	}
-	d.log.Info("a rotation of the keys was finished", "sealed_anew", sealed)
+	k.Log.Info("a rotation of the keys was finished", "sealed_anew", sealed)
 	return nil
 }

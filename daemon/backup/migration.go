@@ -1,11 +1,10 @@
-package daemon
+package backup
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"nize/store"
@@ -14,29 +13,26 @@ import (
 
 // A migration that fails ends the start, so no daemon is there to tell of it,
 // and the database is not open to keep an incident. A note beside it does; the
-// next daemon that starts tells (incidents.go).
+// monitor of the next daemon that starts tells.
 
 const failedMigrationName = databaseName + ".migration-failed"
 
-// errNoNote means that no migration failed.
-var errNoNote = errors.New("no note of a failed migration")
-
-// failedMigration is the note.
-type failedMigration struct {
+// FailedMigration is the note.
+type FailedMigration struct {
 	At    time.Time `json:"at"`
 	To    uint64    `json:"to"` // the schema that was wanted
 	Error string    `json:"error"`
 }
 
 // noteMigration leaves a note if err is a failed migration's, and returns err.
-func noteMigration(dir string, at time.Time, err error) error {
+func (d *Directory) noteMigration(err error) error {
 	var failed *bolt.MigrationError
 	if !errors.As(err, &failed) {
 		return err
 	}
-	body, noteErr := json.Marshal(failedMigration{at, failed.To, store.RedactText(failed.Err.Error())})
+	body, noteErr := json.Marshal(FailedMigration{d.Now(), failed.To, store.RedactText(failed.Err.Error())})
 	if noteErr == nil {
-		noteErr = os.WriteFile(filepath.Join(dir, failedMigrationName), body, 0o600)
+		noteErr = os.WriteFile(d.file(failedMigrationName), body, 0o600)
 	}
 	if noteErr != nil {
 		return errors.Join(err, fmt.Errorf("leaving a note of it: %w", noteErr))
@@ -44,26 +40,28 @@ func noteMigration(dir string, at time.Time, err error) error {
 	return err
 }
 
-func readFailedMigration(dir string) (failedMigration, error) {
-	var note failedMigration
-	body, err := os.ReadFile(filepath.Join(dir, failedMigrationName))
+// FailedMigration reads the note; nil where none failed.
+func (d *Directory) FailedMigration() (*FailedMigration, error) {
+	body, err := os.ReadFile(d.file(failedMigrationName))
 	if errors.Is(err, os.ErrNotExist) {
-		return note, errNoNote
+		return nil, nil
+	}
+	var note FailedMigration
+	if err == nil {
+		err = json.Unmarshal(body, &note)
 	}
 	if err != nil {
-		return note, fmt.Errorf("reading the note of a failed migration: %w", err)
+		return nil, fmt.Errorf("reading the note of a failed migration: %w", err)
 	}
-	if err := json.Unmarshal(body, &note); err != nil {
-		return note, fmt.Errorf("reading the note of a failed migration: %w", err)
-	}
-	return note, nil
+	return &note, nil
 }
 
-// passed says whether the running daemon's database is as new as was wanted.
-func (n failedMigration) passed() bool { return bolt.Schema() >= n.To }
+// Passed says whether the running daemon's database is as new as was wanted.
+func (n *FailedMigration) Passed() bool { return bolt.Schema() >= n.To }
 
-func (failedMigration) remove(dir string) error {
-	if err := os.Remove(filepath.Join(dir, failedMigrationName)); err != nil {
+// ForgetFailedMigration removes the note.
+func (d *Directory) ForgetFailedMigration() error {
+	if err := os.Remove(d.file(failedMigrationName)); err != nil {
 		return fmt.Errorf("removing the note of a failed migration: %w", err)
 	}
 	return nil

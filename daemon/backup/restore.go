@@ -1,4 +1,4 @@
-package daemon
+package backup
 
 import (
 	"context"
@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -22,7 +20,7 @@ import (
 // A restore changes nothing until all is known to be well:
 //
 //	the copy arrives in the data directory, under a name of its own
-//	a child process looks through it; its schema and its key are looked at
+//	a child process checks it; its schema and its key are read
 //	it is opened: an older schema is migrated, the audit trail is verified
 //	what its past left open is settled in it
 //	the daemon drains and closes its database
@@ -31,82 +29,75 @@ import (
 //
 // A crash at any point leaves one whole database or the other.
 
-// ErrRestart is what Run returns when nized shall start again: its database was
-// replaced.
-var ErrRestart = errors.New("nized starts again")
-
 // spareSpace is left free beside an uploaded copy, for the daemon that runs on.
 const spareSpace = 32 << 20
 
-// keeping lets one restore or rotation of keys happen at a time.
-type keeping struct {
-	busy   sync.Mutex
-	staged chan staged // holds the one that a drain waits for
-}
+// Exclusive lets one restore or rotation of keys happen at a time.
+type Exclusive struct{ busy sync.Mutex }
 
-// staged is a checked and settled copy that waits to be put in place.
-type staged struct{ path, kept string }
-
-func newKeeping() *keeping { return &keeping{staged: make(chan staged, 1)} }
-
-func (k *keeping) begin() (done func(), err error) {
-	if !k.busy.TryLock() {
+func (e *Exclusive) begin() (done func(), err error) {
+	if !e.busy.TryLock() {
 		return nil, fmt.Errorf("a restore or a rotation of the keys is under way: %w; try again when it is done", store.ErrConflict)
 	}
-	return k.busy.Unlock, nil
+	return e.busy.Unlock, nil
 }
 
-// take returns what was staged, also by a request that was still under way when
-// the drain began.
-func (k *keeping) take(s *staged) *staged {
+// Restores takes copies in while a daemon runs.
+type Restores struct {
+	directory *Directory
+	exclusive *Exclusive
+	staged    chan Staged // of one, since what stages it stays exclusive
+}
+
+// NewRestores returns the operation for the directory.
+func NewRestores(d *Directory, e *Exclusive) *Restores {
+	return &Restores{directory: d, exclusive: e, staged: make(chan Staged, 1)}
+}
+
+// Staged is a checked and settled copy that waits to be put in place.
+type Staged struct{ path, kept string }
+
+// Kept is under which path the database from before is kept.
+func (s *Staged) Kept() string { return s.kept }
+
+// Staged has the copy that a drain waits for.
+func (r *Restores) Staged() <-chan Staged { return r.staged }
+
+// Late returns s, or what was staged by a request that was still under way when
+// the drain began; nil for nothing.
+func (r *Restores) Late(s *Staged) *Staged {
 	if s != nil {
 		return s
 	}
 	select {
-	case late := <-k.staged:
+	case late := <-r.staged:
 		return &late
 	default:
 		return nil
 	}
 }
 
-// restore takes a copy in. When it has answered, Run drains and swaps.
-func (d *Daemon) restore(ctx context.Context, by store.Caller, r *http.Request) (any, error) {
-	done, err := d.keeping.begin()
+// Upload takes a copy in. When it has answered, the daemon drains and puts it in
+// place.
+func (r *Restores) Upload(ctx context.Context, by store.Caller, req api.RestoreRequest, f api.File) (none api.Restored, err error) {
+	done, err := r.exclusive.begin()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	if r.ContentLength < 0 {
-		done()
-		return nil, fmt.Errorf("%w request: it does not say how long the copy is", store.ErrInvalid)
-	}
-	in := incoming{from: r.Body, size: r.ContentLength, keepAccess: r.URL.Query().Get("keep_access") != "", by: by}
-	said, ready, err := in.stage(ctx, d.opt)
+	in := incoming{from: f, size: f.Size, keepAccess: req.KeepAccess, by: by}
+	restored, ready, err := in.stage(ctx, r.directory)
 	if err != nil {
 		done()
-		return nil, err
+		return none, err
 	}
-	d.keeping.staged <- ready // and nothing else is kept from here on
-	return said, nil
+	r.staged <- ready // and nothing else is exclusive from here on
+	return restored, nil
 }
 
-// swap puts a staged copy in place after the database was closed. It returns
-// ErrRestart, also where the old database must serve on, and nil where nothing
-// was staged.
-func (d *Daemon) swap(s *staged) error {
-	if s == nil {
-		return nil
-	}
-	if err := s.replace(d.opt.DataDir); err != nil {
-		d.log.Error("restoring; the database from before serves on", "err", err)
-	} else {
-		d.log.Info("the database was restored", "kept", s.kept)
-	}
-	return ErrRestart
-}
-
-func (s *staged) replace(dir string) error {
-	err := bolt.Replace(filepath.Join(dir, databaseName), s.path, s.kept)
+// Replace puts a staged copy in place after the database was closed. If it
+// fails, the database from before is still there.
+func (d *Directory) Replace(s *Staged) error {
+	err := bolt.Replace(d.file(databaseName), s.path, s.kept)
 	if err != nil {
 		return errors.Join(err, bolt.Discard(s.path))
 	}
@@ -115,43 +106,36 @@ func (s *staged) replace(dir string) error {
 
 // Restore puts the copy in file in the place of the database, where no daemon
 // runs. The rules are those of a running one.
-func Restore(ctx context.Context, opt Options, file string, keepAccess bool) (api.Restored, error) {
-	var said api.Restored
-	if err := os.MkdirAll(opt.DataDir, 0o700); err != nil {
-		return said, fmt.Errorf("making the data directory: %w", err)
-	}
-	if err := checkPrivate(opt.DataDir); err != nil {
-		return said, err
-	}
-	lock, err := lockDir(opt.DataDir)
+func (d *Directory) Restore(ctx context.Context, file string, keepAccess bool) (restored api.Restored, err error) {
+	lock, err := d.Lock()
 	if err != nil {
-		return said, err
+		return restored, err
 	}
 	defer lock.Close()
 	f, err := os.Open(file)
 	if err != nil {
-		return said, fmt.Errorf("opening the copy: %w", err)
+		return restored, fmt.Errorf("opening the copy: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return said, fmt.Errorf("opening the copy: %w", err)
+		return restored, fmt.Errorf("opening the copy: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return said, fmt.Errorf("%w copy: %s is no file", store.ErrInvalid, file)
+		return restored, fmt.Errorf("%w copy: %s is no file", store.ErrInvalid, file)
 	}
 	in := incoming{from: f, size: info.Size(), keepAccess: keepAccess, by: store.System}
-	said, ready, err := in.stage(ctx, opt)
+	restored, ready, err := in.stage(ctx, d)
 	if err != nil {
-		return said, err
+		return restored, err
 	}
-	if err := ready.replace(opt.DataDir); err != nil {
-		return said, err
+	if err := d.Replace(&ready); err != nil {
+		return restored, err
 	}
 	if _, err := os.Stat(ready.kept); errors.Is(err, os.ErrNotExist) {
-		said.Kept = "" // there was none
+		restored.Kept = "" // there was none
 	}
-	return said, nil
+	return restored, nil
 }
 
 // incoming is a copy on its way in.
@@ -163,31 +147,28 @@ type incoming struct {
 }
 
 // stage writes, checks and settles the copy. If it fails nothing is left.
-func (in incoming) stage(ctx context.Context, opt Options) (said api.Restored, s staged, err error) {
-	now := opt.Now()
-	s = staged{
-		path: filepath.Join(opt.DataDir, tempMark+"restore-"+store.NewID(now)),
-		kept: filepath.Join(opt.DataDir, databaseName+".before-restore-"+now.UTC().Format("20060102T150405.000Z")),
-	}
+func (in incoming) stage(ctx context.Context, d *Directory) (restored api.Restored, s Staged, err error) {
+	now := d.Now()
+	s = Staged{path: d.temp("restore", now), kept: d.file(databaseName + ".before-restore-" + now.UTC().Format("20060102T150405.000Z"))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, bolt.Discard(s.path))
 		}
 	}()
-	said.Kept = s.kept
-	if said.Size, said.SHA256, err = in.write(s.path, opt.DataDir); err != nil {
-		return said, s, err
+	restored.Kept = s.kept
+	if restored.Size, restored.SHA256, err = in.write(s.path, d.Path); err != nil {
+		return restored, s, err
 	}
 	if err := bolt.CheckInChild(ctx, s.path); err != nil {
-		return said, s, fmt.Errorf("%w copy, nothing was changed: %w", store.ErrInvalid, err)
+		return restored, s, fmt.Errorf("%w copy, nothing was changed: %w", store.ErrInvalid, err)
 	}
-	if said.Key, err = bolt.Inspect(s.path); err != nil {
-		return said, s, fmt.Errorf("nothing was changed: %w", err)
+	if restored.Key, err = bolt.Inspect(s.path); err != nil {
+		return restored, s, fmt.Errorf("nothing was changed: %w", err)
 	}
-	if err := in.settle(ctx, opt, s.path, &said); err != nil {
-		return said, s, fmt.Errorf("nothing was changed: %w", err)
+	if err := in.settle(ctx, d, s.path, &restored); err != nil {
+		return restored, s, fmt.Errorf("nothing was changed: %w", err)
 	}
-	return said, s, nil
+	return restored, s, nil
 }
 
 // write takes the copy onto the disk, if there is room for it.
@@ -218,19 +199,19 @@ func (in incoming) write(path, dir string) (int64, string, error) {
 
 // settle opens the copy, ends in it what its past left open, and leaves it
 // closed and under the master key that is in use here.
-func (in incoming) settle(ctx context.Context, opt Options, path string, said *api.Restored) (err error) {
-	keyFile := filepath.Join(opt.DataDir, keyName)
-	current, err := seal.Open(keyFile, store.NewSecret(opt.Env("NIZE_MASTER_KEY")))
+func (in incoming) settle(ctx context.Context, d *Directory, path string, restored *api.Restored) (err error) {
+	keyFile := d.file(keyName)
+	current, err := seal.Open(keyFile, d.envKey())
 	if err != nil {
 		return fmt.Errorf("opening the master key: %w", err)
 	}
 	master := current
-	if said.Key != current.ID() {
-		if master, err = seal.OpenFor(keyFile, said.Key); err != nil {
+	if restored.Key != current.ID() {
+		if master, err = seal.OpenFor(keyFile, restored.Key); err != nil {
 			return fmt.Errorf("%w: %w", store.ErrRefused, err)
 		}
 	}
-	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: opt.Now, Log: opt.Log.With("component", "store")})
+	db, err := bolt.Open(ctx, bolt.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")})
 	if err != nil {
 		return err
 	}
@@ -238,14 +219,14 @@ func (in incoming) settle(ctx context.Context, opt Options, path string, said *a
 	if _, err := db.VerifyEvents(ctx); err != nil {
 		return fmt.Errorf("%w copy: %w", store.ErrInvalid, err)
 	}
-	if said.Expired, said.Lost, err = settleCalls(ctx, db); err != nil {
+	if restored.Expired, restored.Lost, err = settleCalls(ctx, db); err != nil {
 		return err
 	}
 	if !in.keepAccess {
-		if said.Tokens, err = db.RevokeTokens(ctx, in.by, "", ""); err != nil {
+		if restored.Tokens, err = db.RevokeTokens(ctx, in.by, "", ""); err != nil {
 			return err
 		}
-		if said.Grants, err = revokeGrants(ctx, db, in.by); err != nil {
+		if restored.Grants, err = revokeGrants(ctx, db, in.by); err != nil {
 			return err
 		}
 	}
@@ -254,7 +235,7 @@ func (in incoming) settle(ctx context.Context, opt Options, path string, said *a
 			return err
 		}
 	}
-	db.AddEvent(in.by, store.Event{Kind: api.RestoreEvent, Subject: said.SHA256})
+	db.AddEvent(in.by, store.Event{Kind: api.RestoreEvent, Subject: restored.SHA256})
 	return db.Flush(ctx)
 }
 

@@ -1,100 +1,100 @@
-package daemon
+package control
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
+	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/people"
 	"nize/store"
 )
 
+// Audit is the operations on the audit trail.
+type Audit struct {
+	Store     auditStore
+	Directory *people.Directory
+	Now       func() time.Time
+}
+
+type auditStore interface {
+	AddEvent(by store.Caller, e store.Event)
+	Flush(ctx context.Context) error
+	Events(ctx context.Context, q store.EventQuery) ([]store.Event, error)
+	WaitEvents(ctx context.Context, after uint64) error
+	VerifyFrom(ctx context.Context, after uint64, progress func(done, all int)) (int, error)
+	Checkpoints(ctx context.Context, limit int) ([]store.Event, error)
+	SignExport(message []byte) (signature []byte, key ed25519.PublicKey)
+}
+
 const (
-	// trailPage is how many events of the trail are in memory at once.
-	trailPage = 1000
+	// eventPage is how many events of the trail are in memory at once.
+	eventPage = 1000
 	// shownCheckpoints is how many of the newest ones a verification tells.
 	shownCheckpoints = 10
 )
 
-// eventQuery reads what a request selects; without a limit that is none.
-func (d *Daemon) eventQuery(ctx context.Context, p url.Values) (store.EventQuery, error) {
-	q := store.EventQuery{
-		Tool: p.Get("tool"), Server: p.Get("server"), Outcome: store.State(p.Get("outcome")), Surface: store.Surface(p.Get("surface")), Kind: p.Get("kind"),
+// query is what a request selects; without a limit that is none.
+func (a *Audit) query(ctx context.Context, req api.AuditRequest) (q store.EventQuery, err error) {
+	if req.Limit < 0 {
+		return q, fmt.Errorf("%w limit %d: use 1 or more", store.ErrInvalid, req.Limit)
 	}
-	var err error
-	if q.Since, err = sinceOf(p.Get("since")); err != nil {
-		return q, err
+	q = store.EventQuery{
+		Since: req.Since, Until: req.Until, Tool: req.Tool, Server: req.Server, Outcome: req.Outcome, Surface: req.Surface, Kind: req.Kind, Before: req.Before, Limit: req.Limit,
 	}
-	if q.Until, err = sinceOf(p.Get("until")); err != nil {
-		return q, err
+	if req.User != "" {
+		q.User, err = a.actor(ctx, req.User)
 	}
-	if who := p.Get("user"); who != "" {
-		if q.User, err = d.actorOf(ctx, who); err != nil {
-			return q, err
-		}
-	}
-	if v := p.Get("before"); v != "" {
-		if q.Before, err = strconv.ParseUint(v, 10, 64); err != nil || q.Before == 0 {
-			return q, fmt.Errorf("%w event %q: use its number", store.ErrInvalid, v)
-		}
-	}
-	if v := p.Get("limit"); v != "" {
-		if q.Limit, err = strconv.Atoi(v); err != nil || q.Limit < 1 {
-			return q, fmt.Errorf("%w limit %q: use 1 or more", store.ErrInvalid, v)
-		}
-	}
-	return q, nil
+	return q, err
 }
 
-// actorOf finds whose events are meant. Nize itself has events too, and so has
+// actor finds whose events are meant. Nize itself has events too, and so has
 // who is no user any more: of them there is the id.
-func (d *Daemon) actorOf(ctx context.Context, who string) (string, error) {
+func (a *Audit) actor(ctx context.Context, who string) (string, error) {
 	if who == store.System.User || who == store.System.Name {
 		return store.System.User, nil
 	}
-	u, err := d.directory.Find(ctx, who)
+	u, err := a.Directory.Find(ctx, who)
 	if errors.Is(err, store.ErrNotFound) && store.ValidID(who) {
 		return who, nil
 	}
 	return u.ID, err
 }
 
-// audit yields the newest events that match, oldest first, and then, with
-// follow, what comes.
-func (d *Daemon) audit(ctx context.Context, _ store.Caller, r *http.Request, send func(any) error) error {
-	p := r.URL.Query()
-	q, err := d.eventQuery(ctx, p)
+// Read yields the newest events that match, oldest first, and then, with
+// Follow, what comes.
+func (a *Audit) Read(ctx context.Context, _ store.Caller, req api.AuditRequest, send func(store.Event) error) error {
+	q, err := a.query(ctx, req)
 	if err != nil {
 		return err
 	}
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
-	if err := d.db.Flush(ctx); err != nil {
+	if err := a.Store.Flush(ctx); err != nil {
 		return fmt.Errorf("writing what waits: %w", err)
 	}
-	newest, err := d.newestEvent(ctx)
+	newest, err := a.newest(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.sendNewest(ctx, q, newest.Seq, send); err != nil {
+	if err := a.sendNewest(ctx, q, newest.Seq, send); err != nil {
 		return err
 	}
-	if p.Get("follow") == "" {
+	if !req.Follow {
 		return nil
 	}
 	q.Before = 0
-	return d.followAudit(ctx, q, newest.Seq, send)
+	return a.follow(ctx, q, newest.Seq, send)
 }
 
-// newestEvent is the zero event where there is none.
-func (d *Daemon) newestEvent(ctx context.Context) (store.Event, error) {
-	newest, err := d.db.Events(ctx, store.EventQuery{Limit: 1})
+// newest is the zero event where there is none.
+func (a *Audit) newest(ctx context.Context) (store.Event, error) {
+	newest, err := a.Store.Events(ctx, store.EventQuery{Limit: 1})
 	if err != nil {
 		return store.Event{}, fmt.Errorf("reading the audit trail: %w", err)
 	}
@@ -107,7 +107,7 @@ func (d *Daemon) newestEvent(ctx context.Context) (store.Event, error) {
 // sendNewest sends the newest q.Limit events up to number last, oldest first.
 // It goes back page by page to where they begin and sends from there, so that
 // no more than a page is in memory.
-func (d *Daemon) sendNewest(ctx context.Context, q store.EventQuery, last uint64, send func(any) error) error {
+func (a *Audit) sendNewest(ctx context.Context, q store.EventQuery, last uint64, send func(store.Event) error) error {
 	back := q
 	if back.Before == 0 || back.Before > last {
 		back.Before = last + 1
@@ -116,8 +116,8 @@ func (d *Daemon) sendNewest(ctx context.Context, q store.EventQuery, last uint64
 	var page []store.Event
 	pages := 0
 	for left := q.Limit; left > 0; left -= len(page) {
-		back.Limit = min(left, trailPage)
-		next, err := d.db.Events(ctx, back)
+		back.Limit = min(left, eventPage)
+		next, err := a.Store.Events(ctx, back)
 		if err != nil {
 			return fmt.Errorf("reading the audit trail: %w", err)
 		}
@@ -139,14 +139,14 @@ func (d *Daemon) sendNewest(ctx context.Context, q store.EventQuery, last uint64
 		return nil
 	}
 	q.After, q.Before = page[0].Seq, end
-	return d.eachEvent(ctx, q, func(e store.Event) error { return send(e) })
+	return a.each(ctx, q, send)
 }
 
-// eachEvent visits what q selects after q.After, oldest first.
-func (d *Daemon) eachEvent(ctx context.Context, q store.EventQuery, visit func(store.Event) error) error {
-	q.Forward, q.Limit = true, trailPage
+// each visits what q selects after q.After, oldest first.
+func (a *Audit) each(ctx context.Context, q store.EventQuery, visit func(store.Event) error) error {
+	q.Forward, q.Limit = true, eventPage
 	for {
-		page, err := d.db.Events(ctx, q)
+		page, err := a.Store.Events(ctx, q)
 		if err != nil {
 			return fmt.Errorf("reading the audit trail: %w", err)
 		}
@@ -162,39 +162,39 @@ func (d *Daemon) eachEvent(ctx context.Context, q store.EventQuery, visit func(s
 	}
 }
 
-// followAudit reads on in the trail whenever there is more.
-func (d *Daemon) followAudit(ctx context.Context, q store.EventQuery, last uint64, send func(any) error) error {
+// follow reads on in the trail whenever there is more.
+func (a *Audit) follow(ctx context.Context, q store.EventQuery, last uint64, send func(store.Event) error) error {
 	for {
-		if err := d.db.WaitEvents(ctx, last); err != nil {
+		if err := a.Store.WaitEvents(ctx, last); err != nil {
 			return fmt.Errorf("following the audit trail: %w", err)
 		}
-		newest, err := d.newestEvent(ctx)
+		newest, err := a.newest(ctx)
 		if err != nil {
 			return err
 		}
 		q.After, q.Before = last, newest.Seq+1
-		if err := d.eachEvent(ctx, q, func(e store.Event) error { return send(e) }); err != nil {
+		if err := a.each(ctx, q, send); err != nil {
 			return err
 		}
 		last = newest.Seq
 	}
 }
 
-// verifyAudit verifies the chain and tells how far it is.
-func (d *Daemon) verifyAudit(ctx context.Context, _ store.Caller, r *http.Request, send func(any) error) error {
-	list, err := d.db.Checkpoints(ctx, shownCheckpoints)
+// Verify verifies the chain and tells how far it is.
+func (a *Audit) Verify(ctx context.Context, _ store.Caller, req api.VerifyAuditRequest, send func(api.VerifyLine) error) error {
+	list, err := a.Store.Checkpoints(ctx, shownCheckpoints)
 	if err != nil {
 		return fmt.Errorf("reading checkpoints: %w", err)
 	}
-	out := api.Verified{Checkpoints: checkpoints(list), ExportKey: d.signKey().ExportKey}
-	if r.URL.Query().Get("since_checkpoint") != "" && len(list) > 0 {
+	out := api.Verified{Checkpoints: checkpoints(list), ExportKey: a.key().ExportKey}
+	if req.SinceCheckpoint && len(list) > 0 {
 		out.After = list[0].Seq
 	}
-	if err := d.db.Flush(ctx); err != nil {
+	if err := a.Store.Flush(ctx); err != nil {
 		return fmt.Errorf("writing what waits: %w", err)
 	}
 	var gone error // the client has left
-	out.Events, err = d.db.VerifyFrom(ctx, out.After, func(done, all int) {
+	out.Events, err = a.Store.VerifyFrom(ctx, out.After, func(done, all int) {
 		if gone == nil {
 			gone = send(api.VerifyLine{Done: done, All: all})
 		}
@@ -232,24 +232,12 @@ func checkpoints(list []store.Event) []api.Checkpoint {
 	return out
 }
 
-func (d *Daemon) auditKey(context.Context, store.Caller, *http.Request) (any, error) {
-	return d.signKey(), nil
+// Key is what exports are signed with.
+func (a *Audit) Key(context.Context, store.Caller, api.Empty) (api.AuditKey, error) {
+	return a.key(), nil
 }
 
-func (d *Daemon) signKey() api.AuditKey {
-	_, key := d.db.SignExport(nil)
+func (a *Audit) key() api.AuditKey {
+	_, key := a.Store.SignExport(nil)
 	return api.AuditKey{ExportKey: hex.EncodeToString(key)}
-}
-
-// resumeErasures ends what a kill interrupted: nobody may have to ask twice to
-// be forgotten.
-func (d *Daemon) resumeErasures(ctx context.Context) {
-	n, err := d.db.ResumeErasures(ctx)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		d.log.Error("resuming an erasure", "err", err)
-	case n > 0:
-		d.log.Info("resumed an erasure", "events", n)
-	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package control
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"net/http"
 
 	"nize/daemon/api"
 	"nize/store"
@@ -17,32 +15,35 @@ import (
 // exportChunk is how much of an export is sent at once.
 const exportChunk = 256 << 10
 
-// exportAudit sends the trail, or what is selected of it, in the form that
-// package api describes. That somebody took it away is an event, and the newest
-// one that an export can hold.
-func (d *Daemon) exportAudit(ctx context.Context, by store.Caller, r *http.Request, send func(any) error) error {
-	p := r.URL.Query()
-	q, err := d.eventQuery(ctx, p)
+// Export sends the trail, or what is selected of it, in the form that package
+// api describes. That somebody took it away is an event, and the newest one that
+// an export can hold.
+func (a *Audit) Export(ctx context.Context, by store.Caller, req api.AuditRequest, send func(api.Encoded) error) error {
+	q, err := a.query(ctx, req)
+	if err != nil {
+		return err
+	}
+	asked, err := api.Query(req)
 	if err != nil {
 		return err
 	}
 	filter := map[string]string{}
-	for name := range maps.Keys(p) {
-		filter[name] = p.Get(name)
+	for name := range asked {
+		filter[name] = asked.Get(name)
 	}
 	data, err := json.Marshal(filter)
 	if err != nil {
 		return fmt.Errorf("noting the export: %w", err)
 	}
-	d.db.AddEvent(by, store.Event{Kind: "audit.export", Subject: "events", Data: data})
-	if err := d.db.Flush(ctx); err != nil {
+	a.Store.AddEvent(by, store.Event{Kind: "audit.export", Subject: "events", Data: data})
+	if err := a.Store.Flush(ctx); err != nil {
 		return fmt.Errorf("noting the export: %w", err)
 	}
-	head, err := d.newestEvent(ctx)
+	head, err := a.newest(ctx)
 	if err != nil {
 		return err
 	}
-	end := api.Export{At: d.now().UTC(), Filter: filter, Head: head.Seq, Chain: head.Chain}
+	end := api.Export{At: a.Now().UTC(), Filter: filter, Head: head.Seq, Chain: head.Chain}
 	var (
 		sum   = sha256.New()
 		chunk bytes.Buffer
@@ -51,15 +52,11 @@ func (d *Daemon) exportAudit(ctx context.Context, by store.Caller, r *http.Reque
 	enc.SetEscapeHTML(false)
 	flush := func() error {
 		sum.Write(chunk.Bytes())
-		err := send(lines(bytes.Clone(chunk.Bytes())))
+		err := send(bytes.Clone(chunk.Bytes()))
 		chunk.Reset()
 		return err
 	}
-	add := func(v any) error {
-		e, ok := v.(store.Event)
-		if !ok {
-			return nil
-		}
+	add := func(e store.Event) error {
 		if end.Events++; end.First == 0 {
 			end.First = e.Seq
 		}
@@ -73,12 +70,12 @@ func (d *Daemon) exportAudit(ctx context.Context, by store.Caller, r *http.Reque
 		return flush()
 	}
 	if q.Limit > 0 {
-		err = d.sendNewest(ctx, q, head.Seq, add)
+		err = a.sendNewest(ctx, q, head.Seq, add)
 	} else {
 		if q.Before == 0 || q.Before > head.Seq {
 			q.Before = head.Seq + 1
 		}
-		err = d.eachEvent(ctx, q, func(e store.Event) error { return add(e) })
+		err = a.each(ctx, q, add)
 	}
 	if err == nil && chunk.Len() > 0 {
 		err = flush()
@@ -87,9 +84,9 @@ func (d *Daemon) exportAudit(ctx context.Context, by store.Caller, r *http.Reque
 		return err
 	}
 	end.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	last, err := end.Line(d.db.SignExport)
+	last, err := end.Line(a.Store.SignExport)
 	if err != nil {
 		return err
 	}
-	return send(lines(last))
+	return send(last)
 }

@@ -8,6 +8,7 @@ import (
 
 	"nize/bots"
 	"nize/daemon/alert"
+	"nize/daemon/backup"
 	"nize/store"
 )
 
@@ -27,20 +28,12 @@ type Runs interface {
 	LastAudit(ctx context.Context, now time.Time) time.Time
 }
 
-// FailedMigration is an upgrade of the database that failed at a start.
-type FailedMigration struct {
-	At     time.Time
-	To     uint64 // the schema that was wanted
-	Error  string
-	Passed bool // the database is as new as was wanted by now
-}
-
 // Migrations remembers a failed one, since no daemon was there to tell of it.
 type Migrations interface {
-	// Failed is nil where none failed.
-	Failed() (*FailedMigration, error)
-	// Forget is called when the failure has been told as over.
-	Forget() error
+	// FailedMigration is nil where none failed.
+	FailedMigration() (*backup.FailedMigration, error)
+	// ForgetFailedMigration is called when the failure has been told as over.
+	ForgetFailedMigration() error
 }
 
 // diskWell is how much more than alerts.disk must be free before the disk is
@@ -106,12 +99,12 @@ func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 // was no daemon to tell. Where this daemon's schema is as new as the wanted one,
 // it has succeeded since: it is told once, as over.
 func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
-	note, err := m.Migrations.Failed()
+	note, err := m.Migrations.FailedMigration()
 	if note == nil || err != nil {
 		return err
 	}
-	if m.migrationTold && note.Passed {
-		return m.Migrations.Forget()
+	if m.migrationTold && note.Passed() {
+		return m.Migrations.ForgetFailedMigration()
 	}
 	m.migrationTold = true
 	cure := "journalctl -u nized -e"

@@ -115,7 +115,7 @@ func (b *bench) readTrail(ctx context.Context, of string) (err error) {
 		b.table.add(row{what: text + "`" + of, value: millis(took), unit: "ms", reference: fmt.Sprintf("%d lines", printed)})
 	}
 	began := time.Now()
-	v, err := d.api.VerifyAudit(ctx, api.VerifyAudit{})
+	v, err := api.CheckAudit(ctx, d.api, api.VerifyAuditRequest{}, nil)
 	if err == nil && !v.OK {
 		err = errors.New(v.Error)
 	}
@@ -126,7 +126,7 @@ func (b *bench) readTrail(ctx context.Context, of string) (err error) {
 	b.table.add(row{what: "`nizectl audit verify`" + of, value: took.Seconds(), unit: "s", reference: fmt.Sprintf("%.0f events/s", float64(v.Events)/took.Seconds())})
 	began = time.Now()
 	var size sink
-	if _, err := d.api.ExportAudit(ctx, api.AuditQuery{}, &size); err != nil {
+	if _, err := api.SaveAudit(ctx, d.api, api.AuditRequest{}, &size); err != nil {
 		return fmt.Errorf("exporting the trail: %w", err)
 	}
 	took = time.Since(began)
