@@ -17,6 +17,15 @@ import (
 // Escape is [store.Escape].
 func Escape(s string) string { return store.Escape(s) }
 
+// Brief is outside text in one harmless line of at most so many characters.
+func Brief(text string, limit int) string {
+	line := []rune(Escape(strings.Join(strings.Fields(text), " ")))
+	if len(line) > limit {
+		return string(line[:limit-1]) + "…"
+	}
+	return string(line)
+}
+
 // Plain is for prose: it keeps line breaks, tabs and what emoji and scripts
 // need (joiners, variation selectors), and escapes control and bidi
 // characters, so that text can't steer a terminal or run backwards.

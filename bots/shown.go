@@ -127,3 +127,23 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 	}
 	return nil
 }
+
+// CardAt is where somebody reads the card of a call: in private, or in the
+// conversation if it is theirs; without a message where they don't.
+func (c *Conversation) CardAt(ctx context.Context, by store.Caller, call store.Call) (store.Address, error) {
+	places, err := c.o.Places.ListPlaces(ctx, call.ID)
+	if err != nil {
+		return store.Address{}, fmt.Errorf("reading where copies of a card stand: %w", err)
+	}
+	if at := places[CopyOf(by.User)]; at.Message != "" {
+		return at, nil
+	}
+	if call.Thread == "" || call.By != by.User {
+		return store.Address{}, nil
+	}
+	at, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return store.Address{}, fmt.Errorf("reading where a card stands: %w", err)
+	}
+	return at, nil
+}

@@ -33,6 +33,7 @@ import (
 	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/daemon/backup"
+	"nize/daemon/commands"
 	"nize/daemon/control"
 	"nize/daemon/imports"
 	"nize/daemon/monitor"
@@ -214,11 +215,12 @@ func (d *Daemon) wire() {
 		Log: d.log.With("component", "llm"), Now: d.now,
 	})
 	d.monitor = d.newMonitor()
-	d.ops = d.newOperations(members)
-	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
-	commands := &bots.Commands{}
-	d.bots.Add(d.newSlack(commands))
 	at := terminal.New()
+	d.ops = d.newOperations(at, members)
+	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
+	words, nouns := &bots.Commands{}, d.newCommands()
+	home := &commands.Home{Commands: nouns}
+	d.bots.Add(d.newSlack(words, home))
 	platforms := []bots.Platform{at}
 	for _, bot := range d.bots.All() {
 		platforms = append(platforms, bot)
@@ -227,9 +229,9 @@ func (d *Daemon) wire() {
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db,
 		Platforms: platforms, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
-	d.ops.conversations = d.newConversations(at)
-	commands.Add(bots.CoreCommands(commands, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
-	commands.Add(d.chatWords()...)
+	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation
+	words.Add(bots.CoreCommands(words, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
+	words.Add(nouns.List()...)
 }
 
 // ExitInUse is the exit code of nized where another one has the data directory,

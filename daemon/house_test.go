@@ -67,6 +67,7 @@ var floors = map[string]room{
 	"mcp/mcptest":                {"", "a double of an upstream"},
 	"daemon/api":                 {"", "what nizectl and nized agree on; it cannot see the server"},
 	"daemon/control":             {"bots bots/terminal daemon/api daemon/people llm llm/openai mcp mcp/index mcp/policy mcp/upstream", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
+	"daemon/commands":            {"bots bots/phrases daemon/api daemon/control daemon/people daemon/plot daemon/settings", "what people do in a chat: they call the operations that nizectl calls, and see no store"},
 	"daemon/monitor":             {"bots bots/phrases daemon/api daemon/alert daemon/backup daemon/doctor daemon/people mcp mcp/upstream store/bolt", "how nized is: it reads the rooms that it tells of"},
 	"daemon/imports":             {"daemon/api daemon/control daemon/mcpfile", "it turns the entries of a file into servers, by the operations on those"},
 	"daemon/mux":                 {"daemon/api", "it serves operations over HTTP, whatever they do"},

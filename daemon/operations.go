@@ -6,6 +6,7 @@ import (
 	"nize/bots/terminal"
 	"nize/daemon/api"
 	"nize/daemon/backup"
+	"nize/daemon/commands"
 	"nize/daemon/control"
 	"nize/daemon/imports"
 	"nize/daemon/monitor"
@@ -74,7 +75,7 @@ type peopleOperations struct {
 	links   *people.Links
 }
 
-func (d *Daemon) newOperations(members *control.ChannelMembers) *operations {
+func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMembers) *operations {
 	o := new(operations)
 	o.providers = d.providers
 	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
@@ -96,7 +97,7 @@ func (d *Daemon) newOperations(members *control.ChannelMembers) *operations {
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
 	o.credentials = &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, CheckSecret: monitor.CheckSecret, Now: d.now, Log: d.log}
 	o.approvals = &control.Approvals{Calls: d.db, Gateway: d.gateway}
-	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory}
+	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()
 	o.doctor, o.status = d.newDoctor(o.alerts, o.servers), d.newStatus(o.alerts, o.servers)
 	d.defaults = &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
@@ -105,14 +106,20 @@ func (d *Daemon) newOperations(members *control.ChannelMembers) *operations {
 	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
 	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: d.defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.checkExamples, Changed: d.settingChanged}
+	o.conversations = &control.Conversations{
+		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: d.defaults.Of, Now: d.now,
+		Agents: o.agents, Models: o.models, Servers: o.servers,
+	}
 	return o
 }
 
-// newConversations are made last: they hand on what people say.
-func (d *Daemon) newConversations(at *terminal.Platform) *control.Conversations {
-	return &control.Conversations{
-		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Handler: d.conversation, Terminal: at, Config: d.config, Begins: d.defaults.Of, Now: d.now,
-		Agents: d.ops.agents, Models: d.ops.models, Servers: d.ops.servers,
+// newCommands are the chat words, on the same nouns.
+func (d *Daemon) newCommands() *commands.Commands {
+	o := d.ops
+	return &commands.Commands{
+		Agents: o.agents, Approvals: o.approvals, Budgets: o.budgets, Channels: o.channels, Conversations: o.conversations, Credentials: o.credentials,
+		Grants: o.grants, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
+		BaseURL: d.baseURL, Now: d.now,
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"nize/bots"
 	"nize/bots/slack"
+	"nize/daemon/commands"
 	"nize/daemon/people"
 	"nize/mcp/policy"
 	"nize/store"
@@ -15,11 +18,11 @@ import (
 // The chat platforms of the house.
 
 // newSlack makes the bot on Slack; it gets its account when Run begins.
-func (d *Daemon) newSlack(commands *bots.Commands) *slack.Bot {
+func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) *slack.Bot {
 	return slack.New(slack.Options{
 		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Homes: d.db, Attachments: d.db},
-		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: commands, Transport: d.transport,
-		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.defaults.Of, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: homes{d}, Feed: d.db,
+		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
+		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.defaults.Of, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home, Feed: d.db,
 	})
 }
 
@@ -51,4 +54,29 @@ func (a audience) Approvers(ctx context.Context, call string) ([]store.User, err
 // Sees implements [bots.Audience].
 func (a audience) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
 	return a.policy.Sees(ctx, by, c)
+}
+
+// claimable says whether nobody on a surface steers nize yet: the code of the
+// command line is for the first.
+func (d *Daemon) claimable(at store.Surface) bool {
+	users, err := d.db.ListUsers(d.closing)
+	if err != nil {
+		d.log.Warn("reading who is an admin", "err", err)
+		return false
+	}
+	return !slices.ContainsFunc(users, func(u store.User) bool {
+		return u.CanAdminister() && slices.ContainsFunc(u.Identities, func(id string) bool { return strings.HasPrefix(id, string(at)+":") })
+	})
+}
+
+// baseURL is where MCP clients reach the HTTP listener; known says that an admin
+// set it.
+func (d *Daemon) baseURL() (url string, known bool) {
+	switch base := d.layers.Get("public_url"); {
+	case base != "":
+		return base, true
+	case d.cert != nil:
+		return "https://" + d.addr(), false
+	}
+	return "http://" + d.addr(), false
 }

@@ -12,6 +12,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/commands"
 	"nize/store"
 )
 
@@ -104,7 +105,7 @@ func newRefusals(t *testing.T) *refusals {
 	_, err = w.gateway.Decide(ctx, r.ben, r.done.ID, store.Decision{Verb: store.Deny})
 	must(err)
 	r.commands.Add(bots.CoreCommands(r.commands, bots.Core{Threads: w.db, Claims: w.db, Handler: w.conversation, Calls: w.db, Cards: w.conversation})...)
-	r.commands.Add(w.chatWords()...)
+	r.commands.Add(w.newCommands().List()...)
 	return r
 }
 
@@ -209,7 +210,7 @@ func TestRefusedPressesInTheReadersLanguage(t *testing.T) {
 	}
 	put := func(server, name, value string) func() error {
 		return func() error {
-			return homes{r.Daemon}.PutSecret(ctx, r.ben, bots.Prompt{Service: server, Name: name}, store.NewSecret(value))
+			return (&commands.Home{Commands: r.newCommands(), Cards: r.conversation}).PutSecret(ctx, r.ben, bots.Prompt{Service: server, Name: name}, store.NewSecret(value))
 		}
 	}
 	for name, do := range map[string]func() error{
@@ -236,11 +237,13 @@ func TestRefusedPressesInTheReadersLanguage(t *testing.T) {
 		"sharing nothing": func() error {
 			return r.conversation.Share(ctx, r.ben, r.bens, 3)
 		},
-		"a card that is gone": func() error { return homes{r.Daemon}.Bring(ctx, r.cho, r.open.ID) },
-		"no credential":       put("tracker", "TRACKER_KEY", " "),
-		"two lines":           put("tracker", "TRACKER_KEY", "a\nb"),
-		"another name":        put("tracker", "NOPE", "x"),
-		"another server":      put("trackr", "TRACKER_KEY", "x"),
+		"a card that is gone": func() error {
+			return (&commands.Home{Commands: r.newCommands(), Cards: r.conversation}).Bring(ctx, r.cho, r.open.ID)
+		},
+		"no credential":  put("tracker", "TRACKER_KEY", " "),
+		"two lines":      put("tracker", "TRACKER_KEY", "a\nb"),
+		"another name":   put("tracker", "NOPE", "x"),
+		"another server": put("trackr", "TRACKER_KEY", "x"),
 	} {
 		err := do()
 		if err == nil {
@@ -265,7 +268,8 @@ func TestRefusedFormInTheReadersLanguage(t *testing.T) {
 	} {
 		for _, locale := range []string{"zh-Hans", "zh-Hant"} {
 			a := bots.Asked{By: r.ann, At: at, Locale: locale}
-			wrong := channelForm{r.Daemon}.Check(context.Background(), a, map[string][]string{row.field: strings.Split(row.value, ",")})
+			channel, _, _, _ := r.commands.Find(r.ann, "channel", false)
+			wrong := channel.Form.Check(context.Background(), a, map[string][]string{row.field: strings.Split(row.value, ",")})
 			text := wrong[row.field]
 			if left := english(text); text == "" || len(left) > 0 {
 				t.Errorf("%s %s in %s: %q has %q", row.field, row.value, locale, text, left)

@@ -1,4 +1,4 @@
-package daemon
+package commands
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func parts(value string) []string {
 }
 
 // sayChannel shows how nize is set up in a channel; its admins change it.
-func (d *Daemon) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+func (cmd *Commands) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if !a.At.Shared() {
 		return bots.Said(w.Say(phrases.ChannelNone)), nil
@@ -58,9 +58,9 @@ func (d *Daemon) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, err
 	key, value, _ := strings.Cut(a.Words, " ")
 	value = strings.TrimSpace(value)
 	if key == "" || a.Words == showingAll {
-		return d.showChannel(ctx, a)
+		return cmd.showChannel(ctx, a)
 	}
-	if !d.ops.channels.Members.Administers(ctx, a.By, a.At) {
+	if !cmd.Channels.Members.Administers(ctx, a.By, a.At) {
 		return bots.Said(w.Say(phrases.ChannelNotYours)), nil
 	}
 	if value == "" {
@@ -73,13 +73,13 @@ func (d *Daemon) sayChannel(ctx context.Context, a bots.Asked) (bots.Answer, err
 	if err := put(&set, key, value); err != nil {
 		return bots.Answer{}, err
 	}
-	if err := d.ops.channels.SetHere(ctx, a.By, a.At, set); err != nil {
+	if err := cmd.Channels.SetHere(ctx, a.By, a.At, set); err != nil {
 		return bots.Answer{}, err
 	}
 	if value == asDefault {
 		value = w.Say(phrases.TheDefault)
 	}
-	return bots.Said(w.Say(phrases.ChannelSet, key, brief(value, 200))), nil
+	return bots.Said(w.Say(phrases.ChannelSet, key, bots.Brief(value, 200))), nil
 }
 
 // put writes one value as people write it into a change.
@@ -120,13 +120,13 @@ func put(set *api.SetChannelRequest, key, value string) error {
 
 // showChannel says how the channel is set up. Servers that the reader can't see
 // are counted and not named.
-func (d *Daemon) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+func (cmd *Commands) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	c, err := d.ops.channels.View(ctx, a.At)
+	c, err := cmd.Channels.View(ctx, a.At)
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	servers, err := d.shownServers(ctx, a, c.Channel)
+	servers, err := cmd.shownServers(ctx, a, c.Channel)
 	if err != nil {
 		return bots.Answer{}, err
 	}
@@ -143,10 +143,10 @@ func (d *Daemon) showChannel(ctx context.Context, a bots.Asked) (bots.Answer, er
 		{"approvers", or(c.WhoPress, usual)}, {"language", or(c.Language, w.Say(phrases.ChannelStarter))},
 		{"admins", or(c.WhoAdmins, usual)},
 	} {
-		lines = append(lines, "- "+w.Say(phrases.SettingLine, l[0], brief(l[1], 300)))
+		lines = append(lines, "- "+w.Say(phrases.SettingLine, l[0], bots.Brief(l[1], 300)))
 	}
 	text := shown(w, w.Say(phrases.ChannelHead), lines)
-	if note := d.approversNote(w, c.Channel); note != "" {
+	if note := cmd.approversNote(w, c.Channel); note != "" {
 		text += "\n" + note
 	}
 	return bots.Said(text + "\n" + w.Say(phrases.ChannelAbout, "`"+placeText(c.Place)+"`")), nil
@@ -162,22 +162,22 @@ func placeText(place string) string {
 }
 
 // approversNote says where the channel's approvers don't count.
-func (d *Daemon) approversNote(w phrases.Catalogue, c store.Channel) string {
+func (cmd *Commands) approversNote(w phrases.Catalogue, c store.Channel) string {
 	switch {
 	case c.Approvers == "":
 		return ""
-	case d.config.Get("", "approvals.approvers") != "":
+	case cmd.Settings.Config.Get("", "approvals.approvers") != "":
 		return w.Say(phrases.ChannelOverAll)
 	}
 	return w.Say(phrases.ChannelOver)
 }
 
-func (d *Daemon) shownServers(ctx context.Context, a bots.Asked, c store.Channel) (string, error) {
+func (cmd *Commands) shownServers(ctx context.Context, a bots.Asked, c store.Channel) (string, error) {
 	w := phrases.For(a.Locale)
 	if c.Servers == nil {
 		return w.Say(phrases.TheDefault), nil
 	}
-	seen, err := d.ops.servers.Names(ctx, a.By)
+	seen, err := cmd.Servers.Names(ctx, a.By)
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package daemon
+package commands
 
 import (
 	"context"
@@ -16,27 +16,27 @@ import (
 )
 
 // channelForm is the dialog of the command channel, for who administers it.
-type channelForm struct{ d *Daemon }
+type channelForm struct{ cmd *Commands }
 
 // Form implements bots.Filler.
 func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error) {
-	d, w := f.d, phrases.For(a.Locale)
-	if !a.At.Shared() || !d.ops.channels.Members.Administers(ctx, a.By, a.At) {
+	cmd, w := f.cmd, phrases.For(a.Locale)
+	if !a.At.Shared() || !cmd.Channels.Members.Administers(ctx, a.By, a.At) {
 		return nil, nil
 	}
-	c, err := d.ops.channels.View(ctx, a.At)
+	c, err := cmd.Channels.View(ctx, a.At)
 	if err != nil {
 		return nil, err
 	}
-	agents, err := d.ops.agents.UsableBy(ctx, a.By)
+	agents, err := cmd.Agents.UsableBy(ctx, a.By)
 	if err != nil {
 		return nil, err
 	}
-	models, err := d.ops.models.UsableBy(ctx, a.By)
+	models, err := cmd.Models.UsableBy(ctx, a.By)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := d.ops.servers.Names(ctx, a.By)
+	servers, err := cmd.Servers.Names(ctx, a.By)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (f channelForm) Form(ctx context.Context, a bots.Asked) (*bots.Form, error)
 		serversHint += " (" + w.Say(phrases.ChannelMore, strconv.Itoa(unseen)) + ")"
 	}
 	hint := w.Say(phrases.ChannelHints)
-	if note := d.approversNote(w, c.Channel); note != "" {
+	if note := cmd.approversNote(w, c.Channel); note != "" {
 		hint += ". " + note
 	}
 	form := &bots.Form{
@@ -129,7 +129,7 @@ func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string]
 	for name, given := range values {
 		set, err := f.changes(map[string][]string{name: given})
 		if err == nil {
-			err = f.d.ops.channels.Check(ctx, a.By, set)
+			err = f.cmd.Channels.Check(ctx, a.By, set)
 		}
 		if err != nil && (errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused)) {
 			wrong[name] = bots.Plain(phrases.For(a.Locale).Problem(err))
@@ -141,15 +141,15 @@ func (f channelForm) Check(ctx context.Context, a bots.Asked, values map[string]
 // Fill implements bots.Filler.
 func (f channelForm) Fill(ctx context.Context, a bots.Asked, values map[string][]string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	if !a.At.Shared() || !f.d.ops.channels.Members.Administers(ctx, a.By, a.At) {
+	if !a.At.Shared() || !f.cmd.Channels.Members.Administers(ctx, a.By, a.At) {
 		return bots.Said(w.Say(phrases.ChannelNotYours)), nil
 	}
 	set, err := f.changes(values)
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	if err := f.d.ops.channels.SetHere(ctx, a.By, a.At, set); err != nil {
+	if err := f.cmd.Channels.SetHere(ctx, a.By, a.At, set); err != nil {
 		return bots.Answer{}, err
 	}
-	return f.d.showChannel(ctx, a)
+	return f.cmd.showChannel(ctx, a)
 }

@@ -1,4 +1,4 @@
-package daemon
+package commands
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 func wordsOf(claimable bool) *bots.Commands {
 	commands := &bots.Commands{}
 	commands.Add(bots.CoreCommands(commands, bots.Core{Claimable: func(store.Surface) bool { return claimable }})...)
-	commands.Add((&Daemon{}).chatWords()...)
+	commands.Add((&Commands{}).List()...)
 	return commands
 }
 

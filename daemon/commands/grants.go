@@ -1,18 +1,55 @@
-package daemon
+package commands
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/api"
 	"nize/store"
 )
+
+// revokes begins the words that take a standing answer back.
+const revokes = "revoke "
+
+func (cmd *Commands) grantLines(ctx context.Context, a bots.Asked) (lines []string, err error) {
+	w := phrases.For(a.Locale)
+	grants, err := cmd.Grants.GivenBy(ctx, a.By.User)
+	for _, g := range grants {
+		key := phrases.GrantAllow
+		if g.Deny {
+			key = phrases.GrantDeny
+		}
+		lines = append(lines, "- "+w.Say(key, g.ID, grantText(a, g)))
+	}
+	return lines, err
+}
+
+// revokeGrant takes back a standing answer that the person gave; another's is
+// an unknown one.
+func (cmd *Commands) revokeGrant(ctx context.Context, a bots.Asked, id string) (bots.Answer, error) {
+	grants, err := cmd.Grants.GivenBy(ctx, a.By.User)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	i := slices.IndexFunc(grants, func(g store.Grant) bool { return g.ID == id })
+	if i < 0 {
+		return bots.Answer{}, fmt.Errorf("grant %q %w", id, store.ErrNotFound)
+	}
+	if _, err := cmd.Grants.Revoke(ctx, a.By, api.RevokeGrantRequest{ID: id}); err != nil {
+		return bots.Answer{}, err
+	}
+	return bots.Said(phrases.For(a.Locale).Say(phrases.GrantRevoked, bots.Brief(grants[i].Tool, 120))), nil
+}
 
 // grantText is what a standing answer is about, for who gave it: the tool, and
 // what narrows or widens the answer.
 func grantText(a bots.Asked, g store.Grant) string {
 	w := phrases.For(a.Locale)
-	parts := []string{brief(g.Tool, 120)}
+	parts := []string{bots.Brief(g.Tool, 120)}
 	switch g.Scope {
 	case store.ForChannel:
 		parts = append(parts, w.Say(phrases.GrantInChannel))
@@ -20,7 +57,7 @@ func grantText(a bots.Asked, g store.Grant) string {
 		parts = append(parts, w.Say(phrases.AlwaysForEveryone))
 	}
 	if g.Pattern != nil {
-		parts = append(parts, w.Say(phrases.GrantOnly, brief(string(g.Pattern), 120)))
+		parts = append(parts, w.Say(phrases.GrantOnly, bots.Brief(string(g.Pattern), 120)))
 	}
 	if g.Exact != "" {
 		parts = append(parts, w.Say(phrases.AlwaysArgsThese))

@@ -1,9 +1,8 @@
-package daemon
+package commands
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -13,22 +12,28 @@ import (
 	"nize/store"
 )
 
+func (cmd *Commands) sayPrivacy(_ context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	kept := func(what string) string { return w.Span(cmd.Settings.Config.Get("", "retention."+what)) }
+	return bots.Said(w.Say(phrases.PrivacyText, kept("conversations"), kept("output"), kept("audit"), kept("usage"))), nil
+}
+
 // isForget are the words after forget: none, or which conversation.
 func isForget(words string) bool { return words == "" || store.ValidID(strings.ToUpper(words)) }
 
 // sayForget asks whether to erase the conversation of a thread, and erases the
 // one that its button names.
-func (d *Daemon) sayForget(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+func (cmd *Commands) sayForget(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if a.Words != "" {
-		return d.forgetWords(ctx, a, strings.ToUpper(a.Words))
+		return cmd.forgetWords(ctx, a, strings.ToUpper(a.Words))
 	}
 	if a.Thread == "" {
 		return bots.Said(w.Say(phrases.NothingHere)), nil
 	}
-	th, err := d.db.GetThread(ctx, a.Thread)
+	th, err := cmd.Conversations.Find(ctx, a.Thread)
 	if err != nil {
-		return bots.Answer{}, fmt.Errorf("reading the conversation: %w", err)
+		return bots.Answer{}, err
 	}
 	if th.User != a.By.User && !a.By.IsAdmin() {
 		return bots.Said(w.Say(phrases.ForgetNotYours)), nil
@@ -36,9 +41,9 @@ func (d *Daemon) sayForget(ctx context.Context, a bots.Asked) (bots.Answer, erro
 	return bots.Answer{Text: w.Say(phrases.ForgetAsk), Buttons: []bots.Button{{Label: phrases.ButtonForget, Words: "forget " + th.ID}}}, nil
 }
 
-func (d *Daemon) forgetWords(ctx context.Context, a bots.Asked, id string) (bots.Answer, error) {
+func (cmd *Commands) forgetWords(ctx context.Context, a bots.Asked, id string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	f, err := d.ops.conversations.Forget(ctx, a.By, api.ConversationRequest{ID: id})
+	f, err := cmd.Conversations.Forget(ctx, a.By, api.ConversationRequest{ID: id})
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return bots.Said(w.Say(phrases.ForgetBusy)), nil

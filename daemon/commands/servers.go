@@ -1,4 +1,4 @@
-package daemon
+package commands
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
-	"nize/daemon/control"
+	"nize/daemon/api"
 	"nize/daemon/settings"
 	"nize/store"
 )
@@ -29,27 +29,17 @@ func isServerWords(words string) bool {
 	return len(f) == 2 && (f[0] == "allow" || f[0] == "deny") && !slices.ContainsFunc(parts(f[1]), func(s string) bool { return store.CheckSlug(s) != nil })
 }
 
-// usableServers lists the enabled servers that somebody may use, by name.
-func (d *Daemon) usableServers(ctx context.Context, by store.Caller) ([]store.Server, error) {
-	servers, err := d.db.ListServers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing servers: %w", err)
-	}
-	groups := d.directory.GroupsOf(ctx, by)
-	return slices.DeleteFunc(servers, func(s store.Server) bool { return !s.SharedWith(by, groups) || s.Disabled }), nil
-}
-
-func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+func (cmd *Commands) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	f := strings.Fields(a.Words)
 	switch {
 	case len(f) == 0:
-		return d.listMine(ctx, a)
+		return cmd.listMine(ctx, a)
 	case len(f) == 1 && f[0] == "default":
 		if a.Thread != "" {
-			return d.narrow(ctx, a, func(*store.Thread) []string { return nil })
+			return cmd.narrow(ctx, a, func(*store.Thread) []string { return nil })
 		}
-		if _, err := d.config.Put(ctx, a.By, a.By.User, settings.KeyDenied, ""); err != nil {
+		if _, err := cmd.setOwn(ctx, a.By, settings.KeyDenied, ""); err != nil {
 			return bots.Answer{}, err
 		}
 		return bots.Said(w.Say(phrases.ServersAll)), nil
@@ -58,62 +48,60 @@ func (d *Daemon) sayServers(ctx context.Context, a bots.Asked) (bots.Answer, err
 	}
 	deny, names := f[0] == "deny", parts(f[1])
 	if a.Thread != "" {
-		return d.narrowBy(ctx, a, names, deny)
+		return cmd.narrowBy(ctx, a, names, deny)
 	}
 	for _, name := range names { // one that is gone may be allowed again
-		if deny || !slices.Contains(store.GetList(d.config, a.By.User, settings.KeyDenied), name) {
-			if err := d.ops.servers.Check(ctx, a.By, name); err != nil {
+		if deny || !slices.Contains(store.GetList(cmd.Settings.Config, a.By.User, settings.KeyDenied), name) {
+			if err := cmd.Servers.Check(ctx, a.By, name); err != nil {
 				return bots.Answer{}, err
 			}
 		}
 	}
-	if err := d.defaults.Deny(ctx, a.By, names, deny); err != nil {
+	if err := cmd.Settings.Defaults.Deny(ctx, a.By, names, deny); err != nil {
 		return bots.Answer{}, err
 	}
 	said := phrases.ServerOn
 	if deny {
 		said = phrases.ServerOff
 	}
-	return bots.Said(w.Say(said, brief(strings.Join(names, ", "), 200))), nil
+	return bots.Said(w.Say(said, bots.Brief(strings.Join(names, ", "), 200))), nil
 }
 
 // listMine shows the servers that are there for somebody, and which they
 // switched off.
-func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+func (cmd *Commands) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
-	servers, err := d.usableServers(ctx, a.By)
+	servers, err := cmd.Servers.List(ctx, a.By, api.Empty{})
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	tallies, err := d.gateway.Catalog.CountTools(ctx)
-	if err != nil {
-		return bots.Answer{}, fmt.Errorf("counting tools: %w", err)
-	}
-	scope, err := d.scopeAt(ctx, a)
+	scope, err := cmd.scopeAt(ctx, a)
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	room, err := d.db.GetChannel(ctx, a.At.Place())
+	channel, err := cmd.Channels.View(ctx, a.At)
 	if err != nil {
-		return bots.Answer{}, fmt.Errorf("reading the channel: %w", err)
+		return bots.Answer{}, err
 	}
-	health, off := d.ops.servers.States(), store.GetList(d.config, a.By.User, settings.KeyDenied)
+	off := store.GetList(cmd.Settings.Config, a.By.User, settings.KeyDenied)
 	var lines []string
-	for _, s := range servers {
-		h := control.HealthOf(s, health, tallies[s.Name])
+	for _, s := range servers.Items {
+		if s.Server.Disabled {
+			continue
+		}
 		state := w.Say(phrases.StateNotConnected)
-		if h.State == "ready" || h.State == "idle" {
+		if s.State == "ready" || s.State == "idle" {
 			state = w.Say(phrases.StateConnected)
 		}
 		switch {
 		case slices.Contains(off, s.Name):
 			state = w.Say(phrases.StateOff)
-		case !room.AllowsServer(s.Name):
+		case !channel.AllowsServer(s.Name):
 			state = w.Say(phrases.StateOffChannel)
 		case len(scope.Servers) > 0 && !slices.Contains(scope.Servers, s.Name):
 			state = w.Say(phrases.StateOffHere)
 		}
-		lines = append(lines, "- "+w.Say(phrases.ServerLine, s.Name, state, strconv.Itoa(h.ToolCount)))
+		lines = append(lines, "- "+w.Say(phrases.ServerLine, s.Name, state, strconv.Itoa(s.ToolCount)))
 	}
 	if len(lines) == 0 {
 		return bots.Said(w.Say(phrases.ServersNone)), nil
@@ -122,8 +110,8 @@ func (d *Daemon) listMine(ctx context.Context, a bots.Asked) (bots.Answer, error
 }
 
 // narrowBy takes servers out of a conversation, or back in.
-func (d *Daemon) narrowBy(ctx context.Context, a bots.Asked, names []string, deny bool) (bots.Answer, error) {
-	servers, err := d.usableServers(ctx, a.By)
+func (cmd *Commands) narrowBy(ctx context.Context, a bots.Asked, names []string, deny bool) (bots.Answer, error) {
+	servers, err := cmd.Servers.UsableBy(ctx, a.By)
 	if err != nil {
 		return bots.Answer{}, err
 	}
@@ -136,9 +124,9 @@ func (d *Daemon) narrowBy(ctx context.Context, a bots.Asked, names []string, den
 			return bots.Answer{}, store.Unknown("server", name, all)
 		}
 	}
-	th, err := d.db.GetThread(ctx, a.Thread)
+	th, err := cmd.Conversations.Find(ctx, a.Thread)
 	if err != nil {
-		return bots.Answer{}, fmt.Errorf("reading the conversation: %w", err)
+		return bots.Answer{}, err
 	}
 	next := func(th *store.Thread) []string {
 		now := slices.Clone(th.Servers)
@@ -158,14 +146,14 @@ func (d *Daemon) narrowBy(ctx context.Context, a bots.Asked, names []string, den
 	if deny && len(next(&th)) == 0 { // none would be all
 		return bots.Answer{}, fmt.Errorf("%w: one server stays, or nothing could be asked for here", store.ErrInvalid)
 	}
-	return d.narrow(ctx, a, next)
+	return cmd.narrow(ctx, a, next)
 }
 
 // narrow changes which servers a conversation may use.
-func (d *Daemon) narrow(ctx context.Context, a bots.Asked, next func(*store.Thread) []string) (bots.Answer, error) {
+func (cmd *Commands) narrow(ctx context.Context, a bots.Asked, next func(*store.Thread) []string) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	var now []string
-	told, err := d.choose(ctx, a, func(th *store.Thread) {
+	told, err := cmd.choose(ctx, a, func(th *store.Thread) {
 		now = next(th)
 		th.Servers = now
 	})
@@ -175,5 +163,5 @@ func (d *Daemon) narrow(ctx context.Context, a bots.Asked, next func(*store.Thre
 	if len(now) == 0 {
 		return bots.Said(w.Say(phrases.HereAll)), nil
 	}
-	return bots.Said(w.Say(phrases.HereOnly, brief(strings.Join(now, ", "), 400))), nil
+	return bots.Said(w.Say(phrases.HereOnly, bots.Brief(strings.Join(now, ", "), 400))), nil
 }

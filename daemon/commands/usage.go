@@ -1,13 +1,19 @@
-package daemon
+package commands
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"nize/bots"
 	"nize/bots/phrases"
+	"nize/daemon/api"
+	"nize/daemon/plot"
 	"nize/store"
 )
 
@@ -31,12 +37,12 @@ func isDays(words string) bool { return daysOf(words) > 0 }
 
 // sayUsage tells what a person used, a bar a day, and what is left of their
 // budgets; the picture is for them alone.
-func (d *Daemon) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+func (cmd *Commands) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	days := daysOf(a.Words)
 	if days == 0 {
-		return bots.Answer{}, fmt.Errorf("%w days %q: 1 to %d", store.ErrInvalid, brief(a.Words, 40), maxUsageDays)
+		return bots.Answer{}, fmt.Errorf("%w days %q: 1 to %d", store.ErrInvalid, bots.Brief(a.Words, 40), maxUsageDays)
 	}
-	u, err := d.usageOf(ctx, a, days)
+	u, err := cmd.usageOf(ctx, a, days)
 	return bots.Answer{Text: u.text, Picture: u.picture}, err
 }
 
@@ -51,9 +57,9 @@ func usageSums(report store.UsageReport, w phrases.Catalogue) []string {
 }
 
 // budgetLines say what is left of the budgets that hold for somebody.
-func (d *Daemon) budgetLines(ctx context.Context, a bots.Asked) ([]string, error) {
+func (cmd *Commands) budgetLines(ctx context.Context, a bots.Asked) ([]string, error) {
 	w, zone := phrases.For(a.Locale), zoneOf(a)
-	budgets, err := d.ops.budgets.Of(ctx, a.By, "")
+	budgets, err := cmd.Budgets.Of(ctx, a.By, "")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +68,7 @@ func (d *Daemon) budgetLines(ctx context.Context, a bots.Asked) ([]string, error
 		if b.Limit == 0 {
 			continue
 		}
-		v, err := d.ops.budgets.View(ctx, b)
+		v, err := cmd.Budgets.View(ctx, b)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +77,7 @@ func (d *Daemon) budgetLines(ctx context.Context, a bots.Asked) ([]string, error
 			out = append(out, w.Say(phrases.UsageOwnBudget, figures...))
 			continue
 		}
-		out = append(out, w.Say(phrases.UsageBudget, append([]any{brief(v.Name, 80)}, figures...)...))
+		out = append(out, w.Say(phrases.UsageBudget, append([]any{bots.Brief(v.Name, 80)}, figures...)...))
 	}
 	return out, nil
 }
@@ -91,6 +97,76 @@ func usageBars(report store.UsageReport, days int, w phrases.Catalogue) []string
 			length = 1
 		}
 		lines = append(lines, fmt.Sprintf("%s %s%s %s", r.Key, strings.Repeat("█", length), strings.Repeat("░", 20-length), w.Translate(store.FormatAmount(store.InTokens, n))))
+	}
+	return lines
+}
+
+// used is what somebody used, in words and as a picture.
+type used struct {
+	text    string // with a bar a day
+	brief   string // without the days
+	picture *bots.Picture
+}
+
+// usageOf sums what somebody used in the last days of their zone, and what is
+// left of their budgets.
+func (cmd *Commands) usageOf(ctx context.Context, a bots.Asked, days int) (used, error) {
+	w, zone := phrases.For(a.Locale), zoneOf(a)
+	y, m, day := cmd.Now().In(zone).Date()
+	first := time.Date(y, m, day-days+1, 0, 0, 0, 0, zone)
+	report, err := cmd.Usage.Get(ctx, a.By, api.GetUsageRequest{By: "day", Since: first, User: a.By.User, Zone: zone.String()})
+	if err != nil {
+		return used{}, err
+	}
+	left, err := cmd.budgetLines(ctx, a)
+	if err != nil {
+		return used{}, err
+	}
+	var u used
+	if report.Total.Calls == 0 {
+		u.brief = strings.Join(append([]string{w.Say(phrases.UsageNone, fmt.Sprint(days))}, left...), "\n")
+		u.text = u.brief
+		return u, nil
+	}
+	sums := usageSums(report, w)
+	head := w.Say(phrases.UsageHead, fmt.Sprint(days))
+	u.brief = strings.Join(slices.Concat(sums, left), "\n")
+	u.text = strings.Join(slices.Concat([]string{head}, usageBars(report, days, w), sums, left), "\n")
+	if report.Total.Prompt+report.Total.Completion+report.Total.MicroUSD == 0 { // a planner without tokens
+		return u, nil
+	}
+	drawn := everyDay(report.Rows, first, days)
+	u.picture = &bots.Picture{Name: "usage.png", Alt: strings.Join(append([]string{head}, dayLines(drawn, w)...), "\n"), Key: keyOf(drawn), Draw: func() ([]byte, error) { return plot.PNG(drawn) }}
+	return u, nil
+}
+
+// everyDay are the days of a report and those between them.
+func everyDay(rows []store.UsageRow, first time.Time, days int) []plot.Day {
+	out := make([]plot.Day, days)
+	for i := range out {
+		out[i].Date = first.AddDate(0, 0, i).Format(time.DateOnly)
+		if n := slices.IndexFunc(rows, func(r store.UsageRow) bool { return r.Key == out[i].Date }); n >= 0 {
+			out[i].Tokens, out[i].MicroUSD = rows[n].Prompt+rows[n].Completion, rows[n].MicroUSD
+		}
+	}
+	return out
+}
+
+// keyOf is the same for days that look the same.
+func keyOf(days []plot.Day) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%v", days))
+	return hex.EncodeToString(sum[:8])
+}
+
+// dayLines say what a picture shows.
+func dayLines(days []plot.Day, w phrases.Catalogue) []string {
+	var lines []string
+	for _, day := range days {
+		line := day.Date + ": " + w.Translate(store.FormatAmount(store.InTokens, day.Tokens))
+		if day.MicroUSD > 0 {
+			line += w.Say(phrases.Comma) + store.FormatAmount(store.InUSD, day.MicroUSD)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

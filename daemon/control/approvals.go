@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"nize/daemon/api"
 	"nize/mcp"
@@ -38,6 +39,28 @@ func (a *Approvals) List(ctx context.Context, by store.Caller, _ api.Empty) (non
 		cards = append(cards, card)
 	}
 	return api.Items(cards), nil
+}
+
+// WaitingFor lists the calls that wait for the yes of somebody.
+func (a *Approvals) WaitingFor(ctx context.Context, by store.Caller) ([]store.Call, error) {
+	calls, err := a.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: 1000})
+	if err != nil {
+		return nil, fmt.Errorf("listing waiting calls: %w", err)
+	}
+	return slices.DeleteFunc(calls, func(c store.Call) bool { return !a.Gateway.Policy.MayApprove(ctx, by, c) }), nil
+}
+
+// FindWaiting reads a call that waits for the yes of the caller; ErrNotFound for
+// any other.
+func (a *Approvals) FindWaiting(ctx context.Context, by store.Caller, id string) (store.Call, error) {
+	c, err := a.Calls.GetCall(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return c, fmt.Errorf("reading call %s: %w", id, err)
+	}
+	if err != nil || !a.Gateway.Policy.MayApprove(ctx, by, c) {
+		return c, fmt.Errorf("call %s: %w", id, store.ErrNotFound)
+	}
+	return c, nil
 }
 
 // find reads one call if the caller may look at its card.

@@ -64,6 +64,34 @@ func (c *Conversations) own(ctx context.Context, by store.Caller, id string) (st
 	return store.Thread{}, store.Unknown("conversation", id, ids)
 }
 
+// Find reads the conversation in which somebody is, whoever began it.
+func (c *Conversations) Find(ctx context.Context, id string) (store.Thread, error) {
+	th, err := c.Store.GetThread(ctx, id)
+	if err != nil {
+		return th, fmt.Errorf("reading the conversation: %w", err)
+	}
+	return th, nil
+}
+
+// ErrNotTheirs says that somebody else began a conversation.
+var ErrNotTheirs = fmt.Errorf("%w: somebody else began the conversation", store.ErrRefused)
+
+// Change changes the conversation in which somebody is; its beginner and admins
+// may, for others it is ErrNotTheirs.
+func (c *Conversations) Change(ctx context.Context, by store.Caller, id string, edit func(*store.Thread)) error {
+	th, err := c.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if th.User != by.User && !by.IsAdmin() {
+		return ErrNotTheirs
+	}
+	if _, err := c.Store.EditThread(ctx, by, th.ID, edit); err != nil {
+		return fmt.Errorf("changing the conversation: %w", err)
+	}
+	return nil
+}
+
 // List lists the caller's conversations, newest first.
 func (c *Conversations) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Thread], err error) {
 	list, err := c.Store.ListThreads(ctx, by.User, 100)

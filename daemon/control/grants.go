@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"nize/daemon/api"
 	"nize/daemon/people"
@@ -16,6 +17,7 @@ type Grants struct {
 	Store     store.Grants
 	Policy    *policy.Engine
 	Directory *people.Directory
+	Now       func() time.Time
 }
 
 // List lists the standing answers that count for a person's calls, and those
@@ -30,6 +32,17 @@ func (g *Grants) List(ctx context.Context, by store.Caller, req api.ListGrantsRe
 		return none, fmt.Errorf("listing grants: %w", err)
 	}
 	return api.Items(slices.DeleteFunc(all, func(grant store.Grant) bool { return grant.User != user && grant.Scope != store.ForEveryone })), nil
+}
+
+// GivenBy lists the standing answers that a person gave and that count still.
+func (g *Grants) GivenBy(ctx context.Context, user string) ([]store.Grant, error) {
+	all, err := g.Store.ListGrants(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("listing grants: %w", err)
+	}
+	return slices.DeleteFunc(all, func(grant store.Grant) bool {
+		return grant.User != user || !grant.Expires.IsZero() && !g.Now().Before(grant.Expires)
+	}), nil
 }
 
 // Add makes a standing answer about a tool.

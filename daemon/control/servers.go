@@ -66,6 +66,12 @@ func (s *Servers) known(ctx context.Context, by store.Caller) ([]store.Server, e
 	return slices.DeleteFunc(all, func(server store.Server) bool { return !server.SharedWith(by, groups) }), nil
 }
 
+// UsableBy lists the enabled servers that somebody may use.
+func (s *Servers) UsableBy(ctx context.Context, by store.Caller) ([]store.Server, error) {
+	known, err := s.known(ctx, by)
+	return slices.DeleteFunc(known, func(server store.Server) bool { return server.Disabled }), err
+}
+
 // Names names the servers that the caller may know.
 func (s *Servers) Names(ctx context.Context, by store.Caller) ([]string, error) {
 	known, err := s.known(ctx, by)

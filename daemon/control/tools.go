@@ -91,6 +91,16 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 	return out, nil
 }
 
+// Find finds the tools for a request in plain words among those of a
+// conversation or channel, the best first.
+func (t *Tools) Find(ctx context.Context, by store.Caller, in store.Scope, text string, most int) ([]store.Hit, error) {
+	found, err := t.Gateway.Discovery.Search(ctx, by, in, index.Query{Text: text, TopK: most, MinScore: store.GetFloat(t.Config, "", "index.min_similarity")})
+	if err != nil {
+		return nil, fmt.Errorf("searching tools: %w", err)
+	}
+	return found.Hits, nil
+}
+
 // sharesView leaves out the signals that have no say about a tool, and rounds:
 // a share is read, not reckoned with.
 func sharesView(shares []index.Share) []api.Share {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"nize/daemon/api"
 	"nize/store"
@@ -28,12 +29,18 @@ func (l *Links) Make(ctx context.Context, by store.Caller, req api.MakeLinkReque
 	if err != nil {
 		return none, err
 	}
-	code, hash := store.NewCode()
-	expires, err := l.Store.PutLink(ctx, by, u.ID, hash)
+	code, expires, err := l.NewCode(ctx, by, u.ID)
 	if err != nil {
 		return none, fmt.Errorf("a code for %s: %w", u.Name, err)
 	}
 	return api.LinkCode{Code: api.Secret{Secret: code}, User: u, Expires: expires}, nil
+}
+
+// NewCode makes a code that joins anyone who gives it with a user.
+func (l *Links) NewCode(ctx context.Context, by store.Caller, user string) (code store.Secret, expires time.Time, err error) {
+	code, hash := store.NewCode()
+	expires, err = l.Store.PutLink(ctx, by, user, hash)
+	return code, expires, err
 }
 
 func (l *Links) user(ctx context.Context, id string) (store.User, error) {

@@ -94,41 +94,16 @@ func (s *Settings) Unset(ctx context.Context, by store.Caller, req api.UnsetSett
 }
 
 func (s *Settings) change(ctx context.Context, by store.Caller, who, key, value string) (none api.Setting, err error) {
-	if key == "approvals.approvers" && value != "" && by.IsAdmin() {
-		p, err := s.Directory.Approvers(ctx, store.Policy(value))
-		if err != nil {
-			return none, err
-		}
-		value = string(p)
-	}
-	if key == "bots.access" && value != "" && by.IsAdmin() {
-		if value, err = s.Directory.Access(ctx, value); err != nil {
-			return none, err
-		}
-	}
-	if key == "models.images" {
-		if err := llm.CheckImages(value); err != nil {
-			return none, err
-		}
-	}
 	user, err := s.user(ctx, by, who)
+	switch {
+	case err != nil:
+	case user != "":
+		err = s.Defaults.Check(ctx, user, key, value)
+	default:
+		value, err = s.checkSystem(ctx, by, key, value)
+	}
 	if err != nil {
 		return none, err
-	}
-	if key == "embed.model" && value != "" {
-		if err := s.CheckTarget(ctx, value); err != nil {
-			return none, err
-		}
-	}
-	if key == "index.examples" && value != "" {
-		if err := s.CheckExamples(ctx, value); err != nil {
-			return none, err
-		}
-	}
-	if user != "" {
-		if err := s.Defaults.Check(ctx, user, key, value); err != nil {
-			return none, err
-		}
 	}
 	set, err := s.Config.Put(ctx, by, user, key, value)
 	if err != nil {
@@ -136,4 +111,24 @@ func (s *Settings) change(ctx context.Context, by store.Caller, who, key, value 
 	}
 	s.Changed(key)
 	return set, nil
+}
+
+// checkSystem checks a value of the system's against what there is, and returns
+// it with the names of people as their ids.
+func (s *Settings) checkSystem(ctx context.Context, by store.Caller, key, value string) (string, error) {
+	switch {
+	case key == "models.images":
+		return value, llm.CheckImages(value)
+	case value == "":
+	case key == "approvals.approvers" && by.IsAdmin():
+		p, err := s.Directory.Approvers(ctx, store.Policy(value))
+		return string(p), err
+	case key == "bots.access" && by.IsAdmin():
+		return s.Directory.Access(ctx, value)
+	case key == "embed.model":
+		return value, s.CheckTarget(ctx, value)
+	case key == "index.examples":
+		return value, s.CheckExamples(ctx, value)
+	}
+	return value, nil
 }

@@ -1,0 +1,33 @@
+package commands
+
+import (
+	"context"
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+)
+
+// sayTools finds tools by what they do.
+func (cmd *Commands) sayTools(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+	w := phrases.For(a.Locale)
+	if a.Words == "" {
+		return bots.Said(w.Say(phrases.ToolsWhat)), nil
+	}
+	scope, err := cmd.scopeAt(ctx, a)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	found, err := cmd.Tools.Find(ctx, a.By, scope, a.Words, 8)
+	if err != nil {
+		return bots.Answer{}, err
+	}
+	if len(found) == 0 {
+		return bots.Said(w.Say(phrases.ToolsNone, bots.Brief(a.Words, 100))), nil
+	}
+	var lines []string
+	for _, h := range found {
+		lines = append(lines, "- "+bots.Brief(h.Tool.ID(), 120)+": "+bots.Brief(h.Tool.Description, 160))
+	}
+	return bots.Said(strings.Join(lines, "\n")), nil
+}

@@ -1,0 +1,160 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"nize/bots"
+	"nize/store"
+)
+
+// OwnCredential is a credential of their own that a server wants of people, or
+// that somebody gave to it.
+type OwnCredential struct {
+	Server, Name string
+	Connected    bool
+}
+
+// wantedBy are the credentials of their own that a server wants of people.
+func wantedBy(s store.Server) (list []OwnCredential) {
+	if s.Auth != store.AuthUser {
+		return nil
+	}
+	for _, vals := range []map[string]store.Value{s.Headers, s.Env} {
+		for _, v := range vals {
+			c := OwnCredential{Server: s.Name, Name: v.SecretKey}
+			if v.SecretKey != "" && !slices.Contains(list, c) {
+				list = append(list, c)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b OwnCredential) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// ListOwn lists the credentials that servers want of the caller, and those that
+// the caller gave.
+func (c *Credentials) ListOwn(ctx context.Context, by store.Caller) (list []OwnCredential, err error) {
+	servers, err := c.Servers.UsableBy(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		list = append(list, wantedBy(s)...)
+	}
+	all, err := c.Store.ListCredentials(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing credentials: %w", err)
+	}
+	for _, given := range all {
+		if given.Scope != "user" || given.Owner != by.User {
+			continue
+		}
+		i := slices.IndexFunc(list, func(o OwnCredential) bool { return o.Server == given.Service && o.Name == given.Name })
+		if i < 0 { // the server is gone for them, or wants none any more; what they gave is theirs to take back
+			list = append(list, OwnCredential{Server: given.Service, Name: given.Name})
+			i = len(list) - 1
+		}
+		list[i].Connected = true
+	}
+	return list, nil
+}
+
+// WantedOwn names the credential that a server wants of the caller: the one of
+// that name, or the only one.
+func (c *Credentials) WantedOwn(ctx context.Context, by store.Caller, server, name string) (string, error) {
+	if name != "" {
+		_, err := c.wanting(ctx, by, server, name)
+		return name, err
+	}
+	servers, err := c.Servers.UsableBy(ctx, by)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range servers {
+		if s.Name != server {
+			continue
+		}
+		switch wants := wantedBy(s); len(wants) {
+		case 0:
+		case 1:
+			return wants[0].Name, nil
+		default:
+			var names []string
+			for _, w := range wants {
+				names = append(names, w.Name)
+			}
+			return "", fmt.Errorf("%w: %s wants several credentials; write credentials connect %s and one of %s", store.ErrInvalid, server, server, strings.Join(names, ", "))
+		}
+	}
+	_, err = c.wanting(ctx, by, server, "")
+	return "", err
+}
+
+// wanting finds a server that wants that credential of each person. Any other
+// is not there.
+func (c *Credentials) wanting(ctx context.Context, by store.Caller, server, name string) (store.Server, error) {
+	servers, err := c.Servers.UsableBy(ctx, by)
+	if err != nil {
+		return store.Server{}, err
+	}
+	var names []string
+	for _, s := range servers {
+		wants := wantedBy(s)
+		if len(wants) == 0 {
+			continue
+		}
+		names = append(names, s.Name)
+		if s.Name == server && slices.ContainsFunc(wants, func(w OwnCredential) bool { return w.Name == name }) {
+			return s, nil
+		}
+	}
+	if slices.Contains(names, server) {
+		return store.Server{}, fmt.Errorf("credential %q of %s %w", bots.Brief(store.RedactText(name), 60), server, store.ErrNotFound)
+	}
+	return store.Server{}, store.Unknown("server that wants a credential of yours", bots.Brief(server, 60), names)
+}
+
+// PutOwn seals a credential of the caller's for a server that wants one of them;
+// it is theirs, whatever role they have.
+func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, server, name string, secret store.Secret) error {
+	s, err := c.wanting(ctx, by, server, name)
+	if err != nil {
+		return err
+	}
+	value := strings.TrimSpace(secret.Reveal())
+	if value == "" || strings.ContainsAny(value, "\x00\r\n") {
+		return fmt.Errorf("%w credential: it is empty, or has more than one line", store.ErrInvalid)
+	}
+	// The value of a server with a URL is sent to its host and nowhere else.
+	sealed := store.Credential{CredentialKey: store.CredentialKey{Scope: "user", Owner: by.User, Service: server, Name: name}, Host: hostOf(s), Secret: store.NewSecret(value), Updated: c.Now()}
+	if err := c.Store.PutCredential(ctx, by, sealed); err != nil {
+		return fmt.Errorf("storing credential %s: %w", name, err)
+	}
+	return c.Pool.Reconnect(ctx, s.Name, store.Holder{Scope: "user", Owner: by.User})
+}
+
+// RemoveOwn deletes what the caller gave a server: the credential that is named,
+// or all.
+func (c *Credentials) RemoveOwn(ctx context.Context, by store.Caller, server, name string) (gone []string, err error) {
+	all, err := c.Store.ListCredentials(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing credentials: %w", err)
+	}
+	for _, given := range all {
+		if given.Scope != "user" || given.Owner != by.User || given.Service != server || name != "" && given.Name != name {
+			continue
+		}
+		if err := c.Store.DeleteCredential(ctx, by, given.CredentialKey); err != nil {
+			return nil, fmt.Errorf("credential %s of %s: %w", given.Name, server, err)
+		}
+		gone = append(gone, given.Name)
+	}
+	if len(gone) == 0 {
+		return nil, fmt.Errorf("credential of yours for %q %w", bots.Brief(server, 60), store.ErrNotFound)
+	}
+	return gone, c.Pool.Reconnect(ctx, server, store.Holder{Scope: "user", Owner: by.User}) // what it opened must not stay open
+}
