@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"nize/store"
 )
 
 func TestOpenEnvelope(t *testing.T) {
@@ -104,7 +103,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestRing(t *testing.T) {
-	var logged logBuffer
+	var logged bytes.Buffer
 	r := newRing(slog.New(slog.NewTextHandler(&logged, nil)))
 	r.hideSecrets([]string{"hunter22"})
 	r.readFrom(strings.NewReader("pass hunter22 and ghp_0123456789abcdefABCDEF\n" + strings.Repeat("line\n", 30000)))
@@ -119,25 +118,6 @@ func TestRing(t *testing.T) {
 	}
 	if got := r.lastLines(2); got != "line | line" {
 		t.Errorf("last %q", got)
-	}
-}
-
-func TestAnnotations(t *testing.T) {
-	a := annotations([]byte(`{"title":"T","readOnlyHint":true,"destructiveHint":"yes","idempotentHint":null,"openWorldHint":false}`))
-	if a.Title != "T" || a.ReadOnly == nil || !*a.ReadOnly || a.Destructive != nil || a.Idempotent != nil || a.OpenWorld == nil || *a.OpenWorld {
-		t.Errorf("annotations %+v", a)
-	}
-	if got := annotations([]byte(`7`)); got != (store.Annotations{}) {
-		t.Errorf("annotations of a number: %+v", got)
-	}
-}
-
-func TestAllowed(t *testing.T) {
-	cfg := store.Server{Name: "s", AllowedTools: []string{"one", "s:two", "list_*"}}
-	for name, want := range map[string]bool{"one": true, "two": true, "list_all": true, "three": false, "on": false} {
-		if got := allowed(cfg, name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
 

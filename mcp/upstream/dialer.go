@@ -22,19 +22,6 @@ import (
 	"nize/store"
 )
 
-// wire carries requests of ours to one server: *httpWire and *peer.
-type wire interface {
-	// call sends a request and returns the bytes of its result; the error is
-	// a *fault.
-	call(ctx context.Context, r *request) (json.RawMessage, error)
-	// done is closed when the wire is gone; cause then says why.
-	done() <-chan struct{}
-	cause() error
-	// close ends it and waits; kill skips the polite part.
-	close(kill bool)
-	pid() int
-}
-
 // dialer is one attempt to open a session, and what was learnt on the way.
 type dialer struct {
 	pool  *Pool
@@ -129,24 +116,13 @@ func (d *dialer) handshake(ctx context.Context, s *session, f frames) error {
 		if cause := p.cause(); cause != nil && !errors.Is(cause, errEnded) {
 			err = cause
 		}
-		p.close(true)
+		p.terminate(true)
 		return fmt.Errorf("initializing: %w", err)
 	}
-	s.wire = &sdkPeer{peer: p, session: cs}
+	s.conn = &sdkPeer{peer: p, session: cs}
 	s.setServerInfo(cs.InitializeResult())
 	d.reportStep(StepInitialize)
 	return nil
-}
-
-// sdkPeer is a peer together with the SDK's session on it.
-type sdkPeer struct {
-	*peer
-	session *sdk.ClientSession
-}
-
-func (p *sdkPeer) close(kill bool) {
-	p.peer.close(kill)
-	p.session.Close() //nolint:errcheck // the peer is closed: there is nothing left that can fail
 }
 
 func (d *dialer) warn(msg string) {
@@ -231,17 +207,6 @@ func (d *dialer) sse(ctx context.Context, s *session) error {
 	return err
 }
 
-// endingFrames ends what else belongs to the frames.
-type endingFrames struct {
-	*sseFrames
-	end context.CancelCauseFunc
-}
-
-func (f *endingFrames) close(kill bool) {
-	f.sseFrames.close(kill)
-	f.end(errEnded)
-}
-
 // http connects over Streamable HTTP, 2026-07-28 first unless the server is
 // known not to speak it. The SDK takes any failure of its probe for a server
 // that is older, and a modern one that is just starting would stay without
@@ -250,7 +215,7 @@ func (d *dialer) http(ctx context.Context, s *session) error {
 	if err := d.streamable(ctx, s); err != nil || !s.unsure {
 		return err
 	}
-	s.close(true)
+	s.terminate(true)
 	return d.streamable(ctx, s)
 }
 
@@ -281,7 +246,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		return fmt.Errorf("connecting: %w", withoutURL(err))
 	}
 	init := cs.InitializeResult()
-	w := &httpWire{url: u, base: d.pool.base, modern: init.ProtocolVersion >= versionModern, header: trip.header.Clone(),
+	w := &httpConn{url: u, base: d.pool.base, modern: init.ProtocolVersion >= versionModern, header: trip.header.Clone(),
 		session: cs, life: life, end: end, gone: make(chan struct{})}
 	w.cut, w.stop = context.WithCancel(d.pool.ctx)
 	if trip.secret {
@@ -296,11 +261,11 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 	}
 	if w.modern {
 		if w.meta, err = modernMeta(d.pool.info(), init.ProtocolVersion); err != nil {
-			w.close(true)
+			w.terminate(true)
 			return err
 		}
 	}
-	s.wire = w
+	s.conn = w
 	s.unsure = !w.modern && trip.trouble.Load()
 	w.watch()
 	s.setServerInfo(init)
@@ -341,4 +306,30 @@ func (s *session) setServerInfo(init *sdk.InitializeResult) {
 		s.serverInfo = strings.TrimSpace(store.Clip(init.ServerInfo.Name, 100) + " " + store.Clip(init.ServerInfo.Version, 50))
 	}
 	s.since = time.Now()
+}
+
+// httpClient is what the SDK, and the older transport, send with.
+func (d *dialer) httpClient(ctx context.Context, life context.Context, end context.CancelCauseFunc) (*http.Client, error) {
+	u, err := url.Parse(d.cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%w URL of server %s", store.ErrInvalid, d.cfg.Name)
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("%w URL of server %s: it holds a password, which every list would show; use --header-secret Authorization", store.ErrInvalid, d.cfg.Name)
+	}
+	header, err := d.pool.headers(ctx, d.cfg, d.owner) // fails early and in words
+	if err != nil {
+		return nil, err
+	}
+	t := &roundTripper{base: d.pool.base, scheme: u.Scheme, host: u.Host, header: header, life: life, end: end}
+	for _, v := range d.cfg.Headers {
+		t.secret = t.secret || v.SecretKey != ""
+	}
+	if t.secret {
+		t.fresh = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
+	}
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
 }

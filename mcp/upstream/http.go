@@ -57,9 +57,9 @@ const (
 	maxServerRequests = 100 // requests of a server while one call runs
 )
 
-// httpWire sends our requests over Streamable HTTP beside the SDK's session,
+// httpConn sends our requests over Streamable HTTP beside the SDK's session,
 // which holds the standing event stream. It is safe for concurrent use.
-type httpWire struct {
+type httpConn struct {
 	url    *url.URL
 	base   http.RoundTripper
 	modern bool
@@ -86,7 +86,7 @@ type httpWire struct {
 }
 
 // watch ends the wire when the SDK finds its session dead.
-func (w *httpWire) watch() {
+func (w *httpConn) watch() {
 	context.AfterFunc(w.life, func() { close(w.gone) })
 	w.spawn(func() {
 		err := w.session.Wait()
@@ -95,7 +95,7 @@ func (w *httpWire) watch() {
 }
 
 // spawn runs f in the background unless the wire is closed, and says so.
-func (w *httpWire) spawn(f func()) bool {
+func (w *httpConn) spawn(f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -105,13 +105,13 @@ func (w *httpWire) spawn(f func()) bool {
 	return true
 }
 
-func (w *httpWire) done() <-chan struct{} { return w.gone }
-func (w *httpWire) cause() error          { return context.Cause(w.life) }
-func (w *httpWire) pid() int              { return 0 }
+func (w *httpConn) done() <-chan struct{} { return w.gone }
+func (w *httpConn) cause() error          { return context.Cause(w.life) }
+func (w *httpConn) pid() int              { return 0 }
 
-// close ends the session, with a DELETE where the server gave it an id: when
+// terminate ends the session, with a DELETE where the server gave it an id: when
 // the calls in flight are over, which have deadlines, or cutting them off.
-func (w *httpWire) close(kill bool) {
+func (w *httpConn) terminate(kill bool) {
 	w.mu.Lock()
 	first := !w.closed
 	w.closed = true
@@ -131,7 +131,7 @@ func (w *httpWire) close(kill bool) {
 }
 
 // beginCall counts a call in, unless the wire is closed.
-func (w *httpWire) beginCall() bool {
+func (w *httpConn) beginCall() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -147,7 +147,7 @@ var errEnded = errors.New("the session was ended")
 // call sends one request and returns the bytes of its result. The request has
 // a context of its own, so that the rest of its answer can be read after the
 // caller has left with the result.
-func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error) {
+func (w *httpConn) call(ctx context.Context, r *request) (json.RawMessage, error) {
 	if !w.beginCall() {
 		return nil, &fault{reach: never, drop: true, err: errEnded}
 	}
@@ -191,7 +191,7 @@ func (w *httpWire) call(ctx context.Context, r *request) (json.RawMessage, error
 // each call would cost more than the rest of it. bytes.Reader is a body that
 // net/http knows, and sends together with the headers; GetBody lets it repeat
 // what an idle connection lost before a byte went out, and only that.
-func (w *httpWire) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
+func (w *httpConn) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
 	req := &http.Request{
 		Method:        http.MethodPost,
 		URL:           w.url,
@@ -208,7 +208,7 @@ func (w *httpWire) newPost(ctx context.Context, header http.Header, body []byte)
 }
 
 // headerFor returns the headers of one request.
-func (w *httpWire) headerFor(ctx context.Context, r *request) (http.Header, error) {
+func (w *httpConn) headerFor(ctx context.Context, r *request) (http.Header, error) {
 	h := w.header
 	if w.secret != nil {
 		fresh, err := w.secret(ctx)
@@ -250,7 +250,7 @@ func protocolHeader(name string) bool {
 }
 
 // read takes the answer to request id out of a response.
-func (w *httpWire) read(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
+func (w *httpConn) read(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, w.statusFault(resp)
 	}
@@ -275,7 +275,7 @@ func notMCPError(media string) error {
 }
 
 // statusFault says what a status other than 200 means.
-func (w *httpWire) statusFault(resp *http.Response) error {
+func (w *httpConn) statusFault(resp *http.Response) error {
 	status := resp.StatusCode
 	text := fmt.Sprintf("it answered %d %s", status, http.StatusText(status))
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
@@ -347,7 +347,7 @@ func readJSON(resp *http.Response, id uint64) (json.RawMessage, error) {
 // drainBody gives the connection back to the pool: a server ends its stream right
 // after the answer, and a body that was not read to its end costs the
 // connection. It does not keep the caller waiting.
-func (w *httpWire) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
+func (w *httpConn) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 	rest := func() {
 		stop := time.AfterFunc(time.Second, cancel)
 		var b [512]byte
@@ -368,7 +368,7 @@ func (w *httpWire) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 
 // abandon tells the server that nobody waits any more. On the 2026-07-28 wire
 // the end of the request says so itself.
-func (w *httpWire) abandon(ctx context.Context, id uint64) {
+func (w *httpConn) abandon(ctx context.Context, id uint64) {
 	if w.modern {
 		return
 	}
@@ -380,7 +380,7 @@ func (w *httpWire) abandon(ctx context.Context, id uint64) {
 }
 
 // send posts a notification or a side answer, best effort, without waiting.
-func (w *httpWire) send(msg []byte) {
+func (w *httpConn) send(msg []byte) {
 	w.spawn(func() {
 		ctx, cancel := context.WithTimeout(w.life, noticeTime)
 		defer cancel()

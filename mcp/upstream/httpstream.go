@@ -17,7 +17,7 @@ var streams = sync.Pool{New: func() any { return newEventReader(nil) }}
 
 // stream reads events until the answer to request id. A stream that ends
 // before, and whose events had ids, is resumed (SEP-1699).
-func (w *httpWire) stream(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
+func (w *httpConn) stream(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
 	er := streams.Get().(*eventReader)
 	defer func() {
 		er.reset(nil)
@@ -69,7 +69,7 @@ func (w *httpWire) stream(ctx context.Context, resp *http.Response, id uint64, r
 
 // passProgress hands a progress notification of this request on; all others are not
 // for the one who called.
-func (w *httpWire) passProgress(e envelope, id uint64, r *request) {
+func (w *httpConn) passProgress(e envelope, id uint64, r *request) {
 	if e.method != "notifications/progress" || r.progress == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func streamFault(err error) error {
 }
 
 // resume asks for the rest of a stream.
-func (w *httpWire) resume(ctx context.Context, last string, after time.Duration) (*http.Response, error) {
+func (w *httpConn) resume(ctx context.Context, last string, after time.Duration) (*http.Response, error) {
 	select {
 	case <-time.After(after):
 	case <-ctx.Done():

@@ -152,7 +152,7 @@ func (s *server) closeIdle() (rests bool) {
 		}
 		if sess != nil {
 			l.sess = nil
-			s.pool.spawnTask(func() { sess.close(false) })
+			s.pool.spawnTask(func() { sess.terminate(false) })
 		}
 	}
 	return s.idle
@@ -225,11 +225,11 @@ func (s *server) killIfOverMemory(pid int, used store.Size) {
 		sess := l.sess
 		why := fmt.Errorf("it was killed: it held %s MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", fmt.Sprint(used>>20), s.cfg.MemoryLimit, s.name)
 		s.killReason, s.killedAt = why.Error(), s.pool.opt.Now()
-		if w, ok := sess.wire.(interface{ fail(error) }); ok {
+		if w, ok := sess.conn.(interface{ fail(error) }); ok {
 			w.fail(why)
 		}
 		s.clearSessionLocked(l, sess, why)
-		s.pool.spawnTask(func() { sess.close(true) }) // if the pool is closed, watch ends it
+		s.pool.spawnTask(func() { sess.terminate(true) }) // if the pool is closed, watch ends it
 		return
 	}
 }

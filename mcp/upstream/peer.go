@@ -23,9 +23,9 @@ type frames interface {
 	// write sends one message, which holds no line break. Its error is a
 	// *fault. It may be called concurrently.
 	write(ctx context.Context, msg []byte) error
-	// close ends the stream and whatever carries it, and waits; kill skips the
+	// terminate ends the stream and whatever carries it, and waits; kill skips the
 	// polite part. It may be called more than once.
-	close(kill bool)
+	terminate(kill bool)
 	pid() int
 }
 
@@ -266,12 +266,12 @@ func (p *peer) abandon(ctx context.Context, id uint64) {
 	})
 }
 
-// close ends the frames and waits for the reader.
-func (p *peer) close(kill bool) {
+// terminate ends the frames and waits for the reader.
+func (p *peer) terminate(kill bool) {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.frames.close(kill)
+	p.frames.terminate(kill)
 	p.fail(errEnded)
 	p.wg.Wait()
 }
@@ -305,3 +305,14 @@ func (p *peer) Close() error {
 }
 
 func (p *peer) SessionID() string { return "" }
+
+// sdkPeer is a peer together with the SDK's session on it.
+type sdkPeer struct {
+	*peer
+	session *sdk.ClientSession
+}
+
+func (p *sdkPeer) terminate(kill bool) {
+	p.peer.terminate(kill)
+	p.session.Close() //nolint:errcheck // the peer is closed: there is nothing left that can fail
+}

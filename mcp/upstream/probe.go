@@ -54,7 +54,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		if err = sess.list(ctx); err == nil {
 			pass(StepList)
 		}
-		sess.close(false)
+		sess.terminate(false)
 	}
 	res.Stderr = log.bytes()
 	if err != nil {

@@ -6,37 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 
 	"nize/store"
 )
-
-// httpClient is what the SDK, and the older transport, send with.
-func (d *dialer) httpClient(ctx context.Context, life context.Context, end context.CancelCauseFunc) (*http.Client, error) {
-	u, err := url.Parse(d.cfg.URL)
-	if err != nil {
-		return nil, fmt.Errorf("%w URL of server %s", store.ErrInvalid, d.cfg.Name)
-	}
-	if u.User != nil {
-		return nil, fmt.Errorf("%w URL of server %s: it holds a password, which every list would show; use --header-secret Authorization", store.ErrInvalid, d.cfg.Name)
-	}
-	header, err := d.pool.headers(ctx, d.cfg, d.owner) // fails early and in words
-	if err != nil {
-		return nil, err
-	}
-	t := &roundTripper{base: d.pool.base, scheme: u.Scheme, host: u.Host, header: header, life: life, end: end}
-	for _, v := range d.cfg.Headers {
-		t.secret = t.secret || v.SecretKey != ""
-	}
-	if t.secret {
-		t.fresh = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
-	}
-	return &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
-}
 
 // roundTripper is the door through which everything but our own calls goes out: it
 // adds the registered headers, keeps to the registered host, bounds bodies,

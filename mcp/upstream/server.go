@@ -212,7 +212,7 @@ func (s *server) dialLocked(l *lane) *dialing {
 		sess, err := dr.dial(ctx)
 		if err == nil {
 			if err = sess.list(ctx); err != nil {
-				sess.close(true)
+				sess.terminate(true)
 			}
 		}
 		s.finishDial(l, d, sess, err)
@@ -233,7 +233,7 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	defer close(d.done)
 	if s.lanes[l.owner] != l || l.dial != d {
 		if err == nil {
-			s.pool.wg.Go(func() { sess.close(true) }) // the attempt itself holds the group open
+			s.pool.wg.Go(func() { sess.terminate(true) }) // the attempt itself holds the group open
 			err = errEnded
 		}
 		d.err = err
@@ -292,7 +292,7 @@ func (s *server) noteErrorLocked(l *lane, msg string) {
 func (s *server) watchSession(sess *session) {
 	<-sess.done()
 	s.sessionEnded(sess)
-	sess.close(sess.pid() != 0)
+	sess.terminate(sess.pid() != 0)
 }
 
 // sessionEnded takes a session that has ended out of its lane.
@@ -330,7 +330,7 @@ func (s *server) dropSession(sess *session, why error) {
 		return // somebody was first
 	}
 	s.clearSessionLocked(l, sess, why)
-	s.pool.spawnTask(func() { sess.close(false) }) // if the pool is closed, watch ends it
+	s.pool.spawnTask(func() { sess.terminate(false) }) // if the pool is closed, watch ends it
 }
 
 // closeLanes ends all sessions and attempts, and waits for them.
@@ -368,7 +368,7 @@ func (s *server) endLanes(lanes map[string]*lane) {
 			wg.Go(func() { <-d.done })
 		}
 		if sess != nil {
-			wg.Go(func() { sess.close(sess.pid() == 0) })
+			wg.Go(func() { sess.terminate(sess.pid() == 0) })
 		}
 	}
 	wg.Wait()

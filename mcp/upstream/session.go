@@ -15,7 +15,7 @@ import (
 
 // session is one connection to one server for one credential owner.
 type session struct {
-	wire
+	conn
 	cfgMu        sync.Mutex
 	cfg          store.Server // what it was dialed with, and edits that need no new session
 	owner        string

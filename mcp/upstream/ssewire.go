@@ -37,7 +37,7 @@ func dialSSE(ctx context.Context, address string, client *http.Client) (*sseFram
 		err = ctx.Err()
 	}
 	if err != nil {
-		f.close(true)
+		f.terminate(true)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -135,7 +135,7 @@ func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	}
 }
 
-func (f *sseFrames) close(bool) {
+func (f *sseFrames) terminate(bool) {
 	f.once.Do(func() {
 		f.end()
 		if f.body != nil {
@@ -145,3 +145,14 @@ func (f *sseFrames) close(bool) {
 }
 
 func (f *sseFrames) pid() int { return 0 }
+
+// endingFrames ends what else belongs to the frames.
+type endingFrames struct {
+	*sseFrames
+	end context.CancelCauseFunc
+}
+
+func (f *endingFrames) terminate(kill bool) {
+	f.sseFrames.terminate(kill)
+	f.end(errEnded)
+}

@@ -238,9 +238,9 @@ func (l leftover) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// close ends the process as the MCP specification asks: standard input closed,
+// terminate ends the process as the MCP specification asks: standard input closed,
 // then SIGTERM, then SIGKILL, always to the whole group.
-func (f *stdioFrames) close(kill bool) {
+func (f *stdioFrames) terminate(kill bool) {
 	f.once.Do(func() {
 		defer close(f.closed)
 		close(f.quit)

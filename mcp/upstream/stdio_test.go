@@ -43,7 +43,7 @@ func TestLastWordsOfAStop(t *testing.T) {
 		}
 		log := newRing(slog.New(slog.DiscardHandler))
 		f := startStdio(proc, ours, log, func(msg string) { t.Error(msg) })
-		f.close(false)
+		f.terminate(false)
 		if got := log.lastLines(1); !strings.Contains(got, "goodbye") {
 			t.Fatalf("its last words are %q", got)
 		}
@@ -116,7 +116,7 @@ func TestWriteAfterTheEnd(t *testing.T) {
 		f.Close()
 	}
 	f := startStdio(&lateEnd{done: make(chan struct{})}, ours, newRing(slog.New(slog.DiscardHandler)), func(msg string) { t.Errorf("a warning: %s", msg) })
-	defer f.close(true)
+	defer f.terminate(true)
 	err := f.write(t.Context(), []byte(`{}`))
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "cannot open the database") {
 		t.Errorf("error %v, want its exit status and its last words", err)

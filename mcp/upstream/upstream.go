@@ -52,22 +52,14 @@ import (
 
 // Bounds on what an upstream may send: it is hostile until shown otherwise.
 const (
-	maxMessage = 8 << 20 // bytes of one body, event or line
-	maxPages   = 50      // of one tools/list
-	maxTools   = 2000    // of one server
-	maxDepth   = 64      // of a result
-	maxNoise   = 1000    // lines on standard output that are no JSON
+	maxPages = 50   // of one tools/list
+	maxTools = 2000 // of one server
 
-	connectTime   = 10 * time.Second       // to connect and initialize over HTTP
-	spawnTime     = 30 * time.Second       // the same over stdio: npx may have to install first
-	listTime      = 15 * time.Second       // for a whole tools/list
-	writeTime     = 10 * time.Second       // for one message into a pipe
-	stderrSilence = 200 * time.Millisecond // without any, standard error is given up after the end of its process
-	noticeTime    = 5 * time.Second        // for a best-effort notification
-	stopTime      = 2 * time.Second        // between closing stdin, SIGTERM and SIGKILL
-	relistTime    = 5 * time.Minute        // between lists of a quiet server
-	settleTime    = time.Second            // at least, between two lists after list_changed
-	idleLane      = 10 * time.Minute       // after which a person's own session is closed, unless the record says
+	spawnTime  = 30 * time.Second // to spawn and initialize over stdio: npx may have to install first
+	listTime   = 15 * time.Second // for a whole tools/list
+	relistTime = 5 * time.Minute  // between lists of a quiet server
+	settleTime = time.Second      // at least, between two lists after list_changed
+	idleLane   = 10 * time.Minute // after which a person's own session is closed, unless the record says
 )
 
 // Options says what a pool works with. Servers, Tools and Gate are needed.
