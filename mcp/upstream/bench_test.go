@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -63,9 +64,9 @@ func benchmarkHTTP(b *testing.B, bare bool) {
 		b.Fatal(err)
 	}
 	c := &store.Call{Server: "far", Tool: "echo", Pin: t.Pin, Args: json.RawMessage(`{"text":"0123456789"}`)}
-	client := &http.Client{Transport: newTransport()}
+	client := &http.Client{Transport: wire.NewTransport()}
 	defer client.CloseIdleConnections()
-	body := (&request{method: methodCall, name: "echo", args: c.Args}).encode(1, "")
+	body := (&wire.Request{Method: wire.MethodCall, Name: "echo", Args: c.Args}).Encode(1, "")
 	b.ReportAllocs()
 	for b.Loop() {
 		if !bare {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -38,19 +39,19 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	defer func() { <-slots }()
 
-	r := &request{method: methodCall, name: c.Tool, args: c.Args, progress: progressTo(progress)}
+	r := &wire.Request{Method: wire.MethodCall, Name: c.Tool, Args: c.Args, Progress: progressTo(progress)}
 	for try := 0; ; try++ {
 		raw, sess, err := s.sendCall(ctx, by, c, r)
 		if err == nil {
 			return newResult(cfg, c.Tool, raw)
 		}
-		f := asFault(err)
-		if f.drop && sess != nil {
-			s.dropSession(sess, f.err)
+		f := wire.AsFault(err)
+		if f.Drop && sess != nil {
+			s.dropSession(sess, f.Err)
 		}
 		// A second time only if the first cannot have reached the tool, or may
 		// be repeated; and never because the server is down, or said no.
-		if try > 0 || ctx.Err() != nil || sess == nil || !f.drop || f.code != "" || f.reach == answered || (f.reach == maybe && !again) {
+		if try > 0 || ctx.Err() != nil || sess == nil || !f.Drop || f.Code != "" || f.Reach == wire.Answered || (f.Reach == wire.Maybe && !again) {
 			return nil, callError(ctx, cfg, c.Tool, again, err)
 		}
 	}
@@ -62,7 +63,7 @@ func acquireSlot(ctx context.Context, slots chan<- struct{}) error {
 	case slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return &fault{reach: never, err: fmt.Errorf("all %d calls at once that it takes were under way: %w", cap(slots), ctx.Err())}
+		return &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("all %d calls at once that it takes were under way: %w", cap(slots), ctx.Err())}
 	}
 }
 
@@ -78,10 +79,10 @@ func entryError(c *store.Call, err error) error {
 
 // sendCall finds the caller's session, checks the tool and sends the call. sess is
 // nil if there was none to send it over.
-func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r *request) (json.RawMessage, *session, error) {
+func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r *wire.Request) (json.RawMessage, *session, error) {
 	owner, err := s.pool.sessionOwner(ctx, s.config(), by.User)
 	if err != nil {
-		return nil, nil, &fault{reach: never, err: err}
+		return nil, nil, &wire.Fault{Reach: wire.Never, Err: err}
 	}
 	sess, err := s.session(ctx, owner, false)
 	if err != nil {
@@ -93,15 +94,15 @@ func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r
 		}
 	}
 	if err := s.syncTools(ctx, sess); err != nil {
-		return nil, nil, &fault{reach: never, err: err}
+		return nil, nil, &wire.Fault{Reach: wire.Never, Err: err}
 	}
 	o, err := s.checkDefinition(ctx, sess, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.bindings = o.bindings
+	r.Bindings = o.bindings
 	sess.inflight.Add(1)
-	raw, err := sess.call(ctx, r)
+	raw, err := sess.Call(ctx, r)
 	sess.inflight.Add(-1)
 	s.noteCallEnd(sess, err)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -133,7 +134,7 @@ func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Ca
 	case errors.Is(err, store.ErrNotFound):
 		return o, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found", c.ToolID())}
 	case err != nil:
-		return o, &fault{reach: never, err: fmt.Errorf("reading %s: %w", c.ToolID(), err)}
+		return o, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("reading %s: %w", c.ToolID(), err)}
 	case t.State != store.ToolAccepted || t.Accepted != c.Pin || o.refused != nil:
 		return o, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
@@ -164,7 +165,7 @@ func progressTo(f store.ProgressFunc) func(json.RawMessage) {
 func newResult(cfg store.Server, tool string, raw json.RawMessage) (*store.Result, error) {
 	res := &store.Result{Raw: raw}
 	asks := false
-	err := members(raw, func(key, value []byte) error {
+	err := wire.Members(raw, func(key, value []byte) error {
 		switch string(key) {
 		case "isError":
 			res.IsError = string(value) == "true"

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -166,7 +167,7 @@ func (p *Pool) headers(ctx context.Context, cfg store.Server, owner string) (htt
 		}
 		text = strings.TrimSpace(text)
 		name = http.CanonicalHeaderKey(name)
-		if protocolHeader(name) {
+		if wire.ProtocolHeader(name) {
 			return nil, fmt.Errorf("%w header %s of server %s: the protocol itself sets it", store.ErrInvalid, name, cfg.Name)
 		}
 		if secret && name == "Authorization" && !strings.Contains(text, " ") {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"nize/mcp/mcptest"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -208,7 +209,7 @@ func TestModernWireHeaders(t *testing.T) {
 			last = h
 		}
 	}
-	for name, want := range map[string]string{"Mcp-Name": "where", "Mcp-Param-Region": "=?base64?5pel5pys?=", "Mcp-Param-Deep-N": "42", "Mcp-Protocol-Version": versionModern} {
+	for name, want := range map[string]string{"Mcp-Name": "where", "Mcp-Param-Region": "=?base64?5pel5pys?=", "Mcp-Param-Deep-N": "42", "Mcp-Protocol-Version": wire.VersionModern} {
 		if got := last.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -223,7 +224,7 @@ func TestBadHeaderAnnotationRefusesTheTool(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":7}}}`,
 		`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}`,
 	} {
-		if _, err := bindingsOf([]byte(schema)); err == nil {
+		if _, err := wire.BindingsOf([]byte(schema)); err == nil {
 			t.Errorf("%s was taken", schema)
 		}
 	}

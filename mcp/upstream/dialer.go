@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp/upstream/process"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -27,7 +27,7 @@ type dialer struct {
 	pool  *Pool
 	cfg   store.Server
 	owner string
-	log   *ring
+	log   *wire.StderrLog
 	// legacy skips the probe for 2026-07-28: the server has shown that it
 	// speaks only the older wire.
 	legacy bool
@@ -50,7 +50,7 @@ func (p *Pool) info() *sdk.Implementation {
 
 // dial opens a session. Its steps together have one deadline.
 func (d *dialer) dial(ctx context.Context) (*session, error) {
-	limit := connectTime
+	limit := wire.ConnectTime
 	if d.cfg.Transport == store.Stdio {
 		limit = spawnTime
 	}
@@ -99,7 +99,7 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	d.log.hideSecrets(secrets)
+	d.log.HideSecrets(secrets)
 	frames, err := d.spawn(env)
 	if err != nil {
 		return err
@@ -109,28 +109,28 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 }
 
 // handshake initializes a session over frames, and ends them if that fails.
-func (d *dialer) handshake(ctx context.Context, s *session, f frames) error {
-	p := newPeer(f, s.markChanged, d.warn)
-	cs, err := d.client(s.markChanged).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: versionLegacy})
+func (d *dialer) handshake(ctx context.Context, s *session, f wire.Frames) error {
+	p := wire.NewPeer(f, s.markChanged, d.warn)
+	cs, err := d.client(s.markChanged).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: wire.VersionLegacy})
 	if err != nil {
-		if cause := p.cause(); cause != nil && !errors.Is(cause, errEnded) {
+		if cause := p.Cause(); cause != nil && !errors.Is(cause, wire.ErrEnded) {
 			err = cause
 		}
-		p.terminate(true)
+		p.Terminate(true)
 		return fmt.Errorf("initializing: %w", err)
 	}
-	s.conn = &sdkPeer{peer: p, session: cs}
+	s.Conn = &wire.PeerSession{Peer: p, Session: cs}
 	s.setServerInfo(cs.InitializeResult())
 	d.reportStep(StepInitialize)
 	return nil
 }
 
 func (d *dialer) warn(msg string) {
-	d.log.log.Warn("server misbehaves", "what", store.RedactText(msg))
+	d.log.Log.Warn("server misbehaves", "what", store.RedactText(msg))
 }
 
 // spawn starts the command with pipes for its standard streams.
-func (d *dialer) spawn(env []string) (*stdioFrames, error) {
+func (d *dialer) spawn(env []string) (*wire.StdioFrames, error) {
 	path := d.cfg.Command
 	if !filepath.IsAbs(path) {
 		found, err := exec.LookPath(path)
@@ -178,7 +178,7 @@ func (d *dialer) spawn(env []string) (*stdioFrames, error) {
 		closeAll(ours)
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}
-	return startStdio(proc, ours, d.log, d.warn), nil
+	return wire.StartStdio(proc, ours, d.log, d.warn), nil
 }
 
 // spawn starts a command under the guard, if there is one.
@@ -197,14 +197,13 @@ func (d *dialer) sse(ctx context.Context, s *session) error {
 		end(err)
 		return err
 	}
-	frames, err := dialSSE(ctx, d.cfg.URL, client)
+	frames, err := wire.DialSSE(ctx, d.cfg.URL, client, end)
 	if err != nil {
 		end(err)
 		return fmt.Errorf("connecting: %w", err)
 	}
 	d.reportStep(StepConnect)
-	err = d.handshake(ctx, s, &endingFrames{frames, end})
-	return err
+	return d.handshake(ctx, s, frames)
 }
 
 // http connects over Streamable HTTP, 2026-07-28 first unless the server is
@@ -215,7 +214,7 @@ func (d *dialer) http(ctx context.Context, s *session) error {
 	if err := d.streamable(ctx, s); err != nil || !s.unsure {
 		return err
 	}
-	s.terminate(true)
+	s.Terminate(true)
 	return d.streamable(ctx, s)
 }
 
@@ -231,43 +230,31 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		end(err)
 		return err
 	}
-	trip := client.Transport.(*roundTripper)
+	trip := client.Transport.(*wire.RoundTripper)
 	opts := &sdk.ClientSessionOptions{}
 	if d.legacy {
-		opts.ProtocolVersion = versionLegacy
+		opts.ProtocolVersion = wire.VersionLegacy
 	}
-	transport := &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxEventSize: maxMessage}
+	transport := &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxEventSize: wire.MaxMessage}
 	cs, err := d.connect(ctx, d.client(s.markChanged), transport, opts, end)
 	if err != nil {
 		end(err)
-		if last := trip.failure.Load(); last != nil && ctx.Err() == nil {
+		if last := trip.Failure.Load(); last != nil && ctx.Err() == nil {
 			err = *last
 		}
-		return fmt.Errorf("connecting: %w", withoutURL(err))
+		return fmt.Errorf("connecting: %w", wire.WithoutURL(err))
 	}
 	init := cs.InitializeResult()
-	w := &httpConn{url: u, base: d.pool.base, modern: init.ProtocolVersion >= versionModern, header: trip.header.Clone(),
-		session: cs, life: life, end: end, gone: make(chan struct{})}
-	w.cut, w.stop = context.WithCancel(d.pool.ctx)
-	if trip.secret {
-		w.secret = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
-		w.header = http.Header{}
+	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Client: d.pool.info(), Life: life, End: end, Parent: d.pool.ctx}
+	if trip.Secret {
+		opt.Secret = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
 	}
-	w.header.Set("Content-Type", mediaJSON)
-	w.header.Set("Accept", acceptBoth)
-	w.header.Set(headerVersion, init.ProtocolVersion)
-	if id := cs.ID(); id != "" {
-		w.header.Set(headerSession, id)
+	w, err := wire.NewHTTPConn(opt)
+	if err != nil {
+		return err
 	}
-	if w.modern {
-		if w.meta, err = modernMeta(d.pool.info(), init.ProtocolVersion); err != nil {
-			w.terminate(true)
-			return err
-		}
-	}
-	s.conn = w
-	s.unsure = !w.modern && trip.trouble.Load()
-	w.watch()
+	s.Conn = w
+	s.unsure = init.ProtocolVersion < wire.VersionModern && trip.Trouble.Load()
 	s.setServerInfo(init)
 	d.reportStep(StepInitialize)
 	return nil
@@ -287,15 +274,6 @@ func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, op
 		}})
 	}
 	return c.Connect(ctx, t, opts)
-}
-
-// modernMeta is the inside of the _meta of each request since 2026-07-28.
-func modernMeta(impl *sdk.Implementation, version string) (string, error) {
-	info, err := json.Marshal(impl)
-	if err != nil {
-		return "", fmt.Errorf("encoding our own name: %w", err)
-	}
-	return fmt.Sprintf(`%q:%q,%q:%s,%q:{}`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities), nil
 }
 
 // setServerInfo keeps what initialize told.
@@ -321,12 +299,12 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	if err != nil {
 		return nil, err
 	}
-	t := &roundTripper{base: d.pool.base, scheme: u.Scheme, host: u.Host, header: header, life: life, end: end}
+	t := &wire.RoundTripper{Base: d.pool.base, Scheme: u.Scheme, Host: u.Host, Header: header, Life: life, End: end}
 	for _, v := range d.cfg.Headers {
-		t.secret = t.secret || v.SecretKey != ""
+		t.Secret = t.Secret || v.SecretKey != ""
 	}
-	if t.secret {
-		t.fresh = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
+	if t.Secret {
+		t.Fresh = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
 	}
 	return &http.Client{
 		Transport:     t,

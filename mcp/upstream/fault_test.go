@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp/mcptest"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -129,7 +130,7 @@ func TestWedgedStandardInput(t *testing.T) {
 			t.Fatal("a call into a wedged pipe succeeded")
 		}
 	}
-	if took := time.Since(begin); took > writeTime {
+	if took := time.Since(begin); took > wire.WriteTime {
 		t.Errorf("three callers waited %s", took)
 	}
 	eventually(t, "a new process", func() bool {

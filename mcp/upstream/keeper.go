@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -22,11 +23,11 @@ func (s *server) keepConnected() {
 			continue // the lane's backoff is waited for there
 		}
 		if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
-			s.log.log.Error("settling the tools of a server", "err", err)
+			s.log.Log.Error("settling the tools of a server", "err", err)
 		}
 		if sess != known {
 			due = time.Now().Add(relistTime)
-			if sess.version >= versionModern {
+			if sess.version >= wire.VersionModern {
 				// The stream of notifications opens beside the first list: a change
 				// between the two is told to nobody.
 				due = time.Now().Add(2 * settleTime)
@@ -36,7 +37,7 @@ func (s *server) keepConnected() {
 		relist, idle := time.NewTimer(time.Until(due)), time.NewTimer(s.untilIdle())
 		select {
 		case <-ctx.Done():
-		case <-sess.done():
+		case <-sess.Done():
 			s.sessionEnded(sess) // before the backoff is asked for
 		case <-relist.C:
 			s.tryList(ctx, sess, sess.list)
@@ -70,7 +71,7 @@ func (s *server) relistAfterPause(ctx context.Context, sess *session, pause time
 	case <-timer.C:
 	case <-ctx.Done():
 		return pause
-	case <-sess.done():
+	case <-sess.Done():
 		return pause
 	}
 	s.tryList(ctx, sess, sess.relist)
@@ -87,11 +88,11 @@ func (s *server) tryList(ctx context.Context, sess *session, list func(context.C
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if f := asFault(err); f.drop && sess.inflight.Load() == 0 {
+	if f := wire.AsFault(err); f.Drop && sess.inflight.Load() == 0 {
 		s.dropSession(sess, err)
 		return
 	}
-	s.log.log.Warn("server misbehaves", "what", store.RedactText(err.Error()))
+	s.log.Log.Warn("server misbehaves", "what", store.RedactText(err.Error()))
 }
 
 // reconnect waits for the backoff and for a place among those who connect, and

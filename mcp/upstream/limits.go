@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nize/mcp/upstream/process"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -63,22 +64,22 @@ func circuitPause(n int) time.Duration { return backoff(n - openAfter + 3) }
 // the circuit, and openAfter calls without one open it. Who left tells nothing.
 // It needs s.mu.
 func (s *server) noteAnswerLocked(l *lane, err error) {
-	f := asFault(err)
+	f := wire.AsFault(err)
 	switch {
-	case err == nil || f.reach == answered || f.code == store.CodeRateLimited:
+	case err == nil || f.Reach == wire.Answered || f.Code == store.CodeRateLimited:
 		if l.unanswered >= openAfter {
-			s.log.log.Info("server answers again", "circuit", "closed")
+			s.log.Log.Info("server answers again", "circuit", "closed")
 			if l.owner == "" {
 				s.lastErr, s.since = "", s.pool.opt.Now()
 			}
 		}
 		l.unanswered = 0
-	case f.reach == never || errors.Is(err, context.Canceled):
+	case f.Reach == wire.Never || errors.Is(err, context.Canceled):
 	default:
 		l.unanswered++
 		if l.unanswered >= openAfter {
 			l.openUntil = time.Now().Add(circuitPause(l.unanswered))
-			l.lastErr = fmt.Errorf("server %s did not answer %d calls in a row: %v", s.name, l.unanswered, f.err) // %w would make a later call's refusal a timeout
+			l.lastErr = fmt.Errorf("server %s did not answer %d calls in a row: %v", s.name, l.unanswered, f.Err) // %w would make a later call's refusal a timeout
 			s.noteErrorLocked(l, fmt.Sprintf("%d calls in a row were not answered", openAfter))
 		}
 	}
@@ -152,7 +153,7 @@ func (s *server) closeIdle() (rests bool) {
 		}
 		if sess != nil {
 			l.sess = nil
-			s.pool.spawnTask(func() { sess.terminate(false) })
+			s.pool.spawnTask(func() { sess.Terminate(false) })
 		}
 	}
 	return s.idle
@@ -160,7 +161,7 @@ func (s *server) closeIdle() (rests bool) {
 
 // waitIdle waits until a call has made a shared session again, or failed to.
 func (s *server) waitIdle(ctx context.Context) {
-	s.log.log.Info("server is idle; the next call starts it again")
+	s.log.Log.Info("server is idle; the next call starts it again")
 	for {
 		timer := time.NewTimer(s.untilIdle())
 		select {
@@ -198,8 +199,8 @@ func (p *Pool) watchMemory() {
 		for _, s := range p.allServers() {
 			s.mu.Lock()
 			for _, l := range s.lanes {
-				if l.sess != nil && l.sess.pid() != 0 && s.cfg.MemoryLimit > 0 {
-					children[l.sess.pid()] = s
+				if l.sess != nil && l.sess.PID() != 0 && s.cfg.MemoryLimit > 0 {
+					children[l.sess.PID()] = s
 				}
 			}
 			s.mu.Unlock()
@@ -219,17 +220,17 @@ func (s *server) killIfOverMemory(pid int, used store.Size) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lanes {
-		if l.sess == nil || l.sess.pid() != pid || used <= s.cfg.MemoryLimit {
+		if l.sess == nil || l.sess.PID() != pid || used <= s.cfg.MemoryLimit {
 			continue
 		}
 		sess := l.sess
 		why := fmt.Errorf("it was killed: it held %s MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", fmt.Sprint(used>>20), s.cfg.MemoryLimit, s.name)
 		s.killReason, s.killedAt = why.Error(), s.pool.opt.Now()
-		if w, ok := sess.conn.(interface{ fail(error) }); ok {
-			w.fail(why)
+		if w, ok := sess.Conn.(interface{ Fail(error) }); ok {
+			w.Fail(why)
 		}
 		s.clearSessionLocked(l, sess, why)
-		s.pool.spawnTask(func() { sess.terminate(true) }) // if the pool is closed, watch ends it
+		s.pool.spawnTask(func() { sess.Terminate(true) }) // if the pool is closed, watch ends it
 		return
 	}
 }

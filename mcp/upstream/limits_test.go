@@ -17,6 +17,7 @@ import (
 
 	"nize/mcp/mcptest"
 	"nize/mcp/upstream/process"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -105,7 +106,7 @@ func TestSlowStartIsNotIdle(t *testing.T) {
 	s.mu.Lock()
 	s.cfg.IdleTimeout = store.Duration(time.Hour)
 	s.mu.Unlock()
-	list := way.next(t, methodList)
+	list := way.next(t, wire.MethodList)
 	done := make(chan error, 1)
 	call := b.call("far:echo", `{}`)
 	go func() {
@@ -324,7 +325,7 @@ func (w *watchful) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestHeadersOfTwoPeopleNeverCross(t *testing.T) {
 	const calls = 10_000
 	b := newBench(t, nil)
-	base := newTransport()
+	base := wire.NewTransport()
 	t.Cleanup(base.CloseIdleConnections)
 	w := &watchful{t: t, under: base}
 	b.base = w

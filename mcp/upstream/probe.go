@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -40,7 +41,7 @@ type Probe struct {
 // the team and the system.
 func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	cfg = cfg.Normal()
-	log := newRing(p.opt.Log.With("server", cfg.Name))
+	log := wire.NewStderrLog(p.opt.Log.With("server", cfg.Name))
 	res := &Probe{}
 	begin := time.Now()
 	pass := func(name string) {
@@ -54,9 +55,9 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		if err = sess.list(ctx); err == nil {
 			pass(StepList)
 		}
-		sess.terminate(false)
+		sess.Terminate(false)
 	}
-	res.Stderr = log.bytes()
+	res.Stderr = log.Bytes()
 	if err != nil {
 		step := Step{Name: nextStep(cfg, res.Steps), Took: time.Since(begin), Err: store.RedactText(err.Error()), Hint: hint(cfg, err)}
 		res.Steps = append(res.Steps, step)
@@ -93,7 +94,7 @@ func nextStep(cfg store.Server, passed []Step) string {
 // hint says what a person can do about an error of Probe.
 func hint(cfg store.Server, err error) string {
 	var dns *net.DNSError
-	var status *statusError
+	var status *wire.StatusError
 	var unknownCA x509.UnknownAuthorityError
 	var hostname x509.HostnameError
 	text := err.Error()
@@ -124,8 +125,8 @@ func hint(cfg store.Server, err error) string {
 	return ""
 }
 
-func statusHint(cfg store.Server, status *statusError) string {
-	switch status.status {
+func statusHint(cfg store.Server, status *wire.StatusError) string {
+	switch status.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Sprintf("it wants a credential: register it with --header-secret Authorization and run nizectl credentials set %s NAME", cfg.Name)
 	case http.StatusNotFound:

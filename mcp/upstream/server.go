@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -18,7 +19,7 @@ import (
 type server struct {
 	pool *Pool
 	name string
-	log  *ring
+	log  *wire.StderrLog
 
 	// syncing is held (1) while the stored tools are compared and written, by
 	// Sync from the change of the record on: so that an admin's sync comes
@@ -73,7 +74,7 @@ type dialing struct {
 func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 	cfg = cfg.Normal()
 	s := &server{pool: p, name: cfg.Name, cfg: cfg, syncing: make(chan struct{}, 1), wakeups: make(chan struct{}, 1), lanes: map[string]*lane{},
-		log: newRing(p.opt.Log.With("server", cfg.Name)), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
+		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
 	s.slots = make(chan struct{}, cfg.MaxConcurrency)
 	s.setTools(stored)
 	s.ctx, s.cancel = context.WithCancel(p.ctx)
@@ -138,7 +139,7 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	s.mu.Lock()
 	if s.ctx.Err() != nil {
 		s.mu.Unlock()
-		return nil, &fault{reach: never, err: fmt.Errorf("%w: server %s is disabled, removed or closing", store.ErrRefused, s.name)}
+		return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("%w: server %s is disabled, removed or closing", store.ErrRefused, s.name)}
 	}
 	l := s.lanes[owner]
 	if l == nil {
@@ -150,13 +151,13 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	}
 	if l.sess != nil {
 		select {
-		case <-l.sess.done():
-			s.clearSessionLocked(l, l.sess, l.sess.cause())
+		case <-l.sess.Done():
+			s.clearSessionLocked(l, l.sess, l.sess.Cause())
 		default:
 			defer s.mu.Unlock()
 			if !force {
 				if err := l.checkCircuitLocked(time.Now()); err != nil {
-					return nil, &fault{reach: never, err: err}
+					return nil, &wire.Fault{Reach: wire.Never, Err: err}
 				}
 			}
 			return l.sess, nil
@@ -166,7 +167,7 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	if d == nil {
 		if acquireSlot := time.Until(l.next); !force && acquireSlot > 0 && s.mustWaitLocked(l) {
 			defer s.mu.Unlock()
-			return nil, &fault{reach: never, err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, acquireSlot.Round(100*time.Millisecond))}
+			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, acquireSlot.Round(100*time.Millisecond))}
 		}
 		d = s.dialLocked(l)
 	}
@@ -175,11 +176,11 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	select {
 	case <-d.done:
 		if d.err != nil {
-			return nil, &fault{reach: never, err: d.err}
+			return nil, &wire.Fault{Reach: wire.Never, Err: d.err}
 		}
 		return d.sess, nil
 	case <-ctx.Done():
-		return nil, &fault{reach: never, err: ctx.Err()}
+		return nil, &wire.Fault{Reach: wire.Never, Err: ctx.Err()}
 	}
 }
 
@@ -212,7 +213,7 @@ func (s *server) dialLocked(l *lane) *dialing {
 		sess, err := dr.dial(ctx)
 		if err == nil {
 			if err = sess.list(ctx); err != nil {
-				sess.terminate(true)
+				sess.Terminate(true)
 			}
 		}
 		s.finishDial(l, d, sess, err)
@@ -233,8 +234,8 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	defer close(d.done)
 	if s.lanes[l.owner] != l || l.dial != d {
 		if err == nil {
-			s.pool.wg.Go(func() { sess.terminate(true) }) // the attempt itself holds the group open
-			err = errEnded
+			s.pool.wg.Go(func() { sess.Terminate(true) }) // the attempt itself holds the group open
+			err = wire.ErrEnded
 		}
 		d.err = err
 		return
@@ -254,21 +255,21 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 	if d.called {
 		l.used = time.Now() // making it may take longer than it may be idle
 	}
-	if sess.pid() != 0 {
+	if sess.PID() != 0 {
 		s.pool.watchingMemory.Do(func() { s.pool.wg.Go(s.pool.watchMemory) }) // the attempt holds the group open
 	}
 	if l.owner == "" {
 		if s.lastErr != "" {
-			s.log.log.Info("server is back", "was", s.lastErr)
+			s.log.Log.Info("server is back", "was", s.lastErr)
 		}
 		s.lastErr = ""
 		s.since = s.pool.opt.Now()
 	}
 	if s.cfg.Transport == store.HTTP {
-		s.legacy = sess.version < versionModern && !sess.unsure
+		s.legacy = sess.version < wire.VersionModern && !sess.unsure
 	}
 	for _, w := range sess.tools.Load().warns {
-		s.log.log.Warn("server misbehaves", "what", w)
+		s.log.Log.Warn("server misbehaves", "what", w)
 	}
 	s.pool.wg.Go(func() { s.watchSession(sess) })
 }
@@ -283,23 +284,23 @@ func (s *server) noteErrorLocked(l *lane, msg string) {
 		s.since = s.pool.opt.Now()
 	}
 	s.lastErr = msg
-	s.log.log.Warn("server is down", "why", msg)
+	s.log.Log.Warn("server is down", "why", msg)
 }
 
 // watchSession sees a session to its end and clears it away. A process is killed: its
 // pipes are of no more use. Calls in flight over HTTP go on: the end of the
 // standing stream is not theirs.
 func (s *server) watchSession(sess *session) {
-	<-sess.done()
+	<-sess.Done()
 	s.sessionEnded(sess)
-	sess.terminate(sess.pid() != 0)
+	sess.Terminate(sess.PID() != 0)
 }
 
 // sessionEnded takes a session that has ended out of its lane.
 func (s *server) sessionEnded(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clearSessionLocked(s.lanes[sess.owner], sess, sess.cause()) // which is set once it is done
+	s.clearSessionLocked(s.lanes[sess.owner], sess, sess.Cause()) // which is set once it is done
 }
 
 // clearSessionLocked clears the lane and counts the failure: one that comes long after
@@ -330,7 +331,7 @@ func (s *server) dropSession(sess *session, why error) {
 		return // somebody was first
 	}
 	s.clearSessionLocked(l, sess, why)
-	s.pool.spawnTask(func() { sess.terminate(false) }) // if the pool is closed, watch ends it
+	s.pool.spawnTask(func() { sess.Terminate(false) }) // if the pool is closed, watch ends it
 }
 
 // closeLanes ends all sessions and attempts, and waits for them.
@@ -368,7 +369,7 @@ func (s *server) endLanes(lanes map[string]*lane) {
 			wg.Go(func() { <-d.done })
 		}
 		if sess != nil {
-			wg.Go(func() { sess.terminate(sess.pid() == 0) })
+			wg.Go(func() { sess.Terminate(sess.PID() == 0) })
 		}
 	}
 	wg.Wait()

@@ -10,12 +10,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
 // session is one connection to one server for one credential owner.
 type session struct {
-	conn
+	wire.Conn
 	cfgMu        sync.Mutex
 	cfg          store.Server // what it was dialed with, and edits that need no new session
 	owner        string
@@ -55,7 +56,7 @@ type listed struct {
 type offer struct {
 	pin      string
 	refused  error // by the schema gate
-	bindings []binding
+	bindings []wire.Binding
 }
 
 // dropDefinitions has the session keep no more of the list than calls need: every
@@ -93,7 +94,7 @@ func (s *session) list(ctx context.Context) error {
 	select {
 	case s.listing <- struct{}{}:
 	case <-ctx.Done():
-		return &fault{reach: never, err: ctx.Err()}
+		return &wire.Fault{Reach: wire.Never, Err: ctx.Err()}
 	}
 	defer func() { <-s.listing }()
 	return s.listLocked(ctx)
@@ -105,7 +106,7 @@ func (s *session) relist(ctx context.Context) error {
 	select {
 	case s.listing <- struct{}{}:
 	case <-ctx.Done():
-		return &fault{reach: never, err: ctx.Err()}
+		return &wire.Fault{Reach: wire.Never, Err: ctx.Err()}
 	}
 	defer func() { <-s.listing }()
 	if !s.isOutdated() {
@@ -117,9 +118,9 @@ func (s *session) relist(ctx context.Context) error {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return &fault{reach: never, err: ctx.Err()}
-		case <-s.done():
-			return &fault{reach: never, drop: true, err: s.cause()}
+			return &wire.Fault{Reach: wire.Never, Err: ctx.Err()}
+		case <-s.Done():
+			return &wire.Fault{Reach: wire.Never, Drop: true, Err: s.Cause()}
 		}
 	}
 	return s.listLocked(ctx)
@@ -136,13 +137,13 @@ func (s *session) listLocked(ctx context.Context) error {
 		s.notices.Add(1)
 		switch {
 		case caller.Err() != nil: // who asked has left: that says nothing of the server
-			err = &fault{reach: never, err: caller.Err()}
+			err = &wire.Fault{Reach: wire.Never, Err: caller.Err()}
 		case ctx.Err() != nil:
-			err = &fault{reach: never, drop: true, err: context.Cause(ctx)}
+			err = &wire.Fault{Reach: wire.Never, Drop: true, Err: context.Cause(ctx)}
 		}
-		f := *asFault(err)
-		f.reach = never // of the tool that somebody may wait for
-		f.err = fmt.Errorf("listing its tools: %w", f.err)
+		f := *wire.AsFault(err)
+		f.Reach = wire.Never // of the tool that somebody may wait for
+		f.Err = fmt.Errorf("listing its tools: %w", f.Err)
 		return &f
 	}
 	s.tools.Store(c)
@@ -158,10 +159,10 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 	seen := map[string]bool{}
 	size, cursor := 0, ""
 	for page := 1; ; page++ {
-		raw, err := s.call(ctx, &request{method: methodList, cursor: cursor})
+		raw, err := s.Call(ctx, &wire.Request{Method: wire.MethodList, Cursor: cursor})
 		if err != nil {
-			var rpc *rpcError
-			if errors.As(err, &rpc) && rpc.Code == codeMethodNotFound && page == 1 {
+			var rpc *wire.RPCError
+			if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound && page == 1 {
 				break // a server without tools
 			}
 			return nil, err
@@ -171,7 +172,7 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 			Next  string            `json:"nextCursor"`
 		}
 		if err := json.Unmarshal(raw, &got); err != nil {
-			return nil, &fault{reach: answered, err: fmt.Errorf("a list that is not one: %w", err)}
+			return nil, &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("a list that is not one: %w", err)}
 		}
 		for _, t := range got.Tools {
 			if len(c.list) == maxTools {
@@ -189,8 +190,8 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 		case page >= maxPages:
 			c.warns = append(c.warns, fmt.Sprintf("its list has more than %d pages; the rest is left out", maxPages))
 			cursor = ""
-		case size > maxMessage:
-			c.warns = append(c.warns, fmt.Sprintf("its list is over %d MiB; the rest is left out", maxMessage>>20))
+		case size > wire.MaxMessage:
+			c.warns = append(c.warns, fmt.Sprintf("its list is over %d MiB; the rest is left out", wire.MaxMessage>>20))
 			cursor = ""
 		case seen[cursor]:
 			c.warns = append(c.warns, "its list repeats a cursor; it ends there")
@@ -239,7 +240,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: nullToNil(t.Meta), Annotations: annotations(t.Annotations)}}
 	o := offer{refused: s.gate.Check(l.tool)}
 	if o.refused == nil {
-		o.bindings, o.refused = bindingsOf(t.Input)
+		o.bindings, o.refused = wire.BindingsOf(t.Input)
 	}
 	o.pin, l.findings = s.gate.Pin(s.config(), s.instructions, l.tool)
 	l.tool.Pin = o.pin

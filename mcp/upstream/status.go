@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/mcp/upstream/process"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -66,13 +67,13 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 	}
 	for _, l := range s.lanes {
 		if l.sess == nil {
-			if loginLost(l.lastErr) {
+			if wire.LoginLost(l.lastErr) {
 				st.LoginLost = append(st.LoginLost, l.owner)
 			}
 			continue
 		}
 		st.Sessions++
-		pid := l.sess.pid()
+		pid := l.sess.PID()
 		if pid != 0 {
 			st.Children += groups()[pid]
 		}
@@ -120,7 +121,7 @@ func (p *Pool) Logs(name string) []byte {
 	if !ok {
 		return nil
 	}
-	return s.log.bytes()
+	return s.log.Bytes()
 }
 
 // FollowLogs yields what Logs would return and then what the server writes,
@@ -130,5 +131,5 @@ func (p *Pool) FollowLogs(ctx context.Context, name string) iter.Seq[[]byte] {
 	if !ok {
 		return func(func([]byte) bool) {}
 	}
-	return s.log.follow(ctx)
+	return s.log.Follow(ctx)
 }

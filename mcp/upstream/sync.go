@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -172,7 +173,7 @@ func (s *server) refreshLocked(ctx context.Context, by store.Caller, prev *store
 	sess.setConfig(s.config())
 	if sess == had || prev != nil || sess.tools.Load().synced {
 		if err := sess.list(ctx); err != nil {
-			if asFault(err).drop {
+			if wire.AsFault(err).Drop {
 				s.dropSession(sess, err)
 			}
 			return store.ToolDiff{}, fmt.Errorf("server %s: %w", s.name, err)
@@ -216,7 +217,7 @@ func (s *server) syncTools(ctx context.Context, sess *session) error {
 	select {
 	case s.syncing <- struct{}{}:
 	case <-ctx.Done():
-		return &fault{reach: never, err: ctx.Err()}
+		return &wire.Fault{Reach: wire.Never, Err: ctx.Err()}
 	}
 	defer func() { <-s.syncing }()
 	if sess.tools.Load().synced {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nize/mcp/mcptest"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -182,7 +183,7 @@ func peek(r *http.Request) ([]byte, error) {
 // newHeldBench is a bench whose requests may be held up.
 func newHeldBench(t *testing.T) (*bench, *holder) {
 	b := newBench(t, nil)
-	base := newTransport()
+	base := wire.NewTransport()
 	t.Cleanup(base.CloseIdleConnections)
 	h := &holder{under: base}
 	b.base = h
@@ -197,7 +198,7 @@ func TestCallWaitsForTheListUnderWay(t *testing.T) {
 	c := b.call("far:echo", `{}`)
 	s, _ := b.findServer("far")
 	sess := s.currentSession("")
-	list := way.next(t, methodList)
+	list := way.next(t, wire.MethodList)
 	changed := echo
 	changed.Description = "sends it away"
 	m.SetTool(changed)

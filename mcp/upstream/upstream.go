@@ -3,21 +3,17 @@
 //
 // # How a call travels
 //
-// The MCP SDK's ClientSession does the handshake, the standing event stream and
-// the version negotiation. A tools/call does not go through it: the SDK decodes
-// results into float64 and drops what it does not know. Here the arguments are
-// put verbatim into an envelope, and the bytes of "result" come back as they
-// stood on the wire. Over Streamable HTTP that is a POST of our own
-// beside the SDK's session (http.go); over stdio and the older SSE our
-// Connection carries both the SDK's messages and ours, told apart by the id
-// (peer.go).
+// [Pool.Run] finds the server and the session of who calls, checks the tool
+// against what that session listed (call.go), and sends the arguments verbatim
+// over the session's connection (mcp/upstream/wire). Child processes are
+// mcp/upstream/process.
 //
 // # What the pool consists of
 //
 //	Pool ── server (one registered one)
 //	          ├─ keeper: one goroutine that reconnects, re-lists, debounces
 //	          └─ lanes: one session for each credential owner; "" is shared
-//	               └─ session ── wire: httpWire, or peer over stdio or SSE frames
+//	               └─ session ── wire.Conn: over HTTP, stdio or SSE
 //
 // The store is the truth. [Pool.Sync] is the one path that makes reality match
 // it: it reads the record, connects, lists, asks the [Gate], compares pins with
@@ -47,6 +43,7 @@ import (
 	"time"
 
 	"nize/mcp/upstream/process"
+	"nize/mcp/upstream/wire"
 	"nize/store"
 )
 
@@ -136,7 +133,7 @@ func New(opt Options) *Pool {
 		servers:    map[string]*server{},
 	}
 	if p.base == nil {
-		p.base = newTransport()
+		p.base = wire.NewTransport()
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p

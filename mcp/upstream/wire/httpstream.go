@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ var streams = sync.Pool{New: func() any { return newEventReader(nil) }}
 
 // stream reads events until the answer to request id. A stream that ends
 // before, and whose events had ids, is resumed (SEP-1699).
-func (w *httpConn) stream(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
+func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r *Request) (json.RawMessage, error) {
 	er := streams.Get().(*eventReader)
 	defer func() {
 		er.reset(nil)
@@ -47,12 +47,12 @@ func (w *httpConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		}
 		e, err := openEnvelope(ev.data)
 		if err != nil {
-			return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
+			return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
 		}
 		switch {
 		case e.method != "" && e.id != nil:
 			if quests++; quests > maxServerRequests {
-				return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("it asked more than %d things during one call", maxServerRequests)}
+				return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("it asked more than %d things during one call", maxServerRequests)}
 			}
 			w.send(replyTo(e))
 		case e.method != "":
@@ -69,33 +69,33 @@ func (w *httpConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 
 // passProgress hands a progress notification of this request on; all others are not
 // for the one who called.
-func (w *httpConn) passProgress(e envelope, id uint64, r *request) {
-	if e.method != "notifications/progress" || r.progress == nil {
+func (w *HTTPConn) passProgress(e envelope, id uint64, r *Request) {
+	if e.method != "notifications/progress" || r.Progress == nil {
 		return
 	}
 	if n, ok := progressOf(e.params); ok && n == id {
-		r.progress(e.params)
+		r.Progress(e.params)
 	}
 }
 
 func streamFault(err error) error {
 	if errors.Is(err, errTooLarge) {
-		return &fault{reach: maybe, drop: true, err: errTooLarge}
+		return &Fault{Reach: Maybe, Drop: true, Err: errTooLarge}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("its stream ended before the answer")
 	}
-	return &fault{reach: maybe, drop: true, err: err}
+	return &Fault{Reach: Maybe, Drop: true, Err: err}
 }
 
 // resume asks for the rest of a stream.
-func (w *httpConn) resume(ctx context.Context, last string, after time.Duration) (*http.Response, error) {
+func (w *HTTPConn) resume(ctx context.Context, last string, after time.Duration) (*http.Response, error) {
 	select {
 	case <-time.After(after):
 	case <-ctx.Done():
-		return nil, &fault{reach: maybe, err: ctx.Err()}
+		return nil, &Fault{Reach: Maybe, Err: ctx.Err()}
 	}
-	header, err := w.headerFor(ctx, &request{})
+	header, err := w.headerFor(ctx, &Request{})
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +106,11 @@ func (w *httpConn) resume(ctx context.Context, last string, after time.Duration)
 	req := (&http.Request{Method: http.MethodGet, URL: w.url, Host: w.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
 	resp, err := w.base.RoundTrip(req)
 	if err != nil {
-		return nil, &fault{reach: maybe, drop: true, err: withoutURL(err)}
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: WithoutURL(err)}
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
 		resp.Body.Close()
-		return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("its stream ended before the answer, and it answered %d to the rest of it", resp.StatusCode)}
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("its stream ended before the answer, and it answered %d to the rest of it", resp.StatusCode)}
 	}
 	return resp, nil
 }

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.answer(); err == nil || asFault(err).reach != answered {
+	if _, err := e.answer(); err == nil || AsFault(err).Reach != Answered {
 		t.Errorf("nesting of 71: %v", err)
 	}
 	e, err = openEnvelope([]byte("{\"id\":1,\"result\":{\"a\":\"\xff\"}}"))
@@ -52,20 +52,20 @@ func TestAnswerIsBounded(t *testing.T) {
 func TestEncode(t *testing.T) {
 	nop := func(json.RawMessage) {}
 	cases := map[string]struct {
-		r    request
+		r    Request
 		meta string
 		want string
 	}{
-		"call":   {request{method: methodCall, name: "a\"b", args: []byte(`{"n":1.0}`)}, "", `{"name":"a\"b","arguments":{"n":1.0}}`},
-		"empty":  {request{method: methodCall, name: "a"}, "", `{"name":"a","arguments":{}}`},
-		"token":  {request{method: methodCall, name: "a", progress: nop}, "", `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3"}}`},
-		"modern": {request{method: methodCall, name: "a", progress: nop}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3","v":1}}`},
-		"list":   {request{method: methodList}, "", `{}`},
-		"page":   {request{method: methodList, cursor: "é"}, `"v":1`, `{"cursor":"é","_meta":{"v":1}}`},
+		"call":   {Request{Method: MethodCall, Name: "a\"b", Args: []byte(`{"n":1.0}`)}, "", `{"name":"a\"b","arguments":{"n":1.0}}`},
+		"empty":  {Request{Method: MethodCall, Name: "a"}, "", `{"name":"a","arguments":{}}`},
+		"token":  {Request{Method: MethodCall, Name: "a", Progress: nop}, "", `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3"}}`},
+		"modern": {Request{Method: MethodCall, Name: "a", Progress: nop}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":"nize-3","v":1}}`},
+		"list":   {Request{Method: MethodList}, "", `{}`},
+		"page":   {Request{Method: MethodList, Cursor: "é"}, `"v":1`, `{"cursor":"é","_meta":{"v":1}}`},
 	}
 	for name, c := range cases {
-		got := string(c.r.encode(3, c.meta))
-		want := `{"jsonrpc":"2.0","id":"nize-3","method":"` + c.r.method + `","params":` + c.want + `}`
+		got := string(c.r.Encode(3, c.meta))
+		want := `{"jsonrpc":"2.0","id":"nize-3","method":"` + c.r.Method + `","params":` + c.want + `}`
 		if diff := cmp.Diff(got, want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", name, diff)
 		}
@@ -92,7 +92,7 @@ func TestEvents(t *testing.T) {
 	if er.lastID != "5" || er.retry.Milliseconds() != 20 {
 		t.Errorf("id %q, retry %s", er.lastID, er.retry)
 	}
-	er = newEventReader(strings.NewReader("data: " + strings.Repeat("x", maxMessage+1) + "\n\n"))
+	er = newEventReader(strings.NewReader("data: " + strings.Repeat("x", MaxMessage+1) + "\n\n"))
 	if _, err := er.next(); !errors.Is(err, errTooLarge) {
 		t.Errorf("an event over the bound: %v", err)
 	}
@@ -104,10 +104,10 @@ func TestEvents(t *testing.T) {
 
 func TestRing(t *testing.T) {
 	var logged bytes.Buffer
-	r := newRing(slog.New(slog.NewTextHandler(&logged, nil)))
-	r.hideSecrets([]string{"hunter22"})
+	r := NewStderrLog(slog.New(slog.NewTextHandler(&logged, nil)))
+	r.HideSecrets([]string{"hunter22"})
 	r.readFrom(strings.NewReader("pass hunter22 and ghp_0123456789abcdefABCDEF\n" + strings.Repeat("line\n", 30000)))
-	if got := len(r.bytes()); got != ringSize {
+	if got := len(r.Bytes()); got != ringSize {
 		t.Errorf("it keeps %d bytes, want %d", got, ringSize)
 	}
 	if got := strings.Count(logged.String(), "server wrote"); got > 1000 {
@@ -175,7 +175,7 @@ func FuzzBindings(f *testing.F) {
 	f.Add([]byte(`{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}`), []byte(`{"a":"é"}`))
 	f.Add([]byte(`{"properties":{"a":{"properties":{"b":{"type":"integer","x-mcp-header":"B"}}}}}`), []byte(`{"a":{"b":9007199254740993}}`))
 	f.Fuzz(func(t *testing.T, schema, args []byte) {
-		all, err := bindingsOf(schema)
+		all, err := BindingsOf(schema)
 		if err != nil || !json.Valid(args) {
 			return
 		}

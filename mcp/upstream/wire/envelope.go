@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func openEnvelope(msg []byte) (envelope, error) {
 	if !json.Valid(msg) {
 		return e, errNotJSON
 	}
-	err := members(msg, func(key, value []byte) error {
+	err := Members(msg, func(key, value []byte) error {
 		var at *json.RawMessage
 		switch string(key) {
 		case "id":
@@ -68,9 +68,9 @@ func openEnvelope(msg []byte) (envelope, error) {
 	return e, err
 }
 
-// members calls f for each member of the object in doc, which must be valid
+// Members calls f for each member of the object in doc, which must be valid
 // JSON. Keys come without their quotes, escapes undone.
-func members(doc []byte, f func(key, value []byte) error) error {
+func Members(doc []byte, f func(key, value []byte) error) error {
 	doc = bytes.TrimLeft(doc, " \t\r\n")
 	if len(doc) == 0 || doc[0] != '{' {
 		return errors.New("not a JSON object")
@@ -163,24 +163,24 @@ func depthOf(doc []byte) int {
 	return deepest
 }
 
-// rpcError is the error member of a JSON-RPC answer.
-type rpcError struct {
+// RPCError is the error member of a JSON-RPC answer.
+type RPCError struct {
 	Code    int64  `json:"code"`
 	Message string `json:"message"`
 }
 
-func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+func (e *RPCError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
 // JSON-RPC error codes that matter here.
 const (
-	codeMethodNotFound = -32601
-	codeInvalidParams  = -32602
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
 )
 
-func openError(raw json.RawMessage) *rpcError {
-	var e rpcError
+func openError(raw json.RawMessage) *RPCError {
+	var e RPCError
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return &rpcError{Message: "an error that is no JSON-RPC error object"}
+		return &RPCError{Message: "an error that is no JSON-RPC error object"}
 	}
 	e.Message = store.Clip(e.Message, 2000)
 	return &e
@@ -189,17 +189,17 @@ func openError(raw json.RawMessage) *rpcError {
 // answer is the result of a response, or its error.
 func (e envelope) answer() (json.RawMessage, error) {
 	if e.fault != nil {
-		return nil, &fault{reach: answered, err: openError(e.fault)}
+		return nil, &Fault{Reach: Answered, Err: openError(e.fault)}
 	}
 	if e.result == nil {
-		return nil, &fault{reach: answered, err: errors.New("an answer without result and error")}
+		return nil, &Fault{Reach: Answered, Err: errors.New("an answer without result and error")}
 	}
 	if !utf8.Valid(e.result) {
 		// JSON is UTF-8 (RFC 8259 8.1); what isn't would break every reader after us.
 		e.result = bytes.ToValidUTF8(e.result, []byte("\uFFFD"))
 	}
 	if depthOf(e.result) > maxDepth {
-		return nil, &fault{reach: answered, err: fmt.Errorf("a result that nests deeper than %d", maxDepth)}
+		return nil, &Fault{Reach: Answered, Err: fmt.Errorf("a result that nests deeper than %d", maxDepth)}
 	}
 	return e.result, nil
 }
@@ -217,48 +217,48 @@ func ourID(id []byte) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// request is one of our own requests.
-type request struct {
-	method   string
-	name     string          // tools/call: the tool
-	args     json.RawMessage // tools/call: canonical, sent verbatim
-	cursor   string          // tools/list
-	progress func(raw json.RawMessage)
-	bindings []binding // arguments that travel as headers too (2026-07-28)
+// Request is one of our own requests.
+type Request struct {
+	Method   string
+	Name     string          // tools/call: the tool
+	Args     json.RawMessage // tools/call: canonical, sent verbatim
+	Cursor   string          // tools/list
+	Progress func(raw json.RawMessage)
+	Bindings []Binding // arguments that travel as headers too (2026-07-28)
 }
 
-// encode builds the message. meta is the inside of the _meta object, without
+// Encode builds the message. meta is the inside of the _meta object, without
 // braces, and may be empty.
-func (r *request) encode(id uint64, meta string) []byte {
-	b := make([]byte, 0, 192+len(r.name)+len(r.args)+len(r.cursor)+len(meta))
+func (r *Request) Encode(id uint64, meta string) []byte {
+	b := make([]byte, 0, 192+len(r.Name)+len(r.Args)+len(r.Cursor)+len(meta))
 	b = append(b, `{"jsonrpc":"2.0","id":"`+idPrefix...)
 	b = strconv.AppendUint(b, id, 10)
 	b = append(b, `","method":"`...)
-	b = append(b, r.method...)
+	b = append(b, r.Method...)
 	b = append(b, `","params":{`...)
 	switch {
-	case r.name != "":
+	case r.Name != "":
 		b = append(b, `"name":`...)
-		b = appendString(b, r.name)
+		b = appendString(b, r.Name)
 		b = append(b, `,"arguments":`...)
-		if len(r.args) == 0 {
+		if len(r.Args) == 0 {
 			b = append(b, "{}"...)
 		} else {
-			b = append(b, r.args...)
+			b = append(b, r.Args...)
 		}
-		if meta != "" || r.progress != nil {
+		if meta != "" || r.Progress != nil {
 			b = append(b, ',')
 		}
-	case r.cursor != "":
+	case r.Cursor != "":
 		b = append(b, `"cursor":`...)
-		b = appendString(b, r.cursor)
+		b = appendString(b, r.Cursor)
 		if meta != "" {
 			b = append(b, ',')
 		}
 	}
-	if meta != "" || r.progress != nil {
+	if meta != "" || r.Progress != nil {
 		b = append(b, `"_meta":{`...)
-		if r.progress != nil {
+		if r.Progress != nil {
 			b = append(b, `"progressToken":"`+idPrefix...)
 			b = strconv.AppendUint(b, id, 10)
 			b = append(b, '"')

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bytes"
@@ -20,14 +20,14 @@ import (
 	"nize/store"
 )
 
-// newTransport is what carries HTTP to upstreams. Buffers of 16 KiB let an
+// NewTransport is what carries HTTP to upstreams. Buffers of 16 KiB let an
 // ordinary call go out in one write and come back in one read; connections
 // stay, as many as calls run at once.
-func newTransport() *http.Transport {
+func NewTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   connectTime,
+		DialContext:           (&net.Dialer{Timeout: ConnectTime, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   ConnectTime,
 		ForceAttemptHTTP2:     true,
 		MaxIdleConnsPerHost:   64,
 		IdleConnTimeout:       90 * time.Second,
@@ -45,10 +45,10 @@ const (
 	headerMethod      = "Mcp-Method"
 	headerName        = "Mcp-Name"
 	headerLast        = "Last-Event-Id"
-	versionModern     = "2026-07-28"
-	versionLegacy     = "2025-11-25"
-	methodCall        = "tools/call"
-	methodList        = "tools/list"
+	VersionModern     = "2026-07-28"
+	VersionLegacy     = "2025-11-25"
+	MethodCall        = "tools/call"
+	MethodList        = "tools/list"
 	methodListen      = "subscriptions/listen"
 	methodDiscover    = "server/discover"
 	mediaJSON         = "application/json"
@@ -57,9 +57,9 @@ const (
 	maxServerRequests = 100 // requests of a server while one call runs
 )
 
-// httpConn sends our requests over Streamable HTTP beside the SDK's session,
+// HTTPConn sends our requests over Streamable HTTP beside the SDK's session,
 // which holds the standing event stream. It is safe for concurrent use.
-type httpConn struct {
+type HTTPConn struct {
 	url    *url.URL
 	base   http.RoundTripper
 	modern bool
@@ -85,17 +85,58 @@ type httpConn struct {
 	wg     sync.WaitGroup // notices, side answers, drains, the watch
 }
 
+// HTTPOptions are what an HTTPConn is made of.
+type HTTPOptions struct {
+	URL    *url.URL
+	Base   http.RoundTripper
+	Header http.Header // the registered ones
+	// Secret resolves them for each request; nil if none of them is a credential.
+	Secret  func(ctx context.Context) (http.Header, error)
+	Session *sdk.ClientSession
+	Client  *sdk.Implementation // how nize presents itself
+	Life    context.Context     // of the session
+	End     context.CancelCauseFunc
+	Parent  context.Context // its end cuts calls in flight
+}
+
+// NewHTTPConn returns the connection of a session that the SDK has opened. It
+// watches it.
+func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
+	version := opt.Session.InitializeResult().ProtocolVersion
+	w := &HTTPConn{url: opt.URL, base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret,
+		session: opt.Session, life: opt.Life, end: opt.End, gone: make(chan struct{})}
+	w.cut, w.stop = context.WithCancel(opt.Parent)
+	if w.secret != nil {
+		w.header = http.Header{}
+	}
+	w.header.Set("Content-Type", mediaJSON)
+	w.header.Set("Accept", acceptBoth)
+	w.header.Set(headerVersion, version)
+	if id := w.session.ID(); id != "" {
+		w.header.Set(headerSession, id)
+	}
+	if w.modern {
+		var err error
+		if w.meta, err = modernMeta(opt.Client, version); err != nil {
+			w.Terminate(true)
+			return nil, err
+		}
+	}
+	w.watch()
+	return w, nil
+}
+
 // watch ends the wire when the SDK finds its session dead.
-func (w *httpConn) watch() {
+func (w *HTTPConn) watch() {
 	context.AfterFunc(w.life, func() { close(w.gone) })
 	w.spawn(func() {
 		err := w.session.Wait()
-		w.end(fmt.Errorf("the session ended: %w", errors.Join(withoutURL(err), io.EOF)))
+		w.end(fmt.Errorf("the session ended: %w", errors.Join(WithoutURL(err), io.EOF)))
 	})
 }
 
 // spawn runs f in the background unless the wire is closed, and says so.
-func (w *httpConn) spawn(f func()) bool {
+func (w *HTTPConn) spawn(f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -105,13 +146,13 @@ func (w *httpConn) spawn(f func()) bool {
 	return true
 }
 
-func (w *httpConn) done() <-chan struct{} { return w.gone }
-func (w *httpConn) cause() error          { return context.Cause(w.life) }
-func (w *httpConn) pid() int              { return 0 }
+func (w *HTTPConn) Done() <-chan struct{} { return w.gone }
+func (w *HTTPConn) Cause() error          { return context.Cause(w.life) }
+func (w *HTTPConn) PID() int              { return 0 }
 
-// terminate ends the session, with a DELETE where the server gave it an id: when
+// Terminate ends the session, with a DELETE where the server gave it an id: when
 // the calls in flight are over, which have deadlines, or cutting them off.
-func (w *httpConn) terminate(kill bool) {
+func (w *HTTPConn) Terminate(kill bool) {
 	w.mu.Lock()
 	first := !w.closed
 	w.closed = true
@@ -121,17 +162,17 @@ func (w *httpConn) terminate(kill bool) {
 	}
 	w.calls.Wait()
 	if first {
-		timer := time.AfterFunc(noticeTime, func() { w.end(errEnded) })
+		timer := time.AfterFunc(noticeTime, func() { w.end(ErrEnded) })
 		w.session.Close() //nolint:errcheck // it is over either way
 		timer.Stop()
-		w.end(errEnded)
+		w.end(ErrEnded)
 		w.stop()
 	}
 	w.wg.Wait()
 }
 
 // beginCall counts a call in, unless the wire is closed.
-func (w *httpConn) beginCall() bool {
+func (w *HTTPConn) beginCall() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -141,15 +182,15 @@ func (w *httpConn) beginCall() bool {
 	return true
 }
 
-// errEnded is what calls in flight get when their session is ended by us.
-var errEnded = errors.New("the session was ended")
+// ErrEnded is what calls in flight get when their session is ended by us.
+var ErrEnded = errors.New("the session was ended")
 
-// call sends one request and returns the bytes of its result. The request has
+// Call sends one request and returns the bytes of its result. The request has
 // a context of its own, so that the rest of its answer can be read after the
 // caller has left with the result.
-func (w *httpConn) call(ctx context.Context, r *request) (json.RawMessage, error) {
+func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	if !w.beginCall() {
-		return nil, &fault{reach: never, drop: true, err: errEnded}
+		return nil, &Fault{Reach: Never, Drop: true, Err: ErrEnded}
 	}
 	defer w.calls.Done()
 	id := w.ids.Add(1)
@@ -159,7 +200,7 @@ func (w *httpConn) call(ctx context.Context, r *request) (json.RawMessage, error
 	}
 	own, cancel := context.WithCancel(w.cut)
 	unhook := context.AfterFunc(ctx, cancel)
-	resp, err := w.base.RoundTrip(w.newPost(own, header, r.encode(id, w.meta)))
+	resp, err := w.base.RoundTrip(w.newPost(own, header, r.Encode(id, w.meta)))
 	var result json.RawMessage
 	if err != nil {
 		err = netFault(err)
@@ -167,13 +208,13 @@ func (w *httpConn) call(ctx context.Context, r *request) (json.RawMessage, error
 		result, err = w.read(own, resp, id, r)
 	}
 	unhook()
-	switch f := asFault(err); {
-	case err == nil || f.reach == answered:
+	switch f := AsFault(err); {
+	case err == nil || f.Reach == Answered:
 	case ctx.Err() != nil: // not a broken wire
-		err = &fault{reach: f.reach, err: ctx.Err()}
+		err = &Fault{Reach: f.Reach, Err: ctx.Err()}
 		w.abandon(ctx, id)
 	case w.cut.Err() != nil:
-		err = &fault{reach: f.reach, drop: true, err: errEnded}
+		err = &Fault{Reach: f.Reach, Drop: true, Err: ErrEnded}
 	}
 	switch {
 	case resp == nil:
@@ -191,7 +232,7 @@ func (w *httpConn) call(ctx context.Context, r *request) (json.RawMessage, error
 // each call would cost more than the rest of it. bytes.Reader is a body that
 // net/http knows, and sends together with the headers; GetBody lets it repeat
 // what an idle connection lost before a byte went out, and only that.
-func (w *httpConn) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
+func (w *HTTPConn) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
 	req := &http.Request{
 		Method:        http.MethodPost,
 		URL:           w.url,
@@ -208,15 +249,15 @@ func (w *httpConn) newPost(ctx context.Context, header http.Header, body []byte)
 }
 
 // headerFor returns the headers of one request.
-func (w *httpConn) headerFor(ctx context.Context, r *request) (http.Header, error) {
+func (w *HTTPConn) headerFor(ctx context.Context, r *Request) (http.Header, error) {
 	h := w.header
 	if w.secret != nil {
 		fresh, err := w.secret(ctx)
 		if err != nil {
-			return nil, &fault{reach: never, err: err}
+			return nil, &Fault{Reach: Never, Err: err}
 		}
 		for k, v := range h {
-			if _, ok := fresh[k]; !ok || protocolHeader(k) {
+			if _, ok := fresh[k]; !ok || ProtocolHeader(k) {
 				fresh[k] = v
 			}
 		}
@@ -228,20 +269,20 @@ func (w *httpConn) headerFor(ctx context.Context, r *request) (http.Header, erro
 	if w.secret == nil {
 		h = h.Clone()
 	}
-	h[headerMethod] = []string{r.method}
-	if r.name != "" {
-		h[headerName] = []string{r.name}
+	h[headerMethod] = []string{r.Method}
+	if r.Name != "" {
+		h[headerName] = []string{r.Name}
 	}
-	for _, b := range r.bindings {
-		if value, ok := b.value(r.args); ok {
+	for _, b := range r.Bindings {
+		if value, ok := b.value(r.Args); ok {
 			h.Set(b.header, value)
 		}
 	}
 	return h, nil
 }
 
-// protocolHeader says which headers a registration cannot set.
-func protocolHeader(name string) bool {
+// ProtocolHeader says which headers a registration cannot set.
+func ProtocolHeader(name string) bool {
 	switch name {
 	case headerSession, headerVersion, headerMethod, headerName, "Accept", "Content-Type", "Content-Length", "Host", "Transfer-Encoding", "Connection":
 		return true
@@ -250,7 +291,7 @@ func protocolHeader(name string) bool {
 }
 
 // read takes the answer to request id out of a response.
-func (w *httpConn) read(ctx context.Context, resp *http.Response, id uint64, r *request) (json.RawMessage, error) {
+func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *Request) (json.RawMessage, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, w.statusFault(resp)
 	}
@@ -260,7 +301,7 @@ func (w *httpConn) read(ctx context.Context, resp *http.Response, id uint64, r *
 	case mediaStream:
 		return w.stream(ctx, resp, id, r)
 	default:
-		return nil, &fault{reach: maybe, drop: true, err: notMCPError(media)}
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: notMCPError(media)}
 	}
 }
 
@@ -275,11 +316,11 @@ func notMCPError(media string) error {
 }
 
 // statusFault says what a status other than 200 means.
-func (w *httpConn) statusFault(resp *http.Response) error {
+func (w *HTTPConn) statusFault(resp *http.Response) error {
 	status := resp.StatusCode
 	text := fmt.Sprintf("it answered %d %s", status, http.StatusText(status))
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
-	var rpc *rpcError
+	var rpc *RPCError
 	if e, err := openEnvelope(head); err == nil && e.fault != nil {
 		rpc = openError(e.fault)
 		text += ": " + rpc.Message
@@ -288,18 +329,18 @@ func (w *httpConn) statusFault(resp *http.Response) error {
 	case status == http.StatusNotFound || status == http.StatusBadRequest:
 		// The session is gone, or this wire is no longer spoken: the request
 		// was turned away at the door.
-		return &fault{reach: never, drop: true, err: errors.New(text)}
+		return &Fault{Reach: Never, Drop: true, Err: errors.New(text)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &fault{reach: never, drop: true, code: store.CodeUnavailable,
-			err: &credentialError{text + ": it wants another credential; see the server's headers and nizectl credentials set"}}
+		return &Fault{Reach: Never, Drop: true, Code: store.CodeUnavailable,
+			Err: &credentialError{text + ": it wants another credential; see the server's headers and nizectl credentials set"}}
 	case status == http.StatusTooManyRequests:
-		return &fault{reach: never, code: store.CodeRateLimited, err: errors.New(text)}
+		return &Fault{Reach: Never, Code: store.CodeRateLimited, Err: errors.New(text)}
 	case status >= 300 && status < 400:
-		return &fault{reach: never, code: store.CodeUnavailable, err: fmt.Errorf("%s: redirects are not followed; register the new URL", text)}
+		return &Fault{Reach: Never, Code: store.CodeUnavailable, Err: fmt.Errorf("%s: redirects are not followed; register the new URL", text)}
 	case rpc != nil:
-		return &fault{reach: answered, err: rpc}
+		return &Fault{Reach: Answered, Err: rpc}
 	}
-	return &fault{reach: maybe, drop: status < 500, err: errors.New(text)}
+	return &Fault{Reach: Maybe, Drop: status < 500, Err: errors.New(text)}
 }
 
 // bodies are the buffers for answers of unknown length.
@@ -308,14 +349,14 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // readJSON reads a body that is one message. One whose length is known is read
 // into the memory that the result then lives in.
 func readJSON(resp *http.Response, id uint64) (json.RawMessage, error) {
-	if resp.ContentLength > maxMessage {
-		return nil, &fault{reach: answered, drop: true, err: errTooLarge}
+	if resp.ContentLength > MaxMessage {
+		return nil, &Fault{Reach: Answered, Drop: true, Err: errTooLarge}
 	}
 	var msg []byte
 	if resp.ContentLength >= 0 {
 		msg = make([]byte, resp.ContentLength)
 		if _, err := io.ReadFull(resp.Body, msg); err != nil {
-			return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("reading the answer: %w", err)}
+			return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("reading the answer: %w", err)}
 		}
 	} else {
 		buf := bodies.Get().(*bytes.Buffer)
@@ -325,21 +366,21 @@ func readJSON(resp *http.Response, id uint64) (json.RawMessage, error) {
 				bodies.Put(buf)
 			}
 		}()
-		n, err := buf.ReadFrom(io.LimitReader(resp.Body, maxMessage+1))
-		if n > maxMessage {
-			return nil, &fault{reach: answered, drop: true, err: errTooLarge}
+		n, err := buf.ReadFrom(io.LimitReader(resp.Body, MaxMessage+1))
+		if n > MaxMessage {
+			return nil, &Fault{Reach: Answered, Drop: true, Err: errTooLarge}
 		}
 		if err != nil {
-			return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("reading the answer: %w", err)}
+			return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("reading the answer: %w", err)}
 		}
 		msg = bytes.Clone(buf.Bytes())
 	}
 	e, err := openEnvelope(msg)
 	if err != nil {
-		return nil, &fault{reach: maybe, drop: true, err: fmt.Errorf("its answer is not a JSON-RPC message: %w", err)}
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("its answer is not a JSON-RPC message: %w", err)}
 	}
 	if n, ok := ourID(e.id); e.id != nil && (!ok || n != id) || e.method != "" {
-		return nil, &fault{reach: maybe, drop: true, err: errors.New("its answer is to another request")}
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: errors.New("its answer is to another request")}
 	}
 	return e.answer()
 }
@@ -347,7 +388,7 @@ func readJSON(resp *http.Response, id uint64) (json.RawMessage, error) {
 // drainBody gives the connection back to the pool: a server ends its stream right
 // after the answer, and a body that was not read to its end costs the
 // connection. It does not keep the caller waiting.
-func (w *httpConn) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
+func (w *HTTPConn) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 	rest := func() {
 		stop := time.AfterFunc(time.Second, cancel)
 		var b [512]byte
@@ -368,7 +409,7 @@ func (w *httpConn) drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 
 // abandon tells the server that nobody waits any more. On the 2026-07-28 wire
 // the end of the request says so itself.
-func (w *httpConn) abandon(ctx context.Context, id uint64) {
+func (w *HTTPConn) abandon(ctx context.Context, id uint64) {
 	if w.modern {
 		return
 	}
@@ -380,11 +421,11 @@ func (w *httpConn) abandon(ctx context.Context, id uint64) {
 }
 
 // send posts a notification or a side answer, best effort, without waiting.
-func (w *httpConn) send(msg []byte) {
+func (w *HTTPConn) send(msg []byte) {
 	w.spawn(func() {
 		ctx, cancel := context.WithTimeout(w.life, noticeTime)
 		defer cancel()
-		header, err := w.headerFor(ctx, &request{})
+		header, err := w.headerFor(ctx, &Request{})
 		if err != nil {
 			return
 		}
@@ -394,4 +435,13 @@ func (w *httpConn) send(msg []byte) {
 		}
 		resp.Body.Close()
 	})
+}
+
+// modernMeta is the inside of the _meta of each request since 2026-07-28.
+func modernMeta(impl *sdk.Implementation, version string) (string, error) {
+	info, err := json.Marshal(impl)
+	if err != nil {
+		return "", fmt.Errorf("encoding our own name: %w", err)
+	}
+	return fmt.Sprintf(`%q:%q,%q:%s,%q:{}`, sdk.MetaKeyProtocolVersion, version, sdk.MetaKeyClientInfo, info, sdk.MetaKeyClientCapabilities), nil
 }

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bytes"
@@ -16,25 +16,25 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// frames is a two-way stream of whole messages: stdioFrames and sseFrames.
-type frames interface {
+// Frames is a two-way stream of whole messages: stdioFrames and sseFrames.
+type Frames interface {
 	// read returns the next message; the bytes are the caller's.
 	read() ([]byte, error)
 	// write sends one message, which holds no line break. Its error is a
-	// *fault. It may be called concurrently.
+	// *Fault. It may be called concurrently.
 	write(ctx context.Context, msg []byte) error
-	// terminate ends the stream and whatever carries it, and waits; kill skips the
+	// Terminate ends the stream and whatever carries it, and waits; kill skips the
 	// polite part. It may be called more than once.
-	terminate(kill bool)
-	pid() int
+	Terminate(kill bool)
+	PID() int
 }
 
-// peer carries the SDK's messages and ours over one stream of frames. The SDK
+// Peer carries the SDK's messages and ours over one stream of frames. The SDK
 // sees nothing but answers to its own requests: ours are taken out by their
 // id, the server's requests are answered here, and its notifications end here
 // too, so that a storm of them fills no queue.
-type peer struct {
-	frames  frames
+type Peer struct {
+	frames  Frames
 	changed func() // on tools/list_changed; must not block
 	warn    func(msg string)
 
@@ -55,37 +55,37 @@ type waiter struct {
 	progress chan json.RawMessage // 16: nor for a caller that is slow to take progress; the rest is dropped
 }
 
-var _ sdk.Connection = (*peer)(nil)
+var _ sdk.Connection = (*Peer)(nil)
 
-func newPeer(f frames, changed func(), warn func(string)) *peer {
-	return &peer{frames: f, changed: changed, warn: warn,
+func NewPeer(f Frames, changed func(), warn func(string)) *Peer {
+	return &Peer{frames: f, changed: changed, warn: warn,
 		incoming: make(chan jsonrpc.Message), waiting: map[uint64]*waiter{}, gone: make(chan struct{})}
 }
 
 // Connect makes the peer its own sdk.Transport.
-func (p *peer) Connect(context.Context) (sdk.Connection, error) {
+func (p *Peer) Connect(context.Context) (sdk.Connection, error) {
 	p.wg.Go(p.pump)
 	return p, nil
 }
 
 // pump reads until the stream ends or breaks.
-func (p *peer) pump() {
+func (p *Peer) pump() {
 	quests := make(chan struct{}, maxServerRequests) // answers to the server under way
 	for {
 		msg, err := p.frames.read()
 		if err != nil {
-			p.fail(err)
+			p.Fail(err)
 			return
 		}
 		if err := p.dispatch(msg, quests); err != nil {
-			p.fail(err)
+			p.Fail(err)
 			return
 		}
 	}
 }
 
 // dispatch gives one message to whom it is for.
-func (p *peer) dispatch(msg []byte, quests chan struct{}) error {
+func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 	if msg = bytes.TrimSpace(msg); len(msg) > 0 && msg[0] == '[' {
 		return p.dispatchBatch(msg, quests)
 	}
@@ -128,7 +128,7 @@ func (p *peer) dispatch(msg []byte, quests chan struct{}) error {
 }
 
 // dispatchBatch takes a JSON-RPC batch apart (2025-03-26 only).
-func (p *peer) dispatchBatch(msg []byte, quests chan struct{}) error {
+func (p *Peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 	var all []json.RawMessage
 	if err := json.Unmarshal(msg, &all); err != nil {
 		return fmt.Errorf("it sent a message that is not JSON-RPC: %w", errNotJSON)
@@ -145,7 +145,7 @@ func (p *peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 }
 
 // answerRequest answers a request of the server without holding up the reader.
-func (p *peer) answerRequest(e envelope, quests chan struct{}) error {
+func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 	select {
 	case quests <- struct{}{}:
 	default:
@@ -164,7 +164,7 @@ func (p *peer) answerRequest(e envelope, quests chan struct{}) error {
 }
 
 // findWaiter finds who waits for id, and takes them off the list if asked.
-func (p *peer) findWaiter(id uint64, take bool) *waiter {
+func (p *Peer) findWaiter(id uint64, take bool) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.waiting[id]
@@ -174,8 +174,8 @@ func (p *peer) findWaiter(id uint64, take bool) *waiter {
 	return w
 }
 
-// fail marks the peer dead; the first reason stands.
-func (p *peer) fail(err error) {
+// Fail marks the peer dead; the first reason stands.
+func (p *Peer) Fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failure == nil {
@@ -184,32 +184,32 @@ func (p *peer) fail(err error) {
 	}
 }
 
-func (p *peer) done() <-chan struct{} { return p.gone }
-func (p *peer) pid() int              { return p.frames.pid() }
-func (p *peer) cause() error {
+func (p *Peer) Done() <-chan struct{} { return p.gone }
+func (p *Peer) PID() int              { return p.frames.PID() }
+func (p *Peer) Cause() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failure
 }
 
-// call sends one of our requests and waits for its answer.
-func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
+// Call sends one of our requests and waits for its answer.
+func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	id := p.ids.Add(1)
 	w := &waiter{answer: make(chan envelope, 1)}
-	if r.progress != nil {
+	if r.Progress != nil {
 		w.progress = make(chan json.RawMessage, 16)
 	}
 	p.mu.Lock()
 	if p.failure != nil {
 		p.mu.Unlock()
-		return nil, &fault{reach: never, drop: true, err: p.cause()}
+		return nil, &Fault{Reach: Never, Drop: true, Err: p.Cause()}
 	}
 	p.waiting[id] = w
 	p.mu.Unlock()
 	defer p.findWaiter(id, true)
 
-	if err := p.frames.write(ctx, r.encode(id, "")); err != nil {
-		if ctx.Err() != nil && asFault(err).reach != never {
+	if err := p.frames.write(ctx, r.Encode(id, "")); err != nil {
+		if ctx.Err() != nil && AsFault(err).Reach != Never {
 			p.abandon(ctx, id)
 		}
 		return nil, err
@@ -217,29 +217,29 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 	for {
 		select {
 		case raw := <-w.progress:
-			r.progress(raw)
+			r.Progress(raw)
 		case e := <-w.answer:
 			return w.result(e, r)
 		case <-ctx.Done():
 			p.abandon(ctx, id)
-			return nil, &fault{reach: maybe, err: ctx.Err()}
+			return nil, &Fault{Reach: Maybe, Err: ctx.Err()}
 		case <-p.gone:
 			select { // it may have answered with its last breath
 			case e := <-w.answer:
 				return w.result(e, r)
 			default:
 			}
-			return nil, &fault{reach: maybe, drop: true, err: p.cause()}
+			return nil, &Fault{Reach: Maybe, Drop: true, Err: p.Cause()}
 		}
 	}
 }
 
 // result hands on the progress that came before the answer, and the answer.
-func (w *waiter) result(e envelope, r *request) (json.RawMessage, error) {
+func (w *waiter) result(e envelope, r *Request) (json.RawMessage, error) {
 	for {
 		select {
 		case raw := <-w.progress:
-			r.progress(raw)
+			r.Progress(raw)
 		default:
 			return e.answer()
 		}
@@ -247,7 +247,7 @@ func (w *waiter) result(e envelope, r *request) (json.RawMessage, error) {
 }
 
 // abandon tells the server that nobody waits for id any more, best effort.
-func (p *peer) abandon(ctx context.Context, id uint64) {
+func (p *Peer) abandon(ctx context.Context, id uint64) {
 	reason := "cancelled"
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		reason = "timed out"
@@ -266,30 +266,30 @@ func (p *peer) abandon(ctx context.Context, id uint64) {
 	})
 }
 
-// terminate ends the frames and waits for the reader.
-func (p *peer) terminate(kill bool) {
+// Terminate ends the frames and waits for the reader.
+func (p *Peer) Terminate(kill bool) {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.frames.terminate(kill)
-	p.fail(errEnded)
+	p.frames.Terminate(kill)
+	p.Fail(ErrEnded)
 	p.wg.Wait()
 }
 
 // Read gives the SDK what is for it.
-func (p *peer) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (p *Peer) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-p.incoming:
 		return m, nil
 	case <-p.gone:
-		return nil, fmt.Errorf("%w: %w", io.EOF, p.cause())
+		return nil, fmt.Errorf("%w: %w", io.EOF, p.Cause())
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
 // Write sends a message of the SDK.
-func (p *peer) Write(ctx context.Context, m jsonrpc.Message) error {
+func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
 	b, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
@@ -299,20 +299,20 @@ func (p *peer) Write(ctx context.Context, m jsonrpc.Message) error {
 
 // Close is the SDK's way to end the connection. The frames are ended by
 // whoever ends the session, who waits for it.
-func (p *peer) Close() error {
-	p.fail(errEnded)
+func (p *Peer) Close() error {
+	p.Fail(ErrEnded)
 	return nil
 }
 
-func (p *peer) SessionID() string { return "" }
+func (p *Peer) SessionID() string { return "" }
 
-// sdkPeer is a peer together with the SDK's session on it.
-type sdkPeer struct {
-	*peer
-	session *sdk.ClientSession
+// PeerSession is a peer together with the SDK's session on it.
+type PeerSession struct {
+	*Peer
+	Session *sdk.ClientSession
 }
 
-func (p *sdkPeer) terminate(kill bool) {
-	p.peer.terminate(kill)
-	p.session.Close() //nolint:errcheck // the peer is closed: there is nothing left that can fail
+func (p *PeerSession) Terminate(kill bool) {
+	p.Peer.Terminate(kill)
+	p.Session.Close() //nolint:errcheck // the peer is closed: there is nothing left that can fail
 }

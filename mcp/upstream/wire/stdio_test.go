@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"errors"
@@ -41,9 +41,9 @@ func TestLastWordsOfAStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := newRing(slog.New(slog.DiscardHandler))
-		f := startStdio(proc, ours, log, func(msg string) { t.Error(msg) })
-		f.terminate(false)
+		log := NewStderrLog(slog.New(slog.DiscardHandler))
+		f := StartStdio(proc, ours, log, func(msg string) { t.Error(msg) })
+		f.Terminate(false)
 		if got := log.lastLines(1); !strings.Contains(got, "goodbye") {
 			t.Fatalf("its last words are %q", got)
 		}
@@ -58,8 +58,8 @@ func TestLastWordsOfASlowReader(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close() // a grandchild keeps it open
-	log := newRing(slog.New(slog.DiscardHandler))
-	f := &stdioFrames{stderr: r, log: log, stderrEnded: make(chan struct{})}
+	log := NewStderrLog(slog.New(slog.DiscardHandler))
+	f := &StdioFrames{stderr: r, log: log, stderrEnded: make(chan struct{})}
 	go func() {
 		defer close(f.stderrEnded)
 		var b [6]byte
@@ -115,13 +115,13 @@ func TestWriteAfterTheEnd(t *testing.T) {
 	for _, f := range theirs {
 		f.Close()
 	}
-	f := startStdio(&lateEnd{done: make(chan struct{})}, ours, newRing(slog.New(slog.DiscardHandler)), func(msg string) { t.Errorf("a warning: %s", msg) })
-	defer f.terminate(true)
+	f := StartStdio(&lateEnd{done: make(chan struct{})}, ours, NewStderrLog(slog.New(slog.DiscardHandler)), func(msg string) { t.Errorf("a warning: %s", msg) })
+	defer f.Terminate(true)
 	err := f.write(t.Context(), []byte(`{}`))
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "cannot open the database") {
 		t.Errorf("error %v, want its exit status and its last words", err)
 	}
-	if fault := asFault(err); fault.reach != never || !fault.drop {
+	if fault := AsFault(err); fault.Reach != Never || !fault.Drop {
 		t.Errorf("%+v", fault)
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bufio"
@@ -18,11 +18,11 @@ import (
 // ringSize is how much of a server's standard error is kept.
 const ringSize = 64 << 10
 
-// ring keeps the last of what a server wrote to standard error, across its
+// StderrLog keeps the last of what a server wrote to standard error, across its
 // restarts, without the secrets that it was given. Lines go into the log too,
 // at a bounded rate.
-type ring struct {
-	log   *slog.Logger
+type StderrLog struct {
+	Log   *slog.Logger
 	limit *rate.Limiter
 
 	mu      sync.Mutex
@@ -33,12 +33,12 @@ type ring struct {
 	dropped int // lines that the log did not get
 }
 
-func newRing(log *slog.Logger) *ring {
-	return &ring{log: log, limit: rate.NewLimiter(10, 50), more: make(chan struct{})}
+func NewStderrLog(log *slog.Logger) *StderrLog {
+	return &StderrLog{Log: log, limit: rate.NewLimiter(10, 50), more: make(chan struct{})}
 }
 
-// hideSecrets replaces these texts in all that comes.
-func (r *ring) hideSecrets(secrets []string) {
+// HideSecrets replaces these texts in all that comes.
+func (r *StderrLog) HideSecrets(secrets []string) {
 	var pairs []string
 	for _, s := range secrets {
 		pairs = append(pairs, s, "••••")
@@ -52,7 +52,7 @@ func (r *ring) hideSecrets(secrets []string) {
 }
 
 // readFrom copies lines until the stream ends.
-func (r *ring) readFrom(src io.Reader) {
+func (r *StderrLog) readFrom(src io.Reader) {
 	br := bufio.NewReaderSize(src, 4<<10)
 	for {
 		line, err := br.ReadSlice('\n')
@@ -66,7 +66,7 @@ func (r *ring) readFrom(src io.Reader) {
 }
 
 // addLine stores one line, or the part of a long one.
-func (r *ring) addLine(s string) {
+func (r *StderrLog) addLine(s string) {
 	r.mu.Lock()
 	if r.mask != nil {
 		s = r.mask.Replace(s)
@@ -90,30 +90,30 @@ func (r *ring) addLine(s string) {
 		return
 	}
 	if dropped > 0 {
-		r.log.Info("server wrote more than is logged", "lines", dropped)
+		r.Log.Info("server wrote more than is logged", "lines", dropped)
 	}
-	r.log.Info("server wrote", "line", store.Clip(strings.TrimRight(s, "\r\n"), 500))
+	r.Log.Info("server wrote", "line", store.Clip(strings.TrimRight(s, "\r\n"), 500))
 }
 
 // written is how many bytes ever came.
-func (r *ring) written() uint64 {
+func (r *StderrLog) written() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total
 }
 
-// bytes is what is kept.
-func (r *ring) bytes() []byte {
+// Bytes is what is kept.
+func (r *StderrLog) Bytes() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]byte(nil), r.keptLocked()...)
 }
 
-func (r *ring) keptLocked() []byte { return r.buf[max(0, len(r.buf)-ringSize):] }
+func (r *StderrLog) keptLocked() []byte { return r.buf[max(0, len(r.buf)-ringSize):] }
 
 // lastLines is the last n lines in one, for an error.
-func (r *ring) lastLines(n int) string {
-	lines := strings.Split(strings.TrimSpace(string(r.bytes())), "\n")
+func (r *StderrLog) lastLines(n int) string {
+	lines := strings.Split(strings.TrimSpace(string(r.Bytes())), "\n")
 	lines = lines[max(0, len(lines)-n):]
 	for i, l := range lines {
 		lines[i] = store.Clip(strings.TrimSpace(l), 200)
@@ -121,9 +121,9 @@ func (r *ring) lastLines(n int) string {
 	return strings.Join(lines, " | ")
 }
 
-// follow yields what is kept and then what comes, until ctx ends. A reader
+// Follow yields what is kept and then what comes, until ctx ends. A reader
 // that is too slow misses what has left the ring.
-func (r *ring) follow(ctx context.Context) iter.Seq[[]byte] {
+func (r *StderrLog) Follow(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var seen uint64
 		for {

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"encoding/base64"
@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// binding is an argument that travels as a header too, since 2026-07-28 (an
+// Binding is an argument that travels as a header too, since 2026-07-28 (an
 // x-mcp-header annotation in the input schema, SEP-2243).
-type binding struct {
+type Binding struct {
 	path   []string
 	header string
 }
 
-// bindingsOf finds the annotations of an input schema. One that breaks the
+// BindingsOf finds the annotations of an input schema. One that breaks the
 // rules refuses the tool, as the specification asks of clients. The schema has
 // passed the gate, so its depth is bounded.
-func bindingsOf(schema json.RawMessage) ([]binding, error) {
+func BindingsOf(schema json.RawMessage) ([]Binding, error) {
 	if !strings.Contains(string(schema), `x-mcp-header`) {
 		return nil, nil
 	}
-	var all []binding
+	var all []Binding
 	err := collectBindings(schema, nil, map[string]bool{}, &all)
 	return all, err
 }
 
-func collectBindings(schema json.RawMessage, path []string, seen map[string]bool, all *[]binding) error {
+func collectBindings(schema json.RawMessage, path []string, seen map[string]bool, all *[]Binding) error {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
@@ -45,7 +45,7 @@ func collectBindings(schema json.RawMessage, path []string, seen map[string]bool
 		}
 		at := append(append([]string(nil), path...), name)
 		if p.Header != nil {
-			b := binding{path: at}
+			b := Binding{path: at}
 			if json.Unmarshal(p.Header, &b.header) != nil || !isToken(b.header) {
 				return fmt.Errorf("property %q: x-mcp-header is no header name", strings.Join(at, "."))
 			}
@@ -83,11 +83,11 @@ var errFound = errors.New("found")
 
 // value is what the header says of these arguments; ok is false where the
 // argument is absent or has no form for a header.
-func (b binding) value(args json.RawMessage) (string, bool) {
+func (b Binding) value(args json.RawMessage) (string, bool) {
 	doc := []byte(args)
 	for _, name := range b.path {
 		var next []byte
-		err := members(doc, func(key, value []byte) error {
+		err := Members(doc, func(key, value []byte) error {
 			if string(key) == name {
 				next = value
 				return errFound

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"context"
@@ -11,74 +11,74 @@ import (
 	"nize/store"
 )
 
-// roundTripper is the door through which everything but our own calls goes out: it
+// RoundTripper is the door through which everything but our own calls goes out: it
 // adds the registered headers, keeps to the registered host, bounds bodies,
 // and ends with the session.
-type roundTripper struct {
-	base         http.RoundTripper
-	scheme, host string
-	header       http.Header
-	secret       bool
-	fresh        func(ctx context.Context) (http.Header, error)
-	life         context.Context
-	end          context.CancelCauseFunc
-	failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
-	trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
+type RoundTripper struct {
+	Base         http.RoundTripper
+	Scheme, Host string
+	Header       http.Header
+	Secret       bool
+	Fresh        func(ctx context.Context) (http.Header, error)
+	Life         context.Context
+	End          context.CancelCauseFunc
+	Failure      atomic.Pointer[error] // the last status that was no success, for the words of a failed connect
+	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a reason that passes
 }
 
-func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != t.scheme || req.URL.Host != t.host {
+func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != t.Scheme || req.URL.Host != t.Host {
 		return nil, fmt.Errorf("%w: %s is another host than the registered one", store.ErrRefused, req.URL.Host)
 	}
-	header := t.header
-	if t.fresh != nil {
-		fresh, err := t.fresh(req.Context())
+	header := t.Header
+	if t.Fresh != nil {
+		fresh, err := t.Fresh(req.Context())
 		if err != nil {
 			return nil, err
 		}
 		header = fresh
 	}
 	ctx, cancel := context.WithCancel(req.Context())
-	unhook := context.AfterFunc(t.life, cancel)
+	unhook := context.AfterFunc(t.Life, cancel)
 	req = req.Clone(ctx)
 	for k, v := range header {
-		if _, ok := req.Header[k]; !ok && !protocolHeader(k) {
+		if _, ok := req.Header[k]; !ok && !ProtocolHeader(k) {
 			req.Header[k] = v
 		}
 	}
-	resp, err := t.base.RoundTrip(req)
+	resp, err := t.Base.RoundTrip(req)
 	if req.Header.Get(headerMethod) == methodDiscover {
-		t.trouble.Store(err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
+		t.Trouble.Store(err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
 	}
 	listen := req.Header.Get(headerMethod) == methodListen
 	if listen && (err != nil || resp.StatusCode >= 500) {
 		// The SDK does not look at it, and would never learn of a change.
-		t.end(errors.New("its stream of notifications could not be opened"))
+		t.End(errors.New("its stream of notifications could not be opened"))
 	}
 	if err != nil {
 		unhook()
 		cancel()
-		err = withoutURL(err)
-		t.failure.Store(&err)
+		err = WithoutURL(err)
+		t.Failure.Store(&err)
 		return nil, err
 	}
 	if resp.StatusCode >= 300 && req.Method == http.MethodPost {
-		var status error = &statusError{status: resp.StatusCode}
-		t.failure.Store(&status)
+		var status error = &StatusError{Status: resp.StatusCode}
+		t.Failure.Store(&status)
 	}
 	if media := mediaType(resp.Header.Get("Content-Type")); resp.StatusCode == http.StatusOK && req.Method == http.MethodPost && media != "" && media != mediaJSON && media != mediaStream {
 		// The SDK says so too, unless it finds its connection closed first.
 		page := notMCPError(media)
-		t.failure.Store(&page)
+		t.Failure.Store(&page)
 	}
-	body := &boundBody{ReadCloser: resp.Body, left: maxMessage, closed: func() { unhook(); cancel() }}
+	body := &boundBody{ReadCloser: resp.Body, left: MaxMessage, closed: func() { unhook(); cancel() }}
 	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
 		body.left = -1 // each event is bounded by its reader
 	}
 	if listen {
 		// The SDK does not open it again, and without it no change is noticed:
 		// the session is made again.
-		body.ended = func() { t.end(errors.New("its stream of notifications ended")) }
+		body.ended = func() { t.End(errors.New("its stream of notifications ended")) }
 	}
 	resp.Body = body
 	return resp, nil

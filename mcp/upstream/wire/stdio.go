@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ import (
 	"nize/store"
 )
 
-// stdioFrames are messages as lines over the pipes of a child process.
-type stdioFrames struct {
+// StdioFrames are messages as lines over the pipes of a child process.
+type StdioFrames struct {
 	proc        process.Child
 	stdin       *os.File
 	stdout      *os.File
@@ -26,7 +26,7 @@ type stdioFrames struct {
 	stderrEnded chan struct{} // closed when standard error has ended
 	drained     sync.Once     // reads what was left in it
 	r           *bufio.Reader
-	log         *ring
+	log         *StderrLog
 	warn        func(string)
 	noise       int
 
@@ -43,11 +43,11 @@ type outgoing struct {
 	done chan error // 1: the writer never waits for who has left
 }
 
-// startStdio wires a spawned process up. The pipes are our ends of its standard
+// StartStdio wires a spawned process up. The pipes are our ends of its standard
 // input, output and error.
-func startStdio(proc process.Child, pipes [3]*os.File, log *ring, warn func(string)) *stdioFrames {
+func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, warn func(string)) *StdioFrames {
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
-	f := &stdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, stderrEnded: make(chan struct{}),
+	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, stderrEnded: make(chan struct{}),
 		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
 	f.wg.Go(f.writer)
 	f.wg.Go(func() {
@@ -57,33 +57,33 @@ func startStdio(proc process.Child, pipes [3]*os.File, log *ring, warn func(stri
 	return f
 }
 
-func (f *stdioFrames) pid() int { return f.proc.PID() }
+func (f *StdioFrames) PID() int { return f.proc.PID() }
 
 // write hands the message to the writer and waits until it is in the pipe, the
 // context ends, or the session does.
-func (f *stdioFrames) write(ctx context.Context, msg []byte) error {
+func (f *StdioFrames) write(ctx context.Context, msg []byte) error {
 	o := &outgoing{msg: append(msg, '\n'), done: make(chan error, 1)}
 	select {
 	case f.out <- o:
 	case <-ctx.Done():
-		return &fault{reach: never, err: ctx.Err()}
+		return &Fault{Reach: Never, Err: ctx.Err()}
 	case <-f.quit:
-		return &fault{reach: never, drop: true, err: errEnded}
+		return &Fault{Reach: Never, Drop: true, Err: ErrEnded}
 	case <-f.proc.Done():
-		return &fault{reach: never, drop: true, err: f.exitError("it closed its standard input")}
+		return &Fault{Reach: Never, Drop: true, Err: f.exitError("it closed its standard input")}
 	}
 	select {
 	case err := <-o.done:
 		return err
 	case <-ctx.Done():
-		return &fault{reach: maybe, err: ctx.Err()}
+		return &Fault{Reach: Maybe, Err: ctx.Err()}
 	}
 }
 
 // writer puts messages into the pipe. A server that has stopped reading would
 // block it for ever: at the deadline it is killed, with its group, and the
 // reader finds the end of its output.
-func (f *stdioFrames) writer() {
+func (f *StdioFrames) writer() {
 	for {
 		select {
 		case o := <-f.out:
@@ -94,20 +94,20 @@ func (f *stdioFrames) writer() {
 	}
 }
 
-func (f *stdioFrames) writeLine(line []byte) error {
-	if err := f.stdin.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
-		return &fault{reach: never, drop: true, err: fmt.Errorf("its standard input: %w", err)}
+func (f *StdioFrames) writeLine(line []byte) error {
+	if err := f.stdin.SetWriteDeadline(time.Now().Add(WriteTime)); err != nil {
+		return &Fault{Reach: Never, Drop: true, Err: fmt.Errorf("its standard input: %w", err)}
 	}
 	n, err := f.stdin.Write(line)
 	if err == nil {
 		return nil
 	}
-	reached := maybe
+	reached := Maybe
 	if n < len(line)-1 {
-		reached = never // a line without its end is no message
+		reached = Never // a line without its end is no message
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("it has stopped reading its standard input; it was killed after %s", writeTime)
+		err = fmt.Errorf("it has stopped reading its standard input; it was killed after %s", WriteTime)
 	}
 	if errors.Is(err, syscall.EPIPE) { // how it ended says more, and is known a moment later
 		err = f.exitError("it closed its standard input")
@@ -115,12 +115,12 @@ func (f *stdioFrames) writeLine(line []byte) error {
 		f.warn(err.Error())
 	}
 	f.signal(syscall.SIGKILL)
-	return &fault{reach: reached, drop: true, err: err}
+	return &Fault{Reach: reached, Drop: true, Err: err}
 }
 
 // read returns the next line that is JSON. A line that isn't is noise: skipped,
 // reported in words, and fatal only after maxNoise of them.
-func (f *stdioFrames) read() ([]byte, error) {
+func (f *StdioFrames) read() ([]byte, error) {
 	for {
 		line, err := f.readLine()
 		if err != nil {
@@ -145,7 +145,7 @@ func (f *stdioFrames) read() ([]byte, error) {
 }
 
 // readLine returns one line, bounded.
-func (f *stdioFrames) readLine() ([]byte, error) {
+func (f *StdioFrames) readLine() ([]byte, error) {
 	var long []byte
 	for {
 		part, err := f.r.ReadSlice('\n')
@@ -155,8 +155,8 @@ func (f *stdioFrames) readLine() ([]byte, error) {
 			return long, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, f.exitError("it closed its standard output")
-		case len(long) > maxMessage:
-			return nil, fmt.Errorf("it wrote a line over %d MiB", maxMessage>>20)
+		case len(long) > MaxMessage:
+			return nil, fmt.Errorf("it wrote a line over %d MiB", MaxMessage>>20)
 		}
 	}
 }
@@ -164,13 +164,13 @@ func (f *stdioFrames) readLine() ([]byte, error) {
 // exitError says how the process ended, with its last words. It is asked when a pipe
 // has ended, which comes a moment before the exit is known; open is what is said
 // of a process that lives on without it.
-func (f *stdioFrames) exitError(open string) error {
+func (f *StdioFrames) exitError(open string) error {
 	timer := time.NewTimer(stopTime)
 	defer timer.Stop()
 	select {
 	case <-f.proc.Done():
 	case <-f.quit:
-		return errEnded
+		return ErrEnded
 	case <-timer.C:
 		return errors.New(open)
 	}
@@ -189,7 +189,7 @@ func (f *stdioFrames) exitError(open string) error {
 // be on its way when its end is known. A grandchild can keep the pipe open, so
 // a moment in which nothing comes ends the wait, and stopTime does; what is in
 // the pipe then is taken out.
-func (f *stdioFrames) awaitStderr() {
+func (f *StdioFrames) awaitStderr() {
 	defer f.drained.Do(f.drainStderr)
 	moment := time.NewTicker(stderrSilence)
 	defer moment.Stop()
@@ -210,7 +210,7 @@ func (f *stdioFrames) awaitStderr() {
 
 // drainStderr stops the reader of standard error, which on a busy machine may have
 // been held up for longer than a moment, and reads what it has not.
-func (f *stdioFrames) drainStderr() {
+func (f *StdioFrames) drainStderr() {
 	if err := f.stderr.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return // it is closed
 	}
@@ -238,9 +238,9 @@ func (l leftover) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// terminate ends the process as the MCP specification asks: standard input closed,
+// Terminate ends the process as the MCP specification asks: standard input closed,
 // then SIGTERM, then SIGKILL, always to the whole group.
-func (f *stdioFrames) terminate(kill bool) {
+func (f *StdioFrames) Terminate(kill bool) {
 	f.once.Do(func() {
 		defer close(f.closed)
 		close(f.quit)
@@ -263,7 +263,7 @@ func (f *stdioFrames) terminate(kill bool) {
 }
 
 // awaitExit waits for the end of the process, at most stopTime.
-func (f *stdioFrames) awaitExit() bool {
+func (f *StdioFrames) awaitExit() bool {
 	timer := time.NewTimer(stopTime)
 	defer timer.Stop()
 	select {
@@ -274,7 +274,7 @@ func (f *stdioFrames) awaitExit() bool {
 	}
 }
 
-func (f *stdioFrames) signal(sig syscall.Signal) {
+func (f *StdioFrames) signal(sig syscall.Signal) {
 	select {
 	case <-f.proc.Done():
 		return

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bufio"
@@ -26,7 +26,7 @@ type eventReader struct {
 	retry  time.Duration // how long the server asks to wait before a reconnect; 0 is none
 }
 
-var errTooLarge = fmt.Errorf("a message over %d MiB", maxMessage>>20)
+var errTooLarge = fmt.Errorf("a message over %d MiB", MaxMessage>>20)
 
 func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{r: bufio.NewReaderSize(r, 4<<10)}
@@ -47,7 +47,7 @@ func (er *eventReader) next() (event, error) {
 	er.data = er.data[:0]
 	size, some := 0, false
 	for {
-		line, err := er.line(maxMessage - size)
+		line, err := er.line(MaxMessage - size)
 		if err != nil {
 			return ev, err
 		}

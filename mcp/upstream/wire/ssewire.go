@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bytes"
@@ -24,11 +24,12 @@ type sseFrames struct {
 	life   context.Context
 	end    context.CancelFunc
 	once   sync.Once
+	ended  context.CancelCauseFunc // ends what else belongs to the session; nil until it is open
 }
 
-// dialSSE opens the stream and waits for the address. The context bounds the
-// wait; the stream lives until close.
-func dialSSE(ctx context.Context, address string, client *http.Client) (*sseFrames, error) {
+// DialSSE opens the stream and waits for the address. The context bounds the
+// wait; the stream lives until Terminate, which calls end with [ErrEnded].
+func DialSSE(ctx context.Context, address string, client *http.Client, end context.CancelCauseFunc) (Frames, error) {
 	f := &sseFrames{client: client}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, f.end)
@@ -37,28 +38,29 @@ func dialSSE(ctx context.Context, address string, client *http.Client) (*sseFram
 		err = ctx.Err()
 	}
 	if err != nil {
-		f.terminate(true)
+		f.Terminate(true)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		return nil, err
 	}
+	f.ended = end
 	return f, nil
 }
 
 func (f *sseFrames) open(address string) error {
 	req, err := http.NewRequestWithContext(f.life, http.MethodGet, address, nil)
 	if err != nil {
-		return fmt.Errorf("its URL: %w", withoutURL(err))
+		return fmt.Errorf("its URL: %w", WithoutURL(err))
 	}
 	req.Header.Set("Accept", mediaStream)
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return withoutURL(err)
+		return WithoutURL(err)
 	}
 	f.body, f.er = resp.Body, newEventReader(resp.Body)
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
-		return &statusError{status: resp.StatusCode, media: mediaType(resp.Header.Get("Content-Type"))}
+		return &StatusError{Status: resp.StatusCode, media: mediaType(resp.Header.Get("Content-Type"))}
 	}
 	ev, err := f.er.next()
 	if err != nil {
@@ -69,7 +71,7 @@ func (f *sseFrames) open(address string) error {
 	}
 	base, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("its URL: %w", withoutURL(err))
+		return fmt.Errorf("its URL: %w", WithoutURL(err))
 	}
 	target, err := base.Parse(string(ev.data))
 	if err != nil {
@@ -82,17 +84,17 @@ func (f *sseFrames) open(address string) error {
 	return nil
 }
 
-// statusError is an answer that is no MCP.
-type statusError struct {
-	status int
+// StatusError is an answer that is no MCP.
+type StatusError struct {
+	Status int
 	media  string
 }
 
-func (e *statusError) Error() string {
-	if e.status == http.StatusOK {
+func (e *StatusError) Error() string {
+	if e.Status == http.StatusOK {
 		return fmt.Sprintf("it answered with %q instead of an event stream", store.Clip(e.media, 60))
 	}
-	return fmt.Sprintf("it answered %d %s", e.status, http.StatusText(e.status))
+	return fmt.Sprintf("it answered %d %s", e.Status, http.StatusText(e.Status))
 }
 
 func (f *sseFrames) read() ([]byte, error) {
@@ -112,13 +114,13 @@ func (f *sseFrames) read() ([]byte, error) {
 func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.target, bytes.NewReader(msg))
 	if err != nil {
-		return &fault{reach: never, drop: true, err: withoutURL(err)}
+		return &Fault{Reach: Never, Drop: true, Err: WithoutURL(err)}
 	}
 	req.Header.Set("Content-Type", mediaJSON)
 	resp, err := f.client.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
-			return &fault{reach: maybe, err: ctx.Err()}
+			return &Fault{Reach: Maybe, Err: ctx.Err()}
 		}
 		return netFault(err)
 	}
@@ -126,33 +128,25 @@ func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil
 	}
-	status := &statusError{status: resp.StatusCode}
+	status := &StatusError{Status: resp.StatusCode}
 	switch {
 	case resp.StatusCode >= 500:
-		return &fault{reach: maybe, drop: true, err: status}
+		return &Fault{Reach: Maybe, Drop: true, Err: status}
 	default: // turned away at the door
-		return &fault{reach: never, drop: true, err: status}
+		return &Fault{Reach: Never, Drop: true, Err: status}
 	}
 }
 
-func (f *sseFrames) terminate(bool) {
+func (f *sseFrames) Terminate(bool) {
 	f.once.Do(func() {
 		f.end()
 		if f.body != nil {
 			f.body.Close()
 		}
+		if f.ended != nil {
+			f.ended(ErrEnded)
+		}
 	})
 }
 
-func (f *sseFrames) pid() int { return 0 }
-
-// endingFrames ends what else belongs to the frames.
-type endingFrames struct {
-	*sseFrames
-	end context.CancelCauseFunc
-}
-
-func (f *endingFrames) terminate(kill bool) {
-	f.sseFrames.terminate(kill)
-	f.end(errEnded)
-}
+func (f *sseFrames) PID() int { return 0 }
