@@ -99,7 +99,8 @@ type Contacts interface {
 type Tokens interface {
 	// CreateToken stores t, whose Hash the caller computed. An active token of
 	// the same user and name is ErrExists, unless overwrite, which revokes it
-	// in the same transaction.
+	// in the same transaction. One that a token makes (by.Token) ends with that
+	// token at the latest, and is revoked with it.
 	CreateToken(ctx context.Context, by Caller, t Token, overwrite bool) (Token, error)
 	// RotateToken replaces the active token of that user and name by one with
 	// the same scopes. ErrNotFound if there is none.

@@ -116,6 +116,15 @@ type Token struct {
 	Expires  time.Time `json:"expires"`
 	LastUsed time.Time `json:"last_used,omitzero"`
 	Revoked  time.Time `json:"revoked,omitzero"` // in the future while a rotated token has grace
+	Maker    string    `json:"maker,omitempty"`  // id of the token that made this one, which ends with it
+}
+
+// Ends is when the token stops working, by its expiry or a rotation's grace.
+func (t Token) Ends() time.Time {
+	if !t.Revoked.IsZero() && t.Revoked.Before(t.Expires) {
+		return t.Revoked
+	}
+	return t.Expires
 }
 
 // TokenSecret is the part of a token that a rotation replaces.

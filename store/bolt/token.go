@@ -124,6 +124,9 @@ func (d *DB) CreateToken(ctx context.Context, by store.Caller, tok store.Token, 
 				return err
 			}
 		}
+		if tok, err = t.madeBy(by, tok); err != nil {
+			return err
+		}
 		tok.ID = cmp.Or(tok.ID, store.NewID(t.now))
 		if tok.Created.IsZero() {
 			tok.Created = t.now
@@ -135,6 +138,26 @@ func (d *DB) CreateToken(ctx context.Context, by store.Caller, tok store.Token, 
 	})
 	if err != nil {
 		return store.Token{}, err
+	}
+	return tok, nil
+}
+
+// madeBy ties a token to the one that makes it. That may just have been revoked,
+// by the new one of its own name.
+func (t *tx) madeBy(by store.Caller, tok store.Token) (store.Token, error) {
+	if by.Token == "" {
+		return tok, nil
+	}
+	maker, err := t.loadToken([]byte(by.Token))
+	if err != nil {
+		return tok, fmt.Errorf("the token that makes it: %w", err)
+	}
+	if maker.State(t.now) != "active" {
+		return tok, fmt.Errorf("%w: the token that makes it has ended", store.ErrRefused)
+	}
+	tok.Maker = maker.ID
+	if end := maker.Ends(); tok.Expires.After(end) {
+		tok.Expires = end
 	}
 	return tok, nil
 }
@@ -159,7 +182,19 @@ func (d *DB) RotateToken(ctx context.Context, by store.Caller, r store.Rotation)
 		tok = old
 		tok.ID, tok.Prefix, tok.Hash = cmp.Or(r.Next.ID, store.NewID(t.now)), r.Next.Prefix, r.Next.Hash
 		tok.Created, tok.Expires, tok.LastUsed = t.now, t.now.Add(old.Expires.Sub(old.Created)), time.Time{}
+		if tok.Maker != "" { // and it ends with its maker as before
+			maker, err := t.loadToken([]byte(tok.Maker))
+			if err != nil {
+				return fmt.Errorf("the token that made it: %w", err)
+			}
+			if end := maker.Ends(); tok.Expires.After(end) {
+				tok.Expires = end
+			}
+		}
 		if err := t.addToken(tok); err != nil {
+			return err
+		}
+		if err := t.adopt(old.ID, tok); err != nil {
 			return err
 		}
 		old.Revoked = t.now.Add(max(0, r.Grace))
@@ -198,6 +233,9 @@ func (t *tx) revoke(by store.Caller, user, name string) (int, error) {
 	}
 	n := 0
 	for _, tok := range list {
+		if tok, err = t.loadToken([]byte(tok.ID)); err != nil { // its maker may have taken it along
+			return n, err
+		}
 		if tok.State(t.now) != "active" {
 			continue
 		}
@@ -209,8 +247,51 @@ func (t *tx) revoke(by store.Caller, user, name string) (int, error) {
 			return n, err
 		}
 		n++
+		made, err := t.revokeMade(by, tok)
+		if n += made; err != nil {
+			return n, err
+		}
 	}
 	return n, nil
+}
+
+// revokeMade revokes what a token made, and what that made.
+func (t *tx) revokeMade(by store.Caller, maker store.Token) (int, error) {
+	list, err := t.madeOf(maker)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, tok := range list {
+		tok.Revoked = t.now
+		if err := t.saveToken(tok, false); err != nil {
+			return n, err
+		}
+		if err := t.tokenEvent(by, "revoke", tok); err != nil {
+			return n, err
+		}
+		more, err := t.revokeMade(by, tok)
+		if n += 1 + more; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// madeOf returns the active tokens that a token made, which are its user's.
+func (t *tx) madeOf(maker store.Token) ([]store.Token, error) {
+	list, err := t.tokensOf(maker.User, "")
+	return slices.DeleteFunc(list, func(tok store.Token) bool { return tok.Maker != maker.ID || tok.State(t.now) != "active" }), err
+}
+
+// adopt makes what a token made that of the token which replaces it.
+func (t *tx) adopt(old string, by store.Token) error {
+	list, err := t.madeOf(store.Token{ID: old, User: by.User})
+	for _, tok := range list {
+		tok.Maker = by.ID
+		err = errors.Join(err, t.saveToken(tok, false))
+	}
+	return err
 }
 
 // ListTokens implements [store.Tokens]; user "" is every user. Oldest first.

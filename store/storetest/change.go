@@ -31,6 +31,9 @@ var compound = []string{"Unlink", "RemoveUser", "Join", "EraseEvents", "ForgetUs
 func changesLeaveEvents(e *env) {
 	ctx := e.Context()
 	me := must(e.EnsureUser(ctx, "local:7", "Who", store.Admin))(e)
+	own := e.newToken(me.ID, "own", "tok7")
+	own.ID = "tok7"
+	must(e.CreateToken(ctx, ada, own, false))(e)
 	who := store.Caller{User: me.ID, Name: "Who", Role: store.Admin, Surface: store.OnCLI, Identity: "local:7", Address: "203.0.113.5", Token: "tok7"}
 	table := e.settingChanges(who)
 	table = append(table, e.callChanges(who)...)

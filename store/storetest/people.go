@@ -201,6 +201,44 @@ func tokenRotate(e *env) {
 	e.is(err, store.ErrRefused)
 }
 
+// tokenMakes: what a token makes ends with it at the latest, and is revoked with
+// it, through any number of hands; a rotation hands it on.
+func tokenMakes(e *env) {
+	ctx := e.Context()
+	u := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
+	long := func(name string) store.Token {
+		t := e.newToken(u.ID, name, name)
+		t.Expires = time.Now().UTC().Add(10 * 365 * 24 * time.Hour)
+		return t
+	}
+	by := func(t store.Token) store.Caller { who := ada; who.Token = t.ID; return who }
+	maker := must(e.CreateToken(ctx, ada, e.newToken(u.ID, "maker", "maker"), false))(e)
+	child := must(e.CreateToken(ctx, by(maker), long("child"), false))(e)
+	grandchild := must(e.CreateToken(ctx, by(child), long("grandchild"), false))(e)
+	if child.Maker != maker.ID || !child.Expires.Equal(maker.Expires) || !grandchild.Expires.Equal(maker.Expires) {
+		e.Fatalf("made by one that ends at %v: %+v, %+v", maker.Expires, child, grandchild)
+	}
+	_, err := e.CreateToken(ctx, by(maker), long("maker"), true)
+	e.is(err, store.ErrRefused) // it would end its maker
+	_, err = e.CreateToken(ctx, by(store.Token{ID: "none"}), long("orphan"), false)
+	e.is(err, store.ErrNotFound)
+
+	rotated := must(e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "maker", Next: store.TokenSecret{ID: store.NewID(time.Now()), Hash: secretOf("next")}}))(e)
+	_, _, err = e.Authenticate(ctx, secretOf("child"))
+	e.ok(err)
+	again := must(e.RotateToken(ctx, ada, store.Rotation{User: u.ID, Name: "child", Next: store.TokenSecret{ID: store.NewID(time.Now()), Hash: secretOf("child2")}}))(e)
+	if again.Maker != rotated.ID || again.Expires.After(rotated.Expires) {
+		e.Fatalf("rotated: %+v, its maker ends at %v", again, rotated.Expires)
+	}
+	e.same(must(e.RevokeTokens(ctx, ada, u.ID, "maker"))(e), 3)
+	for _, s := range []string{"next", "child2", "grandchild"} {
+		_, _, err = e.Authenticate(ctx, secretOf(s))
+		e.is(err, store.ErrRefused)
+	}
+	_, err = e.CreateToken(ctx, by(rotated), long("late"), false)
+	e.is(err, store.ErrRefused)
+}
+
 // offboarding: to disable somebody takes all at once.
 func offboarding(e *env) {
 	ctx := e.Context()

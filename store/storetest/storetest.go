@@ -35,7 +35,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"Servers", servers}, {"ServersRace", serversRace}, {"Tools", tools}, {"ToolsBytes", toolsBytes},
 		{"Users", users}, {"AddUser", addUser}, {"Groups", groups}, {"LiveGroups", liveGroups}, {"Sweeps", sweeps}, {"Homes", homes}, {"Members", members}, {"Links", links}, {"LinkRaces", linkRaces}, {"Reassigned", reassigned}, {"LinkTries", linkTries}, {"Unlink", unlink}, {"Leavers", leavers}, {"Forget", forget},
 		{"LastAdmin", lastAdmin}, {"Offboarding", offboarding},
-		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate},
+		{"Tokens", tokens}, {"TokenOverwriteRace", tokenOverwriteRace}, {"TokenRotate", tokenRotate}, {"TokenMakes", tokenMakes},
 		{"Credentials", credentials}, {"Providers", providers}, {"Models", models}, {"Agents", agents},
 		{"Settings", settings}, {"Grants", grants}, {"Vectors", vectors}, {"UnmetRequests", unmetRequests}, {"RelevanceFeedback", feedback}, {"Examples", examples},
 		{"CallLife", callLife}, {"CallBytes", callBytes}, {"BeginTwice", beginTwice}, {"Replaces", replaces}, {"Votes", votes}, {"Redo", redo}, {"Remind", remind},
