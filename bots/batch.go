@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -52,7 +53,7 @@ func (c *Conversation) held(ctx context.Context, t *thread, sc *screen, th store
 	if !wakes {
 		left := batchTime - now.Sub(t.answers[0])
 		c.start(func(ctx context.Context) {
-			sleep(ctx, left)
+			_ = queue.Sleep(ctx, left)
 			c.wake(t.id, func(t *thread) { t.waking = false })
 		})
 	}

@@ -94,14 +94,7 @@ type Handler interface {
 
 // Platform is a place where people meet nize. botstest.Memory is the fake.
 type Platform interface {
-	Surface() store.Surface
+	messenger
 	// Run takes what people do to h until ctx ends.
 	Run(ctx context.Context, h Handler) error
-	// Post shows m at the address of a thread and returns where m stands; the
-	// place is remembered over restarts if it names a message.
-	Post(ctx context.Context, to store.Address, m store.Message) (store.Address, error)
-	// Update replaces what stands at an address that Post returned, maybe
-	// before a restart. ErrNotFound says that nothing stands there any more.
-	// Calls of Post and Update for one thread never overlap.
-	Update(ctx context.Context, at store.Address, m store.Message) error
 }

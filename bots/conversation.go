@@ -62,6 +62,8 @@ type Options struct {
 type Conversation struct {
 	o         Options
 	platforms map[store.Surface]Platform
+	outbox    *outboxOptions
+	copies    *copies
 	wg        sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows and the fields of every thread
@@ -70,9 +72,6 @@ type Conversation struct {
 	paces   map[string]*pace // by user
 	ready   []*thread        // scheduled, not taken by a worker yet
 	workers int
-	copying map[string]*copyState // by call
-	copied  map[string]bool       // calls that are not final and have copies
-	stale   []string              // calls whose copies Run looks at when it begins
 }
 
 // thread is what the worker remembers of a conversation between steps. All of
@@ -130,10 +129,16 @@ func New(o Options) *Conversation {
 	if o.AtOnce == 0 {
 		o.AtOnce = 64
 	}
-	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}, copying: map[string]*copyState{}, copied: map[string]bool{}, paces: map[string]*pace{}}
+	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}, paces: map[string]*pace{}}
 	for _, p := range o.Platforms {
 		c.platforms[p.Surface()] = p
 	}
+	c.outbox = &outboxOptions{Places: o.Places, Backlog: o.Backlog, Cards: o.Approver, Calls: o.Calls, People: o.Audience, Start: c.start, Now: o.Now, Pace: o.Pace, Log: o.Log}
+	var all []messenger
+	for _, p := range o.Platforms {
+		all = append(all, p)
+	}
+	c.copies = newCopies(copiesOptions{Platforms: all, Places: o.Places, Calls: o.Calls, Cards: o.Approver, Audience: o.Audience, Now: o.Now, Log: o.Log})
 	return c
 }
 
@@ -223,7 +228,7 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 		show = decided.ID // an edit makes a new call
 	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
-		c.copies(call) // the card that was pressed may be one that lags behind
+		c.copies.bring(call) // the card that was pressed may be one that lags behind
 	}
 	card, cardErr := c.o.Approver.Card(ctx, show)
 	switch {
@@ -292,12 +297,8 @@ func (c *Conversation) Run(ctx context.Context) error {
 	c.mu.Lock()
 	c.life = ctx
 	c.spawnLocked()
-	stale := c.stale
-	c.stale = nil
 	c.mu.Unlock()
-	for _, call := range stale {
-		c.copies(call)
-	}
+	c.wg.Go(func() { c.copies.run(ctx) })
 	defer func() {
 		c.mu.Lock()
 		c.life = nil
@@ -335,7 +336,7 @@ func (c *Conversation) screenFor(ctx context.Context, th store.Thread) *screen {
 	defer c.mu.Unlock()
 	t := c.threadLocked(th.ID)
 	if t.screen == nil {
-		t.screen = newScreen(c, p, th)
+		t.screen = newScreen(c.outbox, p, th)
 	}
 	t.screen.speak(locale)
 	return t.screen

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
-	"nize/bots/phrases"
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -45,63 +48,78 @@ const copyPrefix = "copy/"
 // CopyOf names the copy of somebody's among the places of a call.
 func CopyOf(user string) string { return copyPrefix + user }
 
-// copyState is a call whose copies are being brought up to date.
-type copyState struct {
-	again bool
-	also  []string // people who asked for a copy
+// copies keeps the copies of cards up to date.
+type copies struct {
+	o         copiesOptions
+	platforms map[store.Surface]messenger
+	stale     *queue.Queue[string] // calls whose copies are to be brought up to date
+
+	mu     sync.Mutex          // guards what follows
+	also   map[string][]string // people who asked for a copy, by call
+	copied map[string]bool     // calls that are not final and have copies
 }
 
-// copies brings the copies of a call's card up to date in the background, one
-// run at a time for each call; also are people who get one besides those who
-// are told of it anyway.
-func (c *Conversation) copies(call string, also ...string) {
+// copiesOptions are what copies work with. Without Places or an Audience a card
+// is brought to nobody.
+type copiesOptions struct {
+	Platforms []messenger // the first that knows somebody is where they read
+	Places    store.Places
+	Calls     interface {
+		GetCall(ctx context.Context, id string) (store.Call, error)
+	}
+	Cards    Cards
+	Audience Audience
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+func newCopies(o copiesOptions) *copies {
+	c := &copies{o: o, platforms: map[store.Surface]messenger{}, stale: queue.New[string](o.Now), also: map[string][]string{}, copied: map[string]bool{}}
+	for _, p := range o.Platforms {
+		c.platforms[p.Surface()] = p
+	}
+	return c
+}
+
+// bring has the copies of a call's card brought up to date by Run; also are
+// people who get one besides those who are told of it anyway.
+func (c *copies) bring(call string, also ...string) {
 	if c.o.Audience == nil || c.o.Places == nil {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.copying[call]; s != nil {
-		s.again, s.also = true, append(s.also, also...)
-		return
+	if len(also) > 0 {
+		c.also[call] = append(c.also[call], also...)
 	}
-	if c.life == nil {
-		return // the next start looks at what waits
-	}
-	s := &copyState{also: also}
-	c.copying[call] = s
-	ctx := c.life
-	c.wg.Go(func() {
-		for {
-			c.mu.Lock()
-			also := s.also
-			s.also = nil
-			c.mu.Unlock()
-			if err := Guard(func() error { return c.bringCopies(ctx, call, also) }); err != nil {
-				c.logUnlessEnded(ctx, "bringing a card to those who decide", err)
-			}
-			c.mu.Lock()
-			if !s.again || ctx.Err() != nil {
-				delete(c.copying, call)
-				c.mu.Unlock()
-				return
-			}
-			s.again = false
-			c.mu.Unlock()
+	c.mu.Unlock()
+	c.stale.Set(call, c.o.Now())
+}
+
+// run brings copies up to date until ctx ends, one run at a time for each call.
+func (c *copies) run(ctx context.Context) {
+	c.stale.Run(ctx, 0, func(ctx context.Context, call string) {
+		c.mu.Lock()
+		also := c.also[call]
+		delete(c.also, call)
+		c.mu.Unlock()
+		err := queue.Guard(func() error { return c.bringCopies(ctx, call, also) })
+		if err != nil && ctx.Err() == nil {
+			c.o.Log.Error("bringing a card to those who decide", "err", err)
 		}
 	})
 }
 
-// hasCopies says whether a call has copies that may change: most calls never
-// wait, and nothing is read for them.
-func (c *Conversation) hasCopies(call string) bool {
+// has says whether a call has copies that may change: most calls never wait, and
+// nothing is read for them.
+func (c *copies) has(call string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.copied[call] || c.copying[call] != nil // the latter may be about to post
+	return c.copied[call] || c.stale.Has(call) // the latter may be about to post
 }
 
 // bringCopies updates the copies that there are, and posts those that lack
 // while the call waits.
-func (c *Conversation) bringCopies(ctx context.Context, id string, also []string) error {
+func (c *copies) bringCopies(ctx context.Context, id string, also []string) error {
 	places, err := c.o.Places.ListPlaces(ctx, id)
 	if err != nil {
 		return fmt.Errorf("reading where copies stand: %w", err)
@@ -130,7 +148,7 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 	if len(places) == 0 && len(people) == 0 {
 		return nil
 	}
-	card, err := c.o.Approver.Card(ctx, id)
+	card, err := c.o.Cards.Card(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -160,38 +178,13 @@ func (c *Conversation) bringCopies(ctx context.Context, id string, also []string
 	return failed
 }
 
-// remind says once that a call still waits: in its conversation, and
-// to everybody who has a copy of its card and has not answered.
-func (c *Conversation) remind(ctx context.Context, change store.Change) {
-	call, err := c.o.Calls.GetCall(ctx, change.ID)
-	if err != nil || !call.Waiting() {
-		return // decided meanwhile
-	}
-	if th, err := c.o.Threads.GetThread(ctx, change.Thread); err == nil {
-		if sc := c.screenFor(ctx, th); sc != nil {
-			text := sc.words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
-			sc.put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
-		}
-	} else if change.Thread != "" {
-		c.logUnlessEnded(ctx, "reading the thread of a call that waits", err)
-	}
-	if c.o.Audience == nil || c.o.Places == nil {
-		return
-	}
-	c.start(func(ctx context.Context) {
-		if err := Guard(func() error { return c.remindCopies(ctx, call) }); err != nil {
-			c.logUnlessEnded(ctx, "reminding of a card", err)
-		}
-	})
-}
-
-// remindCopies writes below the copies of a card.
-func (c *Conversation) remindCopies(ctx context.Context, call store.Call) error {
+// remindCopies writes below the copies of a card what text says of it.
+func (c *copies) remindCopies(ctx context.Context, call store.Call, text func(store.Card) string) error {
 	places, err := c.o.Places.ListPlaces(ctx, call.ID)
 	if err != nil {
 		return fmt.Errorf("reading where copies stand: %w", err)
 	}
-	card, err := c.o.Approver.Card(ctx, call.ID)
+	card, err := c.o.Cards.Card(ctx, call.ID)
 	if err != nil {
 		return err
 	}
@@ -203,7 +196,7 @@ func (c *Conversation) remindCopies(ctx context.Context, call store.Call) error 
 			continue
 		}
 		at.Message = ""
-		m := store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: ReminderText(card, ""), Card: &card, Final: true}
+		m := store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text(card), Card: &card, Final: true}
 		_, err := p.Post(ctx, at, m)
 		failed = errors.Join(failed, err)
 	}
@@ -211,7 +204,7 @@ func (c *Conversation) remindCopies(ctx context.Context, call store.Call) error 
 }
 
 // audience is to whom a waiting call's card is brought.
-func (c *Conversation) audience(ctx context.Context, call store.Call, also []string) ([]store.User, error) {
+func (c *copies) audience(ctx context.Context, call store.Call, also []string) ([]store.User, error) {
 	people, err := c.o.Audience.Approvers(ctx, call.ID)
 	if err != nil {
 		return nil, fmt.Errorf("finding who decides call %s: %w", call.ID, err)
@@ -231,7 +224,7 @@ func (c *Conversation) audience(ctx context.Context, call store.Call, also []str
 
 // direct finds where somebody reads in private, on the first platform that
 // knows them.
-func (c *Conversation) direct(ctx context.Context, u store.User) (store.Address, bool, error) {
+func (c *copies) direct(ctx context.Context, u store.User) (store.Address, bool, error) {
 	for _, p := range c.o.Platforms {
 		courier, ok := p.(Courier)
 		if !ok {
@@ -248,7 +241,7 @@ func (c *Conversation) direct(ctx context.Context, u store.User) (store.Address,
 
 // bringCopy posts or updates one copy. The intent is noted before the post, so
 // that a crash in between does not post it twice.
-func (c *Conversation) bringCopy(ctx context.Context, name string, at store.Address, m store.Message) error {
+func (c *copies) bringCopy(ctx context.Context, name string, at store.Address, m store.Message) error {
 	p := c.platforms[at.Surface]
 	if p == nil {
 		return nil
@@ -285,30 +278,30 @@ func (c *Conversation) bringCopy(ctx context.Context, name string, at store.Addr
 	return note(posted)
 }
 
-// loadCopies finds the calls whose copies may lag behind: those that wait, and
-// those that ran when the last run ended.
-func (c *Conversation) loadCopies(ctx context.Context) error {
-	if c.o.Audience == nil {
-		return nil
-	}
-	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending, store.Running, store.Lost}, Limit: maxCalls})
+// reads says whether the card stands in private to by, or in its conversation
+// where that is theirs, or at at.
+func (c *copies) reads(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
+	private, err := c.o.Places.ListPlaces(ctx, call.ID)
 	if err != nil {
-		return fmt.Errorf("reading calls that wait: %w", err)
+		return false, fmt.Errorf("reading where copies stand: %w", err)
 	}
-	var ids []string
-	for _, call := range calls {
-		ids = append(ids, call.ID)
+	if private[CopyOf(by.User)].Message != "" {
+		return true, nil
 	}
-	c.mu.Lock()
-	began := c.life != nil
-	if !began {
-		c.stale = ids
+	if call.Thread == "" {
+		return false, nil
 	}
-	c.mu.Unlock()
-	if began {
-		for _, id := range ids {
-			c.copies(id)
-		}
+	place, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("reading where a card stands: %w", err)
+	}
+	return place.Message != "" && (call.By == by.User || place.Channel == at.Channel), nil
+}
+
+// Cards describes calls as they stand now.
+type Cards interface {
+	Card(ctx context.Context, call string) (store.Card, error)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"nize/store"
 )
@@ -19,57 +20,62 @@ import (
 // draftPrefix heads the names under which the places of drafts are noted.
 const draftPrefix = "draft/"
 
-// resume takes up what an earlier run showed, and returns the names of what is
-// known to stand there.
-func (s *screen) resume(ctx context.Context) (map[string]store.Address, error) {
-	var places map[string]store.Address
-	if s.c.o.Places != nil {
-		var err error
-		if places, err = s.c.o.Places.ListPlaces(ctx, s.thread); err != nil {
-			return nil, fmt.Errorf("reading where messages stand: %w", err)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.resumed = true
-	s.headed = places[headMark]
+// drafts are those of one thread that an earlier run left.
+type drafts struct {
+	ledger *ledger
+
+	mu sync.Mutex // guards of; taken while the screen's is held, never before
+	of map[string]store.Address
+}
+
+// take takes up the drafts among places.
+func (d *drafts) take(places map[string]store.Address) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for name, at := range places {
 		if strings.HasPrefix(name, draftPrefix) {
-			if s.drafts == nil {
-				s.drafts = map[string]store.Address{}
+			if d.of == nil {
+				d.of = map[string]store.Address{}
 			}
-			s.drafts[name] = at
+			d.of[name] = at
 		}
 	}
-	return places, nil
+}
+
+// left says how many there are, and whether that is one of them.
+func (d *drafts) left(name string) (n int, is bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, is = d.of[name]
+	return len(d.of), is
 }
 
 // claim takes the draft of an earlier run that a text goes on with: its own,
 // else one that is left.
-func (s *screen) claim(id string) (name string, at store.Address, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (d *drafts) claim(id string) (name string, at store.Address, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	name = draftPrefix + id
-	if _, own := s.drafts[name]; !own {
+	if _, own := d.of[name]; !own {
 		name = ""
-		for other := range s.drafts {
+		for other := range d.of {
 			name = max(name, other)
 		}
 	}
-	at, ok = s.drafts[name]
-	delete(s.drafts, name)
+	at, ok = d.of[name]
+	delete(d.of, name)
 	return name, at, ok
 }
 
 // placeText finds where a text stands that was shown before a restart, and the
 // name under which that is noted.
-func (s *screen) placeText(ctx context.Context, stored string, m store.Message) (noted string, at store.Address, ok bool, err error) {
-	if s.c.o.Places == nil {
+func (d *drafts) placeText(ctx context.Context, stored string, m store.Message) (noted string, at store.Address, ok bool, err error) {
+	if d.ledger.places == nil {
 		return "", at, false, nil
 	}
 	intended := false // to be posted as what is stored
 	if stored != "" {
-		at, err = s.c.o.Places.GetPlace(ctx, s.thread, stored)
+		at, err = d.ledger.places.GetPlace(ctx, d.ledger.thread, stored)
 		intended = err == nil
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return "", at, false, fmt.Errorf("finding where a message stands: %w", err)
@@ -78,7 +84,7 @@ func (s *screen) placeText(ctx context.Context, stored string, m store.Message) 
 			return stored, at, true, nil
 		}
 	}
-	noted, draft, ok := s.claim(m.ID)
+	noted, draft, ok := d.claim(m.ID)
 	switch {
 	case ok && draft.Message != "":
 		return noted, draft, true, nil
@@ -89,60 +95,53 @@ func (s *screen) placeText(ctx context.Context, stored string, m store.Message) 
 	default:
 		return "", at, false, nil
 	}
-	at, stands, err := s.find(ctx, at, m)
+	at, stands, err := d.ledger.find(ctx, at, m)
 	if err != nil && ok {
-		s.unclaim(noted, draft)
+		d.unclaim(noted, draft)
 	}
 	if own := draftPrefix + m.ID; stands {
-		s.movePlace(ctx, noted, own, at) // until all of it is there
+		d.ledger.movePlace(ctx, noted, own, at) // until all of it is there
 		noted = own
 	}
 	return noted, at, stands, err
 }
 
 // unclaim leaves a draft to what comes next.
-func (s *screen) unclaim(name string, at store.Address) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drafts[name] = at
+func (d *drafts) unclaim(name string, at store.Address) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.of[name] = at
 }
 
 // dropDrafts takes away what an earlier run began and nothing goes on with.
-func (s *screen) dropDrafts(ctx context.Context) error {
+func (d *drafts) dropDrafts(ctx context.Context, asker *store.Asker) error {
 	for {
-		name, at, left := s.claim("")
+		name, at, left := d.claim("")
 		if !left {
 			return nil
 		}
-		if err := s.dropDraft(ctx, name, at); err != nil {
-			s.unclaim(name, at)
+		if err := d.dropDraft(ctx, asker, name, at); err != nil {
+			d.unclaim(name, at)
 			return err
 		}
 	}
 }
 
 // dropDraft takes away one.
-func (s *screen) dropDraft(ctx context.Context, name string, at store.Address) error {
-	m := store.Message{ID: strings.TrimPrefix(name, draftPrefix), Kind: store.TextMessage, For: s.asked()}
+func (d *drafts) dropDraft(ctx context.Context, asker *store.Asker, name string, at store.Address) error {
+	m := store.Message{ID: strings.TrimPrefix(name, draftPrefix), Kind: store.TextMessage, For: asker}
 	stands := at.Message != ""
 	if !stands {
 		var err error
-		if at, stands, err = s.find(ctx, at, m); err != nil {
+		if at, stands, err = d.ledger.find(ctx, at, m); err != nil {
 			return err
 		}
 	}
-	if r, ok := s.platform.(Remover); ok && stands {
+	if r, ok := d.ledger.platform.(Remover); ok && stands {
 		if err := r.Remove(ctx, at, m); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("taking away half an answer: %w", err)
 		}
 	}
-	s.movePlace(ctx, name, "", at)
+	d.ledger.movePlace(ctx, name, "", at)
 	return nil
-}
-
-// asked is whose message is being answered.
-func (s *screen) asked() *store.Asker {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asker
 }

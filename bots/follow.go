@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"nize/bots/phrases"
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -76,7 +78,7 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 			continue
 		}
 		if !call.Expires.IsZero() { // it was put to people
-			c.copies(call.ID)
+			c.copies.bring(call.ID)
 		}
 		if call.Thread == "" {
 			continue
@@ -105,8 +107,8 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			return err
 		}
 		*after = change.Seq
-		if change.Kind == "call" && (change.State == store.Pending || c.hasCopies(change.ID)) {
-			c.copies(change.ID)
+		if change.Kind == "call" && (change.State == store.Pending || c.copies.has(change.ID)) {
+			c.copies.bring(change.ID)
 		}
 		switch {
 		case change.Kind == "thread":
@@ -153,4 +155,46 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 		anew = err == nil && call.Replaces != "" && call.State.Final()
 	}
 	c.wake(change.Thread, func(t *thread) { t.anew = t.anew || anew })
+}
+
+// remind says once that a call still waits: in its conversation, and
+// to everybody who has a copy of its card and has not answered.
+func (c *Conversation) remind(ctx context.Context, change store.Change) {
+	call, err := c.o.Calls.GetCall(ctx, change.ID)
+	if err != nil || !call.Waiting() {
+		return // decided meanwhile
+	}
+	if th, err := c.o.Threads.GetThread(ctx, change.Thread); err == nil {
+		if sc := c.screenFor(ctx, th); sc != nil {
+			text := sc.words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
+			sc.put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
+		}
+	} else if change.Thread != "" {
+		c.logUnlessEnded(ctx, "reading the thread of a call that waits", err)
+	}
+	if c.o.Audience == nil || c.o.Places == nil {
+		return
+	}
+	c.start(func(ctx context.Context) {
+		text := func(card store.Card) string { return ReminderText(card, "") }
+		if err := queue.Guard(func() error { return c.copies.remindCopies(ctx, call, text) }); err != nil {
+			c.logUnlessEnded(ctx, "reminding of a card", err)
+		}
+	})
+}
+
+// loadCopies finds the calls whose copies may lag behind: those that wait, and
+// those that ran when the last run ended.
+func (c *Conversation) loadCopies(ctx context.Context) error {
+	if c.o.Audience == nil {
+		return nil
+	}
+	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending, store.Running, store.Lost}, Limit: maxCalls})
+	if err != nil {
+		return fmt.Errorf("reading calls that wait: %w", err)
+	}
+	for _, call := range calls {
+		c.copies.bring(call.ID)
+	}
+	return nil
 }

@@ -51,7 +51,7 @@ func (s *screen) mark(ctx context.Context, name string, m store.Message) {
 	s.mu.Lock()
 	s.headed = at
 	s.mu.Unlock()
-	s.notePlace(ctx, headMark, at)
+	s.ledger.notePlace(ctx, headMark, at)
 }
 
 // unmark forgets that, since a card made them wait again.
@@ -61,7 +61,7 @@ func (s *screen) unmark(ctx context.Context) {
 	s.headed = store.Address{}
 	s.mu.Unlock()
 	if had {
-		s.movePlace(ctx, headMark, "", store.Address{})
+		s.ledger.movePlace(ctx, headMark, "", store.Address{})
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *screen) dueLocked() bool {
 	if !ok || s.mention.done || s.asker == nil || s.asker.At.IsZero() || !p.Mentions(s.to) {
 		return false
 	}
-	return s.mention.others || s.c.o.Now().Sub(s.asker.At) > lateAnswer
+	return s.mention.others || s.o.Now().Sub(s.asker.At) > lateAnswer
 }
 
 // heads says whether a text that begins now is headed by a mention; s.mu is
@@ -80,10 +80,11 @@ func (s *screen) headsLocked(m store.Message) bool {
 	if m.Kind != store.TextMessage || m.For != s.asker {
 		return false
 	}
-	if _, goesOn := s.drafts[s.headed.Thread]; goesOn && len(s.drafts) == 1 && s.headed.Message == markOf(s.asker) {
+	drafts, goesOn := s.drafts.left(s.headed.Thread)
+	if goesOn && drafts == 1 && s.headed.Message == markOf(s.asker) {
 		return true // it stands there, and stays
 	}
-	if len(s.drafts) > 0 || !s.dueLocked() {
+	if drafts > 0 || !s.dueLocked() {
 		return false
 	}
 	s.mention.done = true

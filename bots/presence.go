@@ -6,6 +6,19 @@ import (
 	"nize/store"
 )
 
+// messenger shows messages on one surface. What else a platform can is optional:
+// [Presence], [Finder], [Remover], [Aside], [Courier] and [Mentioner].
+type messenger interface {
+	Surface() store.Surface
+	// Post shows m at the address of a thread and returns where m stands; the
+	// place is remembered over restarts if it names a message.
+	Post(ctx context.Context, to store.Address, m store.Message) (store.Address, error)
+	// Update replaces what stands at an address that Post returned, maybe
+	// before a restart. ErrNotFound says that nothing stands there any more.
+	// Calls of Post and Update for one thread never overlap.
+	Update(ctx context.Context, at store.Address, m store.Message) error
+}
+
 // State is what a thread does, as its people should see it.
 type State string
 

@@ -84,7 +84,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) erro
 			if late && !call.Expires.IsZero() { // it was put to people
 				sc.decided(call)
 				sc.card(call.ID)
-				c.copies(call.ID)
+				c.copies.bring(call.ID)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) erro
 			if asker, ok := askerAt(turns, turn.Re); ok {
 				sc.answers(asker)
 			}
-			sc.again(turn, placed)
+			c.showTurn(sc, turn, placed)
 			if i == len(turns)-1 && placed[store.TurnID(turn.Thread, turn.N)].Message != "" {
 				sc.answeredBefore(turn, placed)
 			}
@@ -117,8 +117,8 @@ func askerAt(turns []store.Turn, n int) (store.Asker, bool) {
 	return store.Asker{}, false
 }
 
-// again shows a stored turn, unless all of it has a place.
-func (s *screen) again(turn store.Turn, placed map[string]store.Address) {
+// showTurn shows a stored turn, unless all of it has a place.
+func (c *Conversation) showTurn(s *screen, turn store.Turn, placed map[string]store.Address) {
 	id := store.TurnID(turn.Thread, turn.N)
 	if placed[id].Message != "" || !hasWords(turn.Text) {
 		offered := placed[shareID(turn.N)].Message != ""
@@ -131,7 +131,7 @@ func (s *screen) again(turn store.Turn, placed map[string]store.Address) {
 	if turn.Role == store.FromNize {
 		p.Kind = "notice"
 	}
-	newTurnView(s, true).tell(p)
+	newTurnView(c, s, true).tell(p)
 }
 
 // upToDate notes, once all that was put is sent, that the chat has what was

@@ -2,9 +2,13 @@ package bots
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"nize/bots/phrases"
 	"nize/store"
@@ -22,12 +26,34 @@ const (
 	maxPauses = 6
 )
 
+// outboxOptions are what screens work with.
+type outboxOptions struct {
+	Places  store.Places // where messages stand is remembered there; nil forgets it at the end
+	Backlog interface {  // what chats lack is noted there; nil notes nothing
+		RecordShown(ctx context.Context, thread string, next int) error
+	}
+	Cards Cards
+	Calls interface {
+		GetCall(ctx context.Context, id string) (store.Call, error)
+	}
+	People interface { // nil: nobody can be reached in private
+		GetUser(ctx context.Context, id string) (store.User, error)
+	}
+	// Start runs something in the background, until what it is given ends; false
+	// if nothing may run now.
+	Start func(func(context.Context)) bool
+	Now   func() time.Time
+	Pace  time.Duration // least time between two updates of one thread
+	Log   *slog.Logger
+}
+
 // screen is what a thread looks like on its platform. Changes are put in and
 // sent by one goroutine, which ends when there is nothing to send; what
 // changes several times meanwhile is sent once, as it is then.
 type screen struct {
-	c        *Conversation
-	platform Platform
+	o        *outboxOptions
+	platform messenger
+	ledger   *ledger
 	thread   string
 	to       store.Address
 
@@ -44,7 +70,7 @@ type screen struct {
 
 	poke    chan struct{} // holds 1: something changed, so a pause ends
 	resumed bool          // an earlier run showed something here, also a state
-	drafts  map[string]store.Address
+	drafts  drafts
 	mention mention
 	headed  store.Address // the mark of the text that mentions who asked, see headMark
 }
@@ -64,8 +90,9 @@ type shown struct {
 	stands chan struct{} // closed when want stands there; nil while nobody waits
 }
 
-func newScreen(c *Conversation, p Platform, th store.Thread) *screen {
-	return &screen{c: c, platform: p, thread: th.ID, to: th.Address, locale: th.Locale, shown: map[string]*shown{}, poke: make(chan struct{}, 1)}
+func newScreen(o *outboxOptions, p messenger, th store.Thread) *screen {
+	l := &ledger{places: o.Places, platform: p, thread: th.ID, log: o.Log}
+	return &screen{o: o, ledger: l, drafts: drafts{ledger: l}, platform: p, thread: th.ID, to: th.Address, locale: th.Locale, shown: map[string]*shown{}, poke: make(chan struct{}, 1)}
 }
 
 // words are nize's own, in the language of the thread.
@@ -113,7 +140,7 @@ func (s *screen) fail(text string) { s.say(store.Message{Kind: store.ErrorMessag
 // say shows words that never change. The id is that of the turn in which they
 // are stored, "" where they are not.
 func (s *screen) say(m store.Message) {
-	m.ID, m.Final = cmp.Or(m.ID, store.NewID(s.c.o.Now())), true
+	m.ID, m.Final = cmp.Or(m.ID, store.NewID(s.o.Now())), true
 	s.put(m)
 }
 
@@ -211,7 +238,7 @@ func (s *screen) beginUnlock() {
 	case s.poke <- struct{}{}:
 	default:
 	}
-	if begin && !s.c.start(s.send) { // without Run nothing is sent; the queue stays
+	if begin && !s.o.Start(s.send) { // without Run nothing is sent; the queue stays
 		s.mu.Lock()
 		s.sending = false
 		s.mu.Unlock()
@@ -228,4 +255,29 @@ func (s *screen) forgetLocked() {
 			i--
 		}
 	}
+}
+
+// resume takes up what an earlier run showed, and returns the names of what is
+// known to stand there.
+func (s *screen) resume(ctx context.Context) (map[string]store.Address, error) {
+	var places map[string]store.Address
+	if s.ledger.places != nil {
+		var err error
+		if places, err = s.ledger.places.ListPlaces(ctx, s.thread); err != nil {
+			return nil, fmt.Errorf("reading where messages stand: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resumed = true
+	s.headed = places[headMark]
+	s.drafts.take(places)
+	return places, nil
+}
+
+// asked is whose message is being answered.
+func (s *screen) asked() *store.Asker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asker
 }

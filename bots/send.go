@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -26,14 +26,14 @@ func (s *screen) send(ctx context.Context) {
 		}
 		if late {
 			tries++
-			s.rest(ctx, s.c.o.Pace*time.Duration(10<<min(tries, maxPauses+1))) // 1 s, 2 s, 4 s … at the usual pace
+			s.rest(ctx, s.o.Pace*time.Duration(10<<min(tries, maxPauses+1))) // 1 s, 2 s, 4 s … at the usual pace
 		} else {
 			tries = 0
 		}
 		for _, id := range batch {
 			s.sendEntry(ctx, id)
 		}
-		sleep(ctx, s.c.o.Pace)
+		_ = queue.Sleep(ctx, s.o.Pace)
 	}
 }
 
@@ -86,12 +86,12 @@ func (s *screen) sendDone(ctx context.Context, entry, next string) {
 	s.mu.Unlock()
 	var err error
 	if !wait {
-		if err = s.dropDrafts(ctx); err == nil {
-			err = s.c.o.Backlog.RecordShown(ctx, s.thread, n)
+		if err = s.drafts.dropDrafts(ctx, s.asked()); err == nil {
+			err = s.o.Backlog.RecordShown(ctx, s.thread, n)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		s.c.o.Log.Warn("noting what a chat shows", "thread", s.thread, "err", err)
+		s.o.Log.Warn("noting what a chat shows", "thread", s.thread, "err", err)
 	}
 	if wait || err != nil {
 		s.delay(entry)
@@ -136,7 +136,7 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 	now, asker := *e, s.asker
 	s.mu.Unlock()
 	var m store.Message
-	err := Guard(func() (err error) {
+	err := queue.Guard(func() (err error) {
 		m, err = s.deliver(ctx, &now, asker)
 		return err
 	})
@@ -158,7 +158,7 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 		if failed {
 			level = slog.LevelDebug // it was told
 		}
-		s.c.o.Log.Log(ctx, level, "showing a message", "surface", string(s.platform.Surface()), "message", id, "err", err)
+		s.o.Log.Log(ctx, level, "showing a message", "surface", string(s.platform.Surface()), "message", id, "err", err)
 	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid) {
 		e.sent = e.want // the place is gone, or no place for it: it stays unshown
@@ -184,15 +184,15 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 	}
 	text := m.Kind == store.TextMessage
 	if !text {
-		if err := s.dropDrafts(ctx); err != nil {
+		if err := s.drafts.dropDrafts(ctx, s.asked()); err != nil {
 			return m, err
 		}
 	}
 	if !e.posted && !e.looked {
 		if text {
-			e.noted, e.at, e.posted, err = s.placeText(ctx, e.stored, m)
+			e.noted, e.at, e.posted, err = s.drafts.placeText(ctx, e.stored, m)
 		} else {
-			e.at, e.posted, err = s.place(ctx, m.ID, m)
+			e.at, e.posted, err = s.ledger.place(ctx, m.ID, m)
 		}
 		if err != nil {
 			return m, err
@@ -202,7 +202,7 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 	if e.posted && (s.misplaced(m, e.at) || m.Only == "" && e.at.Channel != s.to.Channel) {
 		e.posted = false         // it goes on where it belongs
 		if e.noted != e.stored { // half of it is no use where it does not
-			if err := s.dropDraft(ctx, e.noted, e.at); err != nil {
+			if err := s.drafts.dropDraft(ctx, s.asked(), e.noted, e.at); err != nil {
 				return m, err
 			}
 			e.noted = ""
@@ -224,17 +224,17 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		e.posted = s.stands(e.at, err)
 		switch draft := draftPrefix + m.ID; {
 		case text && e.posted && err != nil && name == e.stored:
-			s.movePlace(ctx, name, draft, e.at) // it is no more than that yet
+			s.ledger.movePlace(ctx, name, draft, e.at) // it is no more than that yet
 			e.noted = draft
 		case e.posted && e.noted != "" && e.noted != name:
-			s.movePlace(ctx, e.noted, name, e.at)
+			s.ledger.movePlace(ctx, e.noted, name, e.at)
 			e.noted = name
 		case e.posted || e.noted == "":
 			e.noted = name
 		}
 	}
 	if err == nil && text && m.Final && e.noted != "" && e.noted != e.stored {
-		s.movePlace(ctx, e.noted, e.stored, e.at) // no draft any more
+		s.ledger.movePlace(ctx, e.noted, e.stored, e.at) // no draft any more
 		e.noted = e.stored
 	}
 	return m, err
@@ -243,92 +243,26 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 // stands says whether a post left a message, or a part of one. Of a beginning
 // that may turn into something else a platform shows nothing yet.
 func (s *screen) stands(at store.Address, err error) bool {
-	if s.finds() {
+	if s.ledger.finds() {
 		return at.Message != "" && !errors.Is(err, errUnreached)
 	}
 	return err == nil
 }
 
-// finds says whether a message that was posted, without our learning where, can
-// be found again. It must never stand there twice.
-func (s *screen) finds() bool {
-	_, ok := s.platform.(Finder)
-	return ok && s.c.o.Places != nil
-}
-
-// place finds where a message stands that was shown before a restart, and was
-// noted under that name.
-func (s *screen) place(ctx context.Context, name string, m store.Message) (store.Address, bool, error) {
-	if s.c.o.Places == nil {
-		return store.Address{}, false, nil
-	}
-	at, err := s.c.o.Places.GetPlace(ctx, s.thread, name)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return at, false, nil
-	case err != nil:
-		return at, false, fmt.Errorf("finding where a message stands: %w", err)
-	case at.Message != "":
-		return at, true, nil
-	}
-	at, ok, err := s.find(ctx, at, m)
-	if ok {
-		s.notePlace(ctx, name, at)
-	}
-	return at, ok, err
-}
-
-// find looks where it was about to be posted when the last run ended.
-func (s *screen) find(ctx context.Context, in store.Address, m store.Message) (store.Address, bool, error) {
-	if !s.finds() {
-		return in, false, nil
-	}
-	at, err := s.platform.(Finder).Find(ctx, in, m)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return at, false, nil
-	case err != nil:
-		return at, false, fmt.Errorf("looking for a message: %w", err)
-	}
-	return at, true, nil
-}
-
-// notePlace remembers where a message stands, also while a stop is under way:
-// what is not noted is posted a second time.
-func (s *screen) notePlace(ctx context.Context, name string, at store.Address) {
-	s.note(ctx, name, func(ctx context.Context) error { return s.c.o.Places.PutPlace(ctx, s.thread, name, at) })
-}
-
-// movePlace is notePlace of to, and forgets from.
-func (s *screen) movePlace(ctx context.Context, from, to string, at store.Address) {
-	s.note(ctx, from, func(ctx context.Context) error { return s.c.o.Places.MovePlace(ctx, s.thread, from, to, at) })
-}
-
-func (s *screen) note(ctx context.Context, name string, put func(context.Context) error) {
-	if s.c.o.Places == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := put(ctx); err != nil {
-		s.c.o.Log.Error("noting where a message stands", "message", name, "err", err)
-	}
-}
-
 // sendState shows a state; one that could not be shown is not forgotten.
 func (s *screen) sendState(ctx context.Context, state State) {
-	err := Guard(func() error { return s.platform.(Presence).Present(ctx, s.to, state) })
+	err := queue.Guard(func() error { return s.platform.(Presence).Present(ctx, s.to, state) })
 	if err == nil {
 		return
 	}
 	if ctx.Err() == nil {
-		s.c.o.Log.Warn("showing a thread's state", "surface", string(s.platform.Surface()), "err", err)
+		s.o.Log.Warn("showing a thread's state", "surface", string(s.platform.Surface()), "err", err)
 	}
 	s.delay(againPrefix + string(state))
 }
 
 func (s *screen) readCard(ctx context.Context, call string) (store.Message, error) {
-	card, err := s.c.o.Approver.Card(ctx, call)
+	card, err := s.o.Cards.Card(ctx, call)
 	if err != nil {
 		return store.Message{}, err
 	}

@@ -13,8 +13,8 @@ import (
 // once its full card was posted, where whoever decides reads it. What stands
 // where is the store's to tell ([store.Places]), so this holds over restarts.
 
-// Cards says what people have read. [Conversation] is it.
-type Cards interface {
+// ReadCards says what people have read. [Conversation] is it.
+type ReadCards interface {
 	// Shown says whether the whole card of a call stands where by reads it: in
 	// private, or in the conversation at at. Where a call waits for somebody
 	// who has not read it, its card is on its way to them afterwards. True for
@@ -22,21 +22,21 @@ type Cards interface {
 	Shown(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error)
 }
 
-var _ Cards = (*Conversation)(nil)
+var _ ReadCards = (*Conversation)(nil)
 
-// Shown implements [Cards].
+// Shown implements [ReadCards].
 func (c *Conversation) Shown(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
 	if !call.Waiting() || c.o.Audience == nil || c.o.Places == nil || !c.o.Audience.Sees(ctx, by, call) {
 		return true, nil
 	}
-	shown, err := c.reads(ctx, by, call, at)
+	shown, err := c.copies.reads(ctx, by, call, at)
 	if err != nil || shown {
 		return shown, err
 	}
 	if call.By == by.User && c.keeps(ctx, call) {
 		c.wake(call.Thread, nil) // it may have been refused there, and is put there once more
 	} else {
-		c.copies(call.ID, by.User)
+		c.copies.bring(call.ID, by.User)
 	}
 	return false, nil
 }
@@ -47,29 +47,6 @@ func (c *Conversation) keeps(ctx context.Context, call store.Call) bool {
 	th, err := c.o.Threads.GetThread(ctx, call.Thread)
 	_, keeps := c.platforms[th.Address.Surface].(Finder)
 	return err == nil && keeps
-}
-
-// reads says whether the card stands in private to by, or in its conversation
-// where that is theirs, or at at.
-func (c *Conversation) reads(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
-	private, err := c.o.Places.ListPlaces(ctx, call.ID)
-	if err != nil {
-		return false, fmt.Errorf("reading where copies stand: %w", err)
-	}
-	if private[copyPrefix+by.User].Message != "" {
-		return true, nil
-	}
-	if call.Thread == "" {
-		return false, nil
-	}
-	place, err := c.o.Places.GetPlace(ctx, call.Thread, call.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading where a card stands: %w", err)
-	}
-	return place.Message != "" && (call.By == by.User || place.Channel == at.Channel), nil
 }
 
 // onScreen narrows "run all" to the calls of the step whose cards stand where
@@ -93,7 +70,7 @@ func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string)
 	}
 	shown := []string{}
 	for _, o := range waiting {
-		if yes, err := c.reads(ctx, by, o, at); err != nil {
+		if yes, err := c.copies.reads(ctx, by, o, at); err != nil {
 			return nil, err
 		} else if yes && !slices.Contains(shown, o.ID) {
 			shown = append(shown, o.ID)
@@ -113,7 +90,7 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 		if call.Server != server {
 			continue
 		}
-		c.copies(call.ID)
+		c.copies.bring(call.ID)
 		th, err := c.o.Threads.GetThread(ctx, call.Thread)
 		switch {
 		case errors.Is(err, store.ErrNotFound):

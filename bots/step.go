@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/bots/phrases"
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -151,8 +152,8 @@ func (c *Conversation) beside(t *thread, waits []string) {
 		return
 	}
 	for _, id := range waits {
-		if c.hasCopies(id) {
-			c.copies(id)
+		if c.copies.has(id) {
+			c.copies.bring(id)
 		}
 	}
 }
@@ -264,14 +265,14 @@ func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item)
 func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Turn, err error) {
 	pause := 250 * time.Millisecond
 	for try := 1; ; try++ {
-		err = Guard(func() (err error) {
+		err = queue.Guard(func() (err error) {
 			turn, err = c.o.Agent.Say(ctx, in.By, in)
 			return err
 		})
-		var broken *PanicError
+		var broken *queue.PanicError
 		lasting := errors.As(err, &broken) || errors.Is(err, store.ErrNotFound) ||
 			errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrRefused)
-		if err == nil || lasting || try == sayTries || !sleep(ctx, pause) {
+		if err == nil || lasting || try == sayTries || queue.Sleep(ctx, pause) != nil {
 			return turn, err
 		}
 		pause *= 2
@@ -292,8 +293,8 @@ func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
 		return // the next step halts
 	}
 	c.findAsker(ctx, t, sc)
-	show := newTurnView(sc, c.whole(ctx, t.id))
-	err := Guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
+	show := newTurnView(c, sc, c.whole(ctx, t.id))
+	err := queue.Guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
 	failed, noticed := show.end()
 	t.failed, t.noticed = failed, noticed
 	c.mu.Lock()
@@ -417,17 +418,5 @@ func stoppedTurn(turns []store.Turn) (re int, rest bool) {
 func (c *Conversation) logUnlessEnded(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		c.o.Log.Error(what, "err", err)
-	}
-}
-
-// sleep waits and says whether ctx still lives.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

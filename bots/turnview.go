@@ -11,6 +11,7 @@ import (
 
 // turnView translates the progress of one Work to messages.
 type turnView struct {
+	c     *Conversation
 	s     *screen
 	whole bool // texts are shown when they are whole
 
@@ -24,8 +25,8 @@ type turnView struct {
 	ended   bool
 }
 
-func newTurnView(s *screen, whole bool) *turnView {
-	return &turnView{s: s, whole: whole, texts: map[string]*strings.Builder{}, only: map[string]string{}}
+func newTurnView(c *Conversation, s *screen, whole bool) *turnView {
+	return &turnView{c: c, s: s, whole: whole, texts: map[string]*strings.Builder{}, only: map[string]string{}}
 }
 
 // tell is given to Agent.Work.

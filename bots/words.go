@@ -19,7 +19,7 @@ type Core struct {
 	Claims  store.Bots
 	Handler Handler
 	Calls   Calls
-	Cards   Cards
+	Cards   ReadCards
 	// Claimable says whether a surface still lacks an admin; nil is yes.
 	Claimable func(store.Surface) bool
 }

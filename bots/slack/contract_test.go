@@ -16,9 +16,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/botstest"
+	"nize/bots/queue"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/view"
-	"nize/bots/slack/wire"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -55,7 +55,7 @@ func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
 }
 
 // short is a wait that Slack's limits don't need in a test.
-func short(ctx context.Context, _ time.Duration) error { return wire.Sleep(ctx, 2*time.Millisecond) }
+func short(ctx context.Context, _ time.Duration) error { return queue.Sleep(ctx, 2*time.Millisecond) }
 
 func newBot(t *testing.T, fake *slacktest.Server, db store.DB, o Options) *Bot {
 	t.Helper()

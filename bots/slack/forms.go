@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/bots/slack/view"
@@ -27,7 +28,7 @@ func (l *commander) runForm(ctx context.Context, p people.Person, g given) bool 
 	made := make(chan *bots.Form, 1) // so that a late one leaves
 	l.wg.Go(func() {
 		defer close(made)
-		err := bots.Guard(func() error {
+		err := queue.Guard(func() error {
 			form, err := g.cmd.Form.Form(ctx, g.asked)
 			if form != nil {
 				made <- form

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/queue"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -148,7 +149,7 @@ func newHTTPBot(t *testing.T, fake *slacktest.Server, o Options, h *heard) *Bot 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for b.Health().State != bots.Connected || b.current() == nil || b.current().account.Mode != HTTPMode {
-		if wire.Sleep(ctx, time.Millisecond) != nil {
+		if queue.Sleep(ctx, time.Millisecond) != nil {
 			t.Fatal("the bot does not start")
 		}
 	}

@@ -63,6 +63,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/queue"
 	"nize/bots/slack/attachments"
 	"nize/bots/slack/home"
 	"nize/bots/slack/people"
@@ -175,7 +176,7 @@ func New(o Options) *Bot {
 		o.Pace = 700 * time.Millisecond
 	}
 	if o.testOnlyWait == nil {
-		o.testOnlyWait = wire.Sleep
+		o.testOnlyWait = queue.Sleep
 	}
 	return &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
 }

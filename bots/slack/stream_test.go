@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
-	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -91,7 +91,7 @@ func restart(t *testing.T, b *Bot) {
 	was := b.current()
 	b.Use(account)
 	for b.current() == nil || b.current() == was {
-		if err := wire.Sleep(t.Context(), time.Millisecond); err != nil {
+		if err := queue.Sleep(t.Context(), time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

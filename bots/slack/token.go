@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"nize/bots/queue"
 	"nize/bots/slack/wire"
 )
 
@@ -45,7 +46,7 @@ func (l *live) keepProving(ctx context.Context) {
 		if err := l.wire.Prove(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 			l.log.Debug("trying the bot token", "err", err)
 		}
-		if wire.Sleep(ctx, proveEvery) != nil {
+		if queue.Sleep(ctx, proveEvery) != nil {
 			return
 		}
 	}

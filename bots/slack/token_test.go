@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/queue"
 	"nize/bots/slack/slacktest"
-	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -25,7 +25,7 @@ func fares(t *testing.T, b *Bot, state, why string) {
 		if h.State == state && strings.Contains(h.Error, why) {
 			return
 		}
-		if wire.Sleep(ctx, time.Millisecond) != nil {
+		if queue.Sleep(ctx, time.Millisecond) != nil {
 			t.Fatalf("the bot is %s: %q, want %s: %q", h.State, h.Error, state, why)
 		}
 	}
@@ -112,7 +112,7 @@ func TestSwitched(t *testing.T) {
 		if s, err := db.GetSweep(ctx, store.OnSlack); err == nil && !s.Ended.IsZero() {
 			return
 		}
-		if wire.Sleep(ctx, time.Millisecond) != nil {
+		if queue.Sleep(ctx, time.Millisecond) != nil {
 			t.Fatal("the sweep that was asked for does not come")
 		}
 	}

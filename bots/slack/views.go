@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"nize/bots"
 	"nize/bots/phrases"
+	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/bots/slack/view"
@@ -137,7 +137,7 @@ func (l *live) takeSubmit(ctx context.Context, s onSubmit, i incoming.Interactio
 	}
 	l.soon(ctx, "looking at a dialog", func(ctx context.Context) error {
 		var wrong map[string]string
-		err := bots.Guard(func() error {
+		err := queue.Guard(func() error {
 			ctx, cancel := context.WithTimeout(ctx, checkWait)
 			defer cancel()
 			if wrong = l.cards.keysIn(ctx, i); len(wrong) == 0 && s.check != nil {
@@ -187,7 +187,7 @@ func bounded(key string) string {
 // soon does what can't wait for its lane and is not worth keeping.
 func (l *live) soon(ctx context.Context, what string, do func(context.Context) error) {
 	l.wg.Go(func() {
-		if err := bots.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
+		if err := queue.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
 			l.log.Warn(what, "err", err)
 		}
 	})

@@ -267,7 +267,7 @@ func (l *Homes) reopenHomes(ctx context.Context) {
 func (l *Homes) KeepRedrawing(ctx context.Context) {
 	l.reopenHomes(ctx)
 	l.open.redraws.Run(ctx, 1, func(ctx context.Context, user string) {
-		if err := bots.Guard(func() error { return l.redraw(ctx, user) }); err != nil && ctx.Err() == nil {
+		if err := queue.Guard(func() error { return l.redraw(ctx, user) }); err != nil && ctx.Err() == nil {
 			l.log.Warn("a Home is not drawn anew", "user", user, "err", err)
 		}
 	})

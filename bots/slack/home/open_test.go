@@ -48,7 +48,7 @@ func newScene(t *testing.T, keeper bots.Keeper, now func() time.Time) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	w := wire.New(wire.Options{URL: fake.APIURL(), Wait: wire.Sleep}, store.NewSecret(fake.BotToken()), store.Secret{})
+	w := wire.New(wire.Options{URL: fake.APIURL(), Wait: queue.Sleep}, store.NewSecret(fake.BotToken()), store.Secret{})
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	all := people.New(people.Options{Wire: w, Store: db, Config: store.Defaults{}, Now: now, Log: log, Team: slacktest.Team})
 	posts := posting.New(posting.Options{Wire: w, People: all, Store: db, Now: now, Log: log, Team: slacktest.Team, Self: slacktest.Bot})

@@ -11,6 +11,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
@@ -181,7 +182,7 @@ func (s *texts) pace(ctx context.Context, t *writing, final bool) error {
 		gap *= 2 // edits are counted more strictly than pieces
 	}
 	if left := gap - s.messages.now().Sub(t.last); !final && !t.last.IsZero() && left > 0 {
-		if err := wire.Sleep(ctx, left); err != nil {
+		if err := queue.Sleep(ctx, left); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"nize/bots"
+	"nize/bots/queue"
 	"nize/bots/slack/manifest"
 	"nize/store"
 )
@@ -71,7 +71,7 @@ func LackingScopes(header string) []string {
 
 // Lasting says whether trying again can't help.
 func Lasting(err error) bool {
-	var broken *bots.PanicError
+	var broken *queue.PanicError
 	for _, known := range []error{store.ErrInvalid, store.ErrNotFound, store.ErrRefused, store.ErrDecided, store.ErrExpired} {
 		if errors.Is(err, known) {
 			return true

@@ -17,7 +17,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"nize/bots"
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -160,7 +160,7 @@ const (
 func (w *Client) Retry(ctx context.Context, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
-		err := bots.Guard(func() error { return do(ctx) })
+		err := queue.Guard(func() error { return do(ctx) })
 		if err == nil || Lasting(err) || try == workTries || ctx.Err() != nil {
 			return err
 		}
@@ -168,17 +168,5 @@ func (w *Client) Retry(ctx context.Context, do func(context.Context) error) erro
 			return err
 		}
 		pause = min(2*pause, workPause)
-	}
-}
-
-// Sleep is a sleep that ctx ends.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

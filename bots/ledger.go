@@ -1,0 +1,85 @@
+package bots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"nize/store"
+)
+
+// ledger knows where the messages of one thread stand, over restarts.
+type ledger struct {
+	places   store.Places // nil forgets it at the end
+	platform messenger
+	thread   string
+	log      *slog.Logger
+}
+
+// finds says whether a message that was posted, without our learning where, can
+// be found again. It must never stand there twice.
+func (l *ledger) finds() bool {
+	_, ok := l.platform.(Finder)
+	return ok && l.places != nil
+}
+
+// place finds where a message stands that was shown before a restart, and was
+// noted under that name.
+func (l *ledger) place(ctx context.Context, name string, m store.Message) (store.Address, bool, error) {
+	if l.places == nil {
+		return store.Address{}, false, nil
+	}
+	at, err := l.places.GetPlace(ctx, l.thread, name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return at, false, nil
+	case err != nil:
+		return at, false, fmt.Errorf("finding where a message stands: %w", err)
+	case at.Message != "":
+		return at, true, nil
+	}
+	at, ok, err := l.find(ctx, at, m)
+	if ok {
+		l.notePlace(ctx, name, at)
+	}
+	return at, ok, err
+}
+
+// find looks where it was about to be posted when the last run ended.
+func (l *ledger) find(ctx context.Context, in store.Address, m store.Message) (store.Address, bool, error) {
+	if !l.finds() {
+		return in, false, nil
+	}
+	at, err := l.platform.(Finder).Find(ctx, in, m)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return at, false, nil
+	case err != nil:
+		return at, false, fmt.Errorf("looking for a message: %w", err)
+	}
+	return at, true, nil
+}
+
+// notePlace remembers where a message stands, also while a stop is under way:
+// what is not noted is posted a second time.
+func (l *ledger) notePlace(ctx context.Context, name string, at store.Address) {
+	l.note(ctx, name, func(ctx context.Context) error { return l.places.PutPlace(ctx, l.thread, name, at) })
+}
+
+// movePlace is notePlace of to, and forgets from.
+func (l *ledger) movePlace(ctx context.Context, from, to string, at store.Address) {
+	l.note(ctx, from, func(ctx context.Context) error { return l.places.MovePlace(ctx, l.thread, from, to, at) })
+}
+
+func (l *ledger) note(ctx context.Context, name string, put func(context.Context) error) {
+	if l.places == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := put(ctx); err != nil {
+		l.log.Error("noting where a message stands", "message", name, "err", err)
+	}
+}

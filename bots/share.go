@@ -1,0 +1,115 @@
+package bots
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Trail notes what changes no record; [store.Ledger] has it.
+type Trail interface {
+	AddEvent(by store.Caller, e store.Event)
+}
+
+// Sharing takes the mark off what was private; [store.Privacy] has it.
+type Sharing interface {
+	ShareTurns(ctx context.Context, by store.Caller, thread string, n int) (store.Turn, error)
+}
+
+// onlyLocked is who alone may read what p tells, "" for everybody; the thread
+// says once for each message that it is answered aside. v.mu is held.
+func (v *turnView) onlyLocked(p store.Progress) string {
+	if p.For == "" || !v.s.shared() {
+		return ""
+	}
+	if v.aside != p.Re+1 {
+		v.aside = p.Re + 1
+		v.s.put(store.Message{
+			ID: asidePrefix + strconv.Itoa(p.Re), Kind: store.NoticeMessage, Final: true,
+			Text: v.s.words().Say(phrases.AnswerAside, Escape(v.c.nameOf(p.For))),
+		})
+	}
+	return p.For
+}
+
+// offerLocked lets the person share the answer that was just told; v.mu is
+// held.
+func (v *turnView) offerLocked(p store.Progress, only string) {
+	if only == "" || !p.Ends || p.Text == "" {
+		return
+	}
+	if n, ok := placeOf(v.s.thread, cmp.Or(p.Stored, p.Turn)); ok {
+		v.s.put(v.s.offer(n, only, false))
+	}
+}
+
+// placeOf is the place in thread of a turn's id.
+func placeOf(thread, turn string) (int, bool) {
+	if len(turn) <= len(thread)+1 || turn[:len(thread)+1] != thread+"/" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(turn[len(thread)+1:])
+	return n, err == nil
+}
+
+// nameOf is what a user is called, "" where that can't be read.
+func (c *Conversation) nameOf(user string) string {
+	if c.o.Audience == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the store's, at hand
+	defer cancel()
+	u, err := c.o.Audience.GetUser(ctx, user)
+	if err != nil {
+		return ""
+	}
+	return u.Name
+}
+
+// shareTime bounds how long a press waits for the answer to stand in the thread.
+const shareTime = time.Minute
+
+// Share implements [Handler]. Who shared before is helped to the end of it: the
+// answer may not have reached the thread.
+func (c *Conversation) Share(ctx context.Context, by store.Caller, thread string, n int) error {
+	th, err := c.o.Threads.GetThread(ctx, thread)
+	if err != nil {
+		return fmt.Errorf("sharing an answer: %w", err)
+	}
+	if c.o.Privacy == nil {
+		return fmt.Errorf("sharing an answer: %w here", store.ErrRefused)
+	}
+	turn, err := c.o.Privacy.ShareTurns(ctx, by, thread, n)
+	again := errors.Is(err, store.ErrDecided)
+	if errors.Is(err, store.ErrRefused) && c.o.Trail != nil {
+		c.o.Trail.AddEvent(by, store.Event{Kind: "thread.share_refused", Subject: thread, Outcome: store.Refused})
+	}
+	if err != nil && !again {
+		return fmt.Errorf("sharing an answer: %w", err)
+	}
+	sc := c.screenFor(ctx, th)
+	if sc == nil {
+		return err
+	}
+	id := "shared/" + strconv.Itoa(n)
+	sc.putStored(store.Message{
+		ID: id, Kind: store.TextMessage, Final: true, For: &store.Asker{User: by.User, Identity: by.Identity},
+		Text: sc.words().Say(phrases.SharedBy, Escape(by.Name)) + "\n\n" + turn.Text,
+	}, id)
+	sc.put(sc.offer(n, by.User, true))
+	ctx, cancel := context.WithTimeout(ctx, shareTime)
+	defer cancel()
+	if waited := sc.await(ctx, id); waited != nil {
+		return waited
+	}
+	if again {
+		return fmt.Errorf("sharing an answer: %w", store.ErrDecided)
+	}
+	return nil
+}
