@@ -7,7 +7,7 @@ import (
 )
 
 // messenger shows messages on one surface. What else a platform can is optional:
-// [Presence], [Finder], [Remover], [Aside], [Courier] and [Mentioner].
+// [Presence], [Finder], [Remover], [PrivateThreads], [Courier] and [Mentioner].
 type messenger interface {
 	Surface() store.Surface
 	// Post shows m at the address of a thread and returns where m stands; the

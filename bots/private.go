@@ -17,18 +17,18 @@ import (
 // that it did. Where a person can't be reached it is shown to nobody. Who got it
 // may share it: the store takes the mark off, and the thread shows the answer.
 
-// Aside is what a [Platform] implements too where several people may read a
+// PrivateThreads is what a [Platform] implements too where several people may read a
 // thread. What is for one person alone is shown on others as all else.
-type Aside interface {
+type PrivateThreads interface {
 	// Shared says whether more than one person may read what is shown there.
 	Shared(at store.Address) bool
-	// Aside opens a place where the person alone reads what is theirs of the
+	// PrivateThread opens a place where the person alone reads what is theirs of the
 	// conversation in, and returns it. ErrNotFound for somebody who can't be
 	// reached so.
-	Aside(ctx context.Context, user store.User, in store.Address) (store.Address, error)
+	PrivateThread(ctx context.Context, user store.User, in store.Address) (store.Address, error)
 }
 
-// asidePrefix heads the names under which the places of [Aside] are kept, by
+// asidePrefix heads the names under which the places of [PrivateThreads] are kept, by
 // user.
 const asidePrefix = "aside/"
 
@@ -37,7 +37,7 @@ var errUnreached = errors.New("nobody to show it to")
 
 // shared says whether others read this thread, too.
 func (s *screen) shared() bool {
-	p, ok := s.platform.(Aside)
+	p, ok := s.platform.(PrivateThreads)
 	return ok && p.Shared(s.to)
 }
 
@@ -68,7 +68,7 @@ func (s *screen) aside(ctx context.Context, user string, anew bool) (store.Addre
 	}
 	u, err := s.o.People.GetUser(ctx, user)
 	if err == nil {
-		at, err = s.platform.(Aside).Aside(ctx, u, s.to)
+		at, err = s.platform.(PrivateThreads).PrivateThread(ctx, u, s.to)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		s.mu.Lock()

@@ -25,15 +25,15 @@ func TestAsideHead(t *testing.T) {
 		}
 		in := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
 		fake.Fail("chat.postMessage", slacktest.Fault{Status: 500, After: true})
-		if at, err := b.Aside(ctx, ann, in); err == nil {
+		if at, err := b.PrivateThread(ctx, ann, in); err == nil {
 			t.Fatalf("the answer was lost, and it stands at %+v", at)
 		}
-		first, err := b.Aside(ctx, ann, in)
+		first, err := b.PrivateThread(ctx, ann, in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		restart(t, b)
-		again, err := b.Aside(ctx, ann, in)
+		again, err := b.PrivateThread(ctx, ann, in)
 		if err != nil || again != first || again.Thread == "" {
 			t.Errorf("%+v, then %+v, %v", first, again, err)
 		}

@@ -113,11 +113,11 @@ func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error
 	return l.posts.Present(ctx, to, s)
 }
 
-// Shared implements [bots.Aside].
+// Shared implements [bots.PrivateThreads].
 func (b *Bot) Shared(at store.Address) bool { return posting.Shared(at) }
 
-// Aside implements [bots.Aside].
-func (b *Bot) Aside(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
+// PrivateThread implements [bots.PrivateThreads].
+func (b *Bot) PrivateThread(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
 	l, err := b.at(ctx, in)
 	if err != nil {
 		return store.Address{}, err

@@ -154,7 +154,7 @@ type Bot struct {
 var (
 	_ bots.Bot       = (*Bot)(nil)
 	_ bots.Presence  = (*Bot)(nil)
-	_ bots.Aside     = (*Bot)(nil)
+	_ bots.PrivateThreads     = (*Bot)(nil)
 	_ bots.Finder    = (*Bot)(nil)
 	_ bots.Remover   = (*Bot)(nil)
 	_ bots.Mentioner = (*Bot)(nil)
