@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"nize/bots/outbox"
 	"nize/bots/queue"
 	"nize/store"
 )
@@ -23,20 +24,20 @@ const batchTime = time.Minute
 
 // held says whether the thread's messages wait for now. It sees that the
 // thread is looked at again when they need not any more.
-func (c *Conversation) held(ctx context.Context, t *thread, sc *screen, th store.Thread) bool {
-	b, ok := sc.platform.(Batcher)
+func (t *thread) held(ctx context.Context, sc *outbox.Screen, th store.Thread) bool {
+	b, ok := sc.Platform.(Batcher)
 	if !ok {
 		return false
 	}
-	most := b.Batch(sc.to)
+	most := b.Batch(sc.To)
 	if most <= 0 {
 		return false
 	}
-	now := c.o.Now()
+	now := t.c.o.Now()
 	if !t.counted {
 		t.counted = true
 		if now.Sub(th.Updated) < batchTime {
-			t.answers = c.countAnswers(ctx, t.id)
+			t.answers = t.c.countAnswers(ctx, t.id)
 		}
 	}
 	for len(t.answers) > 0 && now.Sub(t.answers[0]) >= batchTime {
@@ -46,15 +47,15 @@ func (c *Conversation) held(ctx context.Context, t *thread, sc *screen, th store
 		return false
 	}
 	t.batch = true
-	c.mu.Lock()
+	t.c.mu.Lock()
 	wakes := t.waking
 	t.waking = true
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	if !wakes {
 		left := batchTime - now.Sub(t.answers[0])
-		c.start(func(ctx context.Context) {
+		t.c.start(func(ctx context.Context) {
 			_ = queue.Sleep(ctx, left)
-			c.wake(t.id, func(t *thread) { t.waking = false })
+			t.c.wake(t.id, func(t *thread) { t.waking = false })
 		})
 	}
 	return true
@@ -91,19 +92,19 @@ func (c *Conversation) countAnswers(ctx context.Context, thread string) (began [
 
 // gather says what else of the same author waited together with the message
 // that was just taken, so that one turn answers all of it.
-func (c *Conversation) gather(ctx context.Context, t *thread, sc *screen) {
+func (t *thread) gather(ctx context.Context, sc *outbox.Screen) {
 	if !t.batch {
 		return
 	}
 	t.batch = false
-	c.mu.Lock()
+	t.c.mu.Lock()
 	author := t.asker.User
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	for {
-		it, ok := c.head(t)
+		it, ok := t.head()
 		if !ok || it.in.By.User != author || ctx.Err() != nil {
 			return
 		}
-		c.take(ctx, t, sc, it)
+		t.take(ctx, sc, it)
 	}
 }

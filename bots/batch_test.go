@@ -11,6 +11,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/botstest"
+	"nize/bots/outbox"
 	"nize/store"
 )
 
@@ -83,17 +84,17 @@ func TestBatch(t *testing.T) {
 		if n, _ := answers(); n != 3 {
 			t.Errorf("%d answers in %v, want 3", n, time.Since(began))
 		}
-		state := func() bots.State { states := memory.States(); return states[len(states)-1] }
-		if s := state(); s != bots.Working {
-			t.Errorf("while messages wait the thread is %s, want %s", s, bots.Working)
+		state := func() outbox.State { states := memory.States(); return states[len(states)-1] }
+		if s := state(); s != outbox.Working {
+			t.Errorf("while messages wait the thread is %s, want %s", s, outbox.Working)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n, last := answers(); n != 4 || last != "answer to 4" {
 			t.Errorf("%d answers after %v, the last %q; want 4, the last to 4 messages", n, time.Since(began), last)
 		}
-		if s := state(); s != bots.Idle {
-			t.Errorf("in the end the thread is %s, want %s", s, bots.Idle)
+		if s := state(); s != outbox.Idle {
+			t.Errorf("in the end the thread is %s, want %s", s, outbox.Idle)
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"nize/bots/outbox"
 	"nize/store"
 )
 
@@ -70,7 +71,7 @@ type GroupDirectory interface {
 // Announcer is what a [Bot] implements too where nize can speak outside any
 // conversation: alerts.
 type Announcer interface {
-	Courier
+	outbox.Courier
 	// Tell says something of nize's own in a channel, or edits what it said
 	// there as that message, and returns which message that is.
 	Tell(ctx context.Context, channel, message, text string) (string, error)

@@ -42,6 +42,7 @@ package bots
 import (
 	"context"
 
+	"nize/bots/outbox"
 	"nize/store"
 )
 
@@ -94,7 +95,7 @@ type Handler interface {
 
 // Platform is a place where people meet nize. botstest.Memory is the fake.
 type Platform interface {
-	messenger
+	outbox.Platform
 	// Run takes what people do to h until ctx ends.
 	Run(ctx context.Context, h Handler) error
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -42,13 +43,13 @@ type Options struct {
 	Threads   store.Threads
 	Calls     Calls
 	Feed      store.Feed
-	Places    store.Places  // where messages stand is remembered there; nil forgets it at the end
-	Backlog   store.Backlog // what chats lack is known there; nil forgets it at the end
-	Audience  Audience      // to whom cards are brought in private; nil brings them to nobody
-	Channels  Channels      // the languages of channels; nil speaks each thread's own
-	Privacy   Sharing       // lets people share what is theirs; nil lets nobody
-	Trail     Trail         // hears what was refused; nil hears nothing
-	Platforms []Platform    // one for a surface; threads of other surfaces are left alone
+	Places    store.Places    // where messages stand is remembered there; nil forgets it at the end
+	Backlog   store.Backlog   // what chats lack is known there; nil forgets it at the end
+	Audience  outbox.Audience // to whom cards are brought in private; nil brings them to nobody
+	Channels  Channels        // the languages of channels; nil speaks each thread's own
+	Privacy   Sharing         // lets people share what is theirs; nil lets nobody
+	Trail     Trail           // hears what was refused; nil hears nothing
+	Platforms []Platform      // one for a surface; threads of other surfaces are left alone
 	Log       *slog.Logger
 
 	Config store.Config     // limits.user.*; nil limits nobody
@@ -62,8 +63,8 @@ type Options struct {
 type Conversation struct {
 	o         Options
 	platforms map[store.Surface]Platform
-	outbox    *outboxOptions
-	copies    *copies
+	outbox    *outbox.Options
+	copies    *outbox.Copies
 	wg        sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows and the fields of every thread
@@ -77,6 +78,7 @@ type Conversation struct {
 // thread is what the worker remembers of a conversation between steps. All of
 // it can be lost: the truth is in the store.
 type thread struct {
+	c         *Conversation
 	id        string
 	queue     []item
 	scheduled bool                    // in ready, or a worker has it
@@ -88,7 +90,7 @@ type thread struct {
 	anew      bool                    // a call that was made anew has ended: its turn, though answered, goes on
 	parked    bool                    // the next turn waits for another one of its person's
 	asker     store.Asker             // who wrote the last message that was said
-	screen    *screen
+	screen    *outbox.Screen
 
 	// Only the step touches these.
 	told    string      // the message whose author was told that it waits
@@ -133,12 +135,12 @@ func New(o Options) *Conversation {
 	for _, p := range o.Platforms {
 		c.platforms[p.Surface()] = p
 	}
-	c.outbox = &outboxOptions{Places: o.Places, Backlog: o.Backlog, Cards: o.Approver, Calls: o.Calls, People: o.Audience, Start: c.start, Now: o.Now, Pace: o.Pace, Log: o.Log}
-	var all []messenger
+	c.outbox = &outbox.Options{Places: o.Places, Backlog: o.Backlog, Cards: o.Approver, Calls: o.Calls, People: o.Audience, Start: c.start, Now: o.Now, Pace: o.Pace, Log: o.Log}
+	var all []outbox.Platform
 	for _, p := range o.Platforms {
 		all = append(all, p)
 	}
-	c.copies = newCopies(copiesOptions{Platforms: all, Places: o.Places, Calls: o.Calls, Cards: o.Approver, Audience: o.Audience, Now: o.Now, Log: o.Log})
+	c.copies = outbox.NewCopies(outbox.CopiesOptions{Platforms: all, Places: o.Places, Calls: o.Calls, Cards: o.Approver, Audience: o.Audience, Now: o.Now, Log: o.Log})
 	return c
 }
 
@@ -192,7 +194,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 		if sc := c.screenFor(ctx, th); sc != nil {
 			// In the language as it is now: a step under way may have read another.
 			words := phrases.For(c.spoken(ctx, th))
-			sc.say(store.Message{Kind: store.NoticeMessage, Text: words.Say(phrases.SecretMasked), Only: in.By.User}) // to its author alone
+			sc.Say(store.Message{Kind: store.NoticeMessage, Text: words.Say(phrases.SecretMasked), Only: in.By.User}) // to its author alone
 		}
 	}
 	return true, nil
@@ -228,7 +230,7 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 		show = decided.ID // an edit makes a new call
 	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
-		c.copies.bring(call) // the card that was pressed may be one that lags behind
+		c.copies.Bring(call) // the card that was pressed may be one that lags behind
 	}
 	card, cardErr := c.o.Approver.Card(ctx, show)
 	switch {
@@ -298,7 +300,7 @@ func (c *Conversation) Run(ctx context.Context) error {
 	c.life = ctx
 	c.spawnLocked()
 	c.mu.Unlock()
-	c.wg.Go(func() { c.copies.run(ctx) })
+	c.wg.Go(func() { c.copies.Run(ctx) })
 	defer func() {
 		c.mu.Lock()
 		c.life = nil
@@ -326,7 +328,7 @@ func (c *Conversation) Run(ctx context.Context) error {
 
 // screenFor returns the screen of a thread, nil where no platform of ours
 // shows it.
-func (c *Conversation) screenFor(ctx context.Context, th store.Thread) *screen {
+func (c *Conversation) screenFor(ctx context.Context, th store.Thread) *outbox.Screen {
 	p := c.platforms[th.Address.Surface]
 	if p == nil {
 		return nil
@@ -336,9 +338,9 @@ func (c *Conversation) screenFor(ctx context.Context, th store.Thread) *screen {
 	defer c.mu.Unlock()
 	t := c.threadLocked(th.ID)
 	if t.screen == nil {
-		t.screen = newScreen(c.outbox, p, th)
+		t.screen = outbox.NewScreen(c.outbox, p, th)
 	}
-	t.screen.speak(locale)
+	t.screen.SetLocale(locale)
 	return t.screen
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/botstest"
+	"nize/bots/outbox"
 	"nize/store"
 	"nize/store/bolt"
 	"nize/store/seal"
@@ -256,7 +257,7 @@ func TestStatesComeInOrder(t *testing.T) {
 	o := newOffice(t)
 	id := o.thread()
 	o.say(id, "1", "call toolbox:greet {}")
-	shown, err := o.memory.See(o.ctx, func([]store.Message) bool { return slices.Contains(o.memory.States(), bots.Waiting) })
+	shown, err := o.memory.See(o.ctx, func([]store.Message) bool { return slices.Contains(o.memory.States(), outbox.Waiting) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,11 +271,11 @@ func TestStatesComeInOrder(t *testing.T) {
 	o.see(store.TextMessage, "refused")
 	if _, err := o.memory.See(o.ctx, func([]store.Message) bool {
 		states := o.memory.States()
-		return len(states) > 0 && states[len(states)-1] == bots.Idle
+		return len(states) > 0 && states[len(states)-1] == outbox.Idle
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if states := o.memory.States(); states[0] != bots.Working {
+	if states := o.memory.States(); states[0] != outbox.Working {
 		t.Errorf("states: %v", states)
 	}
 }
@@ -303,11 +304,11 @@ func TestIdleOnceAtTheEnd(t *testing.T) {
 	o.see(store.TextMessage, "toolbox:greet is cancelled")
 	if _, err := o.memory.See(o.ctx, func([]store.Message) bool {
 		states := o.memory.States()
-		return states[len(states)-1] == bots.Idle
+		return states[len(states)-1] == outbox.Idle
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.memory.States(); !slices.Equal(got, []bots.State{bots.Working, bots.Idle}) {
+	if got := o.memory.States(); !slices.Equal(got, []outbox.State{outbox.Working, outbox.Idle}) {
 		t.Errorf("the states are %v", got)
 	}
 }

@@ -78,7 +78,7 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 			continue
 		}
 		if !call.Expires.IsZero() { // it was put to people
-			c.copies.bring(call.ID)
+			c.copies.Bring(call.ID)
 		}
 		if call.Thread == "" {
 			continue
@@ -91,7 +91,7 @@ func (c *Conversation) catchUp(ctx context.Context) error {
 			continue // deleted: nobody is left to show it to
 		}
 		if sc := c.screenFor(ctx, th); sc != nil {
-			sc.card(call.ID)
+			sc.Card(call.ID)
 			if call.Replaces != "" {
 				c.wake(th.ID, func(t *thread) { t.anew = true })
 			}
@@ -107,8 +107,8 @@ func (c *Conversation) follow(ctx context.Context, after *store.Seq) error {
 			return err
 		}
 		*after = change.Seq
-		if change.Kind == "call" && (change.State == store.Pending || c.copies.has(change.ID)) {
-			c.copies.bring(change.ID)
+		if change.Kind == "call" && (change.State == store.Pending || c.copies.Has(change.ID)) {
+			c.copies.Bring(change.ID)
 		}
 		switch {
 		case change.Kind == "thread":
@@ -143,14 +143,14 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 	if sc == nil {
 		return
 	}
-	if change.State == store.Pending || sc.knows(change.ID) {
-		sc.card(change.ID)
+	if change.State == store.Pending || sc.Knows(change.ID) {
+		sc.Card(change.ID)
 	}
 	anew := false
 	if change.State != store.Pending {
 		call, err := c.o.Calls.GetCall(ctx, change.ID)
 		if err == nil && !call.Expires.IsZero() {
-			sc.card(change.ID) // shown before a restart, if ever: only what once waited had a card
+			sc.Card(change.ID) // shown before a restart, if ever: only what once waited had a card
 		}
 		anew = err == nil && call.Replaces != "" && call.State.Final()
 	}
@@ -166,8 +166,8 @@ func (c *Conversation) remind(ctx context.Context, change store.Change) {
 	}
 	if th, err := c.o.Threads.GetThread(ctx, change.Thread); err == nil {
 		if sc := c.screenFor(ctx, th); sc != nil {
-			text := sc.words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
-			sc.put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
+			text := sc.Words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
+			sc.Put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
 		}
 	} else if change.Thread != "" {
 		c.logUnlessEnded(ctx, "reading the thread of a call that waits", err)
@@ -177,7 +177,7 @@ func (c *Conversation) remind(ctx context.Context, change store.Change) {
 	}
 	c.start(func(ctx context.Context) {
 		text := func(card store.Card) string { return ReminderText(card, "") }
-		if err := queue.Guard(func() error { return c.copies.remindCopies(ctx, call, text) }); err != nil {
+		if err := queue.Guard(func() error { return c.copies.Remind(ctx, call, text) }); err != nil {
 			c.logUnlessEnded(ctx, "reminding of a card", err)
 		}
 	})
@@ -194,7 +194,7 @@ func (c *Conversation) loadCopies(ctx context.Context) error {
 		return fmt.Errorf("reading calls that wait: %w", err)
 	}
 	for _, call := range calls {
-		c.copies.bring(call.ID)
+		c.copies.Bring(call.ID)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -118,12 +119,12 @@ func (c *Conversation) begin(t *thread, user string) (end func(), ok bool) {
 }
 
 // tellWaits says once for each message that it waits.
-func (c *Conversation) tellWaits(t *thread, sc *screen, message string) {
+func (t *thread) tellWaits(sc *outbox.Screen, message string) {
 	if t.told == message {
 		return
 	}
 	t.told = message
-	sc.notice(sc.words().Say(phrases.TurnWaits, store.GetInt(c.o.Config, "", "limits.user.turns")))
+	sc.Notice(sc.Words().Say(phrases.TurnWaits, store.GetInt(t.c.o.Config, "", "limits.user.turns")))
 }
 
 // ended gives a turn's place to the thread that has waited longest.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"nize/bots/outbox"
 	"nize/store"
 )
 
@@ -32,37 +33,37 @@ func (c *Conversation) loadBehind(ctx context.Context) error {
 
 // replay shows what the chat may lack of a conversation; false means that it
 // could not be read. What is known to stand there is left alone.
-func (c *Conversation) replay(ctx context.Context, t *thread, sc *screen) bool {
-	c.mu.Lock()
+func (t *thread) replay(ctx context.Context, sc *outbox.Screen) bool {
+	t.c.mu.Lock()
 	from := t.behind
 	t.behind = nil
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	if from == nil {
 		return true
 	}
-	err := c.showAgain(ctx, sc, *from)
+	err := t.c.showAgain(ctx, sc, *from)
 	if err == nil {
 		return true
 	}
-	c.logUnlessEnded(ctx, "showing what the chat lacks", err)
-	c.mu.Lock()
+	t.c.logUnlessEnded(ctx, "showing what the chat lacks", err)
+	t.c.mu.Lock()
 	t.behind = from
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	return false
 }
 
 // showAgain puts everything from turn from on that has no place yet, and the
 // cards as they stand now, in the order in which it happened.
-func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) error {
-	turns, err := c.o.Threads.Turns(ctx, sc.thread)
+func (c *Conversation) showAgain(ctx context.Context, sc *outbox.Screen, from int) error {
+	turns, err := c.o.Threads.Turns(ctx, sc.Thread)
 	if err != nil {
 		return fmt.Errorf("reading a conversation: %w", err)
 	}
-	placed, err := sc.resume(ctx)
+	placed, err := sc.Resume(ctx)
 	if err != nil {
 		return err
 	}
-	if _, lasts := sc.platform.(Finder); !lasts || len(turns) == 0 {
+	if _, lasts := sc.Platform.(outbox.Finder); !lasts || len(turns) == 0 {
 		return nil // who attaches to a terminal reads the conversation
 	}
 	since := turns[len(turns)-1].At
@@ -71,7 +72,7 @@ func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) erro
 			since = turn.At
 		}
 	}
-	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Thread: sc.thread, Limit: maxCalls})
+	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Thread: sc.Thread, Limit: maxCalls})
 	if err != nil {
 		return fmt.Errorf("reading the calls of a conversation: %w", err)
 	}
@@ -82,9 +83,9 @@ func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) erro
 			calls = calls[1:]
 			late := !call.Created.Before(since) || !call.Finished.IsZero() && !call.Finished.Before(since)
 			if late && !call.Expires.IsZero() { // it was put to people
-				sc.decided(call)
-				sc.card(call.ID)
-				c.copies.bring(call.ID)
+				sc.Decided(call)
+				sc.Card(call.ID)
+				c.copies.Bring(call.ID)
 			}
 		}
 	}
@@ -95,11 +96,11 @@ func (c *Conversation) showAgain(ctx context.Context, sc *screen, from int) erro
 		if turn.Role == store.FromModel || turn.Role == store.FromNize {
 			cards(turn.At)
 			if asker, ok := askerAt(turns, turn.Re); ok {
-				sc.answers(asker)
+				sc.SetAsker(asker)
 			}
 			c.showTurn(sc, turn, placed)
 			if i == len(turns)-1 && placed[store.TurnID(turn.Thread, turn.N)].Message != "" {
-				sc.answeredBefore(turn, placed)
+				sc.AnsweredBefore(turn, placed)
 			}
 		}
 	}
@@ -118,12 +119,12 @@ func askerAt(turns []store.Turn, n int) (store.Asker, bool) {
 }
 
 // showTurn shows a stored turn, unless all of it has a place.
-func (c *Conversation) showTurn(s *screen, turn store.Turn, placed map[string]store.Address) {
+func (c *Conversation) showTurn(s *outbox.Screen, turn store.Turn, placed map[string]store.Address) {
 	id := store.TurnID(turn.Thread, turn.N)
 	if placed[id].Message != "" || !hasWords(turn.Text) {
-		offered := placed[shareID(turn.N)].Message != ""
-		if turn.For != "" && hasWords(turn.Text) && !offered && s.shared() && turn.Role == store.FromModel && len(turn.Calls) == 0 {
-			s.put(s.offer(turn.N, turn.For, false))
+		offered := placed[outbox.ShareID(turn.N)].Message != ""
+		if turn.For != "" && hasWords(turn.Text) && !offered && s.Shared() && turn.Role == store.FromModel && len(turn.Calls) == 0 {
+			s.Put(s.Offer(turn.N, turn.For, false))
 		}
 		return
 	}
@@ -136,19 +137,19 @@ func (c *Conversation) showTurn(s *screen, turn store.Turn, placed map[string]st
 
 // upToDate notes, once all that was put is sent, that the chat has what was
 // said. The state that the thread is in belongs to it.
-func (c *Conversation) upToDate(ctx context.Context, t *thread, sc *screen, th store.Thread) {
-	c.mu.Lock()
+func (t *thread) upToDate(ctx context.Context, sc *outbox.Screen, th store.Thread) {
+	t.c.mu.Lock()
 	lacks := t.behind != nil
-	c.mu.Unlock()
-	if c.o.Backlog == nil || lacks || th.Address.Channel == "" {
+	t.c.mu.Unlock()
+	if t.c.o.Backlog == nil || lacks || th.Address.Channel == "" {
 		return
 	}
-	turns, err := c.o.Threads.Turns(ctx, t.id)
+	turns, err := t.c.o.Threads.Turns(ctx, t.id)
 	if err != nil {
-		c.logUnlessEnded(ctx, "reading a conversation", err)
+		t.c.logUnlessEnded(ctx, "reading a conversation", err)
 		return
 	}
 	if len(turns) > 0 {
-		sc.caughtUp(turns[len(turns)-1].N + 1)
+		sc.CaughtUp(turns[len(turns)-1].N + 1)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -25,14 +26,14 @@ type Sharing interface {
 // onlyLocked is who alone may read what p tells, "" for everybody; the thread
 // says once for each message that it is answered aside. v.mu is held.
 func (v *turnView) onlyLocked(p store.Progress) string {
-	if p.For == "" || !v.s.shared() {
+	if p.For == "" || !v.s.Shared() {
 		return ""
 	}
 	if v.aside != p.Re+1 {
 		v.aside = p.Re + 1
-		v.s.put(store.Message{
-			ID: asidePrefix + strconv.Itoa(p.Re), Kind: store.NoticeMessage, Final: true,
-			Text: v.s.words().Say(phrases.AnswerAside, Escape(v.c.nameOf(p.For))),
+		v.s.Put(store.Message{
+			ID: outbox.PrivatePrefix + strconv.Itoa(p.Re), Kind: store.NoticeMessage, Final: true,
+			Text: v.s.Words().Say(phrases.AnswerAside, Escape(v.c.nameOf(p.For))),
 		})
 	}
 	return p.For
@@ -44,8 +45,8 @@ func (v *turnView) offerLocked(p store.Progress, only string) {
 	if only == "" || !p.Ends || p.Text == "" {
 		return
 	}
-	if n, ok := placeOf(v.s.thread, cmp.Or(p.Stored, p.Turn)); ok {
-		v.s.put(v.s.offer(n, only, false))
+	if n, ok := placeOf(v.s.Thread, cmp.Or(p.Stored, p.Turn)); ok {
+		v.s.Put(v.s.Offer(n, only, false))
 	}
 }
 
@@ -98,14 +99,14 @@ func (c *Conversation) Share(ctx context.Context, by store.Caller, thread string
 		return err
 	}
 	id := "shared/" + strconv.Itoa(n)
-	sc.putStored(store.Message{
+	sc.PutStored(store.Message{
 		ID: id, Kind: store.TextMessage, Final: true, For: &store.Asker{User: by.User, Identity: by.Identity},
-		Text: sc.words().Say(phrases.SharedBy, Escape(by.Name)) + "\n\n" + turn.Text,
+		Text: sc.Words().Say(phrases.SharedBy, Escape(by.Name)) + "\n\n" + turn.Text,
 	}, id)
-	sc.put(sc.offer(n, by.User, true))
+	sc.Put(sc.Offer(n, by.User, true))
 	ctx, cancel := context.WithTimeout(ctx, shareTime)
 	defer cancel()
-	if waited := sc.await(ctx, id); waited != nil {
+	if waited := sc.Await(ctx, id); waited != nil {
 		return waited
 	}
 	if again {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"nize/bots/outbox"
 	"nize/store"
 )
 
@@ -29,14 +30,14 @@ func (c *Conversation) Shown(ctx context.Context, by store.Caller, call store.Ca
 	if !call.Waiting() || c.o.Audience == nil || c.o.Places == nil || !c.o.Audience.Sees(ctx, by, call) {
 		return true, nil
 	}
-	shown, err := c.copies.reads(ctx, by, call, at)
+	shown, err := c.copies.Read(ctx, by, call, at)
 	if err != nil || shown {
 		return shown, err
 	}
 	if call.By == by.User && c.keeps(ctx, call) {
 		c.wake(call.Thread, nil) // it may have been refused there, and is put there once more
 	} else {
-		c.copies.bring(call.ID, by.User)
+		c.copies.Bring(call.ID, by.User)
 	}
 	return false, nil
 }
@@ -45,7 +46,7 @@ func (c *Conversation) Shown(ctx context.Context, by store.Caller, call store.Ca
 // that its own card comes.
 func (c *Conversation) keeps(ctx context.Context, call store.Call) bool {
 	th, err := c.o.Threads.GetThread(ctx, call.Thread)
-	_, keeps := c.platforms[th.Address.Surface].(Finder)
+	_, keeps := c.platforms[th.Address.Surface].(outbox.Finder)
 	return err == nil && keeps
 }
 
@@ -53,7 +54,7 @@ func (c *Conversation) keeps(ctx context.Context, call store.Call) bool {
 // by reads them, on platforms that keep what they show.
 func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string) ([]string, error) {
 	p := c.platforms[by.Surface]
-	if _, keeps := p.(Finder); !keeps || c.o.Places == nil {
+	if _, keeps := p.(outbox.Finder); !keeps || c.o.Places == nil {
 		return nil, nil
 	}
 	call, err := c.o.Calls.GetCall(ctx, id)
@@ -70,7 +71,7 @@ func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string)
 	}
 	shown := []string{}
 	for _, o := range waiting {
-		if yes, err := c.copies.reads(ctx, by, o, at); err != nil {
+		if yes, err := c.copies.Read(ctx, by, o, at); err != nil {
 			return nil, err
 		} else if yes && !slices.Contains(shown, o.ID) {
 			shown = append(shown, o.ID)
@@ -90,7 +91,7 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 		if call.Server != server {
 			continue
 		}
-		c.copies.bring(call.ID)
+		c.copies.Bring(call.ID)
 		th, err := c.o.Threads.GetThread(ctx, call.Thread)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
@@ -99,7 +100,7 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 			return fmt.Errorf("reading the conversation of call %s: %w", call.ID, err)
 		}
 		if sc := c.screenFor(ctx, th); sc != nil {
-			sc.card(call.ID)
+			sc.Card(call.ID)
 		}
 	}
 	return nil

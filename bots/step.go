@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
@@ -21,29 +22,29 @@ const maxCalls = 1000
 
 // step looks at the thread and does the next thing; it says whether there is
 // more to do now. Only one step of a thread runs at a time.
-func (c *Conversation) step(ctx context.Context, t *thread) bool {
-	th, err := c.o.Threads.GetThread(ctx, t.id)
+func (t *thread) step(ctx context.Context) bool {
+	th, err := t.c.o.Threads.GetThread(ctx, t.id)
 	if err != nil {
-		c.orphaned(ctx, t, err)
+		t.orphaned(ctx, err)
 		return false
 	}
-	sc := c.screenFor(ctx, th)
+	sc := t.c.screenFor(ctx, th)
 	if sc == nil {
 		return false
 	}
-	if !c.replay(ctx, t, sc) {
+	if !t.replay(ctx, sc) {
 		return false // the next step, or the next start, tries again
 	}
-	if stop := c.takeStop(t); stop != nil {
-		c.takeUpTo(ctx, t, sc, stop.upTo)
-		c.halt(ctx, t, sc, stop.by)
-		c.settle(ctx, t, sc)
+	if stop := t.takeStop(); stop != nil {
+		t.takeUpTo(ctx, sc, stop.upTo)
+		t.halt(ctx, sc, stop.by)
+		t.settle(ctx, sc)
 		return true
 	}
-	it, ok := c.head(t)
-	if ok && c.held(ctx, t, sc, th) { // until a minute has passed
+	it, ok := t.head()
+	if ok && t.held(ctx, sc, th) { // until a minute has passed
 		if !th.Open {
-			sc.present(Working) // nobody shall think that they were not heard
+			sc.ShowState(outbox.Working) // nobody shall think that they were not heard
 			return false
 		}
 		ok = false // what was asked before goes on
@@ -51,71 +52,71 @@ func (c *Conversation) step(ctx context.Context, t *thread) bool {
 	if ok {
 		// Also while calls wait: the agent knows whose they are, and cancels
 		// them or lets the message wait.
-		end, ok := c.begin(t, it.in.By.User)
+		end, ok := t.c.begin(t, it.in.By.User)
 		if !ok {
-			c.tellWaits(t, sc, it.id)
+			t.tellWaits(sc, it.id)
 			return false // until its place comes free
 		}
 		defer end()
-		sc.present(Working)
-		if c.take(ctx, t, sc, it) {
-			c.gather(ctx, t, sc)
-			t.answers = append(t.answers, c.o.Now())
-			c.turn(ctx, t, sc)
+		sc.ShowState(outbox.Working)
+		if t.take(ctx, sc, it) {
+			t.gather(ctx, sc)
+			t.answers = append(t.answers, t.c.o.Now())
+			t.turn(ctx, sc)
 		}
-		if _, more := c.head(t); more {
+		if _, more := t.head(); more {
 			return true
 		}
-		return c.settle(ctx, t, sc)
+		return t.settle(ctx, sc)
 	}
-	c.mu.Lock()
+	t.c.mu.Lock()
 	anew := t.anew
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	if th.Open && !t.failed || anew {
-		calls, err := c.unfinished(ctx, t.id)
+		calls, err := t.c.unfinished(ctx, t.id)
 		if err == nil && len(calls) == 0 {
-			c.findAsker(ctx, t, sc)
-			end, ok := c.begin(t, c.askerOf(t))
+			t.findAsker(ctx, sc)
+			end, ok := t.c.begin(t, t.askerOf())
 			if !ok {
 				return false // until its place comes free
 			}
 			defer end()
-			c.mu.Lock()
+			t.c.mu.Lock()
 			t.anew = false
-			c.mu.Unlock()
-			sc.present(Working)
-			c.turn(ctx, t, sc)
+			t.c.mu.Unlock()
+			sc.ShowState(outbox.Working)
+			t.turn(ctx, sc)
 		}
 	}
-	return c.settle(ctx, t, sc) // if not, the feed wakes us
+	return t.settle(ctx, sc) // if not, the feed wakes us
 }
 
 // settle shows what the thread does now: the cards that wait, and its state. It
 // says whether the agent has more to do: a call may have ended since it looked,
 // and who follows the thread takes Idle for the end of the turn.
-func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) (more bool) {
-	th, err := c.o.Threads.GetThread(ctx, t.id)
+func (t *thread) settle(ctx context.Context, sc *outbox.Screen) (more bool) {
+	th, err := t.c.o.Threads.GetThread(ctx, t.id)
 	if err != nil {
-		c.logUnlessEnded(ctx, "reading a thread", err)
+		t.c.logUnlessEnded(ctx, "reading a thread", err)
 		return false
 	}
 	if !th.Open || t.failed {
 		t.waits = nil
-		sc.present(Idle)
-		c.upToDate(ctx, t, sc, th)
+		sc.ShowState(outbox.Idle)
+		t.upToDate(ctx, sc, th)
 		return false
 	}
-	calls, err := c.unfinished(ctx, t.id)
+	calls, err := t.c.unfinished(ctx, t.id)
 	if err != nil {
-		c.logUnlessEnded(ctx, "reading the calls of a thread", err)
+		t.c.logUnlessEnded(ctx, "reading the calls of a thread", err)
 		return false
 	}
 	if len(calls) > 0 {
 		t.rested = 0
 	} else {
-		turns, err := c.o.Threads.Turns(ctx, t.id)
+		turns, err := t.c.o.Threads.Turns(ctx, t.id)
 		if err != nil {
-			c.logUnlessEnded(ctx, "reading a conversation", err)
+			t.c.logUnlessEnded(ctx, "reading a conversation", err)
 			return false
 		}
 		if len(turns) != t.rested {
@@ -123,45 +124,45 @@ func (c *Conversation) settle(ctx context.Context, t *thread, sc *screen) (more 
 			return true
 		}
 	}
-	state := Idle // nothing runs and nothing waits: the agent has no more to say
+	state := outbox.Idle // nothing runs and nothing waits: the agent has no more to say
 	var waits []string
 	for _, call := range calls {
 		if call.State == store.Pending {
-			sc.card(call.ID) // a second look costs nothing
+			sc.Card(call.ID) // a second look costs nothing
 			waits = append(waits, call.ID)
 		}
 		switch {
 		case call.Waiting():
-			state = Waiting
-		case state == Idle:
-			state = Working
+			state = outbox.Waiting
+		case state == outbox.Idle:
+			state = outbox.Working
 		}
 	}
-	c.beside(t, waits)
-	sc.present(state)
-	c.upToDate(ctx, t, sc, th)
+	t.beside(waits)
+	sc.ShowState(state)
+	t.upToDate(ctx, sc, th)
 	return false
 }
 
 // beside brings the copies of cards up to date where a call came to those that
 // wait, or went: a card says how many of its step can be approved together.
-func (c *Conversation) beside(t *thread, waits []string) {
+func (t *thread) beside(waits []string) {
 	was := t.waits
 	t.waits = waits
 	if slices.Equal(was, waits) || len(was)+len(waits) < 2 {
 		return
 	}
 	for _, id := range waits {
-		if c.copies.has(id) {
-			c.copies.bring(id)
+		if t.c.copies.Has(id) {
+			t.c.copies.Bring(id)
 		}
 	}
 }
 
 // head returns the oldest message that waits.
-func (c *Conversation) head(t *thread) (item, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (t *thread) head() (item, bool) {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
 	if len(t.queue) == 0 {
 		return item{}, false
 	}
@@ -169,9 +170,9 @@ func (c *Conversation) head(t *thread) (item, bool) {
 }
 
 // takeStop returns the stop that a person asked for since the last step, if any.
-func (c *Conversation) takeStop(t *thread) *stopRequest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (t *thread) takeStop() *stopRequest {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
 	stop := t.stop
 	t.stop = nil
 	return stop
@@ -179,36 +180,36 @@ func (c *Conversation) takeStop(t *thread) *stopRequest {
 
 // takeUpTo says the messages that waited when a stop was asked for, so that
 // the stop ends them too.
-func (c *Conversation) takeUpTo(ctx context.Context, t *thread, sc *screen, id string) {
-	c.mu.Lock()
+func (t *thread) takeUpTo(ctx context.Context, sc *outbox.Screen, id string) {
+	t.c.mu.Lock()
 	n := slices.IndexFunc(t.queue, func(it item) bool { return it.id == id }) + 1
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	for range n {
-		if it, ok := c.head(t); ok {
-			c.take(ctx, t, sc, it)
+		if it, ok := t.head(); ok {
+			t.take(ctx, sc, it)
 		}
 	}
 }
 
 // orphaned deals with a thread that can't be read.
-func (c *Conversation) orphaned(ctx context.Context, t *thread, err error) {
+func (t *thread) orphaned(ctx context.Context, err error) {
 	if !errors.Is(err, store.ErrNotFound) {
-		c.logUnlessEnded(ctx, "reading a thread", err)
+		t.c.logUnlessEnded(ctx, "reading a thread", err)
 		return
 	}
 	for { // the thread was deleted: nobody is left to answer to
-		it, ok := c.head(t)
+		it, ok := t.head()
 		if !ok {
 			return
 		}
-		c.done(ctx, it.id)
-		c.drop(t, it.id)
+		t.c.done(ctx, it.id)
+		t.drop(it.id)
 	}
 }
 
-func (c *Conversation) drop(t *thread, id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (t *thread) drop(id string) {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
 	if len(t.queue) > 0 && t.queue[0].id == id {
 		t.queue = t.queue[1:]
 	}
@@ -240,24 +241,24 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 
 // take gives the message to the agent and marks it done once that is durable.
 // false means that there is nothing to work on.
-func (c *Conversation) take(ctx context.Context, t *thread, sc *screen, it item) bool {
-	turn, err := c.say(ctx, it.in)
+func (t *thread) take(ctx context.Context, sc *outbox.Screen, it item) bool {
+	turn, err := t.c.say(ctx, it.in)
 	if ctx.Err() != nil && err != nil {
 		return false // still in the inbox: the next start takes it
 	}
-	c.done(ctx, it.id)
-	c.drop(t, it.id)
+	t.c.done(ctx, it.id)
+	t.drop(it.id)
 	t.failed = false
 	if err != nil {
-		c.o.Log.Error("a message could not be taken", "thread", t.id, "item", it.id, "err", err)
-		sc.fail(sc.words().Say(phrases.TurnUnsaid))
+		t.c.o.Log.Error("a message could not be taken", "thread", t.id, "item", it.id, "err", err)
+		sc.Error(sc.Words().Say(phrases.TurnUnsaid))
 		return false
 	}
 	asker := store.Asker{User: it.in.By.User, Identity: it.in.By.Identity, At: turn.At} // as the next run reads it
-	c.mu.Lock()
+	t.c.mu.Lock()
 	t.asker = asker
-	c.mu.Unlock()
-	sc.answers(asker)
+	t.c.mu.Unlock()
+	sc.SetAsker(asker)
 	return true
 }
 
@@ -280,86 +281,86 @@ func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Tu
 }
 
 // turn lets the agent work until it answered or waits.
-func (c *Conversation) turn(ctx context.Context, t *thread, sc *screen) {
+func (t *thread) turn(ctx context.Context, sc *outbox.Screen) {
 	turnCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c.mu.Lock()
+	t.c.mu.Lock()
 	stopped := t.stop != nil
 	if !stopped {
 		t.cancel = cancel
 	}
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	if stopped {
 		return // the next step halts
 	}
-	c.findAsker(ctx, t, sc)
-	show := newTurnView(c, sc, c.whole(ctx, t.id))
-	err := queue.Guard(func() error { return c.o.Agent.Work(turnCtx, t.id, show.tell) })
+	t.findAsker(ctx, sc)
+	show := newTurnView(t.c, sc, t.c.whole(ctx, t.id))
+	err := queue.Guard(func() error { return t.c.o.Agent.Work(turnCtx, t.id, show.tell) })
 	failed, noticed := show.end()
 	t.failed, t.noticed = failed, noticed
-	c.mu.Lock()
+	t.c.mu.Lock()
 	t.cancel = nil
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	if err == nil || ctx.Err() != nil || context.Cause(turnCtx) == errStopped {
 		return
 	}
 	t.failed = true
-	c.o.Log.Error("a turn could not go on", "thread", t.id, "err", err)
+	t.c.o.Log.Error("a turn could not go on", "thread", t.id, "err", err)
 	if !failed {
-		sc.fail(sc.words().Say(phrases.TurnFailed))
+		sc.Error(sc.Words().Say(phrases.TurnFailed))
 	}
 }
 
 // findAsker reads who is being answered where a restart forgot it.
-func (c *Conversation) findAsker(ctx context.Context, t *thread, sc *screen) {
-	c.mu.Lock()
+func (t *thread) findAsker(ctx context.Context, sc *outbox.Screen) {
+	t.c.mu.Lock()
 	known := t.asker.User != ""
-	c.mu.Unlock()
+	t.c.mu.Unlock()
 	if known {
 		return
 	}
-	turns, err := c.o.Threads.Turns(ctx, t.id)
+	turns, err := t.c.o.Threads.Turns(ctx, t.id)
 	if err != nil {
-		c.logUnlessEnded(ctx, "reading who is answered", err)
+		t.c.logUnlessEnded(ctx, "reading who is answered", err)
 		return
 	}
 	for _, turn := range slices.Backward(turns) {
 		if turn.Role == store.FromUser {
 			asker := store.Asker{User: turn.By.User, Identity: turn.By.Identity, At: turn.At}
-			c.mu.Lock()
+			t.c.mu.Lock()
 			t.asker = asker
-			c.mu.Unlock()
-			sc.answers(asker)
+			t.c.mu.Unlock()
+			sc.SetAsker(asker)
 			return
 		}
 	}
 }
 
 // askerOf is the user who is being answered.
-func (c *Conversation) askerOf(t *thread) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (t *thread) askerOf() string {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
 	return t.asker.User
 }
 
 // halt ends the turn of a thread for good: waiting calls are cancelled and a
 // notice closes it, so that no restart takes it up again. A call that runs
 // already is left to end.
-func (c *Conversation) halt(ctx context.Context, t *thread, sc *screen, by store.Caller) {
-	calls, err := c.unfinished(ctx, t.id)
+func (t *thread) halt(ctx context.Context, sc *outbox.Screen, by store.Caller) {
+	calls, err := t.c.unfinished(ctx, t.id)
 	stored := ""
 	if err == nil {
-		c.cancelAll(ctx, calls, by)
-		stored, err = c.closeTurn(ctx, t.id, by, phrases.For("").Say(phrases.TurnStopped)) // models read it
+		t.c.cancelAll(ctx, calls, by)
+		stored, err = t.c.closeTurn(ctx, t.id, by, phrases.For("").Say(phrases.TurnStopped)) // models read it
 	}
 	t.failed = false
 	if err != nil {
-		c.logUnlessEnded(ctx, "stopping a turn", err)
-		sc.fail(sc.words().Say(phrases.TurnFailed))
+		t.c.logUnlessEnded(ctx, "stopping a turn", err)
+		sc.Error(sc.Words().Say(phrases.TurnFailed))
 		return
 	}
 	if !t.noticed { // the agent has not said so itself
-		sc.say(store.Message{ID: stored, Kind: store.NoticeMessage, Text: sc.words().Say(phrases.TurnStopped)})
+		sc.Say(store.Message{ID: stored, Kind: store.NoticeMessage, Text: sc.Words().Say(phrases.TurnStopped)})
 	}
 	t.noticed = false
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/store"
 )
@@ -12,7 +13,7 @@ import (
 // turnView translates the progress of one Work to messages.
 type turnView struct {
 	c     *Conversation
-	s     *screen
+	s     *outbox.Screen
 	whole bool // texts are shown when they are whole
 
 	mu      sync.Mutex // guards what follows; tell comes from several goroutines
@@ -25,7 +26,7 @@ type turnView struct {
 	ended   bool
 }
 
-func newTurnView(c *Conversation, s *screen, whole bool) *turnView {
+func newTurnView(c *Conversation, s *outbox.Screen, whole bool) *turnView {
 	return &turnView{c: c, s: s, whole: whole, texts: map[string]*strings.Builder{}, only: map[string]string{}}
 }
 
@@ -48,24 +49,24 @@ func (v *turnView) tell(p store.Progress) {
 	case "tool":
 		if p.Tool != nil {
 			line := *p.Tool
-			if line.Private && v.s.shared() {
+			if line.Private && v.s.Shared() {
 				line.Brief = ""
 			}
-			v.s.put(store.Message{ID: "tool/" + p.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()})
+			v.s.Put(store.Message{ID: "tool/" + p.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()})
 		}
 	case "call":
 		if p.Call != nil {
-			v.s.decided(*p.Call)
+			v.s.Decided(*p.Call)
 		}
-		if p.Call != nil && (p.Call.Waiting() || v.s.knows(p.Call.ID)) {
-			v.s.card(p.Call.ID)
+		if p.Call != nil && (p.Call.Waiting() || v.s.Knows(p.Call.ID)) {
+			v.s.Card(p.Call.ID)
 		}
 	case "error":
 		v.failed = true
-		v.s.say(store.Message{ID: p.Stored, Kind: store.ErrorMessage, Text: v.s.words().Translate(p.Text), Only: only})
+		v.s.Say(store.Message{ID: p.Stored, Kind: store.ErrorMessage, Text: v.s.Words().Translate(p.Text), Only: only})
 	case "notice":
 		v.noticed = true
-		v.s.say(store.Message{ID: p.Stored, Kind: store.NoticeMessage, Text: v.s.words().Translate(p.Text), Only: only})
+		v.s.Say(store.Message{ID: p.Stored, Kind: store.NoticeMessage, Text: v.s.Words().Translate(p.Text), Only: only})
 	}
 }
 
@@ -76,15 +77,15 @@ func (v *turnView) textLocked(id, delta string) {
 		v.texts[id] = b
 		v.open = append(v.open, id)
 	}
-	if b.Len() > maxText {
+	if b.Len() > outbox.MaxText {
 		return
 	}
 	b.WriteString(v.remark(delta))
-	if b.Len() > maxText {
-		b.WriteString(v.s.words().Say(phrases.Cut))
+	if b.Len() > outbox.MaxText {
+		b.WriteString(v.s.Words().Say(phrases.Cut))
 	}
 	if !v.whole && hasWords(b.String()) {
-		v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id]})
+		v.s.Put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id]})
 	}
 }
 
@@ -100,23 +101,23 @@ func (v *turnView) remark(text string) string {
 	default:
 		return text
 	}
-	return text[:i] + v.s.words().Translate(text[i:])
+	return text[:i] + v.s.Words().Translate(text[i:])
 }
 
 func (v *turnView) turnLocked(p store.Progress) {
 	id, text := p.Turn, p.Text
 	streamed := v.texts[id]
 	delete(v.texts, id)
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + v.s.words().Say(phrases.Cut)
+	if len(text) > outbox.MaxText {
+		text = strings.ToValidUTF8(text[:outbox.MaxText], "") + v.s.Words().Say(phrases.Cut)
 	}
 	if text == "" && streamed != nil {
 		text = streamed.String()
 	}
 	if text = v.remark(text); hasWords(text) {
-		v.s.putStored(store.Message{ID: id, Kind: store.TextMessage, Text: text, Only: v.only[id], Final: true}, p.Stored)
+		v.s.PutStored(store.Message{ID: id, Kind: store.TextMessage, Text: text, Only: v.only[id], Final: true}, p.Stored)
 		if p.Ends {
-			v.s.answered(cmp.Or(p.Stored, id), v.only[id])
+			v.s.Answered(cmp.Or(p.Stored, id), v.only[id])
 		}
 	}
 }
@@ -129,7 +130,7 @@ func (v *turnView) end() (failed, noticed bool) {
 	v.ended = true
 	for _, id := range v.open {
 		if b := v.texts[id]; b != nil && hasWords(b.String()) {
-			v.s.put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id], Final: true})
+			v.s.Put(store.Message{ID: id, Kind: store.TextMessage, Text: b.String(), Only: v.only[id], Final: true})
 		}
 	}
 	return v.failed, v.noticed

@@ -20,7 +20,7 @@ func (c *Conversation) threadLocked(id string) *thread {
 		if len(c.threads) >= maxThreads {
 			c.tidyLocked()
 		}
-		t = &thread{id: id}
+		t = &thread{c: c, id: id}
 		c.threads[id] = t
 	}
 	return t
@@ -29,7 +29,7 @@ func (c *Conversation) threadLocked(id string) *thread {
 // tidyLocked forgets threads in which nothing happens; c.mu is held.
 func (c *Conversation) tidyLocked() {
 	for id, t := range c.threads {
-		if !t.scheduled && t.behind == nil && !t.parked && len(t.queue) == 0 && (t.screen == nil || t.screen.idle()) {
+		if !t.scheduled && t.behind == nil && !t.parked && len(t.queue) == 0 && (t.screen == nil || t.screen.Idle()) {
 			delete(c.threads, id)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Conversation) work(ctx context.Context, t *thread) {
 		c.mu.Lock()
 		t.dirty = false
 		c.mu.Unlock()
-		again := ctx.Err() == nil && c.guardedStep(ctx, t)
+		again := ctx.Err() == nil && t.guardedStep(ctx)
 		t = c.next(ctx, t, again)
 	}
 }
@@ -129,20 +129,20 @@ func (c *Conversation) next(ctx context.Context, t *thread, again bool) *thread 
 }
 
 // guardedStep takes one step; a panic in it ends that turn and nothing else.
-func (c *Conversation) guardedStep(ctx context.Context, t *thread) (again bool) {
+func (t *thread) guardedStep(ctx context.Context) (again bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.o.Log.Error("a turn panicked", "thread", t.id, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			t.c.o.Log.Error("a turn panicked", "thread", t.id, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			t.failed = true
-			c.mu.Lock()
+			t.c.mu.Lock()
 			t.cancel = nil
 			sc := t.screen
-			c.mu.Unlock()
+			t.c.mu.Unlock()
 			if sc != nil {
-				sc.fail(sc.words().Say(phrases.TurnFailed))
+				sc.Error(sc.Words().Say(phrases.TurnFailed))
 			}
 			again = false
 		}
 	}()
-	return c.step(ctx, t)
+	return t.step(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"nize/bots"
+	"nize/bots/outbox"
 	"nize/store"
 )
 
@@ -20,9 +21,9 @@ var errKilled = errors.New("killed")
 // found there by the next process.
 type lasting interface {
 	bots.Platform
-	bots.Presence
-	bots.Finder
-	bots.Remover
+	outbox.Presence
+	outbox.Finder
+	outbox.Remover
 }
 
 // dying is a platform whose process dies right after its nth post or update:
@@ -77,7 +78,7 @@ func (d *dying) Update(ctx context.Context, at store.Address, m store.Message) e
 }
 
 // Present implements bots.Presence.
-func (d *dying) Present(ctx context.Context, to store.Address, s bots.State) error {
+func (d *dying) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	d.mu.Lock()
 	dead := d.left <= 0
 	d.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"nize/bots"
+	"nize/bots/outbox"
 	"nize/store"
 )
 
@@ -17,18 +18,18 @@ type Memory struct {
 	mu      sync.Mutex // guards what follows
 	handler bots.Handler
 	shown   []store.Message
-	states  []bots.State
+	states  []outbox.State
 	change  chan struct{} // closed and replaced at every change
 	broken  int           // posts and updates to fail
 	posts   int
 }
 
 var (
-	_ bots.Platform = (*Memory)(nil)
-	_ bots.Presence = (*Memory)(nil)
-	_ bots.Finder   = (*Memory)(nil)
-	_ bots.Remover  = (*Memory)(nil)
-	_ User          = (*Memory)(nil)
+	_ bots.Platform   = (*Memory)(nil)
+	_ outbox.Presence = (*Memory)(nil)
+	_ outbox.Finder   = (*Memory)(nil)
+	_ outbox.Remover  = (*Memory)(nil)
+	_ User            = (*Memory)(nil)
 )
 
 // NewMemory returns an empty platform for a surface.
@@ -51,7 +52,7 @@ func (m *Memory) Posts() int {
 }
 
 // States returns every state that was shown, in order.
-func (m *Memory) States() []bots.State {
+func (m *Memory) States() []outbox.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.states)
@@ -140,7 +141,7 @@ func (m *Memory) Remove(_ context.Context, at store.Address, _ store.Message) er
 }
 
 // Present implements bots.Presence.
-func (m *Memory) Present(_ context.Context, _ store.Address, s bots.State) error {
+func (m *Memory) Present(_ context.Context, _ store.Address, s outbox.State) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.states = append(m.states, s)

@@ -3,7 +3,7 @@ package slack
 import (
 	"testing"
 
-	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -64,9 +64,9 @@ func TestCardDrawnOnce(t *testing.T) {
 		}
 	}
 	for _, step := range []struct {
-		state bots.State
+		state outbox.State
 		calls int
-	}{{bots.Waiting, 0}, {bots.Working, 1}, {bots.Waiting, 1}, {bots.Waiting, 0}, {bots.Idle, 1}} {
+	}{{outbox.Waiting, 0}, {outbox.Working, 1}, {outbox.Waiting, 1}, {outbox.Waiting, 0}, {outbox.Idle, 1}} {
 		if err := w.Present(ctx, to, step.state); err != nil {
 			t.Errorf("%s: %v", step.state, err)
 		}

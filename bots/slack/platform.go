@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/posting"
 	"nize/bots/slack/view"
@@ -105,7 +105,7 @@ func (b *Bot) Remove(ctx context.Context, at store.Address, m store.Message) err
 }
 
 // Present implements [bots.Presence].
-func (b *Bot) Present(ctx context.Context, to store.Address, s bots.State) error {
+func (b *Bot) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	l, err := b.at(ctx, to)
 	if err != nil {
 		return err // it is shown when it is back

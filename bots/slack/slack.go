@@ -63,6 +63,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/queue"
 	"nize/bots/slack/attachments"
 	"nize/bots/slack/home"
@@ -152,16 +153,16 @@ type Bot struct {
 }
 
 var (
-	_ bots.Bot       = (*Bot)(nil)
-	_ bots.Presence  = (*Bot)(nil)
-	_ bots.PrivateThreads     = (*Bot)(nil)
-	_ bots.Finder    = (*Bot)(nil)
-	_ bots.Remover   = (*Bot)(nil)
-	_ bots.Mentioner = (*Bot)(nil)
-	_ bots.Batcher   = (*Bot)(nil)
-	_ bots.Announcer = (*Bot)(nil)
-	_ bots.Sweeper   = (*Bot)(nil)
-	_ bots.Receiver  = (*Bot)(nil)
+	_ bots.Bot              = (*Bot)(nil)
+	_ outbox.Presence       = (*Bot)(nil)
+	_ outbox.PrivateThreads = (*Bot)(nil)
+	_ outbox.Finder         = (*Bot)(nil)
+	_ outbox.Remover        = (*Bot)(nil)
+	_ outbox.Mentioner      = (*Bot)(nil)
+	_ bots.Batcher          = (*Bot)(nil)
+	_ bots.Announcer        = (*Bot)(nil)
+	_ bots.Sweeper          = (*Bot)(nil)
+	_ bots.Receiver         = (*Bot)(nil)
 
 	_ bots.ChannelDirectory = (*Bot)(nil)
 	_ bots.GroupDirectory   = (*Bot)(nil)

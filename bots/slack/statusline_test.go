@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/slack/slacktest"
 	"nize/store"
 )
@@ -56,13 +56,13 @@ func TestStatusLine(t *testing.T) {
 		at := begin(asked)
 		session := func() slacktest.Session { synctest.Wait(); return fake.Session(asked.Channel, asked.TS) }
 		shown := func() bool { s := session(); return s.Loading != "" && s.LoadingUntil.After(time.Now()) }
-		present := func(s bots.State) {
+		present := func(s outbox.State) {
 			t.Helper()
 			if err := b.Present(ctx, at, s); err != nil {
 				t.Fatal(err)
 			}
 		}
-		present(bots.Working)
+		present(outbox.Working)
 		for range 60 { // ten minutes
 			if !shown() {
 				t.Fatalf("the line is gone: %+v", session())
@@ -91,13 +91,13 @@ func TestStatusLine(t *testing.T) {
 			t.Errorf("after posts the line is set %d times", len(session().Statuses)-before)
 		}
 
-		present(bots.Waiting)
+		present(outbox.Waiting)
 		time.Sleep(5 * time.Minute)
 		if before = len(session().Statuses); shown() {
 			t.Error("it waits, and says that it works")
 		}
-		present(bots.Working)
-		present(bots.Idle)
+		present(outbox.Working)
+		present(outbox.Idle)
 		time.Sleep(5 * time.Minute)
 		if s := session(); s.Loading != "" || len(s.Statuses) != before+1 {
 			t.Errorf("it is idle, and says %q", s.Loading)
@@ -105,22 +105,22 @@ func TestStatusLine(t *testing.T) {
 
 		// The process ends while it works: the next one knows of no line, and
 		// takes away what stands there.
-		present(bots.Working)
+		present(outbox.Working)
 		restart(t, b)
 		time.Sleep(3 * time.Minute)
 		if shown() {
 			t.Error("a line of nobody's stands")
 		}
-		present(bots.Working)
+		present(outbox.Working)
 		restart(t, b)
-		present(bots.Idle)
+		present(outbox.Idle)
 		if s := session(); s.Loading != "" {
 			t.Errorf("the next process left %q", s.Loading)
 		}
 
 		// Limits of Slack's and lost requests do not end it, a thread that has
 		// none does.
-		present(bots.Working)
+		present(outbox.Working)
 		fake.Fail("assistant.threads.setStatus", slacktest.Fault{Status: 500, Times: 1})
 		fake.Fail("assistant.threads.setStatus", slacktest.Fault{RetryAfter: 5 * time.Second, Times: 1})
 		time.Sleep(170 * time.Second)
@@ -153,7 +153,7 @@ func TestSessionInitiator(t *testing.T) {
 					t.Fatal("Ann can't leave")
 				}
 			}
-			if err := b.Present(t.Context(), at, bots.Working); err != nil {
+			if err := b.Present(t.Context(), at, outbox.Working); err != nil {
 				t.Fatal(err)
 			}
 			if s := fake.Session(asked.Channel, asked.TS); s.Status != "processing" || s.Initiator != want || !strings.HasPrefix(s.Title, "a title") {

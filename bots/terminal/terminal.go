@@ -8,13 +8,14 @@ import (
 	"sync"
 
 	"nize/bots"
+	"nize/bots/outbox"
 	"nize/store"
 )
 
 // Event is a message that is new or has changed, or a change of state.
 type Event struct {
 	Message *store.Message
-	State   bots.State
+	State   outbox.State
 }
 
 // Platform hands messages to followers. It keeps none: all of them are in the
@@ -22,17 +23,17 @@ type Event struct {
 type Platform struct {
 	mu        sync.Mutex                        // guards what follows
 	followers map[string]map[*Follower]struct{} // by thread
-	states    map[string]bots.State             // by thread, while it is not idle
+	states    map[string]outbox.State           // by thread, while it is not idle
 }
 
 var (
-	_ bots.Platform = (*Platform)(nil)
-	_ bots.Presence = (*Platform)(nil)
+	_ bots.Platform   = (*Platform)(nil)
+	_ outbox.Presence = (*Platform)(nil)
 )
 
 // New returns a platform that nobody follows.
 func New() *Platform {
-	return &Platform{followers: map[string]map[*Follower]struct{}{}, states: map[string]bots.State{}}
+	return &Platform{followers: map[string]map[*Follower]struct{}{}, states: map[string]outbox.State{}}
 }
 
 // Surface implements [bots.Platform].
@@ -59,9 +60,9 @@ func (p *Platform) Update(_ context.Context, at store.Address, m store.Message) 
 }
 
 // Present implements [bots.Presence].
-func (p *Platform) Present(_ context.Context, to store.Address, state bots.State) error {
+func (p *Platform) Present(_ context.Context, to store.Address, state outbox.State) error {
 	p.mu.Lock()
-	if state == bots.Idle {
+	if state == outbox.Idle {
 		delete(p.states, to.Thread)
 	} else {
 		p.states[to.Thread] = state
@@ -106,7 +107,7 @@ func (p *Platform) Follow(thread string) *Follower {
 	p.followers[thread][f] = struct{}{}
 	state := p.states[thread]
 	if state == "" {
-		state = bots.Idle
+		state = outbox.Idle
 	}
 	f.events <- Event{State: state}
 	return f

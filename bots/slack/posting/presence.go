@@ -10,7 +10,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/manifest"
@@ -40,8 +40,8 @@ var noSession = map[string]bool{
 // Present shows a state: the status of Slack's agent session,
 // with Slack's own Stop button while nize works; where the app is no agent,
 // the older line of an assistant's thread.
-func (r *presence) Present(ctx context.Context, to store.Address, s bots.State) error {
-	if s == bots.Idle {
+func (r *presence) Present(ctx context.Context, to store.Address, s outbox.State) error {
+	if s == outbox.Idle {
 		r.lines.close(to.Channel + "/" + to.Thread)
 	}
 	th, err := r.messages.store.FindThread(ctx, to)
@@ -57,14 +57,14 @@ func (r *presence) Present(ctx context.Context, to store.Address, s bots.State) 
 // setSession sets the status of an agent's session; done is false where the
 // app, or the thread, has none. The title and who began it count when the
 // session is made.
-func (r *presence) setSession(ctx context.Context, to store.Address, s bots.State, th store.Thread) (done bool, err error) {
+func (r *presence) setSession(ctx context.Context, to store.Address, s outbox.State, th store.Thread) (done bool, err error) {
 	r.mu.Lock()
 	skip := r.messages.now().Before(r.noStatus)
 	r.mu.Unlock()
 	if skip {
 		return false, nil
 	}
-	waits := s == bots.Waiting
+	waits := s == outbox.Waiting
 	if noted, err := r.suspended(ctx, th.ID); err != nil || noted && waits {
 		return noted && waits, err
 	} else if noted {
@@ -72,8 +72,8 @@ func (r *presence) setSession(ctx context.Context, to store.Address, s bots.Stat
 			return false, err
 		}
 	}
-	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title, Status: map[bots.State]string{
-		bots.Working: slackgo.AgentSessionStatusProcessing, bots.Waiting: slackgo.AgentSessionStatusSuspended, bots.Idle: slackgo.AgentSessionStatusActive,
+	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title, Status: map[outbox.State]string{
+		outbox.Working: slackgo.AgentSessionStatusProcessing, outbox.Waiting: slackgo.AgentSessionStatusSuspended, outbox.Idle: slackgo.AgentSessionStatusActive,
 	}[s]}
 	if p.InitiatorUserID, err = r.initiator(ctx, th); err != nil {
 		return false, err

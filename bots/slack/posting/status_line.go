@@ -7,7 +7,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/bots/slack/wire"
@@ -120,7 +120,7 @@ func (r *presence) setLine(ctx context.Context, at store.Address, text string) e
 
 // setAssistant sets the line and the title of an older assistant's thread.
 // Other threads have neither, which Slack says with a code.
-func (r *presence) setAssistant(ctx context.Context, to store.Address, s bots.State, th store.Thread) error {
+func (r *presence) setAssistant(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
 	if to.Channel == "" || to.Channel[0] != 'D' {
 		return nil
 	}
@@ -138,12 +138,12 @@ func (r *presence) setAssistant(ctx context.Context, to store.Address, s bots.St
 
 // presentLine sets the line while nize works, and takes it away when not. What
 // did not get there is tried again by who presents.
-func (r *presence) presentLine(ctx context.Context, to store.Address, s bots.State, th store.Thread) error {
+func (r *presence) presentLine(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
 	line := r.status.open(to)
 	line.mu.Lock()
 	defer line.mu.Unlock()
 	line.text = ""
-	if s == bots.Working {
+	if s == outbox.Working {
 		line.text = phrases.For(th.Locale).Say(phrases.Working)
 	}
 	if line.text == "" {

@@ -16,6 +16,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/botstest"
+	"nize/bots/outbox"
 	"nize/daemon/api"
 	"nize/store"
 	"nize/store/bolt"
@@ -132,7 +133,7 @@ func (d *fakeDaemon) Update(_ context.Context, at store.Address, m store.Message
 	return nil
 }
 
-func (d *fakeDaemon) Present(_ context.Context, to store.Address, s bots.State) error {
+func (d *fakeDaemon) Present(_ context.Context, to store.Address, s outbox.State) error {
 	d.tell(to.Thread, api.ChatEvent{State: string(s)})
 	return nil
 }

@@ -1,4 +1,4 @@
-package bots
+package outbox
 
 import (
 	"context"
@@ -28,38 +28,38 @@ type PrivateThreads interface {
 	PrivateThread(ctx context.Context, user store.User, in store.Address) (store.Address, error)
 }
 
-// asidePrefix heads the names under which the places of [PrivateThreads] are kept, by
+// PrivatePrefix heads the names under which the places of [PrivateThreads] are kept, by
 // user.
-const asidePrefix = "aside/"
+const PrivatePrefix = "aside/"
 
 // errUnreached is why a private message is shown to nobody.
 var errUnreached = errors.New("nobody to show it to")
 
-// shared says whether others read this thread, too.
-func (s *screen) shared() bool {
-	p, ok := s.platform.(PrivateThreads)
-	return ok && p.Shared(s.to)
+// Shared says whether others read this thread, too.
+func (s *Screen) Shared() bool {
+	p, ok := s.Platform.(PrivateThreads)
+	return ok && p.Shared(s.To)
 }
 
 // target is where a message goes.
-func (s *screen) target(ctx context.Context, m store.Message) (store.Address, error) {
-	if m.Only == "" || !s.shared() {
-		return s.to, nil
+func (s *Screen) target(ctx context.Context, m store.Message) (store.Address, error) {
+	if m.Only == "" || !s.Shared() {
+		return s.To, nil
 	}
-	return s.aside(ctx, m.Only, false)
+	return s.privateThread(ctx, m.Only, false)
 }
 
-// aside is where the person reads alone; anew forgets the place that was used
+// privateThread is where the person reads alone; anew forgets the place that was used
 // so far. Somebody who can't be reached is asked for once in a turn.
-func (s *screen) aside(ctx context.Context, user string, anew bool) (store.Address, error) {
+func (s *Screen) privateThread(ctx context.Context, user string, anew bool) (store.Address, error) {
 	s.mu.Lock()
 	lost := slices.Contains(s.unreached, user)
 	s.mu.Unlock()
 	if lost || s.o.Places == nil || s.o.People == nil {
 		return store.Address{}, errUnreached
 	}
-	name := asidePrefix + user
-	at, err := s.o.Places.GetPlace(ctx, s.thread, name)
+	name := PrivatePrefix + user
+	at, err := s.o.Places.GetPlace(ctx, s.Thread, name)
 	if err == nil && !anew {
 		return at, nil
 	}
@@ -68,13 +68,13 @@ func (s *screen) aside(ctx context.Context, user string, anew bool) (store.Addre
 	}
 	u, err := s.o.People.GetUser(ctx, user)
 	if err == nil {
-		at, err = s.platform.(PrivateThreads).PrivateThread(ctx, u, s.to)
+		at, err = s.Platform.(PrivateThreads).PrivateThread(ctx, u, s.To)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		s.mu.Lock()
 		s.unreached = append(s.unreached, user)
 		s.mu.Unlock()
-		s.notice(s.words().Say(phrases.AsideUnreached, Escape(u.Name)))
+		s.Notice(s.Words().Say(phrases.AsideUnreached, store.Escape(u.Name)))
 		return at, errUnreached
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *screen) aside(ctx context.Context, user string, anew bool) (store.Addre
 
 // post posts m and notes where it stands under that name, also where only a
 // part of it does. A person's own place that is gone is opened anew.
-func (s *screen) post(ctx context.Context, name string, m store.Message) (store.Address, error) {
+func (s *Screen) post(ctx context.Context, name string, m store.Message) (store.Address, error) {
 	to, err := s.target(ctx, m)
 	if err != nil {
 		return to, err
@@ -96,7 +96,7 @@ func (s *screen) post(ctx context.Context, name string, m store.Message) (store.
 			s.ledger.notePlace(ctx, name, to) // it may stand there soon, whatever becomes of us
 			s.mark(ctx, name, m)
 		}
-		at, err := s.platform.Post(ctx, to, m)
+		at, err := s.Platform.Post(ctx, to, m)
 		if at.Message != "" && (err == nil || at.Message != to.Message) {
 			s.ledger.notePlace(ctx, name, at)
 			return at, err
@@ -104,10 +104,10 @@ func (s *screen) post(ctx context.Context, name string, m store.Message) (store.
 		if err != nil {
 			at.Message = "" // nothing stands there
 		}
-		if !errors.Is(err, store.ErrNotFound) || to.Channel == s.to.Channel || anew {
+		if !errors.Is(err, store.ErrNotFound) || to.Channel == s.To.Channel || anew {
 			return at, err
 		}
-		if to, err = s.aside(ctx, m.Only, true); err != nil {
+		if to, err = s.privateThread(ctx, m.Only, true); err != nil {
 			return to, err
 		}
 	}
@@ -115,15 +115,15 @@ func (s *screen) post(ctx context.Context, name string, m store.Message) (store.
 
 // misplaced says whether a message stands where others read what is private
 // now. It is left there as it is and goes on in private.
-func (s *screen) misplaced(m store.Message, at store.Address) bool {
-	return m.Only != "" && s.shared() && at.Channel == s.to.Channel
+func (s *Screen) misplaced(m store.Message, at store.Address) bool {
+	return m.Only != "" && s.Shared() && at.Channel == s.To.Channel
 }
 
-// beside says for whom alone the card of a call is, "" if it stands in the
+// cardFor says for whom alone the card of a call is, "" if it stands in the
 // thread: one that a private turn proposed may quote that, and is for the
 // requester unless the channel decides.
-func (s *screen) beside(ctx context.Context, card store.Card) (string, error) {
-	if !card.InPrivateTurn || !s.shared() {
+func (s *Screen) cardFor(ctx context.Context, card store.Card) (string, error) {
+	if !card.InPrivateTurn || !s.Shared() {
 		return "", nil
 	}
 	for _, who := range card.Policy.Approvers().Who {
@@ -138,8 +138,8 @@ func (s *screen) beside(ctx context.Context, card store.Card) (string, error) {
 	return call.By, nil
 }
 
-// await waits until what was put under that id stands there.
-func (s *screen) await(ctx context.Context, id string) error {
+// Await waits until what was put under that id stands there.
+func (s *Screen) Await(ctx context.Context, id string) error {
 	s.mu.Lock()
 	e := s.shown[id]
 	if e == nil || e.posted && reflect.DeepEqual(e.sent, e.want) {
@@ -159,18 +159,18 @@ func (s *screen) await(ctx context.Context, id string) error {
 	}
 }
 
-// offer is the message by which a turn is shared, or that says that it was.
-func (s *screen) offer(n int, only string, done bool) store.Message {
-	words := s.words()
+// Offer is the message by which a turn is shared, or that says that it was.
+func (s *Screen) Offer(n int, only string, done bool) store.Message {
+	words := s.Words()
 	text := words.Say(phrases.ShareOffer)
 	if done {
 		text = words.Say(phrases.ShareDone)
 	}
 	return store.Message{
-		ID: shareID(n), Kind: store.NoticeMessage, Only: only, Final: true, Text: text,
-		Share: &store.Share{Thread: s.thread, N: n, In: s.to, Done: done},
+		ID: ShareID(n), Kind: store.NoticeMessage, Only: only, Final: true, Text: text,
+		Share: &store.Share{Thread: s.Thread, N: n, In: s.To, Done: done},
 	}
 }
 
-// shareID is the id of the message by which a turn is shared.
-func shareID(n int) string { return "share/" + strconv.Itoa(n) }
+// ShareID is the id of the message by which a turn is shared.
+func ShareID(n int) string { return "share/" + strconv.Itoa(n) }

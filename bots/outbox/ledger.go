@@ -1,4 +1,4 @@
-package bots
+package outbox
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // ledger knows where the messages of one thread stand, over restarts.
 type ledger struct {
 	places   store.Places // nil forgets it at the end
-	platform messenger
+	platform Platform
 	thread   string
 	log      *slog.Logger
 }
@@ -25,9 +25,9 @@ func (l *ledger) finds() bool {
 	return ok && l.places != nil
 }
 
-// place finds where a message stands that was shown before a restart, and was
+// placed finds where a message stands that was shown before a restart, and was
 // noted under that name.
-func (l *ledger) place(ctx context.Context, name string, m store.Message) (store.Address, bool, error) {
+func (l *ledger) placed(ctx context.Context, name string, m store.Message) (store.Address, bool, error) {
 	if l.places == nil {
 		return store.Address{}, false, nil
 	}

@@ -1,4 +1,4 @@
-package bots
+package outbox
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxText is how much of one answer is shown.
-	maxText = 1 << 20
+	// MaxText is how much of one answer is shown.
+	MaxText = 1 << 20
 	// maxShown is how many messages of a thread are remembered for editing.
 	maxShown = 512
 	// resends is how often what a platform refused is sent again by itself: for
@@ -26,8 +26,8 @@ const (
 	maxPauses = 6
 )
 
-// outboxOptions are what screens work with.
-type outboxOptions struct {
+// Options are what screens work with.
+type Options struct {
 	Places  store.Places // where messages stand is remembered there; nil forgets it at the end
 	Backlog interface {  // what chats lack is noted there; nil notes nothing
 		RecordShown(ctx context.Context, thread string, next int) error
@@ -47,15 +47,15 @@ type outboxOptions struct {
 	Log   *slog.Logger
 }
 
-// screen is what a thread looks like on its platform. Changes are put in and
+// Screen is what a thread looks like on its platform. Changes are put in and
 // sent by one goroutine, which ends when there is nothing to send; what
 // changes several times meanwhile is sent once, as it is then.
-type screen struct {
-	o        *outboxOptions
-	platform messenger
+type Screen struct {
+	o        *Options
+	Platform Platform
 	ledger   *ledger
-	thread   string
-	to       store.Address
+	Thread   string
+	To       store.Address
 
 	mu        sync.Mutex   // guards what follows
 	locale    string       // of the thread, which a person may change
@@ -90,34 +90,34 @@ type shown struct {
 	stands chan struct{} // closed when want stands there; nil while nobody waits
 }
 
-func newScreen(o *outboxOptions, p messenger, th store.Thread) *screen {
+func NewScreen(o *Options, p Platform, th store.Thread) *Screen {
 	l := &ledger{places: o.Places, platform: p, thread: th.ID, log: o.Log}
-	return &screen{o: o, ledger: l, drafts: drafts{ledger: l}, platform: p, thread: th.ID, to: th.Address, locale: th.Locale, shown: map[string]*shown{}, poke: make(chan struct{}, 1)}
+	return &Screen{o: o, ledger: l, drafts: drafts{ledger: l}, Platform: p, Thread: th.ID, To: th.Address, locale: th.Locale, shown: map[string]*shown{}, poke: make(chan struct{}, 1)}
 }
 
-// words are nize's own, in the language of the thread.
-func (s *screen) words() phrases.Catalogue {
+// Words are nize's own, in the language of the thread.
+func (s *Screen) Words() phrases.Catalogue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return phrases.For(s.locale)
 }
 
-// speak changes the language.
-func (s *screen) speak(locale string) {
+// SetLocale changes the language.
+func (s *Screen) SetLocale(locale string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.locale = locale
 }
 
-// knows says whether a message of that id was put before.
-func (s *screen) knows(id string) bool {
+// Knows says whether a message of that id was put before.
+func (s *Screen) Knows(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shown[id] != nil
 }
 
-// idle says whether nothing is being sent and nothing can change any more.
-func (s *screen) idle() bool {
+// Idle says whether nothing is being sent and nothing can change any more.
+func (s *Screen) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sending || len(s.late) > 0 || s.state != Idle && s.state != "" {
@@ -131,29 +131,29 @@ func (s *screen) idle() bool {
 	return true
 }
 
-// notice shows nize's own words.
-func (s *screen) notice(text string) { s.say(store.Message{Kind: store.NoticeMessage, Text: text}) }
+// Notice shows nize's own words.
+func (s *Screen) Notice(text string) { s.Say(store.Message{Kind: store.NoticeMessage, Text: text}) }
 
-// fail shows why a turn could not go on.
-func (s *screen) fail(text string) { s.say(store.Message{Kind: store.ErrorMessage, Text: text}) }
+// Error shows why a turn could not go on.
+func (s *Screen) Error(text string) { s.Say(store.Message{Kind: store.ErrorMessage, Text: text}) }
 
-// say shows words that never change. The id is that of the turn in which they
+// Say shows words that never change. The id is that of the turn in which they
 // are stored, "" where they are not.
-func (s *screen) say(m store.Message) {
+func (s *Screen) Say(m store.Message) {
 	m.ID, m.Final = cmp.Or(m.ID, store.NewID(s.o.Now())), true
-	s.put(m)
+	s.Put(m)
 }
 
-// card shows a call as it is when it is sent.
-func (s *screen) card(call string) {
+// Card shows a call as it is when it is sent.
+func (s *Screen) Card(call string) {
 	s.change(call, func(e *shown) { e.card = call })
 }
 
-// put shows m, or replaces what its id showed.
-func (s *screen) put(m store.Message) { s.putStored(m, "") }
+// Put shows m, or replaces what its id showed.
+func (s *Screen) Put(m store.Message) { s.PutStored(m, "") }
 
-// putStored is put of a text that is the turn of that name now, if it is one.
-func (s *screen) putStored(m store.Message, stored string) {
+// PutStored is put of a text that is the turn of that name now, if it is one.
+func (s *Screen) PutStored(m store.Message, stored string) {
 	s.change(m.ID, func(e *shown) {
 		m.For = cmp.Or(e.want.For, m.For, s.asker)
 		m.Mention = m.Mention || e.want.Mention || e.want.ID == "" && s.headsLocked(m)
@@ -161,8 +161,8 @@ func (s *screen) putStored(m store.Message, stored string) {
 	})
 }
 
-// answers says whose message is answered by what is put from now on.
-func (s *screen) answers(asker store.Asker) {
+// SetAsker says whose message is answered by what is put from now on.
+func (s *Screen) SetAsker(asker store.Asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asker == nil || *s.asker != asker {
@@ -171,7 +171,7 @@ func (s *screen) answers(asker store.Asker) {
 	s.asker, s.unreached = &asker, nil
 }
 
-func (s *screen) change(id string, set func(*shown)) {
+func (s *Screen) change(id string, set func(*shown)) {
 	s.mu.Lock()
 	e := s.shown[id]
 	if e == nil {
@@ -202,10 +202,10 @@ const (
 	doneMark    = "caughtup " // up to which turn everything was put before
 )
 
-// present queues a change of the thread's state behind what was queued before
+// ShowState queues a change of the thread's state behind what was queued before
 // it. No state is left out: who follows the thread counts on each.
-func (s *screen) present(state State) {
-	if _, ok := s.platform.(Presence); !ok {
+func (s *Screen) ShowState(state State) {
+	if _, ok := s.Platform.(Presence); !ok {
 		return
 	}
 	s.mu.Lock()
@@ -221,16 +221,16 @@ func (s *screen) present(state State) {
 	s.beginUnlock()
 }
 
-// caughtUp notes that the chat has every turn before next, once it has what was
+// CaughtUp notes that the chat has every turn before next, once it has what was
 // put up to now.
-func (s *screen) caughtUp(next int) {
+func (s *Screen) CaughtUp(next int) {
 	s.mu.Lock()
 	s.queue = append(s.queue, doneMark+strconv.Itoa(next))
 	s.beginUnlock()
 }
 
 // beginUnlock unlocks s.mu, which is held, and sees that the queue is sent.
-func (s *screen) beginUnlock() {
+func (s *Screen) beginUnlock() {
 	begin := !s.sending
 	s.sending = true
 	s.mu.Unlock()
@@ -246,7 +246,7 @@ func (s *screen) beginUnlock() {
 }
 
 // forgetLocked makes room for one more message; s.mu is held.
-func (s *screen) forgetLocked() {
+func (s *Screen) forgetLocked() {
 	for i := 0; len(s.shown) >= maxShown && i < len(s.order); i++ {
 		id := s.order[i]
 		if e := s.shown[id]; !e.queued && e.sent.Final {
@@ -257,13 +257,13 @@ func (s *screen) forgetLocked() {
 	}
 }
 
-// resume takes up what an earlier run showed, and returns the names of what is
+// Resume takes up what an earlier run showed, and returns the names of what is
 // known to stand there.
-func (s *screen) resume(ctx context.Context) (map[string]store.Address, error) {
+func (s *Screen) Resume(ctx context.Context) (map[string]store.Address, error) {
 	var places map[string]store.Address
 	if s.ledger.places != nil {
 		var err error
-		if places, err = s.ledger.places.ListPlaces(ctx, s.thread); err != nil {
+		if places, err = s.ledger.places.ListPlaces(ctx, s.Thread); err != nil {
 			return nil, fmt.Errorf("reading where messages stand: %w", err)
 		}
 	}
@@ -276,7 +276,7 @@ func (s *screen) resume(ctx context.Context) (map[string]store.Address, error) {
 }
 
 // asked is whose message is being answered.
-func (s *screen) asked() *store.Asker {
+func (s *Screen) asked() *store.Asker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asker

@@ -1,4 +1,12 @@
-package bots
+// Package outbox knows what stands where in a chat: what a thread shows and what
+// of it is still to be sent ([Screen]), half answers of an earlier run, who may
+// read a message, whom it mentions, and the copies of a card ([Copies]). All of
+// it holds over restarts, by the places that the store keeps.
+//
+// It knows no platform: a [Platform] needs only to post and to edit. One that
+// can find its own messages again ([Finder]) or delete them ([Remover]), or has
+// places where one person reads alone, says so by the interfaces below.
+package outbox
 
 import (
 	"context"
@@ -6,9 +14,9 @@ import (
 	"nize/store"
 )
 
-// messenger shows messages on one surface. What else a platform can is optional:
+// Platform shows messages on one surface. What else a platform can is optional:
 // [Presence], [Finder], [Remover], [PrivateThreads], [Courier] and [Mentioner].
-type messenger interface {
+type Platform interface {
 	Surface() store.Surface
 	// Post shows m at the address of a thread and returns where m stands; the
 	// place is remembered over restarts if it names a message.

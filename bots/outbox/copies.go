@@ -1,4 +1,4 @@
-package bots
+package outbox
 
 import (
 	"context"
@@ -48,10 +48,10 @@ const copyPrefix = "copy/"
 // CopyOf names the copy of somebody's among the places of a call.
 func CopyOf(user string) string { return copyPrefix + user }
 
-// copies keeps the copies of cards up to date.
-type copies struct {
-	o         copiesOptions
-	platforms map[store.Surface]messenger
+// Copies keeps the copies of cards up to date.
+type Copies struct {
+	o         CopiesOptions
+	platforms map[store.Surface]Platform
 	stale     *queue.Queue[string] // calls whose copies are to be brought up to date
 
 	mu     sync.Mutex          // guards what follows
@@ -59,10 +59,10 @@ type copies struct {
 	copied map[string]bool     // calls that are not final and have copies
 }
 
-// copiesOptions are what copies work with. Without Places or an Audience a card
+// CopiesOptions are what copies work with. Without Places or an Audience a card
 // is brought to nobody.
-type copiesOptions struct {
-	Platforms []messenger // the first that knows somebody is where they read
+type CopiesOptions struct {
+	Platforms []Platform // the first that knows somebody is where they read
 	Places    store.Places
 	Calls     interface {
 		GetCall(ctx context.Context, id string) (store.Call, error)
@@ -73,17 +73,17 @@ type copiesOptions struct {
 	Log      *slog.Logger
 }
 
-func newCopies(o copiesOptions) *copies {
-	c := &copies{o: o, platforms: map[store.Surface]messenger{}, stale: queue.New[string](o.Now), also: map[string][]string{}, copied: map[string]bool{}}
+func NewCopies(o CopiesOptions) *Copies {
+	c := &Copies{o: o, platforms: map[store.Surface]Platform{}, stale: queue.New[string](o.Now), also: map[string][]string{}, copied: map[string]bool{}}
 	for _, p := range o.Platforms {
 		c.platforms[p.Surface()] = p
 	}
 	return c
 }
 
-// bring has the copies of a call's card brought up to date by Run; also are
+// Bring has the copies of a call's card brought up to date by Run; also are
 // people who get one besides those who are told of it anyway.
-func (c *copies) bring(call string, also ...string) {
+func (c *Copies) Bring(call string, also ...string) {
 	if c.o.Audience == nil || c.o.Places == nil {
 		return
 	}
@@ -95,8 +95,8 @@ func (c *copies) bring(call string, also ...string) {
 	c.stale.Set(call, c.o.Now())
 }
 
-// run brings copies up to date until ctx ends, one run at a time for each call.
-func (c *copies) run(ctx context.Context) {
+// Run brings copies up to date until ctx ends, one run at a time for each call.
+func (c *Copies) Run(ctx context.Context) {
 	c.stale.Run(ctx, 0, func(ctx context.Context, call string) {
 		c.mu.Lock()
 		also := c.also[call]
@@ -109,9 +109,9 @@ func (c *copies) run(ctx context.Context) {
 	})
 }
 
-// has says whether a call has copies that may change: most calls never wait, and
+// Has says whether a call has copies that may change: most calls never wait, and
 // nothing is read for them.
-func (c *copies) has(call string) bool {
+func (c *Copies) Has(call string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.copied[call] || c.stale.Has(call) // the latter may be about to post
@@ -119,7 +119,7 @@ func (c *copies) has(call string) bool {
 
 // bringCopies updates the copies that there are, and posts those that lack
 // while the call waits.
-func (c *copies) bringCopies(ctx context.Context, id string, also []string) error {
+func (c *Copies) bringCopies(ctx context.Context, id string, also []string) error {
 	places, err := c.o.Places.ListPlaces(ctx, id)
 	if err != nil {
 		return fmt.Errorf("reading where copies stand: %w", err)
@@ -178,8 +178,8 @@ func (c *copies) bringCopies(ctx context.Context, id string, also []string) erro
 	return failed
 }
 
-// remindCopies writes below the copies of a card what text says of it.
-func (c *copies) remindCopies(ctx context.Context, call store.Call, text func(store.Card) string) error {
+// Remind writes below the copies of a card what text says of it.
+func (c *Copies) Remind(ctx context.Context, call store.Call, text func(store.Card) string) error {
 	places, err := c.o.Places.ListPlaces(ctx, call.ID)
 	if err != nil {
 		return fmt.Errorf("reading where copies stand: %w", err)
@@ -204,7 +204,7 @@ func (c *copies) remindCopies(ctx context.Context, call store.Call, text func(st
 }
 
 // audience is to whom a waiting call's card is brought.
-func (c *copies) audience(ctx context.Context, call store.Call, also []string) ([]store.User, error) {
+func (c *Copies) audience(ctx context.Context, call store.Call, also []string) ([]store.User, error) {
 	people, err := c.o.Audience.Approvers(ctx, call.ID)
 	if err != nil {
 		return nil, fmt.Errorf("finding who decides call %s: %w", call.ID, err)
@@ -224,7 +224,7 @@ func (c *copies) audience(ctx context.Context, call store.Call, also []string) (
 
 // direct finds where somebody reads in private, on the first platform that
 // knows them.
-func (c *copies) direct(ctx context.Context, u store.User) (store.Address, bool, error) {
+func (c *Copies) direct(ctx context.Context, u store.User) (store.Address, bool, error) {
 	for _, p := range c.o.Platforms {
 		courier, ok := p.(Courier)
 		if !ok {
@@ -241,7 +241,7 @@ func (c *copies) direct(ctx context.Context, u store.User) (store.Address, bool,
 
 // bringCopy posts or updates one copy. The intent is noted before the post, so
 // that a crash in between does not post it twice.
-func (c *copies) bringCopy(ctx context.Context, name string, at store.Address, m store.Message) error {
+func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m store.Message) error {
 	p := c.platforms[at.Surface]
 	if p == nil {
 		return nil
@@ -278,9 +278,9 @@ func (c *copies) bringCopy(ctx context.Context, name string, at store.Address, m
 	return note(posted)
 }
 
-// reads says whether the card stands in private to by, or in its conversation
+// Read says whether the card stands in private to by, or in its conversation
 // where that is theirs, or at at.
-func (c *copies) reads(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
+func (c *Copies) Read(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error) {
 	private, err := c.o.Places.ListPlaces(ctx, call.ID)
 	if err != nil {
 		return false, fmt.Errorf("reading where copies stand: %w", err)

@@ -1,4 +1,4 @@
-package bots
+package outbox
 
 import (
 	"context"
@@ -42,11 +42,11 @@ func markOf(a *store.Asker) string {
 }
 
 // mark notes that the text of that name is about to mention who asked.
-func (s *screen) mark(ctx context.Context, name string, m store.Message) {
+func (s *Screen) mark(ctx context.Context, name string, m store.Message) {
 	if !m.Mention || m.Kind != store.TextMessage {
 		return
 	}
-	at := s.to
+	at := s.To
 	at.Thread, at.Message = name, markOf(m.For)
 	s.mu.Lock()
 	s.headed = at
@@ -55,7 +55,7 @@ func (s *screen) mark(ctx context.Context, name string, m store.Message) {
 }
 
 // unmark forgets that, since a card made them wait again.
-func (s *screen) unmark(ctx context.Context) {
+func (s *Screen) unmark(ctx context.Context) {
 	s.mu.Lock()
 	had := s.headed.Message != ""
 	s.headed = store.Address{}
@@ -66,9 +66,9 @@ func (s *screen) unmark(ctx context.Context) {
 }
 
 // dueLocked says whether who asked is to be mentioned now; s.mu is held.
-func (s *screen) dueLocked() bool {
-	p, ok := s.platform.(Mentioner)
-	if !ok || s.mention.done || s.asker == nil || s.asker.At.IsZero() || !p.Mentions(s.to) {
+func (s *Screen) dueLocked() bool {
+	p, ok := s.Platform.(Mentioner)
+	if !ok || s.mention.done || s.asker == nil || s.asker.At.IsZero() || !p.Mentions(s.To) {
 		return false
 	}
 	return s.mention.others || s.o.Now().Sub(s.asker.At) > lateAnswer
@@ -76,7 +76,7 @@ func (s *screen) dueLocked() bool {
 
 // heads says whether a text that begins now is headed by a mention; s.mu is
 // held. One that goes on with a draft is not: nobody is told of an edit.
-func (s *screen) headsLocked(m store.Message) bool {
+func (s *Screen) headsLocked(m store.Message) bool {
 	if m.Kind != store.TextMessage || m.For != s.asker {
 		return false
 	}
@@ -91,8 +91,8 @@ func (s *screen) headsLocked(m store.Message) bool {
 	return true
 }
 
-// decided notes who decided about a call.
-func (s *screen) decided(c store.Call) {
+// Decided notes who decided about a call.
+func (s *Screen) Decided(c store.Call) {
 	for _, d := range c.Decisions {
 		by := d.By != "" && d.By != c.By && d.By != store.System.User
 		if by && (d.Verb == store.Approve || d.Verb == store.Deny || d.Verb == store.RunAll) {
@@ -103,9 +103,9 @@ func (s *screen) decided(c store.Call) {
 	}
 }
 
-// answered tells who asked that the answer is there, where its text began too
+// Answered tells who asked that the answer is there, where its text began too
 // early for a mention; turn is the answer's id, only who alone may read it.
-func (s *screen) answered(turn, only string) {
+func (s *Screen) Answered(turn, only string) {
 	s.mu.Lock()
 	due := s.dueLocked()
 	s.mention.done = s.mention.done || due
@@ -115,16 +115,16 @@ func (s *screen) answered(turn, only string) {
 	}
 }
 
-func (s *screen) tellAnswered(turn, only string) {
-	s.put(store.Message{
+func (s *Screen) tellAnswered(turn, only string) {
+	s.Put(store.Message{
 		ID: mentionPrefix + turn, Kind: store.NoticeMessage, Mention: true, Final: true,
-		Text: s.words().Say(phrases.AnswerReady), Only: only,
+		Text: s.Words().Say(phrases.AnswerReady), Only: only,
 	})
 }
 
-// answeredBefore does so for an answer that stands there since an earlier run,
+// AnsweredBefore does so for an answer that stands there since an earlier run,
 // which may have ended before it told.
-func (s *screen) answeredBefore(turn store.Turn, placed map[string]store.Address) {
+func (s *Screen) AnsweredBefore(turn store.Turn, placed map[string]store.Address) {
 	id := store.TurnID(turn.Thread, turn.N)
 	if turn.Role != store.FromModel || len(turn.Calls) > 0 || placed[mentionPrefix+id].Message != "" {
 		return

@@ -1,4 +1,4 @@
-package bots
+package outbox
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package bots
+package outbox
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 // How what was put on a screen gets to the platform.
 
 // send brings the platform up to date until nothing is left to send.
-func (s *screen) send(ctx context.Context) {
+func (s *Screen) send(ctx context.Context) {
 	for tries := 0; ; {
 		batch, late := s.batch(ctx, tries < resends)
 		if len(batch) == 0 {
@@ -38,7 +38,7 @@ func (s *screen) send(ctx context.Context) {
 }
 
 // rest waits until d has passed or something changes.
-func (s *screen) rest(ctx context.Context, d time.Duration) {
+func (s *Screen) rest(ctx context.Context, d time.Duration) {
 	select {
 	case <-s.poke: // of what is being sent
 	default:
@@ -53,7 +53,7 @@ func (s *screen) rest(ctx context.Context, d time.Duration) {
 }
 
 // sendEntry sends one entry of the queue.
-func (s *screen) sendEntry(ctx context.Context, entry string) {
+func (s *Screen) sendEntry(ctx context.Context, entry string) {
 	what, rest, _ := strings.Cut(entry, " ")
 	switch what + " " {
 	case statePrefix:
@@ -76,7 +76,7 @@ func (s *screen) sendEntry(ctx context.Context, entry string) {
 }
 
 // sendDone notes that the chat has everything, unless something of it failed.
-func (s *screen) sendDone(ctx context.Context, entry, next string) {
+func (s *Screen) sendDone(ctx context.Context, entry, next string) {
 	n, _ := strconv.Atoi(next) // caughtUp wrote it
 	s.mu.Lock()
 	wait := len(s.late) > 0
@@ -87,11 +87,11 @@ func (s *screen) sendDone(ctx context.Context, entry, next string) {
 	var err error
 	if !wait {
 		if err = s.drafts.dropDrafts(ctx, s.asked()); err == nil {
-			err = s.o.Backlog.RecordShown(ctx, s.thread, n)
+			err = s.o.Backlog.RecordShown(ctx, s.Thread, n)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		s.o.Log.Warn("noting what a chat shows", "thread", s.thread, "err", err)
+		s.o.Log.Warn("noting what a chat shows", "thread", s.Thread, "err", err)
 	}
 	if wait || err != nil {
 		s.delay(entry)
@@ -99,7 +99,7 @@ func (s *screen) sendDone(ctx context.Context, entry, next string) {
 }
 
 // delay sends an entry later.
-func (s *screen) delay(entry string) {
+func (s *Screen) delay(entry string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.late) < maxShown && !slices.Contains(s.late, entry) {
@@ -109,7 +109,7 @@ func (s *screen) delay(entry string) {
 
 // batch takes what is to be sent next: what changed, else what failed before.
 // With nothing in it the sender has ended.
-func (s *screen) batch(ctx context.Context, again bool) (ids []string, late bool) {
+func (s *Screen) batch(ctx context.Context, again bool) (ids []string, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ids, s.queue = s.queue, nil
@@ -125,7 +125,7 @@ func (s *screen) batch(ctx context.Context, again bool) (ids []string, late bool
 
 // sendOne posts or updates one message. A failure is logged here and tried
 // again; the turn never hears of it.
-func (s *screen) sendOne(ctx context.Context, id string) {
+func (s *Screen) sendOne(ctx context.Context, id string) {
 	s.mu.Lock()
 	e := s.shown[id]
 	if e == nil { // forgotten while it was late
@@ -158,7 +158,7 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 		if failed {
 			level = slog.LevelDebug // it was told
 		}
-		s.o.Log.Log(ctx, level, "showing a message", "surface", string(s.platform.Surface()), "message", id, "err", err)
+		s.o.Log.Log(ctx, level, "showing a message", "surface", string(s.Platform.Surface()), "message", id, "err", err)
 	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid) {
 		e.sent = e.want // the place is gone, or no place for it: it stays unshown
@@ -171,14 +171,14 @@ func (s *screen) sendOne(ctx context.Context, id string) {
 
 // deliver brings one message to where it stands, or posts it. What it learns
 // is in e, also when it fails.
-func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m store.Message, err error) {
+func (s *Screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m store.Message, err error) {
 	m = e.want
 	if e.card != "" {
 		if m, err = s.readCard(ctx, e.card); err != nil {
 			return m, err
 		}
 		m.For = asker
-		if m.Only, err = s.beside(ctx, *m.Card); err != nil {
+		if m.Only, err = s.cardFor(ctx, *m.Card); err != nil {
 			return m, err
 		}
 	}
@@ -192,14 +192,14 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		if text {
 			e.noted, e.at, e.posted, err = s.drafts.placeText(ctx, e.stored, m)
 		} else {
-			e.at, e.posted, err = s.ledger.place(ctx, m.ID, m)
+			e.at, e.posted, err = s.ledger.placed(ctx, m.ID, m)
 		}
 		if err != nil {
 			return m, err
 		}
 		e.looked = true
 	}
-	if e.posted && (s.misplaced(m, e.at) || m.Only == "" && e.at.Channel != s.to.Channel) {
+	if e.posted && (s.misplaced(m, e.at) || m.Only == "" && e.at.Channel != s.To.Channel) {
 		e.posted = false         // it goes on where it belongs
 		if e.noted != e.stored { // half of it is no use where it does not
 			if err := s.drafts.dropDraft(ctx, s.asked(), e.noted, e.at); err != nil {
@@ -212,7 +212,7 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 		return m, nil
 	}
 	if e.posted {
-		err = s.platform.Update(ctx, e.at, m)
+		err = s.Platform.Update(ctx, e.at, m)
 	}
 	if !e.posted || errors.Is(err, store.ErrNotFound) { // the latter: somebody deleted it there
 		e.posted = false
@@ -242,7 +242,7 @@ func (s *screen) deliver(ctx context.Context, e *shown, asker *store.Asker) (m s
 
 // stands says whether a post left a message, or a part of one. Of a beginning
 // that may turn into something else a platform shows nothing yet.
-func (s *screen) stands(at store.Address, err error) bool {
+func (s *Screen) stands(at store.Address, err error) bool {
 	if s.ledger.finds() {
 		return at.Message != "" && !errors.Is(err, errUnreached)
 	}
@@ -250,18 +250,18 @@ func (s *screen) stands(at store.Address, err error) bool {
 }
 
 // sendState shows a state; one that could not be shown is not forgotten.
-func (s *screen) sendState(ctx context.Context, state State) {
-	err := queue.Guard(func() error { return s.platform.(Presence).Present(ctx, s.to, state) })
+func (s *Screen) sendState(ctx context.Context, state State) {
+	err := queue.Guard(func() error { return s.Platform.(Presence).Present(ctx, s.To, state) })
 	if err == nil {
 		return
 	}
 	if ctx.Err() == nil {
-		s.o.Log.Warn("showing a thread's state", "surface", string(s.platform.Surface()), "err", err)
+		s.o.Log.Warn("showing a thread's state", "surface", string(s.Platform.Surface()), "err", err)
 	}
 	s.delay(againPrefix + string(state))
 }
 
-func (s *screen) readCard(ctx context.Context, call string) (store.Message, error) {
+func (s *Screen) readCard(ctx context.Context, call string) (store.Message, error) {
 	card, err := s.o.Cards.Card(ctx, call)
 	if err != nil {
 		return store.Message{}, err
