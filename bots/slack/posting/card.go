@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"nize/bots/outbox"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -30,8 +31,8 @@ func (k *cards) showCard(ctx context.Context, at store.Address, m store.Message)
 		}
 	}
 	c := view.RenderCard(*m.Card, k.messages.Reader(ctx, at), file)
-	note := cardDigest{k.messages.store, k.messages.log, m.Card.Call, at}
-	if stands, err := note.is(ctx, c); err != nil || stands {
+	note := outbox.Digest{Store: k.messages.store, Log: k.messages.log, Call: m.Card.Call, At: at}
+	if stands, err := note.Is(ctx, c.Edited, c.Blocks); err != nil || stands {
 		return at.Message, err
 	}
 	ts, err := k.messages.Put(ctx, at, m.ID, c.Content())
@@ -39,7 +40,7 @@ func (k *cards) showCard(ctx context.Context, at store.Address, m store.Message)
 		ts, err = k.showNarrow(ctx, at, m, file)
 	}
 	if err == nil {
-		note.put(ctx, ts, c)
+		note.Put(ctx, ts, c.Edited, c.Blocks)
 	}
 	return ts, err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"nize/bots"
+	"nize/bots/outbox"
 	"nize/bots/queue"
 	"nize/bots/slack/people"
 	"nize/bots/slack/view"
@@ -61,6 +62,7 @@ func New(o Options) *Poster {
 	status := &statusLines{of: map[string]*statusLine{}, again: queue.New[string](o.Now)}
 	lines := &toolLines{}
 	m := &messages{wire: o.Wire, people: o.People, store: o.Store, status: status, now: o.Now, log: o.Log, team: o.Team, self: o.Self}
+	m.sent = outbox.NewSent(o.Store, m, o.Now, o.Log)
 	return &Poster{
 		messages: m,
 		texts:    &texts{messages: m, lines: lines, gap: o.Pace},

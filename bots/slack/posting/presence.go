@@ -19,6 +19,9 @@ import (
 	"nize/store"
 )
 
+// maxTitled bounds how many threads are remembered that have a title.
+const maxTitled = 10_000
+
 // presence is how threads look beyond their messages.
 type presence struct {
 	messages *messages
@@ -127,7 +130,7 @@ func (r *presence) initiator(ctx context.Context, th store.Thread) (string, erro
 func (s *presence) firstTitle(thread string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.titled == nil || len(s.titled) > maxUnsure {
+	if s.titled == nil || len(s.titled) > maxTitled {
 		s.titled = map[string]bool{}
 	}
 	was := s.titled[thread]

@@ -115,7 +115,9 @@ func (s *texts) showText(ctx context.Context, at store.Address, m store.Message)
 			if err != nil {
 				return at.Message, err
 			}
-			s.messages.unsure.knows(parts)
+			for _, p := range parts {
+				s.messages.sent.Know(p.ts)
+			}
 			t.parts, t.open, t.dirty, t.plain = parts, true, true, true
 		}
 		s.writing.put(m.ID, t)
@@ -232,7 +234,7 @@ func (s *texts) append(ctx context.Context, at store.Address, m store.Message, t
 	id := partID(m.ID, len(t.parts))
 	s.notePart(ctx, at, t, "")
 	busy := false
-	ts, found, err := s.messages.create(ctx, at, id, func(ctx context.Context) (ts string, err error) {
+	ts, found, err := s.messages.sent.Post(ctx, at, id, func(ctx context.Context) (ts string, err error) {
 		err = s.messages.wire.Call(ctx, func(ctx context.Context) error {
 			_, ts, err = s.messages.wire.API.StartStreamContext(ctx, at.Channel, options...)
 			if after, limited := wire.LimitOf(err); limited && after > longLimit {
@@ -242,7 +244,7 @@ func (s *texts) append(ctx context.Context, at store.Address, m store.Message, t
 			return err
 		})
 		return ts, err
-	})
+	}, wire.Unsure)
 	switch {
 	case busy:
 		t.plain, t.sparse = true, true
@@ -256,7 +258,7 @@ func (s *texts) append(ctx context.Context, at store.Address, m store.Message, t
 	s.notePart(ctx, at, t, ts)
 	t.parts, t.open, t.began = append(t.parts, part{ts: ts, text: piece}), true, s.messages.now()
 	if found { // what it says is not known
-		s.messages.unsure.settled(unsureKey(at, id), ts)
+		s.messages.sent.Settle(at, id, ts)
 		t.dirty = true
 		return s.rewrite(ctx, at, m, t, t.text())
 	}

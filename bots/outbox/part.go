@@ -1,0 +1,78 @@
+package outbox
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"nize/store"
+)
+
+// A long text stands in several messages. Where the first one stands is noted by
+// who shows the text; the others are noted by its place.
+
+// noteTime bounds noting where something stands, also while a stop is under way.
+const noteTime = 5 * time.Second
+
+// partName is the name under which a further message of a text is noted, by
+// the place of its first one.
+func partName(first string, n int) string { return "part/" + first + "/" + strconv.Itoa(n) }
+
+// NotePart notes that the nth message of a text, whose first one is first, stands
+// at at: without a message before it is posted. ctx may have ended.
+func (s *Sent) NotePart(ctx context.Context, at store.Address, text, first string, n int) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	owner, err := s.owner(ctx, at, text)
+	if err == nil && owner != "" {
+		err = s.store.PutPlace(ctx, owner, partName(first, n), at)
+	}
+	if err != nil {
+		s.log.Error("noting where a part of an answer stands", "err", err)
+	}
+}
+
+// DropPart forgets where the nth message of a text stood.
+func (s *Sent) DropPart(ctx context.Context, at store.Address, text, first string, n int) error {
+	owner, err := s.owner(ctx, at, text)
+	if err != nil || owner == "" {
+		return err
+	}
+	return s.store.MovePlace(ctx, owner, partName(first, n), "", at)
+}
+
+// Parts are the messages of a text that an earlier run posted, the first one at
+// at.Message. What they say is not known.
+func (s *Sent) Parts(ctx context.Context, at store.Address, text string) ([]string, error) {
+	parts := []string{at.Message}
+	places, err := s.places(ctx, at, text)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		p, ok := places[partName(at.Message, len(parts))]
+		if !ok {
+			return parts, nil
+		}
+		if p.Message == "" { // it was about to be posted
+			list, err := s.lister.Sent(ctx, at, time.Time{}, at.Message)
+			if err != nil {
+				return nil, err
+			}
+			known := named(places)
+			for _, m := range list {
+				if p.Message == "" && m.Text && !known[m.ID] {
+					p.Message = m.ID
+				}
+			}
+			if p.Message == "" {
+				return parts, nil
+			}
+			to := at
+			to.Message = p.Message
+			s.NotePart(ctx, to, text, at.Message, len(parts))
+			places[partName(at.Message, len(parts))] = p
+		}
+		parts = append(parts, p.Message)
+	}
+}
