@@ -22,9 +22,9 @@ type Batcher interface {
 // batchTime is the span of [Batcher.Batch].
 const batchTime = time.Minute
 
-// held says whether the thread's messages wait for now. It sees that the
+// holdsForBatch says whether the thread's messages wait for now. It sees that the
 // thread is looked at again when they need not any more.
-func (t *thread) held(ctx context.Context, sc *outbox.Screen, th store.Thread) bool {
+func (t *thread) holdsForBatch(ctx context.Context, sc *outbox.Screen, th store.Thread) bool {
 	b, ok := sc.Platform.(Batcher)
 	if !ok {
 		return false
@@ -90,9 +90,9 @@ func (c *Conversation) countAnswers(ctx context.Context, thread string) (began [
 	return began
 }
 
-// gather says what else of the same author waited together with the message
+// sayBatch says what else of the same author waited together with the message
 // that was just taken, so that one turn answers all of it.
-func (t *thread) gather(ctx context.Context, sc *outbox.Screen) {
+func (t *thread) sayBatch(ctx context.Context, sc *outbox.Screen) {
 	if !t.batch {
 		return
 	}
@@ -101,10 +101,10 @@ func (t *thread) gather(ctx context.Context, sc *outbox.Screen) {
 	author := t.asker.User
 	t.c.mu.Unlock()
 	for {
-		it, ok := t.head()
+		it, ok := t.nextMessage()
 		if !ok || it.in.By.User != author || ctx.Err() != nil {
 			return
 		}
-		t.take(ctx, sc, it)
+		t.sayNext(ctx, sc, it)
 	}
 }

@@ -33,10 +33,11 @@
 //   - Everything shown has a stable id, and its text is always the whole text
 //     so far, so a platform can edit, append or print the difference.
 //
-// private.go keeps what is for one person alone from those who read along.
-// card.go renders [store.Card] as plain lines for terminals, screen readers
-// and notifications; escape.go makes outside text harmless. bots/botstest is
-// the contract that every Platform passes; bots/phrases holds nize's words.
+// bots/outbox knows what stands where in a chat, and keeps what is for one person
+// alone from those who read along. card.go renders [store.Card] as plain lines for
+// terminals, screen readers and notifications; escape.go makes outside text
+// harmless. bots/botstest is the contract that every Platform passes; bots/phrases
+// holds nize's words.
 package bots
 
 import (

@@ -24,7 +24,7 @@ const (
 	// MaxQueued is how many messages may wait in one thread.
 	MaxQueued = 100
 	// maxThreads is how many threads are remembered while nothing happens in
-	// them; forgetting one costs at most a card that is posted anew instead of
+	// them; forgetting one costs at most a card that is posted again instead of
 	// being edited.
 	maxThreads = 4096
 )
@@ -45,7 +45,7 @@ type Options struct {
 	Feed      store.Feed
 	Places    store.Places    // where messages stand is remembered there; nil forgets it at the end
 	Backlog   store.Backlog   // what chats lack is known there; nil forgets it at the end
-	Audience  outbox.Audience // to whom cards are brought in private; nil brings them to nobody
+	Audience  outbox.Audience // to whom cards are sent in private; nil sends them to nobody
 	Channels  Channels        // the languages of channels; nil speaks each thread's own
 	Privacy   Sharing         // lets people share what is theirs; nil lets nobody
 	Trail     Trail           // hears what was refused; nil hears nothing
@@ -87,7 +87,7 @@ type thread struct {
 	cancel    context.CancelCauseFunc // of the Work that runs
 	behind    *int                    // from that turn on the chat may lack what is stored
 	stop      *stopRequest            // what a person asked for since the last step
-	anew      bool                    // a call that was made anew has ended: its turn, though answered, goes on
+	anew      bool                    // a call that was made again has ended: its turn, though answered, goes on
 	parked    bool                    // the next turn waits for another one of its person's
 	asker     store.Asker             // who wrote the last message that was said
 	screen    *outbox.Screen

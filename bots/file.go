@@ -25,9 +25,9 @@ import (
 const maxPixels = 100e6
 
 // ReadFile makes of a file's content what a conversation keeps: its text, at
-// most room bytes of it, or a picture's bytes, or why it is not read. data is
+// most capacity bytes of it, or a picture's bytes, or why it is not read. data is
 // the whole file.
-func ReadFile(f store.File, data []byte, room int) store.File {
+func ReadFile(f store.File, data []byte, capacity int) store.File {
 	f.Size = int64(len(data))
 	if f.Size > store.MaxFile {
 		return Unread(f, store.FileTooLarge)
@@ -45,7 +45,7 @@ func ReadFile(f store.File, data []byte, room int) store.File {
 		return Unread(f, store.FileOther)
 	}
 	f.Kind, f.Type = store.TextFile, "text/plain"
-	f.Text = store.Head(text, min(room, store.MaxFileText))
+	f.Text = store.Head(text, min(capacity, store.MaxFileText))
 	f.Cut = int64(len(text) - len(f.Text))
 	return f
 }

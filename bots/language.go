@@ -13,19 +13,19 @@ type Channels interface {
 
 // Spoken is the locale in which nize speaks in a thread: the channel's where it
 // has one, else that of who began the thread. What one person reads alone is in
-// theirs. A channel that can't be read, or a nil rooms, has none.
-func Spoken(ctx context.Context, rooms Channels, th store.Thread) (string, error) {
-	if rooms == nil || !th.Address.Shared() {
+// theirs. A channel that can't be read, or a nil channels, has none.
+func Spoken(ctx context.Context, channels Channels, th store.Thread) (string, error) {
+	if channels == nil || !th.Address.Shared() {
 		return th.Locale, nil
 	}
-	room, err := rooms.GetChannel(ctx, th.Address.Place())
+	channel, err := channels.GetChannel(ctx, th.Address.Place())
 	if err != nil {
 		return th.Locale, err
 	}
-	return room.LocaleFor(th), nil
+	return channel.LocaleFor(th), nil
 }
 
-// spoken is [UserText] in a conversation's rooms.
+// spoken is [UserText] in a conversation's channels.
 func (c *Conversation) spoken(ctx context.Context, th store.Thread) string {
 	locale, err := Spoken(ctx, c.o.Channels, th)
 	if err != nil {

@@ -29,8 +29,8 @@ func (v *turnView) onlyLocked(p store.Progress) string {
 	if p.For == "" || !v.s.Shared() {
 		return ""
 	}
-	if v.aside != p.Re+1 {
-		v.aside = p.Re + 1
+	if v.answeredPrivately != p.Re+1 {
+		v.answeredPrivately = p.Re + 1
 		v.s.Put(store.Message{
 			ID: outbox.PrivatePrefix + strconv.Itoa(p.Re), Kind: store.NoticeMessage, Final: true,
 			Text: v.s.Words().Say(phrases.AnswerAside, Escape(v.c.nameOf(p.For))),

@@ -11,7 +11,7 @@ import (
 )
 
 // What people have read: without its button a call is decided only
-// once its full card was posted, where whoever decides reads it. What stands
+// once its full card was posted, where anyone who decides reads it. What stands
 // where is the store's to tell ([store.Places]), so this holds over restarts.
 
 // ReadCards says what people have read. [Conversation] is it.
@@ -19,7 +19,7 @@ type ReadCards interface {
 	// Shown says whether the whole card of a call stands where by reads it: in
 	// private, or in the conversation at at. Where a call waits for somebody
 	// who has not read it, its card is on its way to them afterwards. True for
-	// whoever has no say in it: what they are told is the gateway's to decide.
+	// anyone who has no say in it: what they are told is the gateway's to decide.
 	Shown(ctx context.Context, by store.Caller, call store.Call, at store.Address) (bool, error)
 }
 

@@ -31,9 +31,9 @@ func (c *Conversation) loadBehind(ctx context.Context) error {
 	return nil
 }
 
-// replay shows what the chat may lack of a conversation; false means that it
+// showMissed shows what the chat may lack of a conversation; false means that it
 // could not be read. What is known to stand there is left alone.
-func (t *thread) replay(ctx context.Context, sc *outbox.Screen) bool {
+func (t *thread) showMissed(ctx context.Context, sc *outbox.Screen) bool {
 	t.c.mu.Lock()
 	from := t.behind
 	t.behind = nil

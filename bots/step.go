@@ -32,17 +32,17 @@ func (t *thread) step(ctx context.Context) bool {
 	if sc == nil {
 		return false
 	}
-	if !t.replay(ctx, sc) {
+	if !t.showMissed(ctx, sc) {
 		return false // the next step, or the next start, tries again
 	}
 	if stop := t.takeStop(); stop != nil {
-		t.takeUpTo(ctx, sc, stop.upTo)
-		t.halt(ctx, sc, stop.by)
-		t.settle(ctx, sc)
+		t.sayUpTo(ctx, sc, stop.upTo)
+		t.stopTurn(ctx, sc, stop.by)
+		t.showCardsAndState(ctx, sc)
 		return true
 	}
-	it, ok := t.head()
-	if ok && t.held(ctx, sc, th) { // until a minute has passed
+	it, ok := t.nextMessage()
+	if ok && t.holdsForBatch(ctx, sc, th) { // until a minute has passed
 		if !th.Open {
 			sc.ShowState(outbox.Working) // nobody shall think that they were not heard
 			return false
@@ -59,15 +59,15 @@ func (t *thread) step(ctx context.Context) bool {
 		}
 		defer end()
 		sc.ShowState(outbox.Working)
-		if t.take(ctx, sc, it) {
-			t.gather(ctx, sc)
+		if t.sayNext(ctx, sc, it) {
+			t.sayBatch(ctx, sc)
 			t.answers = append(t.answers, t.c.o.Now())
-			t.turn(ctx, sc)
+			t.runTurn(ctx, sc)
 		}
-		if _, more := t.head(); more {
+		if _, more := t.nextMessage(); more {
 			return true
 		}
-		return t.settle(ctx, sc)
+		return t.showCardsAndState(ctx, sc)
 	}
 	t.c.mu.Lock()
 	anew := t.anew
@@ -85,16 +85,16 @@ func (t *thread) step(ctx context.Context) bool {
 			t.anew = false
 			t.c.mu.Unlock()
 			sc.ShowState(outbox.Working)
-			t.turn(ctx, sc)
+			t.runTurn(ctx, sc)
 		}
 	}
-	return t.settle(ctx, sc) // if not, the feed wakes us
+	return t.showCardsAndState(ctx, sc) // if not, the feed wakes us
 }
 
-// settle shows what the thread does now: the cards that wait, and its state. It
+// showCardsAndState shows what the thread does now: the cards that wait, and its state. It
 // says whether the agent has more to do: a call may have ended since it looked,
 // and who follows the thread takes Idle for the end of the turn.
-func (t *thread) settle(ctx context.Context, sc *outbox.Screen) (more bool) {
+func (t *thread) showCardsAndState(ctx context.Context, sc *outbox.Screen) (more bool) {
 	th, err := t.c.o.Threads.GetThread(ctx, t.id)
 	if err != nil {
 		t.c.logUnlessEnded(ctx, "reading a thread", err)
@@ -138,15 +138,15 @@ func (t *thread) settle(ctx context.Context, sc *outbox.Screen) (more bool) {
 			state = outbox.Working
 		}
 	}
-	t.beside(waits)
+	t.updateCopies(waits)
 	sc.ShowState(state)
 	t.upToDate(ctx, sc, th)
 	return false
 }
 
-// beside brings the copies of cards up to date where a call came to those that
+// updateCopies brings the copies of cards up to date where a call came to those that
 // wait, or went: a card says how many of its step can be approved together.
-func (t *thread) beside(waits []string) {
+func (t *thread) updateCopies(waits []string) {
 	was := t.waits
 	t.waits = waits
 	if slices.Equal(was, waits) || len(was)+len(waits) < 2 {
@@ -159,8 +159,8 @@ func (t *thread) beside(waits []string) {
 	}
 }
 
-// head returns the oldest message that waits.
-func (t *thread) head() (item, bool) {
+// nextMessage returns the oldest message that waits.
+func (t *thread) nextMessage() (item, bool) {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	if len(t.queue) == 0 {
@@ -178,15 +178,15 @@ func (t *thread) takeStop() *stopRequest {
 	return stop
 }
 
-// takeUpTo says the messages that waited when a stop was asked for, so that
+// sayUpTo says the messages that waited when a stop was asked for, so that
 // the stop ends them too.
-func (t *thread) takeUpTo(ctx context.Context, sc *outbox.Screen, id string) {
+func (t *thread) sayUpTo(ctx context.Context, sc *outbox.Screen, id string) {
 	t.c.mu.Lock()
 	n := slices.IndexFunc(t.queue, func(it item) bool { return it.id == id }) + 1
 	t.c.mu.Unlock()
 	for range n {
-		if it, ok := t.head(); ok {
-			t.take(ctx, sc, it)
+		if it, ok := t.nextMessage(); ok {
+			t.sayNext(ctx, sc, it)
 		}
 	}
 }
@@ -198,16 +198,16 @@ func (t *thread) orphaned(ctx context.Context, err error) {
 		return
 	}
 	for { // the thread was deleted: nobody is left to answer to
-		it, ok := t.head()
+		it, ok := t.nextMessage()
 		if !ok {
 			return
 		}
 		t.c.done(ctx, it.id)
-		t.drop(it.id)
+		t.dropMessage(it.id)
 	}
 }
 
-func (t *thread) drop(id string) {
+func (t *thread) dropMessage(id string) {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	if len(t.queue) > 0 && t.queue[0].id == id {
@@ -239,15 +239,15 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 	}
 }
 
-// take gives the message to the agent and marks it done once that is durable.
+// sayNext gives the message to the agent and marks it done once that is durable.
 // false means that there is nothing to work on.
-func (t *thread) take(ctx context.Context, sc *outbox.Screen, it item) bool {
+func (t *thread) sayNext(ctx context.Context, sc *outbox.Screen, it item) bool {
 	turn, err := t.c.say(ctx, it.in)
 	if ctx.Err() != nil && err != nil {
 		return false // still in the inbox: the next start takes it
 	}
 	t.c.done(ctx, it.id)
-	t.drop(it.id)
+	t.dropMessage(it.id)
 	t.failed = false
 	if err != nil {
 		t.c.o.Log.Error("a message could not be taken", "thread", t.id, "item", it.id, "err", err)
@@ -280,8 +280,8 @@ func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Tu
 	}
 }
 
-// turn lets the agent work until it answered or waits.
-func (t *thread) turn(ctx context.Context, sc *outbox.Screen) {
+// runTurn lets the agent work until it answered or waits.
+func (t *thread) runTurn(ctx context.Context, sc *outbox.Screen) {
 	turnCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t.c.mu.Lock()
@@ -343,10 +343,10 @@ func (t *thread) askerOf() string {
 	return t.asker.User
 }
 
-// halt ends the turn of a thread for good: waiting calls are cancelled and a
+// stopTurn ends the turn of a thread for good: waiting calls are cancelled and a
 // notice closes it, so that no restart takes it up again. A call that runs
 // already is left to end.
-func (t *thread) halt(ctx context.Context, sc *outbox.Screen, by store.Caller) {
+func (t *thread) stopTurn(ctx context.Context, sc *outbox.Screen, by store.Caller) {
 	calls, err := t.c.unfinished(ctx, t.id)
 	stored := ""
 	if err == nil {

@@ -16,14 +16,14 @@ type turnView struct {
 	s     *outbox.Screen
 	whole bool // texts are shown when they are whole
 
-	mu      sync.Mutex // guards what follows; tell comes from several goroutines
-	aside   int        // the place after that of the message which is answered aside
-	texts   map[string]*strings.Builder
-	only    map[string]string // of texts that are private
-	open    []string          // ids of texts that are not final
-	failed  bool
-	noticed bool
-	ended   bool
+	mu                sync.Mutex // guards what follows; tell comes from several goroutines
+	answeredPrivately int        // the place after that of the message which is answered aside
+	texts             map[string]*strings.Builder
+	only              map[string]string // of texts that are private
+	open              []string          // ids of texts that are not final
+	failed            bool
+	noticed           bool
+	ended             bool
 }
 
 func newTurnView(c *Conversation, s *outbox.Screen, whole bool) *turnView {

@@ -126,7 +126,7 @@ func (c Core) mute(on bool) func(context.Context, Asked) (Answer, error) {
 }
 
 // decide presses without a button: on the call as it stands, by
-// whoever may and has its card before them.
+// anyone who may and has its card before them.
 func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, error) {
 	return func(ctx context.Context, a Asked) (Answer, error) {
 		id := callID(a.Words)

@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// Copies of a card: whoever else may decide gets it in private too,
+// Copies of a card: anyone who else may decide gets it in private too,
 // and so does who asked from where no card is shown, an MCP client or the
 // command line. One decision updates all of them. Where they stand is kept with
 // the call, so a restart updates them as well.
@@ -60,7 +60,7 @@ type Copies struct {
 }
 
 // CopiesOptions are what copies work with. Without Places or an Audience a card
-// is brought to nobody.
+// is sent to nobody.
 type CopiesOptions struct {
 	Platforms []Platform // the first that knows somebody is where they read
 	Places    store.Places
@@ -203,7 +203,7 @@ func (c *Copies) Remind(ctx context.Context, call store.Call, text func(store.Ca
 	return failed
 }
 
-// audience is to whom a waiting call's card is brought.
+// audience is to whom a waiting call's card is sent.
 func (c *Copies) audience(ctx context.Context, call store.Call, also []string) ([]store.User, error) {
 	people, err := c.o.Audience.Approvers(ctx, call.ID)
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Screen) target(ctx context.Context, m store.Message) (store.Address, er
 	return s.privateThread(ctx, m.Only, false)
 }
 
-// privateThread is where the person reads alone; anew forgets the place that was used
+// privateThread is where the person reads alone; again forgets the place that was used
 // so far. Somebody who can't be reached is asked for once in a turn.
 func (s *Screen) privateThread(ctx context.Context, user string, anew bool) (store.Address, error) {
 	s.mu.Lock()
@@ -85,7 +85,7 @@ func (s *Screen) privateThread(ctx context.Context, user string, anew bool) (sto
 }
 
 // post posts m and notes where it stands under that name, also where only a
-// part of it does. A person's own place that is gone is opened anew.
+// part of it does. A person's own place that is gone is opened again.
 func (s *Screen) post(ctx context.Context, name string, m store.Message) (store.Address, error) {
 	to, err := s.target(ctx, m)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Who may talk to nize: full members of the workspace, and of those
-// whom bots.access lets in. It is asked anew for each message, command, press
+// whom bots.access lets in. It is asked again for each message, command, press
 // and look at the Home, so a change of either holds at once.
 
 // access tells people what comes before an answer: that they have no access, what
@@ -34,8 +34,8 @@ func noAccess(p people.Person) string {
 	return p.Words().Say(phrases.NoAccess)
 }
 
-// refuse tells somebody without access so, once a day; bots are told nothing.
-func (l *access) refuse(ctx context.Context, p people.Person, channel, thread string) error {
+// tellNoAccess tells somebody without access so, once a day; bots are told nothing.
+func (l *access) tellNoAccess(ctx context.Context, p people.Person, channel, thread string) error {
 	if p.IsBot {
 		return nil
 	}
@@ -46,10 +46,10 @@ func (l *access) refuse(ctx context.Context, p people.Person, channel, thread st
 	return l.posts.Tell(ctx, p, channel, thread, noAccess(p))
 }
 
-// claims runs the one command that somebody may give whom bots.access keeps
+// runClaim runs the one command that somebody may give whom bots.access keeps
 // out: a code is the operator's word, and who has it becomes an admin. A wrong
 // one is answered as to anybody, and makes no user.
-func (l *commander) claims(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
+func (l *commander) runClaim(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
 	if !p.Barred {
 		return false, nil
 	}
@@ -57,7 +57,7 @@ func (l *commander) claims(ctx context.Context, p people.Person, at store.Addres
 	if !ok || cmd.Name != "claim" {
 		return false, nil
 	}
-	return true, l.run(ctx, p, given{cmd: cmd, asked: p.Asked(at, words), trigger: trigger})
+	return true, l.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(at, words), trigger: trigger})
 }
 
 // welcome says once what is kept of somebody, and never stands in the way of an

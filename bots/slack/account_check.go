@@ -70,7 +70,7 @@ func (b *Bot) Check(ctx context.Context, tokens []store.Secret) (store.Bot, erro
 	if org || strings.HasPrefix(who.TeamID, "E") {
 		return account, fmt.Errorf("%w bot token: the app is installed for a whole organization, and nize serves one workspace; install it in that one and take its token", store.ErrInvalid)
 	}
-	if who.BotID == "" || !incoming.IdForm.MatchString(who.UserID) || !incoming.IdForm.MatchString(who.TeamID) {
+	if who.BotID == "" || !incoming.IDForm.MatchString(who.UserID) || !incoming.IDForm.MatchString(who.TeamID) {
 		return account, fmt.Errorf("%w bot token: it is a person's, not a bot's; take the Bot User OAuth Token", store.ErrInvalid)
 	}
 	account.Team, account.TeamName, account.User = who.TeamID, who.Team, who.UserID

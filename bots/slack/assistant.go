@@ -8,11 +8,11 @@ import (
 	"nize/store"
 )
 
-// stage works on events about the places where nize is talked to.
-func (l *talk) stage(ctx context.Context, e incoming.Event) error {
+// handleOther works on events about the places where nize is talked to.
+func (l *talk) handleOther(ctx context.Context, e incoming.Event) error {
 	switch e.Type {
 	case "agent_session_stopped":
-		return l.stopped(ctx, e)
+		return l.handleStop(ctx, e)
 	case "app_home_opened":
 		if e.Tab == "messages" {
 			return l.posts.Suggest(ctx, e.User, e.Channel, "")
@@ -21,17 +21,17 @@ func (l *talk) stage(ctx context.Context, e incoming.Event) error {
 	case "user_change":
 		return l.people.HandleUserChange(ctx, e)
 	case "tokens_revoked", "app_uninstalled": // maybe of the installation before this one
-		return l.wire.Prove(ctx)
+		return l.wire.TestToken(ctx)
 	case "assistant_thread_started":
 		return l.posts.Suggest(ctx, e.User, e.Channel, e.Thread)
 	case "agent_session_title_changed":
-		return l.renamed(ctx, e)
+		return l.handleRename(ctx, e)
 	}
 	return nil
 }
 
-// stopped is a press on Slack's own Stop. Slack has ended the streams already.
-func (l *talk) stopped(ctx context.Context, e incoming.Event) error {
+// handleStop is a press on Slack's own Stop. Slack has ended the streams already.
+func (l *talk) handleStop(ctx context.Context, e incoming.Event) error {
 	thread, err := l.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" {
 		return err
@@ -43,8 +43,8 @@ func (l *talk) stopped(ctx context.Context, e incoming.Event) error {
 	return l.handler.Stop(ctx, p.Caller(), thread)
 }
 
-// renamed keeps the title that a person gave a conversation.
-func (l *talk) renamed(ctx context.Context, e incoming.Event) error {
+// handleRename keeps the title that a person gave a conversation.
+func (l *talk) handleRename(ctx context.Context, e incoming.Event) error {
 	thread, err := l.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" || e.Title == "" {
 		return err

@@ -52,7 +52,7 @@ var decisions = map[string]store.Decision{
 }
 
 // noteRefused leaves a press on a card in the audit whose author has no access
-// to nize: the gateway refuses whoever is no user, and notes so.
+// to nize: the gateway refuses anyone who is no user, and notes so.
 func (l *cardPresses) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
 	for _, a := range i.Actions {
 		verb, id, _, ok := view.ReadPress(a.Value)
@@ -78,7 +78,7 @@ func (l *cardPresses) decide(ctx context.Context, p people.Person, i incoming.In
 	if err != nil {
 		return l.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
 	}
-	here, err := l.stands(ctx, call, i)
+	here, err := l.isCardHere(ctx, call, i)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (l *cardPresses) decide(ctx context.Context, p people.Person, i incoming.In
 		d.Verb = store.Cancel
 	}
 	card, err := l.handler.Press(ctx, p.Caller(), id, d)
-	return l.pressed(ctx, p, press{channel: i.Channel.ID, thread: i.Message.Thread, seen: here && card.Call == id, card: card}, err)
+	return l.tellPressFailed(ctx, p, press{channel: i.Channel.ID, thread: i.Message.Thread, seen: here && card.Call == id, card: card}, err)
 }
 
 // notShown is no digest: with it the gateway refuses what was pressed where it
@@ -104,8 +104,8 @@ type press struct {
 	card            store.Card
 }
 
-// pressed tells in private why a press did nothing.
-func (l *cardPresses) pressed(ctx context.Context, p people.Person, on press, err error) error {
+// tellPressFailed tells in private why a press did nothing.
+func (l *cardPresses) tellPressFailed(ctx context.Context, p people.Person, on press, err error) error {
 	if errors.Is(err, store.ErrNotFound) && on.seen { // they see it, though it is not theirs
 		text := p.Words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(on.card, p.Locale)
 		return l.posts.Tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
@@ -120,11 +120,11 @@ func (l *cardPresses) pressed(ctx context.Context, p people.Person, on press, er
 	return err
 }
 
-// stands says whether the message that was pressed is a card of the call.
+// isCardHere says whether the message that was pressed is a card of the call.
 // Slack sends with a press what the message of that button holds, so any other
 // was made up, by somebody who may not be allowed to see the call. One whose
 // place is not known yet is about to be noted.
-func (l *cardPresses) stands(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
+func (l *cardPresses) isCardHere(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
 	places, err := l.store.ListPlaces(ctx, call.ID) // its copies
 	if err != nil {
 		return false, fmt.Errorf("reading where copies of a card stand: %w", err)
@@ -153,7 +153,7 @@ func (l *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value 
 	if err != nil {
 		return store.Card{}, err
 	}
-	if here, err := l.stands(ctx, call, i); err != nil || !here {
+	if here, err := l.isCardHere(ctx, call, i); err != nil || !here {
 		return store.Card{}, errors.Join(err, fmt.Errorf("a card of call %s here: %w", id, store.ErrNotFound))
 	}
 	return l.approver.Card(ctx, id)

@@ -10,7 +10,7 @@ import (
 
 // After a restart each card that waits is looked at: one that says already what
 // it would be made to say is not edited, nor is its session's status set again.
-// What became of an edit without an answer is not known, so it is made anew.
+// What became of an edit without an answer is not known, so it is made again.
 func TestCardDrawnOnce(t *testing.T) {
 	w := startWhole(t, slacktest.Options{})
 	ctx := t.Context()

@@ -9,8 +9,8 @@ import (
 
 // Which messages that don't address nize it answers.
 
-// mode is what a channel says about that. What can't be read keeps quiet.
-func (l *talk) mode(ctx context.Context, channel string) string {
+// channelMode is what a channel says about that. What can't be read keeps quiet.
+func (l *talk) channelMode(ctx context.Context, channel string) string {
 	c, err := l.store.GetChannel(ctx, place(l.team, channel, "").Place())
 	if err != nil {
 		l.log.Error("reading how a channel is set up", "channel", channel, "err", err)
@@ -19,20 +19,20 @@ func (l *talk) mode(ctx context.Context, channel string) string {
 	return c.EffectiveMode()
 }
 
-// follows says whether a message that does not address nize is for it all the
+// answersUnaddressed says whether a message that does not address nize is for it all the
 // same: in follow mode, if its author was the last to address nize, mentions
 // nobody else, and nobody else has written since. Who writes ends following
 // whatever the mode is, and also in a muted thread.
-func (l *talk) follows(ctx context.Context, e *incoming.Event, th store.Thread, known bool) (bool, error) {
+func (l *talk) answersUnaddressed(ctx context.Context, e *incoming.Event, th store.Thread, known bool) (bool, error) {
 	if th.Follows != e.User {
-		if err := l.followOn(ctx, th, ""); err != nil {
+		if err := l.setFollowed(ctx, th, ""); err != nil {
 			return false, err
 		}
 	}
 	if incoming.Broadcasts(&e.Message) || th.Muted {
 		return false, nil
 	}
-	switch l.mode(ctx, e.Channel) {
+	switch l.channelMode(ctx, e.Channel) {
 	case store.ModeAll:
 		return true, nil
 	case store.ModeMention:
@@ -41,8 +41,8 @@ func (l *talk) follows(ctx context.Context, e *incoming.Event, th store.Thread, 
 	return known && th.Follows == e.User && !incoming.Others(&e.Message, l.self), nil
 }
 
-// followOn lets nize follow another in a thread, "" for nobody.
-func (l *talk) followOn(ctx context.Context, th store.Thread, user string) error {
+// setFollowed lets nize follow another in a thread, "" for nobody.
+func (l *talk) setFollowed(ctx context.Context, th store.Thread, user string) error {
 	if th.ID == "" || th.Follows == user {
 		return nil
 	}

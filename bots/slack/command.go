@@ -58,9 +58,9 @@ func (g given) line() string {
 	return bots.Plain(strings.TrimSpace("/nize " + g.cmd.Name + " " + g.asked.Words))
 }
 
-// command runs a message as a command if it is one; done says that it was, or
+// runCommandIn runs a message as a command if it is one; done says that it was, or
 // that its author was told what they may have meant.
-func (l *talk) command(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
+func (l *talk) runCommandIn(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
 	cmd, words, near, ok := l.commands.list.Find(p.Caller(), text, true)
 	if !ok {
 		if near == "" {
@@ -70,13 +70,13 @@ func (l *talk) command(ctx context.Context, p people.Person, e incoming.Event, t
 	}
 	asked := p.Asked(place(l.team, e.Channel, e.Root()), words)
 	asked.Thread, asked.Open = thread, !e.Direct()
-	asked.Say = func(ctx context.Context, words string) error { return l.hear(ctx, p, e, words) }
-	return true, l.commands.run(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
+	asked.Say = func(ctx context.Context, words string) error { return l.say(ctx, p, e, words) }
+	return true, l.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
 }
 
-// slash works on a /nize command. More than one word that is no command is a
+// handleSlash works on a /nize command. More than one word that is no command is a
 // question.
-func (l *talk) slash(ctx context.Context, s incoming.Command) error {
+func (l *talk) handleSlash(ctx context.Context, s incoming.Command) error {
 	if s.Team != l.team {
 		return nil
 	}
@@ -84,19 +84,19 @@ func (l *talk) slash(ctx context.Context, s incoming.Command) error {
 	if err != nil {
 		return err
 	}
-	if s.Channel, err = l.answerable(ctx, p, s.Channel); err != nil {
+	if s.Channel, err = l.answerChannel(ctx, p, s.Channel); err != nil {
 		return err
 	}
 	text := incoming.ReadText(s.Text, l.self, l.people.NameFor(ctx))
 	if p.User.ID == "" {
-		if done, err := l.commands.claims(ctx, p, place(l.team, s.Channel, ""), text, s.Trigger); done || err != nil {
+		if done, err := l.commands.runClaim(ctx, p, place(l.team, s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
 		}
-		return l.access.refuse(ctx, p, s.Channel, "")
+		return l.access.tellNoAccess(ctx, p, s.Channel, "")
 	}
 	l.access.welcome(ctx, p, "", "")
 	if s.Masked {
-		l.access.tellMasked(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
+		l.access.tellMaskedKey(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
 	}
 	if text == "" {
 		text = "help"
@@ -104,7 +104,7 @@ func (l *talk) slash(ctx context.Context, s incoming.Command) error {
 	cmd, words, near, ok := l.commands.list.Find(p.Caller(), text, false)
 	if !ok {
 		if near == "" && strings.ContainsAny(text, " \n") {
-			return l.begin(ctx, p, s, text)
+			return l.beginThread(ctx, p, s, text)
 		}
 		answer := p.Words().Say(phrases.UnknownCommand)
 		if near != "" {
@@ -113,14 +113,14 @@ func (l *talk) slash(ctx context.Context, s incoming.Command) error {
 		return l.posts.Tell(ctx, p, s.Channel, "", answer)
 	}
 	asked := p.Asked(place(l.team, s.Channel, ""), words)
-	asked.Say = func(ctx context.Context, words string) error { return l.begin(ctx, p, s, words) }
-	return l.commands.run(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
+	asked.Say = func(ctx context.Context, words string) error { return l.beginThread(ctx, p, s, words) }
+	return l.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
 }
 
-// answerable is where a command is answered: Slack offers /nize between two
+// answerChannel is where a command is answered: Slack offers /nize between two
 // people, too, where nize is not, and there it is as if it were given in the
 // person's own conversation with nize.
-func (l *talk) answerable(ctx context.Context, p people.Person, channel string) (string, error) {
+func (l *talk) answerChannel(ctx context.Context, p people.Person, channel string) (string, error) {
 	if channel[0] != 'D' {
 		return channel, nil
 	}
@@ -133,15 +133,15 @@ func (l *talk) answerable(ctx context.Context, p people.Person, channel string) 
 	return l.people.OpenDM(ctx, p.ID)
 }
 
-// begin asks a question that a /nize command put: since a command leaves no
+// beginThread asks a question that a /nize command put: since a command leaves no
 // message behind, nize writes the question down and answers below it.
-func (l *talk) begin(ctx context.Context, p people.Person, s incoming.Command, text string) error {
-	return l.beginShown(ctx, p, s, text, attachments.Question{Text: text})
+func (l *talk) beginThread(ctx context.Context, p people.Person, s incoming.Command, text string) error {
+	return l.beginThreadShowing(ctx, p, s, text, attachments.Question{Text: text})
 }
 
-// beginShown is begin where people read something else than is said.
-func (l *talk) beginShown(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
-	line, err := l.asksHere(ctx, p, s.Channel, shown)
+// beginThreadShowing is begin where people read something else than is said.
+func (l *talk) beginThreadShowing(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
+	line, err := l.questionLine(ctx, p, s.Channel, shown)
 	if err != nil {
 		return err
 	}
@@ -155,11 +155,11 @@ func (l *talk) beginShown(ctx context.Context, p people.Person, s incoming.Comma
 	if err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
-	return l.hearAll(ctx, p, incoming.Event{Message: incoming.Message{Channel: channel, TS: ts}}, said)
+	return l.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: channel, TS: ts}}, said)
 }
 
-// asksHere is a question as all in a channel read it.
-func (l *talk) asksHere(ctx context.Context, p people.Person, channel, text string) (string, error) {
+// questionLine is a question as all in a channel read it.
+func (l *talk) questionLine(ctx context.Context, p people.Person, channel, text string) (string, error) {
 	locale, err := bots.Spoken(ctx, l.store, store.Thread{Address: place(l.team, channel, ""), Locale: p.Locale})
 	if err != nil {
 		return "", fmt.Errorf("reading the language of the channel: %w", err)
@@ -167,15 +167,15 @@ func (l *talk) asksHere(ctx context.Context, p people.Person, channel, text stri
 	return bots.Plain(phrases.For(locale).Say(phrases.AsksHere, p.Name, text)), nil
 }
 
-// run runs a command and shows its answer to who gave it.
-func (l *commander) run(ctx context.Context, p people.Person, g given) error {
+// runCommand runs a command and shows its answer to who gave it.
+func (l *commander) runCommand(ctx context.Context, p people.Person, g given) error {
 	if g.cmd.Decides {
 		now, err := l.people.Who(ctx, p.ID, people.Fresh)
 		if err != nil {
 			return err
 		}
 		if now.User.ID == "" {
-			return l.access.refuse(ctx, now, g.asked.At.Channel, g.at().Thread)
+			return l.access.tellNoAccess(ctx, now, g.asked.At.Channel, g.at().Thread)
 		}
 		p, g.asked.By = now, now.Caller()
 	}
@@ -200,7 +200,7 @@ func (l *commander) run(ctx context.Context, p people.Person, g given) error {
 	}
 	// It is done: where what it says does not get through, that alone is tried
 	// again. A code that was taken would be a wrong one the second time.
-	if err := l.wire.Retry(ctx, func(ctx context.Context) error { return l.answer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
+	if err := l.wire.Retry(ctx, func(ctx context.Context) error { return l.showAnswer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
 		return final(err)
 	}
 	l.posts.SendPicture(ctx, p, g.asked.At, *answer.Picture)
@@ -254,8 +254,8 @@ func final(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrRefused, err)
 }
 
-// answer shows what a command says to one person.
-func (l *commander) answer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
+// showAnswer shows what a command says to one person.
+func (l *commander) showAnswer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
 	if len(a.Buttons) == 0 {
 		return l.posts.Tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
@@ -274,7 +274,7 @@ func (l *commander) pressWords(ctx context.Context, p people.Person, i incoming.
 	}
 	g := given{cmd: cmd, asked: p.Asked(place(l.team, i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
 	if i.View.ID == "" {
-		return l.run(ctx, p, g)
+		return l.runCommand(ctx, p, g)
 	}
 	// Who presses in a dialog or the Home does not look at messages.
 	if err := l.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {

@@ -30,7 +30,7 @@ func (l *commander) pressConnect(ctx context.Context, p people.Person, i incomin
 	if !ok {
 		return store.ErrNotFound
 	}
-	return l.run(ctx, p, given{cmd: cmd, asked: p.Asked(place(l.team, "", ""), words), trigger: i.Trigger})
+	return l.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(place(l.team, "", ""), words), trigger: i.Trigger})
 }
 
 // submitSecret seals what was typed; wrong is what the person reads at the field.

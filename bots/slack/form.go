@@ -60,9 +60,9 @@ func (l *commander) runForm(ctx context.Context, p people.Person, g given) bool 
 	return err == nil
 }
 
-// filled reads a dialog that was sent in: its command as it was asked, and the
+// readForm reads a dialog that was sent in: its command as it was asked, and the
 // values that were changed.
-func (l *commander) filled(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
+func (l *commander) readForm(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
 	bad := fmt.Errorf("%w dialog", store.ErrInvalid)
 	f, ok := view.ReadFilling(i)
 	if !ok {
@@ -81,7 +81,7 @@ func (l *commander) checkForm(ctx context.Context, i incoming.Interaction) map[s
 	if err != nil || p.User.ID == "" {
 		return nil // said when it is worked on
 	}
-	cmd, asked, values, err := l.filled(i, p)
+	cmd, asked, values, err := l.readForm(i, p)
 	if err != nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (l *commander) checkForm(ctx context.Context, i incoming.Interaction) map[s
 
 // submitForm does what a dialog asks for.
 func (l *commander) submitForm(ctx context.Context, p people.Person, i incoming.Interaction) error {
-	cmd, asked, values, err := l.filled(i, p)
+	cmd, asked, values, err := l.readForm(i, p)
 	if err != nil {
 		return l.posts.TellError(ctx, p, "", "", err)
 	}
@@ -106,5 +106,5 @@ func (l *commander) submitForm(ctx context.Context, p people.Person, i incoming.
 	filler := cmd.Form
 	cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
 	cmd.Form, cmd.Secret = nil, nil
-	return l.run(ctx, p, given{cmd: cmd, asked: asked})
+	return l.runCommand(ctx, p, given{cmd: cmd, asked: asked})
 }

@@ -22,8 +22,8 @@ func FuzzFilled(f *testing.F) {
 	f.Fuzz(func(t *testing.T, metadata, callback string) {
 		var i incoming.Interaction
 		i.View.Metadata, i.View.Callback = metadata, callback
-		cmd, asked, _, err := c.filled(i, people.Person{})
-		if err == nil && (cmd.Form == nil || !incoming.IdForm.MatchString(asked.At.Channel)) {
+		cmd, asked, _, err := c.readForm(i, people.Person{})
+		if err == nil && (cmd.Form == nil || !incoming.IDForm.MatchString(asked.At.Channel)) {
 			t.Errorf("%q at %q is taken", cmd.Name, asked.At.Channel)
 		}
 	})

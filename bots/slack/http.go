@@ -60,7 +60,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		http.NotFound(w, r)
 		return
 	}
-	// Whoever can't sign may send slowly, but not for long. Not every writer
+	// Anyone who can't sign may send slowly, but not for long. Not every writer
 	// has a deadline to set, and then there is none.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(hookTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
@@ -72,7 +72,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		return // with 200, signed or not: it asks for no more
 	}
 	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
-		l.doubt(r.Header) // and Slack sends it again: the secret may be mended by then
+		l.noteBadSignature(r.Header) // and Slack sends it again: the secret may be mended by then
 		http.Error(w, "the signature is wrong or too old", http.StatusUnauthorized)
 		return
 	}
@@ -88,7 +88,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		_, _ = io.WriteString(w, challenge) // the client has left: nothing to do
 		return
 	}
-	show, ok := l.takeNow(r.Context(), kind, payload)
+	show, ok := l.acceptRequest(r.Context(), kind, payload)
 	switch {
 	case !ok:
 		http.Error(w, "it could not be stored; send it again", http.StatusServiceUnavailable)
@@ -100,9 +100,9 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 	}
 }
 
-// takeNow takes a payload and waits until it may be acknowledged. The work goes
+// acceptRequest takes a payload and waits until it may be acknowledged. The work goes
 // on in the bot's own time, not the request's.
-func (l *live) takeNow(ctx context.Context, kind string, payload json.RawMessage) (show any, ok bool) {
+func (l *live) acceptRequest(ctx context.Context, kind string, payload json.RawMessage) (show any, ok bool) {
 	l.mu.Lock()
 	life := l.life
 	if life != nil {
@@ -118,7 +118,7 @@ func (l *live) takeNow(ctx context.Context, kind string, payload json.RawMessage
 		ok   bool
 	}
 	answered := make(chan answer, 1) // take answers once, maybe after we left
-	l.take(life, kind, payload, func(show any, ok bool) { answered <- answer{show, ok} })
+	l.acceptPayload(life, kind, payload, func(show any, ok bool) { answered <- answer{show, ok} })
 	late := time.NewTimer(ackTime)
 	defer late.Stop()
 	select {
@@ -153,9 +153,9 @@ const noRequests = "Slack has sent nothing since the start: are the request URLs
 // signatureForm is what Slack signs with; whatever else knocks is not Slack.
 var signatureForm = regexp.MustCompile(`^v0=[0-9a-f]{64}$`)
 
-// doubt notes for the operator why a request that looks like Slack's was
+// noteBadSignature notes for the operator why a request that looks like Slack's was
 // refused. Anybody may send such a one, so it is a hint and ends nothing.
-func (l *live) doubt(h http.Header) {
+func (l *live) noteBadSignature(h http.Header) {
 	sent, err := strconv.ParseInt(h.Get("X-Slack-Request-Timestamp"), 10, 64)
 	if err != nil || !signatureForm.MatchString(h.Get("X-Slack-Signature")) {
 		return

@@ -83,7 +83,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		attachments: l.attachments, handler: h, wire: l.wire, now: b.o.Now, log: l.log, team: account.Team, self: account.User,
 	}
 	l.handlers = l.newHandlers()
-	l.wire.OnAnswer = l.heard
+	l.wire.OnAnswer = l.checkAnswer
 	return l
 }
 
@@ -91,11 +91,11 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 func (l *live) serve(ctx context.Context) {
 	defer l.lanes.wg.Wait()
 	defer l.wg.Wait()
-	after := l.homes.Newest() // before anything is drawn that a change would outdate
+	after := l.homes.Newest() // before anything is shown that a change would outdate
 	l.replay(ctx)
-	l.open(ctx)
-	defer l.shut()
-	l.wg.Go(func() { l.keepProving(ctx) })
+	l.openIntake(ctx)
+	defer l.closeIntake()
+	l.wg.Go(func() { l.keepTestingToken(ctx) })
 	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
 	l.wg.Go(func() { l.posts.KeepStatusLines(ctx) })
 	l.wg.Go(func() { l.homes.Follow(ctx, after) })
@@ -105,17 +105,17 @@ func (l *live) serve(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	l.listen(ctx)
+	l.keepLink(ctx)
 }
 
-// open opens the way in by HTTP, shut closes it.
-func (l *live) open(ctx context.Context) {
+// openIntake opens the way in by HTTP, shut closes it.
+func (l *live) openIntake(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.life = ctx
 }
 
-func (l *live) shut() {
+func (l *live) closeIntake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.life = nil
@@ -134,20 +134,20 @@ func (l *live) replay(ctx context.Context) {
 		if !strings.HasPrefix(item.Kind, "slack.") {
 			continue
 		}
-		lane, run, err := l.workOf(item.Kind, item.Payload)
+		lane, run, err := l.decodeItem(item.Kind, item.Payload)
 		if err != nil {
 			l.log.Error("an item of the inbox is unreadable", "item", item.ID, "err", err)
 		}
-		l.lanes.add(ctx, lane).settle(func(ctx context.Context) { l.work(ctx, item.ID, run) })
+		l.lanes.add(ctx, lane).setWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
 	}
 }
 
-// workOf decodes a kept payload into its lane and what is to be done.
-func (l *live) workOf(kind string, payload []byte) (lane string, run func(context.Context) error, err error) {
+// decodeItem decodes a kept payload into its lane and what is to be done.
+func (l *live) decodeItem(kind string, payload []byte) (lane string, run func(context.Context) error, err error) {
 	switch kind {
 	case keptEvent:
 		e, err := incoming.DecodeEvent(payload)
-		return laneOf(e), func(ctx context.Context) error { return l.talk.event(ctx, e) }, err
+		return laneOf(e), func(ctx context.Context) error { return l.talk.handleEvent(ctx, e) }, err
 	case keptPress:
 		i, err := incoming.DecodeInteraction(payload)
 		return "press:" + i.Message.TS + i.View.ID, func(ctx context.Context) error { return l.press(ctx, i) }, err
@@ -156,7 +156,7 @@ func (l *live) workOf(kind string, payload []byte) (lane string, run func(contex
 		return "view:" + i.View.ID, func(ctx context.Context) error { return l.submit(ctx, i) }, err
 	case keptSlash:
 		s, err := incoming.DecodeCommand(payload)
-		return "slash:" + s.User, func(ctx context.Context) error { return l.talk.slash(ctx, s) }, err
+		return "slash:" + s.User, func(ctx context.Context) error { return l.talk.handleSlash(ctx, s) }, err
 	}
 	return "", nil, nil // of an older or a newer nize: it goes
 }
@@ -168,9 +168,9 @@ func laneOf(e incoming.Event) string {
 	return e.Channel + ":" + e.Root()
 }
 
-// take handles one payload. done is called once: with ok when it may be
+// acceptPayload handles one payload. done is called once: with ok when it may be
 // acknowledged, and with what Slack should show.
-func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, done func(show any, ok bool)) {
+func (l *live) acceptPayload(ctx context.Context, kind string, payload json.RawMessage, done func(show any, ok bool)) {
 	var once sync.Once
 	answer := done
 	done = func(show any, ok bool) { once.Do(func() { answer(show, ok) }) }
@@ -183,9 +183,9 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 	var err error
 	switch kind {
 	case "events_api":
-		err = l.takeEvent(ctx, payload, done)
+		err = l.acceptEvent(ctx, payload, done)
 	case "interactive":
-		err = l.takeInteraction(ctx, payload, done)
+		err = l.acceptInteraction(ctx, payload, done)
 	case "slash_commands":
 		var s incoming.Command
 		if s, err = incoming.DecodeCommand(payload); err == nil {
@@ -193,7 +193,7 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 			if s.Trigger != "" { // without one nothing tells a repeated command from a second one
 				keys = []string{"slack:slash:" + s.Trigger}
 			}
-			l.keep(ctx, keptSlash, incoming.Mask(payload, s.Text, l.log), keys, done)
+			l.storeAndWork(ctx, keptSlash, incoming.Mask(payload, s.Text, l.log), keys, done)
 		}
 	default:
 		done(nil, true)
@@ -207,7 +207,7 @@ func (l *live) take(ctx context.Context, kind string, payload json.RawMessage, d
 // eventsLimited is what the operator can do where Slack leaves out events.
 const eventsLimited = "Slack leaves out events, since the app got more than 30,000 within an hour, or did not acknowledge most of them: take nize out of busy channels, and see that it can be reached"
 
-func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
+func (l *live) acceptEvent(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
 	if incoming.LimitedEvents(payload) {
 		l.log.Warn("Slack leaves out events", "cure", eventsLimited)
 		l.setHealth(func(h *bots.Health) { h.Error = "app_rate_limited: " + eventsLimited })
@@ -218,18 +218,18 @@ func (l *live) takeEvent(ctx context.Context, payload json.RawMessage, done func
 	if err != nil {
 		return err
 	}
-	matters, keys := l.matters(ctx, &e)
+	matters, keys := l.needsWork(ctx, &e)
 	if !matters {
 		done(nil, true)
 		return nil
 	}
-	l.keep(ctx, keptEvent, incoming.Mask(payload, e.Text, l.log), keys, done)
+	l.storeAndWork(ctx, keptEvent, incoming.Mask(payload, e.Text, l.log), keys, done)
 	return nil
 }
 
-// matters says whether anything is to be done about an event, by looking only,
+// needsWork says whether anything is to be done about an event, by looking only,
 // and under which keys it is kept: what addresses nize comes as two events.
-func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) {
+func (l *live) needsWork(ctx context.Context, e *incoming.Event) (bool, []string) {
 	keys := []string{"slack:ev:" + e.ID}
 	if !happenedHere(e, l.account.Team) || !incoming.Used[e.Type] {
 		return false, nil
@@ -247,7 +247,7 @@ func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) 
 	if e.Addresses(l.account.User) {
 		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
 	}
-	if l.talk.mode(ctx, e.Channel) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
+	if l.talk.channelMode(ctx, e.Channel) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
 		return true, keys
 	}
 	if e.Thread == "" {
@@ -263,9 +263,9 @@ func (l *live) matters(ctx context.Context, e *incoming.Event) (bool, []string) 
 // spoken are the subtypes of messages that a person wrote.
 var spoken = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true}
 
-// keep stores a payload, lets it be acknowledged, and works on it in its lane.
-func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, keys []string, done func(any, bool)) {
-	lane, run, err := l.workOf(kind, payload)
+// storeAndWork stores a payload, lets it be acknowledged, and works on it in its lane.
+func (l *live) storeAndWork(ctx context.Context, kind string, payload json.RawMessage, keys []string, done func(any, bool)) {
+	lane, run, err := l.decodeItem(kind, payload)
 	if err != nil { // it was decoded before
 		l.log.Error("decoding", "err", err)
 		done(nil, true)
@@ -279,23 +279,23 @@ func (l *live) keep(ctx context.Context, kind string, payload json.RawMessage, k
 			if ctx.Err() == nil {
 				l.log.Error("storing what Slack sent", "err", err)
 			}
-			t.settle(nil)
+			t.setWork(nil)
 			done(nil, false) // Slack sends it again
 			return
 		}
 		done(nil, true)
 		if !fresh {
-			t.settle(nil)
+			t.setWork(nil)
 			return
 		}
 		l.setHealth(func(h *bots.Health) { h.Events++; h.LastSeen = l.b.o.Now() })
-		t.settle(func(ctx context.Context) { l.work(ctx, item.ID, run) })
+		t.setWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
 	})
 }
 
-// work does what an item asks for and marks it done. While ctx ends it stays for
+// runItem does what an item asks for and marks it done. While ctx ends it stays for
 // the next start.
-func (l *live) work(ctx context.Context, id string, run func(context.Context) error) {
+func (l *live) runItem(ctx context.Context, id string, run func(context.Context) error) {
 	if run != nil {
 		err := l.wire.Retry(ctx, run)
 		if ctx.Err() != nil {

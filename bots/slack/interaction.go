@@ -14,7 +14,7 @@ import (
 	"nize/bots/slack/wire"
 )
 
-// What people press, choose and fill in is given to whoever registered for it.
+// What people press, choose and fill in is given to anyone who registered for it.
 // An action_id is a name, or a name, a colon and more; a dialog goes by its
 // callback_id in the same way. The person was looked up, with membership of
 // now, before anything of this is called.
@@ -56,8 +56,8 @@ func headOf(id string) string {
 	return name
 }
 
-// takeInteraction keeps a press or a dialog, or answers it at once.
-func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
+// acceptInteraction keeps a press or a dialog, or answers it at once.
+func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, done func(any, bool)) error {
 	i, err := incoming.DecodeInteraction(payload)
 	if err != nil {
 		return err
@@ -78,10 +78,10 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 			for _, a := range i.Actions {
 				key += ":" + a.TS + a.ID
 			}
-			l.keep(ctx, keptPress, payload, []string{bounded(key)}, done)
+			l.storeAndWork(ctx, keptPress, payload, []string{bounded(key)}, done)
 		default:
 			done(nil, true)
-			l.soon(ctx, "pressing", func(ctx context.Context) error { return l.tooLate(ctx, i, l.press(ctx, i)) })
+			l.runSoon(ctx, "pressing", func(ctx context.Context) error { return l.tellTooLate(ctx, i, l.press(ctx, i)) })
 		}
 	case "view_submission":
 		s, ok := v.submits[headOf(i.View.Callback)]
@@ -90,7 +90,7 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 			return nil
 		}
 		if s.now != nil {
-			l.soon(ctx, "taking a secret", func(ctx context.Context) error {
+			l.runSoon(ctx, "taking a secret", func(ctx context.Context) error {
 				defer done(nil, true) // also where it panics
 				wrong, after := s.now(ctx, i)
 				if len(wrong) > 0 {
@@ -105,16 +105,16 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 			})
 			return nil
 		}
-		l.takeSubmit(ctx, s, i, payload, done)
+		l.acceptSubmit(ctx, s, i, payload, done)
 	case "message_action", "shortcut":
 		done(nil, true)
 		if s, ok := v.shortcuts[headOf(i.Callback)]; ok {
-			l.soon(ctx, "a shortcut", func(ctx context.Context) error {
+			l.runSoon(ctx, "a shortcut", func(ctx context.Context) error {
 				p, ok, err := l.presser(ctx, i)
 				if err != nil || !ok {
 					return err
 				}
-				return l.tooLate(ctx, i, s(ctx, p, i))
+				return l.tellTooLate(ctx, i, s(ctx, p, i))
 			})
 		}
 	default:
@@ -127,20 +127,20 @@ func (l *live) takeInteraction(ctx context.Context, payload json.RawMessage, don
 // seconds, and what is wrong can be said later, too.
 const checkWait = 1500 * time.Millisecond
 
-// takeSubmit keeps a dialog that was sent in, or says what is wrong with it. To
+// acceptSubmit keeps a dialog that was sent in, or says what is wrong with it. To
 // look at it may mean to ask Slack who sent it, which nothing else waits for.
-func (l *live) takeSubmit(ctx context.Context, s onSubmit, i incoming.Interaction, payload json.RawMessage, done func(any, bool)) {
+func (l *live) acceptSubmit(ctx context.Context, s onSubmit, i incoming.Interaction, payload json.RawMessage, done func(any, bool)) {
 	key := bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)
 	if i.View.Callback == aboutMessage {
-		l.keep(ctx, keptSubmit, incoming.Mask(payload, questionIn(i), l.log), []string{key}, done)
+		l.storeAndWork(ctx, keptSubmit, incoming.Mask(payload, questionIn(i), l.log), []string{key}, done)
 		return
 	}
-	l.soon(ctx, "looking at a dialog", func(ctx context.Context) error {
+	l.runSoon(ctx, "looking at a dialog", func(ctx context.Context) error {
 		var wrong map[string]string
 		err := queue.Guard(func() error {
 			ctx, cancel := context.WithTimeout(ctx, checkWait)
 			defer cancel()
-			if wrong = l.cards.keysIn(ctx, i); len(wrong) == 0 && s.check != nil {
+			if wrong = l.cards.findKeys(ctx, i); len(wrong) == 0 && s.check != nil {
 				wrong = s.check(ctx, i)
 			}
 			return nil
@@ -153,13 +153,13 @@ func (l *live) takeSubmit(ctx context.Context, s onSubmit, i incoming.Interactio
 			done(submitErrors{"errors", wrong}, true)
 			return nil
 		}
-		l.keep(ctx, keptSubmit, payload, []string{key}, done)
+		l.storeAndWork(ctx, keptSubmit, payload, []string{key}, done)
 		return nil
 	})
 }
 
-// tooLate tells who pressed that their dialog could not be opened in time.
-func (l *live) tooLate(ctx context.Context, i incoming.Interaction, err error) error {
+// tellTooLate tells who pressed that their dialog could not be opened in time.
+func (l *live) tellTooLate(ctx context.Context, i incoming.Interaction, err error) error {
 	if wire.Code(err) != "expired_trigger_id" {
 		return err
 	}
@@ -184,8 +184,8 @@ func bounded(key string) string {
 	return "slack:sum:" + view.Digest([]byte(key))
 }
 
-// soon does what can't wait for its lane and is not worth keeping.
-func (l *live) soon(ctx context.Context, what string, do func(context.Context) error) {
+// runSoon does what can't wait for its lane and is not worth keeping.
+func (l *live) runSoon(ctx context.Context, what string, do func(context.Context) error) {
 	l.wg.Go(func() {
 		if err := queue.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
 			l.log.Warn(what, "err", err)
@@ -193,7 +193,7 @@ func (l *live) soon(ctx context.Context, what string, do func(context.Context) e
 	})
 }
 
-// presser is who pressed, looked at anew; false if they have no access, which
+// presser is who pressed, looked at again; false if they have no access, which
 // they were told.
 func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Person, bool, error) {
 	if !pressedHere(i, l.account.Team) {
@@ -207,7 +207,7 @@ func (l *live) presser(ctx context.Context, i incoming.Interaction) (people.Pers
 		l.access.welcome(ctx, p, "", "")
 		return p, true, nil
 	}
-	return p, false, l.access.refuse(ctx, p, i.Channel.ID, i.Message.Thread)
+	return p, false, l.access.tellNoAccess(ctx, p, i.Channel.ID, i.Message.Thread)
 }
 
 // press gives what was pressed to who registered for it.

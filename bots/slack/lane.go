@@ -50,8 +50,8 @@ func (l *lanes) busy(lane string) bool {
 	return runs
 }
 
-// settle says what is to be done at the ticket's place; nil is nothing.
-func (t *ticket) settle(run func(context.Context)) {
+// setWork says what is to be done at the ticket's place; nil is nothing.
+func (t *ticket) setWork(run func(context.Context)) {
 	t.run = run
 	close(t.ready)
 }

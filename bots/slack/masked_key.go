@@ -11,14 +11,14 @@ import (
 )
 
 // Pasted keys are masked in what Slack sent before it is stored, and
-// whoever wrote one is told so, alone, when it is worked on. In a dialog whose
+// anyone who wrote one is told so, alone, when it is worked on. In a dialog whose
 // words are done as they stand (the arguments of a call, a pattern, a setting)
 // a key with dots in it would be of no use: the field says that it is refused,
 // and nothing of it is stored.
 
-// tellMasked tells somebody, alone and once, that what they wrote held a key.
+// tellMaskedKey tells somebody, alone and once, that what they wrote held a key.
 // It never stands in the way of an answer.
-func (l *access) tellMasked(ctx context.Context, p people.Person, key, channel, thread string) {
+func (l *access) tellMaskedKey(ctx context.Context, p people.Person, key, channel, thread string) {
 	first, err := l.people.FirstToday(ctx, "masked:"+key)
 	if err == nil && first {
 		err = l.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.SecretMasked))
@@ -28,9 +28,9 @@ func (l *access) tellMasked(ctx context.Context, p people.Person, key, channel, 
 	}
 }
 
-// keysIn says at each field of a dialog that it holds a key, and what to do. What
+// findKeys says at each field of a dialog that it holds a key, and what to do. What
 // the call that a dialog edits holds already may stay: it was stored and shown.
-func (l *cardPresses) keysIn(ctx context.Context, i incoming.Interaction) map[string]string {
+func (l *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[string]string {
 	var wrong map[string]string
 	known := ""
 	for block, fields := range i.View.State.Values {
@@ -39,7 +39,7 @@ func (l *cardPresses) keysIn(ctx context.Context, i incoming.Interaction) map[st
 				continue
 			}
 			if known == "" {
-				known = l.knownTo(ctx, i)
+				known = l.shownArgs(ctx, i)
 			}
 			if !store.AddsSecret(f.Text(), known) {
 				continue
@@ -57,9 +57,9 @@ func (l *cardPresses) keysIn(ctx context.Context, i incoming.Interaction) map[st
 	return wrong
 }
 
-// knownTo is what the call holds that a dialog edits, in every form in which the
+// shownArgs is what the call holds that a dialog edits, in every form in which the
 // dialog shows it; "" for other dialogs, and where it can't be read.
-func (l *cardPresses) knownTo(ctx context.Context, i incoming.Interaction) string {
+func (l *cardPresses) shownArgs(ctx context.Context, i incoming.Interaction) string {
 	e, ok := view.ReadEditing(i)
 	if i.View.Callback != view.EditView || !ok {
 		return ""

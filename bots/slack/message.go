@@ -45,20 +45,20 @@ type Threads interface {
 	GetChannel(ctx context.Context, place string) (store.Channel, error)
 }
 
-// event works on one event.
-func (l *talk) event(ctx context.Context, e incoming.Event) error {
+// handleEvent works on one event.
+func (l *talk) handleEvent(ctx context.Context, e incoming.Event) error {
 	if !happenedHere(&e, l.team) {
 		return nil // of the account before this one
 	}
 	switch e.Type {
 	case "message", "app_mention":
-		return l.message(ctx, e)
+		return l.handleMessage(ctx, e)
 	}
-	return l.stage(ctx, e)
+	return l.handleOther(ctx, e)
 }
 
-// message works on a message of a person's.
-func (l *talk) message(ctx context.Context, e incoming.Event) error {
+// handleMessage works on a message of a person's.
+func (l *talk) handleMessage(ctx context.Context, e incoming.Event) error {
 	addressed := e.Addresses(l.self)
 	at := place(l.team, e.Channel, e.Root())
 	th, err := l.store.FindThread(ctx, at)
@@ -67,7 +67,7 @@ func (l *talk) message(ctx context.Context, e incoming.Event) error {
 		return err
 	}
 	if !addressed {
-		if answer, err := l.follows(ctx, &e, th, known); err != nil || !answer {
+		if answer, err := l.answersUnaddressed(ctx, &e, th, known); err != nil || !answer {
 			return err
 		}
 	}
@@ -80,18 +80,18 @@ func (l *talk) message(ctx context.Context, e incoming.Event) error {
 		if !addressed {
 			return nil
 		}
-		if done, err := l.commands.claims(ctx, p, place(l.team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
+		if done, err := l.commands.runClaim(ctx, p, place(l.team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
 			return err
 		}
-		return errors.Join(l.followOn(ctx, th, ""), l.access.refuse(ctx, p, e.Channel, e.Thread))
+		return errors.Join(l.setFollowed(ctx, th, ""), l.access.tellNoAccess(ctx, p, e.Channel, e.Thread))
 	}
 	l.access.welcome(ctx, p, e.Channel, e.PrivateThread())
 	if e.Masked {
-		l.access.tellMasked(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
+		l.access.tellMaskedKey(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
 	}
 	if addressed {
-		if done, err := l.command(ctx, p, e, th.ID, text); done || err != nil {
-			return errors.Join(l.followOn(ctx, th, p.ID), err)
+		if done, err := l.runCommandIn(ctx, p, e, th.ID, text); done || err != nil {
+			return errors.Join(l.setFollowed(ctx, th, p.ID), err)
 		}
 	}
 	if text == "" {
@@ -99,23 +99,23 @@ func (l *talk) message(ctx context.Context, e incoming.Event) error {
 			return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.WhatToDo))
 		}
 	}
-	return l.hear(ctx, p, e, text)
+	return l.say(ctx, p, e, text)
 }
 
-// hear gives what a person said to the conversation of its thread, with what
+// say gives what a person said to the conversation of its thread, with what
 // came with it.
-func (l *talk) hear(ctx context.Context, p people.Person, e incoming.Event, text string) error {
-	return l.hearAll(ctx, p, e, attachments.Question{Text: text})
+func (l *talk) say(ctx context.Context, p people.Person, e incoming.Event, text string) error {
+	return l.ask(ctx, p, e, attachments.Question{Text: text})
 }
 
-func (l *talk) hearAll(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
+func (l *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
 	text := s.Text
 	at := place(l.team, e.Channel, e.Root())
-	room, err := l.store.GetChannel(ctx, at.Place())
+	channel, err := l.store.GetChannel(ctx, at.Place())
 	if err != nil {
 		return fmt.Errorf("reading how the channel is set up: %w", err)
 	}
-	agent, model := room.Agent, room.Model
+	agent, model := channel.Agent, channel.Model
 	if l.begins != nil {
 		agent, model = l.begins(ctx, p.Caller(), agent, model)
 	}
@@ -147,10 +147,10 @@ func (l *talk) hearAll(ctx context.Context, p people.Person, e incoming.Event, s
 	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.Caller(), Text: text, Files: came.Files, Earlier: came.Earlier}
 	fresh, err := l.handler.Message(ctx, in)
 	if fresh {
-		l.tellUnread(ctx, p, e, in.Files)
+		l.tellUnreadFiles(ctx, p, e, in.Files)
 	}
 	if err == nil {
-		err = l.noteHeard(ctx, p, th, came.LastMessage)
+		err = l.recordLastMessage(ctx, p, th, came.LastMessage)
 	}
 	var many *bots.TooManyError
 	switch {
@@ -164,8 +164,8 @@ func (l *talk) hearAll(ctx context.Context, p people.Person, e incoming.Event, s
 	return err
 }
 
-// noteHeard notes up to which message a thread is known.
-func (l *talk) noteHeard(ctx context.Context, p people.Person, th store.Thread, ts string) error {
+// recordLastMessage notes up to which message a thread is known.
+func (l *talk) recordLastMessage(ctx context.Context, p people.Person, th store.Thread, ts string) error {
 	if ts <= th.LastMessage { // stamps of one length, until the year 2286
 		return nil
 	}
@@ -173,8 +173,8 @@ func (l *talk) noteHeard(ctx context.Context, p people.Person, th store.Thread, 
 	return err
 }
 
-// tellUnread tells somebody in one line which files were not read and why.
-func (l *talk) tellUnread(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
+// tellUnreadFiles tells somebody in one line which files were not read and why.
+func (l *talk) tellUnreadFiles(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
 	if line := bots.UnreadLine(p.Words(), files); line != "" {
 		if err := l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), line); err != nil {
 			l.log.Warn("telling which files were not read", "user", p.ID, "err", err)

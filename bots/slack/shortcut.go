@@ -40,10 +40,10 @@ func (l *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interac
 		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: incoming.SpeakerName(i.Message.Username),
 		Text: as.Words(l.self, func(id string) string { return id }),
 	}
-	if incoming.IdForm.MatchString(i.Message.User) {
+	if incoming.IDForm.MatchString(i.Message.User) {
 		m.Author = i.Message.User
 	}
-	if incoming.IdForm.MatchString(i.Message.Bot) {
+	if incoming.IDForm.MatchString(i.Message.Bot) {
 		m.Bot = i.Message.Bot
 	}
 	for _, f := range incoming.DecodeFiles(i.Message.Files) {
@@ -75,11 +75,11 @@ func questionIn(i incoming.Interaction) string {
 // the person's own conversation with nize.
 func (l *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	var m attachments.Subject
-	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IdForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
+	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IDForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if i.Masked {
-		l.access.tellMasked(ctx, p, i.View.ID, m.Channel, m.Thread)
+		l.access.tellMaskedKey(ctx, p, i.View.ID, m.Channel, m.Thread)
 	}
 	question := strings.TrimSpace(questionIn(i))
 	if question == "" {
@@ -96,10 +96,10 @@ func (l *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Inte
 			author = l.people.NameFor(ctx)(m.Author)
 		}
 		shown := p.Words().Say(phrases.AboutMessageText, question, author, m.Text)
-		return l.beginShown(ctx, p, incoming.Command{Channel: channel}, shown, attachments.Question{Text: question, About: &m})
+		return l.beginThreadShowing(ctx, p, incoming.Command{Channel: channel}, shown, attachments.Question{Text: question, About: &m})
 	}
 	// A dialog leaves no message behind: others should see what is answered.
-	line, err := l.asksHere(ctx, p, m.Channel, question)
+	line, err := l.questionLine(ctx, p, m.Channel, question)
 	if err != nil {
 		return err
 	}
@@ -108,5 +108,5 @@ func (l *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Inte
 	}
 	// The dialog's id is the question's key: the message's own may have been
 	// heard before.
-	return l.hearAll(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, attachments.Question{Text: question, About: &m})
+	return l.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, attachments.Question{Text: question, About: &m})
 }

@@ -12,46 +12,22 @@
 // not done. Presses go the same way; what opens a dialog does not, since its
 // trigger is dead after three seconds.
 //
-// # How an answer travels
+// # Rooms
 //
-// Texts stream ([writing]): chat.startStream, append, stop, in a new message
-// before Slack's five minutes are over; where streaming is refused, or a
-// request was lost and nobody knows whether it counted, the message is edited
-// whole, which may be repeated. Cards and notices are ordinary messages, edited
-// with the bot's token. A post whose answer was lost is looked for in the
-// thread before it is made again.
+// This folder has the bot, the ways in, and what an event, a command or a press
+// leads to. Below it, each in a folder:
 //
-// # Files
+//	wire         requests to Slack: pacing, trying again, raw API calls, errors, tokens, links
+//	incoming     what Slack sends, decoded and checked; pasted keys masked
+//	view         messages, cards, dialogs and the App Home as blocks; dialogs read back
+//	people       who is who, who is in a channel, user groups, who left
+//	posting      what goes out: messages, streamed texts, cards, lines of tools, presence
+//	attachments  what comes with a message: files, earlier and forwarded messages
+//	home         the App Home, redrawn when something changes
+//	manifest     the app as Slack must have it
 //
-//	decode.go text.go     what comes in, checked
-//	socket.go http.go     the two ways in
-//	intake.go lanes.go    store, acknowledge, work
-//	hear.go modes.go      what a message becomes; whom nize follows in a channel
-//	file.go earlier.go    what comes with a message, fetched with bare.go;
-//	                      forward.go shortcut.go: messages that somebody points at
-//	people.go access.go   who somebody is, and whether they may talk to nize
-//	channels.go           who is in a channel, and who administers it
-//	usergroup.go          who is in a group of people there
-//	leave.go sweep.go     who left
-//	wire.go limits.go     requests, no faster than Slack wants, and its bounds
-//	post.go stream.go     what goes out; cutting.go: a long text in several messages
-//	tools.go              lines of tools; toolsbefore.go: those of before a restart
-//	shut.go               what could not go out, and who is told
-//	aside.go secrets.go   what is for one person alone; pasted keys
-//	stage.go              what a thread looks like beyond its messages; statusline.go
-//	                      keeps an older assistant's line
-//	find.go               what an earlier run sent, found again
-//	card.go cardview.go   the card and its dialogs; pure functions of a card
-//	cardpost.go           a card in its thread; drawn.go knows what it says there
-//	resultfile.go         a result as a file
-//	always.go edit.go     the dialogs of standing answers and of arguments
-//	home.go homeview.go   the App Home; homekeep.go draws it anew, picture.go sends
-//	                      usage as a picture
-//	views.go commands.go  what presses, dialogs and words are given to; richwords.go
-//	                      writes nize's own words
-//	forms.go secret.go    dialogs that stand for a command; that of a credential
-//	check.go probe.go     the tokens, against manifest/, the app as Slack must have it
-//	token.go              whether the bot's token goes on working
+// wire, incoming, view and people know no bot; posting and attachments build on
+// them, home on posting. Which message stands where is bots/outbox.
 package slack
 
 import (
@@ -116,12 +92,12 @@ type Options struct {
 	// arguments; nil edits JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
 	// Fits says what is wrong with arguments for a tool, while the form that
-	// edits them is still open; nil looks at them once it is shut.
+	// edits them is still open; nil looks at them once it is closed.
 	Fits func(tool string, args json.RawMessage) error
 
 	// Keeper knows what the App Home shows; nil draws none.
 	Keeper bots.Keeper
-	// Feed tells when a Home that is open is to be drawn anew; nil draws it when
+	// Feed tells when a Home that is open is to be redrawn; nil draws it when
 	// it is opened and used.
 	Feed store.Feed
 	// Begins completes with which agent and model a conversation of somebody's

@@ -54,12 +54,12 @@ var cures = map[string]string{
 	"too_many_websockets": "the app has as many links as Slack allows: stop what else uses its tokens",
 }
 
-// listen keeps a link to Slack until ctx ends.
-func (l *live) listen(ctx context.Context) {
+// keepLink keeps a link to Slack until ctx ends.
+func (l *live) keepLink(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := l.b.o.Now()
-		err := l.link(ctx)
+		err := l.serveLink(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -93,8 +93,8 @@ func linkError(err error) string {
 	return "no link with Slack, trying again: " + err.Error()
 }
 
-// link is one connection: dial, greet, read until it ends.
-func (l *live) link(ctx context.Context) error {
+// serveLink is one connection: dial, greet, read until it ends.
+func (l *live) serveLink(ctx context.Context) error {
 	conn, err := l.wire.Dial(ctx)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (l *live) link(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading: %w", err)
 		}
-		if err := l.frame(ctx, s, frame); err != nil {
+		if err := l.handleFrame(ctx, s, frame); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ type socket struct {
 	conn   *websocket.Conn
 	acking sync.WaitGroup
 	mu     sync.Mutex  // one writer at a time
-	again  *time.Timer // closes the link, so that Slack counts anew
+	again  *time.Timer // closes the link, so that Slack counts again
 }
 
 func (s *socket) stopRecheck() {
@@ -154,8 +154,8 @@ func (s *socket) ack(id string, payload any) error {
 	return nil
 }
 
-// frame handles one frame. An error ends the link.
-func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
+// handleFrame handles one frame. An error ends the link.
+func (l *live) handleFrame(ctx context.Context, s *socket, frame []byte) error {
 	e, err := wire.DecodeEnvelope(frame)
 	if err != nil {
 		l.log.Warn("a frame of Slack's is left out", "err", err)
@@ -163,7 +163,7 @@ func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
 	}
 	switch e.Type {
 	case "hello":
-		l.greeted(s, e)
+		l.handleHello(s, e)
 		return nil
 	case "disconnect":
 		return &wire.LinkEnd{Reason: e.Reason}
@@ -182,7 +182,7 @@ func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
 		return ctx.Err()
 	}
 	s.acking.Add(1)
-	l.take(ctx, e.Type, e.Payload, func(payload any, ok bool) {
+	l.acceptPayload(ctx, e.Type, e.Payload, func(payload any, ok bool) {
 		defer func() { <-l.unacked; s.acking.Done() }()
 		if ok {
 			ack(payload)
@@ -191,11 +191,11 @@ func (l *live) frame(ctx context.Context, s *socket, frame []byte) error {
 	return nil
 }
 
-// recheck is after how long a link is made anew when Slack counts more than
+// recheck is after how long a link is made again when Slack counts more than
 // one: a link that just ended may have counted.
 const recheck = 2 * time.Minute
 
-func (l *live) greeted(s *socket, e wire.Envelope) {
+func (l *live) handleHello(s *socket, e wire.Envelope) {
 	l.log.Info("linked with Slack", "links", e.Connections)
 	several := ""
 	if e.Connections > 1 {

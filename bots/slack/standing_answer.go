@@ -72,5 +72,5 @@ func (l *cardPresses) submitAlways(ctx context.Context, p people.Person, i incom
 	if err == nil {
 		return l.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
 	}
-	return l.pressed(ctx, p, press{channel: s.Channel, thread: s.Thread, seen: card.Call == s.Call, card: card}, err)
+	return l.tellPressFailed(ctx, p, press{channel: s.Channel, thread: s.Thread, seen: card.Call == s.Call, card: card}, err)
 }

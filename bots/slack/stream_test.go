@@ -81,7 +81,7 @@ func written(fake *slacktest.Server, root slacktest.Message) string {
 	return b.String()
 }
 
-// restart is a bot's account used anew, as by a new process: nothing is
+// restart is a bot's account used again, as by a new process: nothing is
 // remembered but what is stored.
 func restart(t *testing.T, b *Bot) {
 	t.Helper()
@@ -115,7 +115,7 @@ func testStreams(t *testing.T, streams int, o slacktest.Options) {
 	db := openBolt(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, 1) // faults hit whoever calls next: one stream at a time
+	slots := make(chan struct{}, 1) // faults hit anyone who calls next: one stream at a time
 	for n := range streams {
 		wg.Go(func() {
 			slots <- struct{}{}

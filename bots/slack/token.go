@@ -16,8 +16,8 @@ import (
 // proveEvery is how often the token is tried where nothing else tells of it.
 const proveEvery = 10 * time.Minute
 
-// heard takes what a request with the bot token led to.
-func (l *live) heard(err error) {
+// checkAnswer takes what a request with the bot token led to.
+func (l *live) checkAnswer(err error) {
 	gone := ""
 	switch c := wire.Code(err); {
 	case wire.TokenGone[c] != "":
@@ -40,10 +40,10 @@ func (l *live) heard(err error) {
 	}
 }
 
-// keepProving tries the token now and then until ctx ends.
-func (l *live) keepProving(ctx context.Context) {
+// keepTestingToken tries the token now and then until ctx ends.
+func (l *live) keepTestingToken(ctx context.Context) {
 	for {
-		if err := l.wire.Prove(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := l.wire.TestToken(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 			l.log.Debug("trying the bot token", "err", err)
 		}
 		if queue.Sleep(ctx, proveEvery) != nil {

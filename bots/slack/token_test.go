@@ -43,7 +43,7 @@ func TestUninstalled(t *testing.T) {
 		t.Errorf("%d links: the app-level token goes on", links)
 	}
 	fake.RevokeBot("")
-	if err := b.current().wire.Prove(t.Context()); err != nil {
+	if err := b.current().wire.TestToken(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fares(t, b, bots.Connected, "")
@@ -65,7 +65,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 			t.Errorf("who connects is told %v", err)
 		}
 		fake.RevokeBot("")
-		if err := b.current().wire.Prove(t.Context()); err != nil {
+		if err := b.current().wire.TestToken(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		fares(t, b, bots.Connected, "")
@@ -146,7 +146,7 @@ func TestHTTPHealth(t *testing.T) {
 		}
 	}
 	fake.RevokeBot("account_inactive")
-	if err := b.current().wire.Prove(t.Context()); err != nil {
+	if err := b.current().wire.TestToken(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fares(t, b, bots.Failed, "account_inactive")

@@ -104,7 +104,7 @@ func TestUneditableStays(t *testing.T) {
 	}
 }
 
-// While a text that can't be edited grows, nothing is deleted and posted anew
+// While a text that can't be edited grows, nothing is deleted and posted again
 // for each piece: what lacks comes when it is whole.
 func TestUneditableGrows(t *testing.T) {
 	fake := startFake(t, slacktest.Options{Unlimited: true, FixedStreams: true})

@@ -37,17 +37,17 @@ type gathered struct {
 	newest  string // ts of the newest message that was looked at
 }
 
-// earlier looks up what was said in the thread of an event, before it and after
+// earlierMessages looks up what was said in the thread of an event, before it and after
 // what was heard last. about is the message that is asked about, if any.
-func (l *Fetcher) earlier(ctx context.Context, e incoming.Event, th store.Thread, about string) gathered {
+func (l *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th store.Thread, about string) gathered {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
-	list, more, err := l.past(ctx, e, th.LastMessage)
+	list, more, err := l.listMessages(ctx, e, th.LastMessage)
 	if err != nil {
 		l.log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
 	}
-	heard, err := l.heardIn(ctx, th)
+	heard, err := l.messageKeys(ctx, th)
 	if err != nil {
 		l.log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
@@ -55,7 +55,7 @@ func (l *Fetcher) earlier(ctx context.Context, e incoming.Event, th store.Thread
 	list = slices.DeleteFunc(list, func(m incoming.Posted) bool {
 		return m.User == l.self || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
 	})
-	return l.quote(ctx, list, more, about)
+	return l.quoteMessages(ctx, list, more, about)
 }
 
 // Question is what somebody says to nize.
@@ -85,7 +85,7 @@ func (l *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, 
 		}
 		// Who is followed is alone with nize since: nothing can be new there.
 		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(l.self) || s.About != nil) {
-			b = l.earlier(ctx, e, th, about)
+			b = l.earlierMessages(ctx, e, th, about)
 			c.LastMessage = max(c.LastMessage, b.newest)
 		}
 	}
@@ -94,7 +94,7 @@ func (l *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, 
 		own = append(own, l.addAbout(ctx, &b, s.About)...)
 	}
 	l.addForwarded(ctx, &b, e.Attachments)
-	if c.Files, err = l.read(ctx, p.Caller(), th.ID, distinct(append(own, b.files...))); err != nil {
+	if c.Files, err = l.readFiles(ctx, p.Caller(), th.ID, distinct(append(own, b.files...))); err != nil {
 		return Attachments{}, err
 	}
 	c.Earlier = b.earlier
@@ -111,8 +111,8 @@ func distinct(list []incoming.File) []incoming.File {
 	})
 }
 
-// heardIn are the keys of the messages that the conversation holds.
-func (l *Fetcher) heardIn(ctx context.Context, th store.Thread) (map[string]bool, error) {
+// messageKeys are the keys of the messages that the conversation holds.
+func (l *Fetcher) messageKeys(ctx context.Context, th store.Thread) (map[string]bool, error) {
 	turns, err := l.store.Turns(ctx, th.ID)
 	if err != nil {
 		return nil, fmt.Errorf("reading a conversation: %w", err)
@@ -126,9 +126,9 @@ func (l *Fetcher) heardIn(ctx context.Context, th store.Thread) (map[string]bool
 	return keys, nil
 }
 
-// past reads the messages of an event's thread that came before it, oldest
+// listMessages reads the messages of an event's thread that came before it, oldest
 // first; more says that there are newer ones than were looked through.
-func (l *Fetcher) past(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
+func (l *Fetcher) listMessages(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
 	form := url.Values{"channel": {e.Channel}, "ts": {e.Thread}, "limit": {strconv.Itoa(earlierPage)}}
 	if since != "" {
 		form.Set("oldest", since)
@@ -167,17 +167,17 @@ func (l *Fetcher) past(ctx context.Context, e incoming.Event, since string) (lis
 	return slices.CompactFunc(list, func(a, b incoming.Posted) bool { return a.TS == b.TS }), more, nil
 }
 
-// quote makes quotes of messages, the newest where not all fit.
-func (l *Fetcher) quote(ctx context.Context, list []incoming.Posted, more bool, about string) (b gathered) {
+// quoteMessages makes quotes of messages, the newest where not all fit.
+func (l *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, more bool, about string) (b gathered) {
 	if len(list) == 0 {
 		return b
 	}
 	name, speaker := l.people.NameFor(ctx), l.speakerFor(ctx)
 	b.newest = list[len(list)-1].TS
 	out := &store.Earlier{}
-	most, room := store.MaxQuotes, store.MaxQuoted
+	most, capacity := store.MaxQuotes, store.MaxQuoted
 	if about != "" { // it has a place in any case
-		most, room = most-1, room-store.MaxQuote
+		most, capacity = most-1, capacity-store.MaxQuote
 	}
 	full := false
 	for _, m := range slices.Backward(list) {
@@ -190,11 +190,11 @@ func (l *Fetcher) quote(ctx context.Context, list []incoming.Posted, more bool, 
 			continue
 		}
 		if q.About = m.TS == about; !q.About {
-			if full = len(out.Quotes) >= most || len(q.Text) > room; full {
+			if full = len(out.Quotes) >= most || len(q.Text) > capacity; full {
 				out.Left++
 				continue
 			}
-			room -= len(q.Text)
+			capacity -= len(q.Text)
 		}
 		out.Quotes = append(out.Quotes, q)
 		b.files = append(b.files, files...)
@@ -224,7 +224,7 @@ func (l *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Sp
 			return s
 		}
 		s := store.Speaker{Name: incoming.SpeakerName(m.User), Outside: true}
-		if incoming.IdForm.MatchString(m.User) && len(known) < people.MaxLookups {
+		if incoming.IDForm.MatchString(m.User) && len(known) < people.MaxLookups {
 			if p, err := l.people.LookUp(ctx, m.User, people.Recent); err == nil {
 				s = store.Speaker{Name: incoming.SpeakerName(p.Name), Identity: p.Identity(), Outside: !p.Member}
 			}

@@ -49,25 +49,25 @@ func New(o Options) *Fetcher {
 	return &Fetcher{wire: o.Wire, people: o.People, store: o.Store, config: o.Config, log: o.Log, self: o.Self}
 }
 
-// read fetches files for a conversation; each comes back, read or with the
+// readFiles fetches files for a conversation; each comes back, read or with the
 // reason why not. An error means that it must be tried again.
-func (l *Fetcher) read(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
+func (l *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
 	var files []store.File
-	room, count := store.MaxTexts, 0
+	capacity, count := store.MaxTexts, 0
 	for _, s := range list[:min(len(list), incoming.MaxShared)] {
 		if count == store.MaxFiles {
 			f := store.File{ID: s.ID, Name: s.Label(), Size: max(s.Size, 0), From: s.From}
 			files = append(files, bots.Unread(f, store.FileTooMany))
 			continue
 		}
-		f, err := l.readOne(ctx, by, s, place{thread, room})
+		f, err := l.readFile(ctx, by, s, place{thread, capacity})
 		if err != nil {
 			return nil, err
 		}
 		if f.Kind != store.UnreadFile {
 			count++
 		}
-		room -= len(f.Text)
+		capacity -= len(f.Text)
 		files = append(files, f)
 	}
 	return files, nil
@@ -75,12 +75,12 @@ func (l *Fetcher) read(ctx context.Context, by store.Caller, thread string, list
 
 // place is where a file goes, and how much text of it.
 type place struct {
-	thread string
-	room   int
+	thread   string
+	capacity int
 }
 
-// readOne fetches one file in its turn.
-func (l *Fetcher) readOne(ctx context.Context, by store.Caller, s incoming.File, to place) (store.File, error) {
+// readFile fetches one file in its turn.
+func (l *Fetcher) readFile(ctx context.Context, by store.Caller, s incoming.File, to place) (store.File, error) {
 	select {
 	case l.wire.Raw.Busy <- struct{}{}:
 		defer func() { <-l.wire.Raw.Busy }()
@@ -97,7 +97,7 @@ func (l *Fetcher) readOne(ctx context.Context, by store.Caller, s incoming.File,
 	if why != "" {
 		return bots.Unread(f, why), nil
 	}
-	return l.keepFile(ctx, by, to.thread, bots.ReadFile(f, data, to.room))
+	return l.keepFile(ctx, by, to.thread, bots.ReadFile(f, data, to.capacity))
 }
 
 // download downloads a file, or says why it can't be had. It completes what Slack

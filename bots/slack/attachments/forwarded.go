@@ -34,7 +34,7 @@ func (l *Fetcher) addAbout(ctx context.Context, b *gathered, a *Subject) []incom
 	}
 	var files []incoming.File
 	for _, id := range a.Files {
-		if incoming.IdForm.MatchString(id) {
+		if incoming.IDForm.MatchString(id) {
 			files = append(files, incoming.File{ID: id, From: &who})
 		}
 	}

@@ -26,7 +26,7 @@ func FuzzBrought(f *testing.F) {
 	speaker := func(m incoming.Posted) store.Speaker { return store.Speaker{Name: incoming.SpeakerName(m.User)} }
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, s := range incoming.DecodeFiles(raw) {
-			if !incoming.IdForm.MatchString(s.ID) || s.Label() == "" || len(s.Label()) > 6*200 {
+			if !incoming.IDForm.MatchString(s.ID) || s.Label() == "" || len(s.Label()) > 6*200 {
 				t.Errorf("%+v", s)
 			}
 		}

@@ -28,7 +28,7 @@ import (
 // The App Home shows a person what is theirs and lets them change it.
 // Every control stands for a command, which is run as if it had been typed: a
 // value that was made up is checked like a typed one. After each change the
-// Home is drawn anew, with what the command said on top.
+// Home is redrawn, with what the command said on top.
 
 // Store is what of the store Homes need.
 type Store interface {
@@ -135,7 +135,7 @@ func (l *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, no
 	if err != nil || p.User.ID == "" {
 		return err
 	}
-	l.open.opened(p.ID, st, notice, l.now())
+	l.open.setOpened(p.ID, st, notice, l.now())
 	draw, err := l.gatherHome(ctx, p, st, notice)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (l *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, no
 	old := l.picture(p.ID, st)
 	defer func() {
 		kept := l.picture(p.ID, st) // the one that stands there by now
-		l.keepOpen(ctx, p, view.HomeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
+		l.storeOpenHome(ctx, p, view.HomeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
 	}()
 	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
 		draw.Picture = old
@@ -186,7 +186,7 @@ func (l *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeSta
 			draw.Does = append(draw.Does, view.HomeButton{Words: name, About: cmd.About})
 		}
 	}
-	l.open.waits(p.ID, h.Waiting, l.now())
+	l.open.setCalls(p.ID, h.Waiting, l.now())
 	return draw, nil
 }
 
@@ -200,10 +200,10 @@ func (l *Homes) publish(ctx context.Context, p people.Person, view slackgo.HomeT
 // publishHome publishes the Home of somebody who has one.
 func (l *Homes) publishHome(ctx context.Context, p people.Person, draw *view.Home) error {
 	view := draw.View()
-	l.open.shows(p.ID, "") // until it is known to stand there
+	l.open.setDigest(p.ID, "") // until it is known to stand there
 	err := l.publish(ctx, p, view)
 	if err == nil {
-		l.open.shows(p.ID, draw.Digest(view))
+		l.open.setDigest(p.ID, draw.Digest(view))
 	}
 	return err
 }
@@ -228,7 +228,7 @@ func (l *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page 
 			}
 			return err
 		})
-		if err != nil { // it was deleted: they can have it anew
+		if err != nil { // it was deleted: they can have it again
 			l.log.Info("a card has no link", "call", w.Call, "err", err)
 		}
 	}
@@ -238,7 +238,7 @@ func (l *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page 
 // homeDoes are the commands that the Home has buttons for.
 var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
 
-// Press does what a control of the Home stands for, and draws it anew.
+// Press does what a control of the Home stands for, and redraws it.
 func (l *Homes) Press(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	st := view.ReadHomeState(i.View.Metadata)
 	_, what, _ := strings.Cut(a.ID, ":")
@@ -277,13 +277,13 @@ func (l *Homes) Press(ctx context.Context, p people.Person, i incoming.Interacti
 	}
 	notice := ""
 	for _, line := range words {
-		notice = l.quietly(ctx, p, line)
+		notice = l.runCommand(ctx, p, line)
 	}
 	return l.Draw(ctx, p, st, notice)
 }
 
-// quietly runs a command and returns what it says.
-func (l *Homes) quietly(ctx context.Context, p people.Person, line string) string {
+// runCommand runs a command and returns what it says.
+func (l *Homes) runCommand(ctx context.Context, p people.Person, line string) string {
 	cmd, words, _, ok := l.commands.Find(p.Caller(), line, false)
 	if !ok {
 		return p.Words().Say(phrases.UnknownCommand)

@@ -17,10 +17,10 @@ import (
 	"nize/store"
 )
 
-// A Home that somebody looked at lately is drawn anew when what it shows
+// A Home that somebody opened recently is redrawn when what it shows
 // changes elsewhere: a call begins to wait for them, is decided or expires; a
 // grant, a setting, a token or a credential is changed by words or by nizectl.
-// The store's feed tells of it, so that whoever makes the change waits for
+// The store's feed tells of it, so that anyone who makes the change waits for
 // nothing; changes in a row are drawn once, and what looks the same is not sent.
 // Which Homes are open Slack does not tell: those count that were opened, or
 // used, within [store.HomeOpen]. The store keeps them, so that after a restart
@@ -40,9 +40,9 @@ const (
 	homeKept = 5 * time.Minute
 )
 
-// openHomes are the Homes that are drawn anew, by person.
+// openHomes are the Homes that are redrawn, by person.
 type openHomes struct {
-	redraws *queue.Queue[string] // when each is drawn anew
+	redraws *queue.Queue[string] // when each is redrawn
 
 	mu sync.Mutex // guards of
 	of map[string]*openedHome
@@ -55,14 +55,14 @@ type openedHome struct {
 	notice string
 	sum    string    // of the view
 	calls  []string  // that it shows
-	drawn  time.Time // when it was drawn anew last
+	drawn  time.Time // when it was redrawn last
 	looks  int       // how often again, for cards that had no place yet
 	kept   time.Time // what of seen is in the store
 	state  string    // what of st is there
 }
 
-// opened notes that somebody looks at their Home.
-func (r *openHomes) opened(user string, st view.HomeState, notice string, now time.Time) {
+// setOpened notes that somebody looks at their Home.
+func (r *openHomes) setOpened(user string, st view.HomeState, notice string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[user]
@@ -95,8 +95,8 @@ func (r *openHomes) drop(user string) {
 	r.redraws.Drop(user)
 }
 
-// shows notes what somebody's Home shows now.
-func (r *openHomes) shows(user, sum string) {
+// setDigest notes what somebody's Home shows now.
+func (r *openHomes) setDigest(user, sum string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h := r.of[user]; h != nil {
@@ -104,16 +104,16 @@ func (r *openHomes) shows(user, sum string) {
 	}
 }
 
-// same says whether somebody's Home shows just that.
-func (r *openHomes) same(user, sum string) bool {
+// hasDigest says whether somebody's Home shows just that.
+func (r *openHomes) hasDigest(user, sum string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.of[user] != nil && r.of[user].sum == sum
 }
 
-// waits notes which calls a Home shows. One whose card stands nowhere yet is
+// setCalls notes which calls a Home shows. One whose card stands nowhere yet is
 // looked at again: it is about to, and where it comes to stand no change tells.
-func (r *openHomes) waits(user string, list []bots.WaitingCall, now time.Time) {
+func (r *openHomes) setCalls(user string, list []bots.WaitingCall, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[user]
@@ -132,9 +132,9 @@ func (r *openHomes) waits(user string, list []bots.WaitingCall, now time.Time) {
 	}
 }
 
-// changed makes the Homes due that a change may matter to. It is called for each
+// scheduleFor makes the Homes due that a change may matter to. It is called for each
 // change of the store and looks at what is in memory only.
-func (r *openHomes) changed(c store.Change, now time.Time) {
+func (r *openHomes) scheduleFor(c store.Change, now time.Time) {
 	all := slices.Contains([]string{"grant", "setting", "token", "credential", "server"}, c.Kind) || c.Kind == "call" && c.State == store.Pending
 	if !all && c.Kind != "call" {
 		return
@@ -154,13 +154,13 @@ func (r *openHomes) changed(c store.Change, now time.Time) {
 	}
 }
 
-// all makes every Home due: nobody knows what changed.
-func (r *openHomes) all(now time.Time) {
-	r.changed(store.Change{Kind: "setting"}, now)
+// scheduleAll makes every Home due: nobody knows what changed.
+func (r *openHomes) scheduleAll(now time.Time) {
+	r.scheduleFor(store.Change{Kind: "setting"}, now)
 }
 
-// take is what of a Home is drawn anew.
-func (r *openHomes) take(user string, now time.Time) (st view.HomeState, notice string, ok bool) {
+// beginRedraw is what of a Home is redrawn.
+func (r *openHomes) beginRedraw(user string, now time.Time) (st view.HomeState, notice string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.redraws.Drop(user)
@@ -194,18 +194,18 @@ func (l *Homes) Follow(ctx context.Context, after store.Seq) {
 					return
 				}
 				after = feed.Last() // slower than the feed's window
-				l.open.all(l.now())
+				l.open.scheduleAll(l.now())
 				break
 			}
 			after = change.Seq
-			l.open.changed(change, l.now())
+			l.open.scheduleFor(change, l.now())
 		}
 	}
 }
 
-// toKeep says since when somebody's Home is open, if that or how it was drawn is
-// to be kept anew; it counts as kept then.
-func (r *openHomes) toKeep(user, state string) (seen time.Time, ok bool) {
+// dueForStore says since when somebody's Home is open, if that or how it was drawn is
+// to be kept again; it counts as kept then.
+func (r *openHomes) dueForStore(user, state string) (seen time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[user]
@@ -216,8 +216,8 @@ func (r *openHomes) toKeep(user, state string) (seen time.Time, ok bool) {
 	return h.seen, true
 }
 
-// reopen takes up a Home that was open before, unless somebody used it since.
-func (r *openHomes) reopen(user string, st view.HomeState, seen time.Time) {
+// restore takes up a Home that was open before, unless somebody used it since.
+func (r *openHomes) restore(user string, st view.HomeState, seen time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of[user] == nil && len(r.of) < store.MaxHomes {
@@ -225,13 +225,13 @@ func (r *openHomes) reopen(user string, st view.HomeState, seen time.Time) {
 	}
 }
 
-// keepOpen keeps that somebody's Home is open, and how it was drawn.
-func (l *Homes) keepOpen(ctx context.Context, p people.Person, st view.HomeState) {
+// storeOpenHome keeps that somebody's Home is open, and how it was drawn.
+func (l *Homes) storeOpenHome(ctx context.Context, p people.Person, st view.HomeState) {
 	state, err := json.Marshal(st)
 	if err != nil || len(state) > store.MaxHomeState {
 		return // it can't be followed without
 	}
-	seen, ok := l.open.toKeep(p.ID, string(state))
+	seen, ok := l.open.dueForStore(p.ID, string(state))
 	if !ok {
 		return
 	}
@@ -241,9 +241,9 @@ func (l *Homes) keepOpen(ctx context.Context, p people.Person, st view.HomeState
 	}
 }
 
-// reopenHomes takes up the Homes that were open before a restart, and has them
+// restoreOpenHomes takes up the Homes that were open before a restart, and has them
 // drawn with what changed meanwhile.
-func (l *Homes) reopenHomes(ctx context.Context) {
+func (l *Homes) restoreOpenHomes(ctx context.Context) {
 	if l.keeper == nil || l.feed == nil {
 		return
 	}
@@ -256,19 +256,19 @@ func (l *Homes) reopenHomes(ctx context.Context) {
 		return
 	}
 	for _, h := range list {
-		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.team && incoming.IdForm.MatchString(user) {
-			l.open.reopen(user, view.ReadHomeState(string(h.State)), h.Seen)
+		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.team && incoming.IDForm.MatchString(user) {
+			l.open.restore(user, view.ReadHomeState(string(h.State)), h.Seen)
 		}
 	}
-	l.open.all(now)
+	l.open.scheduleAll(now)
 }
 
-// KeepRedrawing draws Homes anew that are due, until ctx ends.
+// KeepRedrawing draws Homes again that are due, until ctx ends.
 func (l *Homes) KeepRedrawing(ctx context.Context) {
-	l.reopenHomes(ctx)
+	l.restoreOpenHomes(ctx)
 	l.open.redraws.Run(ctx, 1, func(ctx context.Context, user string) {
 		if err := queue.Guard(func() error { return l.redraw(ctx, user) }); err != nil && ctx.Err() == nil {
-			l.log.Warn("a Home is not drawn anew", "user", user, "err", err)
+			l.log.Warn("a Home is not redrawn", "user", user, "err", err)
 		}
 	})
 }
@@ -279,7 +279,7 @@ func (l *Homes) redraw(ctx context.Context, user string) error {
 	lock := l.lock(user)
 	lock.Lock()
 	defer lock.Unlock()
-	st, notice, ok := l.open.take(user, l.now()) // as whoever drew it just now left it
+	st, notice, ok := l.open.beginRedraw(user, l.now()) // as anyone who drew it just now left it
 	if !ok {
 		l.open.drop(user)
 		return nil
@@ -299,7 +299,7 @@ func (l *Homes) redraw(ctx context.Context, user string) error {
 	if draw.Data.Picture != nil {
 		draw.Picture = l.picture(p.ID, st)
 	}
-	if l.open.same(user, draw.Digest(draw.View())) {
+	if l.open.hasDigest(user, draw.Digest(draw.View())) {
 		return nil
 	}
 	return l.publishHome(ctx, p, &draw)

@@ -95,7 +95,7 @@ func (s *scene) until(what string, ok func() bool) {
 	}
 }
 
-// A Home that is drawn anew while somebody uses it says what its use did, not
+// A Home that is redrawn while somebody uses it says what its use did, not
 // what it said before.
 func TestRedrawWhileUsed(t *testing.T) {
 	s := newScene(t, nothingKept{}, time.Now)
@@ -104,7 +104,7 @@ func TestRedrawWhileUsed(t *testing.T) {
 
 	lock := s.homes.lock(slacktest.Ben)
 	lock.Lock() // as a press that is being worked on
-	s.homes.open.all(time.Now().Add(-time.Minute))
+	s.homes.open.scheduleAll(time.Now().Add(-time.Minute))
 	redrawn := make(chan error, 1)
 	go func() { redrawn <- s.homes.redraw(t.Context(), slacktest.Ben) }()
 	for range 10_000 { // a redraw that took what the Home said before did so by then
@@ -113,7 +113,7 @@ func TestRedrawWhileUsed(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	s.homes.open.opened(slacktest.Ben, view.HomeState{}, "It is done.", time.Now())
+	s.homes.open.setOpened(slacktest.Ben, view.HomeState{}, "It is done.", time.Now())
 	lock.Unlock()
 	if err := <-redrawn; err != nil {
 		t.Fatal(err)
@@ -145,11 +145,11 @@ func TestHomeLooksForTheCard(t *testing.T) {
 	began := time.Now()
 	now := began
 	r := &openHomes{of: map[string]*openedHome{}, redraws: queue.New[string](func() time.Time { return now })}
-	r.opened(user, view.HomeState{}, "", now)
+	r.setOpened(user, view.HomeState{}, "", now)
 	call := bots.WaitingCall{Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
 	look := func(at store.Address) (again bool) {
 		call.At = at
-		r.waits(user, []bots.WaitingCall{call}, now)
+		r.setCalls(user, []bots.WaitingCall{call}, now)
 		due, ok := r.redraws.Due(user)
 		if !ok {
 			return false
@@ -158,7 +158,7 @@ func TestHomeLooksForTheCard(t *testing.T) {
 			t.Fatalf("due at once, %v after the beginning", now.Sub(began))
 		}
 		now = due
-		r.take(user, now)
+		r.beginRedraw(user, now)
 		return true
 	}
 	for n := 0; look(store.Address{}); n++ {
@@ -170,12 +170,12 @@ func TestHomeLooksForTheCard(t *testing.T) {
 		t.Errorf("given up after %v", took)
 	}
 	now = now.Add(time.Minute)
-	r.changed(store.Change{Kind: "call", State: store.Pending, ID: call.Call}, now)
+	r.scheduleFor(store.Change{Kind: "call", State: store.Pending, ID: call.Call}, now)
 	due, ok := r.redraws.Due(user)
 	if now = due; !ok {
 		t.Fatal("a change is not due")
 	}
-	r.take(user, now)
+	r.beginRedraw(user, now)
 	if !look(store.Address{}) || look(store.Address{Message: "1.1"}) {
 		t.Error("behind a change it is looked at once more, and no more once the card stands")
 	}
@@ -214,7 +214,7 @@ func TestHomeFollowsAfterRestart(t *testing.T) {
 		t.Error("the Home begins anew")
 	}
 	list(300, 1)
-	s.homes.open.changed(store.Change{Kind: "grant"}, time.Unix(0, now.Load()))
+	s.homes.open.scheduleFor(store.Change{Kind: "grant"}, time.Unix(0, now.Load()))
 	s.until("a change after a restart", shows(slacktest.Cho, "Person300"))
 
 	// An hour later nobody looks.

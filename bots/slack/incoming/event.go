@@ -86,10 +86,10 @@ func DecodeEvent(payload []byte) (e Event, err error) {
 		c.Team = c.Context
 	}
 	e.ID, e.Team, e.Through, e.Masked = c.ID, c.Team, c.Context, c.Masked
-	if !IdForm.MatchString(c.ID) && !WordForm.MatchString(c.ID) {
+	if !IDForm.MatchString(c.ID) && !WordForm.MatchString(c.ID) {
 		return e, fmt.Errorf("%w event: event_id", store.ErrInvalid)
 	}
-	if !IdForm.MatchString(c.Team) {
+	if !IDForm.MatchString(c.Team) {
 		return e, fmt.Errorf("%w event: team_id", store.ErrInvalid)
 	}
 	var head struct {
@@ -108,7 +108,7 @@ func DecodeEvent(payload []byte) (e Event, err error) {
 			return e, fmt.Errorf("%w %s event: %w", store.ErrInvalid, head.Type, err)
 		}
 		e.User, e.Left = changed.User.ID, changed.User.Deleted
-		if !IdForm.MatchString(e.User) {
+		if !IDForm.MatchString(e.User) {
 			return e, fmt.Errorf("%w %s event: user", store.ErrInvalid, head.Type)
 		}
 		return e, nil
@@ -148,7 +148,7 @@ func (e *Event) check() error {
 		e.User = e.UserID
 	}
 	for what, id := range map[string]string{"user": e.User, "bot_id": e.Bot, "channel": e.Channel} {
-		if id != "" && !IdForm.MatchString(id) {
+		if id != "" && !IDForm.MatchString(id) {
 			return fmt.Errorf("%w %s event: %s", store.ErrInvalid, e.Type, what)
 		}
 	}
@@ -164,7 +164,7 @@ func (e *Event) check() error {
 }
 
 // IsEdit says whether the event tells of a message that was edited: Slack sends an
-// app_mention anew for each edit, with the ts of the message that was heard.
+// app_mention again for each edit, with the ts of the message that was heard.
 func (e *Event) IsEdit() bool { return len(e.Edited) > 0 && string(e.Edited) != "null" }
 
 // Direct says whether the message stands in a conversation with nize alone.

@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if e, err := DecodeEvent(raw); err == nil && Used[e.Type] {
 			for _, id := range []string{e.User, e.Channel, e.Bot} {
-				if id != "" && !IdForm.MatchString(id) {
+				if id != "" && !IDForm.MatchString(id) {
 					t.Errorf("id %q", id)
 				}
 			}

@@ -40,7 +40,7 @@ func DecodeFiles(raw json.RawMessage) []File {
 	var files []File
 	for _, one := range list[:min(len(list), MaxShared)] {
 		var f File
-		if json.Unmarshal(one, &f) == nil && IdForm.MatchString(f.ID) {
+		if json.Unmarshal(one, &f) == nil && IDForm.MatchString(f.ID) {
 			files = append(files, f)
 		}
 	}

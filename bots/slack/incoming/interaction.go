@@ -129,10 +129,10 @@ func DecodeInteraction(payload []byte) (i Interaction, err error) {
 		team = i.User.Team
 	}
 	i.Team.ID = team
-	if !IdForm.MatchString(i.User.ID) || !IdForm.MatchString(i.Team.ID) {
+	if !IDForm.MatchString(i.User.ID) || !IDForm.MatchString(i.Team.ID) {
 		return i, fmt.Errorf("%w interaction: user or team", store.ErrInvalid)
 	}
-	if i.Channel.ID != "" && !IdForm.MatchString(i.Channel.ID) {
+	if i.Channel.ID != "" && !IDForm.MatchString(i.Channel.ID) {
 		return i, fmt.Errorf("%w interaction: channel", store.ErrInvalid)
 	}
 	for _, ts := range []string{i.Message.TS, i.Message.Thread} {
@@ -161,7 +161,7 @@ func DecodeCommand(payload []byte) (s Command, err error) {
 	if err := json.Unmarshal(payload, &s); err != nil {
 		return s, fmt.Errorf("%w command: %w", store.ErrInvalid, err)
 	}
-	if !IdForm.MatchString(s.User) || !IdForm.MatchString(s.Team) || !IdForm.MatchString(s.Channel) {
+	if !IDForm.MatchString(s.User) || !IDForm.MatchString(s.Team) || !IDForm.MatchString(s.Channel) {
 		return s, fmt.Errorf("%w command: user, team or channel", store.ErrInvalid)
 	}
 	if s.Trigger != "" && !WordForm.MatchString(s.Trigger) {

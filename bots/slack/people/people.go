@@ -213,7 +213,7 @@ func nameOf(u *slackgo.User) string {
 func (d *Directory) NameFor(ctx context.Context) func(string) string {
 	asked := map[string]bool{}
 	return func(id string) string {
-		if !incoming.IdForm.MatchString(id) || !asked[id] && len(asked) == MaxLookups {
+		if !incoming.IDForm.MatchString(id) || !asked[id] && len(asked) == MaxLookups {
 			return id
 		}
 		asked[id] = true

@@ -36,7 +36,7 @@ func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle 
 	name = strings.TrimPrefix(name, "@")
 	var handles []string
 	for _, g := range all {
-		if g.DateDelete != 0 || !incoming.IdForm.MatchString(g.ID) {
+		if g.DateDelete != 0 || !incoming.IDForm.MatchString(g.ID) {
 			continue // disabled there: nobody is in it
 		}
 		if g.ID == name || g.Handle == name {
@@ -111,7 +111,7 @@ func (d *Directory) fullMembers(ctx context.Context, ids []string, known map[str
 	}
 	in := []string{}
 	for _, id := range ids {
-		if !incoming.IdForm.MatchString(id) {
+		if !incoming.IDForm.MatchString(id) {
 			return nil, fmt.Errorf("%w user group: a member %.40q", store.ErrInvalid, id)
 		}
 		identity := known[id]

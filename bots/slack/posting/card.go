@@ -22,7 +22,7 @@ type cards struct {
 
 // showCard posts a card, with the file of long arguments before it, or edits it.
 func (k *cards) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	k.lines.close(at.Channel + "/" + at.Thread)
+	k.lines.endMessage(at.Channel + "/" + at.Thread)
 	var file view.ArgsFile
 	if view.Long(*m.Card) {
 		var err error

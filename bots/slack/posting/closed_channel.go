@@ -12,24 +12,24 @@ import (
 	"nize/store"
 )
 
-// A channel may be shut while nize works for somebody there: nize is taken out,
+// A channel may be closed while nize works for somebody there: nize is taken out,
 // the channel is archived, or the thread's first message deleted. What can't be
 // shown there is told to who waits for it.
 
-// tellShut tells who asked, once a day for a thread, that m could not be shown
+// tellClosed tells who asked, once a day for a thread, that m could not be shown
 // where they asked, if that is why err came.
-func (o *Poster) tellShut(ctx context.Context, at store.Address, m store.Message, err error) {
+func (o *Poster) tellClosed(ctx context.Context, at store.Address, m store.Message, err error) {
 	id := view.SlackID(m.For)
 	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending
 	if !wire.Closed[wire.Code(err)] || id == "" || !awaited || !Shared(at) {
 		return
 	}
-	if err := o.sayShut(ctx, at, id); err != nil && ctx.Err() == nil {
-		o.messages.log.Warn("telling somebody that a channel is shut", "channel", at.Channel, "err", err)
+	if err := o.sendClosedNotice(ctx, at, id); err != nil && ctx.Err() == nil {
+		o.messages.log.Warn("telling somebody that a channel is closed", "channel", at.Channel, "err", err)
 	}
 }
 
-func (o *Poster) sayShut(ctx context.Context, at store.Address, id string) error {
+func (o *Poster) sendClosedNotice(ctx context.Context, at store.Address, id string) error {
 	p, err := o.messages.people.Who(ctx, id, people.Recent)
 	if err != nil || p.User.ID == "" {
 		return err

@@ -33,14 +33,14 @@ type messages struct {
 // are of a kind that must stay, or the workspace does not let it be changed.
 var fixed = map[string]bool{"block_mismatch": true, "cant_update_message": true, "edit_window_closed": true}
 
-// giveWay deletes the message whose edit led to err if Slack lets nobody edit
+// deleteUneditable deletes the message whose edit led to err if Slack lets nobody edit
 // it: then there is none to edit, and another takes its place.
-func (b *messages) giveWay(ctx context.Context, at store.Address, err error) error {
+func (b *messages) deleteUneditable(ctx context.Context, at store.Address, err error) error {
 	if !fixed[wire.Code(err)] {
 		return err
 	}
 	b.log.Info("a message can't be edited; another takes its place", "channel", at.Channel, "message", at.Message, "err", err)
-	if undone := b.unpost(ctx, at, at.Message); undone != nil {
+	if undone := b.deleteMessage(ctx, at, at.Message); undone != nil {
 		return undone
 	}
 	return fmt.Errorf("%w: %w", store.ErrNotFound, err)
@@ -49,7 +49,7 @@ func (b *messages) giveWay(ctx context.Context, at store.Address, err error) err
 // Put makes a message, or edits the one at at.Message.
 func (b *messages) Put(ctx context.Context, at store.Address, id string, c view.Content) (string, error) {
 	if at.Message != "" {
-		return at.Message, b.giveWay(ctx, at, b.wire.Edit(ctx, at.Channel, at.Message, c.Edit...))
+		return at.Message, b.deleteUneditable(ctx, at, b.wire.Edit(ctx, at.Channel, at.Message, c.Edit...))
 	}
 	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, c.Post...)
 	if at.Thread != "" {

@@ -17,7 +17,7 @@ import (
 )
 
 // Pictures are files of nize's own that stand in no channel: a block shows them
-// to whoever sees the block, which is one person.
+// to anyone who sees the block, which is one person.
 
 // pictureTries is how often a block with a picture is tried: Slack looks at a
 // new file for a moment before blocks may show it.

@@ -76,7 +76,7 @@ func New(o Options) *Poster {
 // what a closed channel does not take is told so.
 func (o *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	ts, err := o.showAny(ctx, at, m)
-	o.tellShut(ctx, at, m, err)
+	o.tellClosed(ctx, at, m, err)
 	return ts, err
 }
 

@@ -45,7 +45,7 @@ var noSession = map[string]bool{
 // the older line of an assistant's thread.
 func (r *presence) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	if s == outbox.Idle {
-		r.lines.close(to.Channel + "/" + to.Thread)
+		r.lines.endMessage(to.Channel + "/" + to.Thread)
 	}
 	th, err := r.messages.store.FindThread(ctx, to)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *presence) initiator(ctx context.Context, th store.Thread) (string, erro
 		return "", fmt.Errorf("reading who began a conversation: %w", err)
 	}
 	for _, identity := range u.Identities {
-		if id, ok := strings.CutPrefix(identity, "slack:"+r.messages.team+":"); ok && incoming.IdForm.MatchString(id) {
+		if id, ok := strings.CutPrefix(identity, "slack:"+r.messages.team+":"); ok && incoming.IDForm.MatchString(id) {
 			return id, nil
 		}
 	}
@@ -144,7 +144,7 @@ func (r *presence) Suggest(ctx context.Context, user, channel, thread string) er
 		return nil
 	}
 	words := phrases.For("")
-	if incoming.IdForm.MatchString(user) {
+	if incoming.IDForm.MatchString(user) {
 		p, err := r.messages.people.LookUp(ctx, user, people.Recent)
 		if err != nil {
 			return err

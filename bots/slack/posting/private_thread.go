@@ -32,7 +32,7 @@ func (b *messages) PrivateThread(ctx context.Context, u store.User, in store.Add
 		return to, unreachable(err)
 	}
 	head := view.BlockOf("aside/" + in.Channel + "/" + in.Thread)
-	if to.Thread, err = b.asideHead(ctx, to, head, in.Thread); err != nil || to.Thread != "" {
+	if to.Thread, err = b.findPrivateThread(ctx, to, head, in.Thread); err != nil || to.Thread != "" {
 		return to, unreachable(err)
 	}
 	w := b.WordsOf(ctx, u.ID)
@@ -45,10 +45,10 @@ func (b *messages) PrivateThread(ctx context.Context, u store.User, in store.Add
 	return to, unreachable(err)
 }
 
-// asideHead is the first message of such a thread that stands there already, since
+// findPrivateThread is the first message of such a thread that stands there already, since
 // its post got no answer or the process ended before it was noted; "" for none.
 // It is no older than the thread that it belongs to.
-func (b *messages) asideHead(ctx context.Context, in store.Address, block, oldest string) (string, error) {
+func (b *messages) findPrivateThread(ctx context.Context, in store.Address, block, oldest string) (string, error) {
 	list, err := b.List(ctx, in, oldest)
 	if err != nil {
 		return "", fmt.Errorf("looking for where somebody reads alone: %w", err)

@@ -56,9 +56,9 @@ func isPostOf(m slackgo.Message, want store.Message) bool {
 // another installation of the app, or the workspace keeps everything.
 var kept = map[string]bool{"cant_delete_message": true, "compliance_exports_prevent_deletion": true}
 
-// unpost deletes a message; one that is gone is fine, and one that stays for
+// deleteMessage deletes a message; one that is gone is fine, and one that stays for
 // good is no reason to try for ever.
-func (b *messages) unpost(ctx context.Context, at store.Address, ts string) error {
+func (b *messages) deleteMessage(ctx context.Context, at store.Address, ts string) error {
 	err := b.wire.Call(ctx, func(ctx context.Context) error {
 		_, _, err := b.wire.API.DeleteMessageContext(ctx, at.Channel, ts)
 		return err

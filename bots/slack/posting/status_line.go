@@ -17,7 +17,7 @@ import (
 // The line of an older assistant's thread ("is working…"). Slack takes it away
 // after two minutes, and whenever the app posts there, so it is set again for as
 // long as nize works. A start needs nothing of this: it presents every thread
-// anew that was not at rest.
+// again that was not at rest.
 
 const (
 	// lineTime is after how long a line is set again: well before Slack's two

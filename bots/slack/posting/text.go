@@ -106,7 +106,7 @@ func (w *writings) drop(id string) {
 // message, also where only a part of it got there: what is missing comes with
 // the next call for the same message.
 func (s *texts) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	s.lines.close(at.Channel + "/" + at.Thread)
+	s.lines.endMessage(at.Channel + "/" + at.Thread)
 	t := s.writing.get(m.ID)
 	if t == nil {
 		t = &writing{id: m.ID, prefix: view.Mention(m)}
@@ -127,8 +127,8 @@ func (s *texts) showText(ctx context.Context, at store.Address, m store.Message)
 		text = strings.TrimSuffix(text, "<") // it may become what must be escaped
 	}
 	text = strings.TrimRight(text, blank) // Slack takes no piece that is nothing else
-	err := s.bring(ctx, at, m, t, t.prefix+text)
-	if err != nil && t.dirty && ctx.Err() == nil && s.writing.get(m.ID) == t { // else it begins anew
+	err := s.sendText(ctx, at, m, t, t.prefix+text)
+	if err != nil && t.dirty && ctx.Err() == nil && s.writing.get(m.ID) == t { // else it begins again
 		err = s.rewrite(ctx, at, m, t, t.prefix+text)
 	}
 	if err == nil && m.Final {
@@ -151,8 +151,8 @@ func (t *writing) text() string {
 	return b.String()
 }
 
-// bring makes the chat say text.
-func (s *texts) bring(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
+// sendText makes the chat say text.
+func (s *texts) sendText(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
 	if !m.Final && (t.fixed || t.sparse && len(t.parts) > 0) {
 		return nil
 	}
@@ -160,13 +160,13 @@ func (s *texts) bring(ctx context.Context, at store.Address, m store.Message, t 
 		return s.rewrite(ctx, at, m, t, text)
 	}
 	for rest := text[len(t.text()):]; rest != ""; rest = text[len(t.text()):] {
-		if err := s.pace(ctx, t, m.Final); err != nil {
+		if err := s.waitForPace(ctx, t, m.Final); err != nil {
 			return err
 		}
 		if t.plain {
 			return s.rewrite(ctx, at, m, t, text)
 		}
-		err := s.append(ctx, at, m, t, rest)
+		err := s.appendPiece(ctx, at, m, t, rest)
 		if err != nil {
 			return err
 		}
@@ -177,8 +177,8 @@ func (s *texts) bring(ctx context.Context, at store.Address, m store.Message, t 
 	return nil
 }
 
-// pace waits until the next piece may be sent.
-func (s *texts) pace(ctx context.Context, t *writing, final bool) error {
+// waitForPace waits until the next piece may be sent.
+func (s *texts) waitForPace(ctx context.Context, t *writing, final bool) error {
 	gap := s.gap
 	if t.plain {
 		gap *= 2 // edits are counted more strictly than pieces
@@ -192,9 +192,9 @@ func (s *texts) pace(ctx context.Context, t *writing, final bool) error {
 	return nil
 }
 
-// append streams the next piece of rest, in a new message where there is none
+// appendPiece streams the next piece of rest, in a new message where there is none
 // or the last is full or old.
-func (s *texts) append(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
+func (s *texts) appendPiece(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
 	if t.open {
 		last := &t.parts[len(t.parts)-1]
 		piece := strings.TrimPrefix(view.FirstPart(last.text+rest), last.text)
@@ -327,10 +327,10 @@ func (s *texts) rewrite(ctx context.Context, at store.Address, m store.Message, 
 			}
 			// Somebody deleted it there, or it can't be edited: it goes on with a
 			// new one, in order.
-			if undone := s.takeLost(ctx, at, t); undone != nil {
+			if undone := s.addLostPart(ctx, at, t); undone != nil {
 				return undone
 			}
-			if undone := s.unpostFrom(ctx, at, t, i); undone != nil || i == 0 {
+			if undone := s.deletePartsFrom(ctx, at, t, i); undone != nil || i == 0 {
 				s.writing.drop(t.id)
 				return cmp.Or(undone, anew(at, err))
 			}
@@ -345,14 +345,14 @@ func (s *texts) rewrite(ctx context.Context, at store.Address, m store.Message, 
 		s.notePart(ctx, at, t, ts)
 		t.parts = append(t.parts, part{ts: ts, text: piece, more: more})
 	}
-	if err := s.unpostFrom(ctx, at, t, max(len(want), 1)); err != nil {
+	if err := s.deletePartsFrom(ctx, at, t, max(len(want), 1)); err != nil {
 		return err
 	}
 	t.dirty = false
 	return nil
 }
 
-// anew is why a text must be posted again whose first message is gone: as
+// again is why a text must be posted again whose first message is gone: as
 // ErrNotFound where its caller believes that it stands, and where the caller is
 // posting it as an error that has it try again.
 func anew(at store.Address, err error) error {

@@ -39,14 +39,14 @@ func (s *texts) Remove(ctx context.Context, at store.Address, m store.Message) e
 		return err
 	}
 	t.id = m.ID
-	return s.unpostFrom(ctx, at, t, 0)
+	return s.deletePartsFrom(ctx, at, t, 0)
 }
 
-// unpostFrom deletes the messages of a text from the nth on, the last first.
-func (s *texts) unpostFrom(ctx context.Context, at store.Address, t *writing, n int) error {
+// deletePartsFrom deletes the messages of a text from the nth on, the last first.
+func (s *texts) deletePartsFrom(ctx context.Context, at store.Address, t *writing, n int) error {
 	for len(t.parts) > n {
 		last := len(t.parts) - 1
-		if err := s.messages.unpost(ctx, at, t.parts[last].ts); err != nil {
+		if err := s.messages.deleteMessage(ctx, at, t.parts[last].ts); err != nil {
 			return err
 		}
 		if last > 0 {
@@ -59,9 +59,9 @@ func (s *texts) unpostFrom(ctx context.Context, at store.Address, t *writing, n 
 	return nil
 }
 
-// takeLost adds to a text the message that was begun after its last one, if
+// addLostPart adds to a text the message that was begun after its last one, if
 // nobody knows whether it got there and it did.
-func (s *texts) takeLost(ctx context.Context, at store.Address, t *writing) error {
+func (s *texts) addLostPart(ctx context.Context, at store.Address, t *writing) error {
 	id := partID(t.id, len(t.parts))
 	ts, lost, err := s.messages.sent.Lost(ctx, at, id)
 	if err != nil || !lost {

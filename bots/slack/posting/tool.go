@@ -30,9 +30,9 @@ type tools struct {
 	lines    *toolLines
 }
 
-// open is the message that a line belongs to: the one at ts, else the thread's
+// messageFor is the message that a line belongs to: the one at ts, else the thread's
 // newest, else a new one.
-func (t *toolLines) open(key, ts string) *view.ToolMessage {
+func (t *toolLines) messageFor(key, ts string) *view.ToolMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil || len(t.of) > maxLineKeys {
@@ -51,15 +51,15 @@ func (t *toolLines) open(key, ts string) *view.ToolMessage {
 	return t.of[key]
 }
 
-// stands remembers where the message was posted.
-func (t *toolLines) stands(key string, lines *view.ToolMessage) {
+// setPosted remembers where the message was posted.
+func (t *toolLines) setPosted(key string, lines *view.ToolMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of[key+"/"+lines.Ts] = lines
 }
 
-// close ends the thread's message: the next tool begins a new one.
-func (t *toolLines) close(key string) {
+// endMessage ends the thread's message: the next tool begins a new one.
+func (t *toolLines) endMessage(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, key)
@@ -68,7 +68,7 @@ func (t *toolLines) close(key string) {
 // showTool adds a tool's line to the turn's message, or changes it there.
 func (l *tools) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	key := at.Channel + "/" + at.Thread
-	t := l.lines.open(key, at.Message)
+	t := l.lines.messageFor(key, at.Message)
 	locale := l.messages.Reader(ctx, at).Locale
 	if at.Message != "" && len(t.Order) == 0 {
 		var err error
@@ -90,7 +90,7 @@ func (l *tools) showTool(ctx context.Context, at store.Address, m store.Message)
 	ts, err := l.messages.Put(ctx, place, t.Order[0], view.Same(view.ToolContent(t, locale)...))
 	if err == nil {
 		t.Ts = ts
-		l.lines.stands(key, t)
+		l.lines.setPosted(key, t)
 	}
 	return ts, err
 }

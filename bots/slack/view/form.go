@@ -114,7 +114,7 @@ func fieldInput(f bots.Field) slackgo.BlockElement {
 // ReadFilling reads what a dialog that stands for a command carries.
 func ReadFilling(i incoming.Interaction) (f Filling, ok bool) {
 	ok = len(i.View.Metadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.Metadata), &f) == nil &&
-		incoming.IdForm.MatchString(f.Channel) && (f.Thread == "" || incoming.StampForm.MatchString(f.Thread))
+		incoming.IDForm.MatchString(f.Channel) && (f.Thread == "" || incoming.StampForm.MatchString(f.Thread))
 	return f, ok
 }
 

@@ -401,7 +401,7 @@ type HomeState struct {
 
 // ReadHomeState reads what a Home carries; what is of another make is left out.
 func ReadHomeState(metadata string) (st HomeState) {
-	if len(metadata) > MaxMetadata || json.Unmarshal([]byte(metadata), &st) != nil || st.File != "" && !incoming.IdForm.MatchString(st.File) {
+	if len(metadata) > MaxMetadata || json.Unmarshal([]byte(metadata), &st) != nil || st.File != "" && !incoming.IDForm.MatchString(st.File) {
 		return HomeState{}
 	}
 	return st

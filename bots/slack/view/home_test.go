@@ -35,8 +35,8 @@ func fullHome(n int, name string) bots.Home {
 	return h
 }
 
-// drawn lays a Home out and says what Slack would refuse of it.
-func drawn(t *testing.T, d *Home) (view string, blocks int) {
+// layOut lays a Home out and says what Slack would refuse of it.
+func layOut(t *testing.T, d *Home) (view string, blocks int) {
 	t.Helper()
 	v := d.View()
 	raw, err := json.Marshal(v)
@@ -64,7 +64,7 @@ func TestHomeFits(t *testing.T) {
 				for _, w := range h.Waiting {
 					d.Links[w.Call] = "https://example.slack.com/archives/C1/p1"
 				}
-				view, blocks := drawn(t, d)
+				view, blocks := layOut(t, d)
 				if blocks > 80 {
 					t.Errorf("%d of each: %d blocks", n, blocks)
 				}
@@ -86,7 +86,7 @@ func TestHomeChosen(t *testing.T) {
 		h := fullHome(500, "x")
 		h.Agent = now
 		d := &Home{Data: h, Reader: bots.Reader{Now: time.Now()}}
-		view, _ := drawn(t, d)
+		view, _ := layOut(t, d)
 		var got struct {
 			Blocks []struct {
 				Accessory struct {
@@ -175,7 +175,7 @@ func FuzzHome(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, notice string, n, page int) {
 		d := &Home{Data: fullHome(max(n%60, 0), name), Notice: notice, Reader: bots.Reader{Locale: "en", Now: time.Unix(0, 0)},
 			Pages: map[string]int{"servers": page, "settings": page, "approvals": page, "tokens": page, "credentials": page}}
-		drawn(t, d)
+		layOut(t, d)
 	})
 }
 
@@ -187,7 +187,7 @@ func FuzzHomeState(f *testing.F) {
 	f.Add(`{"servers":[]}`, "0")
 	f.Fuzz(func(t *testing.T, metadata, arg string) {
 		st := ReadHomeState(metadata)
-		if st.File != "" && !incoming.IdForm.MatchString(st.File) {
+		if st.File != "" && !incoming.IDForm.MatchString(st.File) {
 			t.Errorf("a file %q", st.File)
 		}
 		st.Ticked(arg, incoming.Action{})

@@ -28,7 +28,7 @@ func SayIn(w phrases.Catalogue, key phrases.Key, channel string) string {
 // it was.
 func OfferContent(m store.Message, w phrases.Catalogue) Content {
 	s := *m.Share
-	if s.Done || !incoming.IdForm.MatchString(s.In.Channel) {
+	if s.Done || !incoming.IDForm.MatchString(s.In.Channel) {
 		return Notice(store.Message{ID: m.ID, Text: w.Say(phrases.ShareDone)})
 	}
 	text := SayIn(w, phrases.ShareOfferIn, s.In.Channel)
@@ -128,7 +128,7 @@ func SlackID(a *store.Asker) string {
 		return ""
 	}
 	parts := strings.Split(a.Identity, ":")
-	if len(parts) != 3 || parts[0] != "slack" || !incoming.IdForm.MatchString(parts[2]) {
+	if len(parts) != 3 || parts[0] != "slack" || !incoming.IDForm.MatchString(parts[2]) {
 		return ""
 	}
 	return parts[2]

@@ -9,7 +9,7 @@ import (
 // A long text stands in several messages. Where it is cut depends on what
 // stands before the cut alone, so that a text that is still growing and the
 // whole one are cut alike; and a code block or a table that a cut goes through
-// is closed in the one message and opened anew in the next.
+// is closed in the one message and opened again in the next.
 
 const (
 	// partSize is how many bytes of an answer stand in one message at most;
@@ -69,7 +69,7 @@ func Dress(before, body string, more bool) string {
 	return out
 }
 
-// leadOf opens anew what before leaves open: a code block, or a table that
+// leadOf opens again what before leaves open: a code block, or a table that
 // body goes on with.
 func leadOf(before, body string) string {
 	o := openIn(before)
@@ -115,21 +115,21 @@ var (
 func openIn(text string) (o opened) {
 	before := "" // the line before
 	for line := range strings.Lines(text) {
-		bare := strings.TrimRight(line, "\r\n")
-		m := fenceLine.FindStringSubmatch(bare)
+		trimmed := strings.TrimRight(line, "\r\n")
+		m := fenceLine.FindStringSubmatch(trimmed)
 		switch {
 		case o.fence != "":
 			if m != nil && strings.HasPrefix(m[1], o.fence) && strings.TrimSpace(m[2]) == "" {
 				o = opened{}
 			}
 		case m != nil && (m[1][0] != '`' || !strings.Contains(m[2], "`")):
-			o = opened{fence: m[1], opening: bare}
-		case ruleLine.MatchString(bare) && strings.Contains(before, "|"):
-			o.head = before + "\n" + bare + "\n"
-		case !strings.Contains(bare, "|"):
+			o = opened{fence: m[1], opening: trimmed}
+		case ruleLine.MatchString(trimmed) && strings.Contains(before, "|"):
+			o.head = before + "\n" + trimmed + "\n"
+		case !strings.Contains(trimmed, "|"):
 			o.head = ""
 		}
-		before = bare
+		before = trimmed
 	}
 	if !strings.HasSuffix(text, "\n") {
 		o.head = ""

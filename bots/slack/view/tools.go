@@ -109,7 +109,7 @@ func ToolsIn(m slackgo.Message) (before ToolsBefore) {
 	return before
 }
 
-// Retell takes away what a line that is told anew said before.
+// Retell takes away what a line that is told again said before.
 func (t *ToolsBefore) Retell(id string, line store.ToolLine, words phrases.Catalogue) {
 	head, lookup := bots.Lookup(line.Name, words)
 	if !lookup {

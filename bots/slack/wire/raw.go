@@ -23,7 +23,7 @@ import (
 // does not know.
 
 const (
-	// maxAnswer bounds the answer of a method that bare asks.
+	// maxAnswer bounds the answer of a raw call.
 	maxAnswer = 16 << 20
 	// fileTries is how often one download is begun.
 	fileTries = 3

@@ -119,8 +119,8 @@ func (w *Client) Ephemeral(ctx context.Context, channel, user string, options ..
 	})
 }
 
-// Prove tries the bot token; what Slack says goes to OnAnswer.
-func (w *Client) Prove(ctx context.Context) error {
+// TestToken tries the bot token; what Slack says goes to OnAnswer.
+func (w *Client) TestToken(ctx context.Context) error {
 	err := w.Call(ctx, func(ctx context.Context) error {
 		_, err := w.API.AuthTestContext(ctx)
 		return err
