@@ -113,7 +113,7 @@ func (c *Conversation) CardAt(ctx context.Context, by store.Caller, call store.C
 	if err != nil {
 		return store.Address{}, fmt.Errorf("reading where copies of a card stand: %w", err)
 	}
-	if at := places[CopyOf(by.User)]; at.Message != "" {
+	if at := places[outbox.CopyOf(by.User)]; at.Message != "" {
 		return at, nil
 	}
 	if call.Thread == "" || call.By != by.User {
