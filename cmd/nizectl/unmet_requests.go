@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// toolsWantedCommand lists unmet requests.
+func toolsWantedCommand(a *command.App) *cli.Command {
+	return a.Command(command.Leaf{Name: "wanted", Usage: "rank what was asked for in the last 30 days and no tool could do", Run: toolsWanted, Flags: []cli.Flag{
+		&cli.StringFlag{Name: "forget", Usage: "forget what `TEXT` counts for, instead of listing"},
+		&cli.BoolFlag{Name: "forget-all", Usage: "forget all of it, instead of listing"}, command.YesFlag(),
+	}})
+}
+
+func toolsWanted(ctx context.Context, c *command.Call) error {
+	text, all := c.Cmd.String("forget"), c.Cmd.Bool("forget-all")
+	switch {
+	case all && c.Cmd.IsSet("forget"):
+		return command.Usagef("give --forget or --forget-all, not both")
+	case c.Cmd.IsSet("forget") && len(store.RequestWords(text)) == 0:
+		return command.Usagef("--forget %q: say what was asked for", text)
+	case all || c.Cmd.IsSet("forget"):
+		return forgetUnmetRequests(ctx, c, text)
+	}
+	list, err := api.ListUnmetRequests.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(list.Items))
+	}
+	t := c.Table("TIMES", "LAST", "ASKED FOR").Numbers(0).Text(2)
+	for _, w := range list.Items {
+		t.Row(fmt.Sprint(w.Count), c.When(w.Last), w.Text)
+	}
+	t.Print("nothing was asked for that no tool could do")
+	return nil
+}
+
+func forgetUnmetRequests(ctx context.Context, c *command.Call, text string) error {
+	if text == "" {
+		if err := c.Confirm("Forget everything that was asked for and no tool could do?"); err != nil {
+			return err
+		}
+	}
+	gone, err := api.ForgetUnmetRequests.Call(ctx, c.API, api.ForgetUnmetRequestsRequest{Text: text, All: text == ""})
+	if err != nil {
+		return err
+	}
+	return c.Report(gone, "forgotten: %d", gone.Forgotten)
+}
