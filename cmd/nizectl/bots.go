@@ -114,7 +114,7 @@ func botsConnect(name string) func(context.Context, *command.Call) error {
 
 // printClaim prints the one line that makes its sender an admin.
 func printClaim(c *command.Call, claim api.Claim) {
-	c.Line("%s", claim.Send)
+	c.Line("%s", display.Clean(claim.Send))
 	c.Note("send that line in the chat before %s to become an admin there; it works once", claim.Expires.Local().Format(time.TimeOnly))
 }
 

@@ -63,7 +63,7 @@ func usageChart(c *command.Call, r store.UsageReport, zone *time.Location) {
 		}
 		ch.names, ch.values = append(ch.names, display.Clean(keyOf(row))), append(ch.values, n)
 	}
-	c.Line("%s by %s", c.Paint(command.Bold, unit), r.By)
+	c.Line("%s by %s", c.Paint(command.Bold, unit), display.Clean(r.By))
 	for _, line := range ch.lines() {
 		c.Line("%s", line)
 	}

@@ -58,7 +58,7 @@ func conversationsShow(ctx context.Context, c *command.Call) error {
 	c.Field("about", view.Thread.Title)
 	for _, t := range view.Turns {
 		c.Line("")
-		c.Line("%s", c.Paint(command.Bold, speaker(t)+", "+c.When(t.At)+":"))
+		c.Line("%s", c.Paint(command.Bold, display.Clean(speaker(t))+", "+c.When(t.At)+":"))
 		for _, tc := range t.Calls {
 			c.Line("%s", display.CleanLines(command.Indent(tc.Name+" "+tc.Args)))
 		}

@@ -83,7 +83,7 @@ func printFindings(c *command.Call, d api.Diagnosis) {
 		if f.Subject != "" {
 			text = f.Subject + " " + text
 		}
-		level := c.Paint(levelColour(f.Level), fmt.Sprintf("%-8s", string(f.Level)))
+		level := c.Paint(levelColour(f.Level), fmt.Sprintf("%-8s", display.Clean(string(f.Level))))
 		indent := 9 + wide + 2
 		c.Line("%s %-*s  %s", level, wide, display.Clean(f.Check), c.Wrap(display.Clean(text), indent))
 		if f.Cure != "" {

@@ -36,7 +36,9 @@ type Table struct {
 
 // Table starts one with its head.
 func (a *App) Table(head ...string) *Table {
-	return &Table{a: a, rows: [][]string{head}, State: -1}
+	t := &Table{a: a, State: -1}
+	t.Row(head...)
+	return t
 }
 
 // Numbers sets the columns that are aligned to the right.
