@@ -16,6 +16,7 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/daemon"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -68,7 +69,11 @@ func TestChangesAreAudited(t *testing.T) {
 		}
 		last = newestEvent(t, r)
 	}
-	for _, route := range daemon.Operations() {
+	routes := daemon.Operations()
+	for _, route := range api.Routes {
+		routes = append(routes, mux.Mounted{Spec: api.Spec(route)})
+	}
+	for _, route := range routes {
 		name := route.Method + " " + route.Path
 		if strings.HasPrefix(route.Path, "/v1/bots/") {
 			continue // needs a chat platform; the store's own table has what they change

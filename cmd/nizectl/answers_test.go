@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +47,7 @@ func TestCallOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDouble(t)
 			test.call.Server, test.call.Tool = "toolbox", "x"
-			d.answer("POST /v1/tools/{id}/call", test.call)
+			answer(d, api.CallTool, test.call)
 			got := d.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
 			if got.code != test.code || got.out != test.out || !strings.Contains(got.err, test.errs) {
 				t.Errorf("%+v, want exit %d, %q, %q", got, test.code, test.out, test.errs)
@@ -65,8 +64,8 @@ func TestCallOutcomes(t *testing.T) {
 // TestCallThatWaits: a call that needs somebody else's yes is waited for.
 func TestCallThatWaits(t *testing.T) {
 	d := newDouble(t)
-	d.answer("POST /v1/tools/{id}/call", store.Call{ID: "01C", Server: "toolbox", Tool: "convert_time", State: store.Pending})
-	d.answer("GET /v1/calls/01C", store.Call{ID: "01C", State: store.Done, Result: text("at last", false)})
+	answer(d, api.CallTool, store.Call{ID: "01C", Server: "toolbox", Tool: "convert_time", State: store.Pending})
+	answer(d, api.GetCall, store.Call{ID: "01C", State: store.Done, Result: text("at last", false)})
 	got := d.nizectl(surroundings{}, "tools", "call", "toolbox:convert_time")
 	if got.code != 0 || got.out != "at last\n" || !strings.Contains(got.err, "nizectl approvals show 01C") {
 		t.Errorf("%+v", got)
@@ -76,27 +75,27 @@ func TestCallThatWaits(t *testing.T) {
 // TestAnswers is what people and programs read.
 func TestAnswers(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/servers", api.List[api.ServerView]{Items: []api.ServerView{{Server: store.Server{Name: "toolbox"}, Health: api.Health{Name: "toolbox", State: "ready", ToolCount: 1, LatencyMS: 1.5}}}})
-	d.answer("GET /v1/tools/search", func(r *http.Request) any {
-		if r.FormValue("q") != "time" {
-			return api.Found{}
+	answer(d, api.ListServers, api.List[api.ServerView]{Items: []api.ServerView{{Server: store.Server{Name: "toolbox"}, Health: api.Health{Name: "toolbox", State: "ready", ToolCount: 1, LatencyMS: 1.5}}}})
+	answerBy(d, api.SearchTools, func(req api.SearchToolsRequest) (api.Found, error) {
+		if req.Query != "time" {
+			return api.Found{}, nil
 		}
-		return api.Found{Tools: []api.FoundTool{{ID: "toolbox:convert_time", Description: "Convert a time between cities", Score: .87}}}
+		return api.Found{Tools: []api.FoundTool{{ID: "toolbox:convert_time", Description: "Convert a time between cities", Score: .87}}}, nil
 	})
 	laptop := store.Token{Name: "laptop", Audience: store.ForMCP, Prefix: "nize_ab", Created: now.Add(-time.Hour), Expires: now.Add(48 * time.Hour)}
-	d.answer("GET /v1/tokens", api.List[api.TokenView]{Items: []api.TokenView{{Token: laptop, State: "active", UserName: "ada"}}})
-	d.answer("POST /v1/tokens", created)
-	d.answer("GET /v1/prices/{model}", api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 0.5, Out: 2}, Known: true, Source: "table", AsOf: "2026-06"})
-	d.answer("PUT /v1/prices/{model}", api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 1, Out: 3}, Known: true, Source: "admin"})
-	d.answer("DELETE /v1/prices/{model}", api.PriceView{Price: store.Price{Model: "openai/x"}})
-	d.answer("GET /v1/config", api.List[api.Setting]{Items: []api.Setting{{Key: store.Key{Name: "agent.tools.maxSteps"}, Value: "10"}}})
-	d.answer("GET /v1/config/agent.tools.maxSteps", api.Explanation{Setting: api.Setting{Value: "10"}})
-	d.answer("GET /v1/servers/toolbox/logs", lines{})
-	d.answer("GET /v1/audit/verify", lines{api.VerifyLine{Done: 1, All: 3}, api.VerifyLine{Result: &api.Verified{OK: true, Events: 3, ExportKey: exportKey}}})
-	d.answer("GET /v1/grants", api.List[store.Grant]{Items: []store.Grant{{ID: "01G", User: "01U", Tool: "toolbox:roll", Deny: true, Created: now}}})
-	d.answer("GET /v1/users", api.List[store.User]{Items: []store.User{{ID: "01U", Name: "ada"}}})
+	answer(d, api.ListTokens, api.List[api.TokenView]{Items: []api.TokenView{{Token: laptop, State: "active", UserName: "ada"}}})
+	answer(d, api.CreateToken, api.CreatedToken{Token: store.Token{Name: "x", Expires: now.Add(90 * 24 * time.Hour)}, Secret: api.NewSecret("nize_abcdefghijklmnopqrstuvwxyz")})
+	answer(d, api.GetPrice, api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 0.5, Out: 2}, Known: true, Source: "table", AsOf: "2026-06"})
+	answer(d, api.SetPrice, api.PriceView{Price: store.Price{Model: "openai/x", In: 1, Cached: 1, Out: 3}, Known: true, Source: "admin"})
+	answer(d, api.UnsetPrice, api.PriceView{Price: store.Price{Model: "openai/x"}})
+	answer(d, api.ListSettings, api.List[api.Setting]{Items: []api.Setting{{Key: store.Key{Name: "agent.tools.maxSteps"}, Value: "10"}}})
+	answer(d, api.ExplainSetting, api.Explanation{Setting: api.Setting{Value: "10"}})
+	answerLines(d, api.ServerLogs)
+	answerLines(d, api.VerifyAudit, api.VerifyLine{Done: 1, All: 3}, api.VerifyLine{Result: &api.Verified{OK: true, Events: 3, ExportKey: exportKey}})
+	answer(d, api.ListGrants, api.List[store.Grant]{Items: []store.Grant{{ID: "01G", User: "01U", Tool: "toolbox:roll", Deny: true, Created: now}}})
+	answer(d, api.ListUsers, api.List[store.User]{Items: []store.User{{ID: "01U", Name: "ada"}}})
 	d.usage([]store.UsageRow{{Key: "openai/gpt-x", Calls: 2, Prompt: 100, Completion: 20, MicroUSD: 1500, TookMS: 3000}, {Key: "=cmd()", Calls: 1, Unpriced: 1, Estimated: 1}})
-	d.answer("POST /v1/reindex", lines{api.ReindexLine{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, api.ReindexLine{Server: "quiet"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 2, Tools: 3}}})
+	answerLines(d, reindexing, api.ReindexLine{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, api.ReindexLine{Server: "quiet"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 2, Tools: 3}})
 	for _, test := range []struct{ args, out, errs string }{
 		{"servers list", "SERVER   STATE  TOOLS  LATENCY  RESTARTS  LAST ERROR\ntoolbox  ready      1   1.5 ms         0\n", ""},
 		{"tools search time", "TOOL                  SCORE  DESCRIPTION\ntoolbox:convert_time   0.87  Convert a time between cities\n", ""},
@@ -127,7 +126,7 @@ func TestAnswers(t *testing.T) {
 // TestCardIsWhole: every argument, escaped, numbers as written, who and what.
 func TestCardIsWhole(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/approvals/01A", pending)
+	answer(d, api.GetApproval, pending)
 	got := d.nizectl(surroundings{}, "approvals", "show", "01A").out
 	for _, want := range []string{"9007199254740993", `"note": "\u001b]0;x"`, `model says:  because \u001b[2J`, "its claim:   Roll dice", "asked by:    ada", "runs as:     nobody",
 		"digest:      ab12ab12ab12\n", "server:      toolbox (/bin/nize-toolbox)", "expires:     in 15 min", "state:       pending"} {
@@ -181,7 +180,7 @@ func TestFieldNames(t *testing.T) {
 // TestServersTestNamesTheStep: the step that fails, why, and what to do.
 func TestServersTestNamesTheStep(t *testing.T) {
 	d := newDouble(t)
-	d.answer("POST /v1/servers/toolbox/test", api.Probe{Steps: []api.ProbeStep{{Name: "spawn", TookMS: 2}, {Name: "initialize", Error: "it wrote \"hi\" to standard output", Hint: "make it log to standard error"}}, Stderr: "boom\n"})
+	answer(d, api.TestServer, api.Probe{Steps: []api.ProbeStep{{Name: "spawn", TookMS: 2}, {Name: "initialize", Error: "it wrote \"hi\" to standard output", Hint: "make it log to standard error"}}, Stderr: "boom\n"})
 	got := d.nizectl(surroundings{}, "servers", "test", "toolbox")
 	if got.code != 1 || !strings.Contains(got.err, "toolbox fails at initialize: it wrote \"hi\" to standard output; make it log to standard error\n") || !strings.Contains(got.err, "  boom\n") {
 		t.Errorf("%+v", got)
@@ -191,7 +190,7 @@ func TestServersTestNamesTheStep(t *testing.T) {
 // TestTrustAcceptsWhatWasShown: the pins that were on the screen, no others.
 func TestTrustAcceptsWhatWasShown(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/servers/toolbox/trust", api.List[api.TrustView]{Items: []api.TrustView{
+	answer(d, api.ListUntrusted, api.List[api.TrustView]{Items: []api.TrustView{
 		{Tool: "toolbox:a", State: store.ToolQuarantined, Pin: "p2", Accepted: "p1", Diff: "-old\n+new", Findings: []string{"its description changed"}},
 	}})
 	got := d.nizectl(surroundings{tty: true, stdin: "n\n"}, "servers", "trust", "toolbox")
@@ -207,7 +206,7 @@ func TestTrustAcceptsWhatWasShown(t *testing.T) {
 // TestReindexFails: a server that failed makes exit 1, for cron.
 func TestReindexFails(t *testing.T) {
 	d := newDouble(t)
-	d.answer("POST /v1/reindex", lines{api.ReindexLine{Server: "far", Error: "connection refused"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 1, Failed: 1}}})
+	answerLines(d, reindexing, api.ReindexLine{Server: "far", Error: "connection refused"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 1, Failed: 1}})
 	if got := d.nizectl(surroundings{}, "reindex"); got.code != 1 || got.err != "nizectl: 1 server failed: far: connection refused\n" {
 		t.Errorf("%+v", got)
 	}

@@ -22,7 +22,8 @@ var (
 // trail answers as a daemon with these events would, and with an export of them.
 func (d *double) trail(t *testing.T, events ...store.Event) {
 	t.Helper()
-	out, sum := lines{}, sha256.New()
+	var out api.Encoded
+	sum := sha256.New()
 	e := api.Export{At: now, Events: len(events), Head: uint64(len(events))}
 	for i, ev := range events {
 		ev.Seq = uint64(i + 1)
@@ -31,9 +32,9 @@ func (d *double) trail(t *testing.T, events ...store.Event) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum.Write(append(line, '\n'))
-		out = append(out, json.RawMessage(line))
+		out = append(append(out, line...), '\n')
 	}
+	sum.Write(out)
 	e.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	last, err := e.Line(func(m []byte) ([]byte, ed25519.PublicKey) {
 		return ed25519.Sign(exportSecret, m), exportSecret.Public().(ed25519.PublicKey)
@@ -41,13 +42,9 @@ func (d *double) trail(t *testing.T, events ...store.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.answer("GET /v1/audit/export", append(out, json.RawMessage(last)))
-	d.answer("GET /v1/audit/key", api.AuditKey{ExportKey: exportKey})
-	kept := lines{}
-	for _, ev := range events {
-		kept = append(kept, ev)
-	}
-	d.answer("GET /v1/audit", kept)
+	answerLines(d, api.ExportAudit, append(append(out, last...), '\n'))
+	answer(d, api.GetAuditKey, api.AuditKey{ExportKey: exportKey})
+	answerLines(d, api.ReadAudit, events...)
 }
 
 // TestExportFile: written whole or not at all, replaced only when told, and
@@ -107,13 +104,13 @@ func TestExportFile(t *testing.T) {
 // TestVerifyTampered: the one line names the event.
 func TestVerifyTampered(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/audit/verify", lines{api.VerifyLine{Result: &api.Verified{Events: 4, Failed: 5, Error: "event 5 was changed"}}})
+	answerLines(d, api.VerifyAudit, api.VerifyLine{Result: &api.Verified{Events: 4, Failed: 5, Error: "event 5 was changed"}})
 	for _, args := range [][]string{{"audit", "verify"}, {"audit", "verify", "--json"}} {
 		if got := d.nizectl(surroundings{}, args...); got.code != 1 || got.err != "nizectl: the audit trail does not hold: event 5 was changed; 4 events before that hold\n" {
 			t.Errorf("%+v", got)
 		}
 	}
-	d.answer("GET /v1/audit/verify", lines{api.VerifyLine{Result: &api.Verified{OK: true, Events: 4, After: 9, Checkpoints: []api.Checkpoint{{Seq: 9, At: now, Why: "pruning", Events: 3}, {Seq: 7, At: now, Why: "erasure", Events: 1, Subject: "01U"}, {Seq: 5, At: now, Why: "daily", Events: 2}}}}})
+	answerLines(d, api.VerifyAudit, api.VerifyLine{Result: &api.Verified{OK: true, Events: 4, After: 9, Checkpoints: []api.Checkpoint{{Seq: 9, At: now, Why: "pruning", Events: 3}, {Seq: 7, At: now, Why: "erasure", Events: 1, Subject: "01U"}, {Seq: 5, At: now, Why: "daily", Events: 2}}}})
 	got := d.nizectl(surroundings{}, "audit", "verify", "--since-checkpoint")
 	for _, want := range []string{"4 events after the checkpoint at event 9", "retention deleted 3 events", "1 event of user 01U erased", "daily check, 2 events held"} {
 		if got.code != 0 || !strings.Contains(got.out, want) {

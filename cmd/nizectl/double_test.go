@@ -6,12 +6,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -33,88 +35,167 @@ type double struct {
 
 	mu      sync.Mutex // guards all below
 	asked   []asked
-	answers map[string]any
-	fails   error // of every request, if set
+	answers map[string]func(*mux.Mux) // mounts an operation, by its pattern
+	fails   error                     // of every request, if set
 }
 
 // asked is one request as it arrived.
 type asked struct{ method, text string }
 
-// lines is an answer that is a stream.
-type lines []any
+// answer makes the double answer an operation with a value.
+func answer[Req, Res any](d *double, op api.Op[Req, Res], res Res) {
+	answerBy(d, op, func(Req) (Res, error) { return res, nil })
+}
 
-// answer tells the double what to answer to the requests of a pattern: a value,
-// [lines], an error, or a func(*http.Request) any that returns one of these.
-func (d *double) answer(pattern string, v any) {
+// refuse makes the double answer an operation with an error.
+func refuse[Req, Res any](d *double, op api.Op[Req, Res], err error) {
+	answerBy(d, op, func(Req) (res Res, _ error) { return res, err })
+}
+
+// answerBy makes the double answer an operation by a function.
+func answerBy[Req, Res any](d *double, op api.Op[Req, Res], do func(Req) (Res, error)) {
+	d.mount(api.Spec(op), func(m *mux.Mux) {
+		mux.Handle(m, op, func(_ context.Context, _ store.Caller, req Req) (Res, error) { return do(req) })
+	})
+}
+
+// answerLines makes the double answer a stream with lines.
+func answerLines[Req, Line any](d *double, op api.Stream[Req, Line], lines ...Line) {
+	d.mount(api.Spec(op), func(m *mux.Mux) {
+		mux.HandleStream(m, op, func(_ context.Context, _ store.Caller, _ Req, send func(Line) error) error {
+			for _, line := range lines {
+				if err := send(line); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (d *double) mount(op api.Spec, on func(*mux.Mux)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.answers[pattern] = v
+	d.answers[op.Method+" "+op.Path] = on
 }
+
+var reindexing = api.Stream[api.Reindex, api.ReindexLine]{Method: "POST", Path: "/v1/reindex"}
 
 // answerWith answers to every command that shows something, with that text
-// wherever a server, a model or a person may write one.
+// wherever there is any.
 func (d *double) answerWith(text string) {
-	raw, _ := json.Marshal(map[string]string{text: text, "description": text})
-	result, _ := json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}}})
-	server := api.ServerView{Health: api.Health{Name: "toolbox", State: text, LatencyMS: 1.5, LastError: text}, Server: store.Server{Name: "toolbox", Transport: store.Stdio, Command: text, Description: text, Cwd: text,
-		Env: map[string]store.Value{"A": {Text: text}}, Visibility: []string{text}, AllowedTools: []string{text}}}
-	tool := api.ToolSchema{ToolView: api.ToolView{ID: "toolbox:" + text, Server: text, Name: text, Title: text, Description: text, Domain: text,
-		State: store.ToolState(text), Findings: []string{text}}, InputSchema: raw, OutputSchema: raw, Pin: text, NeedsApproval: true, Why: text}
-	server.Tools = []api.ToolView{tool.ToolView}
-	card := store.Card{Call: "01A", Tool: text, Title: text, Description: text, Server: text, Where: text, By: text, RunsAs: text, Why: text, Args: raw,
-		Warnings: []string{text}, Digest: text + text, State: store.State(text), DecidedBy: text, Outcome: text}
-	agent := store.Agent{ID: "main", Name: text, Model: text, SystemPrompt: text, Approval: text, AllowedTools: []string{text}}
-	setting := api.Setting{Key: store.Key{Name: "agent.tools.systemPrompt"}, Value: text, Source: text}
-	for pattern, v := range map[string]any{
-		"GET /v1/status":                 api.Status{Version: text, Listen: text, Servers: []api.Health{server.Health}, You: store.Caller{Name: text}},
-		"GET /v1/servers":                api.List[api.ServerView]{Items: []api.ServerView{server}},
-		"GET /v1/servers/toolbox":        server,
-		"GET /v1/servers/{name}":         fmt.Errorf("server %q %w", text, store.ErrNotFound),
-		"POST /v1/servers/toolbox/test":  api.Probe{Steps: []api.ProbeStep{{Name: text, Error: text, Hint: text}}, Stderr: text},
-		"GET /v1/servers/toolbox/logs":   lines{api.LogLine{Text: text}},
-		"GET /v1/servers/toolbox/trust":  api.List[api.TrustView]{Items: []api.TrustView{{Tool: text, State: store.ToolState(text), Pin: text, Accepted: text, Findings: []string{text}, Diff: text}, {Tool: text, Description: text}}},
-		"POST /v1/servers/toolbox/trust": api.List[api.ToolView]{Items: server.Tools},
-		"GET /v1/tools":                  api.List[api.ToolView]{Items: server.Tools},
-		"GET /v1/tools/search":           api.Found{Tools: []api.FoundTool{{ID: tool.ID, Name: text, Description: text, Score: .87}}, Note: text},
-		"GET /v1/tools/{id}":             tool,
-		"POST /v1/tools/{id}/call":       store.Call{Server: "toolbox", Tool: text, State: store.Done, Result: &store.Result{Raw: result}},
-		"GET /v1/domains":                api.List[api.Domain]{Items: []api.Domain{{ID: text}}},
-		"GET /v1/domains/{id}":           api.DomainTools{Items: server.Tools},
-		"GET /v1/audit":                  lines{store.Event{At: now, Kind: text, Subject: text, UserName: text, Surface: store.Surface(text), Tool: text, Outcome: store.State(text)}},
-		"GET /v1/audit/verify":           lines{api.VerifyLine{Result: &api.Verified{OK: true, Checkpoints: []api.Checkpoint{{Why: "erasure", Subject: text}, {Why: text}}, ExportKey: text}}},
-		"POST /v1/reindex":               lines{api.ReindexLine{Server: text, Added: []string{text}}, api.ReindexLine{Server: text, Error: text}, api.ReindexLine{Summary: &api.ReindexSummary{}}},
-		"GET /v1/approvals":              api.List[store.Card]{Items: []store.Card{card}},
-		"GET /v1/approvals/01A":          card,
-		"GET /v1/agents":                 api.List[store.Agent]{Items: []store.Agent{agent}},
-		"GET /v1/providers":              api.List[store.Provider]{Items: []store.Provider{{Name: text, Kind: text, BaseURL: text, HasKey: true, Enabled: true}}},
-		"GET /v1/models":                 api.List[api.ModelView]{Items: []api.ModelView{{ModelName: store.ModelName{Name: "m", Target: text, Fallbacks: []string{text}}, Why: text}}},
-		"GET /v1/prices/{model}":         api.PriceView{Price: store.Price{Model: text}, Known: true, Source: text},
-		"GET /v1/tokens":                 api.List[api.TokenView]{Items: []api.TokenView{{Token: store.Token{Name: "t", Prefix: text, Expires: now.Add(time.Hour)}, State: text, UserName: text}}},
-		"POST /v1/tokens":                created,
-		"GET /v1/credentials":            api.List[store.Credential]{Items: []store.Credential{{CredentialKey: store.CredentialKey{Service: text, Name: text}}}},
-		"GET /v1/users":                  api.List[store.User]{Items: []store.User{{ID: "01U", Name: text, Role: store.Admin, State: store.Active, Identities: []string{text}}}},
-		"GET /v1/config":                 api.List[api.Setting]{Items: []api.Setting{setting}},
-		"GET /v1/config/{key}":           api.Explanation{Setting: setting},
+	for _, fill := range []func(*double, string){
+		op(api.GetStatus), op(api.ListServers), op(api.TestServer), op(api.ListUntrusted),
+		op(api.TrustTools), op(api.ListTools), op(api.SearchTools), op(api.GetTool), op(api.ExplainTool),
+		op(api.ListUnmetRequests), op(api.ListDomains), op(api.GetUsage), op(api.ListBudgets), op(api.ListApprovals),
+		op(api.GetApproval), op(api.ListGrants), op(api.ListAlerts), op(api.Doctor), op(api.ListBots), op(api.ListChannels),
+		op(api.ListConversations), op(api.ShowConversation), op(api.ListProviders), op(api.ListModels),
+		op(api.GetPrice), op(api.ListTokens), op(api.CreateToken), op(api.ListCredentials), op(api.ListUsers), op(api.GetUser),
+		op(api.ListGroups), op(api.GetGroup), op(api.ExplainSetting), stream(api.ServerLogs), stream(api.ReadAudit),
 	} {
-		d.answer(pattern, v)
+		fill(d, text)
 	}
-	d.usage([]store.UsageRow{{Key: text, Calls: 1}})
+	answerBy(d, api.GetServer, func(req api.ServerRequest) (api.ServerView, error) {
+		if strings.HasPrefix(req.Name, "missing") {
+			return api.ServerView{}, store.Unknown("server", req.Name, []string{text})
+		}
+		return filled[api.ServerView](text), nil
+	})
+	agents := filled[api.List[store.Agent]](text)
+	agents.Items[0].ID = "main"
+	answer(d, api.ListAgents, agents)
+	settings := filled[api.List[api.Setting]](text)
+	settings.Items[0].Name = "agent.tools.systemPrompt"
+	answer(d, api.ListSettings, settings)
+	domain := filled[api.DomainTools](text)
+	domain.NextCursor = ""
+	answer(d, api.BrowseDomain, domain)
+	call := filled[store.Call](text)
+	call.State = store.Done
+	answer(d, api.CallTool, call)
+	answerLines(d, reindexing, filled[api.ReindexLine](text), api.ReindexLine{Summary: &api.ReindexSummary{}})
+	verified := filled[api.Verified](text)
+	verified.Checkpoints[0].Why = "erasure"
+	answerLines(d, api.VerifyAudit, api.VerifyLine{Result: &verified})
 }
 
-var created = api.CreatedToken{Token: store.Token{Name: "x", Expires: now.Add(90 * 24 * time.Hour)}, Secret: api.NewSecret("nize_abcdefghijklmnopqrstuvwxyz")}
+// op and stream answer an operation with a filled value.
+func op[Req, Res any](op api.Op[Req, Res]) func(*double, string) {
+	return func(d *double, text string) { answer(d, op, filled[Res](text)) }
+}
+
+func stream[Req, Line any](op api.Stream[Req, Line]) func(*double, string) {
+	return func(d *double, text string) { answerLines(d, op, filled[Line](text)) }
+}
+
+// filled is a value of an operation's answer with that text in every string of
+// it, and one element in every list.
+func filled[T any](text string) T {
+	var v T
+	fill(reflect.ValueOf(&v).Elem(), text, 0)
+	return v
+}
+
+func fill(v reflect.Value, text string, depth int) {
+	if depth > 8 {
+		return // a type that holds itself
+	}
+	switch x := v.Addr().Interface().(type) {
+	case *time.Time:
+		*x = now
+		return
+	case *json.RawMessage:
+		*x, _ = json.Marshal(map[string]string{text: text, "description": text})
+		return
+	case *store.Result:
+		x.Raw, _ = json.Marshal(map[string]any{"content": []map[string]string{{"type": "text", "text": text}}})
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int:
+		v.SetInt(1)
+	case reflect.Int64:
+		v.SetInt(int64(time.Second)) // durations are of this kind
+	case reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Float64:
+		v.SetFloat(1.5)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), text, depth+1)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), text, depth+1)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, text, depth+1)
+		fill(value, text, depth+1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), text, depth+1)
+			}
+		}
+	}
+}
 
 // usage answers with what the daemon makes of rows.
 func (d *double) usage(rows []store.UsageRow) {
-	d.answer("GET /v1/usage", func(r *http.Request) any {
-		since, _ := time.Parse(time.RFC3339Nano, r.FormValue("since"))
-		report := store.UsageReport{By: r.FormValue("by"), Since: since, Zone: "UTC", Rows: rows, Total: store.UsageRow{Key: "all"}}
+	answerBy(d, api.GetUsage, func(req api.GetUsageRequest) (store.UsageReport, error) {
+		report := store.UsageReport{By: req.By, Since: req.Since, Zone: "UTC", Rows: rows, Total: store.UsageRow{Key: "all"}}
 		for _, row := range rows {
 			report.Total = report.Total.Plus(row)
 			if row.Unpriced > 0 {
 				report.Unpriced = append(report.Unpriced, row.Key)
 			}
 		}
-		return report
+		return report, nil
 	})
 }
 
@@ -136,7 +217,7 @@ func shortDir(t *testing.T) string {
 
 func newDouble(t *testing.T) *double {
 	t.Helper()
-	d := &double{socket: filepath.Join(shortDir(t), api.SocketName), answers: map[string]any{}}
+	d := &double{socket: filepath.Join(shortDir(t), api.SocketName), answers: map[string]func(*mux.Mux){}}
 	l, err := net.Listen("unix", d.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -166,34 +247,27 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, asked{r.Method, text})
 	w.Header().Set(api.VersionHeader, api.Version)
-	if d.fails != nil {
-		respond(w, r, d.fails)
+	fail := func(w http.ResponseWriter, e *api.Error) {
+		w.WriteHeader(e.Status())
+		json.NewEncoder(w).Encode(api.Failure{Error: e})
+	}
+	if e, _ := api.FromError(d.fails); d.fails != nil {
+		fail(w, e)
 		return
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { respond(w, r, api.Empty{}) })
-	for pattern, v := range d.answers {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { respond(w, r, v) })
+	on := http.NewServeMux()
+	on.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "{}") })
+	m := mux.New(on, mux.Options{
+		Caller:  func(*http.Request) (store.Caller, error) { return store.Caller{Role: store.Admin}, nil },
+		Fail:    fail,
+		Listen:  func(context.Context, store.Caller, context.CancelFunc) func() { return func() {} },
+		Closing: context.Background(),
+		Log:     slog.New(slog.DiscardHandler),
+	})
+	for _, mount := range d.answers {
+		mount(m)
 	}
-	mux.ServeHTTP(w, r)
-}
-
-func respond(w http.ResponseWriter, r *http.Request, v any) {
-	enc := json.NewEncoder(w)
-	switch v := v.(type) {
-	case func(*http.Request) any:
-		respond(w, r, v(r))
-	case error:
-		e, _ := api.FromError(v)
-		w.WriteHeader(e.Status())
-		enc.Encode(api.Failure{Error: e})
-	case lines:
-		for _, line := range v {
-			enc.Encode(line)
-		}
-	default:
-		enc.Encode(v)
-	}
+	on.ServeHTTP(w, r)
 }
 
 // changes returns the requests that were no GET, since the last time.

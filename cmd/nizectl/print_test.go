@@ -41,7 +41,8 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 	for _, line := range []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
 		"tools list", "tools search time", "tools show toolbox:" + "E", "tools call toolbox:" + "E", "tools domains time", "audit", "audit verify", "reindex", "usage", "usage --by tool", "usage --csv", "usage --by model --chart",
 		"approvals list", "approvals show 01A", "agents list", "agents show main", "models list", "tokens list", "config list", "config get agent.tools.systemPrompt",
-		"servers show missing" + "E", "credentials list", "users list"} {
+		"servers show missing" + "E", "credentials list", "users list", "users show ada", "servers tools toolbox", "tools why toolbox:x", "tools wanted", "alerts list", "doctor", "bots status",
+		"bots channels list", "groups list", "groups show ops", "budgets list", "chat list", "chat show 01J", "approvals grants list", "providers list", "models price a/b"} {
 		for _, asJSON := range []bool{false, true} {
 			words := strings.Fields(line)
 			for i, w := range words {

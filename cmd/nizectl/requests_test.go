@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -227,21 +226,34 @@ func TestRequests(t *testing.T) {
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			d := newDouble(t)
-			decided := pending
-			decided.Call, decided.State = "01B", store.Done
-			d.answer("GET /v1/approvals/01A", pending)
-			d.answer("GET /v1/approvals/01B", decided)
-			d.answer("POST /v1/approvals/01B", fmt.Errorf("call 01B was %w by bob", store.ErrDecided))
-			d.answer("GET /v1/agents", api.List[store.Agent]{Items: []store.Agent{{ID: "main", Default: true, SystemPrompt: "be kind"}}})
-			d.answer("GET /v1/servers/toolbox", api.ServerView{Server: store.Server{Name: "toolbox"}})
-			d.answer("GET /v1/servers/{name}", fmt.Errorf("server %w", store.ErrNotFound))
-			d.answer("GET /v1/domains/time", func(r *http.Request) any {
-				return api.DomainTools{NextCursor: map[string]string{"": "2"}[r.FormValue("cursor")]}
+			answerBy(d, api.GetApproval, func(req api.CallRequest) (store.Card, error) {
+				card := pending
+				card.Call = req.ID
+				if req.ID == "01B" {
+					card.State = store.Done
+				}
+				return card, nil
 			})
-			d.answer("POST /v1/providers/have/test", api.ProviderTest{Error: "401 from the service", Hint: "give it a new key with nizectl providers add openai"})
-			d.answer("POST /v1/servers/toolbox/test", api.Probe{OK: true})
-			d.answer("POST /v1/tools/{id}/call", store.Call{State: store.Done, Result: text("14:00 in Lisbon", false)})
-			d.answer("GET /v1/audit/verify", lines{api.VerifyLine{Result: &api.Verified{OK: true}}})
+			answerBy(d, api.DecideCall, func(req api.DecideCallRequest) (call store.Call, err error) {
+				if req.ID == "01B" {
+					err = fmt.Errorf("call 01B was %w by bob", store.ErrDecided)
+				}
+				return call, err
+			})
+			answer(d, api.ListAgents, api.List[store.Agent]{Items: []store.Agent{{ID: "main", Default: true, SystemPrompt: "be kind"}}})
+			answerBy(d, api.GetServer, func(req api.ServerRequest) (api.ServerView, error) {
+				if req.Name != "toolbox" {
+					return api.ServerView{}, fmt.Errorf("server %w", store.ErrNotFound)
+				}
+				return api.ServerView{Server: store.Server{Name: "toolbox"}}, nil
+			})
+			answerBy(d, api.BrowseDomain, func(req api.BrowseDomainRequest) (api.DomainTools, error) {
+				return api.DomainTools{NextCursor: map[string]string{"": "2"}[req.Cursor]}, nil
+			})
+			answer(d, api.TestProvider, api.ProviderTest{Error: "401 from the service", Hint: "give it a new key with nizectl providers add openai"})
+			answer(d, api.TestServer, api.Probe{OK: true})
+			answer(d, api.CallTool, store.Call{State: store.Done, Result: text("14:00 in Lisbon", false)})
+			answerLines(d, api.VerifyAudit, api.VerifyLine{Result: &api.Verified{OK: true}})
 			d.trail(t)
 			d.fails = test.fails
 			got := d.nizectl(surroundings{stdin: test.stdin}, words(test.args)...)
@@ -274,9 +286,9 @@ func words(s string) []string {
 // new credentials with it, and no others.
 func TestFailedAddLeavesNothing(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/servers/{name}", fmt.Errorf("server %w", store.ErrNotFound))
-	d.answer("GET /v1/credentials", api.List[store.Credential]{Items: []store.Credential{{CredentialKey: store.CredentialKey{Scope: "system", Service: "gh", Name: "OLD"}}}})
-	d.answer("POST /v1/servers", fmt.Errorf("server gh is %w", api.ErrUnavailable))
+	refuse(d, api.GetServer, fmt.Errorf("server %w", store.ErrNotFound))
+	answer(d, api.ListCredentials, api.List[store.Credential]{Items: []store.Credential{{CredentialKey: store.CredentialKey{Scope: "system", Service: "gh", Name: "OLD"}}}})
+	refuse(d, api.AddServer, fmt.Errorf("server gh is %w", api.ErrUnavailable))
 	got := d.nizectl(surroundings{stdin: "new\nnewer\n"}, "servers", "add", "gh", "--env-secret", "NEW", "--env-secret", "OLD", "--", "/bin/sh")
 	if got.code != 1 || !strings.Contains(got.err, "unavailable") {
 		t.Errorf("exit %d, %q", got.code, got.err)
@@ -284,7 +296,7 @@ func TestFailedAddLeavesNothing(t *testing.T) {
 	if did := d.changes(); len(did) != 4 || !slices.Equal(did[3:], []string{"DELETE /v1/credentials?name=NEW&scope=system&service=gh"}) {
 		t.Errorf("asked: %q", did)
 	}
-	d.answer("POST /v1/servers", api.ServerView{Unreachable: true})
+	answer(d, api.AddServer, api.ServerView{Unreachable: true})
 	got = d.nizectl(surroundings{stdin: "new\n"}, "servers", "add", "gh", "--force", "--env-secret", "NEW", "--", "/bin/sh")
 	if got.code != 0 || !strings.Contains(got.err, "can't be reached") || len(d.changes()) != 2 {
 		t.Errorf("exit %d, %q", got.code, got.err)
@@ -324,7 +336,7 @@ func TestDestructiveCommandsAsk(t *testing.T) {
 // they have not seen.
 func TestApproveShowsTheCardFirst(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/approvals/01A", pending)
+	answer(d, api.GetApproval, pending)
 	got := d.nizectl(surroundings{tty: true, stdin: "n\n"}, "approvals", "approve", "01A")
 	if got.code != 1 || d.changes() != nil || !strings.Contains(got.out, "9007199254740993") {
 		t.Errorf("%+v", got)

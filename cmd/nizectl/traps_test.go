@@ -175,7 +175,7 @@ func TestNamesLikeHelp(t *testing.T) {
 // TestFlagsAfterArguments and persistent flags work anywhere.
 func TestFlagsAnywhere(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/servers/toolbox", api.ServerView{})
+	answer(d, api.GetServer, api.ServerView{})
 	for _, args := range []string{"--json servers show toolbox", "servers --json show toolbox", "servers show --json toolbox", "servers show toolbox --json"} {
 		if got := d.nizectl(surroundings{}, strings.Fields(args)...); got.code != 0 || !strings.HasPrefix(got.out, "{") {
 			t.Errorf("%s: %+v", args, got)
@@ -205,8 +205,8 @@ func complete(d *double, args ...string) string {
 
 func TestCompletion(t *testing.T) {
 	d := newDouble(t)
-	d.answer("GET /v1/servers", api.List[api.ServerView]{Items: []api.ServerView{{Server: store.Server{Name: "toolbox"}}}})
-	d.answer("GET /v1/tools", api.List[api.ToolView]{Items: []api.ToolView{{ID: "toolbox:convert_time"}, {ID: "toolbox:$(touch /tmp/x)"}, {ID: "toolbox:a:b"}}})
+	answer(d, api.ListServers, api.List[api.ServerView]{Items: []api.ServerView{{Server: store.Server{Name: "toolbox"}}}})
+	answer(d, api.ListTools, api.List[api.ToolView]{Items: []api.ToolView{{ID: "toolbox:convert_time"}, {ID: "toolbox:$(touch /tmp/x)"}, {ID: "toolbox:a:b"}}})
 	if got := complete(d, "servers", "show"); got != "toolbox\n" {
 		t.Errorf("servers: %q", got)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,11 +19,11 @@ import (
 
 // Providers are the services that models run at.
 type Providers struct {
-	Store store.Models
-	Extra []store.Provider // those of the environment
-	// Open makes the client of a service and sends nothing.
-	Open func(store.Provider) (*openai.Client, error)
-	Now  func() time.Time
+	Store     store.Models
+	Extra     []store.Provider // those of the environment
+	Transport http.RoundTripper
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // EnvironmentProviders are providers that need no record: an OpenAI key in the
@@ -97,7 +99,7 @@ func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProvide
 	if added.Kind == "" {
 		added.Kind = added.Name
 	}
-	if err := p.check(added); err != nil {
+	if err := checkProvider(added); err != nil {
 		return none, err
 	}
 	return p.put(ctx, by, added)
@@ -107,16 +109,16 @@ func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProvide
 // need a key.
 var providerKinds = map[string]bool{"openai": true, "azure": true, "openrouter": true, "deepseek": true, "groq": true, "ollama": false, "openai-compatible": false}
 
-// check refuses a provider that could never answer.
-func (p *Providers) check(added store.Provider) error {
-	needsKey, ok := providerKinds[added.Kind]
+// checkProvider refuses a provider that could never answer.
+func checkProvider(p store.Provider) error {
+	needsKey, ok := providerKinds[p.Kind]
 	if !ok {
-		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, added.Kind, strings.Join(slices.Sorted(maps.Keys(providerKinds)), ", "))
+		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, p.Kind, strings.Join(slices.Sorted(maps.Keys(providerKinds)), ", "))
 	}
-	if needsKey && added.Key.IsZero() {
-		return fmt.Errorf("%w provider %s: it needs a key: nizectl providers add %s < key.txt", store.ErrInvalid, added.Name, added.Name)
+	if needsKey && p.Key.IsZero() {
+		return fmt.Errorf("%w provider %s: it needs a key: nizectl providers add %s < key.txt", store.ErrInvalid, p.Name, p.Name)
 	}
-	_, err := p.Open(added)
+	_, err := openai.New(openai.Options{Provider: p})
 	return err
 }
 
@@ -185,4 +187,9 @@ func (p *Providers) ListModelsOf(ctx context.Context, provider store.Provider) (
 		return nil, err
 	}
 	return c.ListModels(ctx)
+}
+
+// Open makes the client of a service.
+func (p *Providers) Open(provider store.Provider) (*openai.Client, error) {
+	return openai.New(openai.Options{Provider: provider, Transport: p.Transport, Log: p.Log.With("component", "llm", "provider", provider.Name)})
 }
