@@ -77,7 +77,7 @@ func CheckImages(value string) error {
 			continue
 		}
 		if provider, model, ok := strings.Cut(head, "/"); !ok || provider == "" || model == "" && head == pattern || strings.Contains(head, "*") {
-			return fmt.Errorf("%w models.images: %q is no model: write provider/model, such as openai/gpt-5*, or none", store.ErrInvalid, pattern)
+			return fmt.Errorf("%w models.images: %q is not a model: write provider/model, such as openai/gpt-5*, or none", store.ErrInvalid, pattern)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func argsOf(req store.Request) json.RawMessage {
 // allows.
 func (v *validator) canonicalArgs(tool *policy.Tool, args json.RawMessage) (canonical json.RawMessage, err error) {
 	if canonical, err = store.Canonical(args); err != nil {
-		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON: %v", tool.ID(), jsonProblem(err))}
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are not valid JSON: %v", tool.ID(), jsonProblem(err))}
 	}
 	if canonical[0] != '{' {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}

@@ -135,7 +135,7 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	}
 	canonical, err := store.Canonical(raw)
 	if err != nil {
-		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are no valid JSON object: %v", tool, jsonProblem(err))}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are not a valid JSON object: %v", tool, jsonProblem(err))}
 	}
 	if err := json.Unmarshal(canonical, &a); err != nil {
 		var mismatch *json.UnmarshalTypeError

@@ -50,7 +50,7 @@ func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Cal
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
 	case old.State == store.Lost:
-		return &old, fmt.Errorf("call %s: %w: its outcome is unknown; look what it did, then propose it anew", old.ID, store.ErrRefused)
+		return &old, fmt.Errorf("call %s: %w: its outcome is unknown; check what it did, then propose it again", old.ID, store.ErrRefused)
 	case old.ComputeDigest() != old.Digest:
 		return &old, fmt.Errorf("call %s: %w: what was asked was erased", old.ID, store.ErrRefused)
 	case old.State != want || old.Successor != "":

@@ -96,7 +96,7 @@ var refusals = []sentence{
 	{`tool "%s" not found; search with discover_tools`, "找不到工具“%s”", "找不到工具「%s」"},
 
 	// mcp: arguments and standing answers
-	{"arguments of %s are no valid JSON: %v", "%s 的参数不是有效的 JSON：%v", "%s 的引數不是有效的 JSON：%v"},
+	{"arguments of %s are not valid JSON: %v", "%s 的参数不是有效的 JSON：%v", "%s 的引數不是有效的 JSON：%v"},
 	{`duplicate key "%s"`, "键“%s”重复", "鍵「%s」重複"},
 	{"unexpected end of JSON input", "内容不完整", "內容不完整"},
 	{"nested deeper than %s", "嵌套超过 %s 层", "巢狀超過 %s 層"},

@@ -102,7 +102,7 @@ var said = []sentence{
 	{"call %s is %v: expired", "调用 %s 已过期：%v", "呼叫 %s 已逾期：%v"},
 	{"call %s: refused: %v decides it", "你无权审批调用 %s；可审批的人：%v", "你無權核准呼叫 %s；可核准的人：%v"},
 	{"call %s: changed meanwhile: what you saw is not what would run; look at it again", "调用 %s 已更改，与你看到的内容不一致；请重新查看", "呼叫 %s 已變更，與你看到的內容不一致；請重新查看"},
-	{"call %s: refused: its outcome is unknown; look what it did, then propose it anew", "调用 %s 的结果未知；请先确认它做了什么，再重新发起", "呼叫 %s 的結果不明；請先確認它做了什麼，再重新發起"},
+	{"call %s: refused: its outcome is unknown; check what it did, then propose it again", "调用 %s 的结果未知；请先确认它做了什么，再重新发起", "呼叫 %s 的結果不明；請先確認它做了什麼，再重新發起"},
 	{"call %s: refused: %v", "已拒绝调用 %s：%v", "已拒絕呼叫 %s：%v"},
 	{"%v (decided by %s)", "%v（由 %s 决定）", "%v（由 %s 決定）"},
 	{"already decided", "已有结果", "已有結果"},

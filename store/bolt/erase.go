@@ -42,7 +42,7 @@ func (d *DB) EraseEvents(ctx context.Context, by store.Caller, user string) (int
 		return 0, fmt.Errorf("erasing events: %w", err)
 	}
 	if user == store.System.User {
-		return 0, fmt.Errorf("erasing events: %w user %q: it is no person", store.ErrInvalid, user)
+		return 0, fmt.Errorf("erasing events: %w user %q: it is not a person", store.ErrInvalid, user)
 	}
 	if by.User == user { // or the event would bring back what it is about
 		by = store.Caller{User: by.User, Surface: by.Surface}

@@ -55,7 +55,7 @@ func Adopt(keyFile, old string) (kept string, err error) {
 // it is not there. It never makes one.
 func OpenFor(keyFile, id string) (*Master, error) {
 	if !keyID.MatchString(id) {
-		return nil, fmt.Errorf("%w: %q is no key id", ErrDamaged, id)
+		return nil, fmt.Errorf("%w: %q is not a valid key id", ErrDamaged, id)
 	}
 	for _, path := range []string{keyFile, keyFile + ".new", keyFile + "." + id} {
 		key, err := readKeyFile(path)

@@ -27,7 +27,7 @@ func GuardMain() {
 	}
 	fd, err := strconv.Atoi(v)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "nized-guard: %s=%q is no descriptor\n", guardEnv, v)
+		fmt.Fprintf(os.Stderr, "nized-guard: %s=%q is not a descriptor\n", guardEnv, v)
 		os.Exit(2)
 	}
 	// Pdeathsig of a child fires at the end of the thread that made it: this
@@ -63,7 +63,7 @@ func guardWork(fd int) error {
 	}
 	uc, ok := conn.(*net.UnixConn)
 	if !ok {
-		return errors.New("the descriptor is no unix socket")
+		return errors.New("the descriptor is not a unix socket")
 	}
 	w := &warden{conn: uc, children: map[int]uint64{}}
 	ended := make(chan os.Signal, 1) // 1: one signal stands for many ends; reap looks for all

@@ -47,7 +47,7 @@ func collectBindings(schema json.RawMessage, path []string, seen map[string]bool
 		if p.Header != nil {
 			b := Binding{path: at}
 			if json.Unmarshal(p.Header, &b.header) != nil || !isToken(b.header) {
-				return fmt.Errorf("property %q: x-mcp-header is no header name", strings.Join(at, "."))
+				return fmt.Errorf("property %q: x-mcp-header is not a valid header name", strings.Join(at, "."))
 			}
 			switch string(p.Type) {
 			case `"string"`, `"integer"`, `"boolean"`:

@@ -180,7 +180,7 @@ const (
 func openError(raw json.RawMessage) *RPCError {
 	var e RPCError
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return &RPCError{Message: "an error that is no JSON-RPC error object"}
+		return &RPCError{Message: "an error that is not a JSON-RPC error object"}
 	}
 	e.Message = store.Clip(e.Message, 2000)
 	return &e

@@ -75,7 +75,7 @@ func (f *sseFrames) open(address string) error {
 	}
 	target, err := base.Parse(string(ev.data))
 	if err != nil {
-		return errors.New("its endpoint is no URL")
+		return errors.New("its endpoint is not a URL")
 	}
 	if target.Scheme != base.Scheme || target.Host != base.Host {
 		return fmt.Errorf("its endpoint is on %s, another host than the registered one", store.Clip(target.Host, 100))
