@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -115,8 +116,10 @@ func decodeBody(req any, body []byte, strict bool) error {
 		d.DisallowUnknownFields()
 	}
 	err := d.Decode(req)
-	if err == nil && d.More() {
-		err = errors.New("it goes on after its end")
+	if err == nil {
+		if _, end := d.Token(); end != io.EOF {
+			err = errors.New("it goes on after its end")
+		}
 	}
 	var mismatch *json.UnmarshalTypeError
 	switch {
@@ -164,7 +167,7 @@ func parse(v reflect.Value, name, s string) error {
 	}
 	if v.Type() == timeType {
 		t, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil {
+		if year := t.UTC().Year(); err != nil || year < 0 || year > 9999 { // which it is written in
 			return bad("RFC 3339")
 		}
 		v.Set(reflect.ValueOf(t))

@@ -239,6 +239,9 @@ func (s *stream) send(ctx context.Context, v any) error {
 		}
 		line = append(b, '\n')
 	}
+	if ctx.Err() != nil { // select could choose the line
+		return ctx.Err()
+	}
 	select {
 	case s.out <- line:
 		return nil
