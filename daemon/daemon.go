@@ -36,6 +36,7 @@ import (
 	"nize/daemon/commands"
 	"nize/daemon/control"
 	"nize/daemon/imports"
+	"nize/daemon/indexer"
 	"nize/daemon/monitor"
 	"nize/daemon/people"
 	"nize/daemon/settings"
@@ -89,13 +90,11 @@ type Daemon struct {
 	door         atomic.Pointer[door]
 	memory       *monitor.Memory
 	guard        *process.Guard
-	gate         *gate
+	indexer      *indexer.Indexer
 	pool         *upstream.Pool
-	index        *index.Index
 	gateway      *mcp.Gateway
 	mcp          *mcp.Server
 	router       *llm.Router
-	examples     sync.Mutex // held while a model writes example requests
 	providers    *control.Providers
 	transport    *http.Transport
 	conversation *bots.Conversation
@@ -144,7 +143,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.config, err = settings.NewConfig(ctx, d.db, d.layers); err != nil {
 		return nil, err
 	}
-	d.scheduler = &scheduler{db: d.db, config: d.config, backups: &backup.Backups{Directory: d.dir, DB: d.db}, refresh: d.refreshAll, log: d.log, now: d.now}
+	d.scheduler = &scheduler{db: d.db, config: d.config, backups: &backup.Backups{Directory: d.dir, DB: d.db}, refresh: func(ctx context.Context) { d.indexer.Refresh(ctx) }, log: d.log, now: d.now}
 	if err := d.db.CheckTrailEnd(ctx); err != nil {
 		d.log.Error("the audit trail does not hold", "err", err)
 		d.scheduler.note(&d.scheduler.lastAudit, d.now(), err) // the alerts tell of it
@@ -167,11 +166,11 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		}
 		d.servers = &imports.File{Importer: d.ops.imports, Path: path}
 	}
-	if err := d.rebuildIndex(ctx); err != nil {
+	if err := d.indexer.Rebuild(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.useEmbedder(ctx); err != nil {
-		d.log.Error("the embedded vectors serve", "err", err)
+	if err := d.indexer.UseEmbedder(ctx); err != nil {
+		d.log.Error("falling back to the embedded vectors", "err", err)
 	}
 	if err := d.listen(); err != nil {
 		return nil, err
@@ -182,19 +181,20 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 // wire makes the rooms and lets them meet.
 func (d *Daemon) wire() {
 	owner := store.NewID(d.started)
-	d.index = index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
+	ix := index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
-	d.gate = &gate{ids: func(ctx context.Context) ([]string, error) { return d.gateway.Catalog.ToolIDs(ctx) }, met: d.memory.Changed, log: d.log.With("component", "scan")}
+	gate := &indexer.Gate{ToolIDs: func(ctx context.Context) ([]string, error) { return d.gateway.Catalog.ToolIDs(ctx) }, NewDefinition: d.memory.Changed, Log: d.log.With("component", "scan")}
+	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
 	d.pool = upstream.New(upstream.Options{
 		Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db,
-		Gate: d.gate, OnTools: d.onTools, Guard: d.guard,
+		Gate: gate, OnTools: d.indexer.ToolsChanged, Guard: d.guard,
 	})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members,
-		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: d.index, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
+		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now},
 			hook.Access{},
@@ -204,7 +204,7 @@ func (d *Daemon) wire() {
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: d.db, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
 	})
-	d.providers = &control.Providers{Store: d.db, Extra: control.EnvironmentProviders(d.opt.Env), Transport: d.transport, Now: d.now, Log: d.log}
+	d.providers = &control.Providers{Store: d.db, Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
 	d.router = &llm.Router{
 		Store: d.db, Open: d.openModel, Extra: d.providers.Extra, Now: d.now, Log: d.log.With("component", "llm"),
 		Pictures: d.db, TakesImages: llm.ImageModels(d.config),
@@ -217,6 +217,8 @@ func (d *Daemon) wire() {
 	d.monitor = d.newMonitor()
 	at := terminal.New()
 	d.ops = d.newOperations(at, members)
+	// The pool tells the indexer of tools, and the indexer asks the pool for them.
+	d.indexer.Pool, d.indexer.Gateway, d.indexer.Servers, d.indexer.Providers, d.indexer.Router = d.pool, d.gateway, d.ops.servers, d.providers, d.router
 	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
 	words, nouns := &bots.Commands{}, d.newCommands()
 	home := &commands.Home{Commands: nouns}
@@ -399,8 +401,8 @@ func (d *Daemon) closeAll() {
 			d.log.Error("closing the guard", "err", err)
 		}
 	}
-	if d.index != nil {
-		d.index.Close()
+	if d.indexer != nil {
+		d.indexer.Index.Close()
 	}
 	d.transport.CloseIdleConnections()
 	d.memory.Stop()

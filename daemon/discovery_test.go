@@ -140,9 +140,9 @@ func (r *roof) set(t *testing.T, key, value string) {
 }
 
 // reindex runs to the end and returns the summary and what failed.
-func (r *roof) reindex(t *testing.T, req api.Reindex) (sum api.ReindexSummary, failed []string) {
+func (r *roof) reindex(t *testing.T, req api.ReindexRequest) (sum api.ReindexSummary, failed []string) {
 	t.Helper()
-	for line, err := range r.Reindex(t.Context(), req) {
+	for line, err := range api.Reindex.Call(t.Context(), r.Client, req) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestEmbeddingServiceFails(t *testing.T) {
 		t.Error("degraded without a model")
 	}
 	r.set(t, "embed.model", "main/quick")
-	sum, failed := r.reindex(t, api.Reindex{})
+	sum, failed := r.reindex(t, api.ReindexRequest{})
 	if len(failed) > 0 {
 		t.Errorf("with a model: %v", failed)
 	}
@@ -234,10 +234,10 @@ func TestEmbeddingServiceFails(t *testing.T) {
 		t.Errorf("%d texts embedded for %d tools, %d of them by reindex", n, tools, sum.Embedded)
 	}
 	embedded := s.texts.Load()
-	if sum, _ := r.reindex(t, api.Reindex{}); sum.Embedded != 0 || s.texts.Load() != embedded {
+	if sum, _ := r.reindex(t, api.ReindexRequest{}); sum.Embedded != 0 || s.texts.Load() != embedded {
 		t.Errorf("embedded %d again", sum.Embedded)
 	}
-	if sum, _ := r.reindex(t, api.Reindex{Full: true}); sum.Embedded != int(tools) {
+	if sum, _ := r.reindex(t, api.ReindexRequest{Full: true}); sum.Embedded != int(tools) {
 		t.Errorf("a full reindex computed %d of %d vectors", sum.Embedded, tools)
 	}
 
@@ -246,7 +246,7 @@ func TestEmbeddingServiceFails(t *testing.T) {
 		t.Error("the service is down and the answer does not say so")
 	}
 	r.set(t, "embed.model", "main/other")
-	if _, failed := r.reindex(t, api.Reindex{}); len(failed) != 1 || !strings.Contains(failed[0], "does not answer") {
+	if _, failed := r.reindex(t, api.ReindexRequest{}); len(failed) != 1 || !strings.Contains(failed[0], "does not answer") {
 		t.Errorf("reindex while the service is down: %v", failed)
 	}
 	s.down.Store(false)
@@ -256,7 +256,7 @@ func TestEmbeddingServiceFails(t *testing.T) {
 	r.set(t, "embed.model", "main/slow")
 	whole() // the old vectors serve while new ones are made
 	close(s.hold)
-	if sum, failed := r.reindex(t, api.Reindex{}); len(failed) > 0 || sum.Tools == 0 {
+	if sum, failed := r.reindex(t, api.ReindexRequest{}); len(failed) > 0 || sum.Tools == 0 {
 		t.Errorf("with the next model: %+v, %v", sum, failed)
 	}
 	whole()
@@ -275,11 +275,11 @@ func TestExamples(t *testing.T) {
 	if _, err := api.PutSetting.Call(ctx, r.Client, api.PutSettingRequest{Key: "index.examples", Value: "offline/planner"}); err == nil {
 		t.Error("the built-in planner was taken")
 	}
-	if sum, _ := r.reindex(t, api.Reindex{}); sum.Examples != 0 {
+	if sum, _ := r.reindex(t, api.ReindexRequest{}); sum.Examples != 0 {
 		t.Errorf("%d examples written without being told to", sum.Examples)
 	}
 	r.set(t, "index.examples", "main/writer")
-	sum, failed := r.reindex(t, api.Reindex{Server: "shop"})
+	sum, failed := r.reindex(t, api.ReindexRequest{Server: "shop"})
 	if len(failed) > 0 || sum.Examples != 3 {
 		t.Fatalf("written for %d tools, %v", sum.Examples, failed)
 	}
@@ -309,7 +309,7 @@ func TestExamples(t *testing.T) {
 	if len(s.asked) != 3 || !strings.HasPrefix(s.asked[0], "<tool_result") {
 		t.Errorf("the model was asked %d times, %.40q", len(s.asked), s.asked)
 	}
-	if sum, _ := r.reindex(t, api.Reindex{Server: "shop"}); sum.Examples != 0 || len(s.asked) != 3 {
+	if sum, _ := r.reindex(t, api.ReindexRequest{Server: "shop"}); sum.Examples != 0 || len(s.asked) != 3 {
 		t.Errorf("%d written again", sum.Examples)
 	}
 	rows, err := api.GetUsage.Call(ctx, r.Client, api.GetUsageRequest{By: "user"})

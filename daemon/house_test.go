@@ -1,20 +1,16 @@
 package daemon
 
 import (
-	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"nize/daemon/api"
 )
 
 // The house rules, read from the sources. Each ban stands beside its reason; a
@@ -71,6 +67,7 @@ var floors = map[string]room{
 	"daemon/control":             {"bots bots/terminal daemon/api daemon/people llm llm/openai mcp mcp/index mcp/policy mcp/upstream", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
 	"daemon/commands":            {"bots bots/phrases daemon/api daemon/control daemon/people daemon/plot daemon/settings", "what people do in a chat: they call the operations that nizectl calls, and see no store"},
 	"daemon/monitor":             {"bots bots/phrases daemon/api daemon/alert daemon/backup daemon/doctor daemon/people mcp mcp/upstream store/bolt", "how nized is: it reads the rooms that it tells of"},
+	"daemon/indexer":             {"daemon/api daemon/control llm llm/openai mcp mcp/index mcp/scan mcp/upstream", "it keeps the index of tools as the store has them"},
 	"daemon/imports":             {"daemon/api daemon/control daemon/mcpfile", "it turns the entries of a file into servers, by the operations on those"},
 	"daemon/mux":                 {"daemon/api", "it serves operations over HTTP, whatever they do"},
 	"daemon/peer":                {"", "a leaf: it asks the kernel; both ends of the socket do"},
@@ -413,17 +410,6 @@ func isAnyMap(m *ast.MapType) bool {
 	return false
 }
 
-func TestRoutesAreSorted(t *testing.T) {
-	byPath := func(a, b api.Route) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
-	}
-	for i := 1; i < len(api.Routes); i++ {
-		if a, b := api.Routes[i-1], api.Routes[i]; byPath(a, b) >= 0 {
-			t.Errorf("api.Routes: %s %s stands before %s %s", a.Method, a.Path, b.Method, b.Path)
-		}
-	}
-}
-
 // TestOperationsAreMounted: each operation that daemon/api declares is mounted
 // once, on a route of its own.
 func TestOperationsAreMounted(t *testing.T) {
@@ -432,6 +418,9 @@ func TestOperationsAreMounted(t *testing.T) {
 		route := op.Method + " " + op.Path
 		if mounted[route] {
 			t.Errorf("%s is mounted twice", route)
+		}
+		if op.Summary == "" || !strings.HasPrefix(op.Path, "/v1/") {
+			t.Errorf("%s says %q", route, op.Summary)
 		}
 		mounted[route] = true
 	}
@@ -469,28 +458,4 @@ func isOperation(t ast.Expr) bool {
 	}
 	id, ok := t.(*ast.Ident)
 	return ok && slices.Contains([]string{"Op", "Stream", "Download", "Upload"}, id.Name)
-}
-
-func TestRoutesAreServed(t *testing.T) {
-	answers, streams := new(Daemon).handlers()
-	routes := map[string]bool{}
-	for _, r := range api.Routes {
-		pattern := r.Method + " " + r.Path
-		routes[pattern] = true
-		says := strings.HasSuffix(r.Summary, "(stream)")
-		switch _, isStream := streams[pattern]; {
-		case answers[pattern] == nil && streams[pattern] == nil:
-			t.Errorf("api.Routes has %s, and nobody answers it", pattern)
-		case says != isStream:
-			t.Errorf("%s: its summary says stream: %t, its handler: %t", pattern, says, isStream)
-		}
-	}
-	for _, pattern := range slices.Concat(slices.Collect(maps.Keys(answers)), slices.Collect(maps.Keys(streams))) {
-		if !routes[pattern] {
-			t.Errorf("%s is answered, and not in api.Routes", pattern)
-		}
-		if answers[pattern] != nil && streams[pattern] != nil {
-			t.Errorf("%s is answered twice", pattern)
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"nize/daemon/commands"
 	"nize/daemon/control"
 	"nize/daemon/imports"
+	"nize/daemon/indexer"
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/people"
@@ -39,6 +40,7 @@ type serverOperations struct {
 	imports *imports.Importer
 	tools   *control.Tools
 	unmet   *control.UnmetRequests
+	indexer *indexer.Indexer
 }
 
 // chatOperations are about the places where people meet nize.
@@ -92,6 +94,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
+	o.indexer = d.indexer
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
@@ -105,7 +108,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)
 	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
-	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: d.defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.checkExamples, Changed: d.settingChanged}
+	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: d.defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, Changed: d.settingChanged}
 	o.conversations = &control.Conversations{
 		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: d.defaults.Of, Now: d.now,
 		Agents: o.agents, Models: o.models, Servers: o.servers,
@@ -123,8 +126,8 @@ func (d *Daemon) newCommands() *commands.Commands {
 	}
 }
 
-// mount ties each operation of daemon/api to its function. What it
-// leaves out is in none of the two: a test compares them.
+// mount ties each operation of daemon/api to its function; a test looks for those
+// that it leaves out.
 func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListAgents, o.agents.List)
 	mux.Handle(m, api.RemoveAgent, o.agents.Remove)
@@ -198,6 +201,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.DisableProvider, o.providers.Disable)
 	mux.Handle(m, api.EnableProvider, o.providers.Enable)
 	mux.Handle(m, api.TestProvider, o.providers.Test)
+	mux.HandleStream(m, api.Reindex, o.indexer.Reindex)
 	mux.HandleUpload(m, api.Restore, o.restores.Upload)
 	mux.Handle(m, api.ListServers, o.servers.List)
 	mux.Handle(m, api.AddServer, o.servers.Add)

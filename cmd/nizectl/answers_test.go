@@ -95,7 +95,7 @@ func TestAnswers(t *testing.T) {
 	answer(d, api.ListGrants, api.List[store.Grant]{Items: []store.Grant{{ID: "01G", User: "01U", Tool: "toolbox:roll", Deny: true, Created: now}}})
 	answer(d, api.ListUsers, api.List[store.User]{Items: []store.User{{ID: "01U", Name: "ada"}}})
 	d.usage([]store.UsageRow{{Key: "openai/gpt-x", Calls: 2, Prompt: 100, Completion: 20, MicroUSD: 1500, TookMS: 3000}, {Key: "=cmd()", Calls: 1, Unpriced: 1, Estimated: 1}})
-	answerLines(d, reindexing, api.ReindexLine{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, api.ReindexLine{Server: "quiet"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 2, Tools: 3}})
+	answerLines(d, api.Reindex, api.ReindexLine{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, api.ReindexLine{Server: "quiet"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 2, Tools: 3}})
 	for _, test := range []struct{ args, out, errs string }{
 		{"servers list", "SERVER   STATE  TOOLS  LATENCY  RESTARTS  LAST ERROR\ntoolbox  ready      1   1.5 ms         0\n", ""},
 		{"tools search time", "TOOL                  SCORE  DESCRIPTION\ntoolbox:convert_time   0.87  Convert a time between cities\n", ""},
@@ -206,7 +206,7 @@ func TestTrustAcceptsWhatWasShown(t *testing.T) {
 // TestReindexFails: a server that failed makes exit 1, for cron.
 func TestReindexFails(t *testing.T) {
 	d := newDouble(t)
-	answerLines(d, reindexing, api.ReindexLine{Server: "far", Error: "connection refused"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 1, Failed: 1}})
+	answerLines(d, api.Reindex, api.ReindexLine{Server: "far", Error: "connection refused"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 1, Failed: 1}})
 	if got := d.nizectl(surroundings{}, "reindex"); got.code != 1 || got.err != "nizectl: 1 server failed: far: connection refused\n" {
 		t.Errorf("%+v", got)
 	}

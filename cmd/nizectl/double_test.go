@@ -79,8 +79,6 @@ func (d *double) mount(op api.Spec, on func(*mux.Mux)) {
 	d.answers[op.Method+" "+op.Path] = on
 }
 
-var reindexing = api.Stream[api.Reindex, api.ReindexLine]{Method: "POST", Path: "/v1/reindex"}
-
 // answerWith answers to every command that shows something, with that text
 // wherever there is any.
 func (d *double) answerWith(text string) {
@@ -113,7 +111,7 @@ func (d *double) answerWith(text string) {
 	call := filled[store.Call](text)
 	call.State = store.Done
 	answer(d, api.CallTool, call)
-	answerLines(d, reindexing, filled[api.ReindexLine](text), api.ReindexLine{Summary: &api.ReindexSummary{}})
+	answerLines(d, api.Reindex, filled[api.ReindexLine](text), api.ReindexLine{Summary: &api.ReindexSummary{}})
 	verified := filled[api.Verified](text)
 	verified.Checkpoints[0].Why = "erasure"
 	answerLines(d, api.VerifyAudit, api.VerifyLine{Result: &verified})

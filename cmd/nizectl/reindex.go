@@ -25,7 +25,7 @@ func reindexCommand(a *command.App) *cli.Command {
 func reindex(ctx context.Context, c *command.Call) error {
 	var summary *api.ReindexSummary
 	var failed []string
-	for line, err := range c.API.Reindex(ctx, api.Reindex{Server: c.Cmd.String("server"), Full: c.Cmd.Bool("full"), ForgetUsage: c.Cmd.Bool("forget-usage")}) {
+	for line, err := range api.Reindex.Call(ctx, c.API, api.ReindexRequest{Server: c.Cmd.String("server"), Full: c.Cmd.Bool("full"), ForgetUsage: c.Cmd.Bool("forget-usage")}) {
 		if err != nil {
 			return err
 		}

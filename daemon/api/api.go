@@ -4,9 +4,9 @@
 //
 // The wire is HTTP/1.1 over a Unix socket, JSON both ways:
 //
-//   - Paths start with /v1/ and stand in [Routes]; Host is always [Host], and a
-//     request with an Origin is refused by the daemon, in case somebody puts the
-//     socket behind a proxy.
+//   - Paths start with /v1/; each stands in its operation ([Op] and its
+//     siblings). Host is always [Host], and a request with an Origin is refused
+//     by the daemon, in case somebody puts the socket behind a proxy.
 //   - A list is {"items":[…]} ([List]).
 //   - A stream is NDJSON: one value a line. Empty lines keep it alive and mean
 //     nothing. What goes wrong after the first byte is a last line

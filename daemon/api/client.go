@@ -102,18 +102,6 @@ func do[T any](ctx context.Context, c *Client, r request) (T, error) {
 	return out, nil
 }
 
-// exec is do where the answer says nothing.
-func exec(ctx context.Context, c *Client, r request) error {
-	_, err := do[Empty](ctx, c, r)
-	return err
-}
-
-// list is do for a list.
-func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
-	out, err := do[List[T]](ctx, c, r)
-	return out.Items, err
-}
-
 // stream sends a request and yields the lines of its answer. The request is
 // sent when the sequence is first read; an error is the last thing yielded.
 func stream[T any](ctx context.Context, c *Client, r request) iter.Seq2[T, error] {
@@ -289,29 +277,4 @@ func parseVersion(v string) (major, minor int, ok bool) {
 	digits, _, _ := strings.Cut(parts[1], "-")
 	minor, err2 := strconv.Atoi(digits)
 	return major, minor, err1 == nil && err2 == nil
-}
-
-// query builds a query of name, value pairs and leaves the empty ones out.
-func query(pairs ...string) url.Values {
-	v := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			v.Set(pairs[i], pairs[i+1])
-		}
-	}
-	return v
-}
-
-func flag(on bool) string {
-	if on {
-		return "1"
-	}
-	return ""
-}
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
 }

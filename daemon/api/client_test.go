@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -233,7 +232,7 @@ func TestStreamErrorInAValueIsNoEnd(t *testing.T) {
 		io.WriteString(w, "{\"error\":\"down\",\"server\":\"x\"}\n{\"summary\":{\"failed\":1}}\n")
 	})
 	n := 0
-	for line, err := range c.Reindex(t.Context(), Reindex{}) {
+	for line, err := range Reindex.Call(t.Context(), c, ReindexRequest{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,20 +309,6 @@ func TestSecretsTravelButDoNotPrint(t *testing.T) {
 	}
 }
 
-func TestRoutesAreSortedAndUnique(t *testing.T) {
-	key := func(r Route) string { return r.Path + " " + r.Method }
-	mux := http.NewServeMux()
-	for i, r := range Routes {
-		if i > 0 && key(Routes[i-1]) >= key(r) {
-			t.Errorf("%s %s is out of place", r.Method, r.Path)
-		}
-		if r.Summary == "" || !strings.HasPrefix(r.Path, "/v1/") {
-			t.Errorf("%+v", r)
-		}
-		mux.HandleFunc(r.Method+" "+r.Path, func(http.ResponseWriter, *http.Request) {}) // panics on a clash
-	}
-}
-
 // An answer that says nothing is no verification, no export and no backup.
 func TestIncompleteAnswers(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{}`) })
@@ -337,48 +322,6 @@ func TestIncompleteAnswers(t *testing.T) {
 	if _, err := SaveBackup(ctx, c, io.Discard); err == nil || !strings.Contains(err.Error(), "incomplete") {
 		t.Errorf("a backup without its sum: %v", err)
 	}
-}
-
-// TestClientKnowsEveryRoute calls every method once and compares what arrived
-// with the table.
-func TestClientKnowsEveryRoute(t *testing.T) {
-	var seen []string
-	mux := http.NewServeMux()
-	for _, r := range Routes {
-		mux.HandleFunc(r.Method+" "+r.Path, func(w http.ResponseWriter, req *http.Request) {
-			seen = append(seen, r.Path+" "+r.Method)
-			io.WriteString(w, `{}`)
-		})
-	}
-	c := serve(t, mux.ServeHTTP)
-	ctx := t.Context()
-	for _, call := range calls(ctx, c) {
-		if err := call(); err != nil {
-			t.Error(err)
-		}
-	}
-	var want []string
-	for _, r := range Routes {
-		want = append(want, r.Path+" "+r.Method)
-	}
-	slices.Sort(seen)
-	if diff := cmp.Diff(seen, want); diff != "" {
-		t.Errorf("requests (-got +want):\n%s", diff)
-	}
-}
-
-func calls(ctx context.Context, c *Client) []func() error {
-	return []func() error{
-		func() error { return last(c.Reindex(ctx, Reindex{})) },
-	}
-}
-
-// last drains a stream and returns its last error.
-func last[T any](seq func(func(T, error) bool)) (err error) {
-	for _, e := range seq {
-		err = e
-	}
-	return err
 }
 
 func FuzzDecodeLine(f *testing.F) {

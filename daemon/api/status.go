@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"iter"
 	"time"
 
 	"nize/store"
@@ -75,42 +73,4 @@ type ChildProcess struct {
 type DatabaseStatus struct {
 	SizeBytes  int64     `json:"size_bytes"`
 	LastBackup time.Time `json:"last_backup,omitzero"` // the newest scheduled one, or one of the last 48 hours that was asked for
-}
-
-// Reindex asks for a refresh; Server "" is all, Full also embeds anew,
-// ForgetUsage first erases what was learned from use, of every server.
-type Reindex struct {
-	Server      string `json:"server,omitempty"`
-	Full        bool   `json:"full,omitempty"`
-	ForgetUsage bool   `json:"forget_usage,omitempty"`
-}
-
-// ReindexLine is one line of its progress: one server that is through, what was
-// computed or written since, and at last the Summary.
-type ReindexLine struct {
-	Server   string          `json:"server,omitempty"`
-	Added    []string        `json:"added,omitempty"` // tool ids
-	Changed  []string        `json:"changed,omitempty"`
-	Removed  []string        `json:"removed,omitempty"`
-	Held     []string        `json:"held,omitempty"`
-	Examples int             `json:"examples,omitempty"` // tools for which a model wrote example requests; a line of its own
-	Embedded int             `json:"embedded,omitempty"` // vectors computed so far; a line of its own
-	Error    string          `json:"error,omitempty"`
-	Summary  *ReindexSummary `json:"summary,omitempty"`
-}
-
-// ReindexSummary is the end of a refresh.
-type ReindexSummary struct {
-	Servers   int     `json:"servers"`
-	Failed    int     `json:"failed"`
-	Tools     int     `json:"tools"`
-	Embedded  int     `json:"embedded"`            // vectors that had to be computed
-	Examples  int     `json:"examples,omitempty"`  // tools for which a model wrote example requests
-	Forgotten int     `json:"forgotten,omitempty"` // requests from which something had been learned
-	TookMS    float64 `json:"took_ms"`
-}
-
-// Reindex refreshes tools and vectors and yields progress.
-func (c *Client) Reindex(ctx context.Context, r Reindex) iter.Seq2[ReindexLine, error] {
-	return stream[ReindexLine](ctx, c, request{method: "POST", path: "/v1/reindex", body: r})
 }

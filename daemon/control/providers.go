@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -19,11 +17,11 @@ import (
 
 // Providers are the services that models run at.
 type Providers struct {
-	Store     store.Models
-	Extra     []store.Provider // those of the environment
-	Transport http.RoundTripper
-	Now       func() time.Time
-	Log       *slog.Logger
+	Store store.Models
+	Extra []store.Provider // those of the environment
+	// Open makes the client of a service and sends nothing.
+	Open func(store.Provider) (*openai.Client, error)
+	Now  func() time.Time
 }
 
 // EnvironmentProviders are providers that need no record: an OpenAI key in the
@@ -99,7 +97,7 @@ func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProvide
 	if added.Kind == "" {
 		added.Kind = added.Name
 	}
-	if err := checkProvider(added); err != nil {
+	if err := p.check(added); err != nil {
 		return none, err
 	}
 	return p.put(ctx, by, added)
@@ -109,16 +107,16 @@ func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProvide
 // need a key.
 var providerKinds = map[string]bool{"openai": true, "azure": true, "openrouter": true, "deepseek": true, "groq": true, "ollama": false, "openai-compatible": false}
 
-// checkProvider refuses a provider that could never answer.
-func checkProvider(p store.Provider) error {
-	needsKey, ok := providerKinds[p.Kind]
+// check refuses a provider that could never answer.
+func (p *Providers) check(added store.Provider) error {
+	needsKey, ok := providerKinds[added.Kind]
 	if !ok {
-		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, p.Kind, strings.Join(slices.Sorted(maps.Keys(providerKinds)), ", "))
+		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, added.Kind, strings.Join(slices.Sorted(maps.Keys(providerKinds)), ", "))
 	}
-	if needsKey && p.Key.IsZero() {
-		return fmt.Errorf("%w provider %s: it needs a key: nizectl providers add %s < key.txt", store.ErrInvalid, p.Name, p.Name)
+	if needsKey && added.Key.IsZero() {
+		return fmt.Errorf("%w provider %s: it needs a key: nizectl providers add %s < key.txt", store.ErrInvalid, added.Name, added.Name)
 	}
-	_, err := openai.New(openai.Options{Provider: p})
+	_, err := p.Open(added)
 	return err
 }
 
@@ -187,9 +185,4 @@ func (p *Providers) ListModelsOf(ctx context.Context, provider store.Provider) (
 		return nil, err
 	}
 	return c.ListModels(ctx)
-}
-
-// Open makes the client of a service.
-func (p *Providers) Open(provider store.Provider) (*openai.Client, error) {
-	return openai.New(openai.Options{Provider: provider, Transport: p.Transport, Log: p.Log.With("component", "llm", "provider", provider.Name)})
 }

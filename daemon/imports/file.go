@@ -71,7 +71,7 @@ func (f *File) Warnings() []string {
 	return slices.Clone(f.problems)
 }
 
-// report reslots what is wrong and logs what is so newly.
+// report replaces what is wrong and logs what is so newly.
 func (f *File) report(now []string) {
 	f.mu.Lock()
 	before := f.problems

@@ -13,7 +13,7 @@ import (
 
 // A rule says what a JSON value must be; what is wrong goes to the checker
 // with the pointer of its place, in Slack's words. Rules are values, so that
-// blocks.go reads like Slack's reference.
+// block.go reads like Slack's reference.
 type rule func(c *checker, at string, raw json.RawMessage)
 
 // checker gathers what is wrong with blocks, and what must be unique in them.

@@ -6,7 +6,7 @@
 //
 // Tests and developers meet Slack's limits here and not in front of a team. So
 // it refuses what Slack refuses, with Slack's codes: Block Kit is checked
-// field by field (blocks.go), methods ask for their scopes and tiers
+// field by field (block.go), methods ask for their scopes and tiers
 // (method.go), trigger ids, response URLs and streams end when Slack's do. It
 // knows nothing of nize and nothing of the library that the adapter uses, so
 // that a mistake of either shows.

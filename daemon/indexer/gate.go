@@ -1,4 +1,4 @@
-package daemon
+package indexer
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 // maxJudged bounds what is remembered of definitions: about 200 bytes each.
 const maxJudged = 20_000
 
-// gate judges the definitions of upstream tools: the scan of one definition by
-// itself, and of its text against the names of other servers' tools, which only
-// the roof knows. A registration lists a server twice, and a refresh lists what
-// is known, so what was said of a definition is remembered.
-type gate struct {
+// Gate judges the definitions of upstream tools: the scan of one definition by
+// itself, and of its text against the names of other servers' tools. A
+// registration lists a server twice, and a refresh lists what is known, so what
+// was said of a definition is remembered.
+type Gate struct {
 	scan.Gate
-	ids func(context.Context) ([]string, error) // of all tools
-	met func()                                  // a definition that is new to this process
-	log *slog.Logger
+	ToolIDs       func(context.Context) ([]string, error) // of all tools
+	NewDefinition func()                                  // is told of one that is new to this process
+	Log           *slog.Logger
 
 	mu     sync.Mutex
 	names  *scan.Names // of all tools; nil until read, and again after a change
@@ -37,19 +37,19 @@ type judgement struct {
 	findings []string
 }
 
-var _ upstream.Gate = (*gate)(nil)
+var _ upstream.Gate = (*Gate)(nil)
 
 // Pin implements upstream.Gate.
-func (g *gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
+func (g *Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
 	j := g.judge(server, instructions, tool)
-	names := g.all()
+	names := g.toolNames()
 	if names == nil {
 		return j.pin, append(j.findings[:len(j.findings):len(j.findings)], "it could not be compared with other servers' tools")
 	}
 	return j.pin, append(j.findings[:len(j.findings):len(j.findings)], g.Shadow(instructions, tool, names)...)
 }
 
-func (g *gate) judge(server store.Server, instructions string, tool store.Tool) judgement {
+func (g *Gate) judge(server store.Server, instructions string, tool store.Tool) judgement {
 	key, ok := definition(server, instructions, tool)
 	g.mu.Lock()
 	j, known := g.judged[key]
@@ -57,7 +57,7 @@ func (g *gate) judge(server store.Server, instructions string, tool store.Tool) 
 	if known && ok {
 		return j
 	}
-	g.met()
+	g.NewDefinition()
 	j.pin, j.findings = g.Gate.Pin(server, instructions, tool)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,14 +93,14 @@ func definition(server store.Server, instructions string, tool store.Tool) (key 
 	return key, true
 }
 
-// all reads the names of all tools, once until something changes.
-func (g *gate) all() *scan.Names {
+// toolNames reads the names of all tools, once until something changes.
+func (g *Gate) toolNames() *scan.Names {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.names == nil {
-		ids, err := g.ids(context.Background())
+		ids, err := g.ToolIDs(context.Background())
 		if err != nil {
-			g.log.Error("reading the names of tools", "err", err)
+			g.Log.Error("reading the names of tools", "err", err)
 			return nil
 		}
 		g.names = scan.NewNames(ids)
@@ -108,8 +108,8 @@ func (g *gate) all() *scan.Names {
 	return g.names
 }
 
-// changed forgets the names.
-func (g *gate) changed() {
+// forgetNames lets the names be read again.
+func (g *Gate) forgetNames() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.names = nil

@@ -1,4 +1,4 @@
-package daemon
+package indexer
 
 import (
 	"context"
@@ -43,16 +43,16 @@ func exampleText(t store.Tool) string {
 	return store.Head(text, exampleInput)
 }
 
-// suggest gives the index what the cache has for the tools, none where there is
-// none any more.
-func (d *Daemon) suggest(ctx context.Context, tools []store.Tool) error {
+// useExamples gives the index what the cache has for the tools, none where there
+// is none any more.
+func (x *Indexer) useExamples(ctx context.Context, tools []store.Tool) error {
 	var keys []string
-	if d.config.Get("", "index.examples") != "" {
+	if x.Config.Get("", "index.examples") != "" {
 		for _, t := range tools {
 			keys = append(keys, exampleKey(t))
 		}
 	}
-	have, err := d.db.GetExamples(ctx, keys)
+	have, err := x.Store.GetExamples(ctx, keys)
 	if err != nil {
 		return fmt.Errorf("reading example requests: %w", err)
 	}
@@ -61,29 +61,29 @@ func (d *Daemon) suggest(ctx context.Context, tools []store.Tool) error {
 		if len(keys) > 0 {
 			requests = have[exampleKey(t)].Requests
 		}
-		d.index.SetExamples(t.ID(), requests)
+		x.Index.SetExamples(t.ID(), requests)
 	}
 	return nil
 }
 
-// suggestAll is suggest for every tool, after the setting changed.
-func (d *Daemon) suggestAll(ctx context.Context) error {
-	tools, err := d.db.ListTools(ctx, "")
+// UseExamples makes a changed setting index.examples true of the index.
+func (x *Indexer) UseExamples(ctx context.Context) error {
+	tools, err := x.Store.ListTools(ctx, "")
 	if err != nil {
 		return fmt.Errorf("listing tools: %w", err)
 	}
-	return d.suggest(ctx, tools)
+	return x.useExamples(ctx, tools)
 }
 
 // writeExamples has the model write what is missing, server by server, and
 // tells of each server. Only one run works at a time; another returns at once.
-func (d *Daemon) writeExamples(ctx context.Context, only string, tell func(api.ReindexLine) error) (written int, err error) {
-	model := d.config.Get("", "index.examples")
-	if model == "" || !d.examples.TryLock() {
+func (x *Indexer) writeExamples(ctx context.Context, only string, tell func(api.ReindexLine) error) (written int, err error) {
+	model := x.Config.Get("", "index.examples")
+	if model == "" || !x.writing.TryLock() {
 		return 0, nil
 	}
-	defer d.examples.Unlock()
-	tools, err := d.db.ListTools(ctx, "")
+	defer x.writing.Unlock()
+	tools, err := x.Store.ListTools(ctx, "")
 	if err != nil {
 		return 0, fmt.Errorf("listing tools: %w", err)
 	}
@@ -91,10 +91,10 @@ func (d *Daemon) writeExamples(ctx context.Context, only string, tell func(api.R
 	for _, t := range tools {
 		keys = append(keys, exampleKey(t))
 	}
-	if err := d.db.TrimExamples(ctx, keys); err != nil {
+	if err := x.Store.TrimExamples(ctx, keys); err != nil {
 		return 0, fmt.Errorf("trimming example requests: %w", err)
 	}
-	have, err := d.db.GetExamples(ctx, keys)
+	have, err := x.Store.GetExamples(ctx, keys)
 	if err != nil {
 		return 0, fmt.Errorf("reading example requests: %w", err)
 	}
@@ -115,7 +115,7 @@ func (d *Daemon) writeExamples(ctx context.Context, only string, tell func(api.R
 			if written == examplesPerRun {
 				break
 			}
-			if err := d.writeExample(ctx, model, t); err != nil {
+			if err := x.writeExample(ctx, model, t); err != nil {
 				return written, fmt.Errorf("example requests for %s: %w", t.ID(), err)
 			}
 			written++
@@ -133,34 +133,34 @@ func (d *Daemon) writeExamples(ctx context.Context, only string, tell func(api.R
 // writeExample asks the model about one tool, keeps what it wrote and gives it
 // to the index. An answer of no use is kept as none, so that it is not paid for
 // again.
-func (d *Daemon) writeExample(ctx context.Context, model string, t store.Tool) error {
+func (x *Indexer) writeExample(ctx context.Context, model string, t store.Tool) error {
 	asking, cancel := context.WithTimeout(ctx, exampleWait)
 	defer cancel()
-	reply, err := d.router.Generate(asking, model, llm.Request{
+	reply, err := x.Router.Generate(asking, model, llm.Request{
 		System: examplePrompt, MaxTokens: exampleOutput, Bill: &llm.Bill{By: store.System},
-		Turns: []store.Turn{{Role: store.FromUser, Text: llm.Frame(exampleText(t)), At: d.now()}},
+		Turns: []store.Turn{{Role: store.FromUser, Text: llm.Frame(exampleText(t)), At: x.Now()}},
 	}, nil)
 	if err != nil {
 		return err
 	}
-	e := store.Example{Tool: t.ID(), Model: reply.Model, Requests: d.safeExamples(t, reply.Text), At: d.now()}
-	if err := d.db.PutExample(ctx, exampleKey(t), e); err != nil {
+	e := store.Example{Tool: t.ID(), Model: reply.Model, Requests: x.safeExamples(t, reply.Text), At: x.Now()}
+	if err := x.Store.PutExample(ctx, exampleKey(t), e); err != nil {
 		return err
 	}
-	d.index.SetExamples(t.ID(), e.Requests)
+	x.Index.SetExamples(t.ID(), e.Requests)
 	return nil
 }
 
 // safeExamples reads what the model wrote. Its output is no more to be trusted
 // than the definition it was shown: each request must be one short plain line
 // with which the scan of tool definitions finds nothing wrong.
-func (d *Daemon) safeExamples(t store.Tool, text string) []string {
+func (x *Indexer) safeExamples(t store.Tool, text string) []string {
 	from, to := strings.IndexByte(text, '['), strings.LastIndexByte(text, ']')
 	var all []string
 	if from < 0 || to < from || json.Unmarshal([]byte(text[from:to+1]), &all) != nil {
 		return nil
 	}
-	names := d.gate.all()
+	names := x.Gate.toolNames()
 	var out []string
 	for _, s := range all {
 		s = strings.Join(strings.Fields(s), " ")
@@ -168,9 +168,9 @@ func (d *Daemon) safeExamples(t store.Tool, text string) []string {
 			continue
 		}
 		said := store.Tool{Server: t.Server, Name: t.Name, Description: s}
-		_, findings := d.gate.Gate.Pin(store.Server{}, "", said)
+		_, findings := x.Gate.Gate.Pin(store.Server{}, "", said)
 		if names != nil {
-			findings = append(findings, d.gate.Shadow("", said, names)...)
+			findings = append(findings, x.Gate.Shadow("", said, names)...)
 		}
 		if len(findings) == 0 && len(out) < store.MaxExamples {
 			out = append(out, s)
@@ -179,9 +179,9 @@ func (d *Daemon) safeExamples(t store.Tool, text string) []string {
 	return out
 }
 
-// checkExamples refuses a model that cannot be asked.
-func (d *Daemon) checkExamples(ctx context.Context, model string) error {
-	targets, err := d.router.Resolve(ctx, model)
+// CheckExamples refuses a model that cannot be asked.
+func (x *Indexer) CheckExamples(ctx context.Context, model string) error {
+	targets, err := x.Router.Resolve(ctx, model)
 	if err != nil {
 		return err
 	}
@@ -192,13 +192,13 @@ func (d *Daemon) checkExamples(ctx context.Context, model string) error {
 }
 
 // logExamples writes what a scheduled run could not do. A full budget is no fault.
-func (d *Daemon) logExamples(ctx context.Context, err error) {
+func (x *Indexer) logExamples(ctx context.Context, err error) {
 	var full *store.BudgetError
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errors.As(err, &full):
-		d.log.Info("no budget for example requests", "err", err)
+		x.Log.Info("no budget for example requests", "err", err)
 	default:
-		d.log.Error("writing example requests", "err", err)
+		x.Log.Error("writing example requests", "err", err)
 	}
 }

@@ -1,0 +1,43 @@
+package indexer
+
+import (
+	"context"
+	"fmt"
+	"nize/llm"
+	"nize/llm/openai"
+	"nize/mcp/index"
+	"nize/store"
+	"strings"
+	"time"
+)
+
+// embedder is a configured embedding model as the index wants it.
+type embedder struct{ *openai.Embedder }
+
+func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	return e.Embeddings(ctx, texts)
+}
+
+// UseEmbedder makes the setting embed.model true of the index. While that model
+// cannot be used the index falls back to the embedded vectors.
+func (x *Indexer) UseEmbedder(ctx context.Context) error {
+	name := x.Config.Get("", "embed.model")
+	var e index.Embedder
+	if name != "" {
+		provider, model, _ := strings.Cut(name, "/") // checked when it was set
+		p, err := x.Providers.Find(ctx, provider)
+		if err != nil {
+			return fmt.Errorf("embed.model %s: %w", name, err)
+		}
+		c, err := x.Providers.Open(p)
+		if err != nil {
+			return fmt.Errorf("embed.model %s: %w", name, err)
+		}
+		own := c.Embedder(model)
+		own.Spent = func(ctx context.Context, u llm.Usage, took time.Duration) {
+			x.Router.Meter.RecordSpend(ctx, llm.Target{Provider: p, Model: model}, llm.Bill{By: store.System}, u, took)
+		}
+		e = embedder{own}
+	}
+	return x.Index.SetEmbedder(ctx, e)
+}
