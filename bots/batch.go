@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"nize/bots/outbox"
-	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -47,17 +46,7 @@ func (t *thread) holdsForBatch(ctx context.Context, sc *outbox.Screen, th store.
 		return false
 	}
 	t.batch = true
-	t.c.mu.Lock()
-	wakes := t.waking
-	t.waking = true
-	t.c.mu.Unlock()
-	if !wakes {
-		left := batchTime - now.Sub(t.answers[0])
-		t.c.start(func(ctx context.Context) {
-			_ = queue.Sleep(ctx, left)
-			t.c.wake(t.id, func(t *thread) { t.waking = false })
-		})
-	}
+	t.c.heldBack.Advance(t.id, t.answers[0].Add(batchTime))
 	return true
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"nize/bots/outbox"
 	"nize/bots/phrases"
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -65,6 +66,7 @@ type Conversation struct {
 	platforms map[store.Surface]Platform
 	outbox    *outbox.Options
 	copies    *outbox.Copies
+	heldBack  *queue.Queue[string] // threads whose messages wait to be answered together
 	wg        sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows and the fields of every thread
@@ -83,7 +85,6 @@ type thread struct {
 	queue     []item
 	scheduled bool                    // in ready, or a worker has it
 	dirty     bool                    // something happened since the last step began
-	waking    bool                    // a timer looks at it again
 	cancel    context.CancelCauseFunc // of the Work that runs
 	behind    *int                    // from that turn on the chat may lack what is stored
 	stop      *stopRequest            // what a person asked for since the last step
@@ -131,7 +132,7 @@ func New(o Options) *Conversation {
 	if o.AtOnce == 0 {
 		o.AtOnce = 64
 	}
-	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}, paces: map[string]*pace{}}
+	c := &Conversation{o: o, platforms: map[store.Surface]Platform{}, threads: map[string]*thread{}, paces: map[string]*pace{}, heldBack: queue.New[string](o.Now)}
 	for _, p := range o.Platforms {
 		c.platforms[p.Surface()] = p
 	}
@@ -301,6 +302,7 @@ func (c *Conversation) Run(ctx context.Context) error {
 	c.spawnLocked()
 	c.mu.Unlock()
 	c.wg.Go(func() { c.copies.Run(ctx) })
+	c.wg.Go(func() { c.heldBack.Run(ctx, 1, func(_ context.Context, thread string) { c.wake(thread, nil) }) })
 	defer func() {
 		c.mu.Lock()
 		c.life = nil

@@ -65,7 +65,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	l.posts = posting.New(posting.Options{
 		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Team: account.Team, Self: account.User,
 	})
-	l.attachments = attachments.New(attachments.Options{Wire: l.wire, People: l.people, Store: b.o.Store.Attachments, Config: b.o.Config, Log: l.log, Self: account.User})
+	l.attachments = &attachments.Fetcher{Wire: l.wire, People: l.people, Store: b.o.Store.Attachments, Config: b.o.Config, Log: l.log, Self: account.User}
 	l.homes = home.New(home.Options{
 		Wire: l.wire, People: l.people, Posts: l.posts, Store: b.o.Store.Homes, Keeper: b.o.Keeper, Commands: b.o.Commands, Feed: b.o.Feed, Now: b.o.Now, Log: l.log, Team: account.Team,
 	})

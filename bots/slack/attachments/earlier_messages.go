@@ -44,16 +44,16 @@ func (l *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th stor
 	defer cancel()
 	list, more, err := l.listMessages(ctx, e, th.LastMessage)
 	if err != nil {
-		l.log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
+		l.Log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
 	}
 	heard, err := l.messageKeys(ctx, th)
 	if err != nil {
-		l.log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
+		l.Log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
 	}
 	list = slices.DeleteFunc(list, func(m incoming.Posted) bool {
-		return m.User == l.self || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
+		return m.User == l.Self || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
 	})
 	return l.quoteMessages(ctx, list, more, about)
 }
@@ -84,7 +84,7 @@ func (l *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, 
 			c.LastMessage = e.TS
 		}
 		// Who is followed is alone with nize since: nothing can be new there.
-		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(l.self) || s.About != nil) {
+		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(l.Self) || s.About != nil) {
 			b = l.earlierMessages(ctx, e, th, about)
 			c.LastMessage = max(c.LastMessage, b.newest)
 		}
@@ -113,7 +113,7 @@ func distinct(list []incoming.File) []incoming.File {
 
 // messageKeys are the keys of the messages that the conversation holds.
 func (l *Fetcher) messageKeys(ctx context.Context, th store.Thread) (map[string]bool, error) {
-	turns, err := l.store.Turns(ctx, th.ID)
+	turns, err := l.Store.Turns(ctx, th.ID)
 	if err != nil {
 		return nil, fmt.Errorf("reading a conversation: %w", err)
 	}
@@ -144,8 +144,8 @@ func (l *Fetcher) listMessages(ctx context.Context, e incoming.Event, since stri
 				Cursor string `json:"next_cursor"`
 			} `json:"response_metadata"`
 		}
-		err := l.wire.Call(ctx, func(ctx context.Context) error {
-			return l.wire.Raw.Ask(ctx, "conversations.replies", form, &page)
+		err := l.Wire.Call(ctx, func(ctx context.Context) error {
+			return l.Wire.Raw.Ask(ctx, "conversations.replies", form, &page)
 		})
 		if err != nil {
 			return nil, false, err
@@ -172,7 +172,7 @@ func (l *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mor
 	if len(list) == 0 {
 		return b
 	}
-	name, speaker := l.people.NameFor(ctx), l.speakerFor(ctx)
+	name, speaker := l.People.NameFor(ctx), l.speakerFor(ctx)
 	b.newest = list[len(list)-1].TS
 	out := &store.Earlier{}
 	most, capacity := store.MaxQuotes, store.MaxQuoted
@@ -185,7 +185,7 @@ func (l *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mor
 			out.Left++
 			continue
 		}
-		q, files := m.Quote(l.self, name, speaker)
+		q, files := m.Quote(l.Self, name, speaker)
 		if q.Text == "" {
 			continue
 		}
@@ -210,7 +210,7 @@ func (l *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mor
 // speakerFor tells who wrote a message. Who can't be looked up is nobody of the
 // team.
 func (l *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Speaker {
-	known, names := map[string]store.Speaker{}, l.people.NameFor(ctx)
+	known, names := map[string]store.Speaker{}, l.People.NameFor(ctx)
 	return func(m incoming.Posted) store.Speaker {
 		if m.Bot != "" || m.Subtype == "bot_message" || m.User == "" || m.User == "USLACKBOT" {
 			name := cmp.Or(m.Username, m.Profile.Name)
@@ -225,7 +225,7 @@ func (l *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Sp
 		}
 		s := store.Speaker{Name: incoming.SpeakerName(m.User), Outside: true}
 		if incoming.IDForm.MatchString(m.User) && len(known) < people.MaxLookups {
-			if p, err := l.people.LookUp(ctx, m.User, people.Recent); err == nil {
+			if p, err := l.People.LookUp(ctx, m.User, people.Recent); err == nil {
 				s = store.Speaker{Name: incoming.SpeakerName(p.Name), Identity: p.Identity(), Outside: !p.Member}
 			}
 		}

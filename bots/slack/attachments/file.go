@@ -25,28 +25,14 @@ type Store interface {
 	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, most int64) error
 }
 
-// Options are what a fetcher works with.
-type Options struct {
+// Fetcher looks up what comes with a message.
+type Fetcher struct {
 	Wire   *wire.Client
 	People *people.Directory
 	Store  Store
 	Config store.Config // limits.images.stored
 	Log    *slog.Logger
 	Self   string // nize's own id
-}
-
-// Fetcher looks up what comes with a message.
-type Fetcher struct {
-	wire   *wire.Client
-	people *people.Directory
-	store  Store
-	config store.Config
-	log    *slog.Logger
-	self   string
-}
-
-func New(o Options) *Fetcher {
-	return &Fetcher{wire: o.Wire, people: o.People, store: o.Store, config: o.Config, log: o.Log, self: o.Self}
 }
 
 // readFiles fetches files for a conversation; each comes back, read or with the
@@ -82,8 +68,8 @@ type place struct {
 // readFile fetches one file in its turn.
 func (l *Fetcher) readFile(ctx context.Context, by store.Caller, s incoming.File, to place) (store.File, error) {
 	select {
-	case l.wire.Raw.Busy <- struct{}{}:
-		defer func() { <-l.wire.Raw.Busy }()
+	case l.Wire.Raw.Busy <- struct{}{}:
+		defer func() { <-l.Wire.Raw.Busy }()
 	case <-ctx.Done():
 		return store.File{}, ctx.Err()
 	}
@@ -107,11 +93,11 @@ func (l *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte, 
 		var answer struct {
 			File incoming.File `json:"file"`
 		}
-		err := l.wire.Call(ctx, func(ctx context.Context) error {
-			return l.wire.Raw.Ask(ctx, "files.info", url.Values{"file": {f.ID}}, &answer)
+		err := l.Wire.Call(ctx, func(ctx context.Context) error {
+			return l.Wire.Raw.Ask(ctx, "files.info", url.Values{"file": {f.ID}}, &answer)
 		})
 		if err != nil || answer.File.ID != f.ID {
-			l.log.Warn("asking for a file", "file", f.ID, "err", err)
+			l.Log.Warn("asking for a file", "file", f.ID, "err", err)
 			return nil, whyNot(wire.Code(err))
 		}
 		answer.File.From = f.From
@@ -131,11 +117,11 @@ func (l *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte, 
 	case f.Size > store.MaxFile:
 		return nil, store.FileTooLarge
 	}
-	data, err := l.wire.Download(ctx, address, f.Size, store.MaxFile)
+	data, err := l.Wire.Download(ctx, address, f.Size, store.MaxFile)
 	if err == nil {
 		return data, ""
 	}
-	l.log.Warn("fetching a file", "file", f.ID, "err", err)
+	l.Log.Warn("fetching a file", "file", f.ID, "err", err)
 	for cause, why := range map[error]string{wire.ErrForeign: store.FileForeign, wire.ErrDenied: store.FileDenied, wire.ErrGone: store.FileGone, wire.ErrTooLarge: store.FileTooLarge} {
 		if errors.Is(err, cause) {
 			return nil, why
@@ -160,7 +146,7 @@ func (l *Fetcher) keepFile(ctx context.Context, by store.Caller, thread string, 
 	if f.Kind != store.ImageFile {
 		return f, nil
 	}
-	err := l.store.PutFile(ctx, by, thread, f, int64(store.GetInt(l.config, "", "limits.images.stored")))
+	err := l.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(l.Config, "", "limits.images.stored")))
 	if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull) {
 		return bots.Unread(f, store.FileNoCapacity), nil
 	}

@@ -14,10 +14,10 @@ import (
 
 // addForwarded adds the messages that were passed on with one.
 func (l *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments json.RawMessage) {
-	name, speaker := l.people.NameFor(ctx), l.speakerFor(ctx)
+	name, speaker := l.People.NameFor(ctx), l.speakerFor(ctx)
 	for _, f := range incoming.DecodeForwarded(attachments) {
 		m := f.Posted()
-		if q, files := m.Quote(l.self, name, speaker); q.Text != "" {
+		if q, files := m.Quote(l.Self, name, speaker); q.Text != "" {
 			q.About = true
 			b.add(q)
 			b.files = append(b.files, files...)

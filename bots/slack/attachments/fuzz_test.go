@@ -59,10 +59,10 @@ func TestFilesWithoutScope(t *testing.T) {
 	}
 	defer fake.Close()
 	soon := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	l := New(Options{
+	l := &Fetcher{
 		Wire: wire.New(wire.Options{URL: fake.APIURL(), Wait: soon}, store.NewSecret(fake.BotToken()), store.Secret{}),
 		Log:  slog.New(slog.NewTextHandler(t.Output(), nil)), Self: slacktest.Bot,
-	})
+	}
 	m, err := fake.Post(slacktest.Said{User: slacktest.Ann, Channel: slacktest.General, Files: []slacktest.File{{Name: "a.txt", Content: []byte("hello")}, {Name: "b.txt", Content: []byte("b"), Access: "check_file_info"}}})
 	if err != nil {
 		t.Fatal(err)

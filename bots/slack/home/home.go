@@ -52,16 +52,7 @@ type Options struct {
 
 // Homes draws the App Homes of one workspace.
 type Homes struct {
-	wire     *wire.Client
-	people   *people.Directory
-	posts    *posting.Poster
-	store    Store
-	keeper   bots.Keeper
-	commands *bots.Commands
-	feed     store.Feed
-	now      func() time.Time
-	log      *slog.Logger
-	team     string
+	o Options
 
 	drawing [64]sync.Mutex // one Home is drawn at a time, so that the last word is the last state
 
@@ -73,10 +64,7 @@ type Homes struct {
 }
 
 func New(o Options) *Homes {
-	return &Homes{
-		wire: o.Wire, people: o.People, posts: o.Posts, store: o.Store, keeper: o.Keeper, commands: o.Commands, feed: o.Feed, now: o.Now, log: o.Log, team: o.Team,
-		open: openHomes{of: map[string]*openedHome{}, redraws: queue.New[string](o.Now)},
-	}
+	return &Homes{o: o, open: openHomes{of: map[string]*openedHome{}, redraws: queue.New[string](o.Now)}}
 }
 
 func (h *Homes) lock(user string) *sync.Mutex {
@@ -125,17 +113,17 @@ func (h *Homes) setLink(at store.Address, link string) {
 // Draw publishes the Home of one person. The picture of what they used is
 // uploaded after the first look, which does not wait for it.
 func (l *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, notice string) error {
-	if l.keeper == nil {
+	if l.o.Keeper == nil {
 		return nil
 	}
 	lock := l.lock(p.ID)
 	lock.Lock()
 	defer lock.Unlock()
-	p, err := l.people.Who(ctx, p.ID, people.Recent) // their language may have been changed just now
+	p, err := l.o.People.Who(ctx, p.ID, people.Recent) // their language may have been changed just now
 	if err != nil || p.User.ID == "" {
 		return err
 	}
-	l.open.setOpened(p.ID, st, notice, l.now())
+	l.open.setOpened(p.ID, st, notice, l.o.Now())
 	draw, err := l.gatherHome(ctx, p, st, notice)
 	if err != nil {
 		return err
@@ -156,43 +144,43 @@ func (l *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, no
 	if err := l.publishHome(ctx, p, &draw); err != nil || h.Picture == nil {
 		return err
 	}
-	file, err := l.posts.UploadPicture(ctx, *h.Picture)
+	file, err := l.o.Posts.UploadPicture(ctx, *h.Picture)
 	if err != nil {
-		l.log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
+		l.o.Log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
 		return nil
 	}
 	draw.Picture = view.HomeState{File: file, Key: h.Picture.Key}
-	if err := l.posts.WithPicture(ctx, func() error { return l.publishHome(ctx, p, &draw) }); err != nil {
-		l.log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
-		l.posts.DropFile(ctx, file)
+	if err := l.o.Posts.WithPicture(ctx, func() error { return l.publishHome(ctx, p, &draw) }); err != nil {
+		l.o.Log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
+		l.o.Posts.DropFile(ctx, file)
 		return nil
 	}
 	l.setPicture(p.ID, draw.Picture)
 	if old.File != "" {
-		l.posts.DropFile(ctx, old.File)
+		l.o.Posts.DropFile(ctx, old.File)
 	}
 	return nil
 }
 
 // gatherHome reads what somebody's Home shows now.
 func (l *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeState, notice string) (view.Home, error) {
-	h, err := l.keeper.Home(ctx, p.Asked(store.Address{Surface: store.OnSlack, Team: l.team}, ""))
+	h, err := l.o.Keeper.Home(ctx, p.Asked(store.Address{Surface: store.OnSlack, Team: l.o.Team}, ""))
 	if err != nil {
 		return view.Home{}, fmt.Errorf("gathering a Home: %w", err)
 	}
-	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.now()}, Links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
+	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.o.Now()}, Links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
 	for _, name := range homeDoes {
-		if cmd, _, _, ok := l.commands.Find(p.Caller(), name, false); ok {
+		if cmd, _, _, ok := l.o.Commands.Find(p.Caller(), name, false); ok {
 			draw.Does = append(draw.Does, view.HomeButton{Words: name, About: cmd.About})
 		}
 	}
-	l.open.setCalls(p.ID, h.Waiting, l.now())
+	l.open.setCalls(p.ID, h.Waiting, l.o.Now())
 	return draw, nil
 }
 
 func (l *Homes) publish(ctx context.Context, p people.Person, view slackgo.HomeTabViewRequest) error {
-	return l.wire.Call(ctx, func(ctx context.Context) error {
-		_, err := l.wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.ID, View: view})
+	return l.o.Wire.Call(ctx, func(ctx context.Context) error {
+		_, err := l.o.Wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.ID, View: view})
 		return err
 	})
 }
@@ -213,15 +201,15 @@ func (l *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page 
 	links := map[string]string{}
 	from, to := view.PageOf(len(waiting), view.WaitingPage, page)
 	for _, w := range waiting[from:to] {
-		if w.At.Surface != store.OnSlack || w.At.Team != l.team || w.At.Message == "" {
+		if w.At.Surface != store.OnSlack || w.At.Team != l.o.Team || w.At.Message == "" {
 			continue
 		}
 		if link, ok := l.link(w.At); ok {
 			links[w.Call] = link
 			continue
 		}
-		err := l.wire.Call(ctx, func(ctx context.Context) error {
-			link, err := l.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
+		err := l.o.Wire.Call(ctx, func(ctx context.Context) error {
+			link, err := l.o.Wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
 			if err == nil && strings.HasPrefix(link, "http") && len(link) <= view.MaxURL {
 				links[w.Call] = link
 				l.setLink(w.At, link)
@@ -229,7 +217,7 @@ func (l *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page 
 			return err
 		})
 		if err != nil { // it was deleted: they can have it again
-			l.log.Info("a card has no link", "call", w.Call, "err", err)
+			l.o.Log.Info("a card has no link", "call", w.Call, "err", err)
 		}
 	}
 	return links
@@ -284,13 +272,13 @@ func (l *Homes) Press(ctx context.Context, p people.Person, i incoming.Interacti
 
 // runCommand runs a command and returns what it says.
 func (l *Homes) runCommand(ctx context.Context, p people.Person, line string) string {
-	cmd, words, _, ok := l.commands.Find(p.Caller(), line, false)
+	cmd, words, _, ok := l.o.Commands.Find(p.Caller(), line, false)
 	if !ok {
 		return p.Words().Say(phrases.UnknownCommand)
 	}
-	answer, err := l.commands.Run(ctx, cmd, p.Asked(store.Address{Surface: store.OnSlack, Team: l.team}, words))
+	answer, err := l.o.Commands.Run(ctx, cmd, p.Asked(store.Address{Surface: store.OnSlack, Team: l.o.Team}, words))
 	if err != nil {
-		l.log.Error("running a command for the Home", "command", cmd.Name, "err", err)
+		l.o.Log.Error("running a command for the Home", "command", cmd.Name, "err", err)
 	}
 	return answer.Text
 }
@@ -299,7 +287,7 @@ func (l *Homes) runCommand(ctx context.Context, p people.Person, line string) st
 func (l *Homes) fetchCard(ctx context.Context, p people.Person, call string) string {
 	err := store.ErrNotFound
 	if store.ValidID(call) {
-		err = l.keeper.Bring(ctx, p.Caller(), call)
+		err = l.o.Keeper.Bring(ctx, p.Caller(), call)
 	}
 	switch {
 	case err == nil:
@@ -307,7 +295,7 @@ func (l *Homes) fetchCard(ctx context.Context, p people.Person, call string) str
 	case wire.Lasting(err):
 		return p.Words().Say(phrases.CardNotWaiting)
 	}
-	l.log.Error("bringing a card", "call", call, "err", err)
+	l.o.Log.Error("bringing a card", "call", call, "err", err)
 	return p.Words().Say(phrases.CommandFailed)
 }
 

@@ -174,15 +174,15 @@ func (r *openHomes) beginRedraw(user string, now time.Time) (st view.HomeState, 
 
 // Newest is where the feed stands, from which [live.followFeed] goes on.
 func (l *Homes) Newest() (s store.Seq) {
-	if l.feed != nil {
-		s = l.feed.Last()
+	if l.o.Feed != nil {
+		s = l.o.Feed.Last()
 	}
 	return s
 }
 
 // Follow hears what changes after a point, until ctx ends.
 func (l *Homes) Follow(ctx context.Context, after store.Seq) {
-	feed := l.feed
+	feed := l.o.Feed
 	if feed == nil {
 		return
 	}
@@ -190,15 +190,15 @@ func (l *Homes) Follow(ctx context.Context, after store.Seq) {
 		for change, err := range feed.Watch(ctx, after) {
 			if err != nil {
 				if !errors.Is(err, store.ErrNotFound) {
-					l.log.Error("following the feed; Homes are drawn when they are opened", "err", err)
+					l.o.Log.Error("following the feed; Homes are drawn when they are opened", "err", err)
 					return
 				}
 				after = feed.Last() // slower than the feed's window
-				l.open.scheduleAll(l.now())
+				l.open.scheduleAll(l.o.Now())
 				break
 			}
 			after = change.Seq
-			l.open.scheduleFor(change, l.now())
+			l.open.scheduleFor(change, l.o.Now())
 		}
 	}
 }
@@ -235,28 +235,28 @@ func (l *Homes) storeOpenHome(ctx context.Context, p people.Person, st view.Home
 	if !ok {
 		return
 	}
-	h := store.OpenHome{Identity: p.Identity(), Team: l.team, Seen: seen, State: state}
-	if err := l.store.PutHome(ctx, h); err != nil && ctx.Err() == nil {
-		l.log.Warn("after a restart an open Home would not follow what changes", "user", p.ID, "err", err)
+	h := store.OpenHome{Identity: p.Identity(), Team: l.o.Team, Seen: seen, State: state}
+	if err := l.o.Store.PutHome(ctx, h); err != nil && ctx.Err() == nil {
+		l.o.Log.Warn("after a restart an open Home would not follow what changes", "user", p.ID, "err", err)
 	}
 }
 
 // restoreOpenHomes takes up the Homes that were open before a restart, and has them
 // drawn with what changed meanwhile.
 func (l *Homes) restoreOpenHomes(ctx context.Context) {
-	if l.keeper == nil || l.feed == nil {
+	if l.o.Keeper == nil || l.o.Feed == nil {
 		return
 	}
-	now := l.now()
-	list, err := l.store.ListHomes(ctx, "slack:", now.Add(-store.HomeOpen))
+	now := l.o.Now()
+	list, err := l.o.Store.ListHomes(ctx, "slack:", now.Add(-store.HomeOpen))
 	if err != nil {
 		if ctx.Err() == nil {
-			l.log.Error("reading which Homes are open; they are drawn when they are opened", "err", err)
+			l.o.Log.Error("reading which Homes are open; they are drawn when they are opened", "err", err)
 		}
 		return
 	}
 	for _, h := range list {
-		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.team && incoming.IDForm.MatchString(user) {
+		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.o.Team && incoming.IDForm.MatchString(user) {
 			l.open.restore(user, view.ReadHomeState(string(h.State)), h.Seen)
 		}
 	}
@@ -268,7 +268,7 @@ func (l *Homes) KeepRedrawing(ctx context.Context) {
 	l.restoreOpenHomes(ctx)
 	l.open.redraws.Run(ctx, 1, func(ctx context.Context, user string) {
 		if err := queue.Guard(func() error { return l.redraw(ctx, user) }); err != nil && ctx.Err() == nil {
-			l.log.Warn("a Home is not redrawn", "user", user, "err", err)
+			l.o.Log.Warn("a Home is not redrawn", "user", user, "err", err)
 		}
 	})
 }
@@ -279,12 +279,12 @@ func (l *Homes) redraw(ctx context.Context, user string) error {
 	lock := l.lock(user)
 	lock.Lock()
 	defer lock.Unlock()
-	st, notice, ok := l.open.beginRedraw(user, l.now()) // as anyone who drew it just now left it
+	st, notice, ok := l.open.beginRedraw(user, l.o.Now()) // as anyone who drew it just now left it
 	if !ok {
 		l.open.drop(user)
 		return nil
 	}
-	p, err := l.people.Who(ctx, user, people.Recent)
+	p, err := l.o.People.Who(ctx, user, people.Recent)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Pers
 	if err != nil || !p.Member {
 		return p, err
 	}
-	u, err := d.store.FindUser(ctx, p.Identity())
+	u, err := d.o.Store.FindUser(ctx, p.Identity())
 	known := err == nil
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -28,8 +28,8 @@ func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Pers
 	case err != nil:
 		return p, fmt.Errorf("finding the user %s: %w", p.Identity(), err)
 	}
-	p.Locale = store.Language(d.config, u.ID, p.Locale)
-	p.Zone = store.TimeZone(d.config, u.ID, p.Zone)
+	p.Locale = store.Language(d.o.Config, u.ID, p.Locale)
+	p.Zone = store.TimeZone(d.o.Config, u.ID, p.Zone)
 	if u.State != store.Active {
 		return p, nil
 	}
@@ -42,7 +42,7 @@ func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Pers
 		return p, nil
 	}
 	if !known {
-		if u, err = d.store.EnsureUser(ctx, p.Identity(), p.Name, store.Member); err != nil {
+		if u, err = d.o.Store.EnsureUser(ctx, p.Identity(), p.Name, store.Member); err != nil {
 			return p, fmt.Errorf("finding the user %s: %w", p.Identity(), err)
 		}
 	}
@@ -53,8 +53,8 @@ func (d *Directory) Who(ctx context.Context, id string, age time.Duration) (Pers
 }
 
 func (d *Directory) admits(ctx context.Context, u store.User) (bool, error) {
-	if d.admit == nil {
+	if d.o.Admit == nil {
 		return true, nil
 	}
-	return d.admit(ctx, u)
+	return d.o.Admit(ctx, u)
 }

@@ -61,7 +61,7 @@ func (r *rosters) get(key string, now time.Time, age time.Duration, read func() 
 // Member says whether a user of nize's is in the channel and a full member of
 // the workspace.
 func (d *Directory) Member(ctx context.Context, channel, user string) (bool, error) {
-	u, err := d.store.GetUser(ctx, user)
+	u, err := d.o.Store.GetUser(ctx, user)
 	if err != nil {
 		return false, err
 	}
@@ -87,15 +87,15 @@ func (d *Directory) Member(ctx context.Context, channel, user string) (bool, err
 // Admins returns the users of nize's who administer a channel: the workspace's
 // admins and owners, and who made the channel.
 func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error) {
-	ids, err := d.rosters.get("admins", d.now(), Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
+	ids, err := d.rosters.get("admins", d.o.Now(), Recent, func() ([]string, error) { return d.workspaceAdmins(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	creator, err := d.rosters.get("creator "+channel, d.now(), Recent, func() ([]string, error) { return d.creator(ctx, channel) })
+	creator, err := d.rosters.get("creator "+channel, d.o.Now(), Recent, func() ([]string, error) { return d.creator(ctx, channel) })
 	if err != nil {
 		return nil, err
 	}
-	users, err := d.store.ListUsers(ctx)
+	users, err := d.o.Store.ListUsers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (d *Directory) lowered(id string, admin bool) bool {
 	d.cache.mu.Lock()
 	defer d.cache.mu.Unlock()
 	p, ok := d.cache.known[id]
-	return ok && d.now().Sub(p.at) < Fresh && (!p.Member || admin && !p.admin)
+	return ok && d.o.Now().Sub(p.at) < Fresh && (!p.Member || admin && !p.admin)
 }
 
 // IDs are a user's ids on Slack.
@@ -134,11 +134,11 @@ func IDs(u store.User) []string {
 }
 
 func (d *Directory) Members(ctx context.Context, channel string) ([]string, error) {
-	return d.rosters.get("members "+channel, d.now(), freshMembers, func() (all []string, err error) {
+	return d.rosters.get("members "+channel, d.o.Now(), freshMembers, func() (all []string, err error) {
 		cursor := ""
 		for range maxMemberPages {
-			err := d.wire.Call(ctx, func(ctx context.Context) error {
-				page, next, err := d.wire.API.GetUsersInConversationContext(ctx, &slackgo.GetUsersInConversationParameters{ChannelID: channel, Cursor: cursor, Limit: 1000})
+			err := d.o.Wire.Call(ctx, func(ctx context.Context) error {
+				page, next, err := d.o.Wire.API.GetUsersInConversationContext(ctx, &slackgo.GetUsersInConversationParameters{ChannelID: channel, Cursor: cursor, Limit: 1000})
 				all, cursor = append(all, page...), next
 				return err
 			})
@@ -155,8 +155,8 @@ func (d *Directory) Members(ctx context.Context, channel string) ([]string, erro
 
 func (d *Directory) workspaceAdmins(ctx context.Context) (ids []string, err error) {
 	var all []slackgo.User
-	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
-		all, err = d.wire.API.GetUsersContext(ctx)
+	err = d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = d.o.Wire.API.GetUsersContext(ctx)
 		return err
 	})
 	if err != nil {
@@ -173,10 +173,10 @@ func (d *Directory) workspaceAdmins(ctx context.Context) (ids []string, err erro
 // ChannelName is how people there call a channel. ErrNotFound where nize sees no
 // channel of that id, since it is in none or a private one.
 func (d *Directory) ChannelName(ctx context.Context, channel string) (string, error) {
-	names, err := d.rosters.get("name "+channel, d.now(), Recent, func() ([]string, error) {
+	names, err := d.rosters.get("name "+channel, d.o.Now(), Recent, func() ([]string, error) {
 		var c *slackgo.Channel
-		err := d.wire.Call(ctx, func(ctx context.Context) (err error) {
-			c, err = d.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+		err := d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
+			c, err = d.o.Wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
 			return err
 		})
 		switch {
@@ -194,8 +194,8 @@ func (d *Directory) ChannelName(ctx context.Context, channel string) (string, er
 }
 
 func (d *Directory) creator(ctx context.Context, channel string) (ids []string, err error) {
-	err = d.wire.Call(ctx, func(ctx context.Context) error {
-		c, err := d.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+	err = d.o.Wire.Call(ctx, func(ctx context.Context) error {
+		c, err := d.o.Wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
 		if err == nil && c.Creator != "" {
 			ids = []string{c.Creator}
 		}

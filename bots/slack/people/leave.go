@@ -32,7 +32,7 @@ func (d *Directory) HandleUserChange(ctx context.Context, e incoming.Event) erro
 	if err != nil {
 		return err
 	}
-	u, err := d.store.FindUser(ctx, p.Identity())
+	u, err := d.o.Store.FindUser(ctx, p.Identity())
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -64,18 +64,18 @@ func (d *Directory) disableGone(ctx context.Context, u store.User) (done bool, e
 		}
 	}
 	// As they are now: what was read may be old, and their role another.
-	if u, err = d.store.GetUser(ctx, u.ID); err != nil || u.State != store.Active {
+	if u, err = d.o.Store.GetUser(ctx, u.ID); err != nil || u.State != store.Active {
 		return false, err
 	}
 	u.State = store.Disabled
-	err = d.store.PutUser(ctx, store.System, u)
+	err = d.o.Store.PutUser(ctx, store.System, u)
 	if errors.Is(err, store.ErrRefused) {
-		d.log.Warn("the last admin's account on Slack was switched off; they stay an admin of nize", "user", u.ID)
+		d.o.Log.Warn("the last admin's account on Slack was switched off; they stay an admin of nize", "user", u.ID)
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("disabling who left Slack: %w", err)
 	}
-	d.log.Info("a user was disabled, since their account on Slack was", "user", u.ID)
+	d.o.Log.Info("a user was disabled, since their account on Slack was", "user", u.ID)
 	return true, nil
 }

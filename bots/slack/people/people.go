@@ -87,13 +87,7 @@ type Options struct {
 
 // Directory looks people and channels of one workspace up.
 type Directory struct {
-	wire   *wire.Client
-	store  Store
-	config store.Config
-	admit  AdmitFunc
-	now    func() time.Time
-	log    *slog.Logger
-	team   string
+	o Options
 
 	cache   cache
 	rosters rosters
@@ -102,7 +96,7 @@ type Directory struct {
 
 func New(o Options) *Directory {
 	return &Directory{
-		wire: o.Wire, store: o.Store, config: o.Config, admit: o.Admit, now: o.Now, log: o.Log, team: o.Team,
+		o:      o,
 		cache:  cache{known: map[string]Person{}, dms: map[string]string{}, asking: map[string]*asking{}},
 		sweeps: queue.New[string](o.Now),
 	}
@@ -159,7 +153,7 @@ func (p Person) Asked(at store.Address, words string) bots.Asked {
 
 // LookUp asks Slack about somebody, or remembers if that is not older than age.
 func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (p Person, err error) {
-	now := d.now()
+	now := d.o.Now()
 	d.cache.mu.Lock()
 	known, ok := d.cache.known[id]
 	if ok && now.Sub(known.at) < age {
@@ -170,8 +164,8 @@ func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (p
 	d.cache.mu.Unlock()
 	defer func() { d.cache.end(id, a, &p) }()
 	var u *slackgo.User
-	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
-		u, err = d.wire.API.GetUserInfoContext(ctx, id)
+	err = d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
+		u, err = d.o.Wire.API.GetUserInfoContext(ctx, id)
 		return err
 	})
 	if err != nil {
@@ -179,9 +173,9 @@ func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (p
 	}
 	p = Person{ID: id, Team: u.TeamID, Name: nameOf(u), Locale: u.Locale, Zone: u.TZ, at: now, active: !u.Deleted, IsBot: isBot(u), admin: u.IsAdmin || u.IsOwner || u.IsPrimaryOwner}
 	if p.Team == "" {
-		p.Team = d.team
+		p.Team = d.o.Team
 	}
-	p.Member = u.ID == id && fullMember(u, d.team)
+	p.Member = u.ID == id && fullMember(u, d.o.Team)
 	if _, err := time.LoadLocation(p.Zone); err != nil {
 		p.Zone = ""
 	}
@@ -228,18 +222,18 @@ func (d *Directory) NameFor(ctx context.Context) func(string) string {
 // FirstToday says whether it is the first time within a day that it is asked about
 // that key.
 func (d *Directory) FirstToday(ctx context.Context, what string) (bool, error) {
-	item := store.Item{ID: store.NewID(d.now()), Kind: "slack.once", Keys: []string{"slack:" + what}, Payload: []byte("{}"), At: d.now()}
-	first, err := d.store.Accept(ctx, item)
+	item := store.Item{ID: store.NewID(d.o.Now()), Kind: "slack.once", Keys: []string{"slack:" + what}, Payload: []byte("{}"), At: d.o.Now()}
+	first, err := d.o.Store.Accept(ctx, item)
 	if err != nil || !first {
 		return false, err
 	}
-	return true, d.store.Done(ctx, item.ID)
+	return true, d.o.Store.Done(ctx, item.ID)
 }
 
 // OpenDM is the channel of somebody's conversation with nize.
 func (d *Directory) OpenDM(ctx context.Context, user string) (channel string, err error) {
-	err = d.wire.Call(ctx, func(ctx context.Context) error {
-		c, _, _, err := d.wire.API.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
+	err = d.o.Wire.Call(ctx, func(ctx context.Context) error {
+		c, _, _, err := d.o.Wire.API.OpenConversationContext(ctx, &slackgo.OpenConversationParameters{Users: []string{user}})
 		if err == nil {
 			channel = c.ID
 		}
@@ -259,8 +253,8 @@ func (d *Directory) ReaderOf(ctx context.Context, channel string) (user string, 
 	if known || !strings.HasPrefix(channel, "D") {
 		return user, nil
 	}
-	err = d.wire.Call(ctx, func(ctx context.Context) error {
-		c, err := d.wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
+	err = d.o.Wire.Call(ctx, func(ctx context.Context) error {
+		c, err := d.o.Wire.API.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: channel})
 		if err == nil {
 			user = c.User
 		}
@@ -296,7 +290,7 @@ func (d *Directory) Direct(ctx context.Context, u store.User) (store.Address, er
 		d.cache.mu.Lock()
 		d.cache.dms[channel] = id
 		d.cache.mu.Unlock()
-		return store.Address{Surface: store.OnSlack, Team: d.team, Channel: channel}, nil
+		return store.Address{Surface: store.OnSlack, Team: d.o.Team, Channel: channel}, nil
 	}
 	return store.Address{}, fmt.Errorf("%s on Slack: %w", u.Name, store.ErrNotFound)
 }

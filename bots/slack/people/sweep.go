@@ -32,7 +32,7 @@ const (
 var errSweep = errors.New("slack does not tell who people are")
 
 // Sweep begins to look everybody up now, or leaves one that is under way.
-func (d *Directory) Sweep() { d.sweeps.Set(wholeWorkspace, d.now()) }
+func (d *Directory) Sweep() { d.sweeps.Set(wholeWorkspace, d.o.Now()) }
 
 // wholeWorkspace is the one key of the sweeps that are due.
 const wholeWorkspace = "workspace"
@@ -43,7 +43,7 @@ func (d *Directory) KeepSweeping(ctx context.Context) {
 	d.sweeps.Run(ctx, 1, func(ctx context.Context, _ string) {
 		least := time.Duration(0)
 		if err := d.sweep(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("looking up who left Slack; it goes on later", "err", err)
+			d.o.Log.Warn("looking up who left Slack; it goes on later", "err", err)
 			least = sweepRetry
 		}
 		d.planSweep(ctx, least)
@@ -61,9 +61,9 @@ func (d *Directory) planSweep(ctx context.Context, least time.Duration) {
 	if err == nil {
 		due = max(least, d.untilSweep(s))
 	} else {
-		d.log.Error("reading when everybody was looked up", "err", err)
+		d.o.Log.Error("reading when everybody was looked up", "err", err)
 	}
-	d.sweeps.Advance(wholeWorkspace, d.now().Add(due))
+	d.sweeps.Advance(wholeWorkspace, d.o.Now().Add(due))
 }
 
 // untilSweep is how long it is until the next one.
@@ -71,14 +71,14 @@ func (d *Directory) untilSweep(s store.Sweep) time.Duration {
 	if s.UnderWay() {
 		return 0
 	}
-	return s.Ended.Add(sweepEvery + rand.N(sweepSpread)).Sub(d.now())
+	return s.Ended.Add(sweepEvery + rand.N(sweepSpread)).Sub(d.o.Now())
 }
 
 // lastSweep is the one of this workspace.
 func (d *Directory) lastSweep(ctx context.Context) (store.Sweep, error) {
-	s, err := d.store.GetSweep(ctx, store.OnSlack)
-	if errors.Is(err, store.ErrNotFound) || err == nil && s.Team != d.team {
-		return store.Sweep{Surface: store.OnSlack, Team: d.team}, nil
+	s, err := d.o.Store.GetSweep(ctx, store.OnSlack)
+	if errors.Is(err, store.ErrNotFound) || err == nil && s.Team != d.o.Team {
+		return store.Sweep{Surface: store.OnSlack, Team: d.o.Team}, nil
 	}
 	return s, err
 }
@@ -90,9 +90,9 @@ func (d *Directory) sweep(ctx context.Context) error {
 		return err
 	}
 	if !s.UnderWay() {
-		s = store.Sweep{Surface: s.Surface, Team: s.Team, Ended: s.Ended, Began: d.now()}
+		s = store.Sweep{Surface: s.Surface, Team: s.Team, Ended: s.Ended, Began: d.o.Now()}
 	}
-	users, err := d.store.ListUsers(ctx) // by id
+	users, err := d.o.Store.ListUsers(ctx) // by id
 	if err != nil {
 		return fmt.Errorf("listing users: %w", err)
 	}
@@ -101,7 +101,7 @@ func (d *Directory) sweep(ctx context.Context) error {
 		if u.ID <= s.After || u.State != store.Active || len(IDs(u)) == 0 {
 			continue
 		}
-		if err := d.wire.Wait(ctx, sweepPace); err != nil {
+		if err := d.o.Wire.Wait(ctx, sweepPace); err != nil {
 			return err
 		}
 		gone, err := d.disableGone(ctx, u)
@@ -116,7 +116,7 @@ func (d *Directory) sweep(ctx context.Context) error {
 		default:
 			s.Failed++
 			if failed++; failed == sweepFails {
-				return errors.Join(fmt.Errorf("%w: %w", errSweep, err), d.store.PutSweep(ctx, store.System, saved))
+				return errors.Join(fmt.Errorf("%w: %w", errSweep, err), d.o.Store.PutSweep(ctx, store.System, saved))
 			}
 			continue
 		}
@@ -125,18 +125,18 @@ func (d *Directory) sweep(ctx context.Context) error {
 		}
 		if gone || s.Checked >= saved.Checked+sweepSave {
 			saved = s
-			if err := d.store.PutSweep(ctx, store.System, s); err != nil {
+			if err := d.o.Store.PutSweep(ctx, store.System, s); err != nil {
 				return fmt.Errorf("keeping how far it is: %w", err)
 			}
 		}
 	}
-	s.Ended, s.After = d.now(), ""
+	s.Ended, s.After = d.o.Now(), ""
 	if !s.Ended.After(s.Began) {
 		s.Ended = s.Began
 	}
-	if err := d.store.PutSweep(ctx, store.System, s); err != nil {
+	if err := d.o.Store.PutSweep(ctx, store.System, s); err != nil {
 		return fmt.Errorf("keeping that it ended: %w", err)
 	}
-	d.log.Info("everybody was looked up on Slack", "users", s.Checked, "disabled", len(s.Disabled), "failed", s.Failed)
+	d.o.Log.Info("everybody was looked up on Slack", "users", s.Checked, "disabled", len(s.Disabled), "failed", s.Failed)
 	return nil
 }

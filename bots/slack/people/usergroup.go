@@ -26,8 +26,8 @@ const (
 // returns by what it is known from then on. A miss names the nearest.
 func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle string, err error) {
 	var all []slackgo.UserGroup
-	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
-		all, err = d.wire.API.GetUserGroupsContext(ctx)
+	err = d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = d.o.Wire.API.GetUserGroupsContext(ctx)
 		return err
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle 
 			continue // disabled there: nobody is in it
 		}
 		if g.ID == name || g.Handle == name {
-			return "slack:" + d.team + ":" + g.ID, g.Handle, nil
+			return "slack:" + d.o.Team + ":" + g.ID, g.Handle, nil
 		}
 		handles = append(handles, g.Handle)
 	}
@@ -52,14 +52,14 @@ func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle 
 // of others that is asked when they come.
 func (d *Directory) InUserGroup(ctx context.Context, group string) ([]string, error) {
 	var ids []string
-	err := d.wire.Call(ctx, func(ctx context.Context) (err error) {
-		ids, err = d.wire.API.GetUserGroupMembersContext(ctx, group)
+	err := d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
+		ids, err = d.o.Wire.API.GetUserGroupMembersContext(ctx, group)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking Slack who is in the user group %s: %w", group, lackingScope(err))
 	}
-	users, err := d.store.ListUsers(ctx)
+	users, err := d.o.Store.ListUsers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (d *Directory) fullMembers(ctx context.Context, ids []string, known map[str
 		return p.Member, err
 	}
 	if asked > fewPeople {
-		full, err := d.rosters.get(fullList, d.now(), Recent, func() ([]string, error) { return d.everyMember(ctx) })
+		full, err := d.rosters.get(fullList, d.o.Now(), Recent, func() ([]string, error) { return d.everyMember(ctx) })
 		if err != nil {
 			return nil, err
 		}
@@ -138,21 +138,21 @@ func (d *Directory) homeOf(id string) string {
 	if p, ok := d.cache.known[id]; ok {
 		return p.Team
 	}
-	return d.team
+	return d.o.Team
 }
 
 // everyMember lists the full members of the workspace.
 func (d *Directory) everyMember(ctx context.Context) (ids []string, err error) {
 	var all []slackgo.User
-	err = d.wire.Call(ctx, func(ctx context.Context) (err error) {
-		all, err = d.wire.API.GetUsersContext(ctx, slackgo.GetUsersOptionLimit(1000), slackgo.GetUsersOptionIncludeLocale(false))
+	err = d.o.Wire.Call(ctx, func(ctx context.Context) (err error) {
+		all, err = d.o.Wire.API.GetUsersContext(ctx, slackgo.GetUsersOptionLimit(1000), slackgo.GetUsersOptionIncludeLocale(false))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking Slack for its members: %w", err)
 	}
 	for _, u := range all {
-		if fullMember(&u, d.team) {
+		if fullMember(&u, d.o.Team) {
 			ids = append(ids, u.ID)
 		}
 	}

@@ -1,0 +1,176 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"nize/store"
+)
+
+// chat is a platform that lists what stands there, and a store of one
+// conversation.
+type chat struct {
+	sent   []SentMessage
+	places map[string]store.Address
+}
+
+func (c *chat) Sent(_ context.Context, _ store.Address, _ time.Time, after string) ([]SentMessage, error) {
+	return slices.DeleteFunc(slices.Clone(c.sent), func(m SentMessage) bool { return m.ID <= after }), nil
+}
+
+func (c *chat) FindThread(context.Context, store.Address) (store.Thread, error) {
+	return store.Thread{ID: "T"}, nil
+}
+
+func (c *chat) GetThread(context.Context, string) (store.Thread, error) {
+	return store.Thread{}, store.ErrNotFound
+}
+
+func (c *chat) ListPlaces(context.Context, string) (map[string]store.Address, error) {
+	return c.places, nil
+}
+
+func (c *chat) GetPlace(_ context.Context, _, name string) (store.Address, error) {
+	at, ok := c.places[name]
+	if !ok {
+		return at, store.ErrNotFound
+	}
+	return at, nil
+}
+
+func (c *chat) PutPlace(_ context.Context, _, name string, at store.Address) error {
+	c.places[name] = at
+	return nil
+}
+
+func (c *chat) MovePlace(_ context.Context, _, from, to string, at store.Address) error {
+	delete(c.places, from)
+	if to != "" {
+		c.places[to] = at
+	}
+	return nil
+}
+
+func newChat(t *testing.T) (*chat, *Sent) {
+	c := &chat{places: map[string]store.Address{}}
+	return c, NewSent(c, c, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+}
+
+// A post without an answer is made again only if it did not get there, and what
+// is known to be another message is not taken for it.
+func TestPostOnce(t *testing.T) {
+	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1"}
+	lost := errors.New("no answer")
+	unsure := func(err error) bool { return errors.Is(err, lost) }
+	for _, arrives := range []bool{true, false} {
+		c, s := newChat(t)
+		posts := 0
+		post := func(answer error) func(context.Context) (string, error) {
+			return func(context.Context) (string, error) {
+				posts++
+				if answer == nil || arrives {
+					c.sent = append(c.sent, SentMessage{ID: fmt.Sprint(10 + len(c.sent))})
+				}
+				return fmt.Sprint(9 + len(c.sent)), answer
+			}
+		}
+		if id, found, err := s.Post(ctx, at, "before", post(nil), unsure); id != "10" || found || err != nil {
+			t.Fatalf("%q, %v, %v", id, found, err)
+		}
+		if _, _, err := s.Post(ctx, at, "m", post(lost), unsure); !errors.Is(err, lost) {
+			t.Fatal(err)
+		}
+		id, found, err := s.Post(ctx, at, "m", post(nil), unsure)
+		if id != "11" || found != arrives || err != nil {
+			t.Errorf("it arrives: %v; then %q, found %v, %v", arrives, id, found, err)
+		}
+		if want := 3; arrives && posts != want-1 || !arrives && posts != want {
+			t.Errorf("it arrives: %v; %d posts", arrives, posts)
+		}
+		s.Settle(at, "m", id)
+		if id, wasLost, err := s.Lost(ctx, at, "m"); id != "" || wasLost || err != nil {
+			t.Errorf("it is lost still: %q, %v, %v", id, wasLost, err)
+		}
+	}
+}
+
+// What an earlier run sent is found by what it carries; a text is what nothing
+// else accounts for.
+func TestFindSent(t *testing.T) {
+	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1"}
+	c, s := newChat(t)
+	is := func(id string) func(store.Message) bool { return func(m store.Message) bool { return m.ID == id } }
+	c.sent = []SentMessage{{ID: "10", Is: is("a")}, {ID: "11", Text: true, Is: is("")}, {ID: "12", Text: true, Is: is("")}}
+	c.places["T/1"] = store.Address{Message: "11"}
+	asker := &store.Asker{At: time.Now()}
+	for _, row := range []struct {
+		m    store.Message
+		want string
+	}{
+		{store.Message{ID: "a", Kind: store.NoticeMessage}, "10"},
+		{store.Message{ID: "b", Kind: store.NoticeMessage}, ""},
+		{store.Message{ID: "T/2", Kind: store.TextMessage, For: asker}, "12"},
+		{store.Message{ID: "T/2", Kind: store.TextMessage}, ""},
+	} {
+		got, err := s.Find(ctx, at, row.m)
+		if got.Message != row.want || (err == nil) != (row.want != "") {
+			t.Errorf("%s: %q, %v; want %q", row.m.ID, got.Message, err, row.want)
+		}
+	}
+}
+
+// The further messages of a text are found by the first one, also the one that
+// was about to be posted.
+func TestParts(t *testing.T) {
+	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1", Message: "10"}
+	c, s := newChat(t)
+	c.sent = []SentMessage{{ID: "10", Text: true}, {ID: "11", Text: true}, {ID: "12"}, {ID: "13", Text: true}}
+	part := func(message string) store.Address { return store.Address{Channel: "C", Thread: "1", Message: message} }
+	s.NotePart(ctx, part("11"), "T/1", "10", 1)
+	s.NotePart(ctx, part(""), "T/1", "10", 2)
+	for range 2 { // the second time it is noted
+		if got, err := s.Parts(ctx, at, "T/1"); err != nil || !slices.Equal(got, []string{"10", "11", "13"}) {
+			t.Errorf("the parts are %v, %v", got, err)
+		}
+	}
+	if err := s.DropPart(ctx, at, "T/1", "10", 2); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Parts(ctx, at, "T/1"); err != nil || len(got) != 2 {
+		t.Errorf("the parts are %v, %v", got, err)
+	}
+}
+
+// A card is the same in the same message only, and what it said is forgotten
+// before it says something else.
+func TestDigest(t *testing.T) {
+	ctx := t.Context()
+	c, _ := newChat(t)
+	d := Digest{Store: c, Log: slog.New(slog.DiscardHandler), Call: "X", At: store.Address{Channel: "C", Thread: "1", Message: "10"}}
+	is := func(content string) bool {
+		yes, err := d.Is(ctx, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return yes
+	}
+	if is("a") {
+		t.Error("it says what nobody noted")
+	}
+	d.Put(ctx, "10", "a")
+	if !is("a") {
+		t.Error("what was noted is gone")
+	}
+	if is("b") || is("a") {
+		t.Error("it was to say something else, and is the same")
+	}
+	d.Put(ctx, "11", "a")
+	if is("a") {
+		t.Error("another message said so")
+	}
+}
