@@ -42,7 +42,7 @@ type audience struct {
 	policy *policy.Engine
 }
 
-// Approvers implements [bots.Audience].
+// Approvers implements [outbox.Audience].
 func (a audience) Approvers(ctx context.Context, call string) ([]store.User, error) {
 	c, err := a.calls.GetCall(ctx, call)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a audience) Approvers(ctx context.Context, call string) ([]store.User, err
 	return a.policy.OtherApprovers(ctx, c)
 }
 
-// Sees implements [bots.Audience].
+// Sees implements [outbox.Audience].
 func (a audience) Sees(ctx context.Context, by store.Caller, c store.Call) bool {
 	return a.policy.Sees(ctx, by, c)
 }

@@ -77,7 +77,7 @@ func (d *dying) Update(ctx context.Context, at store.Address, m store.Message) e
 	return d.send(func() error { return d.lasting.Update(ctx, at, m) })
 }
 
-// Present implements bots.Presence.
+// Present implements outbox.Presence.
 func (d *dying) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	d.mu.Lock()
 	dead := d.left <= 0
@@ -88,12 +88,12 @@ func (d *dying) Present(ctx context.Context, to store.Address, s outbox.State) e
 	return d.lasting.Present(ctx, to, s)
 }
 
-// Find implements bots.Finder.
+// Find implements outbox.Finder.
 func (d *dying) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
 	return d.lasting.Find(ctx, in, m)
 }
 
-// Remove implements bots.Remover.
+// Remove implements outbox.Remover.
 func (d *dying) Remove(ctx context.Context, at store.Address, m store.Message) error {
 	return d.send(func() error { return d.lasting.Remove(ctx, at, m) })
 }

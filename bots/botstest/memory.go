@@ -114,7 +114,7 @@ func (m *Memory) putAt(id string, msg store.Message, posts int) error {
 	return nil
 }
 
-// Find implements bots.Finder. A text may have another id by now.
+// Find implements outbox.Finder. A text may have another id by now.
 func (m *Memory) Find(_ context.Context, in store.Address, msg store.Message) (store.Address, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ func (m *Memory) Find(_ context.Context, in store.Address, msg store.Message) (s
 	return in, store.ErrNotFound
 }
 
-// Remove implements bots.Remover.
+// Remove implements outbox.Remover.
 func (m *Memory) Remove(_ context.Context, at store.Address, _ store.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func (m *Memory) Remove(_ context.Context, at store.Address, _ store.Message) er
 	return nil
 }
 
-// Present implements bots.Presence.
+// Present implements outbox.Presence.
 func (m *Memory) Present(_ context.Context, _ store.Address, s outbox.State) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

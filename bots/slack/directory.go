@@ -78,7 +78,7 @@ func (b *Bot) InUserGroup(ctx context.Context, source string) ([]string, error) 
 	return l.people.InUserGroup(ctx, parts[2])
 }
 
-// Direct implements [bots.Courier]: somebody's conversation with nize, outside
+// Direct implements [outbox.Courier]: somebody's conversation with nize, outside
 // any thread. Only who may talk to nize gets anything.
 func (b *Bot) Direct(ctx context.Context, u store.User) (store.Address, error) {
 	l := b.current()

@@ -83,10 +83,10 @@ func (b *Bot) Tell(ctx context.Context, channel, ts, text string) (string, error
 	return l.posts.Put(ctx, at, "tell/"+channel+"/"+text, view.Words(text))
 }
 
-// Mentions implements [bots.Mentioner].
+// Mentions implements [outbox.Mentioner].
 func (b *Bot) Mentions(store.Address) bool { return true }
 
-// Find implements [bots.Finder].
+// Find implements [outbox.Finder].
 func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
 	l, err := b.at(ctx, in)
 	if err != nil {
@@ -95,7 +95,7 @@ func (b *Bot) Find(ctx context.Context, in store.Address, m store.Message) (stor
 	return l.posts.Find(ctx, in, m)
 }
 
-// Remove implements [bots.Remover].
+// Remove implements [outbox.Remover].
 func (b *Bot) Remove(ctx context.Context, at store.Address, m store.Message) error {
 	l, err := b.at(ctx, at)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *Bot) Remove(ctx context.Context, at store.Address, m store.Message) err
 	return l.posts.Remove(ctx, at, m)
 }
 
-// Present implements [bots.Presence].
+// Present implements [outbox.Presence].
 func (b *Bot) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	l, err := b.at(ctx, to)
 	if err != nil {
@@ -113,10 +113,10 @@ func (b *Bot) Present(ctx context.Context, to store.Address, s outbox.State) err
 	return l.posts.Present(ctx, to, s)
 }
 
-// Shared implements [bots.PrivateThreads].
+// Shared implements [outbox.PrivateThreads].
 func (b *Bot) Shared(at store.Address) bool { return posting.Shared(at) }
 
-// PrivateThread implements [bots.PrivateThreads].
+// PrivateThread implements [outbox.PrivateThreads].
 func (b *Bot) PrivateThread(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
 	l, err := b.at(ctx, in)
 	if err != nil {

@@ -12,6 +12,8 @@
 // not done. Presses go the same way; what opens a dialog does not, since its
 // trigger is dead after three seconds.
 //
+// How an answer travels is in the package comment of posting.
+//
 // # Rooms
 //
 // This folder has the bot, the ways in, and what an event, a command or a press

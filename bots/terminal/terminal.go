@@ -59,7 +59,7 @@ func (p *Platform) Update(_ context.Context, at store.Address, m store.Message) 
 	return nil
 }
 
-// Present implements [bots.Presence].
+// Present implements [outbox.Presence].
 func (p *Platform) Present(_ context.Context, to store.Address, state outbox.State) error {
 	p.mu.Lock()
 	if state == outbox.Idle {

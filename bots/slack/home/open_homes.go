@@ -172,7 +172,7 @@ func (r *openHomes) beginRedraw(user string, now time.Time) (st view.HomeState, 
 	return h.st, h.notice, now.Sub(h.seen) <= store.HomeOpen
 }
 
-// Newest is where the feed stands, from which [live.followFeed] goes on.
+// Newest is where the feed stands, from which [Homes.Follow] goes on.
 func (l *Homes) Newest() (s store.Seq) {
 	if l.o.Feed != nil {
 		s = l.o.Feed.Last()

@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// What [Bot.Check] asks besides whether the tokens are good: that Socket Mode
+// What checking an account asks besides whether the tokens are good: that Socket Mode
 // is on, that both tokens are of one app, and that the app is installed in one
 // workspace.
 
