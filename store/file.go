@@ -154,7 +154,7 @@ func (in *Inbound) Mask() (masked bool) {
 // and with the words of who sent them.
 type Files interface {
 	// PutFile keeps f.Data as the file f.ID of a conversation, in place of what
-	// it kept under that name. At most room bytes are kept of all
+	// it kept under that name. At most capacity bytes are kept of all
 	// conversations: the oldest pictures go. ErrRefused if f alone needs more.
 	PutFile(ctx context.Context, by Caller, thread string, f File, capacity int64) error
 	// GetFile returns those bytes. ErrNotFound if they are not kept any more.

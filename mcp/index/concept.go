@@ -62,7 +62,7 @@ func (s *search) resolve() []concept {
 				c.add(snap, t, w.joined, Words)
 			}
 		}
-		if known && !a.literal && w.part > 0 { // of others mend knows more
+		if known && !a.literal && w.part > 0 { // correctSpelling knows more of the others
 			s.addParts(&c, a.word)
 		}
 		for _, e := range a.english {
@@ -79,7 +79,7 @@ func (s *search) resolve() []concept {
 				continue // most pairs of signs are no words
 			}
 			if w.mended > 0 && len(c.terms) == 0 {
-				snap.mend(a, &c, w)
+				snap.correctSpelling(a, &c, w)
 				c.mended = true
 			}
 			c.idf = s.idf(0)

@@ -42,7 +42,7 @@ type keeper struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	bell   chan struct{} // of one: a second signal before the first is taken says the same
+	wakeup chan struct{} // of one: a second signal before the first is taken says the same
 
 	mu     sync.Mutex    // guards what follows
 	beat   chan struct{} // closed and made again when something was done or failed
@@ -57,7 +57,7 @@ func (k *keeper) start(x *Index, o Options) {
 		k.want = &space{embedder: o.Embedder}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k.cancel, k.done, k.bell = cancel, make(chan struct{}), make(chan struct{}, 1)
+	k.cancel, k.done, k.wakeup = cancel, make(chan struct{}), make(chan struct{}, 1)
 	k.beat = make(chan struct{})
 	go k.run(ctx)
 	k.wake()
@@ -74,7 +74,7 @@ func (k *keeper) close() {
 // wake has the worker look whether a vector is missing.
 func (k *keeper) wake() {
 	select {
-	case k.bell <- struct{}{}:
+	case k.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -177,7 +177,7 @@ func (k *keeper) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-k.bell:
+		case <-k.wakeup:
 			rung = true
 		case <-retry.C:
 		}
@@ -349,7 +349,7 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 		return false
 	}
 	if k.wanted() != e {
-		return true // the bell has rung for the next one
+		return true // the next one was signalled
 	}
 	next := *snap
 	same := snap.space == e

@@ -7,10 +7,10 @@ const (
 	minTwoEdits = 9
 )
 
-// mend adds to c what the word was probably meant to be: the known words one
+// correctSpelling adds to c what the word was probably meant to be: the known words one
 // edit away (two in long words) that start with the same letter, or two known
 // words that were written as one. The commonest wins among the nearest.
-func (s *snapshot) mend(a *asked, c *concept, w *weights) {
+func (s *snapshot) correctSpelling(a *asked, c *concept, w *weights) {
 	if len(a.word) < minMended || len(a.word) >= maxShelfWord || !letters(a.word) {
 		return
 	}

@@ -60,15 +60,15 @@ func checkNumber(s string) error {
 	return nil
 }
 
-// mend drops what our regular expressions can't express, look-ahead for one,
+// dropUnsupported drops what our regular expressions can't express, look-ahead for one,
 // from the schemas of doc: a pattern alone, a key of patternProperties together
 // with the rule about all remaining properties, which would no longer be true.
 // It looks at keyword positions, so that a property called "pattern" stays.
-func mend(doc any) {
+func dropUnsupported(doc any) {
 	switch t := doc.(type) {
 	case []any:
 		for _, e := range t {
-			mend(e)
+			dropUnsupported(e)
 		}
 	case map[string]any:
 		if p, ok := t["pattern"].(string); ok && usable(p) != nil {
@@ -89,11 +89,11 @@ func mend(doc any) {
 			case "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions":
 				if named, ok := e.(map[string]any); ok {
 					for _, s := range named {
-						mend(s)
+						dropUnsupported(s)
 					}
 				}
 			default:
-				mend(e)
+				dropUnsupported(e)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func Compile(raw json.RawMessage) (v *Validator, err error) {
 	if _, err := survey(doc, 0); err != nil {
 		return nil, fmt.Errorf("%w: reading the schema: %w", ErrUnchecked, err)
 	}
-	mend(doc)
+	dropUnsupported(doc)
 	root, err := compile(doc)
 	if err != nil {
 		return nil, fmt.Errorf("%w: compiling the schema: %w", ErrUnchecked, err)

@@ -8,7 +8,7 @@ import (
 
 // PutAgent implements [store.Agents].
 func (d *DB) PutAgent(ctx context.Context, by store.Caller, a store.Agent) error {
-	return d.do(ctx, "storing agent "+a.ID, func(t *tx) error {
+	return d.update(ctx, "storing agent "+a.ID, func(t *tx) error {
 		a := a
 		if err := checkIDs("agent", a.ID); err != nil {
 			return err

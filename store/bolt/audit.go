@@ -106,8 +106,8 @@ func sum(k []byte, parts ...[]byte) []byte {
 
 func (d *DB) pseudonym(user string) []byte { return sum(d.auditKey, []byte("user"), []byte(user))[:16] }
 
-// note is what an event says, before it has a number.
-type note struct {
+// auditNote is what an event says, before it has a number.
+type auditNote struct {
 	by      store.Caller
 	kind    string
 	subject string
@@ -117,7 +117,7 @@ type note struct {
 }
 
 // event appends to the audit trail.
-func (t *tx) event(n note) error {
+func (t *tx) event(n auditNote) error {
 	if n.by.User == "" {
 		return fmt.Errorf("%w caller: nobody is named for %s", store.ErrInvalid, n.kind)
 	}
@@ -151,15 +151,15 @@ func (t *tx) event(n note) error {
 // AddEvent implements [store.Ledger]. Data is redacted and cut like that of
 // any event; what could not be written shows in the next Flush.
 func (d *DB) AddEvent(by store.Caller, e store.Event) {
-	data := own(e.Data)
-	ok := d.later(lazyOp{size: 512 + len(data)}, func(t *tx) error {
+	data := cloneBytes(e.Data)
+	ok := d.writeLater(lazyOp{size: 512 + len(data)}, func(t *tx) error {
 		if e.Kind == "" {
 			return fmt.Errorf("adding an event: %w: it has no kind", store.ErrInvalid)
 		}
-		return t.event(note{by: by, kind: e.Kind, subject: e.Subject, tool: e.Tool, outcome: e.Outcome, data: cut(data, maxArgs)})
+		return t.event(auditNote{by: by, kind: e.Kind, subject: e.Subject, tool: e.Tool, outcome: e.Outcome, data: cut(data, maxArgs)})
 	})
 	if !ok {
-		d.lost("adding event " + e.Kind)
+		d.logLost("adding event " + e.Kind)
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *tx) decodeEvent(k, v []byte, known *names) (store.Event, error) {
 		return e, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	e.User, e.UserName, e.Identity, e.Token, e.Address = string(who[0]), string(who[1]), string(who[2]), string(who[3]), string(who[4])
-	e.Data = own(who[5])
+	e.Data = cloneBytes(who[5])
 	return e, nil
 }
 

@@ -45,7 +45,7 @@ func TestTamper(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			p[evSubject], p[evKind] = p[evSubject][1:], append(own(p[evKind]), p[evSubject][0])
+			p[evSubject], p[evKind] = p[evSubject][1:], append(cloneBytes(p[evKind]), p[evSubject][0])
 			return b.Put(seqKey(5), pack(p...))
 		}, "event 5 was changed"},
 		{"removed in the middle", func(b, _ *bbolt.Bucket) error { return b.Delete(seqKey(4)) }, "event 4 is missing"},
@@ -60,10 +60,10 @@ func TestTamper(t *testing.T) {
 			return nil
 		}, "event 1 is missing"},
 		{"two swapped", func(b, _ *bbolt.Bucket) error {
-			v3, v4 := own(b.Get(seqKey(3))), own(b.Get(seqKey(4)))
+			v3, v4 := cloneBytes(b.Get(seqKey(3))), cloneBytes(b.Get(seqKey(4)))
 			return errors.Join(b.Put(seqKey(3), v4), b.Put(seqKey(4), v3))
 		}, "event 3 was changed"},
-		{"one added", func(b, _ *bbolt.Bucket) error { return b.Put(seqKey(9), own(b.Get(seqKey(8)))) }, "newest event is 9"},
+		{"one added", func(b, _ *bbolt.Bucket) error { return b.Put(seqKey(9), cloneBytes(b.Get(seqKey(8)))) }, "newest event is 9"},
 		{"cut, with a head to match", func(b, meta *bbolt.Bucket) error {
 			p, err := eventParts(b.Get(seqKey(7)))
 			if err != nil {

@@ -54,7 +54,7 @@ func (d *DB) RecordShown(ctx context.Context, thread string, next int) error {
 	if err != nil || !noted {
 		return err
 	}
-	return d.do(ctx, "noting what a chat shows", func(t *tx) error {
+	return d.update(ctx, "noting what a chat shows", func(t *tx) error {
 		v := t.get("threads", []byte(thread))
 		if v == nil {
 			return t.del("behind", []byte(thread))

@@ -17,7 +17,7 @@ type claim struct {
 
 // PutBot implements [store.Bots].
 func (d *DB) PutBot(ctx context.Context, by store.Caller, b store.Bot) error {
-	return d.do(ctx, "storing the bot on "+string(b.Surface), func(t *tx) error {
+	return d.update(ctx, "storing the bot on "+string(b.Surface), func(t *tx) error {
 		b := b
 		if err := checkIDs("surface", string(b.Surface), "team", b.Team, "bot user", b.User); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (d *DB) PutBot(ctx context.Context, by store.Caller, b store.Bot) error {
 			return err
 		}
 		t.change(store.Change{Kind: "bot", ID: string(b.Surface)})
-		return t.event(note{by: by, kind: "bot.put", subject: string(b.Surface), data: b})
+		return t.event(auditNote{by: by, kind: "bot.put", subject: string(b.Surface), data: b})
 	})
 }
 
@@ -68,7 +68,7 @@ func decodeBot(v []byte) (b store.Bot, sealed []byte, err error) {
 		return b, nil, err
 	}
 	b, err = decodeJSON[store.Bot](parts[0])
-	return b, own(parts[1]), err
+	return b, cloneBytes(parts[1]), err
 }
 
 // GetBot implements [store.Bots].
@@ -102,7 +102,7 @@ func (d *DB) GetBot(ctx context.Context, at store.Surface) (b store.Bot, err err
 
 // DeleteBot implements [store.Bots].
 func (d *DB) DeleteBot(ctx context.Context, by store.Caller, at store.Surface) error {
-	return d.do(ctx, "removing the bot on "+string(at), func(t *tx) error {
+	return d.update(ctx, "removing the bot on "+string(at), func(t *tx) error {
 		if t.get("bots", []byte(at)) == nil {
 			return store.ErrNotFound
 		}
@@ -113,26 +113,26 @@ func (d *DB) DeleteBot(ctx context.Context, by store.Caller, at store.Surface) e
 			return err
 		}
 		t.change(store.Change{Kind: "bot", ID: string(at)})
-		return t.event(note{by: by, kind: "bot.delete", subject: string(at)})
+		return t.event(auditNote{by: by, kind: "bot.delete", subject: string(at)})
 	})
 }
 
 // PutClaim implements [store.Bots].
 func (d *DB) PutClaim(ctx context.Context, by store.Caller, at store.Surface, hash [32]byte, expires time.Time) error {
-	return d.do(ctx, "storing a claim code", func(t *tx) error {
+	return d.update(ctx, "storing a claim code", func(t *tx) error {
 		if err := checkIDs("surface", string(at)); err != nil {
 			return err
 		}
 		if err := t.putJSON("claims", []byte(at), claim{Hash: hash[:], Expires: expires}); err != nil {
 			return err
 		}
-		return t.event(note{by: by, kind: "claim.put", subject: string(at)})
+		return t.event(auditNote{by: by, kind: "claim.put", subject: string(at)})
 	})
 }
 
 // Claim implements [store.Bots].
 func (d *DB) Claim(ctx context.Context, at store.Surface, hash [32]byte, who store.Claimer) (u store.User, err error) {
-	err = d.do(ctx, "claiming the role of an admin", func(t *tx) error {
+	err = d.update(ctx, "claiming the role of an admin", func(t *tx) error {
 		if err := checkIDs("identity", who.Identity); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (d *DB) Claim(ctx context.Context, at store.Surface, hash [32]byte, who sto
 			return err
 		}
 		by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: at, Identity: who.Identity}
-		if err := t.event(note{by: by, kind: "claim.use", subject: u.ID}); err != nil {
+		if err := t.event(auditNote{by: by, kind: "claim.use", subject: u.ID}); err != nil {
 			return err
 		}
 		return t.saveUser(by, u)

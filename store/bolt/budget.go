@@ -19,7 +19,7 @@ func budgetKey(b store.Budget) []byte { return key(b.Subject, string(b.Period), 
 
 // PutBudget implements [store.Budgets].
 func (d *DB) PutBudget(ctx context.Context, by store.Caller, b store.Budget) error {
-	return d.do(ctx, "storing a budget of "+b.Subject, func(t *tx) error {
+	return d.update(ctx, "storing a budget of "+b.Subject, func(t *tx) error {
 		b := b
 		if err := b.Check(); err != nil {
 			return err
@@ -37,13 +37,13 @@ func (d *DB) PutBudget(ctx context.Context, by store.Caller, b store.Budget) err
 			return err
 		}
 		t.change(store.Change{Kind: "budget", ID: b.Subject})
-		return t.event(note{by: by, kind: "budget.put", subject: b.Subject, data: b})
+		return t.event(auditNote{by: by, kind: "budget.put", subject: b.Subject, data: b})
 	})
 }
 
 // DeleteBudget implements [store.Budgets].
 func (d *DB) DeleteBudget(ctx context.Context, by store.Caller, b store.Budget) error {
-	return d.do(ctx, "removing a budget of "+b.Subject, func(t *tx) error {
+	return d.update(ctx, "removing a budget of "+b.Subject, func(t *tx) error {
 		if t.get("budgets", budgetKey(b)) == nil {
 			return store.ErrNotFound
 		}
@@ -51,7 +51,7 @@ func (d *DB) DeleteBudget(ctx context.Context, by store.Caller, b store.Budget) 
 			return err
 		}
 		t.change(store.Change{Kind: "budget", ID: b.Subject})
-		return t.event(note{by: by, kind: "budget.delete", subject: b.Subject, data: b})
+		return t.event(auditNote{by: by, kind: "budget.delete", subject: b.Subject, data: b})
 	})
 }
 
@@ -67,7 +67,7 @@ func (t *tx) moveBudgets(by store.Caller, from, into string) error {
 			return err
 		}
 		t.change(store.Change{Kind: "budget", ID: b.Subject})
-		if err := t.event(note{by: by, kind: "budget.delete", subject: b.Subject, data: b}); err != nil {
+		if err := t.event(auditNote{by: by, kind: "budget.delete", subject: b.Subject, data: b}); err != nil {
 			return err
 		}
 		if into == "" {
@@ -81,7 +81,7 @@ func (t *tx) moveBudgets(by store.Caller, from, into string) error {
 			return err
 		}
 		t.change(store.Change{Kind: "budget", ID: b.Subject})
-		if err := t.event(note{by: by, kind: "budget.put", subject: b.Subject, data: b}); err != nil {
+		if err := t.event(auditNote{by: by, kind: "budget.put", subject: b.Subject, data: b}); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (d *DB) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.
 // Reserve implements [store.Meter].
 func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) error {
 	var refused *store.BudgetError
-	err := d.do(ctx, "reserving room for a model call", func(t *tx) error {
+	err := d.update(ctx, "reserving room for a model call", func(t *tx) error {
 		refused = nil
 		if err := checkIDs("spend id", r.Spend.ID); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (d *DB) Reserve(ctx context.Context, by store.Caller, r store.Reservation) 
 // SettleSpend implements [store.Meter].
 func (d *DB) SettleSpend(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error) {
 	var crossed []store.BudgetState
-	err := d.do(ctx, "booking a model call", func(t *tx) (err error) {
+	err := d.update(ctx, "booking a model call", func(t *tx) (err error) {
 		crossed, err = t.settle(by, s)
 		return err
 	})
@@ -199,7 +199,7 @@ func (t *tx) settle(by store.Caller, s store.Spend) (crossed []store.BudgetState
 
 // Release implements [store.Meter].
 func (d *DB) Release(ctx context.Context, id string) error {
-	return d.do(ctx, "giving back what a model call reserved", func(t *tx) error {
+	return d.update(ctx, "giving back what a model call reserved", func(t *tx) error {
 		if t.get("reserved", []byte(id)) == nil {
 			return nil
 		}
@@ -209,7 +209,7 @@ func (d *DB) Release(ctx context.Context, id string) error {
 
 // SettleAbandoned implements [store.Meter].
 func (d *DB) SettleAbandoned(ctx context.Context) (n int, err error) {
-	err = d.do(ctx, "booking model calls that were cut off", func(t *tx) error {
+	err = d.update(ctx, "booking model calls that were cut off", func(t *tx) error {
 		list, err := listJSON[store.Reservation](t, "reserved", nil)
 		if err != nil {
 			return err
@@ -255,11 +255,11 @@ func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 		budgets = append(budgets, list...)
 	}
 	if !r.Exempt && s.User != "" {
-		own, err := t.personalBudgets(s.User, r.UserDaily)
+		cloneBytes, err := t.personalBudgets(s.User, r.UserDaily)
 		if err != nil {
 			return nil, err
 		}
-		budgets = append(own, budgets...) // the person's come first: that is what they are told of
+		budgets = append(cloneBytes, budgets...) // the person's come first: that is what they are told of
 	}
 	states := make([]store.BudgetState, 0, len(budgets))
 	for _, b := range budgets {
@@ -279,9 +279,9 @@ func (t *tx) budgetsFor(r store.Reservation) ([]store.BudgetState, error) {
 // personalBudgets are those of one person. What nize does by itself has those
 // alone that are set for it.
 func (t *tx) personalBudgets(user string, daily int64) ([]store.Budget, error) {
-	own, err := listJSON[store.Budget](t, "budgets", key("user:"+user, ""))
+	cloneBytes, err := listJSON[store.Budget](t, "budgets", key("user:"+user, ""))
 	if err != nil || user == store.System.User {
-		return own, err
+		return cloneBytes, err
 	}
 	everybody, err := listJSON[store.Budget](t, "budgets", key(store.Everybody, ""))
 	if err != nil {
@@ -292,11 +292,11 @@ func (t *tx) personalBudgets(user string, daily int64) ([]store.Budget, error) {
 	}
 	for _, b := range everybody {
 		same := func(o store.Budget) bool { return o.Period == b.Period && o.Unit == b.Unit }
-		if !slices.ContainsFunc(own, same) {
-			own = append(own, b)
+		if !slices.ContainsFunc(cloneBytes, same) {
+			cloneBytes = append(cloneBytes, b)
 		}
 	}
-	return own, nil
+	return cloneBytes, nil
 }
 
 // budgetState is how far a budget is used; user says whose it is, where each
@@ -400,5 +400,5 @@ func (t *tx) markBudget(by store.Caller, s store.BudgetState) error {
 		subject = "user:" + s.User
 	}
 	t.change(store.Change{Kind: "budget", ID: subject, State: what})
-	return t.event(note{by: by, kind: "budget." + string(what), subject: subject, data: s})
+	return t.event(auditNote{by: by, kind: "budget." + string(what), subject: subject, data: s})
 }

@@ -19,7 +19,7 @@ func checkCall(c store.Call) error {
 // Begin implements [store.Calls].
 func (d *DB) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 	by.User = cmp.Or(by.User, c.By)
-	return d.do(ctx, "beginning call "+c.ID, func(t *tx) error {
+	return d.update(ctx, "beginning call "+c.ID, func(t *tx) error {
 		switch c.State {
 		case store.Planned, store.Pending, store.Running, store.Refused:
 		default:
@@ -99,7 +99,7 @@ func (d *DB) Decide(ctx context.Context, by store.Caller, id string, dec store.D
 		old, after storedCall
 		late       error // told after the commit, which keeps what it says
 	)
-	do := d.do
+	do := d.update
 	if dec.Verb == store.Deny || dec.Verb == store.Cancel || dec.Verb == store.Expire {
 		do = d.doUrgent // it keeps something from running
 	}
@@ -214,7 +214,7 @@ func (t *tx) settleCall(c *store.Call, verb store.Verb) error {
 // Remind implements [store.Calls].
 func (d *DB) Remind(ctx context.Context, id string) (store.Call, error) {
 	var old, after storedCall
-	err := d.do(ctx, "reminding of call "+id, func(t *tx) (err error) {
+	err := d.update(ctx, "reminding of call "+id, func(t *tx) (err error) {
 		if old, err = t.loadCall(id); err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Out
 // The call is returned as it is then, also with ErrDecided.
 func (d *DB) transition(ctx context.Context, by store.Caller, what, id string, move func(*tx, *storedCall) (callData, error)) (store.Call, error) {
 	var old, after storedCall
-	err := d.do(ctx, what, func(t *tx) (err error) {
+	err := d.update(ctx, what, func(t *tx) (err error) {
 		if old, err = t.loadCall(id); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (t *tx) callEvent(by store.Caller, kind string, c store.Call, data callData
 	if err != nil {
 		return err
 	}
-	return t.event(note{by: by, kind: kind, subject: c.ID, tool: c.ToolID(), outcome: c.State, data: json.RawMessage(b)})
+	return t.event(auditNote{by: by, kind: kind, subject: c.ID, tool: c.ToolID(), outcome: c.State, data: json.RawMessage(b)})
 }
 
 // output is what the trail says of a result; of a private one nothing, since

@@ -62,10 +62,10 @@ func (d *DB) openCall(s storedCall) (store.Call, error) {
 	if err != nil {
 		return bad(err)
 	}
-	c.Args = own(parts[0])
+	c.Args = cloneBytes(parts[0])
 	for i := range c.Decisions {
 		if i+1 < len(parts) {
-			c.Decisions[i].Args = own(parts[i+1])
+			c.Decisions[i].Args = cloneBytes(parts[i+1])
 		}
 	}
 	if len(s.result) == 0 {
@@ -81,7 +81,7 @@ func (d *DB) openCall(s storedCall) (store.Call, error) {
 	if err != nil {
 		return bad(err)
 	}
-	r.Raw, r.Shown = own(parts[1]), own(parts[2])
+	r.Raw, r.Shown = cloneBytes(parts[1]), cloneBytes(parts[2])
 	c.Result = &r
 	return c, nil
 }
@@ -97,7 +97,7 @@ func decodeCall(v []byte) (storedCall, error) {
 	}
 	head, err := decodeJSON[store.Call](p[0])
 	head.Args = nil
-	return storedCall{head: head, args: own(p[1]), result: own(p[2])}, err
+	return storedCall{head: head, args: cloneBytes(p[1]), result: cloneBytes(p[2])}, err
 }
 
 func encodeCall(s storedCall) ([]byte, error) {

@@ -24,14 +24,14 @@ func (d *DB) Record(by store.Caller, c store.Call) {
 		c.Result = &r
 		size += len(r.Raw) + len(r.Shown)
 	}
-	ok := d.later(lazyOp{call: &c, size: size}, func(t *tx) error {
+	ok := d.writeLater(lazyOp{call: &c, size: size}, func(t *tx) error {
 		if err := t.record(by, c); err != nil {
 			return fmt.Errorf("recording call %s: %w", c.ID, err)
 		}
 		return nil
 	})
 	if !ok {
-		d.lost("recording call " + c.ID)
+		d.logLost("recording call " + c.ID)
 	}
 }
 
@@ -70,11 +70,11 @@ func (d *DB) GetCall(ctx context.Context, id string) (store.Call, error) {
 }
 
 func copyCall(c store.Call) store.Call {
-	c.Args = own(c.Args)
+	c.Args = cloneBytes(c.Args)
 	c.Hooks, c.Warnings, c.Decisions = slices.Clone(c.Hooks), slices.Clone(c.Warnings), slices.Clone(c.Decisions)
 	if c.Result != nil {
 		r := *c.Result
-		r.Raw, r.Shown = own(r.Raw), own(r.Shown)
+		r.Raw, r.Shown = cloneBytes(r.Raw), cloneBytes(r.Shown)
 		c.Result = &r
 	}
 	return c
@@ -97,7 +97,7 @@ func (d *DB) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, er
 		slices.SortFunc(tails, func(a, b []byte) int { return bytes.Compare(b, a) })
 		for _, tail := range tails[:min(len(tails), q.Limit)] {
 			if v := t.get("calls", tail[8:]); v != nil {
-				found = append(found, own(v))
+				found = append(found, cloneBytes(v))
 			}
 		}
 		return nil
@@ -172,7 +172,7 @@ func (t *tx) walkCalls(prefix string, others [][]string, limit int) [][]byte {
 			meets = meets && slices.ContainsFunc(any, func(p string) bool { return b.Get(append([]byte(p), tail...)) != nil })
 		}
 		if meets {
-			tails = append(tails, own(tail))
+			tails = append(tails, cloneBytes(tail))
 		}
 	}
 	return tails

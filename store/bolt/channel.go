@@ -38,7 +38,7 @@ func (d *DB) ListChannels(ctx context.Context) (list []store.Channel, err error)
 
 // EditChannel implements [store.Channels].
 func (d *DB) EditChannel(ctx context.Context, by store.Caller, place string, edit func(*store.Channel)) (c store.Channel, err error) {
-	err = d.do(ctx, "changing channel "+place, func(t *tx) (err error) {
+	err = d.update(ctx, "changing channel "+place, func(t *tx) (err error) {
 		if err := checkIDs("channel", place); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 // what came before. Why and by whom is what the event says.
 
 // checkpoint appends an event and makes it a checkpoint.
-func (t *tx) checkpoint(n note) error {
+func (t *tx) checkpoint(n auditNote) error {
 	if err := t.event(n); err != nil {
 		return err
 	}
@@ -21,8 +21,8 @@ func (t *tx) checkpoint(n note) error {
 
 // AddCheckpoint implements [store.Trail].
 func (d *DB) AddCheckpoint(ctx context.Context, by store.Caller, held int) error {
-	err := d.do(ctx, "adding a checkpoint", func(t *tx) error {
-		return t.checkpoint(note{by: by, kind: "audit.verify", subject: fmt.Sprintf("%d events", held), outcome: store.Done, data: struct {
+	err := d.update(ctx, "adding a checkpoint", func(t *tx) error {
+		return t.checkpoint(auditNote{by: by, kind: "audit.verify", subject: fmt.Sprintf("%d events", held), outcome: store.Done, data: struct {
 			Events int `json:"events"`
 		}{held}})
 	})

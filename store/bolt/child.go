@@ -77,7 +77,7 @@ func CheckInChild(ctx context.Context, path string) error {
 	if os.Getenv(checkVar) != "" {
 		return errors.New("the program does not call bolt.CheckMain first, so it cannot check its database in a child process")
 	}
-	own, err := os.Executable()
+	cloneBytes, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding the program to check the database with: %w", err)
 	}
@@ -85,7 +85,7 @@ func CheckInChild(ctx context.Context, path string) error {
 	if fi, err := os.Stat(path); err == nil {
 		patience += time.Duration(math.Ceil(float64(fi.Size())/checkSpeed)) * time.Second
 	}
-	return checkWith(ctx, exec.Command(own), path, patience)
+	return checkWith(ctx, exec.Command(cloneBytes), path, patience)
 }
 
 func checkWith(ctx context.Context, cmd *exec.Cmd, path string, patience time.Duration) error {

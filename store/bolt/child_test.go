@@ -72,7 +72,7 @@ func TestCheckIsBounded(t *testing.T) {
 	if err := checkWith(ctx, endless(), "x", time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
 	}
-	own, err := os.Executable()
+	cloneBytes, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestCheckIsBounded(t *testing.T) {
 	if err := CheckInChild(t.Context(), d.path); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a database in use: %v", err)
 	}
-	orphan := exec.Command(own)
+	orphan := exec.Command(cloneBytes)
 	orphan.Env = []string{checkVar + "=" + d.path}
 	in, err := orphan.StdinPipe()
 	if err != nil {

@@ -37,7 +37,7 @@ func credentialName(k store.CredentialKey) string { return k.Service + "/" + k.N
 
 // PutCredential implements [store.Credentials].
 func (d *DB) PutCredential(ctx context.Context, by store.Caller, c store.Credential) error {
-	return d.do(ctx, "storing credential "+credentialName(c.CredentialKey), func(t *tx) error {
+	return d.update(ctx, "storing credential "+credentialName(c.CredentialKey), func(t *tx) error {
 		return t.putCredential(by, c)
 	})
 }
@@ -63,7 +63,7 @@ func (t *tx) putCredential(by store.Caller, c store.Credential) error {
 
 func (t *tx) credentialEvent(by store.Caller, what string, k store.CredentialKey, host string) error {
 	t.change(store.Change{Kind: "credential", ID: credentialName(k)})
-	return t.event(note{by: by, kind: "credential." + what, subject: credentialName(k), data: struct {
+	return t.event(auditNote{by: by, kind: "credential." + what, subject: credentialName(k), data: struct {
 		store.CredentialKey
 		Host string `json:"host,omitempty"`
 	}{k, host}})
@@ -78,7 +78,7 @@ func decodeCredential(k, v []byte) (c store.Credential, sealed []byte, err error
 	head, err := decodeJSON[credentialHead](p[0])
 	c.CredentialKey = store.CredentialKey{Scope: parts[0], Owner: parts[1], Service: parts[2], Name: parts[3]}
 	c.Host, c.Updated = head.Host, head.Updated
-	return c, own(p[1]), err
+	return c, cloneBytes(p[1]), err
 }
 
 // GetCredential implements [store.Credentials].
@@ -121,7 +121,7 @@ func (d *DB) ListCredentials(ctx context.Context) (list []store.Credential, err 
 
 // DeleteCredential implements [store.Credentials].
 func (d *DB) DeleteCredential(ctx context.Context, by store.Caller, ck store.CredentialKey) error {
-	return d.do(ctx, "removing credential "+credentialName(ck), func(t *tx) error {
+	return d.update(ctx, "removing credential "+credentialName(ck), func(t *tx) error {
 		return t.deleteCredential(by, credentialKey(ck))
 	})
 }

@@ -51,7 +51,7 @@ func (d *DB) EraseEvents(ctx context.Context, by store.Caller, user string) (int
 		return 0, err
 	}
 	defer d.unlockErasing()
-	err := d.do(ctx, "beginning to erase events", func(t *tx) error {
+	err := d.update(ctx, "beginning to erase events", func(t *tx) error {
 		e, err := getJSON[erasure](t, "erasures", []byte(user))
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -70,7 +70,7 @@ func (d *DB) EraseEvents(ctx context.Context, by store.Caller, user string) (int
 		if err := t.putJSON("erasures", []byte(user), e); err != nil {
 			return err
 		}
-		return t.event(note{by: by, kind: "audit.erase", subject: user, data: struct {
+		return t.event(auditNote{by: by, kind: "audit.erase", subject: user, data: struct {
 			Until uint64 `json:"until"`
 		}{e.Until}})
 	})
@@ -151,7 +151,7 @@ func (d *DB) erase(ctx context.Context, user string) (int, error) {
 			return e.Erased, err
 		}
 		before, done := e.Erased, e.Next > e.Until
-		err = d.do(ctx, "erasing events", func(t *tx) error {
+		err = d.update(ctx, "erasing events", func(t *tx) error {
 			e.Erased = before
 			for _, seq := range found {
 				n, err := t.strip(seq)
@@ -166,7 +166,7 @@ func (d *DB) erase(ctx context.Context, user string) (int, error) {
 			if err := t.del("erasures", []byte(user)); err != nil {
 				return err
 			}
-			return t.checkpoint(note{by: store.System, kind: "audit.erased", subject: user, data: struct {
+			return t.checkpoint(auditNote{by: store.System, kind: "audit.erased", subject: user, data: struct {
 				Events int    `json:"events"`
 				Until  uint64 `json:"until"`
 			}{e.Erased, e.Until}})
@@ -228,14 +228,14 @@ func (e *erasure) theirs(user string, who []byte, names [][]byte, p [][]byte) bo
 		}
 		return true
 	}
-	own := bytes.Equal(p[evPseudonym], who)
-	if own && call && !store.State(p[evOutcome]).Final() && string(p[evKind]) == "call."+string(p[evOutcome]) {
+	cloneBytes := bytes.Equal(p[evPseudonym], who)
+	if cloneBytes && call && !store.State(p[evOutcome]).Final() && string(p[evKind]) == "call."+string(p[evOutcome]) {
 		e.Open = append(e.Open, subject) // the kind is the state: that is a call's beginning, not a decision on it
 	}
-	if !own && strings.HasPrefix(string(p[evKind]), "audit.") {
+	if !cloneBytes && strings.HasPrefix(string(p[evKind]), "audit.") {
 		return false // it says who was forgotten, when and by whom
 	}
-	return own || subject == user || slices.Contains(e.Identities, subject) ||
+	return cloneBytes || subject == user || slices.Contains(e.Identities, subject) ||
 		slices.ContainsFunc(names, func(n []byte) bool { return bytes.Contains(p[evPayload], n) })
 }
 

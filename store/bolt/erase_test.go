@@ -115,7 +115,7 @@ func TestErasedForms(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := openTest(t, t.TempDir(), Options{})
-			err := d.do(t.Context(), "linking", func(tx *tx) error {
+			err := d.update(t.Context(), "linking", func(tx *tx) error {
 				return tx.putJSON("users", []byte("mia"), store.User{ID: "mia", Identities: []string{"slack:T:M"}})
 			})
 			if err != nil {

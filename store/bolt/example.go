@@ -38,7 +38,7 @@ func (d *DB) PutExample(ctx context.Context, k string, e store.Example) error {
 		}
 	}
 	e.Requests = requests
-	return d.do(ctx, "storing example requests", func(t *tx) error { return t.putJSON("examples", []byte(k), e) })
+	return d.update(ctx, "storing example requests", func(t *tx) error { return t.putJSON("examples", []byte(k), e) })
 }
 
 // TrimExamples implements [store.Examples].
@@ -47,7 +47,7 @@ func (d *DB) TrimExamples(ctx context.Context, keep []string) error {
 	for _, k := range keep {
 		kept[k] = true
 	}
-	return d.do(ctx, "trimming example requests", func(t *tx) error {
+	return d.update(ctx, "trimming example requests", func(t *tx) error {
 		for _, k := range t.keys("examples", nil, 0) {
 			if kept[string(k)] {
 				continue

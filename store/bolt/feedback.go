@@ -15,7 +15,7 @@ func (d *DB) RecordFeedback(ctx context.Context, l store.Feedback) (kept []store
 	if !ok {
 		return nil, fmt.Errorf("%w tool id %q", store.ErrInvalid, l.Tool)
 	}
-	err = d.do(ctx, "learning from a call of "+l.Tool, func(t *tx) error {
+	err = d.update(ctx, "learning from a call of "+l.Tool, func(t *tx) error {
 		k := key(server, name)
 		if t.get("tools", k) == nil {
 			return store.ErrNotFound
@@ -66,11 +66,11 @@ func (d *DB) ListFeedback(ctx context.Context) (map[string][]store.Feedback, err
 
 // ForgetFeedback implements [store.RelevanceFeedback].
 func (d *DB) ForgetFeedback(ctx context.Context, by store.Caller, user string) (n int, err error) {
-	err = d.do(ctx, "forgetting what was learned", func(t *tx) error {
+	err = d.update(ctx, "forgetting what was learned", func(t *tx) error {
 		if n, err = t.forgetFeedback(user); err != nil {
 			return err
 		}
-		return t.event(note{by: by, kind: "lessons.forget", subject: user, data: struct {
+		return t.event(auditNote{by: by, kind: "lessons.forget", subject: user, data: struct {
 			Feedback int `json:"lessons"`
 		}{n}})
 	})

@@ -17,8 +17,8 @@ import (
 func fileKey(at time.Time, k []byte) []byte { return append(timeKey(at), k...) }
 
 // PutFile implements [store.Files].
-func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store.File, room int64) error {
-	return d.do(ctx, "keeping a file of conversation "+thread, func(t *tx) error {
+func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store.File, capacity int64) error {
+	return d.update(ctx, "keeping a file of conversation "+thread, func(t *tx) error {
 		if err := checkIDs("conversation id", thread, "file id", f.ID); err != nil {
 			return err
 		}
@@ -26,8 +26,8 @@ func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store
 		switch {
 		case size == 0 || size > store.MaxFile:
 			return fmt.Errorf("%w file: %d bytes; 1 to %d are kept", store.ErrInvalid, size, store.MaxFile)
-		case size > room:
-			return fmt.Errorf("keeping a file: %w: it has %d bytes and there is room for %d", store.ErrRefused, size, room)
+		case size > capacity:
+			return fmt.Errorf("keeping a file: %w: it has %d bytes and there is room for %d", store.ErrRefused, size, capacity)
 		case t.get("threads", []byte(thread)) == nil:
 			return store.ErrNotFound
 		}
@@ -35,7 +35,7 @@ func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store
 		if err := t.dropFile(k); err != nil {
 			return err
 		}
-		if err := t.makeRoom(room - size); err != nil {
+		if err := t.freeSpace(capacity - size); err != nil {
 			return err
 		}
 		if err := t.put("files_by", fileKey(t.now, k), binary.BigEndian.AppendUint64(nil, uint64(size))); err != nil {
@@ -45,10 +45,10 @@ func (d *DB) PutFile(ctx context.Context, _ store.Caller, thread string, f store
 	})
 }
 
-// makeRoom drops the oldest files until those that stay have at most that many
+// freeSpace drops the oldest files until those that stay have at most that many
 // bytes. There are as many as pictures were sent within the retention of
 // conversations, and few bytes are read of each.
-func (t *tx) makeRoom(most int64) error {
+func (t *tx) freeSpace(most int64) error {
 	var (
 		total int64
 		keys  [][]byte
@@ -60,7 +60,7 @@ func (t *tx) makeRoom(most int64) error {
 		}
 		n := int64(binary.BigEndian.Uint64(v))
 		total += n
-		keys, sizes = append(keys, own(k[8:])), append(sizes, n)
+		keys, sizes = append(keys, cloneBytes(k[8:])), append(sizes, n)
 		return nil
 	})
 	for i := 0; err == nil && i < len(keys) && total > most; i++ {
@@ -83,7 +83,7 @@ func (t *tx) dropFile(k []byte) error {
 	if len(p[0]) != 8 {
 		return errRecord
 	}
-	if err := t.del("files_by", append(own(p[0]), k...)); err != nil {
+	if err := t.del("files_by", append(cloneBytes(p[0]), k...)); err != nil {
 		return err
 	}
 	return t.del("files", k)
@@ -110,7 +110,7 @@ func (d *DB) GetFile(ctx context.Context, thread, id string) (data []byte, err e
 		if err != nil {
 			return err
 		}
-		data = own(p[1])
+		data = cloneBytes(p[1])
 		return nil
 	})
 	return data, err

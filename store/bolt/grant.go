@@ -9,7 +9,7 @@ import (
 
 // PutGrant implements [store.Grants].
 func (d *DB) PutGrant(ctx context.Context, by store.Caller, g store.Grant) error {
-	return d.do(ctx, "storing grant for "+g.Tool, func(t *tx) error { return t.putGrant(by, g) })
+	return d.update(ctx, "storing grant for "+g.Tool, func(t *tx) error { return t.putGrant(by, g) })
 }
 
 func (t *tx) putGrant(by store.Caller, g store.Grant) error {
@@ -34,7 +34,7 @@ func (t *tx) putGrant(by store.Caller, g store.Grant) error {
 		return err
 	}
 	t.change(store.Change{Kind: "grant", ID: g.ID})
-	return t.event(note{by: by, kind: "grant.put", subject: g.ID, tool: g.Tool, data: g})
+	return t.event(auditNote{by: by, kind: "grant.put", subject: g.ID, tool: g.Tool, data: g})
 }
 
 // ListGrants implements [store.Grants].
@@ -58,7 +58,7 @@ func (d *DB) ListGrants(ctx context.Context, owners ...string) (list []store.Gra
 
 // DeleteGrant implements [store.Grants].
 func (d *DB) DeleteGrant(ctx context.Context, by store.Caller, id string) error {
-	return d.do(ctx, "removing grant "+id, func(t *tx) error {
+	return d.update(ctx, "removing grant "+id, func(t *tx) error {
 		owner := t.get("grants", []byte(id))
 		if owner == nil {
 			return store.ErrNotFound
@@ -79,5 +79,5 @@ func (t *tx) deleteGrant(by store.Caller, owner, id string) error {
 		return err
 	}
 	t.change(store.Change{Kind: "grant", ID: id})
-	return t.event(note{by: by, kind: "grant.delete", subject: id, tool: g.Tool, data: g})
+	return t.event(auditNote{by: by, kind: "grant.delete", subject: id, tool: g.Tool, data: g})
 }

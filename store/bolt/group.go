@@ -12,7 +12,7 @@ import (
 // AddGroup implements [store.Groups].
 func (d *DB) AddGroup(ctx context.Context, by store.Caller, g store.Group) (store.Group, error) {
 	var made store.Group
-	err := d.do(ctx, "adding group "+g.Name, func(t *tx) error {
+	err := d.update(ctx, "adding group "+g.Name, func(t *tx) error {
 		if err := store.CheckSlug(g.Name); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (d *DB) AddGroup(ctx context.Context, by store.Caller, g store.Group) (stor
 
 // EditGroup implements [store.Groups].
 func (d *DB) EditGroup(ctx context.Context, by store.Caller, name string, in, out []string) (g store.Group, err error) {
-	err = d.do(ctx, "changing group "+name, func(t *tx) (err error) {
+	err = d.update(ctx, "changing group "+name, func(t *tx) (err error) {
 		if g, err = getJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (t *tx) indexGroup(name string, old, members []string) error {
 
 // DeleteGroup implements [store.Groups].
 func (d *DB) DeleteGroup(ctx context.Context, by store.Caller, name string) error {
-	return d.do(ctx, "removing group "+name, func(t *tx) error {
+	return d.update(ctx, "removing group "+name, func(t *tx) error {
 		g, err := getJSON[store.Group](t, "groups", []byte(name))
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (d *DB) DeleteGroup(ctx context.Context, by store.Caller, name string) erro
 			return err
 		}
 		t.change(store.Change{Kind: "group", ID: name})
-		return t.event(note{by: by, kind: "group.delete", subject: name})
+		return t.event(auditNote{by: by, kind: "group.delete", subject: name})
 	})
 }
 

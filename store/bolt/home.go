@@ -10,7 +10,7 @@ import (
 
 // PutHome implements [store.Homes].
 func (d *DB) PutHome(ctx context.Context, h store.OpenHome) error {
-	return d.do(ctx, "noting an open Home", func(t *tx) error {
+	return d.update(ctx, "noting an open Home", func(t *tx) error {
 		if err := checkIDs("identity", h.Identity); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ const (
 // payload is sealed: it may hold what is sealed where it goes, such as the
 // arguments of a call.
 func (d *DB) Accept(ctx context.Context, item store.Item) (fresh bool, err error) {
-	err = d.do(ctx, "accepting item "+item.ID, func(t *tx) error {
+	err = d.update(ctx, "accepting item "+item.ID, func(t *tx) error {
 		item := item
 		fresh = false
 		if err := checkIDs("item id", item.ID); err != nil {
@@ -66,7 +66,7 @@ func (d *DB) Accept(ctx context.Context, item store.Item) (fresh bool, err error
 
 func (t *tx) rememberKey(k string) error {
 	if at := t.get("inbox_keys", []byte(k)); at != nil { // an old one that was not forgotten yet
-		if err := t.del("inbox_seen", append(own(at), k...)); err != nil {
+		if err := t.del("inbox_seen", append(cloneBytes(at), k...)); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (t *tx) forgetKeys(limit int) error {
 
 // Done implements [store.Inbox]. An item that is done already is fine.
 func (d *DB) Done(ctx context.Context, id string) error {
-	return d.do(ctx, "finishing item "+id, func(t *tx) error {
+	return d.update(ctx, "finishing item "+id, func(t *tx) error {
 		if err := checkIDs("item id", id); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (d *DB) Pending(ctx context.Context) (list []store.Item, err error) {
 			if err != nil {
 				return err
 			}
-			if item.Payload = own(p[1]); len(p) > 2 { // without, it was stored before payloads were sealed
+			if item.Payload = cloneBytes(p[1]); len(p) > 2 { // without, it was stored before payloads were sealed
 				if item.Payload, err = d.unseal("inbox", item.ID, p[2]); err != nil {
 					return fmt.Errorf("item %s: %w", item.ID, err)
 				}

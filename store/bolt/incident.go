@@ -109,7 +109,7 @@ func (t *tx) putIncident(by store.Caller, what string, i store.Incident) error {
 		return err
 	}
 	t.change(store.Change{Kind: "incident", ID: i.ID})
-	return t.event(note{by: by, kind: "incident." + what, subject: i.ID, data: i})
+	return t.event(auditNote{by: by, kind: "incident." + what, subject: i.ID, data: i})
 }
 
 // mark puts or deletes a key of an index.

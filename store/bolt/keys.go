@@ -106,7 +106,7 @@ func unwrapKeys(b *bbolt.Tx, master *seal.Master) ([]seal.DataKey, error) {
 		if len(k) != 4 {
 			return fmt.Errorf("%w: data key", errRecord)
 		}
-		dk, err := master.Unwrap(binary.BigEndian.Uint32(k), own(v))
+		dk, err := master.Unwrap(binary.BigEndian.Uint32(k), cloneBytes(v))
 		keys = append(keys, dk)
 		return err
 	})
@@ -135,7 +135,7 @@ func (d *DB) DataKeys(ctx context.Context) (n int, err error) {
 func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (uint32, error) {
 	var ring *keyring
 	var number uint32
-	err := d.do(ctx, "rotating keys", func(t *tx) error {
+	err := d.update(ctx, "rotating keys", func(t *tx) error {
 		was := d.keys.Load().master
 		keys, err := unwrapKeys(t.b, was)
 		if err != nil {
@@ -161,7 +161,7 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 			return err
 		}
 		ring = &keyring{next, sealer}
-		return t.event(note{by: by, kind: "keys.rotate", subject: next.ID(), data: struct {
+		return t.event(auditNote{by: by, kind: "keys.rotate", subject: next.ID(), data: struct {
 			From    string `json:"from"`
 			To      string `json:"to"`
 			DataKey uint32 `json:"data_key"`
@@ -186,7 +186,7 @@ func (d *DB) Reseal(ctx context.Context) (int, error) {
 			var n int
 			var last []byte
 			var bad error
-			err := d.do(ctx, "sealing anew", func(t *tx) (err error) {
+			err := d.update(ctx, "sealing anew", func(t *tx) (err error) {
 				n, last, bad, err = t.resealFrom(s.bucket, after, s.anew)
 				return err
 			})
@@ -226,7 +226,7 @@ func (t *tx) resealFrom(bucket string, after []byte, anew func(*tx, []byte, []by
 		if looked++; len(fresh) == resealChunk || looked > 100*resealChunk {
 			break
 		}
-		last = own(k)
+		last = cloneBytes(k)
 		r, err := anew(t, k, v)
 		if err != nil && bad == nil {
 			bad = fmt.Errorf("%s %q: %w", bucket, k, err)
@@ -249,7 +249,7 @@ func (t *tx) resealFrom(bucket string, after []byte, anew func(*tx, []byte, []by
 // dropKeys deletes all data keys but the newest. In memory they stay until the
 // next start: somebody may have read a value a moment before it was rewritten.
 func (d *DB) dropKeys(ctx context.Context) error {
-	return d.do(ctx, "deleting data keys that nothing needs", func(t *tx) error {
+	return d.update(ctx, "deleting data keys that nothing needs", func(t *tx) error {
 		all := t.keys("keys", nil, 0)
 		if len(all) == 0 {
 			return errors.Join(errRecord, errors.New("no data key"))

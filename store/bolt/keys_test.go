@@ -133,8 +133,8 @@ func TestResealDamaged(t *testing.T) {
 	if err := d.Begin(ctx, tester, c); err != nil {
 		t.Fatal(err)
 	}
-	err := d.do(ctx, "damaging", func(t *tx) error {
-		v := own(t.get("calls", []byte(c.ID)))
+	err := d.update(ctx, "damaging", func(t *tx) error {
+		v := cloneBytes(t.get("calls", []byte(c.ID)))
 		v[len(v)-3]++
 		return t.put("calls", []byte(c.ID), v)
 	})

@@ -21,7 +21,7 @@ type gone struct {
 
 // RemoveUser implements [store.Leavers].
 func (d *DB) RemoveUser(ctx context.Context, by store.Caller, user string) error {
-	err := d.do(ctx, "removing user "+user, func(t *tx) error {
+	err := d.update(ctx, "removing user "+user, func(t *tx) error {
 		u, err := getJSON[store.User](t, "users", []byte(d.alias(user)))
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (t *tx) removeUser(by store.Caller, u store.User) error {
 		}
 	}
 	t.change(store.Change{Kind: "user", ID: u.ID})
-	return t.event(note{by: by, kind: "user.remove", subject: u.ID, data: u})
+	return t.event(auditNote{by: by, kind: "user.remove", subject: u.ID, data: u})
 }
 
 // RemovedUser implements [store.Leavers].
@@ -101,7 +101,7 @@ func (d *DB) ForgetUser(ctx context.Context, by store.Caller, user string) (stor
 		}
 	}
 	for _, id := range g.IDs {
-		err := d.do(ctx, "forgetting user "+user, func(t *tx) error {
+		err := d.update(ctx, "forgetting user "+user, func(t *tx) error {
 			if t.get("erasures", []byte(id)) != nil { // one that was interrupted
 				return nil
 			}
@@ -119,14 +119,14 @@ func (d *DB) ForgetUser(ctx context.Context, by store.Caller, user string) (stor
 	if f.Running > 0 {
 		return f, nil // there is something left to come back for
 	}
-	return f, d.do(ctx, "forgetting user "+user, func(t *tx) error {
+	return f, d.update(ctx, "forgetting user "+user, func(t *tx) error {
 		if err := t.forgetTokens(g.IDs); err != nil {
 			return err
 		}
 		if err := t.del("removed", []byte(user)); err != nil {
 			return err
 		}
-		return t.event(note{by: by, kind: "user.forget", subject: user, data: f})
+		return t.event(auditNote{by: by, kind: "user.forget", subject: user, data: f})
 	})
 }
 
@@ -153,7 +153,7 @@ func (d *DB) forgetThreads(ctx context.Context, g gone, f *store.Forgotten) erro
 	for _, id := range g.IDs {
 		for more := true; more; {
 			whole := false
-			err := d.do(ctx, "forgetting conversations", func(t *tx) error {
+			err := d.update(ctx, "forgetting conversations", func(t *tx) error {
 				prefix := []byte("u" + id + "\x00")
 				next := t.keys("threads_by", prefix, 1)
 				if more, whole = len(next) > 0, false; !more {
@@ -214,7 +214,7 @@ func (d *DB) walk(ctx context.Context, bucket string, visit func(t *tx, k, v []b
 			c := t.bucket(bucket).Cursor()
 			k, _ := c.Seek(page)
 			for ; k != nil && len(found) < pruneChunk; k, _ = c.Next() {
-				found = append(found, own(k))
+				found = append(found, cloneBytes(k))
 			}
 			more = k != nil
 			return nil
@@ -223,14 +223,14 @@ func (d *DB) walk(ctx context.Context, bucket string, visit func(t *tx, k, v []b
 			return n, err
 		}
 		changed := 0
-		err = d.do(ctx, "looking through "+bucket, func(t *tx) error {
+		err = d.update(ctx, "looking through "+bucket, func(t *tx) error {
 			changed = 0
 			for _, k := range found {
 				v := t.get(bucket, k)
 				if v == nil { // deleted meanwhile
 					continue
 				}
-				did, err := visit(t, k, own(v))
+				did, err := visit(t, k, cloneBytes(v))
 				if err != nil {
 					return err
 				}
@@ -317,7 +317,7 @@ func (t *tx) stripCall(s *storedCall) error {
 
 // forgetLearned takes out what their requests taught the index.
 func (d *DB) forgetLearned(ctx context.Context, g gone, f *store.Forgotten) error {
-	return d.do(ctx, "forgetting what was learned", func(t *tx) error {
+	return d.update(ctx, "forgetting what was learned", func(t *tx) error {
 		n := 0
 		for _, id := range g.IDs {
 			one, err := t.forgetFeedback(id)
@@ -348,7 +348,7 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 		if err != nil || !said && !read && !brought {
 			return false, err
 		}
-		opaque := own(p[1])
+		opaque := cloneBytes(p[1])
 		if said || read {
 			turn.Text = ""
 		}

@@ -28,7 +28,7 @@ type tries struct {
 // PutLink implements [store.Links].
 func (d *DB) PutLink(ctx context.Context, by store.Caller, user string, hash [32]byte) (expires time.Time, err error) {
 	user = d.alias(user)
-	err = d.do(ctx, "storing a link code", func(t *tx) error {
+	err = d.update(ctx, "storing a link code", func(t *tx) error {
 		u, err := getJSON[store.User](t, "users", []byte(user))
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (d *DB) PutLink(ctx context.Context, by store.Caller, user string, hash [32
 		if err := t.putJSON("links", hash[:], linkCode{user, expires}); err != nil {
 			return err
 		}
-		return t.event(note{by: by, kind: "link.put", subject: user})
+		return t.event(auditNote{by: by, kind: "link.put", subject: user})
 	})
 	return expires, err
 }
@@ -70,7 +70,7 @@ func (t *tx) dropLinks(users ...string) error {
 // FindLink implements [store.Links].
 func (d *DB) FindLink(ctx context.Context, by store.Caller, hash [32]byte) (u store.User, err error) {
 	var wrong error
-	err = d.do(ctx, "looking at a link code", func(t *tx) error {
+	err = d.update(ctx, "looking at a link code", func(t *tx) error {
 		var err error
 		u, wrong, err = t.openLink(by, hash)
 		return err
@@ -111,7 +111,7 @@ func (t *tx) openLink(by store.Caller, hash [32]byte) (u store.User, wrong, err 
 		if err := t.putJSON("link_tries", []byte(me), had); err != nil {
 			return u, nil, err
 		}
-		return u, wrong, t.event(note{by: by, kind: "link.wrong", subject: me})
+		return u, wrong, t.event(auditNote{by: by, kind: "link.wrong", subject: me})
 	}
 	u, err = getJSON[store.User](t, "users", []byte(l.User))
 	return u, nil, err
@@ -120,7 +120,7 @@ func (t *tx) openLink(by store.Caller, hash [32]byte) (u store.User, wrong, err 
 // Join implements [store.Links].
 func (d *DB) Join(ctx context.Context, by store.Caller, hash [32]byte, role store.Role) (j store.Joined, err error) {
 	var wrong error
-	err = d.do(ctx, "joining identities", func(t *tx) error {
+	err = d.update(ctx, "joining identities", func(t *tx) error {
 		var from store.User
 		var err error
 		if from, wrong, err = t.openLink(by, hash); err != nil || wrong != nil {
@@ -199,7 +199,7 @@ func (t *tx) join(by store.Caller, j *store.Joined) error {
 		}
 	}
 	t.change(store.Change{Kind: "user", ID: from})
-	return t.event(note{by: by, kind: "user.join", subject: into, data: struct {
+	return t.event(auditNote{by: by, kind: "user.join", subject: into, data: struct {
 		Absorbed   string     `json:"absorbed"`
 		Identities []string   `json:"identities"`
 		Role       store.Role `json:"role"`
@@ -276,7 +276,7 @@ func (t *tx) moveSettings(from, into string) error {
 	for _, k := range t.keys("settings", key(from, ""), 0) {
 		to := key(into, string(k[len(from)+1:]))
 		if into != "" && t.get("settings", to) == nil {
-			if err := t.put("settings", to, own(t.get("settings", k))); err != nil {
+			if err := t.put("settings", to, cloneBytes(t.get("settings", k))); err != nil {
 				return err
 			}
 		}
@@ -394,7 +394,7 @@ func orAdmins(who []string) []string {
 
 // Unlink implements [store.Links].
 func (d *DB) Unlink(ctx context.Context, by store.Caller, user, identity string) (u store.User, err error) {
-	err = d.do(ctx, "taking identity "+identity+" away", func(t *tx) error {
+	err = d.update(ctx, "taking identity "+identity+" away", func(t *tx) error {
 		old, err := getJSON[store.User](t, "users", []byte(d.alias(user)))
 		if err != nil {
 			return err
@@ -431,7 +431,7 @@ func (d *DB) Unlink(ctx context.Context, by store.Caller, user, identity string)
 		if err := t.saveUser(by, u); err != nil {
 			return err
 		}
-		return t.event(note{by: by, kind: "user.unlink", subject: u.ID, data: struct {
+		return t.event(auditNote{by: by, kind: "user.unlink", subject: u.ID, data: struct {
 			Identity string `json:"identity"`
 		}{identity}})
 	})

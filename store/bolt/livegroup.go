@@ -38,7 +38,7 @@ func (g glance) fresh(now time.Time) bool {
 
 // RecordGroupCheck implements [store.LiveGroups].
 func (d *DB) RecordGroupCheck(ctx context.Context, by store.Caller, name string, s store.GroupCheck) (g store.Group, err error) {
-	err = d.do(ctx, "noting who is in group "+name, func(t *tx) (err error) {
+	err = d.update(ctx, "noting who is in group "+name, func(t *tx) (err error) {
 		if g, err = getJSON[store.Group](t, "groups", []byte(name)); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (t *tx) fillGroup(by store.Caller, name string, identities []string) error 
 	slices.Sort(moved.In)
 	slices.Sort(moved.Out)
 	t.change(store.Change{Kind: "group", ID: name})
-	return t.event(note{by: by, kind: "group.members", subject: name, data: moved})
+	return t.event(auditNote{by: by, kind: "group.members", subject: name, data: moved})
 }
 
 // inGroup lists the identities in a live group.

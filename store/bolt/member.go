@@ -10,7 +10,7 @@ import (
 
 // PutMember implements [store.Members].
 func (d *DB) PutMember(ctx context.Context, by store.Caller, m store.Membership) error {
-	return d.do(ctx, "noting a member of "+m.Team, func(t *tx) error { return t.putMember(by, m) })
+	return d.update(ctx, "noting a member of "+m.Team, func(t *tx) error { return t.putMember(by, m) })
 }
 
 func (t *tx) putMember(by store.Caller, m store.Membership) error {
@@ -28,7 +28,7 @@ func (t *tx) putMember(by store.Caller, m store.Membership) error {
 		return err
 	}
 	t.change(store.Change{Kind: "member", ID: m.User})
-	return t.event(note{by: by, kind: "member.put", subject: m.User, data: m})
+	return t.event(auditNote{by: by, kind: "member.put", subject: m.User, data: m})
 }
 
 func (t *tx) saveMember(m *store.Membership) error {
@@ -40,7 +40,7 @@ func (t *tx) saveMember(m *store.Membership) error {
 
 // DeleteMember implements [store.Members].
 func (d *DB) DeleteMember(ctx context.Context, by store.Caller, team, user string) error {
-	return d.do(ctx, "taking a member out of "+team, func(t *tx) error { return t.deleteMember(by, team, t.db.alias(user)) })
+	return d.update(ctx, "taking a member out of "+team, func(t *tx) error { return t.deleteMember(by, team, t.db.alias(user)) })
 }
 
 func (t *tx) deleteMember(by store.Caller, team, user string) error {
@@ -52,7 +52,7 @@ func (t *tx) deleteMember(by store.Caller, team, user string) error {
 		return err
 	}
 	t.change(store.Change{Kind: "member", ID: user})
-	return t.event(note{by: by, kind: "member.delete", subject: user, data: m})
+	return t.event(auditNote{by: by, kind: "member.delete", subject: user, data: m})
 }
 
 // ListMembers implements [store.Members].

@@ -11,7 +11,7 @@ import (
 // PutProvider implements [store.Models]. Without a Key, one that is kept stays
 // if HasKey is set and goes if it is not.
 func (d *DB) PutProvider(ctx context.Context, by store.Caller, p store.Provider) error {
-	return d.do(ctx, "storing provider "+p.Name, func(t *tx) error {
+	return d.update(ctx, "storing provider "+p.Name, func(t *tx) error {
 		p := p
 		if err := checkIDs("provider", p.Name); err != nil {
 			return err
@@ -42,7 +42,7 @@ func (d *DB) PutProvider(ctx context.Context, by store.Caller, p store.Provider)
 			return err
 		}
 		t.change(store.Change{Kind: "provider", ID: p.Name})
-		return t.event(note{by: by, kind: "provider.put", subject: p.Name, data: p})
+		return t.event(auditNote{by: by, kind: "provider.put", subject: p.Name, data: p})
 	})
 }
 
@@ -52,7 +52,7 @@ func decodeProvider(v []byte) (p store.Provider, sealed []byte, err error) {
 		return p, nil, err
 	}
 	p, err = decodeJSON[store.Provider](parts[0])
-	return p, own(parts[1]), err
+	return p, cloneBytes(parts[1]), err
 }
 
 // ListProviders implements [store.Models].
@@ -91,7 +91,7 @@ func (d *DB) DeleteProvider(ctx context.Context, by store.Caller, name string) e
 
 // PutModel implements [store.Models].
 func (d *DB) PutModel(ctx context.Context, by store.Caller, m store.ModelName) error {
-	return d.do(ctx, "storing model "+m.Name, func(t *tx) error {
+	return d.update(ctx, "storing model "+m.Name, func(t *tx) error {
 		if err := checkIDs("model", m.Name); err != nil {
 			return err
 		}
@@ -139,11 +139,11 @@ func (t *tx) putThing(by store.Caller, th thing, v any) error {
 		return err
 	}
 	t.change(store.Change{Kind: th.kind, ID: th.id})
-	return t.event(note{by: by, kind: th.kind + ".put", subject: th.id, data: v})
+	return t.event(auditNote{by: by, kind: th.kind + ".put", subject: th.id, data: v})
 }
 
 func (d *DB) remove(ctx context.Context, by store.Caller, th thing) error {
-	return d.do(ctx, "removing "+th.kind+" "+th.id, func(t *tx) error {
+	return d.update(ctx, "removing "+th.kind+" "+th.id, func(t *tx) error {
 		if t.get(th.bucket, []byte(th.id)) == nil {
 			return store.ErrNotFound
 		}
@@ -156,5 +156,5 @@ func (t *tx) removeThing(by store.Caller, th thing) error {
 		return err
 	}
 	t.change(store.Change{Kind: th.kind, ID: th.id})
-	return t.event(note{by: by, kind: th.kind + ".delete", subject: th.id})
+	return t.event(auditNote{by: by, kind: th.kind + ".delete", subject: th.id})
 }

@@ -107,7 +107,7 @@ func TestSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The trail has a redacted look at arguments; that is its purpose. Leave it out here.
-	if err := d.do(ctx, "", func(t *tx) error {
+	if err := d.update(ctx, "", func(t *tx) error {
 		s, err := t.sealCall(a)
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func TestSealed(t *testing.T) {
 		t.Helper()
 		err := d.bolt.Update(func(b *bbolt.Tx) error {
 			bu := b.Bucket([]byte(bucket))
-			v1, v2 := own(bu.Get(k1)), own(bu.Get(k2))
+			v1, v2 := cloneBytes(bu.Get(k1)), cloneBytes(bu.Get(k2))
 			return errors.Join(bu.Put(k1, v2), bu.Put(k2, v1))
 		})
 		if err != nil {
@@ -179,7 +179,7 @@ func TestMigrate(t *testing.T) {
 	// A schema to come: settings are renamed.
 	next := append(append([]migration(nil), migrations...), migration{2, "rename a to b", func(b *bbolt.Tx) error {
 		s := b.Bucket([]byte("settings"))
-		v := own(s.Get(key("", "a")))
+		v := cloneBytes(s.Get(key("", "a")))
 		return errors.Join(s.Delete(key("", "a")), s.Put(key("", "b"), v))
 	}})
 	failing := append(append([]migration(nil), next...), migration{3, "fail", func(b *bbolt.Tx) error {
@@ -472,7 +472,7 @@ func TestInboxOfOld(t *testing.T) {
 	d := openTest(t, t.TempDir(), Options{})
 	ctx := t.Context()
 	id := store.NewID(time.Now())
-	err := d.do(ctx, "storing as of old", func(t *tx) error {
+	err := d.update(ctx, "storing as of old", func(t *tx) error {
 		return t.put("inbox", []byte(id), pack([]byte(`{"id":"`+id+`","kind":"k"}`), []byte("plain")))
 	})
 	if err != nil {

@@ -56,8 +56,8 @@ func unpackN(b []byte, n int) ([][]byte, error) {
 	return parts, err
 }
 
-// own returns a copy of b, nil for an empty one.
-func own(b []byte) []byte {
+// cloneBytes returns a copy of b, nil for an empty one.
+func cloneBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}

@@ -45,7 +45,7 @@ func (d *DB) ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (go
 	if got, err = d.FindThread(ctx, th.Address); !errors.Is(err, store.ErrNotFound) {
 		return got, false, err
 	}
-	err = d.do(ctx, "storing conversation "+th.ID, func(t *tx) (err error) {
+	err = d.update(ctx, "storing conversation "+th.ID, func(t *tx) (err error) {
 		made = false
 		if got, err = t.threadAt(th.Address); !errors.Is(err, store.ErrNotFound) { // somebody was first
 			return err
@@ -63,7 +63,7 @@ func (d *DB) ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (go
 
 // EditThread implements [store.Threads].
 func (d *DB) EditThread(ctx context.Context, _ store.Caller, id string, edit func(*store.Thread)) (th store.Thread, err error) {
-	err = d.do(ctx, "changing conversation "+id, func(t *tx) error {
+	err = d.update(ctx, "changing conversation "+id, func(t *tx) error {
 		old, err := getJSON[store.Thread](t, "threads", []byte(id))
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func (d *DB) EditThread(ctx context.Context, _ store.Caller, id string, edit fun
 
 // PutPlace implements [store.Places].
 func (d *DB) PutPlace(ctx context.Context, owner, message string, at store.Address) error {
-	return d.do(ctx, "noting where a message stands", func(t *tx) error {
+	return d.update(ctx, "noting where a message stands", func(t *tx) error {
 		if err := checkIDs("owner", owner, "message", message); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (d *DB) PutPlace(ctx context.Context, owner, message string, at store.Addre
 
 // MovePlace implements [store.Places].
 func (d *DB) MovePlace(ctx context.Context, owner, from, to string, at store.Address) error {
-	return d.do(ctx, "noting where a message stands", func(t *tx) error {
+	return d.update(ctx, "noting where a message stands", func(t *tx) error {
 		if err := checkIDs("owner", owner, "message", from); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 
 // PutPrice implements [store.Prices].
 func (d *DB) PutPrice(ctx context.Context, by store.Caller, p store.Price) error {
-	return d.do(ctx, "storing the price of "+p.Model, func(t *tx) error {
+	return d.update(ctx, "storing the price of "+p.Model, func(t *tx) error {
 		p := p
 		if err := checkIDs("model", p.Model); err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 
 // ShareTurns implements [store.Privacy].
 func (d *DB) ShareTurns(ctx context.Context, by store.Caller, thread string, n int) (turn store.Turn, err error) {
-	err = d.do(ctx, fmt.Sprintf("sharing turn %d of conversation %s", n, thread), func(t *tx) error {
+	err = d.update(ctx, fmt.Sprintf("sharing turn %d of conversation %s", n, thread), func(t *tx) error {
 		turn = store.Turn{}
 		turns, raw, err := t.turnsOf(thread)
 		if err != nil {
@@ -50,7 +50,7 @@ func (d *DB) ShareTurns(ctx context.Context, by store.Caller, thread string, n i
 		}
 		turn = turns[at]
 		t.change(store.Change{Kind: "turn", ID: thread + "/" + strconv.Itoa(n), Thread: thread})
-		return t.event(note{by: by, kind: "thread.share", subject: thread, data: struct {
+		return t.event(auditNote{by: by, kind: "thread.share", subject: thread, data: struct {
 			Turn   int `json:"turn"`
 			Shared int `json:"shared"` // turns, with the results behind the answer
 		}{n, shared}})
@@ -75,7 +75,7 @@ func (t *tx) turnsOf(thread string) (turns []store.Turn, raw [][]byte, err error
 			return err
 		}
 		turn, err := decodeJSON[store.Turn](p[0])
-		turns, raw = append(turns, turn), append(raw, own(p[1]))
+		turns, raw = append(turns, turn), append(raw, cloneBytes(p[1]))
 		return err
 	})
 	return turns, raw, err
@@ -99,7 +99,7 @@ func (d *DB) ForgetThread(ctx context.Context, by store.Caller, thread string) (
 		return f, err
 	}
 	defer d.unlockErasing()
-	err := d.do(ctx, "forgetting conversation "+thread, func(t *tx) error {
+	err := d.update(ctx, "forgetting conversation "+thread, func(t *tx) error {
 		if t.get("erasures", []byte(forgetPrefix+thread)) != nil {
 			return nil // it was interrupted
 		}
@@ -153,7 +153,7 @@ func (t *tx) beginForgetting(by store.Caller, th store.Thread) error {
 		}
 	}
 	t.change(store.Change{Kind: "thread", ID: th.ID, Thread: th.ID})
-	return t.event(note{by: by, kind: "thread.forget", subject: th.ID, data: struct {
+	return t.event(auditNote{by: by, kind: "thread.forget", subject: th.ID, data: struct {
 		Calls int `json:"calls"`
 	}{len(e.Calls)}})
 }
@@ -173,7 +173,7 @@ func (d *DB) forgetThread(ctx context.Context, thread string) (store.Forgotten, 
 	f.Calls = len(e.Calls)
 	for more := true; more; {
 		n := 0
-		err := d.do(ctx, "forgetting what was said", func(t *tx) error {
+		err := d.update(ctx, "forgetting what was said", func(t *tx) error {
 			turns := t.keys("turns", key(thread, ""), pruneChunk)
 			n, more = len(turns), len(turns) == pruneChunk
 			for _, k := range turns {
@@ -192,7 +192,7 @@ func (d *DB) forgetThread(ctx context.Context, thread string) (store.Forgotten, 
 		f.Turns += n
 	}
 	for chunk := range slices.Chunk(e.Calls, pruneChunk) {
-		err := d.do(ctx, "forgetting what was called", func(t *tx) error {
+		err := d.update(ctx, "forgetting what was called", func(t *tx) error {
 			for _, id := range chunk {
 				if err := t.forgetCall(id); err != nil {
 					return err

@@ -42,7 +42,7 @@ func (d *DB) Prune(ctx context.Context, keep store.Retention) (store.Pruned, err
 	for _, s := range steps {
 		for more := s.keep > 0; more; {
 			var n int
-			err := d.do(ctx, "pruning", func(t *tx) (err error) {
+			err := d.update(ctx, "pruning", func(t *tx) (err error) {
 				n, more, err = s.prune(t, now.Add(-s.keep))
 				return err
 			})
@@ -169,7 +169,7 @@ func (t *tx) pruneTrail(before time.Time, deleted int) (int, bool, error) {
 	if more && deleted > 0 {
 		return n, true, nil
 	}
-	return n, more, t.checkpoint(note{by: store.System, kind: "audit.prune", subject: "events", data: struct {
+	return n, more, t.checkpoint(auditNote{by: store.System, kind: "audit.prune", subject: "events", data: struct {
 		Deleted int       `json:"deleted"`
 		Before  time.Time `json:"before"`
 		More    bool      `json:"more,omitempty"` // it was the first part only
@@ -218,13 +218,13 @@ func (t *tx) oldCounters(before time.Time) (int, error) {
 		if head < 2 || len(k) < head+4 {
 			return 0, errRecord
 		}
-		end := append(own(k[:head-1]), usageKey(k[head-1], before, "")...)
+		end := append(cloneBytes(k[:head-1]), usageKey(k[head-1], before, "")...)
 		if bytes.Compare(k, end) < 0 {
-			keys = append(keys, own(k))
+			keys = append(keys, cloneBytes(k))
 			k, _ = c.Next()
 			continue
 		}
-		next := append(own(k[:head-1]), k[head-1]+1)
+		next := append(cloneBytes(k[:head-1]), k[head-1]+1)
 		k, _ = c.Seek(next)
 	}
 	for _, k := range keys {

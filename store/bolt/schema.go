@@ -216,7 +216,7 @@ func (d *DB) loadKeys(master *seal.Master) error {
 	}
 	d.keys.Store(&keyring{master, sealer})
 	return d.bolt.View(func(b *bbolt.Tx) error {
-		sealed := own(b.Bucket([]byte("meta")).Get([]byte("audit_key")))
+		sealed := cloneBytes(b.Bucket([]byte("meta")).Get([]byte("audit_key")))
 		if d.auditKey, err = d.unseal("meta", "audit_key", sealed); err != nil {
 			return fmt.Errorf("opening the audit key: %w", err)
 		}

@@ -14,7 +14,7 @@ import (
 // PutServer implements [store.Servers]. Revisions come from one counter for
 // all servers, so that a name that is used again never repeats one.
 func (d *DB) PutServer(ctx context.Context, by store.Caller, s store.Server, rev uint64) (store.Server, error) {
-	err := d.do(ctx, "storing server "+s.Name, func(t *tx) error {
+	err := d.update(ctx, "storing server "+s.Name, func(t *tx) error {
 		if err := store.CheckSlug(s.Name); err != nil {
 			return err
 		}
@@ -59,13 +59,13 @@ func (t *tx) saveServer(by store.Caller, s *store.Server) (err error) {
 		return err
 	}
 	t.change(store.Change{Kind: "server", ID: s.Name})
-	return t.event(note{by: by, kind: "server.put", subject: s.Name, data: s})
+	return t.event(auditNote{by: by, kind: "server.put", subject: s.Name, data: s})
 }
 
 // DeleteServer implements [store.Servers]. Vectors are cached by the hash of
 // their content, which servers may share; they go by the bound of their cache.
 func (d *DB) DeleteServer(ctx context.Context, by store.Caller, name string) error {
-	return d.do(ctx, "removing server "+name, func(t *tx) error {
+	return d.update(ctx, "removing server "+name, func(t *tx) error {
 		if t.get("servers", []byte(name)) == nil {
 			return store.ErrNotFound
 		}
@@ -79,7 +79,7 @@ func (d *DB) DeleteServer(ctx context.Context, by store.Caller, name string) err
 		}
 		t.change(store.Change{Kind: "server", ID: name})
 		t.change(store.Change{Kind: "tools", ID: name})
-		if err := t.event(note{by: by, kind: "server.delete", subject: name}); err != nil {
+		if err := t.event(auditNote{by: by, kind: "server.delete", subject: name}); err != nil {
 			return err
 		}
 		return t.unlistServer(by, name)
@@ -121,7 +121,7 @@ func decodeTool(v []byte) (store.Tool, error) {
 		return store.Tool{}, err
 	}
 	tool, err := decodeJSON[store.Tool](p[0])
-	tool.InputSchema, tool.OutputSchema, tool.Meta = own(p[1]), own(p[2]), own(p[3])
+	tool.InputSchema, tool.OutputSchema, tool.Meta = cloneBytes(p[1]), cloneBytes(p[2]), cloneBytes(p[3])
 	if tool.Accepted == tool.Pin { // of most tools, and they are kept for long
 		tool.Accepted = tool.Pin
 	}
@@ -132,7 +132,7 @@ func decodeTool(v []byte) (store.Tool, error) {
 // name is one of nize's own (native, agent).
 func (d *DB) PutTools(ctx context.Context, by store.Caller, server string, tools []store.Tool) (store.ToolDiff, error) {
 	var diff store.ToolDiff
-	err := d.do(ctx, "storing the tools of "+server, func(t *tx) error {
+	err := d.update(ctx, "storing the tools of "+server, func(t *tx) error {
 		diff = store.ToolDiff{}
 		if t.get("servers", []byte(server)) == nil && server != "native" && server != "agent" {
 			return fmt.Errorf("server %q %w", server, store.ErrNotFound)
@@ -179,7 +179,7 @@ func (d *DB) PutTools(ctx context.Context, by store.Caller, server string, tools
 		if len(diff.Added)+len(diff.Changed)+len(diff.Removed) == 0 {
 			return nil // a state or a finding: the trail has the definitions only
 		}
-		return t.event(note{by: by, kind: "tools.put", subject: server, data: diff})
+		return t.event(auditNote{by: by, kind: "tools.put", subject: server, data: diff})
 	})
 	if err != nil {
 		return store.ToolDiff{}, err
@@ -253,7 +253,7 @@ func (d *DB) ListTools(ctx context.Context, server string) (list []store.Tool, e
 // AcceptTool implements [store.Tools]. A tool that its schema refused stays
 // refused; any other becomes accepted.
 func (d *DB) AcceptTool(ctx context.Context, by store.Caller, id, pin string) error {
-	return d.do(ctx, "accepting tool "+id, func(t *tx) error {
+	return d.update(ctx, "accepting tool "+id, func(t *tx) error {
 		tool, err := t.loadTool(id)
 		switch {
 		case err != nil:
@@ -272,7 +272,7 @@ func (d *DB) AcceptTool(ctx context.Context, by store.Caller, id, pin string) er
 			return err
 		}
 		t.change(store.Change{Kind: "tools", ID: tool.Server})
-		return t.event(note{by: by, kind: "tool.accept", subject: id, tool: id, data: struct {
+		return t.event(auditNote{by: by, kind: "tool.accept", subject: id, tool: id, data: struct {
 			Pin string `json:"pin"`
 		}{pin}})
 	})

@@ -8,7 +8,7 @@ import (
 
 // PutSetting implements [store.Settings]. What changes nothing leaves no event.
 func (d *DB) PutSetting(ctx context.Context, by store.Caller, user, name, value string) error {
-	return d.do(ctx, "setting "+name, func(t *tx) error {
+	return d.update(ctx, "setting "+name, func(t *tx) error {
 		if err := checkIDs("setting", name); err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (t *tx) putSetting(by store.Caller, user, name, value string) error {
 		return err
 	}
 	t.change(store.Change{Kind: "setting", ID: name})
-	return t.event(note{by: by, kind: "setting.put", subject: name, data: struct {
+	return t.event(auditNote{by: by, kind: "setting.put", subject: name, data: struct {
 		User  string `json:"user,omitempty"`
 		Key   string `json:"key"`
 		Value string `json:"value"`

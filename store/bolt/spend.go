@@ -201,7 +201,7 @@ func (d *DB) AddSpend(ctx context.Context, s store.Spend) error {
 
 // AddSpends books many calls in one transaction, all or none.
 func (d *DB) AddSpends(ctx context.Context, list []store.Spend) error {
-	return d.do(ctx, "booking a model call", func(t *tx) error { return t.addSpends(list) })
+	return d.update(ctx, "booking a model call", func(t *tx) error { return t.addSpends(list) })
 }
 
 func (t *tx) addSpends(list []store.Spend) error {

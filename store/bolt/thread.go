@@ -41,7 +41,7 @@ func (t *tx) saveThread(old *store.Thread, th store.Thread) error {
 
 // PutThread implements [store.Threads]. A missing time is now.
 func (d *DB) PutThread(ctx context.Context, _ store.Caller, th store.Thread) error {
-	return d.do(ctx, "storing conversation "+th.ID, func(t *tx) error {
+	return d.update(ctx, "storing conversation "+th.ID, func(t *tx) error {
 		_, err := t.putThread(th)
 		return err
 	})
@@ -103,7 +103,7 @@ func (d *DB) ListThreads(ctx context.Context, user string, limit int) (list []st
 		for _, p := range prefixes {
 			prefix, n := []byte(p), 0
 			for k := seekLast(c, prefix); bytes.HasPrefix(k, prefix) && n < limit; k, _ = c.Prev() {
-				tails, n = append(tails, own(k[len(prefix):])), n+1
+				tails, n = append(tails, cloneBytes(k[len(prefix):])), n+1
 			}
 		}
 		slices.SortFunc(tails, func(a, b []byte) int { return bytes.Compare(b, a) })
@@ -150,7 +150,7 @@ func (t *tx) nextTurn(thread string) int {
 // Append implements [store.Threads]. A place beyond the next one is
 // ErrConflict: the turns before it are gone.
 func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open bool) error {
-	return d.do(ctx, fmt.Sprintf("adding turn %d of conversation %s", turn.N, turn.Thread), func(t *tx) error {
+	return d.update(ctx, fmt.Sprintf("adding turn %d of conversation %s", turn.N, turn.Thread), func(t *tx) error {
 		turn := turn
 		old, err := getJSON[store.Thread](t, "threads", []byte(turn.Thread))
 		if err != nil {
@@ -198,7 +198,7 @@ func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err e
 				return err
 			}
 			turn, err := decodeJSON[store.Turn](p[0])
-			turn.Opaque = own(p[1])
+			turn.Opaque = cloneBytes(p[1])
 			turn.By.User, turn.For, turn.SharedBy = d.alias(turn.By.User), d.alias(turn.For), d.alias(turn.SharedBy)
 			list = append(list, turn)
 			return err

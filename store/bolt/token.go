@@ -91,7 +91,7 @@ func (t *tx) addToken(tok store.Token) error {
 
 func (t *tx) tokenEvent(by store.Caller, what string, tok store.Token) error {
 	t.change(store.Change{Kind: "token", ID: tok.ID})
-	return t.event(note{by: by, kind: "token." + what, subject: tok.ID, data: struct {
+	return t.event(auditNote{by: by, kind: "token." + what, subject: tok.ID, data: struct {
 		Name     string    `json:"name"`
 		User     string    `json:"user"`
 		Prefix   string    `json:"prefix"`
@@ -105,7 +105,7 @@ func (t *tx) tokenEvent(by store.Caller, what string, tok store.Token) error {
 // CreateToken implements [store.Tokens].
 func (d *DB) CreateToken(ctx context.Context, by store.Caller, tok store.Token, overwrite bool) (store.Token, error) {
 	given := tok
-	err := d.do(ctx, "creating token "+tok.Name, func(t *tx) error {
+	err := d.update(ctx, "creating token "+tok.Name, func(t *tx) error {
 		tok = given
 		tok.User = d.alias(tok.User)
 		if _, err := getJSON[store.User](t, "users", []byte(tok.User)); err != nil {
@@ -166,7 +166,7 @@ func (t *tx) madeBy(by store.Caller, tok store.Token) (store.Token, error) {
 // old one was meant to.
 func (d *DB) RotateToken(ctx context.Context, by store.Caller, r store.Rotation) (store.Token, error) {
 	var tok store.Token
-	err := d.do(ctx, "rotating token "+r.Name, func(t *tx) error {
+	err := d.update(ctx, "rotating token "+r.Name, func(t *tx) error {
 		if err := checkIDs("user", r.User, "token name", r.Name); err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (d *DB) RotateToken(ctx context.Context, by store.Caller, r store.Rotation)
 
 // RevokeTokens implements [store.Tokens].
 func (d *DB) RevokeTokens(ctx context.Context, by store.Caller, user, name string) (n int, err error) {
-	err = d.do(ctx, "revoking tokens", func(t *tx) error {
+	err = d.update(ctx, "revoking tokens", func(t *tx) error {
 		if err := checkOptional("user", user, "token name", name); err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func (d *DB) noteUse(tok store.Token, now time.Time) {
 	if recent || d.Healthy() != nil { // a full queue must not hold up a caller
 		return
 	}
-	d.later(lazyOp{size: 256}, func(t *tx) error {
+	d.writeLater(lazyOp{size: 256}, func(t *tx) error {
 		cur, err := t.loadToken([]byte(tok.ID))
 		if err != nil || !cur.LastUsed.Before(now) {
 			return nil // it is gone, or was used since: nothing to note

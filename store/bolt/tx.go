@@ -113,7 +113,7 @@ func (t *tx) keys(bucket string, prefix []byte, limit int) [][]byte {
 		if limit > 0 && len(out) == limit {
 			break
 		}
-		out = append(out, own(k))
+		out = append(out, cloneBytes(k))
 	}
 	return out
 }

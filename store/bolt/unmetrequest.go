@@ -42,8 +42,8 @@ func (d *DB) RecordUnmetRequest(text string) {
 	if len(words) == 0 {
 		return
 	}
-	if !d.later(lazyOp{size: 512}, func(t *tx) error { return t.recordUnmetRequest(text, words) }) {
-		d.lost("counting an unmet request")
+	if !d.writeLater(lazyOp{size: 512}, func(t *tx) error { return t.recordUnmetRequest(text, words) }) {
+		d.logLost("counting an unmet request")
 	}
 }
 
@@ -52,7 +52,7 @@ func (t *tx) findUnmetRequest(words []string) (key []byte, n int, err error) {
 	err = t.each("wishes", nil, func(k, _ []byte) error {
 		n++
 		if key == nil && store.SameRequest(words, strings.Split(string(k), " ")) {
-			key = own(k)
+			key = cloneBytes(k)
 		}
 		return nil
 	})
@@ -94,7 +94,7 @@ func (t *tx) evictUnmetRequest() error {
 			return err
 		}
 		if least == nil || cmp.Or(cmp.Compare(w.count(since), of.count(since)), w.Last.Compare(of.Last)) < 0 {
-			least, of = own(k), w
+			least, of = cloneBytes(k), w
 		}
 		return nil
 	})
@@ -125,7 +125,7 @@ func (d *DB) ListUnmetRequests(ctx context.Context) (list []store.UnmetRequest, 
 
 // DeleteUnmetRequests implements [store.UnmetRequests].
 func (d *DB) DeleteUnmetRequests(ctx context.Context, by store.Caller, text string) (n int, err error) {
-	err = d.do(ctx, "forgetting unmet requests", func(t *tx) error {
+	err = d.update(ctx, "forgetting unmet requests", func(t *tx) error {
 		keys := t.keys("wishes", nil, 0)
 		if text != "" {
 			k, _, err := t.findUnmetRequest(store.RequestWords(store.UnmetRequestText(text)))
@@ -143,7 +143,7 @@ func (d *DB) DeleteUnmetRequests(ctx context.Context, by store.Caller, text stri
 			}
 		}
 		n = len(keys)
-		return t.event(note{by: by, kind: "wish.delete", subject: "wishes", data: struct {
+		return t.event(auditNote{by: by, kind: "wish.delete", subject: "wishes", data: struct {
 			Deleted int `json:"deleted"`
 		}{n}})
 	})

@@ -45,7 +45,7 @@ func TestRecount(t *testing.T) {
 		return list
 	}
 	want := asked(d)
-	err := d.do(ctx, "", func(tx *tx) error {
+	err := d.update(ctx, "", func(tx *tx) error {
 		for _, k := range tx.keys("usage", nil, 0) {
 			if k[0] != 't' {
 				if err := tx.del("usage", k); err != nil {

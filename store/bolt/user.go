@@ -33,7 +33,7 @@ func (d *DB) EnsureUser(ctx context.Context, identity, name string, role store.R
 	if err := d.view(ctx, "finding user", find); !errors.Is(err, store.ErrNotFound) && !errors.Is(err, errNoMember) {
 		return u, err
 	}
-	err := d.do(ctx, "adding user "+identity, func(t *tx) error {
+	err := d.update(ctx, "adding user "+identity, func(t *tx) error {
 		err := find(t)
 		if errors.Is(err, errNoMember) { // known from before memberships were noted
 			return t.putMember(store.System, store.Membership{Team: team, User: u.ID, Identity: identity})
@@ -64,7 +64,7 @@ var errNoMember = errors.New("no member")
 
 // AddUser implements [store.Users].
 func (d *DB) AddUser(ctx context.Context, by store.Caller, u store.User) (store.User, error) {
-	err := d.do(ctx, "adding user "+u.Name, func(t *tx) error {
+	err := d.update(ctx, "adding user "+u.Name, func(t *tx) error {
 		if u.Role != store.Admin && u.Role != store.Member {
 			return fmt.Errorf("%w role %q: use admin or member", store.ErrInvalid, u.Role)
 		}
@@ -96,7 +96,7 @@ func (t *tx) saveUser(by store.Caller, u store.User) error {
 		return err
 	}
 	t.change(store.Change{Kind: "user", ID: u.ID})
-	return t.event(note{by: by, kind: "user.put", subject: u.ID, data: u})
+	return t.event(auditNote{by: by, kind: "user.put", subject: u.ID, data: u})
 }
 
 // GetUser implements [store.Users].
@@ -123,7 +123,7 @@ func (d *DB) FindUser(ctx context.Context, identity string) (u store.User, err e
 
 // RecordPrivacyNotice implements [store.Contacts].
 func (d *DB) RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error {
-	return d.do(ctx, "noting what user "+user+" was told", func(t *tx) error {
+	return d.update(ctx, "noting what user "+user+" was told", func(t *tx) error {
 		u, err := getJSON[store.User](t, "users", []byte(d.alias(user)))
 		if err != nil || !u.PrivacyNotice.IsZero() {
 			return err
@@ -133,7 +133,7 @@ func (d *DB) RecordPrivacyNotice(ctx context.Context, by store.Caller, user stri
 			return err
 		}
 		t.change(store.Change{Kind: "user", ID: u.ID})
-		return t.event(note{by: by, kind: "user.told", subject: u.ID})
+		return t.event(auditNote{by: by, kind: "user.told", subject: u.ID})
 	})
 }
 
@@ -151,7 +151,7 @@ func (d *DB) ListUsers(ctx context.Context) (list []store.User, err error) {
 // takes away, in the same transaction, what acts in their name: tokens,
 // waiting calls, grants, personal credentials.
 func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
-	return d.do(ctx, "storing user "+u.ID, func(t *tx) error {
+	return d.update(ctx, "storing user "+u.ID, func(t *tx) error {
 		old, err := getJSON[store.User](t, "users", []byte(u.ID))
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func (d *DB) PutVectors(ctx context.Context, model string, vecs map[string][]flo
 		return err
 	}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(vecs)), vectorChunk) {
-		err := d.do(ctx, "storing vectors", func(t *tx) error {
+		err := d.update(ctx, "storing vectors", func(t *tx) error {
 			if err := t.makeVectorBucket(model); err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func someKeys(b *bbolt.Bucket, n int) [][]byte {
 			wrapped = true
 			k, _ = c.First()
 		}
-		out = append(out, own(k))
+		out = append(out, cloneBytes(k))
 	}
 	return out
 }

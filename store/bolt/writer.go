@@ -58,8 +58,8 @@ type lazyOp struct {
 	size int
 }
 
-// do runs fn in a writing transaction and returns when that is on disk.
-func (d *DB) do(ctx context.Context, what string, fn func(*tx) error) error {
+// update runs fn in a writing transaction and returns when that is on disk.
+func (d *DB) update(ctx context.Context, what string, fn func(*tx) error) error {
 	return d.submit(ctx, what, &op{fn: fn, done: make(chan struct{})})
 }
 
@@ -89,9 +89,9 @@ func (d *DB) submit(ctx context.Context, what string, o *op) error {
 	return nil
 }
 
-// later queues fn for the next transaction. It waits only while the queue is
+// writeLater queues fn for the next transaction. It waits only while the queue is
 // full; it reports false when the store is closed or cannot be written any more.
-func (d *DB) later(l lazyOp, fn func(*tx) error) bool {
+func (d *DB) writeLater(l lazyOp, fn func(*tx) error) bool {
 	o := &op{fn: fn, lazy: &l}
 	d.mu.Lock()
 	for !d.closing && d.broken == nil && (len(d.lazy) >= lazyCount || d.lazySize >= lazyBytes) {
@@ -117,8 +117,8 @@ func (d *DB) later(l lazyOp, fn func(*tx) error) bool {
 	return true
 }
 
-// lost notes for Flush what later would not take.
-func (d *DB) lost(what string) {
+// logLost notes for Flush what later would not take.
+func (d *DB) logLost(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lazyErr == nil { // one says it all: the store is closed or broken
@@ -393,7 +393,7 @@ func (d *DB) Healthy() error {
 
 // Flush implements [store.DB].
 func (d *DB) Flush(ctx context.Context) error {
-	err := d.do(ctx, "flushing records", func(*tx) error { return nil })
+	err := d.update(ctx, "flushing records", func(*tx) error { return nil })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	late := d.lazyErr

@@ -22,7 +22,7 @@ func hold(t *testing.T, d *DB) (release func()) {
 	busy, free := make(chan struct{}), make(chan struct{})
 	done := make(chan error)
 	go func() {
-		done <- d.do(context.Background(), "holding", func(*tx) error {
+		done <- d.update(context.Background(), "holding", func(*tx) error {
 			close(busy)
 			<-free
 			return nil
@@ -59,13 +59,13 @@ func TestGroupCommit(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			errs[i] = d.do(ctx, fmt.Sprint("op ", i), func(t *tx) error {
+			errs[i] = d.update(ctx, fmt.Sprint("op ", i), func(t *tx) error {
 				runs[i]++
 				if err := t.put("settings", key("", fmt.Sprint(i)), []byte("x")); err != nil {
 					return err
 				}
 				t.change(store.Change{Kind: "setting", ID: fmt.Sprint(i)})
-				if err := t.event(note{by: tester, kind: "setting.put", subject: fmt.Sprint(i)}); err != nil {
+				if err := t.event(auditNote{by: tester, kind: "setting.put", subject: fmt.Sprint(i)}); err != nil {
 					return err
 				}
 				switch i {
@@ -215,7 +215,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("the record that waits: %v", err)
 	}
 	// There is room again, and it goes on by itself.
-	if err := d.do(ctx, "", func(*tx) error { d.bolt.MaxSize = 0; return nil }); err != nil {
+	if err := d.update(ctx, "", func(*tx) error { d.bolt.MaxSize = 0; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Flush(ctx); err != nil || d.Healthy() != nil {
