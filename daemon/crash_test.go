@@ -318,3 +318,51 @@ func TestStopped(t *testing.T) {
 		t.Errorf("nized ended with %v", err)
 	}
 }
+
+// TestGraceIsKept: a call that does not end within the grace time of a stop is
+// cut, and its caller is told so over a connection that still stands.
+func TestGraceIsKept(t *testing.T) {
+	began := make(chan struct{}, 2)
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{
+		{Name: "endless", Description: "Never ends.", Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {
+			began <- struct{}{}
+			<-ctx.Done()
+			return json.RawMessage(`{"content":[]}`)
+		}},
+	}})
+	k := newKillable(t)
+	ctx := t.Context()
+	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "drain.grace", Value: "3s"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.AddServer.Call(ctx, k.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), Approval: store.ApproveNever}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := api.CreateToken.Call(ctx, k.Client, api.CreateTokenRequest{Name: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan string, 2)
+	go func() { answers <- k.execute(made.Secret.Reveal(), "box:endless", `{}`) }()
+	go func() {
+		c, err := api.CallTool.Call(ctx, k.Client, api.CallToolRequest{ID: "box:endless"})
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		answers <- string(c.State) + " " + c.Reason + " " + c.Result.Text()
+	}()
+	<-began
+	<-began
+	if err := k.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if answer := <-answers; !strings.Contains(answer, "nized is stopping, and the call was cut off") {
+			t.Errorf("a caller was told %s", answer)
+		}
+	}
+	if err := k.cmd.Wait(); err != nil {
+		t.Errorf("nized ended with %v", err)
+	}
+}

@@ -55,6 +55,7 @@ const (
 	maxItems   = 1000             // content items of a result that are passed on
 	idleConn   = 90 * time.Second // of connections to providers
 	headerTime = 5 * time.Second
+	maxReserve = 2 * time.Second // of the grace time of a stop: to tell callers, and to end children
 )
 
 // Options say where a daemon keeps its state and listens. [Configure] makes
@@ -112,6 +113,7 @@ type Daemon struct {
 	control, public net.Listener
 	host, port      string
 	ready           atomic.Bool
+	deadline        time.Time // of a stop; set when it begins
 
 	// closing ends when a drain begins: for streams and for work that nobody
 	// waits for.
@@ -363,10 +365,14 @@ func (d *Daemon) drain(forGood bool, servers ...*http.Server) {
 	if forGood {
 		d.tell("STOPPING=1")
 	}
+	// The grace time is all that a stop takes: near its end calls are cut, then
+	// their callers have a moment to be told, then children are ended.
 	grace := store.GetSpan(d.config, "", "drain.grace")
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	d.deadline = time.Now().Add(grace)
+	reserve := min(maxReserve, grace/4)
+	ctx, cancel := context.WithDeadline(context.Background(), d.deadline.Add(-reserve/2))
 	defer cancel()
-	d.gateway.Drain(time.Now().Add(grace))
+	d.gateway.Drain(d.deadline.Add(-reserve))
 	d.close()            // streams on the control socket
 	d.mcp.CloseStreams() // Shutdown never returns while a client listens
 	var ending sync.WaitGroup
@@ -389,7 +395,10 @@ func (d *Daemon) closeAll() {
 			_ = ln.Close() // a drain closed it already
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	if d.deadline.IsZero() { // nothing ran
+		d.deadline = time.Now().Add(10 * time.Second)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), d.deadline)
 	defer cancel()
 	if d.pool != nil {
 		if err := d.pool.Close(ctx); err != nil {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -28,6 +29,9 @@ type executor struct {
 	owner    string
 	log      *slog.Logger
 	now      func() time.Time
+
+	stopping context.Context // ends when calls that still run are cut
+	cut      context.CancelFunc
 }
 
 // runNow runs a call that needs no yes. One that may change something is on
@@ -95,5 +99,15 @@ func (x *executor) dispatch(ctx context.Context, inv *Invocation, progress store
 	if inv.Call.Server == policy.BuiltinServer {
 		return x.runBuiltin(ctx, inv)
 	}
-	return x.runner.Run(ctx, inv.By, inv.Call, progress)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(x.stopping, cancel)()
+	result, err := x.runner.Run(ctx, inv.By, inv.Call, progress)
+	var failed *store.CallError
+	if x.stopping.Err() != nil && errors.As(err, &failed) { // its caller is still there to be told
+		told := *failed
+		told.Message = "nized is stopping, and the call was cut off: " + failed.Message
+		return result, &told
+	}
+	return result, err
 }

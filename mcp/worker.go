@@ -39,6 +39,7 @@ func newWorker(opt Options, rules *policy.Engine, catalog *Catalog, run *executo
 // drain is [Gateway.Drain].
 func (w *worker) drain(until time.Time) {
 	w.until = until
+	time.AfterFunc(time.Until(until), w.executor.cut)
 	close(w.draining)
 }
 
