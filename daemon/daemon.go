@@ -342,7 +342,7 @@ func (d *Daemon) swap(s *backup.Staged) error {
 		return nil
 	}
 	if err := d.dir.Replace(s); err != nil {
-		d.log.Error("restoring; the database from before serves on", "err", err)
+		d.log.Error("restoring; the previous database remains in use", "err", err)
 	} else {
 		d.log.Info("the database was restored", "kept", s.Kept())
 	}

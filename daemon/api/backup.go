@@ -108,7 +108,7 @@ func RestoredAs(ctx context.Context, c *Client, sum string) (bool, error) {
 
 // RotateKeys replaces the master key and the data key and seals again what older
 // ones sealed. It answers when that is done; a client that leaves stops nothing.
-var RotateKeys = Op[Empty, Rotated]{"POST", "/v1/keys/rotate", true, "replace the keys and seal anew"}
+var RotateKeys = Op[Empty, Rotated]{"POST", "/v1/keys/rotate", true, "replace the keys and seal again"}
 
 // Rotated says what a rotation of the keys did.
 type Rotated struct {

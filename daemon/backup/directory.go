@@ -195,7 +195,7 @@ func finishRotation(ctx context.Context, keyFile string, opt bolt.Options, wrong
 func (d *Directory) wayBack() string {
 	dir := d.Path
 	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs // for whoever reads it elsewhere
+		dir = abs // for a reader elsewhere
 	}
 	if name := newestBackup(dir); name != "" {
 		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", store.ShellWord(dir), store.ShellWord(name))

@@ -48,7 +48,7 @@ func (k *Keys) Rotate(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	}
 	if rotated.Resealed, err = k.DB.Reseal(k.Closing); err != nil {
 		if k.Closing.Err() != nil {
-			return none, fmt.Errorf("nized stops; it goes on sealing anew when it starts: %w", api.ErrUnavailable)
+			return none, fmt.Errorf("nized stops; it goes on sealing again when it starts: %w", api.ErrUnavailable)
 		}
 		return none, err
 	}
@@ -99,7 +99,7 @@ func (k *Keys) FinishRotation(context.Context) error {
 	sealed, err := k.DB.Reseal(k.Closing)
 	if err != nil {
 		if k.Closing.Err() == nil {
-			k.Log.Error("sealing anew after a rotation of the keys", "err", err)
+			k.Log.Error("sealing again after a rotation of the keys", "err", err)
 		}
 		return nil // everything is readable; the next start tries again
 	}

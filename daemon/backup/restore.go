@@ -122,7 +122,7 @@ func (d *Directory) Restore(ctx context.Context, file string, keepAccess bool) (
 		return restored, fmt.Errorf("opening the copy: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return restored, fmt.Errorf("%w copy: %s is no file", store.ErrInvalid, file)
+		return restored, fmt.Errorf("%w copy: %s is not a file", store.ErrInvalid, file)
 	}
 	in := incoming{from: f, size: info.Size(), keepAccess: keepAccess, by: store.System}
 	restored, ready, err := in.stage(ctx, d)

@@ -12,8 +12,8 @@ type Access struct {
 	Groups *LiveGroups
 }
 
-// Admits says whether bots.access lets somebody talk to nize whom their platform
-// lets in. Anyone who was not in a group that it names when it was last looked
+// Admits says whether bots.access lets somebody talk to nize whose platform lets
+// them in. Anyone who was not in a group that it names when it was last looked
 // at is looked up again: they may have just come in.
 func (a *Access) Admits(ctx context.Context, u store.User) (bool, error) {
 	access := store.AccessOf(a.Config)

@@ -127,7 +127,7 @@ func ParseProxies(text string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(item)
 		if err != nil || p.Masked() != p {
-			return nil, fmt.Errorf("%q is no address or network: write 10.0.0.7 or 10.0.0.0/8", item)
+			return nil, fmt.Errorf("%q is not an address or a network: write 10.0.0.7 or 10.0.0.0/8", item)
 		}
 		list = append(list, p)
 	}
