@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +73,11 @@ type Options struct {
 	Layers  *settings.Layers // nil: the fields above and Env are all there is
 	Hangup  <-chan os.Signal // each asks for a reload
 	New     bool             // begin with an empty database although there was one
+
+	testOnlyPlatforms []platform // besides those of the house
 }
+
+func (o Options) platforms() []platform { return slices.Concat(platforms, o.testOnlyPlatforms) }
 
 // Daemon is one nized.
 type Daemon struct {
@@ -224,14 +229,15 @@ func (d *Daemon) wire() {
 	d.alerts = alert.New(alert.Options{Incidents: d.db, To: d.ops.alerts.To, Check: d.monitor.Check, Now: d.now, Log: d.log.With("component", "alert")})
 	words, nouns := &bots.Commands{}, d.newCommands()
 	home := &commands.Home{Commands: nouns}
-	d.bots.Add(d.newSlack(words, home))
-	platforms := []bots.Platform{at}
-	for _, bot := range d.bots.All() {
-		platforms = append(platforms, bot)
+	shown := []bots.Platform{at}
+	for _, p := range d.opt.platforms() {
+		bot := p.open(d, words, home)
+		d.bots.Add(bot)
+		shown = append(shown, bot)
 	}
 	d.conversation = bots.New(bots.Options{
 		Agent: agent, Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db,
-		Platforms: platforms, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
+		Platforms: shown, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation
 	words.Add(bots.CoreCommands(words, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)

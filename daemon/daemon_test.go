@@ -38,13 +38,13 @@ type roof struct {
 
 // open starts a daemon in dir with the environment given. How full the disk of
 // this machine is, is no incident of it.
-func open(t testing.TB, dir string, env map[string]string) *roof {
+func open(t testing.TB, dir string, env map[string]string, change ...func(*daemon.Options)) *roof {
 	t.Helper()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := daemon.New(ctx, daemon.Options{
+	opt := daemon.Options{
 		DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler),
 		Env: func(name string) string {
 			if v, ok := env[name]; ok || name != "NIZE_ALERTS_DISK" {
@@ -52,7 +52,11 @@ func open(t testing.TB, dir string, env map[string]string) *roof {
 			}
 			return "0"
 		}, Now: time.Now,
-	})
+	}
+	for _, f := range change {
+		f(&opt)
+	}
+	d, err := daemon.New(ctx, opt)
 	if err != nil {
 		cancel()
 		t.Fatal(err)

@@ -2,8 +2,13 @@ package daemon
 
 import (
 	"net/http"
+	"time"
 
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/daemon/commands"
 	"nize/daemon/mux"
+	"nize/store"
 )
 
 // Operations are those of the control socket.
@@ -11,4 +16,15 @@ func Operations() []mux.Mounted {
 	m := mux.New(http.NewServeMux(), mux.Options{})
 	new(operations).mount(m)
 	return m.Mounted()
+}
+
+// WithPlatform adds a platform in memory to those of the house, on a surface
+// that none of them has. The bot is there when New returns.
+func WithPlatform(opt *Options, people ...string) *botstest.Bot {
+	bot := &botstest.Bot{Memory: botstest.NewMemory(store.OnDiscord), People: people, Now: time.Now}
+	opt.testOnlyPlatforms = []platform{{store.OnDiscord, botstest.CheckChannel, func(d *Daemon, words *bots.Commands, _ *commands.Home) bots.Bot {
+		bot.Store, bot.Commands = d.db, words
+		return bot
+	}}}
+	return bot
 }

@@ -17,14 +17,14 @@ func layersOf(opt Options) (*settings.Layers, error) {
 		return opt.Layers, nil
 	}
 	return settings.Open(settings.Sources{
-		Flags: map[string]string{"data_dir": opt.DataDir, "listen": opt.Listen, "socket.path": opt.Socket}, Env: opt.Env, NoFile: true, Level: opt.Level,
+		Flags: map[string]string{"data_dir": opt.DataDir, "listen": opt.Listen, "socket.path": opt.Socket}, Env: opt.Env, NoFile: true, Level: opt.Level, IsChannel: isChannel(opt.platforms()),
 	})
 }
 
 // Configure reads flags, environment and configuration file, and returns the
 // options that follow from them; the caller adds Log, Now and Hangup.
 func Configure(src settings.Sources) (Options, error) {
-	src.Level = new(slog.LevelVar)
+	src.Level, src.IsChannel = new(slog.LevelVar), isChannel(platforms)
 	l, err := settings.Open(src)
 	if err != nil {
 		return Options{}, err

@@ -11,19 +11,39 @@ import (
 	"nize/bots/slack"
 	"nize/daemon/commands"
 	"nize/daemon/people"
+	"nize/daemon/settings"
 	"nize/mcp/policy"
 	"nize/store"
 )
 
-// The chat platforms of the house.
+// platform is a chat platform of the house.
+type platform struct {
+	at store.Surface
+	// checkChannel says how the id of a channel is written there, where id is none.
+	checkChannel func(id string) error
+	// open makes the bot, which gets its account when Run begins.
+	open func(d *Daemon, words *bots.Commands, home *commands.Home) bots.Bot
+}
 
-// newSlack makes the bot on Slack; it gets its account when Run begins.
-func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) *slack.Bot {
+// platforms are all of them, a line each.
+var platforms = []platform{
+	{store.OnSlack, slack.CheckChannel, (*Daemon).newSlack},
+}
+
+func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) bots.Bot {
 	return slack.New(slack.Options{
 		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Homes: d.db, Attachments: d.db},
 		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
 		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.defaults.Of, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home, Feed: d.db,
 	})
+}
+
+// isChannel says whether a text names a channel as NAME:CHANNEL.
+func isChannel(list []platform) settings.IsChannel {
+	return func(text string) bool {
+		name, id, _ := strings.Cut(text, ":")
+		return slices.ContainsFunc(list, func(p platform) bool { return string(p.at) == name && p.checkChannel(id) == nil })
+	}
 }
 
 // inputSchema is what a tool takes, for the form that edits a call of it.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/llm"
 	"nize/llm/offline"
@@ -29,8 +32,8 @@ func (d *Daemon) settingChanged(key string) {
 	if key == "alerts.to" {
 		d.alerts.Again()
 	}
-	if key == "slack.api_url" {
-		d.ops.bots.Start(d.closing) // with the new address
+	if name, _, _ := strings.Cut(key, "."); slices.ContainsFunc(d.bots.All(), func(b bots.Bot) bool { return string(b.Surface()) == name }) {
+		d.ops.bots.Start(d.closing) // with the new value, such as another address
 	}
 	if key == "index.examples" {
 		if err := d.indexer.UseExamples(d.closing); err != nil && !errors.Is(err, context.Canceled) {

@@ -56,7 +56,7 @@ func TestSlackAccessByGroup(t *testing.T) {
 		}
 	}
 	s.fake.AddGroup(slacktest.UserGroup{ID: "S0OPS", Handle: "ops", Users: []string{slacktest.Ben, slacktest.Guest}})
-	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "ops", SlackUsergroup: "ops"}); err != nil {
+	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "ops", Usergroup: "ops"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := set("group:ops"); err != nil {
@@ -122,7 +122,7 @@ func TestSlackGroupApproves(t *testing.T) {
 	}
 	s.until("Cho is answered", func() bool { return s.answers(m, "You said cho.") == 1 })
 	s.fake.AddGroup(slacktest.UserGroup{ID: "S0CALL", Handle: "on-call", Users: []string{slacktest.Cho, slacktest.Guest, slacktest.OtherBot}})
-	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "on-call", SlackUsergroup: "@on-call"}); err != nil {
+	if _, err := api.AddGroup.Call(ctx, s.Client, api.AddGroupRequest{Name: "on-call", Usergroup: "@on-call"}); err != nil {
 		t.Fatal(err)
 	}
 	s.approvers("group:on-call")

@@ -115,5 +115,6 @@ func ParsePlace(place string) (Address, error) {
 // Shared says whether several people may read what stands at the address: a
 // channel, not somebody's own conversation with nize.
 func (a Address) Shared() bool {
-	return a.Channel != "" && !(a.Surface == OnSlack && a.Channel[0] == 'D')
+	own := a.Direct || a.Surface == OnSlack && a.Channel != "" && a.Channel[0] == 'D' // written without Direct
+	return a.Channel != "" && !own
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,9 @@ func (k Key) Check(value string) (string, error) {
 	case KindText:
 		if len(value) > maxText {
 			return "", k.wants("at most 64 KiB of text", value)
+		}
+		if u, err := url.Parse(value); k.Address != "" && value != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+			return "", k.wants(k.Address, value)
 		}
 	}
 	return value, nil

@@ -13,6 +13,7 @@ type Address struct {
 	Surface Surface `json:"surface"`
 	Team    string  `json:"team,omitempty"`
 	Channel string  `json:"channel,omitempty"`
+	Direct  bool    `json:"direct,omitempty"` // the channel is somebody's own conversation with nize
 	Thread  string  `json:"thread,omitempty"`
 	Message string  `json:"message,omitempty"` // one message there
 }

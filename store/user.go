@@ -78,15 +78,14 @@ type Caller struct {
 	Guest    bool     `json:"guest,omitempty"`    // a bot, a guest, or somebody from another workspace: never approves
 }
 
-// TeamOf is the team that a caller acts in at an address: slack:<team>,
-// discord:<guild>, or local.
+// TeamOf is the team that a caller acts in at an address: NAME:TEAM with the
+// name of its surface, or local.
 func TeamOf(by Caller, at Address) string {
 	if at.Team != "" {
 		return string(at.Surface) + ":" + at.Team
 	}
-	if surface, rest, ok := strings.Cut(by.Identity, ":"); ok && surface == string(OnSlack) {
-		team, _, _ := strings.Cut(rest, ":")
-		return surface + ":" + team
+	if parts := strings.SplitN(by.Identity, ":", 3); len(parts) == 3 {
+		return parts[0] + ":" + parts[1]
 	}
 	return "local"
 }

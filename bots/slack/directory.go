@@ -102,7 +102,10 @@ func (b *Bot) Sweep() error {
 var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
 
 // CheckChannel implements [bots.ChannelDirectory].
-func (b *Bot) CheckChannel(id string) error {
+func (b *Bot) CheckChannel(id string) error { return CheckChannel(id) }
+
+// CheckChannel says how the id of a channel is written, where id is none.
+func CheckChannel(id string) error {
 	if channelForm.MatchString(id) {
 		return nil
 	}

@@ -111,8 +111,8 @@ func groupsShow(ctx context.Context, c *command.Call) error {
 }
 
 func groupsAdd(ctx context.Context, c *command.Call) error {
-	req := api.AddGroupRequest{Name: c.Arg(0), Members: usersOf(c, "members"), SlackUsergroup: c.Cmd.String("slack-usergroup")}
-	if len(req.Members) > 0 && req.SlackUsergroup != "" {
+	req := api.AddGroupRequest{Name: c.Arg(0), Members: usersOf(c, "members"), Usergroup: c.Cmd.String("slack-usergroup")}
+	if len(req.Members) > 0 && req.Usergroup != "" {
 		return command.Usagef("groups add takes --members or --slack-usergroup, not both: make two groups")
 	}
 	g, err := api.AddGroup.Call(ctx, c.API, req)

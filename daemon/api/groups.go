@@ -33,11 +33,13 @@ type GroupMember struct {
 var AddGroup = Op[AddGroupRequest, GroupView]{"POST", "/v1/groups", true, "make a group"}
 
 // AddGroupRequest is a group of people, by id, name or identity, or of those who
-// are in a Slack user group, by its id or handle: either, not both.
+// are in a group of people on a chat platform: either, not both.
 type AddGroupRequest struct {
-	Name           string   `json:"name"`
-	Members        []string `json:"members,omitempty"`
-	SlackUsergroup string   `json:"slack_usergroup,omitempty"`
+	Name    string   `json:"name"`
+	Members []string `json:"members,omitempty"`
+	// Usergroup is that group by its id or handle, or NAME:GROUP where several
+	// platforms have groups. Its name on the wire is from when one had.
+	Usergroup string `json:"slack_usergroup,omitempty"`
 }
 
 // GetGroup shows one group.

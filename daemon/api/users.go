@@ -12,7 +12,7 @@ var ListUsers = Op[Empty, List[store.User]]{"GET", "/v1/users", true, "list user
 // UserView is a person and what acts in their name: what a disabling ends.
 type UserView struct {
 	store.User
-	Teams       []string `json:"teams"` // slack:…, discord:…, local
+	Teams       []string `json:"teams"` // NAME:TEAM of a platform, or local
 	Groups      []string `json:"groups"`
 	Tokens      []string `json:"tokens"`      // names of the active ones
 	Waiting     int      `json:"waiting"`     // calls that wait for a yes

@@ -10,7 +10,7 @@ type ExplainToolRequest struct {
 	User    string `query:"user" json:"-"` // id, name or identity; "" is the caller
 	Agent   string `query:"agent" json:"-"`
 	Token   string `query:"token" json:"-"`   // the name of a token of that person
-	Channel string `query:"channel" json:"-"` // slack:TEAM/CHANNEL, or CHANNEL alone
+	Channel string `query:"channel" json:"-"` // NAME:TEAM/CHANNEL, or CHANNEL alone
 }
 
 // Why is what the gateway's rules say of a tool for one person.

@@ -156,10 +156,10 @@ func (g *Groups) Add(ctx context.Context, by store.Caller, req api.AddGroupReque
 // be those of the group, and asks for them: one that can't be asked for is not
 // made.
 func (g *Groups) firstCheck(ctx context.Context, one *store.Group, req api.AddGroupRequest) (seen store.GroupCheck, err error) {
-	if req.SlackUsergroup == "" {
+	if req.Usergroup == "" {
 		return seen, nil
 	}
-	bot, on, name, err := g.platform(req.SlackUsergroup)
+	bot, on, name, err := g.platform(req.Usergroup)
 	if err != nil {
 		return seen, err
 	}

@@ -23,7 +23,7 @@ const (
 	// checkRetry is when a check that failed is tried again, and how long nobody
 	// waits for one meanwhile.
 	checkRetry = 30 * time.Second
-	// checkTimeout bounds one check. With Slack's limits it may take a while.
+	// checkTimeout bounds one check. With a platform's limits it may take a while.
 	checkTimeout = time.Minute
 	// maxWait is how long a caller that needs to know waits for a check.
 	maxWait   = 1500 * time.Millisecond

@@ -37,7 +37,7 @@ type Day struct {
 // maxDays is how many days have room.
 const maxDays = 31
 
-// Sizes in pixels. Slack shows a picture about 700 wide; twice that many would
+// Sizes in pixels. Chats show a picture about 700 wide; twice that many would
 // only make it larger.
 const (
 	width     = 960

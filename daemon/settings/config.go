@@ -155,7 +155,7 @@ func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value stri
 		}
 	}
 	if value != "" {
-		if value, err = checkValue(k, value); err != nil {
+		if value, err = checkValue(k, value, c.layers.src.IsChannel); err != nil {
 			return api.Setting{}, err
 		}
 	}

@@ -26,7 +26,7 @@ type fileValue struct {
 // readFile reads and checks a configuration file: all of it, or an error that
 // says where it is bad. A file that is not there has no values, unless somebody
 // named it.
-func readFile(path string, named bool) (map[string]fileValue, error) {
+func readFile(path string, named bool, channel IsChannel) (map[string]fileValue, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) && !named {
 		return nil, nil
@@ -51,7 +51,7 @@ func readFile(path string, named bool) (map[string]fileValue, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%w configuration %s: it is over %d MiB", store.ErrInvalid, path, maxFile>>20)
 	}
-	values, err := decodeFile(data)
+	values, err := decodeFile(data, channel)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
@@ -77,7 +77,7 @@ func (e *lineError) Unwrap() error { return e.err }
 // decodeFile turns TOML into checked values by dotted key. The library's decoder
 // says whether it is TOML at all; its parser, walked a second time, is what
 // knows the lines.
-func decodeFile(data []byte) (map[string]fileValue, error) {
+func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, error) {
 	var tree map[string]any
 	bad := toml.Unmarshal(data, &tree)
 	var at *toml.DecodeError
@@ -85,7 +85,7 @@ func decodeFile(data []byte) (map[string]fileValue, error) {
 		row, _ := at.Position()
 		return nil, &lineError{row, fmt.Errorf("%w TOML: %s", store.ErrInvalid, strings.TrimPrefix(at.Error(), "toml: "))}
 	}
-	w := walker{values: map[string]fileValue{}}
+	w := walker{values: map[string]fileValue{}, channel: channel}
 	w.Reset(data)
 	var table []string
 	for w.NextExpression() {
@@ -113,7 +113,8 @@ func decodeFile(data []byte) (map[string]fileValue, error) {
 // walker collects the values of a file.
 type walker struct {
 	unstable.Parser
-	values map[string]fileValue
+	values  map[string]fileValue
+	channel IsChannel
 }
 
 // key is the dotted key of a table or a value, and its line.
@@ -169,7 +170,7 @@ func (w *walker) put(table []string, n *unstable.Node) error {
 	}
 	text, err := textOf(k, v)
 	if err == nil {
-		text, err = checkValue(k, text)
+		text, err = checkValue(k, text, w.channel)
 	}
 	if err != nil {
 		return &lineError{line, err}

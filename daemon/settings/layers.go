@@ -22,6 +22,8 @@ type Sources struct {
 	File     string         // path given with --config; "" is $NIZE_CONFIG or the default one
 	NoFile   bool           // flags and environment are all there is
 	Level    *slog.LevelVar // of the log, which follows log.level; nil: of none
+	// IsChannel knows where alerts can go in a chat.
+	IsChannel IsChannel
 }
 
 // Layers holds the values set outside the database, strongest first: flag,
@@ -98,7 +100,7 @@ func (l *Layers) read() (*snapshot, error) {
 	next := &snapshot{decided: map[string]setValue{}}
 	if l.path != "" {
 		var err error
-		if next.file, err = readFile(l.path, l.named); err != nil {
+		if next.file, err = readFile(l.path, l.named, l.src.IsChannel); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +125,7 @@ func (l *Layers) decide(at *snapshot, k store.Key) (setValue, error) {
 		if k.UserOnly {
 			return setValue{}, fmt.Errorf("%s %s: %w setting %s: it is each person's own; nizectl config set --user sets it", v.source, v.where, store.ErrInvalid, k.Name)
 		}
-		value, err := checkValue(k, v.value)
+		value, err := checkValue(k, v.value, l.src.IsChannel)
 		if err != nil {
 			return setValue{}, fmt.Errorf("%s %s: %w", v.source, v.where, err)
 		}

@@ -175,7 +175,7 @@ func TestDecodeFile(t *testing.T) {
 		"max_arguments = 65_536\n" +
 		"list = [\n  'a:*',\n  \"b:*\",\n]\n" +
 		"expiry = { requester = \"5m\", others = \"2d\" }\n"
-	got, err := decodeFile([]byte(good))
+	got, err := decodeFile([]byte(good), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestDecodeFile(t *testing.T) {
 		{"index.schedule = 'now and then'", "1: invalid value"},
 		{"listen = 'localhost'", "1: invalid value"},
 	} {
-		got, err := decodeFile([]byte(c.text))
+		got, err := decodeFile([]byte(c.text), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || got != nil {
 			t.Errorf("%q: got %v, %v; want %s", c.text, got, err, c.want)
 		}
@@ -213,24 +213,24 @@ func TestDecodeFile(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
-	if v, err := readFile(filepath.Join(dir, "none.toml"), false); v != nil || err != nil {
+	if v, err := readFile(filepath.Join(dir, "none.toml"), false, nil); v != nil || err != nil {
 		t.Errorf("no file: %v, %v", v, err)
 	}
-	if _, err := readFile(filepath.Join(dir, "none.toml"), true); !errors.Is(err, os.ErrNotExist) {
+	if _, err := readFile(filepath.Join(dir, "none.toml"), true, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file, but named: %v", err)
 	}
-	if _, err := readFile(dir, true); !errors.Is(err, store.ErrInvalid) {
+	if _, err := readFile(dir, true, nil); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("a directory: %v", err)
 	}
 	open := write(t, filepath.Join(dir, "open.toml"), "")
 	if err := os.Chmod(open, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readFile(open, true); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+	if _, err := readFile(open, true, nil); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
 		t.Errorf("a file that everybody may write: %v", err)
 	}
 	large := write(t, filepath.Join(dir, "large.toml"), strings.Repeat("#", maxFile+1))
-	if _, err := readFile(large, true); err == nil || !strings.Contains(err.Error(), "over 1 MiB") {
+	if _, err := readFile(large, true, nil); err == nil || !strings.Contains(err.Error(), "over 1 MiB") {
 		t.Errorf("a large file: %v", err)
 	}
 }
@@ -272,7 +272,7 @@ func FuzzDecodeFile(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		values, err := decodeFile(data)
+		values, err := decodeFile(data, nil)
 		if err != nil {
 			if values != nil {
 				t.Errorf("values beside the error %v", err)
@@ -289,7 +289,7 @@ func FuzzDecodeFile(f *testing.F) {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
-			if again, err := checkValue(k, v.value); err != nil || again != v.value {
+			if again, err := checkValue(k, v.value, nil); err != nil || again != v.value {
 				t.Errorf("%s = %q is not in normal form: %q, %v", name, v.value, again, err)
 			}
 			if v.line < 1 {

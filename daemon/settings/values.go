@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -19,9 +18,13 @@ import (
 // NoSchedule is the value of a schedule that may be off.
 const NoSchedule = "off"
 
+// IsChannel says whether a text, such as slack:C0123456, names a channel of a
+// chat platform; nil is for none.
+type IsChannel func(text string) bool
+
 // checkValue says why a value does not fit, or returns it in normal form: by
 // its type, and by what only the daemon can tell.
-func checkValue(k store.Key, value string) (string, error) {
+func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 	value, err := k.Check(value)
 	if err != nil {
 		return "", err
@@ -30,7 +33,7 @@ func checkValue(k store.Key, value string) (string, error) {
 	case "index.schedule":
 		_, err = ParseSchedule(value)
 	case "alerts.to":
-		if _, ok := AlertChannel(value); value != "" && !ok {
+		if value != "" && (channel == nil || !channel(value)) {
 			err = alert.CheckURL(value)
 		}
 	case "audit.schedule", "backup.schedule":
@@ -39,10 +42,6 @@ func checkValue(k store.Key, value string) (string, error) {
 		_, _, err = net.SplitHostPort(value)
 	case "public_url":
 		_, err = ParsePublicURL(value)
-	case "slack.api_url":
-		if u, bad := url.Parse(value); value != "" && (bad != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
-			err = errors.New("want an address such as https://slack-gov.com/api/, or nothing for Slack's own")
-		}
 	case "http.trusted_proxies":
 		_, err = ParseProxies(value)
 	}
@@ -88,18 +87,6 @@ func NextTime(line string, after time.Time) time.Time {
 		return time.Time{} // it was checked when it was set
 	}
 	return s.Next(after)
-}
-
-// alertChannel is the form of alerts.to that names a channel of Slack's.
-var alertChannel = regexp.MustCompile(`^slack:([CG][A-Z0-9]{1,31})$`)
-
-// AlertChannel is the channel that a value of alerts.to names.
-func AlertChannel(value string) (at store.Address, ok bool) {
-	m := alertChannel.FindStringSubmatch(value)
-	if m == nil {
-		return at, false
-	}
-	return store.Address{Surface: store.OnSlack, Channel: m[1]}, true
 }
 
 // ParsePublicURL reads an https origin; "" is none.
