@@ -35,47 +35,47 @@ func noAccess(p people.Person) string {
 }
 
 // tellNoAccess tells somebody without access so, once a day; bots are told nothing.
-func (l *access) tellNoAccess(ctx context.Context, p people.Person, channel, thread string) error {
+func (a *access) tellNoAccess(ctx context.Context, p people.Person, channel, thread string) error {
 	if p.IsBot {
 		return nil
 	}
-	first, err := l.people.FirstToday(ctx, "refused:"+p.ID)
+	first, err := a.people.FirstToday(ctx, "refused:"+p.ID)
 	if err != nil || !first {
 		return err
 	}
-	return l.posts.Tell(ctx, p, channel, thread, noAccess(p))
+	return a.posts.Tell(ctx, p, channel, thread, noAccess(p))
 }
 
 // runClaim runs the one command that somebody may give whom bots.access keeps
 // out: a code is the operator's word, and who has it becomes an admin. A wrong
 // one is answered as to anybody, and makes no user.
-func (l *commander) runClaim(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
+func (c *commander) runClaim(ctx context.Context, p people.Person, at store.Address, text, trigger string) (done bool, err error) {
 	if !p.Barred {
 		return false, nil
 	}
-	cmd, words, _, ok := l.list.Find(p.Caller(), text, true)
+	cmd, words, _, ok := c.list.Find(p.Caller(), text, true)
 	if !ok || cmd.Name != "claim" {
 		return false, nil
 	}
-	return true, l.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(at, words), trigger: trigger})
+	return true, c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(at, words), trigger: trigger})
 }
 
 // welcome says once what is kept of somebody, and never stands in the way of an
 // answer. What could not be said is said the next day.
-func (l *access) welcome(ctx context.Context, p people.Person, channel, thread string) {
+func (a *access) welcome(ctx context.Context, p people.Person, channel, thread string) {
 	if p.User.ID == "" || !p.User.PrivacyNotice.IsZero() {
 		return
 	}
 	// Several of their first messages may be worked on at the same time.
-	if first, err := l.people.FirstToday(ctx, "welcomed:"+p.User.ID); err != nil || !first {
+	if first, err := a.people.FirstToday(ctx, "welcomed:"+p.User.ID); err != nil || !first {
 		return
 	}
-	days := l.config.Get("", "retention.conversations")
-	err := l.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.FirstContact, p.Words().Span(days)))
+	days := a.config.Get("", "retention.conversations")
+	err := a.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.FirstContact, p.Words().Span(days)))
 	if err == nil {
-		err = l.store.RecordPrivacyNotice(ctx, p.Caller(), p.User.ID)
+		err = a.store.RecordPrivacyNotice(ctx, p.Caller(), p.User.ID)
 	}
 	if err != nil && ctx.Err() == nil {
-		l.log.Warn("welcoming somebody", "user", p.ID, "err", err)
+		a.log.Warn("welcoming somebody", "user", p.ID, "err", err)
 	}
 }

@@ -9,46 +9,46 @@ import (
 )
 
 // handleOther works on events about the places where nize is talked to.
-func (l *talk) handleOther(ctx context.Context, e incoming.Event) error {
+func (t *talk) handleOther(ctx context.Context, e incoming.Event) error {
 	switch e.Type {
 	case "agent_session_stopped":
-		return l.handleStop(ctx, e)
+		return t.handleStop(ctx, e)
 	case "app_home_opened":
 		if e.Tab == "messages" {
-			return l.posts.Suggest(ctx, e.User, e.Channel, "")
+			return t.posts.Suggest(ctx, e.User, e.Channel, "")
 		}
-		return l.openHome(ctx, e)
+		return t.openHome(ctx, e)
 	case "user_change":
-		return l.people.HandleUserChange(ctx, e)
+		return t.people.HandleUserChange(ctx, e)
 	case "tokens_revoked", "app_uninstalled": // maybe of the installation before this one
-		return l.wire.TestToken(ctx)
+		return t.wire.TestToken(ctx)
 	case "assistant_thread_started":
-		return l.posts.Suggest(ctx, e.User, e.Channel, e.Thread)
+		return t.posts.Suggest(ctx, e.User, e.Channel, e.Thread)
 	case "agent_session_title_changed":
-		return l.handleRename(ctx, e)
+		return t.handleRename(ctx, e)
 	}
 	return nil
 }
 
 // handleStop is a press on Slack's own Stop. Slack has ended the streams already.
-func (l *talk) handleStop(ctx context.Context, e incoming.Event) error {
-	thread, err := l.threadAt(ctx, e.Channel, e.Root())
+func (t *talk) handleStop(ctx context.Context, e incoming.Event) error {
+	thread, err := t.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" {
 		return err
 	}
-	p, err := l.people.Who(ctx, e.User, people.Fresh)
+	p, err := t.people.Who(ctx, e.User, people.Fresh)
 	if err != nil || p.User.ID == "" {
 		return err
 	}
-	return l.handler.Stop(ctx, p.Caller(), thread)
+	return t.handler.Stop(ctx, p.Caller(), thread)
 }
 
 // handleRename keeps the title that a person gave a conversation.
-func (l *talk) handleRename(ctx context.Context, e incoming.Event) error {
-	thread, err := l.threadAt(ctx, e.Channel, e.Root())
+func (t *talk) handleRename(ctx context.Context, e incoming.Event) error {
+	thread, err := t.threadAt(ctx, e.Channel, e.Root())
 	if err != nil || thread == "" || e.Title == "" {
 		return err
 	}
-	_, err = l.store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = incoming.Title(e.Title) })
+	_, err = t.store.EditThread(ctx, store.System, thread, func(th *store.Thread) { th.Title = incoming.Title(e.Title) })
 	return err
 }

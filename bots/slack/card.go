@@ -53,7 +53,7 @@ var decisions = map[string]store.Decision{
 
 // noteRefused leaves a press on a card in the audit whose author has no access
 // to nize: the gateway refuses anyone who is no user, and notes so.
-func (l *cardPresses) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
+func (c *cardPresses) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
 	for _, a := range i.Actions {
 		verb, id, _, ok := view.ReadPress(a.Value)
 		d, known := decisions[verb]
@@ -61,24 +61,24 @@ func (l *cardPresses) noteRefused(ctx context.Context, p people.Person, i incomi
 			continue
 		}
 		by := store.Caller{User: p.Identity(), Name: p.Name, Role: store.Member, Guest: true, Surface: store.OnSlack, Identity: p.Identity()}
-		if _, err := l.handler.Press(ctx, by, id, d); err == nil {
-			l.log.Error("a press without access was taken", "call", id, "by", by.Identity)
+		if _, err := c.handler.Press(ctx, by, id, d); err == nil {
+			c.log.Error("a press without access was taken", "call", id, "by", by.Identity)
 		}
 	}
 }
 
 // decide is a press on one of the buttons that need no dialog.
-func (l *cardPresses) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, ok := view.ReadPress(a.Value)
 	d, known := decisions[verb]
 	if !ok || !known {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	call, err := l.calls.GetCall(ctx, id)
+	call, err := c.calls.GetCall(ctx, id)
 	if err != nil {
-		return l.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
+		return c.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
 	}
-	here, err := l.isCardHere(ctx, call, i)
+	here, err := c.isCardHere(ctx, call, i)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (l *cardPresses) decide(ctx context.Context, p people.Person, i incoming.In
 	if verb == view.VerbCancel && call.By == p.User.ID {
 		d.Verb = store.Cancel
 	}
-	card, err := l.handler.Press(ctx, p.Caller(), id, d)
-	return l.tellPressFailed(ctx, p, press{channel: i.Channel.ID, thread: i.Message.Thread, seen: here && card.Call == id, card: card}, err)
+	card, err := c.handler.Press(ctx, p.Caller(), id, d)
+	return c.tellPressFailed(ctx, p, press{channel: i.Channel.ID, thread: i.Message.Thread, seen: here && card.Call == id, card: card}, err)
 }
 
 // notShown is no digest: with it the gateway refuses what was pressed where it
@@ -105,17 +105,17 @@ type press struct {
 }
 
 // tellPressFailed tells in private why a press did nothing.
-func (l *cardPresses) tellPressFailed(ctx context.Context, p people.Person, on press, err error) error {
+func (c *cardPresses) tellPressFailed(ctx context.Context, p people.Person, on press, err error) error {
 	if errors.Is(err, store.ErrNotFound) && on.seen { // they see it, though it is not theirs
 		text := p.Words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(on.card, p.Locale)
-		return l.posts.Tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
+		return c.posts.Tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
 	}
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) || err == nil {
 		// The card shows it; a second press of the same person says no more.
 		return nil
 	}
 	if wire.Lasting(err) || errors.Is(err, store.ErrConflict) {
-		return l.posts.TellError(ctx, p, on.channel, on.thread, err)
+		return c.posts.TellError(ctx, p, on.channel, on.thread, err)
 	}
 	return err
 }
@@ -124,14 +124,14 @@ func (l *cardPresses) tellPressFailed(ctx context.Context, p people.Person, on p
 // Slack sends with a press what the message of that button holds, so any other
 // was made up, by somebody who may not be allowed to see the call. One whose
 // place is not known yet is about to be noted.
-func (l *cardPresses) isCardHere(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
-	places, err := l.store.ListPlaces(ctx, call.ID) // its copies
+func (c *cardPresses) isCardHere(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
+	places, err := c.store.ListPlaces(ctx, call.ID) // its copies
 	if err != nil {
 		return false, fmt.Errorf("reading where copies of a card stand: %w", err)
 	}
 	list := slices.Collect(maps.Values(places))
 	if call.Thread != "" {
-		at, err := l.store.GetPlace(ctx, call.Thread, call.ID)
+		at, err := c.store.GetPlace(ctx, call.Thread, call.ID)
 		if err == nil {
 			list = append(list, at)
 		} else if !errors.Is(err, store.ErrNotFound) {
@@ -144,77 +144,77 @@ func (l *cardPresses) isCardHere(ctx context.Context, call store.Call, i incomin
 }
 
 // cardOf reads a card for a dialog, for those who see its message.
-func (l *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value string) (store.Card, error) {
+func (c *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value string) (store.Card, error) {
 	_, id, _, ok := view.ReadPress(value)
 	if !ok {
 		return store.Card{}, fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	call, err := l.calls.GetCall(ctx, id)
+	call, err := c.calls.GetCall(ctx, id)
 	if err != nil {
 		return store.Card{}, err
 	}
-	if here, err := l.isCardHere(ctx, call, i); err != nil || !here {
+	if here, err := c.isCardHere(ctx, call, i); err != nil || !here {
 		return store.Card{}, errors.Join(err, fmt.Errorf("a card of call %s here: %w", id, store.ErrNotFound))
 	}
-	return l.approver.Card(ctx, id)
+	return c.approver.Card(ctx, id)
 }
 
 // openAll shows the whole card.
-func (l *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	card, err := l.cardOf(ctx, i, a.Value)
+func (c *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}
-	return l.openPage(ctx, p, i, view.Page{Kind: "all", Call: card.Call})
+	return c.openPage(ctx, p, i, view.Page{Kind: "all", Call: card.Call})
 }
 
 // openResult shows what a call returned to who made it, and to admins where it
 // is not private.
-func (l *cardPresses) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	return l.openPage(ctx, p, i, view.Page{Kind: "result", Call: call})
+	return c.openPage(ctx, p, i, view.Page{Kind: "result", Call: call})
 }
 
-func (l *cardPresses) openPage(ctx context.Context, p people.Person, i incoming.Interaction, at view.Page) error {
-	view, err := l.pageView(ctx, p, at)
+func (c *cardPresses) openPage(ctx context.Context, p people.Person, i incoming.Interaction, at view.Page) error {
+	view, err := c.pageView(ctx, p, at)
 	if err != nil {
 		return err
 	}
-	_, err = l.wire.OpenView(ctx, i.Trigger, view)
+	_, err = c.wire.OpenView(ctx, i.Trigger, view)
 	return err
 }
 
 // turnPage shows the next page in the same dialog.
-func (l *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	at.N++
-	view, err := l.pageView(ctx, p, at)
+	view, err := c.pageView(ctx, p, at)
 	if err != nil {
 		return err
 	}
-	return l.wire.UpdateView(ctx, i.View.ID, i.View.Hash, view)
+	return c.wire.UpdateView(ctx, i.View.ID, i.View.Hash, view)
 }
 
 // pageView is one page of a long text. After the last comes the first.
-func (l *cardPresses) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, error) {
+func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Page) (slackgo.ModalViewRequest, error) {
 	w := p.Words()
 	title, text := w.Say(phrases.CardAllTitle), ""
 	switch at.Kind {
 	case "result":
 		title = w.Say(phrases.ResultTitle)
-		text = l.resultText(ctx, p, at.Call)
+		text = c.resultText(ctx, p, at.Call)
 	default:
-		card, err := l.approver.Card(ctx, at.Call)
+		card, err := c.approver.Card(ctx, at.Call)
 		if err != nil {
 			return slackgo.ModalViewRequest{}, err
 		}
-		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.now()}), "\n")
+		text = strings.Join(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: c.now()}), "\n")
 	}
 	if text == "" {
 		text = w.Say(phrases.ResultNone)
@@ -224,8 +224,8 @@ func (l *cardPresses) pageView(ctx context.Context, p people.Person, at view.Pag
 
 // resultText is what a call returned, made harmless; "" for those who may not
 // see it.
-func (l *cardPresses) resultText(ctx context.Context, p people.Person, id string) string {
-	call, err := l.calls.GetCall(ctx, id)
+func (c *cardPresses) resultText(ctx context.Context, p people.Person, id string) string {
+	call, err := c.calls.GetCall(ctx, id)
 	if err != nil || call.Result == nil || call.By != p.User.ID && (call.Private || !p.Caller().IsAdmin()) {
 		return ""
 	}

@@ -19,26 +19,26 @@ import (
 // otherwise. A field that is not in the form keeps the bytes that it has.
 
 // openEdit opens the dialog that edits a call.
-func (l *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	card, err := l.cardOf(ctx, i, a.Value)
+func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}
 	_, _, head, _ := view.ReadPress(a.Value)
 	var raw json.RawMessage
-	if l.schema != nil {
-		if raw, err = l.schema(ctx, card.Tool); err != nil {
+	if c.schema != nil {
+		if raw, err = c.schema(ctx, card.Tool); err != nil {
 			raw = nil // JSON is edited then
 		}
 	}
 	e := view.Editing{Call: card.Call, Head: head, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	_, err = l.wire.OpenView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
+	_, err = c.wire.OpenView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
 	return err
 }
 
 // edited reads a dialog that was sent in: the new arguments, or what is wrong
 // by block.
-func (l *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phrases.Catalogue) (e view.Editing, args json.RawMessage, wrong map[string]string, err error) {
+func (c *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phrases.Catalogue) (e view.Editing, args json.RawMessage, wrong map[string]string, err error) {
 	e, ok := view.ReadEditing(i)
 	if !ok {
 		return e, nil, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
@@ -47,13 +47,13 @@ func (l *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phra
 		args, wrong = view.EditedJSON(i, w)
 		return e, args, wrong, nil
 	}
-	card, err := l.approver.Card(ctx, e.Call)
+	card, err := c.approver.Card(ctx, e.Call)
 	if err != nil {
 		return e, nil, nil, err
 	}
 	var raw json.RawMessage
-	if l.schema != nil {
-		if raw, err = l.schema(ctx, card.Tool); err != nil {
+	if c.schema != nil {
+		if raw, err = c.schema(ctx, card.Tool); err != nil {
 			return e, nil, nil, err
 		}
 	}
@@ -62,29 +62,29 @@ func (l *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phra
 }
 
 // checkEdit says at once what is wrong with a dialog.
-func (l *cardPresses) checkEdit(ctx context.Context, i incoming.Interaction) map[string]string {
+func (c *cardPresses) checkEdit(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
-	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
+	if p, err := c.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
 		w = p.Words()
 	}
-	e, args, wrong, err := l.edited(ctx, i, w)
+	e, args, wrong, err := c.edited(ctx, i, w)
 	if err != nil {
 		return nil // said when it is worked on
 	}
-	if len(wrong) == 0 && l.fits != nil {
-		return l.misfit(ctx, e, i, args, w)
+	if len(wrong) == 0 && c.fits != nil {
+		return c.misfit(ctx, e, i, args, w)
 	}
 	return wrong
 }
 
 // misfit says why arguments are none that the tool takes, beside the first field
 // that it is about.
-func (l *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
-	call, err := l.calls.GetCall(ctx, e.Call)
+func (c *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
+	call, err := c.calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return nil // as above
 	}
-	err = l.fits(call.ToolID(), args)
+	err = c.fits(call.ToolID(), args)
 	if err == nil {
 		return nil
 	}
@@ -92,25 +92,25 @@ func (l *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Int
 }
 
 // submitEdit makes the edited call in the old one's place.
-func (l *cardPresses) submitEdit(ctx context.Context, p people.Person, i incoming.Interaction) error {
-	e, args, wrong, err := l.edited(ctx, i, p.Words())
+func (c *cardPresses) submitEdit(ctx context.Context, p people.Person, i incoming.Interaction) error {
+	e, args, wrong, err := c.edited(ctx, i, p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w arguments", store.ErrInvalid)
 	}
 	if err != nil {
-		return l.posts.TellError(ctx, p, e.Channel, e.Thread, err)
+		return c.posts.TellError(ctx, p, e.Channel, e.Thread, err)
 	}
-	call, err := l.calls.GetCall(ctx, e.Call)
+	call, err := c.calls.GetCall(ctx, e.Call)
 	if err != nil {
-		return l.posts.TellError(ctx, p, e.Channel, e.Thread, store.ErrNotFound)
+		return c.posts.TellError(ctx, p, e.Channel, e.Thread, store.ErrNotFound)
 	}
 	digest := call.Digest
 	if e.Head == "" || !strings.HasPrefix(digest, e.Head) {
 		digest = e.Head
 	}
-	_, err = l.handler.Press(ctx, p.Caller(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
+	_, err = c.handler.Press(ctx, p.Caller(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
 	if err != nil && (wire.Lasting(err) || errors.Is(err, store.ErrConflict)) {
-		return l.posts.TellError(ctx, p, e.Channel, e.Thread, err)
+		return c.posts.TellError(ctx, p, e.Channel, e.Thread, err)
 	}
 	return err
 }

@@ -60,107 +60,107 @@ func (g given) line() string {
 
 // runCommandIn runs a message as a command if it is one; done says that it was, or
 // that its author was told what they may have meant.
-func (l *talk) runCommandIn(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
-	cmd, words, near, ok := l.commands.list.Find(p.Caller(), text, true)
+func (t *talk) runCommandIn(ctx context.Context, p people.Person, e incoming.Event, thread, text string) (done bool, err error) {
+	cmd, words, near, ok := t.commands.list.Find(p.Caller(), text, true)
 	if !ok {
 		if near == "" {
 			return false, nil
 		}
-		return true, l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.DidYouMean, near))
+		return true, t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.DidYouMean, near))
 	}
-	asked := p.Asked(place(l.team, e.Channel, e.Root()), words)
+	asked := p.Asked(place(t.team, e.Channel, e.Root()), words)
 	asked.Thread, asked.Open = thread, !e.Direct()
-	asked.Say = func(ctx context.Context, words string) error { return l.say(ctx, p, e, words) }
-	return true, l.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
+	asked.Say = func(ctx context.Context, words string) error { return t.say(ctx, p, e, words) }
+	return true, t.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, outside: e.PrivateThread() == ""})
 }
 
 // handleSlash works on a /nize command. More than one word that is no command is a
 // question.
-func (l *talk) handleSlash(ctx context.Context, s incoming.Command) error {
-	if s.Team != l.team {
+func (t *talk) handleSlash(ctx context.Context, s incoming.Command) error {
+	if s.Team != t.team {
 		return nil
 	}
-	p, err := l.people.Who(ctx, s.User, people.Recent)
+	p, err := t.people.Who(ctx, s.User, people.Recent)
 	if err != nil {
 		return err
 	}
-	if s.Channel, err = l.answerChannel(ctx, p, s.Channel); err != nil {
+	if s.Channel, err = t.answerChannel(ctx, p, s.Channel); err != nil {
 		return err
 	}
-	text := incoming.ReadText(s.Text, l.self, l.people.NameFor(ctx))
+	text := incoming.ReadText(s.Text, t.self, t.people.NameFor(ctx))
 	if p.User.ID == "" {
-		if done, err := l.commands.runClaim(ctx, p, place(l.team, s.Channel, ""), text, s.Trigger); done || err != nil {
+		if done, err := t.commands.runClaim(ctx, p, place(t.team, s.Channel, ""), text, s.Trigger); done || err != nil {
 			return err
 		}
-		return l.access.tellNoAccess(ctx, p, s.Channel, "")
+		return t.access.tellNoAccess(ctx, p, s.Channel, "")
 	}
-	l.access.welcome(ctx, p, "", "")
+	t.access.welcome(ctx, p, "", "")
 	if s.Masked {
-		l.access.tellMaskedKey(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
+		t.access.tellMaskedKey(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
 	}
 	if text == "" {
 		text = "help"
 	}
-	cmd, words, near, ok := l.commands.list.Find(p.Caller(), text, false)
+	cmd, words, near, ok := t.commands.list.Find(p.Caller(), text, false)
 	if !ok {
 		if near == "" && strings.ContainsAny(text, " \n") {
-			return l.beginThread(ctx, p, s, text)
+			return t.beginThread(ctx, p, s, text)
 		}
 		answer := p.Words().Say(phrases.UnknownCommand)
 		if near != "" {
 			answer = p.Words().Say(phrases.DidYouMean, near)
 		}
-		return l.posts.Tell(ctx, p, s.Channel, "", answer)
+		return t.posts.Tell(ctx, p, s.Channel, "", answer)
 	}
-	asked := p.Asked(place(l.team, s.Channel, ""), words)
-	asked.Say = func(ctx context.Context, words string) error { return l.beginThread(ctx, p, s, words) }
-	return l.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
+	asked := p.Asked(place(t.team, s.Channel, ""), words)
+	asked.Say = func(ctx context.Context, words string) error { return t.beginThread(ctx, p, s, words) }
+	return t.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
 }
 
 // answerChannel is where a command is answered: Slack offers /nize between two
 // people, too, where nize is not, and there it is as if it were given in the
 // person's own conversation with nize.
-func (l *talk) answerChannel(ctx context.Context, p people.Person, channel string) (string, error) {
+func (t *talk) answerChannel(ctx context.Context, p people.Person, channel string) (string, error) {
 	if channel[0] != 'D' {
 		return channel, nil
 	}
-	switch user, err := l.people.ReaderOf(ctx, channel); {
+	switch user, err := t.people.ReaderOf(ctx, channel); {
 	case err == nil && user == p.ID:
 		return channel, nil
 	case err != nil && wire.Code(err) != "channel_not_found":
 		return "", fmt.Errorf("asking Slack whose conversation %s is: %w", channel, err)
 	}
-	return l.people.OpenDM(ctx, p.ID)
+	return t.people.OpenDM(ctx, p.ID)
 }
 
 // beginThread asks a question that a /nize command put: since a command leaves no
 // message behind, nize writes the question down and answers below it.
-func (l *talk) beginThread(ctx context.Context, p people.Person, s incoming.Command, text string) error {
-	return l.beginThreadShowing(ctx, p, s, text, attachments.Question{Text: text})
+func (t *talk) beginThread(ctx context.Context, p people.Person, s incoming.Command, text string) error {
+	return t.beginThreadShowing(ctx, p, s, text, attachments.Question{Text: text})
 }
 
 // beginThreadShowing is begin where people read something else than is said.
-func (l *talk) beginThreadShowing(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
-	line, err := l.questionLine(ctx, p, s.Channel, shown)
+func (t *talk) beginThreadShowing(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
+	line, err := t.questionLine(ctx, p, s.Channel, shown)
 	if err != nil {
 		return err
 	}
-	ts, err := l.wire.Post(ctx, s.Channel, view.Words(line).Post...)
+	ts, err := t.wire.Post(ctx, s.Channel, view.Words(line).Post...)
 	channel := s.Channel
 	if c := wire.Code(err); c == "not_in_channel" || c == "channel_not_found" {
-		if channel, err = l.people.OpenDM(ctx, p.ID); err == nil {
-			ts, err = l.wire.Post(ctx, channel, view.Words(line).Post...)
+		if channel, err = t.people.OpenDM(ctx, p.ID); err == nil {
+			ts, err = t.wire.Post(ctx, channel, view.Words(line).Post...)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
-	return l.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: channel, TS: ts}}, said)
+	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: channel, TS: ts}}, said)
 }
 
 // questionLine is a question as all in a channel read it.
-func (l *talk) questionLine(ctx context.Context, p people.Person, channel, text string) (string, error) {
-	locale, err := bots.Spoken(ctx, l.store, store.Thread{Address: place(l.team, channel, ""), Locale: p.Locale})
+func (t *talk) questionLine(ctx context.Context, p people.Person, channel, text string) (string, error) {
+	locale, err := bots.Spoken(ctx, t.store, store.Thread{Address: place(t.team, channel, ""), Locale: p.Locale})
 	if err != nil {
 		return "", fmt.Errorf("reading the language of the channel: %w", err)
 	}
@@ -168,51 +168,51 @@ func (l *talk) questionLine(ctx context.Context, p people.Person, channel, text 
 }
 
 // runCommand runs a command and shows its answer to who gave it.
-func (l *commander) runCommand(ctx context.Context, p people.Person, g given) error {
+func (c *commander) runCommand(ctx context.Context, p people.Person, g given) error {
 	if g.cmd.Decides {
-		now, err := l.people.Who(ctx, p.ID, people.Fresh)
+		now, err := c.people.Who(ctx, p.ID, people.Fresh)
 		if err != nil {
 			return err
 		}
 		if now.User.ID == "" {
-			return l.access.tellNoAccess(ctx, now, g.asked.At.Channel, g.at().Thread)
+			return c.access.tellNoAccess(ctx, now, g.asked.At.Channel, g.at().Thread)
 		}
 		p, g.asked.By = now, now.Caller()
 	}
 	if g.cmd.Secret != nil && g.cmd.Secret(g.asked.Words) {
-		return l.runDialog(ctx, p, g)
+		return c.runDialog(ctx, p, g)
 	}
-	if l.runForm(ctx, p, g) {
+	if c.runForm(ctx, p, g) {
 		return nil
 	}
-	answer, err := l.list.Run(ctx, g.cmd, g.asked)
+	answer, err := c.list.Run(ctx, g.cmd, g.asked)
 	if err != nil {
-		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
+		c.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
 	if answer.Prompt != nil && g.trigger != "" {
-		if _, err = l.wire.OpenView(ctx, g.trigger, view.SecretModal(*answer.Prompt, p.Words())); err == nil || wire.Code(err) == "" {
+		if _, err = c.wire.OpenView(ctx, g.trigger, view.SecretModal(*answer.Prompt, p.Words())); err == nil || wire.Code(err) == "" {
 			return err
 		}
-		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+		c.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
 	}
 	if answer.Text == "" {
 		return nil
 	}
 	// It is done: where what it says does not get through, that alone is tried
 	// again. A code that was taken would be a wrong one the second time.
-	if err := l.wire.Retry(ctx, func(ctx context.Context) error { return l.showAnswer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
+	if err := c.wire.Retry(ctx, func(ctx context.Context) error { return c.showAnswer(ctx, p, g.at(), answer) }); err != nil || answer.Picture == nil {
 		return final(err)
 	}
-	l.posts.SendPicture(ctx, p, g.asked.At, *answer.Picture)
+	c.posts.SendPicture(ctx, p, g.asked.At, *answer.Picture)
 	return nil
 }
 
 // runDialog shows the answer in a dialog. It is opened first: where that can't
 // be done, nothing was made that nobody will read.
-func (l *commander) runDialog(ctx context.Context, p people.Person, g given) error {
+func (c *commander) runDialog(ctx context.Context, p people.Person, g given) error {
 	w := p.Words()
 	if g.trigger == "" {
-		return l.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
+		return c.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
 	page := func(a bots.Answer) slackgo.ModalViewRequest {
 		blocks := view.WordsBlocks(a.Text)
@@ -221,23 +221,23 @@ func (l *commander) runDialog(ctx context.Context, p people.Person, g given) err
 		}
 		return view.Modal(w.Say(phrases.DialogTitle), w.Say(phrases.ButtonClose), blocks[:min(len(blocks), view.MaxViewBlocks)]...)
 	}
-	opened, err := l.wire.OpenView(ctx, g.trigger, page(bots.Said(w.Say(phrases.ToolCalling))))
+	opened, err := c.wire.OpenView(ctx, g.trigger, page(bots.Said(w.Say(phrases.ToolCalling))))
 	if err != nil {
 		if wire.Code(err) == "" {
 			return err
 		}
-		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
-		return l.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
+		c.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+		return c.posts.Tell(ctx, p, g.asked.At.Channel, g.at().Thread, w.Say(phrases.OnlyDialog, g.line()))
 	}
-	answer, err := l.list.Run(ctx, g.cmd, g.asked)
+	answer, err := c.list.Run(ctx, g.cmd, g.asked)
 	if err != nil {
-		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
+		c.log.Error("running a command", "command", g.cmd.Name, "err", err)
 	}
 	if answer.Text == "" {
 		answer.Text = w.Say(phrases.ResultNone)
 	}
-	err = l.wire.Retry(ctx, func(ctx context.Context) error {
-		return l.wire.UpdateView(ctx, opened.ID, "", page(answer))
+	err = c.wire.Retry(ctx, func(ctx context.Context) error {
+		return c.wire.UpdateView(ctx, opened.ID, "", page(answer))
 	})
 	if wire.Code(err) == "not_found" {
 		return nil // they closed it before
@@ -255,37 +255,37 @@ func final(err error) error {
 }
 
 // showAnswer shows what a command says to one person.
-func (l *commander) showAnswer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
+func (c *commander) showAnswer(ctx context.Context, p people.Person, at store.Address, a bots.Answer) error {
 	if len(a.Buttons) == 0 {
-		return l.posts.Tell(ctx, p, at.Channel, at.Thread, a.Text)
+		return c.posts.Tell(ctx, p, at.Channel, at.Thread, a.Text)
 	}
 	blocks := append(view.WordsBlocks(a.Text), view.AnswerButtons(a, p.Words()))
-	return l.posts.TellBlocks(ctx, p, at, a.Text, blocks)
+	return c.posts.TellBlocks(ctx, p, at, a.Text, blocks)
 }
 
 // pressWords runs the command that a button stands for.
-func (l *commander) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	if len(a.Value) > view.MaxValue {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	cmd, words, _, ok := l.list.Find(p.Caller(), a.Value, false)
+	cmd, words, _, ok := c.list.Find(p.Caller(), a.Value, false)
 	if !ok {
 		return fmt.Errorf("%w press: no such command", store.ErrInvalid)
 	}
-	g := given{cmd: cmd, asked: p.Asked(place(l.team, i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
+	g := given{cmd: cmd, asked: p.Asked(place(c.team, i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
 	if i.View.ID == "" {
-		return l.runCommand(ctx, p, g)
+		return c.runCommand(ctx, p, g)
 	}
 	// Who presses in a dialog or the Home does not look at messages.
-	if err := l.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
+	if err := c.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
 		return err
 	}
-	return l.homes.Draw(ctx, p, view.ReadHomeState(i.View.Metadata), "")
+	return c.homes.Draw(ctx, p, view.ReadHomeState(i.View.Metadata), "")
 }
 
 // threadAt is the conversation of a thread, "" if there is none.
-func (l *talk) threadAt(ctx context.Context, channel, thread string) (string, error) {
-	th, err := l.store.FindThread(ctx, place(l.team, channel, thread))
+func (t *talk) threadAt(ctx context.Context, channel, thread string) (string, error) {
+	th, err := t.store.FindThread(ctx, place(t.team, channel, thread))
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}

@@ -25,29 +25,29 @@ const secretTime = 2500 * time.Millisecond
 
 // pressConnect opens the dialog for the credential that a button names, after the
 // command that does so has looked whether there is one.
-func (l *commander) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	cmd, words, _, ok := l.list.Find(p.Caller(), "credentials connect "+a.Value, false)
+func (c *commander) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+	cmd, words, _, ok := c.list.Find(p.Caller(), "credentials connect "+a.Value, false)
 	if !ok {
 		return store.ErrNotFound
 	}
-	return l.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(place(l.team, "", ""), words), trigger: i.Trigger})
+	return c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(place(c.team, "", ""), words), trigger: i.Trigger})
 }
 
 // submitSecret seals what was typed; wrong is what the person reads at the field.
-func (l *commander) submitSecret(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
+func (c *commander) submitSecret(ctx context.Context, i incoming.Interaction) (wrong map[string]string, after func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
 	refuse := func(w phrases.Catalogue, key phrases.Key) map[string]string {
 		return map[string]string{view.SecretBlock: w.Say(key)}
 	}
 	p := people.Person{ID: i.User.ID, Team: i.Team.ID}
-	if !pressedHere(i, l.team) || l.keeper == nil {
+	if !pressedHere(i, c.team) || c.keeper == nil {
 		return refuse(p.Words(), phrases.NoAccess), nil
 	}
-	p, err := l.people.Who(ctx, i.User.ID, people.Fresh)
+	p, err := c.people.Who(ctx, i.User.ID, people.Fresh)
 	switch {
 	case err != nil:
-		l.log.Error("looking up who gives a credential", "err", err)
+		c.log.Error("looking up who gives a credential", "err", err)
 		return refuse(p.Words(), phrases.ConnectFailed), nil
 	case p.User.ID == "":
 		return map[string]string{view.SecretBlock: noAccess(p)}, nil
@@ -57,16 +57,16 @@ func (l *commander) submitSecret(ctx context.Context, i incoming.Interaction) (w
 		return refuse(p.Words(), phrases.ConnectFailed), nil
 	}
 	typed := store.NewSecret(i.View.State.Values[view.SecretBlock]["value"].Text())
-	err = l.keeper.PutSecret(ctx, p.Caller(), f, typed)
+	err = c.keeper.PutSecret(ctx, p.Caller(), f, typed)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
 		return map[string]string{view.SecretBlock: bots.Plain(view.ErrorText(p.Words(), err))}, nil
 	default:
-		l.log.Error("sealing a credential", "server", f.Service, "err", err)
+		c.log.Error("sealing a credential", "server", f.Service, "err", err)
 		return refuse(p.Words(), phrases.ConnectFailed), nil
 	}
 	return nil, func(ctx context.Context) error {
-		return l.homes.Draw(ctx, p, view.HomeState{}, p.Words().Say(phrases.KeyPut, f.Service))
+		return c.homes.Draw(ctx, p, view.HomeState{}, p.Words().Say(phrases.KeyPut, f.Service))
 	}
 }

@@ -21,12 +21,12 @@ const formWait = 1500 * time.Millisecond
 
 // runForm shows a command's dialog, and says whether it did; where it did not
 // the command runs.
-func (l *commander) runForm(ctx context.Context, p people.Person, g given) bool {
+func (c *commander) runForm(ctx context.Context, p people.Person, g given) bool {
 	if g.cmd.Form == nil || g.asked.Words != "" || g.trigger == "" {
 		return false
 	}
 	made := make(chan *bots.Form, 1) // so that a late one leaves
-	l.wg.Go(func() {
+	c.wg.Go(func() {
 		defer close(made)
 		err := queue.Guard(func() error {
 			form, err := g.cmd.Form.Form(ctx, g.asked)
@@ -36,7 +36,7 @@ func (l *commander) runForm(ctx context.Context, p people.Person, g given) bool 
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			l.log.Error("making a dialog", "command", g.cmd.Name, "err", err)
+			c.log.Error("making a dialog", "command", g.cmd.Name, "err", err)
 		}
 	})
 	timer := time.NewTimer(formWait)
@@ -52,36 +52,36 @@ func (l *commander) runForm(ctx context.Context, p people.Person, g given) bool 
 	}
 	view, err := view.FormModal(*form, view.Filling{Command: g.cmd.Name, Channel: g.asked.At.Channel, Thread: g.asked.At.Thread}, p.Words())
 	if err == nil {
-		_, err = l.wire.OpenView(ctx, g.trigger, view)
+		_, err = c.wire.OpenView(ctx, g.trigger, view)
 	}
 	if err != nil {
-		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+		c.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
 	}
 	return err == nil
 }
 
 // readForm reads a dialog that was sent in: its command as it was asked, and the
 // values that were changed.
-func (l *commander) readForm(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
+func (c *commander) readForm(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
 	bad := fmt.Errorf("%w dialog", store.ErrInvalid)
 	f, ok := view.ReadFilling(i)
 	if !ok {
 		return cmd, asked, nil, bad
 	}
-	cmd, _, _, ok = l.list.Find(p.Caller(), f.Command, false)
+	cmd, _, _, ok = c.list.Find(p.Caller(), f.Command, false)
 	if !ok || cmd.Form == nil || i.View.Callback != view.FormView+":"+cmd.Name {
 		return cmd, asked, nil, bad
 	}
-	return cmd, p.Asked(place(l.team, f.Channel, f.Thread), ""), f.Changed(i), nil
+	return cmd, p.Asked(place(c.team, f.Channel, f.Thread), ""), f.Changed(i), nil
 }
 
 // checkForm says at once what is wrong with a dialog.
-func (l *commander) checkForm(ctx context.Context, i incoming.Interaction) map[string]string {
-	p, err := l.people.Who(ctx, i.User.ID, people.Recent)
+func (c *commander) checkForm(ctx context.Context, i incoming.Interaction) map[string]string {
+	p, err := c.people.Who(ctx, i.User.ID, people.Recent)
 	if err != nil || p.User.ID == "" {
 		return nil // said when it is worked on
 	}
-	cmd, asked, values, err := l.readForm(i, p)
+	cmd, asked, values, err := c.readForm(i, p)
 	if err != nil {
 		return nil
 	}
@@ -95,10 +95,10 @@ func (l *commander) checkForm(ctx context.Context, i incoming.Interaction) map[s
 }
 
 // submitForm does what a dialog asks for.
-func (l *commander) submitForm(ctx context.Context, p people.Person, i incoming.Interaction) error {
-	cmd, asked, values, err := l.readForm(i, p)
+func (c *commander) submitForm(ctx context.Context, p people.Person, i incoming.Interaction) error {
+	cmd, asked, values, err := c.readForm(i, p)
 	if err != nil {
-		return l.posts.TellError(ctx, p, "", "", err)
+		return c.posts.TellError(ctx, p, "", "", err)
 	}
 	if len(values) == 0 {
 		return nil
@@ -106,5 +106,5 @@ func (l *commander) submitForm(ctx context.Context, p people.Person, i incoming.
 	filler := cmd.Form
 	cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
 	cmd.Form, cmd.Secret = nil, nil
-	return l.runCommand(ctx, p, given{cmd: cmd, asked: asked})
+	return c.runCommand(ctx, p, given{cmd: cmd, asked: asked})
 }

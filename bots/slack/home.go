@@ -10,16 +10,16 @@ import (
 
 // openHome draws the Home for who opened it; somebody without access sees that
 // they have none.
-func (l *talk) openHome(ctx context.Context, e incoming.Event) error {
-	p, err := l.people.Who(ctx, e.User, people.Recent)
+func (t *talk) openHome(ctx context.Context, e incoming.Event) error {
+	p, err := t.people.Who(ctx, e.User, people.Recent)
 	if err != nil {
 		return err
 	}
 	if p.User.ID == "" {
-		return l.homes.DrawRefused(ctx, p, noAccess(p))
+		return t.homes.DrawRefused(ctx, p, noAccess(p))
 	}
-	l.access.welcome(ctx, p, "", "")
+	t.access.welcome(ctx, p, "", "")
 	st := view.ReadHomeState(e.Home.Metadata)
 	st.Pages = nil // it opens at the beginning
-	return l.homes.Draw(ctx, p, st, "")
+	return t.homes.Draw(ctx, p, st, "")
 }

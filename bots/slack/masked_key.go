@@ -18,19 +18,19 @@ import (
 
 // tellMaskedKey tells somebody, alone and once, that what they wrote held a key.
 // It never stands in the way of an answer.
-func (l *access) tellMaskedKey(ctx context.Context, p people.Person, key, channel, thread string) {
-	first, err := l.people.FirstToday(ctx, "masked:"+key)
+func (a *access) tellMaskedKey(ctx context.Context, p people.Person, key, channel, thread string) {
+	first, err := a.people.FirstToday(ctx, "masked:"+key)
 	if err == nil && first {
-		err = l.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.SecretMasked))
+		err = a.posts.Tell(ctx, p, channel, thread, p.Words().Say(phrases.SecretMasked))
 	}
 	if err != nil {
-		l.log.Warn("telling somebody of a key that was masked", "user", p.ID, "err", err)
+		a.log.Warn("telling somebody of a key that was masked", "user", p.ID, "err", err)
 	}
 }
 
 // findKeys says at each field of a dialog that it holds a key, and what to do. What
 // the call that a dialog edits holds already may stay: it was stored and shown.
-func (l *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[string]string {
+func (c *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[string]string {
 	var wrong map[string]string
 	known := ""
 	for block, fields := range i.View.State.Values {
@@ -39,7 +39,7 @@ func (l *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[
 				continue
 			}
 			if known == "" {
-				known = l.shownArgs(ctx, i)
+				known = c.shownArgs(ctx, i)
 			}
 			if !store.AddsSecret(f.Text(), known) {
 				continue
@@ -48,7 +48,7 @@ func (l *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[
 				wrong = map[string]string{}
 			}
 			w := phrases.For("")
-			if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
+			if p, err := c.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
 				w = p.Words()
 			}
 			wrong[block] = w.Say(phrases.KeyRefused)
@@ -59,12 +59,12 @@ func (l *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[
 
 // shownArgs is what the call holds that a dialog edits, in every form in which the
 // dialog shows it; "" for other dialogs, and where it can't be read.
-func (l *cardPresses) shownArgs(ctx context.Context, i incoming.Interaction) string {
+func (c *cardPresses) shownArgs(ctx context.Context, i incoming.Interaction) string {
 	e, ok := view.ReadEditing(i)
 	if i.View.Callback != view.EditView || !ok {
 		return ""
 	}
-	call, err := l.calls.GetCall(ctx, e.Call)
+	call, err := c.calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return ""
 	}

@@ -46,82 +46,82 @@ type Threads interface {
 }
 
 // handleEvent works on one event.
-func (l *talk) handleEvent(ctx context.Context, e incoming.Event) error {
-	if !happenedHere(&e, l.team) {
+func (t *talk) handleEvent(ctx context.Context, e incoming.Event) error {
+	if !happenedHere(&e, t.team) {
 		return nil // of the account before this one
 	}
 	switch e.Type {
 	case "message", "app_mention":
-		return l.handleMessage(ctx, e)
+		return t.handleMessage(ctx, e)
 	}
-	return l.handleOther(ctx, e)
+	return t.handleOther(ctx, e)
 }
 
 // handleMessage works on a message of a person's.
-func (l *talk) handleMessage(ctx context.Context, e incoming.Event) error {
-	addressed := e.Addresses(l.self)
-	at := place(l.team, e.Channel, e.Root())
-	th, err := l.store.FindThread(ctx, at)
+func (t *talk) handleMessage(ctx context.Context, e incoming.Event) error {
+	addressed := e.Addresses(t.self)
+	at := place(t.team, e.Channel, e.Root())
+	th, err := t.store.FindThread(ctx, at)
 	known := err == nil
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if !addressed {
-		if answer, err := l.answersUnaddressed(ctx, &e, th, known); err != nil || !answer {
+		if answer, err := t.answersUnaddressed(ctx, &e, th, known); err != nil || !answer {
 			return err
 		}
 	}
-	p, err := l.people.Who(ctx, e.User, people.Recent)
+	p, err := t.people.Who(ctx, e.User, people.Recent)
 	if err != nil {
 		return err
 	}
-	text := incoming.ReadText(e.Text, l.self, l.people.NameFor(ctx))
+	text := incoming.ReadText(e.Text, t.self, t.people.NameFor(ctx))
 	if p.User.ID == "" {
 		if !addressed {
 			return nil
 		}
-		if done, err := l.commands.runClaim(ctx, p, place(l.team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
+		if done, err := t.commands.runClaim(ctx, p, place(t.team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
 			return err
 		}
-		return errors.Join(l.setFollowed(ctx, th, ""), l.access.tellNoAccess(ctx, p, e.Channel, e.Thread))
+		return errors.Join(t.setFollowed(ctx, th, ""), t.access.tellNoAccess(ctx, p, e.Channel, e.Thread))
 	}
-	l.access.welcome(ctx, p, e.Channel, e.PrivateThread())
+	t.access.welcome(ctx, p, e.Channel, e.PrivateThread())
 	if e.Masked {
-		l.access.tellMaskedKey(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
+		t.access.tellMaskedKey(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
 	}
 	if addressed {
-		if done, err := l.runCommandIn(ctx, p, e, th.ID, text); done || err != nil {
-			return errors.Join(l.setFollowed(ctx, th, p.ID), err)
+		if done, err := t.runCommandIn(ctx, p, e, th.ID, text); done || err != nil {
+			return errors.Join(t.setFollowed(ctx, th, p.ID), err)
 		}
 	}
 	if text == "" {
 		if text = incoming.Wordless(&e.Message); text == "" {
-			return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.WhatToDo))
+			return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.WhatToDo))
 		}
 	}
-	return l.say(ctx, p, e, text)
+	return t.say(ctx, p, e, text)
 }
 
 // say gives what a person said to the conversation of its thread, with what
 // came with it.
-func (l *talk) say(ctx context.Context, p people.Person, e incoming.Event, text string) error {
-	return l.ask(ctx, p, e, attachments.Question{Text: text})
+func (t *talk) say(ctx context.Context, p people.Person, e incoming.Event, text string) error {
+	return t.ask(ctx, p, e, attachments.Question{Text: text})
 }
 
-func (l *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
+func (t *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s attachments.Question) error {
 	text := s.Text
-	at := place(l.team, e.Channel, e.Root())
-	channel, err := l.store.GetChannel(ctx, at.Place())
+	at := place(t.team, e.Channel, e.Root())
+	channel, err := t.store.GetChannel(ctx, at.Place())
 	if err != nil {
 		return fmt.Errorf("reading how the channel is set up: %w", err)
 	}
 	agent, model := channel.Agent, channel.Model
-	if l.begins != nil {
-		agent, model = l.begins(ctx, p.Caller(), agent, model)
+	if t.begins != nil {
+		agent, model = t.begins(ctx, p.Caller(), agent, model)
 	}
-	th, _, err := l.store.ThreadAt(ctx, p.Caller(), store.Thread{
+	th, _, err := t.store.ThreadAt(ctx, p.Caller(), store.Thread{
 		Agent: agent, Model: model,
-		ID: store.NewID(l.now()), User: p.User.ID, Address: at, Zone: p.Zone, Locale: p.Locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.ID,
+		ID: store.NewID(t.now()), User: p.User.ID, Address: at, Zone: p.Zone, Locale: p.Locale, Title: incoming.TitleOf(text, incoming.DecodeFiles(e.Files)), Follows: p.ID,
 	})
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (l *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s att
 	// What one person reads alone is in their language, also when it changes.
 	alone := e.Channel[0] == 'D' && (th.Locale != p.Locale || th.Zone != p.Zone)
 	if th.Follows != p.ID || alone {
-		_, err := l.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
+		_, err := t.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
 			th.Follows = p.ID
 			if alone {
 				th.Locale, th.Zone = p.Locale, p.Zone
@@ -140,44 +140,44 @@ func (l *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s att
 			return err
 		}
 	}
-	came, err := l.attachments.Fetch(ctx, p, e, s, th)
+	came, err := t.attachments.Fetch(ctx, p, e, s, th)
 	if err != nil {
 		return err
 	}
 	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.Caller(), Text: text, Files: came.Files, Earlier: came.Earlier}
-	fresh, err := l.handler.Message(ctx, in)
+	fresh, err := t.handler.Message(ctx, in)
 	if fresh {
-		l.tellUnreadFiles(ctx, p, e, in.Files)
+		t.tellUnreadFiles(ctx, p, e, in.Files)
 	}
 	if err == nil {
-		err = l.recordLastMessage(ctx, p, th, came.LastMessage)
+		err = t.recordLastMessage(ctx, p, th, came.LastMessage)
 	}
 	var many *bots.TooManyError
 	switch {
 	case errors.As(err, &many):
-		return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), many.Words(p.Words()))
+		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), many.Words(p.Words()))
 	case errors.Is(err, store.ErrInvalid):
-		return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.TooLong))
+		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
-		return l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err)))
+		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err)))
 	}
 	return err
 }
 
 // recordLastMessage notes up to which message a thread is known.
-func (l *talk) recordLastMessage(ctx context.Context, p people.Person, th store.Thread, ts string) error {
+func (t *talk) recordLastMessage(ctx context.Context, p people.Person, th store.Thread, ts string) error {
 	if ts <= th.LastMessage { // stamps of one length, until the year 2286
 		return nil
 	}
-	_, err := l.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) { th.LastMessage = max(th.LastMessage, ts) })
+	_, err := t.store.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) { th.LastMessage = max(th.LastMessage, ts) })
 	return err
 }
 
 // tellUnreadFiles tells somebody in one line which files were not read and why.
-func (l *talk) tellUnreadFiles(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
+func (t *talk) tellUnreadFiles(ctx context.Context, p people.Person, e incoming.Event, files []store.File) {
 	if line := bots.UnreadLine(p.Words(), files); line != "" {
-		if err := l.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), line); err != nil {
-			l.log.Warn("telling which files were not read", "user", p.ID, "err", err)
+		if err := t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), line); err != nil {
+			t.log.Warn("telling which files were not read", "user", p.ID, "err", err)
 		}
 	}
 }

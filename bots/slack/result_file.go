@@ -21,22 +21,22 @@ import (
 // everybody's.
 
 // sendResult sends the result that a dialog shows as a file.
-func (l *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
+func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	w := p.Words()
 	said := w.Say(phrases.ResultSent)
-	if text := l.resultText(ctx, p, at.Call); text == "" {
+	if text := c.resultText(ctx, p, at.Call); text == "" {
 		said = w.Say(phrases.ResultNone)
-	} else if err := l.posts.SendFile(ctx, p.ID, "result-"+at.Call+".txt", text); err != nil {
+	} else if err := c.posts.SendFile(ctx, p.ID, "result-"+at.Call+".txt", text); err != nil {
 		if wire.Code(err) == "" && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		l.log.Warn("Slack does not take the file of a result", "call", at.Call, "err", err)
+		c.log.Warn("Slack does not take the file of a result", "call", at.Call, "err", err)
 		said = w.Say(phrases.CardNoFile)
 	}
 	view := view.Modal(w.Say(phrases.ResultTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(view.PlainText(said), nil, nil))
-	return l.wire.UpdateView(ctx, i.View.ID, i.View.Hash, view)
+	return c.wire.UpdateView(ctx, i.View.ID, i.View.Hash, view)
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // askAbout opens a dialog for a question about a message.
-func (l *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
+func (t *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	w := p.Words()
 	thread := i.Message.Thread
 	if thread == "" {
@@ -38,7 +38,7 @@ func (l *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interac
 	as := incoming.Posted{Message: incoming.Message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
 	m := attachments.Subject{
 		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: incoming.SpeakerName(i.Message.Username),
-		Text: as.Words(l.self, func(id string) string { return id }),
+		Text: as.Words(t.self, func(id string) string { return id }),
 	}
 	if incoming.IDForm.MatchString(i.Message.User) {
 		m.Author = i.Message.User
@@ -62,7 +62,7 @@ func (l *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interac
 	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxQuestion)
 	dialog := view.Modal(w.Say(phrases.AboutMessageTitle), w.Say(phrases.ButtonClose), slackgo.NewInputBlock("question", view.PlainText(w.Say(phrases.AboutMessageLabel)), nil, input))
 	dialog.CallbackID, dialog.PrivateMetadata, dialog.Submit = aboutMessage, string(metadata), view.PlainText(w.Say(phrases.ButtonAsk))
-	_, err = l.wire.OpenView(ctx, i.Trigger, dialog)
+	_, err = t.wire.OpenView(ctx, i.Trigger, dialog)
 	return err
 }
 
@@ -73,40 +73,40 @@ func questionIn(i incoming.Interaction) string {
 
 // submitAbout asks: below the message where nize is in the channel, else in
 // the person's own conversation with nize.
-func (l *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
+func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	var m attachments.Subject
 	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IDForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
 		return fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if i.Masked {
-		l.access.tellMaskedKey(ctx, p, i.View.ID, m.Channel, m.Thread)
+		t.access.tellMaskedKey(ctx, p, i.View.ID, m.Channel, m.Thread)
 	}
 	question := strings.TrimSpace(questionIn(i))
 	if question == "" {
 		return fmt.Errorf("%w dialog: no question", store.ErrInvalid)
 	}
-	in, err := l.people.Members(ctx, m.Channel)
-	if err != nil || !slices.Contains(in, l.self) || !slices.Contains(in, p.ID) {
-		channel, err := l.people.OpenDM(ctx, p.ID)
+	in, err := t.people.Members(ctx, m.Channel)
+	if err != nil || !slices.Contains(in, t.self) || !slices.Contains(in, p.ID) {
+		channel, err := t.people.OpenDM(ctx, p.ID)
 		if err != nil {
 			return err
 		}
 		author := m.Name
 		if m.Author != "" {
-			author = l.people.NameFor(ctx)(m.Author)
+			author = t.people.NameFor(ctx)(m.Author)
 		}
 		shown := p.Words().Say(phrases.AboutMessageText, question, author, m.Text)
-		return l.beginThreadShowing(ctx, p, incoming.Command{Channel: channel}, shown, attachments.Question{Text: question, About: &m})
+		return t.beginThreadShowing(ctx, p, incoming.Command{Channel: channel}, shown, attachments.Question{Text: question, About: &m})
 	}
 	// A dialog leaves no message behind: others should see what is answered.
-	line, err := l.questionLine(ctx, p, m.Channel, question)
+	line, err := t.questionLine(ctx, p, m.Channel, question)
 	if err != nil {
 		return err
 	}
-	if _, err := l.posts.Put(ctx, place(l.team, m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
+	if _, err := t.posts.Put(ctx, place(t.team, m.Channel, m.Thread), "about/"+i.View.ID, view.Words(line)); err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
 	// The dialog's id is the question's key: the message's own may have been
 	// heard before.
-	return l.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, attachments.Question{Text: question, About: &m})
+	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, attachments.Question{Text: question, About: &m})
 }

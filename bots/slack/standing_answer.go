@@ -19,30 +19,30 @@ import (
 // to the call itself and the standing one are one press.
 
 // openAlways opens the dialog of a standing answer.
-func (l *cardPresses) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	verb, id, head, _ := view.ReadPress(a.Value)
-	card, err := l.cardOf(ctx, i, a.Value)
+	card, err := c.cardOf(ctx, i, a.Value)
 	if errors.Is(err, store.ErrNotFound) { // made up: the gateway refuses it and notes so
 		d := decisions[verb]
 		d.Digest = notShown
-		_, err = l.handler.Press(ctx, p.Caller(), id, d)
-		return l.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, err)
+		_, err = c.handler.Press(ctx, p.Caller(), id, d)
+		return c.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, err)
 	}
 	if err != nil {
 		return err
 	}
 	s := view.Standing{Call: card.Call, Head: head, Deny: verb == view.VerbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	_, err = l.wire.OpenView(ctx, i.Trigger, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
+	_, err = c.wire.OpenView(ctx, i.Trigger, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
 	return err
 }
 
 // checkAlways says at once what is wrong with a dialog.
-func (l *cardPresses) checkAlways(ctx context.Context, i incoming.Interaction) map[string]string {
+func (c *cardPresses) checkAlways(ctx context.Context, i incoming.Interaction) map[string]string {
 	w := phrases.For("")
-	if p, err := l.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
+	if p, err := c.people.LookUp(ctx, i.User.ID, people.Recent); err == nil {
 		w = p.Words()
 	}
-	_, _, wrong, err := view.AnsweredAlways(i, l.now(), w)
+	_, _, wrong, err := view.AnsweredAlways(i, c.now(), w)
 	if err != nil {
 		return nil // said when it is worked on
 	}
@@ -50,27 +50,27 @@ func (l *cardPresses) checkAlways(ctx context.Context, i incoming.Interaction) m
 }
 
 // submitAlways answers the call and keeps the standing answer.
-func (l *cardPresses) submitAlways(ctx context.Context, p people.Person, i incoming.Interaction) error {
-	s, d, wrong, err := view.AnsweredAlways(i, l.now(), p.Words())
+func (c *cardPresses) submitAlways(ctx context.Context, p people.Person, i incoming.Interaction) error {
+	s, d, wrong, err := view.AnsweredAlways(i, c.now(), p.Words())
 	if err == nil && len(wrong) > 0 {
 		err = fmt.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if err != nil {
-		return l.posts.TellError(ctx, p, s.Channel, s.Thread, err)
+		return c.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
-	call, err := l.calls.GetCall(ctx, s.Call)
+	call, err := c.calls.GetCall(ctx, s.Call)
 	if err != nil {
-		return l.posts.TellError(ctx, p, s.Channel, s.Thread, store.ErrNotFound)
+		return c.posts.TellError(ctx, p, s.Channel, s.Thread, store.ErrNotFound)
 	}
 	if d.Digest = call.Digest; s.Head == "" || !strings.HasPrefix(call.Digest, s.Head) {
 		d.Digest = notShown
 	}
-	card, err := l.handler.Press(ctx, p.Caller(), s.Call, d)
+	card, err := c.handler.Press(ctx, p.Caller(), s.Call, d)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) { // the card does not tell that nothing was kept
-		return l.posts.TellError(ctx, p, s.Channel, s.Thread, err)
+		return c.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
 	if err == nil {
-		return l.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
+		return c.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
 	}
-	return l.tellPressFailed(ctx, p, press{channel: s.Channel, thread: s.Thread, seen: card.Call == s.Call, card: card}, err)
+	return c.tellPressFailed(ctx, p, press{channel: s.Channel, thread: s.Thread, seen: card.Call == s.Call, card: card}, err)
 }

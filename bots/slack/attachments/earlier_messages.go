@@ -39,23 +39,23 @@ type gathered struct {
 
 // earlierMessages looks up what was said in the thread of an event, before it and after
 // what was heard last. about is the message that is asked about, if any.
-func (l *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th store.Thread, about string) gathered {
+func (ft *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th store.Thread, about string) gathered {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
-	list, more, err := l.listMessages(ctx, e, th.LastMessage)
+	list, more, err := ft.listMessages(ctx, e, th.LastMessage)
 	if err != nil {
-		l.Log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
+		ft.Log.Warn("looking up what was said in a thread", "channel", e.Channel, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
 	}
-	heard, err := l.messageKeys(ctx, th)
+	heard, err := ft.messageKeys(ctx, th)
 	if err != nil {
-		l.Log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
+		ft.Log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
 	}
 	list = slices.DeleteFunc(list, func(m incoming.Posted) bool {
-		return m.User == l.Self || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
+		return m.User == ft.Self || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
 	})
-	return l.quoteMessages(ctx, list, more, about)
+	return ft.quoteMessages(ctx, list, more, about)
 }
 
 // Question is what somebody says to nize.
@@ -73,7 +73,7 @@ type Attachments struct {
 }
 
 // Fetch fetches what came with what somebody says.
-func (l *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, s Question, th store.Thread) (c Attachments, err error) {
+func (ft *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, s Question, th store.Thread) (c Attachments, err error) {
 	var b gathered
 	about := ""
 	if s.About != nil {
@@ -84,17 +84,17 @@ func (l *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event, 
 			c.LastMessage = e.TS
 		}
 		// Who is followed is alone with nize since: nothing can be new there.
-		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(l.Self) || s.About != nil) {
-			b = l.earlierMessages(ctx, e, th, about)
+		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(ft.Self) || s.About != nil) {
+			b = ft.earlierMessages(ctx, e, th, about)
 			c.LastMessage = max(c.LastMessage, b.newest)
 		}
 	}
 	own := incoming.DecodeFiles(e.Files)
 	if s.About != nil {
-		own = append(own, l.addAbout(ctx, &b, s.About)...)
+		own = append(own, ft.addAbout(ctx, &b, s.About)...)
 	}
-	l.addForwarded(ctx, &b, e.Attachments)
-	if c.Files, err = l.readFiles(ctx, p.Caller(), th.ID, distinct(append(own, b.files...))); err != nil {
+	ft.addForwarded(ctx, &b, e.Attachments)
+	if c.Files, err = ft.readFiles(ctx, p.Caller(), th.ID, distinct(append(own, b.files...))); err != nil {
 		return Attachments{}, err
 	}
 	c.Earlier = b.earlier
@@ -112,8 +112,8 @@ func distinct(list []incoming.File) []incoming.File {
 }
 
 // messageKeys are the keys of the messages that the conversation holds.
-func (l *Fetcher) messageKeys(ctx context.Context, th store.Thread) (map[string]bool, error) {
-	turns, err := l.Store.Turns(ctx, th.ID)
+func (ft *Fetcher) messageKeys(ctx context.Context, th store.Thread) (map[string]bool, error) {
+	turns, err := ft.Store.Turns(ctx, th.ID)
 	if err != nil {
 		return nil, fmt.Errorf("reading a conversation: %w", err)
 	}
@@ -128,7 +128,7 @@ func (l *Fetcher) messageKeys(ctx context.Context, th store.Thread) (map[string]
 
 // listMessages reads the messages of an event's thread that came before it, oldest
 // first; more says that there are newer ones than were looked through.
-func (l *Fetcher) listMessages(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
+func (ft *Fetcher) listMessages(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
 	form := url.Values{"channel": {e.Channel}, "ts": {e.Thread}, "limit": {strconv.Itoa(earlierPage)}}
 	if since != "" {
 		form.Set("oldest", since)
@@ -144,8 +144,8 @@ func (l *Fetcher) listMessages(ctx context.Context, e incoming.Event, since stri
 				Cursor string `json:"next_cursor"`
 			} `json:"response_metadata"`
 		}
-		err := l.Wire.Call(ctx, func(ctx context.Context) error {
-			return l.Wire.Raw.Ask(ctx, "conversations.replies", form, &page)
+		err := ft.Wire.Call(ctx, func(ctx context.Context) error {
+			return ft.Wire.Raw.Ask(ctx, "conversations.replies", form, &page)
 		})
 		if err != nil {
 			return nil, false, err
@@ -168,11 +168,11 @@ func (l *Fetcher) listMessages(ctx context.Context, e incoming.Event, since stri
 }
 
 // quoteMessages makes quotes of messages, the newest where not all fit.
-func (l *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, more bool, about string) (b gathered) {
+func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, more bool, about string) (b gathered) {
 	if len(list) == 0 {
 		return b
 	}
-	name, speaker := l.People.NameFor(ctx), l.speakerFor(ctx)
+	name, speaker := ft.People.NameFor(ctx), ft.speakerFor(ctx)
 	b.newest = list[len(list)-1].TS
 	out := &store.Earlier{}
 	most, capacity := store.MaxQuotes, store.MaxQuoted
@@ -185,7 +185,7 @@ func (l *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mor
 			out.Left++
 			continue
 		}
-		q, files := m.Quote(l.Self, name, speaker)
+		q, files := m.Quote(ft.Self, name, speaker)
 		if q.Text == "" {
 			continue
 		}
@@ -209,8 +209,8 @@ func (l *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mor
 
 // speakerFor tells who wrote a message. Who can't be looked up is nobody of the
 // team.
-func (l *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Speaker {
-	known, names := map[string]store.Speaker{}, l.People.NameFor(ctx)
+func (ft *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Speaker {
+	known, names := map[string]store.Speaker{}, ft.People.NameFor(ctx)
 	return func(m incoming.Posted) store.Speaker {
 		if m.Bot != "" || m.Subtype == "bot_message" || m.User == "" || m.User == "USLACKBOT" {
 			name := cmp.Or(m.Username, m.Profile.Name)
@@ -225,7 +225,7 @@ func (l *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Sp
 		}
 		s := store.Speaker{Name: incoming.SpeakerName(m.User), Outside: true}
 		if incoming.IDForm.MatchString(m.User) && len(known) < people.MaxLookups {
-			if p, err := l.People.LookUp(ctx, m.User, people.Recent); err == nil {
+			if p, err := ft.People.LookUp(ctx, m.User, people.Recent); err == nil {
 				s = store.Speaker{Name: incoming.SpeakerName(p.Name), Identity: p.Identity(), Outside: !p.Member}
 			}
 		}

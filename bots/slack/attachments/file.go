@@ -37,7 +37,7 @@ type Fetcher struct {
 
 // readFiles fetches files for a conversation; each comes back, read or with the
 // reason why not. An error means that it must be tried again.
-func (l *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
+func (ft *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
 	var files []store.File
 	capacity, count := store.MaxTexts, 0
 	for _, s := range list[:min(len(list), incoming.MaxShared)] {
@@ -46,7 +46,7 @@ func (l *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string,
 			files = append(files, bots.Unread(f, store.FileTooMany))
 			continue
 		}
-		f, err := l.readFile(ctx, by, s, place{thread, capacity})
+		f, err := ft.readFile(ctx, by, s, place{thread, capacity})
 		if err != nil {
 			return nil, err
 		}
@@ -66,16 +66,16 @@ type place struct {
 }
 
 // readFile fetches one file in its turn.
-func (l *Fetcher) readFile(ctx context.Context, by store.Caller, s incoming.File, to place) (store.File, error) {
+func (ft *Fetcher) readFile(ctx context.Context, by store.Caller, s incoming.File, to place) (store.File, error) {
 	select {
-	case l.Wire.Raw.Busy <- struct{}{}:
-		defer func() { <-l.Wire.Raw.Busy }()
+	case ft.Wire.Raw.Busy <- struct{}{}:
+		defer func() { <-ft.Wire.Raw.Busy }()
 	case <-ctx.Done():
 		return store.File{}, ctx.Err()
 	}
 	inTime, cancel := context.WithTimeout(ctx, fileTime)
 	defer cancel()
-	data, why := l.download(inTime, &s)
+	data, why := ft.download(inTime, &s)
 	if ctx.Err() != nil {
 		return store.File{}, ctx.Err()
 	}
@@ -83,21 +83,21 @@ func (l *Fetcher) readFile(ctx context.Context, by store.Caller, s incoming.File
 	if why != "" {
 		return bots.Unread(f, why), nil
 	}
-	return l.keepFile(ctx, by, to.thread, bots.ReadFile(f, data, to.capacity))
+	return ft.keepFile(ctx, by, to.thread, bots.ReadFile(f, data, to.capacity))
 }
 
 // download downloads a file, or says why it can't be had. It completes what Slack
 // says of it.
-func (l *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte, why string) {
+func (ft *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte, why string) {
 	if f.Access == "check_file_info" || f.Mode == "" && f.Private == "" && f.Download == "" {
 		var answer struct {
 			File incoming.File `json:"file"`
 		}
-		err := l.Wire.Call(ctx, func(ctx context.Context) error {
-			return l.Wire.Raw.Ask(ctx, "files.info", url.Values{"file": {f.ID}}, &answer)
+		err := ft.Wire.Call(ctx, func(ctx context.Context) error {
+			return ft.Wire.Raw.Ask(ctx, "files.info", url.Values{"file": {f.ID}}, &answer)
 		})
 		if err != nil || answer.File.ID != f.ID {
-			l.Log.Warn("asking for a file", "file", f.ID, "err", err)
+			ft.Log.Warn("asking for a file", "file", f.ID, "err", err)
 			return nil, whyNot(wire.Code(err))
 		}
 		answer.File.From = f.From
@@ -117,11 +117,11 @@ func (l *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte, 
 	case f.Size > store.MaxFile:
 		return nil, store.FileTooLarge
 	}
-	data, err := l.Wire.Download(ctx, address, f.Size, store.MaxFile)
+	data, err := ft.Wire.Download(ctx, address, f.Size, store.MaxFile)
 	if err == nil {
 		return data, ""
 	}
-	l.Log.Warn("fetching a file", "file", f.ID, "err", err)
+	ft.Log.Warn("fetching a file", "file", f.ID, "err", err)
 	for cause, why := range map[error]string{wire.ErrForeign: store.FileForeign, wire.ErrDenied: store.FileDenied, wire.ErrGone: store.FileGone, wire.ErrTooLarge: store.FileTooLarge} {
 		if errors.Is(err, cause) {
 			return nil, why
@@ -142,11 +142,11 @@ func whyNot(code string) string {
 }
 
 // keepFile puts a picture's bytes where the conversation finds them.
-func (l *Fetcher) keepFile(ctx context.Context, by store.Caller, thread string, f store.File) (store.File, error) {
+func (ft *Fetcher) keepFile(ctx context.Context, by store.Caller, thread string, f store.File) (store.File, error) {
 	if f.Kind != store.ImageFile {
 		return f, nil
 	}
-	err := l.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(l.Config, "", "limits.images.stored")))
+	err := ft.Store.PutFile(ctx, by, thread, f, int64(store.GetInt(ft.Config, "", "limits.images.stored")))
 	if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull) {
 		return bots.Unread(f, store.FileNoCapacity), nil
 	}

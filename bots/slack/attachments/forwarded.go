@@ -13,11 +13,11 @@ import (
 // that the shortcut is about. They are quotes, never the words of who asks.
 
 // addForwarded adds the messages that were passed on with one.
-func (l *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments json.RawMessage) {
-	name, speaker := l.People.NameFor(ctx), l.speakerFor(ctx)
+func (ft *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments json.RawMessage) {
+	name, speaker := ft.People.NameFor(ctx), ft.speakerFor(ctx)
 	for _, f := range incoming.DecodeForwarded(attachments) {
 		m := f.Posted()
-		if q, files := m.Quote(l.Self, name, speaker); q.Text != "" {
+		if q, files := m.Quote(ft.Self, name, speaker); q.Text != "" {
 			q.About = true
 			b.add(q)
 			b.files = append(b.files, files...)
@@ -27,8 +27,8 @@ func (l *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments jso
 
 // addAbout adds the message that the shortcut is about where the thread does
 // not hold it, and returns its files.
-func (l *Fetcher) addAbout(ctx context.Context, b *gathered, a *Subject) []incoming.File {
-	who := l.speakerFor(ctx)(incoming.Posted{Message: incoming.Message{User: a.Author, Bot: a.Bot}, Username: a.Name})
+func (ft *Fetcher) addAbout(ctx context.Context, b *gathered, a *Subject) []incoming.File {
+	who := ft.speakerFor(ctx)(incoming.Posted{Message: incoming.Message{User: a.Author, Bot: a.Bot}, Username: a.Name})
 	if b.earlier == nil || !slices.ContainsFunc(b.earlier.Quotes, func(q store.Quote) bool { return q.About }) {
 		b.add(store.Quote{Speaker: who, Text: incoming.CutQuote(a.Text), At: incoming.StampTime(a.TS), About: true})
 	}

@@ -67,157 +67,157 @@ func New(o Options) *Homes {
 	return &Homes{o: o, open: openHomes{of: map[string]*openedHome{}, redraws: queue.New[string](o.Now)}}
 }
 
-func (h *Homes) lock(user string) *sync.Mutex {
+func (hs *Homes) lock(user string) *sync.Mutex {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(user)) // it can't fail
-	return &h.drawing[sum.Sum32()%uint32(len(h.drawing))]
+	return &hs.drawing[sum.Sum32()%uint32(len(hs.drawing))]
 }
 
 // picture is the file that a person's Home shows; st is what the Home itself
 // says, which counts after a restart.
-func (h *Homes) picture(user string, st view.HomeState) view.HomeState {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p, ok := h.pictures[user]; ok {
+func (hs *Homes) picture(user string, st view.HomeState) view.HomeState {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if p, ok := hs.pictures[user]; ok {
 		return p
 	}
 	return view.HomeState{File: st.File, Key: st.Key}
 }
 
-func (h *Homes) setPicture(user string, p view.HomeState) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.pictures == nil || len(h.pictures) > people.MaxKnown {
-		h.pictures = map[string]view.HomeState{}
+func (hs *Homes) setPicture(user string, p view.HomeState) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.pictures == nil || len(hs.pictures) > people.MaxKnown {
+		hs.pictures = map[string]view.HomeState{}
 	}
-	h.pictures[user] = view.HomeState{File: p.File, Key: p.Key}
+	hs.pictures[user] = view.HomeState{File: p.File, Key: p.Key}
 }
 
 // link is where a message is found, if that was asked before: it never changes.
-func (h *Homes) link(at store.Address) (string, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	link, ok := h.links[at.Channel+"/"+at.Message]
+func (hs *Homes) link(at store.Address) (string, bool) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	link, ok := hs.links[at.Channel+"/"+at.Message]
 	return link, ok
 }
 
-func (h *Homes) setLink(at store.Address, link string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.links == nil || len(h.links) >= people.MaxKnown {
-		h.links = map[string]string{}
+func (hs *Homes) setLink(at store.Address, link string) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.links == nil || len(hs.links) >= people.MaxKnown {
+		hs.links = map[string]string{}
 	}
-	h.links[at.Channel+"/"+at.Message] = link
+	hs.links[at.Channel+"/"+at.Message] = link
 }
 
 // Draw publishes the Home of one person. The picture of what they used is
 // uploaded after the first look, which does not wait for it.
-func (l *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, notice string) error {
-	if l.o.Keeper == nil {
+func (hs *Homes) Draw(ctx context.Context, p people.Person, st view.HomeState, notice string) error {
+	if hs.o.Keeper == nil {
 		return nil
 	}
-	lock := l.lock(p.ID)
+	lock := hs.lock(p.ID)
 	lock.Lock()
 	defer lock.Unlock()
-	p, err := l.o.People.Who(ctx, p.ID, people.Recent) // their language may have been changed just now
+	p, err := hs.o.People.Who(ctx, p.ID, people.Recent) // their language may have been changed just now
 	if err != nil || p.User.ID == "" {
 		return err
 	}
-	l.open.setOpened(p.ID, st, notice, l.o.Now())
-	draw, err := l.gatherHome(ctx, p, st, notice)
+	hs.open.setOpened(p.ID, st, notice, hs.o.Now())
+	draw, err := hs.gatherHome(ctx, p, st, notice)
 	if err != nil {
 		return err
 	}
 	h := draw.Data
-	old := l.picture(p.ID, st)
+	old := hs.picture(p.ID, st)
 	defer func() {
-		kept := l.picture(p.ID, st) // the one that stands there by now
-		l.storeOpenHome(ctx, p, view.HomeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
+		kept := hs.picture(p.ID, st) // the one that stands there by now
+		hs.storeOpenHome(ctx, p, view.HomeState{Pages: st.Pages, Servers: st.Servers, File: kept.File, Key: kept.Key})
 	}()
 	if h.Picture != nil && old.File != "" && old.Key == h.Picture.Key {
 		draw.Picture = old
-		if err := l.publishHome(ctx, p, &draw); err == nil || wire.Code(err) == "" {
+		if err := hs.publishHome(ctx, p, &draw); err == nil || wire.Code(err) == "" {
 			return err
 		}
 		draw.Picture = view.HomeState{} // Slack has it no more
 	}
-	if err := l.publishHome(ctx, p, &draw); err != nil || h.Picture == nil {
+	if err := hs.publishHome(ctx, p, &draw); err != nil || h.Picture == nil {
 		return err
 	}
-	file, err := l.o.Posts.UploadPicture(ctx, *h.Picture)
+	file, err := hs.o.Posts.UploadPicture(ctx, *h.Picture)
 	if err != nil {
-		l.o.Log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
+		hs.o.Log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
 		return nil
 	}
 	draw.Picture = view.HomeState{File: file, Key: h.Picture.Key}
-	if err := l.o.Posts.WithPicture(ctx, func() error { return l.publishHome(ctx, p, &draw) }); err != nil {
-		l.o.Log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
-		l.o.Posts.DropFile(ctx, file)
+	if err := hs.o.Posts.WithPicture(ctx, func() error { return hs.publishHome(ctx, p, &draw) }); err != nil {
+		hs.o.Log.Warn("the picture of a Home is left out", "user", p.ID, "err", err)
+		hs.o.Posts.DropFile(ctx, file)
 		return nil
 	}
-	l.setPicture(p.ID, draw.Picture)
+	hs.setPicture(p.ID, draw.Picture)
 	if old.File != "" {
-		l.o.Posts.DropFile(ctx, old.File)
+		hs.o.Posts.DropFile(ctx, old.File)
 	}
 	return nil
 }
 
 // gatherHome reads what somebody's Home shows now.
-func (l *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeState, notice string) (view.Home, error) {
-	h, err := l.o.Keeper.Home(ctx, p.Asked(store.Address{Surface: store.OnSlack, Team: l.o.Team}, ""))
+func (hs *Homes) gatherHome(ctx context.Context, p people.Person, st view.HomeState, notice string) (view.Home, error) {
+	h, err := hs.o.Keeper.Home(ctx, p.Asked(store.Address{Surface: store.OnSlack, Team: hs.o.Team}, ""))
 	if err != nil {
 		return view.Home{}, fmt.Errorf("gathering a Home: %w", err)
 	}
-	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: l.o.Now()}, Links: l.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
+	draw := view.Home{Data: h, Pages: st.Pages, Notice: notice, Reader: bots.Reader{Locale: p.Locale, Zone: view.Zone(p.Zone), Now: hs.o.Now()}, Links: hs.cardLinks(ctx, h.Waiting, st.Pages["approvals"])}
 	for _, name := range homeDoes {
-		if cmd, _, _, ok := l.o.Commands.Find(p.Caller(), name, false); ok {
+		if cmd, _, _, ok := hs.o.Commands.Find(p.Caller(), name, false); ok {
 			draw.Does = append(draw.Does, view.HomeButton{Words: name, About: cmd.About})
 		}
 	}
-	l.open.setCalls(p.ID, h.Waiting, l.o.Now())
+	hs.open.setCalls(p.ID, h.Waiting, hs.o.Now())
 	return draw, nil
 }
 
-func (l *Homes) publish(ctx context.Context, p people.Person, view slackgo.HomeTabViewRequest) error {
-	return l.o.Wire.Call(ctx, func(ctx context.Context) error {
-		_, err := l.o.Wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.ID, View: view})
+func (hs *Homes) publish(ctx context.Context, p people.Person, view slackgo.HomeTabViewRequest) error {
+	return hs.o.Wire.Call(ctx, func(ctx context.Context) error {
+		_, err := hs.o.Wire.API.PublishViewContext(ctx, slackgo.PublishViewContextRequest{UserID: p.ID, View: view})
 		return err
 	})
 }
 
 // publishHome publishes the Home of somebody who has one.
-func (l *Homes) publishHome(ctx context.Context, p people.Person, draw *view.Home) error {
+func (hs *Homes) publishHome(ctx context.Context, p people.Person, draw *view.Home) error {
 	view := draw.View()
-	l.open.setDigest(p.ID, "") // until it is known to stand there
-	err := l.publish(ctx, p, view)
+	hs.open.setDigest(p.ID, "") // until it is known to stand there
+	err := hs.publish(ctx, p, view)
 	if err == nil {
-		l.open.setDigest(p.ID, draw.Digest(view))
+		hs.open.setDigest(p.ID, draw.Digest(view))
 	}
 	return err
 }
 
 // cardLinks are the addresses of the cards on a page, by call.
-func (l *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page int) map[string]string {
+func (hs *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page int) map[string]string {
 	links := map[string]string{}
 	from, to := view.PageOf(len(waiting), view.WaitingPage, page)
 	for _, w := range waiting[from:to] {
-		if w.At.Surface != store.OnSlack || w.At.Team != l.o.Team || w.At.Message == "" {
+		if w.At.Surface != store.OnSlack || w.At.Team != hs.o.Team || w.At.Message == "" {
 			continue
 		}
-		if link, ok := l.link(w.At); ok {
+		if link, ok := hs.link(w.At); ok {
 			links[w.Call] = link
 			continue
 		}
-		err := l.o.Wire.Call(ctx, func(ctx context.Context) error {
-			link, err := l.o.Wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
+		err := hs.o.Wire.Call(ctx, func(ctx context.Context) error {
+			link, err := hs.o.Wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: w.At.Channel, Ts: w.At.Message})
 			if err == nil && strings.HasPrefix(link, "http") && len(link) <= view.MaxURL {
 				links[w.Call] = link
-				l.setLink(w.At, link)
+				hs.setLink(w.At, link)
 			}
 			return err
 		})
 		if err != nil { // it was deleted: they can have it again
-			l.o.Log.Info("a card has no link", "call", w.Call, "err", err)
+			hs.o.Log.Info("a card has no link", "call", w.Call, "err", err)
 		}
 	}
 	return links
@@ -227,7 +227,7 @@ func (l *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page 
 var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
 
 // Press does what a control of the Home stands for, and redraws it.
-func (l *Homes) Press(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (hs *Homes) Press(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	st := view.ReadHomeState(i.View.Metadata)
 	_, what, _ := strings.Cut(a.ID, ":")
 	what, arg, _ := strings.Cut(what, ":")
@@ -259,35 +259,35 @@ func (l *Homes) Press(ctx context.Context, p people.Person, i incoming.Interacti
 			st.Pages[arg] = n
 		}
 	case "bring":
-		return l.Draw(ctx, p, st, l.fetchCard(ctx, p, a.Value))
+		return hs.Draw(ctx, p, st, hs.fetchCard(ctx, p, a.Value))
 	default:
 		return fmt.Errorf("%w press: no such control", store.ErrInvalid)
 	}
 	notice := ""
 	for _, line := range words {
-		notice = l.runCommand(ctx, p, line)
+		notice = hs.runCommand(ctx, p, line)
 	}
-	return l.Draw(ctx, p, st, notice)
+	return hs.Draw(ctx, p, st, notice)
 }
 
 // runCommand runs a command and returns what it says.
-func (l *Homes) runCommand(ctx context.Context, p people.Person, line string) string {
-	cmd, words, _, ok := l.o.Commands.Find(p.Caller(), line, false)
+func (hs *Homes) runCommand(ctx context.Context, p people.Person, line string) string {
+	cmd, words, _, ok := hs.o.Commands.Find(p.Caller(), line, false)
 	if !ok {
 		return p.Words().Say(phrases.UnknownCommand)
 	}
-	answer, err := l.o.Commands.Run(ctx, cmd, p.Asked(store.Address{Surface: store.OnSlack, Team: l.o.Team}, words))
+	answer, err := hs.o.Commands.Run(ctx, cmd, p.Asked(store.Address{Surface: store.OnSlack, Team: hs.o.Team}, words))
 	if err != nil {
-		l.o.Log.Error("running a command for the Home", "command", cmd.Name, "err", err)
+		hs.o.Log.Error("running a command for the Home", "command", cmd.Name, "err", err)
 	}
 	return answer.Text
 }
 
 // fetchCard lets the card of a call come to a person, and says so.
-func (l *Homes) fetchCard(ctx context.Context, p people.Person, call string) string {
+func (hs *Homes) fetchCard(ctx context.Context, p people.Person, call string) string {
 	err := store.ErrNotFound
 	if store.ValidID(call) {
-		err = l.o.Keeper.Bring(ctx, p.Caller(), call)
+		err = hs.o.Keeper.Bring(ctx, p.Caller(), call)
 	}
 	switch {
 	case err == nil:
@@ -295,17 +295,17 @@ func (l *Homes) fetchCard(ctx context.Context, p people.Person, call string) str
 	case wire.Lasting(err):
 		return p.Words().Say(phrases.CardNotWaiting)
 	}
-	l.o.Log.Error("bringing a card", "call", call, "err", err)
+	hs.o.Log.Error("bringing a card", "call", call, "err", err)
 	return p.Words().Say(phrases.CommandFailed)
 }
 
 // DrawRefused publishes the Home of somebody without access, who reads why: what an earlier one
 // showed is for those who have it.
-func (l *Homes) DrawRefused(ctx context.Context, p people.Person, why string) error {
+func (hs *Homes) DrawRefused(ctx context.Context, p people.Person, why string) error {
 	if p.IsBot || p.ID == "" {
 		return nil
 	}
 	blocks := []slackgo.Block{slackgo.NewSectionBlock(view.PlainText(view.Clip(why, view.MaxSection)), nil, nil)}
 	view := slackgo.HomeTabViewRequest{Type: slackgo.VTHomeTab, Blocks: slackgo.Blocks{BlockSet: blocks}}
-	return l.publish(ctx, p, view)
+	return hs.publish(ctx, p, view)
 }

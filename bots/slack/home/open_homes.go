@@ -173,16 +173,16 @@ func (r *openHomes) beginRedraw(user string, now time.Time) (st view.HomeState, 
 }
 
 // Newest is where the feed stands, from which [Homes.Follow] goes on.
-func (l *Homes) Newest() (s store.Seq) {
-	if l.o.Feed != nil {
-		s = l.o.Feed.Last()
+func (hs *Homes) Newest() (s store.Seq) {
+	if hs.o.Feed != nil {
+		s = hs.o.Feed.Last()
 	}
 	return s
 }
 
 // Follow hears what changes after a point, until ctx ends.
-func (l *Homes) Follow(ctx context.Context, after store.Seq) {
-	feed := l.o.Feed
+func (hs *Homes) Follow(ctx context.Context, after store.Seq) {
+	feed := hs.o.Feed
 	if feed == nil {
 		return
 	}
@@ -190,15 +190,15 @@ func (l *Homes) Follow(ctx context.Context, after store.Seq) {
 		for change, err := range feed.Watch(ctx, after) {
 			if err != nil {
 				if !errors.Is(err, store.ErrNotFound) {
-					l.o.Log.Error("following the feed; Homes are drawn when they are opened", "err", err)
+					hs.o.Log.Error("following the feed; Homes are drawn when they are opened", "err", err)
 					return
 				}
 				after = feed.Last() // slower than the feed's window
-				l.open.scheduleAll(l.o.Now())
+				hs.open.scheduleAll(hs.o.Now())
 				break
 			}
 			after = change.Seq
-			l.open.scheduleFor(change, l.o.Now())
+			hs.open.scheduleFor(change, hs.o.Now())
 		}
 	}
 }
@@ -226,81 +226,81 @@ func (r *openHomes) restore(user string, st view.HomeState, seen time.Time) {
 }
 
 // storeOpenHome keeps that somebody's Home is open, and how it was drawn.
-func (l *Homes) storeOpenHome(ctx context.Context, p people.Person, st view.HomeState) {
+func (hs *Homes) storeOpenHome(ctx context.Context, p people.Person, st view.HomeState) {
 	state, err := json.Marshal(st)
 	if err != nil || len(state) > store.MaxHomeState {
 		return // it can't be followed without
 	}
-	seen, ok := l.open.dueForStore(p.ID, string(state))
+	seen, ok := hs.open.dueForStore(p.ID, string(state))
 	if !ok {
 		return
 	}
-	h := store.OpenHome{Identity: p.Identity(), Team: l.o.Team, Seen: seen, State: state}
-	if err := l.o.Store.PutHome(ctx, h); err != nil && ctx.Err() == nil {
-		l.o.Log.Warn("after a restart an open Home would not follow what changes", "user", p.ID, "err", err)
+	h := store.OpenHome{Identity: p.Identity(), Team: hs.o.Team, Seen: seen, State: state}
+	if err := hs.o.Store.PutHome(ctx, h); err != nil && ctx.Err() == nil {
+		hs.o.Log.Warn("after a restart an open Home would not follow what changes", "user", p.ID, "err", err)
 	}
 }
 
 // restoreOpenHomes takes up the Homes that were open before a restart, and has them
 // drawn with what changed meanwhile.
-func (l *Homes) restoreOpenHomes(ctx context.Context) {
-	if l.o.Keeper == nil || l.o.Feed == nil {
+func (hs *Homes) restoreOpenHomes(ctx context.Context) {
+	if hs.o.Keeper == nil || hs.o.Feed == nil {
 		return
 	}
-	now := l.o.Now()
-	list, err := l.o.Store.ListHomes(ctx, "slack:", now.Add(-store.HomeOpen))
+	now := hs.o.Now()
+	list, err := hs.o.Store.ListHomes(ctx, "slack:", now.Add(-store.HomeOpen))
 	if err != nil {
 		if ctx.Err() == nil {
-			l.o.Log.Error("reading which Homes are open; they are drawn when they are opened", "err", err)
+			hs.o.Log.Error("reading which Homes are open; they are drawn when they are opened", "err", err)
 		}
 		return
 	}
 	for _, h := range list {
-		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == l.o.Team && incoming.IDForm.MatchString(user) {
-			l.open.restore(user, view.ReadHomeState(string(h.State)), h.Seen)
+		if user := h.Identity[strings.LastIndexByte(h.Identity, ':')+1:]; h.Team == hs.o.Team && incoming.IDForm.MatchString(user) {
+			hs.open.restore(user, view.ReadHomeState(string(h.State)), h.Seen)
 		}
 	}
-	l.open.scheduleAll(now)
+	hs.open.scheduleAll(now)
 }
 
 // KeepRedrawing draws Homes again that are due, until ctx ends.
-func (l *Homes) KeepRedrawing(ctx context.Context) {
-	l.restoreOpenHomes(ctx)
-	l.open.redraws.Run(ctx, 1, func(ctx context.Context, user string) {
-		if err := queue.Guard(func() error { return l.redraw(ctx, user) }); err != nil && ctx.Err() == nil {
-			l.o.Log.Warn("a Home is not redrawn", "user", user, "err", err)
+func (hs *Homes) KeepRedrawing(ctx context.Context) {
+	hs.restoreOpenHomes(ctx)
+	hs.open.redraws.Run(ctx, 1, func(ctx context.Context, user string) {
+		if err := queue.Guard(func() error { return hs.redraw(ctx, user) }); err != nil && ctx.Err() == nil {
+			hs.o.Log.Warn("a Home is not redrawn", "user", user, "err", err)
 		}
 	})
 }
 
 // redraw draws somebody's Home as it was, if it looks different by now. The
 // picture of usage stays until the Home is opened.
-func (l *Homes) redraw(ctx context.Context, user string) error {
-	lock := l.lock(user)
+func (hs *Homes) redraw(ctx context.Context, user string) error {
+	lock := hs.lock(user)
 	lock.Lock()
 	defer lock.Unlock()
-	st, notice, ok := l.open.beginRedraw(user, l.o.Now()) // as anyone who drew it just now left it
+	st, notice, ok := hs.open.beginRedraw(user, hs.o.Now()) // as anyone who drew it just now left it
 	if !ok {
-		l.open.drop(user)
+		hs.open.drop(user)
 		return nil
 	}
-	p, err := l.o.People.Who(ctx, user, people.Recent)
+	p, err := hs.o.People.Who(ctx, user, people.Recent)
 	if err != nil {
 		return err
 	}
 	if p.User.ID == "" { // they see that when they open it
-		l.open.drop(user)
+		hs.open.drop(user)
 		return nil
 	}
-	draw, err := l.gatherHome(ctx, p, st, notice)
+	draw, err := hs.gatherHome(ctx, p, st, notice)
 	if err != nil {
 		return err
 	}
 	if draw.Data.Picture != nil {
-		draw.Picture = l.picture(p.ID, st)
+		draw.Picture = hs.picture(p.ID, st)
 	}
-	if l.open.hasDigest(user, draw.Digest(draw.View())) {
+	if hs.open.hasDigest(user, draw.Digest(draw.View())) {
 		return nil
 	}
-	return l.publishHome(ctx, p, &draw)
+	return hs.publishHome(ctx, p, &draw)
 }

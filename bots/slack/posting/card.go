@@ -21,23 +21,23 @@ type cards struct {
 }
 
 // showCard posts a card, with the file of long arguments before it, or edits it.
-func (k *cards) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	k.lines.endMessage(at.Channel + "/" + at.Thread)
+func (cs *cards) showCard(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	cs.lines.endMessage(at.Channel + "/" + at.Thread)
 	var file view.ArgsFile
 	if view.Long(*m.Card) {
 		var err error
-		if file, err = k.attach(ctx, at, *m.Card); err != nil {
+		if file, err = cs.attach(ctx, at, *m.Card); err != nil {
 			return "", err
 		}
 	}
-	c := view.RenderCard(*m.Card, k.messages.Reader(ctx, at), file)
-	note := outbox.Digest{Store: k.messages.store, Log: k.messages.log, Call: m.Card.Call, At: at}
+	c := view.RenderCard(*m.Card, cs.messages.Reader(ctx, at), file)
+	note := outbox.Digest{Store: cs.messages.store, Log: cs.messages.log, Call: m.Card.Call, At: at}
 	if stands, err := note.Is(ctx, c.Edited, c.Blocks); err != nil || stands {
 		return at.Message, err
 	}
-	ts, err := k.messages.Put(ctx, at, m.ID, c.Content())
+	ts, err := cs.messages.Put(ctx, at, m.ID, c.Content())
 	if tooMuch[wire.Code(err)] {
-		ts, err = k.showNarrow(ctx, at, m, file)
+		ts, err = cs.showNarrow(ctx, at, m, file)
 	}
 	if err == nil {
 		note.Put(ctx, ts, c.Edited, c.Blocks)
@@ -49,30 +49,30 @@ func (k *cards) showCard(ctx context.Context, at store.Address, m store.Message)
 var tooMuch = map[string]bool{"msg_blocks_too_long": true, "msg_too_long": true, "invalid_blocks": true}
 
 // showNarrow is showCard where Slack refused what it takes by its reference.
-func (k *cards) showNarrow(ctx context.Context, at store.Address, m store.Message, file view.ArgsFile) (string, error) {
-	k.messages.log.Info("a card is too much for Slack; it is made shorter", "call", m.Card.Call)
+func (cs *cards) showNarrow(ctx context.Context, at store.Address, m store.Message, file view.ArgsFile) (string, error) {
+	cs.messages.log.Info("a card is too much for Slack; it is made shorter", "call", m.Card.Call)
 	if file.Name == "" && len(m.Card.Args) > view.Narrow.Args {
 		var err error
-		if file, err = k.attach(ctx, at, *m.Card); err != nil {
+		if file, err = cs.attach(ctx, at, *m.Card); err != nil {
 			return "", err
 		}
 	}
-	return k.messages.Put(ctx, at, m.ID, view.RenderCardIn(*m.Card, k.messages.Reader(ctx, at), file, view.Narrow).Content())
+	return cs.messages.Put(ctx, at, m.ID, view.RenderCardIn(*m.Card, cs.messages.Reader(ctx, at), file, view.Narrow).Content())
 }
 
 // attach puts the arguments as a file where the card stands, once for a call
 // and place.
-func (k *cards) attach(ctx context.Context, at store.Address, card store.Card) (view.ArgsFile, error) {
+func (cs *cards) attach(ctx context.Context, at store.Address, card store.Card) (view.ArgsFile, error) {
 	file := view.ArgsFile{Name: view.FileName(card)}
 	owner, id := card.Call, "file/"+at.Channel // a copy is in no conversation
 	if at.Thread != "" {
-		th, err := k.messages.store.FindThread(ctx, at)
+		th, err := cs.messages.store.FindThread(ctx, at)
 		if err != nil {
 			return file, fmt.Errorf("finding the conversation of a file: %w", err)
 		}
 		owner, id = th.ID, "file/"+card.Call
 	}
-	place, err := k.messages.store.GetPlace(ctx, owner, id)
+	place, err := cs.messages.store.GetPlace(ctx, owner, id)
 	if err == nil {
 		file.Failed = place.Message == noFile
 		return file, nil
@@ -81,13 +81,13 @@ func (k *cards) attach(ctx context.Context, at store.Address, card store.Card) (
 		return file, err
 	}
 	place = at
-	place.Message, err = k.messages.Upload(ctx, at, file.Name, string(card.Args))
+	place.Message, err = cs.messages.Upload(ctx, at, file.Name, string(card.Args))
 	if err != nil {
 		if wire.Code(err) == "" { // it may pass by itself; the card waits for it
 			return file, fmt.Errorf("attaching the arguments: %w", err)
 		}
-		k.messages.log.Warn("Slack does not take the file of a call's arguments", "call", card.Call, "err", err)
+		cs.messages.log.Warn("Slack does not take the file of a call's arguments", "call", card.Call, "err", err)
 		place.Message, file.Failed = noFile, true
 	}
-	return file, k.messages.store.PutPlace(ctx, owner, id, place)
+	return file, cs.messages.store.PutPlace(ctx, owner, id, place)
 }

@@ -18,31 +18,31 @@ import (
 
 // tellClosed tells who asked, once a day for a thread, that m could not be shown
 // where they asked, if that is why err came.
-func (o *Poster) tellClosed(ctx context.Context, at store.Address, m store.Message, err error) {
+func (po *Poster) tellClosed(ctx context.Context, at store.Address, m store.Message, err error) {
 	id := view.SlackID(m.For)
 	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending
 	if !wire.Closed[wire.Code(err)] || id == "" || !awaited || !Shared(at) {
 		return
 	}
-	if err := o.sendClosedNotice(ctx, at, id); err != nil && ctx.Err() == nil {
-		o.messages.log.Warn("telling somebody that a channel is closed", "channel", at.Channel, "err", err)
+	if err := po.sendClosedNotice(ctx, at, id); err != nil && ctx.Err() == nil {
+		po.messages.log.Warn("telling somebody that a channel is closed", "channel", at.Channel, "err", err)
 	}
 }
 
-func (o *Poster) sendClosedNotice(ctx context.Context, at store.Address, id string) error {
-	p, err := o.messages.people.Who(ctx, id, people.Recent)
+func (po *Poster) sendClosedNotice(ctx context.Context, at store.Address, id string) error {
+	p, err := po.messages.people.Who(ctx, id, people.Recent)
 	if err != nil || p.User.ID == "" {
 		return err
 	}
-	first, err := o.messages.people.FirstToday(ctx, "shut:"+id+":"+at.Channel+":"+at.Thread)
+	first, err := po.messages.people.FirstToday(ctx, "shut:"+id+":"+at.Channel+":"+at.Thread)
 	if err != nil || !first {
 		return err
 	}
-	channel, err := o.messages.people.OpenDM(ctx, id)
+	channel, err := po.messages.people.OpenDM(ctx, id)
 	if err != nil {
 		return err
 	}
 	text := view.SayIn(p.Words(), phrases.PlaceShut, at.Channel)
-	_, err = o.messages.wire.Post(ctx, channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(view.Mrkdwn(text), nil, nil)))
+	_, err = po.messages.wire.Post(ctx, channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(view.Mrkdwn(text), nil, nil)))
 	return err
 }

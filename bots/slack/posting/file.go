@@ -10,9 +10,9 @@ import (
 )
 
 // Upload puts a file into a thread, or a channel, and returns its id.
-func (b *messages) Upload(ctx context.Context, at store.Address, name, content string) (id string, err error) {
-	err = b.wire.Call(ctx, func(ctx context.Context) error {
-		f, err := b.wire.API.UploadFileContext(ctx, slackgo.UploadFileParameters{
+func (ms *messages) Upload(ctx context.Context, at store.Address, name, content string) (id string, err error) {
+	err = ms.wire.Call(ctx, func(ctx context.Context) error {
+		f, err := ms.wire.API.UploadFileContext(ctx, slackgo.UploadFileParameters{
 			Filename: name, Title: name, FileSize: len(content), Reader: strings.NewReader(content), Channel: at.Channel, ThreadTimestamp: at.Thread,
 		})
 		if err == nil {
@@ -24,11 +24,11 @@ func (b *messages) Upload(ctx context.Context, at store.Address, name, content s
 }
 
 // SendFile puts a file into somebody's conversation with nize.
-func (b *messages) SendFile(ctx context.Context, user, name, content string) error {
-	channel, err := b.people.OpenDM(ctx, user)
+func (ms *messages) SendFile(ctx context.Context, user, name, content string) error {
+	channel, err := ms.people.OpenDM(ctx, user)
 	if err != nil {
 		return err
 	}
-	_, err = b.Upload(ctx, store.Address{Channel: channel}, name, content)
+	_, err = ms.Upload(ctx, store.Address{Channel: channel}, name, content)
 	return err
 }

@@ -35,35 +35,35 @@ var fixed = map[string]bool{"block_mismatch": true, "cant_update_message": true,
 
 // deleteUneditable deletes the message whose edit led to err if Slack lets nobody edit
 // it: then there is none to edit, and another takes its place.
-func (b *messages) deleteUneditable(ctx context.Context, at store.Address, err error) error {
+func (ms *messages) deleteUneditable(ctx context.Context, at store.Address, err error) error {
 	if !fixed[wire.Code(err)] {
 		return err
 	}
-	b.log.Info("a message can't be edited; another takes its place", "channel", at.Channel, "message", at.Message, "err", err)
-	if undone := b.deleteMessage(ctx, at, at.Message); undone != nil {
+	ms.log.Info("a message can't be edited; another takes its place", "channel", at.Channel, "message", at.Message, "err", err)
+	if undone := ms.deleteMessage(ctx, at, at.Message); undone != nil {
 		return undone
 	}
 	return fmt.Errorf("%w: %w", store.ErrNotFound, err)
 }
 
 // Put makes a message, or edits the one at at.Message.
-func (b *messages) Put(ctx context.Context, at store.Address, id string, c view.Content) (string, error) {
+func (ms *messages) Put(ctx context.Context, at store.Address, id string, c view.Content) (string, error) {
 	if at.Message != "" {
-		return at.Message, b.deleteUneditable(ctx, at, b.wire.Edit(ctx, at.Channel, at.Message, c.Edit...))
+		return at.Message, ms.deleteUneditable(ctx, at, ms.wire.Edit(ctx, at.Channel, at.Message, c.Edit...))
 	}
 	options := append([]slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}, c.Post...)
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
-	ts, found, err := b.sent.Post(ctx, at, id, func(ctx context.Context) (string, error) {
-		return b.wire.Post(ctx, at.Channel, options...)
+	ts, found, err := ms.sent.Post(ctx, at, id, func(ctx context.Context) (string, error) {
+		return ms.wire.Post(ctx, at.Channel, options...)
 	}, wire.Unsure)
 	if err == nil {
-		b.status.posted(at, b.now())
+		ms.status.posted(at, ms.now())
 	}
 	if err == nil && found { // it may be of an older state
-		if err = b.wire.Edit(ctx, at.Channel, ts, c.Edit...); err == nil {
-			b.sent.Settle(at, id, ts)
+		if err = ms.wire.Edit(ctx, at.Channel, ts, c.Edit...); err == nil {
+			ms.sent.Settle(at, id, ts)
 		}
 	}
 	return ts, err
@@ -73,19 +73,19 @@ func (b *messages) Put(ctx context.Context, at store.Address, id string, c view.
 const maxPages = 10
 
 // List reads the newest messages of a thread, or of a channel outside any.
-func (b *messages) List(ctx context.Context, at store.Address, oldest string) (list []slackgo.Message, err error) {
+func (ms *messages) List(ctx context.Context, at store.Address, oldest string) (list []slackgo.Message, err error) {
 	cursor := ""
 	for range maxPages {
 		more := false
-		err := b.wire.Call(ctx, func(ctx context.Context) error {
+		err := ms.wire.Call(ctx, func(ctx context.Context) error {
 			if at.Thread == "" {
-				h, err := b.wire.API.GetConversationHistoryContext(ctx, &slackgo.GetConversationHistoryParameters{ChannelID: at.Channel, Oldest: oldest, Limit: 200, Cursor: cursor})
+				h, err := ms.wire.API.GetConversationHistoryContext(ctx, &slackgo.GetConversationHistoryParameters{ChannelID: at.Channel, Oldest: oldest, Limit: 200, Cursor: cursor})
 				if err == nil {
 					list, more, cursor = append(list, h.Messages...), h.HasMore, h.ResponseMetaData.NextCursor
 				}
 				return err
 			}
-			page, again, next, err := b.wire.API.GetConversationRepliesContext(ctx, &slackgo.GetConversationRepliesParameters{ChannelID: at.Channel, Timestamp: at.Thread, Oldest: oldest, Limit: 200, Cursor: cursor})
+			page, again, next, err := ms.wire.API.GetConversationRepliesContext(ctx, &slackgo.GetConversationRepliesParameters{ChannelID: at.Channel, Timestamp: at.Thread, Oldest: oldest, Limit: 200, Cursor: cursor})
 			list, more, cursor = append(list, page...), again, next
 			return err
 		})

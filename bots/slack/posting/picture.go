@@ -24,13 +24,13 @@ import (
 const pictureTries = 6
 
 // UploadPicture draws a picture and returns the id of its file.
-func (b *messages) UploadPicture(ctx context.Context, pic bots.Picture) (id string, err error) {
+func (ms *messages) UploadPicture(ctx context.Context, pic bots.Picture) (id string, err error) {
 	content, err := pic.Draw()
 	if err != nil {
 		return "", fmt.Errorf("drawing a picture: %w", err)
 	}
-	err = b.wire.Call(ctx, func(ctx context.Context) error {
-		f, err := b.wire.API.UploadFileContext(ctx, slackgo.UploadFileParameters{
+	err = ms.wire.Call(ctx, func(ctx context.Context) error {
+		f, err := ms.wire.API.UploadFileContext(ctx, slackgo.UploadFileParameters{
 			Filename: pic.Name, Title: pic.Name, AltTxt: view.Clip(pic.Alt, view.MaxFileAlt), FileSize: len(content), Reader: bytes.NewReader(content),
 		})
 		if err == nil {
@@ -42,38 +42,38 @@ func (b *messages) UploadPicture(ctx context.Context, pic bots.Picture) (id stri
 }
 
 // WithPicture does what shows a new file, again until Slack knows it.
-func (b *messages) WithPicture(ctx context.Context, show func() error) error {
+func (ms *messages) WithPicture(ctx context.Context, show func() error) error {
 	for try := 1; ; try++ {
 		err := show()
 		if c := wire.Code(err); c != "invalid_blocks" && c != "invalid_arguments" || try == pictureTries {
 			return err
 		}
-		if err := b.wire.Wait(ctx, time.Duration(try)*200*time.Millisecond); err != nil {
+		if err := ms.wire.Wait(ctx, time.Duration(try)*200*time.Millisecond); err != nil {
 			return err
 		}
 	}
 }
 
 // DropFile deletes a file that nothing shows any more.
-func (b *messages) DropFile(ctx context.Context, id string) {
-	err := b.wire.Call(ctx, func(ctx context.Context) error { return b.wire.API.DeleteFileContext(ctx, id) })
+func (ms *messages) DropFile(ctx context.Context, id string) {
+	err := ms.wire.Call(ctx, func(ctx context.Context) error { return ms.wire.API.DeleteFileContext(ctx, id) })
 	if err != nil && ctx.Err() == nil {
-		b.log.Info("a picture stays behind in Slack", "file", id, "err", err)
+		ms.log.Info("a picture stays behind in Slack", "file", id, "err", err)
 	}
 }
 
 // SendPicture shows a picture to one person alone, in their conversation with
 // nize. What it shows was told before in words, so it is no failure without.
-func (b *messages) SendPicture(ctx context.Context, p people.Person, at store.Address, pic bots.Picture) {
-	if err := b.postPicture(ctx, p, at, pic); err != nil && ctx.Err() == nil {
-		b.log.Warn("a picture is left out", "user", p.ID, "err", err)
+func (ms *messages) SendPicture(ctx context.Context, p people.Person, at store.Address, pic bots.Picture) {
+	if err := ms.postPicture(ctx, p, at, pic); err != nil && ctx.Err() == nil {
+		ms.log.Warn("a picture is left out", "user", p.ID, "err", err)
 	}
 }
 
-func (b *messages) postPicture(ctx context.Context, p people.Person, at store.Address, pic bots.Picture) error {
+func (ms *messages) postPicture(ctx context.Context, p people.Person, at store.Address, pic bots.Picture) error {
 	options := []slackgo.MsgOption{slackgo.MsgOptionDisableLinkUnfurl()}
 	if at.Channel == "" || at.Channel[0] != 'D' {
-		channel, err := b.people.OpenDM(ctx, p.ID)
+		channel, err := ms.people.OpenDM(ctx, p.ID)
 		if err != nil {
 			return err
 		}
@@ -82,17 +82,17 @@ func (b *messages) postPicture(ctx context.Context, p people.Person, at store.Ad
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
-	file, err := b.UploadPicture(ctx, pic)
+	file, err := ms.UploadPicture(ctx, pic)
 	if err != nil {
 		return err
 	}
 	options = append(options, slackgo.MsgOptionText(view.Fallback(pic.Alt, view.MaxFallback), false), slackgo.MsgOptionBlocks(view.ImageBlock("", file, pic.Alt)))
-	err = b.WithPicture(ctx, func() error {
-		_, err := b.wire.Post(ctx, at.Channel, options...)
+	err = ms.WithPicture(ctx, func() error {
+		_, err := ms.wire.Post(ctx, at.Channel, options...)
 		return err
 	})
 	if err != nil {
-		b.DropFile(ctx, file)
+		ms.DropFile(ctx, file)
 		return errors.Join(errors.New("posting a picture"), err)
 	}
 	return nil

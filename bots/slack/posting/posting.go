@@ -74,32 +74,32 @@ func New(o Options) *Poster {
 
 // Show posts m, or edits it at at.Message, and returns its ts. Who waits for
 // what a closed channel does not take is told so.
-func (o *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	ts, err := o.showAny(ctx, at, m)
-	o.tellClosed(ctx, at, m, err)
+func (po *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	ts, err := po.showAny(ctx, at, m)
+	po.tellClosed(ctx, at, m, err)
 	return ts, err
 }
 
-func (o *Poster) showAny(ctx context.Context, at store.Address, m store.Message) (string, error) {
+func (po *Poster) showAny(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	switch m.Kind {
 	case store.TextMessage:
-		return o.texts.showText(ctx, at, m)
+		return po.texts.showText(ctx, at, m)
 	case store.CardMessage:
 		if m.Card == nil {
 			return "", fmt.Errorf("%w message: a card without its call", store.ErrInvalid)
 		}
-		return o.cards.showCard(ctx, at, m)
+		return po.cards.showCard(ctx, at, m)
 	case store.ToolMessage:
 		if m.Tool == nil {
 			return "", fmt.Errorf("%w message: no tool", store.ErrInvalid)
 		}
-		return o.tools.showTool(ctx, at, m)
+		return po.tools.showTool(ctx, at, m)
 	}
 	if m.Card != nil { // about a call, to one person
-		m.Text = bots.ReminderText(*m.Card, o.messages.Reader(ctx, at).Locale)
+		m.Text = bots.ReminderText(*m.Card, po.messages.Reader(ctx, at).Locale)
 	}
 	if m.Share != nil {
-		return o.messages.Put(ctx, at, m.ID, view.OfferContent(m, o.messages.WordsOf(ctx, m.Only)))
+		return po.messages.Put(ctx, at, m.ID, view.OfferContent(m, po.messages.WordsOf(ctx, m.Only)))
 	}
-	return o.messages.Put(ctx, at, m.ID, view.Notice(m))
+	return po.messages.Put(ctx, at, m.ID, view.Notice(m))
 }

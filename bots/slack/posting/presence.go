@@ -43,75 +43,75 @@ var noSession = map[string]bool{
 // Present shows a state: the status of Slack's agent session,
 // with Slack's own Stop button while nize works; where the app is no agent,
 // the older line of an assistant's thread.
-func (r *presence) Present(ctx context.Context, to store.Address, s outbox.State) error {
+func (pr *presence) Present(ctx context.Context, to store.Address, s outbox.State) error {
 	if s == outbox.Idle {
-		r.lines.endMessage(to.Channel + "/" + to.Thread)
+		pr.lines.endMessage(to.Channel + "/" + to.Thread)
 	}
-	th, err := r.messages.store.FindThread(ctx, to)
+	th, err := pr.messages.store.FindThread(ctx, to)
 	if err != nil {
 		return fmt.Errorf("finding a conversation: %w", err)
 	}
-	if done, err := r.setSession(ctx, to, s, th); done || err != nil {
+	if done, err := pr.setSession(ctx, to, s, th); done || err != nil {
 		return err
 	}
-	return r.setAssistant(ctx, to, s, th)
+	return pr.setAssistant(ctx, to, s, th)
 }
 
 // setSession sets the status of an agent's session; done is false where the
 // app, or the thread, has none. The title and who began it count when the
 // session is made.
-func (r *presence) setSession(ctx context.Context, to store.Address, s outbox.State, th store.Thread) (done bool, err error) {
-	r.mu.Lock()
-	skip := r.messages.now().Before(r.noStatus)
-	r.mu.Unlock()
+func (pr *presence) setSession(ctx context.Context, to store.Address, s outbox.State, th store.Thread) (done bool, err error) {
+	pr.mu.Lock()
+	skip := pr.messages.now().Before(pr.noStatus)
+	pr.mu.Unlock()
 	if skip {
 		return false, nil
 	}
 	waits := s == outbox.Waiting
-	if noted, err := r.suspended(ctx, th.ID); err != nil || noted && waits {
+	if noted, err := pr.suspended(ctx, th.ID); err != nil || noted && waits {
 		return noted && waits, err
 	} else if noted {
-		if err := r.noteSuspended(ctx, th.ID, false); err != nil {
+		if err := pr.noteSuspended(ctx, th.ID, false); err != nil {
 			return false, err
 		}
 	}
 	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title, Status: map[outbox.State]string{
 		outbox.Working: slackgo.AgentSessionStatusProcessing, outbox.Waiting: slackgo.AgentSessionStatusSuspended, outbox.Idle: slackgo.AgentSessionStatusActive,
 	}[s]}
-	if p.InitiatorUserID, err = r.initiator(ctx, th); err != nil {
+	if p.InitiatorUserID, err = pr.initiator(ctx, th); err != nil {
 		return false, err
 	}
 	set := func(ctx context.Context) error {
-		_, err := r.messages.wire.API.SetAgentSessionStatusContext(ctx, p)
+		_, err := pr.messages.wire.API.SetAgentSessionStatusContext(ctx, p)
 		return err
 	}
-	err = r.messages.wire.Call(ctx, set)
+	err = pr.messages.wire.Call(ctx, set)
 	if c := wire.Code(err); c != "" && !noSession[c] && p.InitiatorUserID != "" { // they may have left the channel
 		p.InitiatorUserID = ""
-		err = r.messages.wire.Call(ctx, set)
+		err = pr.messages.wire.Call(ctx, set)
 	}
 	switch c := wire.Code(err); {
 	case err == nil && waits:
-		return true, r.noteSuspended(ctx, th.ID, true)
+		return true, pr.noteSuspended(ctx, th.ID, true)
 	case err == nil || c == "":
 		return true, err
 	case !noSession[c]: // of this thread; a status is no reason to alarm anybody
-		r.messages.log.Debug("no session status here", "channel", to.Channel, "err", err)
+		pr.messages.log.Debug("no session status here", "channel", to.Channel, "err", err)
 		return false, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.noStatus = r.messages.now().Add(time.Hour)
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.noStatus = pr.messages.now().Add(time.Hour)
 	return false, nil
 }
 
 // initiator is who began a conversation, as this workspace knows them; "" for
 // somebody who is nobody there.
-func (r *presence) initiator(ctx context.Context, th store.Thread) (string, error) {
+func (pr *presence) initiator(ctx context.Context, th store.Thread) (string, error) {
 	if th.User == "" {
 		return "", nil
 	}
-	u, err := r.messages.store.GetUser(ctx, th.User)
+	u, err := pr.messages.store.GetUser(ctx, th.User)
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
@@ -119,7 +119,7 @@ func (r *presence) initiator(ctx context.Context, th store.Thread) (string, erro
 		return "", fmt.Errorf("reading who began a conversation: %w", err)
 	}
 	for _, identity := range u.Identities {
-		if id, ok := strings.CutPrefix(identity, "slack:"+r.messages.team+":"); ok && incoming.IDForm.MatchString(id) {
+		if id, ok := strings.CutPrefix(identity, "slack:"+pr.messages.team+":"); ok && incoming.IDForm.MatchString(id) {
 			return id, nil
 		}
 	}
@@ -127,25 +127,25 @@ func (r *presence) initiator(ctx context.Context, th store.Thread) (string, erro
 }
 
 // firstTitle says whether a thread got no title yet.
-func (s *presence) firstTitle(thread string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.titled == nil || len(s.titled) > maxTitled {
-		s.titled = map[string]bool{}
+func (pr *presence) firstTitle(thread string) bool {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.titled == nil || len(pr.titled) > maxTitled {
+		pr.titled = map[string]bool{}
 	}
-	was := s.titled[thread]
-	s.titled[thread] = true
+	was := pr.titled[thread]
+	pr.titled[thread] = true
 	return !was
 }
 
 // Suggest pins what somebody could ask, in their language.
-func (r *presence) Suggest(ctx context.Context, user, channel, thread string) error {
+func (pr *presence) Suggest(ctx context.Context, user, channel, thread string) error {
 	if channel == "" {
 		return nil
 	}
 	words := phrases.For("")
 	if incoming.IDForm.MatchString(user) {
-		p, err := r.messages.people.LookUp(ctx, user, people.Recent)
+		p, err := pr.messages.people.LookUp(ctx, user, people.Recent)
 		if err != nil {
 			return err
 		}
@@ -155,11 +155,11 @@ func (r *presence) Suggest(ctx context.Context, user, channel, thread string) er
 	for _, p := range manifest.Prompts() {
 		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: words.Translate(p.Title), Message: words.Translate(p.Message)})
 	}
-	err := r.messages.wire.Call(ctx, func(ctx context.Context) error {
-		return r.messages.wire.API.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})
+	err := pr.messages.wire.Call(ctx, func(ctx context.Context) error {
+		return pr.messages.wire.API.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})
 	})
 	if wire.Code(err) != "" {
-		r.messages.log.Debug("no suggestions here", "err", err)
+		pr.messages.log.Debug("no suggestions here", "err", err)
 		return nil
 	}
 	return err
@@ -170,8 +170,8 @@ func (r *presence) Suggest(ctx context.Context, user, channel, thread string) er
 const suspendedMark = "suspended"
 
 // suspended says whether that is noted.
-func (r *presence) suspended(ctx context.Context, thread string) (bool, error) {
-	_, err := r.messages.store.GetPlace(ctx, thread, suspendedMark)
+func (pr *presence) suspended(ctx context.Context, thread string) (bool, error) {
+	_, err := pr.messages.store.GetPlace(ctx, thread, suspendedMark)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, fmt.Errorf("reading what a session shows: %w", err)
 	}
@@ -179,12 +179,12 @@ func (r *presence) suspended(ctx context.Context, thread string) (bool, error) {
 }
 
 // noteSuspended notes it, or forgets it.
-func (r *presence) noteSuspended(ctx context.Context, thread string, yes bool) error {
+func (pr *presence) noteSuspended(ctx context.Context, thread string, yes bool) error {
 	to := ""
 	if yes {
 		to = suspendedMark
 	}
-	if err := r.messages.store.MovePlace(ctx, thread, suspendedMark, to, store.Address{Surface: store.OnSlack}); err != nil {
+	if err := pr.messages.store.MovePlace(ctx, thread, suspendedMark, to, store.Address{Surface: store.OnSlack}); err != nil {
 		return fmt.Errorf("noting what a session shows: %w", err)
 	}
 	return nil

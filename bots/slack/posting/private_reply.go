@@ -15,17 +15,17 @@ import (
 
 // Tell says something to one person: in their own conversation with nize
 // openly, elsewhere so that nobody else sees it.
-func (b *messages) Tell(ctx context.Context, p people.Person, channel, thread, text string) error {
+func (ms *messages) Tell(ctx context.Context, p people.Person, channel, thread, text string) error {
 	if channel == "" || channel[0] == 'D' {
-		return b.direct(ctx, p.ID, channel, thread, text)
+		return ms.direct(ctx, p.ID, channel, thread, text)
 	}
 	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(view.WordsBlocks(text)...), slackgo.MsgOptionDisableLinkUnfurl()}
 	if thread != "" {
 		options = append(options, slackgo.MsgOptionTS(thread))
 	}
-	err := b.wire.Ephemeral(ctx, channel, p.ID, options...)
+	err := ms.wire.Ephemeral(ctx, channel, p.ID, options...)
 	if noEphemeral[wire.Code(err)] {
-		return b.direct(ctx, p.ID, "", "", text)
+		return ms.direct(ctx, p.ID, "", "", text)
 	}
 	return err
 }
@@ -35,10 +35,10 @@ func (b *messages) Tell(ctx context.Context, p people.Person, channel, thread, t
 var noEphemeral = map[string]bool{"not_in_channel": true, "channel_not_found": true, "user_not_in_channel": true}
 
 // direct writes to somebody's conversation with nize.
-func (b *messages) direct(ctx context.Context, user, channel, thread, text string) error {
+func (ms *messages) direct(ctx context.Context, user, channel, thread, text string) error {
 	if channel == "" {
 		var err error
-		if channel, err = b.people.OpenDM(ctx, user); err != nil {
+		if channel, err = ms.people.OpenDM(ctx, user); err != nil {
 			return err
 		}
 	}
@@ -46,38 +46,38 @@ func (b *messages) direct(ctx context.Context, user, channel, thread, text strin
 	if thread != "" {
 		options = append(options, slackgo.MsgOptionTS(thread))
 	}
-	_, err := b.wire.Post(ctx, channel, options...)
+	_, err := ms.wire.Post(ctx, channel, options...)
 	return err
 }
 
 // TellBlocks is tell with blocks.
-func (b *messages) TellBlocks(ctx context.Context, p people.Person, at store.Address, text string, blocks []slackgo.Block) error {
+func (ms *messages) TellBlocks(ctx context.Context, p people.Person, at store.Address, text string, blocks []slackgo.Block) error {
 	options := []slackgo.MsgOption{slackgo.MsgOptionText(view.Fallback(text, view.MaxFallback), false), slackgo.MsgOptionBlocks(blocks...), slackgo.MsgOptionDisableLinkUnfurl()}
 	if at.Thread != "" {
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
 	if at.Channel != "" && at.Channel[0] != 'D' {
-		err := b.wire.Ephemeral(ctx, at.Channel, p.ID, options...)
+		err := ms.wire.Ephemeral(ctx, at.Channel, p.ID, options...)
 		if !noEphemeral[wire.Code(err)] {
 			return err
 		}
 		at.Channel, options = "", options[:3]
 	}
 	if at.Channel == "" {
-		channel, err := b.people.OpenDM(ctx, p.ID)
+		channel, err := ms.people.OpenDM(ctx, p.ID)
 		if err != nil {
 			return err
 		}
 		at.Channel = channel
 	}
-	_, err := b.wire.Post(ctx, at.Channel, options...)
+	_, err := ms.wire.Post(ctx, at.Channel, options...)
 	return err
 }
 
 // TellError tells somebody in private why what they pressed did not work.
-func (b *messages) TellError(ctx context.Context, p people.Person, channel, thread string, err error) error {
+func (ms *messages) TellError(ctx context.Context, p people.Person, channel, thread string, err error) error {
 	text := p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err))
-	if err := b.Tell(ctx, p, channel, thread, text); err != nil {
+	if err := ms.Tell(ctx, p, channel, thread, text); err != nil {
 		return fmt.Errorf("telling what did not work: %w", err)
 	}
 	return nil

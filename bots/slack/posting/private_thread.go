@@ -26,21 +26,21 @@ func Shared(at store.Address) bool { return !strings.HasPrefix(at.Channel, "D") 
 
 // PrivateThread is a thread of somebody's own in their conversation with nize for
 // what is theirs of the conversation in, opened where there is none.
-func (b *messages) PrivateThread(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
-	to, err := b.people.Direct(ctx, u)
+func (ms *messages) PrivateThread(ctx context.Context, u store.User, in store.Address) (store.Address, error) {
+	to, err := ms.people.Direct(ctx, u)
 	if err != nil {
 		return to, unreachable(err)
 	}
 	head := view.BlockOf("aside/" + in.Channel + "/" + in.Thread)
-	if to.Thread, err = b.findPrivateThread(ctx, to, head, in.Thread); err != nil || to.Thread != "" {
+	if to.Thread, err = ms.findPrivateThread(ctx, to, head, in.Thread); err != nil || to.Thread != "" {
 		return to, unreachable(err)
 	}
-	w := b.WordsOf(ctx, u.ID)
+	w := ms.WordsOf(ctx, u.ID)
 	text := view.SayIn(w, phrases.AsideHead, in.Channel)
-	if link := b.permalink(ctx, in); link != "" {
+	if link := ms.permalink(ctx, in); link != "" {
 		text += " <" + link + "|" + incoming.Escape(w.Say(phrases.AsideLink)) + ">"
 	}
-	to.Thread, err = b.wire.Post(ctx, to.Channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionDisableLinkUnfurl(),
+	to.Thread, err = ms.wire.Post(ctx, to.Channel, slackgo.MsgOptionText(text, false), slackgo.MsgOptionDisableLinkUnfurl(),
 		slackgo.MsgOptionBlocks(slackgo.NewSectionBlock(view.Mrkdwn(text), nil, nil, slackgo.SectionBlockOptionBlockID(head))))
 	return to, unreachable(err)
 }
@@ -48,13 +48,13 @@ func (b *messages) PrivateThread(ctx context.Context, u store.User, in store.Add
 // findPrivateThread is the first message of such a thread that stands there already, since
 // its post got no answer or the process ended before it was noted; "" for none.
 // It is no older than the thread that it belongs to.
-func (b *messages) findPrivateThread(ctx context.Context, in store.Address, block, oldest string) (string, error) {
-	list, err := b.List(ctx, in, oldest)
+func (ms *messages) findPrivateThread(ctx context.Context, in store.Address, block, oldest string) (string, error) {
+	list, err := ms.List(ctx, in, oldest)
 	if err != nil {
 		return "", fmt.Errorf("looking for where somebody reads alone: %w", err)
 	}
 	for _, m := range list {
-		if m.User == b.self && view.Marked(m, block) {
+		if m.User == ms.self && view.Marked(m, block) {
 			return m.Timestamp, nil
 		}
 	}
@@ -63,13 +63,13 @@ func (b *messages) findPrivateThread(ctx context.Context, in store.Address, bloc
 
 // WordsOf are nize's words in the language of a user; English where Slack does
 // not say which that is.
-func (b *messages) WordsOf(ctx context.Context, user string) phrases.Catalogue {
-	u, err := b.store.GetUser(ctx, user)
+func (ms *messages) WordsOf(ctx context.Context, user string) phrases.Catalogue {
+	u, err := ms.store.GetUser(ctx, user)
 	if err != nil {
 		return phrases.For("")
 	}
 	for _, id := range people.IDs(u) {
-		if p, err := b.people.Who(ctx, id, people.Recent); err == nil && p.Member {
+		if p, err := ms.people.Who(ctx, id, people.Recent); err == nil && p.Member {
 			return p.Words()
 		}
 	}
@@ -86,9 +86,9 @@ func unreachable(err error) error {
 }
 
 // permalink is where a thread is found, "" where Slack does not say.
-func (b *messages) permalink(ctx context.Context, in store.Address) (link string) {
-	err := b.wire.Call(ctx, func(ctx context.Context) (err error) {
-		link, err = b.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: in.Channel, Ts: in.Thread})
+func (ms *messages) permalink(ctx context.Context, in store.Address) (link string) {
+	err := ms.wire.Call(ctx, func(ctx context.Context) (err error) {
+		link, err = ms.wire.API.GetPermalinkContext(ctx, &slackgo.PermalinkParameters{Channel: in.Channel, Ts: in.Thread})
 		return err
 	})
 	if err != nil || !strings.HasPrefix(link, "http") || strings.ContainsAny(link, "<>|") {

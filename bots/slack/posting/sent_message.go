@@ -20,23 +20,23 @@ import (
 // it streams: it is the message that nothing else accounts for.
 
 // Find returns where m stands in a thread, see [outbox.Finder].
-func (b *messages) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
-	return b.sent.Find(ctx, in, m)
+func (ms *messages) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
+	return ms.sent.Find(ctx, in, m)
 }
 
 // Sent implements [outbox.Lister].
-func (b *messages) Sent(ctx context.Context, in store.Address, since time.Time, after string) ([]outbox.SentMessage, error) {
+func (ms *messages) Sent(ctx context.Context, in store.Address, since time.Time, after string) ([]outbox.SentMessage, error) {
 	oldest := "0"
 	if !since.IsZero() {
 		oldest = view.Stamp(since)
 	}
-	list, err := b.List(ctx, in, max(oldest, after))
+	list, err := ms.List(ctx, in, max(oldest, after))
 	if err != nil {
 		return nil, err
 	}
 	var out []outbox.SentMessage
 	for _, m := range list {
-		if m.User == b.self && m.Timestamp != in.Thread && m.Timestamp >= oldest && m.Timestamp > after {
+		if m.User == ms.self && m.Timestamp != in.Thread && m.Timestamp >= oldest && m.Timestamp > after {
 			out = append(out, outbox.SentMessage{ID: m.Timestamp, Text: view.IsText(m), Is: func(want store.Message) bool { return isPostOf(m, want) }})
 		}
 	}
@@ -58,16 +58,16 @@ var kept = map[string]bool{"cant_delete_message": true, "compliance_exports_prev
 
 // deleteMessage deletes a message; one that is gone is fine, and one that stays for
 // good is no reason to try for ever.
-func (b *messages) deleteMessage(ctx context.Context, at store.Address, ts string) error {
-	err := b.wire.Call(ctx, func(ctx context.Context) error {
-		_, _, err := b.wire.API.DeleteMessageContext(ctx, at.Channel, ts)
+func (ms *messages) deleteMessage(ctx context.Context, at store.Address, ts string) error {
+	err := ms.wire.Call(ctx, func(ctx context.Context) error {
+		_, _, err := ms.wire.API.DeleteMessageContext(ctx, at.Channel, ts)
 		return err
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil
 	case kept[wire.Code(err)]:
-		b.log.Warn("a message can't be deleted", "channel", at.Channel, "message", ts, "err", err)
+		ms.log.Warn("a message can't be deleted", "channel", at.Channel, "message", ts, "err", err)
 		return nil
 	}
 	return err

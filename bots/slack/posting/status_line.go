@@ -82,52 +82,52 @@ func (s *statusLines) posted(at store.Address, now time.Time) {
 }
 
 // KeepStatusLines sets lines again until ctx ends.
-func (r *presence) KeepStatusLines(ctx context.Context) {
-	r.status.again.Run(ctx, 1, func(ctx context.Context, key string) {
-		r.status.mu.Lock()
-		line := r.status.of[key]
-		r.status.mu.Unlock()
+func (pr *presence) KeepStatusLines(ctx context.Context) {
+	pr.status.again.Run(ctx, 1, func(ctx context.Context, key string) {
+		pr.status.mu.Lock()
+		line := pr.status.of[key]
+		pr.status.mu.Unlock()
 		if line != nil {
-			r.setAgain(ctx, line)
+			pr.setAgain(ctx, line)
 		}
 	})
 }
 
 // setAgain sets a line that is due, unless it was taken away meanwhile.
-func (r *presence) setAgain(ctx context.Context, line *statusLine) {
+func (pr *presence) setAgain(ctx context.Context, line *statusLine) {
 	line.mu.Lock()
 	defer line.mu.Unlock()
 	if line.text == "" {
 		return // and keep made it nobody's
 	}
 	next := lineTime
-	if err := r.setLine(ctx, line.at, line.text); err != nil {
-		r.messages.log.Debug("a thread's line is not set again", "channel", line.at.Channel, "err", err)
+	if err := pr.setLine(ctx, line.at, line.text); err != nil {
+		pr.messages.log.Debug("a thread's line is not set again", "channel", line.at.Channel, "err", err)
 		if wire.Code(err) != "" {
-			r.status.drop(line)
+			pr.status.drop(line)
 			return
 		}
 		next = lineRetry
 	}
-	r.status.keep(line, r.messages.now().Add(next))
+	pr.status.keep(line, pr.messages.now().Add(next))
 }
 
-func (r *presence) setLine(ctx context.Context, at store.Address, text string) error {
-	return r.messages.wire.Call(ctx, func(ctx context.Context) error {
-		return r.messages.wire.API.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: at.Channel, ThreadTS: at.Thread, Status: text})
+func (pr *presence) setLine(ctx context.Context, at store.Address, text string) error {
+	return pr.messages.wire.Call(ctx, func(ctx context.Context) error {
+		return pr.messages.wire.API.SetAssistantThreadsStatusContext(ctx, slackgo.AssistantThreadsSetStatusParameters{ChannelID: at.Channel, ThreadTS: at.Thread, Status: text})
 	})
 }
 
 // setAssistant sets the line and the title of an older assistant's thread.
 // Other threads have neither, which Slack says with a code.
-func (r *presence) setAssistant(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
+func (pr *presence) setAssistant(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
 	if to.Channel == "" || to.Channel[0] != 'D' {
 		return nil
 	}
-	err := r.presentLine(ctx, to, s, th)
-	if err == nil && th.Title != "" && r.firstTitle(to.Channel+"/"+to.Thread) {
-		err = r.messages.wire.Call(ctx, func(ctx context.Context) error {
-			return r.messages.wire.API.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title})
+	err := pr.presentLine(ctx, to, s, th)
+	if err == nil && th.Title != "" && pr.firstTitle(to.Channel+"/"+to.Thread) {
+		err = pr.messages.wire.Call(ctx, func(ctx context.Context) error {
+			return pr.messages.wire.API.SetAssistantThreadsTitleContext(ctx, slackgo.AssistantThreadsSetTitleParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title})
 		})
 	}
 	if wire.Code(err) != "" {
@@ -138,8 +138,8 @@ func (r *presence) setAssistant(ctx context.Context, to store.Address, s outbox.
 
 // presentLine sets the line while nize works, and takes it away when not. What
 // did not get there is tried again by who presents.
-func (r *presence) presentLine(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
-	line := r.status.open(to)
+func (pr *presence) presentLine(ctx context.Context, to store.Address, s outbox.State, th store.Thread) error {
+	line := pr.status.open(to)
 	line.mu.Lock()
 	defer line.mu.Unlock()
 	line.text = ""
@@ -147,13 +147,13 @@ func (r *presence) presentLine(ctx context.Context, to store.Address, s outbox.S
 		line.text = phrases.For(th.Locale).Say(phrases.Working)
 	}
 	if line.text == "" {
-		r.status.drop(line)
-		return r.setLine(ctx, to, "")
+		pr.status.drop(line)
+		return pr.setLine(ctx, to, "")
 	}
-	if err := r.setLine(ctx, to, line.text); err != nil {
-		r.status.drop(line)
+	if err := pr.setLine(ctx, to, line.text); err != nil {
+		pr.status.drop(line)
 		return err
 	}
-	r.status.keep(line, r.messages.now().Add(lineTime))
+	pr.status.keep(line, pr.messages.now().Add(lineTime))
 	return nil
 }

@@ -105,34 +105,34 @@ func (w *writings) drop(id string) {
 // showText brings the chat up to what m says and returns the ts of its first
 // message, also where only a part of it got there: what is missing comes with
 // the next call for the same message.
-func (s *texts) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
-	s.lines.endMessage(at.Channel + "/" + at.Thread)
-	t := s.writing.get(m.ID)
+func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	tx.lines.endMessage(at.Channel + "/" + at.Thread)
+	t := tx.writing.get(m.ID)
 	if t == nil {
 		t = &writing{id: m.ID, prefix: view.Mention(m)}
 		if at.Message != "" { // from before a restart: nobody knows how far it got
-			parts, err := s.partsAt(ctx, at, m.ID)
+			parts, err := tx.partsAt(ctx, at, m.ID)
 			if err != nil {
 				return at.Message, err
 			}
 			for _, p := range parts {
-				s.messages.sent.Know(p.ts)
+				tx.messages.sent.Know(p.ts)
 			}
 			t.parts, t.open, t.dirty, t.plain = parts, true, true, true
 		}
-		s.writing.put(m.ID, t)
+		tx.writing.put(m.ID, t)
 	}
 	text := incoming.Harmless(m.Text)
 	if !m.Final && len(text) > 1 {
 		text = strings.TrimSuffix(text, "<") // it may become what must be escaped
 	}
 	text = strings.TrimRight(text, blank) // Slack takes no piece that is nothing else
-	err := s.sendText(ctx, at, m, t, t.prefix+text)
-	if err != nil && t.dirty && ctx.Err() == nil && s.writing.get(m.ID) == t { // else it begins again
-		err = s.rewrite(ctx, at, m, t, t.prefix+text)
+	err := tx.sendText(ctx, at, m, t, t.prefix+text)
+	if err != nil && t.dirty && ctx.Err() == nil && tx.writing.get(m.ID) == t { // else it begins again
+		err = tx.rewrite(ctx, at, m, t, t.prefix+text)
 	}
 	if err == nil && m.Final {
-		s.writing.drop(m.ID)
+		tx.writing.drop(m.ID)
 	}
 	if len(t.parts) == 0 {
 		return "", err
@@ -152,57 +152,57 @@ func (t *writing) text() string {
 }
 
 // sendText makes the chat say text.
-func (s *texts) sendText(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
+func (tx *texts) sendText(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
 	if !m.Final && (t.fixed || t.sparse && len(t.parts) > 0) {
 		return nil
 	}
 	if t.dirty || !strings.HasPrefix(text, t.text()) {
-		return s.rewrite(ctx, at, m, t, text)
+		return tx.rewrite(ctx, at, m, t, text)
 	}
 	for rest := text[len(t.text()):]; rest != ""; rest = text[len(t.text()):] {
-		if err := s.waitForPace(ctx, t, m.Final); err != nil {
+		if err := tx.waitForPace(ctx, t, m.Final); err != nil {
 			return err
 		}
 		if t.plain {
-			return s.rewrite(ctx, at, m, t, text)
+			return tx.rewrite(ctx, at, m, t, text)
 		}
-		err := s.appendPiece(ctx, at, m, t, rest)
+		err := tx.appendPiece(ctx, at, m, t, rest)
 		if err != nil {
 			return err
 		}
 	}
 	if m.Final && t.open {
-		return s.closeStream(ctx, at, t, false)
+		return tx.closeStream(ctx, at, t, false)
 	}
 	return nil
 }
 
 // waitForPace waits until the next piece may be sent.
-func (s *texts) waitForPace(ctx context.Context, t *writing, final bool) error {
-	gap := s.gap
+func (tx *texts) waitForPace(ctx context.Context, t *writing, final bool) error {
+	gap := tx.gap
 	if t.plain {
 		gap *= 2 // edits are counted more strictly than pieces
 	}
-	if left := gap - s.messages.now().Sub(t.last); !final && !t.last.IsZero() && left > 0 {
+	if left := gap - tx.messages.now().Sub(t.last); !final && !t.last.IsZero() && left > 0 {
 		if err := queue.Sleep(ctx, left); err != nil {
 			return err
 		}
 	}
-	t.last = s.messages.now()
+	t.last = tx.messages.now()
 	return nil
 }
 
 // appendPiece streams the next piece of rest, in a new message where there is none
 // or the last is full or old.
-func (s *texts) appendPiece(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
+func (tx *texts) appendPiece(ctx context.Context, at store.Address, m store.Message, t *writing, rest string) error {
 	if t.open {
 		last := &t.parts[len(t.parts)-1]
 		piece := strings.TrimPrefix(view.FirstPart(last.text+rest), last.text)
-		if strings.Trim(piece, blank) == "" || s.messages.now().Sub(t.began) > streamTime {
-			return s.closeStream(ctx, at, t, true)
+		if strings.Trim(piece, blank) == "" || tx.messages.now().Sub(t.began) > streamTime {
+			return tx.closeStream(ctx, at, t, true)
 		}
-		err := s.messages.wire.Call(ctx, func(ctx context.Context) error {
-			_, _, err := s.messages.wire.API.AppendStreamContext(ctx, at.Channel, last.ts, slackgo.MsgOptionMarkdownText(piece))
+		err := tx.messages.wire.Call(ctx, func(ctx context.Context) error {
+			_, _, err := tx.messages.wire.API.AppendStreamContext(ctx, at.Channel, last.ts, slackgo.MsgOptionMarkdownText(piece))
 			return err
 		})
 		switch {
@@ -212,7 +212,7 @@ func (s *texts) appendPiece(ctx context.Context, at store.Address, m store.Messa
 			t.open = false // Slack ended it; the text goes on in a new message
 			// A young one was ended by who reads it, with Slack's Stop: what
 			// else there is to say is put into the message that they stopped.
-			t.plain = wire.Code(err) == stoppedThere || s.messages.now().Sub(t.began) < streamTime
+			t.plain = wire.Code(err) == stoppedThere || tx.messages.now().Sub(t.began) < streamTime
 			return nil
 		case wire.Unsure(err):
 			t.dirty = true
@@ -229,14 +229,14 @@ func (s *texts) appendPiece(ctx context.Context, at store.Address, m store.Messa
 		options = append(options, slackgo.MsgOptionTS(at.Thread))
 	}
 	if user := view.SlackID(m.For); user != "" { // needed in channels, and by some accounts in private, too
-		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(s.messages.team))
+		options = append(options, slackgo.MsgOptionRecipientUserID(user), slackgo.MsgOptionRecipientTeamID(tx.messages.team))
 	}
 	id := partID(m.ID, len(t.parts))
-	s.notePart(ctx, at, t, "")
+	tx.notePart(ctx, at, t, "")
 	busy := false
-	ts, found, err := s.messages.sent.Post(ctx, at, id, func(ctx context.Context) (ts string, err error) {
-		err = s.messages.wire.Call(ctx, func(ctx context.Context) error {
-			_, ts, err = s.messages.wire.API.StartStreamContext(ctx, at.Channel, options...)
+	ts, found, err := tx.messages.sent.Post(ctx, at, id, func(ctx context.Context) (ts string, err error) {
+		err = tx.messages.wire.Call(ctx, func(ctx context.Context) error {
+			_, ts, err = tx.messages.wire.API.StartStreamContext(ctx, at.Channel, options...)
 			if after, limited := wire.LimitOf(err); limited && after > longLimit {
 				busy = true
 				return nil
@@ -255,26 +255,26 @@ func (s *texts) appendPiece(ctx context.Context, at store.Address, m store.Messa
 	case err != nil:
 		return err
 	}
-	s.notePart(ctx, at, t, ts)
-	t.parts, t.open, t.began = append(t.parts, part{ts: ts, text: piece}), true, s.messages.now()
+	tx.notePart(ctx, at, t, ts)
+	t.parts, t.open, t.began = append(t.parts, part{ts: ts, text: piece}), true, tx.messages.now()
 	if found { // what it says is not known
-		s.messages.sent.Settle(at, id, ts)
+		tx.messages.sent.Settle(at, id, ts)
 		t.dirty = true
-		return s.rewrite(ctx, at, m, t, t.text())
+		return tx.rewrite(ctx, at, m, t, t.text())
 	}
 	return nil
 }
 
 // closeStream ends the stream of the last part. One that has ended is fine.
 // more says that another part follows.
-func (s *texts) closeStream(ctx context.Context, at store.Address, t *writing, more bool) error {
+func (tx *texts) closeStream(ctx context.Context, at store.Address, t *writing, more bool) error {
 	last := &t.parts[len(t.parts)-1]
 	var options []slackgo.MsgOption
 	if tail := view.TailOf(t.text()); more && tail != "" {
 		options = append(options, slackgo.MsgOptionMarkdownText(tail))
 	}
-	err := s.messages.wire.Call(ctx, func(ctx context.Context) error {
-		_, _, err := s.messages.wire.API.StopStreamContext(ctx, at.Channel, last.ts, options...)
+	err := tx.messages.wire.Call(ctx, func(ctx context.Context) error {
+		_, _, err := tx.messages.wire.API.StopStreamContext(ctx, at.Channel, last.ts, options...)
 		return err
 	})
 	switch {
@@ -293,9 +293,9 @@ func (s *texts) closeStream(ctx context.Context, at store.Address, t *writing, m
 
 // rewrite makes every part say what it should by edits, which may be repeated
 // without harm, and adds or takes away parts.
-func (s *texts) rewrite(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
+func (tx *texts) rewrite(ctx context.Context, at store.Address, m store.Message, t *writing, text string) error {
 	if t.open {
-		if err := s.closeStream(ctx, at, t, false); err != nil && wire.Code(err) == "" {
+		if err := tx.closeStream(ctx, at, t, false); err != nil && wire.Code(err) == "" {
 			return err
 		}
 		t.open = false
@@ -312,7 +312,7 @@ func (s *texts) rewrite(ctx context.Context, at store.Address, m store.Message, 
 			if !t.dirty && have.text == piece && have.more == more {
 				continue
 			}
-			err := s.messages.wire.Edit(ctx, at.Channel, have.ts, shown)
+			err := tx.messages.wire.Edit(ctx, at.Channel, have.ts, shown)
 			if err == nil {
 				have.text, have.more = piece, more
 				continue
@@ -327,25 +327,25 @@ func (s *texts) rewrite(ctx context.Context, at store.Address, m store.Message, 
 			}
 			// Somebody deleted it there, or it can't be edited: it goes on with a
 			// new one, in order.
-			if undone := s.addLostPart(ctx, at, t); undone != nil {
+			if undone := tx.addLostPart(ctx, at, t); undone != nil {
 				return undone
 			}
-			if undone := s.deletePartsFrom(ctx, at, t, i); undone != nil || i == 0 {
-				s.writing.drop(t.id)
+			if undone := tx.deletePartsFrom(ctx, at, t, i); undone != nil || i == 0 {
+				tx.writing.drop(t.id)
 				return cmp.Or(undone, anew(at, err))
 			}
 		}
 		place := at
 		place.Message = ""
-		s.notePart(ctx, at, t, "")
-		ts, err := s.messages.Put(ctx, place, partID(m.ID, i), view.Same(shown))
+		tx.notePart(ctx, at, t, "")
+		ts, err := tx.messages.Put(ctx, place, partID(m.ID, i), view.Same(shown))
 		if err != nil {
 			return err
 		}
-		s.notePart(ctx, at, t, ts)
+		tx.notePart(ctx, at, t, ts)
 		t.parts = append(t.parts, part{ts: ts, text: piece, more: more})
 	}
-	if err := s.deletePartsFrom(ctx, at, t, max(len(want), 1)); err != nil {
+	if err := tx.deletePartsFrom(ctx, at, t, max(len(want), 1)); err != nil {
 		return err
 	}
 	t.dirty = false

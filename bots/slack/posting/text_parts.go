@@ -9,19 +9,19 @@ import (
 
 // notePart notes where the next message of a text stands, before it is posted
 // and after. The first one is noted by who shows the text.
-func (s *texts) notePart(ctx context.Context, at store.Address, t *writing, ts string) {
+func (tx *texts) notePart(ctx context.Context, at store.Address, t *writing, ts string) {
 	n := len(t.parts)
 	if n == 0 {
 		return
 	}
 	at.Message = ts
-	s.messages.sent.NotePart(ctx, at, t.id, t.parts[0].ts, n)
+	tx.messages.sent.NotePart(ctx, at, t.id, t.parts[0].ts, n)
 }
 
 // partsAt are the messages of a text that an earlier run wrote, the first one
 // at at.Message. What they say is not known.
-func (s *texts) partsAt(ctx context.Context, at store.Address, text string) (parts []part, err error) {
-	list, err := s.messages.sent.Parts(ctx, at, text)
+func (tx *texts) partsAt(ctx context.Context, at store.Address, text string) (parts []part, err error) {
+	list, err := tx.messages.sent.Parts(ctx, at, text)
 	for _, ts := range list {
 		parts = append(parts, part{ts: ts})
 	}
@@ -29,28 +29,28 @@ func (s *texts) partsAt(ctx context.Context, at store.Address, text string) (par
 }
 
 // Remove takes a text away, see [outbox.Remover].
-func (s *texts) Remove(ctx context.Context, at store.Address, m store.Message) error {
-	parts, err := s.partsAt(ctx, at, m.ID)
+func (tx *texts) Remove(ctx context.Context, at store.Address, m store.Message) error {
+	parts, err := tx.partsAt(ctx, at, m.ID)
 	if err != nil {
 		return err
 	}
 	t := &writing{parts: parts, open: true}
-	if err := s.closeStream(ctx, at, t, false); err != nil && !t.dirty {
+	if err := tx.closeStream(ctx, at, t, false); err != nil && !t.dirty {
 		return err
 	}
 	t.id = m.ID
-	return s.deletePartsFrom(ctx, at, t, 0)
+	return tx.deletePartsFrom(ctx, at, t, 0)
 }
 
 // deletePartsFrom deletes the messages of a text from the nth on, the last first.
-func (s *texts) deletePartsFrom(ctx context.Context, at store.Address, t *writing, n int) error {
+func (tx *texts) deletePartsFrom(ctx context.Context, at store.Address, t *writing, n int) error {
 	for len(t.parts) > n {
 		last := len(t.parts) - 1
-		if err := s.messages.deleteMessage(ctx, at, t.parts[last].ts); err != nil {
+		if err := tx.messages.deleteMessage(ctx, at, t.parts[last].ts); err != nil {
 			return err
 		}
 		if last > 0 {
-			if err := s.messages.sent.DropPart(ctx, at, t.id, t.parts[0].ts, last); err != nil {
+			if err := tx.messages.sent.DropPart(ctx, at, t.id, t.parts[0].ts, last); err != nil {
 				return fmt.Errorf("forgetting a part of an answer: %w", err)
 			}
 		}
@@ -61,13 +61,13 @@ func (s *texts) deletePartsFrom(ctx context.Context, at store.Address, t *writin
 
 // addLostPart adds to a text the message that was begun after its last one, if
 // nobody knows whether it got there and it did.
-func (s *texts) addLostPart(ctx context.Context, at store.Address, t *writing) error {
+func (tx *texts) addLostPart(ctx context.Context, at store.Address, t *writing) error {
 	id := partID(t.id, len(t.parts))
-	ts, lost, err := s.messages.sent.Lost(ctx, at, id)
+	ts, lost, err := tx.messages.sent.Lost(ctx, at, id)
 	if err != nil || !lost {
 		return err
 	}
-	s.messages.sent.Settle(at, id, ts)
+	tx.messages.sent.Settle(at, id, ts)
 	if ts != "" {
 		t.parts = append(t.parts, part{ts: ts})
 	}

@@ -66,13 +66,13 @@ func (t *toolLines) endMessage(key string) {
 }
 
 // showTool adds a tool's line to the turn's message, or changes it there.
-func (l *tools) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
+func (tl *tools) showTool(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	key := at.Channel + "/" + at.Thread
-	t := l.lines.messageFor(key, at.Message)
-	locale := l.messages.Reader(ctx, at).Locale
+	t := tl.lines.messageFor(key, at.Message)
+	locale := tl.messages.Reader(ctx, at).Locale
 	if at.Message != "" && len(t.Order) == 0 {
 		var err error
-		if t.Before, err = l.readTools(ctx, at); err != nil {
+		if t.Before, err = tl.readTools(ctx, at); err != nil {
 			return at.Message, err
 		}
 	}
@@ -82,37 +82,37 @@ func (l *tools) showTool(ctx context.Context, at store.Address, m store.Message)
 	}
 	t.Lines[m.ID] = *m.Tool
 	if call, ok := strings.CutPrefix(m.ID, "tool/"); ok && m.Tool.State == store.Failed {
-		_, err := l.calls.GetCall(ctx, call)
+		_, err := tl.calls.GetCall(ctx, call)
 		t.None[m.ID] = errors.Is(err, store.ErrNotFound) // what the model asked for could not even be tried
 	}
 	place := at
 	place.Message = t.Ts
-	ts, err := l.messages.Put(ctx, place, t.Order[0], view.Same(view.ToolContent(t, locale)...))
+	ts, err := tl.messages.Put(ctx, place, t.Order[0], view.Same(view.ToolContent(t, locale)...))
 	if err == nil {
 		t.Ts = ts
-		l.lines.setPosted(key, t)
+		tl.lines.setPosted(key, t)
 	}
 	return ts, err
 }
 
 // Reader is for whom a thread is written.
-func (b *messages) Reader(ctx context.Context, at store.Address) bots.Reader {
-	r := bots.Reader{Now: b.now()}
-	if th, err := b.store.FindThread(ctx, at); err == nil {
+func (ms *messages) Reader(ctx context.Context, at store.Address) bots.Reader {
+	r := bots.Reader{Now: ms.now()}
+	if th, err := ms.store.FindThread(ctx, at); err == nil {
 		r.Zone = view.Zone(th.Zone)
-		if r.Locale, err = bots.Spoken(ctx, b.store, th); err != nil {
-			b.log.Warn("reading the language of a channel", "channel", at.Channel, "err", err)
+		if r.Locale, err = bots.Spoken(ctx, ms.store, th); err != nil {
+			ms.log.Warn("reading the language of a channel", "channel", at.Channel, "err", err)
 		}
 		return r
 	}
-	id, err := b.people.ReaderOf(ctx, at.Channel)
+	id, err := ms.people.ReaderOf(ctx, at.Channel)
 	if err != nil {
-		b.log.Warn("finding out who reads a conversation; it is written to in English", "channel", at.Channel, "err", err)
+		ms.log.Warn("finding out who reads a conversation; it is written to in English", "channel", at.Channel, "err", err)
 	}
 	if id == "" {
 		return r
 	}
-	if p, err := b.people.Who(ctx, id, time.Hour); err == nil { // with what they set
+	if p, err := ms.people.Who(ctx, id, time.Hour); err == nil { // with what they set
 		r.Locale, r.Zone = p.Locale, view.Zone(p.Zone)
 	}
 	return r

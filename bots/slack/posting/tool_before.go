@@ -15,9 +15,9 @@ import (
 // they are read from the message, so that a change of one takes none away.
 
 // readTools reads the message about tools at at.Message.
-func (l *tools) readTools(ctx context.Context, at store.Address) (view.ToolsBefore, error) {
+func (tl *tools) readTools(ctx context.Context, at store.Address) (view.ToolsBefore, error) {
 	second, _, _ := strings.Cut(at.Message, ".")
-	list, err := l.messages.List(ctx, at, second+".000000")
+	list, err := tl.messages.List(ctx, at, second+".000000")
 	if err != nil {
 		return view.ToolsBefore{}, err
 	}
