@@ -44,14 +44,14 @@ func (s *Servers) List(ctx context.Context, by store.Caller, _ api.Empty) (none 
 	if err != nil {
 		return none, err
 	}
-	tallies, err := s.Gateway.Catalog.CountTools(ctx)
+	counts, err := s.Gateway.Catalog.CountTools(ctx)
 	if err != nil {
 		return none, fmt.Errorf("counting tools: %w", err)
 	}
 	states := s.States()
 	views := make([]api.ServerView, len(servers))
 	for i, server := range servers {
-		views[i] = forCaller(by, api.ServerView{Health: HealthOf(server, states, tallies[server.Name]), Server: server})
+		views[i] = forCaller(by, api.ServerView{Health: HealthOf(server, states, counts[server.Name]), Server: server})
 	}
 	return api.Items(views), nil
 }
@@ -193,7 +193,7 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	_, syncErr := s.Pool.Sync(ctx, by, server.Name)
 	if syncErr != nil && !force {
 		if err := s.Store.DeleteServer(ctx, by, server.Name); err != nil {
-			s.Log.Error("taking back a server", "server", server.Name, "err", err)
+			s.Log.Error("removing a server that could not be listed", "server", server.Name, "err", err)
 		}
 		_, _ = s.Pool.Sync(context.WithoutCancel(ctx), by, server.Name) // closes what it opened; the error was reported
 		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v", server.Name, syncErr)}

@@ -61,9 +61,9 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 	case q.Text == "":
 		return none, fmt.Errorf("%w search: say what the tool should do", store.ErrInvalid)
 	case q.TopK < 1 || q.TopK > 50:
-		return none, fmt.Errorf("%w top_k %d: use 1 to 50", store.ErrInvalid, q.TopK)
+		return none, fmt.Errorf("%w top_k \"%d\": use 1 to 50", store.ErrInvalid, q.TopK)
 	case !(q.MinScore >= 0 && q.MinScore <= 1):
-		return none, fmt.Errorf("%w min %v: use 0 to 1", store.ErrInvalid, q.MinScore)
+		return none, fmt.Errorf("%w min \"%v\": use 0 to 1", store.ErrInvalid, q.MinScore)
 	}
 	var answer index.Answer
 	var shares [][]index.Share

@@ -12,9 +12,9 @@ import (
 	"nize/store"
 )
 
-// sealNew seals a file's secrets as the server's credentials. One that is
+// sealCredentials seals a file's secrets as the server's credentials. One that is
 // there already was set by hand, and stays.
-func (m *Importer) sealNew(ctx context.Context, by store.Caller, s store.Server, secrets map[string]store.Secret) (made, kept []string, err error) {
+func (m *Importer) sealCredentials(ctx context.Context, by store.Caller, s store.Server, secrets map[string]store.Secret) (made, kept []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		_, err := m.Servers.Store.GetCredential(ctx, credentialKey(s.Name, name))
 		if err == nil {
@@ -24,7 +24,7 @@ func (m *Importer) sealNew(ctx context.Context, by store.Caller, s store.Server,
 		if !errors.Is(err, store.ErrNotFound) {
 			return made, kept, fmt.Errorf("reading credential %s: %w", name, err)
 		}
-		if err := m.seal(ctx, by, s, name, secrets[name]); err != nil {
+		if err := m.sealCredential(ctx, by, s, name, secrets[name]); err != nil {
 			return made, kept, err
 		}
 		made = append(made, name)
@@ -32,8 +32,8 @@ func (m *Importer) sealNew(ctx context.Context, by store.Caller, s store.Server,
 	return made, kept, nil
 }
 
-// seal stores one credential of a server, bound to its host if it has one.
-func (m *Importer) seal(ctx context.Context, by store.Caller, s store.Server, name string, secret store.Secret) error {
+// sealCredential stores one credential of a server, bound to its host if it has one.
+func (m *Importer) sealCredential(ctx context.Context, by store.Caller, s store.Server, name string, secret store.Secret) error {
 	c := store.Credential{CredentialKey: credentialKey(s.Name, name), Secret: secret, Updated: m.Now()}
 	if u, err := url.Parse(s.URL); err == nil {
 		c.Host = u.Host
@@ -44,8 +44,8 @@ func (m *Importer) seal(ctx context.Context, by store.Caller, s store.Server, na
 	return nil
 }
 
-// unseal removes credentials that this daemon has just made.
-func (m *Importer) unseal(ctx context.Context, by store.Caller, server string, names []string) {
+// removeCredentials removes credentials that this daemon has just made.
+func (m *Importer) removeCredentials(ctx context.Context, by store.Caller, server string, names []string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, name := range names {

@@ -29,20 +29,19 @@ import (
 //   - The file says how a server is reached, and whether it is disabled at the
 //     moment when it says something else than before. What else an admin set
 //     (timeout, approval, who may use it) stays.
-//   - A file that can't be read, is no JSON or may be written by others changes
+//   - A file that can't be read, is not JSON or may be written by others changes
 //     nothing. Nor does an invalid entry change the server that it once was.
 //   - What is wrong is a line in the log, once, and a warning of nizectl status
 //     for as long as it is wrong.
 //
 // Who may write the file may run commands as nized. So it must belong to
-// nized's user or root and be writable by nobody else: whoever can write it is
-// then an admin at the control socket anyway, and counts as one here.
+// nized's user or root and be writable by nobody else: who can write it is then
+// an admin at the control socket anyway, and counts as one here.
 const (
-	// The file is looked at, not listened to: one stat twice a second costs
-	// nothing, and works as well on a network file system, a bind mount and a
-	// file that editors replace instead of writing, which each ask for care of
-	// their own with inotify. A change counts once two looks have seen the same,
-	// so that half a file is not read.
+	// The file is polled: one stat twice a second costs nothing, and works as
+	// well on a network file system, a bind mount and a file that editors replace
+	// instead of writing, each of which inotify needs a special case for. A change
+	// counts once two polls have seen the same, so that half a file is not read.
 	fileEvery = 500 * time.Millisecond
 
 	fileRetry    = 30 * time.Second // after which an unreachable new entry is tried again
@@ -71,8 +70,8 @@ func (f *File) Warnings() []string {
 	return slices.Clone(f.problems)
 }
 
-// report replaces what is wrong and logs what is so newly.
-func (f *File) report(now []string) {
+// setProblems replaces what is wrong and logs what is new in it.
+func (f *File) setProblems(now []string) {
 	f.mu.Lock()
 	before := f.problems
 	f.problems = now
@@ -100,24 +99,24 @@ func (f *File) Keep(ctx context.Context) error {
 		switch {
 		case err != nil:
 			seen, applied, retry = nil, nil, time.Time{}
-			f.report([]string{f.trouble(err)})
+			f.setProblems([]string{f.problem(err)})
 		case !first && !sameFile(info, seen):
-			seen = info // and look once more
+			seen = info // and poll once more
 		case sameFile(info, applied) && (retry.IsZero() || time.Now().Before(retry)):
 		default:
-			fresh, err := f.read()
+			fresh, err := f.readFile()
 			changed := !bytes.Equal(fresh, data)
 			seen, applied = info, info
 			if err != nil {
 				retry, data, applied = time.Time{}, nil, nil // its owner may change, which no time tells
-				f.report([]string{f.trouble(err)})
+				f.setProblems([]string{f.problem(err)})
 				break
 			}
 			if data = fresh; changed {
 				pause = fileRetry
 			}
 			retry = time.Time{}
-			if f.apply(ctx, data) {
+			if f.applyFile(ctx, data) {
 				retry = time.Now().Add(pause)
 				pause = min(2*pause, fileRetryMax)
 			}
@@ -131,13 +130,13 @@ func (f *File) Keep(ctx context.Context) error {
 	}
 }
 
-// sameFile says whether two looks saw the same content.
+// sameFile says whether two polls saw the same content.
 func sameFile(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// trouble is why the file as a whole was not applied.
-func (f *File) trouble(err error) string {
+// problem is why the file as a whole was not applied.
+func (f *File) problem(err error) string {
 	why := err.Error()
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -146,8 +145,8 @@ func (f *File) trouble(err error) string {
 	return fmt.Sprintf("%s changes nothing: %s", f.Path, strings.TrimPrefix(why, store.ErrInvalid.Error()+" file: "))
 }
 
-// read reads the file if nobody else may write it.
-func (f *File) read() ([]byte, error) {
+// readFile reads the file if nobody else may write it.
+func (f *File) readFile() ([]byte, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return nil, err
@@ -160,7 +159,7 @@ func (f *File) read() ([]byte, error) {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no file")
+		return nil, errors.New("it is not a regular file")
 	case info.Mode().Perm()&0o022 != 0:
 		return nil, fmt.Errorf("others may write it (%04o), and so run commands as nized: chmod go-w it", info.Mode().Perm())
 	case ok && owner.Uid != 0 && int(owner.Uid) != os.Geteuid():
@@ -176,12 +175,12 @@ func (f *File) read() ([]byte, error) {
 	return data, nil
 }
 
-// apply makes the servers as the file has them; again says that one could not
+// applyFile makes the servers as the file has them; again says that one could not
 // be reached and is worth another attempt.
-func (f *File) apply(ctx context.Context, data []byte) (again bool) {
-	file, err := f.Importer.parse(data)
+func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
+	file, err := f.Importer.parseFile(data)
 	if err != nil {
-		f.report([]string{f.trouble(err)})
+		f.setProblems([]string{f.problem(err)})
 		return false
 	}
 	problems := make([]string, len(file.Entries)) // each goroutine writes its own
@@ -204,7 +203,7 @@ func (f *File) apply(ctx context.Context, data []byte) (again bool) {
 		return false
 	}
 	problems = append(problems, gone...)
-	f.report(slices.DeleteFunc(problems, func(p string) bool { return p == "" }))
+	f.setProblems(slices.DeleteFunc(problems, func(p string) bool { return p == "" }))
 	return slices.Contains(retry, true)
 }
 
@@ -216,7 +215,7 @@ func (f *File) applyEntry(ctx context.Context, e mcpfile.Entry) (problem string,
 	old, err := f.Importer.Servers.Store.GetServer(ctx, e.Name)
 	switch {
 	case err == nil && old.Origin.File == f.Path && e.Err == nil:
-		if err := f.change(ctx, old, e); err != nil {
+		if err := f.changeServer(ctx, old, e); err != nil {
 			return fail(err.Error()), false
 		}
 		return "", false
@@ -231,9 +230,9 @@ func (f *File) applyEntry(ctx context.Context, e mcpfile.Entry) (problem string,
 	return fail(strings.TrimSuffix(line.Reason, "; add it all the same with --force")), line.Status == api.ImportUnreachable
 }
 
-// change brings a server of the file up to date. What an admin set beside the
+// changeServer brings a server of the file up to date. What an admin set beside the
 // file's own words stays.
-func (f *File) change(ctx context.Context, old store.Server, e mcpfile.Entry) error {
+func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Entry) error {
 	next, file := old, e.Server
 	if err := control.CheckServer(&file); err != nil {
 		return err
@@ -244,12 +243,12 @@ func (f *File) change(ctx context.Context, old store.Server, e mcpfile.Entry) er
 		next.Disabled = file.Disabled
 	}
 	next.Origin = store.Origin{File: f.Path, Disabled: file.Disabled}
-	resealed, err := f.reseal(ctx, old, &next, e.Secrets)
+	renewed, err := f.updateCredentials(ctx, old, &next, e.Secrets)
 	if err != nil {
 		return err
 	}
 	if sameEndpoint(old, next) && old.Disabled == next.Disabled && old.Origin.Disabled == next.Origin.Disabled && slices.Equal(old.Origin.Sealed, next.Origin.Sealed) {
-		if resealed && !next.Disabled {
+		if renewed && !next.Disabled {
 			return f.Importer.Servers.Pool.Restart(ctx, next.Name)
 		}
 		return nil
@@ -265,9 +264,9 @@ func (f *File) change(ctx context.Context, old store.Server, e mcpfile.Entry) er
 	return nil
 }
 
-// reseal seals those of the file's secrets that are new or another, and removes
+// updateCredentials seals those of the file's secrets that are new or another, and removes
 // those that are no longer in it. A credential that was set by hand stays.
-func (f *File) reseal(ctx context.Context, old store.Server, next *store.Server, secrets map[string]store.Secret) (changed bool, err error) {
+func (f *File) updateCredentials(ctx context.Context, old store.Server, next *store.Server, secrets map[string]store.Secret) (changed bool, err error) {
 	host := ""
 	if u, err := url.Parse(next.URL); err == nil {
 		host = u.Host
@@ -285,7 +284,7 @@ func (f *File) reseal(ctx context.Context, old store.Server, next *store.Server,
 		if err == nil && have.Secret.Reveal() == secrets[name].Reveal() && have.Host == host {
 			continue
 		}
-		if err := f.Importer.seal(ctx, fileCaller, *next, name, secrets[name]); err != nil {
+		if err := f.Importer.sealCredential(ctx, fileCaller, *next, name, secrets[name]); err != nil {
 			return changed, err
 		}
 		changed = true
@@ -296,7 +295,7 @@ func (f *File) reseal(ctx context.Context, old store.Server, next *store.Server,
 			gone = append(gone, name)
 		}
 	}
-	f.Importer.unseal(ctx, fileCaller, next.Name, gone)
+	f.Importer.removeCredentials(ctx, fileCaller, next.Name, gone)
 	return changed || len(gone) > 0, nil
 }
 
@@ -315,7 +314,7 @@ func (f *File) removeVanished(ctx context.Context, file mcpfile.File) (problems 
 			problems = append(problems, fmt.Sprintf("%s: %s is gone from it, but %v", f.Path, s.Name, err))
 			continue
 		}
-		f.Importer.unseal(ctx, fileCaller, s.Name, s.Origin.Sealed)
+		f.Importer.removeCredentials(ctx, fileCaller, s.Name, s.Origin.Sealed)
 		f.Importer.Log.Info("server removed, as it is gone from the file", "server", s.Name)
 	}
 	return problems

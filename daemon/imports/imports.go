@@ -39,7 +39,7 @@ type Importer struct {
 // Import registers the servers of an MCP client's file, each on its own, and
 // sends what became of each, in the file's order.
 func (m *Importer) Import(ctx context.Context, by store.Caller, req api.ImportServersRequest, send func(api.ImportLine) error) error {
-	file, err := m.parse([]byte(req.Text))
+	file, err := m.parseFile([]byte(req.Text))
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (m *Importer) Import(ctx context.Context, by store.Caller, req api.ImportSe
 	return nil
 }
 
-// parse reads a file, which may refer to the daemon's environment.
-func (m *Importer) parse(text []byte) (mcpfile.File, error) {
+// parseFile reads a file, which may refer to the daemon's environment.
+func (m *Importer) parseFile(text []byte) (mcpfile.File, error) {
 	return mcpfile.Read(text, mcpfile.Options{Env: func(name string) (string, bool) {
 		v := m.Env(name)
 		return v, v != ""
@@ -121,7 +121,7 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 		line.Sealed = slices.Sorted(maps.Keys(e.Secrets))
 		return end(api.ImportNew, "")
 	}
-	made, kept, err := m.sealNew(ctx, by, s, e.Secrets)
+	made, kept, err := m.sealCredentials(ctx, by, s, e.Secrets)
 	for _, name := range kept {
 		line.Notes = append(line.Notes, "the credential "+name+" was set before and is kept as it was")
 	}
@@ -133,7 +133,7 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 		view, err = m.Servers.Register(ctx, by, s, opt.force)
 	}
 	if err != nil {
-		m.unseal(context.WithoutCancel(ctx), by, s.Name, made)
+		m.removeCredentials(context.WithoutCancel(ctx), by, s.Name, made)
 		reason := strings.TrimPrefix(err.Error(), "server "+s.Name+" was not added: ")
 		return end(importStatus(err), strings.TrimPrefix(reason, "server "+s.Name+": "))
 	}

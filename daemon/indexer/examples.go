@@ -76,8 +76,8 @@ func (x *Indexer) UseExamples(ctx context.Context) error {
 }
 
 // writeExamples has the model write what is missing, server by server, and
-// tells of each server. Only one run works at a time; another returns at once.
-func (x *Indexer) writeExamples(ctx context.Context, only string, tell func(api.ReindexLine) error) (written int, err error) {
+// reports each server. Only one run works at a time; another returns at once.
+func (x *Indexer) writeExamples(ctx context.Context, only string, report func(api.ReindexLine) error) (written int, err error) {
 	model := x.Config.Get("", "index.examples")
 	if model == "" || !x.writing.TryLock() {
 		return 0, nil
@@ -122,7 +122,7 @@ func (x *Indexer) writeExamples(ctx context.Context, only string, tell func(api.
 			n++
 		}
 		if n > 0 {
-			if err := tell(api.ReindexLine{Server: s, Examples: n}); err != nil {
+			if err := report(api.ReindexLine{Server: s, Examples: n}); err != nil {
 				return written, err
 			}
 		}

@@ -41,7 +41,7 @@ var _ upstream.Gate = (*Gate)(nil)
 
 // Pin implements upstream.Gate.
 func (g *Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
-	j := g.judge(server, instructions, tool)
+	j := g.judgeDefinition(server, instructions, tool)
 	names := g.toolNames()
 	if names == nil {
 		return j.pin, append(j.findings[:len(j.findings):len(j.findings)], "it could not be compared with other servers' tools")
@@ -49,7 +49,7 @@ func (g *Gate) Pin(server store.Server, instructions string, tool store.Tool) (p
 	return j.pin, append(j.findings[:len(j.findings):len(j.findings)], g.Shadow(instructions, tool, names)...)
 }
 
-func (g *Gate) judge(server store.Server, instructions string, tool store.Tool) judgement {
+func (g *Gate) judgeDefinition(server store.Server, instructions string, tool store.Tool) judgement {
 	key, ok := definition(server, instructions, tool)
 	g.mu.Lock()
 	j, known := g.judged[key]

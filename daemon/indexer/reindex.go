@@ -23,7 +23,7 @@ func (x *Indexer) Refresh(ctx context.Context) {
 	x.Log.Info("scheduled reindex", "servers", sum.Servers, "failed", sum.Failed, "tools", sum.Tools)
 }
 
-// Reindex refreshes tools and vectors and tells what changed, server by
+// Reindex refreshes tools and vectors and reports what changed, server by
 // server. Two at once share each server's refresh; queries go on being
 // answered from the old index meanwhile.
 func (x *Indexer) Reindex(ctx context.Context, by store.Caller, req api.ReindexRequest, send func(api.ReindexLine) error) (err error) {
@@ -75,8 +75,8 @@ func (x *Indexer) Reindex(ctx context.Context, by store.Caller, req api.ReindexR
 	return send(api.ReindexLine{Summary: &sum})
 }
 
-// refresh lists the tools of all servers, or of only one, and tells of each.
-func (x *Indexer) refresh(ctx context.Context, only string, tell func(api.ReindexLine) error) (api.ReindexSummary, error) {
+// refresh lists the tools of all servers, or of only one, and reports each.
+func (x *Indexer) refresh(ctx context.Context, only string, report func(api.ReindexLine) error) (api.ReindexSummary, error) {
 	began := x.Now()
 	servers, err := x.Store.ListServers(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (x *Indexer) refresh(ctx context.Context, only string, tell func(api.Reinde
 		if err := x.Gateway.Catalog.Refresh(ctx, s.Name); err != nil {
 			return sum, err
 		}
-		if err := tell(line); err != nil {
+		if err := report(line); err != nil {
 			return sum, err
 		}
 	}

@@ -35,7 +35,7 @@ type scalar string
 
 func (s *scalar) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && (b[0] == '{' || b[0] == '[') {
-		return fmt.Errorf("a value is no text")
+		return fmt.Errorf("a value must be a string")
 	}
 	var text string
 	switch {
@@ -78,7 +78,7 @@ func (r *reader) entry(key string, raw json.RawMessage) Entry {
 	e := Entry{Key: clip(key), Secrets: map[string]store.Secret{}}
 	fields, err := membersOf(raw)
 	if err != nil {
-		e.Err = invalid("it is no object")
+		e.Err = invalid("it must be an object")
 		return e
 	}
 	var w written
@@ -231,7 +231,7 @@ func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return invalid("url is no http or https address")
+		return invalid("url must be an http or https address")
 	}
 	secret := x.sealed || u.User != nil || store.LooksSecret(text)
 	for key, vals := range u.Query() {
@@ -248,7 +248,7 @@ func (r *reader) fillRemote(e *Entry, w written, x *expander) error {
 func (r *reader) values(e *Entry, field string, in map[string]scalar, x *expander, out *map[string]store.Value) error {
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if !validName(field, name) {
-			return invalid("%s: %q is no name of one", field, clip(name))
+			return invalid("%s: %q is not a valid name", field, clip(name))
 		}
 		where := field + "." + name
 		raw := string(in[name])

@@ -97,7 +97,7 @@ func Read(data []byte, opt Options) (File, error) {
 	}
 	top, err := membersOf(plain)
 	if err != nil {
-		return File{}, fmt.Errorf("%w file: it is no JSON object", store.ErrInvalid)
+		return File{}, fmt.Errorf("%w file: it must be a JSON object", store.ErrInvalid)
 	}
 	r := &reader{opt: opt, taken: map[string]int{}}
 	found, err := r.top(top)
@@ -173,7 +173,7 @@ func (r *reader) readInputs(members []member) error {
 		Password    bool   `json:"password"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return fmt.Errorf("%w file: inputs is no list of inputs", store.ErrInvalid)
+		return fmt.Errorf("%w file: inputs must be a list of inputs", store.ErrInvalid)
 	}
 	r.inputs = map[string]Input{}
 	for _, i := range list {
@@ -187,7 +187,7 @@ func (r *reader) readInputs(members []member) error {
 func (r *reader) servers(raw json.RawMessage, where, project string) error {
 	all, err := membersOf(raw)
 	if err != nil {
-		return fmt.Errorf("%w file: %s is no object of servers", store.ErrInvalid, where)
+		return fmt.Errorf("%w file: %s must be an object of servers", store.ErrInvalid, where)
 	}
 	for _, m := range all {
 		e := r.entry(m.key, m.value)

@@ -16,7 +16,7 @@ import (
 	"nize/store"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // environment is what the daemon of these tests has.
 var environment = map[string]string{
@@ -107,11 +107,11 @@ func TestFilesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "it is empty",
 		" \n":                              "it is empty",
-		"[]":                               "no JSON object",
+		"[]":                               "a JSON object",
 		"{}":                               `neither "mcpServers" nor "servers"`,
 		"{\n\"mcpServers\": {\n  x\n}}":    "line 3",
-		`{"mcpServers": []}`:               "mcpServers is no object",
-		`{"servers": {}, "inputs": {}}`:    "inputs is no list",
+		`{"mcpServers": []}`:               "mcpServers must be an object",
+		`{"servers": {}, "inputs": {}}`:    "inputs must be a list",
 		`{"mcpServers": {}} trailing`:      "line 1",
 		"{\"mcpServers\": {\"\xff\": {}}}": "UTF-8",
 		strings.Repeat(" ", MaxSize+1):     "over 4 MiB",
