@@ -107,7 +107,6 @@ type Daemon struct {
 	bots         *bots.Registry
 	peers        *peers
 	directory    *people.Directory
-	defaults     *settings.Defaults
 	ops          *operations
 	groups       *people.LiveGroups
 	streams      *people.Streams

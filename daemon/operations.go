@@ -103,14 +103,14 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.grants = &control.Grants{Store: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now}
 	o.alerts = d.newAlerts()
 	o.doctor, o.status = d.newDoctor(o.alerts, o.servers), d.newStatus(o.alerts, o.servers)
-	d.defaults = &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
+	defaults := &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
 	exclusive := new(backup.Exclusive)
 	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)
 	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
-	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: d.defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, Changed: d.settingChanged}
+	o.settings = &settings.Settings{Config: d.config, Directory: d.directory, Defaults: defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, Changed: d.settingChanged}
 	o.conversations = &control.Conversations{
-		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: d.defaults.Of, Now: d.now,
+		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: defaults.Of, Now: d.now,
 		Agents: o.agents, Models: o.models, Servers: o.servers,
 	}
 	return o
