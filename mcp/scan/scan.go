@@ -65,11 +65,22 @@ type definition struct {
 // The pin is SHA-256 over the canonical JSON of launch command (with arguments
 // and working directory) or URL, server instructions, name, title,
 // description, both schemas, annotations and meta. Key order and
-// white space inside schemas don't count; any other byte does. What the
-// daemon itself keeps about the tool (state, accepted pin, findings) and the
-// name that an admin chose for the server are not part of it.
+// white space inside schemas don't count; any other byte does. Not part of it
+// are what [unpinned] lists, and what of the protocol's Tool is not kept at all
+// (icons, execution hints, members that nobody knows): no person and no model
+// sees that through nize.
 func (Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
 	return hash(server, instructions, tool), inspect(instructions, tool)
+}
+
+// unpinned are the fields of a tool that its pin leaves out, each with the
+// reason. A test holds every other one to be part of it.
+var unpinned = map[string]string{
+	"Server":   "an admin chose the name",
+	"State":    "follows from the pin",
+	"Pin":      "is the pin",
+	"Accepted": "is the pin that an admin accepted",
+	"Findings": "follow from the definition, and from the rules of this version",
 }
 
 func hash(server store.Server, instructions string, tool store.Tool) string {

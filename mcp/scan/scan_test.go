@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -238,5 +239,41 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s imports %s: a scan that could reach files or the network would be worth attacking", file, path)
 			}
 		}
+	}
+}
+
+// TestPinCoversTheTool: whatever is kept of a tool is part of its pin, unless
+// it is listed with a reason.
+func TestPinCoversTheTool(t *testing.T) {
+	before, _ := Gate{}.Pin(store.Server{}, "", store.Tool{})
+	for f := range reflect.TypeFor[store.Tool]().Fields() {
+		var tool store.Tool
+		change(t, reflect.ValueOf(&tool).Elem().FieldByIndex(f.Index))
+		after, _ := Gate{}.Pin(store.Server{}, "", tool)
+		if _, out := unpinned[f.Name]; (after == before) != out {
+			t.Errorf("%s: changes the pin: %t, listed as unpinned: %t", f.Name, after != before, out)
+		}
+	}
+}
+
+// change makes a field another than zero.
+func change(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes([]byte(`{"x":1}`))
+		}
+	case reflect.Struct: // the annotations
+		change(t, v.Field(0))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		t.Fatalf("a field of kind %v: say here how to change it", v.Kind())
 	}
 }
