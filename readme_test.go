@@ -1,10 +1,13 @@
 package nize
 
 import (
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,6 +24,7 @@ var (
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	topics = regexp.MustCompile("nizectl help ([a-z]+)")
 	code   = regexp.MustCompile("`[^`]*`")
+	goFile = regexp.MustCompile("(?:^|[\\s(`])((?:[a-z0-9_]+/)*[a-z0-9_]+\\.go)\\b")
 )
 
 // TestLinks looks up every relative link of every page of the tree, with its
@@ -30,16 +34,7 @@ func TestLinks(t *testing.T) {
 	for _, topic := range Topics {
 		known[topic.Name] = true
 	}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if name := d.Name(); d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin") {
-			return fs.SkipDir
-		}
-		if !strings.HasSuffix(path, ".md") {
-			return nil
-		}
+	walk(t, ".md", func(path string) {
 		text := read(t, path)
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
@@ -60,6 +55,61 @@ func TestLinks(t *testing.T) {
 			if !known[m[1]] {
 				t.Errorf("%s names nizectl help %s, which is not a topic", path, m[1])
 			}
+		}
+	})
+}
+
+// outside are files of other projects that comments name.
+var outside = map[string]string{
+	"store/bolt/check.go": "page.go and meta.go are bbolt's",
+}
+
+// TestFilesThatAreNamed looks up every Go file that a comment or a page names:
+// beside it, by its path in the tree, or by its path below the folder above.
+func TestFilesThatAreNamed(t *testing.T) {
+	check := func(path, text string) {
+		for _, m := range goFile.FindAllStringSubmatch(text, -1) {
+			dir := filepath.Dir(path)
+			places := []string{m[1], filepath.Join(dir, m[1])}
+			if strings.Contains(m[1], "/") {
+				places = append(places, filepath.Join(filepath.Dir(dir), m[1]))
+			}
+			there := slices.ContainsFunc(places, func(p string) bool { _, err := os.Stat(p); return err == nil })
+			if !there && outside[path] == "" {
+				t.Errorf("%s names %s, which is not there", path, m[1])
+			}
+		}
+	}
+	walk(t, ".md", func(path string) {
+		for i, part := range strings.Split(read(t, path), "\n```") {
+			if i%2 == 0 { // not within a block
+				check(path, part)
+			}
+		}
+	})
+	walk(t, ".go", func(path string) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range file.Comments {
+			check(path, group.Text())
+		}
+	})
+}
+
+// walk calls f with the files of the tree that end so.
+func walk(t *testing.T, end string, f func(path string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin") {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && strings.HasSuffix(path, end) {
+			f(path)
 		}
 		return nil
 	})
