@@ -135,27 +135,39 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// TestMap compares the map of rooms with the folders.
+// TestMap compares the map of rooms, and the READMEs of the rooms, with the folders.
 func TestMap(t *testing.T) {
 	_, text, found := strings.Cut(read(t, "README.md"), "\n## The map\n")
 	if !found {
 		t.Fatal("README.md has no map")
 	}
-	rooms := 0
+	named := map[string]bool{}
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "| `") {
 			continue
 		}
 		for _, room := range code.FindAllString(strings.Split(line, "|")[1], -1) {
-			rooms++
-			if info, err := os.Stat(strings.Trim(room, "`")); err != nil || !info.IsDir() {
+			room = strings.Trim(room, "`")
+			named[room] = true
+			if info, err := os.Stat(room); err != nil || !info.IsDir() {
 				t.Errorf("the map names %s, which is not a folder", room)
 			}
 		}
 	}
-	if rooms < 15 {
-		t.Errorf("the map names %d rooms only", rooms)
-	}
+	walk(t, ".go", func(path string) {
+		room := filepath.Dir(path)
+		if named[room] || room == "." || strings.HasPrefix(room, "scripts/") {
+			return
+		}
+		named[room] = true // told once
+		for above := filepath.Dir(room); above != "."; above = filepath.Dir(above) {
+			page, err := os.ReadFile(filepath.Join(above, "README.md"))
+			if rest := room[len(above)+1:]; err == nil && (strings.Contains(string(page), "`"+rest+"`") || strings.Contains(string(page), "`"+rest+"/`")) {
+				return
+			}
+		}
+		t.Errorf("the room %s is not on the map, nor in the README of a room above", room)
+	})
 }
 
 func read(t *testing.T, path string) string {
