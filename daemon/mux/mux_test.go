@@ -32,9 +32,10 @@ type bench struct {
 	role   store.Role
 	close  context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
-	log     bytes.Buffer
-	entered int // streams that are listened to
+	mu  sync.Mutex // guards what follows
+	log bytes.Buffer
+
+	listeners sync.WaitGroup // a stream each
 }
 
 func (b *bench) Write(p []byte) (int, error) {
@@ -67,14 +68,8 @@ func newBench(t *testing.T) *bench {
 			_ = json.NewEncoder(w).Encode(api.Failure{Error: e}) // the client has left
 		},
 		Listen: func(context.Context, store.Caller, context.CancelFunc) func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.entered++
-			return func() {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.entered--
-			}
+			b.listeners.Add(1)
+			return b.listeners.Done
 		},
 		Closing: closing, Log: slog.New(slog.NewTextHandler(b, nil)),
 	})
@@ -120,16 +115,12 @@ func (b *bench) want(got, want string) {
 // left waits until nobody listens any more.
 func (b *bench) left() {
 	b.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		b.mu.Lock()
-		n := b.entered
-		b.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			b.t.Fatal("the stream goes on")
-		}
+	done := make(chan struct{})
+	go func() { defer close(done); b.listeners.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		b.t.Fatal("the stream goes on")
 	}
 }
 
