@@ -28,3 +28,11 @@ func WithPlatform(opt *Options, people ...string) *botstest.Bot {
 	}}}
 	return bot
 }
+
+// Platforms are the surfaces of the house's platforms.
+func Platforms() (at []store.Surface) {
+	for _, p := range platforms {
+		at = append(at, p.at)
+	}
+	return at
+}

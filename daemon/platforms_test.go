@@ -16,6 +16,13 @@ import (
 	"nize/store"
 )
 
+// TestPlatformsHaveCommands: what nizectl offers is what the daemon has.
+func TestPlatformsHaveCommands(t *testing.T) {
+	if got := daemon.Platforms(); !slices.Equal(got, store.ChatSurfaces) {
+		t.Errorf("the roof has %q, and store.ChatSurfaces %q", got, store.ChatSurfaces)
+	}
+}
+
 // TestThirdPlatform: what stands above the platforms knows none of them by name.
 // One that is there beside Slack and the terminal is connected, claimed, talked
 // to and steered like those.

@@ -64,6 +64,12 @@ const (
 	OnSystem   Surface = "system" // nize itself: schedules, start-up, expiry
 )
 
+// Surfaces are all of them.
+var Surfaces = []Surface{OnCLI, OnTerminal, OnSlack, OnDiscord, OnMCP, OnHTTP, OnSystem}
+
+// ChatSurfaces are the platforms on which nize can have an account.
+var ChatSurfaces = []Surface{OnSlack}
+
 // Caller is who acts. It is read once at the edge and passed on; it is never
 // dug out of a context inside the house.
 type Caller struct {

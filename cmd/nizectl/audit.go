@@ -15,7 +15,7 @@ import (
 )
 
 // surfaces are where events come from.
-var surfaces = []string{"cli", "terminal", "slack", "discord", "mcp", "http", "system"}
+var surfaces = command.Each(store.Surfaces, func(s store.Surface) string { return string(s) })
 
 func auditCommand(a *command.App) *cli.Command {
 	read := a.Command(command.Leaf{Name: "audit", Usage: "read the audit trail: every call and every change", Run: audit, Flags: append(auditFlags(),

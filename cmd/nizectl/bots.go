@@ -3,32 +3,49 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
-	"nize/bots/slack/manifest"
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
 
+// botTexts are what nizectl says of connecting a bot, as its platform has it.
+type botTexts struct {
+	title     string                              // the platform as people write it
+	usage     string                              // of connect
+	more      string                              // of connect
+	tokens    []string                            // what is asked for, one a line
+	first     string                              // how one begins: the command without a bot
+	endpoints string                              // before the paths at which the platform reaches nized
+	commands  func(a *command.App) []*cli.Command // that only this platform has
+}
+
+// textsOf are those of a platform; one that says nothing asks for one token.
+func textsOf(at store.Surface) botTexts {
+	if at == store.OnSlack {
+		return slackTexts
+	}
+	return botTexts{title: string(at), usage: "check a token from standard input and start the bot", tokens: []string{"the token"}, commands: func(*command.App) []*cli.Command { return nil }}
+}
+
 func botsCommand(a *command.App) *cli.Command {
-	return command.Group("bots", "nize's accounts on chat platforms",
+	all := command.Group("bots", "nize's accounts on chat platforms",
 		a.Command(command.Leaf{Name: "status", Usage: "show how each bot fares", Run: botsStatus}),
 		botChannelsCommand(a),
-		command.Group("slack", "the bot on Slack", append([]*cli.Command{
-			a.Command(command.Leaf{Name: "manifest", Usage: "print the app as Slack is to make it", Run: slackManifest, Flags: []cli.Flag{
-				&cli.StringFlag{Name: "http", Usage: "for HTTP mode, with request URLs at this https `ORIGIN` of nized"}},
-				More: "Create the app at https://api.slack.com/apps with \"From a manifest\", install it, and make an app-level token with connections:write."}),
-			a.Command(command.Leaf{Name: "connect", Usage: "check two tokens from standard input and start the bot", Run: botsConnect("slack"),
-				More: "nizectl bots slack connect < tokens.txt\n\nOne line each, in any order: the bot token (xoxb-…) and the app-level token (xapp-…), or the signing secret for HTTP mode."}),
-		}, botCommandsCommands(a, "slack")...)...),
 	)
+	for _, at := range store.ChatSurfaces {
+		name, texts := string(at), textsOf(at)
+		connect := a.Command(command.Leaf{Name: "connect", Usage: texts.usage, Run: botsConnect(name, texts), More: texts.more})
+		all.Commands = append(all.Commands, command.Group(name, "the bot on "+texts.title, slices.Concat(texts.commands(a), []*cli.Command{connect}, botCommandsCommands(a, name))...))
+	}
+	return all
 }
 
 // botCommandsCommands are those that every bot has.
@@ -59,28 +76,15 @@ func botsStatus(ctx context.Context, c *command.Call) error {
 		}
 		t.Row(string(b.Surface), state, c.When(b.Since), b.TeamName, b.Mode, strconv.FormatInt(b.Events, 10), c.When(b.LastEvent), swept(c, b.Sweep), b.Error)
 	}
-	t.Print("no bots: nizectl bots slack manifest, then nizectl bots slack connect < tokens.txt")
+	t.Print("no bots: " + textsOf(store.ChatSurfaces[0]).first)
 	return nil
 }
 
-func slackManifest(_ context.Context, c *command.Call) error {
-	text := manifest.JSON
-	if at := c.Cmd.String("http"); at != "" {
-		u, err := url.Parse(at)
-		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-			return command.Usagef("--http %q is not an address that Slack can reach: give https://nize.example.com", at)
-		}
-		text = manifest.HTTP("https://" + u.Host)
-	}
-	c.Line("%s", strings.TrimRight(string(text), "\n"))
-	return nil
-}
-
-// botsConnect reads two tokens, one a line, and never echoes them.
-func botsConnect(name string) func(context.Context, *command.Call) error {
+// botsConnect reads tokens, one a line, and never echoes them.
+func botsConnect(name string, texts botTexts) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
 		req := api.ConnectBotRequest{Name: name}
-		for _, what := range []string{"the bot token (xoxb-…), or the other", "the app-level token (xapp-…), or the signing secret"} {
+		for _, what := range texts.tokens {
 			c.SkipBlank()
 			text, err := oneWord(c.SecretLine(what))
 			if err != nil {
@@ -88,7 +92,7 @@ func botsConnect(name string) func(context.Context, *command.Call) error {
 			}
 			req.Tokens = append(req.Tokens, api.NewSecret(text))
 		}
-		done := c.Busy("asking Slack…")
+		done := c.Busy("asking %s…", texts.title)
 		made, err := api.ConnectBot.Call(ctx, c.API, req)
 		done()
 		if err != nil {
@@ -100,12 +104,12 @@ func botsConnect(name string) func(context.Context, *command.Call) error {
 		c.Line("connected to %s (%s) as %s", display.Clean(made.TeamName), made.Team, made.User)
 		printClaim(c, made.Claim)
 		if len(made.Endpoints) > 0 {
-			c.Note("in the app's settings, these are the request URLs of events, of interactivity, and of /nize:")
+			c.Note("%s", texts.endpoints)
 			for _, at := range made.Endpoints {
 				c.Note("  %s", at)
 			}
 			if strings.HasPrefix(made.Endpoints[0], "/") {
-				c.Note("behind the https address at which Slack reaches nized; nized --public-url makes it known")
+				c.Note("behind the https address at which %s reaches nized; nized --public-url makes it known", texts.title)
 			}
 		}
 		return nil
