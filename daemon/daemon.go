@@ -2,9 +2,8 @@
 //
 // [New] wires the rooms from top to bottom and opens what is to be opened;
 // [Daemon.Run] owns every goroutine and ends them all. Between them stand the
-// control socket (control.go and one file a noun), the HTTP listener
-// (http.go), the schedule, and the daemon's half of the terminal chat
-// (platforms.go).
+// control socket (operations.go mounts what the rooms below do), the HTTP
+// listener (http.go), the schedule, and the chat platforms (platforms.go).
 //
 // Start: key file → check of the database in a child process, if the last
 // daemon did not close it → database (its lock proves that no other daemon

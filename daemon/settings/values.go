@@ -18,7 +18,7 @@ import (
 // NoSchedule is the value of a schedule that may be off.
 const NoSchedule = "off"
 
-// IsChannel says whether a text, such as slack:C0123456, names a channel of a
+// IsChannel says whether a text, written NAME:CHANNEL, names a channel of a
 // chat platform; nil is for none.
 type IsChannel func(text string) bool
 
