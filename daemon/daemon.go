@@ -80,19 +80,18 @@ func (o Options) platforms() []platform { return slices.Concat(platforms, o.test
 
 // Daemon is one nized.
 type Daemon struct {
-	opt     Options
-	log     *slog.Logger
-	now     func() time.Time
-	started time.Time
+	opt Options
+	log *slog.Logger
+	now func() time.Time
 
-	lock         *os.File // on dir
+	lifetime
+	endpoints
+	whoIsWho
+	configuration
+
 	db           *bolt.DB
 	dir          *backup.Directory
 	scheduler    *scheduler
-	layers       *settings.Layers
-	config       *settings.Config
-	cert         *certificate // of the HTTP listener; nil serves clear text
-	door         atomic.Pointer[door]
 	memory       *monitor.Memory
 	guard        *process.Guard
 	indexer      *indexer.Indexer
@@ -104,19 +103,18 @@ type Daemon struct {
 	transport    *http.Transport
 	conversation *bots.Conversation
 	bots         *bots.Registry
-	peers        *peers
-	directory    *people.Directory
 	ops          *operations
-	groups       *people.LiveGroups
-	streams      *people.Streams
 	servers      *imports.File // nil without Options.Servers
 	monitor      *monitor.Monitor
 	alerts       *alert.Manager
+}
 
-	control, public net.Listener
-	host, port      string
-	ready           atomic.Bool
-	deadline        time.Time // of a stop; set when it begins
+// lifetime is when a daemon began and when it ends.
+type lifetime struct {
+	lock     *os.File // on the data directory
+	started  time.Time
+	ready    atomic.Bool
+	deadline time.Time // of a stop; set when it begins
 
 	// closing ends when a drain begins: for streams and for work that nobody
 	// waits for.
@@ -124,10 +122,33 @@ type Daemon struct {
 	close   context.CancelFunc
 }
 
+// endpoints are where a daemon listens, and who may come in there.
+type endpoints struct {
+	control, public net.Listener
+	host, port      string       // of public
+	cert            *certificate // of public; nil serves clear text
+	door            atomic.Pointer[door]
+	peers           *peers
+}
+
+// configuration is the settings, by where they come from, and as they are.
+type configuration struct {
+	layers *settings.Layers
+	config *settings.Config
+}
+
+// whoIsWho are the people, their groups, and the streams that end with them.
+type whoIsWho struct {
+	directory *people.Directory
+	groups    *people.LiveGroups
+	streams   *people.Streams
+}
+
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, started: opt.Now(), transport: newTransport(), memory: monitor.NewMemory(), bots: &bots.Registry{}}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, transport: newTransport(), memory: monitor.NewMemory(), bots: &bots.Registry{}}
+	d.started = opt.Now()
 	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Env: opt.Env, Now: opt.Now, Log: opt.Log}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {

@@ -3,8 +3,6 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -454,9 +452,4 @@ func TestMembersDoNotSeeWhereAlertsGo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", role, status, err)
 		}
 	}
-}
-
-func request(t *testing.T, path string) *http.Request {
-	t.Helper()
-	return httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 }
