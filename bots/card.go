@@ -40,16 +40,16 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	p := CardParts{
 		Title: words.Say(heading, Escape(card.Tool)),
 		Facts: []string{
-			words.Say(phrases.CardServer, Escape(card.Server), Escape(words.Translate(card.Where))),
+			words.Say(phrases.CardServer, Escape(card.Server), Escape(card.Where)),
 			words.Say(phrases.CardBy, Escape(card.By)),
-			words.Say(phrases.CardRunsAs, Escape(words.Translate(card.RunsAs))),
+			words.Say(phrases.CardRunsAs, Escape(words.Text(card.RunsAs))),
 		},
 		Description: claim(words.Say(phrases.CardDescription), strings.TrimSpace(card.Title+"\n"+card.Description)),
 		Why:         claim(words.Say(phrases.CardWhy), card.Why),
 		State:       []string{words.Say(phrases.CardState, StateWords(card, r.Locale))},
 	}
 	for _, warning := range card.Warnings {
-		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(words.Translate(warning))))
+		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(words.Text(warning))))
 	}
 	p.ArgsHead, p.Args = arguments(card, words)
 	if may := WhoMay(card, r.Locale); may != "" {
@@ -155,22 +155,24 @@ func escaped(names []string, words phrases.Catalogue) string {
 
 // StateWords is where the card's call stands, and who decided, in words.
 func StateWords(card store.Card, locale string) string {
-	words := phrases.For(locale)
+	return phrases.For(locale).Text(stateText(card))
+}
+
+func stateText(card store.Card) store.Text {
 	_, key := stateKeys(card)
-	state := words.Say(key)
 	if card.DecidedBy != "" {
-		return words.Say(phrases.StateBy, state, Escape(card.DecidedBy))
+		return phrases.StateBy.Text(key.Text(), Escape(card.DecidedBy))
 	}
-	return state
+	return key.Text()
 }
 
 // OutcomeWords is how the card's call ended, in one line: a tool's words as
 // they are, nize's in the reader's language.
 func OutcomeWords(card store.Card, locale string) string {
 	if card.State == store.Done {
-		return Escape(card.Outcome)
+		return Escape(card.Outcome.String())
 	}
-	return Escape(phrases.For(locale).Translate(card.Outcome))
+	return Escape(phrases.For(locale).Text(card.Outcome))
 }
 
 // stateKeys are a card's heading and its state. The heading is a question only
@@ -253,15 +255,15 @@ func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
 	if left <= 0 {
 		return words.Say(phrases.CardExpired, at.Format(layout))
 	}
-	return words.Say(phrases.CardExpires, at.Format(layout), words.Translate(span(left)))
+	return words.Say(phrases.CardExpires, at.Format(layout), span(left))
 }
 
 // span is a duration without the parts that say nothing: 15m, 23h59m, 40s.
-func span(d time.Duration) string {
+func span(d time.Duration) store.Span {
 	if d >= time.Hour {
 		d = d.Round(time.Minute)
 	}
-	return store.SpanText(d)
+	return store.Span(store.SpanText(d))
 }
 
 // digestHead is enough of the digest to compare two cards by eye.

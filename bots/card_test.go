@@ -41,7 +41,7 @@ var now = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 func plainCard() store.Card {
 	return store.Card{
 		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "toolbox:convert_time", Title: "Convert a time", Server: "toolbox",
-		Where: "/usr/bin/nize-toolbox --all", By: "ann", RunsAs: "the server's own credential", Policy: store.ByRequester,
+		Where: "/usr/bin/nize-toolbox --all", By: "ann", RunsAs: store.Plain("the server's own credential"), Policy: store.ByRequester,
 		Description: "Converts a time.\nRun cancelled:true?", Why: "You asked for Tokyo.",
 		Args:   json.RawMessage(`{"from":"Europe/Berlin","n":9007199254740993,"to":["Asia/Tokyo",{}]}`),
 		Digest: strings.Repeat("3f2a9c01", 8), Expires: now.Add(15 * time.Minute), State: store.Pending,
@@ -54,7 +54,7 @@ func TestCardLines(t *testing.T) {
 	hostile.Tool = "evil:run\x1b[2J"
 	hostile.Description = "nice\nstate: done\x07\r\n\u202egnorts"
 	hostile.Why = "pay\u200bpal"
-	hostile.Warnings = []string{"the definition changed", "host xn--pypal-4ve.com mixes scripts"}
+	hostile.Warnings = []store.Text{store.Plain("the definition changed"), store.Plain("host xn--pypal-4ve.com mixes scripts")}
 	hostile.Args = json.RawMessage("{\"a\":\"x\u202ey\u200b\U000E0041\x7f\u00a0\",\"b\\n\":\"<!channel> `*_\",\"c\":\"日本\"}")
 	broken := plainCard()
 	broken.Args = json.RawMessage("{\"a\":\x1b")
@@ -63,7 +63,7 @@ func TestCardLines(t *testing.T) {
 	approved := plainCard()
 	approved.Approved, approved.DecidedBy = true, "bo"
 	done := plainCard()
-	done.State, done.DecidedBy, done.Outcome = store.Done, "ann", "12:00 JST\nand more"
+	done.State, done.DecidedBy, done.Outcome = store.Done, "ann", store.Plain("12:00 JST\nand more")
 	for name, card := range map[string]store.Card{
 		"plain": plainCard(), "hostile": hostile, "broken": broken, "admins": admins, "approved": approved, "done": done,
 	} {
@@ -82,14 +82,14 @@ func TestCardLines(t *testing.T) {
 // The card in the other languages: what others say stays as it is.
 func TestCardLinesChinese(t *testing.T) {
 	card := plainCard()
-	card.RunsAs = "the credential token of the team ops"
-	card.Warnings = []string{"this conversation has read untrusted text, which may have asked for this call", "host аpple.com has letters that only look ASCII: in ASCII it is xn--pple-43d.com"}
+	card.RunsAs = store.Textf("the credential %s of the team %s", "token", "ops")
+	card.Warnings = []store.Text{store.Textf("this conversation has read untrusted text, which may have asked for this call"), store.Textf("%s %s has letters that only look ASCII: in ASCII it is %s", store.Textf("host"), "аpple.com", "xn--pple-43d.com")}
 	card.Need, card.NotRequester, card.Yes = 2, true, []string{"bo"}
 	card.Approvers = []store.Approver{{Kind: "admins", Names: []string{"bo", "cy"}, More: 3}, {Kind: "group", Names: []string{"ops"}}}
 	lost := plainCard()
-	lost.State, lost.DecidedBy, lost.Outcome = store.Lost, "ann", "nized stopped while it ran; it may or may not have taken effect"
+	lost.State, lost.DecidedBy, lost.Outcome = store.Lost, "ann", store.Textf("nized stopped while it ran; it may or may not have taken effect")
 	theirs := plainCard()
-	theirs.State, theirs.Outcome = store.Done, "the tool is gone; it will not run" // a tool's words
+	theirs.State, theirs.Outcome = store.Done, store.Plain("the tool is gone; it will not run") // a tool's words
 	for name, card := range map[string]store.Card{"waiting": card, "lost": lost, "theirs": theirs} {
 		for _, locale := range []string{"zh-Hans", "zh-Hant"} {
 			r := Reader{Locale: locale, Zone: time.FixedZone("CST", 8*3600), Now: now}

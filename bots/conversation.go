@@ -155,7 +155,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	case strings.TrimSpace(in.Text) == "" || !utf8.ValidString(in.Text):
 		return false, fmt.Errorf("%w message: no text", store.ErrInvalid)
 	case len(in.Text) > MaxMessage:
-		return false, fmt.Errorf("%w message: %d bytes; at most %d fit", store.ErrInvalid, len(in.Text), MaxMessage)
+		return false, store.Errorf("%w message: %d bytes; at most %d fit", store.ErrInvalid, len(in.Text), MaxMessage)
 	case !in.WithinLimits():
 		return false, fmt.Errorf("%w message: more came with it than is kept", store.ErrInvalid)
 	}
@@ -167,7 +167,7 @@ func (c *Conversation) Message(ctx context.Context, in store.Inbound) (bool, err
 	queued := len(c.threadLocked(in.Thread).queue)
 	c.mu.Unlock()
 	if queued >= MaxQueued {
-		return false, fmt.Errorf("message %w: %d messages wait in this conversation already", store.ErrRefused, queued)
+		return false, store.Errorf("message %w: %d messages wait in this conversation already", store.ErrRefused, queued)
 	}
 	giveBack, err := c.mayWrite(in.By)
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *Conversation) enqueue(it item) {
 // Press implements [Handler].
 func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error) {
 	if !store.ValidID(call) {
-		return store.Card{}, fmt.Errorf("%w call id", store.ErrInvalid)
+		return store.Card{}, store.Errorf("%w call id", store.ErrInvalid)
 	}
 	if d.Verb == store.RunAll {
 		var err error
@@ -238,9 +238,9 @@ func (c *Conversation) Press(ctx context.Context, by store.Caller, call string, 
 	case err != nil && cardErr != nil:
 		return store.Card{}, fmt.Errorf("deciding about a call: %w", err)
 	case errors.Is(err, store.ErrExpired):
-		return card, fmt.Errorf("call %s is %s: %w", card.Call, StateWords(card, ""), store.ErrExpired)
+		return card, store.Errorf("call %s is %s: %w", card.Call, stateText(card), store.ErrExpired)
 	case errors.Is(err, store.ErrDecided):
-		return card, fmt.Errorf("call %s is %s: %w", card.Call, StateWords(card, ""), store.ErrDecided)
+		return card, store.Errorf("call %s is %s: %w", card.Call, stateText(card), store.ErrDecided)
 	case err != nil:
 		return card, fmt.Errorf("deciding about %s: %w", card.Tool, err)
 	case cardErr != nil:
@@ -259,7 +259,10 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	queued := known != nil && len(known.queue) > 0
 	c.mu.Unlock()
 	th, err := c.o.Threads.GetThread(ctx, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Errorf("stopping a turn: reading conversation %s: %w", id, store.ErrNotFound)
+	case err != nil:
 		return fmt.Errorf("stopping a turn: %w", err)
 	}
 	c.mu.Lock()
@@ -268,7 +271,7 @@ func (c *Conversation) Stop(ctx context.Context, by store.Caller, id string) err
 	active := queued && t.scheduled || th.Open || t.cancel != nil || len(t.queue) > 0
 	c.mu.Unlock()
 	if !may {
-		return fmt.Errorf("stopping a turn: %w: only its author, the conversation's owner or an admin may", store.ErrRefused)
+		return store.Errorf("stopping a turn: %w: only its author, the conversation's owner or an admin may", store.ErrRefused)
 	}
 	if !active {
 		return nil

@@ -1,7 +1,6 @@
 package bots
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -49,7 +48,12 @@ type TooManyError struct {
 }
 
 func (e *TooManyError) Error() string {
-	return fmt.Errorf("message %w: you sent %d messages within %s, which is all that one person may; the next is taken in %s", store.ErrRefused, e.Messages, e.Within, e.Wait).Error()
+	return e.Text().String()
+}
+
+// Text is what it says.
+func (e *TooManyError) Text() store.Text {
+	return store.Textf("message %w: you sent %d messages within %s, which is all that one person may; the next is taken in %s", store.ErrRefused, e.Messages, store.Span(e.Within), store.Span(e.Wait))
 }
 
 func (e *TooManyError) Unwrap() error { return store.ErrRefused }

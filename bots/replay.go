@@ -128,7 +128,7 @@ func (c *Conversation) showTurn(s *outbox.Screen, turn store.Turn, placed map[st
 		}
 		return
 	}
-	p := store.Progress{Kind: "turn", Turn: id, Stored: id, Text: turn.Text, Ends: len(turn.Calls) == 0, For: turn.For, Re: turn.Re}
+	p := store.Progress{Kind: "turn", Turn: id, Stored: id, Text: turn.Text, Said: turn.Said, Ends: len(turn.Calls) == 0, For: turn.For, Re: turn.Re}
 	if turn.Role == store.FromNize {
 		p.Kind = "notice"
 	}

@@ -231,7 +231,7 @@ func (c *Conversation) cancelAll(ctx context.Context, calls []store.Call, by sto
 		}
 		_, err := c.o.Approver.Decide(ctx, by, call.ID, store.Decision{
 			Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface,
-			At: c.o.Now(), Digest: call.Digest, Reason: "the turn was stopped",
+			At: c.o.Now(), Digest: call.Digest, Reason: store.Textf("the turn was stopped"),
 		})
 		if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
 			c.logUnlessEnded(ctx, "cancelling a waiting call", err)

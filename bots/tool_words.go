@@ -30,14 +30,14 @@ func LookupWords(line store.ToolLine, title string, words phrases.Catalogue) str
 	case !line.State.Final():
 		title += "…"
 	case line.State != store.Done:
-		title += ": " + words.Translate(line.State.Word())
+		title += ": " + words.Text(line.State.Word())
 	}
-	if line.Brief == "" {
+	if line.Brief == (store.Text{}) {
 		return title
 	}
 	between := ": "
 	if line.State != store.Done {
 		between = " – "
 	}
-	return title + between + Escape(words.Translate(line.Brief))
+	return title + between + Escape(words.Text(line.Brief))
 }

@@ -41,7 +41,7 @@ func (v *turnView) tell(p store.Progress) {
 	switch p.Kind {
 	case "text":
 		v.only[p.Turn] = only
-		v.textLocked(p.Turn, p.Delta)
+		v.textLocked(p.Turn, v.withRemark(p.Delta, p.Said))
 	case "turn":
 		v.only[p.Turn] = only
 		v.turnLocked(p)
@@ -50,7 +50,7 @@ func (v *turnView) tell(p store.Progress) {
 		if p.Tool != nil {
 			line := *p.Tool
 			if line.Private && v.s.Shared() {
-				line.Brief = ""
+				line.Brief = store.Text{}
 			}
 			v.s.Put(store.Message{ID: "tool/" + p.ID, Kind: store.ToolMessage, Tool: &line, Final: line.State.Final()})
 		}
@@ -63,10 +63,10 @@ func (v *turnView) tell(p store.Progress) {
 		}
 	case "error":
 		v.failed = true
-		v.s.Say(store.Message{ID: p.Stored, Kind: store.ErrorMessage, Text: v.s.Words().Translate(p.Text), Only: only})
+		v.s.Say(store.Message{ID: p.Stored, Kind: store.ErrorMessage, Text: v.s.Words().Text(p.Said), Only: only})
 	case "notice":
 		v.noticed = true
-		v.s.Say(store.Message{ID: p.Stored, Kind: store.NoticeMessage, Text: v.s.Words().Translate(p.Text), Only: only})
+		v.s.Say(store.Message{ID: p.Stored, Kind: store.NoticeMessage, Text: v.s.Words().Text(p.Said), Only: only})
 	}
 }
 
@@ -80,7 +80,7 @@ func (v *turnView) textLocked(id, delta string) {
 	if b.Len() > outbox.MaxText {
 		return
 	}
-	b.WriteString(v.remark(delta))
+	b.WriteString(delta)
 	if b.Len() > outbox.MaxText {
 		b.WriteString(v.s.Words().Say(phrases.Cut))
 	}
@@ -89,23 +89,16 @@ func (v *turnView) textLocked(id, delta string) {
 	}
 }
 
-// remark says nize's own remark at the end of an answer, which stands behind a
-// blank line in brackets or is all of it, in the thread's language.
-func (v *turnView) remark(text string) string {
-	i := strings.LastIndex(text, "\n\n[")
-	switch {
-	case i >= 0:
-		i += 2
-	case strings.HasPrefix(text, "["):
-		i = 0
-	default:
-		return text
+// withRemark says nize's own remark at the end of a text in the thread's language.
+func (v *turnView) withRemark(text string, remark store.Text) string {
+	if head, ok := strings.CutSuffix(text, remark.String()); ok {
+		return head + v.s.Words().Text(remark)
 	}
-	return text[:i] + v.s.Words().Translate(text[i:])
+	return text
 }
 
 func (v *turnView) turnLocked(p store.Progress) {
-	id, text := p.Turn, p.Text
+	id, text := p.Turn, v.withRemark(p.Text, p.Said)
 	streamed := v.texts[id]
 	delete(v.texts, id)
 	if len(text) > outbox.MaxText {
@@ -114,7 +107,7 @@ func (v *turnView) turnLocked(p store.Progress) {
 	if text == "" && streamed != nil {
 		text = streamed.String()
 	}
-	if text = v.remark(text); hasWords(text) {
+	if hasWords(text) {
 		v.s.PutStored(store.Message{ID: id, Kind: store.TextMessage, Text: text, Only: v.only[id], Final: true}, p.Stored)
 		if p.Ends {
 			v.s.Answered(cmp.Or(p.Stored, id), v.only[id])

@@ -131,14 +131,14 @@ func (c Core) decide(verb store.Verb) func(context.Context, Asked) (Answer, erro
 	return func(ctx context.Context, a Asked) (Answer, error) {
 		id := callID(a.Words)
 		if id == "" {
-			return Answer{}, fmt.Errorf("%w: write %s and the id of a call: it stands on the card, and approvals lists it", store.ErrInvalid, verb)
+			return Answer{}, store.Errorf("%w: write %s and the id of a call: it stands on the card, and approvals lists it", store.ErrInvalid, verb)
 		}
 		if !store.ValidID(id) {
-			return Answer{}, fmt.Errorf("%w call id %q: it stands on the card", store.ErrInvalid, a.Words)
+			return Answer{}, store.Errorf("%w call id %q: it stands on the card", store.ErrInvalid, a.Words)
 		}
 		call, err := c.Calls.GetCall(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return Answer{}, fmt.Errorf("call %q %w", id, store.ErrNotFound)
+			return Answer{}, store.Errorf("call %q %w", id, store.ErrNotFound)
 		}
 		if err != nil {
 			return Answer{}, err

@@ -350,7 +350,7 @@ func TestGraceIsKept(t *testing.T) {
 			answers <- err.Error()
 			return
 		}
-		answers <- string(c.State) + " " + c.Reason + " " + c.Result.Text()
+		answers <- string(c.State) + " " + c.Reason.String() + " " + c.Result.Text()
 	}()
 	<-began
 	<-began

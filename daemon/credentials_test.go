@@ -30,7 +30,7 @@ func TestCredentialOfAServer(t *testing.T) {
 	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: s}); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "tracker:create_issue"}); err != nil || c.State != store.Done || !strings.Contains(c.RunsAs, "TRACKER") || c.Policy != store.ByAdmins {
+	if c, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "tracker:create_issue"}); err != nil || c.State != store.Done || !strings.Contains(c.RunsAs.String(), "TRACKER") || c.Policy != store.ByAdmins {
 		t.Errorf("call %+v, %v", c, err)
 	}
 	seen := 0
@@ -99,7 +99,7 @@ func TestWhoseCredential(t *testing.T) {
 		t.Helper()
 		before := len(up.Headers())
 		c, err := api.CallTool.Call(ctx, r.Client, api.CallToolRequest{ID: "tracker:create_issue"})
-		if err != nil || c.State != store.Done || !strings.Contains(c.RunsAs, runsAs) {
+		if err != nil || c.State != store.Done || !strings.Contains(c.RunsAs.String(), runsAs) {
 			t.Errorf("want it to run as %s: %q %s, %v", runsAs, c.RunsAs, c.State, err)
 		}
 		last := ""

@@ -13,7 +13,7 @@ import (
 type broken struct{}
 
 func (broken) Run(context.Context, store.Caller, *store.Call, store.ProgressFunc) (*store.Result, error) {
-	return nil, &store.CallError{Code: store.CodeUnavailable, Message: "box is not reachable: it ended; its last words: /home/ops/secret", Retryable: true}
+	return nil, &store.CallError{Code: store.CodeUnavailable, Message: store.Plain("box is not reachable: it ended; its last words: /home/ops/secret"), Retryable: true}
 }
 
 // Who calls a server that is down hears since when, and not what it wrote.

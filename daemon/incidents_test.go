@@ -42,7 +42,7 @@ func TestKilledChildIsTold(t *testing.T) {
 	w.want(w.see(0))
 	w.want(w.see(5*time.Minute), "open server.down box")
 	w.want(w.see(time.Hour), "open server.down box")
-	if i := w.all()[0]; i.Cure != "nizectl servers test box" || !strings.Contains(i.Title, "box is down") {
+	if i := w.all()[0]; i.Cure != "nizectl servers test box" || !strings.Contains(i.Title.String(), "box is down") {
 		t.Errorf("%+v", i)
 	}
 	if err := os.Rename(box+".away", box); err != nil {
@@ -123,7 +123,7 @@ func TestHeldToolsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(w.see(0), "open tool.held far:g")
-	if i := w.all()[0]; i.Cure != "nizectl servers trust far g" || !strings.Contains(i.Text, "another than the accepted one") {
+	if i := w.all()[0]; i.Cure != "nizectl servers trust far g" || !strings.Contains(i.Text.String(), "another than the accepted one") {
 		t.Errorf("%+v", i)
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "h"} { // most stand before g
@@ -326,7 +326,7 @@ func TestBudgetsAreTold(t *testing.T) {
 	say("budget.warned", "user:"+mia.ID, own)
 	key := "user:" + mia.ID + " daily tokens"
 	w.want(w.see(0), "open budget.warned "+key)
-	if i := w.all()[0]; i.Title != "The daily budget of mia is nearly used up" || !slices.Equal(i.Users, []string{mia.ID}) {
+	if i := w.all()[0]; i.Title.String() != "The daily budget of mia is nearly used up" || !slices.Equal(i.Users, []string{mia.ID}) {
 		t.Errorf("%+v", i)
 	}
 	own.Used = 100
@@ -405,7 +405,7 @@ func TestFailedMigrationIsTold(t *testing.T) {
 	subject := fmt.Sprintf("migration schema %d", bolt.Schema()+1)
 	w.want(w.see(0), "open "+subject)
 	w.want(w.see(time.Hour), "open "+subject)
-	if i := w.all()[0]; !strings.Contains(i.Text, "a migration needs 9 MiB free") {
+	if i := w.all()[0]; !strings.Contains(i.Text.String(), "a migration needs 9 MiB free") {
 		t.Errorf("%+v", i)
 	}
 	note(bolt.Schema(), store.ErrDiskFull.Error())

@@ -76,9 +76,13 @@ func TestMisfitsInTheReadersLanguage(t *testing.T) {
 			t.Errorf("%s takes %.80s: %v", row.schema, row.args, err)
 			continue
 		}
-		said := strings.ReplaceAll(ce.Message, "the schema:", "toolbox:write:")
+		message := ce.Message
+		if _, args := message.Parts(); len(args) == 2 { // it is named for no tool here
+			message = store.Textf("arguments don't fit %s: %s", "toolbox:write", args[1])
+		}
+		said := message.String()
 		for _, locale := range []string{"zh-Hans", "zh-Hant"} {
-			text := phrases.For(locale).Problem(errors.New(said))
+			text := phrases.For(locale).Text(message)
 			if left := english(text); len(left) > 0 || text == said || strings.Contains(text, "；`") && !strings.Contains(said, "; ") {
 				t.Errorf("%s in %s: %q has %q; in English %q", row.schema, locale, text, left, said)
 			}
@@ -102,6 +106,11 @@ func TestPlannerInTheReadersLanguage(t *testing.T) {
 	ran := func(result string) []store.Turn {
 		return after("2d6", "execute_tool", `{"tool_id":"toolbox:roll","params":{}}`, result)
 	}
+	ended := func(turns []store.Turn, state store.State, why store.Text) []store.Turn {
+		turns[2].Ended, turns[2].Said = state, why
+		return turns
+	}
+	inside := store.Textf("nize had an internal error")
 	for name, turns := range map[string][]store.Turn{
 		"nothing yet":     nil,
 		"a greeting":      said("hello"),
@@ -110,7 +119,7 @@ func TestPlannerInTheReadersLanguage(t *testing.T) {
 		"too long":        said(strings.Repeat("1 ", 9000)),
 		"domains":         after("help", "list_tool_domains", "{}", `{"domains":[{"id":"toolbox","tool_count":3}]}`),
 		"no domains":      after("help", "list_tool_domains", "{}", `{"domains":[]}`),
-		"broken domains":  after("help", "list_tool_domains", "{}", "Nothing was done: nize had an internal error."),
+		"broken domains":  ended(after("help", "list_tool_domains", "{}", "Nothing was done: nize had an internal error."), store.Planned, inside),
 		"a list":          after("which tools can 22", "discover_tools", "{}", `{"tools":[{"tool_id":"toolbox:roll","description":"1","score":1}]}`),
 		"none":            after("22", "discover_tools", `{"query":"22","min_similarity":0}`, `{"tools":[]}`),
 		"near ones":       after("22", "discover_tools", `{"query":"22","min_similarity":0}`, `{"tools":[{"tool_id":"toolbox:roll","description":"1","score":1}]}`),
@@ -120,18 +129,16 @@ func TestPlannerInTheReadersLanguage(t *testing.T) {
 		"a word":          ran("7"),
 		"lines":           ran("7\n8"),
 		"no words":        ran("(no output)"),
-		"a no":            ran("A person refused the call, so it was not run: no. Do not propose it again unless asked."),
-		"refused":         ran("The call was refused and not run."),
-		"refused, why":    ran("The call was refused and not run: its requester may no longer use toolbox:roll."),
-		"expired":         ran("Nobody approved the call in time, so it was not run."),
-		"cancelled":       ran("The call was cancelled before it ran: its caller left."),
-		"lost":            ran("nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself."),
-		"failed":          ran("The call failed."),
-		"failed, why":     ran("The call failed: the tool did not answer in time."),
-		"an error":        ran("The tool reported an error: 7"),
-		"unfit":           ran("Nothing was done: arguments don't fit toolbox:roll: /dice_1 is required (string) (invalid_arguments)."),
-		"unknown":         ran(`Nothing was done: tool "toolbox:roll" not found; search with discover_tools (not_found).`),
-		"an inside error": ran("Nothing was done: nize had an internal error."),
+		"a no":            ended(ran("A person refused the call."), store.Refused, store.Text{}),
+		"refused, why":    ended(ran(""), store.Refused, store.Textf("its requester may no longer use %s", "toolbox:roll")),
+		"expired":         ended(ran(""), store.Expired, store.Text{}),
+		"cancelled":       ended(ran(""), store.Cancelled, store.Text{}),
+		"lost":            ended(ran(""), store.Lost, store.Text{}),
+		"failed":          ended(ran(""), store.Failed, store.Text{}),
+		"failed, why":     ended(ran(""), store.Failed, store.Textf("the tool did not answer in time")),
+		"an error":        ended(ran(""), store.Done, store.Plain("7")),
+		"unknown":         ended(ran(""), store.Planned, store.Textf("%s; search with discover_tools", store.Textf("tool %q not found", "toolbox:roll"))),
+		"an inside error": ended(ran(""), store.Planned, inside),
 	} {
 		for _, locale := range []string{"zh-CN", "zh-TW"} {
 			reply, err := model.Generate(context.Background(), llm.Request{Turns: turns, Functions: functions, Locale: locale, Context: time.Now().String()}, nil)

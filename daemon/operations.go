@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/http"
 
+	"nize/bots/phrases"
 	"nize/bots/terminal"
 	"nize/daemon/api"
 	"nize/daemon/backup"
@@ -238,9 +239,17 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.Unlink, o.users.Unlink)
 }
 
+// speaker says what is not to be in English.
+func speaker(locale string) mux.Speaker {
+	if c := phrases.For(locale); !c.English() {
+		return c
+	}
+	return nil
+}
+
 // controlMux serves the operations to who sits at the control socket.
 func (d *Daemon) controlMux(on *http.ServeMux) *mux.Mux {
-	m := mux.New(on, mux.Options{Caller: d.socketCaller, Fail: failControl, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})
+	m := mux.New(on, mux.Options{Caller: d.socketCaller, Speak: speaker, Fail: failControl, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})
 	d.ops.mount(m)
 	return m
 }

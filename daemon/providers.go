@@ -22,7 +22,7 @@ func (d *Daemon) openProvider(p store.Provider) (*openai.Client, error) {
 // openModel makes the client of a provider for the router.
 func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 	if p.Kind == llm.Offline {
-		return offline.New(func(locale, english string) string { return phrases.For(locale).Translate(english) }), nil
+		return offline.New(func(locale string, t store.Text) string { return phrases.For(locale).Text(t) }), nil
 	}
 	return d.openProvider(p)
 }

@@ -437,4 +437,4 @@ func TestSlackMixedPresses(t *testing.T) {
 }
 
 // bots is the state as a card says it.
-func bots(s store.State) string { return strings.Split(s.Word(), " ")[0] }
+func bots(s store.State) string { return strings.Split(s.Word().String(), " ")[0] }

@@ -64,7 +64,7 @@ func (w *watched) see(after time.Duration) []string {
 	out := []string{}
 	for _, i := range w.all() {
 		out = append(out, fmt.Sprintf("%s %s %s", i.State, i.Kind, i.Subject))
-		if i.Title == "" || i.Text == "" || i.Cure == "" {
+		if i.Title.String() == "" || i.Text.String() == "" || i.Cure == "" {
 			w.t.Errorf("%s lacks words: %+v", i.Kind, i)
 		}
 	}

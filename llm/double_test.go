@@ -227,12 +227,12 @@ func (g *gateway) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn stor
 func (g *gateway) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
 	server, tool, _ := strings.Cut(req.Tool, ":")
 	if tool == "unknown" {
-		return nil, &store.CallError{Code: store.CodeNotFound, Message: "tool s:unknown not found; did you mean s:known?"}
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Plain("tool s:unknown not found; did you mean s:known?")}
 	}
 	c := store.Call{ID: req.ID, Server: server, Tool: tool, Args: req.Args, Thread: req.Thread, By: by.User, State: store.Running, Created: g.m.Now(), Why: req.Why, InPrivateTurn: req.InPrivateTurn, Private: req.InPrivateTurn || tool == "mine"}
 	switch {
 	case tool == "no":
-		c.State, c.Reason = store.Refused, "policy says no"
+		c.State, c.Reason = store.Refused, store.Plain("policy says no")
 	case strings.HasPrefix(tool, "ask"):
 		c.State = store.Pending
 	}

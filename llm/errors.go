@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"nize/store"
 	"time"
 )
 
@@ -59,34 +60,34 @@ func (e *ProviderError) Temporary() bool {
 
 // sentence tells a person in one line why there is no answer. Only what we
 // know is said; the rest is for the log.
-func sentence(err error) string {
+func sentence(err error) store.Text {
 	var pe *ProviderError
 	if !errors.As(err, &pe) {
 		var te *TargetError
 		if errors.As(err, &te) {
-			return te.Error() + "."
+			return store.Textf("Model %s cannot be used: %s.", te.Name, te.Why)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			return "The model took too long to answer. Please try again."
+			return store.Textf("The model took too long to answer. Please try again.")
 		}
-		return "I could not answer because of an internal error. An admin finds the cause in nize's log."
+		return store.Textf("I could not answer because of an internal error. An admin finds the cause in nize's log.")
 	}
 	switch pe.Fault {
 	case FaultBusy:
 		if pe.RetryAfter > 0 {
-			return fmt.Sprintf("The model service %s is busy and asks to wait %s. Please try again then.", pe.Provider, pe.RetryAfter.Round(time.Second))
+			return store.Textf("The model service %s is busy and asks to wait %s. Please try again then.", pe.Provider, pe.RetryAfter.Round(time.Second))
 		}
-		return fmt.Sprintf("The model service %s is busy. Please try again in a moment.", pe.Provider)
+		return store.Textf("The model service %s is busy. Please try again in a moment.", pe.Provider)
 	case FaultCredit:
-		return fmt.Sprintf("The model service %s says that its credit is used up. An admin must see to it.", pe.Provider)
+		return store.Textf("The model service %s says that its credit is used up. An admin must see to it.", pe.Provider)
 	case FaultDown:
-		return fmt.Sprintf("The model service %s cannot be reached right now. Please try again in a moment.", pe.Provider)
+		return store.Textf("The model service %s cannot be reached right now. Please try again in a moment.", pe.Provider)
 	case FaultTimeout:
-		return fmt.Sprintf("The model service %s took too long to answer. Please try again.", pe.Provider)
+		return store.Textf("The model service %s took too long to answer. Please try again.", pe.Provider)
 	case FaultAuth:
-		return fmt.Sprintf("The model service %s did not accept nize's key. An admin must set it again.", pe.Provider)
+		return store.Textf("The model service %s did not accept nize's key. An admin must set it again.", pe.Provider)
 	case FaultRequest:
-		return fmt.Sprintf("The model service %s refused the request: %s", pe.Provider, pe.Message)
+		return store.Textf("The model service %s refused the request: %s", pe.Provider, pe.Message)
 	}
-	return fmt.Sprintf("The answer of the model service %s broke off. Please try again.", pe.Provider)
+	return store.Textf("The answer of the model service %s broke off. Please try again.", pe.Provider)
 }

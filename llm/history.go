@@ -151,7 +151,7 @@ func compactHistory(req *Request, findTarget, budget int) (dropped bool) {
 		marker := fmt.Sprintf("[%d bytes of an older result are left out]", len(t.Text))
 		if t.Role == store.FromTool && len(marker) < len(t.Text) {
 			size -= EstimateTokens(len(t.Text)) - EstimateTokens(len(marker))
-			t.Text = marker
+			t.Text, t.Said, t.Ended = marker, store.Text{}, ""
 		}
 	}
 	for over() {

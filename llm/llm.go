@@ -89,6 +89,7 @@ type Reply struct {
 	Finish string          // stop, tool_calls, length, content_filter
 	Model  string          // provider/model that spoke; set by [Router]
 	Kind   string          // of the provider; set by [Router]
+	Remark store.Text      // of nize's own, at the end of Text; set by the agent
 	// Crossed are budgets of which 80 % or all were used up with this reply.
 	Crossed []store.BudgetState
 }

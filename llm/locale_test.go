@@ -51,7 +51,7 @@ func TestLocaleOfAThread(t *testing.T) {
 // The line of a call that came to nothing has what a person is told of it, and
 // not what the model is.
 func TestLineOfACallWithoutResult(t *testing.T) {
-	for state, reason := range map[store.State]string{store.Refused: "too risky", store.Expired: "nobody answered in time", store.Cancelled: "its caller left", store.Lost: ""} {
+	for state, reason := range map[store.State]store.Text{store.Refused: store.Plain("too risky"), store.Expired: store.Textf("nobody answered in time"), store.Cancelled: store.Textf("its caller left"), store.Lost: {}} {
 		b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "I see."})
 		b.say(ann, "go")
 		b.work()

@@ -46,14 +46,17 @@ func (t Target) Name() string { return t.Provider.Name + "/" + t.Model }
 // people.
 type TargetError struct {
 	Name string // what was asked for
-	Why  string
+	Why  store.Text
 	Err  error // a sentinel of store
 }
 
-func (e *TargetError) Error() string {
-	return fmt.Sprintf("Model %s cannot be used: %s", e.Name, e.Why)
-}
+func (e *TargetError) Error() string { return e.Text().String() }
 func (e *TargetError) Unwrap() error { return e.Err }
+
+// Text is what it says.
+func (e *TargetError) Text() store.Text {
+	return store.Textf("Model %s cannot be used: %s", e.Name, e.Why)
+}
 
 // Router finds the models behind a name and asks them in order. The
 // zero value of the optional fields works.
@@ -160,7 +163,7 @@ func candidates(name string, names []store.ModelName, providers []store.Provider
 		return []string{name}
 	}
 	for _, p := range providers {
-		if model := defaultModels[p.Kind]; model != "" && notReady(p) == "" {
+		if model := defaultModels[p.Kind]; model != "" && notReady(p) == (store.Text{}) {
 			return []string{p.Name + "/" + model}
 		}
 	}
@@ -173,9 +176,9 @@ func unknownModel(name string, names []store.ModelName) error {
 	for i, m := range names {
 		known[i] = m.Name
 	}
-	why := "there is no model of that name; see nizectl models list"
+	why := store.Textf("there is no model of that name; see nizectl models list")
 	if near := store.Nearest(name, known); near != "" {
-		why = "there is no model of that name; did you mean " + near + "?"
+		why = store.Textf("there is no model of that name; did you mean %s?", near)
 	}
 	return &TargetError{Name: name, Why: why, Err: store.ErrNotFound}
 }
@@ -196,7 +199,7 @@ func (r *Router) MayAsk(ctx context.Context, by store.Caller, groups []string, n
 	case slices.ContainsFunc(theirs, askedText), name == "" && !slices.ContainsFunc(all, askedText):
 		return nil
 	case name == "":
-		return &TargetError{Name: "of the default", Why: "it is not meant for you; see nizectl models list for those that are", Err: store.ErrNotFound}
+		return &TargetError{Name: "of the default", Why: store.Textf("it is not meant for you; see nizectl models list for those that are"), Err: store.ErrNotFound}
 	}
 	return unknownModel(name, theirs)
 }
@@ -211,27 +214,27 @@ func findTarget(name string, providers []store.Provider, names []store.ModelName
 		if p.Name != head {
 			continue
 		}
-		if why := notReady(p); why != "" {
+		if why := notReady(p); why != (store.Text{}) {
 			return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrInvalid}
 		}
 		return Target{Provider: p, Model: model}, nil
 	}
-	return Target{}, &TargetError{Name: name, Why: fmt.Sprintf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound}
+	return Target{}, &TargetError{Name: name, Why: store.Textf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound}
 }
 
 // notReady says why a provider can't be asked, or "".
-func notReady(p store.Provider) string {
+func notReady(p store.Provider) store.Text {
 	if !p.Enabled {
-		return "provider " + p.Name + " is disabled"
+		return store.Textf("provider %s is disabled", p.Name)
 	}
 	switch p.Kind {
 	case Offline, "ollama", "openai-compatible":
 	default:
 		if p.Key.IsZero() {
-			return "provider " + p.Name + " has no key"
+			return store.Textf("provider %s has no key", p.Name)
 		}
 	}
-	return ""
+	return store.Text{}
 }
 
 // Generate asks the models behind name in order. The next one is asked only

@@ -16,7 +16,9 @@ import (
 
 // answer is what became of one call of a step.
 type answer struct {
-	text    string
+	text    string      // what the model is told
+	said    store.Text  // what a person is told of it where that is no result
+	ended   store.State // of [store.Turn]
 	settled bool
 	private bool // for the requester alone
 }
@@ -53,7 +55,7 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 		}
 	}
 	for i, tc := range s.missing {
-		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text, For: s.step.For}
+		t := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: answers[i].text, Said: answers[i].said, Ended: answers[i].ended, For: s.step.For}
 		if answers[i].private {
 			t.For = by.User
 		}
@@ -78,18 +80,19 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	for i, f := range functions {
 		known[i] = f.Name
 	}
-	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: askedText(tc), Private: s.step.For != ""}
-	tell := func(state store.State, text string) {
+	line := store.ToolLine{Name: brief(tc.Name), State: store.Running, Brief: store.Plain(askedText(tc)), Private: s.step.For != ""}
+	tell := func(state store.State, said store.Text) {
 		line.State = state
 		if state.Final() {
-			line.Brief = brief(plainFailure(text))
+			line.Brief = briefText(said)
 		}
 		shown := line
 		w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &shown})
 	}
-	mend := func(text string) (answer, error) {
-		tell(store.Failed, text)
-		return answer{text: text, settled: true}, nil
+	mend := func(a answer) (answer, error) {
+		tell(store.Failed, a.said)
+		a.settled = true
+		return a, nil
 	}
 	if !slices.Contains(known, tc.Name) {
 		return mend(unknownFunction(tc.Name, known))
@@ -97,10 +100,10 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	if tc.Name == ExecuteTool {
 		return w.executeCall(ctx, s, tc, line)
 	}
-	if problem := checkArgs(tc.Args); problem != "" {
+	if problem := checkArgs(tc.Args); problem.text != "" {
 		return mend(problem)
 	}
-	tell(store.Running, "")
+	tell(store.Running, store.Text{})
 	by := messageAt(s.turns, s.step.Re).By
 	result, err := w.Tools.Meta(ctx, by, w.scope(), tc)
 	if err != nil {
@@ -111,7 +114,11 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	}
 	text := w.resultText(by, result)
 	if result.IsError || result.Error != nil {
-		return mend(text)
+		said := store.Plain(text)
+		if result.Error != nil {
+			said = result.Error.Message
+		}
+		return mend(answer{text: text, said: said})
 	}
 	tell(store.Done, foundNames(text))
 	return answer{text: text, settled: true}, nil
@@ -125,9 +132,10 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 		c, err = w.proposeCall(ctx, s, tc, &line)
 		var isRefused *modelError
 		if errors.As(err, &isRefused) {
-			line.State, line.Brief = store.Failed, brief(plainFailure(isRefused.text))
+			line.State, line.Brief = store.Failed, briefText(isRefused.said)
 			w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
-			return answer{text: isRefused.text, settled: true}, nil
+			isRefused.settled = true
+			return isRefused.answer, nil
 		}
 	}
 	if err != nil {
@@ -137,7 +145,7 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return answer{}, err
 	}
 	if c.Waiting() && s.target.N > s.step.Re {
-		c = w.cancelCall(ctx, by, c, "the requester wrote something else")
+		c = w.cancelCall(ctx, by, c, store.Textf("the requester wrote something else"))
 	}
 	line.Name, line.State = c.ToolID(), c.State
 	if !c.State.Final() {
@@ -145,33 +153,34 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 		w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
 		return answer{}, nil
 	}
-	text := w.outcomeText(by, c)
+	a := w.outcome(by, c)
+	a.settled, a.private = true, c.Private
 	line.Private = line.Private || c.Private
 	switch c.State {
 	case store.Done:
-		line.Brief = brief(text)
+		line.Brief = store.Plain(brief(a.text))
 	case store.Failed:
-		line.Brief = brief(plainFailure(text))
+		line.Brief = briefText(a.said)
 	default: // the line says how it ended; what the model is told of it is for the model
-		line.Brief = brief(c.Reason)
+		line.Brief = briefText(c.Reason)
 	}
 	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
 	w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c})
-	return answer{text: text, settled: true, private: c.Private}, nil
+	return a, nil
 }
 
 // modelError is a call that does not exist, because the model must correct something.
-type modelError struct{ text string }
+type modelError struct{ answer }
 
 func (t *modelError) Error() string { return t.text }
 
 // proposeCall asks the gateway for the call. A *told error is for the model.
 func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line *store.ToolLine) (store.Call, error) {
 	req, problem := parseExecute(tc.Args)
-	if problem != "" {
+	if problem.text != "" {
 		return store.Call{}, &modelError{problem}
 	}
-	line.Name, line.Brief = req.Tool, brief(string(req.Args))
+	line.Name, line.Brief = req.Tool, store.Plain(brief(string(req.Args)))
 	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
 	req.ID, req.Thread, req.Agent = tc.ID, w.thread.ID, w.profile.ID
 	req.Why, req.Allowed, req.InPrivateTurn = s.step.Text, w.thread.Servers, s.step.For != ""
@@ -193,8 +202,8 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 
 // parseExecute reads the arguments of execute_tool. problem is told
 // to the model.
-func parseExecute(args string) (req store.Request, problem string) {
-	if problem := checkArgs(args); problem != "" {
+func parseExecute(args string) (req store.Request, problem answer) {
+	if problem := checkArgs(args); problem.text != "" {
 		return req, problem
 	}
 	var in struct {
@@ -202,10 +211,10 @@ func parseExecute(args string) (req store.Request, problem string) {
 		Params json.RawMessage `json:"params"`
 	}
 	if err := json.Unmarshal([]byte(args), &in); err != nil {
-		return req, "The arguments of execute_tool do not fit: " + err.Error() + `. Send {"tool_id":"server:tool","params":{…}}.`
+		return req, forModel("The arguments of execute_tool do not fit: " + err.Error() + `. Send {"tool_id":"server:tool","params":{…}}.`)
 	}
 	if in.ToolID == "" {
-		return req, `The arguments of execute_tool lack tool_id. Send {"tool_id":"server:tool","params":{…}}.`
+		return req, forModel(`The arguments of execute_tool lack tool_id. Send {"tool_id":"server:tool","params":{…}}.`)
 	}
 	// Some models write the object as a string that holds it.
 	var inner string
@@ -217,48 +226,63 @@ func parseExecute(args string) (req store.Request, problem string) {
 	}
 	params, err := store.Canonical(in.Params)
 	if err != nil || params[0] != '{' {
-		return req, "The params of execute_tool are not a JSON object. Send an object that fits the tool's input schema."
+		return req, forModel("The params of execute_tool are not a JSON object. Send an object that fits the tool's input schema.")
 	}
-	return store.Request{Tool: in.ToolID, Args: in.Params}, ""
+	return store.Request{Tool: in.ToolID, Args: in.Params}, answer{}
 }
 
-// nothingDone tells a model that what it wrote had no effect. What stands before it
-// is for people, too.
-const nothingDone = ", so nothing was done."
+// forModel is what only a model can make something of; a person reads it as it is.
+func forModel(text string) answer { return answer{text: text, said: store.Plain(text)} }
 
-// checkArgs says what is wrong with a function's arguments, or "".
-func checkArgs(args string) string {
+// correct tells a person what is wrong, and a model also that this had no effect
+// and what to do.
+func correct(said store.Text, do string) answer {
+	return answer{text: said.String() + ", so nothing was done. " + do, said: said}
+}
+
+// checkArgs says what is wrong with a function's arguments, if anything is.
+func checkArgs(args string) answer {
+	const again = "Send the call again with one JSON object."
 	c, err := store.Canonical([]byte(args))
 	if err != nil {
-		return "The arguments were not valid JSON (" + err.Error() + ")" + nothingDone + " Send the call again with one JSON object."
+		return correct(store.Textf("The arguments were not valid JSON (%s)", err), again)
 	}
 	if c[0] != '{' {
-		return "The arguments were not a JSON object" + nothingDone + " Send the call again with one JSON object."
+		return correct(store.Textf("The arguments were not a JSON object"), again)
 	}
-	return ""
+	return answer{}
 }
 
-func unknownFunction(name string, known []string) string {
+func unknownFunction(name string, known []string) answer {
 	if len(known) == 0 {
-		return "There are no functions to call in this conversation. Answer without them."
+		return forModel("There are no functions to call in this conversation. Answer without them.")
 	}
-	text := fmt.Sprintf("There is no function %q", brief(name)) + nothingDone + " The functions are " + strings.Join(known, ", ") + "."
+	do := "The functions are " + strings.Join(known, ", ") + "."
 	if slices.Contains(known, ExecuteTool) {
-		text += " To run a tool, call execute_tool with its tool_id."
+		do += " To run a tool, call execute_tool with its tool_id."
 	}
-	return text
+	return correct(store.Textf("There is no function %q", brief(name)), do)
 }
 
-const insideError = "nize had an internal error"
-
-// refusal is what the model is told when the gateway made no call.
-func (w *work) refusal(err error, what string) string {
+// refusal is what is told when the gateway made no call.
+func (w *work) refusal(err error, what string) answer {
 	var ce *store.CallError
 	if errors.As(err, &ce) {
-		return "Nothing was done: " + strings.TrimSuffix(ce.Message, ".") + " (" + string(ce.Code) + ")."
+		said := withoutStop(ce.Message)
+		return answer{text: "Nothing was done: " + said.String() + " (" + string(ce.Code) + ").", said: said, ended: store.Planned}
 	}
 	w.Log.Error("a call could not be made", "thread", w.thread.ID, "tool", what, "error", err)
-	return "Nothing was done: " + insideError + "."
+	said := store.Textf("nize had an internal error")
+	return answer{text: "Nothing was done: " + said.String() + ".", said: said, ended: store.Planned}
+}
+
+// withoutStop is what a text says as a part of a sentence.
+func withoutStop(t store.Text) store.Text {
+	text := strings.TrimSpace(t.String())
+	if cut := strings.TrimSuffix(text, "."); cut != t.String() {
+		return store.Plain(cut)
+	}
+	return t
 }
 
 // lastReplacement follows what replaced a call (edit, retry, ask again): the model gets
@@ -288,7 +312,7 @@ func (w *work) lastReplacement(ctx context.Context, c store.Call) (store.Call, e
 }
 
 // cancelCall cancels a waiting call for its requester and returns it as it then is.
-func (w *work) cancelCall(ctx context.Context, by store.Caller, c store.Call, why string) store.Call {
+func (w *work) cancelCall(ctx context.Context, by store.Caller, c store.Call, why store.Text) store.Call {
 	d := store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: w.Now(), Digest: c.Digest, Reason: why}
 	done, err := w.Tools.Decide(ctx, by, c.ID, d)
 	if err == nil && done != nil {
@@ -338,7 +362,8 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 				continue
 			}
 			s.target = findTarget
-			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: w.outcomeText(findTarget.By, c), For: t.For}
+			a := w.outcome(findTarget.By, c)
+			late := store.Turn{Role: store.FromTool, CallID: tc.ID, Text: a.text, Said: a.said, Ended: a.ended, For: t.For}
 			if c.Private {
 				late.For = c.By
 			}
@@ -375,38 +400,41 @@ func resultOf(turns []store.Turn, call string) (t *store.Turn) {
 	return t
 }
 
-// outcomeText is what the model is told about a call that ended.
-func (w *work) outcomeText(by store.Caller, c store.Call) string {
-	reason := strings.TrimSuffix(strings.TrimSpace(c.Reason), ".")
-	if reason != "" {
-		reason = ": " + reason
+// outcome is what is told about a call that ended.
+func (w *work) outcome(by store.Caller, c store.Call) answer {
+	said, reason := withoutStop(c.Reason), ""
+	if said != (store.Text{}) {
+		reason = ": " + said.String()
 	}
 	switch c.State {
 	case store.Done:
 		text := w.resultText(by, c.Result)
 		if c.Result != nil && c.Result.IsError {
-			return "The tool reported an error: " + text
+			return answer{text: "The tool reported an error: " + text, said: store.Plain(text), ended: store.Done}
 		}
-		return text
+		return answer{text: text}
 	case store.Failed:
 		text := w.resultText(by, c.Result)
-		if text == "" || text == noOutput {
-			return "The call failed" + reason + "."
+		switch {
+		case text == "" || text == noOutput:
+			return answer{text: "The call failed" + reason + ".", said: said, ended: store.Failed}
+		case text == c.Reason.String():
+			return answer{text: "The call failed: " + text, said: c.Reason, ended: store.Failed}
 		}
-		return "The call failed: " + text
+		return answer{text: "The call failed: " + text, said: store.Plain(text), ended: store.Failed}
 	case store.Refused:
 		for _, d := range c.Decisions {
 			if d.Verb == store.Deny && d.By != store.System.User {
-				return "A person refused the call, so it was not run" + reason + ". Do not propose it again unless asked."
+				return answer{text: "A person refused the call, so it was not run" + reason + ". Do not propose it again unless asked.", ended: store.Refused}
 			}
 		}
-		return "The call was refused and not run" + reason + "."
+		return answer{text: "The call was refused and not run" + reason + ".", said: said, ended: store.Refused}
 	case store.Expired:
-		return "Nobody approved the call in time, so it was not run."
+		return answer{text: "Nobody approved the call in time, so it was not run.", ended: store.Expired}
 	case store.Cancelled:
-		return "The call was cancelled before it ran" + reason + "."
+		return answer{text: "The call was cancelled before it ran" + reason + ".", ended: store.Cancelled}
 	}
-	return "nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself."
+	return answer{text: "nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself.", ended: store.Lost}
 }
 
 const noOutput = "(no output)"
@@ -428,4 +456,15 @@ func brief(text string) string {
 		return string(r[:limit-1]) + "…"
 	}
 	return text
+}
+
+// briefText is brief for what nize says, without what is for models.
+func briefText(t store.Text) store.Text {
+	if format, args := t.Parts(); len(args) == 1 && format == "%s; search with "+discoverTools {
+		t, _ = args[0].(store.Text)
+	}
+	if short := brief(t.String()); short != t.String() {
+		return store.Plain(short)
+	}
+	return t
 }

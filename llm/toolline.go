@@ -3,7 +3,6 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"nize/store"
@@ -31,24 +30,8 @@ func askedText(tc store.ToolCall) string {
 	return brief(tc.Args)
 }
 
-// plainFailure is what a person reads of a failure that a model was told of: without
-// what the model is to do now, and the code.
-func plainFailure(text string) string {
-	for _, head := range []string{"Nothing was done: ", "The call failed: "} {
-		text = strings.TrimPrefix(text, head)
-	}
-	text = failureCode.ReplaceAllString(text, "")
-	text, _, _ = strings.Cut(text, nothingDone)
-	if text == insideError+"." {
-		return insideError
-	}
-	return strings.TrimSuffix(text, "; search with "+discoverTools)
-}
-
-var failureCode = regexp.MustCompile(` \([a-z_]+\)\.$`)
-
 // foundNames is what a meta-tool found, for a person: names instead of JSON.
-func foundNames(text string) string {
+func foundNames(text string) store.Text {
 	var answer struct {
 		Tools []struct {
 			ToolID string `json:"tool_id"`
@@ -59,7 +42,7 @@ func foundNames(text string) string {
 		ToolID string `json:"tool_id"`
 	}
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		return text
+		return store.Plain(text)
 	}
 	var names []string
 	for _, t := range answer.Tools {
@@ -70,11 +53,11 @@ func foundNames(text string) string {
 	}
 	switch {
 	case answer.ToolID != "":
-		return answer.ToolID
+		return store.Plain(answer.ToolID)
 	case len(names) == 0:
-		return "nothing"
+		return store.Textf("nothing")
 	case len(names) > 3:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+		return store.Plain(fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3))
 	}
-	return strings.Join(names, ", ")
+	return store.Plain(strings.Join(names, ", "))
 }

@@ -1,20 +1,28 @@
 package llm
 
-import "testing"
+import (
+	"io"
+	"log/slog"
+	"testing"
+
+	"nize/store"
+)
 
 // TestPlainly: a person reads why, and not what is for the model alone.
 func TestPlainly(t *testing.T) {
-	for in, want := range map[string]string{
-		`Nothing was done: tool "box:x" not found; search with discover_tools (not_found).`: `tool "box:x" not found`,
-		`The call failed: box has been unreachable for 5m`:                                  `box has been unreachable for 5m`,
-		`The tool reported an error: no (such) file.`:                                       `The tool reported an error: no (such) file.`,
-		`Nothing was done: nize had an internal error.`:                                     `nize had an internal error`,
-		checkArgs(`[1]`): `The arguments were not a JSON object`,
-		unknownFunction("run", []string{"discover_tools"}):     `There is no function "run"`,
-		`Nobody approved the call in time, so it was not run.`: `Nobody approved the call in time, so it was not run.`,
+	w := &work{Agent: &Agent{Deps: Deps{Log: slog.New(slog.DiscardHandler)}}, thread: store.Thread{}}
+	hint := store.Textf("%s; search with discover_tools", store.Textf("tool %q not found", "box:x"))
+	for _, row := range []struct {
+		answer       answer
+		model, human string
+	}{
+		{w.refusal(&store.CallError{Code: store.CodeNotFound, Message: hint}, ""), `Nothing was done: tool "box:x" not found; search with discover_tools (not_found).`, `tool "box:x" not found`},
+		{w.refusal(io.EOF, ""), `Nothing was done: nize had an internal error.`, `nize had an internal error`},
+		{checkArgs(`[1]`), `The arguments were not a JSON object, so nothing was done. Send the call again with one JSON object.`, `The arguments were not a JSON object`},
+		{unknownFunction("run", []string{"discover_tools"}), `There is no function "run", so nothing was done. The functions are discover_tools.`, `There is no function "run"`},
 	} {
-		if got := plainFailure(in); got != want {
-			t.Errorf("%q became %q, want %q", in, got, want)
+		if got := briefText(row.answer.said).String(); got != row.human || row.answer.text != row.model {
+			t.Errorf("%q, %q; want %q, %q", row.answer.text, got, row.model, row.human)
 		}
 	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // cutOff ends an answer for which the model had no more tokens.
-const cutOff = "\n\n[The answer reached its length limit.]"
+var cutOff = store.Textf("[The answer reached its length limit.]")
 
 // work is one run of [Agent.Work].
 type work struct {
@@ -110,19 +110,20 @@ func (w *work) stopTurn(ctx context.Context, s state, text string) error {
 	defer cancel()
 	for _, tc := range s.missing {
 		if c, err := w.Calls.GetCall(ctx, tc.ID); err == nil && c.Waiting() {
-			w.cancelCall(ctx, s.target.By, c, "the turn was stopped")
+			w.cancelCall(ctx, s.target.By, c, store.Textf("the turn was stopped"))
 		}
 	}
 	if strings.TrimSpace(text) != "" {
 		_, err := w.storePartial(ctx, s, text)
 		return err
 	}
-	return w.endTurn(ctx, s, store.Progress{Kind: "notice", Text: "Stopped."})
+	return w.endTurn(ctx, s, store.Progress{Kind: "notice", Said: store.Textf("Stopped.")})
 }
 
 // endTurn closes the turn with nize's own words.
 func (w *work) endTurn(ctx context.Context, s state, p store.Progress) error {
-	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Final: true, Re: s.target.N})
+	p.Text = p.Said.String()
+	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Said: p.Said, Final: true, Re: s.target.N})
 	if err != nil {
 		return err
 	}
@@ -200,13 +201,14 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 			reply.Calls, reply.Opaque = nil, nil
 		}
 		if strings.TrimSpace(reply.Text) == "" {
-			reply.Text = fmt.Sprintf("[I could not finish this within %d steps.]", limit)
+			reply.Remark = store.Textf("[I could not finish this within %d steps.]", limit)
+			reply.Text = reply.Remark.String()
 		}
 	case len(reply.Calls) > maxStepCalls:
 		reply.Calls, reply.Opaque = reply.Calls[:maxStepCalls], nil
 	}
 	turn := store.Turn{
-		Role: store.FromModel, Text: reply.Text, Calls: slices.Clone(reply.Calls),
+		Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Calls: slices.Clone(reply.Calls),
 		Opaque: reply.Opaque, Model: reply.Model, Re: s.target.N,
 	}
 	for i := range turn.Calls {
@@ -214,7 +216,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	}
 	at, err := w.appendTurn(ctx, s, turn)
 	if at != "" {
-		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Ends: len(turn.Calls) == 0}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Said: turn.Said, Ends: len(turn.Calls) == 0}))
 		if text := unmetRequest(s, turn); text != "" && w.RecordUnmetRequest != nil && !s.private {
 			w.RecordUnmetRequest(text)
 		}
@@ -251,14 +253,18 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 	for range 2 {
 		reply, err = w.Models.Generate(ctx, model, req, delta)
 		for _, b := range reply.Crossed {
-			w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: budgetWarning(b, w.zone())}))
+			warning := budgetWarning(b, w.zone())
+			w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: warning.String(), Said: warning}))
 		}
 		if err != nil && shown.Len() == 0 {
 			return reply, "", err
 		}
 		if err == nil && reply.Finish == "length" && reply.Text != "" && len(reply.Calls) == 0 {
-			reply.Text += cutOff
-			delta(Delta{Text: cutOff})
+			reply.Remark = cutOff
+			tail := "\n\n" + cutOff.String()
+			reply.Text += tail
+			shown.WriteString(tail)
+			w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: tail, Said: cutOff}))
 		}
 		if err != nil || strings.TrimSpace(reply.Text) != "" || len(reply.Calls) > 0 {
 			return reply, shown.String(), err
@@ -290,20 +296,20 @@ func (w *work) reportFailure(ctx context.Context, s state, text string, cause er
 		}
 		s.turns = turns
 	}
-	return w.endTurn(ctx, s, store.Progress{Kind: "error", Text: why})
+	return w.endTurn(ctx, s, store.Progress{Kind: "error", Said: why})
 }
 
 // reportStepLimit says once that the step limit is reached.
 func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again bool, err error) {
-	text := fmt.Sprintf("I stopped using tools after %d steps, the limit for one turn.", limit)
+	said := store.Textf("I stopped using tools after %d steps, the limit for one turn.", limit)
 	for _, t := range s.turns {
-		if t.Role == store.FromNize && t.N > s.target.N && t.Text == text {
+		if t.Role == store.FromNize && t.N > s.target.N && t.Text == said.String() {
 			return false, nil
 		}
 	}
-	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: text, Re: s.target.N})
+	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: said.String(), Said: said, Re: s.target.N})
 	if at != "" {
-		w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: text, Stored: at}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: said.String(), Said: said, Stored: at}))
 	}
 	return true, err
 }

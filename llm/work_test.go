@@ -248,20 +248,20 @@ func TestOutcomesAreTold(t *testing.T) {
 	}{
 		{"refused by a person", func(m *memory, c store.Call) {
 			c.Decisions = []store.Decision{{Verb: store.Deny}}
-			c.Reason = "too risky."
+			c.Reason = store.Plain("too risky.")
 			m.put(c)
 			m.finish(c.ID, store.Refused, "")
 		}, "A person refused the call, so it was not run: too risky. Do not propose it again unless asked."},
 		{"refused by nize", func(m *memory, c store.Call) {
 			c.Decisions = []store.Decision{{Verb: store.Deny, By: store.System.User}}
-			c.Reason = "nobody could give a yes now"
+			c.Reason = store.Plain("nobody could give a yes now")
 			m.put(c)
 			m.finish(c.ID, store.Refused, "")
 		}, "The call was refused and not run: nobody could give a yes now."},
 		{"expired", func(m *memory, c store.Call) { m.finish(c.ID, store.Expired, "") }, "Nobody approved the call in time, so it was not run."},
 		{"lost", func(m *memory, c store.Call) { m.finish(c.ID, store.Lost, "") }, "nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself."},
 		{"failed", func(m *memory, c store.Call) {
-			c.Result = &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeTimeout, Message: "no answer within 30s"}}
+			c.Result = &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeTimeout, Message: store.Plain("no answer within 30s")}}
 			m.put(c)
 			m.finish(c.ID, store.Failed, "")
 		}, "The call failed: no answer within 30s"},

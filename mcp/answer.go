@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -98,7 +99,7 @@ func executeAnswer(args metaArgs, c *store.Call, err error) answer {
 		}
 	}
 	if len(a.items) == 0 && out.Error != nil {
-		a.items = []json.RawMessage{textItem(out.Error.Message)}
+		a.items = []json.RawMessage{textItem(out.Error.Message.String())}
 	}
 	a.structured = mustJSON(out)
 	return a
@@ -126,21 +127,17 @@ func failureOf(c *store.Call) *store.CallError {
 	if c.Result != nil && c.Result.Error != nil {
 		return c.Result.Error
 	}
-	reason := c.Reason
 	switch c.State {
 	case store.Failed:
-		if reason == "" {
-			reason = "the tool reported an error"
-		}
-		return &store.CallError{Code: store.CodeTool, Message: reason}
+		return &store.CallError{Code: store.CodeTool, Message: cmp.Or(c.Reason, store.Textf("the tool reported an error"))}
 	case store.Refused:
-		return &store.CallError{Code: store.CodeRefused, Message: nonEmpty(reason, "a person said no")}
+		return &store.CallError{Code: store.CodeRefused, Message: cmp.Or(c.Reason, store.Textf("a person said no"))}
 	case store.Expired:
-		return &store.CallError{Code: store.CodeExpired, Message: "nobody approved the call in time"}
+		return &store.CallError{Code: store.CodeExpired, Message: store.Textf("nobody approved the call in time")}
 	case store.Lost:
-		return &store.CallError{Code: store.CodeUnknown, Message: nonEmpty(reason, "the outcome is unknown")}
+		return &store.CallError{Code: store.CodeUnknown, Message: cmp.Or(c.Reason, store.Textf("the outcome is unknown"))}
 	}
-	return &store.CallError{Code: store.CodeCancelled, Message: nonEmpty(reason, "the call was cancelled")}
+	return &store.CallError{Code: store.CodeCancelled, Message: cmp.Or(c.Reason, store.Textf("the call was cancelled"))}
 }
 
 func nonEmpty(s, or string) string {
@@ -154,7 +151,7 @@ func nonEmpty(s, or string) string {
 // and a text that is short enough for a model's context.
 func lookupAnswer(name string, r *store.Result) answer {
 	if r.Error != nil {
-		return answer{isError: true, items: []json.RawMessage{textItem(r.Error.Message)}}
+		return answer{isError: true, items: []json.RawMessage{textItem(r.Error.Message.String())}}
 	}
 	var up struct {
 		Structured json.RawMessage `json:"structuredContent"`

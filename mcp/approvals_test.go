@@ -250,7 +250,7 @@ func TestNobodyCould(t *testing.T) {
 	} {
 		h.approvers(policy)
 		c := h.call(h.member, "box:write", `{"what":"x"}`)
-		if (c.State == store.Refused) != refused || refused && !strings.Contains(c.Reason, "could") {
+		if (c.State == store.Refused) != refused || refused && !strings.Contains(c.Reason.String(), "could") {
 			t.Errorf("%s: %s (%s)", policy, c.State, c.Reason)
 		}
 	}
@@ -279,7 +279,7 @@ func TestFourEyes(t *testing.T) {
 		t.Errorf("the same person's second yes: %v", err)
 	}
 	card, err := h.gateway.Card(t.Context(), c.ID)
-	if err != nil || card.Who() != "2 different people of: group ops; not mia, who asked" || !slices.Equal(card.Yes, []string{"ann"}) || card.Always {
+	if err != nil || card.Who().String() != "2 different people of: group ops; not mia, who asked" || !slices.Equal(card.Yes, []string{"ann"}) || card.Always {
 		t.Errorf("card %+v, %q, %v", card, card.Who(), err)
 	}
 	h.stop() // a restart between the two

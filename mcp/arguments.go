@@ -3,7 +3,6 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"nize/mcp/policy"
@@ -42,10 +41,10 @@ func argsOf(req store.Request) json.RawMessage {
 // allows.
 func (v *validator) canonicalArgs(tool *policy.Tool, args json.RawMessage) (canonical json.RawMessage, err error) {
 	if canonical, err = store.Canonical(args); err != nil {
-		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are not valid JSON: %v", tool.ID(), jsonProblem(err))}
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s are not valid JSON: %v", tool.ID(), jsonProblem(err))}
 	}
 	if canonical[0] != '{' {
-		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}
 	}
 	return canonical, v.checkSchema(tool, canonical)
 }

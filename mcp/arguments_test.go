@@ -25,7 +25,7 @@ func TestFits(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.As(err, &wrong) || wrong.Code != store.CodeInvalid || !strings.Contains(wrong.Message, want) {
+		if !errors.As(err, &wrong) || wrong.Code != store.CodeInvalid || !strings.Contains(wrong.Message.String(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 			continue
 		}

@@ -36,11 +36,11 @@ func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Resu
 		Bytes  int    `json:"bytes"`
 	}{Bytes: 16 << 10}
 	if err := json.Unmarshal(inv.Args, &args); err != nil {
-		return nil, &store.CallError{Code: store.CodeInvalid, Message: "read_result: offset and bytes must be whole numbers"}
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("read_result: offset and bytes must be whole numbers")}
 	}
 	c, err := x.calls.GetCall(ctx, args.Call)
 	if errors.Is(err, store.ErrNotFound) || err == nil && c.By != inv.By.User {
-		return nil, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("no call %q of yours", args.Call)}
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("no call %q of yours", args.Call)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading call %s: %w", args.Call, err)
@@ -48,7 +48,7 @@ func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Resu
 	inv.Call.Private = inv.Call.Private || c.Private // it is the same result
 	text := c.Result.Whole()
 	if args.Offset > len(text) {
-		return nil, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("offset %d is past the end: the result has %d bytes", args.Offset, len(text))}
+		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("offset %d is past the end: the result has %d bytes", args.Offset, len(text))}
 	}
 	start, end := args.Offset, min(args.Offset+args.Bytes, len(text))
 	for start > 0 && start < len(text) && !utf8.RuneStart(text[start]) {

@@ -40,7 +40,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if c.State.Final() {
 		card.Outcome = c.Reason
 		if c.State == store.Done && !c.Private {
-			card.Outcome = store.Clip(firstLine(c.Result.Text()), 200)
+			card.Outcome = store.Plain(store.Clip(firstLine(c.Result.Text()), 200))
 		}
 	}
 	return card, nil
@@ -64,7 +64,7 @@ func decidedBy(c store.Call) string {
 func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.Card) error {
 	tool, ok := g.Catalog.Get(c.ToolID())
 	if !ok {
-		card.Warnings = append(card.Warnings, "the tool is gone; it will not run")
+		card.Warnings = append(card.Warnings, store.Textf("the tool is gone; it will not run"))
 		return nil
 	}
 	card.Title, card.Description, card.Where = tool.Title, tool.Description, tool.Record.Where()
@@ -74,34 +74,38 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 		return fmt.Errorf("reading tool %s: %w", c.ToolID(), err)
 	}
 	if tool.Server != policy.BuiltinServer && (err != nil || stored.Accepted != c.Pin || stored.Pin != c.Pin) {
-		card.Warnings = append(card.Warnings, "the tool's definition changed since this was proposed; it will not run")
+		card.Warnings = append(card.Warnings, store.Textf("the tool's definition changed since this was proposed; it will not run"))
 	}
 	if !c.Waiting() {
 		return nil
 	}
 	grantable, err := g.Policy.Grantable(ctx, c, tool)
 	card.Always = err == nil && grantable
-	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !slices.Contains(c.Warnings, policy.TaintWarning) {
+	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
 		card.Warnings = append(card.Warnings, policy.TaintWarning) // since it was proposed, or nobody knows
 	}
 	return nil
 }
 
+// warnsOf compares in English: what was stored long ago is nothing else.
+func warnsOf(c store.Call, warning store.Text) bool {
+	return slices.ContainsFunc(c.Warnings, func(w store.Text) bool { return w.String() == warning.String() })
+}
+
 // maxWarnings bounds what is said of one call's arguments.
-const (
-	maxWarnings  = 20
-	moreWarnings = "there is more of that kind than is listed here" // as mcp/scan says it of one text
-)
+const maxWarnings = 20
+
+var moreWarnings = store.Textf("there is more of that kind than is listed here") // as mcp/scan says it of one text
 
 // warnings is what should be known of the texts in arguments, names of fields
 // included.
-func (g *Gateway) warnings(args json.RawMessage) []string {
+func (g *Gateway) warnings(args json.RawMessage) []store.Text {
 	if g.warn == nil {
 		return nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
-	var out []string
+	var out []store.Text
 	for {
 		token, err := dec.Token()
 		if err != nil {

@@ -21,15 +21,15 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	}
 	if !g.Policy.Sees(ctx, by, c) && !g.Policy.May(ctx, by, c, d.Verb) { // told as if there were none, but noted
 		g.auditRefusedPress(by, c, d, "may not see it")
-		return nil, fmt.Errorf("call %s: %w", id, store.ErrNotFound)
+		return nil, store.Errorf("call %s: %w", id, store.ErrNotFound)
 	}
 	if !g.Policy.May(ctx, by, c, d.Verb) && c.State.Final() {
 		g.auditRefusedPress(by, c, d, "too late")
-		return &c, fmt.Errorf("call %s is %s: %w", id, stateWord(c), store.ErrDecided)
+		return &c, store.Errorf("call %s is %s: %w", id, stateWord(c), store.ErrDecided)
 	}
 	if !g.Policy.May(ctx, by, c, d.Verb) {
 		g.auditRefusedPress(by, c, d, "may not decide it")
-		return &c, fmt.Errorf("call %s: %w: %s decides it", id, store.ErrRefused, g.Policy.WhoDecides(ctx, c))
+		return &c, store.Errorf("call %s: %w: %s decides it", id, store.ErrRefused, g.Policy.WhoDecides(ctx, c))
 	}
 	return g.decideAndAudit(ctx, by, c, d)
 }
@@ -61,7 +61,7 @@ func (g *Gateway) decideAndAudit(ctx context.Context, by store.Caller, c store.C
 // applyDecision does what the verb says.
 func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	if d.Digest != "" && d.Digest != c.Digest {
-		return &c, fmt.Errorf("call %s: %w: what you saw is not what would run; look at it again", c.ID, store.ErrConflict)
+		return &c, store.Errorf("call %s: %w: what you saw is not what would run; look at it again", c.ID, store.ErrConflict)
 	}
 	d.By, d.Name, d.Surface, d.At, d.Voids, d.Standing = by.User, by.Name, by.Surface, g.now(), nil, nil
 	switch d.Verb {
@@ -81,7 +81,7 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 		}
 	}
 	if d.Verb == store.Approve && c.Waiting() {
-		if why := g.Policy.Stale(ctx, c); why != "" {
+		if why := g.Policy.Stale(ctx, c); why != (store.Text{}) {
 			d = store.Decision{Verb: store.Deny, By: store.System.User, Name: store.System.Name, Surface: store.OnSystem, At: d.At, Reason: why}
 			by = store.System
 		} else {
@@ -91,23 +91,31 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 	settled, err := g.calls.Decide(ctx, by, c.ID, d)
 	if err != nil {
 		if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
-			return &settled, fmt.Errorf("call %s is %s: %w", c.ID, stateWord(settled), err)
+			return &settled, tooLate(c.ID, settled, err)
 		}
 		return nil, fmt.Errorf("deciding call %s: %w", c.ID, err)
 	}
 	if by.User == store.System.User && d.Verb == store.Deny {
-		return &settled, fmt.Errorf("call %s: %w: %s", c.ID, store.ErrRefused, d.Reason)
+		return &settled, store.Errorf("call %s: %w: %s", c.ID, store.ErrRefused, d.Reason)
 	}
 	return &settled, nil
 }
 
+// tooLate is the error of a press that came after what ended the call.
+func tooLate(id string, c store.Call, err error) error {
+	if errors.Is(err, store.ErrExpired) {
+		return store.Errorf("call %s is %s: %w", id, stateWord(c), store.ErrExpired)
+	}
+	return store.Errorf("call %s is %s: %w", id, stateWord(c), store.ErrDecided)
+}
+
 // stateWord is the state of a call as its decider reads it.
-func stateWord(c store.Call) string {
+func stateWord(c store.Call) store.Text {
 	switch {
 	case c.State == store.Pending && !c.Approved.IsZero():
-		return "approved"
+		return store.Textf("approved")
 	case c.Waiting() && len(c.Yes()) > 0:
-		return fmt.Sprintf("waiting, %d of %d said yes", len(c.Yes()), c.Policy.Approvers().Need)
+		return store.Textf("waiting, %d of %d said yes", len(c.Yes()), c.Policy.Approvers().Need)
 	}
 	return c.State.Word()
 }

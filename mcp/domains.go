@@ -67,7 +67,7 @@ func (d *Discovery) Browse(ctx context.Context, by store.Caller, scope store.Sco
 		for _, one := range d.index.Domains(d.keep(v)) {
 			ids = append(ids, one.ID)
 		}
-		return nil, "", &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("domain", domain, ids).Error()}
+		return nil, "", &store.CallError{Code: store.CodeNotFound, Message: store.TextOf(store.Unknown("domain", domain, ids))}
 	}
 	return tools, next, nil
 }

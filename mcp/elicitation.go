@@ -100,11 +100,11 @@ func (g *Gateway) applyAnswer(ctx context.Context, by store.Caller, state string
 	id, digest, _ := strings.Cut(state, " ")
 	c, err := g.calls.GetCall(ctx, id)
 	if err != nil || c.By != by.User || c.Token != by.Token || by.Token == "" {
-		return "", &store.CallError{Code: store.CodeNotFound, Message: "requestState names no call of yours"}
+		return "", &store.CallError{Code: store.CodeNotFound, Message: store.Textf("requestState names no call of yours")}
 	}
 	if c.Policy != store.ByRequester || digest != c.Digest || !store.GetBool(g.config, "", "approvals.elicitation") {
 		g.auditRefusedPress(by, c, store.Decision{Verb: store.Approve}, "a client may not answer it")
-		return "", &store.CallError{Code: store.CodeRefused, Message: "this call is not for its client to approve"}
+		return "", &store.CallError{Code: store.CodeRefused, Message: store.Textf("this call is not for its client to approve")}
 	}
 	verb := store.Cancel
 	if r, ok := response.(*sdk.ElicitResult); ok && r != nil {
@@ -116,7 +116,7 @@ func (g *Gateway) applyAnswer(ctx context.Context, by store.Caller, state string
 			verb = store.Deny
 		}
 	}
-	_, err = g.decideAndAudit(ctx, by, c, store.Decision{Verb: verb, Digest: digest, Reason: map[store.Verb]string{store.Deny: "its person said no in the client", store.Cancel: "its person gave no answer in the client"}[verb]})
+	_, err = g.decideAndAudit(ctx, by, c, store.Decision{Verb: verb, Digest: digest, Reason: map[store.Verb]store.Text{store.Deny: store.Textf("its person said no in the client"), store.Cancel: store.Textf("its person gave no answer in the client")}[verb]})
 	if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrRefused) {
 		return "", err
 	}
@@ -132,7 +132,7 @@ func (s *Server) cancelAbandoned(ctx context.Context, a *pendingQuestion) {
 	defer s.opt.Gateway.waiters.setCancelled(a.call)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	d := store.Decision{Verb: store.Cancel, Reason: "its caller left"}
+	d := store.Decision{Verb: store.Cancel, Reason: store.Textf("its caller left")}
 	if _, err := s.opt.Gateway.calls.Decide(ctx, store.System, a.call, d); err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) {
 		s.opt.Log.Error("cancelling a call whose client left", "call", a.call, "err", err)
 	}
@@ -188,9 +188,9 @@ func plainCard(card store.Card, until, now time.Time) string {
 		where = " (" + card.Where + ")"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Run %s?\nserver: %s\nasked by: %s\nruns as: %s", store.Escape(card.Tool), store.Escape(card.Server+where), store.Escape(card.By), store.Escape(card.RunsAs))
+	fmt.Fprintf(&b, "Run %s?\nserver: %s\nasked by: %s\nruns as: %s", store.Escape(card.Tool), store.Escape(card.Server+where), store.Escape(card.By), store.Escape(card.RunsAs.String()))
 	for _, w := range card.Warnings {
-		b.WriteString("\nwarning: " + store.Escape(w))
+		b.WriteString("\nwarning: " + store.Escape(w.String()))
 	}
 	claim(&b, "description (the server's own claim):", card.Title+"\n"+card.Description)
 	claim(&b, "why (the model's own words):", card.Why)

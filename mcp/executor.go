@@ -81,7 +81,7 @@ func (x *executor) run(ctx context.Context, inv *Invocation, progress store.Prog
 	defer func() {
 		if p := recover(); p != nil {
 			x.log.Error("a call panicked", "call", inv.Call.ID, "tool", inv.Tool, "panic", fmt.Sprint(p))
-			o = outcome(nil, &store.CallError{Code: store.CodeInternal, Message: "internal error while running " + inv.Tool})
+			o = outcome(nil, &store.CallError{Code: store.CodeInternal, Message: store.Textf("internal error while running %s", inv.Tool)})
 		}
 	}()
 	result, err := x.dispatch(ctx, inv, progress)
@@ -106,7 +106,7 @@ func (x *executor) dispatch(ctx context.Context, inv *Invocation, progress store
 	var failed *store.CallError
 	if x.stopping.Err() != nil && errors.As(err, &failed) { // its caller is still there to be told
 		told := *failed
-		told.Message = "nized is stopping, and the call was cut off: " + failed.Message
+		told.Message = store.Textf("nized is stopping, and the call was cut off: %s", failed.Message)
 		return result, &told
 	}
 	return result, err

@@ -70,7 +70,7 @@ func TestLearningFromUse(t *testing.T) {
 	h.look(h.root, "t1", learnableRequest)
 	h.use(h.root, "t2", "box:look")   // another conversation
 	h.use(h.member, "t1", "box:look") // another person
-	h.runner.fail = &store.CallError{Code: store.CodeTimeout, Message: "too slow"}
+	h.runner.fail = &store.CallError{Code: store.CodeTimeout, Message: store.Plain("too slow")}
 	h.use(h.root, "t1", "box:look")
 	h.runner.fail = nil
 	h.learned(0)

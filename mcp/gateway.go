@@ -65,7 +65,7 @@ type Options struct {
 	Channels policy.Channels // nil where there is none
 	// Warn says what a person should know of a text among arguments that they
 	// are to approve, such as a host that looks like another.
-	Warn  func(text string) []string
+	Warn  func(text string) []store.Text
 	Log   *slog.Logger
 	Now   func() time.Time
 	Owner string // names this daemon instance in running calls
@@ -80,7 +80,7 @@ type Gateway struct {
 
 	calls     CallStore
 	config    store.Config
-	warn      func(text string) []string
+	warn      func(text string) []store.Text
 	log       *slog.Logger
 	now       func() time.Time
 	hooks     hooks
@@ -265,7 +265,7 @@ func (g *Gateway) storeWaiting(ctx context.Context, inv *Invocation, v policy.Ve
 		return g.refuse(ctx, inv, why)
 	}
 	if most := store.GetInt(g.config, "", "approvals.max_arguments"); len(c.Args) > most {
-		return refuse(&store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})
+		return refuse(&store.CallError{Code: store.CodeRefused, Message: store.Textf("the arguments are %d bytes; a call that needs a yes may have %d (approvals.max_arguments)", len(c.Args), most)})
 	}
 	var err error
 	if c.Policy, err = g.Policy.Reachable(ctx, c.Policy, c.By); err != nil {
@@ -299,7 +299,7 @@ func (g *Gateway) checkWaiting(ctx context.Context, c store.Call) error {
 		return fmt.Errorf("counting waiting calls: %w", err)
 	}
 	if most := store.GetInt(g.config, "", "approvals.max_pending"); len(waiting) >= most {
-		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: fmt.Sprintf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))}
+		return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of yours wait for a yes already; decide those first: nizectl approvals list", len(waiting))}
 	}
 	return nil
 }

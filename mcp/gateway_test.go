@@ -81,7 +81,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	c := h.call(h.root, "box:write", `{"what":"y"}`)
-	if _, err := h.gateway.Decide(t.Context(), h.root, c.ID, store.Decision{Verb: store.Deny, Reason: "no"}); err != nil {
+	if _, err := h.gateway.Decide(t.Context(), h.root, c.ID, store.Decision{Verb: store.Deny, Reason: store.Plain("no")}); err != nil {
 		t.Fatal(err)
 	}
 	if c := h.wait(c.ID); c.State != store.Refused {
@@ -351,7 +351,7 @@ func TestArguments(t *testing.T) {
 	}
 	h.config.set("approvals.max_arguments", "1024")
 	c := h.call(h.root, "box:write", `{"what":"`+strings.Repeat("x", 2000)+`"}`)
-	if c.State != store.Refused || !strings.Contains(c.Reason, "approvals.max_arguments") {
+	if c.State != store.Refused || !strings.Contains(c.Reason.String(), "approvals.max_arguments") {
 		t.Errorf("arguments that fit no card: %s (%s), want refused", c.State, c.Reason)
 	}
 }
@@ -377,13 +377,13 @@ func TestOutcomes(t *testing.T) {
 	h := newHouse(t, nil)
 	h.config.set("approvals.mode", "none")
 	for code, want := range map[store.Code]store.State{store.CodeUnknown: store.Lost, store.CodeCancelled: store.Cancelled, store.CodeUnavailable: store.Failed, store.CodeTimeout: store.Failed} {
-		h.runner.fail = &store.CallError{Code: code, Message: "it is so"}
-		if c := h.call(h.root, "box:write", `{"what":"x"}`); c.State != want || c.Reason != "it is so" {
+		h.runner.fail = &store.CallError{Code: code, Message: store.Plain("it is so")}
+		if c := h.call(h.root, "box:write", `{"what":"x"}`); c.State != want || c.Reason.String() != "it is so" {
 			t.Errorf("%s gave %s (%s), want %s", code, c.State, c.Reason, want)
 		}
 	}
 	h.runner.fail = errors.New("a secret cause")
-	if c := h.call(h.root, "box:write", `{"what":"x"}`); strings.Contains(c.Reason, "secret") {
+	if c := h.call(h.root, "box:write", `{"what":"x"}`); strings.Contains(c.Reason.String(), "secret") {
 		t.Errorf("an unknown error was told: %s", c.Reason)
 	}
 }

@@ -41,7 +41,7 @@ func (inv *Invocation) Allowed() error {
 		return nil
 	}
 	if why := inv.view.Denial(inv.tool); why != "" {
-		return &store.CallError{Code: store.CodeRefused, Message: inv.Tool + ": " + why}
+		return &store.CallError{Code: store.CodeRefused, Message: store.Plain(inv.Tool + ": " + why)}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (r *runner) Run(ctx context.Context, _ store.Caller, c *store.Call, progres
 		select {
 		case <-r.hold:
 		case <-ctx.Done():
-			return nil, &store.CallError{Code: store.CodeCancelled, Message: "cancelled"}
+			return nil, &store.CallError{Code: store.CodeCancelled, Message: store.Plain("cancelled")}
 		}
 	}
 	if r.fail != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"nize/store"
@@ -123,7 +122,7 @@ func (g *Gateway) answerMeta(ctx context.Context, inv *Invocation) (json.RawMess
 	for i, m := range metaTools {
 		names[i] = m.name
 	}
-	return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Unknown("function", inv.Tool, names).Error()}
+	return nil, &store.CallError{Code: store.CodeNotFound, Message: store.TextOf(store.Unknown("function", inv.Tool, names))}
 }
 
 // parseMeta reads the arguments of a meta-tool strictly enough that a model
@@ -135,27 +134,27 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 	}
 	canonical, err := store.Canonical(raw)
 	if err != nil {
-		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s are not a valid JSON object: %v", tool, jsonProblem(err))}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s are not a valid JSON object: %v", tool, jsonProblem(err))}
 	}
 	if err := json.Unmarshal(canonical, &a); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) && mismatch.Field != "" {
-			return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("%s: %s must be of type %s, not %s", tool, mismatch.Field, jsonType(mismatch), mismatch.Value)}
+			return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s must be of type %s, not %s", tool, mismatch.Field, jsonType(mismatch), mismatch.Value)}
 		}
-		return a, &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("arguments of %s must be a JSON object", tool)}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object", tool)}
 	}
 	missing := func(name string) error {
-		return &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf("%s: %s is required", tool, name)}
+		return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("%s: %s is required", tool, name)}
 	}
 	switch {
 	case tool == Discover && strings.TrimSpace(a.Query) == "":
 		return a, missing("query")
 	case tool == Discover && len(a.Query) > 8<<10:
-		return a, &store.CallError{Code: store.CodeInvalid, Message: "discover_tools: query is longer than 8 KiB"}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("discover_tools: query is longer than 8 KiB")}
 	case tool == Discover && a.TopK != nil && (*a.TopK < 1 || *a.TopK > 50):
-		return a, &store.CallError{Code: store.CodeInvalid, Message: "discover_tools: top_k must be from 1 to 50"}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("discover_tools: top_k must be from 1 to 50")}
 	case tool == Discover && a.Min != nil && !(*a.Min >= 0 && *a.Min <= 1):
-		return a, &store.CallError{Code: store.CodeInvalid, Message: "discover_tools: min_similarity must be from 0 to 1"}
+		return a, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("discover_tools: min_similarity must be from 0 to 1")}
 	case (tool == Describe || tool == Execute) && a.ToolID == "":
 		return a, missing("tool_id")
 	case tool == Browse && a.DomainID == "":
@@ -165,8 +164,11 @@ func parseMeta(tool string, raw json.RawMessage) (metaArgs, error) {
 }
 
 // jsonProblem is the text of an error of store.Canonical without its head.
-func jsonProblem(err error) string {
-	return strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+" JSON: ")
+func jsonProblem(err error) store.Text {
+	if parts, ok := err.(interface{ Unwrap() []error }); ok {
+		return store.TextOf(parts.Unwrap()[1])
+	}
+	return store.TextOf(err)
 }
 
 func jsonType(e *json.UnmarshalTypeError) string {

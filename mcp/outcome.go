@@ -22,14 +22,14 @@ func outcome(result *store.Result, err error) store.Outcome {
 		return store.Outcome{State: state, Reason: failure.Message, Result: &store.Result{IsError: true, Error: failure}}
 	}
 	if result.IsError {
-		return store.Outcome{State: store.Failed, Reason: store.Clip(firstLine(result.Text()), 200), Result: result}
+		return store.Outcome{State: store.Failed, Reason: store.Plain(store.Clip(firstLine(result.Text()), 200)), Result: result}
 	}
 	return store.Outcome{State: store.Done, Result: result}
 }
 
 // privateReason is what is said in the open of a private call that the tool itself
 // says has failed.
-const privateReason = "the tool reported an error"
+var privateReason = store.Textf("the tool reported an error")
 
 // withoutPrivate takes out of an outcome what others must not read. Its result, which
 // holds the words of the tool, stays.
@@ -49,15 +49,15 @@ func callError(err error) *store.CallError {
 	case errors.As(err, &fastSession):
 		return fastSession
 	case errors.Is(err, context.Canceled):
-		return &store.CallError{Code: store.CodeCancelled, Message: "the caller left before the tool answered"}
+		return &store.CallError{Code: store.CodeCancelled, Message: store.Textf("the caller left before the tool answered")}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &store.CallError{Code: store.CodeTimeout, Message: "the tool did not answer in time", Retryable: true}
+		return &store.CallError{Code: store.CodeTimeout, Message: store.Textf("the tool did not answer in time"), Retryable: true}
 	case errors.Is(err, store.ErrRefused):
-		return &store.CallError{Code: store.CodeRefused, Message: err.Error()}
+		return &store.CallError{Code: store.CodeRefused, Message: store.TextOf(err)}
 	case errors.Is(err, store.ErrDiskFull):
-		return &store.CallError{Code: store.CodeUnavailable, Message: "the disk is full, so nothing can be recorded and nothing runs; free space and try again", Retryable: true}
+		return &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("the disk is full, so nothing can be recorded and nothing runs; free space and try again"), Retryable: true}
 	}
-	return &store.CallError{Code: store.CodeInternal, Message: "internal error; the daemon's log has the cause"}
+	return &store.CallError{Code: store.CodeInternal, Message: store.Textf("internal error; the daemon's log has the cause")}
 }
 
 func firstLine(s string) string {

@@ -40,7 +40,7 @@ func TestPrivateCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return c.Private && shown.Private, shown.Outcome
+		return c.Private && shown.Private, shown.Outcome.String()
 	}
 	open := h.call(h.member, "box:look", `{"what":"a"}`)
 	if err := h.db.Flush(t.Context()); err != nil {
@@ -52,7 +52,7 @@ func TestPrivateCalls(t *testing.T) {
 
 	h.change(func(s *store.Server) { s.Private = true })
 	marked := h.call(h.member, "box:look", `{"what":"b"}`)
-	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no account of Zork"}
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: store.Plain("no account of Zork")}
 	failed := h.call(h.member, "box:look", `{"what":"c"}`)
 	if err := h.db.Flush(t.Context()); err != nil {
 		t.Fatal(err)

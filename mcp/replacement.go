@@ -18,9 +18,9 @@ import (
 // something. Then the new call waits on a card of its own.
 func (g *Gateway) editCall(ctx context.Context, by store.Caller, old store.Call, d store.Decision) (*store.Call, error) {
 	if !old.Waiting() {
-		return &old, fmt.Errorf("call %s is %s: %w", old.ID, stateWord(old), store.ErrDecided)
+		return &old, store.Errorf("call %s is %s: %w", old.ID, stateWord(old), store.ErrDecided)
 	}
-	c, err := g.replaceCall(ctx, by, replacement{old, d.Args, "edited by " + by.Name})
+	c, err := g.replaceCall(ctx, by, replacement{old, d.Args, store.Textf("edited by %s", by.Name)})
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +38,8 @@ func (g *Gateway) editCall(ctx context.Context, by store.Caller, old store.Call,
 // had it made knows: the tool and as whom it runs as the old card showed them, the
 // arguments as they gave them, and no warning that was not there.
 func unchanged(c *store.Call, old store.Call, args []byte) bool {
-	return c.Pin == old.Pin && c.RunsAs == old.RunsAs && string(c.Args) == string(args) &&
-		!slices.ContainsFunc(c.Warnings, func(w string) bool { return !slices.Contains(old.Warnings, w) })
+	return c.Pin == old.Pin && c.RunsAs.String() == old.RunsAs.String() && string(c.Args) == string(args) &&
+		!slices.ContainsFunc(c.Warnings, func(w store.Text) bool { return !warnsOf(old, w) })
 }
 
 // repeatCall makes a call again that failed (Retry) or that nobody answered (Again),
@@ -50,15 +50,15 @@ func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Cal
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
 	case old.State == store.Lost:
-		return &old, fmt.Errorf("call %s: %w: its outcome is unknown; check what it did, then propose it again", old.ID, store.ErrRefused)
+		return &old, store.Errorf("call %s: %w: its outcome is unknown; check what it did, then propose it again", old.ID, store.ErrRefused)
 	case old.ComputeDigest() != old.Digest:
-		return &old, fmt.Errorf("call %s: %w: what was asked was erased", old.ID, store.ErrRefused)
+		return &old, store.Errorf("call %s: %w: what was asked was erased", old.ID, store.ErrRefused)
 	case old.State != want || old.Successor != "":
-		return &old, fmt.Errorf("call %s is %s: %w", old.ID, replacedWord(old), store.ErrDecided)
+		return &old, store.Errorf("call %s is %s: %w", old.ID, replacedWord(old), store.ErrDecided)
 	}
-	why := "asked for again by " + by.Name
+	why := store.Textf("asked for again by %s", by.Name)
 	if d.Verb == store.Retry {
-		why = "tried again by " + by.Name
+		why = store.Textf("tried again by %s", by.Name)
 	}
 	c, err := g.replaceCall(ctx, by, replacement{old, old.Args, why})
 	if err != nil {
@@ -70,9 +70,9 @@ func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Cal
 	return g.approveOwn(ctx, by, c)
 }
 
-func replacedWord(c store.Call) string {
+func replacedWord(c store.Call) store.Text {
 	if c.Successor != "" {
-		return c.State.Word() + " and was replaced by " + c.Successor
+		return store.Textf("%s and was replaced by %s", c.State.Word(), c.Successor)
 	}
 	return stateWord(c)
 }
@@ -81,7 +81,7 @@ func replacedWord(c store.Call) string {
 type replacement struct {
 	old  store.Call
 	args []byte
-	why  string
+	why  store.Text
 }
 
 // replaceCall makes a call that waits in the place of another one, for the same

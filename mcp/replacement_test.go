@@ -18,7 +18,7 @@ import (
 func TestRetry(t *testing.T) {
 	h := newHouse(t, nil)
 	ann := h.person("ann")
-	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no room"}
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: store.Plain("no room")}
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	if _, err := h.press(h.member, c, store.Retry); !errors.Is(err, store.ErrDecided) {
 		t.Errorf("retrying what waits: %v", err)
@@ -68,7 +68,7 @@ func TestRetry(t *testing.T) {
 
 func TestRetryAsks(t *testing.T) {
 	h := newHouse(t, nil)
-	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no room"}
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: store.Plain("no room")}
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	if _, err := h.press(h.member, c, store.Approve); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestRetryAsks(t *testing.T) {
 func TestRetryOfTainted(t *testing.T) {
 	h := newHouse(t, nil)
 	thread := h.thread("t")
-	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: "no room"}
+	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: store.Plain("no room")}
 	c := h.callIn(thread, h.member, `{"what":"x"}`)
 	if _, err := h.press(h.member, c, store.Approve); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestAgain(t *testing.T) {
 // TestLost: a call whose outcome is unknown is not made again with a press.
 func TestLost(t *testing.T) {
 	h := newHouse(t, nil)
-	h.runner.fail = &store.CallError{Code: store.CodeUnknown, Message: "the connection broke"}
+	h.runner.fail = &store.CallError{Code: store.CodeUnknown, Message: store.Plain("the connection broke")}
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	if _, err := h.press(h.member, c, store.Approve); err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func TestCardNames(t *testing.T) {
 	h.approvers(strings.Join(who, ",") + ",admins")
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	card, err := h.gateway.Card(t.Context(), c.ID)
-	if err != nil || card.Who() != "admins (root), p0, p1, p2, p3, p4 and 2 more" {
+	if err != nil || card.Who().String() != "admins (root), p0, p1, p2, p3, p4 and 2 more" {
 		t.Errorf("%q, %v", card.Who(), err)
 	}
 	people, err := h.gateway.Policy.OtherApprovers(t.Context(), *c)
@@ -102,12 +102,12 @@ func TestCardNames(t *testing.T) {
 }
 
 // warnOf stands for the scan of arguments.
-func warnOf(text string) []string {
+func warnOf(text string) []store.Text {
 	if strings.HasPrefix(text, "odd ") {
-		return []string{text}
+		return []store.Text{store.Plain(text)}
 	}
 	if strings.Contains(text, "\u0430") {
-		return []string{"it holds a letter that looks like another"}
+		return []store.Text{store.Plain("it holds a letter that looks like another")}
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func TestWarnings(t *testing.T) {
 		}
 		args, _ := json.Marshal(map[string]any{"what": "x", "more": texts})
 		c := h.call(h.member, "box:write", string(args))
-		if len(c.Warnings) != want || (n > 20) != strings.Contains(c.Warnings[len(c.Warnings)-1], "there is more") {
+		if len(c.Warnings) != want || (n > 20) != strings.Contains(c.Warnings[len(c.Warnings)-1].String(), "there is more") {
 			t.Errorf("of %d: %q", n, c.Warnings)
 		}
 	}

@@ -263,7 +263,7 @@ func TestTokenScope(t *testing.T) {
 	f := newFront(t, nil)
 	s := f.client(f.token("narrow", time.Hour, "tools:box:write"), "2025-11-25", nil)
 	got, _ := structured[ran](t, s, "execute_tool", map[string]any{"tool_id": "box:look", "params": map[string]any{"what": "x"}})
-	if got.Success || got.Error.Code != store.CodeNotFound || strings.Contains(got.Error.Message, "box:look?") {
+	if got.Success || got.Error.Code != store.CodeNotFound || strings.Contains(got.Error.Message.String(), "box:look?") {
 		t.Errorf("outside the scope: %+v", got.Error)
 	}
 }

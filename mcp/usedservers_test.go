@@ -82,7 +82,7 @@ func TestUsedServersComeFirst(t *testing.T) {
 		}
 	}
 	first("t1", "ark:")
-	h.runner.fail = &store.CallError{Code: store.CodeTimeout, Message: "too slow"}
+	h.runner.fail = &store.CallError{Code: store.CodeTimeout, Message: store.Plain("too slow")}
 	run("box:look")
 	first("t1", "ark:") // what failed was perhaps the wrong one
 	h.runner.fail = nil

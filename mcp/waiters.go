@@ -117,7 +117,7 @@ func (w *waiters) progressOf(id string) store.ProgressFunc {
 }
 
 // errDraining ends the wait of a caller when the daemon stops.
-var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: "nized is stopping; ask again when it is back", Retryable: true}
+var errDraining = &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("nized is stopping; ask again when it is back"), Retryable: true}
 
 // progressEvery is how often a waiting client is told that it waits.
 const progressEvery = 10 * time.Second
@@ -180,7 +180,7 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 		}
 		same, err := g.calls.GetCall(ctx, c.ID) // as it is now that somebody is attached
 		ended := same.State == store.Cancelled && same.Successor == ""
-		void := err == nil && (ended || same.Waiting() && g.Policy.Stale(ctx, same) != "")
+		void := err == nil && (ended || same.Waiting() && g.Policy.Stale(ctx, same) != (store.Text{}))
 		if w != nil && (err != nil || void || same.State.Final()) {
 			g.waiters.detach(c.ID, false)
 		}
@@ -209,12 +209,12 @@ func (g *Gateway) await(ctx context.Context, by store.Caller, id string, progres
 	}
 	// The caller left or its limit passed: nobody would see the result.
 	defer g.waiters.setCancelled(id)
-	reason := "its caller left"
+	reason := store.Textf("its caller left")
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		reason = "nobody approved it within the caller's limit (mcp.wait)"
+		reason = store.Textf("nobody approved it within the caller's limit (mcp.wait)")
 	case errors.Is(err, errDraining):
-		reason = "nized is stopping"
+		reason = store.Textf("nized is stopping")
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

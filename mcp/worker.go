@@ -108,7 +108,7 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 		if c.Owner == w.executor.owner {
 			continue
 		}
-		const why = "nized stopped while it ran; it may or may not have taken effect"
+		why := store.Textf("nized stopped while it ran; it may or may not have taken effect")
 		lost := store.Outcome{State: store.Lost, Reason: why, Result: &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeUnknown, Message: why}}}
 		if _, err := w.calls.Finish(ctx, store.System, c.ID, lost); err != nil && !errors.Is(err, store.ErrDecided) {
 			return fmt.Errorf("marking call %s as lost: %w", c.ID, err)
@@ -124,7 +124,7 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 				w.startApproved(c.ID)
 				continue
 			}
-			late := store.Outcome{State: store.Expired, Reason: "it was approved, but nized stopped before it ran, and its time is over"}
+			late := store.Outcome{State: store.Expired, Reason: store.Textf("it was approved, but nized stopped before it ran, and its time is over")}
 			if _, err := w.calls.Finish(ctx, store.System, c.ID, late); err != nil && !errors.Is(err, store.ErrDecided) {
 				return fmt.Errorf("ending call %s: %w", c.ID, err)
 			}
@@ -175,7 +175,7 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 		return err
 	}
 	inv := &Invocation{Point: AroundCall, By: store.System, Tool: c.ToolID(), Args: c.Args, Call: &c, Started: w.now()}
-	if why != "" {
+	if why != (store.Text{}) {
 		_, err := w.executor.finish(ctx, inv, store.Outcome{State: store.Refused, Reason: why, Result: &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeRefused, Message: why}}})
 		return err
 	}
@@ -222,7 +222,7 @@ func (w *worker) remindPeople(id string) {
 func (w *worker) expireCall(id string) {
 	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 	defer cancel()
-	_, err := w.calls.Decide(ctx, store.System, id, store.Decision{Verb: store.Expire, By: store.System.User, Name: store.System.Name, At: w.now(), Reason: "nobody answered in time"})
+	_, err := w.calls.Decide(ctx, store.System, id, store.Decision{Verb: store.Expire, By: store.System.User, Name: store.System.Name, At: w.now(), Reason: store.Textf("nobody answered in time")})
 	if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && ctx.Err() == nil {
 		w.log.Error("expiring a call", "call", id, "err", err)
 	}

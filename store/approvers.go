@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,11 +41,11 @@ type Approvers struct {
 
 // ParsePolicy reads the text of a [Policy]. An empty one is the admins.
 func ParsePolicy(text string) (Approvers, error) {
-	bad := func(why string) (Approvers, error) {
-		return Approvers{}, fmt.Errorf("%w approvers %q: %s", ErrInvalid, Clip(text, 80), why)
+	bad := func(why Text) (Approvers, error) {
+		return Approvers{}, Errorf("%w approvers %q: %s", ErrInvalid, Clip(text, 80), why)
 	}
 	if len(text) > maxPolicy {
-		return bad(fmt.Sprintf("more than %d bytes", maxPolicy))
+		return bad(Textf("more than %d bytes", maxPolicy))
 	}
 	a := Approvers{Need: 1}
 	rest := strings.Join(strings.Fields(text), " ")
@@ -54,7 +53,7 @@ func ParsePolicy(text string) (Approvers, error) {
 	if n, list, ok := strings.Cut(rest, " of "); ok {
 		need, err := strconv.Atoi(n)
 		if err != nil || need < 1 || need > maxNeed {
-			return bad(fmt.Sprintf("write how many, from 1 to %d, such as 2 of group:ops", maxNeed))
+			return bad(Textf("write how many, from 1 to %d, such as 2 of group:ops", maxNeed))
 		}
 		a.Need, rest = need, list
 	}
@@ -64,11 +63,10 @@ func ParsePolicy(text string) (Approvers, error) {
 			continue
 		}
 		if !isApprover(who) {
-			near := Nearest(who, policies)
-			if near != "" {
-				near = "; did you mean " + near + "?"
+			if near := Nearest(who, policies); near != "" {
+				return bad(Textf("%q is none of requester, admins, channel-admins, channel, user:U and group:G; did you mean %s?", Clip(who, 80), near))
 			}
-			return bad(fmt.Sprintf("%q is none of requester, admins, channel-admins, channel, user:U and group:G%s", Clip(who, 80), near))
+			return bad(Textf("%q is none of requester, admins, channel-admins, channel, user:U and group:G", Clip(who, 80)))
 		}
 		if !slices.Contains(a.Who, who) {
 			a.Who = append(a.Who, who)
@@ -78,13 +76,13 @@ func ParsePolicy(text string) (Approvers, error) {
 	case len(a.Who) == 0:
 		a.Who = []string{string(ByAdmins)}
 	case len(a.Who) > maxApprovers:
-		return bad(fmt.Sprintf("more than %d names", maxApprovers))
+		return bad(Textf("more than %d names", maxApprovers))
 	}
 	if a.NotRequester && slices.Equal(a.Who, []string{string(ByRequester)}) {
-		return bad("that is nobody")
+		return bad(Textf("that is nobody"))
 	}
 	if one := slices.IndexFunc(a.Who, func(w string) bool { return !isOne(w) }) < 0; one && a.Need > len(a.Who) {
-		return bad(fmt.Sprintf("it names %d, and %d must say yes", len(a.Who), a.Need))
+		return bad(Textf("it names %d, and %d must say yes", len(a.Who), a.Need))
 	}
 	return a, nil
 }

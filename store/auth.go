@@ -80,5 +80,5 @@ func NotConnected(server, name string, a Auth) *CallError {
 	if a == AuthTeam {
 		text = fmt.Sprintf("server %s is not connected for your team: an admin sets its key with nizectl credentials set %s %s --scope team --owner TEAM", server, server, name)
 	}
-	return &CallError{Code: CodeRefused, Message: text}
+	return &CallError{Code: CodeRefused, Message: Plain(text)}
 }

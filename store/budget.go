@@ -18,6 +18,14 @@ const (
 	Monthly Period = "monthly"
 )
 
+// Word is the period as people read it.
+func (p Period) Word() Text {
+	if p == Monthly {
+		return Textf("monthly")
+	}
+	return Textf("daily")
+}
+
 // Bounds are when the period that at falls into begins and ends.
 func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	y, m, d := at.UTC().Date()
@@ -51,18 +59,18 @@ type Budget struct {
 }
 
 // Amount writes a number of the budget's unit for people.
-func (b Budget) Amount(n int64) string { return FormatAmount(b.Unit, n) }
+func (b Budget) Amount(n int64) Text { return FormatAmount(b.Unit, n) }
 
 // FormatAmount writes 200,000 tokens or $5.00.
-func FormatAmount(u Unit, n int64) string {
+func FormatAmount(u Unit, n int64) Text {
 	if u == InUSD {
-		return fmt.Sprintf("$%.2f", float64(n)/1e6)
+		return Plain(fmt.Sprintf("$%.2f", float64(n)/1e6))
 	}
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
-	return s + " tokens"
+	return Textf("%s tokens", s)
 }
 
 // maxAmount keeps sums of amounts far from the end of an int64.

@@ -42,11 +42,28 @@ func (s State) Final() bool {
 }
 
 // Word is the state as people read it.
-func (s State) Word() string {
-	if s == Lost {
-		return "outcome unknown"
+func (s State) Word() Text {
+	switch s {
+	case Planned:
+		return Textf("planned")
+	case Pending:
+		return Textf("pending")
+	case Running:
+		return Textf("running")
+	case Done:
+		return Textf("done")
+	case Failed:
+		return Textf("failed")
+	case Refused:
+		return Textf("refused")
+	case Expired:
+		return Textf("expired")
+	case Cancelled:
+		return Textf("cancelled")
+	case Lost:
+		return Textf("outcome unknown")
 	}
-	return string(s)
+	return Plain(string(s))
 }
 
 // Request asks for one call of one tool.
@@ -81,19 +98,19 @@ type Call struct {
 	ByName        string          `json:"by_name,omitempty"`
 	Surface       Surface         `json:"surface"`
 	Token         string          `json:"token,omitempty"` // the requester's token, if one was used
-	RunsAs        string          `json:"runs_as"`         // whose credential the server is called with, in words
+	RunsAs        Text            `json:"runs_as"`         // whose credential the server is called with, in words
 	ReadOnly      bool            `json:"read_only,omitempty"`
 	Taints        bool            `json:"taints,omitempty"`  // its output is untrusted text, by its server as it was then
 	Private       bool            `json:"private,omitempty"` // its result is for the requester alone
 	Policy        Policy          `json:"policy,omitempty"`
 	InPrivateTurn bool            `json:"aside,omitempty"` // it was proposed in a private turn
-	Warnings      []string        `json:"warnings,omitempty"`
+	Warnings      []Text          `json:"warnings,omitempty"`
 	Replaces      string          `json:"replaces,omitempty"`
 	Successor     string          `json:"successor,omitempty"` // the call that replaced this one
 	Step          string          `json:"step,omitempty"`      // the model's turn that proposed it; its calls can be approved together
 	Reminded      time.Time       `json:"reminded,omitzero"`   // when people were told that it still waits
 	State         State           `json:"state"`
-	Reason        string          `json:"reason,omitempty"`  // why it is in that state, in one sentence
+	Reason        Text            `json:"reason,omitzero"`   // why it is in that state, in one sentence
 	Approved      time.Time       `json:"approved,omitzero"` // a pending call with this set waits for Start only
 	Decisions     []Decision      `json:"decisions,omitempty"`
 	Result        *Result         `json:"result,omitempty"` // sealed at rest
@@ -138,7 +155,7 @@ type Decision struct {
 	Surface Surface         `json:"surface,omitempty"`
 	At      time.Time       `json:"at"`
 	Digest  string          `json:"digest,omitempty"` // what the person saw; must be the call's
-	Reason  string          `json:"reason,omitempty"`
+	Reason  Text            `json:"reason,omitzero"`
 	Args    json.RawMessage `json:"args,omitempty"`    // for Edit
 	Calls   []string        `json:"calls,omitempty"`   // for RunAll: those of the step that the person was shown; nil is all of it
 	Always  bool            `json:"always,omitempty"`  // also make a grant: allow or deny from now on
@@ -154,7 +171,7 @@ type Decision struct {
 // Outcome is how a call ended.
 type Outcome struct {
 	State   State
-	Reason  string
+	Reason  Text
 	Result  *Result
 	Private bool // the call becomes private with it, if it was not
 }
@@ -178,12 +195,15 @@ const (
 
 // CallError is what a caller and a model are told when a call did not succeed.
 type CallError struct {
-	Code      Code   `json:"code"`
-	Message   string `json:"message"`
-	Retryable bool   `json:"retryable"`
+	Code      Code `json:"code"`
+	Message   Text `json:"message"`
+	Retryable bool `json:"retryable"`
 }
 
-func (e *CallError) Error() string { return e.Message }
+func (e *CallError) Error() string { return e.Message.String() }
+
+// Text is what it says.
+func (e *CallError) Text() Text { return e.Message }
 
 // Is lets errors.Is meet the sentinels.
 func (e *CallError) Is(target error) bool {
@@ -252,7 +272,7 @@ func (r *Result) Whole() string {
 
 func (r *Result) text(raw json.RawMessage) string {
 	if r.Error != nil {
-		return r.Error.Message
+		return r.Error.Message.String()
 	}
 	var parsed struct {
 		Content    []content       `json:"content"`

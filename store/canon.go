@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -18,7 +19,7 @@ const maxDepth = 64
 // Canonical(Canonical(x)) equals Canonical(x).
 func Canonical(raw []byte) (json.RawMessage, error) {
 	if !utf8.Valid(raw) {
-		return nil, fmt.Errorf("%w JSON: not UTF-8", ErrInvalid)
+		return nil, fmt.Errorf("%w JSON: %w", ErrInvalid, Errorf("not UTF-8"))
 	}
 	// The grammar is encoding/json's business; what follows relies on it.
 	if !json.Valid(raw) {
@@ -35,9 +36,13 @@ func Canonical(raw []byte) (json.RawMessage, error) {
 func syntaxOf(raw []byte) error {
 	var v json.RawMessage
 	if err := json.Unmarshal(raw, &v); err != nil {
+		var wrong *json.SyntaxError
+		if errors.As(err, &wrong) && wrong.Error() == "unexpected end of JSON input" { // it has no name of its own
+			return Errorf("unexpected end of JSON input")
+		}
 		return err
 	}
-	return fmt.Errorf("not one value")
+	return Errorf("not one value")
 }
 
 // canon rewrites one valid JSON text.
@@ -57,7 +62,7 @@ func (c *canon) space() {
 
 func (c *canon) value(depth int) error {
 	if depth > maxDepth {
-		return fmt.Errorf("nested deeper than %d", maxDepth)
+		return Errorf("nested deeper than %d", maxDepth)
 	}
 	c.space()
 	switch c.in[c.at] {
@@ -153,7 +158,7 @@ func (c *canon) order(members []member, from int) error {
 	for i, m := range members {
 		if i > 0 {
 			if members[i-1].key == m.key {
-				return fmt.Errorf("duplicate key %q", m.key)
+				return Errorf("duplicate key %q", m.key)
 			}
 			sorted = append(sorted, ',')
 		}

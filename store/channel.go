@@ -71,10 +71,10 @@ func (c Channel) LocaleFor(th Thread) string {
 // name that is none.
 func (c Channel) Check() error {
 	if c.Mode != "" && !slices.Contains(Modes, c.Mode) {
-		return fmt.Errorf("%w mode %q: use %s", ErrInvalid, Clip(c.Mode, 40), strings.Join(Modes, ", "))
+		return Errorf("%w mode %q: use %s", ErrInvalid, Clip(c.Mode, 40), strings.Join(Modes, ", "))
 	}
 	if len(c.Servers) > maxListed || len(c.Admins) > maxListed {
-		return fmt.Errorf("%w channel: more than %d names", ErrInvalid, maxListed)
+		return Errorf("%w channel: more than %d names", ErrInvalid, maxListed)
 	}
 	if c.Approvers != "" {
 		if _, err := ParsePolicy(string(c.Approvers)); err != nil {
@@ -83,7 +83,7 @@ func (c Channel) Check() error {
 	}
 	for _, who := range c.Admins {
 		if kind, _, _ := strings.Cut(who, ":"); kind != "user" && kind != "group" || !isApprover(who) {
-			return fmt.Errorf("%w admin %q: write user:U or group:G", ErrInvalid, Clip(who, 80))
+			return Errorf("%w admin %q: write user:U or group:G", ErrInvalid, Clip(who, 80))
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -90,11 +89,11 @@ func CheckPattern(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, nil
 	}
 	if len(raw) > maxPattern {
-		return nil, fmt.Errorf("%w argument pattern: more than %d bytes", ErrInvalid, maxPattern)
+		return nil, Errorf("%w argument pattern: more than %d bytes", ErrInvalid, maxPattern)
 	}
 	c, err := Canonical(raw)
 	if err != nil || c[0] != '{' {
-		return nil, fmt.Errorf(`%w argument pattern: want a JSON object such as {"path":"/srv/docs/*"}`, ErrInvalid)
+		return nil, Errorf(`%w argument pattern: want a JSON object such as {"path":"/srv/docs/*"}`, ErrInvalid)
 	}
 	if string(c) == "{}" {
 		return nil, nil

@@ -22,8 +22,8 @@ type Incident struct {
 	Kind      string        `json:"kind"`    // server.down, tool.held, disk …
 	Subject   string        `json:"subject"` // a server's, tool's, token's id …
 	State     IncidentState `json:"state"`
-	Title     string        `json:"title"` // one line
-	Text      string        `json:"text"`
+	Title     Text          `json:"title"` // one line
+	Text      Text          `json:"text"`
 	Cure      string        `json:"cure"` // the command that fixes it
 	Opened    time.Time     `json:"opened"`
 	Acked     time.Time     `json:"acked,omitzero"`

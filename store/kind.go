@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -47,28 +46,28 @@ func (k Key) Check(value string) (string, error) {
 		return strings.Join(items, ","), nil
 	case KindEnum:
 		if !slices.Contains(k.Choices, value) {
-			return "", k.wants("one of "+strings.Join(k.Choices, ", "), value)
+			return "", k.wants(Textf("one of %s", strings.Join(k.Choices, ", ")), value)
 		}
 	case KindZone:
 		if value == Auto {
 			return value, nil
 		}
 		if _, err := time.LoadLocation(value); err != nil || value == "" || value == "Local" {
-			return "", k.wants("the name of a time zone, such as Europe/Berlin or UTC, or auto", value)
+			return "", k.wants(Textf("the name of a time zone, such as Europe/Berlin or UTC, or auto"), value)
 		}
 	case KindText:
 		if len(value) > maxText {
-			return "", k.wants("at most 64 KiB of text", value)
+			return "", k.wants(Textf("at most 64 KiB of text"), value)
 		}
-		if u, err := url.Parse(value); k.Address != "" && value != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+		if u, err := url.Parse(value); k.Address != (Text{}) && value != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
 			return "", k.wants(k.Address, value)
 		}
 	}
 	return value, nil
 }
 
-func (k Key) wants(what, value string) error {
-	return fmt.Errorf("%w value %q for %s: want %s", ErrInvalid, Clip(value, 80), k.Name, what)
+func (k Key) wants(what Text, value string) error {
+	return Errorf("%w value %q for %s: want %s", ErrInvalid, Clip(value, 80), k.Name, what)
 }
 
 // checkQuantity checks truth values, numbers, durations and rates.
@@ -77,33 +76,33 @@ func (k Key) checkQuantity(value string) (string, error) {
 	case KindBool:
 		b, err := strconv.ParseBool(value)
 		if err != nil {
-			return "", k.wants("true or false", value)
+			return "", k.wants(Textf("true or false"), value)
 		}
 		return strconv.FormatBool(b), nil
 	case KindInt:
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || !k.inRange(float64(n)) {
-			return "", k.wants(fmt.Sprintf("a whole number from %.0f to %.0f", k.Min, k.Max), value)
+			return "", k.wants(Textf("a whole number from %.0f to %.0f", k.Min, k.Max), value)
 		}
 		return strconv.FormatInt(n, 10), nil
 	case KindFloat:
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(f >= k.Min && f <= k.Max) { // not a number is neither
-			return "", k.wants(fmt.Sprintf("a number from %g to %g", k.Min, k.Max), value)
+			return "", k.wants(Textf("a number from %g to %g", k.Min, k.Max), value)
 		}
 		return strconv.FormatFloat(f, 'g', -1, 64), nil
 	case KindRate:
 		r, err := ParseRate(value)
 		if err != nil {
-			return "", k.wants("a number in a span of time, such as 20/5m, or 0", value)
+			return "", k.wants(Textf("a number in a span of time, such as 20/5m, or 0"), value)
 		}
 		return r.String(), nil
 	}
 	d, err := ParseSpan(value)
 	if err != nil || !k.inRange(d.Seconds()) {
-		want := "a duration such as 90s, 15m, 24h or 30d, at least " + seconds(k.Min).String()
+		want := Textf("a duration such as 90s, 15m, 24h or 30d, at least %s", seconds(k.Min))
 		if k.Max > 0 {
-			want += " and at most " + seconds(k.Max).String()
+			want = Textf("%s and at most %s", want, seconds(k.Max))
 		}
 		return "", k.wants(want, value)
 	}

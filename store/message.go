@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -66,7 +65,7 @@ type Share struct {
 type ToolLine struct {
 	Name  string `json:"name"` // discover_tools, toolbox:convert_time
 	State State  `json:"state"`
-	Brief string `json:"brief,omitempty"` // what was asked or what came out, one line
+	Brief Text   `json:"brief,omitzero"` // what was asked or what came out, one line
 	// Private says that Brief is for the requester alone.
 	Private bool `json:"private,omitempty"`
 }
@@ -81,10 +80,10 @@ type Card struct {
 	Server      string          `json:"server"`
 	Where       string          `json:"where"` // its command line or URL
 	By          string          `json:"by"`
-	RunsAs      string          `json:"runs_as"`
+	RunsAs      Text            `json:"runs_as"`
 	Why         string          `json:"why,omitempty"` // the model's own words
 	Args        json.RawMessage `json:"args"`          // canonical, whole
-	Warnings    []string        `json:"warnings,omitempty"`
+	Warnings    []Text          `json:"warnings,omitempty"`
 	Digest      string          `json:"digest"`
 	Policy      Policy          `json:"policy"`
 	// Approvers says in nize's own words who may press while the call waits;
@@ -111,7 +110,7 @@ type Card struct {
 	Approved  bool      `json:"approved,omitempty"`
 	Always    bool      `json:"always,omitempty"` // a standing "allow" would hold for this tool
 	DecidedBy string    `json:"decided_by,omitempty"`
-	Outcome   string    `json:"outcome,omitempty"` // the end of a call in one line
+	Outcome   Text      `json:"outcome,omitzero"` // the end of a call in one line
 }
 
 // Approver is one line of who may press.
@@ -121,47 +120,56 @@ type Approver struct {
 	More  int      `json:"more,omitempty"`  // how many were not named
 }
 
-// Who says who may press, in English; bots has it in every language.
-func (c Card) Who() string {
-	var parts []string
+// Who says who may press.
+func (c Card) Who() Text {
+	var who Text
 	for _, a := range c.Approvers {
-		names := strings.Join(a.Names, ", ")
-		if a.More > 0 {
-			names += fmt.Sprintf(" and %d more", a.More)
-		}
-		switch a.Kind {
-		case "admins", "channel-admins":
-			word := map[string]string{"admins": "admins", "channel-admins": "admins of the channel"}[a.Kind]
-			if names != "" {
-				word += " (" + names + ")"
-			}
-			parts = append(parts, word)
-		case "channel":
-			parts = append(parts, "anyone in the channel")
-		case "group":
-			parts = append(parts, "group "+names)
-		case "requester":
-			parts = append(parts, "its requester "+names)
-		default:
-			parts = append(parts, names)
+		if who == (Text{}) {
+			who = a.who()
+		} else {
+			who = Textf("%s, %s", who, a.who())
 		}
 	}
-	text := strings.Join(parts, ", ")
 	if c.Need > 1 {
-		text = fmt.Sprintf("%d different people of: %s", c.Need, text)
+		who = Textf("%d different people of: %s", c.Need, who)
 	}
 	if c.NotRequester {
-		text += "; not " + c.By + ", who asked"
+		who = Textf("%s; not %s, who asked", who, c.By)
 	}
-	return text
+	return who
+}
+
+func (a Approver) who() Text {
+	names := Plain(strings.Join(a.Names, ", "))
+	if a.More > 0 {
+		names = Textf("%s and %d more", names, a.More)
+	}
+	switch some := names != (Text{}); {
+	case a.Kind == "admins" && some:
+		return Textf("admins (%s)", names)
+	case a.Kind == "admins":
+		return Textf("admins")
+	case a.Kind == "channel-admins" && some:
+		return Textf("admins of the channel (%s)", names)
+	case a.Kind == "channel-admins":
+		return Textf("admins of the channel")
+	case a.Kind == "channel":
+		return Textf("anyone in the channel")
+	case a.Kind == "group":
+		return Textf("group %s", names)
+	case a.Kind == "requester":
+		return Textf("its requester %s", names)
+	}
+	return names
 }
 
 // Progress is what happens while an agent works on a thread.
 type Progress struct {
-	Kind  string    // "text": Delta of a model's turn; "turn": that turn is stored; "tool": Tool changed; "call": Call changed; "error": Text says in one sentence what stopped the turn; "notice": Text
+	Kind  string    // "text": Delta of a model's turn; "turn": that turn is stored; "tool": Tool changed; "call": Call changed; "error": Said is in one sentence what stopped the turn; "notice": Said
 	Turn  string    // an id of the model's turn that is being written, the same until it is stored
 	Delta string    // text since the last one
-	Text  string    // of an error or notice; for "turn" the whole text
+	Text  string    // for "turn" the whole text
+	Said  Text      // an error or notice; nize's remark that Delta is, or that Text ends with
 	ID    string    // of the ToolCall, for "tool"
 	Tool  *ToolLine // for "tool"
 	Call  *Call     // for "call"

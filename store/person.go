@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -137,7 +136,7 @@ func ReadCode(text string) ([32]byte, error) {
 		}
 	}
 	if len(b) != codeLen || strings.ContainsRune(string(b), 0) {
-		return [32]byte{}, fmt.Errorf("%w code: it has %d letters and digits, such as ABCD-EFGH-JKLM", ErrInvalid, codeLen)
+		return [32]byte{}, Errorf("%w code: it has %d letters and digits, such as ABCD-EFGH-JKLM", ErrInvalid, codeLen)
 	}
 	return sha256.Sum256(b), nil
 }

@@ -16,7 +16,7 @@ type Key struct {
 	Default  string   `json:"default"`
 	Min, Max float64  `json:"-"` // of Int, Float and Span (seconds); both 0 is no bound
 	Choices  []string `json:"choices,omitempty"`
-	Address  string   `json:"-"`                 // what is wanted of a text that is an http address, or empty
+	Address  Text     `json:"-"`                 // what is wanted of a text that is an http address, or empty
 	User     bool     `json:"user,omitempty"`    // a user may set a value of their own
 	UserOnly bool     `json:"own,omitempty"`     // only users have a value: the system has none, nor has a file or the environment
 	Private  bool     `json:"private,omitempty"` // its value is for admins
@@ -77,7 +77,7 @@ var Keys = []Key{
 	{Name: "retention.output", Kind: KindDuration, Default: "30d", Min: 3600, Help: "how long tool output is kept"},
 	{Name: "retention.usage", Kind: KindDuration, Default: "400d", Min: 86400, Help: "how long usage is kept"},
 	{Name: "servers.denied", Kind: KindList, Default: "", User: true, UserOnly: true, Help: "servers whose tools a person does not want used for them"},
-	{Name: "slack.api_url", Kind: KindText, Default: "", Address: "an address such as https://slack-gov.com/api/, or nothing for Slack's own", Help: "where Slack's Web API is, if not at https://slack.com/api/"},
+	{Name: "slack.api_url", Kind: KindText, Default: "", Address: Textf("an address such as https://slack-gov.com/api/, or nothing for Slack's own"), Help: "where Slack's Web API is, if not at https://slack.com/api/"},
 	{Name: "streaming", Kind: KindBool, Default: "true", User: true, Help: "show answers in chats while they are written; otherwise when they are whole"},
 	{Name: "timezone", Kind: KindZone, Default: Auto, User: true, Help: "times in chats are in this zone, such as Asia/Taipei; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none"},
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -56,6 +57,9 @@ func Plain(words string) Text {
 	return textf("%s", words)
 }
 
+// Keyed is words that may be a sentence of nize's own without arguments.
+func Keyed(words string) Text { return Text{strings.TrimLeft(words, "\x00")} }
+
 // TextOf is what an error says: the Text that it was made of, or plain English.
 func TextOf(err error) Text {
 	if t, ok := err.(interface{ Text() Text }); ok {
@@ -80,6 +84,9 @@ func (e *textError) Text() Text { return textf(e.format, e.args...) }
 func Errorf(format string, args ...any) error {
 	return &textError{fmt.Errorf(format, args...), format, args}
 }
+
+// Equal is ==.
+func (t Text) Equal(u Text) bool { return t == u }
 
 // Parts are the format and its arguments: strings, numbers, booleans, [Span],
 // [Moment] and Texts.
@@ -141,7 +148,7 @@ func (t StoredText) MarshalJSON() ([]byte, error) {
 func (t *StoredText) UnmarshalJSON(b []byte) error {
 	var words string
 	if err := json.Unmarshal(b, &words); err == nil {
-		t.form = strings.TrimLeft(words, "\x00")
+		t.Text = Keyed(words)
 		return nil
 	}
 	var parts []json.RawMessage
@@ -194,7 +201,7 @@ func storedArg(arg any) any {
 	case v.CanUint():
 		return v.Uint()
 	case v.CanFloat():
-		return v.Float()
+		return json.RawMessage(strconv.FormatFloat(v.Float(), 'e', -1, 64)) // which no integer looks like
 	case v.Kind() == reflect.Bool:
 		return v.Bool()
 	}

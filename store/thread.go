@@ -67,7 +67,13 @@ type Turn struct {
 	Role   TurnRole `json:"role"`
 	By     Caller   `json:"by,omitzero"` // the author of a user's turn: the turn runs with their rights
 	Text   string   `json:"text,omitempty"`
-	Files  []File   `json:"files,omitempty"` // of a user's turn
+	// Said is what Text says of nize's own, for people: a notice, the reason why
+	// there is no result, or the remark that the model's words end with.
+	Said Text `json:"-"`
+	// Ended is how the call ended of which a tool's turn says so in place of a
+	// result; planned is that no call was made.
+	Ended State  `json:"-"`
+	Files []File `json:"files,omitempty"` // of a user's turn
 	// Earlier is what others had said before, of a user's turn.
 	Earlier *Earlier   `json:"earlier,omitempty"`
 	Calls   []ToolCall `json:"calls,omitempty"`   // of the model's turn
@@ -93,7 +99,7 @@ func (t Turn) SeenBy(user string) Turn {
 	if t.For == "" || t.For == user {
 		return t
 	}
-	t.Text, t.Calls, t.Opaque = Withheld, nil, nil
+	t.Text, t.Said, t.Ended, t.Calls, t.Opaque = Withheld, Text{}, "", nil, nil
 	return t
 }
 

@@ -276,7 +276,7 @@ func TestResultText(t *testing.T) {
 		want string
 	}{
 		{"none", nil, ""},
-		{"our error", &Result{Error: &CallError{Message: "no"}}, "no"},
+		{"our error", &Result{Error: &CallError{Message: Plain("no")}}, "no"},
 		{"text", &Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`)}, "a\nb"},
 		{"shown", &Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"a"}]}`), Shown: json.RawMessage(`{"content":[{"type":"text","text":"s"}]}`)}, "s"},
 		{"image", &Result{Raw: json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}`)}, "[image image/png, 3 bytes]"},
@@ -295,10 +295,10 @@ func TestStateFinal(t *testing.T) {
 			t.Errorf("%s: %v", s, s.Final())
 		}
 	}
-	if Lost.Word() != "outcome unknown" || Done.Word() != "done" {
+	if Lost.Word().String() != "outcome unknown" || Done.Word().String() != "done" {
 		t.Error("Word")
 	}
-	var err error = &CallError{Code: CodeRefused, Message: "no"}
+	var err error = &CallError{Code: CodeRefused, Message: Plain("no")}
 	if !errors.Is(err, ErrRefused) || errors.Is(err, ErrExpired) {
 		t.Error("CallError.Is")
 	}

@@ -143,8 +143,16 @@ func (w *work) reply(ctx context.Context, t store.Turn, text string) (bool, erro
 	if err := w.finish(ctx, t, text, open); err != nil {
 		return false, err
 	}
-	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Stored: w.id(), Text: text, Ends: true})
+	w.tell(store.Progress{Kind: "turn", Turn: w.id(), Stored: w.id(), Text: text, Said: remark(text), Ends: true})
 	return open, nil
+}
+
+// remark is that of nize's own which a scripted text ends with.
+func remark(text string) store.Text {
+	if cutOff := store.Textf("[The answer reached its length limit.]"); strings.HasSuffix(text, cutOff.String()) {
+		return cutOff
+	}
+	return store.Text{}
 }
 
 // finish stores an answer and counts it in one step: who sees it stored finds
@@ -152,7 +160,7 @@ func (w *work) reply(ctx context.Context, t store.Turn, text string) (bool, erro
 func (w *work) finish(ctx context.Context, t store.Turn, text string, open bool) error {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
-	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Re: t.N}, open); err != nil {
+	if err := w.append(ctx, store.Turn{Role: store.FromModel, Text: text, Said: remark(text), Re: t.N}, open); err != nil {
 		return err
 	}
 	if w.a.said == nil {
@@ -188,10 +196,10 @@ func (w *work) answer(ctx context.Context, t store.Turn) (more bool, err error) 
 		return false, context.Cause(ctx)
 	case "fail":
 		open, id := w.open(t), w.id()
-		if err := w.append(ctx, store.Turn{Role: store.FromNize, Text: "The provider is out.", Final: true, Re: t.N}, open); err != nil {
+		if err := w.append(ctx, store.Turn{Role: store.FromNize, Text: "The provider is out.", Said: store.Plain("The provider is out."), Final: true, Re: t.N}, open); err != nil {
 			return false, err
 		}
-		w.tell(store.Progress{Kind: "error", Text: "The provider is out.", Stored: id})
+		w.tell(store.Progress{Kind: "error", Text: "The provider is out.", Said: store.Plain("The provider is out."), Stored: id})
 		return open, nil
 	case "break":
 		return false, errors.New("broken on request")
@@ -220,7 +228,7 @@ func (w *work) begin(ctx context.Context, t store.Turn, tc store.ToolCall) error
 	server, name, _ := store.SplitToolID(tc.Name)
 	call := store.Call{
 		ID: tc.ID, Server: server, Tool: name, Args: canonical, Pin: "pin", Thread: w.thread, By: t.By.User, ByName: t.By.Name,
-		Surface: t.By.Surface, RunsAs: t.By.Name, Why: "because you asked", State: store.Pending,
+		Surface: t.By.Surface, RunsAs: store.Plain(t.By.Name), Why: "because you asked", State: store.Pending,
 		Created: w.a.Now(), Expires: w.a.Now().Add(15 * time.Minute), Policy: store.ByRequester,
 	}
 	call.Digest = call.ComputeDigest()
@@ -326,7 +334,7 @@ func (g *Gateway) redo(c store.Call) store.Verb {
 func (g *Gateway) anew(ctx context.Context, by store.Caller, old store.Call, args json.RawMessage) (*store.Call, error) {
 	next := old
 	next.ID, next.Replaces, next.Args, next.Decisions = store.NewID(g.Now()), old.ID, args, nil
-	next.State, next.Reason, next.Result, next.Approved = store.Pending, "", nil, time.Time{}
+	next.State, next.Reason, next.Result, next.Approved = store.Pending, store.Text{}, nil, time.Time{}
 	next.Created, next.Expires, next.Started, next.Finished = g.Now(), g.Now().Add(15*time.Minute), time.Time{}, time.Time{}
 	next.Digest = next.ComputeDigest()
 	if err := g.Calls.Begin(ctx, by, next); err != nil {
@@ -349,7 +357,7 @@ func (g *Gateway) run(by store.Caller, call store.Call) {
 		g.runs[id]++
 		g.mu.Unlock()
 		if call.Tool == "fail" && call.Replaces == "" { // the first time
-			failed := store.Outcome{State: store.Failed, Reason: "on request"}
+			failed := store.Outcome{State: store.Failed, Reason: store.Plain("on request")}
 			if _, err := g.Calls.Finish(ctx, by, id, failed); err != nil {
 				panic(fmt.Sprintf("finishing call %s: %v", id, err))
 			}
@@ -382,7 +390,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 		card.DecidedBy = d.Name
 	}
 	if c.Result != nil {
-		card.Outcome = c.Result.Text()
+		card.Outcome = store.Plain(c.Result.Text())
 	}
 	return card, nil
 }

@@ -368,9 +368,30 @@ const (
 	GrantOnly         Key = "only with %s"                                 // pattern
 	GrantUntil        Key = "until %s"                                     // time
 	GrantRevoked      Key = "Your standing answer about %s is taken back." // tool
+
+	// the states of a server and of a token
+	ServerReady       Key = "ready"
+	ServerConnecting  Key = "connecting"
+	ServerUnreachable Key = "unreachable"
+	ServerIdle        Key = "idle"
+	ServerOpen        Key = "open"
+	ServerDisabled    Key = "disabled"
+	TokenActive       Key = "active"
+	TokenRevokedState Key = "revoked"
+	TokenExpired      Key = "expired"
+
+	// the questions that Slack offers, as its manifest has them
+	PromptHelp       Key = "What can you do?"
+	PromptTools      Key = "Which tools can you use in this channel?"
+	PromptUsage      Key = "My usage"
+	PromptUsageAsked Key = "Show my token usage and cost this month"
+
 	StateConnected    Key = "working"
 	StateNotConnected Key = "not working now; admins can see why"
 )
+
+// Text is the sentence for another room's hands.
+func (k Key) Text(args ...any) store.Text { return store.Textf(string(k), args...) }
 
 // Catalogue is one language; the zero Catalogue is English.
 type Catalogue struct{ sentences func() map[Key]string }
@@ -408,6 +429,9 @@ func For(locale string) Catalogue {
 	return Catalogue{}
 }
 
+// English says whether all is said as it is.
+func (c Catalogue) English() bool { return c.sentences == nil }
+
 // Say returns the sentence with its arguments in place, in which Texts, spans
 // and moments are said in the same language.
 func (c Catalogue) Say(key Key, args ...any) string {
@@ -435,7 +459,11 @@ func (c Catalogue) Problem(err error) string {
 		if errors.As(err, &of) {
 			return c.Text(of.Text())
 		}
-		return c.problem(err.Error())
+		for _, known := range []error{store.ErrConflict, store.ErrDecided, store.ErrDiskFull} {
+			if errors.Is(err, known) {
+				return c.sentence(Key(known.Error()))
+			}
+		}
 	}
 	return strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+": ")
 }

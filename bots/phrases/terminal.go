@@ -74,4 +74,8 @@ const (
 	TermNoHistory     Key = "No conversations yet."
 	TermResumeOne     Key = "/resume ID goes on with one."
 	TermResumeNeeds   Key = "/resume needs the id of a conversation; /history lists them"
+
+	// reasons that calls end with
+	TermNobodyToAsk Key = "nobody was there to ask: --approve none"
+	TermInputEnded  Key = "the input ended"
 )

@@ -191,7 +191,7 @@ func (c *cardPresses) openPage(ctx context.Context, p people.Person, i incoming.
 func (c *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
-		return fmt.Errorf("%w dialog", store.ErrInvalid)
+		return store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	at.N++
 	view, err := c.pageView(ctx, p, at)

@@ -41,7 +41,7 @@ func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.
 func (c *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phrases.Catalogue) (e view.Editing, args json.RawMessage, wrong map[string]string, err error) {
 	e, ok := view.ReadEditing(i)
 	if !ok {
-		return e, nil, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
+		return e, nil, nil, store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if e.Form == "" {
 		args, wrong = view.EditedJSON(i, w)

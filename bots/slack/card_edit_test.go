@@ -32,9 +32,12 @@ func TestMisfit(t *testing.T) {
 		case `{"n":1}`:
 			return nil
 		case `{"n":2}`:
-			return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit box:run: /n must be at least 3, received 2; /m must be at least 3, received 2"}
+			low := func(at string) store.Text {
+				return store.Textf("%s %v", at, store.Textf("%s, received %s", store.Textf("must be at least %s", "3"), "2"))
+			}
+			return &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments don't fit %s: %s", "box:run", store.Textf("%s; %s", low("/n"), low("/m")))}
 		}
-		return &store.CallError{Code: store.CodeInvalid, Message: "arguments don't fit box:run: " + strings.Repeat("/deep/n must be at least 3, received 2; ", 50)}
+		return &store.CallError{Code: store.CodeInvalid, Message: store.Plain("arguments don't fit box:run: " + strings.Repeat("/deep/n must be at least 3, received 2; ", 50))}
 	}}
 	for _, row := range []struct {
 		fields             []string

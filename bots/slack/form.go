@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"nize/bots"
@@ -63,7 +62,7 @@ func (c *commander) runForm(ctx context.Context, p people.Person, g given) bool 
 // readForm reads a dialog that was sent in: its command as it was asked, and the
 // values that were changed.
 func (c *commander) readForm(i incoming.Interaction, p people.Person) (cmd bots.Command, asked bots.Asked, values map[string][]string, err error) {
-	bad := fmt.Errorf("%w dialog", store.ErrInvalid)
+	bad := store.Errorf("%w dialog", store.ErrInvalid)
 	f, ok := view.ReadFilling(i)
 	if !ok {
 		return cmd, asked, nil, bad

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -24,7 +23,7 @@ import (
 func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
 	var at view.Page
 	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
-		return fmt.Errorf("%w dialog", store.ErrInvalid)
+		return store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	w := p.Words()
 	said := w.Say(phrases.ResultSent)

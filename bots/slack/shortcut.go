@@ -76,7 +76,7 @@ func questionIn(i incoming.Interaction) string {
 func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	var m attachments.Subject
 	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IDForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
-		return fmt.Errorf("%w dialog", store.ErrInvalid)
+		return store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if i.Masked {
 		t.access.tellMaskedKey(ctx, p, i.View.ID, m.Channel, m.Thread)

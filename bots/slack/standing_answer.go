@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"nize/bots"
@@ -53,7 +52,7 @@ func (c *cardPresses) checkAlways(ctx context.Context, i incoming.Interaction) m
 func (c *cardPresses) submitAlways(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	s, d, wrong, err := view.AnsweredAlways(i, c.now(), p.Words())
 	if err == nil && len(wrong) > 0 {
-		err = fmt.Errorf("%w dialog", store.ErrInvalid)
+		err = store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if err != nil {
 		return c.posts.TellError(ctx, p, s.Channel, s.Thread, err)

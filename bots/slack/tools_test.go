@@ -38,19 +38,19 @@ func TestLookups(t *testing.T) {
 		return slacktest.Message{}
 	}
 	search, call := "tool/"+store.NewID(now), "tool/"+store.NewID(now)
-	if m := show(search, store.ToolLine{Name: "discover_tools", State: store.Running, Brief: "dice"}); m.Text != "Search for tools… – dice" {
+	if m := show(search, store.ToolLine{Name: "discover_tools", State: store.Running, Brief: store.Plain("dice")}); m.Text != "Search for tools… – dice" {
 		t.Errorf("while it searches: %q", m.Text)
 	}
-	if m := show(search, store.ToolLine{Name: "discover_tools", State: store.Done, Brief: "box:roll"}); m.Text != "Search for tools: box:roll" {
+	if m := show(search, store.ToolLine{Name: "discover_tools", State: store.Done, Brief: store.Plain("box:roll")}); m.Text != "Search for tools: box:roll" {
 		t.Errorf("when it found: %q", m.Text)
 	}
 	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Running}); m.Text != "box:roll: calling…" || strings.Contains(string(m.Blocks), "Show result") {
 		t.Errorf("while it calls: %q %s", m.Text, m.Blocks)
 	}
-	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Failed, Brief: "no such tool"}); m.Text != "box:roll: failed – no such tool" || strings.Contains(string(m.Blocks), "Show result") {
+	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Failed, Brief: store.Plain("no such tool")}); m.Text != "box:roll: failed – no such tool" || strings.Contains(string(m.Blocks), "Show result") {
 		t.Errorf("a call that was never made: %q %s", m.Text, m.Blocks)
 	}
-	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Done, Brief: "4"}); !strings.Contains(string(m.Blocks), `"Show result"`) {
+	if m := show(call, store.ToolLine{Name: "box:roll", State: store.Done, Brief: store.Plain("4")}); !strings.Contains(string(m.Blocks), `"Show result"`) {
 		t.Errorf("a call with a result: %s", m.Blocks)
 	}
 }
@@ -85,7 +85,7 @@ func TestResultFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
-	to, err := b.Post(ctx, at, store.Message{ID: "tool/" + c.ID, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: "box:big", State: store.Done, Brief: "a line"}})
+	to, err := b.Post(ctx, at, store.Message{ID: "tool/" + c.ID, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: "box:big", State: store.Done, Brief: store.Plain("a line")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func alertsList(ctx context.Context, c *command.Call) error {
 		if !i.Active() {
 			since = i.Recovered
 		}
-		t.Row(i.ID, string(i.State), c.When(since), command.Clip(i.Title, 60), i.Cure)
+		t.Row(i.ID, string(i.State), c.When(since), command.Clip(i.Title.String(), 60), i.Cure)
 	}
 	t.Print("no incident")
 	for _, i := range list.Items {
@@ -64,7 +64,7 @@ func alertsAck(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Report(i, "noted that you have seen it: %s", i.Title)
+	return c.Report(i, "noted that you have seen it: %s", i.Title.String())
 }
 
 func alertsTest(ctx context.Context, c *command.Call) error {

@@ -25,7 +25,7 @@ func text(s string, isError bool) *store.Result {
 // TestCallOutcomes: what a call's end means for standard output and exit code.
 func TestCallOutcomes(t *testing.T) {
 	ours := func(code store.Code) *store.Result {
-		return &store.Result{IsError: true, Error: &store.CallError{Code: code, Message: "because"}}
+		return &store.Result{IsError: true, Error: &store.CallError{Code: code, Message: store.Plain("because")}}
 	}
 	for name, test := range map[string]struct {
 		call store.Call
@@ -39,9 +39,9 @@ func TestCallOutcomes(t *testing.T) {
 		"invalid arguments": {store.Call{State: store.Failed, Result: ours(store.CodeInvalid)}, 2, "", "toolbox:x failed: because"},
 		"not found":         {store.Call{State: store.Failed, Result: ours(store.CodeNotFound)}, 4, "", "because"},
 		"timeout":           {store.Call{State: store.Failed, Result: ours(store.CodeTimeout)}, 1, "", "because"},
-		"refused":           {store.Call{State: store.Refused, Reason: "policy says no"}, 6, "", "was not run (refused): policy says no"},
+		"refused":           {store.Call{State: store.Refused, Reason: store.Plain("policy says no")}, 6, "", "was not run (refused): policy says no"},
 		"expired":           {store.Call{State: store.Expired}, 6, "", "was not run (expired)"},
-		"cancelled":         {store.Call{State: store.Cancelled, Reason: "edited"}, 6, "", "was not run (cancelled)"},
+		"cancelled":         {store.Call{State: store.Cancelled, Reason: store.Plain("edited")}, 6, "", "was not run (cancelled)"},
 		"lost":              {store.Call{State: store.Lost}, 1, "", "the outcome is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,17 +113,17 @@ func printCard(c *command.Call, card store.Card) {
 	}
 	c.Field("server", store.Escape(card.Server+" ("+card.Where+")"))
 	c.Field("asked by", store.Escape(card.By))
-	c.Field("runs as", store.Escape(card.RunsAs))
+	c.Field("runs as", store.Escape(card.RunsAs.String()))
 	c.Field("model says", store.Escape(card.Why))
 	c.Line("%s", c.Paint(command.Bold, "arguments:"))
 	args, _ := store.PrettyJSON(card.Args) // what is no JSON comes back quoted
 	c.Line("%s", command.Indent(args))
 	for _, w := range card.Warnings {
-		c.Field("warning", store.Escape(w))
+		c.Field("warning", store.Escape(w.String()))
 	}
 	c.Field("digest", card.Digest[:min(len(card.Digest), digestHead)])
 	if len(card.Approvers) > 0 {
-		c.Field("decided by", card.Who())
+		c.Field("decided by", card.Who().String())
 	}
 	if len(card.Yes) > 0 {
 		c.Field("said yes", fmt.Sprintf("%s (%d of %d)", strings.Join(card.Yes, ", "), len(card.Yes), card.Need))
@@ -131,7 +131,7 @@ func printCard(c *command.Call, card store.Card) {
 	if card.Together > 0 {
 		c.Field("together", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")
 	}
-	state := card.State.Word()
+	state := card.State.Word().String()
 	if card.Approved && card.State == store.Pending {
 		state = "approved, not started yet"
 	}
@@ -142,7 +142,7 @@ func printCard(c *command.Call, card store.Card) {
 	if card.State == store.Pending {
 		c.Field("expires", c.When(card.Expires))
 	}
-	c.Field("outcome", card.Outcome)
+	c.Field("outcome", card.Outcome.String())
 	c.Field("replaced by", card.Successor)
 	if card.RepeatVerb != "" {
 		c.Field("anew", "nizectl approvals retry "+card.Call)
@@ -198,7 +198,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 		if c.Cmd.Bool("always") {
 			word += ", and from now on"
 		}
-		state := call.State.Word()
+		state := call.State.Word().String()
 		switch {
 		case call.Waiting() && verb == store.Approve:
 			yes, need := len(call.Yes()), call.Policy.Approvers().Need
@@ -239,7 +239,7 @@ func approvalsEdit(ctx context.Context, c *command.Call) error {
 	case !made.Approved.IsZero() && made.State == store.Pending:
 		state = "it starts now"
 	case made.State != store.Pending:
-		state = made.State.Word()
+		state = made.State.Word().String()
 	}
 	return c.Report(made, "%s edited: call %s replaces it, %s", card.Tool, made.ID, state)
 }
@@ -266,7 +266,7 @@ func approvalsRetry(ctx context.Context, c *command.Call) error {
 		case card.State == store.Lost:
 			why = "look at what it did, then propose it again"
 		}
-		return command.Failf(api.ExitConflict, "call %s is %s: %s", card.Call, card.State.Word(), why)
+		return command.Failf(api.ExitConflict, "call %s is %s: %s", card.Call, card.State.Word().String(), why)
 	}
 	made, err := api.DecideCall.Call(ctx, c.API, api.DecideCallRequest{ID: card.Call, Verb: card.RepeatVerb, Digest: card.Digest})
 	if err != nil {
@@ -277,7 +277,7 @@ func approvalsRetry(ctx context.Context, c *command.Call) error {
 	case !made.Approved.IsZero() && made.State == store.Pending:
 		state = "it starts now"
 	case made.State != store.Pending:
-		state = made.State.Word() + " " + made.Reason
+		state = made.State.Word().String() + " " + made.Reason.String()
 	}
 	return c.Report(made, "%s: call %s replaces it, %s", card.Tool, made.ID, state)
 }

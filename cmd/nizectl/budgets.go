@@ -58,7 +58,7 @@ func budgetCells(c *command.Call, b api.Budget) []string {
 	if b.Default {
 		name += " (default)"
 	}
-	limit, used, share := b.Amount(b.Limit), b.Amount(b.Used), "-"
+	limit, used, share := b.Amount(b.Limit).String(), b.Amount(b.Used).String(), "-"
 	switch {
 	case b.PerUser:
 		used, share = "each their own", "-"
@@ -97,7 +97,7 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 		}
 		set = append(set, b)
 		if !c.JSON {
-			limit := b.Amount(b.Limit)
+			limit := b.Amount(b.Limit).String()
 			if b.Limit == 0 {
 				limit = "unlimited"
 			}

@@ -22,8 +22,8 @@ func TestCardShowsAll(t *testing.T) {
 	var out strings.Builder
 	c := &command.Call{App: &command.App{Out: bufio.NewWriter(&out), Env: func(string) string { return "dumb" }}}
 	printCard(c, store.Card{
-		Call: "1", Tool: "box:write", Title: "T" + unseen, Description: "D" + unseen, Server: "box", Where: "/bin/" + unseen, By: "mia" + unseen, RunsAs: "r" + unseen,
-		Why: "w" + unseen, Args: args, Warnings: []string{"W" + unseen}, Digest: "0123456789abcdef", State: store.Done,
+		Call: "1", Tool: "box:write", Title: "T" + unseen, Description: "D" + unseen, Server: "box", Where: "/bin/" + unseen, By: "mia" + unseen, RunsAs: store.Plain("r" + unseen),
+		Why: "w" + unseen, Args: args, Warnings: []store.Text{store.Plain("W" + unseen)}, Digest: "0123456789abcdef", State: store.Done,
 	})
 	c.Out.Flush()
 	if i := strings.IndexAny(out.String(), unseen); i >= 0 {

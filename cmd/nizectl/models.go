@@ -63,7 +63,7 @@ func modelsList(ctx context.Context, c *command.Call) error {
 			def = "default"
 		}
 		if !m.Available {
-			available = "no: " + m.Why
+			available = "no: " + m.Why.String()
 		}
 		t.Row(m.Name, m.Target, def, available, images, priceText(m.Price), strings.Join(m.Fallbacks, ", "), strings.Join(m.Who, ", "))
 	}

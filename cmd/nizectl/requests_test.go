@@ -16,7 +16,7 @@ import (
 )
 
 // pending is a card that waits.
-var pending = store.Card{Call: "01A", Tool: "toolbox:roll", Server: "toolbox", Where: "/bin/nize-toolbox", By: "ada", RunsAs: "nobody",
+var pending = store.Card{Call: "01A", Tool: "toolbox:roll", Server: "toolbox", Where: "/bin/nize-toolbox", By: "ada", RunsAs: store.Plain("nobody"),
 	Why: "because \x1b[2J", Args: []byte(`{"dice":"2d6","note":"\u001b]0;x","n":9007199254740993}`), Digest: strings.Repeat("ab12", 16),
 	Policy: store.ByRequester, State: store.Pending, Expires: now.Add(900e9), Description: "Roll\ndice"}
 

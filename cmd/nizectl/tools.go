@@ -298,7 +298,7 @@ func withdraw(ctx context.Context, c *command.Call, record store.Call, cause err
 // callError says why a call did not succeed, with the exit code of its kind.
 func callError(r store.Call) error {
 	id := r.ToolID()
-	reason := r.Reason
+	reason := r.Reason.String()
 	if r.Result != nil && (r.Result.IsError || r.Result.Error != nil) && r.Result.Text() != "" {
 		reason = r.Result.Text()
 	}

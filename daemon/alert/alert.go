@@ -75,8 +75,9 @@ type Key struct{ Kind, Subject string }
 // wrote; they are cut here.
 type Symptom struct {
 	Key
-	Title, Text, Cure string
-	Users             []string // ids of those whom it concerns, besides admins
+	Title, Text store.Text
+	Cure        string
+	Users       []string // ids of those whom it concerns, besides admins
 }
 
 // Result is everything that one check found. What is in neither list is well.
@@ -216,13 +217,13 @@ func (a *Manager) wrongLocked(ctx context.Context, s Symptom, active map[Key]str
 		return nil
 	}
 	i, err := a.opt.Incidents.OpenIncident(ctx, store.System, store.Incident{
-		ID: store.NewID(now), Kind: s.Kind, Subject: s.Subject, Title: store.Head(s.Title, maxTitle), Text: store.Head(s.Text, maxText), Cure: store.Head(s.Cure, maxCure), Opened: now, Users: s.Users,
+		ID: store.NewID(now), Kind: s.Kind, Subject: s.Subject, Title: head(s.Title, maxTitle), Text: head(s.Text, maxText), Cure: store.Head(s.Cure, maxCure), Opened: now, Users: s.Users,
 	})
 	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("opening an incident (%s): %w", store.Head(s.Title, maxTitle), err)
+		return fmt.Errorf("opening an incident (%s): %w", head(s.Title, maxTitle), err)
 	}
 	a.beganLocked(s.Key, now)
-	a.opt.Log.Warn("incident", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
+	a.opt.Log.Warn("incident", "kind", i.Kind, "subject", i.Subject, "title", i.Title.String(), "id", i.ID)
 	a.poke()
 	return nil
 }
@@ -239,7 +240,7 @@ func (a *Manager) wellLocked(ctx context.Context, k Key, m *mark, active map[Key
 		if err != nil && !errors.Is(err, store.ErrDecided) {
 			return fmt.Errorf("ending incident %s: %w", id, err)
 		}
-		a.opt.Log.Info("incident is over", "kind", i.Kind, "subject", i.Subject, "title", i.Title, "id", i.ID)
+		a.opt.Log.Info("incident is over", "kind", i.Kind, "subject", i.Subject, "title", i.Title.String(), "id", i.ID)
 		a.poke()
 	}
 	delete(a.marks, k)
@@ -278,4 +279,12 @@ func (a *Manager) poke() {
 	case a.wake <- struct{}{}:
 	default:
 	}
+}
+
+// head is a text that is not longer than so many bytes.
+func head(t store.Text, limit int) store.Text {
+	if short := store.Head(t.String(), limit); short != t.String() {
+		return store.Plain(short)
+	}
+	return t
 }

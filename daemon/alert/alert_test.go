@@ -73,7 +73,7 @@ func (b *bench) Notify(_ context.Context, i store.Incident) (string, error) {
 	if b.fail != nil {
 		return "", b.fail
 	}
-	b.sent = append(b.sent, string(i.State)+" "+i.Title)
+	b.sent = append(b.sent, string(i.State)+" "+i.Title.String())
 	return "m-" + i.ID, nil
 }
 
@@ -121,10 +121,10 @@ func (b *bench) same(got, want any) {
 }
 
 func down(name string) Symptom {
-	return Symptom{Key: Key{ServerDown, name}, Title: name + " is down", Cure: "nizectl servers test " + name}
+	return Symptom{Key: Key{ServerDown, name}, Title: store.Plain(name + " is down"), Cure: "nizectl servers test " + name}
 }
 
-func full() Symptom { return Symptom{Key: Key{Backup, "scheduled"}, Title: "no backup"} }
+func full() Symptom { return Symptom{Key: Key{Backup, "scheduled"}, Title: store.Plain("no backup")} }
 
 func TestOneMessageWhenItBeginsAndOneWhenItIsOver(t *testing.T) {
 	b := newBench(t)
@@ -296,7 +296,7 @@ func TestPermanentFailureIsNotTriedAgain(t *testing.T) {
 func TestOneBadMessage(t *testing.T) {
 	b := newBench(t)
 	b.to = picky{b}
-	b.see(0, Symptom{Key: Key{Disk, "a"}, Title: "bad"}, Symptom{Key: Key{Disk, "b"}, Title: "good"})
+	b.see(0, Symptom{Key: Key{Disk, "a"}, Title: store.Plain("bad")}, Symptom{Key: Key{Disk, "b"}, Title: store.Plain("good")})
 	b.deliver()
 	b.now = b.now.Add(firstWait)
 	b.deliver()
@@ -306,7 +306,7 @@ func TestOneBadMessage(t *testing.T) {
 type picky struct{ *bench }
 
 func (p picky) Notify(ctx context.Context, i store.Incident) (string, error) {
-	if i.Title == "bad" {
+	if i.Title.String() == "bad" {
 		return "", errors.New("no")
 	}
 	return p.bench.Notify(ctx, i)
@@ -316,12 +316,12 @@ func (p picky) Notify(ctx context.Context, i store.Incident) (string, error) {
 func TestTextsAreCut(t *testing.T) {
 	b := newBench(t)
 	long := strings.Repeat("世", 5000)
-	b.see(0, Symptom{Key: Key{Backup, "x"}, Title: long, Text: long, Cure: long})
+	b.see(0, Symptom{Key: Key{Backup, "x"}, Title: store.Plain(long), Text: store.Plain(long), Cure: long})
 	list, err := b.db.ListIncidents(t.Context(), store.IncidentQuery{})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d, %v", len(list), err)
 	}
-	for text, most := range map[string]int{list[0].Title: maxTitle, list[0].Text: maxText, list[0].Cure: maxCure} {
+	for text, most := range map[string]int{list[0].Title.String(): maxTitle, list[0].Text.String(): maxText, list[0].Cure: maxCure} {
 		if len(text) > most || strings.Trim(text, "世") != "" {
 			t.Errorf("%d bytes, at most %d: %q", len(text), most, text[len(text)-4:])
 		}

@@ -110,9 +110,9 @@ func (a *Manager) try(ctx context.Context, i store.Incident, to Notifier, err er
 	next.Next = a.opt.Now().Add(backoff(next.Tries))
 	switch {
 	case next.GaveUp:
-		a.opt.Log.Error("an alert was given up", "id", i.ID, "title", i.Title, "tries", next.Tries, "err", next.Error)
+		a.opt.Log.Error("an alert was given up", "id", i.ID, "title", i.Title.String(), "tries", next.Tries, "err", next.Error)
 	case next.Tries == 1:
-		a.opt.Log.Warn("an alert is sent again later", "id", i.ID, "title", i.Title, "err", next.Error)
+		a.opt.Log.Warn("an alert is sent again later", "id", i.ID, "title", i.Title.String(), "err", next.Error)
 	}
 	return next, true
 }

@@ -141,7 +141,7 @@ func (w *Webhook) Notify(ctx context.Context, i store.Incident) (string, error) 
 }
 
 func messageOf(i store.Incident) Message {
-	m := Message{ID: i.ID, Kind: i.Kind, Subject: i.Subject, State: string(store.IncidentOpen), Title: i.Title, Text: i.Text, Cure: i.Cure, Opened: i.Opened.UTC()}
+	m := Message{ID: i.ID, Kind: i.Kind, Subject: i.Subject, State: string(store.IncidentOpen), Title: i.Title.String(), Text: i.Text.String(), Cure: i.Cure, Opened: i.Opened.UTC()}
 	if !i.Active() {
 		over := i.Recovered.UTC()
 		m.State, m.Recovered = string(store.IncidentRecovered), &over

@@ -26,7 +26,7 @@ var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func incident(state store.IncidentState) store.Incident {
 	i := store.Incident{
 		ID: "01KJMS20000000000000000000", Kind: ServerDown, Subject: "box", State: state, Opened: at,
-		Title: "Server box is down", Text: "It <ended>.", Cure: "nizectl servers test box", Users: []string{"u1"}, Delivery: store.Delivery{Error: "secret"},
+		Title: store.Plain("Server box is down"), Text: store.Plain("It <ended>."), Cure: "nizectl servers test box", Users: []string{"u1"}, Delivery: store.Delivery{Error: "secret"},
 	}
 	if state == store.IncidentRecovered {
 		i.Recovered = at.Add(time.Hour)

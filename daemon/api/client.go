@@ -33,6 +33,9 @@ const (
 type Client struct {
 	// Socket is the path of the daemon's socket.
 	Socket string
+	// Language, if set, is that of the texts and errors in answers; otherwise they are
+	// English.
+	Language string
 	// Warn, if set, hears at most once that the daemon's version is too far
 	// from this one.
 	Warn func(line string)
@@ -169,6 +172,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("asking for %s %s: %w", r.method, r.path, err)
 	}
 	req.Header.Set(VersionHeader, Version)
+	if c.Language != "" {
+		req.Header.Set("Accept-Language", c.Language)
+	}
 	switch {
 	case r.raw != nil:
 		req.ContentLength = r.size

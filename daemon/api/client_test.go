@@ -86,11 +86,11 @@ func TestFromErrorTellsNothingOfUnknownErrors(t *testing.T) {
 	if known || strings.Contains(e.Message, "shadow") || e.Status() != 500 {
 		t.Errorf("got %+v, known %v", e, known)
 	}
-	e, known = FromError(fmt.Errorf("calling: %w", &store.CallError{Code: store.CodeRateLimited, Message: "slow down"}))
+	e, known = FromError(fmt.Errorf("calling: %w", &store.CallError{Code: store.CodeRateLimited, Message: store.Plain("slow down")}))
 	if !known || e.Code != "rate_limited" || e.Status() != 429 {
 		t.Errorf("got %+v, known %v", e, known)
 	}
-	e, known = FromError(&store.CallError{Code: store.CodeInternal, Message: "secret path"})
+	e, known = FromError(&store.CallError{Code: store.CodeInternal, Message: store.Plain("secret path")})
 	if known || strings.Contains(e.Message, "secret") {
 		t.Errorf("got %+v, known %v", e, known)
 	}

@@ -83,6 +83,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// Text is the message in the language that was asked for.
+func (e *Error) Text() store.Text { return store.Plain(e.Message) }
+
 // Unwrap gives the sentinel of the code, or nil for a code of another version.
 func (e *Error) Unwrap() error {
 	row, _ := rowOf(e.Code)

@@ -8,9 +8,9 @@ var ListModels = Op[Empty, List[ModelView]]{"GET", "/v1/models", false, "list mo
 // ModelView is a model name in a list.
 type ModelView struct {
 	store.ModelName
-	Available bool   `json:"available"`     // its provider is enabled and has a key
-	Why       string `json:"why,omitempty"` // why not
-	Images    bool   `json:"images"`        // Target takes images: models.images
+	Available bool       `json:"available"`    // its provider is enabled and has a key
+	Why       store.Text `json:"why,omitzero"` // why not
+	Images    bool       `json:"images"`       // Target takes images: models.images
 	// Price is that of Target, as far as it is known.
 	Price PriceView `json:"price"`
 }

@@ -242,7 +242,7 @@ func (in incoming) settle(ctx context.Context, d *Directory, path string, restor
 // settleCalls ends every call that was open when the copy was made. They may
 // have run since, approved or not, so none may run from here.
 func settleCalls(ctx context.Context, db store.Calls) (expired, lost int, err error) {
-	const why = "the database was restored from a copy made while this call was open"
+	why := store.Textf("the database was restored from a copy made while this call was open")
 	for _, s := range []struct {
 		state store.State
 		end   store.Outcome

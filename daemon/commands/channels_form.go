@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,7 +109,7 @@ func (f channelForm) changes(values map[string][]string) (set api.SetChannelRequ
 	for name, given := range values {
 		value := strings.Join(given, ",")
 		if name == "servers" && len(given) > 1 && slices.Contains(given, noServers) {
-			return set, fmt.Errorf("%w servers: %s, or some of them, not both", store.ErrInvalid, noServers)
+			return set, store.Errorf("%w servers: %s, or some of them, not both", store.ErrInvalid, noServers)
 		}
 		if value == "" {
 			value = asDefault

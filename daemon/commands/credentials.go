@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"nize/bots"
@@ -29,7 +28,7 @@ func (cmd *Commands) sayCredentials(ctx context.Context, a bots.Asked) (bots.Ans
 	w := phrases.For(a.Locale)
 	f := strings.Fields(a.Words)
 	if !isCredentialWords(a.Words) {
-		return bots.Answer{}, fmt.Errorf("%w: write credentials, credentials connect SERVER, or credentials disconnect SERVER", store.ErrInvalid)
+		return bots.Answer{}, store.Errorf("%w: write credentials, credentials connect SERVER, or credentials disconnect SERVER", store.ErrInvalid)
 	}
 	if len(f) == 0 {
 		return cmd.listOwnCredentials(ctx, a)

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,7 +36,7 @@ func (cmd *Commands) revokeGrant(ctx context.Context, a bots.Asked, id string) (
 	}
 	i := slices.IndexFunc(grants, func(g store.Grant) bool { return g.ID == id })
 	if i < 0 {
-		return bots.Answer{}, fmt.Errorf("grant %q %w", id, store.ErrNotFound)
+		return bots.Answer{}, store.Errorf("grant %q %w", id, store.ErrNotFound)
 	}
 	if _, err := cmd.Grants.Revoke(ctx, a.By, api.RevokeGrantRequest{ID: id}); err != nil {
 		return bots.Answer{}, err

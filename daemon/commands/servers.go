@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ func (cmd *Commands) sayServers(ctx context.Context, a bots.Asked) (bots.Answer,
 		}
 		return bots.Said(w.Say(phrases.ServersAll)), nil
 	case len(f) != 2 || f[0] != "allow" && f[0] != "deny" || len(parts(f[1])) == 0:
-		return bots.Answer{}, fmt.Errorf("%w: write servers, servers allow NAME, servers deny NAME, or servers default", store.ErrInvalid)
+		return bots.Answer{}, store.Errorf("%w: write servers, servers allow NAME, servers deny NAME, or servers default", store.ErrInvalid)
 	}
 	deny, names := f[0] == "deny", parts(f[1])
 	if a.Thread != "" {
@@ -144,7 +143,7 @@ func (cmd *Commands) narrowBy(ctx context.Context, a bots.Asked, names []string,
 		return now
 	}
 	if deny && len(next(&th)) == 0 { // none would be all
-		return bots.Answer{}, fmt.Errorf("%w: one server stays, or nothing could be asked for here", store.ErrInvalid)
+		return bots.Answer{}, store.Errorf("%w: one server stays, or nothing could be asked for here", store.ErrInvalid)
 	}
 	return cmd.narrow(ctx, a, next)
 }

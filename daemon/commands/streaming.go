@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -21,7 +20,7 @@ func isStreaming(words string) bool {
 func (cmd *Commands) sayStreaming(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if !isStreaming(a.Words) {
-		return bots.Answer{}, fmt.Errorf("%w: write streaming on, streaming off, or streaming default", store.ErrInvalid)
+		return bots.Answer{}, store.Errorf("%w: write streaming on, streaming off, or streaming default", store.ErrInvalid)
 	}
 	value := a.Words
 	if value == "default" {

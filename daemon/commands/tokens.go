@@ -54,7 +54,7 @@ func makesToken(words string) bool {
 func (cmd *Commands) sayTokens(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	w := phrases.For(a.Locale)
 	if !isTokenWords(a.Words) {
-		return bots.Answer{}, fmt.Errorf("%w: write tokens, tokens new [NAME], or tokens revoke NAME", store.ErrInvalid)
+		return bots.Answer{}, store.Errorf("%w: write tokens, tokens new [NAME], or tokens revoke NAME", store.ErrInvalid)
 	}
 	own, err := cmd.ownTokens(ctx, a.By)
 	if err != nil {
@@ -92,7 +92,7 @@ func (cmd *Commands) tokenLines(a bots.Asked, own []api.TokenView) string {
 	w := phrases.For(a.Locale)
 	var lines []string
 	for _, t := range own {
-		lines = append(lines, "- "+w.Say(phrases.TokenLine, t.Name, t.Prefix, w.Translate(t.State), t.Expires.In(zoneOf(a)).Format(time.DateOnly)))
+		lines = append(lines, "- "+w.Say(phrases.TokenLine, t.Name, t.Prefix, w.Say(phrases.Key(t.State)), t.Expires.In(zoneOf(a)).Format(time.DateOnly)))
 	}
 	if len(lines) == 0 {
 		return w.Say(phrases.TokensNone)
@@ -116,7 +116,7 @@ func (cmd *Commands) newChatToken(ctx context.Context, a bots.Asked, own []api.T
 	}
 	made, err := cmd.Tokens.Create(ctx, a.By, api.CreateTokenRequest{Name: name})
 	if errors.Is(err, store.ErrExists) {
-		return bots.Answer{}, fmt.Errorf("token %q %w: choose another name, or revoke that one", name, store.ErrExists)
+		return bots.Answer{}, store.Errorf("token %q %w: choose another name, or revoke that one", name, store.ErrExists)
 	}
 	if err != nil {
 		return bots.Answer{}, err

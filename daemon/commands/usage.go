@@ -40,7 +40,7 @@ func isDays(words string) bool { return daysOf(words) > 0 }
 func (cmd *Commands) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, error) {
 	days := daysOf(a.Words)
 	if days == 0 {
-		return bots.Answer{}, fmt.Errorf("%w days %q: 1 to %d", store.ErrInvalid, bots.Brief(a.Words, 40), maxUsageDays)
+		return bots.Answer{}, store.Errorf("%w days %q: 1 to %d", store.ErrInvalid, bots.Brief(a.Words, 40), maxUsageDays)
 	}
 	u, err := cmd.usageOf(ctx, a, days)
 	return bots.Answer{Text: u.text, Picture: u.picture}, err
@@ -49,7 +49,7 @@ func (cmd *Commands) sayUsage(ctx context.Context, a bots.Asked) (bots.Answer, e
 // usageSums are the lines below the days.
 func usageSums(report store.UsageReport, w phrases.Catalogue) []string {
 	tokens := store.FormatAmount(store.InTokens, report.Total.Prompt+report.Total.Completion)
-	out := []string{w.Say(phrases.UsageLine, w.Translate(tokens), strconv.FormatInt(report.Total.Calls, 10))}
+	out := []string{w.Say(phrases.UsageLine, tokens, strconv.FormatInt(report.Total.Calls, 10))}
 	if report.Total.MicroUSD > 0 {
 		out = append(out, w.Say(phrases.UsageCost, store.FormatAmount(store.InUSD, report.Total.MicroUSD)))
 	}
@@ -72,7 +72,7 @@ func (cmd *Commands) budgetLines(ctx context.Context, a bots.Asked) ([]string, e
 		if err != nil {
 			return nil, err
 		}
-		figures := []any{w.Translate(b.Amount(b.Used)), w.Translate(b.Amount(b.Limit)), b.Resets.In(zone).Format("2006-01-02 15:04 MST")}
+		figures := []any{b.Amount(b.Used), b.Amount(b.Limit), b.Resets.In(zone).Format("2006-01-02 15:04 MST")}
 		if b.Subject == store.Everybody || b.Subject == "user:"+a.By.User {
 			out = append(out, w.Say(phrases.UsageOwnBudget, figures...))
 			continue
@@ -96,7 +96,7 @@ func usageBars(report store.UsageReport, days int, w phrases.Catalogue) []string
 		if n > 0 && length == 0 {
 			length = 1
 		}
-		lines = append(lines, fmt.Sprintf("%s %s%s %s", r.Key, strings.Repeat("█", length), strings.Repeat("░", 20-length), w.Translate(store.FormatAmount(store.InTokens, n))))
+		lines = append(lines, fmt.Sprintf("%s %s%s %s", r.Key, strings.Repeat("█", length), strings.Repeat("░", 20-length), w.Text(store.FormatAmount(store.InTokens, n))))
 	}
 	return lines
 }
@@ -162,9 +162,9 @@ func keyOf(days []plot.Day) string {
 func dayLines(days []plot.Day, w phrases.Catalogue) []string {
 	var lines []string
 	for _, day := range days {
-		line := day.Date + ": " + w.Translate(store.FormatAmount(store.InTokens, day.Tokens))
+		line := day.Date + ": " + w.Text(store.FormatAmount(store.InTokens, day.Tokens))
 		if day.MicroUSD > 0 {
-			line += w.Say(phrases.Comma) + store.FormatAmount(store.InUSD, day.MicroUSD)
+			line += w.Say(phrases.Comma) + store.FormatAmount(store.InUSD, day.MicroUSD).String()
 		}
 		lines = append(lines, line)
 	}

@@ -58,7 +58,7 @@ func (a *Approvals) FindWaiting(ctx context.Context, by store.Caller, id string)
 		return c, fmt.Errorf("reading call %s: %w", id, err)
 	}
 	if err != nil || !a.Gateway.Policy.MayApprove(ctx, by, c) {
-		return c, fmt.Errorf("call %s: %w", id, store.ErrNotFound)
+		return c, store.Errorf("call %s: %w", id, store.ErrNotFound)
 	}
 	return c, nil
 }
@@ -103,7 +103,7 @@ func (a *Approvals) Decide(ctx context.Context, by store.Caller, req api.DecideC
 	if err != nil {
 		return none, err
 	}
-	decided, err := a.Gateway.Decide(ctx, by, c.ID, store.Decision{Verb: req.Verb, Digest: req.Digest, Args: req.Args, Always: req.Always, For: req.For, Pattern: req.Pattern, Until: req.Until, Exact: req.Exact, Reason: req.Reason})
+	decided, err := a.Gateway.Decide(ctx, by, c.ID, store.Decision{Verb: req.Verb, Digest: req.Digest, Args: req.Args, Always: req.Always, For: req.For, Pattern: req.Pattern, Until: req.Until, Exact: req.Exact, Reason: store.Keyed(req.Reason)})
 	if err != nil {
 		return none, err
 	}

@@ -244,12 +244,12 @@ func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannel
 		}
 	}
 	if set.Mode != nil {
-		if err := oneOf("mode", *set.Mode, store.Modes); err != nil {
+		if err := oneOf(store.Textf("mode"), *set.Mode, store.Modes); err != nil {
 			return nil, err
 		}
 	}
 	if set.Language != nil {
-		if err := oneOf("language", *set.Language, Languages()); err != nil {
+		if err := oneOf(store.Textf("language"), *set.Language, Languages()); err != nil {
 			return nil, err
 		}
 	}
@@ -266,7 +266,7 @@ func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannel
 	}
 	if set.Admins != nil {
 		if !by.IsAdmin() {
-			return nil, fmt.Errorf("%w: nize's admins say who else administers a channel", store.ErrRefused)
+			return nil, store.Errorf("%w: nize's admins say who else administers a channel", store.ErrRefused)
 		}
 		if err := (store.Channel{Admins: *set.Admins}).Check(); err != nil {
 			return nil, err
@@ -289,15 +289,15 @@ func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannel
 }
 
 // oneOf refuses a value that is none of those; "" is the default.
-func oneOf(what, value string, of []string) error {
+func oneOf(what store.Text, value string, of []string) error {
 	if value == "" || slices.Contains(of, value) {
 		return nil
 	}
-	near := ""
-	if n := store.Nearest(value, of); n != "" {
-		near = "; did you mean " + n + "?"
+	all := strings.Join(of, ", ")
+	if near := store.Nearest(value, of); near != "" {
+		return store.Errorf("%w %s %q: use %s; did you mean %s?", store.ErrInvalid, what, store.Clip(value, 80), all, near)
 	}
-	return fmt.Errorf("%w %s %q: use %s%s", store.ErrInvalid, what, store.Clip(value, 80), strings.Join(of, ", "), near)
+	return store.Errorf("%w %s %q: use %s", store.ErrInvalid, what, store.Clip(value, 80), all)
 }
 
 // Languages are those that nize speaks.
@@ -314,7 +314,7 @@ func Languages() []string {
 func (c *Channels) servers(ctx context.Context, by store.Caller, set api.SetChannelRequest) (func(*store.Channel), error) {
 	switch {
 	case set.AllServers && set.Servers != nil:
-		return nil, fmt.Errorf("%w servers: some of them, or the default, not both", store.ErrInvalid)
+		return nil, store.Errorf("%w servers: some of them, or the default, not both", store.ErrInvalid)
 	case set.AllServers:
 		return func(c *store.Channel) { c.Servers = nil }, nil
 	case set.Servers == nil:
@@ -348,7 +348,7 @@ func (c *Channels) servers(ctx context.Context, by store.Caller, set api.SetChan
 func (c *Channels) approvers(ctx context.Context, by store.Caller, p store.Policy) (store.Policy, error) {
 	p, err := c.Directory.Approvers(ctx, p)
 	if err != nil && errors.Is(err, store.ErrNotFound) && !by.IsAdmin() {
-		return "", fmt.Errorf("%w approvers: they name somebody, or a group, that is not there", store.ErrInvalid)
+		return "", store.Errorf("%w approvers: they name somebody, or a group, that is not there", store.ErrInvalid)
 	}
 	return p, err
 }

@@ -87,7 +87,7 @@ func (c *Credentials) WantedOwn(ctx context.Context, by store.Caller, server, na
 			for _, w := range wants {
 				names = append(names, w.Name)
 			}
-			return "", fmt.Errorf("%w: %s wants several credentials; write credentials connect %s and one of %s", store.ErrInvalid, server, server, strings.Join(names, ", "))
+			return "", store.Errorf("%w: %s wants several credentials; write credentials connect %s and one of %s", store.ErrInvalid, server, server, strings.Join(names, ", "))
 		}
 	}
 	_, err = c.wanting(ctx, by, server, "")
@@ -113,7 +113,7 @@ func (c *Credentials) wanting(ctx context.Context, by store.Caller, server, name
 		}
 	}
 	if slices.Contains(names, server) {
-		return store.Server{}, fmt.Errorf("credential %q of %s %w", bots.Brief(store.RedactText(name), 60), server, store.ErrNotFound)
+		return store.Server{}, store.Errorf("credential %q of %s %w", bots.Brief(store.RedactText(name), 60), server, store.ErrNotFound)
 	}
 	return store.Server{}, store.Unknown("server that wants a credential of yours", bots.Brief(server, 60), names)
 }
@@ -127,7 +127,7 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, server, name 
 	}
 	value := strings.TrimSpace(secret.Reveal())
 	if value == "" || strings.ContainsAny(value, "\x00\r\n") {
-		return fmt.Errorf("%w credential: it is empty, or has more than one line", store.ErrInvalid)
+		return store.Errorf("%w credential: it is empty, or has more than one line", store.ErrInvalid)
 	}
 	// The value of a server with a URL is sent to its host and nowhere else.
 	sealed := store.Credential{CredentialKey: store.CredentialKey{Scope: "user", Owner: by.User, Service: server, Name: name}, Host: hostOf(s), Secret: store.NewSecret(value), Updated: c.Now()}
@@ -154,7 +154,7 @@ func (c *Credentials) RemoveOwn(ctx context.Context, by store.Caller, server, na
 		gone = append(gone, given.Name)
 	}
 	if len(gone) == 0 {
-		return nil, fmt.Errorf("credential of yours for %q %w", bots.Brief(server, 60), store.ErrNotFound)
+		return nil, store.Errorf("credential of yours for %q %w", bots.Brief(server, 60), store.ErrNotFound)
 	}
 	return gone, c.Pool.Reconnect(ctx, server, store.Holder{Scope: "user", Owner: by.User}) // what it opened must not stay open
 }

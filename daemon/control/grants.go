@@ -58,7 +58,7 @@ func (g *Grants) Revoke(ctx context.Context, by store.Caller, req api.RevokeGran
 	}
 	i := slices.IndexFunc(all, func(grant store.Grant) bool { return grant.ID == req.ID })
 	if i < 0 || all[i].User != by.User && !by.IsAdmin() {
-		return none, fmt.Errorf("grant %q %w", req.ID, store.ErrNotFound)
+		return none, store.Errorf("grant %q %w", req.ID, store.ErrNotFound)
 	}
 	if err := g.Store.DeleteGrant(ctx, by, req.ID); err != nil {
 		return none, fmt.Errorf("grant %q: %w", req.ID, err)

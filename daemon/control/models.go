@@ -31,13 +31,13 @@ func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	for _, name := range list {
 		v := api.ModelView{ModelName: name, Available: true, Images: m.Router.TakesImages(name.Target)}
 		if _, err := m.Router.Resolve(ctx, name.Target); err != nil {
-			v.Available, v.Why = false, err.Error()
+			v.Available, v.Why = false, store.TextOf(err)
 		}
 		if v.Price, err = m.Prices.of(ctx, name.Target); err != nil {
 			return none, fmt.Errorf("reading the price of %s: %w", name.Target, err)
 		}
 		if !by.IsAdmin() { // what is behind a name is for admins
-			v.ModelName, v.Why, v.Price.Model = store.ModelName{Name: name.Name, Default: name.Default}, "", ""
+			v.ModelName, v.Why, v.Price.Model = store.ModelName{Name: name.Name, Default: name.Default}, store.Text{}, ""
 		}
 		views = append(views, v)
 	}

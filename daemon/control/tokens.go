@@ -54,7 +54,7 @@ func (t *Tokens) List(ctx context.Context, by store.Caller, req api.ListTokensRe
 // Create makes a token. Its secret is in the answer and nowhere else.
 func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateTokenRequest) (none api.CreatedToken, err error) {
 	if !people.NamePattern.MatchString(req.Name) {
-		return none, fmt.Errorf("%w token name %q: use 1 to 63 letters, digits, dots, dashes or underscores", store.ErrInvalid, req.Name)
+		return none, store.Errorf("%w token name %q: use 1 to 63 letters, digits, dots, dashes or underscores", store.ErrInvalid, req.Name)
 	}
 	switch req.Audience {
 	case "":

@@ -152,7 +152,7 @@ func (a *Alerts) Test(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	now := a.Now()
 	i := store.Incident{
 		ID: store.NewID(now), Kind: alert.Test, Subject: "alerts.to", State: store.IncidentOpen, Opened: now,
-		Title: "This is a test", Text: "An admin of nize tests whether alerts arrive here. Nothing is wrong.", Cure: "nizectl alerts list",
+		Title: store.Textf("This is a test"), Text: store.Textf("An admin of nize tests whether alerts arrive here. Nothing is wrong."), Cure: "nizectl alerts list",
 	}
 	outcome := store.Done
 	_, sendErr := to.Notify(ctx, i)

@@ -69,9 +69,9 @@ func budgetShort(k alert.Key, e budgetEvent, names map[string]string) alert.Symp
 	what := strings.Join(strings.Fields(e.Period+" budget of "+whose), " ")
 	resets := e.Resets.UTC().Format("2006-01-02 15:04 MST")
 	if k.Kind == alert.BudgetOut {
-		a.Title, a.Text = "The "+what+" is used up", "Model calls on it are refused until "+resets+"."
+		a.Title, a.Text = store.Textf("The %s is used up", what), store.Textf("Model calls on it are refused until %s.", resets)
 	} else {
-		a.Title, a.Text = "The "+what+" is nearly used up", "Model calls on it are refused once it is; it starts anew at "+resets+"."
+		a.Title, a.Text = store.Textf("The %s is nearly used up", what), store.Textf("Model calls on it are refused once it is; it starts anew at %s.", resets)
 	}
 	return a
 }

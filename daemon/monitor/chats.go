@@ -63,14 +63,14 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 
 // alertText is an incident as admins read it.
 func alertText(i store.Incident, words phrases.Catalogue) string {
-	title := words.Translate(i.Title)
+	title := words.Text(i.Title)
 	head := words.Say(phrases.AlertOpen, title)
 	if i.State == store.IncidentRecovered {
 		head = words.Say(phrases.AlertOver, title)
 	}
 	lines := []string{head}
-	if i.Text != "" {
-		lines = append(lines, words.Translate(i.Text))
+	if i.Text != (store.Text{}) {
+		lines = append(lines, words.Text(i.Text))
 	}
 	if i.Cure != "" && i.State != store.IncidentRecovered {
 		lines = append(lines, words.Say(phrases.AlertCure, i.Cure))

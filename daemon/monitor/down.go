@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -39,21 +38,21 @@ func (t DownNotifier) Run(ctx context.Context, by store.Caller, c *store.Call, p
 	said := *failed
 	said.Message = downWords(c.Server, t.Now().Sub(since), t.adminsKnow(ctx, c.Server))
 	if by.IsAdmin() {
-		said.Message += ": " + failed.Message
+		said.Message = store.Textf("%s: %s", said.Message, failed.Message)
 	}
 	return result, &said
 }
 
 // downWords say how long a server has been down. Nothing was sent to it.
-func downWords(server string, lasts time.Duration, told bool) string {
+func downWords(server string, lasts time.Duration, told bool) store.Text {
 	if lasts = max(lasts, time.Second).Round(time.Second); lasts >= time.Hour {
 		lasts = lasts.Round(time.Minute)
 	}
-	span := store.SpanText(lasts)
+	span := store.Span(store.SpanText(lasts))
 	if told {
-		return fmt.Sprintf("server %s has been unreachable for %s, and the admins were told", server, span)
+		return store.Textf("server %s has been unreachable for %s, and the admins were told", server, span)
 	}
-	return fmt.Sprintf("server %s has been unreachable for %s; the admins are told if that lasts", server, span)
+	return store.Textf("server %s has been unreachable for %s; the admins are told if that lasts", server, span)
 }
 
 // adminsKnow says whether somebody was told that a server is down.

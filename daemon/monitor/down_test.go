@@ -16,7 +16,7 @@ func TestDownWords(t *testing.T) {
 		{12 * time.Minute, true, "server box has been unreachable for 12m, and the admins were told"},
 		{90*time.Minute + 20*time.Second, true, "server box has been unreachable for 1h30m, and the admins were told"},
 	} {
-		if got := downWords("box", test.lasts, test.told); got != test.want {
+		if got := downWords("box", test.lasts, test.told); got.String() != test.want {
 			t.Errorf("%v: %q, want %q", test.lasts, got, test.want)
 		}
 	}

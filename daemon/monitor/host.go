@@ -53,8 +53,8 @@ func (m *Monitor) disk(_ context.Context, r *alert.Result) error {
 	switch part := space.Part(); {
 	case part < low:
 		r.Wrong = append(r.Wrong, alert.Symptom{
-			Key: k, Title: fmt.Sprintf("The disk of nize is nearly full: %.0f %% are free", 100*part),
-			Text: fmt.Sprintf("%s has %s free. When it is full, every tool call is refused.", m.DataDir, space),
+			Key: k, Title: store.Textf("The disk of nize is nearly full: %.0f %% are free", 100*part),
+			Text: store.Textf("%s has %s free. When it is full, every tool call is refused.", m.DataDir, space),
 			Cure: "df -h " + store.ShellWord(m.DataDir),
 		})
 	case part < low*diskWell:
@@ -67,28 +67,32 @@ func (m *Monitor) disk(_ context.Context, r *alert.Result) error {
 // knows.
 func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 	backup := alert.Symptom{
-		Key: alert.Key{Kind: alert.Backup, Subject: "scheduled"}, Title: "The scheduled backup failed",
+		Key: alert.Key{Kind: alert.Backup, Subject: "scheduled"}, Title: store.Textf("The scheduled backup failed"),
 		Cure: "nizectl backup nize-copy.db",
 	}
 	audit := alert.Symptom{
-		Key: alert.Key{Kind: alert.AuditFailed, Subject: "trail"}, Title: "The audit trail does not hold",
+		Key: alert.Key{Kind: alert.AuditFailed, Subject: "trail"}, Title: store.Textf("The audit trail does not hold"),
 		Cure: "nizectl audit verify",
 	}
 	for _, job := range []struct {
-		last   Run
-		key    string // of the schedule
-		what   alert.Symptom
-		before string
+		last Run
+		key  string // of the schedule
+		what alert.Symptom
+		text func(error) store.Text
 	}{
-		{m.Runs.Backup(), "backup.schedule", backup, "No new copy of the database was made: "},
-		{m.Runs.Audit(), "audit.schedule", audit, "Somebody or something changed or removed an event: "},
+		{m.Runs.Backup(), "backup.schedule", backup, func(err error) store.Text {
+			return store.Textf("No new copy of the database was made: %s", store.ErrText(err))
+		}},
+		{m.Runs.Audit(), "audit.schedule", audit, func(err error) store.Text {
+			return store.Textf("Somebody or something changed or removed an event: %s", store.ErrText(err))
+		}},
 	} {
 		switch {
 		case m.Config.Get("", job.key) == "off":
 		case job.last.At.IsZero():
 			r.Unknown = append(r.Unknown, job.what.Key)
 		case job.last.Err != nil:
-			job.what.Text = job.before + store.ErrText(job.last.Err)
+			job.what.Text = job.text(job.last.Err)
 			r.Wrong = append(r.Wrong, job.what)
 		}
 	}
@@ -113,11 +117,19 @@ func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 	}
 	r.Wrong = append(r.Wrong, alert.Symptom{
 		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},
-		Title: fmt.Sprintf("The upgrade of the database to schema %d failed", note.To),
-		Text:  fmt.Sprintf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), store.Line(note.Error)),
+		Title: store.Textf("The upgrade of the database to schema %d failed", note.To),
+		Text:  store.Textf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), store.Line(note.Error)),
 		Cure:  cure,
 	})
 	return nil
+}
+
+// withCause puts behind a sentence what was heard of the cause, if anything was.
+func withCause(t store.Text, cause string) store.Text {
+	if cause == "" {
+		return t
+	}
+	return store.Textf("%s %s", t, cause)
 }
 
 // chats checks the accounts on chat platforms that are switched on.
@@ -129,8 +141,8 @@ func (m *Monitor) chats(ctx context.Context, r *alert.Result) error {
 	for _, b := range states {
 		if b.State != bots.Connected {
 			r.Wrong = append(r.Wrong, alert.Symptom{
-				Key: alert.Key{Kind: alert.BotDown, Subject: b.Name}, Title: "The bot on " + b.Name + " is down",
-				Text: strings.TrimSpace("Nobody there is answered. " + store.Line(b.LastError)), Cure: "nizectl bots status",
+				Key: alert.Key{Kind: alert.BotDown, Subject: b.Name}, Title: store.Textf("The bot on %s is down", b.Name),
+				Text: withCause(store.Textf("Nobody there is answered."), store.Line(b.LastError)), Cure: "nizectl bots status",
 			})
 		}
 	}

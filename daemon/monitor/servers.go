@@ -57,8 +57,8 @@ const heldShown = 5
 func serverDown(server store.Server, st upstream.ServerStatus) alert.Symptom {
 	return alert.Symptom{
 		Key:   alert.Key{Kind: alert.ServerDown, Subject: server.Name},
-		Title: "Server " + server.Name + " is down",
-		Text:  strings.TrimSpace("Its tools can't be called. " + store.Line(st.LastError)),
+		Title: store.Textf("Server %s is down", server.Name),
+		Text:  withCause(store.Textf("Its tools can't be called."), store.Line(st.LastError)),
 		Cure:  "nizectl servers test " + server.Name,
 	}
 }
@@ -73,13 +73,13 @@ func loginLost(server store.Server, owner, name string) alert.Symptom {
 	}
 	a := alert.Symptom{
 		Key:   alert.Key{Kind: alert.LoginLost, Subject: server.Name},
-		Title: "Server " + server.Name + " refuses its credential",
-		Text:  "It answers that nobody is signed in, so its tools can't be called.",
+		Title: store.Textf("Server %s refuses its credential", server.Name),
+		Text:  store.Textf("It answers that nobody is signed in, so its tools can't be called."),
 		Cure:  "nizectl credentials set " + server.Name + " " + key,
 	}
 	if owner != "" {
 		a.Subject += " " + owner
-		a.Title = fmt.Sprintf("Server %s refuses the credential of %s", server.Name, name)
+		a.Title = store.Textf("Server %s refuses the credential of %s", server.Name, name)
 		a.Cure += " --scope user --owner " + owner
 		a.Users = []string{owner}
 	}
@@ -114,8 +114,8 @@ func (m *Monitor) heldTools(ctx context.Context, server string, r *alert.Result)
 		if n == heldShown {
 			r.Wrong = append(r.Wrong, alert.Symptom{
 				Key:   alert.Key{Kind: alert.ToolHeld, Subject: server + ":*"},
-				Title: fmt.Sprintf("%d more tools of %s are held", len(tools)-n, server),
-				Text:  "Their definitions are new, changed or suspicious. They are neither found nor callable until an admin accepts them.",
+				Title: store.Textf("%d more tools of %s are held", len(tools)-n, server),
+				Text:  store.Textf("Their definitions are new, changed or suspicious. They are neither found nor callable until an admin accepts them."),
 				Cure:  "nizectl servers trust " + server,
 			})
 			break
@@ -126,17 +126,17 @@ func (m *Monitor) heldTools(ctx context.Context, server string, r *alert.Result)
 }
 
 func toolHeld(t store.Tool) alert.Symptom {
-	why := "its definition is new and nobody has accepted it"
+	why := store.Textf("its definition is new and nobody has accepted it")
 	if t.Accepted != "" && t.Accepted != t.Pin {
-		why = "its definition is another than the accepted one"
+		why = store.Textf("its definition is another than the accepted one")
 	}
 	if len(t.Findings) > 0 {
-		why += " (" + store.Line(strings.Join(t.Findings, "; ")) + ")"
+		why = store.Textf("%s (%s)", why, store.Line(strings.Join(t.Findings, "; ")))
 	}
 	return alert.Symptom{
 		Key:   alert.Key{Kind: alert.ToolHeld, Subject: t.ID()},
-		Title: "Tool " + t.ID() + " is held",
-		Text:  "It is neither found nor callable: " + why + ".",
+		Title: store.Textf("Tool %s is held", t.ID()),
+		Text:  store.Textf("It is neither found nor callable: %s.", why),
 		Cure:  "nizectl servers trust " + t.Server + " " + t.Name,
 	}
 }

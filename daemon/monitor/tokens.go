@@ -30,8 +30,8 @@ func (m *Monitor) tokens(ctx context.Context, r *alert.Result) error {
 	for _, t := range ending {
 		r.Wrong = append(r.Wrong, alert.Symptom{
 			Key:   alert.Key{Kind: alert.TokenEnds, Subject: t.ID},
-			Title: fmt.Sprintf("Token %s of %s expires on %s", t.Name, names[t.User], t.Expires.UTC().Format(time.DateOnly)),
-			Text:  fmt.Sprintf("Clients that use it are refused from %s on.", t.Expires.UTC().Format("2006-01-02 15:04 MST")),
+			Title: store.Textf("Token %s of %s expires on %s", t.Name, names[t.User], t.Expires.UTC().Format(time.DateOnly)),
+			Text:  store.Textf("Clients that use it are refused from %s on.", t.Expires.UTC().Format("2006-01-02 15:04 MST")),
 			Cure:  rotateCommand(t.Name, names[t.User]),
 			Users: []string{t.User},
 		})

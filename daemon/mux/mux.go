@@ -40,6 +40,8 @@ const (
 type Options struct {
 	// Caller says who a request is from, or why it is refused.
 	Caller func(*http.Request) (store.Caller, error)
+	// Speak is who prints in a language that a request asks for; nil is English.
+	Speak func(locale string) Speaker
 	// Fail writes an error that the table of daemon/api made.
 	Fail func(w http.ResponseWriter, e *api.Error)
 	// Listen is told of a stream that begins and ends it by cancel when its
@@ -82,7 +84,7 @@ func Handle[Req, Res any](m *Mux, op api.Op[Req, Res], do func(context.Context, 
 		if err != nil {
 			return err
 		}
-		return m.answer(w, res)
+		return m.answer(w, r, res)
 	})
 }
 
@@ -120,7 +122,7 @@ func HandleUpload[Req, Res any](m *Mux, op api.Upload[Req, Res], do func(context
 		if err != nil {
 			return err
 		}
-		return m.answer(w, res)
+		return m.answer(w, r, res)
 	})
 }
 
@@ -133,11 +135,12 @@ func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx c
 		defer cancel()
 		defer context.AfterFunc(m.opt.Closing, cancel)() // a drain cannot wait for those who listen
 		defer m.opt.Listen(ctx, by, cancel)()
+		speaker := m.speaker(r)
 		s := &stream{w: w, out: make(chan []byte), cancel: cancel}
 		done := make(chan error, 1) // for its one send, also when nobody reads it any more
 		go func() {
 			done <- guarded(func() error {
-				return do(ctx, by, req, func(line Line) error { return s.send(ctx, line) })
+				return do(ctx, by, req, func(line Line) error { return s.send(ctx, inLanguage(line, speaker)) })
 			})
 		}()
 		err := s.copy(done)
@@ -197,12 +200,14 @@ func (m *Mux) explain(r *http.Request, err error) *api.Error {
 	e, known := api.FromError(err)
 	if !known {
 		m.opt.Log.Error("request", "route", r.Pattern, "err", err)
+	} else if s := m.speaker(r); s != nil {
+		e = &api.Error{Code: e.Code, Message: s.Problem(err)}
 	}
 	return e
 }
 
-func (m *Mux) answer(w http.ResponseWriter, v any) error {
-	body, err := json.Marshal(v)
+func (m *Mux) answer(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := json.Marshal(inLanguage(v, m.speaker(r)))
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}

@@ -55,7 +55,7 @@ func (d *Directory) Find(ctx context.Context, who string) (store.User, error) {
 	for i, u := range named {
 		ids[i] = u.ID
 	}
-	return store.User{}, fmt.Errorf("%w user %q: several have that name; say which by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
+	return store.User{}, store.Errorf("%w user %q: several have that name; say which by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
 }
 
 // Owner finds whose records a request is about: the caller's, or for admins
@@ -127,7 +127,7 @@ func (d *Directory) Audience(ctx context.Context, by store.Caller, with []string
 		}
 		who, ok := strings.CutPrefix(w, "user:")
 		if !ok || who == "" {
-			return nil, fmt.Errorf("%w audience %q: use all, group:G or user:U", store.ErrInvalid, w)
+			return nil, store.Errorf("%w audience %q: use all, group:G or user:U", store.ErrInvalid, w)
 		}
 		id, err := d.Owner(ctx, by, who)
 		if err != nil {

@@ -169,7 +169,7 @@ func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value stri
 }
 
 func notPersonal(k store.Key) error {
-	return fmt.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, k.Name)
+	return store.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, k.Name)
 }
 
 // checkStorable refuses what a stored value of the system would not change: a

@@ -46,21 +46,19 @@ const (
 
 // Planner is the model. Its zero value works, and speaks English.
 type Planner struct {
-	translate func(locale, english string) string
+	say func(locale string, t store.Text) string
 }
 
-// New returns the planner. translate says one of its sentences in the language
-// of a BCP 47 locale, and what it doesn't know as it is; nil is English for all.
-func New(translate func(locale, english string) string) *Planner {
-	return &Planner{translate: translate}
-}
+// New returns the planner. say prints one of its sentences in the language of a
+// BCP 47 locale; nil is English for all.
+func New(say func(locale string, t store.Text) string) *Planner { return &Planner{say} }
 
 // voice speaks the language of a locale.
 func (p *Planner) voice(locale string) voice {
-	if p.translate == nil {
-		return nil
+	if p.say == nil {
+		return store.Text.String
 	}
-	return func(english string) string { return p.translate(locale, english) }
+	return func(t store.Text) string { return p.say(locale, t) }
 }
 
 var _ llm.Model = (*Planner)(nil)
@@ -72,12 +70,12 @@ func (p *Planner) Generate(ctx context.Context, req llm.Request, delta func(llm.
 	}
 	at, v := newestMessage(req.Turns), p.voice(req.Locale)
 	if at < 0 {
-		return llm.Reply{Text: v.translate(introduction), Finish: "stop"}, nil
+		return llm.Reply{Text: v(introduction), Finish: "stop"}, nil
 	}
 	r := round{voice: v, req: req, user: req.Turns[at], before: req.Turns[:at], since: req.Turns[at+1:]}
 	reply := r.nextReply()
 	if reply.Text != "" && len(reply.Calls) == 0 && !hasIntroduced(req.Turns) {
-		reply.Text = v.translate(introduction) + "\n\n" + reply.Text
+		reply.Text = v(introduction) + "\n\n" + reply.Text
 		m, _ := readMemo(store.Turn{Role: store.FromModel, Opaque: reply.Opaque})
 		m.Introduced = true
 		reply.Opaque = m.raw()
@@ -179,17 +177,18 @@ func (r round) nextReply() llm.Reply {
 }
 
 // lastStep is the last step with calls since the message, and its results.
-func (r round) lastStep() (*store.Turn, []string) {
+func (r round) lastStep() (*store.Turn, []store.Turn) {
 	for i := len(r.since) - 1; i >= 0; i-- {
 		step := &r.since[i]
 		if step.Role != store.FromModel || len(step.Calls) == 0 {
 			continue
 		}
-		results := make([]string, len(step.Calls))
+		results := make([]store.Turn, len(step.Calls))
 		for j, c := range step.Calls {
 			for _, t := range r.since[i:] {
 				if t.Role == store.FromTool && t.CallID == c.ID {
-					results[j] = llm.Unframe(t.Text)
+					results[j] = t
+					results[j].Text = llm.Unframe(t.Text)
 				}
 			}
 		}
@@ -373,13 +372,13 @@ func calledTool(c store.ToolCall) string {
 func sayReply(text string) llm.Reply { return llm.Reply{Text: text} }
 
 // sayTranslated is a reply of one sentence.
-func (r round) sayTranslated(english string) llm.Reply { return sayReply(r.translate(english)) }
+func (r round) sayTranslated(t store.Text) llm.Reply { return sayReply(r.voice(t)) }
 
 // callReply is a reply that calls one function.
 func callReply(name string, args any) llm.Reply {
 	raw, err := json.Marshal(args)
 	if err != nil {
-		return sayReply(giveUp)
+		return sayReply(giveUp.String())
 	}
 	return llm.Reply{Calls: []store.ToolCall{{Name: name, Args: string(raw)}}}
 }

@@ -54,7 +54,9 @@ type chat struct {
 	turns []store.Turn
 	runs  []string
 	tools []tool
-	out   string // what the next execution gives; "" is "ok"
+	out   string     // what the next execution gives; "" is "ok"
+	said  store.Text // with out, where it is no result
+	ended store.State
 }
 
 var functions = []store.Function{{Name: discoverTools}, {Name: toolSchema}, {Name: llm.ExecuteTool}, {Name: listDomains}}
@@ -82,7 +84,7 @@ func (c *chat) say(text string) string {
 			return reply.Text
 		}
 		for _, callReply := range turn.Calls {
-			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: callReply.ID, Text: llm.Frame(c.serve(callReply))})
+			c.turns = append(c.turns, store.Turn{N: len(c.turns), Role: store.FromTool, CallID: callReply.ID, Text: llm.Frame(c.serve(callReply)), Said: c.said, Ended: c.ended})
 		}
 	}
 	c.t.Fatalf("no answer to %q", text)
@@ -211,11 +213,11 @@ func TestOneMessage(t *testing.T) {
 func TestAsksForWhatIsMissing(t *testing.T) {
 	c := newChat(t)
 	first := c.say("register a new member")
-	if !strings.Contains(first, "**title**") || !strings.HasPrefix(first, introduction) || len(c.runs) != 0 {
+	if !strings.Contains(first, "**title**") || !strings.HasPrefix(first, introduction.String()) || len(c.runs) != 0 {
 		t.Errorf("said %q, ran %v", first, c.runs)
 	}
 	second := c.say("Groceries.")
-	if !strings.Contains(second, "**text**") || strings.Contains(second, introduction) {
+	if !strings.Contains(second, "**text**") || strings.Contains(second, introduction.String()) {
 		t.Errorf("said %q", second)
 	}
 	c.say("milk, eggs and what is left of the bread?")
@@ -225,7 +227,7 @@ func TestAsksForWhatIsMissing(t *testing.T) {
 
 	c = newChat(t)
 	c.say("convert 5 miles please")
-	if got := c.say("never mind"); got != nothingDone {
+	if got := c.say("never mind"); got != nothingDone.String() {
 		t.Errorf("said %q", got)
 	}
 	c.say("convert 5 miles please")
@@ -242,15 +244,15 @@ func TestAsksForWhatIsMissing(t *testing.T) {
 
 func TestTalk(t *testing.T) {
 	for text, want := range map[string]string{
-		"hello!": greeting, "Good morning": greeting, "thanks a lot": welcome, "never mind": nothingDone,
+		"hello!": greeting.String(), "Good morning": greeting.String(), "thanks a lot": welcome.String(), "never mind": nothingDone.String(),
 		"what can you do?": "**toolbox** (9)", "which tools are there?": "**toolbox** (9)",
 		"which tool can convert units?":    "`toolbox:convert_units`",
 		"Is there a tool to count words?":  "`toolbox:text_stats`",
 		"knit me a qwertz xyzzy":           "I found no tool for “knit me a qwertz xyzzy” here. The nearest are:",
-		strings.Repeat("very long ", 1000): tooLong,
+		strings.Repeat("very long ", 1000): tooLong.String(),
 	} {
 		c := newChat(t)
-		if got := c.say(text); !strings.Contains(got, want) || len(c.runs) != 0 || !strings.HasPrefix(got, introduction) {
+		if got := c.say(text); !strings.Contains(got, want) || len(c.runs) != 0 || !strings.HasPrefix(got, introduction.String()) {
 			t.Errorf("%.50q: said %q, ran %v", text, got, c.runs)
 		}
 	}
@@ -267,18 +269,30 @@ func TestOutcomes(t *testing.T) {
 		"line\nline":               "```\nline\nline\n```",
 		"has ```\nfence":           "````\nhas ```\nfence\n````",
 		"(no output)":              "returned nothing",
-		"Nobody approved the call in time, so it was not run.":                                                        "was not run: nobody approved it in time.",
-		"A person refused the call, so it was not run: no. Do not propose it again unless asked.":                     "was not run, because it was refused.",
-		"The call was refused and not run: policy says no.":                                                           "it was refused: policy says no.",
-		"The call failed: no answer within 30s":                                                                       "failed: no answer within 30s.",
-		"The tool reported an error: bad dice":                                                                        "reported an error: bad dice.",
-		"nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it": "it is unknown whether it took effect. Please check",
-		"Nothing was done: tool x not found (not_found).":                                                             "was not run: tool x not found.",
 	} {
 		c := newChat(t)
 		c.out = result
 		if got := c.say("roll 2d6"); !strings.Contains(got, want) {
 			t.Errorf("%q: said %q", result, got)
+		}
+	}
+	for _, row := range []struct {
+		ended store.State
+		said  store.Text
+		want  string
+	}{
+		{store.Expired, store.Text{}, "was not run: nobody approved it in time."},
+		{store.Refused, store.Text{}, "was not run, because it was refused."},
+		{store.Refused, store.Plain("policy says no"), "it was refused: policy says no."},
+		{store.Failed, store.Textf("no answer within 30s"), "failed: no answer within 30s."},
+		{store.Done, store.Plain("bad dice"), "reported an error: bad dice."},
+		{store.Lost, store.Text{}, "it is unknown whether it took effect. Please check"},
+		{store.Planned, store.Textf("tool %s not found", "x"), "was not run: tool x not found."},
+	} {
+		c := newChat(t)
+		c.ended, c.said = row.ended, row.said
+		if got := c.say("roll 2d6"); !strings.Contains(got, row.want) {
+			t.Errorf("%s %q: said %q", row.ended, row.said, got)
 		}
 	}
 	c := newChat(t)
@@ -304,7 +318,7 @@ func TestProposal(t *testing.T) {
 func TestWithoutTools(t *testing.T) {
 	turns := []store.Turn{{Role: store.FromUser, Text: "roll 2d6"}}
 	reply, err := New(nil).Generate(t.Context(), llm.Request{Turns: turns}, nil)
-	if err != nil || !strings.HasSuffix(reply.Text, noTools) {
+	if err != nil || !strings.HasSuffix(reply.Text, noTools.String()) {
 		t.Errorf("got %+v, %v", reply, err)
 	}
 	reply, err = New(nil).Generate(t.Context(), llm.Request{Turns: turns, Functions: functions, NoCalls: true}, nil)

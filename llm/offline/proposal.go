@@ -23,8 +23,8 @@ func readFound(result string) (tools []found, ok bool) {
 }
 
 // describeFound looks at what was found.
-func (r round) describeFound(text string, step *store.Turn, results []string) llm.Reply {
-	tools, ok := readFound(results[0])
+func (r round) describeFound(text string, step *store.Turn, results []store.Turn) llm.Reply {
+	tools, ok := readFound(results[0].Text)
 	if !ok {
 		return sayReply(r.failure(results[0]))
 	}
@@ -65,12 +65,12 @@ type description struct {
 
 // proposeDescribed fills the arguments of the tools that were looked at, the best one
 // first, and takes the one that fits, see [better].
-func (r round) proposeDescribed(text string, results []string) llm.Reply {
+func (r round) proposeDescribed(text string, results []store.Turn) llm.Reply {
 	var best *description
 	var bestFilled arguments
 	for _, result := range results {
 		var d description
-		if json.Unmarshal([]byte(result), &d) != nil || d.ID == "" {
+		if json.Unmarshal([]byte(result.Text), &d) != nil || d.ID == "" {
 			continue
 		}
 		f := fillArguments(readParams(d.InputSchema), r.newRequest(text), d.Name+" "+d.Description)

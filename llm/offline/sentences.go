@@ -4,28 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"nize/llm"
+	"nize/store"
 )
 
-// voice says the planner's sentences in the language of who reads them. Its nil
-// value is English. What others wrote (tools, servers, the person) stays as it is.
-type voice func(english string) string
-
-// translate says one sentence.
-func (v voice) translate(english string) string {
-	if v == nil {
-		return english
-	}
-	return v(english)
-}
+// voice prints the planner's sentences in the language of who reads them. What
+// others wrote (tools, servers, the person) stays as it is.
+type voice func(t store.Text) string
 
 // format says one sentence with its arguments.
-func (v voice) format(format string, args ...any) string {
-	return v.translate(fmt.Sprintf(format, args...))
-}
+func (v voice) format(format string, args ...any) string { return v(store.Textf(format, args...)) }
 
 // joinSentences puts sentences behind one another: without a space behind a full-width
 // mark, which brings its own.
@@ -43,15 +33,15 @@ func joinSentences(sentences ...string) string {
 }
 
 // introduction is said once in a conversation, before the first answer.
-const introduction = "I am nize's offline planner, not a language model: I look for a tool that fits your words, fill in what I can tell from them, and show the result."
+var introduction = store.Textf("I am nize's offline planner, not a language model: I look for a tool that fits your words, fill in what I can tell from them, and show the result.")
 
-const (
-	greeting    = "Hello! Tell me what you need, for example “what time is it in Tokyo?”, or ask “what can you do?”."
-	welcome     = "You are welcome."
-	nothingDone = "All right, nothing was done."
-	noTools     = "Tools are switched off in this conversation, and without them I can do nothing."
-	tooLong     = "That message is too long for me. Please say in a few words what you need."
-	giveUp      = "I could not finish this. Please try again in other words."
+var (
+	greeting    = store.Textf("Hello! Tell me what you need, for example “what time is it in Tokyo?”, or ask “what can you do?”.")
+	welcome     = store.Textf("You are welcome.")
+	nothingDone = store.Textf("All right, nothing was done.")
+	noTools     = store.Textf("Tools are switched off in this conversation, and without them I can do nothing.")
+	tooLong     = store.Textf("That message is too long for me. Please say in a few words what you need.")
+	giveUp      = store.Textf("I could not finish this. Please try again in other words.")
 )
 
 const (
@@ -74,7 +64,7 @@ func (v voice) notFound(wanted string, near []found) string {
 	if len(near) == 0 {
 		return text
 	}
-	text = joinSentences(text, v.translate("The nearest are:")) + "\n"
+	text = joinSentences(text, v.format("The nearest are:")) + "\n"
 	for i, t := range near {
 		if i < 3 {
 			text += fmt.Sprintf("\n- `%s`: %s", t.ID, shorten(t.Description))
@@ -84,7 +74,7 @@ func (v voice) notFound(wanted string, near []found) string {
 }
 
 // domainList says what tools exist for.
-func (v voice) domainList(result string) string {
+func (v voice) domainList(result store.Turn) string {
 	var doc struct {
 		Domains []struct {
 			ID          string `json:"id"`
@@ -92,21 +82,21 @@ func (v voice) domainList(result string) string {
 			Count       int    `json:"tool_count"`
 		} `json:"domains"`
 	}
-	if json.Unmarshal([]byte(result), &doc) != nil {
+	if json.Unmarshal([]byte(result.Text), &doc) != nil {
 		return v.failure(result)
 	}
 	if len(doc.Domains) == 0 {
-		return v.translate("There are no tools here yet. An admin adds some with `nizectl servers add`.")
+		return v.format("There are no tools here yet. An admin adds some with `nizectl servers add`.")
 	}
 	var b strings.Builder
-	b.WriteString(v.translate("I can use tools for:") + "\n")
+	b.WriteString(v.format("I can use tools for:") + "\n")
 	for _, d := range doc.Domains {
 		fmt.Fprintf(&b, "\n- **%s** (%d)", d.ID, d.Count)
 		if d.Description != "" {
 			b.WriteString(": " + shorten(d.Description))
 		}
 	}
-	b.WriteString("\n\n" + v.translate("Say what you need, or ask “which tool can …?”."))
+	b.WriteString("\n\n" + v.format("Say what you need, or ask “which tool can …?”."))
 	return b.String()
 }
 
@@ -126,39 +116,40 @@ func (v voice) proposal(tool string) string {
 	return v.format("I propose to run `%s` with what I could tell from your words. It needs a yes first.", tool)
 }
 
-// ends are the sentences with which the agent tells a model that a call gave
-// no result, and what the person is told, with and without the reason.
-var ends = []struct{ head, said, why string }{
-	{"A person refused the call", "`%s` was not run, because it was refused.", ""},
-	{"The call was refused", "`%s` was not run: it was refused.", "`%s` was not run: it was refused: %s."},
-	{"Nobody approved the call", "`%s` was not run: nobody approved it in time.", ""},
-	{"The call was cancelled", "`%s` was not run: the call was cancelled.", ""},
-	{"nize stopped while the call ran", "nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again.", ""},
-	{"The call failed", "`%s` failed.", "`%s` failed: %s."},
-	{"The tool reported an error", "`%s` reported an error.", "`%s` reported an error: %s."},
-	{"Nothing was done", "`%s` was not run.", "`%s` was not run: %s."},
+// outcome shows what a call gave, or why it gave nothing.
+func (v voice) outcome(tool string, result store.Turn) string {
+	why := within(result.Said, maxShown)
+	some := why != (store.Text{})
+	switch {
+	case result.Ended == store.Refused && some:
+		return v.format("`%s` was not run: it was refused: %s.", tool, why)
+	case result.Ended == store.Refused:
+		return v.format("`%s` was not run, because it was refused.", tool)
+	case result.Ended == store.Expired:
+		return v.format("`%s` was not run: nobody approved it in time.", tool)
+	case result.Ended == store.Cancelled:
+		return v.format("`%s` was not run: the call was cancelled.", tool)
+	case result.Ended == store.Lost:
+		return v.format("nize stopped while `%s` ran, so it is unknown whether it took effect. Please check before you ask for it again.", tool)
+	case result.Ended == store.Failed && some:
+		return v.format("`%s` failed: %s.", tool, why)
+	case result.Ended == store.Failed:
+		return v.format("`%s` failed.", tool)
+	case result.Ended == store.Done:
+		return v.format("`%s` reported an error: %s.", tool, why)
+	case result.Ended == store.Planned:
+		return v.format("`%s` was not run: %s.", tool, why)
+	}
+	return v.shownResult(tool, result.Text)
 }
 
-// code is how the gateway names the kind of a refusal to a model, at its end.
-var code = regexp.MustCompile(` \([a-z_]+\)\.?$`)
-
-// outcome shows what a call gave.
-func (v voice) outcome(tool, result string) string {
-	for _, e := range ends {
-		if !strings.HasPrefix(result, e.head) {
-			continue
-		}
-		_, why, _ := strings.Cut(result, ": ")
-		if strings.HasPrefix(result, "Nothing was done") {
-			why = code.ReplaceAllString(why, "")
-		}
-		why = llm.Truncate(strings.TrimSuffix(strings.TrimSpace(why), "."), maxShown)
-		if e.why == "" || why == "" {
-			return v.format(e.said, tool)
-		}
-		return v.format(e.why, tool, why)
+// within is a text as a part of a sentence, cut to a number of bytes.
+func within(t store.Text, limit int) store.Text {
+	text := t.String()
+	if short := llm.Truncate(strings.TrimSuffix(strings.TrimSpace(text), "."), limit); short != text {
+		return store.Plain(short)
 	}
-	return v.shownResult(tool, result)
+	return t
 }
 
 // shownResult is a result in a sentence or, if it is longer, below one.
@@ -212,13 +203,15 @@ func flatText(result string) (string, bool) {
 	return strings.Join(parts, sep), len(parts) > 0
 }
 
-func (v voice) failure(result string) string {
-	result = strings.TrimSpace(result)
-	if result == "" {
-		return v.translate(giveUp)
+func (v voice) failure(result store.Turn) string {
+	said := within(result.Said, maxLine)
+	if result.Ended == "" {
+		said = within(store.Plain(result.Text), maxLine)
 	}
-	result = code.ReplaceAllString(strings.TrimPrefix(result, "Nothing was done: "), "")
-	return v.format("That did not work: %s.", llm.Truncate(strings.TrimSuffix(result, "."), maxLine))
+	if said == (store.Text{}) {
+		return v(giveUp)
+	}
+	return v.format("That did not work: %s.", said)
 }
 
 // shorten is one bounded line.

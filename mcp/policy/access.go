@@ -89,7 +89,7 @@ func (p *Engine) present(ctx context.Context, by store.Caller) (store.Caller, er
 		return by, fmt.Errorf("reading user %s: %w", by.User, err)
 	}
 	if err != nil || u.State != store.Active {
-		return by, &store.CallError{Code: store.CodeRefused, Message: "the person whom this is done for may not use nize any more"}
+		return by, &store.CallError{Code: store.CodeRefused, Message: store.Textf("the person whom this is done for may not use nize any more")}
 	}
 	by.User, by.Role = u.ID, u.Role
 	return by, nil
@@ -236,11 +236,9 @@ func (p *Engine) unknown(v *View, id string) error {
 			}
 		}
 	}
-	message := fmt.Sprintf("tool %q not found", id)
+	message := store.Textf("%s; search with discover_tools", store.Textf("tool %q not found", id))
 	if near != "" {
-		message += "; did you mean " + near + "?"
-	} else {
-		message += "; search with discover_tools"
+		message = store.Textf("tool %q not found; did you mean %s?", id, near)
 	}
 	return &store.CallError{Code: store.CodeNotFound, Message: message}
 }

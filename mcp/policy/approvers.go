@@ -199,12 +199,12 @@ func (e Electorate) Suffices(c store.Call) bool {
 }
 
 // UnreachableReason says why a call is refused whose electorate does not suffice.
-func (p *Approvers) UnreachableReason(ctx context.Context, c store.Call, e Electorate) string {
-	could := "nobody could give now"
+func (p *Approvers) UnreachableReason(ctx context.Context, c store.Call, e Electorate) store.Text {
+	could := store.Textf("nobody could give now")
 	if len(e.people) > 0 {
-		could = fmt.Sprintf("only %d of %d could give now", len(e.people), c.Policy.Approvers().Need)
+		could = store.Textf("only %d of %d could give now", len(e.people), c.Policy.Approvers().Need)
 	}
-	return fmt.Sprintf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, p.WhoDecides(ctx, c))
+	return store.Textf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, p.WhoDecides(ctx, c))
 }
 
 // OtherApprovers lists the people, other than who asked, who could approve a waiting
@@ -326,10 +326,10 @@ func (p *Approvers) Sees(ctx context.Context, by store.Caller, c store.Call) boo
 }
 
 // WhoDecides says who may press, in words.
-func (p *Approvers) WhoDecides(ctx context.Context, c store.Call) string {
+func (p *Approvers) WhoDecides(ctx context.Context, c store.Call) store.Text {
 	names, err := p.Describe(ctx, c)
 	if err != nil {
-		return string(c.Policy)
+		return store.Plain(string(c.Policy))
 	}
 	a := c.Policy.Approvers()
 	return store.Card{By: cmp.Or(c.ByName, c.By), Approvers: names, Need: a.Need, NotRequester: a.NotRequester}.Who()

@@ -11,7 +11,7 @@ import (
 
 // RunsAs says whose credentials a call runs with.
 type RunsAs struct {
-	Words    string
+	Words    store.Text
 	personal bool // one of the requester's own is among them
 	shared   bool // one of others is among them
 }
@@ -23,7 +23,7 @@ type RunsAs struct {
 func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, error) {
 	names := t.secrets()
 	if len(names) == 0 {
-		return RunsAs{Words: "no credential"}, nil
+		return RunsAs{Words: store.Textf("no credential")}, nil
 	}
 	memberships, err := p.store.ListMembers(ctx, "", by.User)
 	if err != nil {
@@ -43,17 +43,17 @@ func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, 
 		case err != nil:
 			return RunsAs{}, err
 		case h.Scope == "user" && (has == len(names) || has > 0 && t.Record.Auth == store.AuthUser):
-			return RunsAs{Words: "the requester's own credential " + list, personal: true}, nil
+			return RunsAs{Words: store.Textf("the requester's own credential %s", list), personal: true}, nil
 		case h.Scope == "user" && has > 0:
-			return RunsAs{Words: "the requester's own and shared credentials " + list, personal: true, shared: true}, nil
+			return RunsAs{Words: store.Textf("the requester's own and shared credentials %s", list), personal: true, shared: true}, nil
 		case has > 0:
-			return RunsAs{Words: "the credential " + list + " of the team " + h.Owner, shared: true}, nil
+			return RunsAs{Words: store.Textf("the credential %s of the team %s", list, h.Owner), shared: true}, nil
 		}
 	}
 	if t.Record.Auth != store.AuthAny {
 		return RunsAs{}, store.NotConnected(t.Server, names[0], t.Record.Auth)
 	}
-	return RunsAs{Words: "the shared credential " + list, shared: true}, nil
+	return RunsAs{Words: store.Textf("the shared credential %s", list), shared: true}, nil
 }
 
 // wouldRunAs is RunsAs for what is described and not called: a credential
@@ -62,7 +62,7 @@ func (p *Engine) wouldRunAs(ctx context.Context, by store.Caller, t *Tool) (Runs
 	as, err := p.RunsAs(ctx, by, t)
 	var lacks *store.CallError
 	if errors.As(err, &lacks) {
-		return RunsAs{Words: "nobody: " + lacks.Message}, nil
+		return RunsAs{Words: store.Textf("nobody: %s", lacks.Message)}, nil
 	}
 	return as, err
 }

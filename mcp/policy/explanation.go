@@ -94,12 +94,12 @@ func (p *Engine) explainApproval(ctx context.Context, v *View, t *Tool) (*Approv
 	asked := store.Call{By: v.by.User, ByName: v.by.Name, Thread: v.scope.Thread, Place: v.scope.Place, Policy: p.ApproverPolicy(v, t, as)}
 	p.addCaller(ctx, q, v, asked)
 	decided := q.decide()
-	w := &ApprovalExplanation{Asks: decided.Asks(), Reason: decided.Reason, RunsAs: as.Words, Private: t.Private(as)}
+	w := &ApprovalExplanation{Asks: decided.Asks(), Reason: decided.Reason.String(), RunsAs: as.Words.String(), Private: t.Private(as)}
 	if w.Asks {
 		if asked.Policy, err = p.Reachable(ctx, asked.Policy, asked.By); err != nil {
 			return nil, err
 		}
-		w.Approvers, w.Deciders = p.WhoDecides(ctx, asked), p.newApproverQuestion(v, t, as).explain()
+		w.Approvers, w.Deciders = p.WhoDecides(ctx, asked).String(), p.newApproverQuestion(v, t, as).explain()
 		if p.CheckReachable(ctx, asked) != nil {
 			w.Approvers += "; too few could, so such a call is refused at once"
 		}
@@ -108,7 +108,7 @@ func (p *Engine) explainApproval(ctx context.Context, v *View, t *Tool) (*Approv
 		r := &askRules[i]
 		said := RuleResult{Rule: r.name, Verdict: r.says(q).word(), Decides: r.name == decided.rule}
 		if said.Verdict != "" {
-			said.Says, said.Command = r.reason(q), r.command(q)
+			said.Says, said.Command = r.reason(q).String(), r.command(q)
 		}
 		w.Rules = append(w.Rules, said)
 	}

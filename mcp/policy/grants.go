@@ -19,7 +19,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 		gr.Exact = store.SumArgs(c.Args)
 	}
 	if !gr.Matches(c.Args) {
-		return gr, fmt.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
+		return gr, store.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
 	}
 	if gr.Scope == store.ForChannel {
 		gr.Channel = p.address(ctx, c.Thread).Place()
@@ -30,12 +30,12 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 			return gr, err
 		}
 		if tainted {
-			return gr, fmt.Errorf("%w: nothing is allowed for good in a conversation that read untrusted text", store.ErrRefused)
+			return gr, store.Errorf("%w: nothing is allowed for good in a conversation that read untrusted text", store.ErrRefused)
 		}
 	}
 	t, ok := p.tools.Get(gr.Tool)
 	if !ok {
-		return gr, fmt.Errorf("tool %s %w", gr.Tool, store.ErrNotFound)
+		return gr, store.Errorf("tool %s %w", gr.Tool, store.ErrNotFound)
 	}
 	return p.checkGrant(ctx, by, gr, pressed{call: c, tool: t})
 }
@@ -84,20 +84,20 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 	case store.ForMe:
 	case store.ForChannel:
 		if gr.Channel == "" {
-			return gr, fmt.Errorf("%w scope: this conversation is in no channel", store.ErrInvalid)
+			return gr, store.Errorf("%w scope: this conversation is in no channel", store.ErrInvalid)
 		}
 		if !by.IsAdmin() && !p.administers(ctx, by.User, g.call) {
-			return gr, fmt.Errorf("%w: for a whole channel only its admins answer", store.ErrRefused)
+			return gr, store.Errorf("%w: for a whole channel only its admins answer", store.ErrRefused)
 		}
 	case store.ForEveryone:
 		if !by.IsAdmin() {
-			return gr, fmt.Errorf("%w: for everybody only admins answer", store.ErrRefused)
+			return gr, store.Errorf("%w: for everybody only admins answer", store.ErrRefused)
 		}
 	default:
-		return gr, fmt.Errorf("%w scope %q: use me, channel or everywhere", store.ErrInvalid, gr.Scope)
+		return gr, store.Errorf("%w scope %q: use me, channel or everywhere", store.ErrInvalid, gr.Scope)
 	}
 	if !gr.Expires.IsZero() && !gr.Expires.After(p.now()) {
-		return gr, fmt.Errorf("%w expiry: it is in the past", store.ErrInvalid)
+		return gr, store.Errorf("%w expiry: it is in the past", store.ErrInvalid)
 	}
 	var err error
 	if gr.Pattern, err = store.CheckPattern(gr.Pattern); err != nil {
@@ -105,13 +105,13 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 	}
 	switch {
 	case gr.Deny && (gr.Pattern != nil || gr.Exact != ""):
-		return gr, fmt.Errorf("%w pattern: a tool is denied whole", store.ErrInvalid)
+		return gr, store.Errorf("%w pattern: a tool is denied whole", store.ErrInvalid)
 	case gr.Deny:
 		return gr, nil
 	case g.tool.destructive() && !store.GetBool(p.config, "", "approvals.grant_destructive"):
-		return gr, fmt.Errorf("%w: %s may destroy something, and such tools are asked for each time (approvals.grant_destructive)", store.ErrRefused, gr.Tool)
+		return gr, store.Errorf("%w: %s may destroy something, and such tools are asked for each time (approvals.grant_destructive)", store.ErrRefused, gr.Tool)
 	case !p.suffices(ctx, gr, g.call):
-		return gr, fmt.Errorf("%w: that would not lift it, since %s decides", store.ErrRefused, p.WhoDecides(ctx, g.call))
+		return gr, store.Errorf("%w: that would not lift it, since %s decides", store.ErrRefused, p.WhoDecides(ctx, g.call))
 	}
 	return gr, nil
 }

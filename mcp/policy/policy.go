@@ -20,14 +20,14 @@ import (
 
 // Verdict is what policy says of one call: ask, with the reason, or not.
 type Verdict struct {
-	Reason    string // why it asks, "" where it does not
-	Warnings  []string
+	Reason    store.Text // why it asks, empty where it does not
+	Warnings  []store.Text
 	rule      string // the name of the rule that decided
 	grantable bool   // a standing "allow" would lift the ask
 }
 
 // Asks says whether the call needs a yes.
-func (v Verdict) Asks() bool { return v.Reason != "" }
+func (v Verdict) Asks() bool { return v.Reason != (store.Text{}) }
 
 // question is all that the rules of asking read, once for a call.
 type question struct {
@@ -61,8 +61,8 @@ const (
 type askRule struct {
 	name    string
 	says    func(*question) stance
-	reason  func(*question) string // why it asks, or why it lifts that
-	command func(*question) string // that changes it
+	reason  func(*question) store.Text // why it asks, or why it lifts that
+	command func(*question) string     // that changes it
 }
 
 // askRules say in order whether a call asks: the first that asks firmly decides; a
@@ -71,24 +71,24 @@ type askRule struct {
 var askRules = [...]askRule{
 	{"taint",
 		func(q *question) stance { return firmlyIf(q.tainted && !q.tool.ReadOnly()) },
-		func(*question) string { return "the conversation has read untrusted text" },
+		func(*question) store.Text { return store.Textf("the conversation has read untrusted text") },
 		func(q *question) string { return "" }},
 	{"mode",
 		func(q *question) stance { return modeSays(q.mode, q) },
-		func(q *question) string {
+		func(q *question) store.Text {
 			if q.mode == "auto" {
-				return "it may change something"
+				return store.Textf("it may change something")
 			}
-			return "the mode " + q.mode + " of the system asks"
+			return store.Textf("the mode %s of the system asks", q.mode)
 		},
 		func(*question) string { return "nizectl config set approvals.mode none|all|whitelist|blacklist|auto" }},
 	{"server",
 		func(q *question) stance { return approvalSays(q.tool.Record.Approval) },
-		func(q *question) string {
+		func(q *question) store.Text {
 			if q.tool.Record.Approval == store.ApproveNever {
-				return "the server " + q.tool.Server + " never asks"
+				return store.Textf("the server %s never asks", q.tool.Server)
 			}
-			return "the server " + q.tool.Server + " always asks"
+			return store.Textf("the server %s always asks", q.tool.Server)
 		},
 		func(q *question) string { return "nizectl servers edit " + q.tool.Server + " --approval auto" }},
 	{"agent",
@@ -101,14 +101,14 @@ var askRules = [...]askRule{
 			}
 			return lifts
 		},
-		func(q *question) string {
+		func(q *question) store.Text {
 			switch said := modeSays(q.agent.Approval, q); {
 			case said == silent:
-				return "the agent " + q.agent.ID + " does not ask"
+				return store.Textf("the agent %s does not ask", q.agent.ID)
 			case said == asksSoftly:
-				return "it may change something"
+				return store.Textf("it may change something")
 			}
-			return "the agent " + q.agent.ID + " asks"
+			return store.Textf("the agent %s asks", q.agent.ID)
 		},
 		func(q *question) string { return "nizectl agents set " + q.agent.ID + " --approval ''" }},
 	{"request",
@@ -118,11 +118,11 @@ var askRules = [...]askRule{
 			}
 			return firmlyIf(q.request == store.ApproveAlways)
 		},
-		func(q *question) string {
+		func(q *question) store.Text {
 			if q.request == store.ApproveNever {
-				return "the request does not ask"
+				return store.Textf("the request does not ask")
 			}
-			return "the request asks"
+			return store.Textf("the request asks")
 		},
 		func(*question) string { return "" }},
 	{"grant",
@@ -132,7 +132,7 @@ var askRules = [...]askRule{
 			}
 			return silent
 		},
-		func(*question) string { return "it is always allowed" },
+		func(*question) store.Text { return store.Textf("it is always allowed") },
 		func(q *question) string {
 			return "nizectl approvals grants revoke " + q.grants[slices.IndexFunc(q.grants, q.allows)].ID
 		}},
@@ -180,7 +180,7 @@ func (q *question) allows(gr store.Grant) bool {
 }
 
 // TaintWarning stands on the card of a call in a conversation that is tainted.
-const TaintWarning = "this conversation has read untrusted text, which may have asked for this call"
+var TaintWarning = store.Textf("this conversation has read untrusted text, which may have asked for this call")
 
 // decide walks the rules; it is the one place that says whether a call asks.
 func (q *question) decide() Verdict {
@@ -272,7 +272,7 @@ func (p *Engine) NeedsApproval(ctx context.Context, by store.Caller, id string) 
 	if err != nil {
 		return true, "policy could not be read"
 	}
-	return verdict.Asks(), verdict.Reason
+	return verdict.Asks(), verdict.Reason.String()
 }
 
 // addCaller adds to the question what depends on who asks; asked has their id,

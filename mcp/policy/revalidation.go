@@ -26,34 +26,34 @@ func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 // Stale says why an approved call may no longer run: at the press its
 // requester's access, the tool's pin, as whom it runs and who approves it count
 // again.
-func (p *Engine) Stale(ctx context.Context, c store.Call) string {
+func (p *Engine) Stale(ctx context.Context, c store.Call) store.Text {
 	if c.ComputeDigest() != c.Digest {
-		return "the stored call is not what was shown"
+		return store.Textf("the stored call is not what was shown")
 	}
 	requester, err := p.Requester(ctx, c)
 	if err != nil {
-		return "its requester is gone, or their token is"
+		return store.Textf("its requester is gone, or their token is")
 	}
 	v, err := p.View(ctx, requester, p.scopeOf(ctx, c))
 	if err != nil {
-		return "its requester may no longer use " + c.ToolID()
+		return store.Textf("its requester may no longer use %s", c.ToolID())
 	}
 	t, err := p.Find(v, c.ToolID())
 	switch {
 	case err != nil:
-		return "its requester may no longer use " + c.ToolID()
+		return store.Textf("its requester may no longer use %s", c.ToolID())
 	case t.Accepted != c.Pin:
-		return "the definition of " + c.ToolID() + " changed since it was proposed"
+		return store.Textf("the definition of %s changed since it was proposed", c.ToolID())
 	}
 	as, err := p.RunsAs(ctx, requester, t)
-	if err != nil || as.Words != c.RunsAs {
-		return "as whom it runs changed since it was proposed"
+	if err != nil || as.Words.String() != c.RunsAs.String() { // a stored one may be without its format
+		return store.Textf("as whom it runs changed since it was proposed")
 	}
 	policy, err := p.Reachable(ctx, p.ApproverPolicy(v, t, as), c.By)
 	if err != nil || p.withCurrentIDs(ctx, policy) != p.withCurrentIDs(ctx, c.Policy) {
-		return "who approves it changed since it was proposed"
+		return store.Textf("who approves it changed since it was proposed")
 	}
-	return ""
+	return store.Text{}
 }
 
 // scopeOf is what narrowed the tools where the call was proposed.
@@ -68,7 +68,7 @@ func (p *Engine) Requester(ctx context.Context, c store.Call) (store.Caller, err
 		return store.Caller{}, fmt.Errorf("reading the requester of call %s: %w", c.ID, err)
 	}
 	if u.State != store.Active {
-		return store.Caller{}, fmt.Errorf("the requester of call %s is disabled: %w", c.ID, store.ErrRefused)
+		return store.Caller{}, store.Errorf("the requester of call %s is disabled: %w", c.ID, store.ErrRefused)
 	}
 	by := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: c.Surface, Token: c.Token}
 	if c.Token == "" {
@@ -80,7 +80,7 @@ func (p *Engine) Requester(ctx context.Context, c store.Call) (store.Caller, err
 	}
 	i := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == c.Token })
 	if i < 0 || tokens[i].State(p.now()) != "active" {
-		return by, fmt.Errorf("the token of call %s is no longer valid: %w", c.ID, store.ErrRefused)
+		return by, store.Errorf("the token of call %s is no longer valid: %w", c.ID, store.ErrRefused)
 	}
 	by.Scopes = tokens[i].Scopes
 	return by, nil

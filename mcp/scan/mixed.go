@@ -9,21 +9,20 @@ import (
 	"nize/store"
 )
 
-const (
-	maxMixed  = 20 // how many places Mixed names
-	moreMixed = "there is more of that kind than is listed here"
-)
+const maxMixed = 20 // how many places Mixed names
+
+var moreMixed = store.Textf("there is more of that kind than is listed here")
 
 // Mixed returns one warning for each host, path and e-mail address in s that
 // mixes scripts or holds letters that look like ASCII ones, with the form that
 // a machine reads: punycode for hosts (RFC 3492), \u escapes for the rest.
 // "münchen.de" and "/home/иван" are honest and give none. It is for approval
 // cards, beside the text itself. Nil if there is nothing to say.
-func Mixed(s string) []string {
+func Mixed(s string) []store.Text {
 	if isPlain(s) {
 		return nil
 	}
-	var out []string
+	var out []store.Text
 	seen := map[string]bool{}
 	for _, token := range strings.FieldsFunc(s, between) {
 		token = strings.Trim(token, ".,:;!?")
@@ -44,7 +43,7 @@ func between(r rune) bool {
 }
 
 // place splits a token into host, path and address, and warns of each part.
-func place(token string) []string {
+func place(token string) []store.Text {
 	rest := token
 	scheme := false
 	if i := strings.Index(rest, "://"); i >= 0 {
@@ -54,38 +53,41 @@ func place(token string) []string {
 	if i := strings.IndexAny(rest, `/\?#`); i >= 0 {
 		head, path = rest[:i], rest[i:]
 	}
-	var out []string
+	var out []store.Text
 	user, host, isMail := strings.Cut(head, "@")
 	if !isMail {
 		user, host = "", head
 	}
 	switch {
 	case isMail && !scheme:
-		out = append(out, warn("e-mail address", head, deceives(user) || deceivesHost(host), user+"@"+asciiHost(host))...)
+		out = append(out, warn(store.Textf("e-mail address"), head, deceives(user) || deceivesHost(host), user+"@"+asciiHost(host))...)
 	case scheme || looksHost(host):
 		host = strings.TrimRight(host, ".")
-		out = append(out, warn("host", host, deceivesHost(host), asciiHost(host))...)
+		out = append(out, warn(store.Textf("host"), host, deceivesHost(host), asciiHost(host))...)
 	case path == "":
 		return nil // a word
 	default:
 		path = rest // a relative path
 	}
-	return append(out, warn("path", path, deceivesPath(path), escape(path))...)
+	return append(out, warn(store.Textf("path"), path, deceivesPath(path), escape(path))...)
 }
 
-func warn(what, shown string, deceives bool, ascii string) []string {
+func warn(what store.Text, shown string, deceives bool, ascii string) []store.Text {
 	if !deceives {
 		return nil
 	}
-	why := "has letters that only look ASCII"
+	mixed := ""
 	for _, word := range words(shown) {
 		if names := scriptsOf(word); !together(names) {
-			why = "mixes " + list(names) + " letters"
+			mixed = list(names)
 			break
 		}
 	}
 	shown, ascii = Visible(store.Clip(Visible(shown), 200)), escape(store.Clip(escape(ascii), 400)) // a cut may part what belongs together
-	return []string{fmt.Sprintf("%s %s %s: in ASCII it is %s", what, shown, why, ascii)}
+	if mixed == "" {
+		return []store.Text{store.Textf("%s %s has letters that only look ASCII: in ASCII it is %s", what, shown, ascii)}
+	}
+	return []store.Text{store.Textf("%s %s mixes %s letters: in ASCII it is %s", what, shown, mixed, ascii)}
 }
 
 // looksHost says whether a bare word is written like a host: labels and dots,

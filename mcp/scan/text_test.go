@@ -72,7 +72,10 @@ func TestMixed(t *testing.T) {
 		"/tmp/\u0441\u043e\u0440\u0443": {
 			`path /tmp/сору has letters that only look ASCII: in ASCII it is /tmp/\u0441\u043e\u0440\u0443`},
 	} {
-		got := Mixed(in)
+		var got []string
+		for _, w := range Mixed(in) {
+			got = append(got, w.String())
+		}
 		if diff := cmp.Diff(got, want); diff != "" {
 			t.Errorf("Mixed(%q): %s", in, diff)
 		}
@@ -103,7 +106,8 @@ func FuzzMixed(f *testing.F) {
 	f.Add(strings.Repeat("\u0430b", 300) + "@ex\u0430mple.com")
 	f.Add("/" + strings.Repeat("\u0430b1\ufe0f\u20e3", 40))
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, w := range Mixed(s) {
+		for _, text := range Mixed(s) {
+			w := text.String()
 			if Visible(w) != w || len(w) > 1000 {
 				t.Errorf("warning %q", w)
 			}

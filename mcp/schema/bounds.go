@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"nize/store"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // says where, innermost name last.
 func survey(doc any, depth int) (path []string, err error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("is nested deeper than %d", maxDepth)
+		return nil, store.Errorf("is nested deeper than %d", maxDepth)
 	}
 	switch t := doc.(type) {
 	case json.Number:
@@ -48,14 +49,14 @@ func survey(doc any, depth int) (path []string, err error) {
 
 func checkNumber(s string) error {
 	if len(s) > maxDigits {
-		return fmt.Errorf("is a number of %d digits, over the limit of %d", len(s), maxDigits)
+		return store.Errorf("is a number of %d digits, over the limit of %d", len(s), maxDigits)
 	}
 	i := strings.IndexAny(s, "eE")
 	if i < 0 {
 		return nil
 	}
 	if exp, err := strconv.Atoi(s[i+1:]); err != nil || exp > maxExponent || exp < -maxExponent {
-		return fmt.Errorf("is the number %.20s, whose exponent is over %d", s, maxExponent)
+		return store.Errorf("is the number %.20s, whose exponent is over %d", s, maxExponent)
 	}
 	return nil
 }

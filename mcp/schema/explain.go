@@ -2,7 +2,6 @@ package schema
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 type problem struct {
 	at   []string
 	rank int
-	text string
+	text store.Text
 }
 
 const (
@@ -28,26 +27,38 @@ const (
 )
 
 // explain turns the library's tree of errors into one sentence.
-func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) string {
+func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) store.Text {
 	v.once.Do(v.locate)
 	e := explainer{v: v, doc: doc}
 	problems := e.flatten(bad)
 	slices.SortStableFunc(problems, func(a, b problem) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), slices.Compare(a.at, b.at), cmp.Compare(a.text, b.text))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), slices.Compare(a.at, b.at), cmp.Compare(a.text.String(), b.text.String()))
 	})
-	var parts []string
+	var parts []store.Text
 	for _, p := range problems {
-		if part := pointer(p.at) + " " + p.text; !slices.Contains(parts, part) {
+		if part := placed(p.at, p.text); !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}
 	}
 	if len(parts) == 0 {
-		return "they break a rule of the schema"
+		return store.Textf("they break a rule of the schema")
 	}
 	if more := len(parts) - maxProblems; more > 0 {
-		parts = append(parts[:maxProblems], fmt.Sprintf("and %d more", more))
+		parts = append(parts[:maxProblems], store.Textf("and %d more", more))
 	}
-	return strings.Join(parts, "; ")
+	all := parts[0]
+	for _, part := range parts[1:] {
+		all = store.Textf("%s; %s", all, part)
+	}
+	return all
+}
+
+// placed says of a place what is wrong there.
+func placed(at []string, text store.Text) store.Text {
+	if len(at) == 0 {
+		return store.Textf("the arguments %s", text)
+	}
+	return store.Textf("%s %v", pointer(at), text)
 }
 
 // locate finds every schema by its location, which is how errors name them.
@@ -84,7 +95,7 @@ func (x *explainer) flatten(e *jsonschema.ValidationError) []problem {
 		if len(k.Subschemas) == 0 {
 			return x.alternatives(e)
 		}
-		return []problem{{e.InstanceLocation, wrong, fmt.Sprintf("fits more than one of the forms that exclude each other (%d and %d, counted from 0)", k.Subschemas[0], k.Subschemas[1])}}
+		return []problem{{e.InstanceLocation, wrong, store.Textf("fits more than one of the forms that exclude each other (%d and %d, counted from 0)", k.Subschemas[0], k.Subschemas[1])}}
 	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
 		return x.flattenAll(e.Causes)
 	}
@@ -114,7 +125,7 @@ func (x *explainer) alternatives(e *jsonschema.ValidationError) []problem {
 	if len(branches) == 0 {
 		slices.Sort(types)
 		types = slices.Compact(types)
-		return []problem{{e.InstanceLocation, wrong, "must be " + orList(types) + x.received(e.InstanceLocation)}}
+		return []problem{{e.InstanceLocation, wrong, x.received(e.InstanceLocation, store.Textf("must be %v", orList(types, aType)))}}
 	}
 	// {"kind":"a",…} or {"kind":"b",…}: the branch is the one whose kind is right.
 	if meant := slices.DeleteFunc(slices.Clone(branches), func(b *jsonschema.ValidationError) bool { return wrongTag(b, here) }); len(meant) > 0 {
@@ -129,7 +140,8 @@ func (x *explainer) alternatives(e *jsonschema.ValidationError) []problem {
 		}
 	}
 	if n := len(e.Causes); len(branches) > 1 && len(best) > 0 {
-		best[len(best)-1].text += fmt.Sprintf(" (or use another of the %d forms)", n)
+		last := &best[len(best)-1]
+		last.text = store.Textf("%s (or use another of the %d forms)", last.text, n)
 	}
 	return best
 }
@@ -200,16 +212,14 @@ func tagError(e *jsonschema.ValidationError, here int) *jsonschema.ValidationErr
 // leaf explains one error that has no others below it that matter.
 func (x *explainer) leaf(e *jsonschema.ValidationError) []problem {
 	at := e.InstanceLocation
-	one := func(format string, args ...any) []problem {
-		return []problem{{at, wrong, fmt.Sprintf(format, args...)}}
-	}
+	one := func(text store.Text) []problem { return []problem{{at, wrong, text}} }
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
-		return x.required(e, k.Missing, "is required")
+		return x.required(e, k.Missing, store.Textf("is required"))
 	case *kind.DependentRequired:
-		return x.required(e, k.Missing, "is required when "+show(k.Prop)+" is given")
+		return x.required(e, k.Missing, store.Textf("is required when %s is given", show(k.Prop)))
 	case *kind.Dependency:
-		return x.required(e, k.Missing, "is required when "+show(k.Prop)+" is given")
+		return x.required(e, k.Missing, store.Textf("is required when %s is given", show(k.Prop)))
 	case *kind.AdditionalProperties:
 		var out []problem
 		for _, name := range k.Properties {
@@ -220,68 +230,68 @@ func (x *explainer) leaf(e *jsonschema.ValidationError) []problem {
 		if parent, ok := strings.CutSuffix(e.SchemaURL, "/unevaluatedProperties"); ok && len(at) > 0 {
 			return []problem{x.unknown(at, x.v.at[parent])}
 		}
-		return one("is not allowed")
+		return one(store.Textf("is not allowed"))
 	case *kind.Type:
-		return one("must be %s%s", orList(k.Want), x.received(at))
+		return one(x.received(at, store.Textf("must be %v", orList(k.Want, aType))))
 	case *kind.Enum:
-		return one("%s", x.oneOf(k.Want, at))
+		return one(x.oneOf(k.Want, at))
 	case *kind.Const:
-		return one("must be %s%s", display(k.Want), x.received(at))
+		return one(x.received(at, mustBe(k.Want)))
 	case *kind.PropertyNames:
-		return one("must not have a property named %s", show(k.Property))
+		return one(store.Textf("must not have a property named %s", show(k.Property)))
 	case *kind.Not:
-		return one("has a form that the schema excludes%s", x.received(at))
+		return one(x.received(at, store.Textf("has a form that the schema excludes")))
 	}
-	return one("%s%s", limits(e.ErrorKind), x.received(at))
+	return one(x.received(at, limits(e.ErrorKind)))
 }
 
 // limits words the rules that compare with one number or pattern.
-func limits(k jsonschema.ErrorKind) string {
+func limits(k jsonschema.ErrorKind) store.Text {
 	switch k := k.(type) {
 	case *kind.Minimum:
-		return "must be at least " + ratio(k.Want)
+		return store.Textf("must be at least %s", ratio(k.Want))
 	case *kind.Maximum:
-		return "must be at most " + ratio(k.Want)
+		return store.Textf("must be at most %s", ratio(k.Want))
 	case *kind.ExclusiveMinimum:
-		return "must be greater than " + ratio(k.Want)
+		return store.Textf("must be greater than %s", ratio(k.Want))
 	case *kind.ExclusiveMaximum:
-		return "must be less than " + ratio(k.Want)
+		return store.Textf("must be less than %s", ratio(k.Want))
 	case *kind.MultipleOf:
-		return "must be a multiple of " + ratio(k.Want)
+		return store.Textf("must be a multiple of %s", ratio(k.Want))
 	case *kind.MinLength:
-		return fmt.Sprintf("must have at least %d characters and has %d", k.Want, k.Got)
+		return store.Textf("must have at least %d characters and has %d", k.Want, k.Got)
 	case *kind.MaxLength:
-		return fmt.Sprintf("must have at most %d characters and has %d", k.Want, k.Got)
+		return store.Textf("must have at most %d characters and has %d", k.Want, k.Got)
 	case *kind.Pattern:
-		return "must match the pattern " + store.Clip(k.Want, 120)
+		return store.Textf("must match the pattern %s", store.Clip(k.Want, 120))
 	case *kind.MinItems:
-		return fmt.Sprintf("must have at least %d items and has %d", k.Want, k.Got)
+		return store.Textf("must have at least %d items and has %d", k.Want, k.Got)
 	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %d items and has %d", k.Want, k.Got)
+		return store.Textf("must have at most %d items and has %d", k.Want, k.Got)
 	case *kind.UniqueItems:
-		return fmt.Sprintf("must not repeat an item (%d and %d are equal)", k.Duplicates[0], k.Duplicates[1])
+		return store.Textf("must not repeat an item (%d and %d are equal)", k.Duplicates[0], k.Duplicates[1])
 	case *kind.AdditionalItems:
-		return fmt.Sprintf("has %d items too many", k.Count)
+		return store.Textf("has %d items too many", k.Count)
 	case *kind.Contains:
-		return "lacks an item of the form that the schema asks for"
+		return store.Textf("lacks an item of the form that the schema asks for")
 	case *kind.MinContains:
-		return fmt.Sprintf("must have at least %d items of the form that the schema asks for and has %d", k.Want, len(k.Got))
+		return store.Textf("must have at least %d items of the form that the schema asks for and has %d", k.Want, len(k.Got))
 	case *kind.MaxContains:
-		return fmt.Sprintf("must have at most %d items of that form and has %d", k.Want, len(k.Got))
+		return store.Textf("must have at most %d items of that form and has %d", k.Want, len(k.Got))
 	case *kind.MinProperties:
-		return fmt.Sprintf("must have at least %d properties and has %d", k.Want, k.Got)
+		return store.Textf("must have at least %d properties and has %d", k.Want, k.Got)
 	case *kind.MaxProperties:
-		return fmt.Sprintf("must have at most %d properties and has %d", k.Want, k.Got)
+		return store.Textf("must have at most %d properties and has %d", k.Want, k.Got)
 	}
-	return "breaks the rule " + strings.Join(k.KeywordPath(), "/")
+	return store.Textf("breaks the rule %s", strings.Join(k.KeywordPath(), "/"))
 }
 
-func (x *explainer) required(e *jsonschema.ValidationError, names []string, rule string) []problem {
+func (x *explainer) required(e *jsonschema.ValidationError, names []string, rule store.Text) []problem {
 	var out []problem
 	for _, name := range names {
 		text := rule
 		if s := property(x.v.at[e.SchemaURL], name, 0); s != nil {
-			text += describe(s)
+			text = describe(s, text)
 		}
 		out = append(out, problem{append(slices.Clone(e.InstanceLocation), name), missing, text})
 	}
@@ -294,9 +304,9 @@ func (x *explainer) unknown(at []string, s *jsonschema.Schema) problem {
 	names := map[string]bool{}
 	properties(s, names, 0)
 	known := slices.Sorted(maps.Keys(names))
-	text := "is not a parameter"
+	text := store.Textf("is not a parameter; there are none")
 	if near := store.Nearest(name, known); near != "" {
-		text += ", did you mean " + pointer(append(slices.Clone(head), near)) + "?"
+		text = store.Textf("is not a parameter, did you mean %s?", pointer(append(slices.Clone(head), near)))
 	} else if len(known) > 0 {
 		for i, k := range known {
 			known[i] = pointer(append(slices.Clone(head), k))
@@ -304,9 +314,7 @@ func (x *explainer) unknown(at []string, s *jsonschema.Schema) problem {
 		if len(known) > 12 {
 			known = append(known[:11], "…")
 		}
-		text += "; there are " + strings.Join(known, ", ")
-	} else {
-		text += "; there are none"
+		text = store.Textf("is not a parameter; there are %s", strings.Join(known, ", "))
 	}
 	return problem{at, unknown, text}
 }
@@ -343,8 +351,9 @@ func property(s *jsonschema.Schema, name string, hops int) (found *jsonschema.Sc
 	return found
 }
 
-// describe is " (string: what it is for)", with what is known of it.
-func describe(s *jsonschema.Schema) string {
+// describe puts behind a rule what is known of a parameter: its types, its
+// values, and what its schema says of it.
+func describe(s *jsonschema.Schema, rule store.Text) store.Text {
 	var types []string
 	var enum []any
 	text := ""
@@ -360,17 +369,22 @@ func describe(s *jsonschema.Schema) string {
 		}
 		s = s.Ref
 	}
-	head := strings.Join(types, " or ")
-	if enum != nil {
-		head = strings.TrimSpace(head + " " + choice(enum))
+	head := orList(types, bareType)
+	switch {
+	case enum != nil && len(types) > 0:
+		head = store.Textf("%v %v", head, choice(enum))
+	case enum != nil:
+		head = choice(enum)
 	}
-	if head == "" && text == "" {
-		return ""
+	switch some := head != (store.Text{}); {
+	case some && text != "":
+		return store.Textf("%s (%s: %s)", rule, head, text)
+	case some:
+		return store.Textf("%s (%s)", rule, head)
+	case text != "":
+		return store.Textf("%s (%s)", rule, text)
 	}
-	if head != "" && text != "" {
-		head += ": "
-	}
-	return " (" + head + text + ")"
+	return rule
 }
 
 // sentence is the first sentence of a description, on one line.
@@ -382,19 +396,20 @@ func sentence(s string) string {
 	return store.Clip(strings.TrimSuffix(s, "."), 120)
 }
 
-func (x *explainer) oneOf(want []any, at []string) string {
-	text := "must be " + choice(want)
+func (x *explainer) oneOf(want []any, at []string) store.Text {
 	var names []string
 	for _, w := range want {
 		if s, ok := w.(string); ok {
 			names = append(names, s)
 		}
 	}
-	got := x.received(at)
-	if s, ok := x.value(at).(string); ok && got != "" {
+	must := mustBe(want...)
+	text := x.received(at, must)
+	if s, ok := x.value(at).(string); ok && text != must {
 		if near := store.Nearest(s, names); near != "" {
-			got += ", did you mean " + display(near) + "?"
+			word, _ := display(near)
+			return store.Textf("%s, did you mean %s?", text, word)
 		}
 	}
-	return text + got
+	return text
 }

@@ -152,7 +152,7 @@ func (v *Validator) check(name string, args json.RawMessage) (err error) {
 		return invalid("arguments for %s are not JSON: %v", name, err)
 	}
 	if path, err := survey(doc, 0); err != nil {
-		return invalid("arguments don't fit %s: %s %v", name, pointer(path), err)
+		return invalid("arguments don't fit %s: %s", name, placed(path, store.TextOf(err)))
 	}
 	if m := (meter{v: v, left: maxSteps}); !m.visit(v.root, doc) {
 		return fmt.Errorf("%w: it would take more than %d steps", ErrUnchecked, maxSteps)
@@ -172,7 +172,7 @@ func (v *Validator) check(name string, args json.RawMessage) (err error) {
 }
 
 func invalid(format string, args ...any) error {
-	return &store.CallError{Code: store.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+	return &store.CallError{Code: store.CodeInvalid, Message: store.Textf(format, args...)}
 }
 
 func cyclic(e *jsonschema.ValidationError) bool {

@@ -45,7 +45,7 @@ func said(t testing.TB, v *Validator, args string) string {
 	if !errors.As(err, &bad) || bad.Code != store.CodeInvalid || bad.Retryable {
 		t.Fatalf("Check(%s) = %#v, want a CallError with code invalid_arguments", args, err)
 	}
-	rest, ok := strings.CutPrefix(bad.Message, "arguments don't fit the schema: ")
+	rest, ok := strings.CutPrefix(bad.Message.String(), "arguments don't fit the schema: ")
 	if !ok {
 		t.Fatalf("Check(%s): message %q", args, bad.Message)
 	}

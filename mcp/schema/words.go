@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,28 +14,43 @@ import (
 )
 
 // choice is "one of" some values, the first twelve of them.
-func choice(values []any) string {
-	if len(values) == 1 {
-		return display(values[0])
-	}
+func choice(values []any) store.Text {
 	var shown []string
 	for _, v := range values {
 		if len(shown) == 12 {
-			return fmt.Sprintf("one of %s … (%d in all)", strings.Join(shown, ", "), len(values))
+			return store.Textf("one of %s … (%d in all)", strings.Join(shown, ", "), len(values))
 		}
-		shown = append(shown, display(v))
+		word, _ := display(v)
+		shown = append(shown, word.String())
 	}
-	return "one of " + strings.Join(shown, ", ")
+	return store.Textf("one of %v", strings.Join(shown, ", "))
 }
 
-// received is "; received …", unless the value may be a secret.
-func (x *explainer) received(at []string) string {
+// mustBe asks for a value, or for one of several. In another language a word
+// stands otherwise than a value in its bytes: these are its %v and its %s.
+func mustBe(values ...any) store.Text {
+	if len(values) > 1 {
+		return store.Textf("must be %v", choice(values))
+	}
+	word, literal := display(values[0])
+	if literal {
+		return store.Textf("must be %s", word)
+	}
+	return store.Textf("must be %v", word)
+}
+
+// received says behind a rule what came, unless the value may be a secret.
+func (x *explainer) received(at []string, rule store.Text) store.Text {
 	for _, name := range at {
 		if store.SecretName(name) {
-			return ""
+			return rule
 		}
 	}
-	return ", received " + display(x.value(at))
+	word, literal := display(x.value(at))
+	if literal {
+		return store.Textf("%s, received %s", rule, word)
+	}
+	return store.Textf("%s, received %v", rule, word)
 }
 
 func (x *explainer) value(at []string) any {
@@ -54,41 +68,78 @@ func (x *explainer) value(at []string) any {
 	return v
 }
 
-// display writes a value for a message, short and on one line. What looks
-// like a key is not repeated.
-func display(v any) string {
+// display writes a value for a message, short and on one line: literally, or in
+// words. What looks like a key is not repeated.
+func display(v any) (word store.Text, literal bool) {
 	switch t := v.(type) {
 	case map[string]any:
 		names := slices.Sorted(maps.Keys(t))
 		if len(names) > 6 {
 			names = append(names[:6], "…")
 		}
-		return "an object with " + cmp.Or(clean(store.Clip(strings.Join(names, ", "), 80)), "nothing in it")
+		if list := clean(store.Clip(strings.Join(names, ", "), 80)); list != "" {
+			return store.Textf("an object with %s", list), false
+		}
+		return store.Textf("an object with nothing in it"), false
 	case []any:
-		return fmt.Sprintf("an array of %d", len(t))
+		return store.Textf("an array of %d", len(t)), false
 	case string:
-		return strconv.QuoteToGraphic(store.RedactText(store.Clip(t, 60)))
+		return store.Plain(strconv.QuoteToGraphic(store.RedactText(store.Clip(t, 60)))), true
 	case json.Number:
-		return store.Clip(string(t), 60)
+		return store.Plain(store.Clip(string(t), 60)), true
 	case nil:
-		return "null"
+		return store.Textf("null"), false
 	}
-	return fmt.Sprint(v)
+	return store.Plain(fmt.Sprint(v)), true
 }
 
-func orList(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		switch w {
-		case "null":
-			out[i] = w
-		case "object", "array", "integer":
-			out[i] = "an " + w
-		default:
-			out[i] = "a " + w
+// orList names types.
+func orList(types []string, name func(string) store.Text) (list store.Text) {
+	for i, t := range types {
+		if i == 0 {
+			list = name(t)
+		} else {
+			list = store.Textf("%s or %s", list, name(t))
 		}
 	}
-	return strings.Join(out, " or ")
+	return list
+}
+
+// aType is a type with its article.
+func aType(name string) store.Text {
+	switch name {
+	case "object":
+		return store.Textf("an object")
+	case "array":
+		return store.Textf("an array")
+	case "integer":
+		return store.Textf("an integer")
+	case "number":
+		return store.Textf("a number")
+	case "string":
+		return store.Textf("a string")
+	case "boolean":
+		return store.Textf("a boolean")
+	}
+	return bareType(name)
+}
+
+func bareType(name string) store.Text {
+	switch name {
+	case "object":
+		return store.Textf("object")
+	case "array":
+		return store.Textf("array")
+	case "integer":
+		return store.Textf("integer")
+	case "number":
+		return store.Textf("number")
+	case "string":
+		return store.Textf("string")
+	case "boolean":
+		return store.Textf("boolean")
+	}
+	return store.Textf("null")
 }
 
 // ratio writes a bound exactly where it is a short decimal.

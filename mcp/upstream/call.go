@@ -70,11 +70,11 @@ func acquireSlot(ctx context.Context, slots chan<- struct{}) error {
 func entryError(c *store.Call, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found: there is no server %s", c.ToolID(), c.Server)}
+		return &store.CallError{Code: store.CodeNotFound, Message: store.Textf("tool %s not found: there is no server %s", c.ToolID(), c.Server)}
 	case errors.Is(err, store.ErrRefused):
-		return &store.CallError{Code: store.CodeUnavailable, Message: err.Error()}
+		return &store.CallError{Code: store.CodeUnavailable, Message: store.TextOf(err)}
 	}
-	return &store.CallError{Code: store.CodeUnavailable, Message: store.RedactText(err.Error()), Retryable: true}
+	return &store.CallError{Code: store.CodeUnavailable, Message: store.Plain(store.RedactText(err.Error())), Retryable: true}
 }
 
 // sendCall finds the caller's session, checks the tool and sends the call. sess is
@@ -118,10 +118,10 @@ func (s *server) sendCall(ctx context.Context, by store.Caller, c *store.Call, r
 func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Call) (offer, error) {
 	o, ok := sess.tools.Load().byName[c.Tool]
 	if !ok {
-		return o, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found: its server no longer lists it", c.ToolID())}
+		return o, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("tool %s not found: its server no longer lists it", c.ToolID())}
 	}
 	if o.pin != c.Pin || c.Pin == "" {
-		return o, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s has another definition than the one that was asked for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
+		return o, &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
 	known := s.tools[c.Tool]
@@ -132,11 +132,11 @@ func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Ca
 	t, err := s.pool.opt.Tools.GetTool(ctx, c.ToolID())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return o, &store.CallError{Code: store.CodeNotFound, Message: fmt.Sprintf("tool %s not found", c.ToolID())}
+		return o, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("tool %s not found", c.ToolID())}
 	case err != nil:
 		return o, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("reading %s: %w", c.ToolID(), err)}
 	case t.State != store.ToolAccepted || t.Accepted != c.Pin || o.refused != nil:
-		return o, &store.CallError{Code: store.CodeRefused, Message: fmt.Sprintf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
+		return o, &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s is held until an admin accepts it: nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
 	s.tools[c.Tool] = newStoredTool(t)
@@ -176,10 +176,10 @@ func newResult(cfg store.Server, tool string, raw json.RawMessage) (*store.Resul
 	})
 	id := cfg.Name + ":" + tool
 	if err != nil {
-		return nil, &store.CallError{Code: store.CodeTool, Message: fmt.Sprintf("%s: the server's result is %v", id, err)}
+		return nil, &store.CallError{Code: store.CodeTool, Message: store.Textf("%s: the server's result is %v", id, err)}
 	}
 	if asks {
-		return nil, &store.CallError{Code: store.CodeTool, Message: fmt.Sprintf("%s asks for more input while it runs, which nize does not offer to servers", id)}
+		return nil, &store.CallError{Code: store.CodeTool, Message: store.Textf("%s asks for more input while it runs, which nize does not offer to servers", id)}
 	}
 	return res, nil
 }

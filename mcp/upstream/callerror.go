@@ -19,7 +19,7 @@ func callError(ctx context.Context, cfg store.Server, tool string, repeatable bo
 	f := wire.AsFault(err)
 	id := cfg.Name + ":" + tool
 	say := func(code store.Code, retryable bool, format string, args ...any) *store.CallError {
-		return &store.CallError{Code: code, Message: store.RedactText(fmt.Sprintf(format, args...)), Retryable: retryable}
+		return &store.CallError{Code: code, Message: store.Plain(store.RedactText(fmt.Sprintf(format, args...))), Retryable: retryable}
 	}
 	switch {
 	case f.Code != "":

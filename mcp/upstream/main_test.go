@@ -346,7 +346,7 @@ func fails(t *testing.T, err error, code store.Code, words ...string) {
 		t.Fatalf("code %s (%s), want %s", ce.Code, ce.Message, code)
 	}
 	for _, w := range words {
-		if !strings.Contains(ce.Message, w) {
+		if !strings.Contains(ce.Message.String(), w) {
 			t.Fatalf("message %q lacks %q", ce.Message, w)
 		}
 	}

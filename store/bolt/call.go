@@ -58,7 +58,7 @@ func (t *tx) replaceCall(by store.Caller, c store.Call) error {
 		return store.ErrExpired
 	default:
 		kind = "call.edit"
-		s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, "edited", t.now
+		s.head.State, s.head.Reason, s.head.Finished = store.Cancelled, store.Textf("edited"), t.now
 	}
 	s.head.Successor = c.ID
 	if err := t.saveCall(&old, s); err != nil {
@@ -166,9 +166,9 @@ func checkYes(c store.Call, d store.Decision) error {
 	case d.Verb != store.Approve:
 		return nil
 	case c.Policy.Approvers().NotRequester && d.By == c.By:
-		return fmt.Errorf("%w: it is not for who asked to say yes", store.ErrRefused)
+		return store.Errorf("%w: it is not for who asked to say yes", store.ErrRefused)
 	case slices.Contains(c.Yes(), d.By) && !slices.Contains(d.Voids, d.By):
-		return fmt.Errorf("the same person said yes before: %w", store.ErrDecided)
+		return store.Errorf("the same person said yes before: %w", store.ErrDecided)
 	}
 	return nil
 }
@@ -199,11 +199,11 @@ func (t *tx) settleCall(c *store.Call, verb store.Verb) error {
 		}
 		return nil
 	case store.Deny:
-		c.State, c.Reason = store.Refused, cmp.Or(dec.Reason, "denied by "+who)
+		c.State, c.Reason = store.Refused, cmp.Or(dec.Reason, store.Textf("denied by %s", who))
 	case store.Cancel:
-		c.State, c.Reason = store.Cancelled, cmp.Or(dec.Reason, "cancelled by "+who)
+		c.State, c.Reason = store.Cancelled, cmp.Or(dec.Reason, store.Textf("cancelled by %s", who))
 	case store.Expire:
-		c.State, c.Reason = store.Expired, cmp.Or(dec.Reason, "nobody answered in time")
+		c.State, c.Reason = store.Expired, cmp.Or(dec.Reason, store.Textf("nobody answered in time"))
 	default:
 		return fmt.Errorf("%w verb %q", store.ErrInvalid, verb)
 	}

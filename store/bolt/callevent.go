@@ -20,19 +20,19 @@ type callData struct {
 	Args       json.RawMessage `json:"args,omitempty"`   // redacted and cut
 	Output     json.RawMessage `json:"output,omitempty"` // redacted and cut
 	Digest     string          `json:"digest,omitempty"`
-	Reason     string          `json:"reason,omitempty"`
+	Reason     store.Text      `json:"reason,omitzero"`
 	Replaces   string          `json:"replaces,omitempty"`
 	ReplacedBy string          `json:"replaced_by,omitempty"`
-	RunsAs     string          `json:"runs_as,omitempty"`
+	RunsAs     store.Text      `json:"runs_as,omitzero"`
 	Owner      string          `json:"owner,omitempty"`
 	Took       int64           `json:"took_ms,omitempty"`
 	Decision   *store.Decision `json:"decision,omitempty"`
 }
 
 func (t *tx) callEvent(by store.Caller, kind string, c store.Call, data callData) error {
-	data.Reason = store.RedactText(data.Reason)
+	data.Reason = store.Plain(store.RedactText(data.Reason.String()))
 	if data.Decision != nil {
-		data.Decision.Reason = store.RedactText(data.Decision.Reason)
+		data.Decision.Reason = store.Plain(store.RedactText(data.Decision.Reason.String()))
 	}
 	b, err := json.Marshal(data)
 	if err != nil {

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -95,13 +96,13 @@ func decodeCall(v []byte) (storedCall, error) {
 	if err != nil {
 		return storedCall{}, err
 	}
-	head, err := decodeJSON[store.Call](p[0])
+	head, err := decodeCallHead(p[0])
 	head.Args = nil
 	return storedCall{head: head, args: cloneBytes(p[1]), result: cloneBytes(p[2])}, err
 }
 
 func encodeCall(s storedCall) ([]byte, error) {
-	head, err := json.Marshal(s.head)
+	head, err := encodeCallHead(s.head)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,10 @@ func encodeCall(s storedCall) ([]byte, error) {
 
 func (t *tx) loadCall(id string) (storedCall, error) {
 	s, err := decodeCall(t.get("calls", []byte(id)))
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return s, store.Errorf("call %q %w", id, store.ErrNotFound)
+	case err != nil:
 		return s, fmt.Errorf("call %q %w", id, err)
 	}
 	return s, nil

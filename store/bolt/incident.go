@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -90,12 +89,12 @@ func (d *DB) moveIncident(ctx context.Context, by store.Caller, what, id string,
 }
 
 func (t *tx) incident(id string) (store.Incident, error) {
-	return getJSON[store.Incident](t, "incidents", incidentKey(id))
+	return t.readIncident(incidentKey(id))
 }
 
 // putIncident stores the record, its two indexes and the event.
 func (t *tx) putIncident(by store.Caller, what string, i store.Incident) error {
-	if err := t.putJSON("incidents", incidentKey(i.ID), i); err != nil {
+	if err := t.putJSON("incidents", incidentKey(i.ID), incidentRecord{i, store.StoredText{Text: i.Title}, store.StoredText{Text: i.Text}}); err != nil {
 		return err
 	}
 	// What is noted of an incident that is over must not take the place of the
@@ -139,7 +138,7 @@ func (d *DB) ListIncidents(ctx context.Context, q store.IncidentQuery) (list []s
 		}
 		c, prefix := t.bucket("incidents").Cursor(), []byte("i")
 		for k := seekLast(c, prefix); k != nil && k[0] == prefix[0] && len(list) < q.Limit; k, _ = c.Prev() {
-			i, err := decodeJSON[store.Incident](t.get("incidents", k))
+			i, err := t.readIncident(k)
 			if err != nil {
 				return err
 			}
@@ -156,8 +155,8 @@ func (d *DB) ListIncidents(ctx context.Context, q store.IncidentQuery) (list []s
 func (t *tx) pruneIncidents(before time.Time) (n int, more bool, err error) {
 	keys := t.keys("incidents", []byte("i"), pruneChunk)
 	for _, k := range keys {
-		var i store.Incident
-		if err := json.Unmarshal(t.get("incidents", k), &i); err != nil {
+		i, err := t.readIncident(k)
+		if err != nil {
 			return n, false, fmt.Errorf("incident %s: %w", k[1:], err)
 		}
 		if i.Active() || !i.Recovered.Before(before) {

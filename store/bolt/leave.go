@@ -3,7 +3,6 @@ package bolt
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -41,7 +40,7 @@ func (d *DB) RemoveUser(ctx context.Context, by store.Caller, user string) error
 
 func (t *tx) removeUser(by store.Caller, u store.User) error {
 	steps := []func() error{
-		func() error { return t.offboard(by, u.ID, "its requester was removed") },
+		func() error { return t.offboard(by, u.ID, store.Textf("its requester was removed")) },
 		func() error { return t.moveSettings(u.ID, "") },
 		func() error { return t.moveBudgets(by, u.ID, "") },
 		func() error { return t.moveMembers(by, u.ID, "") },
@@ -266,8 +265,8 @@ func (d *DB) forgetCalls(ctx context.Context, g gone, f *store.Forgotten) error 
 		}
 		named := false
 		for i := range s.head.Decisions {
-			if dec := &s.head.Decisions[i]; slices.Contains(g.IDs, dec.By) && (dec.Name != "" || dec.Reason != "") {
-				dec.Name, dec.Reason, named = "", "", true
+			if dec := &s.head.Decisions[i]; slices.Contains(g.IDs, dec.By) && (dec.Name != "" || dec.Reason != store.Text{}) {
+				dec.Name, dec.Reason, named = "", store.Text{}, true
 			}
 		}
 		if !theirs && !named {
@@ -301,9 +300,9 @@ func (t *tx) stripCall(s *storedCall) error {
 		s.result = nil
 	}
 	h := &s.head
-	h.ByName, h.Why, h.Reason, h.RunsAs, h.Warnings = "", "", "", "", nil
+	h.ByName, h.Why, h.Reason, h.RunsAs, h.Warnings = "", "", store.Text{}, store.Text{}, nil
 	for i := range h.Decisions {
-		h.Decisions[i].Name, h.Decisions[i].Reason = "", ""
+		h.Decisions[i].Name, h.Decisions[i].Reason = "", store.Text{}
 	}
 	plain, err := t.db.unseal("calls/args", h.ID, s.args)
 	if err != nil {
@@ -338,7 +337,7 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 		if err != nil {
 			return false, err
 		}
-		turn, err := decodeJSON[store.Turn](p[0])
+		turn, err := decodeTurn(p[0])
 		if err != nil {
 			return false, err
 		}
@@ -350,7 +349,7 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 		}
 		opaque := cloneBytes(p[1])
 		if said || read {
-			turn.Text = ""
+			turn.Text, turn.Said = "", store.Text{}
 		}
 		if said {
 			turn.By = store.Caller{User: turn.By.User, Role: turn.By.Role, Surface: turn.By.Surface}
@@ -361,7 +360,7 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 				turn.Calls[i].Args = ""
 			}
 		}
-		head, err := json.Marshal(turn)
+		head, err := encodeTurn(turn)
 		if err != nil {
 			return false, err
 		}

@@ -34,7 +34,7 @@ func (d *DB) PutLink(ctx context.Context, by store.Caller, user string, hash [32
 			return err
 		}
 		if u.State != store.Active {
-			return fmt.Errorf("%w: %s is disabled", store.ErrRefused, u.Name)
+			return store.Errorf("%w: %s is disabled", store.ErrRefused, u.Name)
 		}
 		if t.get("links", hash[:]) != nil {
 			return store.ErrExists
@@ -93,18 +93,18 @@ func (t *tx) openLink(by store.Caller, hash [32]byte) (u store.User, wrong, err 
 		had = tries{Until: t.now.Add(store.LinkLife)}
 	}
 	if had.Count >= store.LinkTries {
-		return u, fmt.Errorf("%w: %d wrong codes in a row; try again in %s", store.ErrRefused, had.Count, had.Until.Sub(t.now).Round(time.Second)), nil
+		return u, store.Errorf("%w: %d wrong codes in a row; try again in %s", store.ErrRefused, had.Count, had.Until.Sub(t.now).Round(time.Second)), nil
 	}
 	l, err := getJSON[linkCode](t, "links", hash[:])
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		wrong = fmt.Errorf("code %w, or used before", store.ErrNotFound)
+		wrong = store.Errorf("code %w, or used before", store.ErrNotFound)
 	case err != nil:
 		return u, nil, err
 	case l.User == me:
-		wrong = fmt.Errorf("%w code: it is your own; give it where you come in as somebody else", store.ErrInvalid)
+		wrong = store.Errorf("%w code: it is your own; give it where you come in as somebody else", store.ErrInvalid)
 	case !t.now.Before(l.Expires):
-		wrong = fmt.Errorf("code %w: make another one", store.ErrExpired)
+		wrong = store.Errorf("code %w: make another one", store.ErrExpired)
 	}
 	if wrong != nil {
 		had.Count++
@@ -146,7 +146,7 @@ func (d *DB) Join(ctx context.Context, by store.Caller, hash [32]byte, role stor
 func (t *tx) checkJoin(j *store.Joined, role store.Role) error {
 	into, from := j.User, j.Absorbed
 	if into.State != store.Active || from.State != store.Active {
-		return fmt.Errorf("%w: one of the two is disabled", store.ErrRefused)
+		return store.Errorf("%w: one of the two is disabled", store.ErrRefused)
 	}
 	lower := store.Member
 	if into.Role == store.Admin && from.Role == store.Admin {
@@ -177,7 +177,9 @@ func (t *tx) join(by store.Caller, j *store.Joined) error {
 		func() error { return t.del("link_tries", []byte(into)) },
 		func() error { return t.del("link_tries", []byte(from)) },
 		func() error { return t.dropGrants(by, from) },
-		func() error { return t.cancelCalls(by, from, "its requester was joined with "+j.User.Name) },
+		func() error {
+			return t.cancelCalls(by, from, store.Textf("its requester was joined with %s", j.User.Name))
+		},
 		func() error { return t.moveTokens(by, j) },
 		func() error { return t.moveCredentials(by, from, into) },
 		func() error { return t.moveSettings(from, into) },

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,15 +22,15 @@ func (d *DB) ShareTurns(ctx context.Context, by store.Caller, thread string, n i
 		}
 		at := slices.IndexFunc(turns, func(o store.Turn) bool { return o.N == n })
 		if at < 0 || turns[at].Role != store.FromModel {
-			return fmt.Errorf("%w: there is nothing to share", store.ErrRefused)
+			return store.Errorf("%w: there is nothing to share", store.ErrRefused)
 		}
 		owner := d.alias(by.User)
 		switch {
 		case turns[at].For == "" && turns[at].SharedBy != "" && d.alias(turns[at].SharedBy) == owner:
 			turn = turns[at]
-			return fmt.Errorf("it was shared: %w", store.ErrDecided)
+			return store.Errorf("it was shared: %w", store.ErrDecided)
 		case turns[at].For == "" || d.alias(turns[at].For) != owner:
-			return fmt.Errorf("%w: there is nothing of yours to share", store.ErrRefused)
+			return store.Errorf("%w: there is nothing of yours to share", store.ErrRefused)
 		}
 		shared := 0
 		for i := at; i >= 0 && (i == at || !answers(turns[i])); i-- {
@@ -39,7 +38,7 @@ func (d *DB) ShareTurns(ctx context.Context, by store.Caller, thread string, n i
 				continue
 			}
 			turns[i].For, turns[i].SharedBy = "", by.User
-			head, err := json.Marshal(turns[i])
+			head, err := encodeTurn(turns[i])
 			if err != nil {
 				return err
 			}
@@ -74,7 +73,7 @@ func (t *tx) turnsOf(thread string) (turns []store.Turn, raw [][]byte, err error
 		if err != nil {
 			return err
 		}
-		turn, err := decodeJSON[store.Turn](p[0])
+		turn, err := decodeTurn(p[0])
 		turns, raw = append(turns, turn), append(raw, cloneBytes(p[1]))
 		return err
 	})

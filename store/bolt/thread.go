@@ -3,7 +3,6 @@ package bolt
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -169,7 +168,7 @@ func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open b
 		}
 		opaque := turn.Opaque
 		turn.Opaque = nil
-		head, err := json.Marshal(turn)
+		head, err := encodeTurn(turn)
 		if err != nil {
 			return err
 		}
@@ -197,7 +196,7 @@ func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err e
 			if err != nil {
 				return err
 			}
-			turn, err := decodeJSON[store.Turn](p[0])
+			turn, err := decodeTurn(p[0])
 			turn.Opaque = cloneBytes(p[1])
 			turn.By.User, turn.For, turn.SharedBy = d.alias(turn.By.User), d.alias(turn.For), d.alias(turn.SharedBy)
 			list = append(list, turn)

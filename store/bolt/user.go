@@ -169,7 +169,7 @@ func (d *DB) PutUser(ctx context.Context, by store.Caller, u store.User) error {
 			return err
 		}
 		if old.State == store.Active && u.State == store.Disabled {
-			return t.offboard(by, u.ID, "its requester was disabled")
+			return t.offboard(by, u.ID, store.Textf("its requester was disabled"))
 		}
 		return nil
 	})
@@ -182,13 +182,13 @@ func (t *tx) checkAdmins(but ...string) error {
 		return err
 	}
 	if !slices.ContainsFunc(users, func(u store.User) bool { return u.CanAdminister() && !slices.Contains(but, u.ID) }) {
-		return fmt.Errorf("%w: it is the last active admin; make another one first", store.ErrRefused)
+		return store.Errorf("%w: it is the last active admin; make another one first", store.ErrRefused)
 	}
 	return nil
 }
 
 // offboard takes away what acts in a user's name.
-func (t *tx) offboard(by store.Caller, user, why string) error {
+func (t *tx) offboard(by store.Caller, user string, why store.Text) error {
 	if _, err := t.revoke(by, user, ""); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (t *tx) dropGrants(by store.Caller, user string) error {
 }
 
 // cancelCalls ends the calls of a user that wait for a yes.
-func (t *tx) cancelCalls(by store.Caller, user, why string) error {
+func (t *tx) cancelCalls(by store.Caller, user string, why store.Text) error {
 	for _, tail := range t.walkCalls("w", [][]string{t.db.entriesOf(user)}, maxWaiting) {
 		old, err := t.loadCall(string(tail[8:]))
 		if err != nil {

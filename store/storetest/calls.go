@@ -12,7 +12,7 @@ func callLife(e *env) {
 	ctx := e.Context()
 	c := newCall(store.Pending)
 	c.Hooks = []store.HookRef{{ID: "h", Revision: 2}}
-	c.Warnings = []string{"definition changed"}
+	c.Warnings = []store.Text{store.Plain("definition changed")}
 	from := e.Last()
 	e.ok(e.Begin(ctx, ada, c))
 	e.same(must(e.GetCall(ctx, c.ID))(e), c)
@@ -76,10 +76,10 @@ func callBytes(e *env) {
 
 	c = newCall(store.Pending) // our own error, and no result
 	e.ok(e.Begin(ctx, ada, c))
-	fail := &store.Result{Error: &store.CallError{Code: store.CodeTimeout, Message: "no answer in 30s", Retryable: true}}
-	got = must(e.Finish(ctx, store.System, c.ID, store.Outcome{State: store.Failed, Reason: "no answer", Result: fail}))(e)
+	fail := &store.Result{Error: &store.CallError{Code: store.CodeTimeout, Message: store.Plain("no answer in 30s"), Retryable: true}}
+	got = must(e.Finish(ctx, store.System, c.ID, store.Outcome{State: store.Failed, Reason: store.Plain("no answer"), Result: fail}))(e)
 	e.same(got.Result, fail)
-	e.same(got.Reason, "no answer")
+	e.same(got.Reason.String(), "no answer")
 }
 
 func beginTwice(e *env) {
@@ -110,7 +110,7 @@ func replaces(e *env) {
 	e.same(e.race(20, edits), map[string]int{"ok": 1, "already decided": 19})
 	got := must(e.GetCall(ctx, old.ID))(e)
 	e.same(got.State, store.Cancelled)
-	e.same(got.Reason, "edited")
+	e.same(got.Reason.String(), "edited")
 	e.same(len(must(e.ListCalls(ctx, store.CallQuery{Waiting: true}))(e)), 1) // the losers left nothing
 
 	decided := newCall(store.Pending)
@@ -226,9 +226,9 @@ func decideWrong(e *env) {
 		_, err = e.Finish(ctx, ada, c.ID, store.Outcome{State: s})
 		e.is(err, store.ErrInvalid)
 	}
-	got := must(e.Decide(ctx, ada, c.ID, store.Decision{Verb: store.Deny, Reason: "no thanks"}))(e)
+	got := must(e.Decide(ctx, ada, c.ID, store.Decision{Verb: store.Deny, Reason: store.Plain("no thanks")}))(e)
 	e.same(got.State, store.Refused)
-	e.same(got.Reason, "no thanks")
+	e.same(got.Reason.String(), "no thanks")
 	e.same(e.kinds(), "call.pending call.deny")
 }
 

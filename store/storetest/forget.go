@@ -33,7 +33,7 @@ func forget(e *env) {
 	must(e.Join(ctx, by, hash, ""))(e)
 	runs := begin(mia, store.Running)
 	his := begin(boss, store.Pending)
-	must(e.Decide(ctx, by, his.ID, store.Decision{Verb: store.Deny, Reason: "because hermother"}))(e)
+	must(e.Decide(ctx, by, his.ID, store.Decision{Verb: store.Deny, Reason: store.Plain("because hermother")}))(e)
 	must(e.CreateToken(ctx, admin, e.newToken(mia.ID, "miaphone", "one"), false))(e)
 	for i, u := range []store.User{mia, boss} {
 		thread := fmt.Sprint("t", i)

@@ -12,7 +12,7 @@ var incidentsMade atomic.Int64
 
 func newIncident(subject string) store.Incident {
 	at := time.Now().Add(time.Duration(incidentsMade.Add(1)) * time.Millisecond)
-	return store.Incident{ID: store.NewID(at), Kind: "server.down", Subject: subject, Title: subject + " is down", Text: "it ended", Cure: "nizectl servers test " + subject, Users: []string{"bert"}}
+	return store.Incident{ID: store.NewID(at), Kind: "server.down", Subject: subject, Title: store.Plain(subject + " is down"), Text: store.Plain("it ended"), Cure: "nizectl servers test " + subject, Users: []string{"bert"}}
 }
 
 func incidents(e *env) {

@@ -148,7 +148,7 @@ func newCall(state store.State) store.Call {
 	now := time.Now().UTC()
 	c := store.Call{
 		ID: store.NewID(now), Server: "box", Tool: "convert", Args: json.RawMessage(`{"a":1}`), Pin: "p1",
-		Thread: "t1", By: ada.User, ByName: ada.Name, Surface: ada.Surface, RunsAs: "nobody", Policy: store.ByRequester,
+		Thread: "t1", By: ada.User, ByName: ada.Name, Surface: ada.Surface, RunsAs: store.Plain("nobody"), Policy: store.ByRequester,
 		State: state, Created: now,
 	}
 	if state == store.Pending {

@@ -32,7 +32,7 @@ func erase(e *env) {
 	his := newCall(store.Pending)
 	his.By = boss.ID
 	e.ok(e.Begin(ctx, admin, his))
-	must(e.Decide(ctx, by, his.ID, store.Decision{Verb: store.Deny, Reason: "because hermother"}))(e)
+	must(e.Decide(ctx, by, his.ID, store.Decision{Verb: store.Deny, Reason: store.Plain("because hermother")}))(e)
 	e.AddEvent(by, store.Event{Kind: "meta.discover_tools", Data: json.RawMessage(`{"query":"hermother"}`)}) // not on disk yet
 	e.ok(e.PutSetting(ctx, admin, "", "agent.tools.maxSteps", "7"))
 	e.ok(e.Flush(ctx))

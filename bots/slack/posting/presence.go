@@ -153,7 +153,7 @@ func (pr *presence) Suggest(ctx context.Context, user, channel, thread string) e
 	}
 	var prompts []slackgo.AssistantThreadsPrompt
 	for _, p := range manifest.Prompts() {
-		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: words.Translate(p.Title), Message: words.Translate(p.Message)})
+		prompts = append(prompts, slackgo.AssistantThreadsPrompt{Title: words.Say(phrases.Key(p.Title)), Message: words.Say(phrases.Key(p.Message))})
 	}
 	err := pr.messages.wire.Call(ctx, func(ctx context.Context) error {
 		return pr.messages.wire.API.SetAssistantThreadsSuggestedPromptsContext(ctx, slackgo.AssistantThreadsSetSuggestedPromptsParameters{ChannelID: channel, ThreadTS: thread, Prompts: prompts})

@@ -53,8 +53,8 @@ var testNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func testCard() store.Card {
 	return store.Card{
 		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "tracker:create_issue", Title: "Create an issue", Description: "Creates an issue.\nUse it wisely, <!channel>.",
-		Server: "tracker", Where: "https://tracker.example/mcp", By: "ann", RunsAs: "the team's credential TRACKER", Why: "you asked for *an issue*",
-		Args: json.RawMessage(`{"body":"see <@U0BEN> & https://x.example","labels":["a","b"],"title":"Broken ` + "\u202e" + `door"}`), Warnings: []string{"this conversation read untrusted text"},
+		Server: "tracker", Where: "https://tracker.example/mcp", By: "ann", RunsAs: store.Plain("the team's credential TRACKER"), Why: "you asked for *an issue*",
+		Args: json.RawMessage(`{"body":"see <@U0BEN> & https://x.example","labels":["a","b"],"title":"Broken ` + "\u202e" + `door"}`), Warnings: []store.Text{store.Plain("this conversation read untrusted text")},
 		Digest: strings.Repeat("ab12", 16), Policy: store.ByRequester, State: store.Pending, Expires: testNow.Add(15 * time.Minute), Always: true,
 	}
 }
@@ -77,7 +77,7 @@ func TestCardGolden(t *testing.T) {
 	together.Together, together.Need, together.Yes, together.NotRequester = 2, 2, []string{"ben"}, true
 	together.Approvers = []store.Approver{{Kind: "group", Names: []string{"ops"}}}
 	failed := testCard()
-	failed.State, failed.DecidedBy, failed.Outcome, failed.RepeatVerb = store.Failed, "ann", "the tracker said no", store.Retry
+	failed.State, failed.DecidedBy, failed.Outcome, failed.RepeatVerb = store.Failed, "ann", store.Plain("the tracker said no"), store.Retry
 	expired := testCard()
 	expired.State, expired.RepeatVerb = store.Expired, store.Again
 	for name, card := range map[string]store.Card{
@@ -217,10 +217,11 @@ func TestCardArguments(t *testing.T) {
 		d.check(card)
 	}
 	edge := testCard()
-	for _, field := range []*string{&edge.Description, &edge.Why, &edge.Where, &edge.By, &edge.RunsAs, &edge.Title, &edge.Outcome} {
+	for _, field := range []*string{&edge.Description, &edge.Why, &edge.Where, &edge.By, &edge.Title} {
 		*field = strings.Repeat(strings.Join(nasty, " "), 60)
 	}
-	edge.Warnings = []string{edge.Why, edge.Why}
+	edge.RunsAs, edge.Outcome = store.Plain(edge.Why), store.Plain(edge.Why)
+	edge.Warnings = []store.Text{store.Plain(edge.Why), store.Plain(edge.Why)}
 	edge.Args = json.RawMessage(`{"t":"` + strings.Repeat("x", 65_000) + `"}`)
 	d.check(edge)
 }

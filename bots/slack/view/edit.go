@@ -200,7 +200,7 @@ func (e Editing) EditedForm(i incoming.Interaction, card store.Card, raw json.Ra
 	}
 	s, names, ok := flat(raw, old)
 	if !ok || e.Form != formOf(raw) { // what was chosen there may mean something else now
-		return nil, nil, fmt.Errorf("the tool's form changed: %w", store.ErrConflict)
+		return nil, nil, store.Errorf("the tool's form changed: %w", store.ErrConflict)
 	}
 	wrong = map[string]string{}
 	for _, name := range names {
@@ -229,6 +229,10 @@ func badJSON(text string, err error, w phrases.Catalogue) string {
 		return w.Problem(store.Errorf("%w arguments: want a JSON object, {…}", store.ErrInvalid))
 	}
 	why := w.Problem(err)
+	var said interface{ Text() store.Text }
+	if _, err := store.Canonical([]byte(text)); errors.As(err, &said) {
+		why = w.Text(said.Text())
+	}
 	if at := int(wrong.Offset) - 1; at >= 0 && at < len(text) {
 		if r, _ := utf8.DecodeRuneInString(text[at:]); strings.ContainsRune("“”„‟‘’", r) {
 			why = w.Say(phrases.CardCurlyQuotes)

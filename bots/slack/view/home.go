@@ -189,10 +189,9 @@ func (d *Home) waiting() {
 	}
 	from, to, more := d.page("approvals", WaitingPage, len(list), func(i int) string { return list[i].Tool })
 	for _, w := range list[from:to] {
-		left := "-"
+		var left any = "-"
 		if !w.Until.IsZero() {
-			left = d.words.Translate(max(w.Until.Sub(d.Reader.Now), 0).Round(time.Minute).String())
-			left = strings.TrimSuffix(left, "0s")
+			left = store.Span(strings.TrimSuffix(max(w.Until.Sub(d.Reader.Now), 0).Round(time.Minute).String(), "0s"))
 		}
 		control := button(HomeAction+":bring", d.say(phrases.ButtonBringCard), w.Call)
 		if link := d.Links[w.Call]; link != "" {

@@ -67,7 +67,7 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 	}
 	spans := []choice{{forEver, w.Say(phrases.AlwaysForEver)}}
 	for _, span := range alwaysSpans {
-		spans = append(spans, choice{span, w.Say(phrases.AlwaysSpan, w.Translate(span))})
+		spans = append(spans, choice{span, w.Say(phrases.AlwaysSpan, store.Span(span))})
 	}
 	view := Modal(title, w.Say(phrases.ButtonClose), append(blocks, selectOne(alwaysUntil, w.Say(phrases.AlwaysUntil), spans))...)
 	view.Submit, view.CallbackID = PlainText(Clip(title, MaxTitle)), AlwaysView
@@ -80,7 +80,7 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 // wrong by block.
 func AnsweredAlways(i incoming.Interaction, now time.Time, w phrases.Catalogue) (s Standing, d store.Decision, wrong map[string]string, err error) {
 	if len(i.View.Metadata) > MaxMetadata || json.Unmarshal([]byte(i.View.Metadata), &s) != nil || !store.ValidID(s.Call) {
-		return s, d, nil, fmt.Errorf("%w dialog", store.ErrInvalid)
+		return s, d, nil, store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	given := func(block string) string { return i.View.State.Values[block]["value"].Text() }
 	d = store.Decision{Verb: store.Approve, Always: true, For: store.GrantScope(given(alwaysFor))}

@@ -78,8 +78,8 @@ func toolLine(line store.ToolLine, locale string) string {
 		key = phrases.StateLost
 	}
 	text := bots.Escape(Clip(line.Name, 120)) + ": " + words.Say(key)
-	if line.Brief != "" {
-		text += " – " + bots.Escape(Clip(words.Translate(line.Brief), 160))
+	if line.Brief != (store.Text{}) {
+		text += " – " + bots.Escape(Clip(words.Text(line.Brief), 160))
 	}
 	return text
 }

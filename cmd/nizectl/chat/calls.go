@@ -25,7 +25,7 @@ func mark(state store.State) string {
 
 // toolLine is the activity of a tool in one line.
 func toolLine(t store.ToolLine, words phrases.Catalogue) string {
-	name, brief := bots.Escape(t.Name), bots.Escape(t.Brief)
+	name, brief := bots.Escape(t.Name), bots.Escape(words.Text(t.Brief))
 	var line string
 	if title, ok := bots.Lookup(t.Name, words); ok {
 		return mark(t.State) + " " + bots.LookupWords(t, title, words)
@@ -34,7 +34,7 @@ func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	case t.State == store.Done:
 		line = mark(t.State) + " " + name
 	case t.State.Final():
-		line = mark(t.State) + " " + name + " " + words.Translate(t.State.Word())
+		line = mark(t.State) + " " + name + " " + words.Text(t.State.Word())
 	case t.State == store.Pending:
 		line = words.Say(phrases.TermPending, name)
 	default:

@@ -66,6 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Locale == "" {
 		o.Locale = localeOf(o.Getenv)
 	}
+	o.Client.Language = o.Locale
 	s := newSession(ctx, o)
 	defer s.close()
 	if err := s.open(ctx); err != nil {

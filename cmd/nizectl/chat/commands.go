@@ -146,7 +146,7 @@ func (s *session) cmdModels(ctx context.Context, _ string) (reply, error) {
 			state = s.words().Say(phrases.TermIsDefault)
 		}
 		if !m.Available {
-			state = strings.TrimSpace(state + " " + s.words().Say(phrases.TermNotAvailable, s.words().Translate(m.Why)))
+			state = strings.TrimSpace(state + " " + s.words().Say(phrases.TermNotAvailable, m.Why))
 		}
 		rows = append(rows, []string{m.Name, m.Target, state})
 	}
@@ -296,5 +296,5 @@ func serverRow(h api.Health, words phrases.Catalogue) []string {
 	if h.LastError != "" {
 		detail += ": " + display.Shorten(h.LastError, 100, "…")
 	}
-	return []string{h.Name, words.Translate(h.State), detail}
+	return []string{h.Name, words.Say(phrases.Key(h.State)), detail}
 }

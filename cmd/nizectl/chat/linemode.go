@@ -260,7 +260,7 @@ func (f *lineMode) card(ctx context.Context, card store.Card) {
 		}
 		return
 	}
-	d := api.DecideCallRequest{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
+	d := api.DecideCallRequest{Verb: store.Deny, Reason: string(phrases.TermNobodyToAsk)}
 	if f.s.opt.Approve == "all" {
 		d = api.DecideCallRequest{Verb: store.Approve, Reason: "--approve all"}
 	}

@@ -83,8 +83,8 @@ func TestMarkdown(t *testing.T) {
 // straight at any width.
 func TestBoxChinese(t *testing.T) {
 	card := store.Card{
-		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "toolbox:convert_time", Title: "Convert a time", Server: "toolbox", Where: "nize-toolbox", By: "安", RunsAs: "no credential",
-		Args: []byte(`{"city":"東京","n":1}`), Warnings: []string{"this conversation has read untrusted text, which may have asked for this call"},
+		Call: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Tool: "toolbox:convert_time", Title: "Convert a time", Server: "toolbox", Where: "nize-toolbox", By: "安", RunsAs: store.Textf("no credential"),
+		Args: []byte(`{"city":"東京","n":1}`), Warnings: []store.Text{store.Textf("this conversation has read untrusted text, which may have asked for this call")},
 		Digest: strings.Repeat("ab12", 16), State: store.Pending, Policy: store.ByRequester,
 	}
 	for _, locale := range []string{"zh-Hans", "zh-Hant"} {

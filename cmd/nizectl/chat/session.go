@@ -337,7 +337,7 @@ func missedMessages(view api.ThreadView, words phrases.Catalogue) []store.Messag
 func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool) {
 	m := store.Message{ID: turn.Thread + "/" + strconv.Itoa(turn.N), Kind: store.TextMessage, Text: turn.Text, Final: true}
 	if turn.Role == store.FromNize {
-		m.Kind, m.Text = store.NoticeMessage, words.Translate(turn.Text)
+		m.Kind, m.Text = store.NoticeMessage, turn.Text
 	}
 	return m, turn.Text != "" && turn.Role != store.FromTool
 }

@@ -199,7 +199,7 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 	}
 	t.pressed[card.Call] = true
 	printCard(note, card, t.s.reader())
-	d := api.DecideCallRequest{Verb: store.Deny, Reason: "nobody was there to ask: --approve none"}
+	d := api.DecideCallRequest{Verb: store.Deny, Reason: string(phrases.TermNobodyToAsk)}
 	switch t.s.opt.Approve {
 	case "all":
 		d = api.DecideCallRequest{Verb: store.Approve, Reason: "--approve all"}
@@ -246,7 +246,7 @@ func (t *turn) answers(ctx context.Context, b []byte, more bool) error {
 		return nil
 	}
 	for _, card := range t.cards {
-		t.decide(ctx, card, api.DecideCallRequest{Verb: store.Deny, Reason: "the input ended"})
+		t.decide(ctx, card, api.DecideCallRequest{Verb: store.Deny, Reason: string(phrases.TermInputEnded)})
 	}
 	t.cards = nil
 	return nil

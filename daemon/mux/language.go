@@ -1,0 +1,90 @@
+package mux
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"nize/store"
+)
+
+// Speaker prints what nize says in one language; a catalogue of bots/phrases is
+// one.
+type Speaker interface {
+	Text(t store.Text) string
+	Problem(err error) string
+}
+
+// speaker is that of the language which a request asks for; nil is English.
+func (m *Mux) speaker(r *http.Request) Speaker {
+	locale, _, _ := strings.Cut(r.Header.Get("Accept-Language"), ",")
+	if locale, _, _ = strings.Cut(locale, ";"); locale == "" || m.opt.Speak == nil {
+		return nil
+	}
+	return m.opt.Speak(strings.TrimSpace(locale))
+}
+
+// inLanguage is an answer in which every text stands in the speaker's language.
+// What it was made of stays as it is.
+func inLanguage(v any, s Speaker) any {
+	if s == nil || v == nil {
+		return v
+	}
+	return translated(reflect.ValueOf(v), s).Interface()
+}
+
+func translated(v reflect.Value, s Speaker) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			p := reflect.New(v.Type().Elem())
+			p.Elem().Set(translated(v.Elem(), s))
+			return p
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			return translated(v.Elem(), s)
+		}
+	case reflect.Slice:
+		if v.IsNil() || v.Type().Elem().Kind() == reflect.Uint8 {
+			return v
+		}
+		list := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			list.Index(i).Set(translated(v.Index(i), s))
+		}
+		return list
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		all := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for k, e := range v.Seq2() {
+			all.SetMapIndex(k, translated(e, s))
+		}
+		return all
+	case reflect.Struct:
+		return translatedStruct(v, s)
+	}
+	return v
+}
+
+func translatedStruct(v reflect.Value, s Speaker) reflect.Value {
+	if t, ok := v.Interface().(store.Text); ok {
+		return reflect.ValueOf(store.Plain(s.Text(t)))
+	}
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
+	for i := range v.NumField() {
+		if v.Type().Field(i).IsExported() {
+			out.Field(i).Set(translated(v.Field(i), s))
+		}
+	}
+	if turn, ok := out.Addr().Interface().(*store.Turn); ok { // its text is English, and ends with what it says
+		said := v.Interface().(store.Turn).Said
+		if head, ok := strings.CutSuffix(turn.Text, said.String()); ok {
+			turn.Text = head + s.Text(said)
+		}
+	}
+	return out
+}
