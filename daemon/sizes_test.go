@@ -38,11 +38,11 @@ var oversized = map[string]int{
 
 	// The database is parted when there are two of them.
 	"fields of store/bolt.DB":         31,
-	"files in store/bolt":             59,
-	"lines in store/bolt":             10700,
-	"files in a circle in store/bolt": 49,
+	"files in store/bolt":             60,
+	"lines in store/bolt":             10756,
+	"files in a circle in store/bolt": 50,
 	"methods of store/bolt.DB":        212,
-	"methods of store/bolt.tx":        161,
+	"methods of store/bolt.tx":        162,
 	"methods of interface store.DB":   143,
 
 	// Words that lean on one another.
