@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -43,27 +44,11 @@ func (s State) Final() bool {
 
 // Word is the state as people read it.
 func (s State) Word() Text {
-	switch s {
-	case Planned:
-		return Textf("planned")
-	case Pending:
-		return Textf("pending")
-	case Running:
-		return Textf("running")
-	case Done:
-		return Textf("done")
-	case Failed:
-		return Textf("failed")
-	case Refused:
-		return Textf("refused")
-	case Expired:
-		return Textf("expired")
-	case Cancelled:
-		return Textf("cancelled")
-	case Lost:
-		return Textf("outcome unknown")
+	words := map[State]Text{
+		Planned: Textf("planned"), Pending: Textf("pending"), Running: Textf("running"), Done: Textf("done"), Failed: Textf("failed"),
+		Refused: Textf("refused"), Expired: Textf("expired"), Cancelled: Textf("cancelled"), Lost: Textf("outcome unknown"),
 	}
-	return Plain(string(s))
+	return cmp.Or(words[s], Plain(string(s)))
 }
 
 // Request asks for one call of one tool.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // One record for each call. A transition rewrites its head only; the sealed
@@ -96,13 +97,14 @@ func decodeCall(v []byte) (storedCall, error) {
 	if err != nil {
 		return storedCall{}, err
 	}
-	head, err := decodeCallHead(p[0])
+	r, err := decodeJSON[record.Call](p[0])
+	head := r.Value()
 	head.Args = nil
 	return storedCall{head: head, args: cloneBytes(p[1]), result: cloneBytes(p[2])}, err
 }
 
 func encodeCall(s storedCall) ([]byte, error) {
-	head, err := encodeCallHead(s.head)
+	head, err := json.Marshal(record.OfCall(s.head))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // The keys of the bucket incidents: the record by its id, the id of the active
@@ -89,12 +90,13 @@ func (d *DB) moveIncident(ctx context.Context, by store.Caller, what, id string,
 }
 
 func (t *tx) incident(id string) (store.Incident, error) {
-	return t.readIncident(incidentKey(id))
+	r, err := getJSON[record.Incident](t, "incidents", incidentKey(id))
+	return r.Value(), err
 }
 
 // putIncident stores the record, its two indexes and the event.
 func (t *tx) putIncident(by store.Caller, what string, i store.Incident) error {
-	if err := t.putJSON("incidents", incidentKey(i.ID), incidentRecord{i, store.StoredText{Text: i.Title}, store.StoredText{Text: i.Text}}); err != nil {
+	if err := t.putJSON("incidents", incidentKey(i.ID), record.OfIncident(i)); err != nil {
 		return err
 	}
 	// What is noted of an incident that is over must not take the place of the
@@ -138,7 +140,7 @@ func (d *DB) ListIncidents(ctx context.Context, q store.IncidentQuery) (list []s
 		}
 		c, prefix := t.bucket("incidents").Cursor(), []byte("i")
 		for k := seekLast(c, prefix); k != nil && k[0] == prefix[0] && len(list) < q.Limit; k, _ = c.Prev() {
-			i, err := t.readIncident(k)
+			i, err := t.incident(string(k[1:]))
 			if err != nil {
 				return err
 			}
@@ -155,7 +157,7 @@ func (d *DB) ListIncidents(ctx context.Context, q store.IncidentQuery) (list []s
 func (t *tx) pruneIncidents(before time.Time) (n int, more bool, err error) {
 	keys := t.keys("incidents", []byte("i"), pruneChunk)
 	for _, k := range keys {
-		i, err := t.readIncident(k)
+		i, err := t.incident(string(k[1:]))
 		if err != nil {
 			return n, false, fmt.Errorf("incident %s: %w", k[1:], err)
 		}

@@ -3,11 +3,13 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // gone is what is kept of a user who was removed, so that the rest can be
@@ -337,7 +339,8 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 		if err != nil {
 			return false, err
 		}
-		turn, err := decodeTurn(p[0])
+		r, err := decodeJSON[record.Turn](p[0])
+		turn := r.Value()
 		if err != nil {
 			return false, err
 		}
@@ -360,7 +363,7 @@ func (d *DB) forgetTurns(ctx context.Context, g gone, f *store.Forgotten) (err e
 				turn.Calls[i].Args = ""
 			}
 		}
-		head, err := encodeTurn(turn)
+		head, err := json.Marshal(record.OfTurn(turn))
 		if err != nil {
 			return false, err
 		}

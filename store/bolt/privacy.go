@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // ShareTurns implements [store.Privacy].
@@ -38,7 +40,7 @@ func (d *DB) ShareTurns(ctx context.Context, by store.Caller, thread string, n i
 				continue
 			}
 			turns[i].For, turns[i].SharedBy = "", by.User
-			head, err := encodeTurn(turns[i])
+			head, err := json.Marshal(record.OfTurn(turns[i]))
 			if err != nil {
 				return err
 			}
@@ -73,7 +75,8 @@ func (t *tx) turnsOf(thread string) (turns []store.Turn, raw [][]byte, err error
 		if err != nil {
 			return err
 		}
-		turn, err := decodeTurn(p[0])
+		r, err := decodeJSON[record.Turn](p[0])
+		turn := r.Value()
 		turns, raw = append(turns, turn), append(raw, cloneBytes(p[1]))
 		return err
 	})

@@ -3,11 +3,13 @@ package bolt
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"nize/store"
+	"nize/store/record"
 )
 
 // Conversations are no audit: these methods leave no events.
@@ -168,7 +170,7 @@ func (d *DB) Append(ctx context.Context, _ store.Caller, turn store.Turn, open b
 		}
 		opaque := turn.Opaque
 		turn.Opaque = nil
-		head, err := encodeTurn(turn)
+		head, err := json.Marshal(record.OfTurn(turn))
 		if err != nil {
 			return err
 		}
@@ -196,7 +198,8 @@ func (d *DB) Turns(ctx context.Context, thread string) (list []store.Turn, err e
 			if err != nil {
 				return err
 			}
-			turn, err := decodeTurn(p[0])
+			r, err := decodeJSON[record.Turn](p[0])
+			turn := r.Value()
 			turn.Opaque = cloneBytes(p[1])
 			turn.By.User, turn.For, turn.SharedBy = d.alias(turn.By.User), d.alias(turn.For), d.alias(turn.SharedBy)
 			list = append(list, turn)
