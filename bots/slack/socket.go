@@ -56,13 +56,14 @@ var cures = map[string]string{
 
 // keepLink keeps a link to Slack until ctx ends.
 func (l *live) keepLink(ctx context.Context) {
-	pause := firstPause
+	var tries backoff
 	for ctx.Err() == nil {
 		began := l.b.o.Now()
-		err := l.serveLink(ctx)
+		connected, err := l.serveLink(ctx)
 		if ctx.Err() != nil {
 			return
 		}
+		var pause time.Duration
 		var ended *wire.LinkEnd
 		switch cure := fatal[wire.ReasonOf(err)]; {
 		case cure != "":
@@ -70,19 +71,34 @@ func (l *live) keepLink(ctx context.Context) {
 			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Failed, wire.ReasonOf(err)+": "+cure })
 			pause = hopeless
 		case errors.As(err, &ended) && cures[ended.Reason] == "" && l.b.o.Now().Sub(began) > firstPause:
-			pause = 0 // Slack asks for a fresh link now and then
+			tries = 0 // Slack asks for a fresh link now and then
 		default:
 			l.log.Warn("the link with Slack broke", "err", err)
 			l.setHealth(func(h *bots.Health) { h.State, h.Error = bots.Connecting, linkError(err) })
-			if l.b.o.Now().Sub(began) > time.Minute {
-				pause = firstPause
-			}
-			pause = min(max(2*pause, firstPause), lastPause)
+			pause = tries.after(connected && cures[wire.ReasonOf(err)] == "", l.b.o.Now().Sub(began))
 		}
 		if pause > 0 && l.wire.Wait(ctx, pause+rand.N(pause/2+1)) != nil {
 			return
 		}
 	}
+}
+
+// backoff counts how often in a row no link came about.
+type backoff int
+
+// after is how long to wait before the next try. A link that lived counts as
+// good, however it ended, and is made again at once; so are the first two that
+// did not come about.
+func (b *backoff) after(connected bool, lived time.Duration) time.Duration {
+	if connected && lived > firstPause {
+		*b = 0
+		return 0
+	}
+	*b++
+	if *b < 3 {
+		return 0
+	}
+	return min(firstPause<<min(*b-3, 16), lastPause)
 }
 
 // linkError is for the operator: what broke, and what helps where that is known.
@@ -93,11 +109,12 @@ func linkError(err error) string {
 	return "no link with Slack, trying again: " + err.Error()
 }
 
-// serveLink is one connection: dial, greet, read until it ends.
-func (l *live) serveLink(ctx context.Context) error {
+// serveLink is one connection: dial, greet, read until it ends; connected says
+// that Slack greeted.
+func (l *live) serveLink(ctx context.Context) (connected bool, err error) {
 	conn, err := l.wire.Dial(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read below
@@ -111,20 +128,21 @@ func (l *live) serveLink(ctx context.Context) error {
 		alive()
 		_, frame, err := conn.ReadMessage()
 		if err != nil {
-			return fmt.Errorf("reading: %w", err)
+			return s.greeted, fmt.Errorf("reading: %w", err)
 		}
 		if err := l.handleFrame(ctx, s, frame); err != nil {
-			return err
+			return s.greeted, err
 		}
 	}
 }
 
 // socket is the writing half of a link.
 type socket struct {
-	conn   *websocket.Conn
-	acking sync.WaitGroup
-	mu     sync.Mutex  // one writer at a time
-	again  *time.Timer // closes the link, so that Slack counts again
+	conn    *websocket.Conn
+	acking  sync.WaitGroup
+	greeted bool        // only the reader's goroutine uses it
+	mu      sync.Mutex  // one writer at a time
+	again   *time.Timer // closes the link, so that Slack counts again
 }
 
 func (s *socket) stopRecheck() {
@@ -163,6 +181,7 @@ func (l *live) handleFrame(ctx context.Context, s *socket, frame []byte) error {
 	}
 	switch e.Type {
 	case "hello":
+		s.greeted = true
 		l.handleHello(s, e)
 		return nil
 	case "disconnect":
