@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ import (
 	"nize/bots/outbox"
 	"nize/store"
 	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,15 +57,7 @@ func newOffice(t *testing.T) *office { return newOfficeWith(t, limits("0", "0"))
 
 func newOfficeWith(t *testing.T, config store.Config) *office {
 	t.Helper()
-	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := bolttest.OpenIn(t, t.TempDir())
 	o := &office{
 		t: t, db: db, memory: botstest.NewMemory(store.OnTerminal), log: &lockedBuffer{},
 		agent: &botstest.Agent{Threads: db, Calls: db, Now: time.Now},

@@ -136,11 +136,7 @@ func changesOf(t *testing.T, r *roof) []request {
 	second := func(_ any, err error) error { return err }
 	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
 	text, member, path, mia := "about boxes", store.Member, toolbox(t), ""
-	fake := slacktest.New(slacktest.Options{Patience: time.Minute})
-	if err := fake.Start(nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	fake := slacktest.Running(t, slacktest.Options{Patience: time.Minute})
 	talk, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -227,10 +227,17 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// optionsIn are those of a daemon that says nothing and knows no environment.
+func optionsIn(dir string) daemon.Options {
+	return daemon.Options{DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler), Env: func(string) string { return "" }, Now: time.Now}
+}
+
 func TestSecondDaemonAndPrivateFiles(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, nil)
-	_, err := daemon.New(t.Context(), daemon.Options{DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s2"), Log: slog.New(slog.DiscardHandler), Env: func(string) string { return "" }, Now: time.Now})
+	opt := optionsIn(dir)
+	opt.Socket += "2"
+	_, err := daemon.New(t.Context(), opt)
 	if err == nil {
 		t.Fatal("a second daemon started")
 	}
@@ -255,7 +262,9 @@ func TestLostDatabase(t *testing.T) {
 	path := filepath.Join(dir, "nize.db")
 	start := func(fresh bool) error {
 		ctx, cancel := context.WithCancel(t.Context())
-		d, err := daemon.New(ctx, daemon.Options{DataDir: dir, Listen: "127.0.0.1:0", Socket: filepath.Join(dir, "s"), Log: slog.New(slog.DiscardHandler), Env: func(string) string { return "" }, Now: time.Now, New: fresh})
+		opt := optionsIn(dir)
+		opt.New = fresh
+		d, err := daemon.New(ctx, opt)
 		cancel()
 		if err != nil {
 			return err
@@ -308,7 +317,9 @@ func TestTaken(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		d, err := daemon.New(ctx, daemon.Options{DataDir: other, Listen: listen, Socket: socket, Log: slog.New(slog.DiscardHandler), Env: func(string) string { return "" }, Now: time.Now})
+		opt := optionsIn(other)
+		opt.Listen, opt.Socket = listen, socket
+		d, err := daemon.New(ctx, opt)
 		if err != nil {
 			return err
 		}

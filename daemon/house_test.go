@@ -25,12 +25,13 @@ type room struct {
 
 // floors is the picture of the house as a table.
 var floors = map[string]room{
-	".":               {"", "the pages of documentation: go:embed only reaches down, so they are embedded from the module's root"},
-	"store":           {"", "the ground floor: words that all share, on the standard library alone"},
-	"store/seal":      {"", "keys know nothing of what they seal"},
-	"store/record":    {"", "shapes on a disk; the disk is for who keeps them"},
-	"store/bolt":      {"store/seal store/record", "it seals what it writes, so that no one above can forget to"},
-	"store/storetest": {"", "the contract holds for every backend, so it sees none"},
+	".":                   {"", "the pages of documentation: go:embed only reaches down, so they are embedded from the module's root"},
+	"store":               {"", "the ground floor: words that all share, on the standard library alone"},
+	"store/seal":          {"", "keys know nothing of what they seal"},
+	"store/record":        {"", "shapes on a disk; the disk is for who keeps them"},
+	"store/bolt":          {"store/seal store/record", "it seals what it writes, so that no one above can forget to"},
+	"store/bolt/bolttest": {"store/bolt store/seal", "databases for tests; what is tested decides nothing there"},
+	"store/storetest":     {"", "the contract holds for every backend, so it sees none"},
 
 	"bots":                       {"bots/outbox bots/phrases bots/queue", "a sister of llm and mcp: they meet on the roof, by words of store"},
 	"bots/outbox":                {"bots/phrases bots/queue", "what stands where in a chat, for every platform: it knows neither the agent nor what people say"},

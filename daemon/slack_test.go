@@ -20,11 +20,7 @@ import (
 // machine, and makes Ann its admin.
 func onSlack(t *testing.T, k *killable) *slacktest.Server {
 	t.Helper()
-	fake := slacktest.New(slacktest.Options{Unlimited: true, Patience: time.Minute, RetryAfter: []time.Duration{0, 0, 0}})
-	if err := fake.Start(nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	fake := slacktest.Running(t, slacktest.Options{Unlimited: true, Patience: time.Minute, RetryAfter: []time.Duration{0, 0, 0}})
 	ctx := t.Context()
 	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "slack.api_url", Value: fake.APIURL()}); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,7 @@ import (
 	"nize/mcp/index"
 	"nize/store"
 	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 // runner is the upstream of these tests: it counts what runs and echoes the
@@ -150,13 +149,7 @@ func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {
 // open opens the database and makes a gateway; owner names the daemon.
 func (h *house) open(owner string) {
 	h.t.Helper()
-	master, err := seal.Open(filepath.Join(h.path, "nize.key"), store.Secret{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if h.db, err = bolt.Open(h.t.Context(), bolt.Options{Path: filepath.Join(h.path, "nize.db"), Master: master}); err != nil {
-		h.t.Fatal(err)
-	}
+	h.db = bolttest.OpenIn(h.t, h.path)
 	log := slog.New(slog.DiscardHandler)
 	if h.index == nil {
 		h.index = index.New(index.Options{Log: log})

@@ -1,33 +1,18 @@
 package botstest
 
 import (
-	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"nize/bots"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func openBolt(t *testing.T) store.DB {
-	t.Helper()
-	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
-}
+func openBolt(t *testing.T) store.DB { return bolttest.Open(t) }
 
 func TestMemory(t *testing.T) {
 	Script{

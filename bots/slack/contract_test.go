@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,37 +19,19 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/view"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func openBolt(t *testing.T) store.DB {
-	t.Helper()
-	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
-}
+func openBolt(t *testing.T) store.DB { return bolttest.Open(t) }
 
 // startFake starts a Slack that has time: how soon nize acknowledges is what one
 // test is for, and a machine that does something else must not fail the others.
 func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
 	t.Helper()
 	o.Patience = cmp.Or(o.Patience, time.Minute)
-	fake := slacktest.New(o)
-	if err := fake.Start(nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	fake := slacktest.Running(t, o)
 	return fake
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"nize/bots"
 	"nize/store"
 	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 // rota is a platform's user groups.
@@ -64,16 +63,9 @@ type groupScene struct {
 
 func newGroupScene(t *testing.T) *groupScene {
 	t.Helper()
-	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := bolttest.OpenIn(t, t.TempDir())
 	s := &groupScene{t: t, db: db, rota: &rota{in: []string{"slack:T:ANN"}}}
+	var err error
 	if s.ann, err = db.EnsureUser(t.Context(), "slack:T:ANN", "ann", store.Member); err != nil {
 		t.Fatal(err)
 	}

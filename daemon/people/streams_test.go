@@ -2,34 +2,13 @@ package people
 
 import (
 	"context"
-	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"nize/store"
 	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
-
-func openTestDB(t *testing.T) *bolt.DB {
-	t.Helper()
-	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
 
 // runStreams follows the feed until the test calls stop.
 func runStreams(t *testing.T, l *Streams, db *bolt.DB) (stop func()) {
@@ -49,7 +28,7 @@ func runStreams(t *testing.T, l *Streams, db *bolt.DB) (stop func()) {
 // Who is disabled before the feed is followed loses a stream that began earlier,
 // too: the first connections come while a daemon starts.
 func TestStreamsBeforeTheFeed(t *testing.T) {
-	db := openTestDB(t)
+	db := bolttest.Open(t)
 	u, err := db.EnsureUser(t.Context(), "local:1", "mia", store.Member)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +52,7 @@ func TestStreamsBeforeTheFeed(t *testing.T) {
 // A stream ends when its person is disabled, lowered, removed or joined with
 // somebody, also if that happens before it was noted; others go on.
 func TestStreams(t *testing.T) {
-	db := openTestDB(t)
+	db := bolttest.Open(t)
 	l := NewStreams(db)
 	defer runStreams(t, l, db)()
 	person := func(identity string, role store.Role) store.User {

@@ -3,7 +3,6 @@ package offline_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,7 @@ import (
 	"nize/llm/offline"
 	"nize/store"
 	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 // door is a gateway with one tool that always needs a yes.
@@ -47,15 +46,7 @@ func (d door) Decide(ctx context.Context, by store.Caller, id string, dec store.
 // result, and after another proposal a no.
 func TestPlannerBehindAgent(t *testing.T) {
 	ctx := t.Context()
-	master, err := seal.Open(filepath.Join(t.TempDir(), "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(ctx, bolt.Options{Path: filepath.Join(t.TempDir(), "nize.db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := bolttest.Open(t)
 	ann, err := db.EnsureUser(ctx, "local:1000", "Ann", store.Member)
 	if err != nil {
 		t.Fatal(err)

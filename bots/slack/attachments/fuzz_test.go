@@ -53,11 +53,7 @@ func FuzzBrought(f *testing.F) {
 // An app without files:read hears the message, and says why not the file.
 func TestFilesWithoutScope(t *testing.T) {
 	scopes := slices.DeleteFunc(slices.Clone(slacktest.Scopes), func(s string) bool { return s == "files:read" })
-	fake := slacktest.New(slacktest.Options{Unlimited: true, Scopes: scopes})
-	if err := fake.Start(nil); err != nil {
-		t.Fatal(err)
-	}
-	defer fake.Close()
+	fake := slacktest.Running(t, slacktest.Options{Unlimited: true, Scopes: scopes})
 	soon := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	l := &Fetcher{
 		Wire: wire.New(wire.Options{URL: fake.APIURL(), Wait: soon}, store.NewSecret(fake.BotToken()), store.Secret{}),

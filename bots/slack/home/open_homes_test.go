@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,8 +19,7 @@ import (
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 // scene is the Homes of a workspace with a Slack that shows them.
@@ -33,21 +31,8 @@ type scene struct {
 }
 
 func newScene(t *testing.T, keeper bots.Keeper, now func() time.Time) *scene {
-	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	fake := slacktest.New(slacktest.Options{Unlimited: true, Patience: time.Minute})
-	if err := fake.Start(nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	db := bolttest.Open(t)
+	fake := slacktest.Running(t, slacktest.Options{Unlimited: true, Patience: time.Minute})
 	w := wire.New(wire.Options{URL: fake.APIURL(), Wait: queue.Sleep}, store.NewSecret(fake.BotToken()), store.Secret{})
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	all := people.New(people.Options{Wire: w, Store: db, Config: store.Defaults{}, Now: now, Log: log, Team: slacktest.Team})

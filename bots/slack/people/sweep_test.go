@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +13,7 @@ import (
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/wire"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 // sweepScene is people whom nize knows and a bot that looks them up.
@@ -28,21 +26,8 @@ type sweepScene struct {
 }
 
 func newSweepScene(t *testing.T) *sweepScene {
-	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	fake := slacktest.New(slacktest.Options{Unlimited: true, Patience: time.Minute})
-	if err := fake.Start(nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	db := bolttest.Open(t)
+	fake := slacktest.Running(t, slacktest.Options{Unlimited: true, Patience: time.Minute})
 	soon := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	s := &sweepScene{t: t, fake: fake, db: db, now: time.Now()}
 	s.d = New(Options{

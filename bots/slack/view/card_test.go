@@ -114,11 +114,7 @@ type deskOf struct {
 }
 
 func newDesk(t testing.TB) *deskOf {
-	fake := slacktest.New(slacktest.Options{Unlimited: true})
-	if err := fake.Start(nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	fake := slacktest.Running(t, slacktest.Options{Unlimited: true})
 	o := wire.Options{URL: fake.APIURL(), Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 	return &deskOf{t, fake, wire.New(o, store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken()))}
 }

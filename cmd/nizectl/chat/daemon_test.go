@@ -19,8 +19,7 @@ import (
 	"nize/bots/outbox"
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/bolt"
-	"nize/store/seal"
+	"nize/store/bolt/bolttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,14 +46,7 @@ type fakeDaemon struct {
 func newDaemon(t *testing.T) *fakeDaemon {
 	t.Helper()
 	dir := t.TempDir()
-	master, err := seal.Open(filepath.Join(dir, "key"), store.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bolt.Open(t.Context(), bolt.Options{Path: filepath.Join(dir, "db"), Master: master})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := bolttest.OpenIn(t, dir)
 	d := &fakeDaemon{t: t, socket: filepath.Join(dir, "s"), db: db, model: "offline"}
 	d.start()
 	t.Cleanup(func() {
