@@ -45,6 +45,9 @@ func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Resu
 	if err != nil {
 		return nil, fmt.Errorf("reading call %s: %w", args.Call, err)
 	}
+	if err := x.mayRead(ctx, inv, &c); err != nil {
+		return nil, err
+	}
 	inv.Call.Private = inv.Call.Private || c.Private // it is the same result
 	text := c.Result.Whole()
 	if args.Offset > len(text) {
@@ -64,6 +67,18 @@ func (x *executor) runBuiltin(ctx context.Context, inv *Invocation) (*store.Resu
 		Total  int    `json:"total"`
 	}{text[start:end], start, nextOffset(end, len(text)), len(text)})
 	return &store.Result{Raw: textResult(page)}, nil
+}
+
+// mayRead asks for a stored result what a call of its tool would be asked: a
+// token or an agent that may not use the tool does not read what it brought
+// somebody else.
+func (x *executor) mayRead(ctx context.Context, inv *Invocation, c *store.Call) error {
+	v, err := x.policy.View(ctx, inv.By, inv.Scope)
+	if err != nil {
+		return err
+	}
+	_, err = x.policy.Find(v, c.Server+":"+c.Tool)
+	return err
 }
 
 func nextOffset(end, total int) int {

@@ -23,6 +23,7 @@ type Runner interface {
 type executor struct {
 	calls    CallStore
 	runner   Runner
+	policy   *policy.Engine
 	hooks    hooks
 	catalog  *Catalog
 	feedback *Feedback

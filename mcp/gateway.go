@@ -100,7 +100,7 @@ func New(opt Options) *Gateway {
 	background := &tasks{timers: map[string]*time.Timer{}}
 	feedback := &Feedback{store: opt.Learned, index: opt.Index, config: opt.Config, log: opt.Log, now: opt.Now, tasks: background}
 	hooks := hooks{opt.Hooks, opt.Log, opt.Now}
-	run := &executor{calls: opt.Calls, runner: opt.Runner, hooks: hooks, catalog: catalog, feedback: feedback, owner: opt.Owner, log: opt.Log, now: opt.Now}
+	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, catalog: catalog, feedback: feedback, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // the life of the gateway
 	waiters := newWaiters()
 	return &Gateway{
