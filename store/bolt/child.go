@@ -10,8 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
-	"syscall"
 	"time"
 
 	"nize/store"
@@ -54,9 +54,7 @@ func CheckMain() {
 	}()
 	debug.SetMaxStack(checkStack)
 	if fi, err := os.Stat(path); err == nil {
-		limit := uint64(checkMemory + fi.Size()/int64(os.Getpagesize())*checkPerPage)
-		// Where the system has no such limit the time still bounds it.
-		_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: limit, Max: limit})
+		go watchMemory(uint64(checkMemory + fi.Size()/int64(os.Getpagesize())*checkPerPage))
 	}
 	exitWith := func(err error) {
 		switch {
@@ -70,6 +68,18 @@ func CheckMain() {
 		os.Exit(0)
 	}
 	exitWith(check(path, exitWith))
+}
+
+// watchMemory ends the child when it takes more than limit bytes. A limit of the
+// system's would end it without a word, and the race detector at once.
+func watchMemory(limit uint64) {
+	taken := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	for range time.Tick(20 * time.Millisecond) {
+		if metrics.Read(taken); taken[0].Value.Uint64() > limit {
+			fmt.Printf("%v: checking it takes more than %d MiB of memory\n", errRecord, limit>>20)
+			os.Exit(checkFailed)
+		}
+	}
 }
 
 // CheckInChild is [Check] in a child process. The error is one line.
