@@ -225,68 +225,54 @@ func (d *DB) RevokeTokens(ctx context.Context, by store.Caller, user, name strin
 	return n, nil
 }
 
-// revoke ends the active tokens, those in their grace time included.
-func (t *tx) revoke(by store.Caller, user, name string) (int, error) {
+// revoke ends the active tokens, those in their grace time included, and what
+// they made, whoever it is for.
+func (t *tx) revoke(by store.Caller, user, name string) (n int, err error) {
 	list, err := t.tokensOf(user, name)
 	if err != nil {
 		return 0, err
 	}
-	n := 0
 	for _, tok := range list {
-		if tok, err = t.loadToken([]byte(tok.ID)); err != nil { // its maker may have taken it along
-			return n, err
-		}
-		if tok.State(t.now) != "active" {
-			continue
-		}
-		tok.Revoked = t.now
-		if err := t.saveToken(tok, false); err != nil {
-			return n, err
-		}
-		if err := t.tokenEvent(by, "revoke", tok); err != nil {
-			return n, err
-		}
-		n++
-		made, err := t.revokeMade(by, tok)
-		if n += made; err != nil {
+		n, err = t.revokeOne(by, tok.ID, n)
+		if err != nil {
 			return n, err
 		}
 	}
 	return n, nil
 }
 
-// revokeMade revokes what a token made, and what that made.
-func (t *tx) revokeMade(by store.Caller, maker store.Token) (int, error) {
-	list, err := t.madeOf(maker)
-	if err != nil {
-		return 0, err
+// revokeOne revokes a token and what it made, and counts on from n.
+func (t *tx) revokeOne(by store.Caller, id string, n int) (int, error) {
+	tok, err := t.loadToken([]byte(id))
+	if err != nil || tok.State(t.now) != "active" { // its maker may have taken it along
+		return n, err
 	}
-	n := 0
-	for _, tok := range list {
-		tok.Revoked = t.now
-		if err := t.saveToken(tok, false); err != nil {
-			return n, err
-		}
-		if err := t.tokenEvent(by, "revoke", tok); err != nil {
-			return n, err
-		}
-		more, err := t.revokeMade(by, tok)
-		if n += 1 + more; err != nil {
-			return n, err
+	tok.Revoked = t.now
+	if err := t.saveToken(tok, false); err != nil {
+		return n, err
+	}
+	if err := t.tokenEvent(by, "revoke", tok); err != nil {
+		return n, err
+	}
+	n++
+	made, err := t.madeOf(tok.ID)
+	for _, m := range made {
+		if err == nil {
+			n, err = t.revokeOne(by, m.ID, n)
 		}
 	}
-	return n, nil
+	return n, err
 }
 
-// madeOf returns the active tokens that a token made, which are its user's.
-func (t *tx) madeOf(maker store.Token) ([]store.Token, error) {
-	list, err := t.tokensOf(maker.User, "")
-	return slices.DeleteFunc(list, func(tok store.Token) bool { return tok.Maker != maker.ID || tok.State(t.now) != "active" }), err
+// madeOf returns the active tokens that a token made.
+func (t *tx) madeOf(maker string) ([]store.Token, error) {
+	list, err := t.tokensOf("", "")
+	return slices.DeleteFunc(list, func(tok store.Token) bool { return tok.Maker != maker || tok.State(t.now) != "active" }), err
 }
 
 // adopt makes what a token made that of the token which replaces it.
 func (t *tx) adopt(old string, by store.Token) error {
-	list, err := t.madeOf(store.Token{ID: old, User: by.User})
+	list, err := t.madeOf(old)
 	for _, tok := range list {
 		tok.Maker = by.ID
 		err = errors.Join(err, t.saveToken(tok, false))
