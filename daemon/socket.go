@@ -22,6 +22,19 @@ import (
 // maxSocketPath is what a Unix socket's address holds on Linux, less its NUL.
 const maxSocketPath = 107
 
+// turnTime is how long a start waits for another that opens its socket in the
+// same directory; in one that others can read, anybody could hold the lock.
+const turnTime = 5 * time.Second
+
+func flockWithin(f *os.File, d time.Duration) error {
+	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 // taken is an error about a port or a socket that somebody else has; nized
 // exits with ExitInUse.
 type taken string
@@ -47,8 +60,8 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 		return nil, fmt.Errorf("opening the socket's directory: %w", err)
 	}
 	defer turn.Close() // and with it goes the lock
-	if err := syscall.Flock(int(turn.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("locking the socket's directory: %w", err)
+	if err := flockWithin(turn, turnTime); err != nil {
+		return nil, fmt.Errorf("locking the socket's directory %s: %w; choose a directory of nize's own with --socket", filepath.Dir(path), err)
 	}
 	if fi, err := os.Lstat(path); err == nil {
 		if fi.Mode()&os.ModeSocket == 0 {

@@ -33,7 +33,7 @@ func (s *Screen) send(ctx context.Context) {
 		for _, id := range batch {
 			s.sendEntry(ctx, id)
 		}
-		_ = queue.Sleep(ctx, s.o.Pace)
+		_ = queue.Sleep(ctx, s.o.Pace) // when ctx has ended, so does the loop
 	}
 }
 
