@@ -1,39 +1,20 @@
-// Package peer says who is at the other end of a Unix socket, as the kernel
-// knows it.
 package peer
 
 import (
-	"fmt"
-	"net"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// IDs asks the kernel who opened the other end (SO_PEERCRED) and in which
-// groups they were then (SO_PEERGROUPS), unix(7).
-func IDs(c net.Conn) (uid uint32, groups []uint32, err error) {
-	uc, ok := c.(*net.UnixConn)
-	if !ok {
-		return 0, nil, fmt.Errorf("%T is no Unix connection", c)
-	}
-	raw, err := uc.SyscallConn()
+// idsOf reads who opened the other end (SO_PEERCRED) and in which groups they
+// were then (SO_PEERGROUPS), unix(7).
+func idsOf(fd uintptr) (uid uint32, groups []uint32, err error) {
+	cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return 0, nil, err
 	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		if cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); credErr == nil {
-			groups, credErr = peerGroups(fd)
-		}
-	}); err != nil {
-		return 0, nil, err
-	}
-	if credErr != nil {
-		return 0, nil, credErr
-	}
-	return cred.Uid, append(groups, cred.Gid), nil
+	groups, err = peerGroups(fd)
+	return cred.Uid, append(groups, cred.Gid), err
 }
 
 // peerGroups reads SO_PEERGROUPS, which x/sys has no function for. Linux knows
