@@ -110,14 +110,14 @@ func plainText(data []byte) (string, bool) {
 		return "", false // it begins like a text
 	}
 	if text, ok := wide(data); ok {
-		return text, printable(text)
+		return text, isText(text)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
 		return "", false
 	}
 	text := string(data)
-	return text, printable(text)
+	return text, isText(text)
 }
 
 // wide reads UTF-16 that says so, as Windows writes it.
@@ -140,9 +140,9 @@ func wide(data []byte) (string, bool) {
 	return string(utf16.Decode(units)), true
 }
 
-// printable says whether a text holds no control characters but those of lines
+// isText says whether a text holds no control characters but those of lines
 // and of terminals.
-func printable(text string) bool {
+func isText(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && !strings.ContainsRune("\t\n\v\f\r\b\x1b\u0085", r)
 	})

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/store"
+	"nize/store/printable"
 )
 
 // Where an admin set approvals.elicitation, the client that made a call may be
@@ -188,16 +189,16 @@ func plainCard(card store.Card, until, now time.Time) string {
 		where = " (" + card.Where + ")"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Run %s?\nserver: %s\nasked by: %s\nruns as: %s", store.Escape(card.Tool), store.Escape(card.Server+where), store.Escape(card.By), store.Escape(card.RunsAs.String()))
+	fmt.Fprintf(&b, "Run %s?\nserver: %s\nasked by: %s\nruns as: %s", printable.Escape(card.Tool), printable.Escape(card.Server+where), printable.Escape(card.By), printable.Escape(card.RunsAs.String()))
 	for _, w := range card.Warnings {
-		b.WriteString("\nwarning: " + store.Escape(w.String()))
+		b.WriteString("\nwarning: " + printable.Escape(w.String()))
 	}
 	claim(&b, "description (the server's own claim):", card.Title+"\n"+card.Description)
 	claim(&b, "why (the model's own words):", card.Why)
-	args, _ := store.PrettyJSON(card.Args) // what is no JSON comes back quoted
+	args, _ := printable.PrettyJSON(card.Args) // what is no JSON comes back quoted
 	b.WriteString("\narguments:\n  " + strings.ReplaceAll(args, "\n", "\n  "))
 	fmt.Fprintf(&b, "\nexpires: %s (in %s)", until.UTC().Format("2006-01-02 15:04:05 MST"), store.SpanText(max(until.Sub(now), 0).Round(time.Second)))
-	fmt.Fprintf(&b, "\ndigest: %.12s…\ncall: %s", card.Digest, store.Escape(card.Call))
+	fmt.Fprintf(&b, "\ndigest: %.12s…\ncall: %s", card.Digest, printable.Escape(card.Call))
 	return b.String()
 }
 
@@ -209,6 +210,6 @@ func claim(b *strings.Builder, head, text string) {
 	}
 	b.WriteString("\n" + head)
 	for line := range strings.SplitSeq(text, "\n") {
-		b.WriteString("\n  | " + store.Escape(strings.TrimRight(line, "\r")))
+		b.WriteString("\n  | " + printable.Escape(strings.TrimRight(line, "\r")))
 	}
 }

@@ -2,9 +2,9 @@
 //
 // It holds the records (Server, Tool, Call, Thread, Turn, Event, Spend …), the
 // sentinels that every room wraps, and the small interfaces through which the
-// records are kept. It imports the standard library only; store/bolt is the
-// real implementation and store/storetest the contract that every
-// implementation passes.
+// records are kept. It imports the standard library and store/printable alone;
+// store/bolt is the real implementation and store/storetest the contract that
+// every implementation passes.
 //
 // Three rules run through all of it:
 //

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"nize/store/printable"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func UnmetRequestText(text string) string {
 // dropUnseen leaves what can't be seen out: a key that is parted by it is one all
 // the same.
 func dropUnseen(r rune) rune {
-	if Unseen(r) && !unicode.IsSpace(r) {
+	if !printable.Is(r) && !unicode.IsSpace(r) {
 		return -1
 	}
 	return r

@@ -10,6 +10,7 @@ import (
 
 	"nize/bots/phrases"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // Private results. What the agent marks as one person's goes, where
@@ -74,7 +75,7 @@ func (s *Screen) privateThread(ctx context.Context, user string, anew bool) (sto
 		s.mu.Lock()
 		s.unreached = append(s.unreached, user)
 		s.mu.Unlock()
-		s.Notice(s.Words().Say(phrases.AsideUnreached, store.Escape(u.Name)))
+		s.Notice(s.Words().Say(phrases.AsideUnreached, printable.Escape(u.Name)))
 		return at, errUnreached
 	}
 	if err != nil {

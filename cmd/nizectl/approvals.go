@@ -12,6 +12,7 @@ import (
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 func approvalsCommand(a *command.App) *cli.Command {
@@ -107,19 +108,19 @@ const digestHead = 12
 func printCard(c *command.Call, card store.Card) {
 	c.Field("call", card.Call)
 	c.Field("tool", card.Tool)
-	c.Field("its title", store.Escape(card.Title))
+	c.Field("its title", printable.Escape(card.Title))
 	if card.Description != "" {
-		c.Field("its claim", store.Escape(strings.Join(strings.Fields(card.Description), " ")))
+		c.Field("its claim", printable.Escape(strings.Join(strings.Fields(card.Description), " ")))
 	}
-	c.Field("server", store.Escape(card.Server+" ("+card.Where+")"))
-	c.Field("asked by", store.Escape(card.By))
-	c.Field("runs as", store.Escape(card.RunsAs.String()))
-	c.Field("model says", store.Escape(card.Why))
+	c.Field("server", printable.Escape(card.Server+" ("+card.Where+")"))
+	c.Field("asked by", printable.Escape(card.By))
+	c.Field("runs as", printable.Escape(card.RunsAs.String()))
+	c.Field("model says", printable.Escape(card.Why))
 	c.Line("%s", c.Paint(command.Bold, "arguments:"))
-	args, _ := store.PrettyJSON(card.Args) // what is no JSON comes back quoted
+	args, _ := printable.PrettyJSON(card.Args) // what is no JSON comes back quoted
 	c.Line("%s", command.Indent(args))
 	for _, w := range card.Warnings {
-		c.Field("warning", store.Escape(w.String()))
+		c.Field("warning", printable.Escape(w.String()))
 	}
 	c.Field("digest", card.Digest[:min(len(card.Digest), digestHead)])
 	if len(card.Approvers) > 0 {

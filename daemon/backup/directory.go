@@ -12,6 +12,7 @@ import (
 
 	"nize/store"
 	"nize/store/bolt"
+	"nize/store/printable"
 	"nize/store/seal"
 )
 
@@ -198,7 +199,7 @@ func (d *Directory) wayBack() string {
 		dir = abs // for a reader elsewhere
 	}
 	if name := newestBackup(dir); name != "" {
-		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", store.ShellWord(dir), store.ShellWord(name))
+		return fmt.Sprintf("go back to the newest backup with: nized --data-dir %s restore %s", printable.ShellWord(dir), printable.ShellWord(name))
 	}
-	return fmt.Sprintf("there is no backup in %s; restore one of yours with: nized --data-dir %s restore FILE", filepath.Join(dir, backupsName), store.ShellWord(dir))
+	return fmt.Sprintf("there is no backup in %s; restore one of yours with: nized --data-dir %s restore FILE", filepath.Join(dir, backupsName), printable.ShellWord(dir))
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"nize/daemon/api"
-	"nize/store"
+	"nize/store/printable"
 )
 
 // File is what the file system says of one path, links not followed.
@@ -144,13 +144,13 @@ func dataDir(f Facts) []api.Finding {
 		return problem(d.Path+" is no directory", "nized --data-dir DIR")
 	}
 	if d.Mode.Perm()&0o077 != 0 {
-		return problem(fmt.Sprintf("data directory %s is open to others (%04o)", d.Path, d.Mode.Perm()), "chmod 700 "+store.ShellWord(d.Path))
+		return problem(fmt.Sprintf("data directory %s is open to others (%04o)", d.Path, d.Mode.Perm()), "chmod 700 "+printable.ShellWord(d.Path))
 	}
 	if f.Daemon && d.UID != f.UID && f.UID != 0 { // whoever runs nizectl may be another
-		return problem(fmt.Sprintf("data directory %s belongs to uid %d", d.Path, d.UID), fmt.Sprintf("sudo chown -R %d %s", f.UID, store.ShellWord(d.Path)))
+		return problem(fmt.Sprintf("data directory %s belongs to uid %d", d.Path, d.UID), fmt.Sprintf("sudo chown -R %d %s", f.UID, printable.ShellWord(d.Path)))
 	}
 	if len(f.Files.Wide) > 0 {
-		return warning(fmt.Sprintf("others may read, once they are in %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+store.ShellWord(d.Path)+"/*")
+		return warning(fmt.Sprintf("others may read, once they are in %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+printable.ShellWord(d.Path)+"/*")
 	}
 	return ok("data directory " + d.Path + " is for its owner alone")
 }
@@ -170,9 +170,9 @@ func database(f Facts) []api.Finding {
 	case !d.There:
 		return ok("there is no database yet: nized makes it")
 	case !d.Mode.IsRegular():
-		return problem(d.Path+" is no file", "ls -l "+store.ShellWord(d.Path))
+		return problem(d.Path+" is no file", "ls -l "+printable.ShellWord(d.Path))
 	case d.Mode.Perm()&0o077 != 0:
-		return problem(fmt.Sprintf("the database is open to others (%04o)", d.Mode.Perm()), "chmod 600 "+store.ShellWord(d.Path))
+		return problem(fmt.Sprintf("the database is open to others (%04o)", d.Mode.Perm()), "chmod 600 "+printable.ShellWord(d.Path))
 	case f.Daemon && !f.WasClean:
 		return warning("the last nized was killed and did not close its database; it was checked at the start and is whole", "journalctl -u nized -b -1 -e # to see why")
 	case f.Daemon:
@@ -191,13 +191,13 @@ func key(f Facts) []api.Finding {
 	case !k.There && f.Daemon:
 		return problem("the key file "+k.Path+" is gone: after a stop no secret can be read", "nizectl keys export --to nize-key.txt")
 	case !k.There && f.Files.Database.There:
-		return problem("the key file "+k.Path+" is gone; without it, or NIZE_MASTER_KEY, no secret can be read", "cp nize-key.txt "+store.ShellWord(k.Path))
+		return problem("the key file "+k.Path+" is gone; without it, or NIZE_MASTER_KEY, no secret can be read", "cp nize-key.txt "+printable.ShellWord(k.Path))
 	case !k.There:
 		return ok("there is no key yet: nized makes it")
 	case !k.Mode.IsRegular():
-		return problem(k.Path+" is no file", "ls -l "+store.ShellWord(k.Path))
+		return problem(k.Path+" is no file", "ls -l "+printable.ShellWord(k.Path))
 	case k.Mode.Perm()&0o077 != 0:
-		return problem(fmt.Sprintf("the key file %s is open to others (%04o)", k.Path, k.Mode.Perm()), "chmod 600 "+store.ShellWord(k.Path)+" # then: nizectl keys rotate")
+		return problem(fmt.Sprintf("the key file %s is open to others (%04o)", k.Path, k.Mode.Perm()), "chmod 600 "+printable.ShellWord(k.Path)+" # then: nizectl keys rotate")
 	case f.Daemon:
 		return ok("secrets are sealed under " + k.Path + " (key " + f.KeyID + ")")
 	}
@@ -210,7 +210,7 @@ const (
 )
 
 func disk(f Facts) []api.Finding {
-	cure := "df -h " + store.ShellWord(f.Files.Dir.Path)
+	cure := "df -h " + printable.ShellWord(f.Files.Dir.Path)
 	switch {
 	case f.Disk.Total == 0:
 		return nil
@@ -241,7 +241,7 @@ func socket(f Facts) []api.Finding {
 		want = 0o660
 	}
 	if extra := s.Mode.Perm() &^ want; extra != 0 {
-		return problem(fmt.Sprintf("the control socket is open to more than it should (%04o)", s.Mode.Perm()), fmt.Sprintf("chmod %o %s", want, store.ShellWord(s.Path)))
+		return problem(fmt.Sprintf("the control socket is open to more than it should (%04o)", s.Mode.Perm()), fmt.Sprintf("chmod %o %s", want, printable.ShellWord(s.Path)))
 	}
 	if f.Process.SocketGroup != "" {
 		return ok("the control socket is for its owner and the group " + f.Process.SocketGroup)

@@ -10,6 +10,7 @@ import (
 	"nize/daemon/alert"
 	"nize/daemon/backup"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // Run is how a scheduled run ended; At is zero where there was none yet.
@@ -55,7 +56,7 @@ func (m *Monitor) disk(_ context.Context, r *alert.Result) error {
 		r.Wrong = append(r.Wrong, alert.Symptom{
 			Key: k, Title: store.Textf("The disk of nize is nearly full: %.0f %% are free", 100*part),
 			Text: store.Textf("%s has %s free. When it is full, every tool call is refused.", m.DataDir, space),
-			Cure: "df -h " + store.ShellWord(m.DataDir),
+			Cure: "df -h " + printable.ShellWord(m.DataDir),
 		})
 	case part < low*diskWell:
 		r.Unknown = append(r.Unknown, k)
@@ -113,7 +114,7 @@ func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 	m.migrationTold = true
 	cure := "journalctl -u nized -e"
 	if strings.Contains(note.Error, store.ErrDiskFull.Error()) {
-		cure = "df -h " + store.ShellWord(m.DataDir)
+		cure = "df -h " + printable.ShellWord(m.DataDir)
 	}
 	r.Wrong = append(r.Wrong, alert.Symptom{
 		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},

@@ -8,6 +8,7 @@ import (
 
 	"nize/daemon/alert"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // tokenNotice is how long before its end a token's owner is told; a token that
@@ -47,5 +48,5 @@ func expiring(tokens []store.Token, now time.Time) []store.Token {
 }
 
 func rotateCommand(token, user string) string {
-	return fmt.Sprintf("nizectl tokens rotate %s --user %s --grace 10m", store.ShellWord(token), store.ShellWord(user))
+	return fmt.Sprintf("nizectl tokens rotate %s --user %s --grace 10m", printable.ShellWord(token), printable.ShellWord(user))
 }

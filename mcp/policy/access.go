@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/printable"
 )
 
 // View is what one caller may use, decided once per request: the agent's
@@ -126,7 +127,7 @@ var rules = [...]rule{
 	{"definition", "its definition is accepted", "its definition is not accepted", true, true, nil,
 		func(_ *View, t *Tool) bool { return t.State != store.ToolAccepted || t.Pin != t.Accepted },
 		func(_ *View, t *Tool) string {
-			return "nizectl servers trust " + t.Server + " " + store.ShellWord(t.Name)
+			return "nizectl servers trust " + t.Server + " " + printable.ShellWord(t.Name)
 		}},
 	{"sharing", "its server is shared with the person", "its server is not shared with the person", true, false, func(v *View) bool { return !v.by.IsAdmin() },
 		func(v *View, t *Tool) bool { return !t.Record.SharedWith(v.by, v.groups) },
@@ -173,7 +174,7 @@ var rules = [...]rule{
 func flagsOf(flag string, have []string, more string) string {
 	var b strings.Builder
 	for _, v := range append(have[:len(have):len(have)], more) {
-		b.WriteString(" " + flag + " " + store.ShellWord(v))
+		b.WriteString(" " + flag + " " + printable.ShellWord(v))
 	}
 	return b.String()
 }
