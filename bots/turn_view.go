@@ -64,9 +64,9 @@ func (v *turnView) tell(p store.Progress) {
 	case "error":
 		v.failed = true
 		v.s.Say(store.Message{ID: p.Stored, Kind: store.ErrorMessage, Text: v.s.Words().Text(p.Said), Only: only})
-	case "notice":
+	case "notice", "limit":
 		v.noticed = true
-		v.s.Say(store.Message{ID: p.Stored, Kind: store.NoticeMessage, Text: v.s.Words().Text(p.Said), Only: only})
+		v.s.Say(store.Message{ID: p.Stored, Kind: store.NoticeMessage, Text: v.s.Words().Text(p.Said), Only: only, Limit: p.Kind == "limit"})
 	}
 }
 

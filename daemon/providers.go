@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -16,7 +17,12 @@ import (
 )
 
 func (d *Daemon) openProvider(p store.Provider) (*openai.Client, error) {
-	return openai.New(openai.Options{Provider: p, Transport: d.transport, Log: d.log.With("component", "llm", "provider", p.Name)})
+	return openai.New(openai.Options{
+		Provider: p, Transport: d.transport, Log: d.log.With("component", "llm", "provider", p.Name),
+		Timeouts: func() (idle, total time.Duration) {
+			return store.GetSpan(d.config, "", "providers.timeout.idle"), store.GetSpan(d.config, "", "providers.timeout.total")
+		},
+	})
 }
 
 // openModel makes the client of a provider for the router.

@@ -26,6 +26,10 @@ const (
 	FaultAuth    Fault = "auth"    // 401, 403
 	FaultRequest Fault = "request" // it did not accept what was asked
 	FaultAnswer  Fault = "answer"  // its answer broke off or made no sense
+
+	FaultTooLong  Fault = "too_long" // the conversation has no room in the model
+	FaultLength   Fault = "length"   // its answer was at its longest before it had any text
+	FaultWithheld Fault = "withheld" // it refuses to answer because of what the answer is about
 )
 
 // ProviderError is what a model service gave instead of a reply. It holds no
@@ -59,35 +63,69 @@ func (e *ProviderError) Temporary() bool {
 }
 
 // sentence tells a person in one line why there is no answer. Only what we
-// know is said; the rest is for the log.
-func sentence(err error) store.Text {
+// know is said; the rest is for the log. Which service is behind a model is said
+// to admins only.
+func sentence(err error, forAdmin bool) store.Text {
 	var pe *ProviderError
 	if !errors.As(err, &pe) {
 		var te *TargetError
-		if errors.As(err, &te) {
+		switch {
+		case errors.As(err, &te) && (forAdmin || !te.Behind):
 			return store.Textf("Model %s cannot be used: %s.", te.Name, te.Why)
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
+		case te != nil:
+			return store.Textf("The model cannot be used right now. An admin finds the cause in nize's log.")
+		case errors.Is(err, context.DeadlineExceeded):
 			return store.Textf("The model took too long to answer. Please try again.")
 		}
 		return store.Textf("I could not answer because of an internal error. An admin finds the cause in nize's log.")
 	}
+	service := store.Textf("The model service")
+	if forAdmin {
+		service = store.Textf("The model service %s", pe.Provider)
+	}
 	switch pe.Fault {
 	case FaultBusy:
 		if pe.RetryAfter > 0 {
-			return store.Textf("The model service %s is busy and asks to wait %s. Please try again then.", pe.Provider, pe.RetryAfter.Round(time.Second))
+			return store.Textf("%s is busy. Please try again in %s.", service, waitText(pe.RetryAfter))
 		}
-		return store.Textf("The model service %s is busy. Please try again in a moment.", pe.Provider)
+		return store.Textf("%s is busy. Please try again in a moment.", service)
 	case FaultCredit:
-		return store.Textf("The model service %s says that its credit is used up. An admin must see to it.", pe.Provider)
+		return store.Textf("%s says that its credit is used up. An admin must see to it.", service)
 	case FaultDown:
-		return store.Textf("The model service %s cannot be reached right now. Please try again in a moment.", pe.Provider)
+		return store.Textf("%s cannot be reached right now. Please try again in a moment.", service)
 	case FaultTimeout:
-		return store.Textf("The model service %s took too long to answer. Please try again.", pe.Provider)
+		return store.Textf("%s took too long to answer. Please try again.", service)
 	case FaultAuth:
-		return store.Textf("The model service %s did not accept nize's key. An admin must set it again.", pe.Provider)
+		return store.Textf("%s did not accept nize's key. An admin must set it again.", service)
+	case FaultTooLong:
+		return store.Textf("This conversation is too long for the model. Please begin a new one, or send less at once.")
+	case FaultLength:
+		return store.Textf("The model reached the limit of an answer's length before it wrote any of it. Please ask for something shorter.")
+	case FaultWithheld:
+		return store.Textf("%s withheld its answer to this. Please put it in other words.", service)
 	case FaultRequest:
-		return store.Textf("The model service %s refused the request: %s", pe.Provider, pe.Message)
+		if forAdmin && pe.Message != "" {
+			return store.Textf("%s refused the request: %s", service, pe.Message)
+		}
+		return store.Textf("%s refused the request. An admin finds the cause in nize's log.", service)
 	}
-	return store.Textf("The answer of the model service %s broke off. Please try again.", pe.Provider)
+	return store.Textf("%s broke off its answer. Please try again.", service)
+}
+
+// waitText is a span as a sentence has it, rounded up: 1 hour, 5 minutes.
+func waitText(d time.Duration) store.Text {
+	up := func(unit time.Duration) int { return int((d + unit - 1) / unit) }
+	switch {
+	case d <= time.Second:
+		return store.Textf("1 second")
+	case d < time.Minute:
+		return store.Textf("%d seconds", up(time.Second))
+	case d == time.Minute:
+		return store.Textf("1 minute")
+	case up(time.Minute) < 60:
+		return store.Textf("%d minutes", up(time.Minute))
+	case up(time.Hour) == 1:
+		return store.Textf("1 hour")
+	}
+	return store.Textf("%d hours", up(time.Hour))
 }

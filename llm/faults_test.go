@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"nize/llm"
 	"nize/llm/llmtest"
@@ -74,7 +75,7 @@ func TestEmptyReply(t *testing.T) {
 	b = newBench(t, llmtest.Step{Text: " "}, llmtest.Step{})
 	b.say(ann, "go")
 	b.work()
-	diff(t, "talk", b.talk(), []string{"user: go", "notice: The answer of the model service fake broke off. Please try again. (final)"})
+	diff(t, "talk", b.talk(), []string{"user: go", "notice: The model service broke off its answer. Please try again. (final)"})
 }
 
 func TestLengthLimit(t *testing.T) {
@@ -84,6 +85,76 @@ func TestLengthLimit(t *testing.T) {
 	diff(t, "talk", b.talk(), []string{"user: go", "assistant: Once upon\n\n[The answer reached its length limit.]"})
 }
 
+// A function name that no service takes, our own form of a tool's id among them,
+// is told to the model with the names that exist, and the next round works.
+func TestIllegalFunctionName(t *testing.T) {
+	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{{Name: "s:one", Args: `{"n":1}`}, {Name: "", Args: "{}"}}}, llmtest.Step{Text: "I see."})
+	b.say(ann, "go")
+	b.work()
+	talk := b.talk()
+	if want := `tool: There is no function "s:one", so nothing was done. The functions are`; len(talk) != 5 || !strings.HasPrefix(talk[2], want) || !strings.HasSuffix(talk[2], `For this one: {"tool_id":"s:one","params":{…}}.`) {
+		t.Errorf("got %q, want %q…", talk, want)
+	}
+	diff(t, "end", talk[4:], []string{"assistant: I see."})
+}
+
+// An answer that is not whole says why, and one of which nothing came has its
+// own sentence, without asking again for what would be the same.
+func TestUnfinishedAnswers(t *testing.T) {
+	for finish, want := range map[string][2]string{
+		llm.FinishCut:      {"Once\n\n[The answer broke off here.]", ""},
+		llm.FinishWithheld: {"Once\n\n[The model service withheld the rest of the answer.]", "The model service withheld its answer to this. Please put it in other words."},
+		llm.FinishLength:   {"Once\n\n[The answer reached its length limit.]", "The model reached the limit of an answer's length before it wrote any of it. Please ask for something shorter."},
+	} {
+		b := newBench(t, llmtest.Step{Text: "Once", Finish: finish})
+		b.say(ann, "go")
+		b.work()
+		diff(t, finish, b.talk(), []string{"user: go", "assistant: " + want[0]})
+		if want[1] == "" {
+			continue
+		}
+		b = newBench(t, llmtest.Step{Finish: finish})
+		b.say(ann, "go")
+		b.work()
+		diff(t, finish, b.talk(), []string{"user: go", "notice: " + want[1] + " (final)"})
+	}
+}
+
+// What a person reads of a failure; which service it was is for admins alone.
+func TestSentences(t *testing.T) {
+	admin := store.Caller{User: "U9", Name: "root", Role: store.Admin}
+	for _, tt := range []struct {
+		err           error
+		member, admin string
+	}{
+		{&llm.ProviderError{Fault: llm.FaultBusy, RetryAfter: time.Hour}, "The model service is busy. Please try again in 1 hour.", "The model service acme is busy. Please try again in 1 hour."},
+		{&llm.ProviderError{Fault: llm.FaultBusy, RetryAfter: 90 * time.Minute}, "The model service is busy. Please try again in 2 hours.", ""},
+		{&llm.ProviderError{Fault: llm.FaultBusy, RetryAfter: 61 * time.Second}, "The model service is busy. Please try again in 2 minutes.", ""},
+		{&llm.ProviderError{Fault: llm.FaultBusy, RetryAfter: time.Minute}, "The model service is busy. Please try again in 1 minute.", ""},
+		{&llm.ProviderError{Fault: llm.FaultBusy, RetryAfter: 1500 * time.Millisecond}, "The model service is busy. Please try again in 2 seconds.", ""},
+		{&llm.ProviderError{Fault: llm.FaultTooLong, Message: "over 200000"}, "This conversation is too long for the model. Please begin a new one, or send less at once.", ""},
+		{&llm.ProviderError{Fault: llm.FaultWithheld}, "The model service withheld its answer to this. Please put it in other words.", "The model service acme withheld its answer to this. Please put it in other words."},
+		{&llm.ProviderError{Fault: llm.FaultRequest, Status: 400, Message: "no gpt-9"}, "The model service refused the request. An admin finds the cause in nize's log.", "The model service acme refused the request: no gpt-9"},
+		{&llm.TargetError{Name: "acme/gpt-9", Why: store.Textf("provider %s is disabled", "acme"), Err: store.ErrInvalid, Behind: true},
+			"The model cannot be used right now. An admin finds the cause in nize's log.", "Model acme/gpt-9 cannot be used: provider acme is disabled."},
+	} {
+		for i, want := range []string{tt.member, tt.admin} {
+			if want == "" {
+				continue
+			}
+			by := []store.Caller{ann, admin}[i]
+			var pe *llm.ProviderError
+			if errors.As(tt.err, &pe) {
+				pe.Provider = "acme"
+			}
+			b := newBench(t, llmtest.Step{Err: tt.err})
+			b.say(by, "go")
+			b.work()
+			diff(t, want, b.talk()[1:], []string{"notice: " + want + " (final)"})
+		}
+	}
+}
+
 func TestProviderFails(t *testing.T) {
 	b := newBench(t, llmtest.Step{Err: &llm.ProviderError{Provider: "fake", Fault: llm.FaultBusy, Status: 429}}, llmtest.Step{Text: "Better."})
 	b.say(ann, "go")
@@ -91,7 +162,7 @@ func TestProviderFails(t *testing.T) {
 	b.work()
 	b.say(ann, "again")
 	b.work()
-	diff(t, "talk", b.talk(), []string{"user: go", "notice: The model service fake is busy. Please try again in a moment. (final)", "user: again", "assistant: Better."})
+	diff(t, "talk", b.talk(), []string{"user: go", "notice: The model service is busy. Please try again in a moment. (final)", "user: again", "assistant: Better."})
 	diff(t, "told", b.kinds(), []string{"error", "turn"})
 	if len(b.m.spends) != 1 {
 		t.Errorf("a failure without an answer was charged: %+v", b.m.spends)
@@ -102,7 +173,7 @@ func TestProviderFailsMidway(t *testing.T) {
 	b := newBench(t, llmtest.Step{Text: "The answer is", Err: &llm.ProviderError{Provider: "fake", Fault: llm.FaultAnswer}}, llmtest.Step{Text: "4."})
 	b.say(ann, "go")
 	b.work()
-	diff(t, "talk", b.talk(), []string{"user: go", "assistant: The answer is (final)", "notice: The answer of the model service fake broke off. Please try again. (final)"})
+	diff(t, "talk", b.talk(), []string{"user: go", "assistant: The answer is (final)", "notice: The model service broke off its answer. Please try again. (final)"})
 	if s := b.m.spends; len(s) != 1 || !s[0].Estimated {
 		t.Errorf("spends %+v", s)
 	}

@@ -49,8 +49,8 @@ import (
 type Model interface {
 	// Generate asks the model once and calls delta, which may be nil, for every
 	// piece of text as it comes, from the calling goroutine. A reply is
-	// complete: a stream that broke off is an error. Errors of the service are
-	// a [*ProviderError]; a cancelled ctx is its cause. It is safe for
+	// complete, or its Finish says why it is not; a stream that broke off before
+	// any text is an error. Errors of the service are a [*ProviderError]; a cancelled ctx is its cause. It is safe for
 	// concurrent use.
 	Generate(ctx context.Context, req Request, delta func(Delta)) (Reply, error)
 }
@@ -86,13 +86,20 @@ type Reply struct {
 	Calls  []store.ToolCall // Provider, Name and Args are set; the agent chooses the ids
 	Usage  Usage
 	Opaque json.RawMessage // what the provider wants back unchanged
-	Finish string          // stop, tool_calls, length, content_filter
+	Finish string          // stop, tool_calls, or one of the Finish constants
 	Model  string          // provider/model that spoke; set by [Router]
 	Kind   string          // of the provider; set by [Router]
 	Remark store.Text      // of nize's own, at the end of Text; set by the agent
 	// Crossed are budgets of which 80 % or all were used up with this reply.
 	Crossed []store.BudgetState
 }
+
+// Why a reply ended that is not whole.
+const (
+	FinishLength   = "length"         // the model had no more tokens
+	FinishWithheld = "content_filter" // the service withheld the rest
+	FinishCut      = "cut"            // the service stopped in the middle
+)
 
 // Usage counts tokens. Estimated is set where the provider sent none.
 type Usage struct {

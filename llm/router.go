@@ -48,6 +48,9 @@ type TargetError struct {
 	Name string // what was asked for
 	Why  store.Text
 	Err  error // a sentinel of store
+	// Behind says that Name and Why are of the provider behind a name, which is
+	// for admins.
+	Behind bool
 }
 
 func (e *TargetError) Error() string { return e.Text().String() }
@@ -215,11 +218,11 @@ func findTarget(name string, providers []store.Provider, names []store.ModelName
 			continue
 		}
 		if why := notReady(p); why != (store.Text{}) {
-			return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrInvalid}
+			return Target{}, &TargetError{Name: name, Why: why, Err: store.ErrInvalid, Behind: true}
 		}
 		return Target{Provider: p, Model: model}, nil
 	}
-	return Target{}, &TargetError{Name: name, Why: store.Textf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound}
+	return Target{}, &TargetError{Name: name, Why: store.Textf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound, Behind: true}
 }
 
 // notReady says why a provider can't be asked, or "".

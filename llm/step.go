@@ -260,6 +260,9 @@ func unknownFunction(name string, known []string) answer {
 	do := "The functions are " + strings.Join(known, ", ") + "."
 	if slices.Contains(known, ExecuteTool) {
 		do += " To run a tool, call execute_tool with its tool_id."
+		if strings.Contains(name, ":") {
+			do += fmt.Sprintf(" For this one: {\"tool_id\":%q,\"params\":{…}}.", brief(name))
+		}
 	}
 	return correct(store.Textf("There is no function %q", brief(name)), do)
 }

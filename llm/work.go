@@ -22,8 +22,12 @@ const (
 	parallelCalls = 8
 )
 
-// cutOff ends an answer for which the model had no more tokens.
-var cutOff = store.Textf("[The answer reached its length limit.]")
+// remarks end answers that are not whole, by the reason why.
+var remarks = map[string]store.Text{
+	FinishLength:   store.Textf("[The answer reached its length limit.]"),
+	FinishWithheld: store.Textf("[The model service withheld the rest of the answer.]"),
+	FinishCut:      store.Textf("[The answer broke off here.]"),
+}
 
 // work is one run of [Agent.Work].
 type work struct {
@@ -227,6 +231,9 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	return true, err
 }
 
+// emptyFaults are why a reply has neither text nor calls.
+var emptyFaults = map[string]Fault{FinishLength: FaultLength, FinishWithheld: FaultWithheld}
+
 // askModel calls the model, which books the cost. An answer without text and calls
 // is asked for once more. text is what was shown, also with an error.
 func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply, text string, err error) {
@@ -259,15 +266,19 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 		if err != nil && shown.Len() == 0 {
 			return reply, "", err
 		}
-		if err == nil && reply.Finish == "length" && reply.Text != "" && len(reply.Calls) == 0 {
-			reply.Remark = cutOff
-			tail := "\n\n" + cutOff.String()
+		if remark := remarks[reply.Finish]; err == nil && remark != (store.Text{}) && reply.Text != "" && len(reply.Calls) == 0 {
+			reply.Remark = remark
+			tail := "\n\n" + remark.String()
 			reply.Text += tail
 			shown.WriteString(tail)
-			w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: tail, Said: cutOff}))
+			w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: tail, Said: remark}))
 		}
 		if err != nil || strings.TrimSpace(reply.Text) != "" || len(reply.Calls) > 0 {
 			return reply, shown.String(), err
+		}
+		if fault := emptyFaults[reply.Finish]; fault != "" { // it would be the same again
+			provider, _, _ := strings.Cut(reply.Model, "/")
+			return reply, "", &ProviderError{Provider: provider, Fault: fault}
 		}
 	}
 	provider, _, _ := strings.Cut(reply.Model, "/")
@@ -277,7 +288,7 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 // reportFailure tells the person in one sentence that there is no answer, keeps what
 // was shown of it, and writes the cause to the log.
 func (w *work) reportFailure(ctx context.Context, s state, text string, cause error) error {
-	why := sentence(cause)
+	why := sentence(cause, s.target.By.IsAdmin() && !w.thread.Address.Shared()) // others read along in a channel
 	var full *store.BudgetError
 	if errors.As(cause, &full) {
 		why = budgetRefusal(full, w.zone())
@@ -309,7 +320,7 @@ func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again b
 	}
 	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: said.String(), Said: said, Re: s.target.N})
 	if at != "" {
-		w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: said.String(), Said: said, Stored: at}))
+		w.sendProgress(s.markPrivate(store.Progress{Kind: "limit", Text: said.String(), Said: said, Stored: at}))
 	}
 	return true, err
 }

@@ -40,10 +40,10 @@ type Message struct {
 	For   *Asker      `json:"-"` // whose message it answers, where that is known
 	// Only is the user who alone may read it where several people read along;
 	// "" is everybody there.
-	Only  string `json:"-"`
-	Share *Share `json:"-"` // that user may share this turn, in private messages
-	// Mention says that it mentions For, who does not wait any more.
-	Mention bool `json:"-"`
+	Only    string `json:"-"`
+	Share   *Share `json:"-"`               // that user may share this turn, in private messages
+	Mention bool   `json:"-"`               // it mentions For, who does not wait any more
+	Limit   bool   `json:"limit,omitempty"` // a notice: the turn reached its step limit
 }
 
 // Asker is who wrote the message that is being answered.
@@ -165,7 +165,7 @@ func (a Approver) who() Text {
 
 // Progress is what happens while an agent works on a thread.
 type Progress struct {
-	Kind  string    // "text": Delta of a model's turn; "turn": that turn is stored; "tool": Tool changed; "call": Call changed; "error": Said is in one sentence what stopped the turn; "notice": Said
+	Kind  string    // "text": Delta of a model's turn; "turn": that turn is stored; "tool": Tool changed; "call": Call changed; "error": Said is in one sentence what stopped the turn; "notice": Said; "limit": a notice that the step limit is reached
 	Turn  string    // an id of the model's turn that is being written, the same until it is stored
 	Delta string    // text since the last one
 	Text  string    // for "turn" the whole text

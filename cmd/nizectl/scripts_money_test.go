@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,7 +15,10 @@ import (
 
 // scriptModel starts a model service that speaks OpenAI's protocol and keeps
 // its address: every answer is "Hello there." and costs 1,000 tokens of prompt,
-// 200 of them cached, and 100 of answer.
+// 200 of them cached, and 100 of answer. As strict as real ones, it refuses a
+// request with a function name that no service takes. A message that begins with
+// "misname" makes it call a function by a tool's id, "loop" search without end,
+// "cut" stop in the middle and "leave" close the connection.
 func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: model VAR")
@@ -23,12 +28,62 @@ func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 			fmt.Fprint(w, `{"data":[{"id":"parrot"}]}`)
 			return
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
+		if !scriptModelAnswers(w, r) {
+			return
+		}
 		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"Hello there."},"finish_reason":"stop"}]}`+"\n\n"+
 			`data: {"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":200}}}`+"\n\ndata: [DONE]\n\n")
 	}))
 	ts.Defer(web.Close)
 	ts.Setenv(args[0], web.URL+"/v1")
+}
+
+// scriptModelAnswers says whether the usual answer is to be given, and gives any
+// other itself.
+func scriptModelAnswers(w http.ResponseWriter, r *http.Request) bool {
+	var req struct {
+		Messages []struct {
+			Role    string
+			Content string
+			Calls   []struct{ Function struct{ Name string } } `json:"tool_calls"`
+		}
+		Choice string `json:"tool_choice"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return false
+	}
+	asked, called := "", false
+	for _, m := range req.Messages {
+		if m.Role == "user" {
+			asked, called = m.Content[strings.LastIndex(m.Content, "\n")+1:], false
+		}
+		for _, c := range m.Calls {
+			called = true
+			if !regexp.MustCompile("^[a-zA-Z0-9_-]{1,64}$").MatchString(c.Function.Name) {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"error":{"message":"Invalid function name %q"}}`, c.Function.Name)
+				return false
+			}
+		}
+	}
+	call := func(name, args string) bool {
+		fmt.Fprintf(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_%d","function":{"name":%q,"arguments":%q}}]},"finish_reason":"tool_calls"}]}`+"\n\n", len(req.Messages), name, args)
+		return false
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	switch word, _, _ := strings.Cut(asked, " "); {
+	case word == "misname" && !called:
+		return call("toolbox:current_time", `{"place":"Tokyo"}`)
+	case word == "loop" && req.Choice != "none":
+		return call("discover_tools", `{"query":"more"}`)
+	case word == "cut":
+		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"Once upon a"}}]}`+"\n\n")
+		return false
+	case word == "leave":
+		panic(http.ErrAbortHandler)
+	}
+	return true
 }
 
 // scriptSameDay waits for midnight in UTC to pass, where it is near.

@@ -78,6 +78,10 @@ func (m *Models) MayAsk(ctx context.Context, by store.Caller, name string) error
 		return err
 	}
 	_, err := m.Router.Resolve(ctx, name)
+	var te *llm.TargetError
+	if errors.As(err, &te) && te.Behind && !by.IsAdmin() {
+		return &llm.TargetError{Name: name, Why: store.Textf("its model service is not available now"), Err: te.Err}
+	}
 	return err
 }
 

@@ -138,7 +138,10 @@ func (c *Client) chat(ctx context.Context, req llm.Request, delta func(llm.Delta
 			break // after its end, only the usage can have been lost
 		}
 		if err != nil {
-			return llm.Reply{}, c.providerError(ctx, err)
+			if err = c.providerError(ctx, err); brokeOff(err) && answer.text.Len() > 0 {
+				break // buildReply marks it
+			}
+			return llm.Reply{}, err
 		}
 		if err := answer.addChunk(raw); err != nil {
 			return llm.Reply{}, err
@@ -201,7 +204,7 @@ func (c *Client) messages(req llm.Request) ([]message, error) {
 	if req.System != "" {
 		add(message{Role: "system"}, req.System)
 	}
-	ids := callIDs(req.Turns)
+	ids := c.callIDs(req.Turns)
 	newest := lastUser(req.Turns)
 	for i, t := range req.Turns {
 		switch t.Role {
@@ -233,44 +236,10 @@ func (c *Client) assistant(t store.Turn, model string, ids map[string]string) me
 	for _, tc := range t.Calls {
 		var k call
 		k.ID, k.Type = ids[tc.ID], "function"
-		k.Function.Name, k.Function.Arguments = tc.Name, requestArgs(tc.Args)
+		k.Function.Name, k.Function.Arguments = requestName(tc.Name), requestArgs(tc.Args)
 		m.ToolCalls = append(m.ToolCalls, k)
 	}
 	return m
-}
-
-// callIDs chooses the id by which each call is named to the service: its own,
-// unless it gave the same to two calls.
-func callIDs(turns []store.Turn) map[string]string {
-	seen := make(map[string]int)
-	for _, t := range turns {
-		for _, tc := range t.Calls {
-			seen[tc.Provider]++
-		}
-	}
-	ids := make(map[string]string)
-	for _, t := range turns {
-		for _, tc := range t.Calls {
-			ids[tc.ID] = tc.ID
-			if tc.Provider != "" && seen[tc.Provider] == 1 {
-				ids[tc.ID] = tc.Provider
-			}
-		}
-	}
-	return ids
-}
-
-// requestArgs are arguments as they go back: services refuse a request in which
-// they are no JSON, even though the model itself wrote them so.
-func requestArgs(args string) string {
-	if json.Valid([]byte(args)) {
-		return args
-	}
-	b, err := json.Marshal(map[string]string{"invalid_json": args})
-	if err != nil {
-		return "{}"
-	}
-	return string(b)
 }
 
 func textOrNull(text string) string {
@@ -343,7 +312,7 @@ func (a *chatAnswer) addChunk(raw []byte) error {
 		case "error":
 			return a.c.brokenAnswer("the service ended it with an error", nil)
 		default:
-			a.finish = string(choice.FinishReason)
+			a.finish = finishWord(string(choice.FinishReason))
 		}
 	}
 	return nil
@@ -405,10 +374,13 @@ func appendArray(a, b json.RawMessage) json.RawMessage {
 
 // buildReply is the reply, once the stream ended.
 func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
-	if a.finish == "" {
-		return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
-	}
 	reply := llm.Reply{Text: a.text.String(), Calls: a.calls.toolCalls(), Finish: a.finish}
+	if a.finish == "" {
+		if strings.TrimSpace(reply.Text) == "" {
+			return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
+		}
+		reply.Calls, reply.Finish, a.opaque = nil, llm.FinishCut, opaque{} // its calls may lack their ends
+	}
 	if a.opaque.ReasoningContent != "" || len(a.opaque.ReasoningDetails) > 0 {
 		raw, err := json.Marshal(a.opaque)
 		if err != nil {

@@ -12,8 +12,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"nize/llm"
@@ -36,6 +38,9 @@ const (
 var (
 	errTotal = errors.New("the answer took too long")
 	errIdle  = errors.New("the service went silent")
+	// errClosed is a connection that ended before anything came over it: nobody
+	// answered, so another try, or another model, may.
+	errClosed = errors.New("the connection was closed before the answer began")
 )
 
 // doer sends one request of the library. It is made for each.
@@ -61,7 +66,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		var pe *llm.ProviderError
-		if !errors.As(err, &pe) || !retryable(pe) || try == maxTries || req.Context().Err() != nil {
+		if !errors.As(err, &pe) || !retryable(pe) || try == triesOf(pe) || req.Context().Err() != nil {
 			return nil, err
 		}
 		wait := firstWait << (try - 1)
@@ -77,6 +82,15 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// triesOf is how often a question is asked that fails so: a service that cannot
+// be reached once more, one that answers that it is busy twice.
+func triesOf(pe *llm.ProviderError) int {
+	if pe.Status == 0 {
+		return 2
+	}
+	return maxTries
 }
 
 // retryable says whether the same question may be answered next time.
@@ -116,7 +130,8 @@ func (d *doer) readBody(req *http.Request) ([]byte, error) {
 // tryOnce sends the request once and watches over its answer.
 func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
-	watch := time.AfterFunc(d.c.opt.Idle, func() { cancel(errIdle) })
+	idle, _ := d.c.opt.Timeouts()
+	watch := time.AfterFunc(idle, func() { cancel(errIdle) })
 	again := req.Clone(ctx)
 	if body != nil {
 		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -124,20 +139,51 @@ func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 	resp, err := d.c.http.Do(again)
 	if err != nil {
 		watch.Stop()
-		err = d.c.providerError(ctx, err) // before cancel, which would be its cause
+		if err = d.c.providerError(ctx, err); isBroken(err) { // before cancel, which would be its cause
+			err = d.c.unreachable(errClosed)
+		}
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &idleReader{body: resp.Body, c: d.c, ctx: ctx, cancel: cancel, timer: watch, left: maxAnswer}
+	resp.Body = &idleReader{body: resp.Body, c: d.c, ctx: ctx, cancel: cancel, timer: watch, idle: idle, left: maxAnswer}
 	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
 		defer resp.Body.Close()
 		return nil, d.c.refusalError(resp)
 	}
 	if strings.HasSuffix(req.URL.Path, "/chat/completions") || strings.HasSuffix(req.URL.Path, "/responses") {
 		mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-		resp.Body = newLines(resp.Body, mediaType == "application/json")
+		if mediaType == "text/html" {
+			resp.Body.Close()
+			return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultRequest, Status: resp.StatusCode, Message: "a web page answered; check the base URL"}
+		}
+		l := newLines(resp.Body, mediaType == "application/json")
+		if _, err := l.buf.Peek(1); err != nil {
+			resp.Body.Close()
+			if err = d.c.providerError(req.Context(), err); isBroken(err) {
+				err = d.c.unreachable(errClosed)
+			}
+			return nil, err
+		}
+		resp.Body = l
 	}
 	return resp, nil
+}
+
+// isBroken says whether a connection ended too early.
+func isBroken(err error) bool {
+	var pe *llm.ProviderError
+	return errors.As(err, &pe) && pe.Fault == llm.FaultAnswer && pe.Status == 0
+}
+
+// brokeOff says whether a service left in the middle of an answer.
+func brokeOff(err error) bool {
+	var pe *llm.ProviderError
+	return errors.As(err, &pe) && (pe.Fault == llm.FaultAnswer || pe.Fault == llm.FaultDown)
+}
+
+// unreachable is a service that gave no answer.
+func (c *Client) unreachable(err error) error {
+	return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: err.Error(), Err: err}
 }
 
 // idleReader is a body that is bounded in size and in the time between two reads.
@@ -147,6 +193,7 @@ type idleReader struct {
 	ctx    context.Context // of this request, to tell why a read failed
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	idle   time.Duration
 	left   int64
 }
 
@@ -159,7 +206,7 @@ func (w *idleReader) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF {
 		return n, w.c.providerError(w.ctx, err)
 	}
-	w.timer.Reset(w.c.opt.Idle)
+	w.timer.Reset(w.idle)
 	return n, err
 }
 
@@ -176,7 +223,18 @@ func (c *Client) refusalError(resp *http.Response) error {
 		Provider: c.opt.Provider.Name, Status: resp.StatusCode,
 		RetryAfter: retryAfter(resp.Header, time.Now()), Message: c.redactKey(errorMessage(raw)),
 	}
+	if resp.StatusCode < 400 { // a redirect would carry the key to where it doesn't belong
+		pe.Message = "it redirects"
+		if to, err := resp.Location(); err == nil && to.Host != "" {
+			to.User, to.RawQuery, to.Fragment = nil, "", ""
+			pe.Message = c.redactKey("it redirects to " + to.String() + ", where nize does not follow with its key; an admin can set that base URL")
+		}
+	}
 	switch s := resp.StatusCode; {
+	case s == 413 || s < 429 && tooLong(pe.Message, raw):
+		pe.Fault = llm.FaultTooLong
+	case s < 500 && withheld(raw):
+		pe.Fault = llm.FaultWithheld
 	case s == 402 || s == 429 && outOfCredit(raw):
 		pe.Fault = llm.FaultCredit
 	case s == 429:
@@ -196,17 +254,36 @@ func (c *Client) refusalError(resp *http.Response) error {
 // outOfCredit says whether a service refuses for money's sake: OpenAI does with
 // the status of a service that is busy.
 func outOfCredit(raw []byte) bool {
+	return hasCode(raw, "insufficient_quota")
+}
+
+// hasCode says whether an error names itself so.
+func hasCode(raw []byte, code string) bool {
 	var body struct {
+		Code  any `json:"code"`
 		Error struct {
 			Code any    `json:"code"`
 			Type string `json:"type"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(raw, &body) != nil {
-		return false
-	}
-	const code = "insufficient_quota"
-	return body.Error.Code == code || body.Error.Type == code
+	_ = json.Unmarshal(raw, &body) // one of another shape has no code
+	return body.Error.Code == code || body.Error.Type == code || body.Code == code
+}
+
+// tooLongWords are how services say that a conversation has no room in a model;
+// most give no code for it.
+var tooLongWords = []string{"maximum context length", "context window", "context length", "prompt is too long", "too many tokens", "maximum prompt length", "input token count", "reduce the length of", "input is too long"}
+
+// tooLong says whether a service refuses because of the length of what was asked.
+func tooLong(message string, raw []byte) bool {
+	message = strings.ToLower(message)
+	return hasCode(raw, "context_length_exceeded") || slices.ContainsFunc(tooLongWords, func(w string) bool { return strings.Contains(message, w) })
+}
+
+// withheld says whether a service refuses to answer because of what the answer
+// or the question would be about: Azure and OpenAI have codes for it.
+func withheld(raw []byte) bool {
+	return hasCode(raw, "content_filter") || hasCode(raw, "content_policy_violation")
 }
 
 // errorMessage finds the words in the usual forms of an error's body.
@@ -279,7 +356,7 @@ func (c *Client) providerError(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &ne) && ne.Timeout():
 		pe.Fault = llm.FaultTimeout
-	case errors.As(err, &syntax), errors.As(err, &mismatch), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+	case errors.As(err, &syntax), errors.As(err, &mismatch), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		pe.Fault = llm.FaultAnswer
 	}
 	return pe

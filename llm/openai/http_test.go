@@ -47,7 +47,16 @@ func TestErrors(t *testing.T) {
 			llm.ProviderError{Fault: llm.FaultAuth, Status: 401, Message: "bad key ••••"}},
 		{"a string for an error", fail(400, "", `{"error":"no such model"}`), 1,
 			llm.ProviderError{Fault: llm.FaultRequest, Status: 400, Message: "no such model"}},
-		{"redirect", fail(302, "Location: http://example.com/", ""), 1, llm.ProviderError{Fault: llm.FaultRequest, Status: 302}},
+		{"redirect", fail(302, "Location: http://ann:pw@example.com/v1?key=1", ""), 1, llm.ProviderError{Fault: llm.FaultRequest, Status: 302,
+			Message: "it redirects to http://example.com/v1, where nize does not follow with its key; an admin can set that base URL"}},
+		{"redirect to nowhere", fail(307, "", ""), 1, llm.ProviderError{Fault: llm.FaultRequest, Status: 307, Message: "it redirects"}},
+		{"a web page", fail(200, "Content-Type: text/html; charset=utf-8", "<html>Welcome</html>"), 1,
+			llm.ProviderError{Fault: llm.FaultRequest, Status: 200, Message: "a web page answered; check the base URL"}},
+		{"too long", fail(400, "", `{"error":{"message":"no room","code":"context_length_exceeded"}}`), 1, llm.ProviderError{Fault: llm.FaultTooLong, Status: 400, Message: "no room"}},
+		{"too long in words", fail(400, "", `{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}`), 1,
+			llm.ProviderError{Fault: llm.FaultTooLong, Status: 400, Message: "prompt is too long: 210000 tokens > 200000 maximum"}},
+		{"too large", fail(413, "", ""), 1, llm.ProviderError{Fault: llm.FaultTooLong, Status: 413}},
+		{"withheld", fail(400, "", `{"error":{"message":"filtered","code":"content_filter"}}`), 1, llm.ProviderError{Fault: llm.FaultWithheld, Status: 400, Message: "filtered"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -105,13 +114,47 @@ func TestNoRetryAfterFirstByte(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	c, _ := s.client(t, "openai-compatible")
-	_, err := c.Generate(t.Context(), hello, nil)
-	var pe *llm.ProviderError
-	if !errors.As(err, &pe) || pe.Fault != llm.FaultAnswer {
-		t.Errorf("got %v", err)
+	reply, err := c.Generate(t.Context(), hello, nil)
+	if err != nil || reply.Text != "a" || reply.Finish != llm.FinishCut {
+		t.Errorf("got %+v, %v", reply, err)
 	}
 	if bodies, _ := s.seen(); len(bodies) != 1 {
 		t.Errorf("asked %d times", len(bodies))
+	}
+}
+
+// A connection that is closed before anything came over it is asked once more,
+// and then leaves it to another model.
+func TestClosedBeforeTheAnswer(t *testing.T) {
+	for name, handle := range map[string]func(w http.ResponseWriter){
+		"before the header": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"after it":          func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream"); w.WriteHeader(200) },
+		"in the midst of it": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t, func(w http.ResponseWriter, _ *http.Request, _ int) { handle(w) })
+			c, slept := s.client(t, "openai-compatible")
+			_, err := c.Generate(t.Context(), hello, nil)
+			var pe *llm.ProviderError
+			if !errors.As(err, &pe) || pe.Fault != llm.FaultDown || !pe.Temporary() || len(*slept) != 1 {
+				t.Errorf("got %v after %v", err, *slept)
+			}
+			again := newService(t, func(w http.ResponseWriter, r *http.Request, try int) {
+				if try == 1 {
+					handle(w)
+					return
+				}
+				stream(text("ok"), end)(w, r, try)
+			})
+			c, _ = again.client(t, "openai-compatible")
+			if reply, err := c.Generate(t.Context(), hello, nil); err != nil || reply.Text != "ok" {
+				t.Errorf("the second try gave %+v, %v", reply, err)
+			}
+		})
 	}
 }
 
@@ -121,7 +164,7 @@ func TestRefusedConnection(t *testing.T) {
 	s.Close()
 	_, err := c.Generate(t.Context(), hello, nil)
 	var pe *llm.ProviderError
-	if !errors.As(err, &pe) || !pe.Temporary() || len(*slept) != 2 {
+	if !errors.As(err, &pe) || !pe.Temporary() || len(*slept) != 1 {
 		t.Errorf("got %v after %v", err, *slept)
 	}
 }
@@ -152,7 +195,7 @@ func TestSilence(t *testing.T) {
 		<-r.Context().Done()
 	})
 	c, _ := s.client(t, "openai-compatible")
-	c.opt.Idle = 30 * time.Millisecond
+	c.opt.Timeouts = func() (idle, total time.Duration) { return 30 * time.Millisecond, time.Minute }
 	_, err := c.Generate(t.Context(), hello, nil)
 	var pe *llm.ProviderError
 	if !errors.As(err, &pe) || pe.Fault != llm.FaultTimeout || !errors.Is(err, context.DeadlineExceeded) {
@@ -236,7 +279,7 @@ func TestResponsesAPI(t *testing.T) {
 
 func TestResponsesFailures(t *testing.T) {
 	for name, lines := range map[string][]string{
-		"broke off": {`{"type":"response.output_text.delta","delta":"I "}`},
+		"broke off": {`{"type":"response.output_item.done","item":{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"}}`},
 		"failed":    {`{"type":"response.failed","response":{"error":{"code":"server_error","message":"no"}}}`},
 		"error":     {`{"type":"error","code":"server_error","message":"no"}`},
 		"plain":     {`{"error":{"message":"no"}}`},

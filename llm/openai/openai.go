@@ -15,8 +15,13 @@
 //   - chat speaks Chat Completions; responses speaks the Responses API for
 //     models that want it where functions are involved.
 //
-// A stream is complete only when its reason to finish was seen. An end without
-// it is an error, whatever came before.
+// A stream is complete only when its reason to finish was seen. One that ends
+// without it is an answer that was cut as far as it has text, without its calls,
+// and else an error.
+//
+// What a model once wrote wrongly must not spoil its conversation: function
+// names, ids and arguments that a service would refuse go back in a form that it
+// takes (names.go).
 package openai
 
 import (
@@ -44,8 +49,9 @@ type Options struct {
 	Transport http.RoundTripper // [http.DefaultTransport]
 	Log       *slog.Logger
 
-	Total time.Duration // of one round; 10 min
-	Idle  time.Duration // without a byte from the service; 2 min
+	// Timeouts are read for each request: how long one may go without a byte from
+	// the service, and how long it may take in all. Nil is 2 min and 10 min.
+	Timeouts func() (idle, total time.Duration)
 	// Sleep waits between tries; tests replace it.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -78,8 +84,9 @@ func New(opt Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.Total = cmp.Or(opt.Total, 10*time.Minute)
-	opt.Idle = cmp.Or(opt.Idle, 2*time.Minute)
+	if opt.Timeouts == nil {
+		opt.Timeouts = func() (idle, total time.Duration) { return 2 * time.Minute, 10 * time.Minute }
+	}
 	if opt.Sleep == nil {
 		opt.Sleep = sleepContext
 	}
@@ -126,7 +133,8 @@ func (c *Client) library(d *doer) *goopenai.Client {
 // Generate asks the model once, by Chat Completions or, where the model wants
 // that, by the Responses API.
 func (c *Client) Generate(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Total, errTotal)
+	_, total := c.opt.Timeouts()
+	ctx, cancel := context.WithTimeoutCause(ctx, total, errTotal)
 	defer cancel()
 	if delta == nil {
 		delta = func(llm.Delta) {}
@@ -144,7 +152,8 @@ func (c *Client) Generate(ctx context.Context, req llm.Request, delta func(llm.D
 
 // ListModels returns the names of the models that the service offers, sorted.
 func (c *Client) ListModels(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Idle, errTotal)
+	idle, _ := c.opt.Timeouts()
+	ctx, cancel := context.WithTimeoutCause(ctx, idle, errTotal)
 	defer cancel()
 	list, err := c.library(&doer{c: c}).ListModels(ctx)
 	if err != nil {
@@ -196,7 +205,8 @@ func (e *Embedder) Embeddings(ctx context.Context, texts []string) ([][]float32,
 }
 
 func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.c.opt.Total, errTotal)
+	_, total := e.c.opt.Timeouts()
+	ctx, cancel := context.WithTimeoutCause(ctx, total, errTotal)
 	defer cancel()
 	began := time.Now()
 	res, err := e.c.library(&doer{c: e.c}).CreateEmbeddings(ctx, goopenai.EmbeddingRequestStrings{

@@ -120,7 +120,10 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 			break
 		}
 		if err != nil {
-			return llm.Reply{}, c.providerError(ctx, err)
+			if err = c.providerError(ctx, err); brokeOff(err) && answer.text.Len() > 0 {
+				break // buildReply marks it
+			}
+			return llm.Reply{}, err
 		}
 		if err := answer.addEvent(raw); err != nil {
 			return llm.Reply{}, err
@@ -138,7 +141,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 		out   []any
 		wrong error
 	)
-	ids := callIDs(req.Turns)
+	ids := c.callIDs(req.Turns)
 	newest := lastUser(req.Turns)
 	say := func(role, text string, pictures ...store.File) {
 		chatDelta, err := content(text, pictures, responseParts)
@@ -161,7 +164,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 		case store.FromModel:
 			if own := c.ownOpaque(t, req.Model); len(own.Items) > 0 {
 				for j := range own.Items {
-					out = append(out, own.Items[j])
+					out = append(out, requestItem(own.Items[j]))
 				}
 				for _, tc := range t.Calls {
 					ids[tc.ID] = tc.Provider // the items name it so
@@ -173,7 +176,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 			}
 			for _, tc := range t.Calls {
 				args := requestArgs(tc.Args)
-				out = append(out, item{Type: "function_call", CallID: ids[tc.ID], Name: tc.Name, Arguments: &args})
+				out = append(out, item{Type: "function_call", CallID: ids[tc.ID], Name: requestName(tc.Name), Arguments: &args})
 			}
 		}
 	}
@@ -239,7 +242,12 @@ func (a *responsesAnswer) addPlain(e responseEvent) error {
 // buildReply is the reply, once the stream ended.
 func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 	if a.end == nil {
-		return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
+		if strings.TrimSpace(a.text.String()) == "" {
+			return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
+		}
+		reply := llm.Reply{Text: a.text.String(), Finish: llm.FinishCut} // its calls may lack their ends
+		reply.Usage = llm.EstimateUsage(req, reply)
+		return reply, nil
 	}
 	if len(a.items) == 0 {
 		a.items = a.end.Output
@@ -279,9 +287,9 @@ func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 		a.delta(llm.Delta{Text: reply.Text})
 	}
 	if a.end.Incomplete != nil {
-		reply.Finish = "length"
-		if a.end.Incomplete.Reason == "content_filter" {
-			reply.Finish = "content_filter"
+		reply.Finish = llm.FinishLength
+		if a.end.Incomplete.Reason == llm.FinishWithheld {
+			reply.Finish = llm.FinishWithheld
 		}
 	}
 	raw, err := json.Marshal(opaque{Model: req.Model, Items: a.items})

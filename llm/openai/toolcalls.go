@@ -12,6 +12,7 @@ const (
 	maxCalls = 64      // calls of one reply
 	maxArgs  = 1 << 20 // bytes of one call's arguments
 	maxID    = 256     // bytes of a call's id
+	maxName  = 256     // bytes of a function's name that are kept: more than any service takes
 )
 
 // piece is a part of a tool call as it comes in a stream.
@@ -69,7 +70,7 @@ func (g *callGatherer) addPiece(p piece) error {
 		c.id = p.ID
 	}
 	if c.name == "" {
-		c.name = p.Function.Name
+		c.name = store.Head(p.Function.Name, maxName)
 	}
 	if len(c.args)+len(args) > maxArgs {
 		return fmt.Errorf("the arguments of a tool call are over %d bytes", maxArgs)

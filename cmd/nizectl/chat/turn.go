@@ -25,6 +25,7 @@ type turn struct {
 	text    *textOut
 	failed  string       // what an error message said
 	refused string       // the tool that was refused, with no success after it
+	limited string       // that the turn reached its step limit
 	prompt  *cardPrompt  // of --approve ask
 	in      lineReader   // of --approve ask
 	cards   []store.Card // being asked about, one after the other
@@ -167,6 +168,9 @@ func (t *turn) show(ctx context.Context, m store.Message) error {
 	case m.Kind == store.ErrorMessage:
 		t.failed = m.Text
 	default:
+		if m.Limit {
+			t.limited = m.Text
+		}
 		fmt.Fprintln(note, bots.Plain(m.Text))
 	}
 	return nil
@@ -262,6 +266,8 @@ func (t *turn) result(stopped bool) error {
 		return fmt.Errorf("the turn could not go on: %s", bots.Escape(t.failed))
 	case stopped:
 		return fmt.Errorf("the turn was stopped: %w", api.ErrCancelled)
+	case t.limited != "":
+		return fmt.Errorf("the turn was not finished: %s", bots.Escape(t.limited))
 	case t.refused != "":
 		return fmt.Errorf("the turn ended after %s was %w", bots.Escape(t.refused), store.ErrRefused)
 	}
