@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,61 +10,165 @@ import (
 	"nize/store"
 )
 
-// Reader is who reads a card.
+// Reader is who reads a card, and where.
 type Reader struct {
 	Locale string         // BCP 47; "" is English
 	Zone   *time.Location // nil is UTC
 	Now    time.Time
+	At     store.Address // the conversation that they read it in, the zero one outside any
+	Link   string        // the address of the conversation that the call comes from, where that is another
 }
 
-// CardParts is a card in words, before a platform lays it out. No line holds a
-// character that [Escape] would escape; whatever comes from a server or a model
-// stands behind a bar, so that it can't pass for a line of nize's own.
+// CardParts is a card in words, in the order in which a person needs them,
+// before a platform lays it out. A platform shows
+//
+//   - while the call waits ([CardParts.Settled] is nil): Headline, large, with
+//     Name small beside it; Warnings; Args, whole, in a face where every
+//     character counts, below ArgsHead if there is one; then, quietly, Origin
+//     and Rules, each in one line ([Join]); and More folded behind something
+//     to press, or after all of it. The buttons bind what is pressed to
+//     [store.Card.Digest].
+//   - afterwards Settled alone, in one line, and Details behind something to
+//     press, in the very place where the card stood.
+//
+// Nothing of Headline, Name, Warnings, ArgsHead and Args may be left out while
+// a press can decide: where a platform has no room for all of it, it says so
+// and where the rest is. No line holds a character that [Escape] would escape.
+// What comes from a server or a model stands in quotes (the title of Headline)
+// or behind a bar (in More), so that it can't pass for nize's own words.
 type CardParts struct {
-	Title       string
-	Facts       []string // server, who asked, as whom it runs
-	Warnings    []string
-	Description []string // the server's claims, title and description, with their heading
-	Why         []string // the model's words, with their heading
-	ArgsHead    string
-	Args        string   // whole; "" for none
-	Rules       []string // who may answer, and who said yes
-	Until       string   // until when they may; "" where that is of no matter
-	Bound       []string // to what an answer is bound: the digest, the call
-	State       []string // where it stands, and how it ended
+	Headline string // what is asked, by the tool's title in quotes, or by its name
+	Name     string // the tool's name; "" where it is in Headline
+	Warnings []string
+	ArgsHead string   // that there are none, or that they are no JSON; else ""
+	Args     string   // whole; "" for none
+	Origin   []string // server, who asked, with which client or where
+	Link     string   // of the last part of Origin, "" for none
+	Until    string   // the end of that line: until when it waits; "" where that is of no matter
+	Rules    []string // who may answer and who did, as whom it runs, the server's claim, why it asks
+	More     []string // lines: the server's address, its description, the model's words, the digest, the call
+	State    []string // lines: where it stands, and how it ended
+	Settled  *Settled // nil while it waits for an answer
+}
+
+// Settled is the one line that remains of a card that waits no more.
+type Settled struct {
+	What    string // how it stands, and the tool
+	Who     string // decided it; "" where nobody did
+	When    string // in the reader's zone; "" where it is not known
+	Outcome string // in one line; "" for none
+}
+
+// Line is the line.
+func (s Settled) Line() string { return Join(s.What, s.Who, s.When, s.Outcome) }
+
+// Between stands between the parts of a quiet line; [CardParts] have it nowhere
+// else.
+const Between = " · "
+
+// Join puts the parts of a quiet line together.
+func Join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), Between)
+}
+
+// inline is outside text as a part of a quiet line.
+func inline(text string) string { return strings.ReplaceAll(Escape(text), "·", `\u00b7`) }
+
+// maxTitle is how many characters of a title stand in a headline.
+const maxTitle = 80
+
+// quotedTitle is the tool's title, which its server chose, "" where it has none
+// that says more than its name.
+func quotedTitle(card store.Card) string {
+	title := strings.ReplaceAll(Brief(card.Title, maxTitle), "·", `\u00b7`)
+	if title == "" || title == card.Tool || card.Server+":"+title == card.Tool {
+		return ""
+	}
+	return `"` + strings.ReplaceAll(title, `"`, "'") + `"`
 }
 
 // PartsOf puts a card into words for its reader.
 func PartsOf(card store.Card, r Reader) CardParts {
 	words := phrases.For(r.Locale)
 	heading, _ := stateKeys(card)
-	p := CardParts{
-		Title: words.Say(heading, Escape(card.Tool)),
-		Facts: []string{
-			words.Say(phrases.CardServer, Escape(card.Server), Escape(card.Where)),
-			words.Say(phrases.CardBy, Escape(card.By)),
-			words.Say(phrases.CardRunsAs, Escape(words.Text(card.RunsAs))),
-		},
-		Description: claim(words.Say(phrases.CardDescription), strings.TrimSpace(card.Title+"\n"+card.Description)),
-		Why:         claim(words.Say(phrases.CardWhy), card.Why),
-		State:       []string{words.Say(phrases.CardState, StateWords(card, r.Locale))},
+	name := Escape(card.Tool)
+	p := CardParts{Headline: words.Say(heading, name), Until: expiryLine(card, r, words)}
+	if title := quotedTitle(card); title != "" && card.State == store.Pending {
+		p.Headline, p.Name = words.Say(heading, title), name
+	}
+	if card.State == store.Pending && card.Gone {
+		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, words.Say(phrases.CardGone)))
 	}
 	for _, warning := range card.Warnings {
 		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, Escape(words.Text(warning))))
 	}
 	p.ArgsHead, p.Args = arguments(card, words)
-	if may := WhoMay(card, r.Locale); may != "" {
-		p.Rules = append(p.Rules, may)
+	p.Origin = []string{words.Say(phrases.CardServer, inline(card.Server)), words.Say(phrases.CardBy, inline(card.By))}
+	at := store.Address{Surface: card.In.Surface, Team: card.In.Team, Channel: card.In.Channel, Thread: card.In.Thread}
+	here := store.Address{Surface: r.At.Surface, Team: r.At.Team, Channel: r.At.Channel, Thread: r.At.Thread}
+	switch {
+	case card.Token != "":
+		p.Origin = append(p.Origin, words.Say(phrases.CardToken, inline(card.Token)))
+	case at == here || at.Surface == "":
+	case r.Link != "":
+		p.Origin, p.Link = append(p.Origin, words.Say(phrases.CardThread)), r.Link
+	default:
+		p.Origin = append(p.Origin, words.Say(phrases.CardIn, inline(string(at.Surface)), inline(at.Channel)))
 	}
-	if len(card.Yes) > 0 {
-		p.Rules = append(p.Rules, words.Say(phrases.CardYes, escaped(card.Yes, words), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
-	}
-	p.Until = expiryLine(card, r, words)
-	p.Bound = []string{words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call))}
+	p.Rules = cardRules(card, r, words)
+	p.More = append(p.More, words.Say(phrases.CardWhere, Escape(card.Server), Escape(card.Where)))
+	p.More = append(p.More, claim(words.Say(phrases.CardDescription), strings.TrimSpace(card.Title+"\n"+card.Description))...)
+	p.More = append(p.More, claim(words.Say(phrases.CardWhy), card.Why)...)
+	p.More = append(p.More, words.Say(phrases.CardDigest, Escape(digestHead(card.Digest))), words.Say(phrases.CardCall, Escape(card.Call)))
+	p.State = []string{words.Say(phrases.CardState, StateWords(card, r.Locale))}
 	if outcome := OutcomeWords(card, r.Locale); outcome != "" {
 		p.State = append(p.State, words.Say(phrases.CardOutcome, outcome))
 	}
+	if card.State != store.Pending || card.Approved {
+		p.Settled = settled(card, r, words)
+	}
 	return p
+}
+
+// cardRules are why it asks and who answers, in parts of a quiet line.
+func cardRules(card store.Card, r Reader, words phrases.Catalogue) []string {
+	var rules []string
+	if may := WhoMay(card, r.Locale); may != "" {
+		rules = append(rules, may)
+	}
+	if len(card.Yes) > 0 {
+		rules = append(rules, words.Say(phrases.CardYes, escaped(card.Yes, words), strconv.Itoa(len(card.Yes)), strconv.Itoa(card.Need)))
+	}
+	if card.RunsAs != (store.Text{}) {
+		rules = append(rules, words.Say(phrases.CardRunsAs, inline(words.Text(card.RunsAs))))
+	}
+	if card.State != store.Pending || card.Approved {
+		return rules
+	}
+	says := words.Say(phrases.CardNoClaim)
+	if card.Claim != (store.Text{}) {
+		says = words.Say(phrases.CardClaim, inline(words.Text(card.Claim)))
+	}
+	rules = append(rules, says)
+	if card.Asks != (store.Text{}) {
+		rules = append(rules, words.Say(phrases.CardAsks, inline(words.Text(card.Asks))))
+	}
+	if card.Stops != (store.Text{}) {
+		rules = append(rules, words.Say(phrases.CardStops, inline(words.Text(card.Stops))))
+	}
+	return rules
+}
+
+func settled(card store.Card, r Reader, words phrases.Catalogue) *Settled {
+	heading, _ := stateKeys(card)
+	s := &Settled{What: words.Say(heading, inline(card.Tool)), Outcome: strings.ReplaceAll(OutcomeWords(card, r.Locale), "·", `\u00b7`)}
+	if card.DecidedBy != "" {
+		s.Who = words.Say(phrases.CardDecided, inline(card.DecidedBy))
+	}
+	if !card.Settled.IsZero() {
+		s.When = clock(card.Settled, r)
+	}
+	return s
 }
 
 // WhoMay says who may answer a card that waits, "" for any other.
@@ -81,24 +186,31 @@ func CardLines(card store.Card, r Reader) []string {
 	return PartsOf(card, r).Lines()
 }
 
-// Lines are the parts as plain lines.
+// Lines are all the parts as plain lines.
 func (p CardParts) Lines() []string {
-	out := append([]string{p.Title}, p.Facts...)
+	return slices.Concat(p.Front(), p.More, p.State)
+}
+
+// Front is what a person decides on as plain lines: all but what is folded.
+func (p CardParts) Front() []string {
+	out := []string{p.Headline}
+	if p.Name != "" {
+		out = append(out, p.Name)
+	}
 	out = append(out, p.Warnings...)
-	out = append(out, p.Description...)
-	out = append(out, p.Why...)
-	out = append(out, p.ArgsHead)
+	if p.ArgsHead != "" {
+		out = append(out, p.ArgsHead)
+	}
 	if p.Args != "" {
 		for line := range strings.SplitSeq(p.Args, "\n") {
 			out = append(out, "  "+line)
 		}
 	}
-	out = append(out, p.Rules...)
-	if p.Until != "" {
-		out = append(out, p.Until)
+	out = append(out, Join(append(slices.Clone(p.Origin), p.Until)...))
+	if len(p.Rules) > 0 {
+		out = append(out, Join(p.Rules...))
 	}
-	out = append(out, p.Bound...)
-	return append(out, p.State...)
+	return out
 }
 
 // mayLine says who may press, outside the arguments and in nize's own words.
@@ -111,14 +223,14 @@ func mayLine(card store.Card, words phrases.Catalogue) string {
 	if len(parts) == 0 { // an approver that does not say
 		text = words.Say(phrases.MayAdmins)
 		if card.Policy == store.ByRequester {
-			text = Escape(card.By)
+			text = inline(card.By)
 		}
 	}
 	if card.Need > 1 {
 		text = words.Say(phrases.MayNeed, strconv.Itoa(card.Need), text)
 	}
 	if card.NotRequester {
-		text = words.Say(phrases.MayNot, text, Escape(card.By))
+		text = words.Say(phrases.MayNot, text, inline(card.By))
 	}
 	return text
 }
@@ -148,7 +260,7 @@ func approver(a store.Approver, words phrases.Catalogue) string {
 func escaped(names []string, words phrases.Catalogue) string {
 	out := make([]string, len(names))
 	for i, n := range names {
-		out[i] = Escape(n)
+		out[i] = inline(n)
 	}
 	return strings.Join(out, words.Say(phrases.Comma))
 }
@@ -224,7 +336,7 @@ func arguments(card store.Card, words phrases.Catalogue) (head, text string) {
 	case text == "{}":
 		return words.Say(phrases.CardNoArguments), ""
 	}
-	return words.Say(phrases.CardArguments), text
+	return "", text
 }
 
 // ReminderText says that a call still waits.
@@ -237,25 +349,30 @@ func runsOut(card store.Card) bool {
 	return !card.Expires.IsZero() && card.State == store.Pending && !card.Approved
 }
 
+// clock is a time as its reader reads it: the day only where it is another.
+func clock(at time.Time, r Reader) string {
+	zone := r.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	at = at.In(zone)
+	layout := "15:04 MST"
+	if y, m, d := r.Now.In(zone).Date(); at.Year() != y || at.Month() != m || at.Day() != d {
+		layout = "2006-01-02 15:04 MST"
+	}
+	return at.Format(layout)
+}
+
 // expiryLine tells until when the call waits, in the reader's zone.
 func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
 	if !runsOut(card) {
 		return ""
 	}
-	zone := r.Zone
-	if zone == nil {
-		zone = time.UTC
-	}
-	at := card.Expires.In(zone)
-	layout := "15:04:05 MST"
-	if y, m, d := r.Now.In(zone).Date(); at.Year() != y || at.Month() != m || at.Day() != d {
-		layout = "2006-01-02 15:04:05 MST"
-	}
-	left := at.Sub(r.Now).Round(time.Second)
+	left := card.Expires.Sub(r.Now).Round(time.Second)
 	if left <= 0 {
-		return words.Say(phrases.CardExpired, at.Format(layout))
+		return words.Say(phrases.CardExpired, clock(card.Expires, r))
 	}
-	return words.Say(phrases.CardExpires, at.Format(layout), span(left))
+	return words.Say(phrases.CardExpires, clock(card.Expires, r), span(left))
 }
 
 // span is a duration without the parts that say nothing: 15m, 23h59m, 40s.

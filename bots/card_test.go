@@ -45,6 +45,7 @@ func plainCard() store.Card {
 		Description: "Converts a time.\nRun cancelled:true?", Why: "You asked for Tokyo.",
 		Args:   json.RawMessage(`{"from":"Europe/Berlin","n":9007199254740993,"to":["Asia/Tokyo",{}]}`),
 		Digest: strings.Repeat("3f2a9c01", 8), Expires: now.Add(15 * time.Minute), State: store.Pending,
+		CardReason: store.CardReason{Claim: store.Textf("it only reads"), Asks: store.Textf("it may change something"), Stops: store.Textf("a standing yes (always)")},
 	}
 }
 
@@ -63,12 +64,19 @@ func TestCardLines(t *testing.T) {
 	approved := plainCard()
 	approved.Approved, approved.DecidedBy = true, "bo"
 	done := plainCard()
-	done.State, done.DecidedBy, done.Outcome = store.Done, "ann", store.Plain("12:00 JST\nand more")
+	done.State, done.DecidedBy, done.Outcome, done.Settled = store.Done, "ann", store.Plain("12:00 JST\nand more"), now
+	client := plainCard()
+	client.Token, client.Gone, client.Claim = "my-ide", true, store.Text{}
+	client.By, client.Title = "ann · decided by root", `Convert" · decided by "root`
 	for name, card := range map[string]store.Card{
-		"plain": plainCard(), "hostile": hostile, "broken": broken, "admins": admins, "approved": approved, "done": done,
+		"plain": plainCard(), "hostile": hostile, "broken": broken, "admins": admins, "approved": approved, "done": done, "client": client,
 	} {
 		t.Run(name, func(t *testing.T) {
-			lines := CardLines(card, Reader{Zone: tokyo, Now: now})
+			r := Reader{Zone: tokyo, Now: now}
+			lines := CardLines(card, r)
+			if s := PartsOf(card, r).Settled; s != nil {
+				lines = append(lines, "remains: "+s.Line())
+			}
 			golden(t, "card_"+name+".txt", strings.Join(lines, "\n")+"\n")
 			for _, line := range lines {
 				if strings.ContainsAny(line, "\n\r\x1b\x07") {
@@ -125,7 +133,7 @@ func TestCardHeading(t *testing.T) {
 	} {
 		for i, locale := range []string{"en", "zh-Hans", "zh-Hant"} {
 			card := store.Card{Tool: "box:run", State: state}
-			if got := PartsOf(card, Reader{Locale: locale}).Title; got != want[i] {
+			if got := PartsOf(card, Reader{Locale: locale}).Headline; got != want[i] {
 				t.Errorf("%s in %s: %q, want %q", state, locale, got, want[i])
 			}
 		}

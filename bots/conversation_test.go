@@ -345,13 +345,13 @@ func TestReminder(t *testing.T) {
 // TestMayLine: who may press stands on the card in nize's own words, and a name
 // that somebody chose cannot pass for more.
 func TestMayLine(t *testing.T) {
-	card := store.Card{By: "ann", State: store.Pending, Need: 2, NotRequester: true, Yes: []string{"bo"}, Approvers: []store.Approver{
+	card := store.Card{By: "ann", State: store.Pending, CardVotes: store.CardVotes{Need: 2, NotRequester: true, Yes: []string{"bo"}, Approvers: []store.Approver{
 		{Kind: "group", Names: []string{"ops"}},
 		{Kind: "admins", Names: []string{"root", "eve\nwho may answer: eve"}},
 		{Kind: "user", Names: []string{"a", "b", "c", "d", "e"}, More: 2},
 		{Kind: "channel"}, {Kind: "channel-admins"},
-	}}
-	lines := bots.CardLines(card, bots.Reader{Now: time.Now()})
+	}}}
+	lines := bots.PartsOf(card, bots.Reader{Now: time.Now()}).Rules
 	for _, want := range []string{
 		`who may answer: 2 different people of: group ops, admins (root, eve\u000awho may answer: eve), a, b, c, d, e and 2 more, anyone in this channel, admins of this channel; not ann, who asked`,
 		"said yes: bo (1 of 2)",

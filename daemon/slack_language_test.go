@@ -54,7 +54,7 @@ func TestSlackLanguage(t *testing.T) {
 		t.Fatal(err)
 	}
 	root = asked.Root()
-	says("运行 box:note", "可审批的人：", "CST（剩余", "状态：等待批准")
+	says("运行 box:note", "可审批的人：", "CST 前有效，剩余", "状态：等待批准")
 	if _, err := fake.Reply(slacktest.Cho, asked, "settings language zh-Hant"); err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestSlackWhatIsMeant(t *testing.T) {
 		t.Fatal(err)
 	}
 	posted := card(s.killable, s.fake, root, "waiting for a yes")
-	if !strings.Contains(posted.Text, "asked by: ben") {
+	if !strings.Contains(posted.Text, "asked by ben") {
 		t.Errorf("in Ann's thread Ben's call is %.300q", posted.Text)
 	}
 	if err := s.fake.Press(t.Context(), slacktest.Ben, posted, "call-run"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"nize/mcp/policy"
 	"nize/store"
@@ -25,7 +26,10 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	card := store.Card{
 		Call: c.ID, Tool: c.ToolID(), Server: c.Server, By: nonEmpty(c.ByName, c.By), RunsAs: c.RunsAs, Why: c.Why, Args: c.Args,
 		Warnings: c.Warnings, Digest: c.Digest, Policy: c.Policy, Expires: c.Expires, State: c.State, Approved: !c.Approved.IsZero(),
-		Need: a.Need, NotRequester: a.NotRequester, Successor: c.Successor, Private: c.Private, InPrivateTurn: c.InPrivateTurn,
+		CardVotes: store.CardVotes{Need: a.Need, NotRequester: a.NotRequester}, Successor: c.Successor, Private: c.Private, InPrivateTurn: c.InPrivateTurn,
+	}
+	if card.CardOrigin, err = g.originOf(ctx, c); err != nil {
+		return store.Card{}, err
 	}
 	if err := g.addToolToCard(ctx, c, &card); err != nil {
 		return store.Card{}, err
@@ -33,14 +37,14 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if c.Waiting() {
 		return card, g.addVotesToCard(ctx, c, &card)
 	}
-	card.DecidedBy = decidedBy(c)
+	card.DecidedBy, card.Settled = decidedBy(c), settledAt(c)
 	if c.Successor == "" {
 		card.RepeatVerb = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 	}
 	if c.State.Final() {
 		card.Outcome = c.Reason
 		if c.State == store.Done && !c.Private {
-			card.Outcome = store.Plain(store.Clip(firstLine(c.Result.Text()), 200))
+			card.Outcome = store.Plain(briefResult(c.Result))
 		}
 	}
 	return card, nil
@@ -58,6 +62,27 @@ func decidedBy(c store.Call) string {
 		return ""
 	}
 	return last.Name
+}
+
+// settledAt is when a call ended, or was decided.
+func settledAt(c store.Call) time.Time {
+	if !c.Finished.IsZero() || len(c.Decisions) == 0 {
+		return c.Finished
+	}
+	return c.Decisions[len(c.Decisions)-1].At
+}
+
+// originOf says where a call comes from. A conversation that is somebody's own
+// is no place to send others to.
+func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigin, err error) {
+	if at := g.Policy.Address(ctx, c.Thread); !at.Direct && at.Channel != "" {
+		o.In = at
+	}
+	if c.Token == "" {
+		return o, nil
+	}
+	o.Token, err = g.Policy.TokenName(ctx, c.By, c.Token)
+	return o, err
 }
 
 // addToolToCard says what the tool is, and what changed about it.
@@ -79,8 +104,10 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	if !c.Waiting() {
 		return nil
 	}
-	grantable, err := g.Policy.Grantable(ctx, c, tool)
-	card.Always = err == nil && grantable
+	card.Claim, card.Asks = tool.Claim(), c.Reason
+	if lifting, err := g.Policy.Lifting(ctx, c, tool); err == nil {
+		card.Always, card.Stops = lifting.Always, lifting.How
+	}
 	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
 		card.Warnings = append(card.Warnings, policy.TaintWarning) // since it was proposed, or nobody knows
 	}

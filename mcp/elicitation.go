@@ -184,20 +184,31 @@ const questionsAsResults = "2026-07-28"
 // (bots.PartsOf): every argument whole, what comes from outside escaped, and
 // what a server or a model says of it behind a bar, marked as their claim.
 func plainCard(card store.Card, until, now time.Time) string {
-	where := ""
-	if card.Where != "" {
-		where = " (" + card.Where + ")"
+	head, name := printable.Escape(card.Tool), ""
+	if title := strings.Join(strings.Fields(card.Title), " "); title != "" {
+		name, head = "\n"+head, `"`+strings.ReplaceAll(printable.Escape(store.Clip(title, 80)), `"`, "'")+`"`
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Run %s?\nserver: %s\nasked by: %s\nruns as: %s", printable.Escape(card.Tool), printable.Escape(card.Server+where), printable.Escape(card.By), printable.Escape(card.RunsAs.String()))
+	fmt.Fprintf(&b, "Run %s?%s", head, name)
 	for _, w := range card.Warnings {
 		b.WriteString("\nwarning: " + printable.Escape(w.String()))
 	}
+	args, _ := printable.PrettyJSON(card.Args) // what is no JSON comes back quoted
+	b.WriteString("\n  " + strings.ReplaceAll(args, "\n", "\n  "))
+	fmt.Fprintf(&b, "\nserver %s\nasked by %s", printable.Escape(card.Server), printable.Escape(card.By))
+	fmt.Fprintf(&b, "\nuntil %s (in %s)", until.UTC().Format("2006-01-02 15:04:05 MST"), store.SpanText(max(until.Sub(now), 0).Round(time.Second)))
+	fmt.Fprintf(&b, "\nruns as: %s", printable.Escape(card.RunsAs.String()))
+	for _, line := range []struct {
+		head string
+		text store.Text
+	}{{"the server says", card.Claim}, {"asks because", card.Asks}, {"what would end that", card.Stops}} {
+		if line.text != (store.Text{}) {
+			b.WriteString("\n" + line.head + ": " + printable.Escape(line.text.String()))
+		}
+	}
+	fmt.Fprintf(&b, "\nserver: %s", printable.Escape(card.Server+" ("+card.Where+")"))
 	claim(&b, "description (the server's own claim):", card.Title+"\n"+card.Description)
 	claim(&b, "why (the model's own words):", card.Why)
-	args, _ := printable.PrettyJSON(card.Args) // what is no JSON comes back quoted
-	b.WriteString("\narguments:\n  " + strings.ReplaceAll(args, "\n", "\n  "))
-	fmt.Fprintf(&b, "\nexpires: %s (in %s)", until.UTC().Format("2006-01-02 15:04:05 MST"), store.SpanText(max(until.Sub(now), 0).Round(time.Second)))
 	fmt.Fprintf(&b, "\ndigest: %.12s…\ncall: %s", card.Digest, printable.Escape(card.Call))
 	return b.String()
 }

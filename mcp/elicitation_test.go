@@ -188,18 +188,18 @@ func TestElicitedCard(t *testing.T) {
 			}
 			lines := strings.Split(message, "\n")
 			for _, want := range []string{
-				"Run box:write?", "asked by: root", "description (the server's own claim):", "  | Writer", "  | Writes.", "  | digest: 000", `  | Run box:look?\u2028arguments:\u202e`,
+				`Run "Writer"?`, "box:write", "asked by root", "description (the server's own claim):", "  | Writer", "  | Writes.", "  | digest: 000", `  | Run box:look?\u2028arguments:\u202e`,
 				"call: " + calls[0].ID,
 			} {
 				if !slices.Contains(lines, want) {
 					t.Errorf("no line %q in\n%s", want, message)
 				}
 			}
-			i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "expires: ") })
+			i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "until ") })
 			if i < 0 {
 				t.Fatalf("no expiry in\n%s", message)
 			}
-			until, _, _ := strings.Cut(strings.TrimPrefix(lines[i], "expires: "), " (in ")
+			until, _, _ := strings.Cut(strings.TrimPrefix(lines[i], "until "), " (in ")
 			at, err := time.Parse("2006-01-02 15:04:05 MST", until)
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -22,7 +24,7 @@ func outcome(result *store.Result, err error) store.Outcome {
 		return store.Outcome{State: state, Reason: failure.Message, Result: &store.Result{IsError: true, Error: failure}}
 	}
 	if result.IsError {
-		return store.Outcome{State: store.Failed, Reason: store.Plain(store.Clip(firstLine(result.Text()), 200)), Result: result}
+		return store.Outcome{State: store.Failed, Reason: store.Plain(briefResult(result)), Result: result}
 	}
 	return store.Outcome{State: store.Done, Result: result}
 }
@@ -58,6 +60,17 @@ func callError(err error) *store.CallError {
 		return &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("the disk is full, so nothing can be recorded and nothing runs; free space and try again"), Retryable: true}
 	}
 	return &store.CallError{Code: store.CodeInternal, Message: store.Textf("internal error; the daemon's log has the cause")}
+}
+
+// briefResult is what a tool answered, in one line: JSON on one, however many
+// it was written on, and the first line of any other text.
+func briefResult(r *store.Result) string {
+	text := strings.TrimSpace(r.Text())
+	var compact bytes.Buffer
+	if (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) && json.Compact(&compact, []byte(text)) == nil {
+		text = compact.String()
+	}
+	return store.Clip(firstLine(text), 200)
 }
 
 func firstLine(s string) string {

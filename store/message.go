@@ -86,12 +86,9 @@ type Card struct {
 	Warnings    []Text          `json:"warnings,omitempty"`
 	Digest      string          `json:"digest"`
 	Policy      Policy          `json:"policy"`
-	// Approvers says in nize's own words who may press while the call waits;
-	// Need of them must say yes, and Yes names who did.
-	Approvers    []Approver `json:"approvers,omitempty"`
-	Need         int        `json:"need,omitempty"`
-	NotRequester bool       `json:"not_requester,omitempty"`
-	Yes          []string   `json:"yes,omitempty"`
+	CardVotes
+	CardOrigin
+	CardReason
 	// Private says that the result is for the requester alone: the card tells
 	// nothing of it.
 	Private bool `json:"private,omitempty"`
@@ -110,7 +107,32 @@ type Card struct {
 	Approved  bool      `json:"approved,omitempty"`
 	Always    bool      `json:"always,omitempty"` // a standing "allow" would hold for this tool
 	DecidedBy string    `json:"decided_by,omitempty"`
+	Settled   time.Time `json:"settled,omitzero"` // when it was decided, or ended
 	Outcome   Text      `json:"outcome,omitzero"` // the end of a call in one line
+}
+
+// CardVotes says in nize's own words who may press while the call waits: Need
+// of the Approvers must say yes, and Yes names who did.
+type CardVotes struct {
+	Approvers    []Approver `json:"approvers,omitempty"`
+	Need         int        `json:"need,omitempty"`
+	NotRequester bool       `json:"not_requester,omitempty"`
+	Yes          []string   `json:"yes,omitempty"`
+}
+
+// CardOrigin is where the call comes from.
+type CardOrigin struct {
+	In    Address `json:"in,omitzero"`     // the conversation, of those that others may open
+	Token string  `json:"token,omitempty"` // the name of the client's token
+	Gone  bool    `json:"gone,omitempty"`  // its caller left: nobody waits for the result
+}
+
+// CardReason is why the call asks, what the server claims that its tool does,
+// and what would make it stop asking.
+type CardReason struct {
+	Claim Text `json:"claim,omitzero"`
+	Asks  Text `json:"asks,omitzero"`
+	Stops Text `json:"stops,omitzero"`
 }
 
 // Approver is one line of who may press.

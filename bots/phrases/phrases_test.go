@@ -17,7 +17,7 @@ func TestFor(t *testing.T) {
 			t.Errorf("For(%q) says %q", locale, got)
 		}
 	}
-	if got := For("en").Say(CardBy, "100%"); got != "asked by: 100%" {
+	if got := For("en").Say(CardBy, "100%"); got != "asked by 100%" {
 		t.Errorf("got %q", got)
 	}
 }

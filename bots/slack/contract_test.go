@@ -161,7 +161,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 	}
 	verb := map[store.Verb]string{store.Approve: view.VerbRun, store.Deny: view.VerbNever, store.Edit: view.VerbEdit}[d.Verb]
 	for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
-		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), "section") {
+		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), view.CallAction+"-"+view.VerbShow) {
 			continue
 		}
 		err := s.fake.Press(ctx, slacktest.Ann, m, view.CallAction+"-"+verb)

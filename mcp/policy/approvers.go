@@ -332,5 +332,5 @@ func (p *Approvers) WhoDecides(ctx context.Context, c store.Call) store.Text {
 		return store.Plain(string(c.Policy))
 	}
 	a := c.Policy.Approvers()
-	return store.Card{By: cmp.Or(c.ByName, c.By), Approvers: names, Need: a.Need, NotRequester: a.NotRequester}.Who()
+	return store.Card{By: cmp.Or(c.ByName, c.By), CardVotes: store.CardVotes{Approvers: names, Need: a.Need, NotRequester: a.NotRequester}}.Who()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"nize/store"
 )
@@ -39,11 +40,11 @@ func (p *Approvers) addressOf(ctx context.Context, c store.Call) store.Address {
 		}
 		return at
 	}
-	return p.address(ctx, c.Thread)
+	return p.Address(ctx, c.Thread)
 }
 
-// address is where the conversation of a call is, the zero one outside one.
-func (p *Approvers) address(ctx context.Context, thread string) store.Address {
+// Address is where the conversation of a call is, the zero one outside one.
+func (p *Approvers) Address(ctx context.Context, thread string) store.Address {
 	return p.Thread(ctx, thread).Address
 }
 
@@ -58,4 +59,16 @@ func (p *Approvers) Thread(ctx context.Context, id string) store.Thread {
 		p.log.Warn("reading a conversation; it counts as in no channel", "thread", id, "err", err)
 	}
 	return th
+}
+
+// TokenName is what a user called their token; "" for one that is gone.
+func (p *Approvers) TokenName(ctx context.Context, user, id string) (string, error) {
+	tokens, err := p.store.ListTokens(ctx, user)
+	if err != nil {
+		return "", fmt.Errorf("reading the tokens of %s: %w", user, err)
+	}
+	if i := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == id }); i >= 0 {
+		return tokens[i].Name, nil
+	}
+	return "", nil
 }

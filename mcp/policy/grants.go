@@ -22,7 +22,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 		return gr, store.Errorf("%w pattern: it does not fit the arguments of this call", store.ErrInvalid)
 	}
 	if gr.Scope == store.ForChannel {
-		gr.Channel = p.address(ctx, c.Thread).Place()
+		gr.Channel = p.Address(ctx, c.Thread).Place()
 	}
 	if !gr.Deny {
 		tainted, err := p.Tainted(ctx, c.Thread)

@@ -299,21 +299,41 @@ func (p *Engine) newQuestion(ctx context.Context, thread string, t *Tool) (*ques
 	}, nil
 }
 
-// Grantable says whether a standing "allow" would lift what was asked of a
-// stored call.
-func (p *Engine) Grantable(ctx context.Context, c store.Call, t *Tool) (bool, error) {
+// Lifting is what would make calls like a stored one stop asking.
+type Lifting struct {
+	Always bool       // a standing "allow"
+	How    store.Text // in words
+}
+
+// Lifting says what would lift what was asked of a stored call.
+func (p *Engine) Lifting(ctx context.Context, c store.Call, t *Tool) (l Lifting, err error) {
 	q, err := p.newQuestion(ctx, c.Thread, t)
 	if err != nil {
-		return false, err
-	}
-	a := c.Policy.Approvers()
-	if a.Need > 1 || t.destructive() && !store.GetBool(p.config, "", "approvals.grant_destructive") || q.tainted {
-		return false, nil
+		return l, err
 	}
 	if c.Agent != "" {
 		if q.agent, err = p.store.GetAgent(ctx, c.Agent); err != nil {
-			return false, fmt.Errorf("reading agent %s: %w", c.Agent, err)
+			return l, fmt.Errorf("reading agent %s: %w", c.Agent, err)
 		}
 	}
-	return q.decide().grantable, nil
+	v, need := q.decide(), c.Policy.Approvers().Need
+	switch {
+	case q.tainted:
+		l.How = store.Textf("a new conversation")
+	case need > 1:
+		l.How = store.Textf("nothing: %d people decide each time", need)
+	case v.grantable && t.destructive() && !store.GetBool(p.config, "", "approvals.grant_destructive"):
+		l.How = store.Textf("nothing: what may destroy something is asked for each time (approvals.grant_destructive)")
+		if claims := t.Annotations.ReadOnly; claims != nil && *claims {
+			l.How = store.Textf("an admin who believes the server's claims (%s)", "nizectl servers edit "+t.Server+" --trust-annotations")
+		}
+	case v.grantable:
+		l.Always, l.How = true, store.Textf("a standing yes (always)")
+	case !v.Asks(): // the request alone did
+		l.How = store.Textf("a request that does not ask for it")
+	default:
+		i := slices.IndexFunc(askRules[:], func(r askRule) bool { return r.name == v.rule })
+		l.How = store.Textf("an admin (%s)", askRules[i].command(q))
+	}
+	return l, nil
 }

@@ -30,6 +30,20 @@ func (t *Tool) ReadOnly() bool {
 	return t.Record.TrustAnnotations && t.Annotations.ReadOnly != nil && *t.Annotations.ReadOnly
 }
 
+// Claim is what the server says that the tool does, whether or not an admin
+// believes it; none where it says nothing.
+func (t *Tool) Claim() store.Text {
+	switch says := t.Annotations; {
+	case says.ReadOnly != nil && *says.ReadOnly:
+		return store.Textf("it only reads")
+	case says.Destructive != nil && *says.Destructive:
+		return store.Textf("it may destroy something")
+	case says.Destructive != nil:
+		return store.Textf("it changes something and destroys nothing")
+	}
+	return store.Text{}
+}
+
 // destructive says whether the tool may destroy something: all may of which an
 // admin has not believed the opposite.
 func (t *Tool) destructive() bool {

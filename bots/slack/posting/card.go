@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"nize/bots"
 	"nize/bots/outbox"
 	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
@@ -30,14 +31,15 @@ func (cs *cards) showCard(ctx context.Context, at store.Address, m store.Message
 			return "", err
 		}
 	}
-	c := view.RenderCard(*m.Card, cs.messages.Reader(ctx, at), file)
+	r := cs.readerOf(ctx, at, *m.Card)
+	c := view.RenderCard(*m.Card, r, file)
 	note := outbox.Digest{Store: cs.messages.store, Log: cs.messages.log, Call: m.Card.Call, At: at}
 	if stands, err := note.Is(ctx, c.Edited, c.Blocks); err != nil || stands {
 		return at.Message, err
 	}
 	ts, err := cs.messages.Put(ctx, at, m.ID, c.Content())
 	if tooMuch[wire.Code(err)] {
-		ts, err = cs.showNarrow(ctx, at, m, file)
+		ts, err = cs.showNarrow(ctx, at, m, narrow{r, file})
 	}
 	if err == nil {
 		note.Put(ctx, ts, c.Edited, c.Blocks)
@@ -48,16 +50,34 @@ func (cs *cards) showCard(ctx context.Context, at store.Address, m store.Message
 // tooMuch are Slack's answers where a message is longer than it takes.
 var tooMuch = map[string]bool{"msg_blocks_too_long": true, "msg_too_long": true, "invalid_blocks": true}
 
+// readerOf is who reads a card there. One who does not read the conversation of
+// the call, such as an approver, has a link to it.
+func (cs *cards) readerOf(ctx context.Context, at store.Address, card store.Card) bots.Reader {
+	r := cs.messages.Reader(ctx, at)
+	r.At = at
+	from := card.In
+	if card.State == store.Pending && from.Surface == store.OnSlack && from.Thread != "" && (from.Channel != at.Channel || from.Thread != at.Thread) {
+		r.Link = cs.messages.permalink(ctx, from)
+	}
+	return r
+}
+
+// narrow is what else goes into a card that is made shorter.
+type narrow struct {
+	reader bots.Reader
+	file   view.ArgsFile
+}
+
 // showNarrow is showCard where Slack refused what it takes by its reference.
-func (cs *cards) showNarrow(ctx context.Context, at store.Address, m store.Message, file view.ArgsFile) (string, error) {
+func (cs *cards) showNarrow(ctx context.Context, at store.Address, m store.Message, n narrow) (string, error) {
 	cs.messages.log.Info("a card is too much for Slack; it is made shorter", "call", m.Card.Call)
-	if file.Name == "" && len(m.Card.Args) > view.Narrow.Args {
+	if n.file.Name == "" && len(m.Card.Args) > view.Narrow.Args {
 		var err error
-		if file, err = cs.attach(ctx, at, *m.Card); err != nil {
+		if n.file, err = cs.attach(ctx, at, *m.Card); err != nil {
 			return "", err
 		}
 	}
-	return cs.messages.Put(ctx, at, m.ID, view.RenderCardIn(*m.Card, cs.messages.Reader(ctx, at), file, view.Narrow).Content())
+	return cs.messages.Put(ctx, at, m.ID, view.RenderCardIn(*m.Card, n.reader, n.file, view.Narrow).Content())
 }
 
 // attach puts the arguments as a file where the card stands, once for a call

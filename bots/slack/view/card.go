@@ -51,38 +51,41 @@ func RenderCard(card store.Card, r bots.Reader, file ArgsFile) CardContent {
 	return RenderCardIn(card, r, file, wide)
 }
 
+// RenderCardIn lays out what [bots.CardParts] asks for. What is folded there
+// stands in the dialog behind Details.
 func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) CardContent {
 	words := phrases.For(r.Locale)
 	p := bots.PartsOf(card, r)
-	open := card.State == store.Pending && !card.Approved
-	head := p.Title
-	if utf8.RuneCountInString(head) > maxHeader {
-		head = words.Say(phrases.CardHeadDone)
-		if open {
-			head = words.Say(phrases.CardHead)
-		}
+	if p.Settled != nil {
+		return settledCard(card, p, words)
 	}
-	c := CardContent{Blocks: []slackgo.Block{slackgo.NewHeaderBlock(PlainText(head))}}
-	more := false // something stands in the dialog only
-	section := func(limit int, lines ...string) {
+	c := CardContent{}
+	more := false // something that a press rests on stands in the dialog only
+	clipped := func(limit int, lines ...string) string {
 		text := strings.Join(lines, "\n")
 		if n := utf8.RuneCountInString(text); n > limit {
 			more = true
 			text = text[:offset(text, limit)] + "…\n" + words.Say(phrases.CardClipped, strconv.Itoa(n), strconv.Itoa(limit))
 		}
-		if text != "" {
+		return text
+	}
+	section := func(limit int, lines ...string) {
+		if text := clipped(limit, lines...); text != "" {
 			c.Blocks = append(c.Blocks, slackgo.NewSectionBlock(PlainText(text), nil, nil))
 		}
 	}
-	facts := p.Facts
-	if head != p.Title {
-		facts = append([]string{p.Title}, facts...)
+	head, name := p.Headline, p.Name
+	if utf8.RuneCountInString(head) > maxHeader {
+		head, name = words.Say(phrases.CardHead), strings.TrimSpace(p.Headline+"\n"+p.Name)
 	}
-	section(in.facts, facts...)
+	c.Blocks = append(c.Blocks, slackgo.NewHeaderBlock(PlainText(head)))
+	if name != "" {
+		c.Blocks = append(c.Blocks, slackgo.NewContextBlock("", PlainText(clipped(in.facts, name))))
+	}
 	section(min(in.facts, maxClaim), p.Warnings...)
-	section(in.claim, p.Description...)
-	section(in.claim, p.Why...)
-	section(maxClaim, p.ArgsHead)
+	if p.ArgsHead != "" {
+		section(maxClaim, p.ArgsHead)
+	}
 	if p.Args != "" {
 		shown := p.Args[:offset(p.Args, in.Args)]
 		c.Blocks = append(c.Blocks, preformatted(shown))
@@ -91,22 +94,14 @@ func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) Ca
 			section(maxClaim, continues(card, in.Args, p.Args, file, words)...)
 		}
 	}
-	section(in.claim, p.Rules...)
-	if p.Until != "" {
-		c.Blocks = append(c.Blocks, until(card.Expires, r, words))
+	c.Blocks = append(c.Blocks, quietLine(card, p, r, in.facts, words))
+	if len(p.Rules) > 0 {
+		c.Blocks = append(c.Blocks, slackgo.NewContextBlock("", PlainText(clipped(min(in.facts, maxContext), bots.Join(p.Rules...)))))
 	}
-	if p.Args == "" && p.Until == "" { // it did say until when: see richBlock
-		c.Blocks = append(c.Blocks, richBlock("", strings.Join(p.Bound, "\n")))
-	} else {
-		section(maxClaim, p.Bound...)
-	}
-	section(in.claim, p.State...)
 	if more {
 		section(maxClaim, words.Say(phrases.CardMore))
 	}
-	if buttons := cardButtons(card, open, more, words); len(buttons) > 0 {
-		c.Blocks = append(c.Blocks, slackgo.NewActionBlock("", buttons...))
-	}
+	c.Blocks = append(c.Blocks, slackgo.NewActionBlock("", cardButtons(card, true, words)...))
 	c.text, c.Edited = plainForm(card, p, file, words, MaxFallback), plainForm(card, p, file, words, maxEdited)
 	if in == Narrow {
 		c.text = c.Edited
@@ -114,30 +109,62 @@ func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) Ca
 	return c
 }
 
-// until says in a token of Slack's, which each reader sees in their own zone,
-// when a card expires; where tokens are not known it is text. All other words of
-// the line are nize's own.
-func until(at time.Time, r bots.Reader, words phrases.Catalogue) slackgo.Block {
+// quietLine is one line of rich text, in which nothing from outside does
+// anything: where it comes from, with a link, and in a token of Slack's, which
+// each reader sees in their own zone, until when it waits.
+func quietLine(card store.Card, p bots.CardParts, r bots.Reader, limit int, words phrases.Catalogue) slackgo.Block {
+	var line []slackgo.RichTextSectionElement
+	add := func(text string) { line = append(line, slackgo.NewRichTextSectionTextElement(text, nil)) }
+	origin, last := p.Origin, ""
+	if p.Link != "" {
+		origin, last = origin[:len(origin)-1], origin[len(origin)-1]
+	}
+	add(Clip(bots.Join(origin...), limit))
+	if last != "" {
+		add(bots.Between)
+		line = append(line, slackgo.NewRichTextSectionLinkElement(p.Link, last, nil))
+	}
+	if p.Until != "" {
+		add(bots.Between)
+		key := phrases.CardExpiresAt
+		if !card.Expires.After(r.Now) {
+			key = phrases.CardExpired
+		}
+		const token = "\x00"
+		before, after, _ := strings.Cut(words.Say(key, token), token)
+		if before != "" {
+			add(before)
+		}
+		line = append(line, date(card.Expires, r))
+		if after != "" {
+			add(after)
+		}
+	}
+	return slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(line...))
+}
+
+// date is a time that each reader sees in their own zone; where tokens are not
+// known it is text.
+func date(at time.Time, r bots.Reader) slackgo.RichTextSectionElement {
 	zone := r.Zone
 	if zone == nil {
 		zone = time.UTC
 	}
 	text := at.In(zone).Format("2006-01-02 15:04 MST")
-	key := phrases.CardExpiresAt
-	if !at.After(r.Now) {
-		key = phrases.CardExpired
-	}
-	const token = "\x00"
-	before, after, _ := strings.Cut(words.Say(key, token), token)
-	var line []slackgo.RichTextSectionElement
-	if before != "" {
-		line = append(line, slackgo.NewRichTextSectionTextElement(before, nil))
-	}
-	line = append(line, slackgo.NewRichTextSectionDateElement(at.Unix(), "{date_short_pretty} {time}", nil, &text))
-	if after != "" {
-		line = append(line, slackgo.NewRichTextSectionTextElement(after, nil))
-	}
-	return slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(line...))
+	return slackgo.NewRichTextSectionDateElement(at.Unix(), "{date_short_pretty} {time}", nil, &text)
+}
+
+// settledCard is the line that remains of a card, with Details and what can be
+// done again. It is rich text as what it replaces: see richBlock.
+func settledCard(card store.Card, p bots.CardParts, words phrases.Catalogue) CardContent {
+	line := Clip(p.Settled.Line(), maxClaim)
+	c := CardContent{Blocks: []slackgo.Block{
+		slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(slackgo.NewRichTextSectionTextElement(line, nil))),
+		slackgo.NewActionBlock("", cardButtons(card, false, words)...),
+	}}
+	c.text = Fallback(strings.Join(append([]string{line, words.Say(phrases.CardCall, bots.Escape(card.Call))}, p.State[0]), "\n"), maxEdited)
+	c.Edited = c.text
+	return c
 }
 
 // plainForm is the card as the message's text. Where it is longer than Slack
@@ -155,10 +182,17 @@ func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.C
 			p.Args = whole.Args[:offset(whole.Args, shown)] + "…"
 			p.Rules = append(continues(card, shown, whole.Args, file, words), whole.Rules...)
 		}
-		for _, claim := range []*[]string{&p.Facts, &p.Warnings, &p.Description, &p.Why, &p.State} {
+		for _, claim := range []*[]string{&p.Warnings, &p.Origin, &p.State} {
 			if len(*claim) > 0 {
 				*claim = []string{Clip(strings.Join(*claim, "\n"), maxClaim)}
 			}
+		}
+		p.More = nil
+		for _, line := range whole.More { // the digest and the call stand last
+			p.More = append(p.More, Clip(line, maxClaim/4))
+		}
+		if most := 10; len(p.More) > most {
+			p.More = append(p.More[:most-2:most-2], p.More[len(p.More)-2:]...)
 		}
 	}
 	return Fallback(strings.Join(p.Lines(), "\n"), limit)
@@ -177,7 +211,7 @@ func continues(card store.Card, shown int, pretty string, file ArgsFile, words p
 }
 
 // cardButtons are what can be done about the call as it stands.
-func cardButtons(card store.Card, open, more bool, words phrases.Catalogue) []slackgo.BlockElement {
+func cardButtons(card store.Card, open bool, words phrases.Catalogue) []slackgo.BlockElement {
 	var buttons []slackgo.BlockElement
 	add := func(verb string, key phrases.Key, style slackgo.Style, args ...any) {
 		b := button(CallAction+"-"+verb, words.Say(key, args...), pressValue(verb, card))
@@ -202,9 +236,7 @@ func cardButtons(card store.Card, open, more bool, words phrases.Catalogue) []sl
 	case store.Again:
 		add(VerbAgain, phrases.ButtonAgain, slackgo.StyleDefault)
 	}
-	if more {
-		add(VerbShow, phrases.ButtonShowAll, slackgo.StyleDefault)
-	}
+	add(VerbShow, phrases.ButtonDetails, slackgo.StyleDefault)
 	return buttons
 }
 

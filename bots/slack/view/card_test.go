@@ -56,6 +56,7 @@ func testCard() store.Card {
 		Server: "tracker", Where: "https://tracker.example/mcp", By: "ann", RunsAs: store.Plain("the team's credential TRACKER"), Why: "you asked for *an issue*",
 		Args: json.RawMessage(`{"body":"see <@U0BEN> & https://x.example","labels":["a","b"],"title":"Broken ` + "\u202e" + `door"}`), Warnings: []store.Text{store.Plain("this conversation read untrusted text")},
 		Digest: strings.Repeat("ab12", 16), Policy: store.ByRequester, State: store.Pending, Expires: testNow.Add(15 * time.Minute), Always: true,
+		CardReason: store.CardReason{Claim: store.Textf("it may destroy something"), Asks: store.Textf("it may change something"), Stops: store.Textf("a standing yes (always)")},
 	}
 }
 
@@ -74,18 +75,30 @@ func TestCardGolden(t *testing.T) {
 	long := testCard()
 	long.Args = json.RawMessage(`{"text":"` + strings.Repeat("long ", 4000) + `"}`)
 	together := testCard()
-	together.Together, together.Need, together.Yes, together.NotRequester = 2, 2, []string{"ben"}, true
+	together.Together, together.Need, together.Yes, together.NotRequester, together.Gone = 2, 2, []string{"ben"}, true, true
 	together.Approvers = []store.Approver{{Kind: "group", Names: []string{"ops"}}}
 	failed := testCard()
 	failed.State, failed.DecidedBy, failed.Outcome, failed.RepeatVerb = store.Failed, "ann", store.Plain("the tracker said no"), store.Retry
+	failed.Settled = testNow
+	done := testCard()
+	done.State, done.DecidedBy, done.Settled, done.Outcome = store.Done, "ann", testNow, store.Plain(`{"issue":12,"url":"https://tracker.example/12"}`)
+	elsewhere := testCard()
+	elsewhere.Title, elsewhere.By = "Nice\" · decided by \"root", "ann · x"
+	elsewhere.In = store.Address{Surface: store.OnSlack, Channel: "C0GENERAL", Thread: "1.2"}
+	client := testCard()
+	client.Token = "my-ide"
 	expired := testCard()
 	expired.State, expired.RepeatVerb = store.Expired, store.Again
 	for name, card := range map[string]store.Card{
-		"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired,
+		"waiting": testCard(), "long": long, "together": together, "failed": failed, "expired": expired, "done": done, "elsewhere": elsewhere, "client": client,
 		"together_zh-Hans": together, "together_zh-Hant": together, "failed_zh-Hans": failed, "failed_zh-Hant": failed,
 	} {
 		_, locale, _ := strings.Cut(name, "_")
-		c := RenderCard(card, bots.Reader{Locale: locale, Now: testNow}, ArgsFile{Name: FileName(card)})
+		r := bots.Reader{Locale: locale, Now: testNow}
+		if name == "elsewhere" {
+			r.Link = "https://w.slack.example/archives/C0GENERAL/p12"
+		}
+		c := RenderCard(card, r, ArgsFile{Name: FileName(card)})
 		var out bytes.Buffer
 		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)
@@ -138,25 +151,40 @@ func (d *deskOf) check(card store.Card) {
 		switch b := b.(type) {
 		case *slackgo.RichTextBlock:
 			for _, e := range b.Elements {
-				pre, ok := e.(*slackgo.RichTextPreformatted)
-				if !ok {
-					continue // the line with the expiry has no words from outside
+				var spans []slackgo.RichTextSectionElement
+				switch e := e.(type) {
+				case *slackgo.RichTextPreformatted:
+					spans = e.Elements
+				case *slackgo.RichTextSection:
+					spans = e.Elements
 				}
-				for _, s := range pre.Elements {
-					text := s.(*slackgo.RichTextSectionTextElement).Text
-					total += utf8.RuneCountInString(text)
-					shown.WriteString(text)
+				for _, s := range spans {
+					if text, ok := s.(*slackgo.RichTextSectionTextElement); ok { // no date
+						total += utf8.RuneCountInString(text.Text)
+						shown.WriteString(text.Text)
+					}
 				}
 			}
+		case *slackgo.ContextBlock:
+			text := b.ContextElements.Elements[0].(*slackgo.TextBlockObject)
+			if text.Type != slackgo.PlainTextType {
+				d.t.Fatalf("a quiet line is formatted: %q", text.Text)
+			}
+			total += utf8.RuneCountInString(text.Text)
+			shown.WriteString(text.Text)
 		case *slackgo.SectionBlock:
 			total += utf8.RuneCountInString(b.Text.Text)
 			shown.WriteString(b.Text.Text)
 		case *slackgo.HeaderBlock:
 			total += utf8.RuneCountInString(b.Text.Text)
+			shown.WriteString(b.Text.Text + "\n")
 		}
 	}
 	if total > 13_000 {
 		d.t.Fatalf("%d characters in all blocks", total)
+	}
+	if !strings.Contains(buttonsOf(c.Blocks), VerbShow) {
+		d.t.Fatal("nothing opens the details")
 	}
 	p := bots.PartsOf(card, bots.Reader{Now: testNow})
 	says := func(what string) bool { return strings.Contains(shown.String(), what) }
@@ -164,8 +192,13 @@ func (d *deskOf) check(card store.Card) {
 		if !says(p.Args) {
 			d.t.Fatalf("the arguments are not whole on the card: %.300q", card.Args)
 		}
-	} else if !says(Digest(card.Args)) || !says(FileName(card)) || !strings.Contains(buttonsOf(c.Blocks), VerbShow) {
+	} else if !says(Digest(card.Args)) || !says(FileName(card)) {
 		d.t.Fatal("a card with long arguments does not say where they go on")
+	}
+	for _, what := range append([]string{p.Headline, p.Name}, p.Warnings...) {
+		if utf8.RuneCountInString(what) < maxClaim/2 && !says(what) {
+			d.t.Fatalf("the card does not say %.300q", what)
+		}
 	}
 	for _, r := range shown.String() {
 		if r != '\n' && bots.Escape(string(r)) != string(r) {
@@ -223,10 +256,10 @@ func TestCardArguments(t *testing.T) {
 }
 
 func FuzzCard(f *testing.F) {
-	f.Add("text", "why", "where", "description", 0)
-	f.Add("<!channel>\u202e", strings.Repeat("x", 9000), "\x00", "*b*", 9000)
+	f.Add("text", "why", "where", "description", "title", 0)
+	f.Add("<!channel>\u202e", strings.Repeat("x", 9000), "\x00", "*b*", "a\" · b", 9000)
 	d := newDesk(f)
-	f.Fuzz(func(t *testing.T, text, why, where, description string, pad int) {
+	f.Fuzz(func(t *testing.T, text, why, where, description, title string, pad int) {
 		raw, err := json.Marshal(map[string]string{"text": text + strings.Repeat("é", max(0, pad%30_000))})
 		if err != nil {
 			t.Skip()
@@ -236,10 +269,20 @@ func FuzzCard(f *testing.F) {
 			t.Skip()
 		}
 		card := testCard()
-		card.Args, card.Why, card.Where, card.Description = args, why, where, description
+		card.Args, card.Why, card.Where, card.Description, card.Title, card.By = args, why, where, description, title, why
+		card.Claim, card.Asks = store.Plain(where), store.Plain(description)
 		d := *d
 		d.t = t
 		d.check(card)
+		card.State, card.Outcome, card.DecidedBy = store.Done, store.Plain(text), why
+		line := bots.PartsOf(card, bots.Reader{Now: testNow}).Settled.Line()
+		if n := strings.Count(line, bots.Between); n > 2 || bots.Escape(line) != line {
+			t.Fatalf("what remains of a card has %d parts: %q", n+1, line)
+		}
+		c := RenderCard(card, bots.Reader{Now: testNow}, ArgsFile{})
+		if len(c.Blocks) != 2 || !strings.Contains(buttonsOf(c.Blocks), VerbShow) || len(c.text) > maxEdited {
+			t.Fatalf("%d blocks remain of a card", len(c.Blocks))
+		}
 	})
 }
 
