@@ -1,0 +1,103 @@
+package chattest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Link is one open websocket. [Link.Write] runs in a goroutine of its own, so
+// that whoever holds a world's mutex never waits for a client.
+type Link struct {
+	*websocket.Conn
+	mu     sync.Mutex // may be taken while a Base's Mu is held, never the other way round
+	queue  []frame
+	wake   chan struct{}
+	ending chan struct{}
+	once   sync.Once
+}
+
+// frame is what is to be written.
+type frame struct {
+	value any  // as JSON; a []byte is written as it is
+	last  bool // the link ends after it
+	code  int  // a closing frame with text as its reason
+	text  string
+}
+
+const writeTime = 10 * time.Second
+
+// NewLink is a link over a connection.
+func NewLink(ws *websocket.Conn) *Link {
+	return &Link{Conn: ws, wake: make(chan struct{}, 1), ending: make(chan struct{})}
+}
+
+// Send writes a value as JSON, or bytes as they are.
+func (l *Link) Send(v any) { l.push(frame{value: v}) }
+
+// SendLast ends the link after this.
+func (l *Link) SendLast(v any) { l.push(frame{value: v, last: true}) }
+
+// CloseWith ends the link with a code.
+func (l *Link) CloseWith(code int, text string) { l.push(frame{code: code, text: text, last: true}) }
+
+func (l *Link) push(f frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, f)
+	select {
+	case l.wake <- struct{}{}: // one waiting token says all
+	default:
+	}
+}
+
+func (l *Link) takeAll() []frame {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.queue
+	l.queue = nil
+	return queue
+}
+
+// Cut ends the link without a word, as a network does.
+func (l *Link) Cut() {
+	l.once.Do(func() {
+		close(l.ending)
+		_ = l.NetConn().Close() // abruptly, so there is nothing to say about it
+	})
+}
+
+// Write sends what is queued until the link ends, and a ping that often.
+func (l *Link) Write(every time.Duration) {
+	defer l.Cut()
+	ping := time.NewTicker(every)
+	defer ping.Stop()
+	for {
+		select {
+		case <-l.ending:
+			return
+		case <-ping.C:
+			if l.WriteControl(websocket.PingMessage, []byte("Ping"), time.Now().Add(writeTime)) != nil {
+				return
+			}
+		case <-l.wake:
+			for _, f := range l.takeAll() {
+				if l.write(f) != nil || f.last {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (l *Link) write(f frame) error {
+	_ = l.SetWriteDeadline(time.Now().Add(writeTime)) // the write fails if that failed
+	if f.code != 0 {
+		return l.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(f.code, f.text), time.Now().Add(writeTime))
+	}
+	if raw, ok := f.value.([]byte); ok {
+		return l.WriteMessage(websocket.TextMessage, raw)
+	}
+	return l.WriteJSON(f.value)
+}

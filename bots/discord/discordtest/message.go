@@ -1,0 +1,422 @@
+package discordtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Types of messages.
+const (
+	plainType    = 0
+	createdType  = 18 // a thread was begun
+	replyType    = 19
+	commandType  = 20
+	starterType  = 21 // the first of a thread, which refers to what it was begun from
+	menuType     = 23 // of a command on a message
+	nonceLife    = 5 * time.Minute
+	maxContent   = 2000
+	maxReactions = 20
+)
+
+// draft is a message as the bot sends it; a nil field is not touched by an edit.
+type draft struct {
+	Content     *string            `json:"content"`
+	Embeds      *[]embed           `json:"embeds"`
+	Components  *[]json.RawMessage `json:"components"`
+	Mentions    *allowedMentions   `json:"allowed_mentions"`
+	Flags       *int               `json:"flags"`
+	Nonce       json.RawMessage    `json:"nonce"`
+	Enforce     bool               `json:"enforce_nonce"`
+	Reference   *draftReference    `json:"message_reference"`
+	Attachments *[]draftFile       `json:"attachments"`
+	TTS         bool               `json:"tts"`
+	Stickers    []string           `json:"sticker_ids"`
+	Poll        json.RawMessage    `json:"poll"`
+}
+
+type draftReference struct {
+	MessageID string `json:"message_id"`
+	ChannelID string `json:"channel_id"`
+	FailIf    *bool  `json:"fail_if_not_exists"`
+}
+
+type draftFile struct {
+	ID          json.RawMessage `json:"id"`
+	Filename    string          `json:"filename"`
+	Description string          `json:"description"`
+}
+
+type allowedMentions struct {
+	Parse       []string `json:"parse"`
+	Users       []string `json:"users"`
+	Roles       []string `json:"roles"`
+	RepliedUser bool     `json:"replied_user"`
+}
+
+var mentionRe = regexp.MustCompile(`<@(!|&)?(\d+)>|@everyone|@here`)
+
+// mentionsIn are the users that a text names, and whom it pings: a mention that
+// allowed_mentions leaves out shows, and pings nobody.
+func (s *Server) mentionsIn(text string, allowed *allowedMentions) (users, pinged []string) {
+	may := func(kind, id string) bool {
+		if allowed == nil {
+			return true
+		}
+		switch kind {
+		case "users":
+			return slices.Contains(allowed.Parse, kind) || slices.Contains(allowed.Users, id)
+		case "roles":
+			return slices.Contains(allowed.Parse, kind) || slices.Contains(allowed.Roles, id)
+		}
+		return slices.Contains(allowed.Parse, kind)
+	}
+	for _, m := range mentionRe.FindAllStringSubmatch(text, -1) {
+		switch {
+		case m[2] == "":
+			if may("everyone", "") {
+				pinged = append(pinged, m[0])
+			}
+		case m[1] == "&":
+			if may("roles", m[2]) {
+				pinged = append(pinged, m[2])
+			}
+		case s.world.user(m[2]) != nil && !slices.Contains(users, m[2]):
+			users = append(users, m[2])
+			if may("users", m[2]) {
+				pinged = append(pinged, m[2])
+			}
+		}
+	}
+	return users, pinged
+}
+
+// applyLocked puts a checked draft into a message.
+func (s *Server) applyLocked(m *Message, d draft, files map[string]File) {
+	if d.Content != nil {
+		m.Content = *d.Content
+	}
+	if d.Embeds != nil {
+		m.Embeds = mustJSON(*d.Embeds)
+	}
+	if d.Components != nil {
+		m.Components = numbered(mustJSON(*d.Components))
+	}
+	if d.Flags != nil {
+		m.Flags = m.Flags&^(NoEmbeds|ComponentsV2|Silent) | *d.Flags&(NoEmbeds|ComponentsV2|Silent) | m.Flags&ComponentsV2
+	}
+	if d.Attachments != nil || len(files) > 0 {
+		m.Files = s.filesLocked(m, d, files)
+	}
+	text := m.Content + " " + textOf(m.Components)
+	m.mentions, m.Pinged = s.mentionsIn(text, d.Mentions)
+	if m.Reply != "" && (d.Mentions == nil || d.Mentions.RepliedUser) {
+		if to := s.world.message(m.Channel, m.Reply); to != nil {
+			m.Pinged = append(m.Pinged, to.Author)
+		}
+	}
+	m.Versions = append(m.Versions, Version{Content: m.Content, Components: m.Components, At: s.opt.Now()})
+}
+
+// filesLocked are a message's files after a draft: those that it keeps, and new
+// ones.
+func (s *Server) filesLocked(m *Message, d draft, files map[string]File) []File {
+	keep := m.Files
+	said := map[string]draftFile{}
+	if d.Attachments != nil {
+		keep = nil
+		for _, a := range *d.Attachments {
+			id := strings.Trim(string(a.ID), `"`)
+			said[id] = a
+			if i := slices.IndexFunc(m.Files, func(f File) bool { return f.ID == id }); i >= 0 {
+				keep = append(keep, m.Files[i])
+			}
+		}
+	}
+	for n := range 10 {
+		f, ok := files[fmt.Sprintf("files[%d]", n)]
+		if !ok {
+			continue
+		}
+		if a := said[strconv.Itoa(n)]; a.Filename != "" {
+			f.Name, f.Description = a.Filename, a.Description
+		}
+		keep = append(keep, s.hostLocked(m.Channel, f))
+	}
+	return keep
+}
+
+// hostLocked gives a file its id and address.
+func (s *Server) hostLocked(channel string, f File) File {
+	f.ID = s.idLocked()
+	f.url = s.URL() + "/attachments/" + channel + "/" + f.ID + "/" + url.PathEscape(f.Name)
+	return f
+}
+
+// addLocked puts a message into its channel, and tells the bot unless it is for
+// one alone.
+func (s *Server) addLocked(m *Message) {
+	c := s.world.channel(m.Channel)
+	m.Created = s.opt.Now()
+	s.world.messages[m.Channel] = append(s.world.messages[m.Channel], m)
+	if m.For != "" {
+		return
+	}
+	if c.Archived {
+		c.Archived = false
+		s.threadEventLocked(c, "THREAD_UPDATE")
+	}
+	if c.thread() && !slices.Contains(c.Members, m.Author) {
+		c.Members = append(c.Members, m.Author)
+	}
+	s.messageEventLocked(c, "MESSAGE_CREATE", func(content bool) any {
+		w := s.eventMessageLocked(m, content)
+		w.Nonce = m.Nonce
+		return w
+	})
+}
+
+func (s *Server) updatedLocked(m *Message) {
+	if m.For == "" {
+		s.messageEventLocked(s.world.channel(m.Channel), "MESSAGE_UPDATE", func(content bool) any { return s.eventMessageLocked(m, content) })
+	}
+}
+
+func (s *Server) createMessage(c *call) (any, error) {
+	ch, err := s.myChannel(c, SendMessages)
+	if err != nil {
+		return nil, err
+	}
+	if ch.Type == DirectChannel {
+		if other := s.world.user(ch.Members[1]); !s.world.share(Bot, other.ID) || other.Closed {
+			return nil, errNoDM
+		}
+	}
+	if ch.Locked {
+		return nil, errLocked
+	}
+	var d draft
+	if err := c.decode(&d); err != nil {
+		return nil, err
+	}
+	if err := checkDraft(d, c.files, true); err != nil {
+		return nil, err
+	}
+	nonce := strings.Trim(string(d.Nonce), `"`)
+	if nonce == "null" {
+		nonce = ""
+	}
+	if d.Enforce && nonce != "" {
+		for _, old := range slices.Backward(s.world.messages[ch.ID]) {
+			if old.Author == Bot && old.Nonce == nonce && !old.deleted && s.opt.Now().Sub(old.Created) < nonceLife {
+				return s.wireLocked(old, true), nil
+			}
+		}
+	}
+	m := &Message{ID: s.idLocked(), Channel: ch.ID, Author: Bot, Nonce: nonce}
+	if d.Reference != nil && d.Reference.MessageID != "" {
+		if s.world.message(ch.ID, d.Reference.MessageID) != nil {
+			m.Type, m.Reply = replyType, d.Reference.MessageID
+		} else if d.Reference.FailIf == nil || *d.Reference.FailIf {
+			ck := &checker{}
+			ck.wrong("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
+			return nil, ck.err()
+		}
+	}
+	s.applyLocked(m, d, c.files)
+	s.addLocked(m)
+	out := s.wireLocked(m, true)
+	out.Nonce = nonce
+	return out, nil
+}
+
+// myMessage is the message of the path, which is not for one alone.
+func (s *Server) myMessage(c *call, need int64) (*Channel, *Message, error) {
+	ch, err := s.myChannel(c, need)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := s.world.message(ch.ID, c.PathValue("message"))
+	if m == nil || m.For != "" {
+		return nil, nil, errUnknownMessage
+	}
+	return ch, m, nil
+}
+
+func (s *Server) getMessage(c *call) (any, error) {
+	_, m, err := s.myMessage(c, ReadHistory)
+	if err != nil {
+		return nil, err
+	}
+	return s.wireLocked(m, !s.opt.NoContent), nil
+}
+
+func (s *Server) editMessage(c *call) (any, error) {
+	ch, m, err := s.myMessage(c, ViewChannel)
+	if err != nil {
+		return nil, err
+	}
+	if m.Author != Bot {
+		return nil, errNotAuthor
+	}
+	if ch.Archived {
+		return nil, errLocked
+	}
+	return s.editLocked(m, c)
+}
+
+func (s *Server) editLocked(m *Message, c *call) (any, error) {
+	var d draft
+	if err := c.decode(&d); err != nil {
+		return nil, err
+	}
+	if m.Flags&ComponentsV2 != 0 {
+		flags := ComponentsV2
+		if d.Flags != nil {
+			flags |= *d.Flags
+		}
+		d.Flags = &flags
+	}
+	if err := checkDraft(d, c.files, false); err != nil {
+		return nil, err
+	}
+	s.applyLocked(m, d, c.files)
+	m.Edited = s.opt.Now()
+	m.Loading, m.Flags = false, m.Flags&^Loading
+	s.updatedLocked(m)
+	return s.wireLocked(m, true), nil
+}
+
+type messageGone struct {
+	ID        string `json:"id"`
+	ChannelID string `json:"channel_id"`
+	GuildID   string `json:"guild_id,omitempty"`
+}
+
+func (s *Server) deleteMessage(c *call) (any, error) {
+	ch, m, err := s.myMessage(c, ViewChannel)
+	if err != nil {
+		return nil, err
+	}
+	if m.Author != Bot && s.world.permissions(ch, Bot)&ManageMessages == 0 {
+		return nil, errPermissions
+	}
+	s.deleteLocked(m)
+	return nil, nil
+}
+
+func (s *Server) deleteLocked(m *Message) {
+	m.deleted = true
+	c := s.world.channel(m.Channel)
+	if m.For == "" {
+		s.messageEventLocked(c, "MESSAGE_DELETE", same(messageGone{ID: m.ID, ChannelID: m.Channel, GuildID: c.Guild}))
+	}
+}
+
+// listMessages are a channel's messages, newest first.
+func (s *Server) listMessages(c *call) (any, error) {
+	ch, err := s.myChannel(c, ViewChannel)
+	if err != nil {
+		return nil, err
+	}
+	list := []wireMessage{}
+	if s.world.permissions(ch, Bot)&ReadHistory == 0 {
+		return list, nil
+	}
+	q, most := c.URL.Query(), c.limit(100)
+	after, before, around := number(q.Get("after")), number(q.Get("before")), number(q.Get("around"))
+	var found []*Message
+	for _, m := range s.world.messages[ch.ID] {
+		n := number(m.ID)
+		if !m.deleted && m.For == "" && (after == 0 || n > after) && (before == 0 || n < before) {
+			found = append(found, m)
+		}
+	}
+	switch {
+	case around != 0:
+		at := slices.IndexFunc(found, func(m *Message) bool { return number(m.ID) >= around })
+		if at < 0 {
+			at = len(found)
+		}
+		first := max(0, at-most/2)
+		found = found[first:min(len(found), first+most)]
+	case after != 0:
+		found = found[:min(len(found), most)]
+	default:
+		found = found[max(0, len(found)-most):]
+	}
+	for _, m := range slices.Backward(found) {
+		list = append(list, s.wireLocked(m, !s.opt.NoContent))
+	}
+	return list, nil
+}
+
+type reactionEvent struct {
+	UserID    string    `json:"user_id"`
+	ChannelID string    `json:"channel_id"`
+	MessageID string    `json:"message_id"`
+	GuildID   string    `json:"guild_id,omitempty"`
+	Emoji     wireEmoji `json:"emoji"`
+}
+
+func (s *Server) addReaction(c *call) (any, error) {
+	_, m, err := s.myMessage(c, AddReactions)
+	if err != nil {
+		return nil, err
+	}
+	name := c.PathValue("emoji")
+	if name == "" || len(name) > 64 || !strings.Contains(name, ":") && name[0] < 0x80 {
+		return nil, refuse(400, 10014, "Unknown Emoji")
+	}
+	return nil, s.reactLocked(m, Bot, name)
+}
+
+func (s *Server) reactLocked(m *Message, user, name string) error {
+	i := slices.IndexFunc(m.Reactions, func(r Reaction) bool { return r.Name == name })
+	if i < 0 {
+		if len(m.Reactions) >= maxReactions {
+			return refuse(400, 30010, "Maximum number of reactions reached (20)")
+		}
+		m.Reactions = append(m.Reactions, Reaction{Name: name})
+		i = len(m.Reactions) - 1
+	}
+	if slices.Contains(m.Reactions[i].Users, user) {
+		return nil
+	}
+	m.Reactions[i].Users = append(m.Reactions[i].Users, user)
+	s.reactionEventLocked(m, "MESSAGE_REACTION_ADD", user, name)
+	return nil
+}
+
+func (s *Server) reactionEventLocked(m *Message, event, user, name string) {
+	c := s.world.channel(m.Channel)
+	if s.world.sees(c, Bot) {
+		intent := GuildReactions
+		if c.Type == DirectChannel {
+			intent = DirectReactions
+		}
+		s.eventLocked(intent, event, same(reactionEvent{UserID: user, ChannelID: c.ID, MessageID: m.ID, GuildID: c.Guild, Emoji: wireEmoji{Name: name}}))
+	}
+}
+
+func (s *Server) removeReaction(c *call) (any, error) {
+	_, m, err := s.myMessage(c, ViewChannel)
+	if err != nil {
+		return nil, err
+	}
+	name := c.PathValue("emoji")
+	for i := range m.Reactions {
+		r := &m.Reactions[i]
+		if r.Name == name && slices.Contains(r.Users, Bot) {
+			r.Users = slices.DeleteFunc(r.Users, func(u string) bool { return u == Bot })
+			s.reactionEventLocked(m, "MESSAGE_REACTION_REMOVE", Bot, name)
+		}
+	}
+	m.Reactions = slices.DeleteFunc(m.Reactions, func(r Reaction) bool { return len(r.Users) == 0 })
+	return nil, nil
+}
