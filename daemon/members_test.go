@@ -58,6 +58,31 @@ func membersUse(ctx context.Context, t *testing.T, c *api.Client, as ranAs) {
 	if out, code := as("chat", "-m", "hello", "--model", "offline/planner"); code != 4 {
 		t.Errorf("a member asks a provider's model: exit %d, %s", code, out)
 	}
+	// What is behind a model's name is for admins, also where it fails.
+	if _, err := api.AddProvider.Call(ctx, c, api.AddProviderRequest{Name: "acme", BaseURL: "http://127.0.0.1:1/v1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.SetModel.Call(ctx, c, api.SetModelRequest{Name: "remote", Target: "acme/secret-9"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.SetDefaultModel.Call(ctx, c, api.ModelRequest{Name: "remote"}); err != nil {
+		t.Fatal(err)
+	}
+	failed, _ := as("chat", "-m", "hello", "--model", "remote")
+	if _, err := api.DisableProvider.Call(ctx, c, api.ProviderRequest{Name: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	disabled, code := as("chat", "-m", "hello", "--model", "remote")
+	status, _ := as("status", "--json")
+	if !strings.Contains(failed, "cannot be reached") || code == 0 || !strings.Contains(disabled, "not available") {
+		t.Errorf("a model that fails: %s\n%s", failed, disabled)
+	}
+	if all := failed + disabled + status + lists(); strings.Contains(all, "acme") || strings.Contains(all, "secret-9") {
+		t.Errorf("a member reads what is behind a name: %s", all)
+	}
+	if _, err := api.SetDefaultModel.Call(ctx, c, api.ModelRequest{Name: "common"}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := api.PatchGroup.Call(ctx, c, api.PatchGroupRequest{Name: "ops", Add: []string{"local:4321"}}); err != nil {
 		t.Fatal(err)
 	}

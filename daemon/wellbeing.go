@@ -87,7 +87,12 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	if s.You.IsAdmin() {
 		s.Warnings = d.layers.Warnings()
 	}
-	if targets, err := d.router.Resolve(ctx, ""); err == nil {
+	targets, err := d.router.Resolve(ctx, "")
+	switch {
+	case err != nil || targets[0].Provider.Kind == llm.Offline:
+	case s.You.IsAdmin():
 		s.Model = targets[0].Name()
+	default: // what is behind a model's name is for admins
+		s.Model = "default"
 	}
 }

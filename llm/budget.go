@@ -8,10 +8,14 @@ import (
 )
 
 // budgetName says whose budget it is, to the person who is refused or warned.
-func budgetName(s store.BudgetState) store.Text {
+// What is behind a model's name is for admins.
+func budgetName(s store.BudgetState, forAdmin bool) store.Text {
 	kind, name, _ := strings.Cut(s.Subject, ":")
-	if kind == "user" {
+	switch {
+	case kind == "user":
 		return store.Textf("Your %s budget of %s", s.Period.Word(), s.Amount(s.Limit))
+	case kind == "model" && !forAdmin:
+		return store.Textf("The %s budget of the model (%s)", s.Period.Word(), s.Amount(s.Limit))
 	}
 	return store.Textf("The %s budget of %s %s (%s)", s.Period.Word(), kindWord(kind), name, s.Amount(s.Limit))
 }
@@ -23,9 +27,11 @@ func resetText(s store.BudgetState, zone *time.Location) store.Text {
 }
 
 // budgetRefusal is what a person is told whom a budget refuses.
-func budgetRefusal(e *store.BudgetError, zone *time.Location) store.Text {
-	name := budgetName(e.BudgetState)
+func budgetRefusal(e *store.BudgetError, zone *time.Location, forAdmin bool) store.Text {
+	name := budgetName(e.BudgetState, forAdmin)
 	switch {
+	case e.Unpriced != "" && !forAdmin:
+		return store.Textf("%s is in money, and nize was not told what the model costs. An admin can tell it.", name)
 	case e.Unpriced != "":
 		return store.Textf("%s is in money, and nize was not told what %s costs. An admin can tell it: nizectl models price %s --in USD --out USD", name, e.Unpriced, e.Unpriced)
 	case !e.Spent():
@@ -35,11 +41,12 @@ func budgetRefusal(e *store.BudgetError, zone *time.Location) store.Text {
 }
 
 // budgetWarning is what a person is told once when a budget gets short.
-func budgetWarning(s store.BudgetState, zone *time.Location) store.Text {
+func budgetWarning(s store.BudgetState, zone *time.Location, forAdmin bool) store.Text {
+	name := budgetName(s, forAdmin)
 	if s.Spent() {
-		return store.Textf("%s is used up with this answer. %s", budgetName(s), resetText(s, zone))
+		return store.Textf("%s is used up with this answer. %s", name, resetText(s, zone))
 	}
-	return store.Textf("%s is used to %d %%: %s. %s", budgetName(s), s.Used*100/s.Limit, s.Amount(s.Used), resetText(s, zone))
+	return store.Textf("%s is used to %d %%: %s. %s", name, s.Used*100/s.Limit, s.Amount(s.Used), resetText(s, zone))
 }
 
 // kindWord is what a subject of a budget is.

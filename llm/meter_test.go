@@ -164,10 +164,13 @@ func TestBudgetWords(t *testing.T) {
 	held.Used, held.Reserved = 195_000, 9000
 	unpriced.Unit, unpriced.Limit = store.InUSD, 5_000_000
 	team.Subject, team.Period = "team:local", store.Monthly
+	model := state
+	model.Subject = "model:acme/m"
 	for want, err := range map[string]*store.BudgetError{
 		"Your daily budget of 200,000 tokens is used up. It resets on Sunday, 22 November, 01:00 (Europe/Berlin). An admin can raise it.":                                                                                 {BudgetState: state},
 		"Your daily budget of 200,000 tokens is nearly used up, and answers that are being written now may need the rest. Please try again when they are there. It resets on Sunday, 22 November, 01:00 (Europe/Berlin).": {BudgetState: held},
-		"Your daily budget of $5.00 is in money, and nize was not told what p/m costs. An admin can tell it: nizectl models price p/m --in USD --out USD":                                                                 {BudgetState: unpriced, Unpriced: "p/m"},
+		"Your daily budget of $5.00 is in money, and nize was not told what the model costs. An admin can tell it.":                                                                                                       {BudgetState: unpriced, Unpriced: "p/m"},
+		"The daily budget of the model (200,000 tokens) is used up. It resets on Sunday, 22 November, 01:00 (Europe/Berlin). An admin can raise it.":                                                                      {BudgetState: model},
 		"The monthly budget of team local (200,000 tokens) is used up. It resets on Sunday, 22 November, 01:00 (Europe/Berlin). An admin can raise it.":                                                                   {BudgetState: team},
 	} {
 		b.m.budget = err

@@ -61,6 +61,12 @@ var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 // and cost nothing.
 func IsFree(kind string) bool { return kind == Offline || kind == "ollama" }
 
+// PricesOf says whether the table has prices of that kind of provider.
+func PricesOf(kind string) bool {
+	_, ok := prices().Prices[kind]
+	return ok || kind == "azure"
+}
+
 // TablePrice is the built-in price of a model (its provider's own name) of a
 // provider of that kind. A release is priced as its model where it has no price
 // of its own; a deployment at Azure as the model it is named after.

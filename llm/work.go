@@ -260,7 +260,7 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 	for range 2 {
 		reply, err = w.Models.Generate(ctx, model, req, delta)
 		for _, b := range reply.Crossed {
-			warning := budgetWarning(b, w.zone())
+			warning := budgetWarning(b, w.zone(), w.forAdmin(s))
 			w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: warning.String(), Said: warning}))
 		}
 		if err != nil && shown.Len() == 0 {
@@ -285,13 +285,16 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 	return reply, "", &ProviderError{Provider: provider, Fault: FaultAnswer, Message: "the answer was empty"}
 }
 
+// forAdmin says whether admins alone read the answer; in a channel others do.
+func (w *work) forAdmin(s state) bool { return s.target.By.IsAdmin() && !w.thread.Address.Shared() }
+
 // reportFailure tells the person in one sentence that there is no answer, keeps what
 // was shown of it, and writes the cause to the log.
 func (w *work) reportFailure(ctx context.Context, s state, text string, cause error) error {
-	why := sentence(cause, s.target.By.IsAdmin() && !w.thread.Address.Shared()) // others read along in a channel
+	why := sentence(cause, w.forAdmin(s))
 	var full *store.BudgetError
 	if errors.As(cause, &full) {
-		why = budgetRefusal(full, w.zone())
+		why = budgetRefusal(full, w.zone(), w.forAdmin(s))
 		w.Log.Info("a budget refused a model call", "thread", w.thread.ID, "error", cause)
 	} else {
 		w.Log.Error("the model gave no answer", "thread", w.thread.ID, "error", cause)

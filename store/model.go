@@ -5,7 +5,7 @@ import "time"
 // Provider is an account at a model service.
 type Provider struct {
 	Name    string    `json:"name"`
-	Kind    string    `json:"kind"` // openai, azure, openrouter, deepseek, groq, ollama, openai-compatible, offline
+	Kind    string    `json:"kind"` // of llm/openai, or offline
 	BaseURL string    `json:"base_url,omitempty"`
 	Key     Secret    `json:"-"` // sealed at rest
 	HasKey  bool      `json:"has_key"`

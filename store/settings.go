@@ -69,7 +69,7 @@ var Keys = []Key{
 	{Name: "limits.user.turns", Kind: KindInt, Default: "2", Min: 0, Max: 1000, Help: "turns of one person at once, others wait; 0 is no limit"},
 	{Name: "mcp.session_timeout", Kind: KindDuration, Default: "30m", Min: 1, Max: 86400, Help: "idle time after which a session of an MCP client ends"},
 	{Name: "mcp.wait", Kind: KindDuration, Default: "10m", Min: 1, Max: 86400, Help: "how long an MCP client's call may wait for a yes"},
-	{Name: "models.images", Kind: KindList, Default: "openai/gpt-4o*,openai/gpt-4.1*,openai/gpt-5*,openai/gpt-6*", Help: "models that take images, as provider/model; * at the end stands for any more, none for none. All others are told that an image came"},
+	{Name: "models.images", Kind: KindList, Default: "openai/gpt-4o*,openai/gpt-4.1*,openai/gpt-5*,openai/gpt-6*,anthropic/claude-*,gemini/gemini-*", Help: "models that take images, as provider/model; * at the end stands for any more, none for none. All others are told that an image came"},
 	{Name: "providers.timeout.idle", Kind: KindDuration, Default: "2m", Min: 1, Max: 3600, Help: "how long a model service may send nothing before it is given up"},
 	{Name: "providers.timeout.total", Kind: KindDuration, Default: "10m", Min: 1, Max: 86400, Help: "how long a model service may take for one answer"},
 	{Name: "results.max_bytes", Kind: KindInt, Default: "1048576", Min: 1024, Max: 8 << 20, Help: "bytes of a tool's result that are kept and passed on"},

@@ -17,11 +17,13 @@ import (
 
 func modelsCommand(a *command.App) *cli.Command {
 	return command.Group("models", "names for models, and what stands in for them",
-		a.Command(command.Leaf{Name: "list", Usage: "list model names", Run: modelsList}),
-		a.Command(command.Leaf{Name: "set", Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag()},
+		a.Command(command.Leaf{Name: "list", Usage: "list model names, or what a provider offers", Run: modelsList, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "provider", Usage: "list the models that this `PROVIDER` offers"},
+		}}),
+		a.Command(command.Leaf{Name: "set", Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag(), untriedFlag()},
 			More: "nizectl models set smart openai/MODEL"}),
 		a.Command(command.Leaf{Name: "default", Args: "LOGICAL", Usage: "make a name the default", Names: command.ModelNames, Run: modelsDefault}),
-		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "say what stands in, in order; none clears it", Names: command.ModelNames, Run: modelsFallback}),
+		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "say what stands in, in order; none clears it", Names: command.ModelNames, Run: modelsFallback, Flags: []cli.Flag{untriedFlag()}}),
 		a.Command(command.Leaf{Name: "price", Args: "PROVIDER/MODEL", Usage: "show or set what a model costs, in US dollars per million tokens", Names: modelTargets, Run: modelsPrice,
 			More: "nizectl models price openai/MODEL --in 1.25 --cached 0.125 --out 10",
 			Flags: []cli.Flag{
@@ -45,7 +47,42 @@ func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
 	return slices.Compact(targets), err
 }
 
+// untriedFlag takes a model that the provider does not list.
+func untriedFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "force", Usage: "also where the provider does not list the model"}
+}
+
+// offeredModels lists what a provider offers.
+func offeredModels(ctx context.Context, c *command.Call, provider string) error {
+	done := c.Busy("asking %s …", provider)
+	test, err := api.TestProvider.Call(ctx, c.API, api.ProviderRequest{Name: provider})
+	done()
+	if err != nil {
+		return err
+	}
+	if !test.OK {
+		return command.Failf(api.ExitFailed, "%s does not say which models it offers: %s", provider, test.Error)
+	}
+	type offered struct {
+		ID       string `json:"id"` // provider/model
+		Provider string `json:"provider"`
+		Model    string `json:"model"`
+	}
+	list := command.Each(test.Models, func(m string) offered { return offered{provider + "/" + m, provider, m} })
+	if c.JSON {
+		return c.PrintJSON(command.Items(list))
+	}
+	for _, m := range list {
+		c.Line("%s", display.Clean(m.ID))
+	}
+	c.Note("%s offers %s; to use one: nizectl models set LOGICAL %s/MODEL", provider, command.Count(len(list), "model"), provider)
+	return nil
+}
+
 func modelsList(ctx context.Context, c *command.Call) error {
+	if provider := c.Cmd.String("provider"); provider != "" {
+		return offeredModels(ctx, c, provider)
+	}
 	list, err := api.ListModels.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
@@ -88,11 +125,19 @@ func modelsSet(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	m, err := api.SetModel.Call(ctx, c.API, api.SetModelRequest{Name: c.Arg(0), Target: c.Arg(1), Who: who})
+	m, err := api.SetModel.Call(ctx, c.API, api.SetModelRequest{Name: c.Arg(0), Target: c.Arg(1), Who: who, Force: c.Cmd.Bool("force")})
 	if err != nil {
 		return err
 	}
-	return c.Report(m, "%s is %s%s", m.Name, m.Target, defaultWord(m))
+	sayUnchecked(c, m)
+	return c.Report(m, "%s is %s%s", m.Name, m.Target, defaultWord(m.ModelName))
+}
+
+// sayUnchecked says that nobody knows whether there is such a model.
+func sayUnchecked(c *command.Call, m api.MappedModel) {
+	if m.Unchecked != "" && !c.JSON {
+		c.Note("it could not be checked whether there is %s", m.Unchecked)
+	}
 }
 
 func defaultWord(m store.ModelName) string {
@@ -116,10 +161,11 @@ func modelsFallback(ctx context.Context, c *command.Call) error {
 			return err
 		}
 	}
-	m, err := api.SetFallbacks.Call(ctx, c.API, api.SetFallbacksRequest{Name: c.Arg(0), Fallbacks: command.Items(c.Args[1:])})
+	m, err := api.SetFallbacks.Call(ctx, c.API, api.SetFallbacksRequest{Name: c.Arg(0), Fallbacks: command.Items(c.Args[1:]), Force: c.Cmd.Bool("force")})
 	if err != nil {
 		return err
 	}
+	sayUnchecked(c, m)
 	if len(m.Fallbacks) == 0 {
 		return c.Report(m, "%s has no fallback", m.Name)
 	}

@@ -15,15 +15,16 @@ import (
 )
 
 // kinds of providers.
-var kinds = []string{"openai", "azure", "openrouter", "deepseek", "groq", "ollama", "openai-compatible", "offline"}
+var kinds = []string{"openai", "anthropic", "gemini", "mistral", "xai", "azure", "openrouter", "deepseek", "groq", "ollama", "openai-compatible"}
 
 func providersCommand(a *command.App) *cli.Command {
 	return command.Group("providers", "accounts at model services",
 		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a provider, or give it a new key, from standard input", Run: providersAdd, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "kind", Usage: "one of " + strings.Join(kinds, ", ") + " (default: NAME, where it is one)"},
-			&cli.StringFlag{Name: "base-url", Usage: "the service's `URL`, for azure and openai-compatible"},
+			&cli.StringFlag{Name: "kind", Usage: "one of " + strings.Join(kinds, ", ") + " (default: NAME, where it is one, else what --base-url is of)"},
+			&cli.StringFlag{Name: "base-url", Usage: "the service's `URL`, for any that speaks OpenAI's protocol"},
 			&cli.StringFlag{Name: "key-file", Usage: "read the key from this `FILE`", TakesFile: true},
 			&cli.BoolFlag{Name: "no-key", Usage: "the service needs none"},
+			&cli.BoolFlag{Name: "force", Usage: "store it without trying it"},
 		}, More: "nizectl providers add openai < key.txt"}),
 		a.Command(command.Leaf{Name: "list", Usage: "list providers, never their keys", Run: providersList}),
 		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "try a provider's key", Names: providerNames, Run: providersTest}),
@@ -39,54 +40,81 @@ func providerNames(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func providersAdd(ctx context.Context, c *command.Call) error {
-	p, needsKey, err := providerFromFlags(c)
+	p, need, err := providerFromFlags(c)
 	if err != nil {
 		return err
 	}
-	if needsKey {
-		key, err := providerKey(c, p.Name)
+	if need != noKey {
+		key, err := providerKey(c, p.Name, need == maybeKey)
 		if err != nil {
 			return err
 		}
 		p.Key = api.NewSecret(key)
 	}
+	done := c.Busy("asking %s …", p.Name)
 	made, err := api.AddProvider.Call(ctx, c.API, p)
+	done()
 	if err != nil {
 		return err
 	}
-	return c.Report(made, "provider %s (%s) is ready; name one of its models: nizectl models set smart %s/MODEL", made.Name, made.Kind, made.Name)
+	if made.Found == nil {
+		return c.Report(made, "provider %s (%s) is stored untried; to try it: nizectl providers test %s", made.Name, made.Kind, made.Name)
+	}
+	at := ""
+	if made.BaseURL != "" {
+		at = " at " + made.BaseURL
+	}
+	next := "to see them: nizectl models list --provider " + made.Name
+	if len(made.Found.Models) == 1 {
+		next = "to use it: nizectl models set smart " + made.Name + "/" + made.Found.Models[0]
+	}
+	return c.Report(made, "provider %s (%s) works: %s%s in %s; %s", made.Name, made.Kind, command.Count(len(made.Found.Models), "model"), at, command.Millis(made.Found.TookMS), next)
 }
+
+// keyNeed says whether a provider has a key.
+type keyNeed int
+
+const (
+	noKey keyNeed = iota
+	maybeKey
+	needsKey
+)
 
 // providerFromFlags reads the command line and says whether a key is to be read.
-func providerFromFlags(c *command.Call) (p api.AddProviderRequest, needsKey bool, err error) {
-	p = api.AddProviderRequest{Name: c.Arg(0), Kind: c.Cmd.String("kind"), BaseURL: c.Cmd.String("base-url")}
+func providerFromFlags(c *command.Call) (p api.AddProviderRequest, need keyNeed, err error) {
+	p = api.AddProviderRequest{Name: c.Arg(0), Kind: c.Cmd.String("kind"), BaseURL: c.Cmd.String("base-url"), Try: !c.Cmd.Bool("force")}
 	if store.LooksSecret(p.Name) {
-		return p, false, command.Usagef("that looks like a key, not a name: nizectl providers add NAME < key.txt")
+		return p, noKey, command.Usagef("that looks like a key, not a name: nizectl providers add NAME < key.txt")
 	}
-	if p.Kind == "" {
+	byAddress := p.BaseURL != "" && !slices.Contains(kinds, p.Name) // then the daemon knows the kind
+	if p.Kind == "" && !byAddress {
 		p.Kind = p.Name
 	}
-	if !slices.Contains(kinds, p.Kind) {
+	if p.Kind != "" && !slices.Contains(kinds, p.Kind) {
 		if near := store.Nearest(p.Kind, kinds); near != "" && !c.Cmd.IsSet("kind") {
-			return p, false, command.Usagef("%q is not a kind of provider: did you mean %s? (or add --kind)", p.Kind, near)
+			return p, noKey, command.Usagef("%q is not a kind of provider: did you mean %s? (or add --base-url)", p.Kind, near)
 		}
-		return p, false, command.Usagef("%q is not a kind of provider: add --kind with one of %s", p.Kind, strings.Join(kinds, ", "))
+		return p, noKey, command.Usagef("%q is not a kind of provider: add --base-url URL, or --kind with one of %s", p.Kind, strings.Join(kinds, ", "))
 	}
 	if p.BaseURL == "" && (p.Kind == "openai-compatible" || p.Kind == "azure") {
-		return p, false, command.Usagef("a provider of kind %s needs --base-url URL", p.Kind)
+		return p, noKey, command.Usagef("a provider of kind %s needs --base-url URL", p.Kind)
 	}
 	if p.BaseURL != "" && !strings.HasPrefix(p.BaseURL, "https://") && !strings.HasPrefix(p.BaseURL, "http://") {
-		return p, false, command.Usagef("--base-url %s: want an http or https URL", p.BaseURL)
+		return p, noKey, command.Usagef("--base-url %s: want an http or https URL", p.BaseURL)
 	}
-	noKey := c.Cmd.Bool("no-key")
-	if noKey && c.Cmd.IsSet("key-file") {
-		return p, false, command.Usagef("give --key-file or --no-key, not both")
+	switch without, file := c.Cmd.Bool("no-key"), c.Cmd.IsSet("key-file"); {
+	case without && file:
+		return p, noKey, command.Usagef("give --key-file or --no-key, not both")
+	case without, p.Kind == "ollama" && !file:
+		return p, noKey, nil
+	case !file && (p.Kind == "" || p.Kind == "openai-compatible"):
+		return p, maybeKey, nil
 	}
-	keyless := p.Kind == "ollama" || p.Kind == "offline"
-	return p, c.Cmd.IsSet("key-file") || !noKey && !keyless, nil
+	return p, needsKey, nil
 }
 
-func providerKey(c *command.Call, name string) (string, error) {
+// providerKey reads a key; where the service may do without, an empty line is none.
+func providerKey(c *command.Call, name string, maybe bool) (string, error) {
 	what := "the key of " + name
 	if file := c.Cmd.String("key-file"); file != "" {
 		text, err := c.TextOrFile(what, "@"+file)
@@ -94,6 +122,9 @@ func providerKey(c *command.Call, name string) (string, error) {
 			return "", err
 		}
 		return oneWord(command.CheckSecret(what, text))
+	}
+	if maybe {
+		return oneWord(c.OptionalLine(what))
 	}
 	return oneWord(c.SecretLine(what))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // scriptModel starts a model service that speaks OpenAI's protocol and keeps
-// its address: every answer is "Hello there." and costs 1,000 tokens of prompt,
+// its address, and that of its host as HOST: every answer is "Hello there." and costs 1,000 tokens of prompt,
 // 200 of them cached, and 100 of answer. As strict as real ones, it refuses a
 // request with a function name that no service takes. A message that begins with
 // "misname" makes it call a function by a tool's id, "loop" search without end,
@@ -24,6 +24,10 @@ func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: model VAR")
 	}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/v1/") {
+			http.NotFound(w, r)
+			return
+		}
 		if strings.HasSuffix(r.URL.Path, "/models") {
 			fmt.Fprint(w, `{"data":[{"id":"parrot"}]}`)
 			return
@@ -36,6 +40,7 @@ func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(web.Close)
 	ts.Setenv(args[0], web.URL+"/v1")
+	ts.Setenv("HOST", web.URL)
 }
 
 // scriptModelAnswers says whether the usual answer is to be given, and gives any

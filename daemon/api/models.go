@@ -22,25 +22,34 @@ type ModelRequest struct {
 
 // SetModel maps a model name to provider/model and keeps its fallbacks. The
 // first name is the default.
-var SetModel = Op[SetModelRequest, store.ModelName]{"PUT", "/v1/models/{logical}", true, "map a model name"}
+var SetModel = Op[SetModelRequest, MappedModel]{"PUT", "/v1/models/{logical}", true, "map a model name"}
 
 // SetModelRequest is what a model name stands for.
 type SetModelRequest struct {
 	Name   string    `path:"logical" json:"-"`
-	Target string    `json:"target"`        // provider/model
-	Who    *[]string `json:"who,omitempty"` // may use it: all, admins, group:G, user:U; nil leaves it
+	Target string    `json:"target"`          // provider/model
+	Who    *[]string `json:"who,omitempty"`   // may use it: all, admins, group:G, user:U; nil leaves it
+	Force  bool      `json:"force,omitempty"` // also where the provider does not list the model
+}
+
+// MappedModel is a model name as it is stored.
+type MappedModel struct {
+	store.ModelName
+	// Unchecked says why nobody knows whether the provider has such a model.
+	Unchecked string `json:"unchecked,omitempty"`
 }
 
 // SetDefaultModel makes a model name the default.
 var SetDefaultModel = Op[ModelRequest, store.ModelName]{"POST", "/v1/models/{logical}/default", true, "make a model name the default"}
 
 // SetFallbacks replaces a model name's fallbacks.
-var SetFallbacks = Op[SetFallbacksRequest, store.ModelName]{"PUT", "/v1/models/{logical}/fallbacks", true, "set a model name's fallbacks"}
+var SetFallbacks = Op[SetFallbacksRequest, MappedModel]{"PUT", "/v1/models/{logical}/fallbacks", true, "set a model name's fallbacks"}
 
 // SetFallbacksRequest is a model name's fallbacks, in order.
 type SetFallbacksRequest struct {
 	Name      string   `path:"logical" json:"-"`
-	Fallbacks []string `json:"fallbacks"` // provider/model
+	Fallbacks []string `json:"fallbacks"`       // provider/model
+	Force     bool     `json:"force,omitempty"` // also where a provider does not list the model
 }
 
 // RemoveModel removes a model name.

@@ -6,14 +6,23 @@ import "nize/store"
 var ListProviders = Op[Empty, List[store.Provider]]{"GET", "/v1/providers", true, "list providers"}
 
 // AddProvider adds a provider, or replaces its key and address if it is there.
-var AddProvider = Op[AddProviderRequest, store.Provider]{"POST", "/v1/providers", true, "add a provider, or give it a new key"}
+var AddProvider = Op[AddProviderRequest, AddedProvider]{"POST", "/v1/providers", true, "add a provider, or give it a new key"}
 
 // AddProviderRequest is a provider with its key.
 type AddProviderRequest struct {
 	Name    string `json:"name"`
-	Kind    string `json:"kind,omitempty"` // "" is Name where that is a kind
+	Kind    string `json:"kind,omitempty"` // "" is Name where that is a kind, else what BaseURL is of
 	BaseURL string `json:"base_url,omitempty"`
 	Key     Secret `json:"key"` // "" for providers that need none
+	// Try asks the service before anything is stored, and stores nothing where it
+	// does not answer well.
+	Try bool `json:"try,omitempty"`
+}
+
+// AddedProvider is a provider as it is stored, and what the service said.
+type AddedProvider struct {
+	store.Provider
+	Found *ProviderTest `json:"found,omitempty"`
 }
 
 // ProviderRequest names a provider.

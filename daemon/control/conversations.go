@@ -195,6 +195,9 @@ func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowC
 		if t.By.User != by.User { // where they wrote from is theirs
 			t.By = store.Caller{User: t.By.User, Name: t.By.Name}
 		}
+		if !by.IsAdmin() { // what is behind a model's name is for admins
+			t.Model, t.Opaque = "", nil
+		}
 		view.Turns = append(view.Turns, t.SeenBy(by.User))
 	}
 	calls, err := c.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: th.ID})

@@ -103,11 +103,12 @@ func (m *Models) find(ctx context.Context, name string) (store.ModelName, error)
 }
 
 // Set maps a model name to provider/model and keeps its fallbacks.
-func (m *Models) Set(ctx context.Context, by store.Caller, req api.SetModelRequest) (none store.ModelName, err error) {
+func (m *Models) Set(ctx context.Context, by store.Caller, req api.SetModelRequest) (none api.MappedModel, err error) {
 	if err := store.CheckSlug(req.Name); err != nil {
 		return none, err
 	}
-	if err := m.Providers.CheckTarget(ctx, req.Target); err != nil {
+	unchecked, err := m.checkTargets(ctx, req.Force, req.Target)
+	if err != nil {
 		return none, err
 	}
 	name, err := m.find(ctx, req.Name)
@@ -120,7 +121,26 @@ func (m *Models) Set(ctx context.Context, by store.Caller, req api.SetModelReque
 			return none, err
 		}
 	}
-	return m.put(ctx, by, name)
+	stored, err := m.put(ctx, by, name)
+	return api.MappedModel{ModelName: stored, Unchecked: unchecked}, err
+}
+
+// checkTargets refuses what is no model of a provider; force takes every name
+// of a provider that is there.
+func (m *Models) checkTargets(ctx context.Context, force bool, targets ...string) (unchecked string, err error) {
+	for _, t := range targets {
+		if force {
+			err = m.Providers.CheckTarget(ctx, t)
+		} else if why, checkErr := m.Providers.CheckOffered(ctx, t); checkErr != nil {
+			err = checkErr
+		} else if why != "" {
+			unchecked = t + ": " + why
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return unchecked, nil
 }
 
 func (m *Models) put(ctx context.Context, by store.Caller, name store.ModelName) (store.ModelName, error) {
@@ -152,16 +172,16 @@ func (m *Models) SetDefault(ctx context.Context, by store.Caller, req api.ModelR
 }
 
 // SetFallbacks replaces a model name's fallbacks.
-func (m *Models) SetFallbacks(ctx context.Context, by store.Caller, req api.SetFallbacksRequest) (none store.ModelName, err error) {
+func (m *Models) SetFallbacks(ctx context.Context, by store.Caller, req api.SetFallbacksRequest) (none api.MappedModel, err error) {
 	name, err := m.find(ctx, req.Name)
 	if err != nil {
 		return none, err
 	}
-	for _, f := range req.Fallbacks {
-		if err := m.Providers.CheckTarget(ctx, f); err != nil {
-			return none, err
-		}
+	unchecked, err := m.checkTargets(ctx, req.Force, req.Fallbacks...)
+	if err != nil {
+		return none, err
 	}
 	name.Fallbacks = req.Fallbacks
-	return m.put(ctx, by, name)
+	stored, err := m.put(ctx, by, name)
+	return api.MappedModel{ModelName: stored, Unchecked: unchecked}, err
 }

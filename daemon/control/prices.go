@@ -55,6 +55,10 @@ func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
 
 // Get shows what provider/model costs.
 func (p *Prices) Get(ctx context.Context, _ store.Caller, req api.PriceRequest) (none api.PriceView, err error) {
+	provider, model, _ := strings.Cut(req.Model, "/")
+	if _, err := p.Providers.Find(ctx, provider); err != nil && model != "" && llm.PricesOf(provider) {
+		return p.of(ctx, req.Model) // the built-in table needs no provider
+	}
 	if err := p.Providers.CheckTarget(ctx, req.Model); err != nil {
 		return none, err
 	}

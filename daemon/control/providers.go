@@ -85,8 +85,85 @@ func (p *Providers) CheckTarget(ctx context.Context, target string) error {
 	return nil
 }
 
+// checkTime bounds how long a service is asked for its models.
+const checkTime = 20 * time.Second
+
+// CheckOffered refuses a provider/model whose provider lists its models and not
+// that one. Where it can't be asked, unchecked says why.
+func (p *Providers) CheckOffered(ctx context.Context, target string) (unchecked string, err error) {
+	if err := p.CheckTarget(ctx, target); err != nil {
+		return "", err
+	}
+	name, model, _ := strings.Cut(target, "/")
+	if name == llm.Offline {
+		return "", nil
+	}
+	provider, err := p.Find(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	listed, err := p.ListModelsOf(ctx, provider)
+	switch {
+	case err != nil:
+		return whyNot(err, provider), nil
+	case len(listed) == 0:
+		return "it lists no models", nil
+	case openai.Offers(provider.Kind, listed, model):
+		return "", nil
+	}
+	near := ""
+	if names := nearest(model, listed, 3); len(names) > 0 {
+		near = "; did you mean " + strings.Join(names, ", ") + "?"
+	}
+	return "", fmt.Errorf("model %q of %s %w%s (nizectl models list --provider %s shows them; --force takes it anyway)", model, name, store.ErrNotFound, near, name)
+}
+
+// nearest are the names that are most like the one given.
+func nearest(name string, names []string, most int) (out []string) {
+	for range most {
+		near := store.Nearest(name, names)
+		if near == "" {
+			break
+		}
+		out = append(out, near)
+		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == near })
+	}
+	return out
+}
+
+// whyNot says to an admin what a service did instead of answering.
+func whyNot(err error, provider store.Provider) string {
+	var pe *llm.ProviderError
+	if !errors.As(err, &pe) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Sprintf("it did not answer within %v", checkTime)
+		}
+		return err.Error()
+	}
+	said := ""
+	if pe.Status != 0 {
+		said = fmt.Sprintf(" (HTTP %d)", pe.Status)
+	}
+	if pe.Message != "" {
+		said += ": " + pe.Message
+	}
+	switch {
+	case pe.Fault == llm.FaultAuth && provider.Key.IsZero():
+		return "it wants a key" + said
+	case pe.Fault == llm.FaultAuth:
+		return "it did not accept the key" + said
+	case pe.Status == 404:
+		return "there is no list of models at its address" + said
+	case pe.Fault == llm.FaultDown && pe.Status == 0:
+		return "it cannot be reached" + said
+	}
+	return "it answered with an error" + said
+}
+
 // Add adds a provider, or replaces its key and address if it is there.
-func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProviderRequest) (none store.Provider, err error) {
+func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProviderRequest) (none api.AddedProvider, err error) {
 	if err := store.CheckSlug(req.Name); err != nil {
 		return none, err
 	}
@@ -96,22 +173,46 @@ func (p *Providers) Add(ctx context.Context, by store.Caller, req api.AddProvide
 	added := store.Provider{Name: req.Name, Kind: req.Kind, BaseURL: req.BaseURL, Key: req.Key.Secret, HasKey: !req.Key.IsZero(), Enabled: true, Created: p.Now()}
 	if added.Kind == "" {
 		added.Kind = added.Name
+		if _, ok := openai.Kinds[added.Kind]; !ok && added.BaseURL != "" {
+			added.Kind = openai.KindOf(added.BaseURL)
+		}
 	}
 	if err := p.check(added); err != nil {
 		return none, err
 	}
-	return p.put(ctx, by, added)
+	var found *api.ProviderTest
+	if req.Try {
+		test, base := p.try(ctx, added)
+		if !test.OK {
+			return none, fmt.Errorf("%w provider %s, so nothing was stored: %s; correct it, or store it untried with --force", store.ErrInvalid, added.Name, test.Error)
+		}
+		added.BaseURL, found = base, &test
+	}
+	stored, err := p.put(ctx, by, added)
+	return api.AddedProvider{Provider: stored, Found: found}, err
 }
 
-// providerKinds are the services that llm/openai speaks to, and whether they
-// need a key.
-var providerKinds = map[string]bool{"openai": true, "azure": true, "openrouter": true, "deepseek": true, "groq": true, "ollama": false, "openai-compatible": false}
+// try asks a service for its models, and says at which base URL it has them:
+// addresses are often given without the /v1 at their end.
+func (p *Providers) try(ctx context.Context, provider store.Provider) (api.ProviderTest, string) {
+	test, err := p.ask(ctx, provider)
+	base := strings.TrimRight(provider.BaseURL, "/")
+	var pe *llm.ProviderError
+	if errors.As(err, &pe) && pe.Fault == llm.FaultRequest && provider.Kind == "openai-compatible" && !strings.HasSuffix(base, "/v1") {
+		longer := provider
+		longer.BaseURL = base + "/v1"
+		if again, err := p.ask(ctx, longer); err == nil {
+			return again, longer.BaseURL
+		}
+	}
+	return test, provider.BaseURL
+}
 
 // check refuses a provider that could never answer.
 func (p *Providers) check(added store.Provider) error {
-	needsKey, ok := providerKinds[added.Kind]
+	needsKey, ok := openai.Kinds[added.Kind]
 	if !ok {
-		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, added.Kind, strings.Join(slices.Sorted(maps.Keys(providerKinds)), ", "))
+		return fmt.Errorf("%w provider kind %q: use --kind with one of %s", store.ErrInvalid, added.Kind, strings.Join(slices.Sorted(maps.Keys(openai.Kinds)), ", "))
 	}
 	if needsKey && added.Key.IsZero() {
 		return fmt.Errorf("%w provider %s: it needs a key: nizectl providers add %s < key.txt", store.ErrInvalid, added.Name, added.Name)
@@ -166,16 +267,24 @@ func (p *Providers) Test(ctx context.Context, _ store.Caller, req api.ProviderRe
 	if err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	out, err := p.ask(ctx, provider)
+	if err != nil {
+		out.Hint = "check the key and the address: nizectl providers add " + req.Name + " --base-url URL < key.txt"
+	}
+	return out, nil
+}
+
+// ask is what came of asking a service for its models.
+func (p *Providers) ask(ctx context.Context, provider store.Provider) (api.ProviderTest, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	began := p.Now()
 	models, err := p.ListModelsOf(ctx, provider)
 	out := api.ProviderTest{OK: err == nil, TookMS: float64(p.Now().Sub(began)) / float64(time.Millisecond), Models: models}
 	if err != nil {
-		out.Error = err.Error()
-		out.Hint = "check the key and the address: nizectl providers add " + req.Name + " --base-url URL < key.txt"
+		out.Error = whyNot(err, provider)
 	}
-	return out, nil
+	return out, err
 }
 
 // ListModelsOf asks a service for its models.

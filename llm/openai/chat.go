@@ -32,6 +32,7 @@ type call struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
+	Extra json.RawMessage `json:"extra_content,omitempty"` // Gemini
 }
 
 // opaque is what a turn keeps for its own provider and model.
@@ -40,6 +41,7 @@ type opaque struct {
 	ReasoningContent string            `json:"reasoning_content,omitempty"`
 	ReasoningDetails json.RawMessage   `json:"reasoning_details,omitempty"`
 	Items            []json.RawMessage `json:"items,omitempty"` // of the Responses API
+	Extra            []json.RawMessage `json:"extra,omitempty"` // extra_content of each call
 }
 
 // ownOpaque reads a turn's opaque part if this provider's model wrote it.
@@ -96,6 +98,7 @@ func (e *rawError) UnmarshalJSON(b []byte) error {
 type usage struct {
 	Prompt        int64 `json:"prompt_tokens"`
 	Completion    int64 `json:"completion_tokens"`
+	Total         int64 `json:"total_tokens"`
 	PromptDetails struct {
 		Cached int64 `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
@@ -110,6 +113,10 @@ func (u *usage) usage() llm.Usage {
 	out := llm.Usage{
 		Prompt: u.Prompt, Completion: u.Completion,
 		Cached: max(u.PromptDetails.Cached, u.CacheHit), Reasoning: u.CompletionDetails.Reasoning,
+	}
+	if beside := u.Total - u.Prompt - u.Completion; beside > 0 { // reasoning that is not in the completion
+		out.Completion += beside
+		out.Reasoning = max(out.Reasoning, beside)
 	}
 	if u.Cost != nil && *u.Cost >= 0 && *u.Cost < 1e6 {
 		out.MicroUSD, out.Priced = int64(*u.Cost*1e6+0.5), true
@@ -159,22 +166,27 @@ func (c *Client) chatRequest(req llm.Request) (goopenai.ChatCompletionRequest, m
 	if err != nil {
 		return goopenai.ChatCompletionRequest{}, nil, err
 	}
-	messages, err := json.Marshal(list)
+	messages, err := json.Marshal(c.bridgeToolResults(list))
 	if err != nil {
 		return goopenai.ChatCompletionRequest{}, nil, err
 	}
 	extra := map[string]json.RawMessage{"messages": messages}
-	typed := goopenai.ChatCompletionRequest{Model: req.Model, StreamOptions: &goopenai.StreamOptions{IncludeUsage: true}}
-	for _, f := range req.Functions {
-		typed.Tools = append(typed.Tools, goopenai.Tool{Type: goopenai.ToolTypeFunction, Function: &goopenai.FunctionDefinition{
-			Name: f.Name, Description: f.Description, Parameters: parameters(f),
-		}})
+	typed := goopenai.ChatCompletionRequest{Model: req.Model}
+	if !c.is("mistral") { // it sends the usage anyway
+		typed.StreamOptions = &goopenai.StreamOptions{IncludeUsage: true}
 	}
-	if req.NoCalls && len(typed.Tools) > 0 {
+	for _, f := range req.Functions {
+		def := &goopenai.FunctionDefinition{Name: f.Name, Description: f.Description}
+		if !c.noParameters(f) {
+			def.Parameters = parameters(f)
+		}
+		typed.Tools = append(typed.Tools, goopenai.Tool{Type: goopenai.ToolTypeFunction, Function: def})
+	}
+	if req.NoCalls && len(typed.Tools) > 0 && !c.is("anthropic") { // the agent makes no calls then
 		typed.ToolChoice = "none"
 	}
-	switch kind := c.opt.Provider.Kind; {
-	case kind == "openai" || kind == "azure":
+	switch {
+	case c.is("openai"), c.is("azure"), c.is("xai"):
 		typed.MaxCompletionTokens = req.MaxTokens
 	default:
 		if req.MaxTokens > 0 { // here, since the library refuses the field for some names
@@ -239,6 +251,7 @@ func (c *Client) assistant(t store.Turn, model string, ids map[string]string) me
 		k.Function.Name, k.Function.Arguments = requestName(tc.Name), requestArgs(tc.Args)
 		m.ToolCalls = append(m.ToolCalls, k)
 	}
+	c.signCalls(m.ToolCalls, own)
 	return m
 }
 
@@ -381,7 +394,10 @@ func (a *chatAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 		}
 		reply.Calls, reply.Finish, a.opaque = nil, llm.FinishCut, opaque{} // its calls may lack their ends
 	}
-	if a.opaque.ReasoningContent != "" || len(a.opaque.ReasoningDetails) > 0 {
+	if a.finish != "" {
+		a.opaque.Extra = a.calls.extras()
+	}
+	if a.opaque.ReasoningContent != "" || len(a.opaque.ReasoningDetails) > 0 || len(a.opaque.Extra) > 0 {
 		raw, err := json.Marshal(a.opaque)
 		if err != nil {
 			return llm.Reply{}, a.c.brokenAnswer("its reasoning is not JSON", err)

@@ -57,9 +57,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.c.opt.Provider.Kind == "azure" {
-		req.Header.Set("api-key", d.c.opt.Provider.Key.Reveal())
-	}
+	d.c.addHeaders(req)
 	for try := 1; ; try++ {
 		resp, err := d.tryOnce(req, body)
 		if err == nil {
@@ -219,9 +217,10 @@ func (w *idleReader) Close() error {
 // refusalError makes an error of an answer that is none.
 func (c *Client) refusalError(resp *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what came is enough for a message
+	raw = unwrapError(raw)
 	pe := &llm.ProviderError{
 		Provider: c.opt.Provider.Name, Status: resp.StatusCode,
-		RetryAfter: retryAfter(resp.Header, time.Now()), Message: c.redactKey(errorMessage(raw)),
+		RetryAfter: cmp.Or(retryAfter(resp.Header, time.Now()), retryDelay(raw)), Message: c.redactKey(errorMessage(raw)),
 	}
 	if resp.StatusCode < 400 { // a redirect would carry the key to where it doesn't belong
 		pe.Message = "it redirects"
@@ -231,6 +230,8 @@ func (c *Client) refusalError(resp *http.Response) error {
 		}
 	}
 	switch s := resp.StatusCode; {
+	case c.kindFault(s, raw) != "":
+		pe.Fault = c.kindFault(s, raw)
 	case s == 413 || s < 429 && tooLong(pe.Message, raw):
 		pe.Fault = llm.FaultTooLong
 	case s < 500 && withheld(raw):
@@ -290,7 +291,7 @@ func withheld(raw []byte) bool {
 func errorMessage(raw []byte) string {
 	var body struct {
 		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
+		Message json.RawMessage `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
 	}
 	if json.Unmarshal(raw, &body) != nil {
@@ -299,7 +300,7 @@ func errorMessage(raw []byte) string {
 	if m := errorText(body.Error); m != "" {
 		return m
 	}
-	return cmp.Or(body.Message, errorText(body.Detail))
+	return cmp.Or(errorText(body.Message), errorText(body.Detail))
 }
 
 // errorText reads {"message":…}, a string, or anything else as it stands.
@@ -313,9 +314,21 @@ func errorText(raw json.RawMessage) string {
 	}
 	var obj struct {
 		Message json.RawMessage `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
 	}
-	if json.Unmarshal(raw, &obj) == nil && len(obj.Message) > 0 {
-		return errorText(obj.Message)
+	if json.Unmarshal(raw, &obj) == nil && len(obj.Message)+len(obj.Detail) > 0 {
+		return cmp.Or(errorText(obj.Message), errorText(obj.Detail))
+	}
+	var list []struct { // Mistral's, one for each field that it refuses
+		Place []any  `json:"loc"`
+		Words string `json:"msg"`
+	}
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 && list[0].Words != "" {
+		var parts []string
+		for _, p := range list {
+			parts = append(parts, strings.Trim(fmt.Sprint(p.Place), "[]")+": "+p.Words)
+		}
+		return strings.Join(parts, "; ")
 	}
 	return string(raw)
 }

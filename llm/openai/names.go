@@ -48,6 +48,7 @@ func (c *Client) callIDs(turns []store.Turn) map[string]string {
 			if tc.Provider != "" && seen[tc.Provider] == 1 && (own || legalID.MatchString(tc.Provider)) {
 				ids[tc.ID] = tc.Provider
 			}
+			ids[tc.ID] = c.kindID(ids[tc.ID])
 		}
 	}
 	return ids

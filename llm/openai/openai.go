@@ -1,6 +1,6 @@
 // Package openai speaks OpenAI's protocol through go-openai, for every service
-// that does: OpenAI, Azure, OpenRouter, DeepSeek, Groq, Ollama and others with
-// a base URL.
+// that does: OpenAI, Anthropic, Gemini, Mistral, xAI, Azure, OpenRouter, DeepSeek,
+// Groq, Ollama and others with a base URL.
 //
 // The library makes requests and cuts streams into lines. What is read and
 // written is ours, since services differ where its types don't:
@@ -12,6 +12,7 @@
 //     comments and errors within a stream arrive the same from every service,
 //     and makes a stream of a plain JSON answer.
 //   - gather collects the pieces of tool calls, whatever a service leaves out.
+//   - quirks has where kinds of services differ.
 //   - chat speaks Chat Completions; responses speaks the Responses API for
 //     models that want it where functions are involved.
 //
@@ -59,6 +60,10 @@ type Options struct {
 // baseURLs of the kinds. Those that aren't here need one.
 var baseURLs = map[string]string{
 	"openai":     "https://api.openai.com/v1",
+	"anthropic":  "https://api.anthropic.com/v1",
+	"gemini":     "https://generativelanguage.googleapis.com/v1beta/openai",
+	"mistral":    "https://api.mistral.ai/v1",
+	"xai":        "https://api.x.ai/v1",
 	"openrouter": "https://openrouter.ai/api/v1",
 	"deepseek":   "https://api.deepseek.com/v1",
 	"groq":       "https://api.groq.com/openai/v1",
@@ -161,10 +166,10 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	}
 	names := make([]string, len(list.Models))
 	for i, m := range list.Models {
-		names[i] = m.ID
+		names[i] = strings.TrimPrefix(m.ID, "models/") // Gemini's
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }
 
 // embedBatch is how many texts go into one request: all services take that many.

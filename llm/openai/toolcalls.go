@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	maxCalls = 64      // calls of one reply
-	maxArgs  = 1 << 20 // bytes of one call's arguments
-	maxID    = 256     // bytes of a call's id
-	maxName  = 256     // bytes of a function's name that are kept: more than any service takes
+	maxCalls = 64       // calls of one reply
+	maxArgs  = 1 << 20  // bytes of one call's arguments
+	maxID    = 256      // bytes of a call's id
+	maxExtra = 64 << 10 // bytes of what a service puts beside a call and wants back
+	maxName  = 256      // bytes of a function's name that are kept: more than any service takes
 )
 
 // piece is a part of a tool call as it comes in a stream.
@@ -24,6 +25,7 @@ type piece struct {
 		// Arguments is a string, or an object from services that can't do that.
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"function"`
+	Extra json.RawMessage `json:"extra_content"`
 }
 
 // callGatherer collects the pieces of the calls of one reply. The rules, in order:
@@ -45,6 +47,7 @@ type callGatherer struct {
 type gatheredCall struct {
 	id, name string
 	args     []byte
+	extra    json.RawMessage
 }
 
 func (g *callGatherer) addPiece(p piece) error {
@@ -76,7 +79,22 @@ func (g *callGatherer) addPiece(p piece) error {
 		return fmt.Errorf("the arguments of a tool call are over %d bytes", maxArgs)
 	}
 	c.args = append(c.args, args...)
+	if len(p.Extra) > 0 && len(p.Extra) <= maxExtra && string(p.Extra) != "null" {
+		c.extra = p.Extra
+	}
 	return nil
+}
+
+// extras is what the service put beside each call; nil where it put nothing.
+func (g *callGatherer) extras() []json.RawMessage {
+	out, some := make([]json.RawMessage, len(g.calls)), false
+	for i, c := range g.calls {
+		out[i], some = c.extra, some || len(c.extra) > 0
+	}
+	if !some {
+		return nil
+	}
+	return out
 }
 
 // findCall returns the call that a piece belongs to, or nil for a new one.

@@ -74,6 +74,26 @@ func (a *App) SecretLine(what string) (string, error) {
 	return CheckSecret(what, line)
 }
 
+// OptionalLine is SecretLine for what there may be none of: an empty line, or
+// the end of standard input, is none.
+func (a *App) OptionalLine(what string) (string, error) {
+	if a.InTTY {
+		text, err := a.promptHidden(what, "not shown; none: Enter")
+		if err != nil || strings.TrimSpace(text) == "" {
+			return "", err
+		}
+		return CheckSecret(what, text)
+	}
+	line, err := readLine(a.reader(), MaxSecret)
+	if err != nil {
+		return "", fmt.Errorf("reading %s from standard input: %w", what, err)
+	}
+	if strings.TrimSpace(line) == "" {
+		return "", nil
+	}
+	return CheckSecret(what, line)
+}
+
 // SkipBlank passes over empty lines of standard input, such as those between two
 // tokens in a file.
 func (a *App) SkipBlank() {
@@ -104,13 +124,21 @@ func (a *App) SecretText(what string) (string, error) {
 
 // prompt asks at the terminal without echo.
 func (a *App) prompt(what string) (string, error) {
-	fmt.Fprintf(a.Err, "%s (not shown): ", display.Clean(what))
+	text, err := a.promptHidden(what, "not shown")
+	if err != nil {
+		return "", err
+	}
+	return CheckSecret(what, text)
+}
+
+func (a *App) promptHidden(what, note string) (string, error) {
+	fmt.Fprintf(a.Err, "%s (%s): ", display.Clean(what), note)
 	b, err := a.Hidden()
 	fmt.Fprintln(a.Err)
 	if err != nil {
 		return "", fmt.Errorf("reading %s: %w", what, err)
 	}
-	return CheckSecret(what, string(b))
+	return string(b), nil
 }
 
 // CheckSecret returns a key without what surrounds it, or says why it is none.
