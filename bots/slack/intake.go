@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"nize/bots"
+	"nize/bots/queue"
 	"nize/bots/slack/attachments"
 	"nize/bots/slack/home"
 	"nize/bots/slack/incoming"
@@ -34,7 +35,7 @@ type live struct {
 	wire        *wire.Client
 	handler     bots.Handler
 	log         *slog.Logger
-	lanes       *lanes
+	lanes       *queue.Lanes
 	unacked     chan struct{} // holds one for each frame that is not acknowledged
 	people      *people.Directory
 	posts       *posting.Poster
@@ -55,7 +56,7 @@ type live struct {
 
 func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 	l := &live{
-		b: b, account: account, handler: h, lanes: newLanes(), unacked: make(chan struct{}, maxUnacked),
+		b: b, account: account, handler: h, lanes: queue.NewLanes(), unacked: make(chan struct{}, maxUnacked),
 		log:  b.o.Log.With("team", account.Team),
 		wire: wire.New(b.o.wire(), account.Tokens[BotToken], account.Tokens[AppToken]),
 	}
@@ -89,7 +90,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 
 // serve takes what comes in until ctx ends, and waits for what it began.
 func (l *live) serve(ctx context.Context) {
-	defer l.lanes.wg.Wait()
+	defer l.lanes.Wait()
 	defer l.wg.Wait()
 	after := l.homes.Newest() // before anything is shown that a change would outdate
 	l.replay(ctx)
@@ -138,7 +139,7 @@ func (l *live) replay(ctx context.Context) {
 		if err != nil {
 			l.log.Error("an item of the inbox is unreadable", "item", item.ID, "err", err)
 		}
-		l.lanes.add(ctx, lane).setWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
+		l.lanes.Add(ctx, lane).SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
 	}
 }
 
@@ -253,7 +254,7 @@ func (l *live) needsWork(ctx context.Context, e *incoming.Event) (bool, []string
 	if e.Thread == "" {
 		return false, keys
 	}
-	if l.lanes.busy(laneOf(*e)) { // the conversation may be about to begin
+	if l.lanes.Busy(laneOf(*e)) { // the conversation may be about to begin
 		return true, keys
 	}
 	_, err := l.b.o.Store.Threads.FindThread(ctx, place(l.account.Team, e.Channel, e.Root()))
@@ -271,7 +272,7 @@ func (l *live) storeAndWork(ctx context.Context, kind string, payload json.RawMe
 		done(nil, true)
 		return
 	}
-	t := l.lanes.add(ctx, lane)
+	t := l.lanes.Add(ctx, lane)
 	l.wg.Go(func() {
 		item := store.Item{ID: store.NewID(l.b.o.Now()), Kind: kind, Keys: keys, Payload: payload, At: l.b.o.Now()}
 		fresh, err := l.b.o.Store.Inbox.Accept(ctx, item)
@@ -279,17 +280,17 @@ func (l *live) storeAndWork(ctx context.Context, kind string, payload json.RawMe
 			if ctx.Err() == nil {
 				l.log.Error("storing what Slack sent", "err", err)
 			}
-			t.setWork(nil)
+			t.SetWork(nil)
 			done(nil, false) // Slack sends it again
 			return
 		}
 		done(nil, true)
 		if !fresh {
-			t.setWork(nil)
+			t.SetWork(nil)
 			return
 		}
 		l.setHealth(func(h *bots.Health) { h.Events++; h.LastSeen = l.b.o.Now() })
-		t.setWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
+		t.SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
 	})
 }
 

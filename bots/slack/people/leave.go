@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"nize/bots/slack/incoming"
+	"nize/bots/slack/wire"
 	"nize/store"
 )
 
@@ -39,43 +40,24 @@ func (d *Directory) HandleUserChange(ctx context.Context, e incoming.Event) erro
 	if err != nil {
 		return fmt.Errorf("finding who left: %w", err)
 	}
-	_, err = d.disableGone(ctx, u)
+	_, err = d.sweeps.DisableGone(ctx, u)
 	return err
 }
 
-// disableGone disables a user whose account on Slack is switched off, unless an
-// identity of theirs still lives: one elsewhere counts as alive, and so does one
-// that Slack does not know.
-func (d *Directory) disableGone(ctx context.Context, u store.User) (done bool, err error) {
-	if u.State != store.Active {
-		return false, nil
-	}
-	for _, identity := range u.Identities {
-		id := idOf(identity)
-		if id == "" {
-			return false, nil
-		}
-		p, err := d.LookUp(ctx, id, Fresh)
-		if err != nil {
-			return false, err
-		}
-		if p.active || p.Identity() != identity {
-			return false, nil
-		}
-	}
-	// As they are now: what was read may be old, and their role another.
-	if u, err = d.o.Store.GetUser(ctx, u.ID); err != nil || u.State != store.Active {
-		return false, err
-	}
-	u.State = store.Disabled
-	err = d.o.Store.PutUser(ctx, store.System, u)
-	if errors.Is(err, store.ErrRefused) {
-		d.o.Log.Warn("the last admin's account on Slack was switched off; they stay an admin of nize", "user", u.ID)
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("disabling who left Slack: %w", err)
-	}
-	d.o.Log.Info("a user was disabled, since their account on Slack was", "user", u.ID)
-	return true, nil
+// isGone says whether the account behind an identity is switched off. One that
+// Slack tells otherwise of is not.
+func (d *Directory) isGone(ctx context.Context, identity string) (bool, error) {
+	p, err := d.LookUp(ctx, idOf(identity), Fresh)
+	return err == nil && !p.active && p.Identity() == identity, err
 }
+
+// unknown says whether Slack tells, but not of somebody.
+func unknown(err error) bool {
+	return wire.Code(err) == "user_not_found" || wire.Code(err) == "user_not_visible"
+}
+
+// Sweep begins to look everybody up now, or leaves one that is under way.
+func (d *Directory) Sweep() { d.sweeps.Begin() }
+
+// KeepSweeping sweeps when it is time, until ctx ends.
+func (d *Directory) KeepSweeping(ctx context.Context) { d.sweeps.Run(ctx) }

@@ -17,9 +17,9 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
-	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/wire"
+	"nize/bots/sweep"
 	"nize/store"
 )
 
@@ -63,15 +63,11 @@ func (p Person) Words() phrases.Catalogue { return phrases.For(p.Locale) }
 
 // Store is what of the store the directory needs.
 type Store interface {
-	GetUser(ctx context.Context, id string) (store.User, error)
+	sweep.Store
 	FindUser(ctx context.Context, identity string) (store.User, error)
 	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
-	ListUsers(ctx context.Context) ([]store.User, error)
-	PutUser(ctx context.Context, by store.Caller, u store.User) error
 	Accept(ctx context.Context, item store.Item) (bool, error)
 	Done(ctx context.Context, id string) error
-	GetSweep(ctx context.Context, surface store.Surface) (store.Sweep, error)
-	PutSweep(ctx context.Context, by store.Caller, s store.Sweep) error
 }
 
 // Options are what a directory works with.
@@ -91,15 +87,15 @@ type Directory struct {
 
 	cache   cache
 	rosters rosters
-	sweeps  *queue.Queue[string] // when everybody is looked up
+	sweeps  *sweep.Sweeper
 }
 
 func New(o Options) *Directory {
-	return &Directory{
-		o:      o,
-		cache:  cache{known: map[string]Person{}, dms: map[string]string{}, asking: map[string]*asking{}},
-		sweeps: queue.New[string](o.Now),
-	}
+	d := &Directory{o: o, cache: cache{known: map[string]Person{}, dms: map[string]string{}, asking: map[string]*asking{}}}
+	d.sweeps = sweep.New(sweep.Options{
+		Store: o.Store, Surface: store.OnSlack, Title: "Slack", Team: o.Team, Now: o.Now, Wait: o.Wire.Wait, Log: o.Log, Gone: d.isGone, Unknown: unknown,
+	})
+	return d
 }
 
 // cache remembers what Slack says of people, for a short time.

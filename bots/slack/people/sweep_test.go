@@ -12,6 +12,7 @@ import (
 
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/wire"
+	"nize/bots/sweep"
 	"nize/store"
 	"nize/store/bolt/bolttest"
 )
@@ -89,7 +90,7 @@ func TestSweep(t *testing.T) {
 		s.leave(id)
 	}
 	stay := []store.User{s.user(slacktest.Ben), s.user(slacktest.Guest), s.user("U0NOBODY"), s.user("named:mia"), half, local, elsewhere, boss}
-	if err := s.d.sweep(t.Context()); err != nil {
+	if err := s.d.sweeps.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, u := range []store.User{gone, twice} {
@@ -111,11 +112,11 @@ func TestSweep(t *testing.T) {
 	if err != nil || len(events) != 1 {
 		t.Errorf("%d events of it, %v", len(events), err)
 	}
-	if d := s.d.untilSweep(got); d < sweepEvery || d > sweepEvery+sweepSpread {
+	if d := s.d.sweeps.Until(got); d < sweep.Every || d > sweep.Every+sweep.Spread {
 		t.Errorf("the next one in %v", d)
 	}
-	s.now = s.now.Add(3 * sweepEvery)
-	if d := s.d.untilSweep(got); d > 0 {
+	s.now = s.now.Add(3 * sweep.Every)
+	if d := s.d.sweeps.Until(got); d > 0 {
 		t.Errorf("one that is due comes in %v", d)
 	}
 }
@@ -132,7 +133,7 @@ func TestSweepFails(t *testing.T) {
 	}
 	s.leave("U0MANY29")
 	calls := func() int { return s.fake.Stats().Calls["users.info"] }
-	if err := s.d.sweep(t.Context()); err != nil {
+	if err := s.d.sweeps.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := calls(); n != 30 {
@@ -142,19 +143,19 @@ func TestSweepFails(t *testing.T) {
 		t.Error("who left stays, or another went")
 	}
 
-	s.now = s.now.Add(sweepEvery)
+	s.now = s.now.Add(sweep.Every)
 	before := s.last()
 	s.fake.Fail("users.info", slacktest.Fault{Times: 100, Error: "internal_error"})
-	if err := s.d.sweep(t.Context()); !errors.Is(err, errSweep) {
+	if err := s.d.sweeps.Sweep(t.Context()); !errors.Is(err, sweep.ErrSilent) {
 		t.Errorf("while Slack fails: %v", err)
 	}
-	if n := calls() - 30; n != sweepFails {
+	if n := calls() - 30; n != sweep.MaxFails {
 		t.Errorf("%d look-ups while Slack fails", n)
 	}
 	if got := s.last(); !got.UnderWay() || !got.Ended.Equal(before.Ended) || len(got.Disabled) > 0 {
 		t.Errorf("the sweep that failed: %+v", got)
 	}
-	if s.d.untilSweep(s.last()) != 0 {
+	if s.d.sweeps.Until(s.last()) != 0 {
 		t.Error("what is under way is not due")
 	}
 
@@ -170,7 +171,7 @@ func TestSweepFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.d.sweep(t.Context()); err != nil {
+	if err := s.d.sweeps.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.last(); got.UnderWay() || got.Checked != 30 || calls() != 10 {
@@ -183,7 +184,7 @@ func TestSweepFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.now = s.now.Add(Recent)
-	if err := s.d.sweep(t.Context()); err != nil {
+	if err := s.d.sweeps.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.last(); got.Checked != 30 || got.Team != slacktest.Team {

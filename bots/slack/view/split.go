@@ -1,138 +1,18 @@
 package view
 
-import (
-	"regexp"
-	"strings"
-	"unicode/utf8"
-)
+import "nize/bots/markdown"
 
-// A long text stands in several messages. Where it is cut depends on what
-// stands before the cut alone, so that a text that is still growing and the
-// whole one are cut alike; and a code block or a table that a cut goes through
-// is closed in the one message and opened again in the next.
-
-const (
-	// partSize is how many bytes of an answer stand in one message at most;
-	// Slack takes 12,000 characters of Markdown in one, with what dress adds.
-	partSize = 10_000
-	// A message ends with the first line that ends after softSize, or the
-	// first word after wordSize.
-	softSize = 8_500
-	wordSize = 9_500
-	// maxLead bounds what is said again at the beginning of a message.
-	maxLead = 1_000
-)
-
-// cutAt is where the message ends that begins with text, -1 if all of it fits
-// and more may follow.
-func cutAt(text string) int {
-	for i := softSize; i < min(len(text), partSize); i++ {
-		if text[i] == '\n' || text[i] == ' ' && i >= wordSize {
-			return i + 1
-		}
-	}
-	if len(text) < partSize {
-		return -1
-	}
-	n := partSize
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
-}
+// sizes are of Slack's messages, which take 12,000 characters of Markdown.
+var sizes = markdown.Sizes{Part: 10_000, Soft: 8_500, Word: 9_500, Lead: 1_000}
 
 // FirstPart is what of a text stands in the message that it begins.
-func FirstPart(text string) string {
-	if n := cutAt(text); n >= 0 {
-		return text[:n]
-	}
-	return text
-}
+func FirstPart(text string) string { return sizes.FirstPart(text) }
 
 // Split cuts a text as it is streamed.
-func Split(text string) []string {
-	var out []string
-	for text != "" {
-		piece := FirstPart(text)
-		out, text = append(out, piece), text[len(piece):]
-	}
-	return out
-}
+func Split(text string) []string { return sizes.Split(text) }
 
-// Dress is what a message shows of a text: body, which follows before, with
-// what makes it readable alone. more says that the text goes on in another.
-func Dress(before, body string, more bool) string {
-	out := leadOf(before, body) + body
-	if more {
-		out += TailOf(before + body)
-	}
-	return out
-}
-
-// leadOf opens again what before leaves open: a code block, or a table that
-// body goes on with.
-func leadOf(before, body string) string {
-	o := openIn(before)
-	lead := ""
-	switch {
-	case o.fence != "":
-		lead = o.opening + "\n"
-	case o.head != "" && strings.HasPrefix(strings.TrimLeft(body, " "), "|"):
-		lead = o.head
-	}
-	if len(lead) > maxLead {
-		return ""
-	}
-	return lead
-}
+// Dress is what a message shows of a text: see [markdown.Sizes.Dress].
+func Dress(before, body string, more bool) string { return sizes.Dress(before, body, more) }
 
 // TailOf closes the code block that text leaves open.
-func TailOf(text string) string {
-	o := openIn(text)
-	if o.fence == "" || len(o.opening) > maxLead {
-		return ""
-	}
-	if strings.HasSuffix(text, "\n") {
-		return o.fence
-	}
-	return "\n" + o.fence
-}
-
-// opened is what is open at the end of a text.
-type opened struct {
-	fence   string // what ends the code block, "" for none
-	opening string // the line that began it
-	head    string // the first two lines of a table, "" for none
-}
-
-var (
-	fenceLine = regexp.MustCompile("^ *(`{3,}|~{3,})(.*)$")
-	ruleLine  = regexp.MustCompile(`^ *\|?[ :|-]*-[ :|-]*\|[ :|-]*$`)
-)
-
-// openIn reads a text line by line. A table counts only where the text ends
-// with one of its rows.
-func openIn(text string) (o opened) {
-	before := "" // the line before
-	for line := range strings.Lines(text) {
-		trimmed := strings.TrimRight(line, "\r\n")
-		m := fenceLine.FindStringSubmatch(trimmed)
-		switch {
-		case o.fence != "":
-			if m != nil && strings.HasPrefix(m[1], o.fence) && strings.TrimSpace(m[2]) == "" {
-				o = opened{}
-			}
-		case m != nil && (m[1][0] != '`' || !strings.Contains(m[2], "`")):
-			o = opened{fence: m[1], opening: trimmed}
-		case ruleLine.MatchString(trimmed) && strings.Contains(before, "|"):
-			o.head = before + "\n" + trimmed + "\n"
-		case !strings.Contains(trimmed, "|"):
-			o.head = ""
-		}
-		before = trimmed
-	}
-	if !strings.HasSuffix(text, "\n") {
-		o.head = ""
-	}
-	return o
-}
+func TailOf(text string) string { return sizes.TailOf(text) }

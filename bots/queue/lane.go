@@ -1,4 +1,4 @@
-package slack
+package queue
 
 import (
 	"context"
@@ -8,30 +8,31 @@ import (
 // atWork is how many lanes work at the same time; the others wait.
 const atWork = 64
 
-// lanes keep what belongs together in order: what comes into one lane is
+// Lanes keep what belongs together in order: what comes into one lane is
 // worked off one after another, different lanes at the same time.
-type lanes struct {
+type Lanes struct {
 	slots chan struct{} // one for each lane that works
 	wg    sync.WaitGroup
 
 	mu   sync.Mutex // guards open
-	open map[string][]*ticket
+	open map[string][]*Ticket
 }
 
-// ticket is a place in a lane, taken before it is known whether there is
+// Ticket is a place in a lane, taken before it is known whether there is
 // anything to do.
-type ticket struct {
-	ready chan struct{} // closed by settle
+type Ticket struct {
+	ready chan struct{} // closed by SetWork
 	run   func(context.Context)
 }
 
-func newLanes() *lanes {
-	return &lanes{slots: make(chan struct{}, atWork), open: map[string][]*ticket{}}
+// NewLanes returns some without anything in them.
+func NewLanes() *Lanes {
+	return &Lanes{slots: make(chan struct{}, atWork), open: map[string][]*Ticket{}}
 }
 
-// add takes the next place of a lane. Its settle must be called.
-func (l *lanes) add(ctx context.Context, lane string) *ticket {
-	t := &ticket{ready: make(chan struct{})}
+// Add takes the next place of a lane. Its SetWork must be called.
+func (l *Lanes) Add(ctx context.Context, lane string) *Ticket {
+	t := &Ticket{ready: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, runs := l.open[lane]
@@ -42,21 +43,21 @@ func (l *lanes) add(ctx context.Context, lane string) *ticket {
 	return t
 }
 
-// busy says whether something is under way in a lane.
-func (l *lanes) busy(lane string) bool {
+// Busy says whether something is under way in a lane.
+func (l *Lanes) Busy(lane string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, runs := l.open[lane]
 	return runs
 }
 
-// setWork says what is to be done at the ticket's place; nil is nothing.
-func (t *ticket) setWork(run func(context.Context)) {
+// SetWork says what is to be done at the ticket's place; nil is nothing.
+func (t *Ticket) SetWork(run func(context.Context)) {
 	t.run = run
 	close(t.ready)
 }
 
-func (l *lanes) drain(ctx context.Context, lane string) {
+func (l *Lanes) drain(ctx context.Context, lane string) {
 	for {
 		l.mu.Lock()
 		if len(l.open[lane]) == 0 {
@@ -83,3 +84,7 @@ func (l *lanes) drain(ctx context.Context, lane string) {
 		}
 	}
 }
+
+// Wait waits until nothing is under way. What was to be worked on with a context
+// that has ended is left out.
+func (l *Lanes) Wait() { l.wg.Wait() }

@@ -1,4 +1,4 @@
-package view
+package markdown
 
 import (
 	"fmt"
@@ -6,17 +6,19 @@ import (
 	"testing"
 )
 
+var slackSizes = Sizes{Part: 10_000, Soft: 8_500, Word: 9_500, Lead: 1_000}
+
 // TestCutting: cuts are the same for a growing text, end with lines or words,
 // and each message stands alone.
 func TestCutting(t *testing.T) {
 	text := longAnswer()
-	parts := Split(text)
+	parts := slackSizes.Split(text)
 	if strings.Join(parts, "") != text || len(parts) < 4 {
 		t.Fatalf("%d parts, which are not the text", len(parts))
 	}
 	grown := 0
 	for n := 0; n <= len(text); n += 97 {
-		got := Split(text[:n])
+		got := slackSizes.Split(text[:n])
 		for i, piece := range got[:max(len(got)-1, 0)] {
 			if piece != parts[i] {
 				t.Fatalf("with %d bytes, part %d is otherwise than in the whole", n, i)
@@ -32,7 +34,7 @@ func TestCutting(t *testing.T) {
 		if i < len(parts)-1 && !strings.HasSuffix(piece, "\n") && !strings.HasSuffix(piece, " ") {
 			t.Errorf("part %d ends within a word: …%q", i, piece[len(piece)-20:])
 		}
-		shown := Dress(before, piece, i < len(parts)-1)
+		shown := slackSizes.Dress(before, piece, i < len(parts)-1)
 		if open := openIn(shown); open.fence != "" {
 			t.Errorf("message %d leaves its code open", i)
 		}
@@ -55,7 +57,7 @@ func TestCutting(t *testing.T) {
 		"text\n```js\nx":       "\n```",
 		"```\nx\n```js\n":      "```", // what has a language ends nothing
 	} {
-		if got := TailOf(in); got != want {
+		if got := slackSizes.TailOf(in); got != want {
 			t.Errorf("tailOf(%q) = %q, want %q", in, got, want)
 		}
 	}
