@@ -73,8 +73,18 @@ type GroupDirectory interface {
 type Announcer interface {
 	outbox.Courier
 	// Tell says something of nize's own in a channel, or edits what it said
-	// there as that message, and returns which message that is.
-	Tell(ctx context.Context, channel, message, text string) (string, error)
+	// there, and returns which message that is. What may have been said before
+	// by a try of which nobody knows the end is looked for first, by its id.
+	Tell(ctx context.Context, a Announcement) (message string, err error)
+}
+
+// Announcement is something of nize's own outside any conversation.
+type Announcement struct {
+	Channel string
+	Message string    // the one to edit, "" for a new one
+	ID      string    // of what is told, the same in every try
+	Since   time.Time // a try was made then at the earliest; zero: none was
+	Text    string
 }
 
 // Sweeper is what a [Bot] implements too that can look for people who left the

@@ -100,7 +100,7 @@ func (c *Conversation) Share(ctx context.Context, by store.Caller, thread string
 	}
 	id := "shared/" + strconv.Itoa(n)
 	sc.PutStored(store.Message{
-		ID: id, Kind: store.TextMessage, Final: true, For: &store.Asker{User: by.User, Identity: by.Identity},
+		ID: id, Kind: store.TextMessage, Final: true, For: &store.Asker{User: by.User, Identity: by.Identity, At: turn.At},
 		Text: sc.Words().Say(phrases.SharedBy, Escape(by.Name)) + "\n\n" + turn.Text,
 	}, id)
 	sc.Put(sc.Offer(n, by.User, true))

@@ -141,7 +141,8 @@ func (b *Bot) Direct(ctx context.Context, u store.User) (store.Address, error) {
 }
 
 // Tell implements bots.Announcer.
-func (b *Bot) Tell(_ context.Context, channel, message, text string) (string, error) {
+func (b *Bot) Tell(_ context.Context, a bots.Announcement) (string, error) {
+	channel, message, text := a.Channel, a.Message, a.Text
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.told == nil {

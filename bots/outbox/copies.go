@@ -156,7 +156,7 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 	var failed error
 	copied := 0 // to others than who asked
 	for name, at := range places {
-		failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
+		failed = errors.Join(failed, c.bringCopy(ctx, name, at, m, true))
 		if name != CopyOf(call.By) {
 			copied++
 		}
@@ -172,7 +172,7 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 		}
 		if ok {
 			copied++
-			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m))
+			failed = errors.Join(failed, c.bringCopy(ctx, name, at, m, false))
 		}
 	}
 	return failed
@@ -240,8 +240,8 @@ func (c *Copies) direct(ctx context.Context, u store.User) (store.Address, bool,
 }
 
 // bringCopy posts or updates one copy. The intent is noted before the post, so
-// that a crash in between does not post it twice.
-func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m store.Message) error {
+// that a crash in between does not post it twice; noted says whether it was.
+func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m store.Message, noted bool) error {
 	p := c.platforms[at.Surface]
 	if p == nil {
 		return nil
@@ -259,7 +259,7 @@ func (c *Copies) bringCopy(ctx context.Context, name string, at store.Address, m
 		}
 		return err
 	}
-	if f, ok := p.(Finder); ok {
+	if f, ok := p.(Finder); ok && noted {
 		found, err := f.Find(ctx, at, m)
 		switch {
 		case err == nil:

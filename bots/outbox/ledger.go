@@ -68,6 +68,17 @@ func (l *ledger) notePlace(ctx context.Context, name string, at store.Address) {
 	l.note(ctx, name, func(ctx context.Context) error { return l.places.PutPlace(ctx, l.thread, name, at) })
 }
 
+// noteIntent notes that a message is about to be posted. Without that note it is
+// not: after a crash nobody would look for it before it is posted again.
+func (l *ledger) noteIntent(ctx context.Context, name string, to store.Address) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := l.places.PutPlace(ctx, l.thread, name, to); err != nil {
+		return fmt.Errorf("noting what is about to be posted: %w", err)
+	}
+	return nil
+}
+
 // movePlace is notePlace of to, and forgets from.
 func (l *ledger) movePlace(ctx context.Context, from, to string, at store.Address) {
 	l.note(ctx, from, func(ctx context.Context) error { return l.places.MovePlace(ctx, l.thread, from, to, at) })

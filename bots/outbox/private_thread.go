@@ -94,7 +94,9 @@ func (s *Screen) post(ctx context.Context, name string, m store.Message) (store.
 	}
 	for anew := false; ; anew = true {
 		if s.ledger.finds() {
-			s.ledger.notePlace(ctx, name, to) // it may stand there soon, whatever becomes of us
+			if err := s.ledger.noteIntent(ctx, name, to); err != nil {
+				return to, err
+			}
 			s.mark(ctx, name, m)
 		}
 		at, err := s.Platform.Post(ctx, to, m)

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"nize/bots/queue"
 	"nize/store"
 )
 
@@ -40,6 +43,15 @@ type SentStore interface {
 	MovePlace(ctx context.Context, owner, from, to string, at store.Address) error
 }
 
+// Withdrawer is what a [Lister] implements too whose requests may be carried out
+// after their sender has died or given them up: what was looked for, not found
+// and posted again may stand there twice a moment later. A platform that posts
+// nothing twice of one nonce needs none.
+type Withdrawer interface {
+	// Withdraw takes one of nize's own messages away.
+	Withdraw(ctx context.Context, in store.Address, message string) error
+}
+
 // maxLost is how many messages are remembered whose post got no answer.
 const maxLost = 10_000
 
@@ -52,48 +64,91 @@ type Sent struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	mu    sync.Mutex           // guards what follows
-	since map[string]time.Time // posts whose answer was lost
-	known map[string]bool      // messages of which it is known what they are
+	// Patience is how long a request may be on its way after its sender died or
+	// gave it up: only then it is made again. It is set before anything is sent.
+	Patience time.Duration
+	began    time.Time            // what an earlier run sent was sent before that
+	doubts   *queue.Queue[string] // of doubtful
+
+	mu       sync.Mutex         // guards what follows
+	lost     map[string]attempt // posts whose answer was lost
+	known    map[string]bool    // messages of which it is known what they are
+	posting  map[string]int     // posts under way, by channel and thread
+	doubtful map[string]*doubt  // what may come to stand there twice
+}
+
+// attempt is a post of which nobody knows whether it was done.
+type attempt struct {
+	began, ended time.Time
+	answered     bool // it was, with a failure: it is on its way no more
 }
 
 // NewSent returns what is known at the start: nothing but what the store knows.
 func NewSent(s SentStore, l Lister, now func() time.Time, log *slog.Logger) *Sent {
-	return &Sent{store: s, lister: l, now: now, log: log, since: map[string]time.Time{}, known: map[string]bool{}}
+	return &Sent{
+		store: s, lister: l, now: now, log: log, Patience: 3 * time.Second, began: now(), doubts: queue.New[string](now),
+		lost: map[string]attempt{}, known: map[string]bool{}, posting: map[string]int{}, doubtful: map[string]*doubt{},
+	}
 }
 
-func sentKey(at store.Address, id string) string { return at.Channel + "/" + at.Thread + "/" + id }
+func sentKey(at store.Address, id string) string { return threadKey(at) + "/" + id }
+
+func threadKey(at store.Address) string { return at.Channel + "/" + at.Thread }
+
+// errOnItsWay is why a message is not posted again yet.
+var errOnItsWay = errors.New("an earlier post of it may be on its way still")
 
 // Post makes a message once: where the answer to an earlier try was lost, it is
 // looked for in the thread first, and found says so. What was found stays
 // unsettled until the caller says by [Sent.Settle] that it is in use. unsure says
-// whether nobody knows, by its error, if a post was done.
+// whether nobody knows, by its error, if a post was done. One that may be on its
+// way still is waited for: the error says so, and the caller tries again.
 func (s *Sent) Post(ctx context.Context, at store.Address, id string, post func(context.Context) (string, error), unsure func(error) bool) (message string, found bool, err error) {
 	message, lost, err := s.Lost(ctx, at, id)
 	if err != nil || message != "" {
 		return message, message != "", err
 	}
 	began := s.now()
+	s.underWay(at, 1)
 	message, err = post(ctx)
 	switch {
 	case err == nil:
 		s.Settle(at, id, message)
-	case unsure(err) && !lost:
+	case unsure(err):
 		s.mu.Lock()
-		if len(s.since) > maxLost {
-			clear(s.since)
+		if len(s.lost) > maxLost {
+			clear(s.lost)
 		}
-		s.since[sentKey(at, id)] = began
+		if lost {
+			began = s.lost[sentKey(at, id)].began
+		}
+		s.lost[sentKey(at, id)] = attempt{began: began, ended: s.now(), answered: answered(err)}
 		s.mu.Unlock()
 	}
+	s.underWay(at, -1)
 	return message, false, err
+}
+
+// answered says whether an error is what the platform answered, if only a page.
+func answered(err error) bool {
+	var broken *url.Error
+	return !errors.As(err, &broken)
+}
+
+// underWay counts the posts in a thread that are under way.
+func (s *Sent) underWay(at store.Address, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.posting[threadKey(at)] += n; s.posting[threadKey(at)] == 0 {
+		delete(s.posting, threadKey(at))
+	}
 }
 
 // Lost looks for a message whose post got no answer in this run, if it is one;
 // it is "" where it did not get there.
 func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message string, lost bool, err error) {
 	s.mu.Lock()
-	since, lost := s.since[sentKey(at, id)]
+	tried, lost := s.lost[sentKey(at, id)]
 	s.mu.Unlock()
 	if !lost {
 		return "", false, nil
@@ -103,7 +158,7 @@ func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message s
 		return "", true, err
 	}
 	// By any clock that is right to a minute.
-	list, err := s.lister.Sent(ctx, at, since.Add(-time.Minute), "")
+	list, err := s.lister.Sent(ctx, at, tried.began.Add(-time.Minute), "")
 	if err != nil {
 		return "", true, fmt.Errorf("looking for a message whose post got no answer: %w", err)
 	}
@@ -114,6 +169,12 @@ func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message s
 			return m.ID, true, nil
 		}
 	}
+	if !tried.answered {
+		if s.now().Sub(tried.ended) < s.Patience {
+			return "", true, errOnItsWay
+		}
+		s.doubtLocked(at, id, tried.began.Add(-time.Minute))
+	}
 	return "", true, nil
 }
 
@@ -122,7 +183,7 @@ func (s *Sent) Settle(at store.Address, id, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.knowLocked(message)
-	delete(s.since, sentKey(at, id))
+	delete(s.lost, sentKey(at, id))
 }
 
 // Know notes that these are messages of which it is known what they are.
@@ -157,17 +218,37 @@ func (s *Sent) Find(ctx context.Context, in store.Address, m store.Message) (sto
 		// By any clock that is right to a minute.
 		since, is = m.For.At.Add(-time.Minute), func(sent SentMessage) bool { return sent.Text && !placed[sent.ID] }
 	}
-	list, err := s.lister.Sent(ctx, in, since, "")
-	if err != nil {
-		return in, err
+	message, err := s.findBefore(ctx, in, since, "", m.ID, is)
+	if err == nil && message == "" {
+		err = store.ErrNotFound
 	}
-	for _, sent := range list {
-		if is(sent) {
-			in.Message = sent.ID
-			return in, nil
+	in.Message = message
+	return in, err
+}
+
+// findBefore is the message of an earlier run that is that one, "" for none. What
+// that run sent as it ended may be on its way still.
+func (s *Sent) findBefore(ctx context.Context, in store.Address, since time.Time, after, id string, is func(SentMessage) bool) (string, error) {
+	for range 2 {
+		wait := s.Patience - s.now().Sub(s.began)
+		list, err := s.lister.Sent(ctx, in, since, after)
+		if err != nil {
+			return "", err
+		}
+		if n := slices.IndexFunc(list, is); n >= 0 {
+			return list[n].ID, nil
+		}
+		if wait <= 0 {
+			break
+		}
+		if err := queue.Sleep(ctx, wait); err != nil {
+			return "", err
 		}
 	}
-	return in, store.ErrNotFound
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubtLocked(in, id, since)
+	return "", nil
 }
 
 // owner is the conversation that a text belongs to: the one at at, or where a

@@ -58,7 +58,9 @@ func (c *chat) MovePlace(_ context.Context, _, from, to string, at store.Address
 
 func newChat(t *testing.T) (*chat, *Sent) {
 	c := &chat{places: map[string]store.Address{}}
-	return c, NewSent(c, c, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s := NewSent(c, c, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s.Patience = 0
+	return c, s
 }
 
 // A post without an answer is made again only if it did not get there, and what

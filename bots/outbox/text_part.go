@@ -55,15 +55,10 @@ func (s *Sent) Parts(ctx context.Context, at store.Address, text string) ([]stri
 			return parts, nil
 		}
 		if p.Message == "" { // it was about to be posted
-			list, err := s.lister.Sent(ctx, at, time.Time{}, at.Message)
+			known := named(places)
+			p.Message, err = s.findBefore(ctx, at, time.Time{}, at.Message, text, func(m SentMessage) bool { return m.Text && !known[m.ID] })
 			if err != nil {
 				return nil, err
-			}
-			known := named(places)
-			for _, m := range list {
-				if p.Message == "" && m.Text && !known[m.ID] {
-					p.Message = m.ID
-				}
 			}
 			if p.Message == "" {
 				return parts, nil

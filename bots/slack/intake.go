@@ -99,6 +99,7 @@ func (l *live) serve(ctx context.Context) {
 	l.wg.Go(func() { l.keepTestingToken(ctx) })
 	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
 	l.wg.Go(func() { l.posts.KeepStatusLines(ctx) })
+	l.wg.Go(func() { l.posts.RemoveDoubles(ctx) })
 	l.wg.Go(func() { l.homes.Follow(ctx, after) })
 	l.wg.Go(func() { l.homes.KeepRedrawing(ctx) })
 	if l.account.Mode == HTTPMode {

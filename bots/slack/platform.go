@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"nize/bots"
 	"nize/bots/outbox"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/posting"
-	"nize/bots/slack/view"
 	"nize/store"
 )
 
@@ -72,15 +72,13 @@ func (b *Bot) Batch(in store.Address) int {
 	return 3
 }
 
-// Tell says something of nize's own in a channel, or edits what it said there
-// at ts, and returns where that stands. It is not a part of any conversation.
-func (b *Bot) Tell(ctx context.Context, channel, ts, text string) (string, error) {
+// Tell implements [bots.Announcer].
+func (b *Bot) Tell(ctx context.Context, a bots.Announcement) (string, error) {
 	l := b.current()
 	if l == nil {
 		return "", errOff
 	}
-	at := store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: channel, Message: ts}
-	return l.posts.Put(ctx, at, "tell/"+channel+"/"+text, view.Words(text))
+	return l.posts.Announce(ctx, store.Address{Surface: store.OnSlack, Team: l.account.Team, Channel: a.Channel, Message: a.Message}, a)
 }
 
 // Mentions implements [outbox.Mentioner].

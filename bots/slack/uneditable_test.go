@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/view"
 	"nize/store"
@@ -44,11 +45,11 @@ func TestNoticeLosesItsCode(t *testing.T) {
 	if list := fake.Thread(root.Channel, root.TS); len(list) != 2 || list[1].Text != m.Text {
 		t.Errorf("the thread is %+v", list)
 	}
-	ts, err := b.Tell(t.Context(), slacktest.General, "", "disk full: `nizectl doctor`")
+	ts, err := b.Tell(t.Context(), bots.Announcement{Channel: slacktest.General, ID: "1", Text: "disk full: `nizectl doctor`"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Tell(t.Context(), slacktest.General, ts, "the disk has room again"); err != nil {
+	if _, err := b.Tell(t.Context(), bots.Announcement{Channel: slacktest.General, ID: "1", Message: ts, Text: "the disk has room again"}); err != nil {
 		t.Errorf("an alert that is over: %v", err)
 	}
 }

@@ -15,8 +15,9 @@
 // Delivery is apart from checking, so that a destination that hangs holds up
 // nothing. A message is tried until the destination took it, with a growing
 // pause, and given up after [maxTries]; how far it came stands with the
-// incident. It is delivered at least once: a crash between the destination's
-// yes and its note sends it again, under the same id.
+// incident. It is delivered at least once: after a crash between the
+// destination's yes and its note a webhook gets it again, under the same id; in a
+// chat it is found by that and said once.
 package alert
 
 import (

@@ -45,7 +45,9 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 	for _, at := range places {
 		message, err := stands[at.Channel], errors.New("alerts can't be sent there")
 		if on, ok := bots.On[bots.Announcer](c.chats.Bots, at.Surface); ok {
-			message, err = on.Tell(ctx, at.Channel, message, alertText(i, phrases.For(store.Language(c.chats.Config, "", ""))))
+			message, err = on.Tell(ctx, bots.Announcement{
+				Channel: at.Channel, Message: message, ID: i.ID, Since: i.Opened, Text: alertText(i, phrases.For(store.Language(c.chats.Config, "", ""))),
+			})
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("telling %s: %w", at.Channel, err))

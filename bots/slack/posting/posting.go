@@ -5,7 +5,8 @@
 // lost and nobody knows whether it counted, the message is edited whole, which
 // may be repeated. Cards, lines of tools and notices are ordinary messages
 // ([messages]), edited with the bot's token. A post whose answer was lost is
-// looked for in the thread before it is made again. What a thread looks like
+// looked for in the thread before it is made again, when it is on its way no
+// more; one that got there after that is taken away. What a thread looks like
 // beyond its messages is [presence].
 package posting
 
@@ -63,6 +64,7 @@ func New(o Options) *Poster {
 	lines := &toolLines{}
 	m := &messages{wire: o.Wire, people: o.People, store: o.Store, status: status, now: o.Now, log: o.Log, team: o.Team, self: o.Self}
 	m.sent = outbox.NewSent(o.Store, m, o.Now, o.Log)
+	m.sent.Patience = 4 * o.Pace
 	return &Poster{
 		messages: m,
 		texts:    &texts{messages: m, lines: lines, gap: o.Pace},

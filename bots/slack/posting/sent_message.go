@@ -46,11 +46,19 @@ func (ms *messages) Sent(ctx context.Context, in store.Address, since time.Time,
 // isPostOf says whether a message is the post of a card, a notice or a line about
 // tools.
 func isPostOf(m slackgo.Message, want store.Message) bool {
-	if want.Card != nil {
-		return strings.Contains(m.Text, "\n") && strings.Contains(m.Text, want.Card.Call)
+	if want.Card != nil && want.Kind == store.CardMessage {
+		return strings.Contains(m.Text, "\n") && strings.Contains(m.Text, want.Card.Call) && !view.IsMarked(m)
 	}
 	return view.Marked(m, view.BlockOf(want.ID))
 }
+
+// Withdraw implements [outbox.Withdrawer].
+func (ms *messages) Withdraw(ctx context.Context, in store.Address, message string) error {
+	return ms.deleteMessage(ctx, in, message)
+}
+
+// RemoveDoubles takes away what came to stand somewhere twice, until ctx ends.
+func (ms *messages) RemoveDoubles(ctx context.Context) { ms.sent.RemoveDoubles(ctx) }
 
 // kept are Slack's answers where a message stays whatever nize does: it is of
 // another installation of the app, or the workspace keeps everything.

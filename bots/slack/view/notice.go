@@ -53,8 +53,17 @@ func ReadShare(value string) (thread string, n int, ok bool) {
 // BlockOf is the block_id of the message of that id.
 func BlockOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
-	return "nize-" + hex.EncodeToString(sum[:12])
+	return blockHead + hex.EncodeToString(sum[:12])
 }
+
+// IsMarked says whether a message carries a block_id of nize's, as its words and
+// lines about tools do.
+func IsMarked(m slackgo.Message) bool {
+	return slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool { return strings.HasPrefix(b.ID(), blockHead) })
+}
+
+// blockHead heads the ids of blocks by which messages are found again.
+const blockHead = "nize-"
 
 func Stamp(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) + ".000000" }
 
@@ -64,11 +73,11 @@ func Marked(m slackgo.Message, id string) bool {
 }
 
 // IsText says whether a message can be an assistant's text: what nize lays out
-// itself has blocks of these types, a file has a file.
+// itself has blocks of these types or with an id of nize's, a file has a file.
 func IsText(m slackgo.Message) bool {
-	return len(m.Files) == 0 && !slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool {
+	return len(m.Files) == 0 && !IsMarked(m) && !slices.ContainsFunc(m.Blocks.BlockSet, func(b slackgo.Block) bool {
 		t := b.BlockType()
-		return t == slackgo.MBTSection || t == slackgo.MBTContext || t == slackgo.MBTAction || t == slackgo.MBTHeader
+		return t == slackgo.MBTSection || t == slackgo.MBTContext || t == slackgo.MBTAction || t == slackgo.MBTHeader || t == slackgo.MBTImage
 	})
 }
 
