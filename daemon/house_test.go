@@ -54,7 +54,7 @@ var floors = map[string]room{
 	"bots/slack/slacktest/page":  {"bots/slack/slacktest", "a Slack client in the browser for the double; it draws what that tells"},
 	"bots/chattest":              {"", "what every double of a platform stands on: it knows none of them, and nothing of nize"},
 	"bots/discord/discordtest":   {"bots/chattest", "a double of Discord: it knows nothing of nize, so that a mistake of either shows"},
-	"bots/slack/slacktest":       {"", "a double of Slack: it knows nothing of nize, so that a mistake of either shows"},
+	"bots/slack/slacktest":       {"bots/chattest", "a double of Slack: it knows nothing of nize, so that a mistake of either shows"},
 	"llm":                        {"", "a sister of bots and mcp"},
 	"llm/openai":                 {"llm", "a leaf: one protocol"},
 	"llm/offline":                {"llm", "a leaf: no network"},

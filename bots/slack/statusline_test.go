@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"nize/bots/chattest"
 	"nize/bots/outbox"
 	"nize/bots/slack/slacktest"
 	"nize/store"
@@ -16,7 +17,7 @@ import (
 // that somebody began.
 func startQuiet(t *testing.T, o slacktest.Options) (*slacktest.Server, *Bot, func(slacktest.Message) store.Address) {
 	t.Helper()
-	pipe := slacktest.NewPipe()
+	pipe := chattest.NewPipe()
 	o.Unlimited = true
 	fake := slacktest.New(o)
 	if err := fake.Start(pipe); err != nil {

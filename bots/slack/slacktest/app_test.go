@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
+	"nize/bots/chattest"
 	"nize/bots/slack/slacktest"
 )
 
@@ -82,10 +83,10 @@ func start(t *testing.T, opt slacktest.Options) *app {
 
 // startPiped is for synctest.
 func startPiped(t *testing.T, opt slacktest.Options) *app {
-	return startOn(t, opt, slacktest.NewPipe())
+	return startOn(t, opt, chattest.NewPipe())
 }
 
-func startOn(t *testing.T, opt slacktest.Options, pipe *slacktest.Pipe) *app {
+func startOn(t *testing.T, opt slacktest.Options, pipe *chattest.Pipe) *app {
 	t.Helper()
 	fake := slacktest.New(opt)
 	a := &app{t: t, fake: fake}

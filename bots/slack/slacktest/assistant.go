@@ -15,7 +15,7 @@ const (
 	maxTitle    = 200
 )
 
-// threadOfLocked is the session that channel_id and thread_ts mean; s.mu must
+// threadOfLocked is the session that channel_id and thread_ts mean; s.Mu must
 // be held.
 func (s *Server) threadOfLocked(a args) (*Channel, *Session, error) {
 	c := s.world.channel(a["channel_id"])
@@ -35,7 +35,7 @@ func (s *Server) threadOfLocked(a args) (*Channel, *Session, error) {
 }
 
 // clearLoadingLocked ends the free-text status of a thread: the app posted;
-// s.mu must be held.
+// s.Mu must be held.
 func (s *Server) clearLoadingLocked(channel, thread string) {
 	if got := s.world.sessions[channel+"/"+thread]; got != nil {
 		got.Loading, got.LoadingMessages = "", nil
@@ -148,11 +148,11 @@ func (s *Server) sessionStatus(a args) (any, error) {
 	return out, nil
 }
 
-// statusLocked sets a session's status; s.mu must be held.
+// statusLocked sets a session's status; s.Mu must be held.
 func (s *Server) statusLocked(session *Session, status string) {
 	session.Status = status
 	session.Statuses = append(session.Statuses, status)
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 func (s *Server) sessionRename(a args) (any, error) {

@@ -52,10 +52,10 @@ type edited struct {
 	TS   string `json:"ts"`
 }
 
-// wireLocked is m as Slack writes it; s.mu must be held.
+// wireLocked is m as Slack writes it; s.Mu must be held.
 func (s *Server) wireLocked(m *Message) wireMessage {
 	w := wireMessage{Type: "message", Subtype: m.Subtype, User: m.User, BotID: m.BotID, Text: m.Text, TS: m.TS, Team: Team,
-		Blocks: m.Blocks, Attachments: m.Attachments, Files: wireFiles(s.url, m.Files)}
+		Blocks: m.Blocks, Attachments: m.Attachments, Files: wireFiles(s.URL(), m.Files)}
 	if m.BotID == BotID {
 		w.AppID = App
 	}
@@ -80,7 +80,7 @@ func (s *Server) wireLocked(m *Message) wireMessage {
 	return w
 }
 
-// targetLocked is the channel of a call that posts, if the bot may; s.mu must
+// targetLocked is the channel of a call that posts, if the bot may; s.Mu must
 // be held.
 func (s *Server) targetLocked(id string) (*Channel, error) {
 	if id == "" {
@@ -187,7 +187,7 @@ func (s *Server) postMessage(a args) (any, error) {
 	return posted{Channel: c.ID, TS: m.TS, Message: s.wireLocked(m)}, nil
 }
 
-// threadLocked checks a thread_ts; s.mu must be held.
+// threadLocked checks a thread_ts; s.Mu must be held.
 func (s *Server) threadLocked(c *Channel, ts string) (string, error) {
 	if ts == "" {
 		return "", nil
@@ -202,7 +202,7 @@ func (s *Server) threadLocked(c *Channel, ts string) (string, error) {
 	return root.Root(), nil
 }
 
-// standLocked puts a message into its channel and tells the app; s.mu must be
+// standLocked puts a message into its channel and tells the app; s.Mu must be
 // held.
 func (s *Server) standLocked(m *Message) {
 	if m.TS == "" {
@@ -216,11 +216,11 @@ func (s *Server) standLocked(m *Message) {
 	if m.For == "" {
 		s.messageEventLocked(m, wireMessage{})
 	}
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // messageEventLocked tells the app of a message in a conversation that it is
-// in; change is the outer part of a message_changed or message_deleted; s.mu
+// in; change is the outer part of a message_changed or message_deleted; s.Mu
 // must be held.
 func (s *Server) messageEventLocked(m *Message, change wireMessage) {
 	c := s.world.channel(m.Channel)
@@ -245,7 +245,7 @@ func (s *Server) messageEventLocked(m *Message, change wireMessage) {
 	}
 }
 
-// mentionEventLocked tells the app of a message that mentions it; s.mu must be
+// mentionEventLocked tells the app of a message that mentions it; s.Mu must be
 // held.
 func (s *Server) mentionEventLocked(c *Channel, m *Message, w wireMessage) {
 	if m.User == Bot || c.IM || !mentions(m, Bot) || !s.scopeLocked("app_mentions:read") {
@@ -255,7 +255,7 @@ func (s *Server) mentionEventLocked(c *Channel, m *Message, w wireMessage) {
 	s.eventLocked("app_mention", w)
 }
 
-// ownLocked is a message that the bot may edit; s.mu must be held.
+// ownLocked is a message that the bot may edit; s.Mu must be held.
 func (s *Server) ownLocked(a args, cannot string) (*Message, error) {
 	c, err := s.targetLocked(a["channel"])
 	if err != nil {
@@ -323,12 +323,12 @@ func holdsRichText(blocks json.RawMessage) bool {
 	return false
 }
 
-// changedLocked records a new look of m; s.mu must be held.
+// changedLocked records a new look of m; s.Mu must be held.
 func (s *Server) changedLocked(m *Message, before wireMessage) {
 	m.Versions = append(m.Versions, Version{Text: m.Text, Blocks: m.Blocks, At: s.opt.Now()})
 	after := s.wireLocked(m)
 	s.messageEventLocked(m, wireMessage{Subtype: "message_changed", Message: &after, Previous: &before})
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 type channelTS struct {
@@ -345,12 +345,12 @@ func (s *Server) deleteMessage(a args) (any, error) {
 	return channelTS{Channel: m.Channel, TS: m.TS}, nil
 }
 
-// removeLocked deletes a message; s.mu must be held.
+// removeLocked deletes a message; s.Mu must be held.
 func (s *Server) removeLocked(m *Message) {
 	before := s.wireLocked(m)
 	m.Deleted = true
 	s.messageEventLocked(m, wireMessage{Subtype: "message_deleted", DeletedTS: m.TS, Previous: &before})
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 func (s *Server) postEphemeral(a args) (any, error) {
@@ -388,7 +388,7 @@ func (s *Server) permalink(a args) (any, error) {
 	if m == nil {
 		return nil, fail("message_not_found")
 	}
-	return permanent{Channel: m.Channel, Permalink: s.url + "/archives/" + m.Channel + "/p" + m.TS}, nil
+	return permanent{Channel: m.Channel, Permalink: s.URL() + "/archives/" + m.Channel + "/p" + m.TS}, nil
 }
 
 type nothing struct{}

@@ -32,23 +32,23 @@ type command struct {
 // user alone unless it said otherwise. Slack has no slash commands in threads,
 // so neither has this.
 func (s *Server) Slash(ctx context.Context, user, channel, line string) error {
-	s.mu.Lock()
+	s.Mu.Lock()
 	u, c := s.world.user(user), s.world.channel(channel)
 	if u == nil || c == nil || !c.has(user) {
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return fmt.Errorf("slacktest: %s is in no channel %s", user, channel)
 	}
 	name, rest, _ := strings.Cut(line, " ")
 	url := s.replyURLLocked(user, channel, "", nil)
 	payload := mustJSON(command{Token: "fake-verification", TeamID: Team, TeamDomain: "fake", ChannelID: c.ID, ChannelName: channelOf(c).Name, UserID: u.ID, UserName: u.Name,
 		Command: name, Text: strings.TrimSpace(rest), AppID: App, IsOrg: "false", ResponseURL: url, TriggerID: s.triggerLocked(user, "")})
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	reply, err := s.ask(ctx, "slash_commands", payload)
 	if err != nil || len(reply) == 0 || string(reply) == "{}" || string(reply) == "null" || string(reply) == `""` {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.replyLocked(&replyURL{user: user, channel: channel}, reply)
 }
 
@@ -60,11 +60,11 @@ type replyURL struct {
 	uses                  int
 }
 
-// replyURLLocked makes a response_url; s.mu must be held.
+// replyURLLocked makes a response_url; s.Mu must be held.
 func (s *Server) replyURLLocked(user, channel, thread string, original *Message) string {
 	id := s.idLocked("reply")
 	s.replies[id] = &replyURL{user: user, channel: channel, thread: thread, original: original, at: s.opt.Now()}
-	return s.url + "/reply/" + id
+	return s.URL() + "/reply/" + id
 }
 
 func (s *Server) serveReply(w http.ResponseWriter, r *http.Request) {
@@ -73,9 +73,9 @@ func (s *Server) serveReply(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "invalid_payload", http.StatusBadRequest)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.touchLocked()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	defer s.TouchLocked()
 	to := s.replies[r.PathValue("id")]
 	switch {
 	case to == nil:
@@ -109,7 +109,7 @@ type response struct {
 	Delete   bool            `json:"delete_original"`
 }
 
-// replyLocked does what a response says; s.mu must be held.
+// replyLocked does what a response says; s.Mu must be held.
 func (s *Server) replyLocked(to *replyURL, body json.RawMessage) error {
 	var in response
 	var bare string

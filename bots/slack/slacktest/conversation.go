@@ -80,7 +80,7 @@ func (s *Server) openDirect(a args) (any, error) {
 	return oneChannel{Channel: s.world.wireChannel(c), NoOp: old, AlreadyOpen: old}, nil
 }
 
-// visibleLocked is a channel that the bot may read about; s.mu must be held.
+// visibleLocked is a channel that the bot may read about; s.Mu must be held.
 func (s *Server) visibleLocked(id, family string) (*Channel, error) {
 	c := s.world.channel(id)
 	if c == nil || (c.Private || c.IM) && !c.has(Bot) {
@@ -206,7 +206,7 @@ func (s *Server) readableLocked(a args) (*Channel, error) {
 	return c, nil
 }
 
-// wiresLocked are the messages between oldest and latest; s.mu must be held.
+// wiresLocked are the messages between oldest and latest; s.Mu must be held.
 func (s *Server) wiresLocked(c *Channel, a args, want func(*Message) bool) []wireMessage {
 	list := []wireMessage{}
 	same := a.flag("inclusive", false)

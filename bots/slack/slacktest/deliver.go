@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"errors"
+	"nize/bots/chattest"
 	"slices"
 	"time"
 )
@@ -29,7 +30,7 @@ type delivery struct {
 // acknowledge in time, or nobody listened.
 var ErrNotAcked = errors.New("slacktest: the app did not acknowledge")
 
-// settleLocked ends a delivery; s.mu must be held.
+// settleLocked ends a delivery; s.Mu must be held.
 func (d *delivery) settleLocked(reply json.RawMessage, err error) {
 	if d.settled {
 		return
@@ -62,9 +63,9 @@ type authorization struct {
 }
 
 // eventLocked sends an event if the app subscribed to it; name is that of the
-// subscription, e.g. message.channels. s.mu must be held.
+// subscription, e.g. message.channels. s.Mu must be held.
 func (s *Server) eventLocked(name string, event any) {
-	if !slices.Contains(s.opt.Events, name) || s.closed {
+	if !slices.Contains(s.opt.Events, name) || s.ClosedLocked() {
 		return
 	}
 	inner, err := json.Marshal(event)
@@ -92,16 +93,16 @@ type Event struct {
 
 // Events are all that were sent, in order, each once.
 func (s *Server) Events() []Event {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return slices.Clone(s.world.events)
 }
 
 // Repeat sends events once more, in random order: those named by id, or all.
 // Each has its event_id, as if its acknowledgement had been lost.
 func (s *Server) Repeat(ids ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	events := slices.DeleteFunc(slices.Clone(s.world.events), func(e Event) bool { return len(ids) > 0 && !slices.Contains(ids, e.ID) })
 	s.rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 	for _, e := range events {
@@ -118,16 +119,16 @@ func (s *Server) lostReason() string {
 }
 
 // sendLocked puts d on its way. Events wait for a link, what a person waits
-// for does not; s.mu must be held.
+// for does not; s.Mu must be held.
 func (s *Server) sendLocked(d *delivery) {
-	if s.closed {
-		d.settleLocked(nil, errClosed)
+	if s.ClosedLocked() {
+		d.settleLocked(nil, chattest.ErrClosed)
 		return
 	}
 	d.sent = s.opt.Now()
 	if s.opt.Endpoint != "" {
 		s.stats.Sent++
-		s.running.Go(func() { s.request(d) })
+		s.Go(func() { s.request(d) })
 		return
 	}
 	open := slices.DeleteFunc(slices.Clone(s.links), func(l *link) bool { return l.leaving })
@@ -143,14 +144,14 @@ func (s *Server) sendLocked(d *delivery) {
 	d.env = s.idLocked("env")
 	d.link = open[s.rand.IntN(len(open))]
 	s.pending[d.env] = d
-	d.timer = s.afterLocked(s.opt.Patience, func() { s.missedLocked(d) })
-	d.link.send(envelope{
+	d.timer = s.AfterLocked(s.opt.Patience, func() { s.missedLocked(d) })
+	d.link.Send(envelope{
 		ID: d.env, Type: d.kind, AcceptsResponse: d.kind != "events_api", Payload: d.payload,
 		RetryAttempt: d.attempt, RetryReason: d.reason,
 	})
 }
 
-// missedLocked is for what was not acknowledged in time; s.mu must be held.
+// missedLocked is for what was not acknowledged in time; s.Mu must be held.
 func (s *Server) missedLocked(d *delivery) {
 	if d.settled {
 		return
@@ -159,11 +160,11 @@ func (s *Server) missedLocked(d *delivery) {
 	s.late[d.env] = true
 	s.stats.Missed++
 	s.againLocked(d, s.lostReason())
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // againLocked repeats an event later, or tells the person that it failed;
-// s.mu must be held.
+// s.Mu must be held.
 func (s *Server) againLocked(d *delivery, reason string) {
 	if d.kind != "events_api" {
 		d.settleLocked(nil, ErrNotAcked)
@@ -181,10 +182,10 @@ func (s *Server) againLocked(d *delivery, reason string) {
 		s.sendLocked(d)
 		return
 	}
-	s.afterLocked(after, func() { s.sendLocked(d) })
+	s.AfterLocked(after, func() { s.sendLocked(d) })
 }
 
-// ackLocked takes an acknowledgement; s.mu must be held.
+// ackLocked takes an acknowledgement; s.Mu must be held.
 func (s *Server) ackLocked(env string, reply json.RawMessage, size int) {
 	d := s.pending[env]
 	switch {
@@ -199,12 +200,12 @@ func (s *Server) ackLocked(env string, reply json.RawMessage, size int) {
 		return
 	}
 	delete(s.pending, env)
-	s.stopLocked(d.timer)
+	s.StopLocked(d.timer)
 	s.tookLocked(s.opt.Now().Sub(d.sent))
 	d.settleLocked(reply, nil)
 }
 
-// tookLocked counts an acknowledgement; s.mu must be held.
+// tookLocked counts an acknowledgement; s.Mu must be held.
 func (s *Server) tookLocked(took time.Duration) {
 	s.stats.Acked++
 	s.stats.totalAck += took

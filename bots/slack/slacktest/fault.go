@@ -4,55 +4,27 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"nize/bots/chattest"
 	"slices"
 	"strconv"
 	"time"
 )
 
-// Fault is what goes wrong with calls of a method.
-type Fault struct {
-	Times      int           // calls that it hits; 0 is one
-	Delay      time.Duration // before anything else
-	Status     int           // HTTP status without a JSON body, e.g. 500
-	RetryAfter time.Duration // a 429
-	Error      string        // an error code with ok false
-	Body       string        // a page in the answer's place, as of a proxy
-	After      bool          // the call is done first, and only its answer is lost
-	Hang       bool          // the call is done, and its answer never comes
-
-	Held <-chan struct{} // the call is done, and its answer comes when this is closed
-}
-
-// Fail makes calls of a method fail; "*" is any method. Faults of a method hit
-// in the order in which they were asked for.
-func (s *Server) Fail(method string, f Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f.Times == 0 {
-		f.Times = 1
-	}
-	s.faults[method] = append(s.faults[method], &f)
-}
-
-// Mend takes back what faults are left.
-func (s *Server) Mend() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = map[string][]*Fault{}
-}
+// Fault is what goes wrong with calls of a method; see Fail.
+type Fault = chattest.Fault
 
 // Revoke makes every token fail from now on: token_revoked, account_inactive,
 // invalid_auth. An empty code makes them good again.
 func (s *Server) Revoke(code string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.dead = code
 }
 
 // RevokeBot makes the bot token alone fail, as Revoke does.
 func (s *Server) RevokeBot(code string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.deadBot = code
 }
 
@@ -60,22 +32,22 @@ func (s *Server) RevokeBot(code string) {
 // is told so where it still listens. The app-level token and its links go on,
 // as they belong to the app and not to the installation.
 func (s *Server) Uninstall() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.deadBot = "account_inactive"
 	s.eventLocked("tokens_revoked", revokedTokens{Type: "tokens_revoked", Tokens: tokenOwners{OAuth: []string{}, Bot: []string{Bot}}})
 	s.eventLocked("app_uninstalled", bareEvent{Type: "app_uninstalled"})
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // LimitEvents tells the app that it gets no events for a while, as Slack does
 // over 30,000 in an hour, or where most are not acknowledged.
 func (s *Server) LimitEvents() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.sendLocked(&delivery{kind: "events_api", done: make(chan struct{}), payload: mustJSON(limitedEvents{
 		Token: "fake-verification", Type: "app_rate_limited", Team: Team, Minute: s.opt.Now().Truncate(time.Minute).Unix(), App: App})})
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 type limitedEvents struct {
@@ -100,39 +72,6 @@ type bareEvent struct {
 	Type string `json:"type"`
 }
 
-func (s *Server) faultOf(name string) *Fault {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, key := range []string{name, "*"} {
-		list := s.faults[key]
-		if len(list) == 0 {
-			continue
-		}
-		f := list[0]
-		if f.Times--; f.Times <= 0 {
-			s.faults[key] = list[1:]
-		}
-		return f
-	}
-	return nil
-}
-
-// pause waits a fault's delay and says whether to go on.
-func (s *Server) pause(r *http.Request, f *Fault) bool {
-	if f == nil || f.Delay <= 0 {
-		return true
-	}
-	t := time.NewTimer(f.Delay)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-r.Context().Done():
-	case <-s.ctx.Done():
-	}
-	return false
-}
-
 // writeFault answers in the method's stead; false means that the fault was a
 // delay only.
 func (s *Server) writeFault(w http.ResponseWriter, name string, f *Fault) bool {
@@ -151,10 +90,10 @@ func (s *Server) writeFault(w http.ResponseWriter, name string, f *Fault) bool {
 		return false
 	}
 	if !f.After {
-		s.mu.Lock()
+		s.Mu.Lock()
 		s.stats.Calls[name]++
-		s.touchLocked()
-		s.mu.Unlock()
+		s.TouchLocked()
+		s.Mu.Unlock()
 	}
 	return true
 }
@@ -192,8 +131,8 @@ func (st Stats) MeanAck() time.Duration {
 
 // Stats are the counts up to now.
 func (s *Server) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	out := s.stats
 	out.Calls = maps.Clone(out.Calls)
 	out.Refused = slices.Clone(out.Refused)

@@ -93,7 +93,7 @@ func (s *Server) uploadURL(a args) (any, error) {
 	}
 	f := &File{ID: s.idLocked("F"), Name: a["filename"], Title: a["filename"], User: Bot, length: n}
 	s.uploads[f.ID] = f
-	return uploadTarget{UploadURL: s.url + "/upload/" + f.ID, FileID: f.ID}, nil
+	return uploadTarget{UploadURL: s.URL() + "/upload/" + f.ID, FileID: f.ID}, nil
 }
 
 // serveUpload takes the bytes, bare or as the part "file" or "filename" of a form.
@@ -117,8 +117,8 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "upload broke off", http.StatusBadRequest)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	f := s.uploads[r.PathValue("id")]
 	if f == nil || f.sent || len(body) != f.length {
 		http.Error(w, "no such upload, used before, or not the length that was announced", http.StatusBadRequest)
@@ -181,7 +181,7 @@ func (s *Server) completeUpload(a args) (any, error) {
 		for _, f := range files {
 			m.Files = append(m.Files, *f)
 		}
-		s.afterLocked(20*time.Millisecond, func() { s.standLocked(m) })
+		s.AfterLocked(20*time.Millisecond, func() { s.standLocked(m) })
 	}
 	return out, nil
 }
@@ -195,11 +195,11 @@ func (s *Server) fileInfo(a args) (any, error) {
 	if f == nil {
 		return nil, fail("file_not_found")
 	}
-	return oneFile{f.wire(s.url, true)}, nil
+	return oneFile{f.wire(s.URL(), true)}, nil
 }
 
 // sharedLocked is a file that the bot may see: its own, or one that was shared
-// in a conversation that it is in; s.mu must be held.
+// in a conversation that it is in; s.Mu must be held.
 func (s *Server) sharedLocked(id string) *File {
 	f := s.world.files[id]
 	if f == nil || f.User == Bot {
@@ -232,8 +232,8 @@ type FileFault struct {
 // FailFile makes downloads of a file fail, in the order in which it was asked
 // for.
 func (s *Server) FailFile(id string, f FileFault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if f.Times == 0 {
 		f.Times = 1
 	}
@@ -241,8 +241,8 @@ func (s *Server) FailFile(id string, f FileFault) {
 }
 
 func (s *Server) fileFault(id string) FileFault {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.stats.Downloads++
 	list := s.fileFaults[id]
 	if len(list) == 0 {
@@ -268,7 +268,7 @@ func (s *Server) deleteFile(a args) (any, error) {
 }
 
 // picturesLocked checks what a call shows of Slack's own files: they are there,
-// are pictures, and Slack has looked at them; s.mu must be held.
+// are pictures, and Slack has looked at them; s.Mu must be held.
 func (s *Server) picturesLocked(a args) error {
 	for name, code := range map[string]string{"blocks": "invalid_blocks", "view": "invalid_arguments"} {
 		var shown any
@@ -312,8 +312,8 @@ func (s *Server) pictureLocked(part any, code, at string) error {
 
 // File is a file that was shared or uploaded, by its id.
 func (s *Server) File(id string) (File, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	f := s.world.files[id]
 	if f == nil {
 		return File{}, false
@@ -326,14 +326,14 @@ func (s *Server) File(id string) (File, bool) {
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	fault := s.fileFault(id)
-	if !s.pause(r, &fault.Fault) || s.writeFault(w, "files.download", &fault.Fault) {
+	if !s.Pause(r, &fault.Fault) || s.writeFault(w, "files.download", &fault.Fault) {
 		return
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	f := s.sharedLocked(id)
 	mayRead := token(r, nil) == s.opt.BotToken && s.scopeLocked("files:read")
-	s.touchLocked()
-	s.mu.Unlock()
+	s.TouchLocked()
+	s.Mu.Unlock()
 	switch {
 	case fault.To != "":
 		http.Redirect(w, r, fault.To, http.StatusFound)
@@ -359,7 +359,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, content []byte
 		content = fault.Lie
 	}
 	for {
-		if _, err := w.Write(content); err != nil || !fault.Endless || r.Context().Err() != nil || s.ctx.Err() != nil {
+		if _, err := w.Write(content); err != nil || !fault.Endless || r.Context().Err() != nil || s.Context().Err() != nil {
 			return // the client is gone, or has all of it
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"nize/bots/chattest"
 	"strconv"
 )
 
@@ -47,17 +48,17 @@ func (s *Server) request(d *delivery) {
 		header.Set("X-Slack-Retry-Num", strconv.Itoa(d.attempt))
 		header.Set("X-Slack-Retry-Reason", d.reason)
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Patience)
+	ctx, cancel := context.WithTimeout(s.Context(), s.opt.Patience)
 	defer cancel()
 	resp, err := s.PostSigned(ctx, hookPaths[d.kind], header, body)
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.touchLocked()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	defer s.TouchLocked()
 	took := s.opt.Now().Sub(d.sent)
 	switch {
-	case s.closed:
-		d.settleLocked(nil, errClosed)
+	case s.ClosedLocked():
+		d.settleLocked(nil, chattest.ErrClosed)
 	case errors.Is(err, context.DeadlineExceeded):
 		s.stats.Missed++
 		s.againLocked(d, "http_timeout")

@@ -72,7 +72,7 @@ type pressed struct {
 	Type     string          `json:"type"`
 }
 
-// interactionLocked begins the payload of what a user does; s.mu must be held.
+// interactionLocked begins the payload of what a user does; s.Mu must be held.
 func (s *Server) interactionLocked(kind, user, view string) (interaction, error) {
 	u := s.world.user(user)
 	if u == nil {
@@ -97,10 +97,10 @@ func channelOf(c *Channel) *interChannel {
 // ask sends a payload and waits for its acknowledgement.
 func (s *Server) ask(ctx context.Context, kind string, payload json.RawMessage) (json.RawMessage, error) {
 	d := &delivery{kind: kind, payload: payload, done: make(chan struct{})}
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.sendLocked(d)
-	s.touchLocked()
-	s.mu.Unlock()
+	s.TouchLocked()
+	s.Mu.Unlock()
 	select {
 	case <-d.done:
 		return d.reply, d.err
@@ -126,8 +126,8 @@ func (s *Server) Choose(ctx context.Context, user string, m Message, action stri
 }
 
 func (s *Server) pressPayload(user string, m Message, action string, values []string) (json.RawMessage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	got, c := s.world.message(m.Channel, m.TS), s.world.channel(m.Channel)
 	if got == nil || !c.has(user) || got.For != "" && got.For != user {
 		return nil, fmt.Errorf("slacktest: %s sees no message %s", user, m.TS)
@@ -159,7 +159,7 @@ func (s *Server) pressPayload(user string, m Message, action string, values []st
 	return mustJSON(out), nil
 }
 
-// actionLocked is the actions of one press; s.mu must be held.
+// actionLocked is the actions of one press; s.Mu must be held.
 func (s *Server) actionLocked(p spot, values []string) ([]json.RawMessage, error) {
 	at := s.stampLocked()
 	if p.Type == "button" || p.Type == "icon_button" || p.Type == "workflow_button" {
@@ -182,8 +182,8 @@ type chosen struct {
 
 // Views are a user's open dialogs, the top one last.
 func (s *Server) Views(user string) []View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	var list []View
 	for _, v := range s.world.stacks[user] {
 		list = append(list, v.cloneLocked())
@@ -193,8 +193,8 @@ func (s *Server) Views(user string) []View {
 
 // Home is a user's App Home, and whether there is one.
 func (s *Server) Home(user string) (View, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if v := s.world.homes[user]; v != nil {
 		return v.cloneLocked(), true
 	}
@@ -207,7 +207,7 @@ func (v *View) cloneLocked() View {
 	return out
 }
 
-// openViewLocked is a view that the user sees; s.mu must be held.
+// openViewLocked is a view that the user sees; s.Mu must be held.
 func (s *Server) openViewLocked(user, view string) (*View, error) {
 	v := s.views[view]
 	if v == nil || v.User != user || v.Type == "modal" && !slices.Contains(s.world.stacks[user], v) {
@@ -219,13 +219,13 @@ func (s *Server) openViewLocked(user, view string) (*View, error) {
 // PressView presses a button in a dialog or in App Home, or picks values
 // there.
 func (s *Server) PressView(ctx context.Context, user, view, action string, values ...string) error {
-	s.mu.Lock()
+	s.Mu.Lock()
 	v, err := s.openViewLocked(user, view)
 	var payload json.RawMessage
 	if err == nil {
 		payload, err = s.viewActionLocked(v, action, values)
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -284,13 +284,13 @@ type viewAnswer struct {
 // what stands in them. The error is a [Refused] if the app found the input
 // wrong, [ErrNotAcked] if it said nothing: then the dialog stays open.
 func (s *Server) Submit(ctx context.Context, user, view string, values map[string][]string) error {
-	s.mu.Lock()
+	s.Mu.Lock()
 	v, err := s.openViewLocked(user, view)
 	var payload json.RawMessage
 	if err == nil {
 		payload, err = s.submissionLocked(v, values)
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -298,9 +298,9 @@ func (s *Server) Submit(ctx context.Context, user, view string, values map[strin
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.touchLocked()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	defer s.TouchLocked()
 	var answer viewAnswer
 	if len(reply) > 0 && json.Unmarshal(reply, &answer) != nil {
 		return errors.New("slacktest: the app's answer to the dialog is none")
@@ -308,7 +308,7 @@ func (s *Server) Submit(ctx context.Context, user, view string, values map[strin
 	return s.answeredLocked(v, answer)
 }
 
-// submissionLocked fills the inputs in and makes the payload; s.mu must be
+// submissionLocked fills the inputs in and makes the payload; s.Mu must be
 // held.
 func (s *Server) submissionLocked(v *View, values map[string][]string) (json.RawMessage, error) {
 	if v.Submit == "" {
@@ -378,14 +378,14 @@ func (s *Server) answeredLocked(v *View, answer viewAnswer) error {
 	return nil
 }
 
-// closeLocked takes a view from its stack; s.mu must be held.
+// closeLocked takes a view from its stack; s.Mu must be held.
 func (s *Server) closeLocked(v *View) {
 	s.world.stacks[v.User] = slices.DeleteFunc(slices.Clone(s.world.stacks[v.User]), func(o *View) bool { return o == v })
 }
 
 // CloseView closes a user's dialog without submitting it.
 func (s *Server) CloseView(ctx context.Context, user, view string) error {
-	s.mu.Lock()
+	s.Mu.Lock()
 	v, err := s.openViewLocked(user, view)
 	var payload json.RawMessage
 	if err == nil {
@@ -394,7 +394,7 @@ func (s *Server) CloseView(ctx context.Context, user, view string) error {
 		} else {
 			s.closeLocked(v)
 		}
-		s.touchLocked()
+		s.TouchLocked()
 		if v.def.NotifyOnClose {
 			var out interaction
 			if out, err = s.interactionLocked("view_closed", user, v.ID); err == nil {
@@ -404,7 +404,7 @@ func (s *Server) CloseView(ctx context.Context, user, view string) error {
 			}
 		}
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if err != nil || payload == nil {
 		return err
 	}
@@ -414,7 +414,7 @@ func (s *Server) CloseView(ctx context.Context, user, view string) error {
 
 // Shortcut runs a message shortcut, or with an empty message a global one.
 func (s *Server) Shortcut(ctx context.Context, user string, m Message, callback string) error {
-	s.mu.Lock()
+	s.Mu.Lock()
 	kind := "shortcut"
 	if m.TS != "" {
 		kind = "message_action"
@@ -429,7 +429,7 @@ func (s *Server) Shortcut(ctx context.Context, user string, m Message, callback 
 	} else if kind == "message_action" && err == nil {
 		err = fmt.Errorf("slacktest: no message %s", m.TS)
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if err != nil {
 		return err
 	}

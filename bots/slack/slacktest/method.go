@@ -151,8 +151,8 @@ const maxBody = 1 << 20 // of a Web API call; Slack's own is undocumented
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	a, err := readArgs(w, r)
-	fault := s.faultOf(name)
-	if !s.pause(r, fault) {
+	fault := s.TakeFault(name)
+	if !s.Pause(r, fault) {
 		return // the client left, or the fake was closed
 	}
 	if fault != nil && !fault.After && !fault.Hang {
@@ -169,7 +169,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 		case <-fault.Held:
 		case <-r.Context().Done():
 			return
-		case <-s.ctx.Done():
+		case <-s.Context().Done():
 			return
 		}
 	}
@@ -183,9 +183,9 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 
 // call runs a method; everything that it refuses is a *failure.
 func (s *Server) call(name, token string, a args) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.touchLocked()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	defer s.TouchLocked()
 	s.stats.Calls[name]++
 	m, known := methods[name]
 	if !known {
@@ -208,7 +208,7 @@ func (s *Server) call(name, token string, a args) (any, error) {
 	return answer, err
 }
 
-// allowLocked checks token, scope and rate; s.mu must be held.
+// allowLocked checks token, scope and rate; s.Mu must be held.
 func (s *Server) allowLocked(name string, m method, token string, a args) error {
 	want, other := s.opt.BotToken, s.opt.AppToken
 	if m.app {
@@ -243,7 +243,7 @@ func (s *Server) allowLocked(name string, m method, token string, a args) error 
 
 func (s *Server) scopeLocked(scope string) bool { return slices.Contains(s.opt.Scopes, scope) }
 
-// needLocked refuses what lacks a scope; s.mu must be held.
+// needLocked refuses what lacks a scope; s.Mu must be held.
 func (s *Server) needLocked(scope string) error {
 	if s.scopeLocked(scope) {
 		return nil
@@ -251,7 +251,7 @@ func (s *Server) needLocked(scope string) error {
 	return &failure{Code: "missing_scope", Needed: scope}
 }
 
-// rateLocked lets n calls pass in each window; s.mu must be held.
+// rateLocked lets n calls pass in each window; s.Mu must be held.
 func (s *Server) rateLocked(key string, n int, window time.Duration) error {
 	now := s.opt.Now()
 	recent := slices.DeleteFunc(s.rates[key], func(t time.Time) bool { return now.Sub(t) >= window })
@@ -264,7 +264,7 @@ func (s *Server) rateLocked(key string, n int, window time.Duration) error {
 }
 
 // postRateLocked is one message per second and channel, after a short burst;
-// s.mu must be held.
+// s.Mu must be held.
 func (s *Server) postRateLocked(channel string) error {
 	return s.rateLocked("chat.postMessage "+channel, s.opt.Burst, time.Duration(s.opt.Burst)*time.Second)
 }

@@ -21,8 +21,8 @@ type Said struct {
 
 // Post is what all of saying comes down to.
 func (s *Server) Post(said Said) (Message, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	u, c := s.world.user(said.User), s.world.channel(said.Channel)
 	switch {
 	case u == nil:
@@ -82,8 +82,8 @@ func (s *Server) DM(user, text string) (Message, error) {
 
 // DMChannel is a user's direct conversation with nize.
 func (s *Server) DMChannel(user string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.world.direct(user, Bot).ID
 }
 
@@ -94,8 +94,8 @@ func (s *Server) Join(user, channel string) error { return s.member(user, channe
 func (s *Server) Leave(user, channel string) error { return s.member(user, channel, false) }
 
 func (s *Server) member(user, channel string, in bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	c := s.world.channel(channel)
 	if c == nil || s.world.user(user) == nil {
 		return fmt.Errorf("slacktest: no user %s or no channel %s", user, channel)
@@ -111,7 +111,7 @@ func (s *Server) member(user, channel string, in bool) error {
 		name = "member_left_channel"
 	}
 	s.eventLocked(name, membership{Type: name, User: user, Channel: c.ID, ChannelType: "C", Team: Team, EventTS: s.stampLocked()})
-	s.touchLocked()
+	s.TouchLocked()
 	return nil
 }
 
@@ -128,8 +128,8 @@ type membership struct {
 // that leaves the app mentioned is a new app_mention of the same message, with
 // edited, besides the message_changed.
 func (s *Server) Edit(m Message, text string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	got := s.world.message(m.Channel, m.TS)
 	if got == nil {
 		return fmt.Errorf("slacktest: no message %s", m.TS)
@@ -147,8 +147,8 @@ func (s *Server) Edit(m Message, text string) error {
 
 // Delete removes a message.
 func (s *Server) Delete(m Message) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	got := s.world.message(m.Channel, m.TS)
 	if got == nil {
 		return fmt.Errorf("slacktest: no message %s", m.TS)
@@ -169,10 +169,10 @@ type homeOpened struct {
 
 // LockThread is an admin who lets nobody reply to a message any more.
 func (s *Server) LockThread(m Message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.world.locked[m.Channel+"/"+m.Root()] = true
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // OpenHome is a user who looks at the app's Home tab.
@@ -187,28 +187,28 @@ func (s *Server) OpenDM(user string) string {
 	if !s.opt.Assistant {
 		return ""
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	c := s.world.direct(user, Bot)
 	root := &Message{Channel: c.ID, TS: s.stampLocked(), User: Bot, BotID: BotID, Text: "New Assistant Thread", Subtype: "assistant_app_thread"}
 	root.ThreadTS = root.TS
 	s.world.messages[c.ID] = append(s.world.messages[c.ID], root)
 	s.eventLocked("assistant_thread_started", assistantThread{Type: "assistant_thread_started", EventTS: root.TS,
 		Thread: threadInfo{User: user, Channel: c.ID, ThreadTS: root.TS, Context: threadContext{Channel: General, Team: Team}}})
-	s.touchLocked()
+	s.TouchLocked()
 	return root.TS
 }
 
 func (s *Server) openTab(user, tab string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	e := homeOpened{Type: "app_home_opened", User: user, Channel: s.world.direct(user, Bot).ID, Tab: tab, EventTS: s.stampLocked()}
 	if v := s.world.homes[user]; v != nil && tab == "home" {
 		w := v.sent()
 		e.View = &w
 	}
 	s.eventLocked("app_home_opened", e)
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 type assistantThread struct {
@@ -232,8 +232,8 @@ type threadContext struct {
 // Look is a user with the agent open beside a channel: app_context_changed, or
 // the older assistant_thread_context_changed of a thread.
 func (s *Server) Look(user, channel, thread string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	dm, at := s.world.direct(user, Bot).ID, s.stampLocked()
 	if s.opt.Assistant {
 		s.eventLocked("assistant_thread_context_changed", assistantThread{Type: "assistant_thread_context_changed", EventTS: at,
@@ -275,8 +275,8 @@ type sessionStopped struct {
 // StopSession presses Slack's own Stop button, which is there while a session
 // is processing: Slack ends the thread's streams, and tells the app.
 func (s *Server) StopSession(user, channel, thread string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if s.world.session(channel, thread).Status != "processing" || !slices.Contains(s.opt.Events, "agent_session_stopped") {
 		return fmt.Errorf("slacktest: thread %s has no Stop button", thread)
 	}
@@ -288,7 +288,7 @@ func (s *Server) StopSession(user, channel, thread string) error {
 		}
 	}
 	s.eventLocked("agent_session_stopped", e)
-	s.touchLocked()
+	s.TouchLocked()
 	return nil
 }
 
@@ -305,13 +305,13 @@ type titleChanged struct {
 
 // RenameSession is a user who gives a thread another title.
 func (s *Server) RenameSession(user, channel, thread, title string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	session := s.world.session(channel, thread)
 	s.eventLocked("agent_session_title_changed", titleChanged{Type: "agent_session_title_changed", Channel: channel, ThreadTS: thread, User: user, Team: Team,
 		Title: title, Previous: session.Title, EventTS: s.stampLocked()})
 	session.Title = title
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // rich is one element of the block that the client makes of a typed text.
@@ -326,7 +326,7 @@ type rich struct {
 	Inside []rich `json:"elements,omitempty"`
 }
 
-// richLocked is the rich_text block that the client sends with a text; s.mu
+// richLocked is the rich_text block that the client sends with a text; s.Mu
 // must be held.
 func (s *Server) richLocked(typed string) json.RawMessage {
 	unescape := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")

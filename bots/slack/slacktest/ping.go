@@ -240,8 +240,8 @@ func mentions(m *Message, user string) bool {
 // escaped, @name, #channel, @here and URLs become references. wrap says
 // whether bare URLs are put in angle brackets.
 func (s *Server) Typed(typed string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	out := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(typed)
 	out = bareURL.ReplaceAllStringFunc(out, func(u string) string {
 		u = strings.TrimSuffix(u, "&gt;")

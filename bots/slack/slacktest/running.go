@@ -1,14 +1,9 @@
 package slacktest
 
-// tester is a test; nizectl serves this package too, and has no tests in it.
-type tester interface {
-	Helper()
-	Fatal(args ...any)
-	Cleanup(func())
-}
+import "nize/bots/chattest"
 
 // Running returns a Slack that serves on loopback until the test ends.
-func Running(t tester, o Options) *Server {
+func Running(t chattest.Tester, o Options) *Server {
 	t.Helper()
 	s := New(o)
 	if err := s.Start(nil); err != nil {

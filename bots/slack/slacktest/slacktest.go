@@ -18,25 +18,23 @@
 //	                                  └─ hook.go:   signed requests
 //	method.go   the app's calls ──► chat.go stream.go view.go …  ──► world.go
 //
-// One mutex guards the world; whatever holds it neither waits nor writes to a
-// connection. Everything that changes wakes [Server.Wait], so tests wait for
+// The mutex of [chattest.Base] guards the world; whatever holds it neither waits
+// nor writes to a connection. Everything that changes wakes Wait, so tests wait for
 // what they expect and never sleep. Ids count up and choices come from a
 // seeded source, so that two runs look the same.
 //
-// Faults are asked for with [Server.Fail], [Server.Drop], [Server.Disconnect]
+// Faults are asked for with Fail, [Server.Drop], [Server.Disconnect]
 // and [Server.Repeat]; what the app did wrong without an error code, such as an
 // envelope it did not acknowledge, is counted in [Stats].
 package slacktest
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"nize/bots/chattest"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -79,18 +77,11 @@ var Events = []string{"agent_session_stopped", "agent_session_title_changed", "a
 
 // Server is the fake. Its methods may be called concurrently.
 type Server struct {
+	chattest.Base
 	opt     Options
 	handler http.Handler
-	http    *http.Server
-	url     string
-	ctx     context.Context // ends with Close; for deliveries and links, which outlive the call that began them
-	cancel  context.CancelFunc
-	running sync.WaitGroup
 
-	mu         sync.Mutex
-	closed     bool
-	changed    chan struct{} // closed and made anew at every change
-	revision   int           // how many changes there were
+	// Guarded by Mu, as all that follows.
 	rand       *rand.Rand
 	serial     int   // of ids
 	lastTS     int64 // microseconds, so that no two messages have one ts
@@ -100,12 +91,10 @@ type Server struct {
 	pending    map[string]*delivery // by envelope id
 	late       map[string]bool      // envelopes that were not acknowledged in time
 	waiting    []*delivery          // no link was open
-	timers     map[*time.Timer]bool
 	triggers   map[string]trigger
 	replies    map[string]*replyURL
 	uploads    map[string]*File
 	views      map[string]*View // by id
-	faults     map[string][]*Fault
 	fileFaults map[string][]*FileFault
 	rates      map[string][]time.Time
 	stats      Stats
@@ -147,13 +136,13 @@ func New(opt Options) *Server {
 		opt.Now = time.Now
 	}
 	s := &Server{
-		opt: opt, changed: make(chan struct{}), rand: rand.New(rand.NewPCG(opt.Seed, 1)),
-		tickets: map[string]time.Time{}, pending: map[string]*delivery{}, late: map[string]bool{}, timers: map[*time.Timer]bool{},
+		opt: opt, rand: rand.New(rand.NewPCG(opt.Seed, 1)),
+		tickets: map[string]time.Time{}, pending: map[string]*delivery{}, late: map[string]bool{},
 		triggers: map[string]trigger{}, replies: map[string]*replyURL{}, uploads: map[string]*File{},
-		views: map[string]*View{}, faults: map[string][]*Fault{}, fileFaults: map[string][]*FileFault{}, rates: map[string][]time.Time{},
+		views: map[string]*View{}, fileFaults: map[string][]*FileFault{}, rates: map[string][]time.Time{},
 		stats: Stats{Calls: map[string]int{}},
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.Init()
 	s.world.seed()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveMethod)
@@ -170,28 +159,14 @@ func New(opt Options) *Server {
 func (s *Server) Start(l net.Listener) error { return s.StartWith(l, s.handler) }
 
 // StartWith serves with a handler around the Server's own, see [Server.Handler].
-func (s *Server) StartWith(l net.Listener, h http.Handler) error {
-	if l == nil {
-		var err error
-		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			return err
-		}
-	}
-	s.url = "http://" + l.Addr().String()
-	s.http = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	s.running.Go(func() { _ = s.http.Serve(l) }) // ends with Close, and then always with an error
-	return nil
-}
+func (s *Server) StartWith(l net.Listener, h http.Handler) error { return s.Serve(l, h) }
 
 // Handler is what the platform serves: /api/, the links, uploads, files and
 // response URLs.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// URL is where the Server listens, without a slash at the end.
-func (s *Server) URL() string { return s.url }
-
 // APIURL is what `slack.api_url` must be.
-func (s *Server) APIURL() string { return s.url + "/api/" }
+func (s *Server) APIURL() string { return s.URL() + "/api/" }
 
 // BotToken and AppToken are what the operator would copy from Slack's pages.
 func (s *Server) BotToken() string { return s.opt.BotToken }
@@ -205,100 +180,25 @@ func (s *Server) SigningSecret() string { return s.opt.SigningSecret }
 // Connected says whether an app listens: over a link, or by HTTP, where nobody
 // can know before something is sent.
 func (s *Server) Connected() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.opt.Endpoint != "" || len(s.links) > 0
 }
 
 // Close ends all links, deliveries and timers, and waits for them.
 func (s *Server) Close() {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return
-	}
-	s.closed = true
-	for t := range s.timers {
-		t.Stop()
-	}
-	links := slices.Clone(s.links) // leave clears what it takes out
-	for _, d := range s.pending {
-		d.settleLocked(nil, errClosed)
-	}
-	for _, d := range s.waiting {
-		d.settleLocked(nil, errClosed)
-	}
-	s.touchLocked()
-	s.mu.Unlock()
-	s.cancel()
-	for _, l := range links {
-		l.close()
-	}
-	if s.http != nil {
-		_ = s.http.Close() // it is going away
-	}
-	s.running.Wait()
-}
-
-var errClosed = errors.New("slacktest: the fake was closed")
-
-// Wait returns when cond is true, which is looked at after every change, or
-// with ctx's error. cond may call any method of s.
-func (s *Server) Wait(ctx context.Context, cond func() bool) error {
-	for {
-		changed := s.Changed()
-		if cond() {
-			return nil
+	var links []*link
+	s.End(func() {
+		links = slices.Clone(s.links) // leave clears what it takes out
+		for _, d := range s.pending {
+			d.settleLocked(nil, chattest.ErrClosed)
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		for _, d := range s.waiting {
+			d.settleLocked(nil, chattest.ErrClosed)
 		}
-	}
-}
-
-// Changed is closed at the next change of anything.
-func (s *Server) Changed() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed
-}
-
-// Revision counts the changes of anything.
-func (s *Server) Revision() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.revision
-}
-
-// touchLocked wakes who waits; s.mu must be held.
-func (s *Server) touchLocked() {
-	s.revision++
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// afterLocked runs f with s.mu held after d, unless the Server was closed
-// before; s.mu must be held.
-func (s *Server) afterLocked(d time.Duration, f func()) *time.Timer {
-	var t *time.Timer
-	t = time.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.timers, t)
-		if !s.closed {
-			f()
+	}, func() {
+		for _, l := range links {
+			l.Cut()
 		}
 	})
-	s.timers[t] = true
-	return t
-}
-
-// stopLocked ends a timer early; s.mu must be held.
-func (s *Server) stopLocked(t *time.Timer) {
-	if t != nil {
-		t.Stop()
-		delete(s.timers, t)
-	}
 }

@@ -3,8 +3,8 @@ package slacktest
 import (
 	"encoding/json"
 	"net/http"
+	"nize/bots/chattest"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -44,17 +44,11 @@ type goodbye struct {
 	DebugInfo debugInfo `json:"debug_info"`
 }
 
-// link is one open websocket. A goroutine of its own writes, so that whoever
-// holds the Server's mutex never waits for a client.
+// link is one open websocket.
 type link struct {
-	ws      *websocket.Conn
-	leaving bool // told to go: gets nothing new; guarded by Server.mu
-
-	mu     sync.Mutex // may be taken while Server.mu is held, never the other way round
-	queue  []any      // json to write; a []byte is written as it is
-	wake   chan struct{}
-	ending chan struct{}
-	once   sync.Once
+	*chattest.Link
+	held    func() // by Close, until its reader ends
+	leaving bool   // told to go: gets nothing new; guarded by Server.Mu
 }
 
 const (
@@ -62,65 +56,16 @@ const (
 	// ticketLife is how long the address of a link is good; Slack says briefly.
 	ticketLife = 30 * time.Second
 	maxFrame   = 1 << 20
-	writeTime  = 10 * time.Second
 )
 
-func (l *link) send(v any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue = append(l.queue, v)
-	select {
-	case l.wake <- struct{}{}: // one waiting token says all
-	default:
-	}
-}
-
-func (l *link) take() []any {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	queue := l.queue
-	l.queue = nil
-	return queue
-}
-
-// close ends the link without a word, as a network does.
-func (l *link) close() {
-	l.once.Do(func() {
-		close(l.ending)
-		_ = l.ws.NetConn().Close() // abruptly, so there is nothing to say about it
-	})
-}
-
-// write sends what is queued, and pings: clients reconnect without them.
-func (l *link) write(every time.Duration) {
-	defer l.close()
-	ping := time.NewTicker(every)
-	defer ping.Stop()
-	for {
-		select {
-		case <-l.ending:
-			return
-		case <-ping.C:
-			if l.ws.WriteControl(websocket.PingMessage, []byte("Ping from slacktest"), time.Now().Add(writeTime)) != nil {
-				return
-			}
-		case <-l.wake:
-			for _, v := range l.take() {
-				_ = l.ws.SetWriteDeadline(time.Now().Add(writeTime)) // the write fails if that failed
-				var err error
-				if raw, ok := v.([]byte); ok {
-					err = l.ws.WriteMessage(websocket.TextMessage, raw)
-				} else {
-					err = l.ws.WriteJSON(v)
-				}
-				if err != nil {
-					return
-				}
-				if g, ok := v.(goodbye); ok && g.Reason != "warning" {
-					return
-				}
-			}
-		}
+// disconnect tells a link to go; all but a warning ends it.
+func (l *link) disconnect(reason string) {
+	l.leaving = true
+	bye := goodbye{Type: "disconnect", Reason: reason, DebugInfo: debugInfo{Host: "slacktest"}}
+	if reason == "warning" {
+		l.Send(bye)
+	} else {
+		l.SendLast(bye)
 	}
 }
 
@@ -135,16 +80,16 @@ func (s *Server) openConnection(args) (any, error) {
 	}
 	ticket := s.idLocked("ticket")
 	s.tickets[ticket] = s.opt.Now()
-	return opened{URL: "ws" + s.url[len("http"):] + "/link?ticket=" + ticket + "&app_id=" + App}, nil
+	return opened{URL: "ws" + s.URL()[len("http"):] + "/link?ticket=" + ticket + "&app_id=" + App}, nil
 }
 
 func (s *Server) serveLink(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
+	s.Mu.Lock()
 	ticket := r.URL.Query().Get("ticket")
 	given, known := s.tickets[ticket]
-	good := known && s.opt.Now().Sub(given) < ticketLife && !s.closed
+	good := known && s.opt.Now().Sub(given) < ticketLife && !s.ClosedLocked()
 	delete(s.tickets, ticket)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if !good {
 		http.Error(w, "this URL was used or never given", http.StatusNotFound)
 		return
@@ -155,9 +100,9 @@ func (s *Server) serveLink(w http.ResponseWriter, r *http.Request) {
 		return // Upgrade has answered
 	}
 	ws.SetReadLimit(maxFrame)
-	l := &link{ws: ws, wake: make(chan struct{}, 1), ending: make(chan struct{})}
+	l := &link{Link: chattest.NewLink(ws)}
 	if !s.join(l) {
-		l.close()
+		l.Cut()
 		return
 	}
 	confirm := ws.CloseHandler()
@@ -165,18 +110,18 @@ func (s *Server) serveLink(w http.ResponseWriter, r *http.Request) {
 		s.part(l) // before the app reads that its leaving is known
 		return confirm(code, text)
 	})
-	s.running.Go(func() { l.write(s.opt.PingEvery) })
+	s.Go(func() { l.Write(s.opt.PingEvery) })
 	s.readLink(l)
 }
 
 // join makes l one of the links, with what waited for one.
 func (s *Server) join(l *link) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.ClosedLocked() {
 		return false
 	}
-	s.running.Add(1)
+	l.held = s.Hold()
 	refused := ""
 	switch {
 	case s.socketOff:
@@ -185,58 +130,57 @@ func (s *Server) join(l *link) bool {
 		refused = "too_many_websockets"
 	}
 	if refused != "" {
-		l.leaving = true
-		l.send(goodbye{Type: "disconnect", Reason: refused, DebugInfo: debugInfo{Host: "slacktest"}})
+		l.disconnect(refused)
 		return true
 	}
 	s.links = append(s.links, l)
 	s.stats.Opened++
-	l.send(hello{Type: "hello", NumConnections: len(s.links), ConnectionInfo: connectionInfo{AppID: s.linkApp()}, DebugInfo: debugInfo{Host: "slacktest", BuildNumber: 1, ApproximateSecond: 18060}})
+	l.Send(hello{Type: "hello", NumConnections: len(s.links), ConnectionInfo: connectionInfo{AppID: s.linkApp()}, DebugInfo: debugInfo{Host: "slacktest", BuildNumber: 1, ApproximateSecond: 18060}})
 	waiting := s.waiting
 	s.waiting = nil
 	for _, d := range waiting {
 		s.sendLocked(d)
 	}
-	s.touchLocked()
+	s.TouchLocked()
 	return true
 }
 
 // readLink takes acknowledgements until the link ends.
 func (s *Server) readLink(l *link) {
-	defer s.running.Done()
+	defer l.held()
 	defer s.leave(l)
 	for {
-		_, body, err := l.ws.ReadMessage()
+		_, body, err := l.ReadMessage()
 		if err != nil {
 			return
 		}
 		var in envelope
-		s.mu.Lock()
+		s.Mu.Lock()
 		if json.Unmarshal(body, &in) != nil || in.ID == "" {
 			s.stats.Strange++
 		} else {
 			s.ackLocked(in.ID, in.Payload, len(in.Payload))
 		}
-		s.touchLocked()
-		s.mu.Unlock()
+		s.TouchLocked()
+		s.Mu.Unlock()
 	}
 }
 
 func (s *Server) leave(l *link) {
-	l.close()
+	l.Cut()
 	s.part(l)
 }
 
 // part removes a link. What it had not acknowledged goes to another.
 func (s *Server) part(l *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.links = slices.DeleteFunc(s.links, func(other *link) bool { return other == l })
 	var lost []*delivery
 	for env, d := range s.pending {
 		if d.link == l {
 			delete(s.pending, env)
-			s.stopLocked(d.timer)
+			s.StopLocked(d.timer)
 			lost = append(lost, d)
 		}
 	}
@@ -244,16 +188,16 @@ func (s *Server) part(l *link) {
 	for _, d := range lost {
 		s.againLocked(d, s.lostReason())
 	}
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // Drop cuts all links without a word.
 func (s *Server) Drop() {
-	s.mu.Lock()
+	s.Mu.Lock()
 	links := slices.Clone(s.links)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	for _, l := range links {
-		l.close()
+		l.Cut()
 	}
 }
 
@@ -261,11 +205,10 @@ func (s *Server) Drop() {
 // for some seconds, which here is until the client or [Server.Drop] ends it),
 // refresh_requested or link_disabled (the link ends). None gets anything new.
 func (s *Server) Disconnect(reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for _, l := range s.links {
-		l.leaving = true
-		l.send(goodbye{Type: "disconnect", Reason: reason, DebugInfo: debugInfo{Host: "slacktest"}})
+		l.disconnect(reason)
 	}
 }
 
@@ -280,9 +223,9 @@ func (s *Server) linkApp() string {
 // SetSocketMode switches Socket Mode in the app's settings. Addresses of links
 // are given all the same; a link says that it is off, and ends.
 func (s *Server) SetSocketMode(on bool) {
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.socketOff = !on
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if !on {
 		s.Disconnect("link_disabled")
 	}
@@ -290,9 +233,9 @@ func (s *Server) SetSocketMode(on bool) {
 
 // SendRaw writes a frame as it is on every link: what no decoder expects.
 func (s *Server) SendRaw(frame []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for _, l := range s.links {
-		l.send(slices.Clone(frame))
+		l.Send(slices.Clone(frame))
 	}
 }

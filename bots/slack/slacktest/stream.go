@@ -49,7 +49,7 @@ type chunk struct {
 	Task
 }
 
-// endStreamsLocked ends what is open for too long; s.mu must be held.
+// endStreamsLocked ends what is open for too long; s.Mu must be held.
 func (s *Server) endStreamsLocked() {
 	now := s.opt.Now()
 	for _, list := range s.world.messages {
@@ -61,16 +61,16 @@ func (s *Server) endStreamsLocked() {
 	}
 }
 
-// endLocked closes a stream; s.mu must be held.
+// endLocked closes a stream; s.Mu must be held.
 func (s *Server) endLocked(m *Message, how string) {
 	m.Stream.Open, m.Stream.Ended = false, how
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // EndStreams ends every open stream, as Slack does after five minutes.
 func (s *Server) EndStreams() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	for _, list := range s.world.messages {
 		for _, m := range list {
 			if m.Stream != nil && m.Stream.Open {
@@ -119,11 +119,11 @@ func (s *Server) startStream(a args) (any, error) {
 	m.Text, m.Blocks = st.shown()
 	s.standLocked(m)
 	s.clearLoadingLocked(c.ID, thread)
-	s.afterLocked(streamLife, s.endStreamsLocked) // so that who waits is woken
+	s.AfterLocked(streamLife, s.endStreamsLocked) // so that who waits is woken
 	return channelTS{Channel: c.ID, TS: m.TS}, nil
 }
 
-// streamOf is the open stream that a call means; s.mu must be held.
+// streamOf is the open stream that a call means; s.Mu must be held.
 func (s *Server) streamOf(a args) (*Message, error) {
 	c, err := s.targetLocked(a["channel"])
 	if err != nil {

@@ -71,7 +71,7 @@ type identity struct {
 }
 
 func (s *Server) authTest(args) (any, error) {
-	return identity{URL: s.url + "/", Team: "Fake Inc", User: "nize", TeamID: Team, UserID: Bot, BotID: BotID, AppID: App, Org: s.opt.Organization}, nil
+	return identity{URL: s.URL() + "/", Team: "Fake Inc", User: "nize", TeamID: Team, UserID: Bot, BotID: BotID, AppID: App, Org: s.opt.Organization}, nil
 }
 
 type oneBot struct {

@@ -20,14 +20,14 @@ type trigger struct {
 	spent bool
 }
 
-// triggerLocked makes a trigger_id; s.mu must be held.
+// triggerLocked makes a trigger_id; s.Mu must be held.
 func (s *Server) triggerLocked(user, view string) string {
 	id := s.idLocked("trigger")
 	s.triggers[id] = trigger{user: user, at: s.opt.Now(), view: view}
 	return id
 }
 
-// spendLocked uses a trigger_id up; s.mu must be held.
+// spendLocked uses a trigger_id up; s.Mu must be held.
 func (s *Server) spendLocked(id string) (trigger, error) {
 	t, ok := s.triggers[id]
 	switch {
@@ -123,7 +123,7 @@ func (v *View) setLocked(s *Server, def viewDef) {
 	v.Hash = fmt.Sprintf("%d.%d", s.opt.Now().Unix(), s.serial)
 	s.serial++
 	v.state = initialState(def.Blocks)
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 func (v *View) wire() wireView {
@@ -204,7 +204,7 @@ func (s *Server) viewTrigger(a args) (trigger, error) {
 	return s.spendLocked(id)
 }
 
-// stackLocked shows a new dialog on top; s.mu must be held.
+// stackLocked shows a new dialog on top; s.Mu must be held.
 func (s *Server) stackLocked(user string, def viewDef) (any, error) {
 	stack := s.world.stacks[user]
 	if len(stack) >= maxStack {

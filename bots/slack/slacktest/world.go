@@ -245,13 +245,13 @@ func (w *world) session(channel, thread string) *Session {
 	return w.sessions[key]
 }
 
-// idLocked makes a new id; s.mu must be held.
+// idLocked makes a new id; s.Mu must be held.
 func (s *Server) idLocked(prefix string) string {
 	s.serial++
 	return fmt.Sprintf("%s0%06d", prefix, s.serial)
 }
 
-// stampLocked makes a ts that no other message has; s.mu must be held.
+// stampLocked makes a ts that no other message has; s.Mu must be held.
 func (s *Server) stampLocked() string {
 	s.lastTS = max(s.opt.Now().UnixMicro(), s.lastTS+1)
 	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
@@ -259,59 +259,59 @@ func (s *Server) stampLocked() string {
 
 // AddUser puts somebody into the workspace, or replaces who has that id.
 func (s *Server) AddUser(u User) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	u.fill()
 	if old := s.world.user(u.ID); old != nil {
 		*old = u
 	} else {
 		s.world.users = append(s.world.users, &u)
 	}
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // AddChannel puts a conversation into the workspace, or replaces it.
 func (s *Server) AddChannel(c Channel) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	c.Members = slices.Clone(c.Members)
 	if old := s.world.channel(c.ID); old != nil {
 		*old = c
 	} else {
 		s.world.channels = append(s.world.channels, &c)
 	}
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // AddGroup puts a user group into the workspace, or replaces it.
 func (s *Server) AddGroup(g UserGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	g.Users = slices.Clone(g.Users)
 	s.world.groups = slices.DeleteFunc(s.world.groups, func(old *UserGroup) bool { return old.ID == g.ID })
 	s.world.groups = append(s.world.groups, &g)
-	s.touchLocked()
+	s.TouchLocked()
 }
 
 // Deactivate ends a user's account, and tells an app that listens for
 // user_change.
 func (s *Server) Deactivate(user string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	u := s.world.user(user)
 	if u == nil {
 		return fmt.Errorf("slacktest: no user %s", user)
 	}
 	u.Deleted = true
 	s.eventLocked("user_change", userChange{Type: "user_change", User: u.wire(), EventTS: s.stampLocked()})
-	s.touchLocked()
+	s.TouchLocked()
 	return nil
 }
 
 // Users are the people of the workspace, bots too.
 func (s *Server) Users() []User {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	var list []User
 	for _, u := range s.world.users {
 		list = append(list, *u)
@@ -321,8 +321,8 @@ func (s *Server) Users() []User {
 
 // Channels are the conversations of a user.
 func (s *Server) Channels(user string) []Channel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	var list []Channel
 	for _, c := range s.world.channels {
 		if c.has(user) {
@@ -357,8 +357,8 @@ func (s *Server) Ephemerals(channel, user string) []Message {
 }
 
 func (s *Server) read(channel string, want func(*Message) bool) []Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.endStreamsLocked()
 	var list []Message
 	for _, m := range s.world.messages[channel] {
@@ -383,8 +383,8 @@ func (m *Message) clone() Message {
 
 // Message is one message as it stands, and whether it does.
 func (s *Server) Message(channel, ts string) (Message, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.endStreamsLocked()
 	if m := s.world.message(channel, ts); m != nil {
 		return m.clone(), true
@@ -394,8 +394,8 @@ func (s *Server) Message(channel, ts string) (Message, bool) {
 
 // Session is what the app said of a thread.
 func (s *Server) Session(channel, thread string) Session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	got := *s.world.session(channel, thread)
 	got.Statuses = slices.Clone(got.Statuses)
 	if !got.LoadingUntil.IsZero() && s.opt.Now().After(got.LoadingUntil) {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nize/bots/chattest"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/slacktest/page"
 )
@@ -27,7 +28,7 @@ type browser struct {
 func open(t *testing.T) *browser {
 	t.Helper()
 	slack := slacktest.New(slacktest.Options{})
-	pipe := slacktest.NewPipe()
+	pipe := chattest.NewPipe()
 	p := &page.Page{Slack: slack, Key: "sesame"}
 	if err := slack.StartWith(pipe, p.Handler()); err != nil {
 		t.Fatal(err)
