@@ -20,7 +20,7 @@ const (
 	TermKeyAll        Key = "Y run all %s, " // how many
 	TermKeysEdit      Key = "n cancel, e edit arguments, "
 	TermKeyAlways     Key = "a always allow, "
-	TermKeysRest      Key = "d deny always, ? show again"
+	TermKeysRest      Key = "d deny always, ? details"
 	TermArgsLine      Key = "new arguments as one line of JSON (empty: back): "
 	TermArgs          Key = "arguments> "
 	TermArgsHint      Key = "Enter runs the call with these arguments, Escape goes back"
@@ -34,6 +34,7 @@ const (
 	TermNear          Key = "there is no %s; did you mean %s?"         // word, command
 	TermUnknown       Key = "there is no %s; /help lists the commands" // word
 	TermHelpApprovals Key = "calls that wait for an answer"
+	TermHelpDetails   Key = "the whole of the last call, or of one"
 	TermHelpHelp      Key = "this list"
 	TermHelpHistory   Key = "my conversations, newest first"
 	TermHelpModel     Key = "a new conversation with that model; alone: the present one"
@@ -62,6 +63,7 @@ const (
 	TermNoApprovals   Key = "Nothing waits for an answer."
 	TermBy            Key = "asked by %s"          // name
 	TermUntil         Key = "until %s\x04approval" // time
+	TermNoDetails     Key = "No call here has ended yet; /details ID shows another."
 	TermNoRetry       Key = "No call here failed, or expired, that could be made anew."
 	TermRetried       Key = "%s is made anew." // tool
 	TermNoUsage       Key = "No model was asked in the last 30 days."

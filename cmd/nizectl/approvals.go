@@ -9,10 +9,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/cmd/nizectl/chat"
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 	"nize/store"
-	"nize/store/printable"
 )
 
 func approvalsCommand(a *command.App) *cli.Command {
@@ -103,50 +103,22 @@ func approvalsShow(ctx context.Context, c *command.Call) error {
 // digestHead is how much of a digest people compare.
 const digestHead = 12
 
-// printCard shows the whole card: what the model and the server claim is marked
-// as theirs, and nothing is cut.
+// printCard shows the whole card, as a chat does: nothing is cut.
 func printCard(c *command.Call, card store.Card) {
-	c.Field("call", card.Call)
-	c.Field("tool", card.Tool)
-	c.Field("its title", printable.Escape(card.Title))
-	if card.Description != "" {
-		c.Field("its claim", printable.Escape(strings.Join(strings.Fields(card.Description), " ")))
-	}
-	c.Field("server", printable.Escape(card.Server+" ("+card.Where+")"))
-	c.Field("asked by", printable.Escape(card.By))
-	c.Field("runs as", printable.Escape(card.RunsAs.String()))
-	c.Field("model says", printable.Escape(card.Why))
-	c.Line("%s", c.Paint(command.Bold, "arguments:"))
-	args, _ := printable.PrettyJSON(card.Args) // what is no JSON comes back quoted
-	c.Line("%s", command.Indent(args))
-	for _, w := range card.Warnings {
-		c.Field("warning", printable.Escape(w.String()))
-	}
-	c.Field("digest", card.Digest[:min(len(card.Digest), digestHead)])
-	if len(card.Approvers) > 0 {
-		c.Field("decided by", card.Who().String())
-	}
-	if len(card.Yes) > 0 {
-		c.Field("said yes", fmt.Sprintf("%s (%d of %d)", strings.Join(card.Yes, ", "), len(card.Yes), card.Need))
+	for i, line := range chat.CardLines(card, c.Now()) {
+		if i == 0 {
+			line = c.Paint(command.Bold, line)
+		}
+		c.Line("%s", line)
 	}
 	if card.Together > 0 {
-		c.Field("together", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")
+		c.Line("together: %s", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")
 	}
-	state := card.State.Word().String()
-	if card.Approved && card.State == store.Pending {
-		state = "approved, not started yet"
+	if card.Successor != "" {
+		c.Line("replaced by: %s", card.Successor)
 	}
-	if card.DecidedBy != "" {
-		state += " (" + card.DecidedBy + ")"
-	}
-	c.Field("state", state)
-	if card.State == store.Pending {
-		c.Field("expires", c.When(card.Expires))
-	}
-	c.Field("outcome", card.Outcome.String())
-	c.Field("replaced by", card.Successor)
 	if card.RepeatVerb != "" {
-		c.Field("anew", "nizectl approvals retry "+card.Call)
+		c.Line("again: nizectl approvals retry %s", card.Call)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"nize/cmd/nizectl/command"
 	"nize/store"
@@ -20,7 +21,7 @@ func TestCardShowsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	c := &command.Call{App: &command.App{Out: bufio.NewWriter(&out), Env: func(string) string { return "dumb" }}}
+	c := &command.Call{App: &command.App{Now: time.Now, Out: bufio.NewWriter(&out), Env: func(string) string { return "dumb" }}}
 	printCard(c, store.Card{
 		Call: "1", Tool: "box:write", Title: "T" + unseen, Description: "D" + unseen, Server: "box", Where: "/bin/" + unseen, By: "mia" + unseen, RunsAs: store.Plain("r" + unseen),
 		Why: "w" + unseen, Args: args, Warnings: []store.Text{store.Plain("W" + unseen)}, Digest: "0123456789abcdef", State: store.Done,
@@ -29,8 +30,8 @@ func TestCardShowsAll(t *testing.T) {
 	if i := strings.IndexAny(out.String(), unseen); i >= 0 {
 		t.Errorf("%q stands as it is in:\n%s", []rune(out.String()[i:])[0], out.String())
 	}
-	_, rest, _ := strings.Cut(out.String(), "arguments:\n")
-	shown, _, _ := strings.Cut(rest, "warning:")
+	_, rest, _ := strings.Cut(out.String(), "\n  {")
+	shown, _, _ := strings.Cut("{"+rest, "server box")
 	if got, err := store.Canonical([]byte(shown)); err != nil || string(got) != mustCanonical(t, args) {
 		t.Errorf("the arguments that are shown are %s, %v", got, err)
 	}

@@ -322,13 +322,20 @@ func (p *Engine) Lifting(ctx context.Context, c store.Call, t *Tool) (l Lifting,
 		l.How = store.Textf("a new conversation")
 	case need > 1:
 		l.How = store.Textf("nothing: %d people decide each time", need)
-	case v.grantable && t.destructive() && !store.GetBool(p.config, "", "approvals.grant_destructive"):
-		l.How = store.Textf("nothing: what may destroy something is asked for each time (approvals.grant_destructive)")
-		if claims := t.Annotations.ReadOnly; claims != nil && *claims {
-			l.How = store.Textf("an admin who believes the server's claims (%s)", "nizectl servers edit "+t.Server+" --trust-annotations")
-		}
 	case v.grantable:
-		l.Always, l.How = true, store.Textf("a standing yes (always)")
+		standing := !t.destructive() || store.GetBool(p.config, "", "approvals.grant_destructive")
+		claims, believe := t.Annotations.ReadOnly, "nizectl servers edit "+t.Server+" --trust-annotations"
+		switch l.Always = standing; {
+		case claims == nil || !*claims:
+			l.How = store.Textf("nothing: what may destroy something is asked for each time (approvals.grant_destructive)")
+			if standing {
+				l.How = store.Textf("a standing yes (always)")
+			}
+		case standing:
+			l.How = store.Textf("a standing yes (always), or an admin who believes the server's claims (%s)", believe)
+		default:
+			l.How = store.Textf("an admin who believes the server's claims (%s)", believe)
+		}
 	case !v.Asks(): // the request alone did
 		l.How = store.Textf("a request that does not ask for it")
 	default:

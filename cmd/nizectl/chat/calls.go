@@ -46,16 +46,29 @@ func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	return line
 }
 
-// outcomeLine is what became of a card.
-func outcomeLine(c store.Card, locale string) string {
-	line := mark(c.State) + " " + bots.Escape(c.Tool) + " " + bots.StateWords(c, locale)
-	if outcome := bots.OutcomeWords(c, locale); outcome != "" {
-		line += ": " + outcome
+// outcomeLine is the line that remains of a card.
+func outcomeLine(c store.Card, r bots.Reader) string {
+	line := mark(c.State) + " "
+	if s := bots.PartsOf(c, r).Settled; s != nil {
+		line += s.Line()
 	}
 	if c.RepeatVerb != "" {
-		line = phrases.For(locale).Say(phrases.TermRedo, line)
+		line = phrases.For(r.Locale).Say(phrases.TermRedo, line)
 	}
 	return line
+}
+
+// ranLine is outcomeLine with the arguments, in brief, of a call that no card
+// was shown of.
+func ranLine(c store.Card, r bots.Reader) string {
+	p := bots.PartsOf(c, r)
+	if p.Settled == nil {
+		return outcomeLine(c, r)
+	}
+	if p.Args != "" {
+		p.Settled.What += " " + strings.ReplaceAll(bots.Brief(string(c.Args), 60), "·", `\u00b7`)
+	}
+	return mark(c.State) + " " + p.Settled.Line()
 }
 
 // plainSigns puts plain signs for ours where the terminal has no others.
@@ -63,7 +76,7 @@ func (s style) plainSigns(line string) string {
 	if !s.ascii {
 		return line
 	}
-	return strings.NewReplacer("✓", "ok", "✗", "!!", "–", "--", "…", "...", "•", "-").Replace(line)
+	return strings.NewReplacer("✓", "ok", "✗", "!!", "–", "--", "…", "...", "•", "-", "·", "-").Replace(line)
 }
 
 // cardKeys names the keys of a card; those that would do nothing are left out.

@@ -7,12 +7,15 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
 )
 
-// The cards on the screen: each is printed whole, in a frame, before a key
-// counts for it.
+// The cards on the screen: what a person decides on stands whole, in a frame,
+// before a key counts for it. The frame is part of the live region, so that one
+// line takes its place when the call is decided; one that is higher than the
+// terminal is printed above it instead, where it can be scrolled to.
 
 // card puts a card on the screen, or says what became of it.
 func (f *screen) card(c store.Card) {
@@ -26,7 +29,7 @@ func (f *screen) card(c store.Card) {
 			return
 		}
 		if f.cards = append(f.cards, c); len(f.cards) == 1 {
-			f.box(c)
+			f.showFirst()
 		}
 		return
 	}
@@ -36,13 +39,18 @@ func (f *screen) card(c store.Card) {
 	}
 	if c.State.Final() {
 		f.s.lastCall = c
-		f.printText(f.outcomePaint(c.State), outcomeLine(c, f.s.opt.Locale))
+		f.printText(f.outcomePaint(c.State), outcomeLine(c, f.s.reader()))
 	} else {
 		f.tools = append(f.tools, toolRow{c.Call, bots.Escape(c.Tool) + " " + bots.StateWords(c, f.s.opt.Locale)})
 	}
-	if first && len(f.cards) > 0 {
-		f.box(f.cards[0])
+	if first {
+		f.showFirst()
 	}
+}
+
+// showFirst begins the time in which the first card can be read.
+func (f *screen) showFirst() {
+	f.cardSince, f.printed = f.s.opt.Now(), ""
 }
 
 func (f *screen) outcomePaint(state store.State) func(string) string {
@@ -55,38 +63,83 @@ func (f *screen) outcomePaint(state store.State) func(string) string {
 	return f.style.yellow
 }
 
-// box prints a card whole.
-func (f *screen) box(c store.Card) {
-	f.cardSince = f.s.opt.Now()
-	f.output = append(f.output, boxLines(f.style, bots.CardLines(c, f.s.reader()), f.region.width)...)
+// boxRows are the live rows of the card that is asked about, with room for
+// rows others. It is nil where the terminal is too low: then it was printed.
+func (f *screen) boxRows(others int) []string {
+	c := f.cards[0]
+	rows := boxLines(f.style, frontLines(bots.PartsOf(c, f.s.reader())), f.region.width)
+	if len(rows)+others < f.region.height {
+		return rows
+	}
+	if f.printed != c.Call {
+		f.printed = c.Call
+		f.output = append(f.output, rows...)
+	}
+	return nil
+}
+
+// boxLine is a line of a card as it is painted.
+type boxLine struct {
+	text string
+	look look
+}
+
+// frontLines are what a person decides on: its headline stands out, and where
+// it comes from and the rules are quiet.
+func frontLines(p bots.CardParts) []boxLine {
+	front := p.Front()
+	lines := make([]boxLine, len(front))
+	quiet := len(front) - 1 // the first of the quiet lines
+	if len(p.Rules) > 0 {
+		quiet--
+	}
+	for i, text := range front {
+		lines[i].text = text
+		switch {
+		case i == 0:
+			lines[i].look = lookBold
+		case i >= quiet, i == 1 && p.Name != "":
+			lines[i].look = lookDim
+		case slices.Contains(p.Warnings, text):
+			lines[i].look = lookYellow
+		}
+	}
+	return lines
 }
 
 // boxLines draws a frame around lines, which are broken, never cut. The bar
 // before the words of others stands before each part of them.
-func boxLines(s style, lines []string, width int) []string {
+func boxLines(s style, lines []boxLine, width int) []string {
 	inner := 0
 	var rows []string
 	for _, line := range lines {
-		text := strings.TrimLeft(line, " ")
-		indent := strings.Repeat(" ", min(len(line)-len(text)+2, 8))
+		text := strings.TrimLeft(line.text, " ")
+		indent := strings.Repeat(" ", min(len(line.text)-len(text)+2, 8))
 		if strings.HasPrefix(text, "| ") {
-			indent = line[:min(len(line)-len(text), 6)] + "| "
+			indent = line.text[:min(len(line.text)-len(text), 6)] + "| "
 		}
-		rows = append(rows, s.fold(cells(line), width-5, indent)...)
+		rows = append(rows, s.fold(paint(cells(line.text), line.look), width-5, indent)...)
 	}
 	for _, row := range rows {
 		inner = max(inner, visible(row))
 	}
 	edge := strings.Repeat(s.line(), inner+2)
 	out := []string{s.pick("╭", "+") + edge + s.pick("╮", "+")}
-	for i, row := range rows {
+	for _, row := range rows {
 		pad := strings.Repeat(" ", inner-visible(row))
-		if i == 0 {
-			row = s.bold(row)
-		}
 		out = append(out, s.bar()+" "+row+pad+" "+s.bar())
 	}
 	return append(out, s.pick("╰", "+")+edge+s.pick("╯", "+"))
+}
+
+// details prints what is folded of a card, and its whole digest.
+func (f *screen) details(c store.Card) {
+	for _, line := range bots.PartsOf(c, f.s.reader()).More {
+		f.printLines(f.style.each(f.style.dim, f.style.fold(cells(line), f.region.width-1, "    "))...)
+	}
+	words := f.s.words()
+	f.printText(f.style.dim, words.Say(phrases.TermDigest, bots.Escape(c.Digest)))
+	f.printText(f.style.dim, words.Say(phrases.TermStopKey, cardKeys(c, words)))
 }
 
 // decide presses a button; the card leaves the screen when the daemon says so,
@@ -101,7 +154,5 @@ func (f *screen) decide(ctx context.Context, c store.Card, d api.DecideCallReque
 		}
 	}
 	f.cards = withoutCard(f.cards, c.Call)
-	if len(f.cards) > 0 {
-		f.box(f.cards[0])
-	}
+	f.showFirst()
 }

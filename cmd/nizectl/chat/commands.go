@@ -34,6 +34,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"approvals", "", phrases.TermHelpApprovals, (*session).cmdApprovals},
+		{"details", "ID", phrases.TermHelpDetails, (*session).cmdDetails},
 		{"help", "", phrases.TermHelpHelp, (*session).cmdHelp},
 		{"history", "", phrases.TermHelpHistory, (*session).cmdHistory},
 		{"model", "NAME", phrases.TermHelpModel, (*session).cmdModel},
@@ -71,6 +72,20 @@ func (s *session) command(ctx context.Context, line string) (reply, error) {
 		return reply{}, errors.New(s.words().Say(phrases.TermNear, bots.Escape(word), near))
 	}
 	return reply{}, errors.New(s.words().Say(phrases.TermUnknown, bots.Escape(word)))
+}
+
+func (s *session) cmdDetails(ctx context.Context, id string) (reply, error) {
+	card := s.lastCall
+	switch {
+	case id != "":
+		var err error
+		if card, err = api.GetApproval.Call(ctx, s.opt.Client, api.CallRequest{ID: id}); err != nil {
+			return reply{}, err
+		}
+	case card.Call == "":
+		return reply{lines: []string{s.words().Say(phrases.TermNoDetails)}}, nil
+	}
+	return reply{lines: bots.CardLines(card, s.reader())}, nil
 }
 
 func (s *session) cmdHelp(context.Context, string) (reply, error) {

@@ -246,7 +246,9 @@ func (f *lineMode) card(ctx context.Context, card store.Card) {
 		asked := len(f.cards) > 0 && f.cards[0].Call == card.Call
 		f.cards = withoutCard(f.cards, card.Call)
 		f.s.lastCall = card
-		f.printNote(outcomeLine(card, f.s.opt.Locale))
+		if card.State.Final() {
+			f.printNote(outcomeLine(card, f.s.reader()))
+		}
 		if asked {
 			f.prompt.mode = ""
 			f.printPrompt()

@@ -88,7 +88,7 @@ func TestBoxChinese(t *testing.T) {
 		Digest: strings.Repeat("ab12", 16), State: store.Pending, Policy: store.ByRequester,
 	}
 	for _, locale := range []string{"zh-Hans", "zh-Hant"} {
-		lines := bots.CardLines(card, bots.Reader{Locale: locale})
+		lines := frontLines(bots.PartsOf(card, bots.Reader{Locale: locale}))
 		golden(t, "box_"+locale+".golden", show(boxLines(fine, lines, 50)))
 		for width := 20; width < 100; width++ {
 			rows := boxLines(fine, lines, width)
@@ -102,7 +102,11 @@ func TestBoxChinese(t *testing.T) {
 }
 
 func TestBox(t *testing.T) {
-	lines := []string{"Run toolbox:greet?", "description (the server's own claim):", "  | Greets somebody, in many words: who may answer: everybody, at once", "arguments:", `    "text": "` + strings.Repeat("long 日本 ", 12) + `"`}
+	var lines []boxLine
+	for _, text := range []string{"Run toolbox:greet?", "description (the server's own claim):", "  | Greets somebody, in many words: who may answer: everybody, at once", "arguments:", `    "text": "` + strings.Repeat("long 日本 ", 12) + `"`} {
+		lines = append(lines, boxLine{text: text})
+	}
+	lines[0].look = lookBold
 	golden(t, "box.golden", show(boxLines(fine, lines, 50)))
 	golden(t, "box_ascii.golden", show(boxLines(style{ascii: true}, lines, 50)))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -78,6 +79,11 @@ func checkArguments(text string) (json.RawMessage, error) {
 		return nil, fmt.Errorf("%w arguments: want a JSON object, {…}", store.ErrInvalid)
 	}
 	return args, nil
+}
+
+// CardLines is a card in plain English lines, for a command that shows one.
+func CardLines(card store.Card, now time.Time) []string {
+	return bots.CardLines(card, bots.Reader{Zone: now.Location(), Now: now})
 }
 
 func printCard(w io.Writer, card store.Card, reader bots.Reader) {

@@ -35,6 +35,7 @@ type screen struct {
 	tools       []toolRow    // at work
 	cards       []store.Card // that wait; the first is on the screen
 	cardSince   time.Time    // since when the first one can be seen, or the last key
+	printed     string       // the call whose card is above the live region, as it is too high for it
 	args        *editor      // the arguments of the first card are being edited
 	lost        string       // why the connection is lost
 	interrupted time.Time    // when Ctrl-C was last pressed
@@ -94,14 +95,18 @@ func (f *screen) draw() error {
 		rows = append(rows, f.style.dim(display.Shorten(f.hint, columns, "…")))
 	}
 	edit := f.editor
-	if len(f.cards) > 0 && f.args == nil {
-		keys := f.style.each(f.style.bold, f.style.wrap(cells(cardKeys(f.cards[0], f.s.words())), columns, "", ""))
-		rows = append(rows, keys...)
-		return f.region.draw(output, rows, len(rows)-1, min(visible(keys[len(keys)-1])+1, columns))
-	}
 	if f.args != nil {
 		edit = f.args
 	}
 	lines, row, col := edit.rows(f.style, f.region.width)
+	if len(f.cards) > 0 {
+		if f.args == nil {
+			lines = f.style.each(f.style.bold, f.style.wrap(cells(cardKeys(f.cards[0], f.s.words())), columns, "", ""))
+			row, col = len(lines)-1, min(visible(lines[len(lines)-1])+1, columns)
+		}
+		f.output = output
+		rows = append(f.boxRows(len(rows)+len(lines)), rows...)
+		output, f.output = f.output, nil
+	}
 	return f.region.draw(output, append(rows, lines...), len(rows)+row, col)
 }

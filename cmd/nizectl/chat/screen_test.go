@@ -4,12 +4,15 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/creack/pty"
 
@@ -165,6 +168,83 @@ func TestScreen(t *testing.T) {
 	info, err := os.Stat(history)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("history: %v, %v; want mode 0600", info, err)
+	}
+}
+
+// shown is what stands on a terminal that got that much.
+func shown(stream string) string {
+	lines, row, col := [][]rune{nil}, 0, 0
+	for rest := []rune(stream); len(rest) > 0; {
+		r := rest[0]
+		rest = rest[1:]
+		switch r {
+		case '\r':
+			col = 0
+		case '\n':
+			if row++; row == len(lines) {
+				lines = append(lines, nil)
+			}
+		case 0x1b:
+			end := slices.IndexFunc(rest, unicode.IsLetter)
+			n := max(1, atoi(strings.TrimLeft(string(rest[1:end]), "?")))
+			switch rest[end] {
+			case 'A':
+				row = max(row-n, 0)
+			case 'C':
+				col += n
+			case 'J':
+				lines = lines[:row+1]
+				lines[row] = lines[row][:min(col, len(lines[row]))]
+			}
+			rest = rest[end+1:]
+		default:
+			for len(lines[row]) <= col {
+				lines[row] = append(lines[row], ' ')
+			}
+			lines[row][col] = r
+			col++
+		}
+	}
+	var out strings.Builder
+	for _, l := range lines {
+		out.WriteString(string(l) + "\n")
+	}
+	return out.String()
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s) // the empty text is none
+	return n
+}
+
+// One line takes the place of a card; a card that is higher than the terminal
+// stands above, where it can be scrolled to.
+func TestScreenCardIsReplaced(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("offline planner")
+	c.send("call toolbox:greet {\"name\":\"Bo\"}\r")
+	c.await("y run, n cancel")
+	if now := shown(c.all()); strings.Count(now, "Run toolbox:greet?") != 1 || strings.Contains(now, "call: ") {
+		t.Errorf("a card that waits:\n%s", now)
+	}
+	c.ahead.Add(int64(cardDelay))
+	c.send("?")
+	c.await("Ctrl-C stop the turn")
+	if now := shown(c.all()); strings.Count(now, "Run toolbox:greet?") != 1 || strings.Count(now, "call: ") != 1 {
+		t.Errorf("its details:\n%s", now)
+	}
+	c.answer("y", "toolbox:greet is done")
+	if now := shown(c.all()); strings.Contains(now, "╭") || strings.Count(now, "Done: toolbox:greet · decided by ann") != 1 {
+		t.Errorf("after the decision:\n%s", now)
+	}
+	c.send("/details\r")
+	c.await(`"name": "Bo"`)
+	c.send("call toolbox:greet {\"a\":[" + strings.Repeat("1,", 40) + "2]}\r")
+	c.await("y run, n cancel")
+	c.answer("n", "toolbox:greet is refused")
+	if now := shown(c.all()); strings.Count(now, "╭") != 1 || strings.Count(now, "│       1,") != 40 {
+		t.Errorf("a card that is too high:\n%s", now)
 	}
 }
 

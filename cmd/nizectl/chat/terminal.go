@@ -261,9 +261,7 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 	var d api.DecideCallRequest
 	switch {
 	case k.r == '?':
-		f.box(c)
-		words := f.s.words()
-		f.printLines(f.style.dim(words.Say(phrases.TermDigest, bots.Escape(c.Digest))), f.style.dim(words.Say(phrases.TermStopKey, cardKeys(c, words))))
+		f.details(c)
 		return nil
 	case early:
 		f.cardSince = now

@@ -48,7 +48,8 @@ func sameMessage(a, b store.Message) bool {
 		return false
 	}
 	if a.Card != nil && b.Card != nil {
-		return a.Card.State == b.Card.State && a.Card.Approved == b.Card.Approved && a.Card.Outcome == b.Card.Outcome
+		return a.Card.State == b.Card.State && a.Card.Approved == b.Card.Approved && a.Card.Outcome == b.Card.Outcome &&
+			a.Card.Gone == b.Card.Gone && len(a.Card.Yes) == len(b.Card.Yes)
 	}
 	return true
 }

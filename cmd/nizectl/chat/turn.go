@@ -160,7 +160,7 @@ func (t *turn) show(ctx context.Context, m store.Message) error {
 		if m.Tool.State.Final() {
 			t.recordOutcome(m.Tool.Name, m.Tool.State)
 		}
-		if !t.s.transcript.carded(m) {
+		if !t.s.transcript.carded(m) && (m.Tool.State.Final() || t.s.opt.Approve != "all") {
 			fmt.Fprintln(note, toolLine(*m.Tool, t.s.words()))
 		}
 	case m.Kind == store.CardMessage && m.Card != nil:
@@ -194,7 +194,11 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 		t.cards = withoutCard(t.cards, card.Call)
 		if card.State.Final() {
 			t.recordOutcome(card.Tool, card.State)
-			fmt.Fprintln(note, outcomeLine(card, t.s.opt.Locale))
+			line := outcomeLine
+			if t.s.opt.Approve == "all" {
+				line = ranLine
+			}
+			fmt.Fprintln(note, line(card, t.s.reader()))
 		}
 		return nil
 	}
@@ -202,7 +206,9 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 		return nil
 	}
 	t.pressed[card.Call] = true
-	printCard(note, card, t.s.reader())
+	if t.s.opt.Approve != "all" { // one line says what ran, when it did
+		printCard(note, card, t.s.reader())
+	}
 	d := api.DecideCallRequest{Verb: store.Deny, Reason: string(phrases.TermNobodyToAsk)}
 	switch t.s.opt.Approve {
 	case "all":

@@ -38,11 +38,11 @@ func TestOne(t *testing.T) {
 		exit                   int
 	}{
 		{"answer", "say hello **there**", "", "hello **there**\n", []string{"offline planner"}, api.ExitDone},
-		{"steering text", "say a\x1b[2Jb", "", "a\\u001b[2Jb\n", nil, api.ExitDone},
+		{"steering text", "say a\x1b[2Jb", "", "a[2Jb\n", nil, api.ExitDone},
 		{"refused by default", `call toolbox:greet {"name":"Bo"}`, "", "toolbox:greet is refused\n",
-			[]string{"Run toolbox:greet?", `"name": "Bo"`, "toolbox:greet refused"}, api.ExitRefused},
+			[]string{"Run toolbox:greet?", `"name": "Bo"`, "✗ Refused: toolbox:greet · decided by "}, api.ExitRefused},
 		{"approve all", `call toolbox:greet {"name":"Bo"}`, "all", "toolbox:greet is done\n",
-			[]string{"ran with", "toolbox:greet done"}, api.ExitDone},
+			[]string{"planner answers. `nizectl providers add` sets one up.\n✓ Done: toolbox:greet {\"name\":\"Bo\"} · decided by ann · ran with {\"name\":\"Bo\"}\n"}, api.ExitDone},
 		{"provider out", "fail", "", "", nil, api.ExitFailed},
 		{"ask without a terminal", "say x", "ask", "", nil, api.ExitUsage},
 		{"unknown approval", "say x", "maybe", "", nil, api.ExitUsage},
@@ -147,7 +147,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("out lacks %q: %q", want, out)
 		}
 	}
-	for _, want := range []string{"/history", "did you mean /help?", "did you mean smart?", "openai/x", "12 tools", "ok toolbox:greet done"} {
+	for _, want := range []string{"/history", "did you mean /help?", "did you mean smart?", "openai/x", "12 tools", "ok Done: toolbox:greet - decided by ann - ran with {\"a\":1}\n"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("err output lacks %q: %q", want, errs)
 		}
