@@ -28,6 +28,8 @@ type dialer struct {
 	cfg   store.Server
 	owner string
 	log   *wire.StderrLog
+	// budget is the server's for what nobody asked for; nil is no bound.
+	budget *wire.Budget
 	// legacy skips the probe for 2026-07-28: the server has shown that it
 	// speaks only the older wire.
 	legacy bool
@@ -110,7 +112,7 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 
 // handshake initializes a session over frames, and ends them if that fails.
 func (d *dialer) handshake(ctx context.Context, s *session, f wire.Frames) error {
-	p := wire.NewPeer(f, s.markChanged, d.warn)
+	p := wire.NewPeer(f, d.budget, s.markChanged, d.warn)
 	cs, err := d.client(s.markChanged).Connect(ctx, p, &sdk.ClientSessionOptions{ProtocolVersion: wire.VersionLegacy})
 	if err != nil {
 		if cause := p.Cause(); cause != nil && !errors.Is(cause, wire.ErrEnded) {
@@ -178,7 +180,7 @@ func (d *dialer) spawn(env []string) (*wire.StdioFrames, error) {
 		closeAll(ours)
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}
-	return wire.StartStdio(proc, ours, d.log, d.warn), nil
+	return wire.StartStdio(proc, ours, d.log, d.budget, d.warn), nil
 }
 
 // spawn starts a command under the guard, if there is one.
@@ -197,7 +199,7 @@ func (d *dialer) sse(ctx context.Context, s *session) error {
 		end(err)
 		return err
 	}
-	frames, err := wire.DialSSE(ctx, d.cfg.URL, client, end)
+	frames, err := wire.DialSSE(ctx, d.cfg.URL, client, d.budget, end)
 	if err != nil {
 		end(err)
 		return fmt.Errorf("connecting: %w", err)
@@ -231,6 +233,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		return err
 	}
 	trip := client.Transport.(*wire.RoundTripper)
+	trip.Budget = d.budget // over SSE the frames spend it
 	opts := &sdk.ClientSessionOptions{}
 	if d.legacy {
 		opts.ProtocolVersion = wire.VersionLegacy
@@ -239,13 +242,17 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 	cs, err := d.connect(ctx, d.client(s.markChanged), transport, opts, end)
 	if err != nil {
 		end(err)
+		var noise *wire.NoiseError
+		if errors.As(context.Cause(life), &noise) {
+			return noise
+		}
 		if last := trip.Failure.Load(); last != nil && ctx.Err() == nil {
 			err = *last
 		}
 		return fmt.Errorf("connecting: %w", wire.WithoutURL(err))
 	}
 	init := cs.InitializeResult()
-	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Client: d.pool.info(), Life: life, End: end, Parent: d.pool.ctx}
+	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Life: life, End: end, Parent: d.pool.ctx}
 	if trip.Secret {
 		opt.Secret = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
 	}

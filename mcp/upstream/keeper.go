@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"nize/mcp/upstream/wire"
@@ -14,19 +15,26 @@ func (s *server) keepConnected() {
 	s.mu.Lock()
 	ctx := s.ctx
 	s.mu.Unlock()
-	pause := settleTime // between lists, growing while changes do not cease
-	var known *session  // whose first list was made sure of
-	var due time.Time   // the next list of a quiet server
+	pause := settleTime    // between lists, growing while changes do not cease
+	var cost time.Duration // of the last list, without the wait for it
+	var known *session     // whose first list was made sure of
+	var due time.Time      // the next list
+	var planned bool       // for a change, at the end of the pause; more of them change nothing
+	var looked time.Time   // when it was last listed for one
 	for ctx.Err() == nil {
 		sess, err := s.reconnect(ctx)
 		if err != nil {
 			continue // the lane's backoff is waited for there
 		}
-		if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
-			s.log.Log.Error("settling the tools of a server", "err", err)
+		if list := sess.tools.Load(); !list.synced {
+			begin := time.Now()
+			if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
+				s.log.Log.Error("settling the tools of a server", "err", err)
+			}
+			cost = list.handled + time.Since(begin)
 		}
 		if sess != known {
-			due = time.Now().Add(relistTime)
+			due, planned = time.Now().Add(relistTime), false
 			if sess.version >= wire.VersionModern {
 				// The stream of notifications opens beside the first list: a change
 				// between the two is told to nobody.
@@ -34,21 +42,35 @@ func (s *server) keepConnected() {
 			}
 		}
 		known = sess
+		changed := sess.changed
+		if planned {
+			changed = nil
+		}
 		relist, idle := time.NewTimer(time.Until(due)), time.NewTimer(s.untilIdle())
 		select {
 		case <-ctx.Done():
 		case <-sess.Done():
 			s.sessionEnded(sess) // before the backoff is asked for
 		case <-relist.C:
-			s.tryList(ctx, sess, sess.list)
-			due = time.Now().Add(relistTime)
+			if planned {
+				s.tryList(ctx, sess, sess.relist)
+				looked = time.Now()
+			} else {
+				s.tryList(ctx, sess, sess.list)
+			}
+			due, planned = time.Now().Add(relistTime), false
 		case <-idle.C:
 			if s.closeIdle() {
 				s.waitIdle(ctx)
 			}
 		case <-s.wakeups:
-		case <-sess.changed:
-			pause = s.relistAfterPause(ctx, sess, pause)
+		case <-changed:
+			if time.Since(looked) > 2*pause {
+				pause = settleTime
+			} else {
+				pause = min(max(2*pause, listShare*cost), relistTime)
+			}
+			due, planned = sess.tools.Load().at.Add(pause), true
 		case <-sess.checkWanted:
 			s.tryList(ctx, sess, sess.list)
 		}
@@ -57,29 +79,9 @@ func (s *server) keepConnected() {
 	}
 }
 
-// relistAfterPause lists after a change, not before the pause is over, and returns the
-// next pause: double while changes come one upon the other.
-func (s *server) relistAfterPause(ctx context.Context, sess *session, pause time.Duration) time.Duration {
-	last := sess.tools.Load().at
-	quiet := time.Since(last) > 3*pause
-	if quiet {
-		pause = settleTime
-	}
-	timer := time.NewTimer(pause - time.Since(last))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return pause
-	case <-sess.Done():
-		return pause
-	}
-	s.tryList(ctx, sess, sess.relist)
-	if quiet {
-		return pause
-	}
-	return min(2*pause, 30*time.Second)
-}
+// listShare is by how much the pause between lists exceeds what one costs: a
+// server whose list does not cease to change takes a fiftieth of a processor.
+const listShare = 50
 
 // tryList lists once more; a session that cannot is dropped, unless calls are in
 // flight: a server that does one thing at a time may be busy with them.
@@ -113,11 +115,18 @@ func (s *server) reconnect(ctx context.Context) (*session, error) {
 			return nil, ctx.Err()
 		}
 	}
+	if sess := s.currentSession(""); sess != nil {
+		return s.session(ctx, "", true) // or finds that it has ended
+	}
 	select {
 	case s.pool.connecting <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-s.pool.connecting }()
+	// A server that does not answer keeps no other from its place.
+	release := sync.OnceFunc(func() { <-s.pool.connecting })
+	slow := time.AfterFunc(connectSlot, release)
+	defer slow.Stop()
+	defer release()
 	return s.session(ctx, "", true)
 }

@@ -48,7 +48,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		res.Steps = append(res.Steps, Step{Name: name, Took: time.Since(begin)})
 		begin = time.Now()
 	}
-	d := &dialer{pool: p, cfg: cfg, log: log, onStep: pass}
+	d := &dialer{pool: p, cfg: cfg, log: log, budget: wire.NewBudget(), onStep: pass}
 	sess, err := d.dial(ctx)
 	if err == nil {
 		res.Instructions, res.Protocol, res.Info = sess.instructions, sess.version, sess.serverInfo

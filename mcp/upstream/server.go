@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -20,6 +21,8 @@ type server struct {
 	pool *Pool
 	name string
 	log  *wire.StderrLog
+	// budget bounds what it sends without being asked.
+	budget *wire.Budget
 
 	// syncing is held (1) while the stored tools are compared and written, by
 	// Sync from the change of the record on: so that an admin's sync comes
@@ -45,6 +48,8 @@ type server struct {
 	recentCalls []time.Time   // when the calls of the rate's interval came
 	killReason  string        // why its process was last killed
 	killedAt    time.Time
+	flooded     error     // why it was last cut off, if it flooded
+	restsUntil  time.Time // until then only an admin has it connected again
 }
 
 // lane is the way to the server for one credential owner.
@@ -74,7 +79,7 @@ type dialing struct {
 func newServer(p *Pool, cfg store.Server, stored []store.Tool) *server {
 	cfg = cfg.Normal()
 	s := &server{pool: p, name: cfg.Name, cfg: cfg, syncing: make(chan struct{}, 1), wakeups: make(chan struct{}, 1), lanes: map[string]*lane{},
-		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
+		log: wire.NewStderrLog(p.opt.Log.With("server", cfg.Name)), budget: wire.NewBudget(), announced: len(stored) > 0 && !cfg.Disabled, since: p.opt.Now()}
 	s.slots = make(chan struct{}, cfg.MaxConcurrency)
 	s.setTools(stored)
 	s.ctx, s.cancel = context.WithCancel(p.ctx)
@@ -165,6 +170,10 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	}
 	d := l.dial
 	if d == nil {
+		if rest := time.Until(s.restsUntil); !force && rest > 0 {
+			defer s.mu.Unlock()
+			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("server %s: %w; the next attempt is in %s", s.name, s.flooded, rest.Round(time.Second))}
+		}
 		if acquireSlot := time.Until(l.next); !force && acquireSlot > 0 && s.mustWaitLocked(l) {
 			defer s.mu.Unlock()
 			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("%w; the next attempt is in %s", l.lastErr, acquireSlot.Round(100*time.Millisecond))}
@@ -207,7 +216,7 @@ func (s *server) dialLocked(l *lane) *dialing {
 		s.idle = false
 		s.wakeKeeper()
 	}
-	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, legacy: s.legacy}
+	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, budget: s.budget, legacy: s.legacy}
 	ok := s.pool.spawnTask(func() {
 		defer cancel()
 		sess, err := dr.dial(ctx)
@@ -247,6 +256,7 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 		l.lastErr = d.err
 		l.failed = time.Now()
 		l.next = l.failed.Add(backoff(l.failures))
+		s.noteFloodLocked(l, err)
 		s.noteErrorLocked(l, err.Error())
 		return
 	}
@@ -317,8 +327,19 @@ func (s *server) clearSessionLocked(l *lane, sess *session, why error) {
 	l.failures++
 	l.next = time.Now().Add(backoff(l.failures - 1))
 	l.lastErr = fmt.Errorf("server %s keeps failing: %w", s.name, why)
+	s.noteFloodLocked(l, why)
 	if s.ctx.Err() == nil {
 		s.noteErrorLocked(l, why.Error())
+	}
+}
+
+// noteFloodLocked has a server that was cut off for flooding left alone for a
+// while. It needs s.mu.
+func (s *server) noteFloodLocked(l *lane, why error) {
+	var noise *wire.NoiseError
+	if errors.As(why, &noise) {
+		s.flooded, s.restsUntil = why, time.Now().Add(noise.Pause)
+		l.next = s.restsUntil
 	}
 }
 

@@ -38,12 +38,13 @@ type session struct {
 
 // catalog is one whole list of a server's tools. It never changes.
 type catalog struct {
-	list   []listed // nil once it was compared with the store
-	synced bool     // it was compared with the store, which has the definitions now
-	byName map[string]offer
-	at     time.Time     // when it was complete
-	took   time.Duration // the whole list
-	warns  []string
+	list    []listed // nil once it was compared with the store
+	synced  bool     // it was compared with the store, which has the definitions now
+	byName  map[string]offer
+	at      time.Time     // when it was complete
+	took    time.Duration // the whole list
+	handled time.Duration // of that, without the wait for the server
+	warns   []string
 }
 
 // listed is one tool as the server described it.
@@ -101,7 +102,7 @@ func (s *session) list(ctx context.Context) error {
 }
 
 // relist reads the tools again if the server said that they changed, at most
-// once in settleTime however often it says so.
+// once in settleTime however often it says so, and more seldom if that is dear.
 func (s *session) relist(ctx context.Context) error {
 	select {
 	case s.listing <- struct{}{}:
@@ -113,7 +114,7 @@ func (s *session) relist(ctx context.Context) error {
 		return nil // somebody was first
 	}
 	if last := s.tools.Load(); last != nil {
-		timer := time.NewTimer(settleTime - time.Since(last.at))
+		timer := time.NewTimer(max(settleTime, min(listShare*last.handled, 10*time.Second)) - time.Since(last.at))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -167,6 +168,7 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 			}
 			return nil, err
 		}
+		came := time.Now()
 		var got struct {
 			Tools []json.RawMessage `json:"tools"`
 			Next  string            `json:"nextCursor"`
@@ -180,6 +182,7 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 			}
 			s.addTool(c, t)
 		}
+		c.handled += time.Since(came)
 		cursor = got.Next
 		size += len(raw)
 		switch {

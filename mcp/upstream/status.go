@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -93,6 +94,9 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 		st.State = Idle
 	case st.State != Connected && s.lastErr != "":
 		st.State = Down
+	}
+	if st.LastError == "" && st.Sessions > 0 {
+		st.LastError = cmp.Or(s.budget.Reason(), s.log.Reason())
 	}
 	if st.LastError == "" && s.killReason != "" && s.pool.opt.Now().Sub(s.killedAt) < killedShown {
 		st.LastError = s.killReason

@@ -52,11 +52,12 @@ const (
 	maxPages = 50   // of one tools/list
 	maxTools = 2000 // of one server
 
-	spawnTime  = 30 * time.Second // to spawn and initialize over stdio: npx may have to install first
-	listTime   = 15 * time.Second // for a whole tools/list
-	relistTime = 5 * time.Minute  // between lists of a quiet server
-	settleTime = time.Second      // at least, between two lists after list_changed
-	idleLane   = 10 * time.Minute // after which a person's own session is closed, unless the record says
+	spawnTime   = 30 * time.Second // to spawn and initialize over stdio: npx may have to install first
+	listTime    = 15 * time.Second // for a whole tools/list
+	relistTime  = 5 * time.Minute  // between lists of a quiet server
+	settleTime  = time.Second      // at least, between two lists after list_changed
+	connectSlot = 2 * time.Second  // at most, that one connect keeps its place among those at once
+	idleLane    = 10 * time.Minute // after which a person's own session is closed, unless the record says
 )
 
 // Options says what a pool works with. Servers, Tools and Gate are needed.

@@ -32,6 +32,12 @@ func main() {
 		}
 		return
 	}
+	if kind := os.Getenv(hostileEnv); kind != "" {
+		if err := serveHostile(kind); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	b := bench{}
 	flag.StringVar(&b.bin, "bin", "bin", "`DIR` with nized and nizectl")
 	flag.IntVar(&b.rounds, "rounds", 9, "rounds of direct and gateway calls")
@@ -86,6 +92,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}{
 		{"calls", b.calls},
 		{"an upstream that comes back", b.comesBack},
+		{"under fire", b.fire},
 		{"discovery", b.discovery},
 		{"the index by itself", b.index},
 		{"start", b.start},

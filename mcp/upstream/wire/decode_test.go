@@ -106,11 +106,13 @@ func TestRing(t *testing.T) {
 	var logged bytes.Buffer
 	r := NewStderrLog(slog.New(slog.NewTextHandler(&logged, nil)))
 	r.HideSecrets([]string{"hunter22"})
-	r.readFrom(strings.NewReader("pass hunter22 and ghp_0123456789abcdefABCDEF\n" + strings.Repeat("line\n", 30000)))
+	if err := r.readFrom(strings.NewReader("pass hunter22 and ghp_0123456789abcdefABCDEF\n"+strings.Repeat("line\n", 30000)), nil, nil); err != nil {
+		t.Error(err)
+	}
 	if got := len(r.Bytes()); got != ringSize {
 		t.Errorf("it keeps %d bytes, want %d", got, ringSize)
 	}
-	if got := strings.Count(logged.String(), "server wrote"); got > 1000 {
+	if got := strings.Count(logged.String(), "server wrote"); got > 110 {
 		t.Errorf("%d lines were logged", got)
 	}
 	if strings.Contains(logged.String(), "hunter22") || strings.Contains(logged.String(), "ghp_0") {

@@ -69,6 +69,7 @@ type HTTPConn struct {
 	// is a credential.
 	secret  func(ctx context.Context) (http.Header, error)
 	session *sdk.ClientSession
+	budget  *Budget // for events that are not the answer
 	ids     atomic.Uint64
 
 	// life is the session's: its end closes the SDK's streams. cut ends calls
@@ -93,6 +94,7 @@ type HTTPOptions struct {
 	// Secret resolves them for each request; nil if none of them is a credential.
 	Secret  func(ctx context.Context) (http.Header, error)
 	Session *sdk.ClientSession
+	Budget  *Budget
 	Client  *sdk.Implementation // how nize presents itself
 	Life    context.Context     // of the session
 	End     context.CancelCauseFunc
@@ -104,7 +106,7 @@ type HTTPOptions struct {
 func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	version := opt.Session.InitializeResult().ProtocolVersion
 	w := &HTTPConn{url: opt.URL, base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret,
-		session: opt.Session, life: opt.Life, end: opt.End, gone: make(chan struct{})}
+		session: opt.Session, budget: opt.Budget, life: opt.Life, end: opt.End, gone: make(chan struct{})}
 	w.cut, w.stop = context.WithCancel(opt.Parent)
 	if w.secret != nil {
 		w.header = http.Header{}

@@ -23,12 +23,14 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		er.reset(nil)
 		streams.Put(er)
 	}()
+	spend := func(n int) error { return w.budget.Spend(n, ctx.Done()) }
 	er.reset(resp.Body)
+	er.skip = spend
 	quests := 0
 	for tries := 0; ; {
 		ev, err := er.next()
 		if err != nil {
-			if er.lastID == "" || w.modern || ctx.Err() != nil || tries >= 5 || errors.Is(err, errTooLarge) {
+			if er.lastID == "" || w.modern || ctx.Err() != nil || tries >= 5 || errors.Is(err, errTooLarge) || errors.As(err, new(*NoiseError)) {
 				return nil, streamFault(err)
 			}
 			tries++
@@ -39,15 +41,21 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 			defer again.Body.Close()
 			last := er.lastID
 			er.reset(again.Body)
-			er.lastID = last
+			er.skip, er.lastID = spend, last
 			continue
 		}
-		if ev.name != "" && ev.name != "message" {
-			continue
+		var e envelope
+		if ev.name == "" || ev.name == "message" {
+			if e, err = openEnvelope(ev.data); err != nil {
+				return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
+			}
+			if n, ok := ourID(e.id); ok && n == id && e.method == "" {
+				result, err := e.answer()
+				return bytes.Clone(result), err
+			}
 		}
-		e, err := openEnvelope(ev.data)
-		if err != nil {
-			return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
+		if err := spend(len(ev.data) + lineCost); err != nil {
+			return nil, &Fault{Reach: Maybe, Drop: true, Err: err}
 		}
 		switch {
 		case e.method != "" && e.id != nil:
@@ -57,11 +65,6 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 			w.send(replyTo(e))
 		case e.method != "":
 			w.passProgress(e, id, r)
-		default:
-			if n, ok := ourID(e.id); ok && n == id {
-				result, err := e.answer()
-				return bytes.Clone(result), err
-			}
 		}
 		tries = 0
 	}

@@ -35,7 +35,8 @@ type Frames interface {
 // too, so that a storm of them fills no queue.
 type Peer struct {
 	frames  Frames
-	changed func() // on tools/list_changed; must not block
+	budget  *Budget // for all but the answers to our requests
+	changed func()  // on tools/list_changed; must not block
 	warn    func(msg string)
 
 	incoming chan jsonrpc.Message // to the SDK; unbuffered: it reads at its pace
@@ -57,8 +58,8 @@ type waiter struct {
 
 var _ sdk.Connection = (*Peer)(nil)
 
-func NewPeer(f Frames, changed func(), warn func(string)) *Peer {
-	return &Peer{frames: f, changed: changed, warn: warn,
+func NewPeer(f Frames, budget *Budget, changed func(), warn func(string)) *Peer {
+	return &Peer{frames: f, budget: budget, changed: changed, warn: warn,
 		incoming: make(chan jsonrpc.Message), waiting: map[uint64]*waiter{}, gone: make(chan struct{})}
 }
 
@@ -93,6 +94,17 @@ func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 	if err != nil {
 		return fmt.Errorf("it sent a message that is not JSON-RPC: %w", err)
 	}
+	if e.method == "" {
+		if id, ok := ourID(e.id); ok {
+			if w := p.findWaiter(id, true); w != nil {
+				w.answer <- e
+				return nil
+			}
+		}
+	}
+	if err := p.budget.Spend(len(msg)+lineCost, p.gone); err != nil {
+		return err
+	}
 	switch {
 	case e.method != "" && e.id != nil:
 		return p.answerRequest(e, quests)
@@ -109,11 +121,8 @@ func (p *Peer) dispatch(msg []byte, quests chan struct{}) error {
 		}
 	case e.method != "":
 	default:
-		if id, ok := ourID(e.id); ok {
-			if w := p.findWaiter(id, true); w != nil {
-				w.answer <- e
-			}
-			return nil
+		if _, ok := ourID(e.id); ok {
+			return nil // who asked has left
 		}
 		m, err := jsonrpc.DecodeMessage(msg)
 		if err != nil {
@@ -132,6 +141,9 @@ func (p *Peer) dispatchBatch(msg []byte, quests chan struct{}) error {
 	var all []json.RawMessage
 	if err := json.Unmarshal(msg, &all); err != nil {
 		return fmt.Errorf("it sent a message that is not JSON-RPC: %w", errNotJSON)
+	}
+	if err := p.budget.Spend(lineCost, p.gone); err != nil {
+		return err
 	}
 	for _, m := range all {
 		if len(m) > 0 && m[0] == '[' {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ type RoundTripper struct {
 	Base         http.RoundTripper
 	Scheme, Host string
 	Header       http.Header
+	Budget       *Budget // for standing streams and what comes over them
 	Secret       bool
 	Fresh        func(ctx context.Context) (http.Header, error)
 	Life         context.Context
@@ -40,6 +42,13 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	unhook := context.AfterFunc(t.Life, cancel)
+	if req.Method == http.MethodGet {
+		if err := t.spend(openCost, ctx.Done()); err != nil {
+			unhook()
+			cancel()
+			return nil, err
+		}
+	}
 	req = req.Clone(ctx)
 	for k, v := range header {
 		if _, ok := req.Header[k]; !ok && !ProtocolHeader(k) {
@@ -74,6 +83,7 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	body := &boundBody{ReadCloser: resp.Body, left: MaxMessage, closed: func() { unhook(); cancel() }}
 	if mediaType(resp.Header.Get("Content-Type")) == mediaStream {
 		body.left = -1 // each event is bounded by its reader
+		body.spend = func(n int) error { return t.spend(n, ctx.Done()) }
 	}
 	if listen {
 		// The SDK does not open it again, and without it no change is noticed:
@@ -84,12 +94,24 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// spend ends the session with a server that floods.
+func (t *RoundTripper) spend(n int, done <-chan struct{}) error {
+	err := t.Budget.Spend(n, done)
+	if errors.As(err, new(*NoiseError)) {
+		t.End(err)
+	}
+	return err
+}
+
+var newline = []byte("\n")
+
 // boundBody ends a body that is too large.
 type boundBody struct {
 	io.ReadCloser
-	left   int64  // -1: no bound
-	closed func() // once or more
-	ended  func() // on the first error or end; may be nil
+	left   int64             // -1: no bound
+	spend  func(n int) error // pays for what was read; nil if it is bounded
+	closed func()            // once or more
+	ended  func()            // on the first error or end; may be nil
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {
@@ -102,6 +124,11 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left > 0 {
 		b.left -= int64(n)
+	}
+	if b.spend != nil && n > 0 {
+		if err := b.spend(n + lineCost*bytes.Count(p[:n], newline)); err != nil {
+			return 0, err
+		}
 	}
 	if err != nil && b.ended != nil {
 		b.ended()

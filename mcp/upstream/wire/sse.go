@@ -21,6 +21,7 @@ type event struct {
 // each. Reset readies it for another stream.
 type eventReader struct {
 	r      *bufio.Reader
+	skip   func(n int) error // is told of bytes that are no event; nil lets them pass
 	data   []byte
 	lastID string
 	retry  time.Duration // how long the server asks to wait before a reconnect; 0 is none
@@ -34,7 +35,7 @@ func newEventReader(r io.Reader) *eventReader {
 
 func (er *eventReader) reset(r io.Reader) {
 	er.r.Reset(r)
-	er.lastID, er.retry = "", 0
+	er.skip, er.lastID, er.retry = nil, "", 0
 	if cap(er.data) > 64<<10 {
 		er.data = nil // one large result must not stay pinned in the pool
 	}
@@ -55,6 +56,11 @@ func (er *eventReader) next() (event, error) {
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) == 0 {
 			if !some {
+				if er.skip != nil {
+					if err := er.skip(size + lineCost); err != nil {
+						return ev, err
+					}
+				}
 				ev, size = event{}, 0
 				continue
 			}

@@ -18,6 +18,7 @@ import (
 // to the address that its first event names.
 type sseFrames struct {
 	client *http.Client // adds headers, keeps to the registered host, bounds bodies
+	budget *Budget      // for events that are no messages
 	target string
 	body   io.ReadCloser
 	er     *eventReader
@@ -29,8 +30,8 @@ type sseFrames struct {
 
 // DialSSE opens the stream and waits for the address. The context bounds the
 // wait; the stream lives until Terminate, which calls end with [ErrEnded].
-func DialSSE(ctx context.Context, address string, client *http.Client, end context.CancelCauseFunc) (Frames, error) {
-	f := &sseFrames{client: client}
+func DialSSE(ctx context.Context, address string, client *http.Client, budget *Budget, end context.CancelCauseFunc) (Frames, error) {
+	f := &sseFrames{client: client, budget: budget}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, f.end)
 	err := f.open(address)
@@ -59,6 +60,7 @@ func (f *sseFrames) open(address string) error {
 		return WithoutURL(err)
 	}
 	f.body, f.er = resp.Body, newEventReader(resp.Body)
+	f.er.skip = f.spend
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != mediaStream {
 		return &StatusError{Status: resp.StatusCode, media: mediaType(resp.Header.Get("Content-Type"))}
 	}
@@ -103,13 +105,20 @@ func (f *sseFrames) read() ([]byte, error) {
 		switch {
 		case errors.Is(err, errTooLarge):
 			return nil, fmt.Errorf("it sent %w", err)
+		case errors.As(err, new(*NoiseError)):
+			return nil, err
 		case err != nil:
 			return nil, fmt.Errorf("its event stream ended: %w", err)
 		case ev.name == "" || ev.name == "message":
 			return bytes.Clone(ev.data), nil
 		}
+		if err := f.spend(len(ev.data) + lineCost); err != nil {
+			return nil, err
+		}
 	}
 }
+
+func (f *sseFrames) spend(n int) error { return f.budget.Spend(n, f.life.Done()) }
 
 func (f *sseFrames) write(ctx context.Context, msg []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.target, bytes.NewReader(msg))

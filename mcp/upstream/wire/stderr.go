@@ -20,10 +20,12 @@ const ringSize = 64 << 10
 
 // StderrLog keeps the last of what a server wrote to standard error, across its
 // restarts, without the secrets that it was given. Lines go into the log too,
-// at a bounded rate.
+// at a bounded rate, and what comes faster than it can be dealt with waits in
+// the pipe.
 type StderrLog struct {
-	Log   *slog.Logger
-	limit *rate.Limiter
+	Log    *slog.Logger
+	limit  *rate.Limiter
+	budget *Budget // of what is read
 
 	mu      sync.Mutex
 	buf     []byte
@@ -34,7 +36,7 @@ type StderrLog struct {
 }
 
 func NewStderrLog(log *slog.Logger) *StderrLog {
-	return &StderrLog{Log: log, limit: rate.NewLimiter(10, 50), more: make(chan struct{})}
+	return &StderrLog{Log: log, limit: rate.NewLimiter(1, 100), budget: newBudget("to standard error", stderrRate), more: make(chan struct{})}
 }
 
 // HideSecrets replaces these texts in all that comes.
@@ -51,8 +53,9 @@ func (r *StderrLog) HideSecrets(secrets []string) {
 	}
 }
 
-// readFrom copies lines until the stream ends.
-func (r *StderrLog) readFrom(src io.Reader) {
+// readFrom copies lines until the stream ends, or done is closed, or they are
+// too many: the error is that.
+func (r *StderrLog) readFrom(src io.Reader, budget *Budget, done <-chan struct{}) error {
 	br := bufio.NewReaderSize(src, 4<<10)
 	for {
 		line, err := br.ReadSlice('\n')
@@ -60,10 +63,17 @@ func (r *StderrLog) readFrom(src io.Reader) {
 			r.addLine(string(line))
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return
+			return nil
+		}
+		if err := budget.Spend(len(line)+lineCost, done); err != nil {
+			return err
 		}
 	}
 }
+
+// Reason says in words what is wrong with a server that writes too much; "" if
+// it does not.
+func (r *StderrLog) Reason() string { return r.budget.Reason() }
 
 // addLine stores one line, or the part of a long one.
 func (r *StderrLog) addLine(s string) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,8 +28,10 @@ type StdioFrames struct {
 	drained     sync.Once     // reads what was left in it
 	r           *bufio.Reader
 	log         *StderrLog
+	budget      *Budget
 	warn        func(string)
 	noise       int
+	flood       atomic.Pointer[error] // why it was killed, if standard error was too much
 
 	out    chan *outgoing // to the writer; unbuffered: what is in it is sent next
 	quit   chan struct{}  // ends the writer
@@ -44,15 +47,19 @@ type outgoing struct {
 }
 
 // StartStdio wires a spawned process up. The pipes are our ends of its standard
-// input, output and error.
-func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, warn func(string)) *StdioFrames {
+// input, output and error. Lines that are no messages are paid for out of the
+// budget; those that are, by whoever reads them.
+func StartStdio(proc process.Child, pipes [3]*os.File, log *StderrLog, budget *Budget, warn func(string)) *StdioFrames {
 	stdin, stdout, stderr := pipes[0], pipes[1], pipes[2]
-	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, warn: warn, stderrEnded: make(chan struct{}),
+	f := &StdioFrames{proc: proc, stdin: stdin, stdout: stdout, stderr: stderr, log: log, budget: budget, warn: warn, stderrEnded: make(chan struct{}),
 		r: bufio.NewReaderSize(stdout, 32<<10), out: make(chan *outgoing), quit: make(chan struct{}), closed: make(chan struct{})}
 	f.wg.Go(f.writer)
 	f.wg.Go(func() {
 		defer close(f.stderrEnded)
-		log.readFrom(stderr)
+		if err := log.readFrom(stderr, log.budget, f.quit); errors.As(err, new(*NoiseError)) {
+			f.flood.Store(&err)
+			f.signal(syscall.SIGKILL) // the reader finds the end of its output
+		}
 	})
 	return f
 }
@@ -127,11 +134,14 @@ func (f *StdioFrames) read() ([]byte, error) {
 			return nil, err
 		}
 		trimmed := bytes.TrimSpace(line)
+		if len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
+			return trimmed, nil
+		}
+		if err := f.budget.Spend(len(line)+lineCost, f.quit); err != nil {
+			return nil, err
+		}
 		if len(trimmed) == 0 {
 			continue
-		}
-		if (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
-			return trimmed, nil
 		}
 		f.noise++
 		words := fmt.Sprintf("it wrote a line that is not JSON to standard output: %q", store.Clip(string(trimmed), 80))
@@ -175,6 +185,9 @@ func (f *StdioFrames) exitError(open string) error {
 		return errors.New(open)
 	}
 	f.awaitStderr()
+	if flood := f.flood.Load(); flood != nil {
+		return *flood
+	}
 	how := "it exited"
 	if err := f.proc.Err(); err != nil {
 		how = "it ended with " + err.Error()
@@ -220,7 +233,7 @@ func (f *StdioFrames) drainStderr() {
 		err = f.stderr.SetReadDeadline(time.Time{})
 	}
 	if err == nil {
-		f.log.readFrom(io.LimitReader(leftover{conn}, 1<<20)) // a grandchild may go on writing
+		_ = f.log.readFrom(io.LimitReader(leftover{conn}, 1<<20), nil, nil) // a grandchild may go on writing; without a budget nothing fails
 	}
 }
 

@@ -42,7 +42,7 @@ func TestLastWordsOfAStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := NewStderrLog(slog.New(slog.DiscardHandler))
-		f := StartStdio(proc, ours, log, func(msg string) { t.Error(msg) })
+		f := StartStdio(proc, ours, log, nil, func(msg string) { t.Error(msg) })
 		f.Terminate(false)
 		if got := log.lastLines(1); !strings.Contains(got, "goodbye") {
 			t.Fatalf("its last words are %q", got)
@@ -115,7 +115,7 @@ func TestWriteAfterTheEnd(t *testing.T) {
 	for _, f := range theirs {
 		f.Close()
 	}
-	f := StartStdio(&lateEnd{done: make(chan struct{})}, ours, NewStderrLog(slog.New(slog.DiscardHandler)), func(msg string) { t.Errorf("a warning: %s", msg) })
+	f := StartStdio(&lateEnd{done: make(chan struct{})}, ours, NewStderrLog(slog.New(slog.DiscardHandler)), nil, func(msg string) { t.Errorf("a warning: %s", msg) })
 	defer f.Terminate(true)
 	err := f.write(t.Context(), []byte(`{}`))
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "cannot open the database") {

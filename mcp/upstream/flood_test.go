@@ -1,0 +1,156 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nize/mcp/upstream/wire"
+	"nize/store"
+)
+
+// memoryConn is a connection in memory that answers each request with a list of
+// one tool.
+type memoryConn struct {
+	lists atomic.Int32
+	once  sync.Once
+	cause error
+	gone  chan struct{}
+}
+
+func (c *memoryConn) Call(context.Context, *wire.Request) (json.RawMessage, error) {
+	c.lists.Add(1)
+	return json.RawMessage(`{"tools":[{"name":"echo"}]}`), nil
+}
+func (c *memoryConn) Done() <-chan struct{} { return c.gone }
+func (c *memoryConn) Cause() error          { <-c.gone; return c.cause }
+func (c *memoryConn) Terminate(bool)        { c.Fail(wire.ErrEnded) }
+func (c *memoryConn) PID() int              { return 0 }
+func (c *memoryConn) Fail(err error)        { c.once.Do(func() { c.cause = err; close(c.gone) }) }
+
+// connected gives the pool a server with a session over such a connection.
+func (b *bench) connected(cfg store.Server) (*server, *session, *memoryConn) {
+	b.t.Helper()
+	conn := &memoryConn{gone: make(chan struct{})}
+	sess := &session{Conn: conn, cfg: cfg, gate: strictGate{}, since: time.Now(),
+		changed: make(chan struct{}, 1), checkWanted: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
+	if err := sess.list(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	s := newServer(b.Pool, b.put(cfg), nil)
+	s.lanes[""] = &lane{sess: sess, used: time.Now()}
+	if err := b.addServer(s); err != nil {
+		b.t.Fatal(err)
+	}
+	return s, sess, conn
+}
+
+// A server that says all the time that its list changed is looked at ever more
+// seldom, and at the old pace once it has been quiet.
+func TestStormIsAnsweredByFewLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		_, sess, conn := b.connected(store.Server{Name: "far", Transport: store.HTTP, URL: "http://far"})
+		storm := func(lasts time.Duration) int32 {
+			before := conn.lists.Load()
+			for begin := time.Now(); time.Since(begin) < lasts; time.Sleep(10 * time.Millisecond) {
+				sess.markChanged()
+			}
+			return conn.lists.Load() - before
+		}
+		for n, most := range []int32{16, 7, 7} { // doubling from a second to five minutes, and then so
+			if got := storm(time.Hour / 2); got > most || got < 5 {
+				t.Errorf("half an hour, number %d: its list was read %d times, want 5 to %d", n, got, most)
+			}
+		}
+		time.Sleep(time.Hour)
+		before := conn.lists.Load()
+		sess.markChanged()
+		time.Sleep(settleTime)
+		if got := conn.lists.Load() - before; got != 1 {
+			t.Errorf("a change after a quiet time was looked at %d times within a second", got)
+		}
+	})
+}
+
+// A server that was cut off for flooding is left alone: nobody's call has it
+// connected again, and who looks is told why and for how long.
+func TestFloodingServerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		s, sess, conn := b.connected(store.Server{Name: "far", Transport: store.HTTP, URL: "http://127.0.0.1:1"})
+		var flood error
+		for flood == nil {
+			flood = s.budget.Spend(1<<20, t.Context().Done())
+			if st := b.state("far"); flood == nil && st.LastError != "" && !strings.Contains(st.LastError, "it floods: it sends more than 256KiB a second that nobody asked for; it is held back") {
+				t.Fatalf("while it is held back it is %+v", st)
+			}
+		}
+		conn.Fail(flood)
+		<-sess.Done()
+		synctest.Wait()
+		st := b.state("far")
+		if st.State != Down || !strings.HasSuffix(st.LastError, "it was disconnected, and is left alone for 1m0s") {
+			t.Errorf("after it was cut off it is %s: %s", st.State, st.LastError)
+		}
+		for range 50 { // as often as one likes, for anybody
+			time.Sleep(time.Second)
+			_, err := s.session(t.Context(), "u-member", false)
+			if f := wire.AsFault(err); f.Reach != wire.Never || !strings.Contains(err.Error(), "left alone for 1m0s; the next attempt is in ") {
+				t.Fatalf("a call was answered with %v", err)
+			}
+		}
+		if got := s.lanes["u-member"]; got.failures != 0 || got.dial != nil {
+			t.Error("a call had it dialed")
+		}
+		if got := s.lanes[""]; got.failures != 1 || got.dial != nil {
+			t.Errorf("the keeper tried it %d times in its rest", got.failures)
+		}
+		if errors.Is(flood, context.Canceled) {
+			t.Error("it was not cut off")
+		}
+	})
+}
+
+type tripFunc func(*http.Request) (*http.Response, error)
+
+func (f tripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server that does not answer holds up no other one's connect.
+func TestSilentServerHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		contacted := make(chan string, 100)
+		db := newMemory()
+		p := New(Options{Servers: db, Tools: db, Gate: strictGate{}, MaxParallel: 1, Base: tripFunc(func(r *http.Request) (*http.Response, error) {
+			contacted <- r.URL.Host
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})})
+		defer func() {
+			if err := p.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		for _, name := range []string{"silent", "good"} {
+			if err := p.addServer(newServer(p, store.Server{Name: name, Transport: store.HTTP, URL: "http://" + name}, nil)); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			for got := range contacted {
+				if got == name {
+					break
+				}
+			}
+			if took := time.Since(begin); took > connectSlot {
+				t.Errorf("%s was contacted after %s, want at most %s", name, took, connectSlot)
+			}
+		}
+	})
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+const (
+	goodServers = 5
+	firePause   = 20 * time.Millisecond // between the calls of one caller
+	calmTime    = 15 * time.Second      // alone, before and after
+	fireTime    = time.Minute           // the first of it, and as long again
+)
+
+// fire measures what hostile servers do to calls of good ones: their latency,
+// the daemon's CPU and memory.
+func (b *bench) fire(ctx context.Context) (err error) {
+	up, err := startUpstream(ctx, "", make([]batch, goodServers)...)
+	if err != nil {
+		return err
+	}
+	defer up.kill()
+	sites, err := startHostile(ctx)
+	if err != nil {
+		return err
+	}
+	defer sites.kill()
+	d, err := b.startNized(ctx, "fire")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	if err := d.register(ctx, up, 0, goodServers); err != nil {
+		return err
+	}
+	token, err := d.token(ctx)
+	if err != nil {
+		return err
+	}
+	gateway, err := connect(ctx, "http://"+d.addr+"/mcp", token)
+	if err != nil {
+		return err
+	}
+	defer gateway.close()
+	call := func(ctx context.Context, server int) error {
+		return gateway.call(ctx, "execute_tool", execute{fmt.Sprintf("system-%d:%s", server, readTool), page{server}})
+	}
+	if _, err := d.underLoad(ctx, call, calmTime/3); err != nil {
+		return err
+	}
+	before, err := d.underLoad(ctx, call, calmTime)
+	if err != nil {
+		return err
+	}
+	names, attacked := d.attack(ctx, sites)
+	defer attacked()
+	first, err := d.underLoad(ctx, call, fireTime)
+	if err != nil {
+		return err
+	}
+	attacked()
+	raging, err := d.underLoad(ctx, call, fireTime)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		yes := true
+		if _, err := api.PatchServer.Call(ctx, d.api, api.PatchServerRequest{Name: name, Disabled: &yes}); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("disabling %s: %w", name, err)
+		}
+	}
+	if _, err := d.underLoad(ctx, call, calmTime/3); err != nil {
+		return err
+	}
+	after, err := d.underLoad(ctx, call, calmTime)
+	if err != nil {
+		return err
+	}
+	alone := (before.p95 + after.p95) / 2
+	reference := fmt.Sprintf("alone %s ms before, %s ms after; p50 alone %s ms", number(millis(before.p95)), number(millis(after.p95)), number(millis(before.p50)))
+	for _, p := range []struct {
+		when string
+		load
+		floor, aim float64
+	}{{"in the first minute", first, 0, 0}, {"after it", raging, 3, 1.5}} {
+		b.table.add(row{what: "calls of 5 good servers beside 20 hostile ones " + p.when + ", p95 (p50 " + number(millis(p.p50)) + " ms)", value: millis(p.p95), unit: "ms",
+			reference: reference, ratio: float64(p.p95) / float64(alone), floor: p.floor, aim: p.aim})
+	}
+	b.table.add(row{what: "... nized's CPU in the first minute", value: first.cores, unit: "cores", reference: number(before.cores) + " alone", missing: noProc(first.cores)})
+	b.table.add(row{what: "... after it", value: raging.cores, unit: "cores", reference: number(after.cores) + " alone", floor: 0.5, missing: noProc(raging.cores)})
+	b.table.add(row{what: "... nized's resident memory, the most of both minutes", value: max(first.memory, raging.memory), unit: "MB",
+		reference: fmt.Sprintf("%s before, %s after", number(before.memory), number(after.memory)), missing: noProc(first.memory)})
+	b.table.add(row{what: "... its log", value: float64(first.logged+raging.logged) / 1000, unit: "kB"})
+	return nil
+}
+
+// load is what was measured while calls were made.
+type load struct {
+	p50, p95 time.Duration
+	cores    float64 // of nized
+	memory   float64 // of nized, the most, in MB
+	logged   int64   // bytes of nized's log
+}
+
+// underLoad calls each good server, one call after the other with a pause, and
+// wants each to succeed.
+func (d *nized) underLoad(ctx context.Context, call work, lasts time.Duration) (load, error) {
+	var l load
+	var took [goodServers][]time.Duration
+	var running sync.WaitGroup
+	errs := make(chan error, goodServers) // one for each
+	begin, cpu, logged := time.Now(), d.cpu(), d.logSize()
+	for server := range goodServers {
+		running.Go(func() {
+			for time.Since(begin) < lasts && ctx.Err() == nil {
+				sent := time.Now()
+				if err := call(ctx, server); err != nil {
+					errs <- err
+					return
+				}
+				took[server] = append(took[server], time.Since(sent))
+				time.Sleep(firePause)
+			}
+		})
+	}
+	for time.Since(begin) < lasts && ctx.Err() == nil {
+		own, _ := d.resident()
+		l.memory = max(l.memory, own)
+		time.Sleep(50 * time.Millisecond)
+	}
+	running.Wait()
+	l.cores = (d.cpu() - cpu).Seconds() / time.Since(begin).Seconds()
+	l.logged = d.logSize() - logged
+	select {
+	case err := <-errs:
+		return l, err
+	default:
+	}
+	all := slices.Concat(took[:]...)
+	slices.Sort(all)
+	if len(all) == 0 {
+		return l, context.Cause(ctx)
+	}
+	l.p50, l.p95 = all[len(all)/2], all[len(all)*95/100]
+	fmt.Fprintf(os.Stderr, "bench: %d calls in %s, p50 %s, p95 %s ms; nized %s cores, %s MB, log %d\n", len(all), lasts, number(millis(l.p50)), number(millis(l.p95)), number(l.cores), number(l.memory), l.logged)
+	return l, nil
+}
+
+func (d *nized) logSize() int64 {
+	fi, err := d.log.Stat()
+	if err != nil {
+		return 0
+	}
+	return fi.Size()
+}
+
+// attack registers the hostile servers, in the background: some answer never.
+// wait waits for that.
+func (d *nized) attack(ctx context.Context, sites *hostileHTTP) (names []string, wait func()) {
+	own, err := os.Executable()
+	if err != nil {
+		own = os.Args[0]
+	}
+	var records []store.Server
+	for _, kind := range hostileChildren {
+		records = append(records, store.Server{Name: "child-" + kind, Transport: store.Stdio, Command: own, Env: map[string]store.Value{hostileEnv: {Text: kind}}, KeepAlive: true})
+	}
+	for _, kind := range hostileSites {
+		records = append(records, store.Server{Name: "site-" + kind, Transport: store.HTTP, URL: "http://" + sites.addr + "/" + kind})
+	}
+	var adding sync.WaitGroup
+	var failed atomic.Int64
+	for _, r := range records {
+		names = append(names, r.Name)
+		adding.Go(func() {
+			if _, err := api.AddServer.Call(ctx, d.api, api.AddServerRequest{Server: r, Force: true}); err != nil {
+				failed.Add(1)
+				fmt.Fprintf(os.Stderr, "bench: adding %s: %v\n", r.Name, err)
+			}
+		})
+	}
+	return names, adding.Wait
+}
+
+// hostileHTTP is the process of those that speak HTTP.
+type hostileHTTP struct {
+	addr string
+	cmd  *exec.Cmd
+}
+
+func startHostile(ctx context.Context) (*hostileHTTP, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, own)
+	cmd.Env = append(os.Environ(), hostileEnv+"=http")
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // its end ends it
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the hostile servers: %w", err)
+	}
+	h := &hostileHTTP{cmd: cmd}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		h.kill()
+		return nil, fmt.Errorf("waiting for the hostile servers: %w", err)
+	}
+	h.addr = strings.TrimSpace(line)
+	return h, nil
+}
+
+func (h *hostileHTTP) kill() {
+	_ = h.cmd.Process.Kill() // it may have ended
+	_ = h.cmd.Wait()         // "killed" is what was wanted
+}
