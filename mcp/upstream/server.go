@@ -48,8 +48,14 @@ type server struct {
 	recentCalls []time.Time   // when the calls of the rate's interval came
 	killReason  string        // why its process was last killed
 	killedAt    time.Time
-	flooded     error     // why it was last cut off, if it flooded
-	restsUntil  time.Time // until then only an admin has it connected again
+	rest        rest // after it flooded
+}
+
+// rest is for how long a server that was cut off for flooding is left alone:
+// until then only an admin has it connected again.
+type rest struct {
+	why   error
+	until time.Time
 }
 
 // lane is the way to the server for one credential owner.
@@ -170,9 +176,9 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 	}
 	d := l.dial
 	if d == nil {
-		if rest := time.Until(s.restsUntil); !force && rest > 0 {
+		if left := time.Until(s.rest.until); !force && left > 0 {
 			defer s.mu.Unlock()
-			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("server %s: %w; the next attempt is in %s", s.name, s.flooded, rest.Round(time.Second))}
+			return nil, &wire.Fault{Reach: wire.Never, Err: fmt.Errorf("server %s: %w; the next attempt is in %s", s.name, s.rest.why, left.Round(time.Second))}
 		}
 		if acquireSlot := time.Until(l.next); !force && acquireSlot > 0 && s.mustWaitLocked(l) {
 			defer s.mu.Unlock()
@@ -338,8 +344,8 @@ func (s *server) clearSessionLocked(l *lane, sess *session, why error) {
 func (s *server) noteFloodLocked(l *lane, why error) {
 	var noise *wire.NoiseError
 	if errors.As(why, &noise) {
-		s.flooded, s.restsUntil = why, time.Now().Add(noise.Pause)
-		l.next = s.restsUntil
+		s.rest = rest{why, time.Now().Add(noise.Pause)}
+		l.next = s.rest.until
 	}
 }
 
