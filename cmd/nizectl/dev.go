@@ -12,8 +12,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/bots/chattest/page"
+	"nize/bots/discord/discordtest"
+	discordpage "nize/bots/discord/discordtest/page"
 	"nize/bots/slack/slacktest"
-	"nize/bots/slack/slacktest/page"
+	slackpage "nize/bots/slack/slacktest/page"
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 )
@@ -25,18 +28,29 @@ func devCommand(a *command.App) *cli.Command {
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "a loopback `ADDRESS`; port 0 is any free one"},
+			listenFlag(),
 			&cli.StringFlag{Name: "http", Usage: "the app is at this base `URL` in HTTP mode, instead of Socket Mode"},
-		}}))
+		}}), a.Command(command.Leaf{
+		Name: "discord", Usage: "serve a pretended Discord with a page to act as its people", Run: devDiscord,
+		More: "A server in memory: channels, threads, dialogs, commands, with Discord's limits, rate limits\n" +
+			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
+			"nothing leaves the machine.",
+		Flags: []cli.Flag{listenFlag()},
+	}))
 }
 
-// pretended is what dev slack prints with --json.
+func listenFlag() cli.Flag {
+	return &cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "a loopback `ADDRESS`; port 0 is any free one"}
+}
+
+// pretended is what dev prints with --json.
 type pretended struct {
 	Page          string `json:"page"`
 	APIURL        string `json:"api_url"`
 	BotToken      string `json:"bot_token"`
-	AppToken      string `json:"app_token"`
-	SigningSecret string `json:"signing_secret"`
+	AppToken      string `json:"app_token,omitempty"`
+	SigningSecret string `json:"signing_secret,omitempty"`
+	Guild         string `json:"guild,omitempty"`
 }
 
 // devSlack serves until it is interrupted. The tokens are new each time: any
@@ -57,24 +71,47 @@ func devSlack(ctx context.Context, c *command.Call) error {
 		BotToken: "xoxb-fake-" + rand.Text(), AppToken: "xapp-1-" + slacktest.App + "-fake-" + rand.Text(), SigningSecret: hexText(), Endpoint: c.Cmd.String("http"),
 	})
 	defer slack.Close()
-	served := &page.Page{Slack: slack, Key: rand.Text()}
+	served := &page.Page{Platform: slackpage.Platform{Server: slack}, Key: rand.Text()}
 	if err := slack.StartWith(listener, served.Handler()); err != nil {
 		return fmt.Errorf("serving the pretended Slack: %w", err)
 	}
-	out := pretended{Page: served.Address(slack.URL()), APIURL: slack.APIURL(), BotToken: slack.BotToken(), AppToken: slack.AppToken(), SigningSecret: slack.SigningSecret()}
+	second := slack.AppToken()
+	if c.Cmd.String("http") != "" {
+		second = slack.SigningSecret()
+	}
+	return untilInterrupted(ctx, c, "slack", pretended{Page: served.Address(slack.URL()), APIURL: slack.APIURL(), BotToken: slack.BotToken(), AppToken: slack.AppToken(), SigningSecret: slack.SigningSecret()},
+		fmt.Sprintf("printf '%%s\\n' %s %s | nizectl bots slack connect", slack.BotToken(), second))
+}
+
+// devDiscord serves until it is interrupted, with a token of its own, as
+// devSlack does.
+func devDiscord(ctx context.Context, c *command.Call) error {
+	listener, err := listenLoopback(c.Cmd.String("listen"))
+	if err != nil {
+		return err
+	}
+	discord := discordtest.New(discordtest.Options{Token: "fake." + rand.Text()})
+	defer discord.Close()
+	served := &page.Page{Platform: discordpage.Platform{Server: discord}, Key: rand.Text()}
+	if err := discord.Serve(listener, served.Handler()); err != nil {
+		return fmt.Errorf("serving the pretended Discord: %w", err)
+	}
+	return untilInterrupted(ctx, c, "discord", pretended{Page: served.Address(discord.URL()), APIURL: discord.APIURL(), BotToken: discord.BotToken(), Guild: discordtest.Guild},
+		fmt.Sprintf("printf '%%s\\n' %s | nizectl bots discord connect --guild %s", discord.BotToken(), discordtest.Guild))
+}
+
+// untilInterrupted prints what is served and how nized is connected to it, and
+// waits.
+func untilInterrupted(ctx context.Context, c *command.Call, name string, out pretended, connect string) (err error) {
 	if c.JSON {
 		err = c.PrintJSON(out)
 	} else {
-		c.Line("A pretended Slack, until Ctrl-C. Open in a browser: %s", out.Page)
+		c.Line("A pretended %s, until Ctrl-C. Open in a browser: %s", map[string]string{"slack": "Slack", "discord": "Discord"}[name], out.Page)
 		c.Line("")
 		c.Line("To connect nized to it:")
-		c.Line("  nizectl config set slack.api_url %s", out.APIURL)
-		second := out.AppToken
-		if c.Cmd.String("http") != "" {
-			second = out.SigningSecret
-		}
-		c.Line("  printf '%%s\\n' %s %s | nizectl bots slack connect", out.BotToken, second)
-		c.Line("and to leave it again: nizectl bots slack disconnect --yes; nizectl config unset slack.api_url")
+		c.Line("  nizectl config set %s.api_url %s", name, out.APIURL)
+		c.Line("  %s", connect)
+		c.Line("and to leave it again: nizectl bots %[1]s disconnect --yes; nizectl config unset %[1]s.api_url", name)
 	}
 	if err != nil {
 		return err

@@ -13,14 +13,27 @@ import (
 	"nize/cmd/nizectl/command"
 )
 
-// TestDevSlack starts the pretended Slack, uses its page and its API with what
-// was printed, and ends it.
-func TestDevSlack(t *testing.T) {
+// TestDev starts a pretended platform, uses its page and its API with what was
+// printed, and ends it.
+func TestDev(t *testing.T) {
+	for _, p := range []platformOfDev{
+		{"slack", "/dev/state?user=U0ANN&channel=C0GENERAL", "auth.test", "Bearer ", `"ok":true`, "invalid_auth"},
+		{"discord", "/dev/state?user=3000000000000000001&channel=4000000000000000001", "v9/users/@me", "Bot ", `"username":"nize"`, "401: Unauthorized"},
+	} {
+		t.Run(p.name, func(t *testing.T) { testDev(t, p) })
+	}
+}
+
+// platformOfDev is a platform, a call of its API, and what is answered with the
+// token that was printed and with another.
+type platformOfDev struct{ name, state, call, kind, good, bad string }
+
+func testDev(t *testing.T, p platformOfDev) {
 	out, in := io.Pipe()
 	a := &command.App{In: strings.NewReader(""), Raw: in, Out: bufio.NewWriter(in), Err: io.Discard, Env: func(string) string { return "" }}
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1) // one command
-	go func() { code <- run(ctx, a, []string{"--json", "dev", "slack"}) }()
+	go func() { code <- run(ctx, a, []string{"--json", "dev", p.name}) }()
 	var got pretended
 	if err := json.NewDecoder(out).Decode(&got); err != nil {
 		t.Fatal(err)
@@ -45,13 +58,13 @@ func TestDevSlack(t *testing.T) {
 		return string(body)
 	}
 	site, key, _ := strings.Cut(got.Page, "/#")
-	if body := get(site+"/dev/state?user=U0ANN&channel=C0GENERAL", "X-Key", key); !strings.Contains(body, `"name":"general"`) {
+	if body := get(site+p.state, "X-Key", key); !strings.Contains(body, `"name":"general"`) {
 		t.Errorf("the page's state is %s", body)
 	}
-	if body := get(got.APIURL+"auth.test", "Authorization", "Bearer "+got.BotToken); !strings.Contains(body, `"ok":true`) {
-		t.Errorf("auth.test answered %s", body)
+	if body := get(got.APIURL+p.call, "Authorization", p.kind+got.BotToken); !strings.Contains(body, p.good) {
+		t.Errorf("%s answered %s", p.call, body)
 	}
-	if body := get(got.APIURL+"auth.test", "Authorization", "Bearer xoxb-fake-bot"); !strings.Contains(body, "invalid_auth") {
+	if body := get(got.APIURL+p.call, "Authorization", p.kind+"fake-bot"); !strings.Contains(body, p.bad) {
 		t.Errorf("a token that was never given: %s", body)
 	}
 	cancel()

@@ -229,21 +229,71 @@ func (m Message) Buttons() []string {
 	return list
 }
 
-// Text is everything that a message says: its content, embeds and components.
-func (m Message) Text() string {
-	var embeds []embed
-	_ = json.Unmarshal(m.Embeds, &embeds) // our own
-	text := []string{m.Content}
-	for _, e := range embeds {
-		text = append(text, e.Title, e.Description)
-		for _, f := range e.Fields {
-			text = append(text, f.Name, f.Value)
-		}
-		if e.Footer != nil {
-			text = append(text, e.Footer.Text)
+// Part is one thing of a message's components: a text, a line, the beginning of a
+// row, or what one can press.
+type Part struct {
+	ID, Label, Text, URL, Placeholder string
+	Style                             int
+	Row, Line, Disabled               bool
+	Options                           []Choice
+}
+
+// Parts are what the components of a message show, in order.
+func (m Message) Parts() []Part {
+	var list []Part
+	for _, p := range parts(m.Components) {
+		switch p.Type {
+		case textDisplay:
+			list = append(list, Part{Text: p.Content})
+		case separator:
+			list = append(list, Part{Line: true})
+		case actionRow:
+			list = append(list, Part{Row: true})
+		case button, stringSelect:
+			one := Part{Label: p.Label, URL: p.URL, Placeholder: p.Placeholder, Style: p.Style, Disabled: p.Disabled, Options: choicesOf(p)}
+			if p.CustomID != nil {
+				one.ID = *p.CustomID
+			}
+			list = append(list, one)
 		}
 	}
-	text = append(text, textOf(m.Components))
+	return list
+}
+
+func choicesOf(p component) (list []Choice) {
+	for _, o := range p.Options {
+		list = append(list, Choice{Name: o.Label, Value: mustJSON(o.Value)})
+	}
+	return list
+}
+
+// EmbedText is what a message's embeds say, in Markdown.
+func (m Message) EmbedText() string {
+	var embeds []embed
+	_ = json.Unmarshal(m.Embeds, &embeds) // our own
+	var text []string
+	add := func(before, s, after string) {
+		if s != "" {
+			text = append(text, before+s+after)
+		}
+	}
+	for _, e := range embeds {
+		add("**", e.Title, "**")
+		add("", e.Description, "")
+		for _, f := range e.Fields {
+			add("**", f.Name, "**")
+			add("", f.Value, "")
+		}
+		if e.Footer != nil {
+			add("", e.Footer.Text, "")
+		}
+	}
+	return strings.Join(text, "\n")
+}
+
+// Text is everything that a message says: its content, embeds and components.
+func (m Message) Text() string {
+	text := []string{m.Content, m.EmbedText(), textOf(m.Components)}
 	return strings.TrimSpace(strings.Join(slices.DeleteFunc(text, func(t string) bool { return t == "" }), "\n"))
 }
 
@@ -291,8 +341,8 @@ func fieldsOf(list []json.RawMessage) []Field {
 			if label.Type != 0 {
 				f.Label, f.Description, f.labelled = label.Label, label.Description, true
 			}
+			f.Options = choicesOf(p)
 			for _, o := range p.Options {
-				f.Options = append(f.Options, Choice{Name: o.Label, Value: mustJSON(o.Value)})
 				if o.Default {
 					f.Value = o.Value
 				}
@@ -472,7 +522,7 @@ func (s *Server) Ephemerals(channel, user string) []Message {
 
 // Visible is everything that a user sees in a channel.
 func (s *Server) Visible(channel, user string) []Message {
-	return s.read(channel, func(m *Message) bool { return m.For == "" || m.For == user })
+	return s.read(channel, func(m *Message) bool { return (m.For == "" || m.For == user) && m.Type != starterType })
 }
 
 func (s *Server) read(channel string, want func(*Message) bool) []Message {

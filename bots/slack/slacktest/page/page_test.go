@@ -12,8 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"nize/bots/chattest"
+	"nize/bots/chattest/page"
 	"nize/bots/slack/slacktest"
-	"nize/bots/slack/slacktest/page"
+	slackpage "nize/bots/slack/slacktest/page"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +30,7 @@ func open(t *testing.T) *browser {
 	t.Helper()
 	slack := slacktest.New(slacktest.Options{})
 	pipe := chattest.NewPipe()
-	p := &page.Page{Slack: slack, Key: "sesame"}
+	p := &page.Page{Platform: slackpage.Platform{Server: slack}, Key: "sesame"}
 	if err := slack.StartWith(pipe, p.Handler()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,14 @@
-// Package page is a small Slack client in the browser for a
-// [slacktest.Server]: what `nizectl dev slack` serves, so that a developer can
-// be Ann, Ben or a guest without an account anywhere.
+// Package page is a small chat client in the browser for a pretended platform:
+// what `nizectl dev slack` and `nizectl dev discord` serve, so that a developer
+// can be Ann, Ben or a guest without an account anywhere.
 //
 // # How it works
 //
 // The page asks for the state as one user sees it and waits there for the next
-// change ([state]); what a person does is one POST ([act]), answered when the
-// app has acknowledged it. All drawing is in page.js, which makes text nodes
-// and never markup of what it was given.
+// change; what a person does is one POST, answered when the app has
+// acknowledged it. All drawing is in page.js, which makes text nodes and never
+// markup of what it was given. It draws blocks as Slack has them: another
+// platform tells what stands there in those.
 //
 // # Who may use it
 //
@@ -19,24 +20,37 @@
 package page
 
 import (
+	"context"
 	"crypto/subtle"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
-
-	"nize/bots/slack/slacktest"
 )
 
 //go:embed index.html page.js page.css
 var files embed.FS
 
-// Page serves a workspace.
+// Platform is what the page shows: slacktest/page and discordtest/page.
+type Platform interface {
+	Handler() http.Handler // of the platform itself
+	Changed() <-chan struct{}
+	Revision() int
+	// Picture is the platform as a user sees it, in a channel and a thread of it.
+	Picture(user, channel, thread string) Picture
+	// Do does what a person did. The error is for them to read.
+	Do(ctx context.Context, d Deed) (Done, error)
+	// Content is a file by its id.
+	Content(id string) ([]byte, bool)
+}
+
+// Page serves a platform.
 type Page struct {
-	Slack *slacktest.Server
-	Key   string // what the fragment of the address holds; must not be empty
+	Platform Platform
+	Key      string // what the fragment of the address holds; must not be empty
 }
 
 // Handler is the page, and the platform behind it.
@@ -49,7 +63,7 @@ func (p *Page) Handler() http.Handler {
 	for _, name := range []string{"/{$}", "/page.js", "/page.css"} {
 		mux.Handle("GET "+name, static)
 	}
-	mux.Handle("/", p.Slack.Handler())
+	mux.Handle("/", p.Platform.Handler())
 	return guard(mux)
 }
 
@@ -99,14 +113,14 @@ func (p *Page) known(next http.Handler) http.Handler {
 
 // image serves a picture that blocks show.
 func (p *Page) image(w http.ResponseWriter, r *http.Request) {
-	f, ok := p.Slack.File(r.PathValue("id"))
-	kind := http.DetectContentType(f.Content)
+	content, ok := p.Platform.Content(r.PathValue("id"))
+	kind := http.DetectContentType(content)
 	if !ok || kind != "image/png" && kind != "image/jpeg" && kind != "image/gif" {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(f.Content) // the browser is gone
+	_, _ = w.Write(content) // the browser is gone
 }
 
 // keyed answers who knows the key with JSON.
@@ -115,11 +129,14 @@ func (p *Page) keyed(h func(*http.Request) (any, error)) http.Handler {
 		answer, err := h(r)
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
-			answer = problem{Error: strings.TrimPrefix(err.Error(), "slacktest: ")}
+			answer = problem{Error: ownPrefix.ReplaceAllString(err.Error(), "")}
 		}
 		_ = json.NewEncoder(w).Encode(answer) // the browser is gone
 	}))
 }
+
+// ownPrefix is what errors of the doubles begin with.
+var ownPrefix = regexp.MustCompile(`^[a-z]+test: `)
 
 type problem struct {
 	Error string `json:"error"`

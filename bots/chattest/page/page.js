@@ -4,7 +4,7 @@
 
 const $ = (id) => document.getElementById(id);
 const key = location.hash.slice(1);
-const here = { user: "U0ANN", channel: "C0GENERAL", thread: "", home: false };
+const here = { user: "", channel: "", thread: "", home: false };
 let picture = { revision: -1, users: [], channels: [] };
 let asking = null;
 
@@ -19,6 +19,8 @@ function el(tag, attributes, ...children) {
   return node;
 }
 
+const ended = () => `nizectl dev ${(picture.platform || "").toLowerCase()} has ended`;
+
 function toast(text) {
   $("toast").textContent = text;
   $("toast").hidden = !text;
@@ -32,7 +34,7 @@ async function act(deed) {
     headers: { "Content-Type": "application/json", "X-Key": key },
     body: JSON.stringify({ user: here.user, channel: here.channel, ...deed }),
   }).catch(() => null);
-  if (!answer) return toast("nizectl dev slack has ended");
+  if (!answer) return toast(ended());
   if (answer.status === 403) return toast(await answer.text());
   const got = await answer.json();
   if (got.error) toast(got.error);
@@ -53,10 +55,15 @@ async function watch() {
       const answer = await fetch("dev/state?" + q, { headers: { "X-Key": key }, signal: asking.signal });
       if (answer.status === 403) return toast(await answer.text());
       picture = await answer.json();
+      if (!here.user) {
+        Object.assign(here, { user: picture.you, channel: picture.where });
+        refresh();
+        continue;
+      }
       draw();
     } catch (err) {
       if (err.name === "AbortError") continue;
-      $("linked").textContent = "nizectl dev slack has ended";
+      $("linked").textContent = ended();
       await new Promise((r) => setTimeout(r, 2000));
     }
   }
@@ -329,22 +336,24 @@ function put(id, value, make) {
 }
 
 function messageNode(m, inThread) {
-  const press = (name, values) => act({ do: "press", ts: m.ts, action: name, values });
-  const time = new Date(Number(m.ts) * 1000).toLocaleTimeString();
+  const press = (name, values) => act({ do: "press", ts: m.ts, action: name, values, thread: inThread ? here.thread : "" });
+  const time = new Date(m.at).toLocaleTimeString();
   const head = el("header", {}, el("b", {}, nameOf(m.user)), el("span", {}, time), m.ephemeral ? el("span", {}, "only you see this") : null,
     m.edits > 0 && !m.streaming ? el("span", {}, "changed " + m.edits + "×") : null,
     m.pings && m.pings.length ? el("span", { class: "ping" }, "pings " + m.pings.map((p) => "@" + nameOf(p)).join(" ")) : null);
   const body = el("div", { class: "body" }, m.blocks && m.blocks.length ? blocks(m.blocks, press) : el("div", {}, mrkdwn(m.text)));
   const foot = el("div", { class: "row note" }, (m.reactions || []).map((r) => el("span", {}, ":" + r + ":")),
-    inThread ? null : el("button", { type: "button", class: m.replies ? "replies" : "more", onclick: () => openThread(m.ts) }, m.replies ? m.replies + (m.replies === 1 ? " reply" : " replies") : "Reply"),
-    el("button", { type: "button", class: "more", onclick: () => act({ do: "shortcut", ts: m.ts, action: "ask_about_message" }) }, "Ask nize about this"));
+    inThread || !m.thread ? null : el("button", { type: "button", class: m.replies ? "replies" : "more", onclick: () => openThread(m.thread) }, m.replies ? m.replies + (m.replies === 1 ? " reply" : " replies") : "Reply"),
+    (picture.menus || []).map((c) => el("button", { type: "button", class: "more", onclick: () => act({ do: "shortcut", ts: m.ts, action: c.action, thread: inThread ? here.thread : "" }) }, c.title)));
   return el("article", { class: (m.ephemeral ? "ephemeral " : "") + (m.streaming ? "streaming" : ""), "data-ts": m.ts }, head, body,
     (m.files || []).map((f) => el("details", {}, el("summary", {}, f.name + ", " + f.size + " bytes"), el("pre", {}, f.text))), m.ephemeral ? null : foot);
 }
 
 function draw() {
   put("user", picture.users, () => picture.users.filter((u) => !u.bot).map((u) => el("option", { value: u.id, selected: u.id === here.user }, u.name + " (" + u.note + ")")));
-  $("linked").textContent = picture.linked ? `The app is connected. ${picture.counts.acked} of ${picture.counts.sent} acknowledged${picture.counts.missed ? ", " + picture.counts.missed + " missed" : ""}.` : "No app is connected yet.";
+  document.title = picture.platform + ", pretended";
+  $("home").hidden = !picture.homes;
+  $("linked").textContent = picture.linked ? `The app is connected. ${picture.counts}.` : "No app is connected yet.";
   put("channels", [picture.channels, here.channel, here.home], () => (picture.channels || []).map((c) => el("li", {}, el("button", { type: "button", class: c.id === here.channel && !here.home ? "here" : "", onclick: () => go(c.id, "") }, (c.dm ? "✉ nize" : "# " + c.name)))));
   put("refused", picture.refused, () => (picture.refused || []).map((r) => el("li", {}, r.method + ": " + r.error)));
   const session = picture.session || {};

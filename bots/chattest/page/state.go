@@ -1,0 +1,193 @@
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// hold is how long a question for the next change waits.
+const hold = 20 * time.Second
+
+// Picture is the platform as one user sees it.
+type Picture struct {
+	Revision int       `json:"revision"`
+	Platform string    `json:"platform"` // as people write it
+	Linked   bool      `json:"linked"`   // an app is connected
+	You      string    `json:"you"`      // who one is where nothing is said
+	Where    string    `json:"where"`
+	Bot      string    `json:"bot"`
+	Users    []Person  `json:"users"`
+	Channels []Channel `json:"channels"`
+	Messages []Message `json:"messages"`
+	Thread   []Message `json:"thread"`
+	Session  Session   `json:"session"`
+	Prompts  []Prompt  `json:"prompts"`
+	Menus    []Menu    `json:"menus"` // what one can do with a message
+	Dialog   *Dialog   `json:"dialog"`
+	Homes    bool      `json:"homes"` // the platform has such a page
+	Home     *Dialog   `json:"home"`
+	Refused  []Refusal `json:"refused"` // the app's last mistakes
+	Counts   string    `json:"counts"`
+}
+
+// Person is somebody on the platform.
+type Person struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Note string `json:"note"`
+	Bot  bool   `json:"bot"`
+}
+
+// Channel is a place where messages stand.
+type Channel struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	DM   bool   `json:"dm"`
+	Last string `json:"last"` // the newest message, to tell what is unread
+}
+
+// Message is what stands there.
+type Message struct {
+	TS          string          `json:"ts"`
+	At          time.Time       `json:"at"`
+	User        string          `json:"user"`
+	Text        string          `json:"text"`
+	Blocks      json.RawMessage `json:"blocks"`
+	Attachments json.RawMessage `json:"attachments"`
+	Ephemeral   bool            `json:"ephemeral"`
+	Edits       int             `json:"edits"`
+	Streaming   bool            `json:"streaming"`
+	Files       []File          `json:"files"`
+	Thread      string          `json:"thread"` // that it begins, or would
+	Replies     int             `json:"replies"`
+	Reactions   []string        `json:"reactions"`
+	Pings       []string        `json:"pings"`
+}
+
+// File goes with a message.
+type File struct {
+	Name string `json:"name"`
+	Size int    `json:"size"`
+	Text string `json:"text"` // the beginning, of a text
+}
+
+const maxPreview = 20_000 // bytes of a file
+
+// NewFile is a file with its beginning.
+func NewFile(name string, content []byte) File {
+	return File{Name: name, Size: len(content), Text: string(content[:min(len(content), maxPreview)])}
+}
+
+// Session is what the app says of a thread.
+type Session struct {
+	Status  string   `json:"status"`
+	Title   string   `json:"title"`
+	Loading string   `json:"loading"`
+	Prompts []Prompt `json:"prompts"`
+}
+
+// Prompt is a message that the app suggests.
+type Prompt struct {
+	Title   string `json:"title"`
+	Message string `json:"message"`
+}
+
+// Menu is a command on a message.
+type Menu struct {
+	Action string `json:"action"`
+	Title  string `json:"title"`
+}
+
+// Dialog is one that the user sees.
+type Dialog struct {
+	ID     string            `json:"id"`
+	Looks  int               `json:"looks"`
+	Title  string            `json:"title"`
+	Submit string            `json:"submit"`
+	Blocks json.RawMessage   `json:"blocks"`
+	Errors map[string]string `json:"errors"`
+}
+
+// Refusal is a mistake of the app's.
+type Refusal struct {
+	Method string `json:"method"`
+	Error  string `json:"error"`
+}
+
+// Deed is what a person did on the page.
+type Deed struct {
+	Do      string              `json:"do"`
+	User    string              `json:"user"`
+	Channel string              `json:"channel"`
+	Thread  string              `json:"thread"`
+	TS      string              `json:"ts"`
+	View    string              `json:"view"`
+	Action  string              `json:"action"`
+	Text    string              `json:"text"`
+	Values  []string            `json:"values"`
+	Inputs  map[string][]string `json:"inputs"`
+	Files   []Attachment        `json:"files"`
+}
+
+// Attachment is a file that goes with a message.
+type Attachment struct {
+	Name    string `json:"name"`
+	Content []byte `json:"content"` // base64
+}
+
+// Done is what to look at now.
+type Done struct {
+	Channel string `json:"channel,omitempty"`
+	Thread  string `json:"thread,omitempty"`
+}
+
+const maxDeed = 16 << 20 // files too
+
+func (p *Page) act(r *http.Request) (any, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, errors.New("a deed is JSON")
+	}
+	var d Deed
+	dec := json.NewDecoder(io.LimitReader(r.Body, maxDeed))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&d); err != nil {
+		return nil, fmt.Errorf("reading what was done: %w", err)
+	}
+	return p.Platform.Do(r.Context(), d)
+}
+
+// ErrNothing is for a message without words and files.
+var ErrNothing = errors.New("there is nothing to say")
+
+// ErrDeed is for what the platform has not.
+func ErrDeed(do string) error { return fmt.Errorf("nobody can do %q", do) }
+
+// state answers with the picture, or waits until it is another than the one
+// that the page has.
+func (p *Page) state(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	have, err := strconv.Atoi(q.Get("since"))
+	if err != nil {
+		have = -1
+	}
+	changed := p.Platform.Changed()
+	if p.Platform.Revision() == have {
+		t := time.NewTimer(hold)
+		defer t.Stop()
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-r.Context().Done():
+		}
+	}
+	revision := p.Platform.Revision()
+	out := p.Platform.Picture(q.Get("user"), q.Get("channel"), q.Get("thread"))
+	out.Revision = revision
+	return out, nil
+}
