@@ -2,7 +2,7 @@ package phrases
 
 // The words of the terminal's chat.
 const (
-	TermOffline       Key = "No model provider is set up: the built-in offline planner answers. `nizectl providers add` sets one up."
+	TermOffline       Key = "No model provider is set up; `nizectl providers add` sets one up."
 	TermGreet         Key = "nize: write a message; /help shows the commands, Ctrl-D leaves"
 	TermGreetPlain    Key = "Write a message; /help shows the commands, /quit leaves."
 	TermResumes       Key = "%s goes on here"                     // command

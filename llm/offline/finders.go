@@ -220,7 +220,7 @@ func findText(p param, r *request) (json.RawMessage, span, bool) {
 		return nil, span{}, false
 	}
 	if p.isText() {
-		for _, re := range []*regexp.Regexp{colonRE, sayRE} {
+		for _, re := range []*regexp.Regexp{keepRE, colonRE, sayRE} {
 			if v, s, ok := r.firstMatch(re); ok {
 				return jsonString(unquote(v)), s, true
 			}

@@ -15,6 +15,9 @@
 // the planner itself remembers nothing. The same history gives the same reply,
 // in the language of who reads it.
 //
+// A tool that the search gives only because something must be first is not
+// proposed: then the planner says that it found none (forms.go).
+//
 //   - request.go finds things in a sentence, arguments.go gives them to parameters,
 //     schema.go reads what a tool wants, sentences.go has the words.
 package offline
@@ -227,36 +230,8 @@ func (r round) discover(text string) llm.Reply {
 	if wanted, ok := listRequest(text); ok {
 		return callReply(discoverTools, discoverArgs{Query: wanted})
 	}
-	return callReply(discoverTools, discoverArgs{Query: text + searchHint(text)})
+	return callReply(discoverTools, discoverArgs{Query: rephrase(text) + formOf(text).hint})
 }
-
-var (
-	unitsRE = regexp.MustCompile(`(?i)\d\s*[\pL°][\pL°/²³]*\s+(?:to|in|into|as)\s+[\pL°]|\bhow (?:many|much)\s+\S+\s+(?:are|is|in)\s+(?:a|an|[\d.,]+)\s`)
-	zonesRE = regexp.MustCompile(`(?i)\b(?:to|in|into)\s+\pL`)
-)
-
-// searchHint adds what a message means where its form says more than its words:
-// "17*23" holds no word that a search could find.
-func searchHint(text string) string {
-	r := &request{text: text}
-	switch {
-	case urlRE.MatchString(text):
-		return " (fetch a URL)"
-	case diceRE.MatchString(text):
-		return " (roll dice)"
-	case clockRE.MatchString(text) && zonesRE.MatchString(text):
-		return " (convert a time between time zones)"
-	case unitsRE.MatchString(text):
-		return " (convert units)"
-	}
-	if _, _, ok := r.expression(); ok && mathOnlyRE.MatchString(text) {
-		return " (calculate an arithmetic expression)"
-	}
-	return ""
-}
-
-// mathOnlyRE is a message that holds little but a calculation.
-var mathOnlyRE = regexp.MustCompile(`(?i)^(?:what(?:'s|’s| is| are)?|how much is|calculate|compute|solve|evaluate|=|\s)*[-+−\d\s.,()*×·÷/^%x]*(?:\s*(?:plus|minus|times|multiplied by|divided by|over)\s*[-+−\d\s.,()*×·÷/^%x]+)*[\s=?!.]*$`)
 
 type discoverArgs struct {
 	Query string   `json:"query"`
@@ -355,7 +330,7 @@ func (r round) newRequest(text string) *request {
 			at = at.In(zone)
 		}
 	}
-	return &request{text: text, at: at}
+	return &request{text: rephrase(text), calculation: calculation(text), at: at}
 }
 
 // calledTool is the tool that a call executes.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -206,6 +209,68 @@ func TestOneMessage(t *testing.T) {
 		answer := c.say(tt.text)
 		if got := strings.Join(c.runs, "; "); got != tt.want {
 			t.Errorf("%q:\n got %s\nwant %s\nsaid %s", tt.text, got, tt.want, answer)
+		}
+	}
+}
+
+// What people ask for in other words than a tool has: calculations, and the order
+// of a question.
+func TestOtherWords(t *testing.T) {
+	sums := map[string]string{
+		"17 percent of 2340": "17/100*2340", "What is 17% of 2,340?": "17/100*2340", "how much is 20% off 49.90": "49.90-49.90*20/100", "add 19% to $250": "250+250*19/100",
+		"250 plus 19%": "250+250*19/100", "take 10% off 80": "80-80*10/100", "80 minus 10%": "80-80*10/100", "square root of 144": "sqrt(144)", "the cube root of 27": "cbrt(27)",
+		"12 squared": "12^2", "2 cubed": "2^3", "2 to the power of 10": "2^10", "5 factorial": "5!", "factorial of 5": "5!", "half of 86": "86/2", "what's a third of 99?": "99/3",
+		"a quarter of 8": "8/4", "double 21": "2*21", "multiply 6 by 7": "6*7", "divide 9 by 4": "9/4", "subtract 3 from 10": "10-3", "difference between 9 and 4": "9-4",
+		"average of 3, 8 and 10": "(3+8+10)/3", "What is the sum of 12, 7, and 30?": "12+7+30", "add 2 and 3": "2+3", "the product of 2 and 3 and 4": "2*3*4",
+	}
+	want := map[string]string{
+		"how many grams in a pound?": `toolbox:convert_units {"from":"pound","to":"grams","value":1}`, "time difference between Tokyo and London": `toolbox:time_difference {"from":"Tokyo","to":"London"}`,
+		"how far is Tokyo ahead of London?": `toolbox:time_difference {"from":"London","to":"Tokyo"}`, "remember to call Bob": `toolbox:note_add {"text":"call Bob"}`, "show my notes": "toolbox:note_list {}",
+		"what time is it": "toolbox:current_time {}", "how many days until christmas": `toolbox:date_math {"until":"2026-12-25"}`, "days until new year": `toolbox:date_math {"until":"2027-01-01"}`,
+	}
+	for text, sum := range sums {
+		want[text] = `toolbox:calculate {"expression":"` + sum + `"}`
+	}
+	for text, want := range want {
+		c := newChat(t)
+		answer := c.say(text)
+		if got := strings.Join(c.runs, "; "); got != want {
+			t.Errorf("%q:\n got %s\nwant %s\nsaid %s", text, got, want, answer)
+		}
+	}
+}
+
+// A tool that shares no more than a common word with the message is not proposed.
+func TestHonestNo(t *testing.T) {
+	for _, text := range []string{
+		"generate a password", "what's the weather in Paris", "translate hello to French", "write a poem about spring", "reverse the word hello", "who is the president of France",
+		"book a flight to Rome", "tell me a joke", "is 17 prime", "summarise the news", "send a fax to the bank",
+	} {
+		c := newChat(t)
+		for i := range c.tools { // as a search is, that always finds something
+			c.tools = slices.Clone(c.tools)
+			c.tools[i].about += " text"
+		}
+		if answer := c.say(text); len(c.runs) > 0 || !strings.Contains(answer, "I found no tool for “"+text+"” here.") {
+			t.Errorf("%q: ran %q, said %s", text, c.runs, answer)
+		}
+	}
+}
+
+// The demo names four things to try; each runs.
+func TestDemo(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join("..", "..", "scripts", "demo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`(?m)^\techo "#   (.+)"$`).FindAllSubmatch(script, -1)
+	if len(named) != 4 {
+		t.Fatalf("the demo names %d things to try", len(named))
+	}
+	for _, m := range named {
+		c := newChat(t)
+		if answer := c.say(string(m[1])); len(c.runs) != 1 {
+			t.Errorf("%s: ran %q, said %s", m[1], c.runs, answer)
 		}
 	}
 }

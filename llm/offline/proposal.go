@@ -2,6 +2,8 @@ package offline
 
 import (
 	"encoding/json"
+	"regexp"
+	"slices"
 
 	"nize/llm"
 	"nize/store"
@@ -33,6 +35,10 @@ func (r round) describeFound(text string, step *store.Turn, results []store.Turn
 	wanted, list := listRequest(text)
 	if !list {
 		wanted = text
+	}
+	if !near && !list {
+		f := formOf(text)
+		tools = slices.DeleteFunc(tools, func(t found) bool { return !t.fits(rephrase(text), f) })
 	}
 	switch {
 	case near:
@@ -74,7 +80,7 @@ func (r round) proposeDescribed(text string, results []store.Turn) llm.Reply {
 			continue
 		}
 		f := fillArguments(readParams(d.InputSchema), r.newRequest(text), d.Name+" "+d.Description)
-		if best == nil || isBetter(f, bestFilled) {
+		if best == nil || isBetter(f, bestFilled) || asksRE.MatchString(text) && wantsNothing(f) && lacksAll(bestFilled) {
 			best, bestFilled = &d, f
 		}
 	}
@@ -83,6 +89,13 @@ func (r round) proposeDescribed(text string, results []store.Turn) llm.Reply {
 	}
 	return r.proposeCall(memo{Tool: best.ID, Schema: best.InputSchema, Approve: best.NeedsApproval}, bestFilled)
 }
+
+// asksRE is a message that asks for something rather than gives it.
+var asksRE = regexp.MustCompile(`(?i)^(?:please )?(?:what|show|list|which|how|when|where|who|tell|give|is|are)\b`)
+
+// wantsNothing is a tool that can run as it is; lacksAll one of which nothing was told.
+func wantsNothing(f arguments) bool { return len(f.missing) == 0 }
+func lacksAll(f arguments) bool     { return len(f.missing) > 0 && f.told == 0 }
 
 // isBetter says whether a tool that was found later fits the words more than the
 // one before it.

@@ -19,6 +19,8 @@ type request struct {
 	text string
 	used []span
 	at   time.Time // when it was written, in the person's zone
+	// calculation is the expression that it asks for in words.
+	calculation string
 }
 
 func (r *request) isFree(s span) bool {
@@ -40,7 +42,7 @@ var (
 	diceRE   = regexp.MustCompile(`(?i)\b(\d{0,3})d(\d{1,4}|%)(?:k[hl]\d{1,3})?(?:\s*[+-]\s*\d{1,4}\b)?(?:\b|$)`)
 	clockRE  = regexp.MustCompile(`(?i)\b(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap])\.?m\b\.?|\b([01]?\d|2[0-3])[:h]([0-5]\d)(?::[0-5]\d)?\b|\b(noon|midday|midnight)\b`)
 	stampRE  = regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?`)
-	dateRE   = regexp.MustCompile(`(?i)\b(\d{4}-\d{2}-\d{2}|today|tomorrow|yesterday|(?:next |on |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b`)
+	dateRE   = regexp.MustCompile(`(?i)\b(\d{4}-\d{2}-\d{2}|today|tomorrow|yesterday|christmas|new year|(?:next |on |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b`)
 	numberRE = regexp.MustCompile(`(?:^|[^\w.,])([-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)`)
 	wordNoRE = regexp.MustCompile(`(?i)\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
 	mathRE   = regexp.MustCompile(`[-+−]?[(\d.][\d\s.,+\-−*×·÷/^%()]*[\d)]`)
@@ -181,12 +183,25 @@ func (r *request) date() (string, span, bool) {
 		day = day.AddDate(0, 0, 1)
 	case "yesterday":
 		day = day.AddDate(0, 0, -1)
+	case "christmas":
+		day = comingDay(r.at, time.December, 25)
+	case "year":
+		day = comingDay(r.at, time.January, 1)
 	default:
 		for day = day.AddDate(0, 0, 1); !strings.EqualFold(day.Weekday().String(), w); {
 			day = day.AddDate(0, 0, 1)
 		}
 	}
 	return day.Format(time.DateOnly), s, true
+}
+
+// comingDay is that day of this year, or of the next if it is over.
+func comingDay(now time.Time, month time.Month, day int) time.Time {
+	year := now.Year()
+	if month < now.Month() || month == now.Month() && day < now.Day() {
+		year++
+	}
+	return time.Date(year, month, day, 0, 0, 0, 0, now.Location())
 }
 
 var (
@@ -240,6 +255,9 @@ var mathWords = []struct {
 // expression returns a calculation, with signs for words. Its span is the
 // whole message: nothing else is left to find in one.
 func (r *request) expression() (string, span, bool) {
+	if r.calculation != "" {
+		return r.calculation, span{0, len(r.text)}, true
+	}
 	text := r.text
 	for _, w := range mathWords {
 		text = w.re.ReplaceAllString(text, w.sign)
@@ -329,6 +347,7 @@ var (
 	titleRE = regexp.MustCompile(`(?i)\b(?:titled|entitled|called|named|(?:with|and)?\s*(?:the\s+)?(?:title|name|subject)(?:\s+is|\s+of)?)\s+["“'‘]?(.+?)["”'’]?(?:\s*[:;,]|\.(?:\s|$)|\s+(?:with|saying|that says|containing|and (?:the )?(?:text|body|content))\b|\s*$)`)
 	sayRE   = regexp.MustCompile(`(?is)\b(?:saying|that says|containing|(?:with|and)?\s*(?:the\s+)?(?:text|body|content|message)(?:\s+is|\s+of)?)\s*:?\s+["“'‘]?(.+?)["”'’]?\s*$`)
 	colonRE = regexp.MustCompile(`(?s):\s+(.+)$`)
+	keepRE  = regexp.MustCompile(`(?is)^\s*(?:please )?(?:remember|remind me|note|jot down|don['’]t (?:let me )?forget)\s+(?:to|that|down)\s+(.+?)\s*$`)
 )
 
 var helloRE = regexp.MustCompile(`(?i)^\s*(?:hi|hey|hello)\b[\s,!.]*(?:nize\b[\s,!.:]*)?`)

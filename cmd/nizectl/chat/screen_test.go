@@ -147,7 +147,7 @@ func TestScreen(t *testing.T) {
 	d := newDaemon(t)
 	history := filepath.Join(t.TempDir(), "state", "history")
 	c := openConsole(t, Options{Client: d.client(), History: history}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("say hello **bold** and `code`\r")
 	c.await("\x1b[1mbold\x1b[0m")
 	c.send(`call toolbox:greet {"name":"Bo","raw":"a` + "\\u202e" + `b"}` + "\r")
@@ -251,7 +251,7 @@ func TestScreenCardIsReplaced(t *testing.T) {
 func TestScreenEarlyKey(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("call toolbox:greet {}\ryyyy?") // typed ahead: no answer to a card that nobody has seen
 	c.await("Run toolbox:greet?")
 	c.await("y run, n cancel")
@@ -264,7 +264,7 @@ func TestScreenEarlyKey(t *testing.T) {
 func TestScreenStop(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("slow thinking hard\r")
 	c.await("thinking hard") // what was typed
 	c.await("\x1b[Jthinking hard")
@@ -286,7 +286,7 @@ func TestScreenStop(t *testing.T) {
 func TestScreenEdit(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("call toolbox:greet {\"n\":1}\r")
 	c.await("y run, n cancel")
 	c.answer("e", "arguments>")
@@ -300,7 +300,7 @@ func TestScreenEdit(t *testing.T) {
 func TestScreenRetry(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("/retry\r")
 	c.await("No call here failed")
 	c.send("call toolbox:fail {\"n\":7}\r")
@@ -321,7 +321,7 @@ func TestScreenEditor(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := openConsole(t, Options{Client: d.client()}, map[string]string{"EDITOR": program})
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("call toolbox:greet {\"n\":1}\r")
 	c.await("y run, n cancel")
 	c.answer("e", "editing 600")
@@ -333,7 +333,7 @@ func TestScreenEditor(t *testing.T) {
 func TestScreenResize(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	if err := pty.Setsize(c.ptmx, &pty.Winsize{Rows: 10, Cols: 40}); err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestScreenResize(t *testing.T) {
 func TestScreenReconnect(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("call toolbox:greet {}\r")
 	c.await("y run, n cancel")
 	d.stop()

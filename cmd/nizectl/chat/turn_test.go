@@ -37,12 +37,12 @@ func TestOne(t *testing.T) {
 		errs                   []string
 		exit                   int
 	}{
-		{"answer", "say hello **there**", "", "hello **there**\n", []string{"offline planner"}, api.ExitDone},
+		{"answer", "say hello **there**", "", "hello **there**\n", []string{"No model provider"}, api.ExitDone},
 		{"steering text", "say a\x1b[2Jb", "", "a[2Jb\n", nil, api.ExitDone},
 		{"refused by default", `call toolbox:greet {"name":"Bo"}`, "", "toolbox:greet is refused\n",
 			[]string{"Run toolbox:greet?", `"name": "Bo"`, "✗ Refused: toolbox:greet · decided by "}, api.ExitRefused},
 		{"approve all", `call toolbox:greet {"name":"Bo"}`, "all", "toolbox:greet is done\n",
-			[]string{"planner answers. `nizectl providers add` sets one up.\n✓ Done: toolbox:greet {\"name\":\"Bo\"} · decided by ann · ran with {\"name\":\"Bo\"}\n"}, api.ExitDone},
+			[]string{"No model provider is set up; `nizectl providers add` sets one up.\n✓ Done: toolbox:greet {\"name\":\"Bo\"} · decided by ann · ran with {\"name\":\"Bo\"}\n"}, api.ExitDone},
 		{"provider out", "fail", "", "", nil, api.ExitFailed},
 		{"ask without a terminal", "say x", "ask", "", nil, api.ExitUsage},
 		{"unknown approval", "say x", "maybe", "", nil, api.ExitUsage},
