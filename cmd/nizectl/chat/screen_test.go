@@ -222,7 +222,7 @@ func atoi(s string) int {
 func TestScreenCardIsReplaced(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
-	c.await("offline planner")
+	c.await("No model provider")
 	c.send("call toolbox:greet {\"name\":\"Bo\"}\r")
 	c.await("y run, n cancel")
 	if now := shown(c.all()); strings.Count(now, "Run toolbox:greet?") != 1 || strings.Contains(now, "call: ") {
