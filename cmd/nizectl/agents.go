@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/command"
-	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 func agentsCommand(a *command.App) *cli.Command {
@@ -98,7 +98,7 @@ func agentsShow(ctx context.Context, c *command.Call) error {
 	c.Field("who", strings.Join(agent.Who, ", "))
 	if agent.SystemPrompt != "" {
 		c.Line("%s", c.Paint(command.Bold, "system prompt:"))
-		c.Line("%s", display.CleanLines(command.Indent(agent.SystemPrompt)))
+		c.Line("%s", command.Indent(printable.Prose(agent.SystemPrompt)))
 	}
 	return nil
 }

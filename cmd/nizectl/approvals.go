@@ -11,6 +11,7 @@ import (
 
 	"nize/cmd/nizectl/chat"
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -115,10 +116,10 @@ func printCard(c *command.Call, card store.Card) {
 		c.Line("together: %s", command.Count(card.Together, "other call")+" of the same step: --all approves them with it")
 	}
 	if card.Successor != "" {
-		c.Line("replaced by: %s", card.Successor)
+		c.Line("replaced by: %s", display.Clean(card.Successor))
 	}
 	if card.RepeatVerb != "" {
-		c.Line("again: nizectl approvals retry %s", card.Call)
+		c.Line("again: nizectl approvals retry %s", display.Clean(card.Call))
 	}
 }
 

@@ -101,7 +101,7 @@ func botsConnect(name string, texts botTexts) func(context.Context, *command.Cal
 		if c.JSON {
 			return c.PrintJSON(made)
 		}
-		c.Line("connected to %s (%s) as %s", display.Clean(made.TeamName), made.Team, made.User)
+		c.Line("connected to %s (%s) as %s", display.Clean(made.TeamName), display.Clean(made.Team), display.Clean(made.User))
 		printClaim(c, made.Claim)
 		if len(made.Endpoints) > 0 {
 			c.Note("%s", texts.endpoints)

@@ -131,6 +131,6 @@ func configExplain(ctx context.Context, c *command.Call) error {
 	t.Print("no layers")
 	c.Line("")
 	c.Line("%s", display.Clean(e.Help))
-	c.Line("%s is %s. To change it: %s", e.Name, command.Clip(cmp.Or(e.Value, "(empty)"), 60), display.CleanLines(e.Change))
+	c.Line("%s is %s. To change it: %s", display.Clean(e.Name), display.Clean(command.Clip(cmp.Or(e.Value, "(empty)"), 60)), display.CleanLines(e.Change))
 	return nil
 }

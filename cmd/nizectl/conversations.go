@@ -11,6 +11,7 @@ import (
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // conversationsCommands are the commands about what was said, beside chat itself.
@@ -63,7 +64,7 @@ func conversationsShow(ctx context.Context, c *command.Call) error {
 			c.Line("%s", display.CleanLines(command.Indent(tc.Name+" "+tc.Args)))
 		}
 		if strings.TrimSpace(t.Text) != "" {
-			c.Line("%s", display.CleanLines(command.Indent(t.Text)))
+			c.Line("%s", command.Indent(printable.Prose(t.Text)))
 		}
 	}
 	for _, card := range view.Cards {

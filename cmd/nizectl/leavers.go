@@ -9,6 +9,7 @@ import (
 
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
+	"nize/store/printable"
 )
 
 func usersLeaversCommands(a *command.App) []*cli.Command {
@@ -59,7 +60,7 @@ func usersExport(ctx context.Context, c *command.Call) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(c.Out, `{"kind":%q,"record":%s}`+"\n", r.Kind, r.Record); err != nil {
+		if _, err := fmt.Fprintf(c.Out, `{"kind":%q,"record":%s}`+"\n", r.Kind, printable.JSON(r.Record)); err != nil {
 			return fmt.Errorf("writing the export: %w", err)
 		}
 	}

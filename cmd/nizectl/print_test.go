@@ -7,6 +7,7 @@ import (
 
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
+	"nize/store/printable"
 )
 
 func TestAuditLineOnANarrowTerminal(t *testing.T) {
@@ -27,15 +28,17 @@ func TestAuditLineOnANarrowTerminal(t *testing.T) {
 
 func TestOneLineCutsWhatSomebodyPasted(t *testing.T) {
 	got := oneLine("invalid name \"" + strings.Repeat("a\x1b", 50_000) + "\":\nuse letters")
-	if !strings.HasPrefix(got, `invalid name "a\x1ba`) || !strings.HasSuffix(got, "… use letters") || display.Width(got) != len("invalid name ")+longestWord+len(" use letters") {
+	if !strings.HasPrefix(got, `invalid name "a\u001ba`) || !strings.HasSuffix(got, "… use letters") || display.Width(got) != len("invalid name ")+longestWord+len(" use letters") {
 		t.Errorf("%d columns: %.60s", display.Width(got), got)
 	}
 }
 
-// TestNothingOfOthersReachesTheTerminal puts escapes wherever a server or a
-// model may write and runs every command that shows them.
+// TestNothingOfOthersReachesTheTerminal puts what steers a terminal, or can't be
+// seen, wherever a server or a model may write and runs every command that shows
+// them. Running text loses it; everything else spells it out, or is JSON.
 func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
-	const evil = "x\x1b]0;owned\x07\u009b2J\u202e\ny"
+	const evil = "x\x1b]0;owned\x07\u009b2J\u202e\b\u034f\u2800\u3164\U000e0100\U000e0041\ue000\ufffc\u200d\ny\u0301\u0301\u0301\u0301\u0301\u0301"
+	prose := map[string]bool{"tools call toolbox:E": true, "chat show 01J": true, "agents show main": true}
 	d := newDouble(t)
 	d.answerWith(evil)
 	for _, line := range []string{"status", "servers list", "servers show toolbox", "servers test toolbox", "servers logs toolbox", "servers trust toolbox --yes",
@@ -52,9 +55,13 @@ func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 				words = append(words, "--json")
 			}
 			got := d.nizectl(surroundings{env: map[string]string{"NO_COLOR": "1"}}, words...)
-			rest := strings.NewReplacer("\r\n", "", "\n", "", "\t", "").Replace(got.out + got.err)
-			if safe := display.Clean(rest); safe != rest {
-				t.Errorf("%q lets characters through that the terminal may act on: %+v", words, got)
+			rest := strings.ReplaceAll(got.out+got.err, "\r\n", "\n") // of --csv
+			safe := printable.EscapeLines(rest)
+			if prose[line] && !asJSON {
+				safe = printable.Prose(rest)
+			}
+			if safe != rest {
+				t.Errorf("%q lets characters through that the terminal may act on: %+q", words, rest)
 			}
 			if asJSON && got.code == 0 && !strings.HasPrefix(line, "usage --csv") {
 				dec := json.NewDecoder(strings.NewReader(got.out))

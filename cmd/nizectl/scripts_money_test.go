@@ -14,14 +14,19 @@ import (
 )
 
 // scriptModel starts a model service that speaks OpenAI's protocol and keeps
-// its address, and that of its host as HOST: every answer is "Hello there." and costs 1,000 tokens of prompt,
-// 200 of them cached, and 100 of answer. As strict as real ones, it refuses a
+// its address, and that of its host as HOST: every answer is
+// "Hello there.", or the string of JSON that is given, and costs 1,000 tokens of
+// prompt, 200 of them cached, and 100 of answer. As strict as real ones, it refuses a
 // request with a function name that no service takes. A message that begins with
 // "misname" makes it call a function by a tool's id, "loop" search without end,
 // "cut" stop in the middle and "leave" close the connection.
 func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: model VAR")
+	if neg || len(args) == 0 || len(args) > 2 {
+		ts.Fatalf("usage: model VAR [ANSWER]")
+	}
+	answer := `"Hello there."`
+	if len(args) > 1 {
+		answer = args[1]
 	}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/v1/") {
@@ -35,7 +40,7 @@ func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 		if !scriptModelAnswers(w, r) {
 			return
 		}
-		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"Hello there."},"finish_reason":"stop"}]}`+"\n\n"+
+		fmt.Fprint(w, `data: {"choices":[{"delta":{"content":`+answer+`},"finish_reason":"stop"}]}`+"\n\n"+
 			`data: {"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":200}}}`+"\n\ndata: [DONE]\n\n")
 	}))
 	ts.Defer(web.Close)

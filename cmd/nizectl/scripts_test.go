@@ -48,7 +48,7 @@ const patience = time.Minute
 //	slack VAR          starts a pretended Slack and keeps its API's address
 //	tokens FILE        writes the tokens of the pretended Slack, one a line
 //	slash LINE ANSWER  sends a /nize command as Ann, who reads an answer with ANSWER
-//	model VAR          starts a model service and keeps its address
+//	model VAR [ANSWER] starts a model service and keeps its address
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
 	if testing.Short() {

@@ -18,6 +18,7 @@ import (
 	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 func toolsCommand(a *command.App) *cli.Command {
@@ -235,7 +236,7 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 			return err
 		}
 	} else if record.State == store.Done && ok(record.Result) {
-		c.Line("%s", display.CleanLines(record.Result.Text()))
+		c.Line("%s", printable.Prose(record.Result.Text()))
 	}
 	return callError(record)
 }

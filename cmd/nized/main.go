@@ -20,6 +20,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/settings"
 	"nize/store"
+	"nize/store/printable"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends at once
 	if err := command().Run(ctx, os.Args); err != nil {
-		fmt.Fprintf(os.Stderr, "nized: %v\n", err)
+		fmt.Fprintln(os.Stderr, printable.EscapeLines(fmt.Sprintf("nized: %v", err)))
 		os.Exit(exitCode(err))
 	}
 }
@@ -116,8 +117,21 @@ func options(c *cli.Command) (daemon.Options, error) {
 // logger writes what opt's level lets through; a reload may change that.
 func logger(w io.Writer, opt daemon.Options) *slog.Logger {
 	how := &slog.HandlerOptions{Level: opt.Level}
+	w = lines{w}
 	if opt.Layers.Get("log.format") == "text" {
 		return slog.New(slog.NewTextHandler(w, how))
 	}
 	return slog.New(slog.NewJSONHandler(w, how))
+}
+
+// lines writes log lines without what can't be seen. What slog quotes itself is
+// a part of it only: not direction controls in JSON, nor blank letters. A line of
+// JSON stays the same document.
+type lines struct{ w io.Writer }
+
+func (l lines) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(l.w, printable.EscapeLines(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }

@@ -14,8 +14,8 @@ import (
 
 	"nize/daemon/api"
 	"nize/llm"
-	"nize/mcp/scan"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // Example requests (index.examples): a model is shown each new
@@ -164,7 +164,7 @@ func (x *Indexer) safeExamples(t store.Tool, text string) []string {
 	var out []string
 	for _, s := range all {
 		s = strings.Join(strings.Fields(s), " ")
-		if s == "" || len(s) > store.MaxExampleBytes || !utf8.ValidString(s) || s != scan.Visible(s) || slices.Contains(out, s) {
+		if s == "" || len(s) > store.MaxExampleBytes || !utf8.ValidString(s) || s != printable.Prose(s) || slices.Contains(out, s) {
 			continue
 		}
 		said := store.Tool{Server: t.Server, Name: t.Name, Description: s}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/printable"
 )
 
 // chain is n schemas, each of which applies the next one twice by keyword.
@@ -139,7 +140,7 @@ func FuzzGate(f *testing.F) {
 			t.Error("not the same twice")
 		}
 		for _, s := range findings {
-			if Visible(s) != s {
+			if printable.EscapeLines(s) != s {
 				t.Errorf("finding %q is not plain", s)
 			}
 		}

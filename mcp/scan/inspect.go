@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/printable"
 )
 
 const (
@@ -27,7 +28,7 @@ func (t text) where() string {
 	if t.at == "" {
 		return t.what
 	}
-	return t.what + " " + Visible(store.Clip(t.at, 80))
+	return t.what + " " + printable.EscapeLines(store.Clip(t.at, 80))
 }
 
 // inspect reads every string of the definition. Hidden characters come first.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 
 	"nize/store"
+	"nize/store/printable"
 )
 
 const maxMixed = 20 // how many places Mixed names
@@ -83,7 +84,7 @@ func warn(what store.Text, shown string, deceives bool, ascii string) []store.Te
 			break
 		}
 	}
-	shown, ascii = Visible(store.Clip(Visible(shown), 200)), escape(store.Clip(escape(ascii), 400)) // a cut may part what belongs together
+	shown, ascii = printable.Escape(store.Clip(printable.Escape(shown), 200)), escape(store.Clip(escape(ascii), 400)) // a cut may part what belongs together
 	if mixed == "" {
 		return []store.Text{store.Textf("%s %s has letters that only look ASCII: in ASCII it is %s", what, shown, ascii)}
 	}

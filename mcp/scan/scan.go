@@ -13,7 +13,7 @@
 //     accepted the tool, and findings: sentences about hidden characters and
 //     text addressed to the model. A finding holds the tool until an admin has
 //     looked; it is never a proof. [Gate.Shadow] adds what takes two servers to see.
-//   - [Mixed] and [Visible]: for approval cards and terminals, text as it is
+//   - [Mixed]: for approval cards and terminals, text as it is
 //     and not as it looks.
 //
 // Findings are precise rather than many: a finding on a harmless tool teaches

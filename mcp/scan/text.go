@@ -1,10 +1,10 @@
 package scan
 
 import (
-	"fmt"
+	"nize/store/printable"
+	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // class is a kind of character that a person can't see, or that makes them see
@@ -45,54 +45,29 @@ func classOf(r rune) class {
 	return wideClass(r)
 }
 
+// wideClass goes by the properties of Unicode. What is graphic but not seen is a
+// filler, or blank by its glyph; letters of a Unicode that is newer than this
+// program are plain.
 func wideClass(r rune) class {
-	switch r {
-	case 0xad, 0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180c, 0x180d, 0x180e, 0x180f,
-		0x200b, 0x200c, 0x200d, 0x2060, 0x2061, 0x2062, 0x2063, 0x2064, 0x2065, 0x3164, 0xfeff, 0xffa0:
-		return zeroWidth
-	case 0x61c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069:
-		return bidi
-	case 0x2028, 0x2029:
-		return separator
-	}
 	switch {
+	case unicode.Is(unicode.Bidi_Control, r):
+		return bidi
+	case r == 0x2028, r == 0x2029:
+		return separator
 	case r >= 0xe0000 && r <= 0xe007f:
 		return tag
-	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef:
+	case unicode.Is(unicode.Variation_Selector, r):
 		return selector
 	case unicode.Is(unicode.Co, r):
 		return private
+	case r == 0xad, r == 0x180e, r >= 0x200b && r <= 0x200d, r >= 0x2060 && r <= 0x2064, r == 0xfeff, unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return zeroWidth
 	case unicode.Is(unicode.Cf, r):
 		return format
+	case unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r) && !printable.Is(r):
+		return zeroWidth
 	}
 	return plain
-}
-
-// Visible returns s for showing to a person: control, zero-width, bidi, tag,
-// format and private-use characters and line separators as \u{XXXX}, invalid
-// UTF-8 as U+FFFD. Newlines (a CRLF is one) and tabs stay, and one U+FE0F
-// after a character stays, since emoji have it. Visible(Visible(s)) is Visible(s).
-func Visible(s string) string {
-	if isPlain(s) {
-		return s
-	}
-	var out strings.Builder
-	out.Grow(len(s) + 16)
-	prev := rune(' ')
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-		switch c := classOf(r); {
-		case r == '\r' && strings.HasPrefix(s[i:], "\n"):
-			continue
-		case c == plain, r == 0xfe0f && prev > 0x7f && classOf(prev) == plain, r == 0xfe0f && keycap(prev, s[i:]):
-			out.WriteRune(r)
-		default:
-			fmt.Fprintf(&out, `\u{%04X}`, r)
-		}
-		prev = r
-	}
-	return out.String()
 }
 
 // isPlain says whether s is all printable ASCII, tabs and newlines.
@@ -169,9 +144,9 @@ func allowed(runes []rune, i int) int {
 	case 0x2028, 0x2029:
 		ok = true // pasted from word processors; visible as a line end
 	case 0x200d:
-		ok = symbol(prev) && symbol(next) || joins(prev) && (joins(next) || next == 0 || !unicode.IsLetter(next))
+		ok = printable.Pictograph(prev) && printable.Pictograph(next) || printable.Joins(prev) && (printable.Joins(next) || next == 0 || !unicode.IsLetter(next))
 	case 0x200c:
-		ok = joins(prev) && joins(next)
+		ok = printable.Joins(prev) && printable.Joins(next)
 	case 0xfe0e, 0xfe0f:
 		ok = prev > 0x7f && classOf(prev) == plain || prev != 0 && keycap(prev, string(next))
 	case 0xfe00, 0xfe01, 0xfe02:
@@ -195,34 +170,16 @@ func allowed(runes []rune, i int) int {
 	return 0
 }
 
-// flag returns the length of a tag sequence that is one of the three flags
-// that Unicode recommends (England, Scotland, Wales), or 0.
+// flag returns the length of a tag sequence that is one of the flags that are
+// written so, or 0.
 func flag(runes []rune) int {
-	for _, name := range []string{"gbeng", "gbsct", "gbwls"} {
-		n := 0
-		for n < len(name) && n < len(runes) && runes[n] == 0xe0000+rune(name[n]) {
-			n++
-		}
-		if n == len(name) && n < len(runes) && runes[n] == 0xe007f {
-			return n + 1
+	for _, f := range printable.Flags {
+		if tags := []rune(f)[1:]; len(runes) >= len(tags) && slices.Equal(runes[:len(tags)], tags) {
+			return len(tags)
 		}
 	}
 	return 0
 }
-
-// symbol says whether r can stand beside a joiner in an emoji.
-func symbol(r rune) bool {
-	return r == 0xfe0f || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) && r > 0x7f ||
-		r == 0x2695 || r == 0x2640 || r == 0x2642
-}
-
-var joining = []*unicode.RangeTable{
-	unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi,
-	unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam,
-	unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
-}
-
-func joins(r rune) bool { return unicode.In(r, joining...) }
 
 func rightToLeft(r rune) bool {
 	return unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana, unicode.Nko)

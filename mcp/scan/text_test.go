@@ -1,55 +1,12 @@
 package scan
 
 import (
+	"nize/store/printable"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestVisible(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                                "",
-		"plain\ttext\nsecond":             "plain\ttext\nsecond",
-		"a\r\nb\rc":                       "a\nb" + `\u{000D}` + "c",
-		"x\u200by\u202ez":                 `x\u{200B}y\u{202E}z`,
-		"\U000e0041\ufeff\ue000":          `\u{E0041}\u{FEFF}\u{E000}`,
-		"\x1b[2Jgone\x00\x7f\u0085":       `\u{001B}[2Jgone\u{0000}\u{007F}\u{0085}`,
-		"bad\xff\xfebytes":                "bad\ufffd\ufffdbytes",
-		"a\u2028b":                        `a\u{2028}b`,
-		"❤\ufe0f 1\ufe0f\u20e3":           "❤\ufe0f 1\ufe0f\u20e3",
-		"a\ufe0f❤\ufe0f\ufe0f\U000e0100":  `a\u{FE0F}` + "❤\ufe0f" + `\u{FE0F}\u{E0100}`,
-		"münchen 文档 тест":                 "münchen 文档 тест",
-		"👩\u200d👧":                        `👩\u{200D}👧`,
-		`already \u{200B} written so \u2`: `already \u{200B} written so \u2`,
-	} {
-		if diff := cmp.Diff(Visible(in), want); diff != "" {
-			t.Errorf("Visible(%q): %s", in, diff)
-		}
-	}
-}
-
-func FuzzVisible(f *testing.F) {
-	f.Add("a\u200b\x1b\xff\r\n❤\ufe0f")
-	f.Fuzz(func(t *testing.T, s string) {
-		got := Visible(s)
-		if !utf8.ValidString(got) {
-			t.Errorf("%q is not UTF-8", got)
-		}
-		if again := Visible(got); again != got {
-			t.Errorf("once %q, twice %q", got, again)
-		}
-		for _, r := range got {
-			if c := classOf(r); c != plain && r != 0xfe0f {
-				t.Errorf("%q holds U+%04X", got, r)
-			}
-		}
-		if strings.Count(got, "\n") != strings.Count(s, "\n") {
-			t.Errorf("newlines: %q of %q", got, s)
-		}
-	})
-}
 
 func TestMixed(t *testing.T) {
 	for in, want := range map[string][]string{
@@ -108,7 +65,7 @@ func FuzzMixed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, text := range Mixed(s) {
 			w := text.String()
-			if Visible(w) != w || len(w) > 1000 {
+			if printable.Escape(w) != w || len(w) > 1000 {
 				t.Errorf("warning %q", w)
 			}
 		}

@@ -19,28 +19,40 @@ import (
 //     U+FFFD: something stood there that can't be shown
 //   - of marks that are piled up the first few stay
 //
-// It only looks back: the Prose of the beginning of a text is the beginning of
-// the text's Prose, so an answer may be shown while it arrives.
+// It only looks back, so a [Stream] shows an answer while it arrives.
 func Prose(s string) string {
 	if plain(s, "\n\t") {
 		return s
 	}
+	var st Stream
+	return st.Next(s)
+}
+
+// A Stream is [Prose] of a text that comes piece by piece, each of whole
+// characters: what it returns together is the Prose of the whole. The zero value
+// is ready.
+type Stream struct {
+	before tail
+	on     marks
+}
+
+// Next is what the next piece of the text adds.
+func (st *Stream) Next(piece string) string {
 	var b strings.Builder
-	b.Grow(len(s))
-	on := marks{base: true} // one on nothing is drawn somehow, and decides nothing
-	var before tail
-	for _, r := range s { // a broken byte is U+FFFD
+	b.Grow(len(piece))
+	for _, r := range piece { // a broken byte is U+FFFD
 		switch {
-		case r == '\n' && before.rune == '\r':
+		case r == '\n' && st.before.rune == '\r':
 		case lineBreak(r):
 			b.WriteByte('\n')
 		case r == utf8.RuneError, unicode.In(r, unicode.Co, unicode.Noncharacter_Code_Point):
 			b.WriteRune(utf8.RuneError)
-		case !reads(r) && !before.takes(r), on.piled(r) && on.n > maxMarks:
+		case !reads(r) && !st.before.takes(r):
+		case st.on.piled(r) && st.on.n > maxMarks: // one on nothing is drawn somehow, and decides nothing
 		default:
 			b.WriteRune(r)
 		}
-		before.add(r)
+		st.before.add(r)
 	}
 	return b.String()
 }
@@ -85,7 +97,7 @@ func (t *tail) takes(r rune) bool {
 	if r < 0xE0020 || r > 0xE007F {
 		return Belongs(t.rune, r)
 	}
-	for _, f := range flags {
+	for _, f := range Flags {
 		if t.flag != "" && strings.HasPrefix(f, t.flag+string(r)) {
 			return true
 		}
@@ -95,9 +107,9 @@ func (t *tail) takes(r rune) bool {
 
 const blackFlag = 0x1F3F4
 
-// flags are the emoji tag sequences that UTS 51 recommends: England, Scotland,
+// Flags are the emoji tag sequences that UTS 51 recommends: England, Scotland,
 // Wales. Any other run of tags is a text that nobody sees.
-var flags = func() (out []string) {
+var Flags = func() (out []string) {
 	for _, name := range []string{"gbeng", "gbsct", "gbwls"} {
 		f := []rune{blackFlag}
 		for _, c := range name {

@@ -10,6 +10,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/bots/outbox"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
@@ -75,7 +76,7 @@ func (pr *presence) setSession(ctx context.Context, to store.Address, s outbox.S
 			return false, err
 		}
 	}
-	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: th.Title, Status: map[outbox.State]string{
+	p := slackgo.AgentSessionSetStatusParameters{ChannelID: to.Channel, ThreadTS: to.Thread, Title: bots.Plain(th.Title), Status: map[outbox.State]string{
 		outbox.Working: slackgo.AgentSessionStatusProcessing, outbox.Waiting: slackgo.AgentSessionStatusSuspended, outbox.Idle: slackgo.AgentSessionStatusActive,
 	}[s]}
 	if p.InitiatorUserID, err = pr.initiator(ctx, th); err != nil {

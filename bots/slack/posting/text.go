@@ -11,6 +11,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/bots/queue"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/view"
@@ -122,7 +123,7 @@ func (tx *texts) showText(ctx context.Context, at store.Address, m store.Message
 		}
 		tx.writing.put(m.ID, t)
 	}
-	text := incoming.Harmless(m.Text)
+	text := incoming.Harmless(bots.Plain(m.Text))
 	if !m.Final && len(text) > 1 {
 		text = strings.TrimSuffix(text, "<") // it may become what must be escaped
 	}

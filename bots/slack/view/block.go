@@ -5,7 +5,8 @@
 //
 // Text from outside stands in plain_text objects and in preformatted rich text,
 // where Slack formats nothing, links nothing and mentions nobody; the one field
-// that is mrkdwn, a message's text, is escaped.
+// that is mrkdwn, a message's text, is escaped. All of it is made harmless by
+// [bots.Plain] where it becomes a part of a block, or before, by [bots.Escape].
 package view
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/store"
@@ -53,13 +55,14 @@ func button(id, text, value string) *slackgo.ButtonBlockElement {
 func preformatted(text string) slackgo.Block {
 	return slackgo.NewRichTextBlock("", &slackgo.RichTextPreformatted{
 		Type:     slackgo.RTEPreformatted,
-		Elements: []slackgo.RichTextSectionElement{slackgo.NewRichTextSectionTextElement(text, nil)},
+		Elements: []slackgo.RichTextSectionElement{slackgo.NewRichTextSectionTextElement(bots.Plain(text), nil)},
 	})
 }
 
 // Fallback is text for the field that Slack reads as mrkdwn, as much of it as
 // goes there.
 func Fallback(text string, limit int) string {
+	text = bots.Plain(text)
 	out := incoming.Escape(text)
 	for n := limit; len(out) > limit; n = n * 9 / 10 {
 		out = incoming.Escape(incoming.Cut(text, n)) + "…"
@@ -87,12 +90,12 @@ func Modal(title, closing string, blocks ...slackgo.Block) slackgo.ModalViewRequ
 
 // ImageBlock shows a file; its text form stands for it to who doesn't see it.
 func ImageBlock(block, file, alt string) slackgo.Block {
-	return slackgo.NewImageBlockSlackFile(&slackgo.SlackFileObject{ID: file}, Clip(alt, maxAlt), block, nil)
+	return slackgo.NewImageBlockSlackFile(&slackgo.SlackFileObject{ID: file}, Clip(bots.Plain(alt), maxAlt), block, nil)
 }
 
 func PlainText(text string) *slackgo.TextBlockObject {
 	emoji := false
-	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: text, Emoji: &emoji}
+	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: bots.Plain(text), Emoji: &emoji}
 }
 
 // pieces cuts text into parts of at most limit characters, at line ends where

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	slackgo "github.com/slack-go/slack"
+
+	"nize/bots"
 )
 
 // nize's own words name commands and show what to copy between backquotes.
@@ -37,6 +39,7 @@ func WordsBlock(id, text string) slackgo.Block {
 // richBlock is wordsBlock as rich text always. Slack replaces rich text in a
 // message by rich text only, so an edit is made of it whatever it says.
 func richBlock(id, text string) slackgo.Block {
+	text = bots.Plain(text)
 	var parts []slackgo.RichTextElement
 	for i, part := range strings.Split(text, "```") {
 		code := i%2 == 1 && strings.Count(text, "```") > i // one that is not closed is none

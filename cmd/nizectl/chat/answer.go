@@ -5,12 +5,11 @@ import (
 	"io"
 	"strings"
 
-	"nize/bots"
 	"nize/store"
 )
 
-// textOut prints the assistant's words as they come, as they are but for what
-// would steer a terminal.
+// textOut prints the assistant's words as they come, which the transcript has
+// made safe to print.
 type textOut struct {
 	w    io.Writer
 	id   string // of the message that is being printed
@@ -28,7 +27,7 @@ func (t *textOut) show(script *transcript, m store.Message) error {
 		}
 		t.id = m.ID
 	}
-	if _, err := io.WriteString(t.w, bots.Plain(more)); err != nil {
+	if _, err := io.WriteString(t.w, more); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
 	if more != "" {

@@ -126,9 +126,10 @@ func (f *lineMode) answer(ctx context.Context, line string) {
 	}
 }
 
+// printNote prints lines that are no part of the answer.
 func (f *lineMode) printNote(lines ...string) {
 	for _, line := range lines {
-		fmt.Fprintln(f.s.opt.Err, f.style.plainSigns(line))
+		fmt.Fprintln(f.s.opt.Err, f.style.plainSigns(bots.Plain(line)))
 	}
 }
 
@@ -167,7 +168,7 @@ func (f *lineMode) fatal(err error) error {
 	if err == nil || errors.Is(err, api.ErrNoDaemon) {
 		return err
 	}
-	f.printNote(bots.Plain(f.s.problem(err)))
+	f.printNote(f.s.problem(err))
 	return nil
 }
 
@@ -234,9 +235,9 @@ func (f *lineMode) show(ctx context.Context, m store.Message) {
 	case m.Kind == store.CardMessage && m.Card != nil:
 		f.card(ctx, *m.Card)
 	case m.Kind == store.ErrorMessage:
-		f.printNote(f.s.words().Say(phrases.TermError, bots.Plain(m.Text)))
+		f.printNote(f.s.words().Say(phrases.TermError, m.Text))
 	default:
-		f.printNote(bots.Plain(m.Text))
+		f.printNote(m.Text)
 	}
 }
 

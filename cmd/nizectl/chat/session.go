@@ -97,7 +97,8 @@ func (s *session) offline() string {
 func (s *session) words() phrases.Catalogue { return phrases.For(s.opt.Locale) }
 
 // problem is an error as the person reads it.
-func (s *session) problem(err error) string { return s.words().Problem(err) }
+// problem is an error as it is printed.
+func (s *session) problem(err error) string { return bots.Plain(s.words().Problem(err)) }
 
 // begin starts a conversation and follows it.
 func (s *session) begin(ctx context.Context) error {

@@ -4,25 +4,38 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/printable"
 )
 
 // transcript remembers what of each message was shown.
-type transcript struct{ seen map[string]store.Message }
+type transcript struct {
+	seen  map[string]store.Message
+	prose map[string]*printable.Stream // of texts that aren't final
+}
 
-func (t *transcript) clear() { t.seen = map[string]store.Message{} }
+func (t *transcript) clear() {
+	t.seen, t.prose = map[string]store.Message{}, map[string]*printable.Stream{}
+}
 
-// fresh returns the part of a text that was not shown yet. again says that the
-// text started over, so that what was shown of it is void.
+// fresh returns the part of a text that was not shown yet, without what would
+// steer a terminal. again says that the text started over, so that what was shown
+// of it is void.
 func (t *transcript) fresh(m store.Message) (more string, again, changed bool) {
 	old, known := t.seen[m.ID]
 	if known && old.Final {
 		return "", false, false
 	}
 	t.seen[m.ID] = m
-	if more, ok := strings.CutPrefix(m.Text, old.Text); ok {
-		return more, false, more != "" || m.Final
+	more, goesOn := strings.CutPrefix(m.Text, old.Text)
+	prose := t.prose[m.ID]
+	if prose == nil || !goesOn {
+		prose = &printable.Stream{}
+		t.prose[m.ID] = prose
 	}
-	return m.Text, true, true
+	if m.Final {
+		delete(t.prose, m.ID)
+	}
+	return prose.Next(more), !goesOn, !goesOn || more != "" || m.Final
 }
 
 // changed says whether a message that is no text differs from what was shown.

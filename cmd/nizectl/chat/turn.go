@@ -14,6 +14,7 @@ import (
 	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // reconnectTimeout is how long one turn waits for a daemon that went away.
@@ -125,7 +126,7 @@ func (t *turn) handleEvent(ctx context.Context, e event) (ended bool, err error)
 		if err != nil {
 			return false, fmt.Errorf("encoding an event: %w", err)
 		}
-		if _, err := t.s.opt.Out.Write(append(line, '\n')); err != nil {
+		if _, err := t.s.opt.Out.Write(append(printable.JSON(line), '\n')); err != nil {
 			return false, fmt.Errorf("writing an event: %w", err)
 		}
 	}
@@ -225,7 +226,7 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 
 func (t *turn) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) {
 	if err := t.s.decide(ctx, card, d); err != nil {
-		fmt.Fprintln(t.s.opt.Err, err) // somebody else was first, or we may not: the card will say
+		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // somebody else was first, or we may not: the card will say
 	}
 }
 

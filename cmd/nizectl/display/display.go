@@ -3,70 +3,21 @@
 package display
 
 import (
-	"bytes"
-	"fmt"
-	"strings"
 	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"golang.org/x/text/width"
+
+	"nize/store/printable"
 )
 
-// Clean returns s for one line of a terminal: control, format (zero-width,
-// bidi, tag) and undecodable characters become escapes. Everything that nizectl
-// didn't write itself goes through here or through CleanLines.
-func Clean(s string) string { return escape(s, false) }
+// Clean returns s for one line of a terminal, every character seen
+// ([printable.Escape]). Everything that nizectl didn't write itself goes through
+// here, through CleanLines, or, where it is running text, through
+// [printable.Prose].
+func Clean(s string) string { return printable.Escape(s) }
 
 // CleanLines is Clean for text of several lines: newlines and tabs stay.
-func CleanLines(s string) string { return escape(s, true) }
-
-func escape(s string, lines bool) string {
-	if isPlain(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case lines && (r == '\n' || r == '\t'):
-			b.WriteRune(r)
-		case !unsafeRune(r):
-			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-		i += size
-	}
-	return b.String()
-}
-
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
-}
-
-// unsafeRune says whether a terminal might act on the rune, or a person not
-// see it.
-func unsafeRune(r rune) bool {
-	switch {
-	case r < 0x20, r >= 0x7f && r < 0xa0, r == 0x2028, r == 0x2029, r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0:
-		return true
-	case r < 0xad:
-		return false
-	}
-	return unicode.Is(unicode.Cf, r)
-}
+func CleanLines(s string) string { return printable.EscapeLines(s) }
 
 // Width is how many columns a terminal gives to s.
 func Width(s string) int {
@@ -110,23 +61,5 @@ func Shorten(s string, columns int, mark string) string {
 	return s
 }
 
-// CleanJSON escapes within JSON what a terminal might act on; the value stays
-// the same. Such runes can only stand inside strings there.
-func CleanJSON(b []byte) []byte {
-	if isPlain(strings.ReplaceAll(string(b), "\n", "")) {
-		return b
-	}
-	var out bytes.Buffer
-	for _, r := range string(b) {
-		switch {
-		case r == '\n' || !unsafeRune(r):
-			out.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		default:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&out, `\u%04x\u%04x`, hi, lo)
-		}
-	}
-	return out.Bytes()
-}
+// CleanJSON escapes within JSON what Clean would; the value stays the same.
+func CleanJSON(b []byte) []byte { return printable.JSON(b) }
