@@ -98,6 +98,7 @@ var floors = map[string]room{
 	"scripts/bench":                 {"bots/slack/slacktest daemon/api mcp/index store/bolt store/seal", "it measures the programs from outside and the index by itself, and fills a database as they would"},
 	"daemon":                        {"*", "the roof: the only room that knows the others"},
 	"scripts/conformance/addhdr":    {"", "a proxy"},
+	"scripts/wordtable":             {"", "it makes a table from a package that others wrote, and needs nothing of the house"},
 }
 
 // libraries says where each foreign library lives: its types do not leave that

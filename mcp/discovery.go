@@ -88,7 +88,7 @@ func (d *Discovery) isUnmet(scope store.Scope, q index.Query, a index.Answer) bo
 }
 
 // Explain is Search that also says, hit by hit, what each signal adds to the
-// place of the tool.
+// place of the tool; those of the near ones follow.
 func (d *Discovery) Explain(ctx context.Context, by store.Caller, scope store.Scope, q index.Query) (index.Answer, [][]index.Share, error) {
 	q, err := d.prepareQuery(ctx, by, scope, q)
 	if err != nil {
@@ -98,9 +98,9 @@ func (d *Discovery) Explain(ctx context.Context, by store.Caller, scope store.Sc
 	if err != nil {
 		return index.Answer{}, nil, err
 	}
-	shares := make([][]index.Share, len(a.Hits))
-	for i, h := range a.Hits {
-		shares[i] = d.index.Explain(q, h.Tool.ID())
+	var shares [][]index.Share
+	for _, h := range slices.Concat(a.Hits, a.Near) {
+		shares = append(shares, d.index.Explain(q, h.Tool.ID()))
 	}
 	return a, shares, nil
 }
@@ -137,7 +137,7 @@ func (d *Discovery) discover(ctx context.Context, inv *Invocation, a metaArgs) (
 		out.Tools = append(out.Tools, NewFoundTool(d.catalog.server(h.Tool.Server), h.Tool, h.Score))
 	}
 	if len(out.Tools) == 0 {
-		near, err := d.describeNearest(ctx, inv, a.Query)
+		near, err := d.describeNearest(ctx, inv, answer.Near)
 		if err != nil {
 			return nil, err
 		}
@@ -154,17 +154,13 @@ const (
 
 // describeNearest says what there is where nothing fits: the tools that come nearest,
 // and the domains, so that a model can ask in other words or tell the person.
-func (d *Discovery) describeNearest(ctx context.Context, inv *Invocation, query string) (string, error) {
-	q, err := d.prepareQuery(ctx, inv.By, inv.Scope, index.Query{Text: query, TopK: nearTools})
+func (d *Discovery) describeNearest(ctx context.Context, inv *Invocation, hits []store.Hit) (string, error) {
+	q, err := d.prepareQuery(ctx, inv.By, inv.Scope, index.Query{})
 	if err != nil {
 		return "", err
 	}
-	answer, err := d.index.Search(ctx, q)
-	if err != nil {
-		return "", fmt.Errorf("searching what is near: %w", err)
-	}
 	var near, domains []string
-	for _, h := range answer.Hits {
+	for _, h := range hits[:min(len(hits), nearTools)] {
 		near = append(near, fmt.Sprintf("%s (%s)", h.Tool.ID(), strings.TrimSuffix(brief(h.Tool.Description, 80), ".")))
 	}
 	list := d.index.Domains(q.Keep)
@@ -173,7 +169,7 @@ func (d *Discovery) describeNearest(ctx context.Context, inv *Invocation, query 
 	}
 	text := ""
 	if len(near) > 0 {
-		text = "The nearest, which may do something else: " + strings.Join(near, "; ") + "."
+		text = "The nearest: " + strings.Join(near, "; ") + "."
 	}
 	if len(domains) > 0 {
 		text += " Domains: " + strings.Join(domains, ", ")

@@ -160,7 +160,7 @@ func TestNarrowViewGetsItsHits(t *testing.T) {
 		}
 		Note string
 	}
-	got, _ := ask[answer](h, h.member, mcp.Discover, `{"query":"send an invoice","top_k":7}`)
+	got, _ := ask[answer](h, h.member, mcp.Discover, `{"query":"send an invoice","top_k":7,"min_similarity":0}`)
 	if len(got.Tools) != 7 {
 		t.Errorf("%d hits", len(got.Tools))
 	}

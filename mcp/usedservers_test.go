@@ -66,7 +66,7 @@ func (h *house) twin(name string) {
 func TestUsedServersComeFirst(t *testing.T) {
 	h := newHouse(t, nil)
 	h.config.set("index.learn", "false") // which reaches other conversations too
-	h.twin("ark")
+	h.twin("abox")
 	run := func(tool string) {
 		if _, err := h.gateway.Call(t.Context(), h.root, store.Request{ID: store.NewID(time.Now()), Tool: tool, Args: json.RawMessage(`{"what":"x"}`), Thread: "t1"}); err != nil {
 			t.Fatal(err)
@@ -81,13 +81,13 @@ func TestUsedServersComeFirst(t *testing.T) {
 			t.Errorf("in %q the tools are %v, want one of %s first", thread, got, want)
 		}
 	}
-	first("t1", "ark:")
+	first("t1", "abox:")
 	h.runner.fail = &store.CallError{Code: store.CodeTimeout, Message: store.Plain("too slow")}
 	run("box:look")
-	first("t1", "ark:") // what failed was perhaps the wrong one
+	first("t1", "abox:") // what failed was perhaps the wrong one
 	h.runner.fail = nil
 	run("box:look")
 	first("t1", "box:")
-	first("t2", "ark:")
-	first("", "ark:")
+	first("t2", "abox:")
+	first("", "abox:")
 }

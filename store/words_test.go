@@ -131,7 +131,7 @@ func FuzzCheck(f *testing.F) {
 func TestDefaults(t *testing.T) {
 	c := Defaults{"approvals.list": "a,b"}
 	if GetInt(c, "", "agent.tools.maxSteps") != 10 || !GetBool(c, "", "agent.tools.enabled") || GetSpan(c, "", "retention.audit") != 400*24*time.Hour ||
-		GetFloat(c, "", "index.fusion") != 0.75 || len(GetList(c, "", "approvals.list")) != 2 || GetList(Defaults{}, "", "approvals.list") != nil {
+		GetFloat(c, "", "index.fusion") != 0.9 || len(GetList(c, "", "approvals.list")) != 2 || GetList(Defaults{}, "", "approvals.list") != nil {
 		t.Error("a default is read wrongly")
 	}
 	defer func() {

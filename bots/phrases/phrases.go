@@ -292,6 +292,7 @@ const (
 	AboutTokens       Key = "your tokens for MCP clients"
 	AboutPrivacy      Key = "what is kept of you, and for how long"
 	ToolsNone         Key = "I found no tool for \"%s\" that you may use." // query
+	ToolsNear         Key = "These come nearest, and may do something else:"
 	ToolsWhat         Key = "Write what the tool should do: `tools send an email`."
 	ServersNone       Key = "No server is shared with you yet; an admin shares one with `nizectl servers share NAME --with all`."
 	ServerLine        Key = "%s: %s, tools: %s" // name, state, tools

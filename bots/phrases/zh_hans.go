@@ -409,6 +409,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"%s tools":    "%s 个工具",
 		"%s, %s held": "%s，%s 个待确认",
 		"say what the tool should do: /tools what time is it in Tokyo": "请说明工具的用途，例如：/tools 东京现在几点",
+		"These come nearest, and may do something else:":               "以下工具最接近，但可能另有用途：",
 		"No tool does that here.":                                      "没有符合要求的工具。",
 		"Nothing waits for an answer.":                                 "没有等待审批的调用。",
 		"asked by %s":                                                  "发起人 %s",

@@ -409,6 +409,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"%s tools":    "%s 個工具",
 		"%s, %s held": "%s，%s 個待確認",
 		"say what the tool should do: /tools what time is it in Tokyo": "請說明工具的用途，例如：/tools 東京現在幾點",
+		"These come nearest, and may do something else:":               "以下工具最接近，但可能另有用途：",
 		"No tool does that here.":                                      "沒有符合需求的工具。",
 		"Nothing waits for an answer.":                                 "沒有等待核准的呼叫。",
 		"asked by %s":                                                  "發起人 %s",

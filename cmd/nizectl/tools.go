@@ -63,9 +63,16 @@ func toolsSearch(ctx context.Context, c *command.Call) error {
 		found.Tools = command.Items(found.Tools)
 		return c.PrintJSON(found)
 	}
-	t := c.Table("TOOL", "SCORE", "DESCRIPTION").Numbers(1).Text(2)
+	first, last := "TOOL", "DESCRIPTION"
+	if len(found.Tools) == 0 {
+		first, found.Tools = "NEAREST", found.Near
+	}
 	if c.Cmd.Bool("explain") {
-		t = c.Table("TOOL", "SCORE", "WHY").Numbers(1)
+		last = "WHY"
+	}
+	t := c.Table(first, "SCORE", last).Numbers(1)
+	if last != "WHY" {
+		t.Text(2)
 	}
 	for _, f := range found.Tools {
 		text := command.Clip(f.Description, 80)

@@ -64,6 +64,7 @@ type SearchToolsRequest struct {
 // Found is the answer to a search; the order is the rank.
 type Found struct {
 	Tools    []FoundTool `json:"tools"`
+	Near     []FoundTool `json:"near,omitempty"` // the nearest where none fits; they may do something else
 	Degraded bool        `json:"degraded,omitempty"`
 	Note     string      `json:"note,omitempty"`
 }
@@ -83,7 +84,7 @@ type FoundTool struct {
 
 // Share is what one signal adds to a tool's place in the ranking, in units of
 // what the request's words give the best tool. The score is another measure:
-// how much of the request the tool covers.
+// how likely the tool does what is asked for, 0 to 1.
 type Share struct {
 	Signal string  `json:"signal"`
 	Value  float64 `json:"value"`

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"nize/bots"
@@ -18,15 +19,18 @@ func (cmd *Commands) sayTools(ctx context.Context, a bots.Asked) (bots.Answer, e
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	found, err := cmd.Tools.Find(ctx, a.By, scope, a.Words, 8)
+	found, near, err := cmd.Tools.Find(ctx, a.By, scope, a.Words, 8)
 	if err != nil {
 		return bots.Answer{}, err
 	}
-	if len(found) == 0 {
-		return bots.Said(w.Say(phrases.ToolsNone, bots.Brief(a.Words, 100))), nil
-	}
 	var lines []string
-	for _, h := range found {
+	if len(found) == 0 {
+		lines = append(lines, w.Say(phrases.ToolsNone, bots.Brief(a.Words, 100)))
+	}
+	if len(near) > 0 {
+		lines = append(lines, w.Say(phrases.ToolsNear))
+	}
+	for _, h := range slices.Concat(found, near) {
 		lines = append(lines, "- "+bots.Brief(h.Tool.ID(), 120)+": "+bots.Brief(h.Tool.Description, 160))
 	}
 	return bots.Said(strings.Join(lines, "\n")), nil

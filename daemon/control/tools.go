@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"nize/daemon/api"
@@ -76,7 +77,7 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 		return none, fmt.Errorf("searching tools: %w", err)
 	}
 	out := api.Found{Tools: []api.FoundTool{}, Degraded: answer.Degraded, Note: answer.Note}
-	for i, h := range answer.Hits {
+	for i, h := range slices.Concat(answer.Hits, answer.Near) {
 		s, err := t.Store.GetServer(ctx, h.Tool.Server)
 		if err != nil {
 			continue // removed meanwhile
@@ -86,19 +87,24 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 		if shares != nil {
 			f.Shares = sharesView(shares[i])
 		}
-		out.Tools = append(out.Tools, f)
+		if i < len(answer.Hits) {
+			out.Tools = append(out.Tools, f)
+		} else {
+			out.Near = append(out.Near, f)
+		}
 	}
 	return out, nil
 }
 
 // Find finds the tools for a request in plain words among those of a
-// conversation or channel, the best first.
-func (t *Tools) Find(ctx context.Context, by store.Caller, in store.Scope, text string, most int) ([]store.Hit, error) {
+// conversation or channel, the best first; where none fits, those that come
+// nearest.
+func (t *Tools) Find(ctx context.Context, by store.Caller, in store.Scope, text string, most int) (fit, near []store.Hit, err error) {
 	found, err := t.Gateway.Discovery.Search(ctx, by, in, index.Query{Text: text, TopK: most, MinScore: store.GetFloat(t.Config, "", "index.min_similarity")})
 	if err != nil {
-		return nil, fmt.Errorf("searching tools: %w", err)
+		return nil, nil, fmt.Errorf("searching tools: %w", err)
 	}
-	return found.Hits, nil
+	return found.Hits, found.Near, nil
 }
 
 // sharesView leaves out the signals that have no say about a tool, and rounds:

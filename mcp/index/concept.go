@@ -1,26 +1,25 @@
 package index
 
-import (
-	"math"
-	"unicode/utf8"
-)
+import "math"
 
 // expansion is one term that stands for a word of the request.
 type expansion struct {
 	term   term
 	factor float64 // 1 for the word itself
-	why    Signal  // Words for the word itself, Synonyms or Compound
+	why    Signal  // Words for the word itself, or Synonyms
 	unit   float32
 }
 
 // concept is one word of a request as this index knows it.
 type concept struct {
 	word      string
+	english   []string // what a Chinese word means
 	literal   bool
 	mended    bool    // terms are a guess at what was meant
 	weight    float64 // less than 1 for values
 	sentences uint32
 	idf       float64 // damped; of the word itself, also where no tool has it
+	rarity    float64 // weight by how rare the word is in English
 	terms     []expansion
 }
 
@@ -47,10 +46,11 @@ func (s *search) resolve() []concept {
 			break
 		}
 		a := &req.words[i]
-		c := concept{word: a.word, weight: 1, literal: a.literal, sentences: a.sentences}
+		c := concept{word: a.word, weight: 1, english: a.english, literal: a.literal, sentences: a.sentences}
 		if a.literal {
 			c.weight = w.value
 		}
+		c.rarity = c.weight * rarity(a.word, a.english)
 		own, known := snap.words.find(a.word)
 		known = known && snap.df(own) > 0
 		if known {
@@ -61,9 +61,6 @@ func (s *search) resolve() []concept {
 			if t, ok := snap.words.find(a.joined); ok {
 				c.add(snap, t, w.joined, Words)
 			}
-		}
-		if known && !a.literal && w.part > 0 { // correctSpelling knows more of the others
-			s.addParts(&c, a.word)
 		}
 		for _, e := range a.english {
 			c.addWord(snap, stem(e), w.chinese)
@@ -90,38 +87,6 @@ func (s *search) resolve() []concept {
 		out = append(out, c)
 	}
 	return out
-}
-
-// minPart is how many letters each part of a compound has: below that most
-// parts are endings.
-const minPart = 4
-
-// addParts adds the two words of which a compound is made, where tools have both:
-// a username is a user's name, a database a base of data. Of several ways to cut
-// it the one into the commonest words is taken.
-func (s *search) addParts(c *concept, w string) {
-	var parts [2]term
-	most := 0
-	for i := minPart; i <= len(w)-minPart; i++ {
-		if !utf8.RuneStart(w[i]) {
-			continue
-		}
-		head, ok := s.snap.words.find(w[:i])
-		if !ok {
-			continue
-		}
-		tail, ok := s.snap.words.find(w[i:])
-		if !ok {
-			continue
-		}
-		if rarer := min(s.snap.df(head), s.snap.df(tail)); rarer > most {
-			most, parts = rarer, [2]term{head, tail}
-		}
-	}
-	if most > 0 {
-		c.add(s.snap, parts[0], s.w.part, Compound)
-		c.add(s.snap, parts[1], s.w.part, Compound)
-	}
 }
 
 func cjk(w string) bool {

@@ -36,7 +36,6 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 		{Words, kinds[Words]},
 		{Values, kinds[Values]},
 		{Synonyms, kinds[Synonyms]},
-		{Compound, kinds[Compound]},
 		{Spelling, kinds[Spelling]},
 	}
 	for part, signal := range [parts]Signal{byName: Name, byCoverage: Coverage, byServer: Server, byAction: Action, byNumber: Number, bySentence: Sentence, byHistory: History, byUse: Use} {
@@ -44,9 +43,9 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 			out = append(out, Share{signal, scale[part] * c.parts[part]})
 		}
 	}
-	var h hasher
-	if v := h.vector(q.Text); snap.space.builtin && good(v) && len(snap.vecs[num]) == len(v) {
-		out = append(out, Share{Vector, s.w.vector * max(0, float64(dot(v, snap.vecs[num])))})
+	if v := snap.docs[num].vector; v != nil {
+		whole, sentences := s.requestVectors()
+		out = append(out, Share{Vector, s.w.vector * likeness(v, whole, sentences)})
 	}
 	return out
 }

@@ -15,14 +15,14 @@ const (
 
 	sampled  = 512 // tools that show how a request's cosines are spread
 	witness  = 3   // first places by words that are held against the spread
-	doubt    = 2.0 // standard deviations: up to here the model is not followed, from half as much again on fully
+	doubt    = 2.4 // standard deviations: up to here the model is not followed, from half as much again on fully
 	doubtOfN = 0.33
 
 	// A model whose witnesses stood out in at least reliable of its requests is
 	// followed more and more also where they do not, up to proven fully.
 	reliable = 0.8
 	proven   = 0.93
-	trials   = 4 // failed requests that every model begins with
+	trials   = 2 // failed requests that every model begins with
 )
 
 // record counts how a model did in the requests so far. It is one model's: a
@@ -69,7 +69,8 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 	if err != nil {
 		return err
 	}
-	share = min(share, 1) * s.trust(v)
+	trust := s.trust(v)
+	share = min(share, 1) * trust
 	for i := range s.sc.cands {
 		c := &s.sc.cands[i]
 		c.total = (1 - share) / float64(rankOffset+i+1)
@@ -88,8 +89,7 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 			s.sc.cands = append(s.sc.cands, candidate{num: n.num, doc: s.snap.docs[n.num]})
 		}
 		c := &s.sc.cands[i]
-		c.cos = n.cos
-		c.cover = max(c.cover, n.cos)
+		c.sure = trust * n.cos
 		c.total += share / float64(rankOffset+r+1)
 	}
 	slices.SortFunc(s.sc.cands, func(a, b candidate) int {
@@ -120,7 +120,7 @@ func (s *search) trust(v []float32) float64 {
 	}
 	above := (sum/float64(seen) - mean) / deviation
 	limit := min(doubt, doubtOfN*math.Sqrt(float64(n))) // few tools leave no room for more
-	return max(min(max(2*(above/limit-1), 0), 1), s.snap.space.record.note(above > 1.5*limit))
+	return max(min(max(2*(above/limit-1), 0), 1), s.snap.space.record.note(above > 1.4*limit))
 }
 
 // spread returns mean and standard deviation of the cosines of v with up to

@@ -101,9 +101,6 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 		return fmt.Errorf("changing the embedder: %w", err)
 	}
 	next := &space{embedder: e}
-	if e == nil {
-		next = &space{embedder: embedded{}, builtin: true}
-	}
 	k := &x.vectors
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,7 +121,7 @@ func (x *Index) RecomputeVectors() {
 	k := &x.vectors
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.want.builtin || k.closed {
+	if k.want.embedder == nil || k.closed {
 		return
 	}
 	k.want = &space{embedder: k.want.embedder, fresh: make(map[string]bool)}
@@ -146,10 +143,10 @@ func (x *Index) WaitForVectors(ctx context.Context, tell func() error) error {
 		k.mu.Unlock()
 		snap := x.now.Load()
 		switch {
-		case snap.live == 0, snap.space == want && (want.builtin || k.full.Load() == snap):
+		case snap.live == 0, snap.space == want && (want.embedder == nil || k.full.Load() == snap):
 			return nil
 		case k.failed.Load():
-			return fmt.Errorf("the embedding model %s does not answer: words rank alone until it does", want.embedder.Model())
+			return fmt.Errorf("the embedding model %s does not answer: words rank alone until it does", want.model())
 		}
 		select {
 		case <-beat:
@@ -210,7 +207,7 @@ func (k *keeper) note(e *space, err error) (down bool) {
 		return false
 	}
 	if was := k.failed.Swap(err != nil); err != nil && !was {
-		k.log.Warn("embedding tools failed, words rank alone", "model", e.embedder.Model(), "err", err)
+		k.log.Warn("embedding tools failed, words rank alone", "model", e.model(), "err", err)
 	}
 	return err != nil
 }
@@ -227,7 +224,7 @@ func (k *keeper) fill(ctx context.Context, e *space) error {
 	for ctx.Err() == nil {
 		snap := k.index.now.Load()
 		same := snap.space == e
-		if same && e.builtin {
+		if same && e.embedder == nil {
 			return nil // Replace does it
 		}
 		var missing []*doc
@@ -237,12 +234,12 @@ func (k *keeper) fill(ctx context.Context, e *space) error {
 				if same && snap.vecs[n] != nil {
 					continue
 				}
-				if _, ok := have[keyOf(d)]; !ok {
+				if _, ok := have[keyOf(d)]; !ok && e.embedder != nil {
 					missing = append(missing, d)
 				}
 			}
 		}
-		if snap.live == 0 && !e.builtin {
+		if snap.live == 0 && e.embedder != nil {
 			return nil // it was not asked once: the old vectors serve until it answers
 		}
 		if len(missing) == 0 {
@@ -275,7 +272,7 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 			keys = append(keys, key)
 		}
 	}
-	if k.cache != nil && !e.builtin {
+	if k.cache != nil {
 		keys = k.cached(ctx, e, keys, have)
 	}
 	for len(keys) > 0 {
@@ -308,7 +305,7 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 		}
 		k.computed.Add(int64(n))
 		k.tell()
-		if k.cache != nil && !e.builtin && len(fresh) > 0 {
+		if k.cache != nil && len(fresh) > 0 {
 			if err := k.cache.PutVectors(ctx, e.embedder.Model(), fresh); err != nil {
 				k.log.Warn("caching vectors failed", "model", e.embedder.Model(), "err", err) // they serve all the same
 			}
@@ -363,7 +360,11 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 		changed := !same
 		for _, n := range sv.docs {
 			if next.vecs[n] == nil {
-				if v := have[keyOf(snap.docs[n])]; v != nil {
+				v := snap.docs[n].vector
+				if e.embedder != nil {
+					v = have[keyOf(snap.docs[n])]
+				}
+				if v != nil {
 					next.vecs[n] = v
 					changed = true
 				}
@@ -412,5 +413,5 @@ func (x *Index) Vectors() (model string, have, tools int) {
 			have += sv.shelf.count
 		}
 	}
-	return snap.space.embedder.Model(), have, snap.live
+	return snap.space.model(), have, snap.live
 }

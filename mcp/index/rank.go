@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -26,7 +25,6 @@ type scratch struct {
 	cands   []candidate
 	rarity  []float64 // idf by the number of tools that have a word, 0 where not yet computed
 	of      int       // the number of tools that rarity is for
-	hash    hasher
 }
 
 // candidate is one tool in the running.
@@ -36,7 +34,7 @@ type candidate struct {
 	parts [parts]float64
 	total float64
 	cover float64 // of the request, absolute
-	cos   float64
+	sure  float64 // how far a configured embedder stands for it
 }
 
 // The parts of a candidate's total, before weights.
@@ -177,7 +175,7 @@ func (s *search) keeps(d uint32) bool {
 	if !s.inDomain(doc.about) {
 		return false
 	}
-	return s.q.Keep == nil || s.q.Keep(doc.tool)
+	return s.q.Keep == nil || s.q.Keep(doc.tool())
 }
 
 // pick takes the best by words that the filters let through into the running.
@@ -276,7 +274,9 @@ func (s *search) signals() {
 		c.parts[byName] = s.nameShare(c.doc)
 		c.cover = s.coverage(c.num)
 		c.parts[byCoverage] = c.cover
-		c.parts[byAction] = s.agreement(c.doc)
+		if s.contradicts(c.doc) {
+			c.parts[byAction] = -1
+		}
 		c.parts[byNumber] = -s.disagreement(c.doc)
 		if slices.Contains(s.q.Servers, c.doc.about.name) {
 			c.parts[byHistory] = 1
@@ -320,19 +320,27 @@ func (s *search) order() {
 	})
 }
 
-// hits are the first of the running as the query wants them.
-func (s *search) hits() []store.Hit {
-	var out []store.Hit
-	for i := range s.sc.cands {
+// answer fills in the first of the running as the query wants them: in Hits
+// where one of them fits, else in Near. A tool that stands before another one
+// scores no less, so that order and score agree.
+func (s *search) answer(a *Answer) {
+	hits := make([]store.Hit, min(len(s.sc.cands), s.q.TopK))
+	said := s.mostSaid()
+	score, fit := 0.0, 0
+	for i := len(hits) - 1; i >= 0; i-- {
 		c := &s.sc.cands[i]
-		if len(out) == s.q.TopK {
-			break
+		score = max(score, s.fit(c, said), c.sure)
+		hits[i] = store.Hit{Tool: c.doc.tool(), Score: score}
+		if score >= s.q.MinScore {
+			fit++
 		}
-		score := math.Min(1, c.cover) // it is the one that must not be below
-		if score < s.q.MinScore {
-			continue
-		}
-		out = append(out, store.Hit{Tool: c.doc.tool, Score: score})
 	}
-	return out
+	switch {
+	case len(hits) == 0:
+		a.Note = "No tool fits this request. Try other words, or browse the domains."
+	case fit == 0:
+		a.Near, a.Note = hits, "No tool fits this request. Those that come nearest may do something else."
+	default:
+		a.Hits = hits[:fit]
+	}
 }

@@ -74,6 +74,7 @@ type reader struct {
 	tally tally
 	field field
 	verbs map[string]action // of words that have stood in names
+	mean  averager
 }
 
 // text reads s into field f.
@@ -94,7 +95,7 @@ func (r *reader) text(s string, f field) {
 // tool reads one tool.
 func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 	r.tally.reset()
-	d := &doc{id: t.ID(), about: a, sum: sum}
+	d := &doc{id: t.ID(), description: t.Description, about: a, sum: sum}
 	r.text(t.Name, inName)
 	if t.Title == "" {
 		t.Title = t.Annotations.Title
@@ -116,9 +117,9 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 			r.text(s[:min(len(s), maxParamText)], inParamText)
 		}
 	}
+	d.title = t.Title
 	d.terms = r.weigh()
-	d.tool = t
-	d.tool.InputSchema, d.tool.OutputSchema, d.tool.Meta = nil, nil, nil
+	d.vector = r.mean.vector(t.Name, a.name, firstSentence(description), description)
 	return d
 }
 
@@ -195,6 +196,9 @@ func (r *reader) action(t *store.Tool) action {
 	sp.split(t.Description[:min(len(t.Description), 40)])
 	return found
 }
+
+// maxKnown is how many words a reader remembers.
+const maxKnown = 8192
 
 // verb is the action of a word.
 func (r *reader) verb(w string) action {

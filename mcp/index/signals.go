@@ -13,12 +13,12 @@ const (
 	Words    Signal = "words"    // BM25F over the request's own words
 	Values   Signal = "values"   // less weight for quoted and machine-made words
 	Synonyms Signal = "synonyms" // other words for the same thing
-	Compound Signal = "compound" // the parts of a word
 	Spelling Signal = "spelling" // corrected typos
+	Chinese  Signal = "chinese"  // the English words for Chinese ones
 	Name     Signal = "name"     // the share of the tool's name that the request says
 	Coverage Signal = "coverage" // the share of the request that the tool says
 	Server   Signal = "server"   // the share of the request that its server and the tools beside it say
-	Action   Signal = "action"   // create, read, update, delete, send or run
+	Action   Signal = "action"   // another one of create, read, update, delete, send or run
 	Number   Signal = "number"   // one thing or many
 	Sentence Signal = "sentence" // the best sentence of a request of several
 	History  Signal = "history"  // servers that were used earlier in the conversation
@@ -27,7 +27,7 @@ const (
 )
 
 // Signals lists those that can be left out.
-var Signals = []Signal{Values, Synonyms, Compound, Spelling, Name, Coverage, Server, Action, Number, Sentence, History, Use, Vector}
+var Signals = []Signal{Values, Synonyms, Spelling, Chinese, Name, Coverage, Server, Action, Number, Sentence, History, Use, Vector}
 
 // weights is everything that was tuned, on the evaluation's dev requests only;
 // eval prints what each signal is worth, family by family.
@@ -36,7 +36,6 @@ type weights struct {
 	idfPower float64 // below 1: a rare word outweighs common ones less than idf says
 	value    float64 // of a word inside a literal
 	synonym  float64
-	part     float64 // of a part of a compound
 	joined   float64 // of two words written as one
 	mended   float64 // of a corrected word
 	chinese  float64 // of the English word for a Chinese one
@@ -63,19 +62,18 @@ var tuned = weights{
 	idfPower: 0.8,
 	value:    0.5,
 	synonym:  0.3,
-	part:     0.3,
 	joined:   0.6,
 	mended:   0.5,
 	chinese:  0.8,
-	name:     0.6,
-	coverage: 0.4,
-	server:   0.4,
-	action:   0.15,
+	name:     0.3,
+	coverage: 0.3,
+	server:   0.3,
+	action:   0.1,
 	number:   0.2,
-	sentence: 0.6,
+	sentence: 0.25,
 	history:  0.25,
 	use:      1,
-	vector:   0.2,
+	vector:   0.45,
 }
 
 // weighed returns the weights with some of them multiplied.
@@ -86,10 +84,10 @@ func (w weights) weighed(by map[Signal]float64) *weights {
 			w.value = 1 - f*(1-w.value)
 		case Synonyms:
 			w.synonym *= f
-		case Compound:
-			w.part *= f
 		case Spelling:
 			w.mended *= f
+		case Chinese:
+			w.chinese *= f
 		case Name:
 			w.name *= f
 		case Coverage:
@@ -135,18 +133,22 @@ func (s *search) coverage(d uint32) float64 {
 	if s.asked == 0 {
 		return 0
 	}
+	return s.said(d, func(c *concept) float64 { return c.weight * c.idf }) / s.asked
+}
+
+// said adds up what the words weigh that a tool says.
+func (s *search) said(d uint32, weight func(*concept) float64) float64 {
 	near, like := s.sc.near[d], s.sc.like[d]
 	sum := 0.0
 	for i := range s.concepts {
-		c := &s.concepts[i]
 		switch bit := uint64(1) << i; {
 		case near&bit != 0:
-			sum += c.weight * c.idf
+			sum += weight(&s.concepts[i])
 		case like&bit != 0:
-			sum += c.weight * c.idf * likeShare
+			sum += weight(&s.concepts[i]) * likeShare
 		}
 	}
-	return sum / s.asked
+	return sum
 }
 
 // likeShare is how much of a word's coverage a synonym gives.
@@ -191,17 +193,10 @@ func (s *search) saidBy(a *about) (said uint64) {
 	return said
 }
 
-// agreement is 1 where the tool does what the request's verb says, -1 where it
-// does something else, 0 where one of them doesn't tell: "delete the file" is
-// no request to create one, however alike the rest.
-func (s *search) agreement(d *doc) float64 {
-	switch {
-	case d.action == actUnknown || s.req.action == actUnknown:
-		return 0
-	case d.action == s.req.action:
-		return 1
-	}
-	return -1
+// contradicts says whether the tool does something else than the request's verb
+// says: "delete the file" is no request to create one, however alike the rest.
+func (s *search) contradicts(d *doc) bool {
+	return d.action != actUnknown && s.req.action != actUnknown && d.action != s.req.action
 }
 
 // bestSentences fills in how well a tool does for the sentence of the request
@@ -209,10 +204,7 @@ func (s *search) agreement(d *doc) float64 {
 // several sentences wants several things, and a tool does one of them; in the
 // sum over all words the tools for the shorter request would be lost.
 func (s *search) bestSentences() {
-	n := 0
-	for i := range s.concepts {
-		n = max(n, bits.Len32(s.concepts[i].sentences))
-	}
+	n := s.sentences()
 	if n < 2 {
 		return
 	}
@@ -242,6 +234,15 @@ func (s *search) bestSentences() {
 		}
 		cands[j].parts[bySentence] = float64(best)
 	}
+}
+
+// sentences is how many the request has.
+func (s *search) sentences() int {
+	n := 0
+	for i := range s.concepts {
+		n = max(n, bits.Len32(s.concepts[i].sentences))
+	}
+	return n
 }
 
 // in is what the concept adds to the words of one tool.

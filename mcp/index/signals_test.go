@@ -3,29 +3,7 @@ package index
 import (
 	"slices"
 	"testing"
-
-	"nize/store"
 )
-
-// The parts of a compound count for the tool that says them.
-func TestCompound(t *testing.T) {
-	x := officeIndex(t, Options{})
-	replace(t, x, "people", []store.Tool{
-		tool("people", "find", "Looks a person up by the name that the user gives", "text"),
-		tool("people", "rename", "Changes a username", "text"),
-	})
-	for _, s := range x.Explain(Query{Text: "username"}, "people:find") {
-		if s.Signal == Compound && s.Value <= 0 {
-			t.Error("the parts of the word count nothing")
-		}
-	}
-	if got := ids(t, x, Query{Text: "username"}); len(got) < 2 || got[0] != "people:rename" || got[1] != "people:find" {
-		t.Errorf("%v", got)
-	}
-	if got := ids(t, x, Query{Text: "username", Weigh: map[Signal]float64{Compound: 0}}); slices.Contains(got, "people:find") {
-		t.Errorf("without the parts: %v", got)
-	}
-}
 
 // Of two tools with the same words, the one for many things does not answer for
 // one, nor the other way round.

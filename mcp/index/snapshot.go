@@ -30,14 +30,21 @@ type list struct {
 
 // doc is one tool as it was read. It never changes.
 type doc struct {
-	id     string
-	tool   store.Tool // without schemas and meta
-	about  *about
-	action action
-	number number
-	sum    uint64    // of the definition, to find out what changed
-	name   []term    // the different words of its name, in order
-	terms  []posting // every term (in the place of the doc number) with its weight, sorted
+	id                 string
+	title, description string
+	about              *about
+	action             action
+	number             number
+	sum                uint64    // of the definition, to find out what changed
+	name               []term    // the different words of its name, in order
+	terms              []posting // every term (in the place of the doc number) with its weight, sorted
+	vector             []float32 // the embedded one; nil where it has no known word
+}
+
+// tool is what a search tells of the tool: what it is for.
+func (d *doc) tool() store.Tool {
+	server := d.about.name
+	return store.Tool{Server: server, Name: d.id[len(server)+1:], Title: d.title, Description: d.description}
 }
 
 // about is what a server says about itself. It never changes.
@@ -95,13 +102,12 @@ type update struct {
 	old   *snapshot
 	vocab *vocabulary
 	read  *reader
-	hash  *hasher
 }
 
 // beginLocked starts an update; the caller holds x.mu.
 func (x *Index) beginLocked() *update {
 	old := x.now.Load()
-	u := &update{snapshot: *old, old: old, vocab: x.vocab, read: &x.read, hash: &x.hash}
+	u := &update{snapshot: *old, old: old, vocab: x.vocab, read: &x.read}
 	u.lists = slices.Clone(old.lists)
 	u.gone = slices.Clone(old.gone)
 	u.servers = slices.Clone(old.servers)
@@ -129,7 +135,7 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 		prev := u.servers[i]
 		next.about = prev.about
 		for _, d := range prev.docs {
-			old[u.docs[d].tool.Name] = d
+			old[u.docs[d].tool().Name] = d
 		}
 	}
 	if a := next.about; a == nil || a.domain != sv.Domain || a.description != sv.Description {

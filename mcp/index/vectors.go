@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	chromem "github.com/philippgille/chromem-go"
-
-	"nize/store"
 )
 
 // The rule of this file: chromem-go never sees a vector that is not of the
@@ -28,12 +25,18 @@ import (
 
 // space is the embedder whose vectors a snapshot has.
 type space struct {
-	embedder Embedder
-	builtin  bool
+	embedder Embedder // nil for the embedded one
 	// fresh, if not nil, are the keys whose vectors were computed for this space:
 	// all others are computed again, though the cache has them. The worker's own.
 	fresh  map[string]bool
 	record record
+}
+
+func (s *space) model() string {
+	if s.embedder == nil {
+		return tableModel
+	}
+	return s.embedder.Model()
 }
 
 // shelf is the vectors of one server in one space.
@@ -73,43 +76,29 @@ func newShelf(name string, snap *snapshot, nums []uint32) *shelf {
 	return s
 }
 
-// good says whether v can be searched, and scales it to length 1.
-func good(v []float32) bool {
-	sum := 0.0
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	if sum == 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return false
-	}
-	unit(v)
-	return true
-}
-
 // textOf is what is embedded for a tool.
 func textOf(d *doc) string {
 	var b strings.Builder
-	b.WriteString(d.tool.Name)
+	t := d.tool()
+	b.WriteString(t.Name)
 	b.WriteString(" (")
-	b.WriteString(d.tool.Server)
+	b.WriteString(t.Server)
 	b.WriteString(")\n")
-	if d.tool.Title != "" && d.tool.Title != d.tool.Name {
-		b.WriteString(d.tool.Title)
+	if t.Title != "" && t.Title != t.Name {
+		b.WriteString(t.Title)
 		b.WriteByte('\n')
 	}
-	b.WriteString(d.tool.Description[:min(len(d.tool.Description), maxDescription)])
+	b.WriteString(t.Description[:min(len(t.Description), maxDescription)])
 	return b.String()
 }
 
 // shelve gives the server's new docs their embedded vectors and builds its
 // collection. Vectors of a configured embedder follow in the background.
 func (u *update) shelve(s *server) {
-	if u.space.builtin {
+	if u.space.embedder == nil {
 		for _, n := range s.docs {
 			if u.vecs[n] == nil { // a new number, which no older snapshot sees
-				if v := u.hash.vector(textOf(u.docs[n])); good(v) {
-					u.vecs[n] = v
-				}
+				u.vecs[n] = u.docs[n].vector
 			}
 		}
 	}
@@ -171,8 +160,9 @@ const (
 	// almostNothing is the coverage of the best tool below which the words are
 	// no help and the embedded vectors are searched.
 	almostNothing = 0.1
-	// leastCosine of an embedded vector that is more than chance.
-	leastCosine = 0.2
+	// leastCosine of an embedded vector that is more than chance: of all tools
+	// one in ten reaches it, and half of the right ones.
+	leastCosine = 0.5
 )
 
 // finish ranks with vectors and makes the answer.
@@ -181,104 +171,108 @@ func (x *Index) finish(ctx context.Context, s *search) (Answer, error) {
 	if x.vectors.failed.Load() {
 		a.Degraded = true
 	}
-	byVectors := false
-	if s.snap.space.builtin {
-		found, err := s.rerank(ctx)
-		if err != nil {
+	whole := s.rerank()
+	if e := s.snap.space.embedder; e == nil {
+		if err := s.scanEmbedded(ctx, whole); err != nil {
 			return a, err
 		}
-		byVectors = found
 	} else {
-		switch v, err := x.vectors.query(ctx, s.snap.space.embedder, s.q.Text); {
+		switch v, err := x.vectors.query(ctx, e, s.q.Text); {
 		case ctx.Err() != nil:
 			return a, ctx.Err()
 		case err != nil:
 			a.Degraded = true
-			s.order()
 		default:
-			s.order()
 			if err := s.fuse(ctx, v, x.fusion()); err != nil {
 				return a, err
 			}
 		}
 	}
-	a.Hits = s.hits()
-	a.Note = s.note(a.Hits, byVectors)
+	s.answer(&a)
 	return a, nil
 }
 
-// rerank adds the embedded vectors' part to the running, or searches with them
-// alone where the words found almost nothing; found says that it did.
-func (s *search) rerank(ctx context.Context) (found bool, err error) {
-	v := s.sc.hash.vector(s.q.Text[:min(len(s.q.Text), maxRequest)])
-	if s.w.vector <= 0 || !good(v) {
-		s.order()
-		return false, nil
-	}
-	best := 0.0
-	cands := s.sc.cands
-	for i := range cands {
-		c := &cands[i]
-		if tv := s.snap.vecs[c.num]; len(tv) == len(v) {
-			c.cos = max(0, float64(dot(v, tv)))
-			c.parts[byVector] = c.cos
+// rerank adds the embedded vectors' part to the running and orders it; it
+// returns the request's vector.
+func (s *search) rerank() []float32 {
+	whole, sentences := s.requestVectors()
+	for i := range s.sc.cands {
+		c := &s.sc.cands[i]
+		if c.doc.vector != nil {
+			c.parts[byVector] = likeness(c.doc.vector, whole, sentences)
 		}
-		best = max(best, c.cover)
 	}
 	s.order()
-	if best >= almostNothing {
-		return false, nil
+	return whole
+}
+
+// scanEmbedded adds what the embedded vectors find alone, where the words found
+// almost nothing.
+func (s *search) scanEmbedded(ctx context.Context, whole []float32) error {
+	if s.w.vector <= 0 || !good(whole) || slices.ContainsFunc(s.sc.cands, func(c candidate) bool { return c.cover >= almostNothing }) {
+		return nil
 	}
-	list, err := s.scan(ctx, v, s.q.TopK)
+	list, err := s.scan(ctx, whole, s.q.TopK)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, n := range list {
 		if n.cos < leastCosine {
 			break
 		}
 		s.add(n)
-		found = true
 	}
-	return found, nil
+	return nil
 }
 
 // add puts a tool that vectors found behind the running.
 func (s *search) add(n near) {
-	for i := range s.sc.cands {
-		if c := &s.sc.cands[i]; c.num == n.num {
-			c.cover = max(c.cover, n.cos)
-			return
+	if !slices.ContainsFunc(s.sc.cands, func(c candidate) bool { return c.num == n.num }) {
+		s.sc.cands = append(s.sc.cands, candidate{num: n.num, doc: s.snap.docs[n.num]})
+	}
+}
+
+// requestVectors are the vectors of the whole request and of each of its
+// sentences, if it has several; zero ones where nothing is known. A word counts
+// as much as it does in the ranking by words.
+func (s *search) requestVectors() (whole []float32, sentences [][]float32) {
+	n := s.sentences()
+	whole = make([]float32, tableDims)
+	if n > 1 {
+		sentences = make([][]float32, n)
+		for i := range sentences {
+			sentences[i] = make([]float32, tableDims)
 		}
 	}
-	s.sc.cands = append(s.sc.cands, candidate{num: n.num, doc: s.snap.docs[n.num], cos: n.cos, cover: n.cos})
+	for i := range s.concepts {
+		c := &s.concepts[i]
+		r, ok := commonWords().rankOf(c.word, c.english)
+		if !ok {
+			continue
+		}
+		commonWords().add(whole, r, c.weight*c.idf)
+		for k := range sentences {
+			if c.sentences>>k&1 == 1 {
+				commonWords().add(sentences[k], r, c.weight*c.idf)
+			}
+		}
+	}
+	for _, v := range sentences {
+		unit(v)
+	}
+	return unit(whole), sentences
 }
 
-func dot(a, b []float32) float32 {
-	var sum float32
-	for i, x := range a {
-		sum += x * b[i]
+// likeness is the cosine of a tool's vector with the request's: of several
+// sentences half the whole's and half the best one's.
+func likeness(tool, whole []float32, sentences [][]float32) float64 {
+	cos := dot(tool, whole)
+	if len(sentences) > 0 {
+		best := float32(-1)
+		for _, v := range sentences {
+			best = max(best, dot(tool, v))
+		}
+		cos = (cos + best) / 2
 	}
-	return sum
+	return max(0, float64(cos))
 }
-
-// note says in words when nothing fits well.
-func (s *search) note(hits []store.Hit, byVectors bool) string {
-	best := 0.0
-	for _, h := range hits {
-		best = max(best, h.Score)
-	}
-	switch {
-	case len(hits) == 0:
-		return "No tool fits this request. Try other words, or browse the domains."
-	case byVectors:
-		return "No tool has the words of this request; these are the nearest by the look of the words."
-	case best < poorFit:
-		return fmt.Sprintf("No tool fits well: the best has %.0f %% of what the request says. Ask in other words, for one thing at a time, or browse the domains.", 100*best)
-	}
-	return ""
-}
-
-// poorFit is the coverage below which an answer says that nothing fits well.
-// Requests in other words than the right tool's reach little more.
-const poorFit = 0.12

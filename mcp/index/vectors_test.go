@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -120,7 +121,7 @@ func TestModelChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if model, have, tools := x.Vectors(); model != hashModel || have != tools {
+		if model, have, tools := x.Vectors(); model != tableModel || have != tools {
 			t.Errorf("back to the embedded one: %s, %d of %d", model, have, tools)
 		}
 	})
@@ -179,7 +180,7 @@ func TestEmbedderNeverUp(t *testing.T) {
 			synctest.Wait()
 		}
 		a := must(x.Search(context.Background(), Query{Text: "delete a branch"}))
-		if model, _, _ := x.Vectors(); model != hashModel || !a.Degraded || a.Hits[0].Tool.ID() != "github:delete_branch" {
+		if model, _, _ := x.Vectors(); model != tableModel || !a.Degraded || a.Hits[0].Tool.ID() != "github:delete_branch" {
 			t.Errorf("%s: %+v", model, a)
 		}
 	})
@@ -362,47 +363,51 @@ func TestChromemTraps(t *testing.T) {
 	}
 }
 
-func TestHasher(t *testing.T) {
-	e := embedded{}
-	texts := []string{"archive the project", "the projects are archived", "bake bread with yeast", "", "the of and", "北京天气预报", "天气预报"}
-	vecs := must(e.Embed(context.Background(), texts))
-	if again := must(e.Embed(context.Background(), texts[1:2])); !slices.Equal(again[0], vecs[1]) {
-		t.Error("a vector depends on what was embedded before")
+// The table is the one that scripts/wordtable makes.
+func TestWordTable(t *testing.T) {
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(tableFile))); sum != "e0857467507ef7f646edae4c4fddb807dda331a53b23685eb9e7a4d66dc91cb0" {
+		t.Errorf("words.table has the sha256 %s", sum)
 	}
-	for i, v := range vecs {
-		if len(v) != hashDims {
-			t.Fatalf("%d dimensions", len(v))
+	words := commonWords()
+	if n := len(words.words.texts); n != 30000 || len(words.rows) != n*tableDims {
+		t.Fatalf("%d words, %d bytes of rows", n, len(words.rows))
+	}
+	for w, want := range map[string]string{"the": "the", "of": "of", "gets": "gets", "firewalls": "firewall"} {
+		if r, ok := words.rank(w); !ok || words.words.texts[r] != want {
+			t.Errorf("%q is at %d (%v), %q", w, r, ok, words.words.texts[r])
 		}
-		if ok := good(v); ok != (i != 3 && i != 4) {
-			t.Errorf("vector of %q: good is %v", texts[i], ok)
+	}
+	if r, ok := words.rank("xyzzyq"); ok {
+		t.Errorf("a word that is not there is at %d", r)
+	}
+	var e averager
+	one := e.vector("archive the project")
+	texts := []string{"store the projects", "bake bread with yeast"}
+	alike, unlike := dot(one, e.vector(texts[0])), dot(one, e.vector(texts[1]))
+	if alike < 0.35 || unlike > 0.1 {
+		t.Errorf("alike %.2f, unlike %.2f", alike, unlike)
+	}
+	if again := e.vector("archive the project"); !slices.Equal(again, one) {
+		t.Error("a vector depends on what was read before")
+	}
+	for _, text := range []string{"", "北京天气预报", "xyzzyq"} {
+		if v := e.vector(text); v != nil {
+			t.Errorf("%q has the vector %v", text, v)
 		}
-	}
-	if a, b := dot(vecs[0], vecs[1]), dot(vecs[0], vecs[2]); a < 0.6 || b > 0.3 {
-		t.Errorf("alike %.2f, unlike %.2f", a, b)
-	}
-	if a := dot(vecs[5], vecs[6]); a < 0.4 {
-		t.Errorf("Chinese alike: %.2f", a)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := e.Embed(ctx, texts); err == nil {
-		t.Error("a cancelled Embed succeeds")
 	}
 }
 
-// Where no word of the request meets, vectors find what looks alike.
+// Where no word of the request meets, vectors find what means much the same; it
+// is no answer, only near.
 func TestNoWordMeets(t *testing.T) {
-	x := officeIndex(t, Options{})
-	a := must(x.Search(context.Background(), Query{Text: "screenshotting"}))
-	if len(a.Hits) == 0 || a.Hits[0].Tool.ID() != "misc:take_screenshot" {
+	x := New(Options{})
+	t.Cleanup(x.Close)
+	replace(t, x, "garage", []store.Tool{tool("garage", "find_car", "Finds a vehicle on a road"), tool("garage", "bake_bread", "Bakes bread with yeast")})
+	a := must(x.Search(context.Background(), Query{Text: "automobiles", MinScore: 0.2}))
+	if len(a.Hits) > 0 || len(a.Near) == 0 || a.Near[0].Tool.Name != "find_car" || a.Note == "" {
 		t.Errorf("by vectors alone: %+v", a)
 	}
-	replace(t, x, "odd", []store.Tool{tool("odd", "electroencephalography", "")})
-	a = must(x.Search(context.Background(), Query{Text: "electroencephalogram"}))
-	if len(a.Hits) == 0 || a.Hits[0].Tool.Name != "electroencephalography" {
-		t.Errorf("by vectors alone: %+v", a)
-	}
-	if a := must(x.Search(context.Background(), Query{Text: "zzzz qqqq"})); len(a.Hits) > 0 || a.Note == "" {
+	if a := must(x.Search(context.Background(), Query{Text: "zzzz qqqq"})); len(a.Hits)+len(a.Near) > 0 || a.Note == "" {
 		t.Errorf("nothing alike: %+v", a)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,16 +193,16 @@ func (s *session) cmdTools(ctx context.Context, query string) (reply, error) {
 		return reply{}, fmt.Errorf("searching tools: %w", err)
 	}
 	var rows [][]string
-	for _, t := range found.Tools {
+	for _, t := range slices.Concat(found.Tools, found.Near) {
 		line, _, _ := strings.Cut(t.Description, "\n")
 		rows = append(rows, []string{fmt.Sprintf("%.2f", t.Score), t.ID, display.Shorten(bots.Escape(line), 80, "…")})
 	}
 	r := reply{lines: columns(rows)}
-	if len(rows) == 0 {
-		r.lines = []string{s.words().Say(phrases.TermNoTools)}
+	if len(found.Tools) == 0 {
+		r.lines = append([]string{s.words().Say(phrases.TermNoTools)}, r.lines...)
 	}
-	if found.Note != "" {
-		r.lines = append(r.lines, bots.Escape(found.Note))
+	if len(found.Near) > 0 {
+		r.lines[0] += " " + s.words().Say(phrases.ToolsNear)
 	}
 	return r, nil
 }

@@ -39,6 +39,7 @@ type corpus struct {
 	Tools    map[string][]store.Tool // by server
 	Requests []request
 	Dense    map[string][]string // request id → the first tools by a large embedding model
+	Chinese  map[string]string   // request id → the request in Chinese
 }
 
 // count is the number of tools.
@@ -104,7 +105,7 @@ func find(all []*corpus, name string) *corpus {
 
 // load reads one corpus.
 func load(fsys fs.FS, name string) (*corpus, error) {
-	c := &corpus{Name: name, Tools: make(map[string][]store.Tool), Dense: make(map[string][]string)}
+	c := &corpus{Name: name, Tools: make(map[string][]store.Tool), Dense: make(map[string][]string), Chinese: make(map[string]string)}
 	ids := make(map[string]string)
 	about := make(map[string]string)
 	err := lines(fsys, path.Join(name, "tools.jsonl"), func(line []byte) error {
@@ -145,6 +146,17 @@ func load(fsys fs.FS, name string) (*corpus, error) {
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	err = lines(fsys, path.Join(name, "queries.zh.jsonl"), func(line []byte) error {
+		var q struct{ ID, Query string }
+		if err := json.Unmarshal(line, &q); err != nil {
+			return err
+		}
+		c.Chinese[q.ID] = q.Query
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	err = lines(fsys, path.Join(name, "azure.dense.dev.jsonl"), func(line []byte) error {

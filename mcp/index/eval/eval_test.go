@@ -59,7 +59,7 @@ func TestFloors(t *testing.T) {
 		t.Fatal(err)
 	}
 	figures := append(out.floors(), learned...)
-	if len(figures) < 18 {
+	if len(figures) < 15 {
 		t.Errorf("only %d figures", len(figures))
 	}
 	for _, f := range figures {

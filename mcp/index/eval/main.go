@@ -74,9 +74,11 @@ func run(w io.Writer, dir string) (low int, err error) {
 		return 0, err
 	}
 	figures = append(figures, learned...)
-	if err := printThreshold(w, all); err != nil {
+	refusals, err := printRefusal(w, all)
+	if err != nil {
 		return 0, err
 	}
+	figures = append(figures, refusals...)
 	if err := printSignals(w, all); err != nil {
 		return 0, err
 	}

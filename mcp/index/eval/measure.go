@@ -158,11 +158,7 @@ func measure(x *index.Index, requests []request, how ask) (result, error) {
 		if err != nil {
 			return res, fmt.Errorf("request %s: %w", r.ID, err)
 		}
-		var hits []string
-		for _, h := range a.Hits {
-			hits = append(hits, h.Tool.ID())
-		}
-		one, sum := rate(hits, r.Gold), res.Families[r.Family]
+		one, sum := rate(ids(a.Hits), r.Gold), res.Families[r.Family]
 		for i, m := range sum.metrics() {
 			*m += *one.metrics()[i]
 		}

@@ -5,114 +5,61 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math/rand/v2"
 	"slices"
 
 	"nize/mcp/index"
 	"nize/store"
 )
 
-// usesPerServer is how many requests each server learns from at most.
-const usesPerServer = 20
+// orders is in how many orders the requests of a corpus come.
+const orders = 3
 
-// replayed is what two halves of a corpus's requests were worth to each other.
-type replayed struct {
-	before, after           score // of all requests
-	freshBefore, freshAfter score // of those of whose tools nothing was learned
-	fresh                   int
-}
+// replayed is what learning gave the requests of a corpus as time went by: of
+// all, of those one of whose tools had been used before, and of the rest.
+type replayed struct{ all, used, fresh change }
 
-// halves puts a request into one of two halves.
-type halves func(r request) uint32
-
-// byText leaves most servers, and many tools, with requests in both halves.
-func byText(r request) uint32 { return coin(r.Text) }
-
-// byServer leaves a server's requests in one half: what others were used for is
-// all that is known.
-func byServer(r request) uint32 {
-	s, _, _ := store.SplitToolID(r.Gold[0])
-	return coin("server " + s)
-}
-
-func coin(s string) uint32 {
-	h := fnv.New32a()
-	io.WriteString(h, s)
-	return h.Sum32() >> 7 & 1
-}
-
-// replay asks each half of the requests of an index that has learned from the
-// other, and of one that has not. A tool is learned as in the daemon: only
-// where the search answered with it, and it was one of the right ones, since a
-// wrong one would not have been called with success.
-func replay(c *corpus, half halves) (replayed, error) {
+// replay asks an index that learns all requests of a corpus, one after the
+// other, and one that doesn't: only earlier uses count. A tool is learned as in
+// the daemon: only where the search answered with it, and it was one of the right
+// ones, since a wrong one would not have been called with success.
+func replay(c *corpus) (replayed, error) {
 	var out replayed
-	all, fresh := [2]tallies{{}, {}}, [2]tallies{{}, {}}
 	x, err := build(c, index.Options{})
 	if err != nil {
 		return out, err
 	}
 	defer x.Close()
-	for fold := range uint32(2) {
+	plainly, err := rankings(x, c.Requests)
+	if err != nil {
+		return out, err
+	}
+	for seed := range uint64(orders) {
 		x.ClearFeedback()
-		var asked []request
-		var used []request
-		for _, r := range c.Requests {
-			if half(r) == fold {
-				asked = append(asked, r)
-			} else {
-				used = append(used, r)
+		known := make(map[string][]store.Feedback)
+		for _, n := range rand.New(rand.NewPCG(seed, 1)).Perm(len(c.Requests)) {
+			r := c.Requests[n]
+			hits, err := rankings(x, []request{r})
+			if err != nil {
+				return out, err
 			}
-		}
-		before, err := rankings(x, asked)
-		if err != nil {
-			return out, err
-		}
-		known, err := learn(x, used)
-		if err != nil {
-			return out, err
-		}
-		after, err := rankings(x, asked)
-		if err != nil {
-			return out, err
-		}
-		for i, r := range asked {
-			all[0].add(r.Family, rate(before[i], r.Gold))
-			all[1].add(r.Family, rate(after[i], r.Gold))
-			if !slices.ContainsFunc(r.Gold, func(id string) bool { return known[id] != nil }) {
-				// Over all of them: by family they are too few.
-				fresh[0].add("", rate(before[i], r.Gold))
-				fresh[1].add("", rate(after[i], r.Gold))
-				out.fresh++
+			before, after := rate(plainly[n], r.Gold), rate(hits[0], r.Gold)
+			part := &out.fresh
+			if slices.ContainsFunc(r.Gold, func(id string) bool { return known[id] != nil }) {
+				part = &out.used
+			}
+			part.add(before, after)
+			out.all.add(before, after)
+			for _, id := range hits[0][:min(len(hits[0]), index.DefaultTopK)] {
+				if slices.Contains(r.Gold, id) {
+					words, values := x.FeedbackWords(r.Text)
+					known[id] = store.MergeFeedback(known[id], store.Feedback{Tool: id, Words: words, Values: values})
+					x.SetFeedback(id, known[id])
+				}
 			}
 		}
 	}
-	out.before, out.after = all[0].mean(), all[1].mean()
-	out.freshBefore, out.freshAfter = fresh[0].mean(), fresh[1].mean()
 	return out, nil
-}
-
-// learn teaches the index what the requests would have taught the daemon.
-func learn(x *index.Index, used []request) (map[string][]store.Feedback, error) {
-	known := make(map[string][]store.Feedback)
-	uses := make(map[string]int)
-	for _, r := range used {
-		a, err := x.Search(context.Background(), index.Query{Text: r.Text})
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range a.Hits {
-			id := h.Tool.ID()
-			if uses[h.Tool.Server] < usesPerServer && slices.Contains(r.Gold, id) {
-				uses[h.Tool.Server]++
-				words, values := x.FeedbackWords(r.Text)
-				known[id] = store.MergeFeedback(known[id], store.Feedback{Tool: id, Words: words, Values: values})
-			}
-		}
-	}
-	for id, list := range known {
-		x.SetFeedback(id, list)
-	}
-	return known, nil
 }
 
 // rankings are the first ten tools for each request.
@@ -123,80 +70,49 @@ func rankings(x *index.Index, requests []request) ([][]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("request %s: %w", r.ID, err)
 		}
-		for _, h := range a.Hits {
-			out[i] = append(out[i], h.Tool.ID())
-		}
+		out[i] = ids(a.Hits)
 	}
 	return out, nil
 }
 
-// tally is a sum of scores.
-type tally struct {
-	sum score
-	n   float64
+func ids(hits []store.Hit) (out []string) {
+	for _, h := range hits {
+		out = append(out, h.Tool.ID())
+	}
+	return out
 }
 
-// tallies sum scores up by family.
-type tallies map[string]*tally
-
-func (t tallies) add(family string, one score) {
-	f := t[family]
-	if f == nil {
-		f = new(tally)
-		t[family] = f
-	}
-	f.n++
-	for i, m := range f.sum.metrics() {
-		*m += *one.metrics()[i]
-	}
+func coin(s string) uint32 {
+	h := fnv.New32a()
+	io.WriteString(h, s)
+	return h.Sum32() >> 7 & 1
 }
 
-// mean is that of the families' means.
-func (t tallies) mean() score {
-	var all score
-	for _, f := range t {
-		for i, m := range all.metrics() {
-			*m += *f.sum.metrics()[i] / f.n / float64(len(t))
-		}
-	}
-	return all
-}
-
-// printReplay shows what learning from use gives, and that tools and servers
-// which were never used do not pay for it.
+// printReplay shows what learning from use gives, and that tools which were
+// never used do not pay for it.
 func printReplay(w io.Writer, all []*corpus) ([]figure, error) {
 	fmt.Fprintf(w, `
 ## Learning from use
-Half of the requests after up to %d of the other half for each server, both ways round; then the servers of one half
-after the requests of the other servers. Never used: nothing was learned of any of the right tools.
+The requests of a corpus one after the other, in %d orders; only the uses before a request count for it. In points,
+with the 95 %% interval.
 
-| corpus | requests | R@1 | R@5 | never used: requests | R@1 | R@5 |
-|---|---|---|---|---|---|---|
-`, usesPerServer)
+| corpus | all: requests | R@1 | R@5 | a right tool was used before: requests | R@1 | R@5 | never used: requests | R@1 | R@5 |
+|---|---|---|---|---|---|---|---|---|---|
+`, orders)
 	var figures []figure
-	var loss [2]float64 // summed over the never-used tools of all corpora
-	var fresh float64
-	for _, how := range []struct {
-		name string
-		half halves
-	}{{"", byText}, {", other servers used", byServer}} {
-		for _, c := range all {
-			r, err := replay(c, how.half)
-			if err != nil {
-				return nil, err
-			}
-			fmt.Fprintf(w, "| %s%s | %d | %.3f → %.3f | %.3f → %.3f | %d | %.3f → %.3f | %.3f → %.3f |\n", c.Name, how.name, len(c.Requests),
-				r.before.R1, r.after.R1, r.before.R5, r.after.R5, r.fresh, r.freshBefore.R1, r.freshAfter.R1, r.freshBefore.R5, r.freshAfter.R5)
-			n := float64(r.fresh)
-			fresh += n
-			loss[0] += n * (r.freshBefore.R1 - r.freshAfter.R1)
-			loss[1] += n * (r.freshBefore.R5 - r.freshAfter.R5)
-			if c.Name == "mcp" && how.name == "" {
-				figures = append(figures, figure{name: "learned: mcp R@1 gains", value: r.after.R1 - r.before.R1, floor: 0.02},
-					figure{name: "learned: mcp R@5 gains", value: r.after.R5 - r.before.R5, floor: 0})
-			}
+	var fresh change
+	for _, c := range all {
+		r, err := replay(c)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", c.Name, r.all, r.used, r.fresh)
+		fresh.join(r.fresh)
+		if c.Name == "mcp" {
+			figures = append(figures, figure{name: "learned: mcp R@1 gains, tools used before", value: r.used.r1.mean(), floor: 0.02},
+				figure{name: "learned: mcp R@5 gains, tools used before", value: r.used.r5.mean(), floor: 0})
 		}
 	}
-	return append(figures, figure{name: "learned: never-used tools lose R@1", value: loss[0] / fresh, floor: 0.01, below: true},
-		figure{name: "learned: never-used tools lose R@5", value: loss[1] / fresh, floor: 0.01, below: true}), nil
+	return append(figures, figure{name: "learned: never-used tools lose R@1", value: -fresh.r1.mean(), floor: 0.005, below: true},
+		figure{name: "learned: never-used tools lose R@5", value: -fresh.r5.mean(), floor: 0.005, below: true}), nil
 }

@@ -1,124 +1,132 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"hash/fnv"
 	"io"
-	"maps"
-	"slices"
 
 	"nize/mcp/index"
+	"nize/store"
 )
 
-// factors are what a signal's weight is tried with; 1 is as tuned, 0 without.
+// factors are what a signal's weight is tried with; 1 is as it stands, 0 without.
 var factors = []float64{0, 0.5, 1, 1.5}
 
-// printSignals prints what each signal is worth in R@1 and R@5: what leaving it
-// out costs with all weights as they are tuned, and the same cross-validated
-// over families. There each family in turn is held out, the signal's weight is
-// fitted again on the others among the factors (best mean of R@1 and R@5), and
-// the held-out family is asked with that weight and without the signal; the
-// other weights stay. So what is printed last was not fitted to the family that
-// it is measured on.
+// folds is into how many parts the servers of all corpora are cut.
+const folds = 5
+
+// trial is one request with what it scored by factor.
+type trial struct {
+	corpus string
+	fold   uint32 // of its server
+	scores []score
+}
+
+// printSignals prints what each signal is worth, judged across corpora: what
+// leaving it out costs, and the same where its weight was fitted to other data:
+// each corpus in turn is held out, and each fifth of the servers; the weight is
+// fitted on the rest among the factors (best mean of R@1 and R@5), and what is
+// held out is asked with that weight and without the signal. The other weights
+// stay. A change of a weight counts only where both move.
 func printSignals(w io.Writer, all []*corpus) error {
-	built := make(map[string]*index.Index)
-	for _, c := range all {
+	fmt.Fprint(w, `
+## What each signal is worth
+In points, with the 95 % interval, over the requests of all corpora: what leaving it out costs with its weight as it is, with
+its weight fitted to the other corpora (0, 0.5, 1 or 1.5 times), and with its weight fitted to other servers.
+
+| signal | left out: R@1 | R@5 | other corpora: R@1 | R@5 | other servers: R@1 | R@5 | both |
+|---|---|---|---|---|---|---|---|
+`)
+	built := make([]*index.Index, len(all))
+	for i, c := range all {
 		x, err := build(c, index.Options{})
 		if err != nil {
 			return err
 		}
 		defer x.Close()
-		built[c.Name] = x
+		built[i] = x
 	}
-	families := func(weigh map[index.Signal]float64) (map[string]score, error) {
-		out := make(map[string]score)
-		for _, c := range all {
-			r, err := measure(built[c.Name], c.Requests, func(r request) index.Query {
-				q := plain(r)
-				q.Weigh = weigh
-				return q
-			})
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(out, r.Families)
-		}
-		return out, nil
-	}
-	tuned, err := families(nil)
-	if err != nil {
-		return err
-	}
-	fams := slices.Sorted(maps.Keys(tuned))
-	fmt.Fprint(w, `
-## What each signal is worth
-In points. Left out: what that costs with the other weights as they are, as the mean of the families, and how many
-families it costs or gains more than a point of R@5. Cross-validated: the same for each family with the signal's weight
-fitted anew on the other families alone (0, 0.5, 1 or 1.5 times as tuned). Two points on one family are noise.
-
-| signal | left out: R@1 | R@5 | costs | gains | cross-validated: R@1 | R@5 | by family, R@5 left out: `)
-	for i, f := range fams {
-		if i > 0 {
-			fmt.Fprint(w, ", ")
-		}
-		fmt.Fprint(w, f)
-	}
-	fmt.Fprint(w, " |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range index.Signals {
-		if s == index.History || s == index.Use {
-			continue // they need a past: see the variants, and learning from use
+		if s == index.History || s == index.Use || s == index.Chinese {
+			continue // see the variants, and learning from use
 		}
-		by := make(map[float64]map[string]score)
-		for _, f := range factors {
-			if by[f] = tuned; f != 1 {
-				if by[f], err = families(map[index.Signal]float64{s: f}); err != nil {
-					return err
-				}
-			}
+		trials, err := try(all, built, s)
+		if err != nil {
+			return err
 		}
-		printSignal(w, s, fams, by)
+		left := cost(trials, func(trial) bool { return true }, 2)
+		var corpora, servers change
+		for _, c := range all {
+			out := func(t trial) bool { return t.corpus == c.Name }
+			corpora.join(cost(trials, out, fit(trials, out)))
+		}
+		for f := range uint32(folds) {
+			out := func(t trial) bool { return t.fold == f }
+			servers.join(cost(trials, out, fit(trials, out)))
+		}
+		both := "no"
+		if worth(corpora) && worth(servers) {
+			both = "yes"
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", s, left.r1.points(), left.r5.points(),
+			corpora.r1.points(), corpora.r5.points(), servers.r1.points(), servers.r5.points(), both)
 	}
 	return nil
 }
 
-// printSignal prints one row; by has the families' scores by factor.
-func printSignal(w io.Writer, s index.Signal, fams []string, by map[float64]map[string]score) {
-	var plainCost, validated score
-	costs, gains, list := 0, 0, ""
-	for i, f := range fams {
-		without, with := by[0][f], by[1][f]
-		fitted := by[fit(by, fams, f)][f]
-		n := float64(len(fams))
-		plainCost.R1 += (without.R1 - with.R1) / n
-		plainCost.R5 += (without.R5 - with.R5) / n
-		validated.R1 += (without.R1 - fitted.R1) / n
-		validated.R5 += (without.R5 - fitted.R5) / n
-		switch d := with.R5 - without.R5; {
-		case d > 0.01:
-			costs++
-		case d < -0.01:
-			gains++
+// try asks all requests with each factor of a signal's weight.
+func try(all []*corpus, built []*index.Index, s index.Signal) ([]trial, error) {
+	var out []trial
+	for i, c := range all {
+		for _, r := range c.Requests {
+			server, _, _ := store.SplitToolID(r.Gold[0])
+			h := fnv.New32a()
+			io.WriteString(h, server)
+			t := trial{corpus: c.Name, fold: h.Sum32() % folds}
+			for _, f := range factors {
+				q := plain(r)
+				q.Weigh = map[index.Signal]float64{s: f}
+				a, err := built[i].Search(context.Background(), q)
+				if err != nil {
+					return nil, fmt.Errorf("request %s: %w", r.ID, err)
+				}
+				t.scores = append(t.scores, rate(ids(a.Hits), r.Gold))
+			}
+			out = append(out, t)
 		}
-		if i > 0 {
-			list += ", "
-		}
-		list += fmt.Sprintf("%+.1f", 100*(without.R5-with.R5))
 	}
-	fmt.Fprintf(w, "| %s | %+.1f | %+.1f | %d | %d | %+.1f | %+.1f | %s |\n", s, 100*plainCost.R1, 100*plainCost.R5, costs, gains, 100*validated.R1, 100*validated.R5, list)
+	return out, nil
 }
 
-// fit returns the factor that is best for all families but one.
-func fit(by map[float64]map[string]score, fams []string, but string) float64 {
-	best, most := 1.0, -1.0
-	for _, factor := range factors {
+// fit returns which factor is best for what is not held out.
+func fit(trials []trial, out func(trial) bool) int {
+	best, most := 2, -1.0
+	for f := range factors {
 		sum := 0.0
-		for _, f := range fams {
-			if f != but {
-				sum += by[factor][f].R1 + by[factor][f].R5
+		for _, t := range trials {
+			if !out(t) {
+				sum += t.scores[f].R1 + t.scores[f].R5
 			}
 		}
 		if sum > most {
-			best, most = factor, sum
+			best, most = f, sum
 		}
 	}
 	return best
+}
+
+// cost is what leaving the signal out costs those of the trials, against a factor.
+func cost(trials []trial, of func(trial) bool, factor int) (c change) {
+	for _, t := range trials {
+		if of(t) {
+			c.add(t.scores[factor], t.scores[0])
+		}
+	}
+	return c
+}
+
+// worth says whether leaving the signal out costs more than chance.
+func worth(c change) bool {
+	return c.r1.mean()+c.r5.mean() < -max(c.r1.interval(), c.r5.interval())
 }

