@@ -401,6 +401,7 @@ func (d *Daemon) drain(forGood bool, servers ...*http.Server) {
 	d.close()            // streams on the control socket
 	d.mcp.CloseStreams() // Shutdown never returns while a client listens
 	var ending sync.WaitGroup
+	ending.Go(func() { d.mcp.WaitConns(ctx) }) // which Shutdown knows nothing of
 	for _, s := range servers {
 		ending.Go(func() {
 			if err := s.Shutdown(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/daemon/settings"
+	"nize/mcp"
 )
 
 // operations are the nouns of the control API. Each is made once, by wire, and
@@ -49,6 +50,7 @@ type chatOperations struct {
 	bots          *control.Bots
 	channels      *control.Channels
 	conversations *control.Conversations
+	mcp           *mcp.Server
 }
 
 // accessOperations are about who may call what, and with which keys.
@@ -95,7 +97,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Log: d.log}
-	o.indexer = d.indexer
+	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
@@ -188,6 +190,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.MakeLink, o.links.Make)
 	mux.Handle(m, api.Join, o.links.Join)
 	mux.Handle(m, api.ShowLink, o.links.Show)
+	mux.HandleDuplex(m, api.ServeMCP, o.mcp.ServeConn)
 	mux.Handle(m, api.ListModels, o.models.List)
 	mux.Handle(m, api.RemoveModel, o.models.Remove)
 	mux.Handle(m, api.SetModel, o.models.Set)

@@ -100,7 +100,7 @@ func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *
 func (g *Gateway) applyAnswer(ctx context.Context, by store.Caller, state string, response sdk.InputResponse) (string, error) {
 	id, digest, _ := strings.Cut(state, " ")
 	c, err := g.calls.GetCall(ctx, id)
-	if err != nil || c.By != by.User || c.Token != by.Token || by.Token == "" {
+	if err != nil || c.By != by.User || c.Token != by.Token || c.Surface != by.Surface {
 		return "", &store.CallError{Code: store.CodeNotFound, Message: store.Textf("requestState names no call of yours")}
 	}
 	if c.Policy != store.ByRequester || digest != c.Digest || !store.GetBool(g.config, "", "approvals.elicitation") {

@@ -161,7 +161,7 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 		}
 		return g.executor.runNow(ctx, inv, progress)
 	}
-	if by.Token != "" && req.ID == "" {
+	if mayRepeat(by) && req.ID == "" {
 		g.joins.Lock() // of the same call twice at once the second finds the first
 		defer g.joins.Unlock()
 		if same, err := g.join(ctx, by, invoked{tool.ID(), c.Args}, w); same != nil || err != nil {

@@ -34,15 +34,18 @@ type ServerOptions struct {
 // Server serves the gateway to MCP clients over Streamable HTTP: the five
 // meta-tools, both wires on one URL. Two handlers of the SDK share one
 // server: a stateless one for 2026-07-28 and a stateful one, whose sessions
-// belong to their user and time out, for 2025-11-25 and older.
+// belong to their user and time out, for 2025-11-25 and older. The same server
+// serves clients on a connection of their own (ServeConn).
 type Server struct {
 	opt     ServerOptions
+	sdk     *sdk.Server
 	handler http.Handler
 	fast    *fastPath
 
 	mu      sync.Mutex
 	streams map[*httpRequest]struct{} // requests under way, to end them when their token does
 	checks  uint64                    // how often they were gone through for that
+	conns   conns
 }
 
 // httpRequest is one request under way.
@@ -70,6 +73,7 @@ func NewServer(opt ServerOptions) *Server {
 		}, s.toolHandler(m.name))
 	}
 	srv.AddReceivingMiddleware(s.recoverPanics, s.cleanUpQuestions)
+	s.sdk = srv
 	get := func(*http.Request) *sdk.Server { return srv }
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: opt.Log, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: opt.Log, DisableLocalhostProtection: true})
@@ -135,8 +139,10 @@ func (s *Server) recheckTokens(ctx context.Context) {
 }
 
 // CloseStreams ends the requests that listen: a drain cannot wait for them.
-// Those that wait for an answer go on.
+// Those that wait for an answer go on, and connections end with the last of
+// theirs.
 func (s *Server) CloseStreams() {
+	s.conns.finish()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for st := range s.streams {
@@ -150,7 +156,7 @@ func (s *Server) CloseStreams() {
 func (s *Server) Sessions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.streams)
+	return len(s.streams) + s.conns.count()
 }
 
 // authenticate turns a bearer token into the caller. A good token is never
@@ -208,6 +214,11 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 	return auth.RequireBearerToken(verify, nil)(inner)
+}
+
+// ownCaller is what a request without a token carries in place of one.
+func ownCaller(by store.Caller) *auth.TokenInfo {
+	return &auth.TokenInfo{UserID: by.User, Extra: map[string]any{"caller": by}}
 }
 
 func (s *Server) countChecks() uint64 {

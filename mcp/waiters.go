@@ -155,12 +155,16 @@ type invoked struct {
 	args json.RawMessage
 }
 
+// mayRepeat says whether the caller is a program: it sends a call again that it
+// lost, and means the same one. Of a person each is a call of its own.
+func mayRepeat(by store.Caller) bool { return by.Token != "" || by.Surface == store.OnMCP }
+
 // join finds the same call of the same token that waits already, whether or not
 // anybody is attached to it: nobody is after a restart, and while a client
 // asks its person. It is nil if there is none. Nobody joins one that could
 // not run any more, nor one that is ending since its last caller leaves.
 func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *waiter) (*store.Call, error) {
-	if by.Token == "" {
+	if !mayRepeat(by) {
 		return nil, nil
 	}
 	waiting, err := g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, User: by.User, Limit: 1000})
@@ -175,7 +179,7 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 		return nil, nil // call says what is wrong with them
 	}
 	for _, c := range waiting {
-		if c.Token != by.Token || c.ToolID() != want.tool || !bytes.Equal(c.Args, canonical) || w != nil && !g.waiters.attach(c.ID) {
+		if c.Token != by.Token || c.Surface != by.Surface || c.ToolID() != want.tool || !bytes.Equal(c.Args, canonical) || w != nil && !g.waiters.attach(c.ID) {
 			continue
 		}
 		same, err := g.calls.GetCall(ctx, c.ID) // as it is now that somebody is attached

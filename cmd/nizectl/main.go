@@ -29,6 +29,7 @@ import (
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
 
+	"nize/cmd/nizectl/clients"
 	"nize/cmd/nizectl/command"
 	"nize/cmd/nizectl/display"
 	"nize/cmd/nizectl/servers"
@@ -121,7 +122,7 @@ func rootCommand(a *command.App) *cli.Command {
 		Commands: []*cli.Command{
 			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
 			agentsCommand(a), providersCommand(a), modelsCommand(a), credentialsCommand(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
-			usageCommand(a), budgetsCommand(a), auditCommand(a), configCommand(a),
+			usageCommand(a), budgetsCommand(a), auditCommand(a), configCommand(a), clients.ConnectCommand(a), clients.MCPCommand(a),
 			devCommand(a), backupCommand(a), restoreCommand(a), keysCommand(a), versionCommand(a), helpCommand(a),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) { completion(a, c) },

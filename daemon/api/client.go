@@ -79,6 +79,7 @@ type request struct {
 	body         any       // nil sends none
 	raw          io.Reader // a file of size bytes, in place of body
 	size         int64
+	upgrade      bool // of the connection, to [DuplexProtocol]
 }
 
 // do sends a request and decodes its answer.
@@ -176,6 +177,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		req.Header.Set("Accept-Language", c.Language)
 	}
 	switch {
+	case r.upgrade:
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", DuplexProtocol)
 	case r.raw != nil:
 		req.ContentLength = r.size
 		req.Header.Set("Content-Type", "application/octet-stream")
@@ -187,7 +191,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, c.dialError(ctx, err)
 	}
 	c.checkVersion(resp.Header.Get(VersionHeader))
-	if resp.StatusCode/100 == 2 {
+	if resp.StatusCode/100 == 2 || r.upgrade && resp.StatusCode == http.StatusSwitchingProtocols {
 		return resp, nil
 	}
 	defer resp.Body.Close()

@@ -9,7 +9,7 @@ import (
 )
 
 // Spec is what an operation is on the wire. Each operation of the control API
-// is one value of [Op], [Stream], [Download] or [Upload], which stands beside
+// is one value of [Op], [Stream], [Download], [Upload] or [Duplex], which stands beside
 // the types of its request and answer; the daemon mounts it on a function and a
 // client calls it, both by that value.
 type Spec struct {
@@ -107,6 +107,28 @@ func (op Upload[Req, Res]) Call(ctx context.Context, c *Client, req Req, from io
 	}
 	r.raw, r.size = from, size
 	return do[Res](ctx, c, r)
+}
+
+// Duplex is an operation that takes the connection over: both sides say what
+// they like until one of them closes it. Its request has no fields.
+type Duplex Spec
+
+// DuplexProtocol is what a connection is upgraded to.
+const DuplexProtocol = "nize-duplex"
+
+// Call asks for the operation; the caller closes the connection.
+func (op Duplex) Call(ctx context.Context, c *Client) (io.ReadWriteCloser, error) {
+	r := request{method: op.Method, path: op.Path, upgrade: true}
+	resp, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := resp.Body.(io.ReadWriteCloser)
+	if !ok {
+		_ = resp.Body.Close() // nothing was sent
+		return nil, &Error{Code: "internal", Message: "the daemon answered " + op.Path + " without taking the connection over"}
+	}
+	return conn, nil
 }
 
 // encode makes the request of an operation.

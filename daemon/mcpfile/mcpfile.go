@@ -5,10 +5,13 @@
 // "inputs": […]}, alone or under "mcp" in its settings. Comments and trailing
 // commas are let pass, since VS Code and Cursor do.
 //
-// The package only reads: nothing is contacted, stored or run. Each entry is
+// Nothing is contacted, stored or run. Each entry is
 // judged on its own, so that one that is wrong says why and the others work.
 // The text is untrusted: sizes, counts and depth are bounded, and an entry can
 // reach nothing but the environment that [Options] hands in.
+//
+// [SetJSON] and [SetTOML] go the other way: they put one entry into the text of
+// a client's file and leave all else as it stands.
 //
 // What becomes of a value:
 //

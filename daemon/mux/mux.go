@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -155,6 +156,42 @@ func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx c
 		return nil
 	})
 }
+
+// HandleDuplex mounts an operation that takes the connection over. Its ctx ends
+// when the caller may not go on; who serves it ends it in a drain. It closes the
+// connection.
+func HandleDuplex(m *Mux, op api.Duplex, do func(context.Context, store.Caller, io.ReadWriteCloser) error) {
+	note[api.Empty, api.Empty](m, api.Spec(op))
+	m.route(api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller) error {
+		if r.Header.Get("Upgrade") != api.DuplexProtocol {
+			return fmt.Errorf("%w request: it does not ask to upgrade the connection", store.ErrInvalid)
+		}
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return fmt.Errorf("taking the connection over: %w", err)
+		}
+		defer conn.Close() // which do has done, unless it panicked
+		head := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.DuplexProtocol + "\r\n" + api.VersionHeader + ": " + api.Version + "\r\n\r\n"
+		if _, err := io.WriteString(conn, head); err != nil {
+			return nil // the client has left
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer m.opt.Listen(ctx, by, cancel)()
+		if err := do(ctx, by, duplex{buffered.Reader, conn}); err != nil {
+			m.opt.Log.Debug("a connection ended", "route", r.Pattern, "err", err)
+		}
+		return nil
+	})
+}
+
+// duplex is a connection of which something may have been read already.
+type duplex struct {
+	io.Reader
+	net.Conn
+}
+
+func (d duplex) Read(p []byte) (int, error) { return d.Reader.Read(p) }
 
 // mount routes an operation whose request is decoded first.
 func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.Request, store.Caller, Req) error) {

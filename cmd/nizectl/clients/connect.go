@@ -1,0 +1,201 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"nize/cmd/nizectl/command"
+	"nize/daemon/mcpfile"
+	"nize/store"
+)
+
+// ConnectCommand is `nizectl connect`.
+func ConnectCommand(a *command.App) *cli.Command {
+	names := command.Each(clients, func(c client) string { return c.name })
+	return a.Command(command.Leaf{Name: "connect", Args: "CLIENT", Usage: "print the entry by which an MCP client starts nizectl mcp, or write it into its file", Names: command.Fixed(names...), Run: connect,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "write", Usage: "put it into the client's own file, which stays as it is otherwise, and keep a copy of the old one"},
+			&cli.StringFlag{Name: "file", Usage: "another `FILE` than the client's own, such as that of one project"},
+			&cli.StringFlag{Name: "name", Value: "nize", Usage: "what the server is called there"},
+		},
+		More: "CLIENT is " + strings.Join(names, ", ") + ".\n" +
+			"nizectl connect claude-desktop --write\n" +
+			"nizectl connect vscode --file .vscode/mcp.json --write"})
+}
+
+// entryName is what every client takes for a name.
+var entryName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// connected is what connect answers with --json.
+type connected struct {
+	Client  string          `json:"client"`
+	File    string          `json:"file"`
+	Entry   mcpfile.Command `json:"entry"`
+	Text    string          `json:"text"` // of a file with this entry alone
+	Written bool            `json:"written"`
+	Backup  string          `json:"backup,omitempty"`
+}
+
+func connect(_ context.Context, c *command.Call) error {
+	i := slices.IndexFunc(clients, func(one client) bool { return one.name == c.Arg(0) })
+	if i < 0 {
+		names := command.Each(clients, func(c client) string { return c.name })
+		if near := store.Nearest(c.Arg(0), names); near != "" {
+			return command.Usagef("unknown client %q; did you mean %s?", c.Arg(0), near)
+		}
+		return command.Usagef("unknown client %q: there are %s; for another, let it start: %s mcp", c.Arg(0), strings.Join(names, ", "), program())
+	}
+	one, name := clients[i], c.Cmd.String("name")
+	if !entryName.MatchString(name) {
+		return command.Usagef("--name %q: use letters, digits, - and _", name)
+	}
+	socket, err := filepath.Abs(c.API.Socket)
+	if err != nil {
+		return fmt.Errorf("finding the socket: %w", err)
+	}
+	out := connected{Client: one.name, File: c.Cmd.String("file"), Entry: one.entry(program(), socket)}
+	if out.File == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return fmt.Errorf("finding the file of %s: %w; name it with --file", one.title, err)
+		}
+		out.File = one.file(where{mac: runtime.GOOS == "darwin", home: home, env: c.Env})
+	}
+	alone, _, err := one.form(nil, one.key, name, out.Entry)
+	if err != nil {
+		return fmt.Errorf("making the entry: %w", err)
+	}
+	out.Text = string(alone)
+	if c.Cmd.Bool("write") {
+		if err := write(&out, one, name, c.Now()); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return c.PrintJSON(out)
+	}
+	switch {
+	case out.Backup != "":
+		c.Note("%s: %s is in it now; the old file is %s; %s", out.File, name, out.Backup, one.after)
+	case out.Written:
+		c.Note("%s: made, with %s in it; %s", out.File, name, one.after)
+	case c.Cmd.Bool("write"):
+		c.Note("%s: %s was in it already", out.File, name)
+	default:
+		c.Line("%s", strings.TrimRight(out.Text, "\n"))
+		c.Note("%s reads this from %s; to put it there: nizectl connect %s --write", one.title, out.File, one.name)
+	}
+	return nil
+}
+
+// program is this program by the name under which it is found, which stays when
+// a package manager puts a new version behind it.
+func program() string {
+	self, err := os.Executable()
+	if err != nil {
+		self = "nizectl"
+	}
+	found, err := exec.LookPath("nizectl")
+	if err != nil {
+		return self
+	}
+	if found, err = filepath.Abs(found); err != nil {
+		return self
+	}
+	a, errA := os.Stat(self)
+	b, errB := os.Stat(found)
+	if errA == nil && errB == nil && os.SameFile(a, b) {
+		return found
+	}
+	return self
+}
+
+// write changes the client's file, where it is a link the file that it leads
+// to. The old text is kept beside it before anything is changed, and the new
+// one takes its place whole.
+func write(out *connected, one client, name string, now time.Time) error {
+	path := out.File
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	text, mode, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	next, changed, err := one.form(text, one.key, name, out.Entry)
+	if errors.Is(err, mcpfile.ErrForm) || errors.Is(err, store.ErrInvalid) {
+		return fmt.Errorf("%s was left as it is: %w; put this into it by hand:\n%s", out.File, err, out.Text)
+	}
+	if err != nil || !changed {
+		return err
+	}
+	if text != nil {
+		out.Backup = path + now.Format(".20060102-150405.bak")
+		if err := writeFile(out.Backup, text, mode); err != nil {
+			return err
+		}
+	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("making the folder: %w", err)
+	}
+	if again, _, err := readFile(path); err != nil || !bytes.Equal(again, text) {
+		return command.Failf(1, "%s changed meanwhile and was left as it is: quit %s, then again", out.File, one.title)
+	}
+	out.Written = true
+	return writeFile(path, next, mode)
+}
+
+// maxFile bounds a client's file.
+const maxFile = mcpfile.MaxSize
+
+// readFile returns a file's text, nil for one that is not there, and its mode.
+func readFile(path string) ([]byte, fs.FileMode, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0o600, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0, command.Usagef("%s is no file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return append([]byte{}, text...), info.Mode().Perm(), nil
+}
+
+// writeFile puts a file in place whole, with that mode.
+func writeFile(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".nizectl-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it may be gone
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
