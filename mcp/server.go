@@ -60,9 +60,10 @@ type httpRequest struct {
 // tokens that were revoked.
 func NewServer(opt ServerOptions) *Server {
 	s := &Server{opt: opt, streams: map[*httpRequest]struct{}{}}
+	sdkLog := slog.New(warnings{opt.Log.Handler()})
 	srv := sdk.NewServer(&sdk.Implementation{Name: "nize", Version: opt.Version}, &sdk.ServerOptions{
 		Instructions: "nize finds and runs a team's tools. Search with discover_tools, read the parameters with get_tool_schema, run with execute_tool. A person may have to approve a call: it then waits.",
-		Logger:       opt.Log,
+		Logger:       sdkLog,
 		Capabilities: capabilities(),
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
@@ -75,8 +76,8 @@ func NewServer(opt ServerOptions) *Server {
 	srv.AddReceivingMiddleware(s.recoverPanics, s.cleanUpQuestions)
 	s.sdk = srv
 	get := func(*http.Request) *sdk.Server { return srv }
-	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: opt.Log, DisableLocalhostProtection: true})
-	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: opt.Log, DisableLocalhostProtection: true})
+	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
+	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: sdkLog, DisableLocalhostProtection: true})
 	s.fast = newFastPath(s, stateful, store.GetSpan(opt.Config, "", "mcp.session_timeout"))
 	s.handler = s.authenticate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
@@ -86,6 +87,14 @@ func NewServer(opt ServerOptions) *Server {
 		s.fast.ServeHTTP(w, r)
 	}))
 	return s
+}
+
+// warnings passes on what is worth one: the SDK says of each session when it
+// begins, initializes and ends.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
 }
 
 // capabilities declares prompts and resources, though there are none, since the

@@ -72,6 +72,7 @@ type Server struct {
 	Domain           string           `json:"domain,omitempty"` // by default the name
 	Disabled         bool             `json:"disabled,omitempty"`
 	Timeout          Duration         `json:"timeout,omitempty"`         // of one call; 30 s
+	StartTimeout     Duration         `json:"start_timeout,omitempty"`   // to spawn or connect and initialize; by the command
 	MaxConcurrency   int              `json:"max_concurrency,omitempty"` // calls at once; 8
 	Approval         Approval         `json:"approval,omitempty"`
 	Auth             Auth             `json:"auth,omitempty"`

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ import (
 	"nize/cmd/nizectl/display"
 	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
+	"nize/store"
 )
 
 func main() { os.Exit(Main(300 * time.Millisecond)) }
@@ -65,7 +67,28 @@ func Main(tabWait time.Duration) int {
 		Hidden:  func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
 		TabWait: tabWait,
 	}
+	if a.ErrTTY {
+		nameMisspelled(a, os.Environ())
+	}
 	return run(ctx, a, os.Args[1:])
+}
+
+// variables are those that nizectl reads.
+var variables = []string{"NIZE_SOCKET", "NIZE_DATA_DIR"}
+
+// nameMisspelled tells a person at a terminal of a variable that is almost one
+// of nizectl's: all others may be nized's, which names what it doesn't know.
+func nameMisspelled(a *command.App, environ []string) {
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "NIZE_") || slices.Contains(variables, name) {
+			continue
+		}
+		rest := strings.TrimPrefix(name, "NIZE_")
+		if near := store.Nearest(rest, []string{"SOCKET", "DATA_DIR"}); near != "" && len(rest) <= len(near)+1 {
+			fmt.Fprintln(a.Err, "nizectl: the environment variable "+display.Clean(name)+" does nothing; did you mean NIZE_"+near+"?")
+		}
+	}
 }
 
 // run runs one command line and returns its exit code. It is the one place

@@ -83,6 +83,9 @@ func run(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	opt.Log, opt.Now, opt.Hangup = logger(os.Stderr, opt), time.Now, hangups
+	for _, unknown := range opt.Layers.UnknownVariables() {
+		opt.Log.Warn(unknown)
+	}
 	bySystemd := os.Getenv("LISTEN_FDS") != "" // New takes it out
 	d, err := daemon.New(ctx, opt)
 	if err != nil {
@@ -100,7 +103,7 @@ func run(ctx context.Context, c *cli.Command) error {
 
 // options gathers flags, environment and configuration file.
 func options(c *cli.Command) (daemon.Options, error) {
-	src := settings.Sources{Flags: map[string]string{}, Defaults: map[string]string{}, Env: os.Getenv, File: c.String("config")}
+	src := settings.Sources{Flags: map[string]string{}, Defaults: map[string]string{}, Env: os.Getenv, Environ: os.Environ(), File: c.String("config")}
 	for key, flag := range settings.Flags() {
 		if c.IsSet(flag) {
 			src.Flags[key] = fmt.Sprint(c.Value(flag))

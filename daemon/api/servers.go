@@ -40,6 +40,7 @@ type PatchServerRequest struct {
 	Description      *string                 `json:"description,omitempty"`
 	Domain           *string                 `json:"domain,omitempty"`
 	Timeout          *store.Duration         `json:"timeout,omitempty"`
+	StartTimeout     *store.Duration         `json:"start_timeout,omitempty"` // 0 is the default again
 	MaxConcurrency   *int                    `json:"max_concurrency,omitempty"`
 	Approval         *store.Approval         `json:"approval,omitempty"`
 	Auth             *store.Auth             `json:"auth,omitempty"`

@@ -39,6 +39,9 @@ func CheckServer(s *store.Server) error {
 	if s.Timeout < 0 || time.Duration(s.Timeout) > time.Hour {
 		return fmt.Errorf("%w timeout %s: use up to 1h", store.ErrInvalid, s.Timeout)
 	}
+	if s.StartTimeout != 0 && (time.Duration(s.StartTimeout) < time.Second || time.Duration(s.StartTimeout) > time.Hour) {
+		return fmt.Errorf("%w start_timeout %s: use 1s to 1h", store.ErrInvalid, s.StartTimeout)
+	}
 	if s.MaxConcurrency < 0 || s.MaxConcurrency > 1000 {
 		return fmt.Errorf("%w max_concurrency %d: use 1 to 1000", store.ErrInvalid, s.MaxConcurrency)
 	}

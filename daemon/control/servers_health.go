@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -74,9 +75,16 @@ func (s *Servers) Restart(ctx context.Context, by store.Caller, req api.ServerRe
 	return s.reread(ctx, req.Name)
 }
 
-// Logs sends the lines that a stdio server wrote to standard error.
+// Logs sends the lines that a stdio server wrote to standard error; of one that
+// is just being added, too, while it is contacted.
 func (s *Servers) Logs(ctx context.Context, by store.Caller, req api.ServerLogsRequest, send func(api.LogLine) error) error {
 	server, err := s.Find(ctx, by, req.Name)
+	follow := func() iter.Seq[[]byte] { return s.Pool.FollowLogs(ctx, req.Name) }
+	if errors.Is(err, store.ErrNotFound) && req.Follow {
+		if lines, ok := s.Pool.FollowProbe(ctx, req.Name); ok {
+			server, err, follow = store.Server{Transport: store.Stdio}, nil, func() iter.Seq[[]byte] { return lines }
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -98,7 +106,7 @@ func (s *Servers) Logs(ctx context.Context, by store.Caller, req api.ServerLogsR
 		}
 	}
 	if req.Follow {
-		for chunk := range s.Pool.FollowLogs(ctx, req.Name) {
+		for chunk := range follow() {
 			if err := sendLines(chunk); err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ type Sources struct {
 	Flags    map[string]string // by key, only those that were given
 	Defaults map[string]string // by key, where they depend on how nized was started
 	Env      func(string) string
+	Environ  []string       // all of it, NAME=VALUE, to name what nobody reads; nil names nothing
 	File     string         // path given with --config; "" is $NIZE_CONFIG or the default one
 	NoFile   bool           // flags and environment are all there is
 	Level    *slog.LevelVar // of the log, which follows log.level; nil: of none
@@ -229,7 +230,7 @@ func (l *Layers) Reload() (changed []string, err error) {
 
 // Warnings are what an operator should know about the configuration.
 func (l *Layers) Warnings() []string {
-	var list []string
+	list := l.UnknownVariables()
 	if err := l.failure.Load(); err != nil {
 		list = append(list, fmt.Sprintf("the configuration was not reloaded: %v; fix it and reload; the previous configuration remains active", *err))
 	}

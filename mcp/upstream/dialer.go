@@ -52,11 +52,8 @@ func (p *Pool) info() *sdk.Implementation {
 
 // dial opens a session. Its steps together have one deadline.
 func (d *dialer) dial(ctx context.Context) (*session, error) {
-	limit := wire.ConnectTime
-	if d.cfg.Transport == store.Stdio {
-		limit = spawnTime
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	limit, written := startTime(d.cfg), d.log.Written()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", store.SpanText(limit)))
 	defer cancel()
 	s := &session{cfg: d.cfg, owner: d.owner, gate: d.pool.opt.Gate,
 		changed: make(chan struct{}, 1), checkWanted: make(chan struct{}, 1), listing: make(chan struct{}, 1)}
@@ -74,6 +71,9 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
+			if d.log.Written() > written {
+				err = fmt.Errorf("%w; it was ended; its last words: %s", err, d.log.LastWords())
+			}
 		}
 		return nil, err
 	}

@@ -42,6 +42,7 @@ type Probe struct {
 func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 	cfg = cfg.Normal()
 	log := wire.NewStderrLog(p.opt.Log.With("server", cfg.Name))
+	defer p.probes.add(cfg.Name, log)()
 	res := &Probe{}
 	begin := time.Now()
 	pass := func(name string) {
@@ -98,6 +99,7 @@ func hint(cfg store.Server, err error) string {
 	var unknownCA x509.UnknownAuthorityError
 	var hostname x509.HostnameError
 	text := err.Error()
+	ended := cfg.Transport == store.Stdio && (strings.Contains(text, "it exited") || strings.Contains(text, "it ended with"))
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrInvalid):
 		return "" // our own words say it already
@@ -111,12 +113,16 @@ func hint(cfg store.Server, err error) string {
 		return statusHint(cfg, status)
 	case cfg.Transport == store.Stdio && strings.Contains(text, "not on nized's PATH"):
 		return "install it, or give its absolute path"
+	case ended && causeHint(text) != "":
+		return causeHint(text)
 	case errors.Is(err, syscall.ENOENT), strings.Contains(text, "no such file"):
 		return "check the path of the command and the working directory"
 	case errors.Is(err, syscall.EACCES), strings.Contains(text, "permission denied"):
 		return "the command is not executable for nized's user"
 	case strings.Contains(text, "it exited"), strings.Contains(text, "it ended with"):
 		return "run the command by hand to see why it ends; it sees only PATH, HOME, LANG and its own env"
+	case strings.Contains(text, "no answer within") && installs(cfg):
+		return "if it was still installing, run it once by hand, or give it more time with --start-timeout 10m"
 	case strings.Contains(text, "no answer within") && cfg.Transport == store.Stdio:
 		return "is it an MCP server that speaks on standard input and output?"
 	case strings.Contains(text, "no answer within"):

@@ -128,6 +128,54 @@ func (p *Pool) Logs(name string) []byte {
 	return s.log.Bytes()
 }
 
+// probes are the logs of servers that are being contacted and have no entry.
+type probes struct {
+	mu    sync.Mutex
+	under map[string]probing // by name
+}
+
+type probing struct {
+	log  *wire.StderrLog
+	done context.Context
+}
+
+// add notes a probe; the function returned ends it.
+func (p *probes) add(name string, log *wire.StderrLog) (remove func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	one := probing{log, ctx}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under == nil {
+		p.under = map[string]probing{}
+	}
+	p.under[name] = one
+	return func() {
+		cancel()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.under[name] == one {
+			delete(p.under, name)
+		}
+	}
+}
+
+// FollowProbe yields what a server writes while Probe contacts it; ok is false
+// where nobody does.
+func (p *Pool) FollowProbe(ctx context.Context, name string) (lines iter.Seq[[]byte], ok bool) {
+	p.probes.mu.Lock()
+	one, ok := p.probes.under[name]
+	p.probes.mu.Unlock()
+	if !ok {
+		return nil, false
+	}
+	return func(yield func([]byte) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(one.done, cancel)()
+		one.log.Follow(ctx)(yield)
+	}, true
+}
+
 // FollowLogs yields what Logs would return and then what the server writes,
 // until ctx ends.
 func (p *Pool) FollowLogs(ctx context.Context, name string) iter.Seq[[]byte] {

@@ -52,7 +52,7 @@ const (
 	maxPages = 50   // of one tools/list
 	maxTools = 2000 // of one server
 
-	spawnTime   = 30 * time.Second // to spawn and initialize over stdio: npx may have to install first
+	spawnTime   = 30 * time.Second // to spawn and initialize over stdio
 	listTime    = 15 * time.Second // for a whole tools/list
 	relistTime  = 5 * time.Minute  // between lists of a quiet server
 	settleTime  = time.Second      // at least, between two lists after list_changed
@@ -105,6 +105,7 @@ type Pool struct {
 	wg             sync.WaitGroup
 	connecting     chan struct{} // MaxParallel tokens: background connects at once
 	watchingMemory sync.Once     // begins to watch it, with the first child process
+	probes         probes
 
 	readingRecords sync.Mutex // held from reading a record until servers has what follows from it
 

@@ -52,7 +52,7 @@ func addServer(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	done := c.Busy("contacting %s …", name)
+	done := showStart(ctx, c, name)
 	view, err := api.AddServer.Call(ctx, c.API, add)
 	done()
 	if err != nil {

@@ -18,6 +18,7 @@ func serverFlags() []cli.Flag {
 		&cli.StringFlag{Name: "description", Usage: "what the server is for, in a sentence"},
 		&cli.StringFlag{Name: "domain", Usage: "the field its tools belong to (default: its name)"},
 		&cli.StringFlag{Name: "timeout", Usage: "of one call, such as 30s or 5m"},
+		&cli.StringFlag{Name: "start-timeout", Usage: "to start and initialize, such as 5m (default: 3m for npx, uvx, docker and others that install first, else 30s, for a URL 10s); 0s is the default"},
 		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once (default: 8)"},
 		&cli.StringFlag{Name: "approval", Usage: "when its calls need a yes: auto, always or never"},
 		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey"},
@@ -61,6 +62,7 @@ func patchFromFlags(c *command.Call) (api.PatchServerRequest, error) {
 		given(c, "description", &p.Description, plainText),
 		given(c, "domain", &p.Domain, plainText),
 		given(c, "timeout", &p.Timeout, timeoutFlag),
+		given(c, "start-timeout", &p.StartTimeout, startFlag),
 		given(c, "approval", &p.Approval, approvalFlag),
 		given(c, "auth", &p.Auth, authFlag),
 		given(c, "approvers", &p.Approvers, approversFlag),
@@ -97,6 +99,14 @@ func idleFlag(v string) (store.Duration, error) {
 	d, err := store.ParseSpan(v)
 	if err != nil {
 		return 0, command.Usagef("--idle-timeout %s: write 30s, 10m or 1h; 0s is the default", v)
+	}
+	return store.Duration(d), nil
+}
+
+func startFlag(v string) (store.Duration, error) {
+	d, err := store.ParseSpan(v)
+	if err != nil {
+		return 0, command.Usagef("--start-timeout %s: write 30s, 5m or 1h; 0s is the default", v)
 	}
 	return store.Duration(d), nil
 }

@@ -92,6 +92,9 @@ func printServer(ctx context.Context, c *command.Call, v api.ServerView) {
 	c.Field("about", s.Description)
 	c.Field("domain", s.Domain)
 	c.Field("timeout", s.Timeout.String())
+	if s.StartTimeout > 0 {
+		c.Field("start", "within "+s.StartTimeout.String())
+	}
 	c.Field("at once", command.Count(s.MaxConcurrency, "call"))
 	if s.KeepAlive {
 		c.Field("idle", "kept alive")

@@ -100,9 +100,9 @@ func (r *StderrLog) addLine(s string) {
 		return
 	}
 	if dropped > 0 {
-		r.Log.Info("server wrote more than is logged", "lines", dropped)
+		r.Log.Debug("server wrote more than is logged", "lines", dropped)
 	}
-	r.Log.Info("server wrote", "line", store.Clip(strings.TrimRight(s, "\r\n"), 500))
+	r.Log.Debug("server wrote", "line", store.Clip(strings.TrimRight(s, "\r\n"), 500))
 }
 
 // written is how many bytes ever came.

@@ -192,7 +192,7 @@ func (f *StdioFrames) exitError(open string) error {
 	if err := f.proc.Err(); err != nil {
 		how = "it ended with " + err.Error()
 	}
-	if last := f.log.lastLines(3); last != "" {
+	if last := f.log.LastWords(); last != "" {
 		how += "; its last words: " + last
 	}
 	return errors.New(how)
