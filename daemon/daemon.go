@@ -71,6 +71,7 @@ type Options struct {
 	Now     func() time.Time
 	Layers  *settings.Layers // nil: the fields above and Env are all there is
 	Hangup  <-chan os.Signal // each asks for a reload
+	Ready   func()           // called once nized has said that it is ready; may be nil
 	New     bool             // begin with an empty database although there was one
 
 	testOnlyPlatforms []platform // besides those of the house
@@ -333,6 +334,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	}
 	d.ready.Store(true)
 	d.log.Info("nized is ready", "listen", d.addr(), "socket", d.opt.Socket, "data", d.opt.DataDir, "version", api.Version, "took", d.now().Sub(d.started).Round(time.Microsecond))
+	if d.opt.Ready != nil {
+		d.opt.Ready()
+	}
 	d.tell("READY=1")
 	select {
 	case <-ctx.Done():

@@ -121,7 +121,7 @@ var libraries = map[string]string{
 	"github.com/pelletier/go-toml/v2":          "daemon/settings daemon/mcpfile",
 	"golang.org/x/term":                        "cmd/nized cmd/nizectl cmd/nizectl/chat",
 	"golang.org/x/text/width":                  "cmd/nizectl/display",
-	"golang.org/x/sys":                         "daemon/peer mcp/upstream/process cmd/nizectl/chat store/bolt",
+	"golang.org/x/sys":                         "daemon/peer mcp/upstream/process cmd/nizectl/chat store/bolt cmd/nized",
 
 	// For tests and doubles everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",

@@ -82,7 +82,8 @@ func run(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	opt.Log, opt.Now, opt.Hangup = logger(os.Stderr, opt), time.Now, hangups
+	log := newJobLog(os.Stderr, opt.DataDir)
+	opt.Log, opt.Now, opt.Hangup, opt.Ready = logger(log, opt), time.Now, hangups, log.Ready
 	for _, unknown := range opt.Layers.UnknownVariables() {
 		opt.Log.Warn(unknown)
 	}
