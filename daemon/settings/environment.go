@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/printable"
 )
 
 // otherVariables are those of nize's that are no settings; what they are for
@@ -26,7 +27,7 @@ func (l *Layers) UnknownVariables() []string {
 		if !strings.HasPrefix(name, "NIZE_") || slices.Contains(known, name) {
 			continue
 		}
-		text := fmt.Sprintf("the environment variable %s does nothing", store.Escape(store.Clip(name, 100)))
+		text := fmt.Sprintf("the environment variable %s does nothing", printable.Escape(store.Clip(name, 100)))
 		if near := store.Nearest(name, known); near != "" {
 			text += "; did you mean " + near + "?"
 		}
