@@ -18,18 +18,32 @@ type Bot interface {
 	Platform
 	// Title is the platform as people write it.
 	Title() string
-	// Check tries tokens out, in any order, and returns their account, enabled.
-	// Errors say what to do; they wrap ErrInvalid where the tokens are wrong,
-	// and nothing where the platform could not be asked.
-	Check(ctx context.Context, tokens []store.Secret) (store.Bot, error)
+	// Check tries a connection out and returns its account, enabled. Errors say
+	// what to do; they wrap ErrInvalid where the tokens are wrong, and nothing
+	// where the platform could not be asked.
+	Check(ctx context.Context, c Connection) (Checked, error)
 	// Use works with an account from now on; nil stops.
 	Use(account *store.Bot)
 	Health() Health
 }
 
+// Connection is what an operator gives for an account.
+type Connection struct {
+	Tokens []store.Secret // in any order
+	// Team is where nize is to work, on a platform where a token does not say so.
+	Team string
+}
+
+// Checked is an account that works.
+type Checked struct {
+	Account store.Bot
+	Advice  []string // what would work better otherwise, and where to change it
+}
+
 // Health is how a [Bot] fares.
 type Health struct {
-	State    string    `json:"state"` // off, connecting, connected, failed
+	State    string    `json:"state"`            // off, connecting, connected, failed
+	Reason   string    `json:"reason,omitempty"` // of a failure, in one word, where the platform has some
 	Error    string    `json:"error,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Links    int       `json:"links,omitempty"` // connections of the app, as the platform counts them

@@ -168,3 +168,6 @@ func (c *Commands) Help(a Asked) string {
 
 // InThread is a [Command.Here] of what is about a conversation.
 func InThread(a Asked) bool { return a.Thread != "" }
+
+// All are the commands, in the order in which help shows them.
+func (c *Commands) All() []Command { return c.list }

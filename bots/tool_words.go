@@ -41,3 +41,16 @@ func LookupWords(line store.ToolLine, title string, words phrases.Catalogue) str
 	}
 	return title + between + Escape(words.Text(line.Brief))
 }
+
+// LineState says how a tool stands, for the line that tells of it.
+func LineState(state store.State) store.Text {
+	key, ok := map[store.State]phrases.Key{
+		store.Planned: phrases.ToolCalling, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,
+		store.Done: phrases.StateDone, store.Failed: phrases.StateFailed, store.Refused: phrases.StateRefused,
+		store.Expired: phrases.StateExpired, store.Cancelled: phrases.StateCancelled,
+	}[state]
+	if !ok {
+		key = phrases.StateLost
+	}
+	return key.Text()
+}

@@ -168,7 +168,7 @@ func (c Core) claim(ctx context.Context, a Asked) (Answer, error) {
 	_, err := c.Claims.Claim(ctx, a.At.Surface, HashClaim(a.Words), store.Claimer{Identity: a.By.Identity, Name: a.By.Name})
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrExpired):
-		return Said(words.Say(phrases.ClaimWrong)), nil
+		return Said(words.Say(phrases.ClaimWrong, a.At.Surface)), nil
 	case err != nil:
 		return Answer{}, err
 	}

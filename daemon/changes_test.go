@@ -155,6 +155,9 @@ func changesOf(t *testing.T, r *roof) []request {
 		{"POST /v1/bots/{name}/stop", "bot.put", func() error { return second(api.StopBot.Call(ctx, r.Client, api.BotRequest{Name: "slack"})) }},
 		{"POST /v1/bots/{name}/start", "bot.put", func() error { return second(api.StartBot.Call(ctx, r.Client, api.BotRequest{Name: "slack"})) }},
 		{"POST /v1/bots/{name}/claim", "claim.put", func() error { return second(api.ClaimBot.Call(ctx, r.Client, api.BotRequest{Name: "slack"})) }},
+		{"PUT /v1/bots/{name}/access", "setting.put", func() error {
+			return second(api.SetBotAccess.Call(ctx, r.Client, api.BotAccessRequest{Name: "discord", Who: "everyone"}))
+		}},
 		{"PATCH /v1/channels/{place}", "channel.put", func() error {
 			mode := store.ModeAll
 			return second(api.SetChannel.Call(ctx, r.Client, api.SetChannelRequest{Place: slacktest.General, Mode: &mode}))

@@ -18,11 +18,14 @@ func Operations() []mux.Mounted {
 	return m.Mounted()
 }
 
+// OnMemory is the surface of a platform that the house does not have.
+const OnMemory store.Surface = "memory"
+
 // WithPlatform adds a platform in memory to those of the house, on a surface
 // that none of them has. The bot is there when New returns.
 func WithPlatform(opt *Options, people ...string) *botstest.Bot {
-	bot := &botstest.Bot{Memory: botstest.NewMemory(store.OnDiscord), People: people, Now: time.Now}
-	opt.testOnlyPlatforms = []platform{{store.OnDiscord, botstest.CheckChannel, func(d *Daemon, words *bots.Commands, _ *commands.Home) bots.Bot {
+	bot := &botstest.Bot{Memory: botstest.NewMemory(OnMemory), People: people, Now: time.Now}
+	opt.testOnlyPlatforms = []platform{{OnMemory, botstest.CheckChannel, func(d *Daemon, words *bots.Commands, _ *commands.Home) bots.Bot {
 		bot.Store, bot.Commands = d.db, words
 		return bot
 	}}}

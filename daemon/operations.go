@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"net/http"
 
 	"nize/bots/phrases"
@@ -16,6 +17,7 @@ import (
 	"nize/daemon/people"
 	"nize/daemon/settings"
 	"nize/mcp"
+	"nize/store"
 )
 
 // operations are the nouns of the control API. Each is made once, by wire, and
@@ -90,7 +92,10 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, Providers: o.providers, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
-	o.bots = &control.Bots{Store: d.db, Bots: d.bots, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log}
+	o.bots = &control.Bots{Store: d.db, Bots: d.bots, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log,
+		Put: func(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error) {
+			return o.settings.Put(ctx, by, req)
+		}}
 	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
 	o.tools = &control.Tools{Store: d.db, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
@@ -153,6 +158,7 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.StartBot, o.bots.Switch(true))
 	mux.Handle(m, api.StopBot, o.bots.Switch(false))
 	mux.Handle(m, api.SweepBot, o.bots.Sweep)
+	mux.Handle(m, api.SetBotAccess, o.bots.SetAccess)
 	mux.Handle(m, api.ListBudgets, o.budgets.List)
 	mux.Handle(m, api.RemoveBudget, o.budgets.Remove)
 	mux.Handle(m, api.SetBudget, o.budgets.Set)

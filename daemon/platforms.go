@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/bots/discord"
 	"nize/bots/slack"
 	"nize/daemon/commands"
 	"nize/daemon/people"
@@ -28,6 +29,7 @@ type platform struct {
 // platforms are all of them, a line each.
 var platforms = []platform{
 	{store.OnSlack, slack.CheckChannel, (*Daemon).newSlack},
+	{store.OnDiscord, discord.CheckChannel, (*Daemon).newDiscord},
 }
 
 func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) bots.Bot {
@@ -35,6 +37,14 @@ func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) bots.Bot {
 		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Homes: d.db, Attachments: d.db},
 		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
 		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home, Feed: d.db,
+	})
+}
+
+func (d *Daemon) newDiscord(words *bots.Commands, home *commands.Home) bots.Bot {
+	return discord.New(discord.Options{
+		Store:    discord.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Files: d.db},
+		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
+		Log: d.log.With("component", "discord"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, Keeper: home,
 	})
 }
 

@@ -68,7 +68,7 @@ const (
 var Surfaces = []Surface{OnCLI, OnTerminal, OnSlack, OnDiscord, OnMCP, OnHTTP, OnSystem}
 
 // ChatSurfaces are the platforms on which nize can have an account.
-var ChatSurfaces = []Surface{OnSlack}
+var ChatSurfaces = []Surface{OnSlack, OnDiscord}
 
 // Caller is who acts. It is read once at the edge and passed on; it is never
 // dug out of a context inside the house.

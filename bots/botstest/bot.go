@@ -56,11 +56,11 @@ var (
 func (b *Bot) Title() string { return "Memory" }
 
 // Check implements bots.Bot.
-func (b *Bot) Check(_ context.Context, tokens []store.Secret) (store.Bot, error) {
-	if len(tokens) != 1 || tokens[0].Reveal() != Token {
-		return store.Bot{}, fmt.Errorf("%w token: the platform takes %s alone", store.ErrInvalid, Token)
+func (b *Bot) Check(_ context.Context, c bots.Connection) (bots.Checked, error) {
+	if len(c.Tokens) != 1 || c.Tokens[0].Reveal() != Token {
+		return bots.Checked{}, fmt.Errorf("%w token: the platform takes %s alone", store.ErrInvalid, Token)
 	}
-	return store.Bot{Surface: b.Surface(), Enabled: true, Mode: "memory", Team: Team, TeamName: "Memory", User: "nize", Tokens: map[string]store.Secret{"token": tokens[0]}}, nil
+	return bots.Checked{Account: store.Bot{Surface: b.Surface(), Enabled: true, Mode: "memory", Team: Team, TeamName: "Memory", User: "nize", Tokens: map[string]store.Secret{"token": c.Tokens[0]}}}, nil
 }
 
 // Use implements bots.Bot.

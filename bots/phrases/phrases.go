@@ -241,7 +241,7 @@ const (
 	Unmuted           Key = "I follow this thread again."
 	CallIs            Key = "%s: %s" // tool, state
 	Claimed           Key = "You are an admin of nize now."
-	ClaimWrong        Key = "This code is not valid: it was used, or its ten minutes are over. A new one: `nizectl bots slack claim`"
+	ClaimWrong        Key = "This code is not valid: it was used, or its ten minutes are over. A new one: `nizectl bots %s claim`" // platform
 	NoAccess          Key = "I work only for full members of this workspace, so I can't help you here."
 	Barred            Key = "I answer only those whom the admins of nize let in, so I can't help you here. If you need me, ask one of them."
 	FirstContact      Key = "Welcome! What you write to me, with its files and what others wrote before it in its thread, and what tools answer is kept for %s, so that conversations can go on; what I run is recorded for the admins." // days
@@ -347,7 +347,7 @@ const (
 	ChannelOverAll    Key = "The approvers of this channel don't count: an admin of nize said who approves everywhere."
 	ChannelUsage      Key = "Write `channel NAME VALUE`: agent NAME, model NAME, mode follow|mention|all, servers A,B|none, approvers WHO, language en|zh-Hans|zh-Hant; the value default takes one back."
 	ChannelHints      Key = "requester, admins, channel-admins, channel, user:U, group:G; several with commas, or such as 2 of group:ops not requester; empty is the default"
-	ChannelHintAdmins Key = "user:U, group:G, with commas: besides those whom Slack knows"
+	ChannelHintAdmins Key = "user:U, group:G, with commas: besides those whom this platform knows"
 	ChannelHintServer Key = "Only tools of these are used here; nothing chosen is all that is shared"
 	ChannelFollow     Key = "follow: who addressed it goes on without a mention"
 	ChannelMention    Key = "mention: only what mentions it"
@@ -388,6 +388,15 @@ const (
 	TokenActive       Key = "active"
 	TokenRevokedState Key = "revoked"
 	TokenExpired      Key = "expired"
+
+	// Of Discord.
+	NotInGuild    Key = "I work only for members of one server, so I can't help you here."
+	PressUnsaid   Key = "This was not kept because of an error inside nize, so nothing happened. Please do it again."
+	EditElsewhere Key = "These arguments have %d bytes, which is more than a dialog of Discord's can edit. Cancel, and tell me what to change; or an admin edits them with `nizectl approvals edit %s`."
+	DialogTooLate Key = "That dialog could not be opened in time. Please press again."
+	NoThread      Key = "I can't answer you in %s: Discord lets me open no thread or write there. Who manages the server gives me View Channel, Create Public Threads and Send Messages in Threads."
+	ConnectSealed Key = "Sealed at once, used for your own calls only, shown to nobody again."
+	AskAboutThis  Key = "Ask nize about this"
 
 	// the questions that Slack offers, as its manifest has them
 	PromptHelp       Key = "What can you do?"

@@ -218,7 +218,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"I follow this thread again.":                                             "我已恢复关注此消息列。",
 		"%s: %s":                                                                  "%s：%s",
 		"You are an admin of nize now.":                                           "你已成为 nize 管理员。",
-		"This code is not valid: it was used, or its ten minutes are over. A new one: `nizectl bots slack claim`":                                                                                                    "此代码无效：已被使用，或已超过十分钟有效期。获取新代码：`nizectl bots slack claim`",
+		"This code is not valid: it was used, or its ten minutes are over. A new one: `nizectl bots %s claim`":                                                                                                       "此代码无效：已被使用，或已超过十分钟有效期。获取新代码：`nizectl bots %s claim`",
 		"I work only for full members of this workspace, so I can't help you here.":                                                                                                                                  "我只为此工作区的正式成员服务，因此无法在这里为你提供帮助。",
 		"I answer only those whom the admins of nize let in, so I can't help you here. If you need me, ask one of them.":                                                                                             "我只回应 nize 管理员允许的人，因此无法在这里为你提供帮助。如有需要，请联系管理员。",
 		"Welcome! What you write to me, with its files and what others wrote before it in its thread, and what tools answer is kept for %s, so that conversations can go on; what I run is recorded for the admins.": "欢迎！为了延续对话，你发给我的内容（连同文件和消息列中此前他人所写的内容）以及工具返回的内容会保留 %s；我运行的操作会记录下来，供管理员查看。",
@@ -321,7 +321,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"The approvers of this channel don't count: an admin of nize said who approves everywhere.":                                                                                    "此频道的审批人不生效：nize 的管理员已统一指定审批人。",
 		"Write `channel NAME VALUE`: agent NAME, model NAME, mode follow|mention|all, servers A,B|none, approvers WHO, language en|zh-Hans|zh-Hant; the value default takes one back.": "请写 `channel NAME VALUE`：agent NAME、model NAME、mode follow|mention|all、servers A,B|none、approvers WHO、language en|zh-Hans|zh-Hant；值 default 恢复默认。",
 		"requester, admins, channel-admins, channel, user:U, group:G; several with commas, or such as 2 of group:ops not requester; empty is the default":                              "requester、admins、channel-admins、channel、user:U、group:G；多个用逗号分隔，或如 2 of group:ops not requester；留空为默认",
-		"user:U, group:G, with commas: besides those whom Slack knows":                                                                                                                 "user:U、group:G，用逗号分隔：在 Slack 已知的管理员之外",
+		"user:U, group:G, with commas: besides those whom this platform knows":                                                                                                         "user:U、group:G，用逗号分隔：在此平台已知的管理员之外",
 		"Only tools of these are used here; nothing chosen is all that is shared":                                                                                                      "此处只使用这些服务器的工具；不选则为已共享的全部",
 		"follow: who addressed it goes on without a mention":                                                                                                                           "follow：与 nize 对话的人无需再次提及",
 		"mention: only what mentions it":      "mention：仅回答提及 nize 的消息",
@@ -885,5 +885,15 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"Show my token usage and cost this month": "显示我本月的 token 用量和费用",
 		"nobody was there to ask: --approve none": "无人可询问：--approve none",
 		"the input ended":                         "输入已结束",
+
+		"I work only for members of one server, so I can't help you here.":                                                                                                               "我只为一个服务器的成员服务，因此无法在这里为你提供帮助。",
+		"This was not kept because of an error inside nize, so nothing happened. Please do it again.":                                                                                    "由于 nize 内部错误，此操作未被保存，什么也没有发生。请再试一次。",
+		"These arguments have %d bytes, which is more than a dialog of Discord's can edit. Cancel, and tell me what to change; or an admin edits them with `nizectl approvals edit %s`.": "这些参数有 %d 字节，超出了 Discord 对话框可编辑的长度。请取消，然后告诉我要改什么；或由管理员用 `nizectl approvals edit %s` 编辑。",
+		"That dialog could not be opened in time. Please press again.":                                                                                                                   "未能及时打开对话框。请再按一次。",
+		"I can't answer you in %s: Discord lets me open no thread or write there. Who manages the server gives me View Channel, Create Public Threads and Send Messages in Threads.":     "我无法在 %s 中回答你：Discord 不允许我在那里创建子区或发言。请服务器管理者授予我查看频道、创建公共子区和在子区内发送消息的权限。",
+		"Sealed at once, used for your own calls only, shown to nobody again.":                                                                                                           "立即加密封存，只用于你自己的调用，不再向任何人显示。",
+		"Ask nize about this": "向 nize 询问此消息",
+		"role":                "角色",
+		"an address such as https://discord.com/api/, or nothing for Discord's own": "如 https://discord.com/api/ 的地址，留空则为 Discord 自己的地址",
 	}
 })

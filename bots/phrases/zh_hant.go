@@ -218,7 +218,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"I follow this thread again.":                                             "我已恢復追蹤此討論串。",
 		"%s: %s":                                                                  "%s：%s",
 		"You are an admin of nize now.":                                           "你已成為 nize 管理員。",
-		"This code is not valid: it was used, or its ten minutes are over. A new one: `nizectl bots slack claim`":                                                                                                    "此代碼無效：已使用過，或已超過十分鐘的有效期限。取得新代碼：`nizectl bots slack claim`",
+		"This code is not valid: it was used, or its ten minutes are over. A new one: `nizectl bots %s claim`":                                                                                                       "此代碼無效：已使用過，或已超過十分鐘的有效期限。取得新代碼：`nizectl bots %s claim`",
 		"I work only for full members of this workspace, so I can't help you here.":                                                                                                                                  "我只為此工作空間的正式成員服務，因此無法在這裡協助你。",
 		"I answer only those whom the admins of nize let in, so I can't help you here. If you need me, ask one of them.":                                                                                             "我只回應 nize 管理員允許的人，因此無法在這裡協助你。如有需要，請聯絡管理員。",
 		"Welcome! What you write to me, with its files and what others wrote before it in its thread, and what tools answer is kept for %s, so that conversations can go on; what I run is recorded for the admins.": "歡迎！為了延續對話，你傳給我的內容（連同檔案和討論串中先前他人所寫的內容）以及工具傳回的內容會保留 %s；我執行的操作會留下記錄，供管理員查看。",
@@ -321,7 +321,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"The approvers of this channel don't count: an admin of nize said who approves everywhere.":                                                                                    "此頻道的核准人不生效：nize 的管理員已統一指定核准人。",
 		"Write `channel NAME VALUE`: agent NAME, model NAME, mode follow|mention|all, servers A,B|none, approvers WHO, language en|zh-Hans|zh-Hant; the value default takes one back.": "請寫 `channel NAME VALUE`：agent NAME、model NAME、mode follow|mention|all、servers A,B|none、approvers WHO、language en|zh-Hans|zh-Hant；值 default 恢復預設。",
 		"requester, admins, channel-admins, channel, user:U, group:G; several with commas, or such as 2 of group:ops not requester; empty is the default":                              "requester、admins、channel-admins、channel、user:U、group:G；多個用逗號分隔，或如 2 of group:ops not requester；留空為預設",
-		"user:U, group:G, with commas: besides those whom Slack knows":                                                                                                                 "user:U、group:G，用逗號分隔：在 Slack 已知的管理員之外",
+		"user:U, group:G, with commas: besides those whom this platform knows":                                                                                                         "user:U、group:G，用逗號分隔：在此平台已知的管理員之外",
 		"Only tools of these are used here; nothing chosen is all that is shared":                                                                                                      "此處只使用這些伺服器的工具；不選則為已分享的全部",
 		"follow: who addressed it goes on without a mention":                                                                                                                           "follow：與 nize 對話的人無需再次提及",
 		"mention: only what mentions it":      "mention：僅回答提及 nize 的訊息",
@@ -885,5 +885,15 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"Show my token usage and cost this month": "顯示我本月的 token 用量和費用",
 		"nobody was there to ask: --approve none": "沒有人可詢問：--approve none",
 		"the input ended":                         "輸入已結束",
+
+		"I work only for members of one server, so I can't help you here.":                                                                                                               "我只為一個伺服器的成員服務，因此無法在這裡協助你。",
+		"This was not kept because of an error inside nize, so nothing happened. Please do it again.":                                                                                    "由於 nize 內部錯誤，此操作未被保存，什麼也沒有發生。請再試一次。",
+		"These arguments have %d bytes, which is more than a dialog of Discord's can edit. Cancel, and tell me what to change; or an admin edits them with `nizectl approvals edit %s`.": "這些參數有 %d 位元組，超出了 Discord 對話框可編輯的長度。請取消，然後告訴我要改什麼；或由管理員用 `nizectl approvals edit %s` 編輯。",
+		"That dialog could not be opened in time. Please press again.":                                                                                                                   "未能及時開啟對話框。請再按一次。",
+		"I can't answer you in %s: Discord lets me open no thread or write there. Who manages the server gives me View Channel, Create Public Threads and Send Messages in Threads.":     "我無法在 %s 中回答你：Discord 不允許我在那裡建立討論串或發言。請伺服器管理者授予我檢視頻道、建立公開討論串和在討論串中傳送訊息的權限。",
+		"Sealed at once, used for your own calls only, shown to nobody again.":                                                                                                           "立即加密封存，只用於你自己的呼叫，不再向任何人顯示。",
+		"Ask nize about this": "向 nize 詢問此訊息",
+		"role":                "身分組",
+		"an address such as https://discord.com/api/, or nothing for Discord's own": "如 https://discord.com/api/ 的位址，留空則為 Discord 自己的位址",
 	}
 })

@@ -41,10 +41,16 @@ func tellApart(tokens []store.Secret) (bot, second store.Secret, err error) {
 	return bot, second, nil
 }
 
-// Check implements [bots.Bot]: who the bot is, what it may do, and that Socket
+// Check implements [bots.Bot]: see [Bot.check].
+func (b *Bot) Check(ctx context.Context, c bots.Connection) (bots.Checked, error) {
+	account, err := b.check(ctx, c.Tokens)
+	return bots.Checked{Account: account}, err
+}
+
+// check looks who the bot is, what it may do, and that Socket
 // Mode is on. With a signing secret in place of the app-level token it is an
 // account in HTTP mode.
-func (b *Bot) Check(ctx context.Context, tokens []store.Secret) (store.Bot, error) {
+func (b *Bot) check(ctx context.Context, tokens []store.Secret) (store.Bot, error) {
 	bot, second, err := tellApart(tokens)
 	if err != nil {
 		return store.Bot{}, err

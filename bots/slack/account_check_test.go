@@ -44,7 +44,7 @@ func TestCheck(t *testing.T) {
 			if c.second != "" {
 				second = c.second
 			}
-			_, err := b.Check(t.Context(), []store.Secret{store.NewSecret(bot), store.NewSecret(second)})
+			_, err := b.check(t.Context(), []store.Secret{store.NewSecret(bot), store.NewSecret(second)})
 			if c.want == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)

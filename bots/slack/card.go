@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,138 +23,61 @@ import (
 
 // cardPresses do what the buttons and dialogs of cards are for.
 type cardPresses struct {
-	approver bots.Approver
-	calls    bots.Calls
-	handler  bots.Handler
-	store    places
-	people   *people.Directory
-	posts    *posting.Poster
-	wire     *wire.Client
-	log      *slog.Logger
-	now      func() time.Time
-	schema   func(ctx context.Context, tool string) (json.RawMessage, error) // see [Options]
-	fits     func(tool string, args json.RawMessage) error
-}
-
-// places are where cards stand.
-type places interface {
-	GetPlace(ctx context.Context, owner, name string) (store.Address, error)
-	ListPlaces(ctx context.Context, owner string) (map[string]store.Address, error)
-}
-
-// decisions are what the buttons mean, but for what a dialog asks.
-var decisions = map[string]store.Decision{
-	view.VerbRun: {Verb: store.Approve}, view.VerbCancel: {Verb: store.Deny},
-	view.VerbAlways: {Verb: store.Approve, Always: true}, view.VerbNever: {Verb: store.Deny, Always: true},
-	view.VerbRunAll: {Verb: store.RunAll}, view.VerbRetry: {Verb: store.Retry}, view.VerbAgain: {Verb: store.Again},
+	*bots.Presses
+	people *people.Directory
+	posts  *posting.Poster
+	wire   *wire.Client
+	log    *slog.Logger
+	now    func() time.Time
+	schema func(ctx context.Context, tool string) (json.RawMessage, error) // see [Options]
+	fits   func(tool string, args json.RawMessage) error
 }
 
 // noteRefused leaves a press on a card in the audit whose author has no access
-// to nize: the gateway refuses anyone who is no user, and notes so.
+// to nize.
 func (c *cardPresses) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
+	by := store.Caller{Name: p.Name, Surface: store.OnSlack, Identity: p.Identity()}
 	for _, a := range i.Actions {
-		verb, id, _, ok := view.ReadPress(a.Value)
-		d, known := decisions[verb]
-		if !ok || !known || p.ID == "" {
-			continue
-		}
-		by := store.Caller{User: p.Identity(), Name: p.Name, Role: store.Member, Guest: true, Surface: store.OnSlack, Identity: p.Identity()}
-		if _, err := c.handler.Press(ctx, by, id, d); err == nil {
-			c.log.Error("a press without access was taken", "call", id, "by", by.Identity)
+		if press, ok := bots.ReadPress(a.Value); ok && p.ID != "" {
+			c.Refused(ctx, by, press)
 		}
 	}
+}
+
+// shownAt is the message that was pressed.
+func shownAt(i incoming.Interaction) store.Address {
+	return store.Address{Surface: store.OnSlack, Channel: i.Channel.ID, Thread: i.Message.Thread, Message: i.Message.TS}
 }
 
 // decide is a press on one of the buttons that need no dialog.
 func (c *cardPresses) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	verb, id, head, ok := view.ReadPress(a.Value)
-	d, known := decisions[verb]
-	if !ok || !known {
+	press, ok := bots.ReadPress(a.Value)
+	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	call, err := c.calls.GetCall(ctx, id)
-	if err != nil {
-		return c.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, store.ErrNotFound)
-	}
-	here, err := c.isCardHere(ctx, call, i)
-	if err != nil {
-		return err
-	}
-	d.Digest = call.Digest
-	if !here || !strings.HasPrefix(call.Digest, head) || head == "" {
-		d.Digest = notShown
-	}
-	if verb == view.VerbCancel && call.By == p.User.ID {
-		d.Verb = store.Cancel
-	}
-	card, err := c.handler.Press(ctx, p.Caller(), id, d)
-	return c.tellPressFailed(ctx, p, press{channel: i.Channel.ID, thread: i.Message.Thread, seen: here && card.Call == id, card: card}, err)
+	on, err := c.Decide(ctx, p.Caller(), press, shownAt(i), nil)
+	return c.tellPressFailed(ctx, p, shownAt(i), on, err)
 }
 
-// notShown is no digest: with it the gateway refuses what was pressed where it
-// is not shown, and notes so.
-const notShown = "not shown"
-
-// press is what was pressed, and where.
-type press struct {
-	channel, thread string
-	seen            bool // card is the card that they see there
-	card            store.Card
-}
-
-// tellPressFailed tells in private why a press did nothing.
-func (c *cardPresses) tellPressFailed(ctx context.Context, p people.Person, on press, err error) error {
-	if errors.Is(err, store.ErrNotFound) && on.seen { // they see it, though it is not theirs
-		text := p.Words().Say(phrases.CardNotYou) + "\n" + bots.WhoMay(on.card, p.Locale)
-		return c.posts.Tell(ctx, p, on.channel, on.thread, strings.TrimSpace(text))
+// tellPressFailed tells in private why a press did nothing. Where the card shows
+// it, a second press of the same person says no more.
+func (c *cardPresses) tellPressFailed(ctx context.Context, p people.Person, at store.Address, on bots.Pressed, err error) error {
+	if text := on.Told(err, p.Words(), p.Locale); text != "" {
+		return c.posts.Tell(ctx, p, at.Channel, at.Thread, text)
 	}
-	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) || err == nil {
-		// The card shows it; a second press of the same person says no more.
+	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
 		return nil
-	}
-	if wire.Lasting(err) || errors.Is(err, store.ErrConflict) {
-		return c.posts.TellError(ctx, p, on.channel, on.thread, err)
 	}
 	return err
 }
 
-// isCardHere says whether the message that was pressed is a card of the call.
-// Slack sends with a press what the message of that button holds, so any other
-// was made up, by somebody who may not be allowed to see the call. One whose
-// place is not known yet is about to be noted.
-func (c *cardPresses) isCardHere(ctx context.Context, call store.Call, i incoming.Interaction) (bool, error) {
-	places, err := c.store.ListPlaces(ctx, call.ID) // its copies
-	if err != nil {
-		return false, fmt.Errorf("reading where copies of a card stand: %w", err)
-	}
-	list := slices.Collect(maps.Values(places))
-	if call.Thread != "" {
-		at, err := c.store.GetPlace(ctx, call.Thread, call.ID)
-		if err == nil {
-			list = append(list, at)
-		} else if !errors.Is(err, store.ErrNotFound) {
-			return false, fmt.Errorf("reading where a card stands: %w", err)
-		}
-	}
-	return slices.ContainsFunc(list, func(at store.Address) bool {
-		return at.Surface == store.OnSlack && at.Channel == i.Channel.ID && (at.Message == i.Message.TS || at.Message == "")
-	}), nil
-}
-
 // cardOf reads a card for a dialog, for those who see its message.
 func (c *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value string) (store.Card, error) {
-	_, id, _, ok := view.ReadPress(value)
+	press, ok := bots.ReadPress(value)
 	if !ok {
 		return store.Card{}, fmt.Errorf("%w press", store.ErrInvalid)
 	}
-	call, err := c.calls.GetCall(ctx, id)
-	if err != nil {
-		return store.Card{}, err
-	}
-	if here, err := c.isCardHere(ctx, call, i); err != nil || !here {
-		return store.Card{}, errors.Join(err, fmt.Errorf("a card of call %s here: %w", id, store.ErrNotFound))
-	}
-	return c.approver.Card(ctx, id)
+	return c.Card(ctx, press, shownAt(i))
 }
 
 // openAll shows the whole card.
@@ -210,7 +131,7 @@ func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Pag
 		title = w.Say(phrases.ResultTitle)
 		text = c.resultText(ctx, p, at.Call)
 	default:
-		card, err := c.approver.Card(ctx, at.Call)
+		card, err := c.Approver.Card(ctx, at.Call)
 		if err != nil {
 			return slackgo.ModalViewRequest{}, err
 		}
@@ -225,7 +146,7 @@ func (c *cardPresses) pageView(ctx context.Context, p people.Person, at view.Pag
 // resultText is what a call returned, made harmless; "" for those who may not
 // see it.
 func (c *cardPresses) resultText(ctx context.Context, p people.Person, id string) string {
-	call, err := c.calls.GetCall(ctx, id)
+	call, err := c.Calls.GetCall(ctx, id)
 	if err != nil || call.Result == nil || call.By != p.User.ID && (call.Private || !p.Caller().IsAdmin()) {
 		return ""
 	}

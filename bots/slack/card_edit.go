@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
@@ -24,14 +25,14 @@ func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.
 	if err != nil {
 		return err
 	}
-	_, _, head, _ := view.ReadPress(a.Value)
+	press, _ := bots.ReadPress(a.Value)
 	var raw json.RawMessage
 	if c.schema != nil {
 		if raw, err = c.schema(ctx, card.Tool); err != nil {
 			raw = nil // JSON is edited then
 		}
 	}
-	e := view.Editing{Call: card.Call, Head: head, Channel: i.Channel.ID, Thread: i.Message.Thread}
+	e := view.Editing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.Thread}
 	_, err = c.wire.OpenView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
 	return err
 }
@@ -43,11 +44,7 @@ func (c *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phra
 	if !ok {
 		return e, nil, nil, store.Errorf("%w dialog", store.ErrInvalid)
 	}
-	if e.Form == "" {
-		args, wrong = view.EditedJSON(i, w)
-		return e, args, wrong, nil
-	}
-	card, err := c.approver.Card(ctx, e.Call)
+	card, err := c.Approver.Card(ctx, e.Call)
 	if err != nil {
 		return e, nil, nil, err
 	}
@@ -57,7 +54,7 @@ func (c *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phra
 			return e, nil, nil, err
 		}
 	}
-	args, wrong, err = e.EditedForm(i, card, raw, w)
+	args, wrong, err = e.Edited(i, card, raw, w)
 	return e, args, wrong, err
 }
 
@@ -80,7 +77,7 @@ func (c *cardPresses) checkEdit(ctx context.Context, i incoming.Interaction) map
 // misfit says why arguments are none that the tool takes, beside the first field
 // that it is about.
 func (c *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Interaction, args json.RawMessage, w phrases.Catalogue) map[string]string {
-	call, err := c.calls.GetCall(ctx, e.Call)
+	call, err := c.Calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return nil // as above
 	}
@@ -100,7 +97,7 @@ func (c *cardPresses) submitEdit(ctx context.Context, p people.Person, i incomin
 	if err != nil {
 		return c.posts.TellError(ctx, p, e.Channel, e.Thread, err)
 	}
-	call, err := c.calls.GetCall(ctx, e.Call)
+	call, err := c.Calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return c.posts.TellError(ctx, p, e.Channel, e.Thread, store.ErrNotFound)
 	}
@@ -108,7 +105,7 @@ func (c *cardPresses) submitEdit(ctx context.Context, p people.Person, i incomin
 	if e.Head == "" || !strings.HasPrefix(digest, e.Head) {
 		digest = e.Head
 	}
-	_, err = c.handler.Press(ctx, p.Caller(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
+	_, err = c.Handler.Press(ctx, p.Caller(), e.Call, store.Decision{Verb: store.Edit, Digest: digest, Args: args})
 	if err != nil && (wire.Lasting(err) || errors.Is(err, store.ErrConflict)) {
 		return c.posts.TellError(ctx, p, e.Channel, e.Thread, err)
 	}

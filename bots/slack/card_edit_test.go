@@ -26,7 +26,7 @@ func (o oneCall) GetCall(context.Context, string) (store.Call, error) { return o
 // about, in the reader's language.
 func TestMisfit(t *testing.T) {
 	var asked string
-	k := &cardPresses{calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}, fits: func(tool string, args json.RawMessage) error {
+	k := &cardPresses{Presses: &bots.Presses{Calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}}, fits: func(tool string, args json.RawMessage) error {
 		asked = tool
 		switch string(args) {
 		case `{"n":1}`:

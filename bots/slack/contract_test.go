@@ -61,7 +61,7 @@ func connectedBot(t *testing.T, fake *slacktest.Server, o Options, second string
 		o.testOnlyWait = short
 	}
 	b := New(o)
-	account, err := b.Check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(second)})
+	account, err := b.check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,9 +159,9 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 		s.dialogs.Lock()
 		defer s.dialogs.Unlock()
 	}
-	verb := map[store.Verb]string{store.Approve: view.VerbRun, store.Deny: view.VerbNever, store.Edit: view.VerbEdit}[d.Verb]
+	verb := map[store.Verb]string{store.Approve: bots.VerbRun, store.Deny: bots.VerbNever, store.Edit: bots.VerbEdit}[d.Verb]
 	for _, m := range s.fake.Thread(s.root.Channel, s.root.TS) {
-		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), view.CallAction+"-"+view.VerbShow) {
+		if !strings.Contains(string(m.Blocks), call) || !strings.Contains(string(m.Blocks), view.CallAction+"-"+bots.VerbShow) {
 			continue
 		}
 		err := s.fake.Press(ctx, slacktest.Ann, m, view.CallAction+"-"+verb)
@@ -177,11 +177,11 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 		}
 	}
 	// The card shows no button any more: the press was under way.
-	if verb == view.VerbNever {
-		verb = view.VerbCancel // what needs no dialog
+	if verb == bots.VerbNever {
+		verb = bots.VerbCancel // what needs no dialog
 	}
 	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
-		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:view.DigestChars])
+		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:16])
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
 	return s.result(ctx, call)
 }

@@ -61,7 +61,7 @@ func (c *commander) submitSecret(ctx context.Context, i incoming.Interaction) (w
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
-		return map[string]string{view.SecretBlock: bots.Plain(view.ErrorText(p.Words(), err))}, nil
+		return map[string]string{view.SecretBlock: bots.Plain(bots.ErrorText(p.Words(), err))}, nil
 	default:
 		c.log.Error("sealing a credential", "server", f.Service, "err", err)
 		return refuse(p.Words(), phrases.ConnectFailed), nil

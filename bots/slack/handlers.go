@@ -1,6 +1,9 @@
 package slack
 
-import "nize/bots/slack/view"
+import (
+	"nize/bots"
+	"nize/bots/slack/view"
+)
 
 // newHandlers is what people can press, choose and fill in.
 func (l *live) newHandlers() handlers {
@@ -26,9 +29,9 @@ func (l *live) newHandlers() handlers {
 		shortcuts: map[string]onShortcut{aboutMessage: l.talk.askAbout},
 	}
 	for verb, p := range map[string]onPress{
-		view.VerbRun: kept(l.cards.decide), view.VerbRunAll: kept(l.cards.decide), view.VerbCancel: kept(l.cards.decide), view.VerbRetry: kept(l.cards.decide), view.VerbAgain: kept(l.cards.decide),
-		view.VerbAlways: press(l.cards.openAlways), view.VerbNever: press(l.cards.openAlways),
-		view.VerbEdit: press(l.cards.openEdit), view.VerbShow: press(l.cards.openAll),
+		bots.VerbRun: kept(l.cards.decide), bots.VerbRunAll: kept(l.cards.decide), bots.VerbCancel: kept(l.cards.decide), bots.VerbRetry: kept(l.cards.decide), bots.VerbAgain: kept(l.cards.decide),
+		bots.VerbAlways: press(l.cards.openAlways), bots.VerbNever: press(l.cards.openAlways),
+		bots.VerbEdit: press(l.cards.openEdit), bots.VerbShow: press(l.cards.openAll),
 	} {
 		h.presses[view.CallAction+"-"+verb] = p
 	}

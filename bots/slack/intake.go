@@ -76,7 +76,8 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		wire: l.wire, log: l.log, team: account.Team, wg: &l.wg,
 	}
 	l.cards = &cardPresses{
-		approver: b.o.Approver, calls: b.o.Calls, handler: h, store: b.o.Store.Posts, people: l.people, posts: l.posts,
+		Presses: &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log},
+		people:  l.people, posts: l.posts,
 		wire: l.wire, log: l.log, now: b.o.Now, schema: b.o.Schema, fits: b.o.Fits,
 	}
 	l.talk = &talk{

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
@@ -64,9 +65,9 @@ func (c *cardPresses) shownArgs(ctx context.Context, i incoming.Interaction) str
 	if i.View.Callback != view.EditView || !ok {
 		return ""
 	}
-	call, err := c.calls.GetCall(ctx, e.Call)
+	call, err := c.Calls.GetCall(ctx, e.Call)
 	if err != nil {
 		return ""
 	}
-	return view.ShownArgs(call.Args)
+	return bots.ShownArgs(call.Args)
 }

@@ -15,7 +15,6 @@ import (
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/bots/slack/posting"
-	"nize/bots/slack/view"
 	"nize/bots/slack/wire"
 	"nize/store"
 )
@@ -159,7 +158,7 @@ func (t *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s att
 	case errors.Is(err, store.ErrInvalid):
 		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.TooLong))
 	case errors.Is(err, store.ErrRefused):
-		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.CardTold, view.ErrorText(p.Words(), err)))
+		return t.posts.Tell(ctx, p, e.Channel, e.PrivateThread(), p.Words().Say(phrases.CardTold, bots.ErrorText(p.Words(), err)))
 	}
 	return err
 }

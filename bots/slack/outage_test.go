@@ -91,7 +91,7 @@ func TestCheckWithoutSlack(t *testing.T) {
 	check := func(t *testing.T, api, want string) {
 		t.Helper()
 		b := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": api}, Log: testLog(t), Commands: &bots.Commands{}})
-		_, err := b.Check(t.Context(), []store.Secret{store.NewSecret("xoxb-fake-bot"), store.NewSecret("xapp-1-A0NIZE-fake")})
+		_, err := b.check(t.Context(), []store.Secret{store.NewSecret("xoxb-fake-bot"), store.NewSecret("xapp-1-A0NIZE-fake")})
 		if err == nil || errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "xoxb-fake") {
 			t.Errorf("it says %v, want %q", err, want)
 		}

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"nize/bots"
 	"nize/bots/phrases"
@@ -19,18 +18,16 @@ import (
 
 // openAlways opens the dialog of a standing answer.
 func (c *cardPresses) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	verb, id, head, _ := view.ReadPress(a.Value)
+	press, _ := bots.ReadPress(a.Value)
 	card, err := c.cardOf(ctx, i, a.Value)
 	if errors.Is(err, store.ErrNotFound) { // made up: the gateway refuses it and notes so
-		d := decisions[verb]
-		d.Digest = notShown
-		_, err = c.handler.Press(ctx, p.Caller(), id, d)
+		_, err = c.Decide(ctx, p.Caller(), press, shownAt(i), nil)
 		return c.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, err)
 	}
 	if err != nil {
 		return err
 	}
-	s := view.Standing{Call: card.Call, Head: head, Deny: verb == view.VerbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
+	s := view.Standing{Call: card.Call, Head: press.Head, Deny: press.Verb == bots.VerbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
 	_, err = c.wire.OpenView(ctx, i.Trigger, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
 	return err
 }
@@ -57,19 +54,19 @@ func (c *cardPresses) submitAlways(ctx context.Context, p people.Person, i incom
 	if err != nil {
 		return c.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
-	call, err := c.calls.GetCall(ctx, s.Call)
+	call, err := c.Calls.GetCall(ctx, s.Call)
 	if err != nil {
 		return c.posts.TellError(ctx, p, s.Channel, s.Thread, store.ErrNotFound)
 	}
-	if d.Digest = call.Digest; s.Head == "" || !strings.HasPrefix(call.Digest, s.Head) {
-		d.Digest = notShown
+	if d.Digest = call.Digest; !(bots.Press{Head: s.Head}).Shows(call.Digest) {
+		d.Digest = bots.NotShown
 	}
-	card, err := c.handler.Press(ctx, p.Caller(), s.Call, d)
+	card, err := c.Handler.Press(ctx, p.Caller(), s.Call, d)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) { // the card does not tell that nothing was kept
 		return c.posts.TellError(ctx, p, s.Channel, s.Thread, err)
 	}
 	if err == nil {
 		return c.posts.Tell(ctx, p, s.Channel, s.Thread, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
 	}
-	return c.tellPressFailed(ctx, p, press{channel: s.Channel, thread: s.Thread, seen: card.Call == s.Call, card: card}, err)
+	return c.tellPressFailed(ctx, p, store.Address{Channel: s.Channel, Thread: s.Thread}, bots.Pressed{Card: card, Seen: card.Call == s.Call}, err)
 }

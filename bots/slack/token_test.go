@@ -61,7 +61,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 			t.Fatal(err)
 		}
 		fares(t, b, bots.Failed, code+": ")
-		if _, err := b.Check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "("+code+"): ") {
+		if _, err := b.check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "("+code+"): ") {
 			t.Errorf("who connects is told %v", err)
 		}
 		fake.RevokeBot("")

@@ -236,9 +236,9 @@ func TestCardWhereBytesCount(t *testing.T) {
 			t.Fatalf("%s: %v", c.State, err)
 		}
 		posted, _ := fake.Message(at.Channel, at.Message)
-		want := []string{view.VerbShow, view.FileName(c), "你好你好"}
+		want := []string{bots.VerbShow, view.FileName(c), "你好你好"}
 		if c.State == store.Done { // one line remains of it
-			want = []string{view.VerbShow, "Done: tracker:create_issue"}
+			want = []string{bots.VerbShow, "Done: tracker:create_issue"}
 		}
 		for _, want := range want {
 			if !strings.Contains(string(posted.Blocks), want) {

@@ -113,7 +113,7 @@ func TestUserGroupScope(t *testing.T) {
 	scopes := slices.DeleteFunc(slices.Clone(slacktest.Scopes), func(s string) bool { return s == "usergroups:read" })
 	fake := startFake(t, slacktest.Options{Unlimited: true, Scopes: scopes})
 	off := New(Options{Store: storeOf(openBolt(t)), Config: store.Defaults{"slack.api_url": fake.APIURL()}, Transport: http.DefaultTransport})
-	if _, err := off.Check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "usergroups:read") {
+	if _, err := off.check(t.Context(), []store.Secret{store.NewSecret(fake.BotToken()), store.NewSecret(fake.AppToken())}); err == nil || !strings.Contains(err.Error(), "usergroups:read") {
 		t.Errorf("checking the tokens: %v", err)
 	}
 	if _, _, err := off.UserGroup(t.Context(), "ops"); !errors.Is(err, errOff) {

@@ -23,14 +23,18 @@ type botTexts struct {
 	more      string                              // of connect
 	tokens    []string                            // what is asked for, one a line
 	first     string                              // how one begins: the command without a bot
+	team      cli.Flag                            // of connect: where nize is to work; nil where a token says so
 	endpoints string                              // before the paths at which the platform reaches nized
 	commands  func(a *command.App) []*cli.Command // that only this platform has
 }
 
 // textsOf are those of a platform; one that says nothing asks for one token.
 func textsOf(at store.Surface) botTexts {
-	if at == store.OnSlack {
+	switch at {
+	case store.OnSlack:
 		return slackTexts
+	case store.OnDiscord:
+		return discordTexts
 	}
 	return botTexts{title: string(at), usage: "check a token from standard input and start the bot", tokens: []string{"the token"}, commands: func(*command.App) []*cli.Command { return nil }}
 }
@@ -39,10 +43,15 @@ func botsCommand(a *command.App) *cli.Command {
 	all := command.Group("bots", "nize's accounts on chat platforms",
 		a.Command(command.Leaf{Name: "status", Usage: "show how each bot fares", Run: botsStatus}),
 		botChannelsCommand(a),
+		botAccessCommand(a),
 	)
 	for _, at := range store.ChatSurfaces {
 		name, texts := string(at), textsOf(at)
-		connect := a.Command(command.Leaf{Name: "connect", Usage: texts.usage, Run: botsConnect(name, texts), More: texts.more})
+		var flags []cli.Flag
+		if texts.team != nil {
+			flags = append(flags, texts.team)
+		}
+		connect := a.Command(command.Leaf{Name: "connect", Usage: texts.usage, Run: botsConnect(name, texts), More: texts.more, Flags: flags})
 		all.Commands = append(all.Commands, command.Group(name, "the bot on "+texts.title, slices.Concat(texts.commands(a), []*cli.Command{connect}, botCommandsCommands(a, name))...))
 	}
 	return all
@@ -84,6 +93,9 @@ func botsStatus(ctx context.Context, c *command.Call) error {
 func botsConnect(name string, texts botTexts) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
 		req := api.ConnectBotRequest{Name: name}
+		if texts.team != nil {
+			req.Team = c.Cmd.String(texts.team.Names()[0])
+		}
 		for _, what := range texts.tokens {
 			c.SkipBlank()
 			text, err := oneWord(c.SecretLine(what))
@@ -102,6 +114,9 @@ func botsConnect(name string, texts botTexts) func(context.Context, *command.Cal
 			return c.PrintJSON(made)
 		}
 		c.Line("connected to %s (%s) as %s", display.Clean(made.TeamName), display.Clean(made.Team), display.Clean(made.User))
+		for _, advice := range made.Advice {
+			c.Note("%s", display.Clean(advice))
+		}
 		printClaim(c, made.Claim)
 		if len(made.Endpoints) > 0 {
 			c.Note("%s", texts.endpoints)

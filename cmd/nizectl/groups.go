@@ -8,6 +8,7 @@ import (
 
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
+	"nize/store"
 )
 
 func groupsCommand(a *command.App) *cli.Command {
@@ -16,7 +17,8 @@ func groupsCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "show", Args: "GROUP", Usage: "show a group", Names: groupNames, Run: groupsShow}),
 		a.Command(command.Leaf{Name: "add", Args: "GROUP", Usage: "make a group",
 			Flags: []cli.Flag{usersFlag("members", "who is in it"),
-				&cli.StringFlag{Name: "slack-usergroup", Usage: "`GROUP`, a Slack user group by id or handle: who is in it there is in it here"}}, Run: groupsAdd}),
+				&cli.StringFlag{Name: "slack-usergroup", Usage: "`GROUP`, a Slack user group by id or handle: who is in it there is in it here"},
+				&cli.StringFlag{Name: "discord-role", Usage: "`ROLE`, a role of the Discord server by id or name: who has it there is in it here"}}, Run: groupsAdd}),
 		a.Command(command.Leaf{Name: "edit", Args: "GROUP", Usage: "take people in and out", Names: groupNames,
 			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}, Run: groupsEdit}),
 		a.Command(command.Leaf{Name: "remove", Args: "GROUP", Usage: "remove a group with which nothing is shared", Names: groupNames,
@@ -112,8 +114,14 @@ func groupsShow(ctx context.Context, c *command.Call) error {
 
 func groupsAdd(ctx context.Context, c *command.Call) error {
 	req := api.AddGroupRequest{Name: c.Arg(0), Members: usersOf(c, "members"), Usergroup: c.Cmd.String("slack-usergroup")}
+	if role := c.Cmd.String("discord-role"); role != "" {
+		if req.Usergroup != "" {
+			return command.Usagef("groups add takes --slack-usergroup or --discord-role, not both: make two groups")
+		}
+		req.Usergroup = string(store.OnDiscord) + ":" + role
+	}
 	if len(req.Members) > 0 && req.Usergroup != "" {
-		return command.Usagef("groups add takes --members or --slack-usergroup, not both: make two groups")
+		return command.Usagef("groups add takes --members, --slack-usergroup or --discord-role, not both: make two groups")
 	}
 	g, err := api.AddGroup.Call(ctx, c.API, req)
 	if err != nil {

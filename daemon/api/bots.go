@@ -12,7 +12,8 @@ var ListBots = Op[Empty, List[BotView]]{"GET", "/v1/bots", true, "list bots and 
 // BotView is nize's account on a chat platform and how it fares.
 type BotView struct {
 	store.Bot
-	State     string    `json:"state"` // off, connecting, connected, failed
+	State     string    `json:"state"`            // off, connecting, connected, failed
+	Reason    string    `json:"reason,omitempty"` // of a failure: intents, token or guild, where the platform has some
 	Error     string    `json:"error,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	Links     int       `json:"links,omitempty"` // connections of the app, as the platform counts them
@@ -30,6 +31,8 @@ var ConnectBot = Op[ConnectBotRequest, ConnectedBot]{"POST", "/v1/bots/{name}", 
 type ConnectBotRequest struct {
 	Name   string   `path:"name" json:"-"`
 	Tokens []Secret `json:"tokens"`
+	// Team is where nize is to work, where a token does not say so: a guild.
+	Team string `json:"team,omitempty"`
 }
 
 // Claim is a code that makes whoever sends it in the chat an admin, once.
@@ -46,6 +49,8 @@ type ConnectedBot struct {
 	// Endpoints are where the platform must send to, in HTTP mode; without a
 	// public address they are paths.
 	Endpoints []string `json:"endpoints,omitempty"`
+	// Advice says what would work better otherwise, and where to change it.
+	Advice []string `json:"advice,omitempty"`
 }
 
 // BotRequest names a bot by its platform.
@@ -68,3 +73,20 @@ var ClaimBot = Op[BotRequest, Claim]{"POST", "/v1/bots/{name}/claim", true, "mak
 
 // RemoveBot stops a bot and forgets its tokens.
 var RemoveBot = Op[BotRequest, Empty]{"DELETE", "/v1/bots/{name}", true, "stop a bot and forget its tokens"}
+
+// SetBotAccess says who may talk to a bot, on a platform that has a setting of its
+// own for that.
+var SetBotAccess = Op[BotAccessRequest, BotAccess]{"PUT", "/v1/bots/{name}/access", true, "say who may talk to a bot"}
+
+// BotAccessRequest is one of admins and everyone, or a role.
+type BotAccessRequest struct {
+	Name string `path:"name" json:"-"`
+	Who  string `json:"who,omitempty"`
+	Role string `json:"role,omitempty"` // by its id or name
+}
+
+// BotAccess is who may.
+type BotAccess struct {
+	Access string `json:"access"`
+	Role   string `json:"role,omitempty"` // the name of the one that Access names by id
+}

@@ -26,8 +26,10 @@ type Bots struct {
 	Bots *bots.Registry
 	// PublicURL is where people and platforms reach nized; "" is not known.
 	PublicURL func() string
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Put keeps a setting.
+	Put func(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error)
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Start gives every bot that is switched on its account.
@@ -45,7 +47,7 @@ func (b *Bots) Start(ctx context.Context) {
 }
 
 func viewOfBot(account store.Bot, h bots.Health) api.BotView {
-	return api.BotView{Bot: account, State: h.State, Error: h.Error, Since: h.Since, Links: h.Links, Events: h.Events, LastEvent: h.LastSeen}
+	return api.BotView{Bot: account, State: h.State, Reason: h.Reason, Error: h.Error, Since: h.Since, Links: h.Links, Events: h.Events, LastEvent: h.LastSeen}
 }
 
 // List lists the accounts and how they fare.
@@ -92,13 +94,14 @@ func (b *Bots) Connect(ctx context.Context, by store.Caller, req api.ConnectBotR
 	for i, t := range req.Tokens {
 		tokens[i] = t.Secret
 	}
-	account, err := bot.Check(ctx, tokens)
+	checked, err := bot.Check(ctx, bots.Connection{Tokens: tokens, Team: req.Team})
 	switch {
 	case errors.Is(err, store.ErrInvalid):
 		return none, err
 	case err != nil: // the platform did not answer, or something else did
 		return none, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 	}
+	account := checked.Account
 	account.Connected = b.Now()
 	if err := b.Store.PutBot(ctx, by, account); err != nil {
 		return none, fmt.Errorf("storing the bot: %w", err)
@@ -108,7 +111,7 @@ func (b *Bots) Connect(ctx context.Context, by store.Caller, req api.ConnectBotR
 	if err != nil {
 		return none, err
 	}
-	made := api.ConnectedBot{BotView: viewOfBot(account, bot.Health()), Claim: claim}
+	made := api.ConnectedBot{BotView: viewOfBot(account, bot.Health()), Claim: claim, Advice: checked.Advice}
 	if receiver, ok := bot.(bots.Receiver); ok {
 		for _, path := range receiver.Endpoints(account) {
 			made.Endpoints = append(made.Endpoints, strings.TrimSuffix(b.PublicURL(), "/")+path)
@@ -212,4 +215,34 @@ func (b *Bots) Remove(ctx context.Context, by store.Caller, req api.BotRequest) 
 	}
 	bot.Use(nil)
 	return none, nil
+}
+
+// SetAccess keeps who may talk to a bot as the setting NAME.access, with the id of
+// a role: its name may become another role's.
+func (b *Bots) SetAccess(ctx context.Context, by store.Caller, req api.BotAccessRequest) (none api.BotAccess, err error) {
+	bot, err := b.Bots.Find(req.Name)
+	if err != nil {
+		return none, err
+	}
+	key := req.Name + ".access"
+	if _, ok := store.FindKey(key); ok != nil {
+		return none, fmt.Errorf("%w: who may talk to nize on %s is the setting bots.access", store.ErrRefused, bot.Title())
+	}
+	set := api.BotAccess{Access: req.Who}
+	if req.Role != "" {
+		directory, ok := bot.(bots.GroupDirectory)
+		if !ok || req.Who != "" {
+			return none, fmt.Errorf("%w access: give a role, or who, and not both", store.ErrInvalid)
+		}
+		source, name, err := directory.UserGroup(ctx, req.Role)
+		if err != nil {
+			if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInvalid) {
+				return none, err
+			}
+			return none, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+		}
+		set = api.BotAccess{Access: "role:" + source[strings.LastIndexByte(source, ':')+1:], Role: name}
+	}
+	_, err = b.Put(ctx, by, api.PutSettingRequest{Key: key, Value: set.Access})
+	return set, err
 }

@@ -58,7 +58,7 @@ func (b *Bots) Facts(ctx context.Context, online bool) (facts []doctor.Bot, err 
 		f := doctor.Bot{Name: string(bot.Surface()), State: h.State, Error: h.Error, Disabled: !account.Enabled}
 		if online && account.Enabled {
 			asking, cancel := context.WithTimeout(ctx, botPatience)
-			_, err := bot.Check(asking, slices.Collect(maps.Values(account.Tokens)))
+			_, err := bot.Check(asking, bots.Connection{Tokens: slices.Collect(maps.Values(account.Tokens)), Team: account.Team})
 			cancel()
 			f.Asked, f.Wrong = true, store.ErrText(err)
 		}

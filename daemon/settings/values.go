@@ -36,6 +36,10 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 		if value != "" && (channel == nil || !channel(value)) {
 			err = alert.CheckURL(value)
 		}
+	case "discord.access":
+		if role, ok := strings.CutPrefix(value, "role:"); value != "admins" && value != "everyone" && (!ok || role == "" || strings.Trim(role, "0123456789") != "") {
+			err = errors.New("use admins, everyone or role:ID, with the id of a role; nizectl bots access discord --role NAME finds it")
+		}
 	case "audit.schedule", "backup.schedule":
 		err = checkOptionalSchedule(value)
 	case "listen":

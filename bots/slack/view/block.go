@@ -19,9 +19,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
-	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
-	"nize/store"
 )
 
 // choice is an option of a select: what it stands for, and what it says.
@@ -134,6 +132,3 @@ func Clip(text string, limit int) string {
 }
 
 // ErrorText is an error without the sentinel's chain around it.
-func ErrorText(w phrases.Catalogue, err error) string {
-	return strings.TrimSuffix(w.Problem(err), ": "+store.ErrRefused.Error())
-}

@@ -101,7 +101,7 @@ func RenderCardIn(card store.Card, r bots.Reader, file ArgsFile, in capacity) Ca
 	if more {
 		section(maxClaim, words.Say(phrases.CardMore))
 	}
-	c.Blocks = append(c.Blocks, slackgo.NewActionBlock("", cardButtons(card, true, words)...))
+	c.Blocks = append(c.Blocks, slackgo.NewActionBlock("", cardButtons(card, words)...))
 	c.text, c.Edited = plainForm(card, p, file, words, MaxFallback), plainForm(card, p, file, words, maxEdited)
 	if in == Narrow {
 		c.text = c.Edited
@@ -160,7 +160,7 @@ func settledCard(card store.Card, p bots.CardParts, words phrases.Catalogue) Car
 	line := Clip(p.Settled.Line(), maxClaim)
 	c := CardContent{Blocks: []slackgo.Block{
 		slackgo.NewRichTextBlock("", slackgo.NewRichTextSection(slackgo.NewRichTextSectionTextElement(line, nil))),
-		slackgo.NewActionBlock("", cardButtons(card, false, words)...),
+		slackgo.NewActionBlock("", cardButtons(card, words)...),
 	}}
 	c.text = Fallback(strings.Join(append([]string{line, words.Say(phrases.CardCall, bots.Escape(card.Call))}, p.State[0]), "\n"), maxEdited)
 	c.Edited = c.text
@@ -211,69 +211,28 @@ func continues(card store.Card, shown int, pretty string, file ArgsFile, words p
 }
 
 // cardButtons are what can be done about the call as it stands.
-func cardButtons(card store.Card, open bool, words phrases.Catalogue) []slackgo.BlockElement {
+func cardButtons(card store.Card, words phrases.Catalogue) []slackgo.BlockElement {
 	var buttons []slackgo.BlockElement
-	add := func(verb string, key phrases.Key, style slackgo.Style, args ...any) {
-		b := button(CallAction+"-"+verb, words.Say(key, args...), pressValue(verb, card))
-		b.Style = style
-		buttons = append(buttons, b)
-	}
-	if open {
-		add(VerbRun, phrases.ButtonRun, slackgo.StylePrimary)
-		if card.Together > 0 {
-			add(VerbRunAll, phrases.ButtonRunAll, slackgo.StyleDefault, strconv.Itoa(card.Together+1))
+	for _, b := range bots.CardButtons(card, words) {
+		e := button(CallAction+"-"+b.Verb, b.Label, bots.PressOf(b.Verb, card).String())
+		switch {
+		case b.Strong:
+			e.Style = slackgo.StylePrimary
+		case b.Danger:
+			e.Style = slackgo.StyleDanger
+		default:
+			e.Style = slackgo.StyleDefault
 		}
-		add(VerbCancel, phrases.ButtonCancel, slackgo.StyleDefault)
-		add(VerbEdit, phrases.ButtonEdit, slackgo.StyleDefault)
-		if card.Always {
-			add(VerbAlways, phrases.ButtonAlways, slackgo.StyleDefault)
-		}
-		add(VerbNever, phrases.ButtonNever, slackgo.StyleDanger)
+		buttons = append(buttons, e)
 	}
-	switch card.RepeatVerb {
-	case store.Retry:
-		add(VerbRetry, phrases.ButtonRetry, slackgo.StyleDefault)
-	case store.Again:
-		add(VerbAgain, phrases.ButtonAgain, slackgo.StyleDefault)
-	}
-	add(VerbShow, phrases.ButtonDetails, slackgo.StyleDefault)
 	return buttons
 }
 
-// Verbs of the card's buttons.
+// Actions of the card's buttons, and of those that show results.
 const (
 	CallAction   = "call"
 	ResultAction = "result"
-
-	VerbRun    = "run"
-	VerbCancel = "cancel"
-	VerbEdit   = "edit"
-	VerbAlways = "always"
-	VerbNever  = "never"
-	VerbShow   = "show"
-	VerbRunAll = "runall"
-	VerbRetry  = "retry"
-	VerbAgain  = "again"
 )
-
-// DigestChars is how much of the digest a button carries: the press is refused
-// where it is not the call's any more.
-const DigestChars = 16
-
-// pressValue is what a button carries: a verb, the call's id, the head of the
-// digest that the card shows. Nothing of it is ever executed.
-func pressValue(verb string, card store.Card) string {
-	return verb + " " + card.Call + " " + card.Digest[:min(len(card.Digest), DigestChars)]
-}
-
-// ReadPress takes a button's value apart.
-func ReadPress(value string) (verb, call, digest string, ok bool) {
-	parts := strings.Split(value, " ")
-	if len(value) > MaxValue || len(parts) != 3 || !store.ValidID(parts[1]) {
-		return "", "", "", false
-	}
-	return parts[0], parts[1], parts[2], true
-}
 
 func (c CardContent) Content() Content {
 	blocks := slackgo.MsgOptionBlocks(c.Blocks...)

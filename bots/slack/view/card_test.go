@@ -20,7 +20,6 @@ import (
 
 	"nize/bots"
 	"nize/bots/phrases"
-	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/wire"
 	"nize/store"
@@ -64,8 +63,8 @@ func testCard() store.Card {
 func FuzzPress(f *testing.F) {
 	f.Add("run 01ARZ3NDEKTSV4RRFFQ69G5FAV abcd")
 	f.Fuzz(func(t *testing.T, value string) {
-		if verb, call, digest, ok := ReadPress(value); ok && value != verb+" "+call+" "+digest {
-			t.Errorf("%q is read as %q, %q, %q", value, verb, call, digest)
+		if p, ok := bots.ReadPress(value); ok && value != p.String() {
+			t.Errorf("%q is read as %q", value, p)
 		}
 	})
 }
@@ -183,7 +182,7 @@ func (d *deskOf) check(card store.Card) {
 	if total > 13_000 {
 		d.t.Fatalf("%d characters in all blocks", total)
 	}
-	if !strings.Contains(buttonsOf(c.Blocks), VerbShow) {
+	if !strings.Contains(buttonsOf(c.Blocks), bots.VerbShow) {
 		d.t.Fatal("nothing opens the details")
 	}
 	p := bots.PartsOf(card, bots.Reader{Now: testNow})
@@ -280,7 +279,7 @@ func FuzzCard(f *testing.F) {
 			t.Fatalf("what remains of a card has %d parts: %q", n+1, line)
 		}
 		c := RenderCard(card, bots.Reader{Now: testNow}, ArgsFile{})
-		if len(c.Blocks) != 2 || !strings.Contains(buttonsOf(c.Blocks), VerbShow) || len(c.text) > maxEdited {
+		if len(c.Blocks) != 2 || !strings.Contains(buttonsOf(c.Blocks), bots.VerbShow) || len(c.text) > maxEdited {
 			t.Fatalf("%d blocks remain of a card", len(c.Blocks))
 		}
 	})
@@ -295,28 +294,7 @@ func TestEditForm(t *testing.T) {
 	if view.Submit == nil || len(view.Blocks.BlockSet) != 5 {
 		t.Fatalf("the form has %d blocks", len(view.Blocks.BlockSet))
 	}
-	s, _, ok := flat(schema, map[string]json.RawMessage{"extra": json.RawMessage("[1]")})
-	if !ok {
-		t.Fatal("the schema is flat")
-	}
 	w := phrases.For("")
-	text := func(s string) incoming.Field { return incoming.Field{Value: &s} }
-	for _, test := range []struct {
-		name, given, old, want string
-		wrong                  bool
-	}{
-		{"n", "1000", "1e3", "1000", false}, {"n", "1e3", "1e3", "1e3", false}, {"n", " 2.50 ", "1e3", "2.50", false}, {"n", "two", "1e3", "", true},
-		{"n", "NaN", "", "", true}, {"n", "\"1\"", "", "", true}, {"title", "a\"b", `"x"`, `"a\"b"`, false}, {"title", "", `"x"`, "", false},
-		{"title", "", `""`, `""`, false}, {"kind", "1", `"a"`, `"b"`, false}, {"kind", "7", `"a"`, "", true}, {"on", "1", "true", "false", false},
-	} {
-		v, problem := readField(s.Properties[test.name], text(test.given), true, json.RawMessage(test.old), w)
-		if string(v) != test.want || (problem != "") != test.wrong {
-			t.Errorf("%s given %q: %q, %q; want %q", test.name, test.given, v, problem, test.want)
-		}
-	}
-	if _, _, ok := flat(json.RawMessage(`{"properties":{"a":{"type":"object"}}}`), nil); ok {
-		t.Error("a nested schema is not flat")
-	}
 	for text, form := range map[string]bool{"plain\ntext *and* <more>": true, "a\u202eb": false, "zero\u200bwidth": false, "bell\a": false} {
 		raw, err := json.Marshal(map[string]string{"title": text})
 		if err != nil {

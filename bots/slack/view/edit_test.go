@@ -17,7 +17,7 @@ func TestEditOfAnotherForm(t *testing.T) {
 	before := json.RawMessage(`{"properties":{"where":{"type":"string","enum":["staging","test"]}}}`)
 	after := json.RawMessage(`{"properties":{"where":{"type":"string","enum":["staging","production"]}}}`)
 	card := store.Card{Call: store.NewID(testNow), Tool: "box:deploy", Args: json.RawMessage(`{"where":"staging"}`), Digest: Digest(nil)}
-	view := EditModal(card, before, Editing{Call: card.Call, Head: card.Digest[:DigestChars]}, phrases.For(""))
+	view := EditModal(card, before, Editing{Call: card.Call, Head: card.Digest[:16]}, phrases.For(""))
 	var i incoming.Interaction
 	i.View.Metadata = view.PrivateMetadata
 	state, err := json.Marshal(map[string]any{"field-where": map[string]any{"value": map[string]any{"selected_option": map[string]any{"value": "1"}}}})
@@ -36,7 +36,7 @@ func TestEditOfAnotherForm(t *testing.T) {
 		if !ok {
 			t.Fatal("the dialog is not read")
 		}
-		args, wrong, err := e.EditedForm(i, card, test.schema, phrases.For(""))
+		args, wrong, err := e.Edited(i, card, test.schema, phrases.For(""))
 		if string(args) != test.want || len(wrong) > 0 || !errors.Is(err, test.err) {
 			t.Errorf("with %s: %s, %v, %v", test.schema, args, wrong, err)
 		}
@@ -58,7 +58,7 @@ func TestEditNoObject(t *testing.T) {
 		for n, locale := range []string{"en", "zh-Hans"} {
 			var i incoming.Interaction
 			i.View.State.Values = incoming.Inputs{"json": {"value": {Value: &text}}}
-			_, wrong := EditedJSON(i, phrases.For(locale))
+			_, wrong, _ := Editing{}.Edited(i, store.Card{}, nil, phrases.For(locale))
 			if said := wrong["json"]; !strings.Contains(said, want[n]) || strings.Contains(said, "Go value") {
 				t.Errorf("%s in %s: %q; want %q", text, locale, said, want[n])
 			}

@@ -2,9 +2,7 @@ package view
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
+	"errors"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -23,14 +21,7 @@ const (
 	alwaysArgs    = "args"
 	alwaysPattern = "pattern"
 	alwaysUntil   = "until"
-
-	anyArgs   = "any"
-	theseArgs = "these"
-	forEver   = "ever"
 )
-
-// alwaysSpans are for how long a standing answer may hold.
-var alwaysSpans = []string{"1h", "8h", "1d", "7d", "30d"}
 
 // Standing travels in the dialog.
 type Standing struct {
@@ -63,10 +54,10 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 		pattern := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxInput)
 		input := slackgo.NewInputBlock(alwaysPattern, PlainText(w.Say(phrases.AlwaysPattern)), PlainText(Clip(w.Say(phrases.AlwaysPatternHint), maxPlaceholder)), pattern)
 		input.Optional = true
-		blocks = append(blocks, selectOne(alwaysArgs, w.Say(phrases.AlwaysArgs), []choice{{anyArgs, w.Say(phrases.AlwaysArgsAny)}, {theseArgs, w.Say(phrases.AlwaysArgsThese)}}), input)
+		blocks = append(blocks, selectOne(alwaysArgs, w.Say(phrases.AlwaysArgs), []choice{{bots.AnyArgs, w.Say(phrases.AlwaysArgsAny)}, {bots.TheseArgs, w.Say(phrases.AlwaysArgsThese)}}), input)
 	}
-	spans := []choice{{forEver, w.Say(phrases.AlwaysForEver)}}
-	for _, span := range alwaysSpans {
+	spans := []choice{{bots.ForEver, w.Say(phrases.AlwaysForEver)}}
+	for _, span := range bots.AlwaysSpans {
 		spans = append(spans, choice{span, w.Say(phrases.AlwaysSpan, store.Span(span))})
 	}
 	view := Modal(title, w.Say(phrases.ButtonClose), append(blocks, selectOne(alwaysUntil, w.Say(phrases.AlwaysUntil), spans))...)
@@ -83,29 +74,13 @@ func AnsweredAlways(i incoming.Interaction, now time.Time, w phrases.Catalogue) 
 		return s, d, nil, store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	given := func(block string) string { return i.View.State.Values[block]["value"].Text() }
-	d = store.Decision{Verb: store.Approve, Always: true, For: store.GrantScope(given(alwaysFor))}
-	if s.Deny {
+	d, err = bots.StandingAnswer{Scope: given(alwaysFor), Args: given(alwaysArgs), Pattern: given(alwaysPattern), Until: given(alwaysUntil)}.Decision(now)
+	if d.Verb = store.Approve; s.Deny {
 		d.Verb = store.Deny
 	}
-	if until := given(alwaysUntil); until != forEver {
-		if !slices.Contains(alwaysSpans, until) {
-			return s, d, nil, fmt.Errorf("%w dialog: no such time", store.ErrInvalid)
-		}
-		span, err := store.ParseSpan(until)
-		if err != nil {
-			return s, d, nil, err
-		}
-		d.Until = now.Add(span)
+	var pattern *bots.PatternError
+	if errors.As(err, &pattern) {
+		return s, d, map[string]string{alwaysPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(bots.ErrorText(w, pattern.Err))), maxPlaceholder)}, nil
 	}
-	switch pattern := strings.TrimSpace(given(alwaysPattern)); {
-	case s.Deny:
-	case pattern != "":
-		d.Pattern, err = store.CheckPattern([]byte(pattern))
-		if err != nil {
-			return s, d, map[string]string{alwaysPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(ErrorText(w, err))), maxPlaceholder)}, nil
-		}
-	default:
-		d.Exact = given(alwaysArgs) == theseArgs
-	}
-	return s, d, nil, nil
+	return s, d, nil, err
 }

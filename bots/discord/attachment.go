@@ -1,0 +1,196 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/incoming"
+	"nize/bots/discord/people"
+	"nize/bots/discord/wire"
+	"nize/store"
+)
+
+// What comes with a message: its files, the message that it answers, and what was
+// said in the thread before and nize has not heard. The model gets that once, as
+// quotes, with who said what. Nothing of it stands in the way of an answer.
+
+const (
+	fileTime    = time.Minute
+	earlierTime = 8 * time.Second
+	maxEarlier  = 300 // messages that are looked through
+)
+
+// attachments fetches what comes with messages.
+type attachments struct{ *live }
+
+// readFiles fetches files for a conversation; each comes back, read or with the
+// reason why not. An error means that it must be tried again.
+func (l attachments) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) (files []store.File, err error) {
+	capacity := store.MaxTexts
+	for n, s := range list {
+		f := store.File{ID: s.ID, Name: store.Clip(strings.ToValidUTF8(s.Name, "\uFFFD"), 200), Size: max(s.Size, 0)}
+		switch {
+		case n >= store.MaxFiles:
+			f = bots.Unread(f, store.FileTooMany)
+		case s.Size > store.MaxFile:
+			f = bots.Unread(f, store.FileTooLarge)
+		default:
+			data, err := l.download(ctx, s)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if err != nil {
+				l.log.Warn("fetching a file", "file", s.ID, "err", err)
+				f = bots.Unread(f, store.FileFailed)
+				break
+			}
+			if f, err = l.keepFile(ctx, by, thread, bots.ReadFile(f, data, capacity)); err != nil {
+				return nil, err
+			}
+		}
+		capacity -= len(f.Text)
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// download fetches a file from where Discord keeps them, and from nowhere else.
+func (l attachments) download(ctx context.Context, f incoming.File) ([]byte, error) {
+	u, err := url.Parse(f.URL)
+	if err != nil || !l.hasFiles(u) {
+		return nil, fmt.Errorf("%w address of a file", store.ErrInvalid)
+	}
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("fetching a file: %w", err)
+	}
+	client := http.Client{Transport: l.b.o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, errors.Unwrap(err) // without the address, which is as good as the file
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w: HTTP %d", store.ErrNotFound, resp.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, store.MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	return data, nil
+}
+
+// hasFiles says whether Discord keeps files there, or who stands in its place.
+func (l attachments) hasFiles(u *url.URL) bool {
+	if u.Scheme == "https" && (u.Host == "cdn.discordapp.com" || u.Host == "media.discordapp.net") {
+		return true
+	}
+	api, err := url.Parse(l.b.o.Config.Get("", "discord.api_url"))
+	return err == nil && api.Host != "" && u.Host == api.Host && u.Scheme == api.Scheme
+}
+
+// keepFile puts a picture's bytes where the conversation finds them.
+func (l attachments) keepFile(ctx context.Context, by store.Caller, thread string, f store.File) (store.File, error) {
+	if f.Kind != store.ImageFile {
+		return f, nil
+	}
+	err := l.b.o.Store.Files.PutFile(ctx, by, thread, f, int64(store.GetInt(l.b.o.Config, "", "limits.images.stored")))
+	if errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrDiskFull) {
+		return bots.Unread(f, store.FileNoCapacity), nil
+	}
+	f.Data = nil
+	return f, err
+}
+
+// earlier is what was said before a message and is new to the assistant, and up to
+// which message the thread is known then.
+func (l attachments) earlier(ctx context.Context, at store.Address, th store.Thread, q question) (*store.Earlier, string) {
+	ctx, cancel := context.WithTimeout(ctx, earlierTime)
+	defer cancel()
+	var list []incoming.Message
+	if !at.Direct && q.mention && q.before != "" && q.before != at.Thread {
+		var err error
+		if list, err = l.unheard(ctx, at, th, q.before); err != nil {
+			l.log.Warn("looking up what was said in a thread", "channel", at.Channel, "err", err)
+			return &store.Earlier{Unread: true}, ""
+		}
+	}
+	if q.about != nil && incoming.IDForm.MatchString(q.about.ID) {
+		list = slices.DeleteFunc(list, func(m incoming.Message) bool { return m.ID == q.about.ID })
+		list = append(list, *q.about)
+	}
+	if len(list) == 0 {
+		return nil, q.before
+	}
+	out := &store.Earlier{}
+	capacity := store.MaxQuoted
+	for _, m := range slices.Backward(list) {
+		text := m.Quoted(l.account.User, l.people.NameOf)
+		if text == "" {
+			continue
+		}
+		if len(out.Quotes) >= store.MaxQuotes || len(text) > capacity {
+			out.Left++
+			continue
+		}
+		capacity -= len(text)
+		about := q.about != nil && m.ID == q.about.ID
+		out.Quotes = append(out.Quotes, store.Quote{Speaker: l.speaker(ctx, m), Text: text, At: incoming.TimeOf(m.ID), About: about})
+	}
+	slices.Reverse(out.Quotes)
+	return out, q.before
+}
+
+// unheard are the messages of a thread before one that nize has not heard.
+func (l attachments) unheard(ctx context.Context, at store.Address, th store.Thread, before string) ([]incoming.Message, error) {
+	after := th.LastMessage
+	if after == "" {
+		after = at.Thread
+	}
+	if since := incoming.IDAt(th.Since); !th.Since.IsZero() && incoming.Later(since, after) {
+		after = since
+	}
+	list, err := l.posts.List(ctx, at.Thread, after, maxEarlier)
+	if err != nil {
+		return nil, err
+	}
+	turns, err := l.b.o.Store.Threads.Turns(ctx, th.ID)
+	if err != nil {
+		return nil, fmt.Errorf("reading a conversation: %w", err)
+	}
+	heard := map[string]bool{}
+	for _, t := range turns {
+		heard[t.Key] = true
+	}
+	return slices.DeleteFunc(list, func(m incoming.Message) bool {
+		if m.Mask(); m.ID == before || incoming.Later(m.ID, before) {
+			return true
+		}
+		return m.Author.ID == l.account.User || heard[m.ID]
+	}), nil
+}
+
+// speaker tells who wrote a message. Who can't be looked up is nobody of the team.
+func (l attachments) speaker(ctx context.Context, m incoming.Message) store.Speaker {
+	name := bots.Escape(store.Clip(incoming.Member{User: m.Author}.DisplayName(), 80))
+	if m.Author.Bot || m.Webhook != "" {
+		return store.Speaker{Name: name, Bot: true, Outside: m.Author.ID != l.account.User}
+	}
+	s := store.Speaker{Name: name, Outside: true}
+	if p, err := l.people.LookUp(ctx, m.Author.ID, people.Recent); err == nil {
+		s = store.Speaker{Name: bots.Escape(store.Clip(p.Name, 80)), Identity: p.Identity(), Outside: !p.Member}
+	} else if !wire.Refused(err) {
+		l.log.Debug("looking up who wrote a message", "err", err)
+	}
+	return s
+}

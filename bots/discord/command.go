@@ -1,0 +1,311 @@
+package discord
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/incoming"
+	"nize/bots/discord/people"
+	"nize/bots/discord/view"
+	"nize/bots/discord/wire"
+	"nize/bots/phrases"
+	"nize/bots/queue"
+	"nize/store"
+)
+
+// messageCommand is the kind of a command on a message.
+const messageCommand = 3
+
+// commander runs commands and shows their answers to who gave them.
+type commander struct{ *live }
+
+// register tells Discord the commands, where it does not have them yet: for
+// everywhere, or for the guild alone, as discord.commands says.
+func (l commander) register(ctx context.Context) {
+	list, err := json.Marshal(view.Commands(l.b.o.Commands.All()))
+	if err != nil {
+		l.log.Error("encoding the commands", "err", err)
+		return
+	}
+	own := "applications/" + l.account.App + "/guilds/" + l.guild + "/commands"
+	all := "applications/" + l.account.App + "/commands"
+	want, none := all, own
+	if l.b.o.Config.Get("", "discord.commands") == "guild" {
+		want, none = own, all
+	}
+	l.registering.Lock()
+	defer l.registering.Unlock()
+	sum := fmt.Sprintf("%s %x", want, sha256.Sum256(list))
+	if sum == l.registered {
+		return
+	}
+	put := func(path string, list json.RawMessage) error {
+		return l.wire.Retry(ctx, func(ctx context.Context) error {
+			return l.wire.Do(ctx, wire.Request{Method: "PUT", Path: path, Body: list})
+		})
+	}
+	if err := put(want, list); err != nil {
+		if ctx.Err() == nil {
+			l.log.Error("telling Discord the commands", "err", err)
+		}
+		return
+	}
+	l.registered = sum
+	if err := put(none, json.RawMessage("[]")); err != nil && ctx.Err() == nil {
+		l.log.Warn("taking back commands", "err", err)
+	}
+}
+
+// given is a command that somebody gave, and how they did.
+type given struct {
+	cmd   bots.Command
+	asked bots.Asked
+	r     *response // nil after a mention
+}
+
+// line is how the command is given where a dialog can be opened.
+func (g given) line() string {
+	return bots.Plain(strings.TrimSpace("/nize " + g.cmd.Name + " " + g.asked.Words))
+}
+
+// handleCommand works on a command of Discord's.
+func (l commander) handleCommand(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
+	if i.Data.Type == messageCommand {
+		return l.openAbout(ctx, p, i, r)
+	}
+	return l.commands.runLine(ctx, p, at, i, i.Line(), r)
+}
+
+// runLine runs a command as it was typed, or as a button stands for it.
+func (l commander) runLine(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, line string, r *response) error {
+	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), line, false)
+	if !ok {
+		text := p.Words().Say(phrases.UnknownCommand)
+		if near != "" {
+			text = p.Words().Say(phrases.DidYouMean, near)
+		}
+		return l.tell(ctx, p, r, text)
+	}
+	at.Message = ""
+	asked := p.Asked(at, words)
+	th, err := l.b.o.Store.Threads.FindThread(ctx, at)
+	if err == nil {
+		asked.Thread = th.ID
+	}
+	asked.Say = func(ctx context.Context, words string) error {
+		return l.beginThread(ctx, p, at, i.ID, words, question{text: words})
+	}
+	return l.commands.runCommand(ctx, p, given{cmd, asked, r})
+}
+
+// runClaim runs the one command that somebody may give whom discord.access keeps
+// out: a code is the operator's word, and who has it becomes an admin.
+func (l commander) runClaim(ctx context.Context, p people.Person, at store.Address, line string, r *response) (done bool, err error) {
+	if !p.Barred {
+		return false, nil
+	}
+	cmd, words, _, ok := l.b.o.Commands.Find(p.Caller(), line, true)
+	if !ok || cmd.Name != "claim" {
+		return false, nil
+	}
+	at.Message = ""
+	return true, l.commands.runCommand(ctx, p, given{cmd, p.Asked(at, words), r})
+}
+
+// runCommand runs a command and shows its answer to who gave it.
+func (l commander) runCommand(ctx context.Context, p people.Person, g given) error {
+	if g.cmd.Decides && g.r == nil { // an interaction's author was looked at just now
+		now, err := l.people.Who(ctx, p.ID, people.Fresh)
+		if err != nil {
+			return err
+		}
+		if now.User.ID == "" {
+			return l.tellNoAccess(ctx, now, nil)
+		}
+		p, g.asked.By = now, now.Caller()
+	}
+	if g.r == nil && g.cmd.Secret != nil && g.cmd.Secret(g.asked.Words) {
+		return l.tell(ctx, p, nil, p.Words().Say(phrases.OnlyDialog, g.line()))
+	}
+	if l.openForm(ctx, p, g) {
+		return nil
+	}
+	answer, err := l.b.o.Commands.Run(ctx, g.cmd, g.asked)
+	if err != nil {
+		l.log.Error("running a command", "command", g.cmd.Name, "err", err)
+	}
+	if answer.Prompt != nil && g.r != nil {
+		if d, ok := view.SecretDialog(*answer.Prompt, p.Words()); ok {
+			if ok, _ := g.r.openDialog(ctx, d); ok {
+				return nil
+			}
+		}
+	}
+	if answer.Text == "" {
+		return nil
+	}
+	// It is done: where what it says does not get through, that alone is tried
+	// again. A code that was taken would be a wrong one the second time.
+	err = l.wire.Retry(ctx, func(ctx context.Context) error {
+		return l.tell(ctx, p, g.r, answer.Text, view.AnswerButtons(answer, p.Words())...)
+	})
+	if err == nil && answer.Picture != nil {
+		l.sendPicture(ctx, p, g.r, *answer.Picture)
+	}
+	return final(err)
+}
+
+// sendPicture shows a picture to who asked alone; what it says stands in words.
+func (l commander) sendPicture(ctx context.Context, p people.Person, r *response, picture bots.Picture) {
+	data, err := picture.Draw()
+	if err == nil {
+		file := wire.File{Name: picture.Name, Data: data}
+		text := p.Words().Say(phrases.PictureHere)
+		if r != nil {
+			err = r.tell(ctx, view.Text(text), file)
+		} else {
+			err = l.posts.SendFile(ctx, p, text, file)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("showing a picture", "picture", picture.Name, "err", err)
+	}
+}
+
+// formTime is how long a form may take to be made: the dialog must open within
+// three seconds.
+const formTime = 1500 * time.Millisecond
+
+// openForm shows a command's dialog, and says whether it did; where it did not the
+// command runs.
+func (l commander) openForm(ctx context.Context, p people.Person, g given) bool {
+	if g.cmd.Form == nil || g.asked.Words != "" || g.r == nil {
+		return false
+	}
+	var form *bots.Form
+	ctx, cancel := context.WithTimeout(ctx, formTime)
+	defer cancel()
+	err := queue.Guard(func() (err error) {
+		form, err = g.cmd.Form.Form(ctx, g.asked)
+		return err
+	})
+	if err != nil || form == nil {
+		if err != nil {
+			l.log.Warn("making a dialog", "command", g.cmd.Name, "err", err)
+		}
+		return false
+	}
+	ok, err := g.r.openDialog(ctx, view.FormDialog(*form, g.cmd.Name))
+	if err != nil {
+		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+	}
+	return ok
+}
+
+// fillForm does what a command's dialog asks for: only what was changed.
+func (l commander) fillForm(ctx context.Context, p people.Person, at store.Address, name string, i incoming.Interaction, r *response) error {
+	cmd, _, _, ok := l.b.o.Commands.Find(p.Caller(), name, false)
+	if !ok || cmd.Form == nil || cmd.Name != name {
+		return store.Errorf("%w dialog", store.ErrInvalid)
+	}
+	at.Message = ""
+	asked := p.Asked(at, "")
+	form, err := cmd.Form.Form(ctx, asked)
+	if err != nil {
+		return err
+	}
+	if form == nil { // they may not any more: the command says so
+		return l.commands.runCommand(ctx, p, given{cmd, asked, r})
+	}
+	if i.Masked {
+		return l.tell(ctx, p, r, p.Words().Say(phrases.KeyRefused))
+	}
+	values, given := map[string][]string{}, i.Fields()
+	for _, f := range form.Fields {
+		if v, ok := given[f.Name]; ok && !slices.Equal(view.Chosen(v), view.Chosen(f.Value)) {
+			values[f.Name] = view.Chosen(v)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	if wrong := cmd.Form.Check(ctx, asked, values); len(wrong) > 0 {
+		return l.tell(ctx, p, r, view.Wrong(wrong))
+	}
+	filler := cmd.Form
+	cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
+	cmd.Form, cmd.Secret = nil, nil
+	return l.commands.runCommand(ctx, p, givenBy(cmd, asked, r))
+}
+
+func givenBy(cmd bots.Command, asked bots.Asked, r *response) given { return given{cmd, asked, r} }
+
+// complete answers what is being typed with names that are there.
+func (l commander) complete(ctx context.Context, i incoming.Interaction) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var names []string
+	command, text := i.Typing()
+	p, err := l.people.Who(ctx, i.By().ID, people.Recent)
+	if err == nil && p.User.ID != "" && l.b.o.Keeper != nil {
+		var home bots.Home
+		if home, err = l.b.o.Keeper.Home(ctx, p.Asked(l.place(i.Channel, ""), "")); err == nil {
+			names = namesFor(command, home)
+		}
+	}
+	if err != nil {
+		l.log.Info("completing a word", "command", command, "err", err)
+	}
+	answer := map[string]any{"type": answerChoices, "data": map[string]any{"choices": view.Choices(names, text)}}
+	return l.wire.Do(ctx, wire.Request{Method: "POST", Path: "interactions/" + i.ID + "/" + i.Token + "/callback", Body: answer, Hook: true})
+}
+
+// namesFor are the words that can follow a command, with names of what is there.
+func namesFor(command string, h bots.Home) (words []string) {
+	switch command {
+	case "agent", "model":
+		list := h.Agents
+		if command == "model" {
+			list = h.Models
+		}
+		for _, c := range list {
+			words = append(words, c.Name)
+		}
+		words = append(words, "default")
+	case "servers":
+		for _, s := range h.Servers {
+			words = append(words, map[bool]string{true: "allow ", false: "deny "}[s.Off]+s.Name)
+		}
+	case "credentials":
+		for _, c := range h.Credentials {
+			words = append(words, map[bool]string{true: "disconnect ", false: "connect "}[c.Connected]+c.Server)
+		}
+	case "tokens":
+		for _, t := range h.Tokens {
+			words = append(words, "revoke "+t.Name)
+		}
+	case "approve", "deny":
+		for _, c := range h.Waiting {
+			words = append(words, c.Call)
+		}
+	case "settings":
+		for _, g := range h.Grants {
+			words = append(words, "revoke "+g.ID)
+		}
+		words = append(words, "language auto", "language en", "language zh-Hans", "language zh-Hant", "timezone auto", "streaming on", "streaming off")
+	case "streaming":
+		words = []string{"on", "off"}
+	case "channel":
+		words = []string{"mode follow", "mode mention", "mode all", "agent default", "model default", "language default", "servers none", "show"}
+		for _, a := range h.Agents {
+			words = append(words, "agent "+a.Name)
+		}
+	}
+	return words
+}

@@ -1,0 +1,227 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"nize/bots"
+	"nize/bots/chattest"
+	"nize/bots/discord/discordtest"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// keeper is a [bots.Keeper] of somebody who has a little of everything.
+type keeper struct{ put chan string }
+
+func (k keeper) Home(context.Context, bots.Asked) (bots.Home, error) {
+	return bots.Home{
+		Agents: []bots.Choice{{Name: "helper"}, {Name: "writer"}}, Servers: []bots.HomeServer{{Name: "box"}, {Name: "tracker", Off: true}},
+	}, nil
+}
+
+func (k keeper) Bring(context.Context, store.Caller, string) error { return store.ErrNotFound }
+
+func (k keeper) PutSecret(_ context.Context, by store.Caller, p bots.Prompt, secret store.Secret) error {
+	if secret.Reveal() == "wrong" {
+		return store.Errorf("%w key", store.ErrInvalid)
+	}
+	k.put <- by.Identity + " " + p.Service + "/" + p.Name + " " + secret.Reveal()
+	return nil
+}
+
+// form is a dialog of a command with one field to choose from and one to write in.
+type form struct{ filled chan map[string][]string }
+
+func (f form) Form(context.Context, bots.Asked) (*bots.Form, error) {
+	return &bots.Form{Title: "The place", About: "About it.", Fields: []bots.Field{
+		{Name: "mode", Label: "mode", Value: []string{"all"}, Options: []bots.Option{{Value: "all", Label: "All"}, {Value: "none", Label: "None"}}},
+		{Name: "who", Label: "who", Hint: "names", Value: []string{"ann"}},
+	}}, nil
+}
+
+func (f form) Check(_ context.Context, _ bots.Asked, values map[string][]string) map[string]string {
+	if slices.Contains(values["who"], "nobody") {
+		return map[string]string{"who": "nobody is no one"}
+	}
+	return nil
+}
+
+func (f form) Fill(_ context.Context, _ bots.Asked, values map[string][]string) (bots.Answer, error) {
+	f.filled <- values
+	return bots.Said("It is changed."), nil
+}
+
+// newCommands are commands of each kind.
+func newCommands(f form) *bots.Commands {
+	list := &bots.Commands{}
+	any := func(string) bool { return true }
+	list.Add(
+		bots.Command{Name: "ask", Args: "QUESTION", About: phrases.AboutAsk, Fits: any, Run: func(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+			return bots.Answer{}, a.Say(ctx, a.Words)
+		}},
+		bots.Command{Name: "agent", Args: "[NAME]", About: phrases.AboutAgent, Fits: any, Most: 1, Run: func(_ context.Context, a bots.Asked) (bots.Answer, error) {
+			return bots.Answer{Text: "agent is " + a.Words, Buttons: []bots.Button{{Label: phrases.ButtonConnect, Words: "connect now"}}}, nil
+		}},
+		bots.Command{Name: "connect", About: phrases.AboutConnect, Fits: any, Run: func(_ context.Context, a bots.Asked) (bots.Answer, error) {
+			return bots.Answer{Text: "no dialog here", Prompt: &bots.Prompt{Service: "box", Name: "KEY"}}, nil
+		}},
+		bots.Command{Name: "servers", Args: "[allow|deny NAME]", About: phrases.AboutServers, Fits: any, Most: 2, Run: func(context.Context, bots.Asked) (bots.Answer, error) { return bots.Said("servers"), nil }},
+		bots.Command{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Fits: any, Form: f, Run: func(context.Context, bots.Asked) (bots.Answer, error) { return bots.Said("as words"), nil }},
+	)
+	return list
+}
+
+// alone waits for what one person alone reads.
+func (s *scene) alone(channel, user, text string) {
+	s.t.Helper()
+	s.wait(text, func() bool {
+		return slices.ContainsFunc(s.fake.Ephemerals(channel, user), func(m discordtest.Message) bool { return strings.Contains(m.Content, text) })
+	})
+}
+
+// TestCommands: /nize has a sub-command for each word in the reader's language,
+// completes names, opens dialogs, and tells who gave it alone.
+func TestCommands(t *testing.T) {
+	f, k := form{make(chan map[string][]string, 1)}, keeper{make(chan string, 1)}
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{Commands: newCommands(f), Keeper: k})
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.wait("the commands", func() bool { return len(s.fake.Commands("")) == 2 })
+	if list := s.fake.Commands(""); len(list[0].Options) != 5 || list[0].Options[1].Descriptions["zh-CN"] == "" || len(s.fake.Commands(discordtest.Guild)) > 0 {
+		t.Errorf("the commands: %+v", list)
+	}
+	for line, want := range map[string]string{"/nize agent wri": "writer", "/nize servers ": "deny box", "/nize servers all": "allow tracker"} {
+		choices, err := s.fake.Complete(ctx, discordtest.Ben, discordtest.General, line)
+		if err != nil || len(choices) == 0 || choices[0].Name != want {
+			t.Errorf("%s is completed with %+v, %v", line, choices, err)
+		}
+	}
+	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize agent helper"))
+	s.alone(discordtest.General, discordtest.Ben, "agent is helper")
+	must(s.fake.Press(ctx, discordtest.Ben, s.fake.Ephemerals(discordtest.General, discordtest.Ben)[0], "Connect"))
+	if d, ok := s.fake.Dialog(discordtest.Ben); !ok || d.CustomID != "secret:box/KEY" {
+		t.Fatalf("the dialog: %+v, %v", d, ok)
+	}
+	must(s.fake.Submit(ctx, discordtest.Ben, map[string][]string{"secret": {"wrong"}}))
+	s.alone(discordtest.General, discordtest.Ben, "invalid key")
+	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize connect"))
+	must(s.fake.Submit(ctx, discordtest.Ben, map[string][]string{"secret": {"sk-typed"}}))
+	if got := <-k.put; got != "discord:"+discordtest.Ben+" box/KEY sk-typed" {
+		t.Errorf("it kept %q", got)
+	}
+	items, err := s.db.Pending(ctx)
+	must(err)
+	for _, item := range items {
+		if strings.Contains(string(item.Payload), "sk-typed") {
+			t.Error("the key stands in the inbox")
+		}
+	}
+
+	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize channel"))
+	must(s.fake.Submit(ctx, discordtest.Ben, map[string][]string{"who": {"nobody"}}))
+	s.alone(discordtest.General, discordtest.Ben, "who: nobody is no one")
+	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize channel"))
+	must(s.fake.Submit(ctx, discordtest.Ben, map[string][]string{"mode": {"none"}}))
+	if got := <-f.filled; len(got) != 1 || !slices.Equal(got["mode"], []string{"none"}) {
+		t.Errorf("it filled in %v", got)
+	}
+	s.alone(discordtest.General, discordtest.Ben, "It is changed.")
+
+	// A question that a command puts is written down, and answered below.
+	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize ask say by-command"))
+	var root string
+	s.wait("the question", func() bool {
+		for _, m := range s.fake.Messages(discordtest.General) {
+			if strings.Contains(m.Content, "Ben Roth asks") {
+				root = m.ID
+			}
+		}
+		return root != ""
+	})
+	s.sees(root, "by-command")
+
+	// About a message.
+	m, err := s.fake.Say(discordtest.Ann, discordtest.General, "the numbers are 4 and 2")
+	must(err)
+	must(s.fake.Menu(ctx, discordtest.Ben, m, "Ask nize about this"))
+	must(s.fake.Submit(ctx, discordtest.Ben, map[string][]string{"about": {"say about-it"}}))
+	s.wait("the answer", func() bool { return s.agent.Said("say about-it") == 1 })
+	list, err := s.db.ListThreads(ctx, "", 1)
+	must(err)
+	turns, err := s.db.Turns(ctx, list[0].ID)
+	must(err)
+	_ = turns
+	if st := s.fake.Stats(); len(st.Refused)+len(st.Unknown)+st.Missed > 0 {
+		t.Errorf("Discord counts %+v", st)
+	}
+}
+
+// TestFiles: what comes with a message is read, and fetched from Discord alone.
+func TestFiles(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	_, err := s.fake.Post(discordtest.Said{User: discordtest.Ann, Channel: s.fake.DMChannel(discordtest.Ann), Text: "say read", Files: []discordtest.File{{Name: "a.txt", Content: []byte("four two")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sees(s.fake.DMChannel(discordtest.Ann), "read")
+	l := s.current()
+	if l.attached.hasFiles(parsed(t, "https://evil.example/a.txt")) || l.attached.hasFiles(parsed(t, "http://cdn.discordapp.com/a.txt")) || !l.attached.hasFiles(parsed(t, "https://cdn.discordapp.com/a.txt")) {
+		t.Error("files are fetched from elsewhere")
+	}
+}
+
+// TestDeaf: a link on which Discord answers no heartbeat is given up and resumed.
+func TestDeaf(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true, Heartbeat: 100 * time.Millisecond}, Options{})
+	s.fake.Freeze()
+	s.wait("a resume", func() bool { return s.fake.Stats().Resumed > 0 })
+	s.sees(s.mention(discordtest.Ann, "say still-here").ID, "still-here")
+}
+
+// TestPostOnce: a post whose answer was lost is made once.
+func TestPostOnce(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	s.fake.Fail("message.create", chattest.Fault{Status: 502, After: true, Times: 2})
+	m := s.mention(discordtest.Ann, "say only-once")
+	s.sees(m.ID, "only-once")
+	if got := s.texts(m.ID); len(got) != 1 {
+		t.Errorf("it stands there as %q", got)
+	}
+}
+
+// TestCheck: what is wrong with a token or a guild is said, with where to click.
+func TestCheck(t *testing.T) {
+	fake := startFake(t, discordtest.Options{Unlimited: true, Public: true, NoContent: true, NoMembers: true})
+	b := New(Options{Store: storeOf(nil), Config: everyone(fake), Commands: &bots.Commands{}, testOnlyWait: short})
+	for _, c := range []struct{ token, guild, want string }{
+		{"nonsense", discordtest.Guild, "Reset Token"}, {"a.b.c", discordtest.Guild, "Reset Token"}, {fake.BotToken(), "", "--guild ID"}, {fake.BotToken(), "2999", "oauth2/authorize"},
+	} {
+		_, err := b.Check(t.Context(), bots.Connection{Tokens: []store.Secret{store.NewSecret(c.token)}, Team: c.guild})
+		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), fake.BotToken()) {
+			t.Errorf("%q in %q: %v", c.token, c.guild, err)
+		}
+	}
+	got, err := b.Check(t.Context(), bots.Connection{Tokens: []store.Secret{store.NewSecret(fake.BotToken())}, Team: discordtest.Guild})
+	if err != nil || len(got.Advice) != 3 || got.Account.Mode != Mentions || got.Account.TeamName == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func parsed(t *testing.T, address string) *url.URL {
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

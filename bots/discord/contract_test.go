@@ -1,0 +1,296 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/bots/discord/discordtest"
+	"nize/bots/discord/view"
+	"nize/bots/phrases"
+	"nize/bots/queue"
+	"nize/store"
+	"nize/store/bolt/bolttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// startFake starts a Discord that has time: how soon nize answers is what one test
+// is for, and a machine that does something else must not fail the others.
+func startFake(t *testing.T, o discordtest.Options) *discordtest.Server {
+	t.Helper()
+	o.Patience = cmp.Or(o.Patience, time.Minute)
+	return discordtest.Running(t, o)
+}
+
+// short is a wait that Discord's limits don't need in a test.
+func short(ctx context.Context, _ time.Duration) error { return queue.Sleep(ctx, 2*time.Millisecond) }
+
+func storeOf(db store.DB) Store {
+	return Store{Inbox: db, Threads: db, People: db, Posts: db, Files: db}
+}
+
+// everyone is a configuration that lets the whole guild in.
+func everyone(fake *discordtest.Server) store.Defaults {
+	return store.Defaults{"discord.api_url": fake.APIURL(), "discord.access": "everyone"}
+}
+
+// newBot is a bot with an account in the fake's guild.
+func newBot(t *testing.T, fake *discordtest.Server, db store.DB, o Options) *Bot {
+	t.Helper()
+	o.Store = storeOf(db)
+	if o.Config == nil {
+		o.Config = everyone(fake)
+	}
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if o.Commands == nil {
+		o.Commands = &bots.Commands{}
+	}
+	o.Pace = time.Millisecond
+	if o.testOnlyWait == nil {
+		o.testOnlyWait = short
+	}
+	b := New(o)
+	checked, err := b.Check(t.Context(), bots.Connection{Tokens: []store.Secret{store.NewSecret(fake.BotToken())}, Team: discordtest.Guild})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Use(&checked.Account)
+	return b
+}
+
+// requester lets the person on Discord be the script's.
+type requester struct{ store.DB }
+
+func (r requester) EnsureUser(_ context.Context, identity, name string, _ store.Role) (store.User, error) {
+	return store.User{ID: botstest.Requester, Name: name, Role: store.Member, State: store.Active, Identities: []string{identity}}, nil
+}
+
+// stand is a Bot with the doubles behind it, in a thread of the fake's.
+type stand struct {
+	*Bot
+	t       *testing.T
+	fake    *discordtest.Server
+	channel string // the thread
+	opened  atomic.Int64
+	up      atomic.Bool
+
+	dialogs sync.Mutex // a person fills in one after the other
+
+	mu      sync.Mutex
+	events  map[string]int // by key: how many events there were before it was said
+	pressed map[string]chan error
+}
+
+// recorder is a handler that tells what became of presses.
+type recorder struct {
+	bots.Handler
+	s *stand
+}
+
+func (r recorder) Press(ctx context.Context, by store.Caller, call string, d store.Decision) (store.Card, error) {
+	card, err := r.Handler.Press(ctx, by, call, d)
+	r.s.results(call) <- err
+	return card, err
+}
+
+func (s *stand) results(call string) chan error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pressed[call] == nil {
+		s.pressed[call] = make(chan error, 64) // more than any test presses
+	}
+	return s.pressed[call]
+}
+
+func (s *stand) result(ctx context.Context, call string) error {
+	select {
+	case err := <-s.results(call):
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the press did not reach the handler: %w", context.Cause(ctx))
+	}
+}
+
+// Run lets the recorder in between.
+func (s *stand) Run(ctx context.Context, h bots.Handler) error {
+	s.opened.Store(int64(s.fake.Stats().Opened))
+	s.up.Store(true)
+	defer s.up.Store(false)
+	return s.Bot.Run(ctx, recorder{h, s})
+}
+
+func (s *stand) Say(_ context.Context, _, key, text string) error {
+	s.mu.Lock()
+	at, again := s.events[key]
+	s.mu.Unlock()
+	if again {
+		for _, e := range s.fake.Events()[at:] {
+			if e.Name == "MESSAGE_CREATE" {
+				s.fake.Repeat(e)
+			}
+		}
+		return nil
+	}
+	s.mu.Lock()
+	s.events[key] = len(s.fake.Events())
+	s.mu.Unlock()
+	_, err := s.fake.Mention(discordtest.Ann, s.channel, text)
+	return err
+}
+
+func (s *stand) Press(ctx context.Context, call string, d store.Decision) error {
+	if err := s.fake.Wait(ctx, func() bool {
+		st := s.fake.Stats()
+		return s.up.Load() && st.Links == 1 && st.Opened > int(s.opened.Load()) && s.fake.Connected()
+	}); err != nil {
+		return err
+	}
+	if d.Verb != store.Approve {
+		s.dialogs.Lock()
+		defer s.dialogs.Unlock()
+	}
+	verb := map[store.Verb]string{store.Approve: bots.VerbRun, store.Deny: bots.VerbNever, store.Edit: bots.VerbEdit}[d.Verb]
+	var at discordtest.Message
+	for _, m := range s.fake.Messages(s.channel) {
+		if !strings.Contains(string(m.Components), call) || !strings.Contains(string(m.Components), bots.VerbShow) {
+			continue
+		}
+		at = m
+		err := s.fake.Press(ctx, discordtest.Ann, m, view.CallID+":"+verb+" *")
+		s.t.Logf("pressing %s: %v", verb, err)
+		if err == nil {
+			switch d.Verb {
+			case store.Edit:
+				return s.fill(ctx, call, map[string][]string{bots.EditedJSON: {string(d.Args)}})
+			case store.Deny:
+				return s.fill(ctx, call, nil)
+			}
+			return s.result(ctx, call)
+		}
+	}
+	// The card shows no button any more: the press was under way.
+	if verb == bots.VerbNever {
+		verb = bots.VerbCancel // what needs no dialog
+	}
+	press := bots.PressOf(verb, store.Card{Call: call, Digest: d.Digest})
+	if err := s.fake.PressRaw(ctx, discordtest.Ann, at, view.CallID+":"+press.String()); err != nil {
+		return err
+	}
+	return s.result(ctx, call)
+}
+
+func (s *stand) fill(ctx context.Context, call string, values map[string][]string) error {
+	if err := s.fake.Wait(ctx, func() bool { _, ok := s.fake.Dialog(discordtest.Ann); return ok }); err != nil {
+		return err
+	}
+	if err := s.fake.Submit(ctx, discordtest.Ann, values); err != nil {
+		return err
+	}
+	return s.result(ctx, call)
+}
+
+func (s *stand) Stop(_ context.Context, _ string) error {
+	_, err := s.fake.Mention(discordtest.Ann, s.channel, "stop")
+	return err
+}
+
+func (s *stand) See(ctx context.Context, ok func([]store.Message) bool) ([]store.Message, error) {
+	var shown []store.Message
+	err := s.fake.Wait(ctx, func() bool {
+		shown = nil
+		for _, m := range s.fake.Messages(s.channel) {
+			if m.Author == discordtest.Bot {
+				shown = append(shown, readMessage(m))
+			}
+		}
+		return ok(shown)
+	})
+	return shown, err
+}
+
+// unescaped takes the backslashes of Discord's Markdown away.
+func unescaped(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// pressForm is what a card's button carries.
+var pressForm = regexp.MustCompile(`"call:([a-z]+ [0-9A-Z]{26} [0-9a-z]*)"`)
+
+// headings are what a card that waits no more begins with.
+var headings = map[phrases.Key]store.State{
+	phrases.CardRunning: store.Running, phrases.CardDone: store.Done, phrases.CardFailed: store.Failed, phrases.CardRefused: store.Refused,
+	phrases.CardLapsed: store.Expired, phrases.CardCancelled: store.Cancelled, phrases.CardLost: store.Lost, phrases.CardApproved: store.Pending,
+}
+
+// readMessage turns what stands in Discord back into what was shown.
+func readMessage(m discordtest.Message) store.Message {
+	button := pressForm.FindSubmatch(m.Components)
+	if button == nil {
+		if len(m.Files) == 0 && len(m.Buttons()) == 0 && view.IsText(m.Content) {
+			return store.Message{ID: m.ID, Kind: store.TextMessage, Text: m.Content, Final: true}
+		}
+		return store.Message{ID: m.ID, Kind: store.NoticeMessage, Text: unescaped(strings.ReplaceAll(m.Content, "-# ", "")), Final: true}
+	}
+	press, _ := bots.ReadPress(string(button[1]))
+	card := store.Card{Call: press.Call, Digest: press.Head + strings.Repeat("0", 16), State: store.Pending}
+	for key, state := range headings {
+		if head, _, _ := strings.Cut(string(key), "%s"); strings.HasPrefix(m.Content, "-# "+head) {
+			card.State = state
+		}
+	}
+	_, rest, _ := strings.Cut(m.Content, "```json\n")
+	args, _, _ := strings.Cut(rest, "\n```")
+	if raw, err := store.Canonical([]byte(args)); err == nil {
+		card.Args = raw
+	}
+	return store.Message{ID: m.ID, Kind: store.CardMessage, Card: &card}
+}
+
+// The script that every platform passes.
+func TestContract(t *testing.T) {
+	var db store.DB
+	botstest.Script{
+		Open: func(t *testing.T) store.DB { db = bolttest.Open(t); return db },
+		New: func(t *testing.T) (bots.Platform, botstest.User, store.Address) {
+			fake := startFake(t, discordtest.Options{Unlimited: true})
+			root, err := fake.Say(discordtest.Ann, discordtest.General, "good morning")
+			if err != nil {
+				t.Fatal(err)
+			}
+			thread, err := fake.BeginThread(discordtest.Ann, root, "morning")
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := &botstest.Gateway{Calls: db, Now: time.Now}
+			t.Cleanup(g.Close)
+			s := &stand{t: t, fake: fake, channel: thread.ID, events: map[string]int{}, pressed: map[string]chan error{}}
+			commands := &bots.Commands{}
+			commands.Add(bots.Command{Name: "stop", Run: func(ctx context.Context, a bots.Asked) (bots.Answer, error) {
+				return bots.Answer{}, s.handler().Stop(ctx, a.By, a.Thread)
+			}})
+			s.Bot = newBot(t, fake, requester{db}, Options{Calls: db, Approver: g, Commands: commands})
+			return s, s, store.Address{Surface: store.OnDiscord, Team: discordtest.Guild, Channel: discordtest.General, Thread: thread.ID}
+		},
+	}.Run(t)
+}
+
+func (s *stand) handler() bots.Handler { return s.current().handler }

@@ -1,0 +1,250 @@
+// Package discord is the Discord half of a conversation: a [bots.Bot] on
+// discordgo for requests and on a gateway loop of its own.
+//
+// # How an event travels
+//
+//	frame ─ decode ─ Inbox.Accept (durable, once) ─ counts as received ─ lane of its thread
+//	lane  ─ who is it, may they ─ command, or bots.Handler.Message ─ Inbox.Done
+//
+// Nothing counts as received before it is stored: a link that breaks is resumed
+// behind the last event that is, and what came while there was no session is
+// fetched (catchup.go). Dedupe keys, the ids of messages and interactions, make
+// three deliveries one answer. An interaction must be answered within three
+// seconds whatever else takes long: see response.go.
+//
+// # Where things stand
+//
+// nize works in one guild. A mention in a channel opens a thread, which has the id
+// of the message; a thread is a conversation, and so is somebody's own channel
+// with nize. An address names the channel and the thread in it; of somebody's own
+// channel both are the same.
+//
+// # Rooms
+//
+//	wire      requests to Discord, limits, errors, the gateway
+//	incoming  what Discord sends, decoded and checked; pasted keys masked
+//	people    who is who, roles, channels and who administers them, who left
+//	view      messages, cards and dialogs; dialogs read back
+//	posting   what goes out: texts that grow by edits, cards, lines of tools
+//	invite    the address by which the bot is let into a guild
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/people"
+	"nize/bots/discord/posting"
+	"nize/bots/discord/wire"
+	"nize/bots/outbox"
+	"nize/bots/queue"
+	"nize/store"
+)
+
+// Token is the name of the one token of a [store.Bot].
+const Token = "bot_token"
+
+// Ways in which the bot is told of messages (store.Bot.Mode).
+const (
+	AllMessages = "gateway"  // all of them
+	Mentions    = "mentions" // what mentions it, without the privileged intent
+)
+
+// Store is what the bot keeps, by what it is for. One database has all of it.
+type Store struct {
+	Inbox   store.Inbox
+	Threads Threads
+	People  People
+	Posts   posting.Store
+	Files   Files
+}
+
+// Threads are the conversations, and the channels that they are in.
+type Threads interface {
+	FindThread(ctx context.Context, at store.Address) (store.Thread, error)
+	ThreadAt(ctx context.Context, by store.Caller, th store.Thread) (store.Thread, bool, error)
+	EditThread(ctx context.Context, by store.Caller, id string, edit func(*store.Thread)) (store.Thread, error)
+	ListThreads(ctx context.Context, user string, limit int) ([]store.Thread, error)
+	Turns(ctx context.Context, thread string) ([]store.Turn, error)
+	GetChannel(ctx context.Context, place string) (store.Channel, error)
+}
+
+// People are the users, and what each was told.
+type People interface {
+	people.Store
+	RecordPrivacyNotice(ctx context.Context, by store.Caller, user string) error
+}
+
+// Files keeps pictures that came with messages.
+type Files interface {
+	PutFile(ctx context.Context, by store.Caller, thread string, f store.File, most int64) error
+}
+
+// Options are what a Bot works with. What nil, or 0, is explained of is optional.
+type Options struct {
+	Store     Store
+	Approver  bots.Approver
+	Calls     bots.Calls
+	Config    store.Config // discord.api_url, discord.access, discord.commands
+	Commands  *bots.Commands
+	Transport http.RoundTripper
+	Log       *slog.Logger
+	// Schema returns the input schema of a tool, for the form that edits its
+	// arguments; nil edits JSON.
+	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
+	// Fits says what is wrong with arguments for a tool, while its author still
+	// waits; nil looks at them afterwards.
+	Fits func(tool string, args json.RawMessage) error
+	// Keeper takes credentials and knows the names that are completed; nil does
+	// neither.
+	Keeper bots.Keeper
+	// Begins completes with which agent and model a conversation of somebody's
+	// begins where its channel leaves that to them; nil leaves it to the system.
+	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string)
+
+	Now  func() time.Time // nil is time.Now
+	Pace time.Duration    // between two edits of a text; 0 is 1.2 s
+	// testOnlyWait replaces waiting for Discord's limits.
+	testOnlyWait func(ctx context.Context, d time.Duration) error
+}
+
+// Bot is nize on Discord, without an account for as long as nobody gave it one.
+type Bot struct {
+	o Options
+
+	mu      sync.Mutex // guards what follows
+	account *store.Bot
+	changed chan struct{} // closed and replaced when account changes
+	live    *live         // nil while no account is used
+	ready   chan struct{} // closed while live is set
+	health  bots.Health
+}
+
+var (
+	_ bots.Bot              = (*Bot)(nil)
+	_ outbox.Presence       = (*Bot)(nil)
+	_ outbox.PrivateThreads = (*Bot)(nil)
+	_ outbox.Finder         = (*Bot)(nil)
+	_ outbox.Remover        = (*Bot)(nil)
+	_ bots.Batcher          = (*Bot)(nil)
+	_ bots.Announcer        = (*Bot)(nil)
+	_ bots.Sweeper          = (*Bot)(nil)
+
+	_ bots.ChannelDirectory = (*Bot)(nil)
+	_ bots.GroupDirectory   = (*Bot)(nil)
+)
+
+// New returns a Bot without an account; [Bot.Use] gives it one.
+func New(o Options) *Bot {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Pace == 0 {
+		o.Pace = 1200 * time.Millisecond
+	}
+	if o.testOnlyWait == nil {
+		o.testOnlyWait = queue.Sleep
+	}
+	return &Bot{o: o, changed: make(chan struct{}), ready: make(chan struct{}), health: bots.Health{State: bots.Off, Since: o.Now()}}
+}
+
+// Surface implements [bots.Platform].
+func (b *Bot) Surface() store.Surface { return store.OnDiscord }
+
+// Title implements [bots.Bot].
+func (b *Bot) Title() string { return "Discord" }
+
+// Use implements [bots.Bot]. What is asked of the bot afterwards never reaches the
+// account before, and its health is not told any more.
+func (b *Bot) Use(account *store.Bot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.account = account
+	if account != nil {
+		b.retireLocked(bots.Connecting)
+	} else {
+		b.retireLocked(bots.Off)
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// retireLocked ends that an account is served, if one is; b.mu is held.
+func (b *Bot) retireLocked(state string) {
+	if b.live == nil {
+		return
+	}
+	b.live = nil
+	b.ready = make(chan struct{})
+	b.health = bots.Health{State: state, Since: b.o.Now()}
+}
+
+// Health implements [bots.Bot].
+func (b *Bot) Health() bots.Health {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.health
+}
+
+// setHealth notes how l fares, unless another account is in use by now.
+func (l *live) setHealth(change func(*bots.Health)) {
+	b := l.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.live != l {
+		return
+	}
+	was := b.health.State
+	change(&b.health)
+	if b.health.State != was {
+		b.health.Since = b.o.Now()
+	}
+}
+
+// Run implements [bots.Platform]: it serves the account in use until ctx ends.
+func (b *Bot) Run(ctx context.Context, h bots.Handler) error {
+	for ctx.Err() == nil {
+		b.mu.Lock()
+		account, changed := b.account, b.changed
+		var l *live
+		if account != nil {
+			l = newLive(b, *account, h)
+			b.live = l
+			b.health = bots.Health{State: bots.Connecting, Since: b.o.Now()}
+			close(b.ready)
+		}
+		b.mu.Unlock()
+		serving, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		if l != nil {
+			wg.Go(func() { l.serve(serving) })
+		}
+		select {
+		case <-changed: // Use has retired l
+		case <-ctx.Done():
+		}
+		stop()
+		wg.Wait()
+		b.mu.Lock()
+		if b.live == l {
+			b.retireLocked(bots.Off)
+		}
+		b.mu.Unlock()
+	}
+	return nil
+}
+
+func (b *Bot) current() *live {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.live
+}
+
+func (o *Options) wire() wire.Options {
+	return wire.Options{Transport: o.Transport, URL: o.Config.Get("", "discord.api_url"), Wait: o.testOnlyWait}
+}

@@ -1,0 +1,403 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/incoming"
+	"nize/bots/discord/people"
+	"nize/bots/discord/posting"
+	"nize/bots/discord/wire"
+	"nize/bots/phrases"
+	"nize/bots/queue"
+	"nize/store"
+)
+
+// Kinds of what is kept in the inbox.
+const (
+	keptMessage     = "discord.message"
+	keptInteraction = "discord.interaction"
+	keptLeft        = "discord.left"
+)
+
+// live is the bot while it uses one account.
+type live struct {
+	b       *Bot
+	account store.Bot
+	guild   string
+	wire    *wire.Client
+	handler bots.Handler
+	log     *slog.Logger
+	lanes   *queue.Lanes
+	people  *people.Directory
+	posts   *posting.Poster
+	presses *bots.Presses
+	wg      sync.WaitGroup
+
+	commands commander
+	cards    presser
+	attached attachments
+
+	registering sync.Mutex    // guards registered, while Discord is told
+	registered  string        // the commands that Discord has
+	caughtUp    chan struct{} // holds one: it is to be looked for what was missed
+}
+
+func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
+	l := &live{
+		b: b, account: account, guild: account.Team, handler: h, lanes: queue.NewLanes(), caughtUp: make(chan struct{}, 1),
+		log:  b.o.Log.With("guild", account.Team),
+		wire: wire.New(b.o.wire(), account.Tokens[Token]),
+	}
+	l.people = people.New(people.Options{
+		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Now: b.o.Now, Log: l.log, Guild: account.Team, Self: account.User,
+	})
+	l.posts = posting.New(posting.Options{
+		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Guild: account.Team, Self: account.User,
+	})
+	l.commands, l.cards, l.attached = commander{l}, presser{l}, attachments{l}
+	l.presses = &bots.Presses{Handler: h, Calls: b.o.Calls, Approver: b.o.Approver, Places: b.o.Store.Posts, Log: l.log}
+	return l
+}
+
+// serve takes what comes in until ctx ends, and waits for what it began.
+func (l *live) serve(ctx context.Context) {
+	defer l.lanes.Wait()
+	defer l.wg.Wait()
+	l.replay(ctx)
+	l.wg.Go(func() { l.people.KeepSweeping(ctx) })
+	l.wg.Go(func() { l.keepCatchingUp(ctx) })
+	l.keepLink(ctx)
+}
+
+// replay takes up what an earlier run stored and did not work off.
+func (l *live) replay(ctx context.Context) {
+	items, err := l.b.o.Store.Inbox.Pending(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.log.Error("reading what was left over", "err", err)
+		}
+		return
+	}
+	for _, item := range items {
+		if !strings.HasPrefix(item.Kind, "discord.") {
+			continue
+		}
+		lane, run, err := l.decodeItem(item)
+		if err != nil {
+			l.log.Error("an item of the inbox is unreadable", "item", item.ID, "err", err)
+		}
+		l.lanes.Add(ctx, lane).SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
+	}
+}
+
+// decodeItem reads what was kept into its lane and what is to be done.
+func (l *live) decodeItem(item store.Item) (lane string, run func(context.Context) error, err error) {
+	switch item.Kind {
+	case keptMessage:
+		m, err := incoming.DecodeMessage(item.Payload)
+		return l.laneOf(m), func(ctx context.Context) error { return l.handleMessage(ctx, m) }, err
+	case keptInteraction:
+		i, err := incoming.DecodeInteraction(item.Payload)
+		r := l.respondLate(i)
+		return laneOfInteraction(i), func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }, err
+	case keptLeft:
+		_, user, err := incoming.DecodeLeaver(item.Payload)
+		return "user:" + user, func(ctx context.Context) error { return l.people.Left(ctx, user) }, err
+	}
+	return "", nil, nil // of an older or a newer nize: it goes
+}
+
+// laneOf is the thread that a message belongs to, or will begin.
+func (l *live) laneOf(m incoming.Message) string {
+	if c, ok := l.people.KnownChannel(m.Channel); ok && !c.Thread() && !c.Direct() {
+		return m.ID
+	}
+	return m.Channel
+}
+
+func laneOfInteraction(i incoming.Interaction) string {
+	if i.Message.ID != "" {
+		return "press:" + i.Message.ID
+	}
+	return "user:" + i.By().ID
+}
+
+// dispatch handles one event: see [wire.Dispatch].
+func (l *live) dispatch(ctx context.Context, kind string, data json.RawMessage, done func(bool)) {
+	defer func() {
+		if r := recover(); r != nil { // it would do so again
+			l.log.Error("taking something of Discord's panicked", "kind", kind, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			done(true)
+		}
+	}()
+	var err error
+	switch kind {
+	case "MESSAGE_CREATE":
+		err = l.acceptMessage(ctx, data, done)
+	case "INTERACTION_CREATE":
+		err = l.acceptInteraction(ctx, data, done)
+	case "GUILD_MEMBER_REMOVE":
+		err = l.acceptLeaver(ctx, data, done)
+	default:
+		err = l.note(ctx, kind, data)
+		done(true)
+	}
+	if err != nil {
+		l.log.Warn("something of Discord's is left out", "kind", kind, "err", err)
+		done(true) // it would be no more readable if it came again
+	}
+}
+
+// note takes what events tell of the guild and of the link.
+func (l *live) note(ctx context.Context, kind string, data json.RawMessage) error {
+	switch kind {
+	case "READY":
+		l.setConnected()
+		l.wg.Go(func() { l.commands.register(ctx) })
+		select {
+		case l.caughtUp <- struct{}{}: // a fresh session knows nothing of what was missed
+		default:
+		}
+	case "RESUMED":
+		l.setConnected()
+	case "GUILD_CREATE":
+		g, err := incoming.DecodeGuild(data)
+		if err != nil {
+			return err
+		}
+		if g.ID != l.guild {
+			l.wg.Go(func() { l.leave(ctx, g) })
+			return nil
+		}
+		l.people.SetGuild(g)
+	case "GUILD_UPDATE", "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE", "GUILD_ROLE_DELETE":
+		l.people.ForgetGuild()
+	case "GUILD_DELETE":
+		g, err := incoming.DecodeGuild(data)
+		if err == nil && g.ID == l.guild && !g.Unavailable {
+			l.setHealth(func(h *bots.Health) { h.State, h.Reason, h.Error = bots.Failed, "guild", removedFromGuild })
+		}
+		return err
+	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE", "CHANNEL_DELETE", "THREAD_DELETE":
+		c, err := incoming.DecodeChannel(data)
+		switch {
+		case err != nil:
+			return err
+		case strings.HasSuffix(kind, "DELETE"):
+			l.people.ForgetChannel(c.ID)
+		case c.Guild == l.guild:
+			l.people.SetChannel(c)
+		}
+	case "GUILD_MEMBER_UPDATE":
+		_, user, err := incoming.DecodeLeaver(data) // of the same form
+		if err == nil {
+			l.people.Forget(user)
+		}
+		return err
+	}
+	return nil
+}
+
+// leave leaves a guild that nobody named.
+func (l *live) leave(ctx context.Context, g incoming.Guild) {
+	l.log.Warn("nize leaves a guild that it was not connected to", "left", g.ID, "name", store.Clip(g.Name, 100))
+	err := l.wire.Do(ctx, wire.Request{Method: "DELETE", Path: "users/@me/guilds/" + g.ID})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {
+		l.log.Error("leaving a guild", "left", g.ID, "err", err)
+	}
+}
+
+func (l *live) acceptLeaver(ctx context.Context, data json.RawMessage, done func(bool)) error {
+	guild, user, err := incoming.DecodeLeaver(data)
+	if err != nil {
+		return err
+	}
+	if guild != l.guild {
+		done(true)
+		return nil
+	}
+	l.people.Forget(user) // before anything else of theirs is taken
+	payload, err := json.Marshal(map[string]any{"guild_id": guild, "user": incoming.User{ID: user}})
+	if err != nil {
+		return err
+	}
+	l.storeAndWork(ctx, store.Item{Kind: keptLeft, Payload: payload}, done)
+	return nil
+}
+
+// acceptMessage keeps a message that something is to be done about.
+func (l *live) acceptMessage(ctx context.Context, data json.RawMessage, done func(bool)) error {
+	m, err := incoming.DecodeMessage(data)
+	if err != nil {
+		return err
+	}
+	if !l.needsWork(ctx, m) {
+		done(true)
+		return nil
+	}
+	m.Mask()
+	payload, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	l.storeAndWork(ctx, store.Item{Kind: keptMessage, Payload: payload, Keys: []string{"discord:msg:" + m.ID}}, done)
+	return nil
+}
+
+// needsWork says whether anything is to be done about a message, by looking only.
+func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
+	switch {
+	case !m.Spoken() || m.Author.ID == l.account.User || m.Guild != "" && m.Guild != l.guild:
+		return false
+	case m.Addresses(l.account.User):
+		return true
+	case l.lanes.Busy(m.Channel): // the conversation may be about to begin
+		return true
+	}
+	c, known := l.people.KnownChannel(m.Channel)
+	if !known {
+		return true // looked at when it is worked on
+	}
+	at := l.place(cmp.Or(c.Parent, c.ID), "")
+	if !c.Thread() {
+		at = l.place(c.ID, "")
+	}
+	if l.channelMode(ctx, at) == store.ModeAll && !m.Everyone {
+		return true
+	}
+	if !c.Thread() {
+		return false
+	}
+	_, err := l.b.o.Store.Threads.FindThread(ctx, l.place(c.Parent, c.ID))
+	return err == nil
+}
+
+// place is where something stands in the guild.
+func (l *live) place(channel, thread string) store.Address {
+	return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: channel, Thread: thread}
+}
+
+// storeAndWork stores an item, lets it count as received, and works on it in its
+// lane.
+func (l *live) storeAndWork(ctx context.Context, item store.Item, done func(bool)) {
+	item.ID, item.At = store.NewID(l.b.o.Now()), l.b.o.Now()
+	lane, run, err := l.decodeItem(item)
+	if err != nil { // it was decoded before
+		l.log.Error("decoding", "err", err)
+		done(true)
+		return
+	}
+	l.storeInLane(ctx, item, lane, run, done)
+}
+
+func (l *live) storeInLane(ctx context.Context, item store.Item, lane string, run func(context.Context) error, done func(bool)) {
+	t := l.lanes.Add(ctx, lane)
+	l.wg.Go(func() {
+		fresh, err := l.b.o.Store.Inbox.Accept(ctx, item)
+		if err != nil && ctx.Err() == nil {
+			l.log.Error("storing what Discord sent", "err", err)
+		}
+		done(err == nil)
+		if err != nil || !fresh {
+			t.SetWork(nil)
+			return
+		}
+		l.setHealth(func(h *bots.Health) { h.Events++; h.LastSeen = l.b.o.Now() })
+		t.SetWork(func(ctx context.Context) { l.runItem(ctx, item.ID, run) })
+	})
+}
+
+// runItem does what an item asks for and marks it done. While ctx ends it stays
+// for the next start.
+func (l *live) runItem(ctx context.Context, id string, run func(context.Context) error) {
+	if run != nil {
+		err := queue.Guard(func() error { return l.wire.Retry(ctx, run) })
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			l.log.Error("working on what Discord sent", "item", id, "err", err)
+		}
+	}
+	if err := l.b.o.Store.Inbox.Done(ctx, id); err != nil && ctx.Err() == nil {
+		l.log.Error("marking an item as worked off", "item", id, "err", err)
+	}
+}
+
+// runSoon does what can't wait for its lane and is not worth keeping.
+func (l *live) runSoon(ctx context.Context, what string, do func(context.Context) error) {
+	l.wg.Go(func() {
+		if err := queue.Guard(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
+			l.log.Warn(what, "err", err)
+		}
+	})
+}
+
+// unreachable makes what Discord refuses for good an ErrNotFound: the person has
+// no place to read alone.
+func unreachable(err error) error {
+	if wire.Refused(err) && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	return err
+}
+
+// welcome says once what is kept of somebody, and never stands in the way of an
+// answer. What could not be said is said the next day.
+func (l *live) welcome(ctx context.Context, p people.Person, r *response) {
+	if p.User.ID == "" || !p.User.PrivacyNotice.IsZero() {
+		return
+	}
+	// Several of their first messages may be worked on at the same time.
+	if first, err := l.people.FirstToday(ctx, "welcomed:"+p.User.ID); err != nil || !first {
+		return
+	}
+	days := l.b.o.Config.Get("", "retention.conversations")
+	err := l.tell(ctx, p, r, p.Words().Say(phrases.FirstContact, p.Words().Span(days)))
+	if err == nil {
+		err = l.b.o.Store.People.RecordPrivacyNotice(ctx, p.Caller(), p.User.ID)
+	}
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("welcoming somebody", "user", p.ID, "err", err)
+	}
+}
+
+// tellNoAccess tells somebody without access so, once a day where they wrote;
+// who pressed or typed a command is always answered.
+func (l *live) tellNoAccess(ctx context.Context, p people.Person, r *response) error {
+	if r == nil {
+		first, err := l.people.FirstToday(ctx, "refused:"+p.ID)
+		if err != nil || !first {
+			return err
+		}
+	}
+	text := p.Words().Say(phrases.NotInGuild)
+	if p.Member {
+		text = p.Words().Say(phrases.Barred)
+	}
+	return unlessRefused(l.tell(ctx, p, r, text))
+}
+
+// tellMasked tells somebody, alone and once, that what they wrote held a key.
+func (l *live) tellMasked(ctx context.Context, p people.Person, r *response, key string) {
+	first, err := l.people.FirstToday(ctx, "masked:"+key)
+	if err == nil && first {
+		err = l.tell(ctx, p, r, p.Words().Say(phrases.SecretMasked))
+	}
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("telling somebody of a key that was masked", "user", p.ID, "err", err)
+	}
+}
+
+// slow is how long what is not worth keeping may take.
+const slow = 30 * time.Second

@@ -1,0 +1,374 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/incoming"
+	"nize/bots/discord/people"
+	"nize/bots/discord/view"
+	"nize/bots/discord/wire"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// acceptInteraction keeps what somebody did, or answers at once what only opens
+// or completes something. A dialog that holds a secret is not kept.
+func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done func(bool)) error {
+	i, err := incoming.DecodeInteraction(data)
+	if err != nil {
+		return err
+	}
+	if i.App != l.account.App || i.Guild != "" && i.Guild != l.guild {
+		done(true)
+		return nil
+	}
+	if i.Locale != "" {
+		l.people.SetLocale(i.By().ID, i.Locale)
+	}
+	if i.Type == incoming.Autocomplete {
+		done(true)
+		l.runSoon(ctx, "completing a word", func(ctx context.Context) error { return l.commands.complete(ctx, i) })
+		return nil
+	}
+	r := l.respond(ctx, i)
+	head, _ := view.HeadOf(i.Data.CustomID)
+	if l.opens(i) || i.Type == incoming.Submit && head == view.SecretID {
+		done(true)
+		l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, slow)
+			defer cancel()
+			return l.handleInteraction(ctx, i, r)
+		})
+		return nil
+	}
+	i.Mask()
+	payload, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("encoding an interaction: %w", err)
+	}
+	item := store.Item{ID: store.NewID(l.b.o.Now()), At: l.b.o.Now(), Kind: keptInteraction, Payload: payload, Keys: []string{"discord:do:" + i.ID}}
+	l.storeInLane(ctx, item, laneOfInteraction(i), func(ctx context.Context) error { return l.handleInteraction(ctx, i, r) }, func(stored bool) {
+		done(true)
+		if !stored && ctx.Err() == nil { // it is too late to have it sent again
+			l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error {
+				return r.tell(ctx, view.Notice(phrases.For(i.Locale).Say(phrases.PressUnsaid)))
+			})
+		}
+	})
+	return nil
+}
+
+// opens says whether an interaction only opens something, for which it can't
+// wait, and which is pressed again where the daemon died meanwhile.
+func (l *live) opens(i incoming.Interaction) bool {
+	head, rest := view.HeadOf(i.Data.CustomID)
+	switch i.Type {
+	case incoming.Press:
+		p, ok := bots.ReadPress(rest)
+		return head == view.ResultID || head == view.ConnectID || head == view.CallID && ok && opening[p.Verb]
+	case incoming.Command:
+		return i.Data.Type == messageCommand
+	}
+	return false
+}
+
+// opening are the verbs of buttons that open a dialog or show something.
+var opening = map[string]bool{bots.VerbEdit: true, bots.VerbAlways: true, bots.VerbNever: true, bots.VerbShow: true}
+
+// pressed is where an interaction happened, with the message that was pressed.
+func (l *live) pressed(ctx context.Context, i incoming.Interaction) (store.Address, error) {
+	if c := i.In; c.ID == i.Channel && c.Thread() && c.Parent != "" {
+		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: c.Parent, Thread: c.ID, Message: i.Message.ID}, nil
+	}
+	if i.Direct() { // with nize: elsewhere its commands are not offered
+		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: i.Channel, Thread: i.Channel, Direct: true, Message: i.Message.ID}, nil
+	}
+	at, err := l.people.Place(ctx, i.Channel)
+	at.Message = i.Message.ID
+	return at, err
+}
+
+// handleInteraction works on one.
+func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r *response) error {
+	p, err := l.people.Who(ctx, i.By().ID, people.Fresh)
+	if err != nil {
+		return err
+	}
+	at, err := l.pressed(ctx, i)
+	if err != nil {
+		return err
+	}
+	head, rest := view.HeadOf(i.Data.CustomID)
+	if p.User.ID == "" {
+		if press, ok := bots.ReadPress(rest); ok && head == view.CallID {
+			l.presses.Refused(ctx, p.Caller(), press)
+		}
+		if i.Type == incoming.Command {
+			if done, err := l.commands.runClaim(ctx, p, at, i.Line(), r); done || err != nil {
+				return err
+			}
+		}
+		return l.tellNoAccess(ctx, p, r)
+	}
+	if i.Masked {
+		defer l.tellMasked(ctx, p, r, i.ID)
+	}
+	defer l.welcome(ctx, p, r)
+	switch i.Type {
+	case incoming.Command:
+		err = l.commands.handleCommand(ctx, p, at, i, r)
+	case incoming.Press:
+		err = l.cards.handlePress(ctx, p, at, i, r)
+	case incoming.Submit:
+		err = l.cards.handleSubmit(ctx, p, at, i, r)
+	}
+	if err != nil && ctx.Err() == nil && wire.Lasting(err) && !wire.Refused(err) { // for people
+		return l.tell(ctx, p, r, p.Words().Say(phrases.CardTold, bots.ErrorText(p.Words(), err)))
+	}
+	if wire.Refused(err) {
+		return errors.Join(err, unlessRefused(l.tell(ctx, p, r, p.Words().Say(phrases.CommandFailed))))
+	}
+	if err != nil {
+		return err
+	}
+	return r.close(ctx)
+}
+
+// presser does what buttons and dialogs are for.
+type presser struct{ *live }
+
+// handlePress does what was pressed.
+func (l presser) handlePress(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
+	head, rest := view.HeadOf(i.Data.CustomID)
+	switch head {
+	case view.CallID:
+		press, ok := bots.ReadPress(rest)
+		switch {
+		case !ok:
+			return fmt.Errorf("%w press", store.ErrInvalid)
+		case opening[press.Verb]:
+			return l.openCall(ctx, p, at, press, r)
+		}
+		return l.decide(ctx, p, at, press, nil, r)
+	case view.ResultID:
+		return l.showResult(ctx, p, rest, r)
+	case view.ShareID:
+		thread, n, ok := view.ReadShare(rest)
+		if !ok {
+			return fmt.Errorf("%w press", store.ErrInvalid)
+		}
+		err := l.handler.Share(ctx, p.Caller(), thread, n)
+		switch {
+		case errors.Is(err, store.ErrDecided):
+			return nil // it says so where the button was
+		case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrNotFound):
+			return l.tell(ctx, p, r, p.Words().Say(phrases.ShareNotYours))
+		}
+		return err
+	case view.WordsID:
+		return l.commands.runLine(ctx, p, at, i, rest, r)
+	}
+	return fmt.Errorf("%w press", store.ErrInvalid)
+}
+
+// decide presses, and tells who pressed alone why it did nothing.
+func (l presser) decide(ctx context.Context, p people.Person, at store.Address, press bots.Press, change func(*store.Decision), r *response) error {
+	on, err := l.presses.Decide(ctx, p.Caller(), press, at, change)
+	if text := on.Told(err, p.Words(), p.Locale); text != "" {
+		return l.tell(ctx, p, r, text)
+	}
+	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
+		if change != nil { // the card does not tell that nothing was kept
+			return err
+		}
+		return nil // the card shows it
+	}
+	return err
+}
+
+// openCall opens the dialog, or shows the whole, of a call.
+func (l presser) openCall(ctx context.Context, p people.Person, at store.Address, press bots.Press, r *response) error {
+	card, err := l.presses.Card(ctx, press, at)
+	if errors.Is(err, store.ErrNotFound) && press.Verb != bots.VerbShow { // made up: the gateway refuses it and notes so
+		return l.decide(ctx, p, at, press, func(d *store.Decision) {
+			if press.Verb == bots.VerbEdit {
+				d.Verb = store.Edit
+			}
+		}, r)
+	}
+	if err != nil {
+		return err
+	}
+	w := p.Words()
+	var d view.Dialog
+	switch press.Verb {
+	case bots.VerbShow:
+		text := joinLines(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: zone(p.Zone), Now: l.b.o.Now()}))
+		return l.showWhole(ctx, p, r, text, "call-"+card.Call+".txt")
+	case bots.VerbEdit:
+		edit := bots.EditCall(card, l.schema(ctx, card.Tool), view.EditLimits)
+		if edit.TooLong {
+			return l.tell(ctx, p, r, w.Say(phrases.EditElsewhere, len(card.Args), card.Call))
+		}
+		d = view.EditDialog(card, edit, press, w)
+	default:
+		d = view.AlwaysDialog(card, press, view.Scopes{Channel: !at.Direct, Everyone: p.Caller().IsAdmin()}, w)
+	}
+	ok, err := r.openDialog(ctx, d)
+	if !ok && (err == nil || wire.Refused(err)) {
+		return l.tell(ctx, p, r, w.Say(phrases.DialogTooLate))
+	}
+	return err
+}
+
+// schema is what a tool takes; nil where that is not known: JSON is edited then.
+func (l presser) schema(ctx context.Context, tool string) json.RawMessage {
+	if l.b.o.Schema == nil {
+		return nil
+	}
+	raw, err := l.b.o.Schema(ctx, tool)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// showResult shows what a call returned to who made it, and to admins where it is
+// not private.
+func (l presser) showResult(ctx context.Context, p people.Person, rest string, r *response) error {
+	id, ok := view.ReadResult(rest)
+	if !ok {
+		return fmt.Errorf("%w press", store.ErrInvalid)
+	}
+	call, err := l.b.o.Calls.GetCall(ctx, id)
+	if err != nil || call.Result == nil || call.By != p.User.ID && (call.Private || !p.Caller().IsAdmin()) {
+		return l.tell(ctx, p, r, p.Words().Say(phrases.ResultNone))
+	}
+	return l.showWhole(ctx, p, r, bots.Plain(call.Result.Whole()), "result-"+id+".txt")
+}
+
+// showWhole shows a text to one person as it is, as a file where it is long.
+func (l presser) showWhole(ctx context.Context, p people.Person, r *response, text, name string) error {
+	m, fits := view.Verbatim(text)
+	if fits {
+		return r.tell(ctx, m)
+	}
+	file := wire.File{Name: name, Data: []byte(text)}
+	if err := r.tell(ctx, m, file); !wire.Refused(err) {
+		return err
+	}
+	return l.tell(ctx, p, r, p.Words().Say(phrases.CardNoFile))
+}
+
+// handleSubmit does what a dialog asks for.
+func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
+	head, rest := view.HeadOf(i.Data.CustomID)
+	switch head {
+	case view.SecretID:
+		return l.putSecret(ctx, p, rest, i, r)
+	case view.FormID:
+		return l.commands.fillForm(ctx, p, at, rest, i, r)
+	case view.AboutID:
+		return l.askAbout(ctx, p, at, rest, i, r)
+	case view.AlwaysID:
+		press, ok := bots.ReadPress(rest)
+		if !ok {
+			return store.Errorf("%w dialog", store.ErrInvalid)
+		}
+		d, err := view.ReadAlways(i.Fields(), l.b.o.Now())
+		if err != nil {
+			return err
+		}
+		err = l.decide(ctx, p, at, press, func(to *store.Decision) {
+			to.For, to.Until, to.Pattern, to.Exact = d.For, d.Until, d.Pattern, d.Exact
+		}, r)
+		if err != nil || r.told() {
+			return err
+		}
+		card, err := l.b.o.Approver.Card(ctx, press.Call)
+		if err != nil {
+			return err
+		}
+		return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
+	case view.EditID:
+		return l.submitEdit(ctx, p, at, rest, i, r)
+	}
+	return fmt.Errorf("%w dialog", store.ErrInvalid)
+}
+
+// told says whether who acted was told something.
+func (r *response) told() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.said
+}
+
+// submitEdit makes the edited call in the old one's place.
+func (l presser) submitEdit(ctx context.Context, p people.Person, at store.Address, rest string, i incoming.Interaction, r *response) error {
+	press, form, ok := view.ReadEdit(rest)
+	if !ok {
+		return store.Errorf("%w dialog", store.ErrInvalid)
+	}
+	card, err := l.presses.Card(ctx, press, at)
+	if err != nil {
+		return err
+	}
+	w, fields := p.Words(), i.Fields()
+	args, wrong, err := bots.ReadEdit(card, l.schema(ctx, card.Tool), form, view.EditLimits, func(name string) (string, bool) {
+		v, ok := fields[name]
+		return first(v), ok
+	}, w)
+	if err != nil {
+		return err
+	}
+	if len(wrong) == 0 && i.Masked {
+		wrong = map[string]string{"": w.Say(phrases.KeyRefused)}
+	}
+	if len(wrong) == 0 && l.b.o.Fits != nil {
+		if err := l.b.o.Fits(card.Tool, args); err != nil {
+			wrong = map[string]string{"": w.Problem(err)}
+		}
+	}
+	if len(wrong) > 0 {
+		return l.tell(ctx, p, r, view.Wrong(wrong))
+	}
+	return l.decide(ctx, p, at, press, func(d *store.Decision) {
+		d.Verb, d.Args = store.Edit, args
+	}, r)
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// secretTime is how long sealing may take: Discord waits three seconds.
+const secretTime = 2500 * time.Millisecond
+
+// putSecret seals what was typed. It goes from the frame into the sealed store,
+// and nowhere else.
+func (l presser) putSecret(ctx context.Context, p people.Person, rest string, i incoming.Interaction, r *response) error {
+	w := p.Words()
+	ask, ok := view.ReadSecret(rest)
+	if !ok || l.b.o.Keeper == nil {
+		return l.tell(ctx, p, r, w.Say(phrases.ConnectFailed))
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretTime)
+	defer cancel()
+	err := l.b.o.Keeper.PutSecret(ctx, p.Caller(), ask, store.NewSecret(first(i.Fields()[view.SecretID])))
+	switch {
+	case err == nil:
+		return l.tell(ctx, p, r, w.Say(phrases.KeyPut, ask.Service))
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrRefused):
+		return l.tell(ctx, p, r, bots.ErrorText(w, err))
+	}
+	l.log.Error("sealing a credential", "server", ask.Service, "err", err)
+	return l.tell(ctx, p, r, w.Say(phrases.ConnectFailed))
+}

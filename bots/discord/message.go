@@ -1,0 +1,318 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/incoming"
+	"nize/bots/discord/people"
+	"nize/bots/discord/view"
+	"nize/bots/discord/wire"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// handleMessage makes of what somebody wrote a message of their conversation, or
+// runs it as a command.
+func (l *live) handleMessage(ctx context.Context, m incoming.Message) error {
+	at, err := l.people.Place(ctx, m.Channel)
+	if err != nil {
+		return err
+	}
+	if at.Thread == "" {
+		at.Thread = m.ID // which it may begin
+	}
+	threads := l.b.o.Store.Threads
+	th, err := threads.FindThread(ctx, at)
+	known := err == nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	addressed := m.Addresses(l.account.User)
+	if !addressed {
+		if answer, err := l.answersUnaddressed(ctx, m, at, th, known); err != nil || !answer {
+			return err
+		}
+	}
+	p, err := l.people.Who(ctx, m.Author.ID, people.Recent)
+	if err != nil {
+		return err
+	}
+	text := m.Words(l.account.User, l.people.NameOf)
+	if p.User.ID == "" {
+		if !addressed {
+			return nil
+		}
+		if done, err := l.commands.runClaim(ctx, p, at, text, nil); done || err != nil {
+			return err
+		}
+		return errors.Join(l.setFollowed(ctx, th, ""), l.tellNoAccess(ctx, p, nil))
+	}
+	l.welcome(ctx, p, nil)
+	if m.Masked {
+		l.tellMasked(ctx, p, nil, m.ID)
+	}
+	if addressed {
+		if done, err := l.runCommandIn(ctx, p, at, m, th.ID, text); done || err != nil {
+			return errors.Join(l.setFollowed(ctx, th, p.ID), err)
+		}
+	}
+	if text == "" && len(m.Files) == 0 && m.Reply == nil {
+		return l.tell(ctx, p, nil, p.Words().Say(phrases.WhatToDo))
+	}
+	return l.ask(ctx, p, at, m.ID, questionOf(m, text))
+}
+
+// runCommandIn runs a message as a command if it is one; done says that it was, or
+// that its author was told what they may have meant.
+func (l *live) runCommandIn(ctx context.Context, p people.Person, at store.Address, m incoming.Message, thread, text string) (done bool, err error) {
+	cmd, words, near, ok := l.b.o.Commands.Find(p.Caller(), text, true)
+	if !ok {
+		if near == "" {
+			return false, nil
+		}
+		return true, l.tell(ctx, p, nil, p.Words().Say(phrases.DidYouMean, near))
+	}
+	asked := p.Asked(at, words)
+	asked.Thread, asked.Open = thread, !m.Direct()
+	asked.Say = func(ctx context.Context, words string) error { return l.ask(ctx, p, at, m.ID, questionOf(m, words)) }
+	return true, l.commands.runCommand(ctx, p, given{cmd, asked, nil})
+}
+
+// channelMode is when nize answers in a channel. What can't be read keeps quiet.
+func (l *live) channelMode(ctx context.Context, at store.Address) string {
+	c, err := l.b.o.Store.Threads.GetChannel(ctx, at.Place())
+	if err != nil {
+		l.log.Error("reading how a channel is set up", "channel", at.Channel, "err", err)
+		return store.ModeMention
+	}
+	return c.EffectiveMode()
+}
+
+// answersUnaddressed says whether a message that does not address nize is for it
+// all the same: in follow mode, if its author was the last to address nize,
+// mentions nobody else, and nobody else has written since. Who writes ends
+// following whatever the mode is, and also in a muted thread.
+func (l *live) answersUnaddressed(ctx context.Context, m incoming.Message, at store.Address, th store.Thread, known bool) (bool, error) {
+	if th.Follows != m.Author.ID {
+		if err := l.setFollowed(ctx, th, ""); err != nil {
+			return false, err
+		}
+	}
+	if m.Everyone || th.Muted {
+		return false, nil
+	}
+	switch l.channelMode(ctx, at) {
+	case store.ModeAll:
+		return true, nil
+	case store.ModeMention:
+		return false, nil
+	}
+	return known && th.Follows == m.Author.ID && !m.Others(l.account.User), nil
+}
+
+// setFollowed lets nize follow another in a thread, "" for nobody.
+func (l *live) setFollowed(ctx context.Context, th store.Thread, user string) error {
+	if th.ID == "" || th.Follows == user {
+		return nil
+	}
+	_, err := l.b.o.Store.Threads.EditThread(ctx, store.System, th.ID, func(th *store.Thread) { th.Follows = user })
+	return err
+}
+
+// question is what somebody says to nize, with what comes with it.
+type question struct {
+	text    string
+	files   []incoming.File
+	about   *incoming.Message // the message that it is about
+	before  string            // the message; what was said in its thread before it is looked up
+	mention bool
+}
+
+func questionOf(m incoming.Message, text string) question {
+	q := question{text: text, files: m.Files, about: m.Reply, before: m.ID, mention: !m.Direct() && len(m.Mentions) > 0}
+	if q.text == "" {
+		q.text = "?" // a file, or a message that was answered, alone
+		if len(m.Files) > 0 {
+			q.text = "[" + bots.Escape(store.Clip(m.Files[0].Name, 100)) + "]"
+		}
+	}
+	return q
+}
+
+// ask gives what a person said to the conversation of its thread, which it opens
+// where there is none.
+func (l *live) ask(ctx context.Context, p people.Person, at store.Address, key string, q question) error {
+	threads := l.b.o.Store.Threads
+	channel, err := threads.GetChannel(ctx, at.Place())
+	if err != nil {
+		return fmt.Errorf("reading how the channel is set up: %w", err)
+	}
+	agent, model := channel.Agent, channel.Model
+	if l.b.o.Begins != nil {
+		agent, model = l.b.o.Begins(ctx, p.Caller(), agent, model)
+	}
+	title := incoming.TitleOf(q.text, q.files)
+	if !at.Direct {
+		if err := l.openThread(ctx, at, title); err != nil {
+			if wire.Refused(err) {
+				l.log.Warn("Discord lets nize open no thread", "channel", at.Channel, "err", err)
+				return l.tell(ctx, p, nil, p.Words().Say(phrases.NoThread, "<#"+at.Channel+">"))
+			}
+			return err
+		}
+	}
+	th, _, err := threads.ThreadAt(ctx, p.Caller(), store.Thread{
+		Agent: agent, Model: model, ID: store.NewID(l.b.o.Now()), User: p.User.ID, Address: at,
+		Zone: p.Zone, Locale: p.Locale, Title: title, Follows: p.ID,
+	})
+	if err != nil {
+		return err
+	}
+	// What one person reads alone is in their language, also when it changes.
+	alone := at.Direct && (th.Locale != p.Locale || th.Zone != p.Zone)
+	if th.Follows != p.ID || alone {
+		_, err := threads.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
+			th.Follows = p.ID
+			if alone {
+				th.Locale, th.Zone = p.Locale, p.Zone
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	in := store.Inbound{Key: key, Thread: th.ID, By: p.Caller(), Text: q.text}
+	if in.Files, err = l.attached.readFiles(ctx, p.Caller(), th.ID, q.files); err != nil {
+		return err
+	}
+	newest := ""
+	in.Earlier, newest = l.attached.earlier(ctx, at, th, q)
+	fresh, err := l.handler.Message(ctx, in)
+	if line := bots.UnreadLine(p.Words(), in.Files); fresh && line != "" {
+		if err := l.tell(ctx, p, nil, line); err != nil {
+			l.log.Warn("telling which files were not read", "user", p.ID, "err", err)
+		}
+	}
+	if err == nil && incoming.Later(newest, th.LastMessage) {
+		_, err = threads.EditThread(ctx, p.Caller(), th.ID, func(th *store.Thread) {
+			if incoming.Later(newest, th.LastMessage) {
+				th.LastMessage = newest
+			}
+		})
+	}
+	var many *bots.TooManyError
+	switch {
+	case errors.As(err, &many):
+		return l.tell(ctx, p, nil, many.Words(p.Words()))
+	case errors.Is(err, store.ErrInvalid):
+		return l.tell(ctx, p, nil, p.Words().Say(phrases.TooLong))
+	case errors.Is(err, store.ErrRefused):
+		return l.tell(ctx, p, nil, p.Words().Say(phrases.CardTold, bots.ErrorText(p.Words(), err)))
+	}
+	return err
+}
+
+// archiveAfter is after how many minutes without a message Discord folds a thread
+// away; a message unfolds it.
+const archiveAfter = 1440
+
+// openThread opens the thread of a message in a channel. One that is there is fine.
+func (l *live) openThread(ctx context.Context, at store.Address, title string) error {
+	if c, ok := l.people.KnownChannel(at.Thread); ok && c.Thread() {
+		return nil
+	}
+	var made incoming.Channel
+	err := l.wire.Do(ctx, wire.Request{
+		Method: "POST", Path: "channels/" + at.Channel + "/messages/" + at.Thread + "/threads",
+		Body: map[string]any{"name": cmp.Or(title, "nize"), "auto_archive_duration": archiveAfter}, Into: &made,
+	})
+	switch {
+	case wire.Code(err) == wire.HasThread:
+		return nil
+	case err != nil:
+		return fmt.Errorf("opening a thread: %w", err)
+	}
+	made.Parent = cmp.Or(made.Parent, at.Channel)
+	l.people.SetChannel(made)
+	return nil
+}
+
+// beginThread asks a question that a command put: since a command leaves no
+// message behind, nize writes the question down and answers below it.
+func (l *live) beginThread(ctx context.Context, p people.Person, at store.Address, key, shown string, q question) error {
+	locale, err := bots.Spoken(ctx, l.b.o.Store.Threads, store.Thread{Address: at, Locale: p.Locale})
+	if err != nil {
+		return fmt.Errorf("reading the language of the channel: %w", err)
+	}
+	line := view.Text(view.Escape(phrases.For(locale).Say(phrases.AsksHere, p.Name, shown)))
+	to := at
+	to.Message = ""
+	id, err := l.posts.Put(ctx, to, "ask/"+key, line)
+	if wire.Refused(err) { // nize may not write there
+		channel, err := l.people.OpenDM(ctx, p.ID)
+		if err != nil {
+			return err
+		}
+		to = store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: channel, Thread: channel, Direct: true}
+		if _, err := l.posts.Put(ctx, to, "ask/"+key, line); err != nil {
+			return fmt.Errorf("writing a question down: %w", err)
+		}
+	} else if err != nil {
+		return fmt.Errorf("writing a question down: %w", err)
+	}
+	if to.Thread == "" {
+		to.Thread = id
+	}
+	return l.ask(ctx, p, to, key, q)
+}
+
+// openAbout opens a dialog for a question about a message.
+func (l *live) openAbout(ctx context.Context, p people.Person, i incoming.Interaction, r *response) error {
+	m, ok := i.Subject()
+	if !ok {
+		return fmt.Errorf("%w command: no message", store.ErrInvalid)
+	}
+	ok, err := r.openDialog(ctx, view.AboutDialog(m.ID, p.Words()))
+	if !ok && (err == nil || wire.Refused(err)) {
+		return l.tell(ctx, p, r, p.Words().Say(phrases.DialogTooLate))
+	}
+	return err
+}
+
+// askAbout asks what was typed in that dialog: in the thread of the message, or in
+// one that is opened below the question.
+func (l *live) askAbout(ctx context.Context, p people.Person, at store.Address, message string, i incoming.Interaction, r *response) error {
+	text := strings.TrimSpace(first(i.Fields()[view.AboutID]))
+	if text == "" || !incoming.IDForm.MatchString(message) {
+		return fmt.Errorf("%w dialog: no question", store.ErrInvalid)
+	}
+	sees, err := l.people.Sees(ctx, at.Channel, p)
+	if err != nil {
+		return err
+	}
+	var m incoming.Message
+	if !at.Direct && !sees {
+		return store.ErrNotFound
+	}
+	if err := l.wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + i.Channel + "/messages/" + message, Into: &m}); err != nil {
+		return err
+	}
+	m.Mask()
+	at.Message = ""
+	return l.beginThread(ctx, p, at, i.ID, text, question{text: text, about: &m, files: m.Files})
+}
+
+func zone(name string) *time.Location {
+	if z, err := time.LoadLocation(name); err == nil && name != "" {
+		return z
+	}
+	return nil
+}
+
+func joinLines(lines []string) string { return strings.Join(lines, "\n") }

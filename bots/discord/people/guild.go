@@ -1,0 +1,290 @@
+package people
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/bots/discord/incoming"
+	"nize/bots/discord/wire"
+	"nize/store"
+)
+
+// What the guild is like: its roles and channels, who sees a channel, and who
+// administers it, as Discord has it now: approvals ask at every press.
+
+// Guild is the guild, not older than age.
+func (d *Directory) Guild(ctx context.Context, age time.Duration) (incoming.Guild, error) {
+	now := d.o.Now()
+	d.mu.Lock()
+	g, at := d.guild, d.guildAt
+	d.mu.Unlock()
+	if !at.IsZero() && now.Sub(at) < age {
+		return g, nil
+	}
+	g = incoming.Guild{}
+	if err := d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild, Into: &g}); err != nil {
+		return g, fmt.Errorf("asking Discord for the guild: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.guild, d.guildAt = g, now
+	return g, nil
+}
+
+// SetGuild notes what an event tells of the guild.
+func (d *Directory) SetGuild(g incoming.Guild) {
+	for _, c := range slices.Concat(g.Channels, g.Threads) {
+		d.SetChannel(c)
+	}
+	d.ForgetGuild()
+}
+
+// ForgetGuild makes the next look at the guild a fresh one.
+func (d *Directory) ForgetGuild() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.guildAt = time.Time{}
+}
+
+// SetChannel notes what an event tells of a channel or a thread.
+func (d *Directory) SetChannel(c incoming.Channel) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.Guild = d.o.Guild
+	put(d.channels, c.ID, c)
+}
+
+// ForgetChannel makes the next look at a channel a fresh one.
+func (d *Directory) ForgetChannel(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.channels, id)
+}
+
+// KnownChannel is a channel as it is remembered.
+func (d *Directory) KnownChannel(id string) (incoming.Channel, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, ok := d.channels[id]
+	return c, ok
+}
+
+// Channel is a channel of the guild, a thread of one, or somebody's conversation
+// with nize. ErrNotFound where nize sees none of that id.
+func (d *Directory) Channel(ctx context.Context, id string) (incoming.Channel, error) {
+	if c, ok := d.KnownChannel(id); ok {
+		return c, nil
+	}
+	var c incoming.Channel
+	err := d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + id, Into: &c})
+	switch code := wire.Code(err); {
+	case code == wire.MissingAccess || code == wire.UnknownChannel:
+		return c, fmt.Errorf("channel %s: %w on Discord, or it is a private one without nize: let nize see it first", id, store.ErrNotFound)
+	case err != nil:
+		return c, fmt.Errorf("asking Discord for the channel %s: %w", id, err)
+	case c.ID != id || c.Guild != d.o.Guild && !c.Direct():
+		return c, fmt.Errorf("channel %s: %w in this guild", id, store.ErrNotFound)
+	}
+	if c.Direct() && len(c.Recipients) > 0 {
+		d.noteDM(c.ID, c.Recipients[0].ID)
+		return c, nil
+	}
+	d.SetChannel(c)
+	return c, nil
+}
+
+// Place is where something in a channel belongs: a thread to the channel that it
+// was opened in.
+func (d *Directory) Place(ctx context.Context, channel string) (store.Address, error) {
+	c, err := d.Channel(ctx, channel)
+	if err != nil {
+		return store.Address{}, err
+	}
+	at := store.Address{Surface: store.OnDiscord, Team: d.o.Guild, Channel: c.ID}
+	switch {
+	case c.Direct():
+		at.Direct, at.Thread = true, c.ID
+	case c.Thread() && c.Parent != "":
+		at.Channel, at.Thread = c.Parent, c.ID
+	}
+	return at, nil
+}
+
+// NameOf is how a channel is called, its id where that is not known at once.
+func (d *Directory) NameOf(id string) string {
+	if c, ok := d.KnownChannel(id); ok && c.Name != "" {
+		return c.Name
+	}
+	return id
+}
+
+// ReaderOf is whose conversation with nize a channel is, "" for any other.
+func (d *Directory) ReaderOf(ctx context.Context, channel string) (string, error) {
+	c, err := d.Channel(ctx, channel)
+	if err != nil || !c.Direct() || len(c.Recipients) == 0 {
+		return "", err
+	}
+	return c.Recipients[0].ID, nil
+}
+
+// ChannelName is how people there call a channel.
+func (d *Directory) ChannelName(ctx context.Context, channel string) (string, error) {
+	c, err := d.Channel(ctx, channel)
+	if err == nil && (c.Direct() || c.Thread()) {
+		err = fmt.Errorf("channel %s: %w; it is a thread or somebody's own", channel, store.ErrNotFound)
+	}
+	return c.Name, err
+}
+
+// Sees says whether somebody sees a channel.
+func (d *Directory) Sees(ctx context.Context, channel string, p Person) (bool, error) {
+	may, err := d.permissions(ctx, channel, p, Fresh)
+	return may&viewChannel != 0, err
+}
+
+// permissions are what somebody may in a channel: the guild's permissions of
+// their roles, changed by the channel for everybody, for roles, and for them.
+func (d *Directory) permissions(ctx context.Context, channel string, p Person, age time.Duration) (incoming.Bits, error) {
+	if !p.Member {
+		return 0, nil
+	}
+	g, err := d.Guild(ctx, age)
+	if err != nil {
+		return 0, err
+	}
+	may := inGuild(g, p)
+	if p.ID == g.Owner || may&administrator != 0 {
+		return ^incoming.Bits(0), nil
+	}
+	c, err := d.Channel(ctx, channel)
+	if err == nil && c.Thread() {
+		c, err = d.Channel(ctx, c.Parent)
+	}
+	if err != nil {
+		return 0, err
+	}
+	var allow, deny incoming.Bits
+	for _, o := range c.Overwrites {
+		switch {
+		case o.Type == 0 && o.ID == g.ID:
+			may = may&^o.Deny | o.Allow
+		case o.Type == 0 && slices.Contains(p.roles, o.ID):
+			allow, deny = allow|o.Allow, deny|o.Deny
+		}
+	}
+	may = may&^deny | allow
+	for _, o := range c.Overwrites {
+		if o.Type == 1 && o.ID == p.ID {
+			may = may&^o.Deny | o.Allow
+		}
+	}
+	return may, nil
+}
+
+// Member says whether a user of nize's sees the channel.
+func (d *Directory) Member(ctx context.Context, channel, user string) (bool, error) {
+	u, err := d.o.Store.GetUser(ctx, user)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range IDs(u) {
+		p, err := d.LookUp(ctx, id, Fresh)
+		if err != nil {
+			return false, err
+		}
+		if sees, err := d.Sees(ctx, channel, p); err != nil || sees {
+			return sees, err
+		}
+	}
+	return false, nil
+}
+
+// Admins returns the users of nize's who may manage the channel.
+func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error) {
+	var found []string
+	err := d.eachMember(ctx, func(u store.User, p Person) error {
+		may, err := d.permissions(ctx, channel, p, Fresh)
+		if may&manageChannels != 0 && !slices.Contains(found, u.ID) {
+			found = append(found, u.ID)
+		}
+		return err
+	})
+	return found, err
+}
+
+// eachMember calls do for every active user who is in the guild.
+func (d *Directory) eachMember(ctx context.Context, do func(store.User, Person) error) error {
+	users, err := d.o.Store.ListUsers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if u.State != store.Active {
+			continue
+		}
+		for _, id := range IDs(u) {
+			p, err := d.LookUp(ctx, id, Recent)
+			if err == nil && p.Member {
+				err = do(u, p)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Role finds a role of the guild by its id or name, and returns by what it is
+// known from then on. A miss names the nearest.
+func (d *Directory) Role(ctx context.Context, name string) (source, handle string, err error) {
+	g, err := d.Guild(ctx, Fresh)
+	if err != nil {
+		return "", "", err
+	}
+	name = strings.TrimPrefix(name, "@")
+	var found []incoming.Role
+	var names []string
+	for _, r := range g.Roles {
+		if r.ID == name {
+			found = []incoming.Role{r}
+			break
+		}
+		if r.ID != g.ID && strings.EqualFold(r.Name, name) {
+			found = append(found, r)
+		}
+		names = append(names, r.Name)
+	}
+	switch len(found) {
+	case 0:
+		return "", "", store.Unknown("role", name, names)
+	case 1:
+		return string(store.OnDiscord) + ":" + d.o.Guild + ":" + found[0].ID, found[0].Name, nil
+	}
+	return "", "", fmt.Errorf("%w role %q: %d have that name; give its id", store.ErrInvalid, name, len(found))
+}
+
+// InRole lists the identities of nize's users who have a role now; who comes for
+// the first time is looked at with the next check. Discord lists everybody only
+// for bots with a privileged intent, and nize knows whom it needs. A role that is
+// gone is an error, so that it fails closed.
+func (d *Directory) InRole(ctx context.Context, role string) ([]string, error) {
+	g, err := d.Guild(ctx, Fresh)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(g.Roles, func(r incoming.Role) bool { return r.ID == role }) {
+		return nil, fmt.Errorf("role %s: %w", role, store.ErrNotFound)
+	}
+	in := []string{}
+	err = d.eachMember(ctx, func(_ store.User, p Person) error {
+		if slices.Contains(p.roles, role) || role == g.ID {
+			in = append(in, p.Identity())
+		}
+		return nil
+	})
+	return in, err
+}

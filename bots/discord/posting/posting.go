@@ -1,0 +1,358 @@
+// Package posting shows on Discord what a conversation says, once.
+//
+// A text is a message that is edited while it grows, at Discord's pace, and
+// others behind it where it is longer than one takes; cards, lines of tools and
+// notices are messages that are edited too. All of it is done with the bot's
+// token: what an interaction gives ends after fifteen minutes. Each post carries
+// a nonce, by which Discord makes it once however often it is sent; one whose
+// answer was lost with the process is looked for before it is made again.
+package posting
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/incoming"
+	"nize/bots/discord/people"
+	"nize/bots/discord/view"
+	"nize/bots/discord/wire"
+	"nize/bots/outbox"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Store is what of the store posting needs.
+type Store interface {
+	outbox.SentStore
+	GetUser(ctx context.Context, id string) (store.User, error)
+	GetChannel(ctx context.Context, place string) (store.Channel, error)
+	GetPlace(ctx context.Context, owner, name string) (store.Address, error)
+}
+
+// Options are what a poster works with.
+type Options struct {
+	Wire   *wire.Client
+	People *people.Directory
+	Store  Store
+	Calls  bots.Calls
+	Now    func() time.Time
+	Pace   time.Duration // between two edits of a text
+	Log    *slog.Logger
+	Guild  string
+	Self   string // nize's own id
+}
+
+// Poster shows what a conversation says.
+type Poster struct {
+	o     Options
+	sent  *outbox.Sent
+	texts texts
+	tools toolMessages
+}
+
+// New returns a Poster.
+func New(o Options) *Poster {
+	po := &Poster{o: o, texts: texts{of: map[string]*writing{}}, tools: toolMessages{of: map[string]*view.ToolMessage{}}}
+	po.sent = outbox.NewSent(o.Store, po, o.Now, o.Log)
+	return po
+}
+
+// channelOf is the channel that messages at an address stand in: Discord's
+// threads are channels.
+func channelOf(at store.Address) string { return cmp.Or(at.Thread, at.Channel) }
+
+// Show posts m, or edits it at at.Message, and returns its id.
+func (po *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	id, err := po.show(ctx, at, m)
+	if code := wire.Code(err); code == wire.UnknownChannel || code == wire.MissingAccess || code == wire.MissingPermission || code == wire.Archived {
+		po.tellClosed(ctx, at, m)
+	}
+	return id, err
+}
+
+func (po *Poster) show(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	switch m.Kind {
+	case store.TextMessage:
+		return po.showText(ctx, at, m)
+	case store.CardMessage:
+		if m.Card == nil {
+			return "", fmt.Errorf("%w message: a card without its call", store.ErrInvalid)
+		}
+		return po.showCard(ctx, at, m)
+	case store.ToolMessage:
+		if m.Tool == nil {
+			return "", fmt.Errorf("%w message: no tool", store.ErrInvalid)
+		}
+		return po.showTool(ctx, at, m)
+	}
+	if m.Card != nil { // about a call, to one person
+		m.Text = bots.ReminderText(*m.Card, po.Reader(ctx, at).Locale)
+	}
+	if m.Share != nil {
+		return po.Put(ctx, at, m.ID, view.Share(m, po.WordsOf(ctx, m.Only)))
+	}
+	return po.Put(ctx, at, m.ID, view.Notice(m.Text))
+}
+
+// Put makes a message, or edits the one at at.Message.
+func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.Message) (string, error) {
+	if at.Message != "" {
+		return at.Message, po.edit(ctx, at, m)
+	}
+	message, found, err := po.sent.Post(ctx, at, id, func(ctx context.Context) (string, error) {
+		return po.post(ctx, at, id, m)
+	}, wire.Unsure)
+	if err == nil && found { // it may be of an older state
+		at.Message = message
+		if err = po.edit(ctx, at, m); err == nil {
+			po.sent.Settle(at, id, message)
+		}
+	}
+	return message, err
+}
+
+func (po *Poster) post(ctx context.Context, at store.Address, id string, m view.Message, files ...wire.File) (string, error) {
+	var made incoming.Message
+	err := po.o.Wire.Do(ctx, wire.Request{
+		Method: "POST", Path: "channels/" + channelOf(at) + "/messages",
+		Body: m.WithNonce(at.Channel + "/" + at.Thread + "/" + id), Files: files, Into: &made,
+	})
+	if err == nil && !incoming.IDForm.MatchString(made.ID) {
+		err = fmt.Errorf("%w answer of Discord's: a message without an id", store.ErrInvalid)
+	}
+	return made.ID, err
+}
+
+func (po *Poster) edit(ctx context.Context, at store.Address, m view.Message) error {
+	err := po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m})
+	if wire.Code(err) == wire.Archived { // the thread sleeps: a post wakes it, and so does this
+		if err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at), Body: map[string]bool{"archived": false}}); err == nil {
+			err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m})
+		}
+	}
+	return err
+}
+
+// delete deletes a message; one that is gone is fine.
+func (po *Poster) delete(ctx context.Context, at store.Address, id string) error {
+	err := po.o.Wire.Do(ctx, wire.Request{Method: "DELETE", Path: "channels/" + channelOf(at) + "/messages/" + id})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// maxPages bounds how far a channel is looked through.
+const maxPages = 10
+
+// List reads the messages of a channel behind the one after, oldest first.
+func (po *Poster) List(ctx context.Context, channel, after string, most int) (list []incoming.Message, err error) {
+	for range maxPages {
+		var page []json.RawMessage
+		limit := min(100, most-len(list))
+		if err := po.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: fmt.Sprintf("channels/%s/messages?limit=%d&after=%s", channel, limit, cmp.Or(after, "0")), Into: &page}); err != nil {
+			return nil, err
+		}
+		var read []incoming.Message
+		for _, raw := range page {
+			if m, err := incoming.DecodeMessage(raw); err == nil {
+				read = append(read, m)
+			}
+		}
+		slices.SortFunc(read, func(a, b incoming.Message) int {
+			if incoming.Later(a.ID, b.ID) {
+				return 1
+			}
+			return -1
+		})
+		list = append(list, read...)
+		if len(page) < limit || len(read) == 0 || len(list) >= most {
+			return list, nil
+		}
+		after = read[len(read)-1].ID
+	}
+	return list, nil
+}
+
+// Sent implements [outbox.Lister].
+func (po *Poster) Sent(ctx context.Context, in store.Address, since time.Time, after string) ([]outbox.SentMessage, error) {
+	from := after
+	if first := incoming.IDAt(since); !since.IsZero() && incoming.Later(first, after) {
+		from = first
+	}
+	if from == "" && incoming.IDForm.MatchString(in.Thread) && !in.Direct {
+		from = in.Thread // the thread's id is that of the message that began it
+	}
+	list, err := po.List(ctx, channelOf(in), from, 1000)
+	if err != nil {
+		return nil, err
+	}
+	locale := po.Reader(ctx, in).Locale
+	var out []outbox.SentMessage
+	for _, m := range list {
+		if m.Author.ID != po.o.Self || m.Type != 0 && m.Type != 19 {
+			continue
+		}
+		buttons := buttonsOf(m)
+		bare := len(m.Files) == 0 && len(buttons) == 0
+		out = append(out, outbox.SentMessage{ID: m.ID, Text: bare && view.IsText(m.Text), Is: func(want store.Message) bool { return view.IsPostOf(m.Text, buttons, want, locale) }})
+	}
+	return out, nil
+}
+
+// buttonsOf are the ids of a message's buttons.
+func buttonsOf(m incoming.Message) (ids []string) {
+	var rows []struct {
+		Components []struct {
+			ID string `json:"custom_id"`
+		} `json:"components"`
+	}
+	if json.Unmarshal(m.Components, &rows) != nil {
+		return nil
+	}
+	for _, r := range rows {
+		for _, c := range r.Components {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// Find returns where m stands in a thread, see [outbox.Finder].
+func (po *Poster) Find(ctx context.Context, in store.Address, m store.Message) (store.Address, error) {
+	return po.sent.Find(ctx, in, m)
+}
+
+// Reader is for whom a thread is written.
+func (po *Poster) Reader(ctx context.Context, at store.Address) bots.Reader {
+	r := bots.Reader{Now: po.o.Now()}
+	if th, err := po.o.Store.FindThread(ctx, at); err == nil {
+		r.Zone = zone(th.Zone)
+		if r.Locale, err = bots.Spoken(ctx, po.o.Store, th); err != nil {
+			po.o.Log.Warn("reading the language of a channel", "channel", at.Channel, "err", err)
+		}
+		return r
+	}
+	id, err := po.o.People.ReaderOf(ctx, at.Channel)
+	if err != nil {
+		po.o.Log.Warn("finding out who reads a conversation; it is written to in English", "channel", at.Channel, "err", err)
+	}
+	if id == "" {
+		return r
+	}
+	if p, err := po.o.People.Who(ctx, id, time.Hour); err == nil { // with what they set
+		r.Locale, r.Zone = p.Locale, zone(p.Zone)
+	}
+	return r
+}
+
+func zone(name string) *time.Location {
+	if z, err := time.LoadLocation(name); err == nil && name != "" {
+		return z
+	}
+	return nil
+}
+
+// WordsOf are nize's words in the language of a user.
+func (po *Poster) WordsOf(ctx context.Context, user string) phrases.Catalogue {
+	if u, err := po.o.Store.GetUser(ctx, user); err == nil {
+		for _, id := range people.IDs(u) {
+			if p, err := po.o.People.Who(ctx, id, people.Recent); err == nil && p.Member {
+				return p.Words()
+			}
+		}
+	}
+	return phrases.For("")
+}
+
+// tellClosed tells who asked, once a day for a thread, that what they wait for
+// could not be shown where they asked.
+func (po *Poster) tellClosed(ctx context.Context, at store.Address, m store.Message) {
+	awaited := m.Final && (m.Kind == store.TextMessage || m.Kind == store.NoticeMessage) || m.Card != nil && m.Card.State == store.Pending
+	if m.For == nil || !awaited || at.Direct {
+		return
+	}
+	id := people.IDOf(m.For.Identity)
+	if id == "" {
+		return
+	}
+	p, err := po.o.People.Who(ctx, id, people.Recent)
+	if err != nil || p.User.ID == "" {
+		return
+	}
+	if first, err := po.o.People.FirstToday(ctx, "shut:"+id+":"+channelOf(at)); err != nil || !first {
+		return
+	}
+	if err := po.Direct(ctx, p, p.Words().Say(phrases.PlaceShut, "<#"+at.Channel+">")); err != nil && ctx.Err() == nil {
+		po.o.Log.Warn("telling somebody that a channel is closed", "channel", at.Channel, "err", err)
+	}
+}
+
+// Direct says something of nize's own in somebody's conversation with nize.
+func (po *Poster) Direct(ctx context.Context, p people.Person, text string, buttons ...view.Component) error {
+	channel, err := po.o.People.OpenDM(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	pages := view.Pages(text)
+	for i, page := range pages {
+		m := view.Text(page)
+		if i == len(pages)-1 {
+			m = view.Text(page, buttons...)
+		}
+		at := store.Address{Channel: channel, Direct: true}
+		if _, err := po.post(ctx, at, fmt.Sprintf("direct/%d/%d/%s", po.o.Now().UnixNano(), i, p.ID), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SendFile puts a file into somebody's conversation with nize.
+func (po *Poster) SendFile(ctx context.Context, p people.Person, text string, f wire.File) error {
+	channel, err := po.o.People.OpenDM(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	_, err = po.post(ctx, store.Address{Channel: channel, Direct: true}, fmt.Sprintf("file/%d/%s", po.o.Now().UnixNano(), f.Name), view.Text(text), f)
+	return err
+}
+
+// Announce says something of nize's own outside any conversation, or edits it at
+// at.Message. What may have been said before is looked for; where nize may write
+// and not read, it is said once more rather than not.
+func (po *Poster) Announce(ctx context.Context, at store.Address, a bots.Announcement) (string, error) {
+	m := view.Text(view.Escape(a.Text))
+	if at.Message == "" && !a.Since.IsZero() {
+		list, err := po.List(ctx, at.Channel, incoming.IDAt(a.Since.Add(-time.Minute)), 1000)
+		if err != nil && !wire.Refused(err) {
+			return "", err
+		}
+		for _, sent := range list {
+			if sent.Author.ID == po.o.Self && sent.Text == m.Content {
+				at.Message = sent.ID
+			}
+		}
+	}
+	return po.Put(ctx, at, "tell/"+a.Channel+"/"+a.ID, m)
+}
+
+// Present shows that nize works, where it does.
+func (po *Poster) Present(ctx context.Context, to store.Address, s outbox.State) error {
+	if s != outbox.Working {
+		po.tools.end(channelOf(to))
+		return nil
+	}
+	err := po.o.Wire.Do(ctx, wire.Request{Method: "POST", Path: "channels/" + channelOf(to) + "/typing"})
+	if wire.Refused(err) {
+		return nil // what is posted there says why
+	}
+	return err
+}

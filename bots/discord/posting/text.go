@@ -1,0 +1,180 @@
+package posting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"nize/bots"
+	"nize/bots/discord/view"
+	"nize/bots/queue"
+	"nize/store"
+)
+
+// maxWriting is how many texts are remembered that never became final.
+const maxWriting = 4096
+
+// writing is a text on its way into the chat. It is worked on by one goroutine at
+// a time, since a thread's messages are sent one after another.
+type writing struct {
+	parts []part
+	last  time.Time // of the last request
+}
+
+// part is one message of it.
+type part struct {
+	id   string
+	text string // as Discord has it, "" where that is not known
+	more bool   // another follows
+}
+
+// texts are those that are not final, by message id.
+type texts struct {
+	mu sync.Mutex // guards of
+	of map[string]*writing
+}
+
+func (t *texts) get(id string) *writing {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of[id]
+}
+
+func (t *texts) put(id string, w *writing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.of) >= maxWriting {
+		clear(t.of) // those that are forgotten are edited once more
+	}
+	t.of[id] = w
+}
+
+func (t *texts) drop(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.of, id)
+}
+
+// showText brings the chat up to what m says and returns the id of its first
+// message, also where only a part of it got there: what is missing comes with the
+// next call for the same message.
+func (po *Poster) showText(ctx context.Context, at store.Address, m store.Message) (string, error) {
+	po.tools.end(channelOf(at))
+	w := po.texts.get(m.ID)
+	if w == nil {
+		w = &writing{}
+		if at.Message != "" { // from before a restart: nobody knows how far it got
+			ids, err := po.sent.Parts(ctx, at, m.ID)
+			if err != nil {
+				return at.Message, err
+			}
+			for _, id := range ids {
+				w.parts = append(w.parts, part{id: id})
+			}
+			po.sent.Know(ids...)
+		}
+		po.texts.put(m.ID, w)
+	}
+	text := strings.TrimRight(bots.Plain(m.Text), " \t\r\n")
+	err := po.write(ctx, at, m, w, text)
+	if err == nil && m.Final {
+		po.texts.drop(m.ID)
+	}
+	if len(w.parts) == 0 {
+		return "", err
+	}
+	return w.parts[0].id, err
+}
+
+// write makes the messages of a text say it, by edits, which may be repeated
+// without harm, and adds or takes away messages.
+func (po *Poster) write(ctx context.Context, at store.Address, m store.Message, w *writing, text string) error {
+	if len(w.parts) > 0 && !m.Final {
+		if left := po.o.Pace - po.o.Now().Sub(w.last); left > 0 {
+			if err := queue.Sleep(ctx, left); err != nil {
+				return err
+			}
+		}
+	}
+	w.last = po.o.Now()
+	want, before := view.Split(text), ""
+	for i, body := range want {
+		p := part{text: body, more: i < len(want)-1}
+		shown := view.Part(before, body, p.more)
+		before += body
+		place := at
+		place.Message = ""
+		if i < len(w.parts) {
+			if p.id = w.parts[i].id; w.parts[i] == p {
+				continue
+			}
+			place.Message = p.id
+			err := po.edit(ctx, place, shown)
+			if errors.Is(err, store.ErrNotFound) { // somebody deleted it there: it goes on with a new one, in order
+				if undone := po.dropParts(ctx, at, m.ID, w, i); undone != nil {
+					return undone
+				}
+				if i == 0 {
+					po.texts.drop(m.ID)
+					if at.Message == "" {
+						return fmt.Errorf("the message that was begun is gone: %s", err)
+					}
+					return err
+				}
+				place.Message = ""
+			} else if err != nil {
+				w.parts[i].text = ""
+				return err
+			} else {
+				w.parts[i] = p
+				continue
+			}
+		}
+		if i > 0 {
+			po.sent.NotePart(ctx, place, m.ID, w.parts[0].id, i)
+		}
+		id, err := po.Put(ctx, place, fmt.Sprintf("%s/%d", m.ID, i), shown)
+		if err != nil {
+			return err
+		}
+		if p.id = id; i > 0 {
+			place.Message = id
+			po.sent.NotePart(ctx, place, m.ID, w.parts[0].id, i)
+		}
+		w.parts = append(w.parts, p)
+	}
+	return po.dropParts(ctx, at, m.ID, w, max(len(want), 1))
+}
+
+// dropParts deletes the messages of a text from the nth on, the last first.
+func (po *Poster) dropParts(ctx context.Context, at store.Address, text string, w *writing, n int) error {
+	for len(w.parts) > n {
+		last := len(w.parts) - 1
+		if err := po.delete(ctx, at, w.parts[last].id); err != nil {
+			return err
+		}
+		if last > 0 {
+			if err := po.sent.DropPart(ctx, at, text, w.parts[0].id, last); err != nil {
+				return fmt.Errorf("forgetting a part of an answer: %w", err)
+			}
+		}
+		w.parts = w.parts[:last]
+	}
+	return nil
+}
+
+// Remove takes a text away, see [outbox.Remover].
+func (po *Poster) Remove(ctx context.Context, at store.Address, m store.Message) error {
+	ids, err := po.sent.Parts(ctx, at, m.ID)
+	if err != nil {
+		return err
+	}
+	w := &writing{}
+	for _, id := range ids {
+		w.parts = append(w.parts, part{id: id})
+	}
+	return po.dropParts(ctx, at, m.ID, w, 0)
+}

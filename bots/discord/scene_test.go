@@ -1,0 +1,524 @@
+package discord
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"nize/bots"
+	"nize/bots/botstest"
+	"nize/bots/chattest"
+	"nize/bots/discord/discordtest"
+	"nize/store"
+	"nize/store/bolt/bolttest"
+)
+
+// scene is a bot with a conversation behind it, whose agent is scripted by the
+// messages themselves.
+type scene struct {
+	*Bot
+	t     *testing.T
+	fake  *discordtest.Server
+	db    store.DB
+	o     Options
+	agent *botstest.Agent
+	gate  *botstest.Gateway
+	stop  func()
+}
+
+func newScene(t *testing.T, of discordtest.Options, o Options) *scene {
+	s := &scene{t: t, db: bolttest.Open(t), fake: startFake(t, of), o: o}
+	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
+	t.Cleanup(s.gate.Close)
+	s.o.Calls, s.o.Approver = s.db, s.gate
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// start starts the house anew on the same store.
+func (s *scene) start() {
+	s.Bot = newBot(s.t, s.fake, s.db, s.o)
+	if s.o.Store.Inbox != nil {
+		s.Bot.o.Store.Inbox = s.o.Store.Inbox
+	}
+	s.agent = &botstest.Agent{Threads: s.db, Calls: s.db, Now: time.Now}
+	c := bots.New(bots.Options{
+		Agent: s.agent, Approver: s.gate, Inbox: s.db, Threads: s.db, Calls: s.db, Feed: s.db, Places: s.db, Backlog: s.db,
+		Platforms: []bots.Platform{s.Bot}, Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Pace: time.Millisecond,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.Run(ctx) })
+	wg.Go(func() { _ = s.Bot.Run(ctx, c) })
+	s.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	s.wait("the link", func() bool { return s.Health().State == bots.Connected })
+}
+
+func (s *scene) wait(what string, ok func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			s.t.Fatalf("%s did not come", what)
+		}
+	}
+}
+
+// mention asks in the channel and returns where the answer will stand.
+func (s *scene) mention(user, text string) discordtest.Message {
+	s.t.Helper()
+	m, err := s.fake.Mention(user, discordtest.General, text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+// texts are what nize said in a channel.
+func (s *scene) texts(channel string) (all []string) {
+	for _, m := range s.fake.Messages(channel) {
+		if m.Author == discordtest.Bot {
+			all = append(all, m.Content)
+		}
+	}
+	return all
+}
+
+func (s *scene) sees(channel, text string) {
+	s.t.Helper()
+	s.wait(text, func() bool {
+		return slices.ContainsFunc(s.texts(channel), func(said string) bool { return strings.Contains(said, text) })
+	})
+}
+
+// TestMention: a mention opens a thread below it, named for the question; who asked
+// goes on there without one; nothing pings.
+func TestMention(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	m := s.mention(discordtest.Ben, "say good **morning** @everyone")
+	s.sees(m.ID, "good **morning** @everyone")
+	if c, ok := s.fake.Channel(m.ID); !ok || c.Parent != discordtest.General || !strings.HasPrefix(c.Name, "say good") {
+		t.Errorf("the thread: %+v", c)
+	}
+	if _, err := s.fake.Say(discordtest.Ben, m.ID, "say again"); err != nil {
+		t.Fatal(err)
+	}
+	s.sees(m.ID, "again")
+	if _, err := s.fake.Say(discordtest.Ann, m.ID, "say not for nize"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.fake.DM(discordtest.Ben, "say hello"); err != nil {
+		t.Fatal(err)
+	}
+	s.sees(s.fake.DMChannel(discordtest.Ben), "hello")
+	if s.agent.Said("say not for nize") != 0 {
+		t.Error("it answers who did not address it")
+	}
+	for _, m := range s.fake.Messages(m.ID) {
+		if len(m.Pinged) > 0 {
+			t.Errorf("a message pings %v", m.Pinged)
+		}
+	}
+	if st := s.fake.Stats(); len(st.Refused)+len(st.Unknown)+st.Missed+st.Ignored > 0 {
+		t.Errorf("Discord counts %+v", st)
+	}
+	if !s.fake.InGuild(discordtest.Guild, discordtest.Bot) || s.fake.InGuild(discordtest.OtherGuild, discordtest.Bot) {
+		t.Error("it is not in the guild that it was connected to alone")
+	}
+}
+
+// TestLongAnswer: a text longer than a message stands in several, with its code
+// whole in each, and none is longer than Discord takes.
+func TestLongAnswer(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	long := strings.Repeat("word ", 900) + "the-end"
+	m, err := s.fake.DM(discordtest.Ann, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.current()
+	at := store.Address{Surface: store.OnDiscord, Team: discordtest.Guild, Channel: m.Channel, Direct: true}
+	first, err := l.posts.Show(t.Context(), at, store.Message{ID: "x", Kind: store.TextMessage, Text: long[:50]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Message = first
+	if _, err := l.posts.Show(t.Context(), at, store.Message{ID: "x", Kind: store.TextMessage, Text: long, Final: true}); err != nil {
+		t.Fatal(err)
+	}
+	if parts := s.texts(m.Channel); !strings.Contains(strings.Join(parts, " "), "the-end") || len(parts) < 3 {
+		t.Errorf("it stands in %d messages", len(parts))
+	}
+}
+
+// TestLinkEnds: whatever ends a link, the next one goes on: by a resume where that
+// may be, else anew; nothing that came meanwhile is lost or taken twice. What only
+// the operator can mend is said, with what to do, and is over when it is mended.
+func TestLinkEnds(t *testing.T) {
+	mended := make(chan struct{})
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{testOnlyWait: func(ctx context.Context, d time.Duration) error {
+		if d < hopeless {
+			return short(ctx, d)
+		}
+		select {
+		case <-mended:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}})
+	for n, end := range []func(){
+		s.fake.Drop, s.fake.Reconnect, func() { s.fake.InvalidSession(true) }, func() { s.fake.InvalidSession(false) }, s.fake.AskHeartbeat,
+		func() { s.fake.ExpireSessions(); s.fake.Drop() }, func() { s.fake.SendRaw([]byte("{")) }, func() { s.fake.SendRaw([]byte(`{"op":99}`)) },
+		func() { s.fake.CloseGateway(1001) }, func() { s.fake.CloseGateway(4000) }, func() { s.fake.CloseGateway(4001) }, func() { s.fake.CloseGateway(4002) }, func() { s.fake.CloseGateway(4003) },
+		func() { s.fake.CloseGateway(4005) }, func() { s.fake.CloseGateway(4007) }, func() { s.fake.CloseGateway(4008) }, func() { s.fake.CloseGateway(4009) },
+	} {
+		end()
+		m := s.mention(discordtest.Ann, fmt.Sprint("say alive-", n))
+		s.sees(m.ID, fmt.Sprint("alive-", n))
+		if said := s.agent.Said(fmt.Sprint("say alive-", n)); said != 1 {
+			t.Errorf("after end %d it answered %d times", n, said)
+		}
+	}
+	for code, reason := range map[int]string{4010: "gateway", 4011: "gateway", 4012: "gateway", 4013: "gateway", 4014: "intents"} {
+		s.fake.CloseGateway(code)
+		s.wait(reason, func() bool {
+			h := s.Health()
+			return h.State == bots.Failed && h.Reason == reason && h.Error != ""
+		})
+		mended <- struct{}{}
+		s.wait("the link", func() bool { return s.Health().State == bots.Connected })
+	}
+	s.fake.ResetToken("MTAw.another.token")
+	s.wait("the token's end", func() bool {
+		h := s.Health()
+		return h.State == bots.Failed && h.Reason == "token" && strings.Contains(h.Error, "connect")
+	})
+	s.fake.ResetToken(discordtest.Token)
+	mended <- struct{}{}
+	s.wait("the link", func() bool { return s.Health().State == bots.Connected })
+}
+
+// TestDrops: links are cut at random moments while people write; each message is
+// answered once, and in its thread's order.
+func TestDrops(t *testing.T) {
+	drops, people := 200, 20
+	if testing.Short() {
+		drops, people = 30, 6
+	}
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range drops {
+			select {
+			case <-stop:
+				return
+			case <-time.After(rand.N(10 * time.Millisecond)):
+				if s.fake.Drop(); rand.N(10) == 0 {
+					s.fake.ExpireSessions()
+				}
+			}
+		}
+	}()
+	var threads []string
+	for n := range people {
+		threads = append(threads, s.mention(discordtest.Ann, fmt.Sprint("say first-", n)).ID)
+	}
+	for n, id := range threads {
+		s.sees(id, fmt.Sprint("first-", n))
+		if _, err := s.fake.Mention(discordtest.Ann, id, fmt.Sprint("say second-", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, id := range threads {
+		s.sees(id, fmt.Sprint("second-", n))
+	}
+	close(stop)
+	<-ended
+	for n, id := range threads {
+		if got := s.texts(id); !slices.Equal(got, []string{fmt.Sprint("first-", n), fmt.Sprint("second-", n)}) {
+			t.Errorf("thread %d: %q", n, got)
+		}
+	}
+}
+
+// TestMissed: what was written while nize was away is fetched and answered once:
+// mentions in channels where it was talked to, threads, direct messages.
+func TestMissed(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	before := s.mention(discordtest.Ann, "say before")
+	s.sees(before.ID, "before")
+	dm, err := s.fake.DM(discordtest.Ann, "say direct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sees(dm.Channel, "direct")
+	s.stop()
+	s.fake.ExpireSessions()
+	missed := s.mention(discordtest.Ann, "say missed")
+	if _, err := s.fake.Say(discordtest.Ann, before.ID, "say followed"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.fake.DM(discordtest.Ann, "say privately"); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	s.sees(missed.ID, "missed")
+	s.sees(before.ID, "followed")
+	s.sees(dm.Channel, "privately")
+	s.fake.InvalidSession(false) // and looked for once more
+	after := s.mention(discordtest.Ann, "say after")
+	s.sees(after.ID, "after")
+	for _, text := range []string{"say before", "say missed", "say followed", "say privately", "say direct"} {
+		if said := s.agent.Said(text); said > 1 {
+			t.Errorf("%q was answered %d times", text, said)
+		}
+	}
+}
+
+// TestMentionsOnly: without the privileged intent nize answers what mentions it,
+// and says what it is not told of.
+func TestMentionsOnly(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true, NoContent: true, NoMembers: true}, Options{})
+	if h := s.Health(); !strings.Contains(h.Error, "Message Content Intent") {
+		t.Errorf("it fares %+v", h)
+	}
+	m := s.mention(discordtest.Ann, "say here")
+	s.sees(m.ID, "here")
+}
+
+// slowInbox holds every item until it is let go.
+type slowInbox struct {
+	store.Inbox
+	held chan struct{}
+}
+
+func (i slowInbox) Accept(ctx context.Context, item store.Item) (bool, error) {
+	if item.Kind == keptInteraction {
+		select {
+		case <-i.held:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return i.Inbox.Accept(ctx, item)
+}
+
+// TestAnsweredInTime: a press is answered within Discord's three seconds although
+// the disk takes longer, and counts once it is stored.
+func TestAnsweredInTime(t *testing.T) {
+	held := make(chan struct{})
+	s := &scene{t: t, db: bolttest.Open(t), fake: startFake(t, discordtest.Options{Unlimited: true, Patience: 3 * time.Second})}
+	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
+	t.Cleanup(s.gate.Close)
+	s.o = Options{Calls: s.db, Approver: s.gate, Store: Store{Inbox: slowInbox{s.db, held}}}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	m := s.mention(discordtest.Ann, `call toolbox:greet {}`)
+	var card discordtest.Message
+	s.wait("the card", func() bool {
+		for _, c := range s.fake.Messages(m.ID) {
+			if slices.Contains(c.Buttons(), "Run") {
+				card = c
+			}
+		}
+		return card.ID != ""
+	})
+	if err := s.fake.Press(t.Context(), discordtest.Ann, card, "Run"); err != nil {
+		t.Fatalf("the press is not answered: %v", err)
+	}
+	if s.fake.Stats().Missed > 0 {
+		t.Error("Discord says that the interaction failed")
+	}
+	close(held)
+	s.sees(m.ID, "toolbox:greet is done")
+}
+
+// TestAccess: who manages the guild may talk to nize, others by a role or where
+// everybody may; who may not is told so once, in private, and nothing is made of
+// it. Who leaves is disabled.
+func TestAccess(t *testing.T) {
+	config := store.Defaults{}
+	s := &scene{t: t, db: bolttest.Open(t), fake: startFake(t, discordtest.Options{Unlimited: true})}
+	config["discord.api_url"], config["discord.access"] = s.fake.APIURL(), "admins"
+	s.gate = &botstest.Gateway{Calls: s.db, Now: time.Now}
+	t.Cleanup(s.gate.Close)
+	s.o = Options{Calls: s.db, Approver: s.gate, Config: config}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	m := s.mention(discordtest.Ann, "say owner")
+	s.sees(m.ID, "owner")
+	for range 2 {
+		s.mention(discordtest.Cho, "say member")
+	}
+	dm := s.fake.DMChannel(discordtest.Cho)
+	s.wait("the refusal", func() bool { return len(s.texts(dm)) > 0 })
+	if _, err := s.fake.DM(discordtest.Stranger, "say stranger"); err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	config["discord.access"] = "role:" + discordtest.Ops
+	s.start()
+	s.sees(s.mention(discordtest.Ben, "say by-role").ID, "by-role")
+	if got := s.texts(dm); len(got) != 1 {
+		t.Errorf("who has no access reads %q", got)
+	}
+	if s.agent.Said("say member")+s.agent.Said("say stranger") > 0 {
+		t.Error("who has no access is answered")
+	}
+	ben, err := s.db.FindUser(t.Context(), "discord:"+discordtest.Ben)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err := s.Bot.InUserGroup(t.Context(), "discord:"+discordtest.Guild+":"+discordtest.Ops); err != nil || !slices.Equal(in, []string{"discord:" + discordtest.Ann, "discord:" + discordtest.Ben}) {
+		t.Errorf("with the role are %v, %v", in, err)
+	}
+	if _, err := s.Bot.InUserGroup(t.Context(), "discord:"+discordtest.Guild+":5999"); err == nil {
+		t.Error("a role that is gone has members")
+	}
+	at := store.Address{Surface: store.OnDiscord, Team: discordtest.Guild, Channel: discordtest.Random}
+	ann, err := s.db.FindUser(t.Context(), "discord:"+discordtest.Ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if admins, err := s.Bot.Admins(t.Context(), store.Address{Team: discordtest.Guild, Channel: discordtest.General}); err != nil || !slices.Equal(admins, []string{ann.ID}) {
+		t.Errorf("the channel is administered by %v, %v", admins, err)
+	}
+	if in, err := s.Bot.Member(t.Context(), at, ben.ID); err == nil && in {
+		t.Error("nize tells who sees a channel that it does not see")
+	}
+	if err := s.fake.Leave(discordtest.Guild, discordtest.Ben); err != nil {
+		t.Fatal(err)
+	}
+	s.wait("the end of Ben", func() bool {
+		u, err := s.db.GetUser(t.Context(), ben.ID)
+		return err == nil && u.State == store.Disabled
+	})
+}
+
+// TestWrongPerson: a press by somebody who may not decide is answered to them
+// alone, and changes nothing.
+func TestWrongPerson(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	m := s.mention(discordtest.Ann, `call toolbox:greet {"name":"Bo"}`)
+	var card discordtest.Message
+	s.wait("the card", func() bool {
+		for _, c := range s.fake.Messages(m.ID) {
+			if slices.Contains(c.Buttons(), "Run") {
+				card = c
+			}
+		}
+		return card.ID != ""
+	})
+	l := s.current()
+	l.presses.Handler = refusing{l.handler}
+	if err := s.fake.Press(t.Context(), discordtest.Ben, card, "Run"); err != nil {
+		t.Fatal(err)
+	}
+	s.wait("the refusal", func() bool {
+		return slices.ContainsFunc(s.fake.Ephemerals(m.ID, discordtest.Ben), func(m discordtest.Message) bool { return strings.Contains(m.Content, "can't decide") })
+	})
+	if len(s.fake.Ephemerals(m.ID, discordtest.Ann)) > 0 {
+		t.Error("others read it")
+	}
+}
+
+// refusing is a handler for which a call is none of anybody's.
+type refusing struct{ bots.Handler }
+
+func (r refusing) Press(_ context.Context, _ store.Caller, call string, _ store.Decision) (store.Card, error) {
+	return store.Card{Call: call, State: store.Pending}, store.ErrNotFound
+}
+
+// TestLimits: many conversations at once under Discord's limits: every answer comes,
+// and nothing is sent where Discord asked to wait.
+func TestLimits(t *testing.T) {
+	n := 40
+	if testing.Short() {
+		n = 10
+	}
+	s := newScene(t, discordtest.Options{}, Options{testOnlyWait: func(ctx context.Context, d time.Duration) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}})
+	s.fake.Fail("message.create", chattest.Fault{RetryAfter: 200 * time.Millisecond, Times: 3})
+	s.fake.Fail("message.create", chattest.Fault{RetryAfter: 200 * time.Millisecond, Error: "global"})
+	s.fake.Fail("message.create", chattest.Fault{Status: 502, After: true, Times: 2})
+	var ids []string
+	for i := range n {
+		ids = append(ids, s.mention(discordtest.Ann, fmt.Sprint("say answer-", i)).ID)
+	}
+	for i, id := range ids {
+		s.sees(id, fmt.Sprint("answer-", i))
+		if got := s.texts(id); len(got) != 1 {
+			t.Errorf("thread %d: %q", i, got)
+		}
+	}
+	if st := s.fake.Stats(); st.Ignored > 0 {
+		t.Errorf("%d requests were sent where Discord had asked to wait; %d were refused", st.Ignored, st.Limited)
+	}
+}
+
+// FuzzEvents: whatever Discord sends ends nothing.
+func FuzzEvents(f *testing.F) {
+	f.Add("MESSAGE_CREATE", []byte(`{"id":"1","channel_id":"2","guild_id":"2000000000000000001","author":{"id":"3"},"content":"<@1000000000000000001> x"}`))
+	f.Add("INTERACTION_CREATE", []byte(`{"id":"1","application_id":"1000000000000000001","type":5,"token":"t","channel_id":"2","user":{"id":"3"},"data":{"custom_id":"edit:x","components":[{"type":18,"component":{"type":4,"custom_id":"a","value":1}},null]}}`))
+	f.Add("GUILD_CREATE", []byte(`{"id":"5","channels":[null],"threads":[{"id":"1","permission_overwrites":[{"allow":"x"}]}]}`))
+	f.Add("GUILD_MEMBER_REMOVE", []byte(`{"user":{}}`))
+	f.Add("READY", []byte(`[]`))
+	s := &scene{}
+	f.Fuzz(func(t *testing.T, kind string, data []byte) {
+		if s.Bot == nil {
+			s.t = t
+			b := New(Options{Store: Store{Inbox: nothing{}, Threads: noThreads{}}, Config: store.Defaults{"discord.api_url": "http://127.0.0.1:1/"}, Commands: &bots.Commands{}, Log: slog.New(slog.DiscardHandler), testOnlyWait: short})
+			s.Bot = b
+		}
+		l := newLive(s.Bot, store.Bot{Team: discordtest.Guild, User: discordtest.Bot, App: discordtest.App, Tokens: map[string]store.Secret{Token: store.NewSecret("a.b.c")}}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nothing is worked on
+		called := make(chan struct{}, 8)
+		l.dispatch(ctx, kind, data, func(bool) { called <- struct{}{} })
+		select {
+		case <-called:
+		case <-time.After(10 * time.Second):
+			t.Error("it is never said whether it was taken")
+		}
+		l.wg.Wait()
+		l.lanes.Wait()
+	})
+}
+
+// nothing stores nothing.
+type nothing struct{ store.Inbox }
+
+func (nothing) Accept(context.Context, store.Item) (bool, error) { return false, context.Canceled }
+
+// noThreads knows none.
+type noThreads struct{ Threads }
+
+func (noThreads) FindThread(context.Context, store.Address) (store.Thread, error) {
+	return store.Thread{}, store.ErrNotFound
+}
+
+func (noThreads) GetChannel(context.Context, string) (store.Channel, error) {
+	return store.Channel{}, nil
+}

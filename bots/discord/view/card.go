@@ -1,0 +1,144 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// maxShownArgs is how many characters of the arguments stand on a card itself.
+const maxShownArgs = 900
+
+// Long says whether the arguments need more room than a card has.
+func Long(card store.Card) bool {
+	text, _ := bots.PrettyJSON(card.Args)
+	return runes(text) > maxShownArgs
+}
+
+// FileName is what the file of long arguments is called.
+func FileName(card store.Card) string { return "arguments-" + card.Call + ".json" }
+
+// capacity is how much of a card stands in its message, in characters.
+type capacity struct{ args, claim int }
+
+// capacities are tried one after the other, until the card fits.
+var capacities = []capacity{{maxShownArgs, 300}, {maxShownArgs, 120}, {500, 100}, {250, 60}, {100, 40}, {0, 20}}
+
+// Card lays a card out: see the package comment. What [bots.CardParts] folds is
+// behind Details.
+func Card(card store.Card, r bots.Reader) Message {
+	words := phrases.For(r.Locale)
+	p := bots.PartsOf(card, r)
+	buttons := cardButtons(card, words)
+	if p.Settled != nil {
+		return Text(quiet+Escape(Clip(p.Settled.Line(), 1000)), buttons...)
+	}
+	for i, c := range capacities {
+		if text := cardText(card, p, r, c); size(text) <= MaxText || i == len(capacities)-1 {
+			return Text(text, buttons...)
+		}
+	}
+	return Message{}
+}
+
+func cardButtons(card store.Card, words phrases.Catalogue) []Component {
+	var buttons []Component
+	for _, b := range bots.CardButtons(card, words) {
+		button := Button(b.Label, CallID+":"+bots.PressOf(b.Verb, card).String())
+		switch {
+		case b.Strong:
+			button.Style = stylePrimary
+		case b.Danger:
+			button.Style = styleDanger
+		}
+		buttons = append(buttons, button)
+	}
+	return Rows(buttons...)
+}
+
+// cardText is a card that waits as text. What a press rests on is whole, or it
+// says that it is not and where the rest is.
+func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) string {
+	words := phrases.For(r.Locale)
+	var lines []string
+	more := false
+	add := func(head, text string, limit int) {
+		if text == "" {
+			return
+		}
+		n := runes(text)
+		if n > limit {
+			more = true
+			text = firstRunes(text, limit) + "… " + words.Say(phrases.CardClipped, strconv.Itoa(n), strconv.Itoa(limit))
+		}
+		lines = append(lines, head+Escape(text))
+	}
+	add("### ", p.Headline, 200)
+	add(quiet, p.Name, 200)
+	for _, warning := range p.Warnings {
+		add("**⚠** ", warning, c.claim)
+	}
+	add("", p.ArgsHead, c.claim)
+	if p.Args != "" {
+		shown := firstRunes(p.Args, c.args)
+		if shown != "" {
+			lines = append(lines, code(shown))
+		}
+		if shown != p.Args {
+			more = true
+			lines = append(lines, Escape(words.Say(phrases.CardContinues, strconv.Itoa(runes(shown)), strconv.Itoa(runes(p.Args)), strconv.Itoa(len(card.Args)), digest(card.Args))))
+			if Long(card) {
+				lines = append(lines, Escape(words.Say(phrases.CardFile, FileName(card))))
+			}
+		}
+	}
+	origin := Escape(Clip(bots.Join(p.Origin...), c.claim*2))
+	if p.Link != "" {
+		last := len(p.Origin) - 1
+		origin = Escape(Clip(bots.Join(p.Origin[:last]...), c.claim*2)) + bots.Between + p.Link
+	}
+	if p.Until != "" {
+		key := phrases.CardExpiresAt
+		if !card.Expires.After(r.Now) {
+			key = phrases.CardExpired
+		}
+		until := strings.Replace(words.Say(key, "\x00"), "\x00", fmt.Sprintf("<t:%d:f> (<t:%[1]d:R>)", card.Expires.Unix()), 1)
+		origin += bots.Between + until
+	}
+	lines = append(lines, quiet+origin)
+	add(quiet, bots.Join(p.Rules...), c.claim*3)
+	if more {
+		lines = append(lines, Escape(words.Say(phrases.CardMore)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// code is a block in which every character counts. A backtick is written as JSON
+// lets it be written too, so that none ends the block.
+func code(text string) string {
+	return "```json\n" + strings.ReplaceAll(bots.Plain(text), "`", `\u0060`) + "\n```"
+}
+
+// ReadResult takes the id of a button that shows a result apart.
+func ReadResult(rest string) (call string, ok bool) { return rest, store.ValidID(rest) }
+
+// Share is the message by which an answer is shared, or that says that it was.
+func Share(m store.Message, w phrases.Catalogue) Message {
+	s := *m.Share
+	if s.Done {
+		return Notice(w.Say(phrases.ShareDone))
+	}
+	return Notice(strings.Replace(w.Say(phrases.ShareOfferIn, "CHANNEL"), "CHANNEL", "<#"+s.In.Channel+">", 1),
+		Rows(Button(w.Say(phrases.ButtonShare), fmt.Sprintf("%s:%s %d", ShareID, s.Thread, s.N)))...)
+}
+
+// ReadShare reads the id of that button.
+func ReadShare(rest string) (thread string, n int, ok bool) {
+	thread, number, _ := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(number)
+	return thread, n, err == nil && n >= 0 && store.ValidID(thread)
+}

@@ -1,0 +1,288 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"nize/bots"
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Dialog is a modal. What it must remember stands in its id.
+type Dialog struct {
+	CustomID   string      `json:"custom_id"`
+	Title      string      `json:"title"`
+	Components []Component `json:"components"`
+}
+
+func newDialog(id, title string) Dialog {
+	return Dialog{CustomID: id, Title: Clip(title, maxDialogTitle)}
+}
+
+// add puts a field under its label.
+func (d *Dialog) add(label, hint string, field Component) {
+	if len(d.Components) < maxDialog {
+		d.Components = append(d.Components, Component{Type: kindLabel, Label: Clip(label, maxDialogTitle), Description: Clip(hint, maxHint), Component: &field})
+	}
+}
+
+// say puts words above the fields, where there is room for both.
+func (d *Dialog) say(text string, fields int) {
+	if text != "" && fields < maxDialog {
+		d.Components = append(d.Components, Component{Type: kindWords, Content: Clip(Escape(text), 1000)})
+	}
+}
+
+func input(id, value string, long, required bool, limit int) Component {
+	c := Component{Type: kindInput, Style: styleShort, CustomID: id, Value: value, MaxLength: limit, Required: &required}
+	if long {
+		c.Style = styleLong
+	}
+	return c
+}
+
+func choice(id string, required bool, options ...Option) Component {
+	least := 0
+	if required {
+		least = 1
+	}
+	for n := range options {
+		options[n].Label, options[n].Value = Clip(options[n].Label, maxOption), Clip(options[n].Value, maxOption)
+	}
+	return Component{Type: kindSelect, CustomID: id, Options: options[:min(len(options), maxOptions)], MinValues: &least, MaxValues: 1, Required: &required}
+}
+
+// EditLimits are those of a dialog that edits a call.
+var EditLimits = bots.EditLimits{Fields: maxDialog, Options: maxOptions, Option: maxOption, Input: maxInput}
+
+// EditDialog edits a call.
+func EditDialog(card store.Card, e bots.CallEdit, p bots.Press, w phrases.Catalogue) Dialog {
+	p.Verb = bots.VerbEdit
+	d := newDialog(EditID+":"+p.String()+":"+e.Form, w.Say(phrases.CardEditTitle))
+	d.say(w.Say(phrases.CardEditHint, bots.Escape(Clip(card.Tool, 200))), len(e.Fields))
+	for _, f := range e.Fields {
+		label, hint := bots.Escape(f.Name), bots.Escape(f.About)
+		if f.Options == nil {
+			d.add(label, hint, input(f.Name, f.Value, f.Long, f.Required && !f.Long, maxInput))
+			continue
+		}
+		var options []Option
+		for n, text := range f.Options {
+			options = append(options, Option{Label: bots.Escape(text), Value: strconv.Itoa(n), Default: n == f.Chosen})
+		}
+		d.add(label, hint, choice(f.Name, f.Required, options...))
+	}
+	if e.Form == "" {
+		d.add(w.Say(phrases.CardArgumentsJSON), "", input(bots.EditedJSON, e.JSON, true, true, maxInput))
+	}
+	return d
+}
+
+// ReadEdit reads its id.
+func ReadEdit(rest string) (p bots.Press, form string, ok bool) {
+	press, form, found := strings.Cut(rest, ":")
+	p, ok = bots.ReadPress(press)
+	return p, form, ok && found
+}
+
+// Fields of the dialog of a standing answer.
+const (
+	alwaysFor     = "for"
+	alwaysArgs    = "args"
+	alwaysPattern = "pattern"
+	alwaysUntil   = "until"
+)
+
+// Scopes are for whom somebody may give a standing answer, besides for themselves.
+type Scopes struct{ Channel, Everyone bool }
+
+// AlwaysDialog asks for whom, with which arguments and for how long a standing
+// answer holds. Who administers the channel is looked at when it is sent in.
+func AlwaysDialog(card store.Card, p bots.Press, may Scopes, w phrases.Catalogue) Dialog {
+	title, hint := w.Say(phrases.ButtonAlways), phrases.AlwaysHint
+	if p.Verb == bots.VerbNever {
+		title, hint = w.Say(phrases.ButtonNever), phrases.NeverHint
+	}
+	d := newDialog(AlwaysID+":"+p.String(), title)
+	d.say(w.Say(hint, bots.Escape(Clip(card.Tool, 200))), 4)
+	scopes := []Option{{Value: string(store.ForMe), Label: w.Say(phrases.AlwaysForMe), Default: true}}
+	if may.Channel {
+		scopes = append(scopes, Option{Value: string(store.ForChannel), Label: w.Say(phrases.AlwaysForChannel)})
+	}
+	if may.Everyone {
+		scopes = append(scopes, Option{Value: string(store.ForEveryone), Label: w.Say(phrases.AlwaysForEveryone)})
+	}
+	d.add(w.Say(phrases.AlwaysFor), "", choice(alwaysFor, true, scopes...))
+	if p.Verb != bots.VerbNever {
+		d.add(w.Say(phrases.AlwaysArgs), "", choice(alwaysArgs, true,
+			Option{Value: bots.AnyArgs, Label: w.Say(phrases.AlwaysArgsAny), Default: true}, Option{Value: bots.TheseArgs, Label: w.Say(phrases.AlwaysArgsThese)}))
+		d.add(w.Say(phrases.AlwaysPattern), w.Say(phrases.AlwaysPatternHint), input(alwaysPattern, "", true, false, maxInput))
+	}
+	spans := []Option{{Value: bots.ForEver, Label: w.Say(phrases.AlwaysForEver), Default: true}}
+	for _, span := range bots.AlwaysSpans {
+		spans = append(spans, Option{Value: span, Label: w.Say(phrases.AlwaysSpan, store.Span(span))})
+	}
+	d.add(w.Say(phrases.AlwaysUntil), "", choice(alwaysUntil, true, spans...))
+	return d
+}
+
+// ReadAlways reads that dialog.
+func ReadAlways(fields map[string][]string, now time.Time) (store.Decision, error) {
+	one := func(name string) string {
+		if v := fields[name]; len(v) > 0 {
+			return v[0]
+		}
+		return ""
+	}
+	return bots.StandingAnswer{Scope: one(alwaysFor), Args: one(alwaysArgs), Pattern: one(alwaysPattern), Until: one(alwaysUntil)}.Decision(now)
+}
+
+// FormDialog is the dialog of a command. Of more fields than a dialog takes the
+// first stand there; the command's words change the others.
+func FormDialog(f bots.Form, command string) Dialog {
+	d := newDialog(FormID+":"+command, f.Title)
+	d.say(f.About, len(f.Fields))
+	for _, field := range f.Fields {
+		if field.Options == nil {
+			d.add(field.Label, field.Hint, input(field.Name, strings.Join(field.Value, ","), false, false, maxInput))
+			continue
+		}
+		var options []Option
+		for _, o := range field.Options {
+			options = append(options, Option{Label: o.Label, Value: o.Value, Default: slices.Contains(field.Value, o.Value)})
+		}
+		if !field.Many {
+			d.add(field.Label, field.Hint, choice(field.Name, true, options...))
+			continue
+		}
+		c := choice(field.Name, false, options...)
+		c.MaxValues = len(c.Options)
+		d.add(field.Label, field.Hint, c)
+	}
+	return d
+}
+
+// Chosen is what stands in a field, for comparing: nothing, and nothing chosen,
+// are the same.
+func Chosen(values []string) []string {
+	out := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return strings.TrimSpace(v) == "" })
+	slices.Sort(out)
+	return slices.Clip(out)
+}
+
+// Wrong says what is wrong with a dialog that was sent in, by field.
+func Wrong(wrong map[string]string) string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(wrong)) {
+		line := bots.Escape(wrong[name])
+		if name != "" && name != bots.EditedJSON {
+			line = bots.Escape(name) + ": " + line
+		}
+		lines = append(lines, Escape(line))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// SecretDialog asks one person for a credential; false where its names don't fit.
+func SecretDialog(p bots.Prompt, w phrases.Catalogue) (Dialog, bool) {
+	id := SecretID + ":" + p.Service + "/" + p.Name
+	d := newDialog(id, w.Say(phrases.ConnectTitle))
+	d.add(w.Say(phrases.ConnectLabel, bots.Escape(p.Name), bots.Escape(p.Service)), w.Say(phrases.ConnectSealed), input(SecretID, "", false, true, maxInput))
+	return d, len(id) <= maxCustomID
+}
+
+// ReadSecret reads its id.
+func ReadSecret(rest string) (p bots.Prompt, ok bool) {
+	p.Service, p.Name, ok = strings.Cut(rest, "/")
+	return p, ok
+}
+
+// AboutDialog asks for a question about a message.
+func AboutDialog(message string, w phrases.Catalogue) Dialog {
+	d := newDialog(AboutID+":"+message, w.Say(phrases.AboutMessageTitle))
+	d.add(w.Say(phrases.AboutMessageLabel), "", input(AboutID, "", true, true, 1500))
+	return d
+}
+
+// Verbatim is a text as it is, for one person; where it does not fit, its
+// beginning, and the whole is to go with it as a file.
+func Verbatim(text string) (m Message, fits bool) {
+	safe := strings.ReplaceAll(bots.Plain(text), "```", "`\u200b``")
+	const frame = "```\n\n```"
+	if size(safe)+len(frame) <= MaxText {
+		return Text("```\n" + safe + "\n```"), true
+	}
+	return Text("```\n" + Clip(safe, MaxText-200) + "\n```"), false
+}
+
+// languages are Discord's names of those that nize speaks, besides English.
+var languages = map[string]string{"zh-CN": "zh-Hans", "zh-TW": "zh-Hant"}
+
+// Kinds of commands and of their options.
+const (
+	slashCommand   = 1
+	messageCommand = 3
+	subCommand     = 1
+	textOption     = 3
+)
+
+// Command is one as Discord lists it.
+type Command struct {
+	Name         string            `json:"name"`
+	Names        map[string]string `json:"name_localizations,omitempty"`
+	Type         int               `json:"type"`
+	Description  string            `json:"description,omitempty"`
+	Descriptions map[string]string `json:"description_localizations,omitempty"`
+	Options      []Command         `json:"options,omitempty"`
+	Required     bool              `json:"required,omitempty"`
+	Autocomplete bool              `json:"autocomplete,omitempty"`
+}
+
+// completed are the commands whose words are completed with names of what is there.
+var completed = []string{"agent", "model", "servers", "credentials", "tokens", "approve", "deny", "settings", "streaming", "channel"}
+
+// Commands are the commands of /nize, and the one on a message.
+func Commands(list []bots.Command) []Command {
+	local := func(key phrases.Key, limit int) (string, map[string]string) {
+		all := map[string]string{}
+		for theirs, ours := range languages {
+			all[theirs] = Clip(phrases.For(ours).Say(key), limit)
+		}
+		return Clip(phrases.For("").Say(key), limit), all
+	}
+	nize := Command{Name: "nize", Type: slashCommand}
+	nize.Description, nize.Descriptions = local(phrases.AboutAsk, maxHint)
+	for _, c := range list[:min(len(list), maxOptions)] {
+		sub := Command{Name: c.Name, Type: subCommand}
+		sub.Description, sub.Descriptions = local(c.About, maxHint)
+		if c.Args != "" {
+			sub.Options = []Command{{
+				Name: "words", Type: textOption, Description: Clip(c.Args, maxHint),
+				Required: !strings.HasPrefix(c.Args, "["), Autocomplete: slices.Contains(completed, c.Name),
+			}}
+		}
+		nize.Options = append(nize.Options, sub)
+	}
+	about := Command{Type: messageCommand}
+	about.Name, about.Names = local(phrases.AskAboutThis, 32)
+	return []Command{nize, about}
+}
+
+// Choices are the words that begin with, or hold, what was typed.
+func Choices(words []string, typed string) []map[string]string {
+	choices := []map[string]string{}
+	typed = strings.ToLower(strings.TrimSpace(typed))
+	for _, begins := range []bool{true, false} {
+		for _, w := range words {
+			low := strings.ToLower(w)
+			if strings.HasPrefix(low, typed) == begins && strings.Contains(low, typed) && len(choices) < maxOptions && size(w) <= maxOption {
+				choices = append(choices, map[string]string{"name": w, "value": w})
+			}
+		}
+	}
+	return choices
+}

@@ -1,0 +1,315 @@
+package bots
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// Editing a call: a form where the tool's schema is flat, JSON otherwise. A field
+// that is not in the form keeps the bytes that it has.
+
+// EditLimits are what the dialogs of a platform take.
+type EditLimits struct {
+	Fields  int // of one dialog
+	Options int // of one choice
+	Option  int // characters of one of them
+	Input   int // characters of a text
+}
+
+// CallEdit is a call as a dialog shows it to be edited.
+type CallEdit struct {
+	Fields  []EditField
+	Form    string // tells the form of one schema from that of another; "" is JSON
+	JSON    string // the arguments, where no form stands for them
+	TooLong bool   // neither fits into a dialog
+}
+
+// EditField is one argument.
+type EditField struct {
+	Name, About string
+	Options     []string // to choose from, by place; nil lets people write
+	Chosen      int      // of them, -1 for none
+	Value       string
+	Required    bool
+	Long        bool // it may have several lines
+}
+
+type editSchema struct {
+	Properties map[string]editProperty `json:"properties"`
+	Required   []string                `json:"required"`
+}
+
+type editProperty struct {
+	Type        string            `json:"type"`
+	Description string            `json:"description"`
+	Enum        []json.RawMessage `json:"enum"`
+}
+
+// options are what a person chooses from; nil lets them write.
+func (p editProperty) options() []json.RawMessage {
+	if p.Type == "boolean" {
+		return []json.RawMessage{json.RawMessage("true"), json.RawMessage("false")}
+	}
+	return p.Enum
+}
+
+var editName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,90}$`)
+
+// flat reads a schema, and says whether a form can stand for it.
+func (l EditLimits) flat(raw json.RawMessage, args map[string]json.RawMessage) (editSchema, []string, bool) {
+	var s editSchema
+	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil || len(s.Properties) == 0 || len(s.Properties) > l.Fields {
+		return s, nil, false
+	}
+	var names []string
+	for name, p := range s.Properties {
+		if !editName.MatchString(name) || !slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type) || len(p.Enum) > l.Options {
+			return s, nil, false
+		}
+		for _, v := range p.Enum {
+			if n := utf8.RuneCountInString(plainScalar(v)); n == 0 || n > l.Option {
+				return s, nil, false
+			}
+		}
+		if v, ok := args[name]; ok && (!scalar(v) || !l.visible(plainScalar(v))) {
+			return s, nil, false
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return s, names, true
+}
+
+// visible says whether an input shows the text as it is. What it does not fit, or
+// what can't be seen in it, such as bidi and zero-width characters, is edited as
+// JSON, where it stands as escapes.
+func (l EditLimits) visible(text string) bool {
+	for line := range strings.SplitSeq(text, "\n") {
+		if Escape(line) != line {
+			return false
+		}
+	}
+	return utf8.RuneCountInString(text) <= l.Input
+}
+
+func scalar(v json.RawMessage) bool {
+	return len(v) > 0 && v[0] != '{' && v[0] != '[' && string(v) != "null"
+}
+
+// plainScalar is a scalar as a person types it.
+func plainScalar(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	return string(v)
+}
+
+// formOf tells the form of one schema from that of another.
+func formOf(schema json.RawMessage) string {
+	sum := sha256.Sum256(schema)
+	return hex.EncodeToString(sum[:])[:digestChars]
+}
+
+// EditCall is how a call is edited in a dialog: by the form of its tool's schema,
+// as JSON, or not at all.
+func EditCall(card store.Card, schema json.RawMessage, l EditLimits) CallEdit {
+	args := map[string]json.RawMessage{}
+	if json.Unmarshal(card.Args, &args) != nil {
+		args = map[string]json.RawMessage{}
+	}
+	s, names, ok := l.flat(schema, args)
+	if !ok {
+		pretty, _ := PrettyJSON(card.Args)
+		return CallEdit{JSON: pretty, TooLong: utf8.RuneCountInString(pretty) > l.Input}
+	}
+	e := CallEdit{Form: formOf(schema)}
+	for _, name := range names {
+		p, value := s.Properties[name], args[name]
+		f := EditField{Name: name, About: p.Description, Chosen: -1, Required: slices.Contains(s.Required, name), Long: p.Type == "string"}
+		for n, v := range p.options() {
+			f.Options = append(f.Options, plainScalar(v))
+			if len(value) > 0 && (v[0] == '"') == (value[0] == '"') && plainScalar(v) == plainScalar(value) {
+				f.Chosen = n
+			}
+		}
+		if value != nil {
+			f.Value = plainScalar(value)
+		}
+		e.Fields = append(e.Fields, f)
+	}
+	return e
+}
+
+// EditedJSON is the name under which a dialog gives arguments that were edited as
+// JSON.
+const EditedJSON = "json"
+
+// ReadEdit reads a dialog that was sent in: the new arguments, or what is wrong
+// by the name of a field. given is what stands in one; of a choice that is its
+// place.
+func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits, given func(name string) (string, bool), w phrases.Catalogue) (args json.RawMessage, wrong map[string]string, err error) {
+	if form == "" {
+		text, _ := given(EditedJSON)
+		object := map[string]json.RawMessage{}
+		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+			return nil, map[string]string{EditedJSON: badJSON(text, err, w)}, nil
+		}
+		return json.RawMessage(text), nil, nil
+	}
+	old := map[string]json.RawMessage{}
+	if err := json.Unmarshal(card.Args, &old); err != nil {
+		return nil, nil, fmt.Errorf("%w arguments: %w", store.ErrInvalid, err)
+	}
+	s, names, ok := l.flat(schema, old)
+	if !ok || form != formOf(schema) { // what was chosen there may mean something else now
+		return nil, nil, store.Errorf("the tool's form changed: %w", store.ErrConflict)
+	}
+	wrong = map[string]string{}
+	for _, name := range names {
+		text, given := given(name)
+		v, problem := s.Properties[name].read(text, given, old[name], w)
+		switch {
+		case problem != "":
+			wrong[name] = problem
+		case v == nil && slices.Contains(s.Required, name) && s.Properties[name].Type != "string":
+			wrong[name] = w.Say(phrases.CardBadField, w.Say(phrases.WantNeeded))
+		case v == nil:
+			delete(old, name)
+		default:
+			old[name] = v
+		}
+	}
+	args, err = json.Marshal(old)
+	return args, wrong, err
+}
+
+// badJSON says what is wrong with a text that is no JSON object. Quotes that a
+// keyboard made curly are named: they look like those that JSON takes.
+func badJSON(text string, err error, w phrases.Catalogue) string {
+	var wrong *json.SyntaxError
+	if !errors.As(err, &wrong) {
+		return w.Problem(store.Errorf("%w arguments: want a JSON object, {…}", store.ErrInvalid))
+	}
+	why := w.Problem(err)
+	var said interface{ Text() store.Text }
+	if _, err := store.Canonical([]byte(text)); errors.As(err, &said) {
+		why = w.Text(said.Text())
+	}
+	if at := int(wrong.Offset) - 1; at >= 0 && at < len(text) {
+		if r, _ := utf8.DecodeRuneInString(text[at:]); strings.ContainsRune("“”„‟‘’", r) {
+			why = w.Say(phrases.CardCurlyQuotes)
+		}
+	}
+	return w.Say(phrases.CardBadJSON, Brief(why, 100))
+}
+
+// read is what a person gave for one argument; nil for nothing. A value that was
+// left as it is keeps its bytes: 1e3 stays 1e3.
+func (p editProperty) read(text string, given bool, old json.RawMessage, w phrases.Catalogue) (v json.RawMessage, problem string) {
+	if !given || text == "" {
+		if old != nil && plainScalar(old) == "" && p.Type == "string" {
+			return old, "" // it was the empty text before
+		}
+		return nil, ""
+	}
+	if choices := p.options(); len(choices) > 0 {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n >= len(choices) {
+			return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantNeeded))
+		}
+		return choices[n], ""
+	}
+	if old != nil && plainScalar(old) == text {
+		return old, ""
+	}
+	switch p.Type {
+	case "number", "integer":
+		var n json.Number
+		text = strings.TrimSpace(text)
+		if err := json.Unmarshal([]byte(text), &n); err != nil || text[0] == '"' {
+			return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantNumber))
+		}
+		if p.Type == "integer" && strings.ContainsAny(text, ".eE") {
+			return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantWhole))
+		}
+		return json.RawMessage(text), ""
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantText))
+	}
+	return quoted, ""
+}
+
+// ShownArgs are arguments in every form in which a dialog that edits them shows
+// them.
+func ShownArgs(raw json.RawMessage) string {
+	pretty, _ := PrettyJSON(raw)
+	known := string(raw) + "\n" + pretty
+	var args map[string]json.RawMessage
+	if json.Unmarshal(raw, &args) == nil {
+		for _, v := range args {
+			known += "\n" + plainScalar(v)
+		}
+	}
+	return known
+}
+
+// Standing answers: for whose calls, with which arguments and for how long "always
+// allow" and "deny always" hold, as dialogs ask.
+
+// What is chosen in such a dialog.
+const (
+	AnyArgs   = "any"
+	TheseArgs = "these"
+	ForEver   = "ever"
+)
+
+// AlwaysSpans are for how long a standing answer may hold, besides for ever.
+var AlwaysSpans = []string{"1h", "8h", "1d", "7d", "30d"}
+
+// StandingAnswer is what was chosen.
+type StandingAnswer struct{ Scope, Args, Pattern, Until string }
+
+// PatternError says what is wrong with the pattern; it is an ErrInvalid.
+type PatternError struct{ Err error }
+
+func (e *PatternError) Error() string { return e.Err.Error() }
+func (e *PatternError) Unwrap() error { return e.Err }
+
+// Decision reads it, without its verb and digest. A pattern that is none is a
+// PatternError.
+func (s StandingAnswer) Decision(now time.Time) (d store.Decision, err error) {
+	d = store.Decision{Always: true, For: store.GrantScope(s.Scope)}
+	if s.Until != ForEver {
+		if !slices.Contains(AlwaysSpans, s.Until) {
+			return d, fmt.Errorf("%w dialog: no such time", store.ErrInvalid)
+		}
+		span, err := store.ParseSpan(s.Until)
+		if err != nil {
+			return d, err
+		}
+		d.Until = now.Add(span)
+	}
+	if pattern := strings.TrimSpace(s.Pattern); pattern != "" {
+		if d.Pattern, err = store.CheckPattern([]byte(pattern)); err != nil {
+			return d, &PatternError{err}
+		}
+		return d, nil
+	}
+	d.Exact = s.Args == TheseArgs
+	return d, nil
+}
