@@ -154,3 +154,41 @@ func TestSilentServerHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// What is wrong with a list is told, and not once for each of its tools.
+func TestWarningsOfOneListAreFew(t *testing.T) {
+	s := &session{gate: strictGate{}, cfg: store.Server{Name: "far"}}
+	c := &catalog{byName: map[string]offer{}}
+	for range 5000 {
+		s.addTool(c, json.RawMessage(`{"name":"echo"}`))
+	}
+	if got := len(c.warns); got != maxWarnings || len(c.list) != 1 {
+		t.Errorf("%d warnings of %d tools, want %d of one", got, len(c.list), maxWarnings)
+	}
+}
+
+// A server that answers each dial and then makes nothing of it costs a whole list
+// each time: callers wait for the backoff, as they do for a child process.
+func TestSessionsThatComeToNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		s := newServer(b.Pool, store.Server{Name: "far", Transport: store.HTTP, URL: "http://127.0.0.1:1"}, nil)
+		l := &lane{owner: "u-member"}
+		s.lanes[l.owner] = l
+		for n := range maxBrief {
+			if s.mustWaitLocked(l) {
+				t.Fatalf("after %d of them a caller waits", n)
+			}
+			l.sess = &session{Conn: &memoryConn{}, since: time.Now()}
+			s.clearSessionLocked(l, l.sess, wire.ErrEnded)
+		}
+		if !s.mustWaitLocked(l) {
+			t.Errorf("after %d of them a caller does not wait", maxBrief)
+		}
+		l.sess = &session{Conn: &memoryConn{}, since: time.Now()}
+		time.Sleep(steady)
+		if s.clearSessionLocked(l, l.sess, wire.ErrEnded); s.mustWaitLocked(l) {
+			t.Error("after a session that lived a caller waits")
+		}
+	})
+}

@@ -15,23 +15,18 @@ func (s *server) keepConnected() {
 	s.mu.Lock()
 	ctx := s.ctx
 	s.mu.Unlock()
-	pause := settleTime    // between lists, growing while changes do not cease
-	var cost time.Duration // of the last list, without the wait for it
-	var known *session     // whose first list was made sure of
-	var due time.Time      // the next list
-	var planned bool       // for a change, at the end of the pause; more of them change nothing
-	var looked time.Time   // when it was last listed for one
+	pause := settleTime  // between lists, growing while changes do not cease
+	var known *session   // whose first list was made sure of
+	var due time.Time    // the next list
+	var planned bool     // for a change, at the end of the pause; more of them change nothing
+	var looked time.Time // when it was last listed for one
 	for ctx.Err() == nil {
 		sess, err := s.reconnect(ctx)
 		if err != nil {
 			continue // the lane's backoff is waited for there
 		}
-		if list := sess.tools.Load(); !list.synced {
-			begin := time.Now()
-			if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
-				s.log.Log.Error("settling the tools of a server", "err", err)
-			}
-			cost = list.handled + time.Since(begin)
+		if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
+			s.log.Log.Error("settling the tools of a server", "err", err)
 		}
 		if sess != known {
 			due, planned = time.Now().Add(relistTime), false
@@ -68,7 +63,7 @@ func (s *server) keepConnected() {
 			if time.Since(looked) > 2*pause {
 				pause = settleTime
 			} else {
-				pause = min(max(2*pause, listShare*cost), relistTime)
+				pause = min(max(2*pause, listShare*sess.tools.Load().cost), relistTime)
 			}
 			due, planned = sess.tools.Load().at.Add(pause), true
 		case <-sess.checkWanted:
@@ -80,8 +75,9 @@ func (s *server) keepConnected() {
 }
 
 // listShare is by how much the pause between lists exceeds what one costs: a
-// server whose list does not cease to change takes a fiftieth of a processor.
-const listShare = 50
+// server whose list does not cease to change takes a hundredth of the time of one
+// processor, and of the writer of the store.
+const listShare = 100
 
 // tryList lists once more; a session that cannot is dropped, unless calls are in
 // flight: a server that does one thing at a time may be busy with them.

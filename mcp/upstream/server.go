@@ -64,6 +64,7 @@ type lane struct {
 	sess     *session  // nil while there is none
 	dial     *dialing  // not nil while one is being made
 	failures int       // since one last lived for a while
+	brief    int       // sessions in a row that were made and soon ended, or had no list
 	failed   time.Time // the last attempt that failed
 	next     time.Time // before it the keeper does not try again
 	lastErr  error
@@ -203,14 +204,19 @@ func (s *server) session(ctx context.Context, owner string, force bool) (*sessio
 const dialPause = 100 * time.Millisecond
 
 // mustWaitLocked says whether a caller must wait for the backoff: a spawn is dear,
-// so always after the second failure; a dial is cheap, so only for a moment,
-// and a server that comes back is found at once.
+// so always after the second failure; a dial that fails is cheap, so only for a
+// moment, and a server that comes back is found at once. One that answers and
+// then makes nothing of it costs a whole handshake and list each time.
 func (s *server) mustWaitLocked(l *lane) bool {
 	if s.cfg.Transport == store.Stdio {
 		return l.failures >= 2
 	}
-	return time.Since(l.failed) < dialPause
+	return l.brief >= maxBrief || time.Since(l.failed) < dialPause
 }
+
+// maxBrief is how many sessions in a row may come to nothing before callers wait
+// for the backoff.
+const maxBrief = 3
 
 // dialLocked begins an attempt, which goes on if those who wait for it leave.
 func (s *server) dialLocked(l *lane) *dialing {
@@ -228,6 +234,7 @@ func (s *server) dialLocked(l *lane) *dialing {
 		sess, err := dr.dial(ctx)
 		if err == nil {
 			if err = sess.list(ctx); err != nil {
+				s.noteBrief(l)
 				sess.Terminate(true)
 			}
 		}
@@ -327,8 +334,9 @@ func (s *server) clearSessionLocked(l *lane, sess *session, why error) {
 	}
 	l.sess = nil
 	s.restarts++
+	l.brief++
 	if time.Since(sess.since) >= steady {
-		l.failures = 0
+		l.failures, l.brief = 0, 0
 	}
 	l.failures++
 	l.next = time.Now().Add(backoff(l.failures - 1))
@@ -347,6 +355,13 @@ func (s *server) noteFloodLocked(l *lane, why error) {
 		s.rest = rest{why, time.Now().Add(noise.Pause)}
 		l.next = s.rest.until
 	}
+}
+
+// noteBrief counts a session that came to nothing.
+func (s *server) noteBrief(l *lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.brief++
 }
 
 // dropSession drops a session that a fault has shown to be of no more use.

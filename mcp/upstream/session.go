@@ -38,13 +38,14 @@ type session struct {
 
 // catalog is one whole list of a server's tools. It never changes.
 type catalog struct {
-	list    []listed // nil once it was compared with the store
-	synced  bool     // it was compared with the store, which has the definitions now
-	byName  map[string]offer
-	at      time.Time     // when it was complete
-	took    time.Duration // the whole list
-	handled time.Duration // of that, without the wait for the server
-	warns   []string
+	list   []listed // nil once it was compared with the store
+	synced bool     // it was compared with the store, which has the definitions now
+	byName map[string]offer
+	at     time.Time     // when it was complete
+	took   time.Duration // the whole list
+	cost   time.Duration // of that, without the wait for the server; and of storing it
+	warns  []string
+	warned int // how many there were; the first are in warns
 }
 
 // listed is one tool as the server described it.
@@ -62,10 +63,11 @@ type offer struct {
 
 // dropDefinitions has the session keep no more of the list than calls need: every
 // session with a server would hold all of its definitions. One that came
-// meanwhile stays.
-func (s *session) dropDefinitions(c *catalog) {
+// meanwhile stays. Storing them cost so much.
+func (s *session) dropDefinitions(c *catalog, cost time.Duration) {
 	brief := *c
 	brief.list, brief.synced = nil, true
+	brief.cost += cost
 	s.tools.CompareAndSwap(c, &brief)
 }
 
@@ -114,7 +116,7 @@ func (s *session) relist(ctx context.Context) error {
 		return nil // somebody was first
 	}
 	if last := s.tools.Load(); last != nil {
-		timer := time.NewTimer(max(settleTime, min(listShare*last.handled, 10*time.Second)) - time.Since(last.at))
+		timer := time.NewTimer(max(settleTime, min(listShare*last.cost, 10*time.Second)) - time.Since(last.at))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -182,22 +184,22 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 			}
 			s.addTool(c, t)
 		}
-		c.handled += time.Since(came)
+		c.cost += time.Since(came)
 		cursor = got.Next
 		size += len(raw)
 		switch {
 		case cursor == "":
 		case len(c.list) >= maxTools:
-			c.warns = append(c.warns, fmt.Sprintf("it lists more than %d tools; the rest is left out", maxTools))
+			c.warn(fmt.Sprintf("it lists more than %d tools; the rest is left out", maxTools))
 			cursor = ""
 		case page >= maxPages:
-			c.warns = append(c.warns, fmt.Sprintf("its list has more than %d pages; the rest is left out", maxPages))
+			c.warn(fmt.Sprintf("its list has more than %d pages; the rest is left out", maxPages))
 			cursor = ""
 		case size > wire.MaxMessage:
-			c.warns = append(c.warns, fmt.Sprintf("its list is over %d MiB; the rest is left out", wire.MaxMessage>>20))
+			c.warn(fmt.Sprintf("its list is over %d MiB; the rest is left out", wire.MaxMessage>>20))
 			cursor = ""
 		case seen[cursor]:
-			c.warns = append(c.warns, "its list repeats a cursor; it ends there")
+			c.warn("its list repeats a cursor; it ends there")
 			cursor = ""
 		}
 		if cursor == "" {
@@ -208,6 +210,18 @@ func (s *session) fetchTools(ctx context.Context) (*catalog, error) {
 	c.at = time.Now()
 	c.took = c.at.Sub(begin)
 	return c, nil
+}
+
+// maxWarnings is how many are told of one list, which can earn one for each tool.
+const maxWarnings = 10
+
+func (c *catalog) warn(what string) {
+	switch c.warned++; {
+	case c.warned < maxWarnings:
+		c.warns = append(c.warns, what)
+	case c.warned == maxWarnings:
+		c.warns = append(c.warns, what+"; what else is wrong with its list is left out")
+	}
 }
 
 // addTool adds one tool of a page, gated and pinned.
@@ -222,16 +236,16 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 		Meta        json.RawMessage `json:"_meta"`
 	}
 	if err := json.Unmarshal(raw, &t); err != nil {
-		c.warns = append(c.warns, fmt.Sprintf("a tool that is not one is left out: %v", err))
+		c.warn(fmt.Sprintf("a tool that is not one is left out: %v", err))
 		return
 	}
 	_, twice := c.byName[t.Name]
 	switch {
 	case t.Name == "" || len(t.Name) > 256 || !utf8.ValidString(t.Name):
-		c.warns = append(c.warns, fmt.Sprintf("a tool with the name %q is left out: names have 1 to 256 bytes", store.Clip(t.Name, 40)))
+		c.warn(fmt.Sprintf("a tool with the name %q is left out: names have 1 to 256 bytes", store.Clip(t.Name, 40)))
 		return
 	case twice:
-		c.warns = append(c.warns, fmt.Sprintf("a second tool with the name %q is left out", t.Name))
+		c.warn(fmt.Sprintf("a second tool with the name %q is left out", t.Name))
 		return
 	case !allowed(s.config(), t.Name):
 		return

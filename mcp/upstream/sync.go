@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/mcp/upstream/wire"
 	"nize/store"
@@ -208,7 +209,7 @@ func (s *server) syncTools(ctx context.Context, sess *session) error {
 	if sess.owner != "" {
 		select {
 		case s.syncing <- struct{}{}:
-			sess.dropDefinitions(sess.tools.Load())
+			sess.dropDefinitions(sess.tools.Load(), 0)
 			<-s.syncing
 		default: // a sync may be about to compare it; the next call will do
 		}
@@ -233,7 +234,7 @@ func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *ses
 	if s.isEnded() {
 		return store.ToolDiff{}, fmt.Errorf("%w: server %s was disabled or removed meanwhile", store.ErrRefused, s.name)
 	}
-	list := sess.tools.Load()
+	begin, list := time.Now(), sess.tools.Load()
 	stored, err := s.pool.opt.Tools.ListTools(ctx, s.name)
 	if err != nil {
 		return store.ToolDiff{}, fmt.Errorf("reading the tools of %s: %w", s.name, err)
@@ -267,10 +268,10 @@ func (s *server) syncToolsLocked(ctx context.Context, by store.Caller, sess *ses
 	s.mu.Lock()
 	s.synced, s.announced = true, true
 	s.mu.Unlock()
-	sess.dropDefinitions(list)
 	if (changed || !told) && s.pool.opt.OnTools != nil {
 		s.pool.opt.OnTools(ctx, s.name, tools)
 	}
+	sess.dropDefinitions(list, time.Since(begin))
 	return diff, nil
 }
 

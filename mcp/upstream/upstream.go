@@ -29,6 +29,12 @@
 // host only. A session in which one reply was bad or one pipe got stuck is
 // closed, and a new one made.
 //
+// What it sends without being asked is paid for out of a budget (wire.Budget):
+// readers sleep once it is used up, and a server that goes on is disconnected
+// and left alone for longer each time. Looks after list_changed are at least
+// listShare times as far apart as one costs. So what a server costs falls with
+// how badly it behaves, and calls of others don't notice.
+//
 // A call is sent a second time only if the first cannot have reached the tool,
 // or the tool says that it may be repeated and its server is trusted.
 package upstream

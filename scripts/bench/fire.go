@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"nize/daemon/api"
@@ -54,9 +53,18 @@ func (b *bench) fire(ctx context.Context) (err error) {
 		return err
 	}
 	defer gateway.close()
-	call := func(ctx context.Context, server int) error {
-		return gateway.call(ctx, "execute_tool", execute{fmt.Sprintf("system-%d:%s", server, readTool), page{server}})
+	var direct [goodServers]*client
+	for i := range direct {
+		if direct[i], err = connect(ctx, up.url(i), ""); err != nil {
+			return err
+		}
+		defer direct[i].close()
 	}
+	call := pair{direct: func(ctx context.Context, server int) error {
+		return direct[server].call(ctx, readTool, page{server})
+	}, gateway: func(ctx context.Context, server int) error {
+		return gateway.call(ctx, "execute_tool", execute{fmt.Sprintf("system-%d:%s", server, readTool), page{server}})
+	}}
 	if _, err := d.underLoad(ctx, call, calmTime/3); err != nil {
 		return err
 	}
@@ -64,17 +72,22 @@ func (b *bench) fire(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	names, attacked := d.attack(ctx, sites)
-	defer attacked()
+	attackers, err := connect(ctx, "http://"+d.addr+"/mcp", token)
+	if err != nil {
+		return err
+	}
+	defer attackers.close()
+	names, stop := d.attack(ctx, sites, attackers)
+	defer stop()
 	first, err := d.underLoad(ctx, call, fireTime)
 	if err != nil {
 		return err
 	}
-	attacked()
 	raging, err := d.underLoad(ctx, call, fireTime)
 	if err != nil {
 		return err
 	}
+	stop()
 	for _, name := range names {
 		yes := true
 		if _, err := api.PatchServer.Call(ctx, d.api, api.PatchServerRequest{Name: name, Disabled: &yes}); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -89,18 +102,18 @@ func (b *bench) fire(ctx context.Context) (err error) {
 		return err
 	}
 	alone := (before.p95 + after.p95) / 2
-	reference := fmt.Sprintf("alone %s ms before, %s ms after; p50 alone %s ms", number(millis(before.p95)), number(millis(after.p95)), number(millis(before.p50)))
+	reference := fmt.Sprintf("alone %s ms before, %s ms after (direct %s and %s ms)", number(millis(before.p95)), number(millis(after.p95)), number(millis(before.direct)), number(millis(after.direct)))
 	for _, p := range []struct {
 		when string
 		load
 		floor, aim float64
 	}{{"in the first minute", first, 0, 0}, {"after it", raging, 3, 1.5}} {
 		b.table.add(row{what: "calls of 5 good servers beside 20 hostile ones " + p.when + ", p95 (p50 " + number(millis(p.p50)) + " ms)", value: millis(p.p95), unit: "ms",
-			reference: reference, ratio: float64(p.p95) / float64(alone), floor: p.floor, aim: p.aim})
+			reference: reference + "; direct now " + number(millis(p.direct)) + " ms", ratio: float64(p.p95) / float64(alone), floor: p.floor, aim: p.aim, counted: true})
 	}
 	b.table.add(row{what: "... nized's CPU in the first minute", value: first.cores, unit: "cores", reference: number(before.cores) + " alone", missing: noProc(first.cores)})
-	b.table.add(row{what: "... after it", value: raging.cores, unit: "cores", reference: number(after.cores) + " alone", floor: 0.5, missing: noProc(raging.cores)})
-	b.table.add(row{what: "... nized's resident memory, the most of both minutes", value: max(first.memory, raging.memory), unit: "MB",
+	b.table.add(row{what: "... after it", value: raging.cores, unit: "cores", reference: number(after.cores) + " alone", floor: 0.5, counted: true, missing: noProc(raging.cores)})
+	b.table.add(row{what: "... nized's own memory, the most of both minutes", value: max(first.memory, raging.memory), unit: "MB",
 		reference: fmt.Sprintf("%s before, %s after", number(before.memory), number(after.memory)), missing: noProc(first.memory)})
 	b.table.add(row{what: "... its log", value: float64(first.logged+raging.logged) / 1000, unit: "kB"})
 	return nil
@@ -109,35 +122,40 @@ func (b *bench) fire(ctx context.Context) (err error) {
 // load is what was measured while calls were made.
 type load struct {
 	p50, p95 time.Duration
-	cores    float64 // of nized
-	memory   float64 // of nized, the most, in MB
-	logged   int64   // bytes of nized's log
+	direct   time.Duration // p95 of the same calls without nized
+	cores    float64       // of nized
+	memory   float64       // of nized, the most, in MB, without the database that it has mapped
+	logged   int64         // bytes of nized's log
 }
 
 // underLoad calls each good server, one call after the other with a pause, and
 // wants each to succeed.
-func (d *nized) underLoad(ctx context.Context, call work, lasts time.Duration) (load, error) {
+func (d *nized) underLoad(ctx context.Context, call pair, lasts time.Duration) (load, error) {
 	var l load
-	var took [goodServers][]time.Duration
+	var took, direct [goodServers][]time.Duration
 	var running sync.WaitGroup
 	errs := make(chan error, goodServers) // one for each
 	begin, cpu, logged := time.Now(), d.cpu(), d.logSize()
 	for server := range goodServers {
 		running.Go(func() {
 			for time.Since(begin) < lasts && ctx.Err() == nil {
-				sent := time.Now()
-				if err := call(ctx, server); err != nil {
-					errs <- err
-					return
+				for _, w := range []struct {
+					call work
+					took *[]time.Duration
+				}{{call.gateway, &took[server]}, {call.direct, &direct[server]}} {
+					sent := time.Now()
+					if err := w.call(ctx, server); err != nil {
+						errs <- err
+						return
+					}
+					*w.took = append(*w.took, time.Since(sent))
 				}
-				took[server] = append(took[server], time.Since(sent))
 				time.Sleep(firePause)
 			}
 		})
 	}
 	for time.Since(begin) < lasts && ctx.Err() == nil {
-		own, _ := d.resident()
-		l.memory = max(l.memory, own)
+		l.memory = max(l.memory, memoryOf(d.cmd.Process.Pid, "RssAnon:"))
 		time.Sleep(50 * time.Millisecond)
 	}
 	running.Wait()
@@ -148,13 +166,13 @@ func (d *nized) underLoad(ctx context.Context, call work, lasts time.Duration) (
 		return l, err
 	default:
 	}
-	all := slices.Concat(took[:]...)
-	slices.Sort(all)
+	all, without := slices.Concat(took[:]...), slices.Concat(direct[:]...)
 	if len(all) == 0 {
 		return l, context.Cause(ctx)
 	}
-	l.p50, l.p95 = all[len(all)/2], all[len(all)*95/100]
-	fmt.Fprintf(os.Stderr, "bench: %d calls in %s, p50 %s, p95 %s ms; nized %s cores, %s MB, log %d\n", len(all), lasts, number(millis(l.p50)), number(millis(l.p95)), number(l.cores), number(l.memory), l.logged)
+	slices.Sort(all)
+	slices.Sort(without)
+	l.p50, l.p95, l.direct = all[len(all)/2], all[len(all)*95/100], without[len(without)*95/100]
 	return l, nil
 }
 
@@ -166,9 +184,10 @@ func (d *nized) logSize() int64 {
 	return fi.Size()
 }
 
-// attack registers the hostile servers, in the background: some answer never.
-// wait waits for that.
-func (d *nized) attack(ctx context.Context, sites *hostileHTTP) (names []string, wait func()) {
+// attack registers the hostile servers in the background, since some never
+// answer, and has somebody call each of them again and again, until stop.
+func (d *nized) attack(ctx context.Context, sites *hostileHTTP, by *client) (names []string, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	own, err := os.Executable()
 	if err != nil {
 		own = os.Args[0]
@@ -180,18 +199,25 @@ func (d *nized) attack(ctx context.Context, sites *hostileHTTP) (names []string,
 	for _, kind := range hostileSites {
 		records = append(records, store.Server{Name: "site-" + kind, Transport: store.HTTP, URL: "http://" + sites.addr + "/" + kind})
 	}
-	var adding sync.WaitGroup
-	var failed atomic.Int64
+	var attacking sync.WaitGroup
 	for _, r := range records {
 		names = append(names, r.Name)
-		adding.Go(func() {
-			if _, err := api.AddServer.Call(ctx, d.api, api.AddServerRequest{Server: r, Force: true}); err != nil {
-				failed.Add(1)
+		r.TrustAnnotations, r.Approval = true, store.ApproveNever
+		attacking.Go(func() {
+			_, err := api.AddServer.Call(ctx, d.api, api.AddServerRequest{Server: r, Force: true})
+			for err == nil && ctx.Err() == nil {
+				_ = by.call(ctx, "execute_tool", execute{r.Name + ":" + hostileTool, page{}}) // whatever comes of it
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+			}
+			if err != nil && ctx.Err() == nil {
 				fmt.Fprintf(os.Stderr, "bench: adding %s: %v\n", r.Name, err)
 			}
 		})
 	}
-	return names, adding.Wait
+	return names, func() { cancel(); attacking.Wait() }
 }
 
 // hostileHTTP is the process of those that speak HTTP.

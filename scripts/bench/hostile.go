@@ -32,7 +32,7 @@ const (
 	forking  = "forking"  // starts ten processes and ends
 	silent   = "silent"   // never answers
 	drip     = "drip"     // answers a byte every 20 ms
-	giant    = "giant"    // answers 200 MB
+	giant    = "giant"    // answers 200 MB, once it is registered
 	cut      = "cut"      // ends its event stream at once, and wants it to be resumed at once
 )
 
@@ -43,8 +43,11 @@ var (
 
 const (
 	listChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
-	giantSize   = 200_000_000
+	megabytes   = "MEGABYTES" // stands for 200 of them in an answer
+	hostileTool = "act"       // every one of them has it
 )
+
+var megabyte = strings.Repeat("x", 1_000_000)
 
 // hostile is one of them.
 type hostile struct {
@@ -57,7 +60,18 @@ type hostile struct {
 func (h *hostile) write(msg string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, err := io.WriteString(h.w, msg+"\n")
+	return writeLine(h.w, msg)
+}
+
+func writeLine(w io.Writer, msg string) error {
+	head, tail, large := strings.Cut(msg, megabytes)
+	_, err := io.WriteString(w, head)
+	for n := 0; large && n < 200 && err == nil; n++ {
+		_, err = io.WriteString(w, megabyte)
+	}
+	if err == nil {
+		_, err = io.WriteString(w, tail+"\n")
+	}
 	return err
 }
 
@@ -102,7 +116,11 @@ func (h *hostile) answer(line []byte) string {
 	case "tools/list":
 		result = h.list()
 	case "tools/call":
-		result = `{"content":[{"type":"text","text":"done"}]}`
+		text := "done"
+		if h.kind == giant {
+			text = megabytes
+		}
+		result = `{"content":[{"type":"text","text":"` + text + `"}]}`
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
@@ -120,9 +138,11 @@ func (h *hostile) list() string {
 	case endless:
 		count, next = 30, fmt.Sprintf(`,"nextCursor":"%d"`, n)
 	case giant:
-		return `{"tools":[{"name":"a","description":"` + strings.Repeat("x", giantSize) + `"}]}`
+		if n > 3 {
+			next = `,"nextCursor":"` + megabytes + `"`
+		}
 	}
-	var tools []string
+	tools := []string{`{"name":"` + hostileTool + `","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`}
 	for i := range count {
 		g := generate(n*count%10_000 + i)
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":%s}`, g.name, fmt.Sprintf("%s (%d)", g.description, n), g.schema))
@@ -224,7 +244,7 @@ func (h *hostile) post(w http.ResponseWriter, r *http.Request) {
 		dripOn(w, msg)
 		return
 	}
-	_, _ = io.WriteString(w, msg) // the client may have left
+	_ = writeLine(w, msg) // the client may have left
 }
 
 // stream is the standing event stream.

@@ -224,13 +224,16 @@ func (d *nized) resident() (own, children float64) {
 	return own, children
 }
 
-func residentOf(pid int) float64 {
+func residentOf(pid int) float64 { return memoryOf(pid, "VmRSS:") }
+
+// memoryOf is one of the sizes in proc_pid_status(5), in MB.
+func memoryOf(pid int, field string) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			if err != nil {
 				return 0

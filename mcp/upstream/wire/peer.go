@@ -39,6 +39,8 @@ type Peer struct {
 	changed func()  // on tools/list_changed; must not block
 	warn    func(msg string)
 
+	unanswered sync.Once // warns that a request of the server's got no answer; the next ones will neither
+
 	incoming chan jsonrpc.Message // to the SDK; unbuffered: it reads at its pace
 	ids      atomic.Uint64
 	wg       sync.WaitGroup
@@ -169,7 +171,7 @@ func (p *Peer) answerRequest(e envelope, quests chan struct{}) error {
 		ctx, cancel := context.WithTimeout(context.Background(), noticeTime)
 		defer cancel()
 		if err := p.frames.write(ctx, msg); err != nil {
-			p.warn(fmt.Sprintf("answering %s: %v", store.Clip(e.method, 100), err))
+			p.unanswered.Do(func() { p.warn(fmt.Sprintf("answering %s: %v", store.Clip(e.method, 100), err)) })
 		}
 	})
 	return nil
