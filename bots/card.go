@@ -96,7 +96,7 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	if title := quotedTitle(card); title != "" && card.State == store.Pending {
 		p.Headline, p.Name = words.Say(heading, title), name
 	}
-	if card.State == store.Pending && card.Gone {
+	if card.Gone && !card.State.Final() {
 		p.Warnings = append(p.Warnings, words.Say(phrases.CardWarning, words.Say(phrases.CardGone)))
 	}
 	for _, warning := range card.Warnings {
@@ -162,6 +162,9 @@ func cardRules(card store.Card, r Reader, words phrases.Catalogue) []string {
 func settled(card store.Card, r Reader, words phrases.Catalogue) *Settled {
 	heading, _ := stateKeys(card)
 	s := &Settled{What: words.Say(heading, inline(card.Tool)), Outcome: strings.ReplaceAll(OutcomeWords(card, r.Locale), "·", `\u00b7`)}
+	if card.Gone && !card.State.Final() {
+		s.Outcome = words.Say(phrases.CardGone)
+	}
 	if card.DecidedBy != "" {
 		s.Who = words.Say(phrases.CardDecided, inline(card.DecidedBy))
 	}

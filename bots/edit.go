@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"nize/bots/phrases"
@@ -266,50 +265,4 @@ func ShownArgs(raw json.RawMessage) string {
 		}
 	}
 	return known
-}
-
-// Standing answers: for whose calls, with which arguments and for how long "always
-// allow" and "deny always" hold, as dialogs ask.
-
-// What is chosen in such a dialog.
-const (
-	AnyArgs   = "any"
-	TheseArgs = "these"
-	ForEver   = "ever"
-)
-
-// AlwaysSpans are for how long a standing answer may hold, besides for ever.
-var AlwaysSpans = []string{"1h", "8h", "1d", "7d", "30d"}
-
-// StandingAnswer is what was chosen.
-type StandingAnswer struct{ Scope, Args, Pattern, Until string }
-
-// PatternError says what is wrong with the pattern; it is an ErrInvalid.
-type PatternError struct{ Err error }
-
-func (e *PatternError) Error() string { return e.Err.Error() }
-func (e *PatternError) Unwrap() error { return e.Err }
-
-// Decision reads it, without its verb and digest. A pattern that is none is a
-// PatternError.
-func (s StandingAnswer) Decision(now time.Time) (d store.Decision, err error) {
-	d = store.Decision{Always: true, For: store.GrantScope(s.Scope)}
-	if s.Until != ForEver {
-		if !slices.Contains(AlwaysSpans, s.Until) {
-			return d, fmt.Errorf("%w dialog: no such time", store.ErrInvalid)
-		}
-		span, err := store.ParseSpan(s.Until)
-		if err != nil {
-			return d, err
-		}
-		d.Until = now.Add(span)
-	}
-	if pattern := strings.TrimSpace(s.Pattern); pattern != "" {
-		if d.Pattern, err = store.CheckPattern([]byte(pattern)); err != nil {
-			return d, &PatternError{err}
-		}
-		return d, nil
-	}
-	d.Exact = s.Args == TheseArgs
-	return d, nil
 }

@@ -106,6 +106,10 @@ func (c *Conversation) refreshCards(ctx context.Context, server string) error {
 	return nil
 }
 
+// Refresh brings the copies of a call's card up to date: what it says rests on
+// more than the call's record.
+func (c *Conversation) Refresh(call string) { c.copies.Bring(call) }
+
 // CardAt is where somebody reads the card of a call: in private, or in the
 // conversation if it is theirs; without a message where they don't.
 func (c *Conversation) CardAt(ctx context.Context, by store.Caller, call store.Call) (store.Address, error) {

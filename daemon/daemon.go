@@ -260,6 +260,7 @@ func (d *Daemon) wire() {
 		Platforms: shown, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation
+	d.gateway.CallerLeft = d.conversation.Refresh
 	words.Add(bots.CoreCommands(words, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
 	words.Add(nouns.List()...)
 }

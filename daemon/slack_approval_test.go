@@ -293,7 +293,7 @@ func TestSlackAlways(t *testing.T) {
 		t.Fatal(err)
 	}
 	card(s.killable, s.fake, asked, "done")
-	s.told(slacktest.Ben, "standing answer about box:note is kept")
+	s.told(slacktest.Ben, "Kept: box:note: always allowed · mine · ")
 	s.says.plan("more", plan{tool: "box:note", args: `{"text":"hello again"}`})
 	if _, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#more"); err != nil {
 		t.Fatal(err)

@@ -78,6 +78,8 @@ func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigi
 	if at := g.Policy.Address(ctx, c.Thread); !at.Direct && at.Channel != "" {
 		o.In = at
 	}
+	// Outside a conversation there is one caller, who waits or left.
+	o.Gone = c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
 	if c.Token == "" {
 		return o, nil
 	}

@@ -60,7 +60,7 @@ func TestChannelServers(t *testing.T) {
 	}
 	_, err = h.gateway.Call(ctx, h.member, store.Request{Tool: "box:write", Args: []byte(`{"what":"x"}`), Thread: in})
 	var failure *store.CallError
-	if !errors.As(err, &failure) || failure.Code != store.CodeNotFound {
+	if !errors.As(err, &failure) || failure.Code != store.CodeRefused {
 		t.Errorf("called: %v", err)
 	}
 	// What waits does not run any more, and the channel never widens.

@@ -68,7 +68,7 @@ func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *
 		}
 	} else {
 		var c *store.Call
-		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{progress: progress}); err == nil {
+		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{progress: progress, left: connectionOf(req)}); err == nil {
 			if c.State.Final() {
 				return executeAnswer(args, c, nil).result(), nil
 			}
@@ -91,7 +91,7 @@ func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *
 	if err != nil {
 		return executeAnswer(args, nil, err).result(), nil
 	}
-	c, err := g.await(ctx, by, id, progress)
+	c, err := g.await(ctx, by, id, &waiter{progress: progress, left: connectionOf(req)})
 	return executeAnswer(args, c, err).result(), nil
 }
 
@@ -155,6 +155,7 @@ func (s *Server) cleanUpQuestions(next sdk.MethodHandler) sdk.MethodHandler {
 			s.cancelAbandoned(ctx, a)
 		default: // the client went to ask its person
 			s.opt.Gateway.waiters.detach(a.call, false)
+			s.opt.Gateway.waiters.setExpected(a.call)
 		}
 		return res, err
 	}

@@ -78,6 +78,10 @@ type Gateway struct {
 	Discovery *Discovery
 	Feedback  *Feedback
 
+	// CallerLeft, if set before Run, is told of a call that waits and whose
+	// caller lost the connection: its cards say so.
+	CallerLeft func(call string)
+
 	calls     CallStore
 	config    store.Config
 	warn      func(text string) []store.Text

@@ -40,8 +40,8 @@ func (inv *Invocation) Allowed() error {
 	if inv.tool == nil {
 		return nil
 	}
-	if why := inv.view.Denial(inv.tool); why != "" {
-		return &store.CallError{Code: store.CodeRefused, Message: store.Plain(inv.Tool + ": " + why)}
+	if why := inv.view.Denial(inv.tool); why != (store.Text{}) {
+		return &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s can't be used: %s", inv.Tool, why)}
 	}
 	return nil
 }

@@ -114,7 +114,10 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 		return nil, err
 	}
 	inv.Call.Digest = inv.Call.ComputeDigest()
-	inv.By = by // the audit names who pressed, not for whom it runs
+	inv.By = by                    // the audit names who pressed, not for whom it runs
+	if g.waiters.anybody(old.ID) { // who waits for the old one joins this one in a moment
+		g.waiters.setExpected(inv.Call.ID)
+	}
 	c, err := g.storeWaiting(ctx, inv, v)
 	if errors.Is(err, store.ErrDecided) || errors.Is(err, store.ErrExpired) {
 		return nil, fmt.Errorf("call %s: %w", old.ID, err)

@@ -212,6 +212,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			delete(s.streams, st)
 			s.mu.Unlock()
 		}()
+		info.Extra["left"] = ctx.Done() // of no session of the SDK's, which outlive their requests
 		if missed {
 			// A token may have been revoked between the look at it and here,
 			// and whoever went through the streams did not see this one.
@@ -272,7 +273,7 @@ func (s *Server) toolHandler(name string) sdk.ToolHandler {
 		if name == Execute && s.canElicit(req) {
 			return s.executeWithQuestion(ctx, by, req)
 		}
-		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, progress: progressOf(ctx, req)})
+		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, progress: progressOf(ctx, req), left: connectionOf(req)})
 		if err != nil {
 			return nil, err
 		}
@@ -285,7 +286,18 @@ type toolCall struct {
 	name     string
 	args     json.RawMessage
 	progress store.ProgressFunc
-	waits    func() // told once, if the call has to wait for a person
+	waits    func()          // told once, if the call has to wait for a person
+	left     <-chan struct{} // closed when the client's connection is gone
+}
+
+// connectionOf is closed when the connection of a request is gone, which ends no
+// call of a session: its client may come back.
+func connectionOf(req *sdk.CallToolRequest) <-chan struct{} {
+	if req.Extra == nil || req.Extra.TokenInfo == nil {
+		return nil
+	}
+	left, _ := req.Extra.TokenInfo.Extra["left"].(<-chan struct{})
+	return left
 }
 
 // serveTool answers one use of a meta-tool. execute_tool waits for a person's yes
@@ -305,7 +317,7 @@ func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (an
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
 	defer cancel()
-	c, err := s.opt.Gateway.execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{t.progress, t.waits})
+	c, err := s.opt.Gateway.execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{t.progress, t.waits, t.left})
 	if err != nil {
 		if failure := callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
 			s.opt.Log.Error("execute_tool", "tool", args.ToolID, "err", err)

@@ -307,6 +307,69 @@ func TestWaitsWithProgress(t *testing.T) {
 	}
 }
 
+// A client whose connection is lost in the middle of a session may come back, so
+// its call goes on waiting; but its card says that nobody waits for the result.
+func TestCallerGone(t *testing.T) {
+	f := newFront(t, nil)
+	left := make(chan string, 1)
+	f.gateway.CallerLeft = func(call string) { left <- call }
+	token, session := f.token("client", time.Hour), ""
+	send := func(ctx context.Context, body string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
+			if v != "" {
+				req.Header.Set(k, v)
+			}
+		}
+		return http.DefaultClient.Do(req)
+	}
+	begun, err := send(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun.Body.Close()
+	session = begun.Header.Get("Mcp-Session-Id")
+	ready, err := send(t.Context(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready.Body.Close()
+	ctx, drop := context.WithCancel(t.Context())
+	dropped := make(chan struct{})
+	go func() {
+		defer close(dropped)
+		if r, err := send(ctx, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:write","params":{"what":"x"}},"_meta":{"progressToken":"p"}}}`); err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			r.Body.Close()
+		}
+	}()
+	var id string
+	for change, err := range f.db.Watch(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change.Kind == "call" && change.State == store.Pending {
+			id = change.ID
+			break
+		}
+	}
+	card, err := f.gateway.Card(t.Context(), id)
+	if err != nil || card.Gone || card.Token != "client" {
+		t.Errorf("while it waits: %+v, %v", card.CardOrigin, err)
+	}
+	drop()
+	<-dropped
+	if got := <-left; got != id {
+		t.Errorf("the caller of %s left, not of %s", got, id)
+	}
+	if card, err = f.gateway.Card(t.Context(), id); err != nil || !card.Gone || card.State != store.Pending {
+		t.Errorf("after it left: %+v, %s, %v", card.CardOrigin, card.State, err)
+	}
+}
+
 // A caller who leaves takes the waiting call along.
 func TestCallerLeaves(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {

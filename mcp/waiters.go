@@ -12,10 +12,11 @@ import (
 	"nize/store"
 )
 
-// waiter is what a caller who stays is told; both parts may be nil.
+// waiter is what a caller who stays is told; each part may be nil.
 type waiter struct {
 	progress store.ProgressFunc
-	waits    func() // the call has to wait for a person
+	waits    func()          // the call has to wait for a person
+	left     <-chan struct{} // closed when its connection is gone, though nothing else ends
 }
 
 // waiters are the callers who are attached to calls that are not final.
@@ -23,13 +24,15 @@ type waiters struct {
 	mu       sync.Mutex
 	settled  map[string][]chan struct{}    // by call id: who is told when it settles
 	attached map[string]int                // by call id: how many callers are attached
+	gone     map[string]int                // by call id: how many of them have lost their connection
+	expected map[string]bool               // by call id: its client went to ask its person, or waits for what it replaced
 	leaving  map[string]bool               // by call id: its last caller left, and it is being cancelled
 	progress map[string]store.ProgressFunc // by call id: the waiting client's progress
 }
 
 func newWaiters() *waiters {
 	return &waiters{
-		settled: map[string][]chan struct{}{}, attached: map[string]int{},
+		settled: map[string][]chan struct{}{}, attached: map[string]int{}, gone: map[string]int{}, expected: map[string]bool{},
 		leaving: map[string]bool{}, progress: map[string]store.ProgressFunc{},
 	}
 }
@@ -42,7 +45,29 @@ func (w *waiters) attach(id string) bool {
 		return false
 	}
 	w.attached[id]++
+	delete(w.expected, id)
 	return true
+}
+
+// setExpected notes that the caller of a call is to attach in a while.
+func (w *waiters) setExpected(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expected[id] = true
+}
+
+// setGone counts an attached caller whose connection is lost.
+func (w *waiters) setGone(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone[id]++
+}
+
+// anybody says whether somebody would see the result of a call.
+func (w *waiters) anybody(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.attached[id] > w.gone[id] || w.expected[id]
 }
 
 // detach counts a caller out and says whether nobody is left. Where the last one
@@ -55,6 +80,7 @@ func (w *waiters) detach(id string, leaves bool) (last bool) {
 		return false
 	}
 	delete(w.attached, id)
+	delete(w.gone, id)
 	delete(w.progress, id)
 	if leaves {
 		w.leaving[id] = true
@@ -101,6 +127,7 @@ func (w *waiters) unsubscribe(id string, told chan struct{}) {
 func (w *waiters) notify(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.expected, id)
 	for _, told := range w.settled[id] {
 		select {
 		case told <- struct{}{}:
@@ -137,7 +164,7 @@ func (g *Gateway) execute(ctx context.Context, by store.Caller, req store.Reques
 	if w.waits != nil {
 		w.waits()
 	}
-	return g.await(ctx, by, c.ID, w.progress)
+	return g.await(ctx, by, c.ID, w)
 }
 
 // begin makes the call, or joins one that waits already. The caller is attached
@@ -200,13 +227,13 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 
 // await waits for a call that the caller is attached to, and tells the client
 // so. It detaches.
-func (g *Gateway) await(ctx context.Context, by store.Caller, id string, progress store.ProgressFunc) (*store.Call, error) {
-	told := g.waiters.subscribe(id, progress)
-	c, err := g.awaitFinal(ctx, id, told, progress)
+func (g *Gateway) await(ctx context.Context, by store.Caller, id string, w *waiter) (*store.Call, error) {
+	told := g.waiters.subscribe(id, w.progress)
+	c, err := g.awaitFinal(ctx, id, told, w)
 	g.waiters.unsubscribe(id, told)
 	last := g.waiters.detach(id, err != nil)
 	if err == nil && c.State == store.Cancelled && c.Successor != "" && g.waiters.attach(c.Successor) {
-		return g.await(ctx, by, c.Successor, progress) // edited: the result is that of the last of the chain
+		return g.await(ctx, by, c.Successor, w) // edited: the result is that of the last of the chain
 	}
 	if err == nil || !last {
 		return c, err
@@ -233,7 +260,8 @@ func (g *Gateway) await(ctx context.Context, by store.Caller, id string, progres
 }
 
 // awaitFinal waits until the call is final, the daemon drains or ctx ends.
-func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{}, progress store.ProgressFunc) (*store.Call, error) {
+func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{}, w *waiter) (*store.Call, error) {
+	progress, left := w.progress, w.left
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for n := 1.0; ; n++ {
@@ -254,6 +282,12 @@ func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{},
 		select {
 		case <-told:
 		case <-tick.C:
+		case <-left:
+			left = nil
+			g.waiters.setGone(id)
+			if g.CallerLeft != nil {
+				g.CallerLeft(id)
+			}
 		case <-draining:
 			return nil, errDraining
 		case <-ctx.Done():

@@ -217,7 +217,7 @@ func (l presser) openCall(ctx context.Context, p people.Person, at store.Address
 		}
 		d = view.EditDialog(card, edit, press, w)
 	default:
-		d = view.AlwaysDialog(card, press, view.Scopes{Channel: !at.Direct, Everyone: p.Caller().IsAdmin()}, w)
+		d = view.AlwaysDialog(card, press, bots.StandingScopes{Channel: !at.Direct, Everyone: p.Caller().IsAdmin()}, w)
 	}
 	ok, err := r.openDialog(ctx, d)
 	if !ok && (err == nil || wire.Refused(err)) {
@@ -294,7 +294,10 @@ func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Add
 		if err != nil {
 			return err
 		}
-		return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.Escape(card.Tool)))
+		if d.Verb = store.Approve; press.Verb == bots.VerbNever {
+			d.Verb = store.Deny
+		}
+		return l.tell(ctx, p, r, p.Words().Say(phrases.AlwaysKept, bots.KeptWords(card.Tool, d, bots.Reader{Locale: p.Locale, Zone: zone(p.Zone), Now: l.b.o.Now()})))
 	case view.EditID:
 		return l.submitEdit(ctx, p, at, rest, i, r)
 	}

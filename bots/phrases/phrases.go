@@ -215,13 +215,14 @@ const (
 	AlwaysArgs        Key = "With which arguments"
 	AlwaysArgsAny     Key = "any"
 	AlwaysArgsThese   Key = "exactly those of this call"
+	KeptAny           Key = "any arguments"
 	AlwaysPattern     Key = "or only where they hold this JSON"
 	AlwaysPatternHint Key = "A text may end with *: {\"path\": \"/srv/docs/*\"}"
 	AlwaysUntil       Key = "For how long"
 	AlwaysForEver     Key = "until somebody takes it back"
-	AlwaysSpan        Key = "for %s"                                                                        // span
-	AlwaysKept        Key = "Your standing answer about %s is kept. `settings` lists it and takes it back." // tool
-	CardTold          Key = "That did not work: %s"                                                         // problem
+	AlwaysSpan        Key = "for %s"                                           // span
+	AlwaysKept        Key = "Kept: %s. `settings` lists it and takes it back." // what
+	CardTold          Key = "That did not work: %s"                            // problem
 	CommandFailed     Key = "This did not work because of an error inside nize; an admin finds the cause in the log."
 	DidYouMean        Key = "Did you mean `%s`?" // name
 	UnknownCommand    Key = "I don't know this command; `help` lists those that I know."

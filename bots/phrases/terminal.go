@@ -24,8 +24,12 @@ const (
 	TermArgsLine      Key = "new arguments as one line of JSON (empty: back): "
 	TermArgs          Key = "arguments> "
 	TermArgsHint      Key = "Enter runs the call with these arguments, Escape goes back"
+	TermTypedKept     Key = "what you typed is kept: e goes on with it"
 	TermArgsSame      Key = "the arguments are the same as before"
 	TermNotAlways     Key = "this tool can't be allowed for always"
+	TermStandingKeys  Key = "arrows choose, Enter keeps it, Escape goes back"
+	TermStandingLine  Key = "%s: %s (empty: 1; 0: back): "  // question, numbered choices
+	TermKept          Key = "kept: %s; to take it back: %s" // what, command
 	TermAgain         Key = "(the answer begins again)"
 	TermPending       Key = "%s waits for a yes"                       // tool
 	TermCalling       Key = "calling %s…"                              // tool

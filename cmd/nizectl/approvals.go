@@ -3,7 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 func approvalsCommand(a *command.App) *cli.Command {
@@ -30,9 +35,9 @@ func approvalsCommand(a *command.App) *cli.Command {
 				&cli.BoolFlag{Name: "exact", Usage: "with --always, only for these very arguments"}, grantExpires(),
 				&cli.BoolFlag{Name: "all", Usage: "and the other calls that the model proposed together with it"}, digest(), reason, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "deny", Args: "ID", Usage: "refuse a call", Names: approvalIDs, Run: approvalsDecide(store.Deny),
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason}}),
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "let a call run with other arguments: a new call replaces it", Names: approvalIDs, Run: approvalsEdit,
-			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input"}, digest(), reason}}),
+			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input (default: $VISUAL or $EDITOR opens)"}, digest(), reason}}),
 		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "make a call again that failed, or that nobody answered", Run: approvalsRetry}),
 		command.Group("grants", "standing answers (always, never)",
 			a.Command(command.Leaf{Name: "add", Args: "TOOL", Usage: "allow a tool from now on, or deny it", Names: command.ToolNames, Run: grantsAdd, Flags: []cli.Flag{
@@ -153,6 +158,14 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 			}
 		}
 		d.Exact = c.Cmd.Bool("exact")
+		asks := d.Always && c.InTTY && c.ErrTTY && !c.Cmd.Bool("yes") && d.For == "" && d.Until.IsZero() && d.Pattern == nil && !d.Exact
+		if asks { // for whom, with what and for how long, as the chats do
+			said, err := chat.AskStanding(verb == store.Deny, c.AskLine, c.Now())
+			if err != nil {
+				return err
+			}
+			d.For, d.Exact, d.Until = said.For, said.Exact, said.Until
+		}
 		if (d.For != "" || !d.Until.IsZero() || d.Pattern != nil || d.Exact) && !d.Always {
 			return command.Usagef("--for, --where, --exact and --expires say how --always holds: give it, too")
 		}
@@ -180,23 +193,27 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 		case call.State == store.Pending && verb == store.Approve:
 			state = "it starts now" // the press only decides
 		}
+		if card.Gone && verb == store.Approve {
+			state += "; its caller left, so nobody waits for the result"
+		}
 		if c.Cmd.Bool("all") && card.Together > 0 {
 			word += " with " + command.Count(card.Together, "other call")
 		}
-		return c.Report(call, "%s %s: %s", card.Tool, word, state)
+		if err := c.Report(call, "%s %s: %s", card.Tool, word, state); err != nil || !d.Always || c.JSON {
+			return err
+		}
+		line, err := chat.KeptLine(ctx, c.API, card.Tool, store.Decision{Verb: verb, For: d.For, Exact: d.Exact, Until: d.Until, Pattern: d.Pattern}, c.Now())
+		if err != nil {
+			return err
+		}
+		c.Note("%s", line)
+		return nil
 	}
 }
 
 // approvalsEdit replaces a waiting call by one with other arguments. Where the
 // editor may approve, that is the approval, too.
 func approvalsEdit(ctx context.Context, c *command.Call) error {
-	if !c.Cmd.IsSet("args") {
-		return command.Usagef("approvals edit needs --args with the new arguments")
-	}
-	args, err := readArgs(c)
-	if err != nil {
-		return err
-	}
 	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
@@ -204,8 +221,20 @@ func approvalsEdit(ctx context.Context, c *command.Call) error {
 	if err := checkDigest(c, card); err != nil {
 		return err
 	}
-	made, err := api.DecideCall.Call(ctx, c.API, api.DecideCallRequest{ID: card.Call, Verb: store.Edit, Digest: card.Digest, Args: args, Reason: c.Cmd.String("reason")})
-	if err != nil {
+	edit := func(args json.RawMessage) (store.Call, error) {
+		return api.DecideCall.Call(ctx, c.API, api.DecideCallRequest{ID: card.Call, Verb: store.Edit, Digest: card.Digest, Args: args, Reason: c.Cmd.String("reason")})
+	}
+	var made store.Call
+	if c.Cmd.IsSet("args") {
+		args, err := readArgs(c)
+		if err != nil {
+			return err
+		}
+		made, err = edit(args)
+		if err != nil {
+			return err
+		}
+	} else if made, err = editInProgram(ctx, c, card, edit); err != nil {
 		return err
 	}
 	state := "it waits for a yes"
@@ -216,6 +245,50 @@ func approvalsEdit(ctx context.Context, c *command.Call) error {
 		state = made.State.Word().String()
 	}
 	return c.Report(made, "%s edited: call %s replaces it, %s", card.Tool, made.ID, state)
+}
+
+// editInProgram lets the person change the arguments in their editor, until
+// they fit or the person gives up; what was typed last is then in a file.
+func editInProgram(ctx context.Context, c *command.Call, card store.Card, edit func(json.RawMessage) (store.Call, error)) (made store.Call, err error) {
+	program := chat.Editor(c.Env)
+	if program == "" {
+		return made, command.Usagef("approvals edit needs --args with the new arguments, or $VISUAL or $EDITOR to write them in")
+	}
+	text, _ := printable.PrettyJSON(card.Args)
+	for text += "\n"; ; {
+		text, err = chat.EditText(program, text, func(argv []string) error {
+			cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("running the editor %s: %w", program, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return made, err
+		}
+		args, err := store.Canonical([]byte(text))
+		if err == nil && string(args) == string(card.Args) {
+			return made, command.Failf(api.ExitFailed, "the arguments are the same as before: nothing was changed")
+		}
+		if err == nil {
+			if made, err = edit(args); err == nil || !errors.Is(err, store.ErrInvalid) {
+				return made, err
+			}
+		}
+		if c.InTTY && c.ErrTTY {
+			c.Note("%v", err)
+			if c.Ask("Edit them again?") == nil {
+				continue
+			}
+		}
+		kept, keepErr := os.CreateTemp("", "nize-arguments-*.json") // 0600
+		if keepErr != nil {
+			return made, errors.Join(err, keepErr)
+		}
+		_, keepErr = kept.WriteString(text)
+		return made, errors.Join(fmt.Errorf("%w; what you wrote is kept: nizectl approvals edit %s --args @%s", err, card.Call, kept.Name()), keepErr, kept.Close())
+	}
 }
 
 func others(n int) string {

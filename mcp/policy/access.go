@@ -110,7 +110,8 @@ func (v *View) selectRules() {
 // rule is one condition for a tool to be usable by somebody.
 type rule struct {
 	name    string
-	yes, no string           // what is said where it allows, and where it denies
+	yes     string           // what is said where it allows
+	no      store.Text       // and where it denies
 	hides   bool             // a member is not told of a tool that it denies
 	builtin bool             // it holds for nize's own tools, too
 	applies func(*View) bool // nil: to every caller
@@ -121,26 +122,26 @@ type rule struct {
 // rules are all of them, in the order in which they are asked. A search, a
 // call and [Engine.Explain] walk this one list.
 var rules = [...]rule{
-	{"server", "its server is enabled", "its server is disabled", true, true, nil,
+	{"server", "its server is enabled", store.Textf("its server is disabled"), true, true, nil,
 		func(_ *View, t *Tool) bool { return t.Record.Disabled },
 		func(_ *View, t *Tool) string { return "nizectl servers enable " + t.Server }},
-	{"definition", "its definition is accepted", "its definition is not accepted", true, true, nil,
+	{"definition", "its definition is accepted", store.Textf("its definition is not accepted"), true, true, nil,
 		func(_ *View, t *Tool) bool { return t.State != store.ToolAccepted || t.Pin != t.Accepted },
 		func(_ *View, t *Tool) string {
 			return "nizectl servers trust " + t.Server + " " + printable.ShellWord(t.Name)
 		}},
-	{"sharing", "its server is shared with the person", "its server is not shared with the person", true, false, func(v *View) bool { return !v.by.IsAdmin() },
+	{"sharing", "its server is shared with the person", store.Textf("its server is not shared with the person"), true, false, func(v *View) bool { return !v.by.IsAdmin() },
 		func(v *View, t *Tool) bool { return !t.Record.SharedWith(v.by, v.groups) },
 		func(v *View, t *Tool) string {
 			return "nizectl servers share " + t.Server + flagsOf("--with", t.Record.Visibility, "user:"+v.by.User)
 		}},
-	{"denial", "nobody denied it for good", "it is denied for good", false, false, func(v *View) bool { return len(v.denied) > 0 },
+	{"denial", "nobody denied it for good", store.Textf("it is denied for good"), false, false, func(v *View) bool { return len(v.denied) > 0 },
 		func(v *View, t *Tool) bool { return slices.Contains(v.denied, t.id) },
 		func(v *View, t *Tool) string {
 			i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == t.id })
 			return "nizectl approvals grants revoke " + v.grants[i].ID
 		}},
-	{"choice", "the person did not switch its server off", "the person switched its server off for themselves", false, false, func(v *View) bool { return len(v.off) > 0 },
+	{"choice", "the person did not switch its server off", store.Textf("the person switched its server off for themselves"), false, false, func(v *View) bool { return len(v.off) > 0 },
 		func(v *View, t *Tool) bool { return slices.Contains(v.off, t.Server) },
 		func(v *View, t *Tool) string {
 			rest := slices.DeleteFunc(slices.Clone(v.off), func(s string) bool { return s == t.Server })
@@ -149,20 +150,20 @@ var rules = [...]rule{
 			}
 			return "nizectl config set servers.denied " + strings.Join(rest, ",") + " --user " + v.by.User
 		}},
-	{"channel", "no channel keeps it out", "the channel does not allow its server", false, false, func(v *View) bool { return v.channel.Servers != nil },
+	{"channel", "no channel keeps it out", store.Textf("the channel does not allow its server"), false, false, func(v *View) bool { return v.channel.Servers != nil },
 		func(v *View, t *Tool) bool { return !v.channel.AllowsServer(t.Server) },
 		func(v *View, t *Tool) string {
 			return "nizectl bots channels set " + v.channel.Place + " --servers " + strings.Join(append(v.channel.Servers[:len(v.channel.Servers):len(v.channel.Servers)], t.Server), ",")
 		}},
-	{"conversation", "no conversation keeps it out", "the conversation does not allow its server", false, false, func(v *View) bool { return len(v.scope.Servers) > 0 },
+	{"conversation", "no conversation keeps it out", store.Textf("the conversation does not allow its server"), false, false, func(v *View) bool { return len(v.scope.Servers) > 0 },
 		func(v *View, t *Tool) bool { return !slices.Contains(v.scope.Servers, t.Server) },
 		func(_ *View, t *Tool) string { return "nizectl chat --server " + t.Server }},
-	{"agent", "no agent keeps it out", "the agent does not allow it", false, false, func(v *View) bool { return v.limited },
+	{"agent", "no agent keeps it out", store.Textf("the agent does not allow it"), false, false, func(v *View) bool { return v.limited },
 		func(v *View, t *Tool) bool { return !store.MatchAny(v.agent.AllowedTools, t.id) },
 		func(v *View, t *Tool) string {
 			return "nizectl agents set " + v.agent.ID + flagsOf("--allow", v.agent.AllowedTools, t.id)
 		}},
-	{"token", "no token keeps it out", "the token does not allow it", false, false, func(v *View) bool { return len(v.scoped) > 0 },
+	{"token", "no token keeps it out", store.Textf("the token does not allow it"), false, false, func(v *View) bool { return len(v.scoped) > 0 },
 		func(v *View, t *Tool) bool { return !store.MatchAny(v.scoped, t.id) },
 		func(v *View, t *Tool) string {
 			return "nizectl tokens create NAME --overwrite" + flagsOf("--scope", v.by.Scopes, "tools:"+t.id)
@@ -197,21 +198,55 @@ func (v *View) denyingRule(t *Tool) *rule {
 // Usable says whether the caller may use the tool.
 func (v *View) Usable(t *Tool) bool { return v.denyingRule(t) == nil }
 
-// Denial says why the caller may not use the tool, "" where they may.
-func (v *View) Denial(t *Tool) string {
+// Denial says why the caller may not use the tool, nothing where they may.
+func (v *View) Denial(t *Tool) store.Text {
 	if r := v.denyingRule(t); r != nil {
 		return r.no
 	}
-	return ""
+	return store.Text{}
 }
 
-// Find returns the tool if the caller may use it. An unknown and a forbidden
-// tool give the same error; only names that the caller may use are suggested.
+// Find returns the tool if the caller may use it. Who may know of a tool is told
+// what keeps it away; for all others it is an unknown one, and only names that
+// the caller may use are suggested.
 func (p *Engine) Find(v *View, id string) (*Tool, error) {
-	if t, ok := p.tools.Get(id); ok && v.Usable(t) {
-		return t, nil
+	t, ok := p.tools.Get(id)
+	if !ok {
+		return nil, p.unknown(v, id)
 	}
-	return nil, p.unknown(v, id)
+	r := v.denyingRule(t)
+	switch {
+	case r == nil:
+		return t, nil
+	case !v.knows(t):
+		return nil, p.unknown(v, id)
+	}
+	why := store.Textf("%s can't be used: %s", t.id, r.no)
+	if v.mayLift(r, t) {
+		why = store.Textf("%s can't be used: %s; to change that: %s", t.id, r.no, r.command(v, t))
+	}
+	return nil, &store.CallError{Code: store.CodeRefused, Message: why}
+}
+
+// knows says whether the caller may know that there is a tool which they may not
+// use: an admin of any, others of those that no rule hides from them. A token
+// knows of none but its own.
+func (v *View) knows(t *Tool) bool {
+	return !slices.ContainsFunc(rules[:], func(r rule) bool {
+		return (r.hides && !v.by.IsAdmin() || r.name == "token") && r.deniesTo(v, t)
+	})
+}
+
+// mayLift says whether it is the caller's to end what keeps a tool away.
+func (v *View) mayLift(r *rule, t *Tool) bool {
+	switch {
+	case v.by.IsAdmin(), r.name == "choice":
+		return true
+	case r.name == "denial":
+		i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == t.id })
+		return i >= 0 && v.grants[i].User == v.by.User
+	}
+	return false
 }
 
 // unknown is the error for a tool that the caller may not use or that is not

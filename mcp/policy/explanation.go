@@ -68,7 +68,7 @@ func (p *Engine) Explain(ctx context.Context, by, who store.Caller, scope store.
 		}
 		said := RuleResult{Rule: r.name, Verdict: "allows", Says: r.yes}
 		if r.deniesTo(v, t) {
-			said.Verdict, said.Says, said.Command = "denies", r.no, r.command(v, t)
+			said.Verdict, said.Says, said.Command = "denies", r.no.String(), r.command(v, t)
 			said.Decides, w.Usable = w.Usable, false
 			if r.name == "channel" && !by.IsAdmin() {
 				said.Command = "" // it names all servers of the channel, and is for admins

@@ -89,44 +89,25 @@ func ReadEdit(rest string) (p bots.Press, form string, ok bool) {
 	return p, form, ok && found
 }
 
-// Fields of the dialog of a standing answer.
-const (
-	alwaysFor     = "for"
-	alwaysArgs    = "args"
-	alwaysPattern = "pattern"
-	alwaysUntil   = "until"
-)
-
-// Scopes are for whom somebody may give a standing answer, besides for themselves.
-type Scopes struct{ Channel, Everyone bool }
-
 // AlwaysDialog asks for whom, with which arguments and for how long a standing
 // answer holds. Who administers the channel is looked at when it is sent in.
-func AlwaysDialog(card store.Card, p bots.Press, may Scopes, w phrases.Catalogue) Dialog {
+func AlwaysDialog(card store.Card, p bots.Press, may bots.StandingScopes, w phrases.Catalogue) Dialog {
 	title, hint := w.Say(phrases.ButtonAlways), phrases.AlwaysHint
 	if p.Verb == bots.VerbNever {
 		title, hint = w.Say(phrases.ButtonNever), phrases.NeverHint
 	}
 	d := newDialog(AlwaysID+":"+p.String(), title)
 	d.say(w.Say(hint, bots.Escape(Clip(card.Tool, 200))), 4)
-	scopes := []Option{{Value: string(store.ForMe), Label: w.Say(phrases.AlwaysForMe), Default: true}}
-	if may.Channel {
-		scopes = append(scopes, Option{Value: string(store.ForChannel), Label: w.Say(phrases.AlwaysForChannel)})
+	for _, q := range bots.StandingQuestions(p.Verb == bots.VerbNever, may, w) {
+		var options []Option
+		for i, o := range q.Choices {
+			options = append(options, Option{Value: o.Value, Label: o.Label, Default: i == 0})
+		}
+		d.add(q.Label, "", choice(q.Name, true, options...))
+		if q.Name == bots.StandingArgs {
+			d.add(w.Say(phrases.AlwaysPattern), w.Say(phrases.AlwaysPatternHint), input(bots.StandingPattern, "", true, false, maxInput))
+		}
 	}
-	if may.Everyone {
-		scopes = append(scopes, Option{Value: string(store.ForEveryone), Label: w.Say(phrases.AlwaysForEveryone)})
-	}
-	d.add(w.Say(phrases.AlwaysFor), "", choice(alwaysFor, true, scopes...))
-	if p.Verb != bots.VerbNever {
-		d.add(w.Say(phrases.AlwaysArgs), "", choice(alwaysArgs, true,
-			Option{Value: bots.AnyArgs, Label: w.Say(phrases.AlwaysArgsAny), Default: true}, Option{Value: bots.TheseArgs, Label: w.Say(phrases.AlwaysArgsThese)}))
-		d.add(w.Say(phrases.AlwaysPattern), w.Say(phrases.AlwaysPatternHint), input(alwaysPattern, "", true, false, maxInput))
-	}
-	spans := []Option{{Value: bots.ForEver, Label: w.Say(phrases.AlwaysForEver), Default: true}}
-	for _, span := range bots.AlwaysSpans {
-		spans = append(spans, Option{Value: span, Label: w.Say(phrases.AlwaysSpan, store.Span(span))})
-	}
-	d.add(w.Say(phrases.AlwaysUntil), "", choice(alwaysUntil, true, spans...))
 	return d
 }
 
@@ -138,7 +119,7 @@ func ReadAlways(fields map[string][]string, now time.Time) (store.Decision, erro
 		}
 		return ""
 	}
-	return bots.StandingAnswer{Scope: one(alwaysFor), Args: one(alwaysArgs), Pattern: one(alwaysPattern), Until: one(alwaysUntil)}.Decision(now)
+	return bots.ReadStanding(one, now)
 }
 
 // FormDialog is the dialog of a command. Of more fields than a dialog takes the

@@ -15,14 +15,6 @@ import (
 
 const AlwaysView = "always"
 
-// Blocks of the dialog, and what is chosen in them.
-const (
-	alwaysFor     = "for"
-	alwaysArgs    = "args"
-	alwaysPattern = "pattern"
-	alwaysUntil   = "until"
-)
-
 // Standing travels in the dialog.
 type Standing struct {
 	Call    string `json:"call"`
@@ -39,28 +31,22 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 	if s.Deny {
 		title, hint = w.Say(phrases.ButtonNever), phrases.NeverHint
 	}
-	scopes := []choice{{string(store.ForMe), w.Say(phrases.AlwaysForMe)}}
-	if s.Channel != "" && s.Channel[0] != 'D' {
-		scopes = append(scopes, choice{string(store.ForChannel), w.Say(phrases.AlwaysForChannel)})
+	may := bots.StandingScopes{Channel: s.Channel != "" && s.Channel[0] != 'D', Everyone: admin}
+	blocks := []slackgo.Block{slackgo.NewSectionBlock(PlainText(w.Say(hint, bots.Escape(Clip(card.Tool, 200)))), nil, nil)}
+	for _, q := range bots.StandingQuestions(s.Deny, may, w) {
+		var choices []choice
+		for _, o := range q.Choices {
+			choices = append(choices, choice{o.Value, o.Label})
+		}
+		blocks = append(blocks, selectOne(q.Name, q.Label, choices))
+		if q.Name == bots.StandingArgs {
+			pattern := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxInput)
+			input := slackgo.NewInputBlock(bots.StandingPattern, PlainText(w.Say(phrases.AlwaysPattern)), PlainText(Clip(w.Say(phrases.AlwaysPatternHint), maxPlaceholder)), pattern)
+			input.Optional = true
+			blocks = append(blocks, input)
+		}
 	}
-	if admin {
-		scopes = append(scopes, choice{string(store.ForEveryone), w.Say(phrases.AlwaysForEveryone)})
-	}
-	blocks := []slackgo.Block{
-		slackgo.NewSectionBlock(PlainText(w.Say(hint, bots.Escape(Clip(card.Tool, 200)))), nil, nil),
-		selectOne(alwaysFor, w.Say(phrases.AlwaysFor), scopes),
-	}
-	if !s.Deny {
-		pattern := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxInput)
-		input := slackgo.NewInputBlock(alwaysPattern, PlainText(w.Say(phrases.AlwaysPattern)), PlainText(Clip(w.Say(phrases.AlwaysPatternHint), maxPlaceholder)), pattern)
-		input.Optional = true
-		blocks = append(blocks, selectOne(alwaysArgs, w.Say(phrases.AlwaysArgs), []choice{{bots.AnyArgs, w.Say(phrases.AlwaysArgsAny)}, {bots.TheseArgs, w.Say(phrases.AlwaysArgsThese)}}), input)
-	}
-	spans := []choice{{bots.ForEver, w.Say(phrases.AlwaysForEver)}}
-	for _, span := range bots.AlwaysSpans {
-		spans = append(spans, choice{span, w.Say(phrases.AlwaysSpan, store.Span(span))})
-	}
-	view := Modal(title, w.Say(phrases.ButtonClose), append(blocks, selectOne(alwaysUntil, w.Say(phrases.AlwaysUntil), spans))...)
+	view := Modal(title, w.Say(phrases.ButtonClose), blocks...)
 	view.Submit, view.CallbackID = PlainText(Clip(title, MaxTitle)), AlwaysView
 	metadata, _ := json.Marshal(s) // strings always encode
 	view.PrivateMetadata = string(metadata)
@@ -74,13 +60,13 @@ func AnsweredAlways(i incoming.Interaction, now time.Time, w phrases.Catalogue) 
 		return s, d, nil, store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	given := func(block string) string { return i.View.State.Values[block]["value"].Text() }
-	d, err = bots.StandingAnswer{Scope: given(alwaysFor), Args: given(alwaysArgs), Pattern: given(alwaysPattern), Until: given(alwaysUntil)}.Decision(now)
+	d, err = bots.ReadStanding(given, now)
 	if d.Verb = store.Approve; s.Deny {
 		d.Verb = store.Deny
 	}
 	var pattern *bots.PatternError
 	if errors.As(err, &pattern) {
-		return s, d, map[string]string{alwaysPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(bots.ErrorText(w, pattern.Err))), maxPlaceholder)}, nil
+		return s, d, map[string]string{bots.StandingPattern: Clip(w.Say(phrases.CardBadJSON, bots.Escape(bots.ErrorText(w, pattern.Err))), maxPlaceholder)}, nil
 	}
 	return s, d, nil, err
 }

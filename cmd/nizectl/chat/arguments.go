@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,20 +17,60 @@ import (
 	"nize/store"
 )
 
+// Editor is the person's editor, "" where they set none.
+func Editor(getenv func(string) string) string {
+	return cmp.Or(getenv("VISUAL"), getenv("EDITOR"))
+}
+
+// EditText gives text to an editor, in a file that nobody else can read, and
+// returns what it wrote. run runs a program on the terminal.
+func EditText(program, text string, run func(argv []string) error) (string, error) {
+	file, err := os.CreateTemp("", "nize-arguments-*.json") // 0600
+	if err != nil {
+		return "", fmt.Errorf("editing the arguments: %w", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("editing the arguments: %w", err)
+	}
+	if err := run(append(strings.Fields(program), file.Name())); err != nil {
+		return "", err
+	}
+	edited, err := os.ReadFile(file.Name())
+	if err != nil {
+		return "", fmt.Errorf("reading the edited arguments: %w", err)
+	}
+	return string(edited), nil
+}
+
+// typedText is what an editor begins with: what was typed last for the call and
+// did not fit, or its arguments.
+func (f *screen) typedText(c store.Card, otherwise string) string {
+	if f.typed.call == c.Call {
+		return f.typed.text
+	}
+	return otherwise
+}
+
 // editArgs lets the person change a call's arguments: in $VISUAL or $EDITOR,
 // or on one line where neither is set.
 func (f *screen) editArgs(ctx context.Context, c store.Card) error {
-	program := f.s.opt.Getenv("VISUAL")
-	if program == "" {
-		program = f.s.opt.Getenv("EDITOR")
-	}
+	program := Editor(f.s.opt.Getenv)
 	if program == "" {
 		f.args = &editor{prompt: f.s.words().Say(phrases.TermArgs)}
-		f.args.set(string(c.Args))
+		f.args.set(f.typedText(c, string(c.Args)))
 		f.hint = f.s.words().Say(phrases.TermArgsHint)
 		return nil
 	}
-	edited, err := f.editInProgram(ctx, program, c)
+	pretty, _ := bots.PrettyJSON(c.Args)
+	edited, err := EditText(program, f.typedText(c, pretty+"\n"), func(argv []string) error {
+		runErr, err := f.runProgram(ctx, argv)
+		if err == nil && runErr != nil {
+			err = fmt.Errorf("running the editor %s: %w", bots.Escape(program), runErr)
+		}
+		return err
+	})
 	if err != nil {
 		var broken *terminalError
 		if errors.As(err, &broken) {
@@ -54,19 +95,34 @@ func (f *screen) argsKey(ctx context.Context, k key) {
 	}
 }
 
-// submitArguments runs the call with other arguments, unless they are the same or can't
-// be read.
+// submitArguments runs the call with other arguments, unless they are the same,
+// can't be read or don't fit: then what was typed is there to go on with.
 func (f *screen) submitArguments(ctx context.Context, c store.Card, text string) {
 	args, err := checkArguments(text)
 	switch {
 	case err != nil:
 		f.printText(f.style.red, f.s.problem(err))
+		f.keepTyped(c, text)
 	case string(args) == string(c.Args):
 		f.printText(f.style.dim, f.s.words().Say(phrases.TermArgsSame))
 		f.args = nil
 		f.cardSince = f.s.opt.Now()
 	default:
+		open := f.args
 		f.decide(ctx, c, api.DecideCallRequest{Verb: store.Edit, Args: args})
+		if len(f.cards) > 0 && f.cards[0].Call == c.Call { // it was not taken
+			f.args = open
+			f.keepTyped(c, text)
+		}
+	}
+}
+
+// keepTyped keeps what did not fit for the next time that the call is edited.
+func (f *screen) keepTyped(c store.Card, text string) {
+	f.typed.call, f.typed.text = c.Call, text
+	if f.args == nil {
+		f.cardSince = f.s.opt.Now()
+		f.hint = f.s.words().Say(phrases.TermTypedKept)
 	}
 }
 
@@ -75,32 +131,6 @@ type terminalError struct{ err error }
 
 func (e *terminalError) Error() string { return "taking back the terminal: " + e.err.Error() }
 func (e *terminalError) Unwrap() error { return e.err }
-
-// editInProgram hands the terminal to an editor and returns what it wrote.
-func (f *screen) editInProgram(ctx context.Context, program string, c store.Card) (string, error) {
-	file, err := os.CreateTemp("", "nize-arguments-*.json") // 0600
-	if err != nil {
-		return "", fmt.Errorf("editing the arguments: %w", err)
-	}
-	defer os.Remove(file.Name())
-	pretty, _ := bots.PrettyJSON(c.Args)
-	_, err = file.WriteString(pretty + "\n")
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", fmt.Errorf("editing the arguments: %w", err)
-	}
-	runErr, err := f.runProgram(ctx, append(strings.Fields(program), file.Name()))
-	if err != nil {
-		return "", err
-	}
-	if runErr != nil {
-		return "", fmt.Errorf("running the editor %s: %w", bots.Escape(program), runErr)
-	}
-	edited, err := os.ReadFile(file.Name())
-	if err != nil {
-		return "", fmt.Errorf("reading the edited arguments: %w", err)
-	}
-	return string(edited), nil
-}
 
 // runProgram gives the terminal to a program and takes it back.
 func (f *screen) runProgram(ctx context.Context, argv []string) (runErr, err error) {

@@ -50,7 +50,7 @@ func (f *screen) card(c store.Card) {
 
 // showFirst begins the time in which the first card can be read.
 func (f *screen) showFirst() {
-	f.cardSince, f.printed = f.s.opt.Now(), ""
+	f.cardSince, f.printed, f.standing = f.s.opt.Now(), "", nil
 }
 
 func (f *screen) outcomePaint(state store.State) func(string) string {
@@ -152,6 +152,8 @@ func (f *screen) decide(ctx context.Context, c store.Card, d api.DecideCallReque
 			f.cardSince = f.s.opt.Now()
 			return
 		}
+	} else if d.Always {
+		f.printText(f.style.dim, f.s.kept(ctx, c, d))
 	}
 	f.cards = withoutCard(f.cards, c.Call)
 	f.showFirst()

@@ -218,7 +218,7 @@ func (d *fakeDaemon) view(ctx context.Context, id string) (any, error) {
 }
 
 func (d *fakeDaemon) decide(ctx context.Context, by store.Caller, id string, a api.DecideCallRequest) (any, error) {
-	_, err := d.conversation.Press(ctx, by, id, store.Decision{Verb: a.Verb, Digest: a.Digest, Args: a.Args, Always: a.Always, Reason: store.Plain(a.Reason)})
+	_, err := d.conversation.Press(ctx, by, id, store.Decision{Verb: a.Verb, Digest: a.Digest, Args: a.Args, Always: a.Always, For: a.For, Exact: a.Exact, Until: a.Until, Reason: store.Plain(a.Reason)})
 	if err != nil {
 		return nil, err
 	}

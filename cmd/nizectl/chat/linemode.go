@@ -122,6 +122,8 @@ func (f *lineMode) answer(ctx context.Context, line string) {
 		f.cards = f.cards[1:]
 		if err := f.s.decide(ctx, card, d); err != nil {
 			f.printNote(f.s.problem(err))
+		} else if d.Always {
+			f.printNote(f.s.kept(ctx, card, d))
 		}
 	}
 }
@@ -251,7 +253,7 @@ func (f *lineMode) card(ctx context.Context, card store.Card) {
 			f.printNote(outcomeLine(card, f.s.reader()))
 		}
 		if asked {
-			f.prompt.mode = ""
+			f.prompt.mode, f.prompt.standing = "", nil
 			f.printPrompt()
 		}
 		return

@@ -18,12 +18,18 @@ type cardPrompt struct {
 	s    *session
 	w    io.Writer
 	mode string // "", or "args" while the arguments are asked for
+
+	standing *standing // what always or never asks, or nil
 }
 
 // print asks for the answer to a card that has been shown.
 func (p *cardPrompt) print(card store.Card) {
 	if p.mode == "args" {
 		fmt.Fprint(p.w, p.s.words().Say(phrases.TermArgsLine))
+		return
+	}
+	if p.standing != nil {
+		fmt.Fprint(p.w, p.standing.line(p.s.words()))
 		return
 	}
 	fmt.Fprintf(p.w, "%s: ", cardKeys(card, p.s.words()))
@@ -45,6 +51,10 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 		}
 		return api.DecideCallRequest{Verb: store.Edit, Args: args}, true, false
 	}
+	if p.standing != nil {
+		d, done = p.parseStanding(line)
+		return d, done, false
+	}
 	if line == "Y" && card.Together > 0 {
 		return api.DecideCallRequest{Verb: store.RunAll}, true, false
 	}
@@ -55,11 +65,12 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 		return api.DecideCallRequest{Verb: store.Deny}, true, false
 	case "a", "always":
 		if card.Always {
-			return api.DecideCallRequest{Verb: store.Approve, Always: true}, true, false
+			p.standing = newStanding(store.Approve, p.s.words())
+			return d, false, false
 		}
 		fmt.Fprintln(p.w, p.s.words().Say(phrases.TermNotAlways))
 	case "d", "deny":
-		return api.DecideCallRequest{Verb: store.Deny, Always: true}, true, false
+		p.standing = newStanding(store.Deny, p.s.words())
 	case "e", "edit":
 		p.mode = "args"
 	case "?":

@@ -32,13 +32,15 @@ type screen struct {
 	output      []string  // lines to print with the next draw
 	md          *markdown // of the text that is being written
 	textID      string
-	tools       []toolRow    // at work
-	cards       []store.Card // that wait; the first is on the screen
-	cardSince   time.Time    // since when the first one can be seen, or the last key
-	printed     string       // the call whose card is above the live region, as it is too high for it
-	args        *editor      // the arguments of the first card are being edited
-	lost        string       // why the connection is lost
-	interrupted time.Time    // when Ctrl-C was last pressed
+	tools       []toolRow                   // at work
+	cards       []store.Card                // that wait; the first is on the screen
+	cardSince   time.Time                   // since when the first one can be seen, or the last key
+	printed     string                      // the call whose card is above the live region, as it is too high for it
+	standing    *standing                   // what always or never asks about the first card
+	args        *editor                     // the arguments of the first card are being edited
+	typed       struct{ call, text string } // edited arguments that did not fit
+	lost        string                      // why the connection is lost
+	interrupted time.Time                   // when Ctrl-C was last pressed
 	hint        string
 	cardDelay   time.Duration
 }
@@ -100,7 +102,11 @@ func (f *screen) draw() error {
 	}
 	lines, row, col := edit.rows(f.style, f.region.width)
 	if len(f.cards) > 0 {
-		if f.args == nil {
+		switch {
+		case f.standing != nil:
+			lines = append(f.standing.rows(f.style, columns), f.style.dim(display.Shorten(f.s.words().Say(phrases.TermStandingKeys), columns, "…")))
+			row, col = len(lines)-1, 0
+		case f.args == nil:
 			lines = f.style.each(f.style.bold, f.style.wrap(cells(cardKeys(f.cards[0], f.s.words())), columns, "", ""))
 			row, col = len(lines)-1, min(visible(lines[len(lines)-1])+1, columns)
 		}

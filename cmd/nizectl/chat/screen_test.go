@@ -248,6 +248,32 @@ func TestScreenCardIsReplaced(t *testing.T) {
 	}
 }
 
+// Always and never ask before anything is kept; the narrowest stands chosen.
+func TestScreenStanding(t *testing.T) {
+	d := newDaemon(t)
+	c := openConsole(t, Options{Client: d.client()}, nil)
+	c.await("providers add")
+	c.send("call toolbox:greet {\"name\":\"Bo\"}\r")
+	c.await("y run, n cancel")
+	c.answer("a", "Escape goes back")
+	if now := shown(c.all()); !strings.Contains(now, "> For whose calls: [mine]") || !strings.Contains(now, "  With which arguments: [exactly those of this call]") || !strings.Contains(now, "  For how long: [for 1h]") {
+		t.Errorf("asked:\n%s", now)
+	}
+	c.send("\x1b")
+	c.await("y run, n cancel")
+	c.answer("a", "Escape goes back")
+	c.send("\x1b[B\x1b[C\x1b[B\x1b[D\r")
+	c.await("toolbox:greet is done")
+	calls, err := d.db.ListCalls(t.Context(), store.CallQuery{})
+	if err != nil || len(calls) != 1 || len(calls[0].Decisions) != 1 {
+		t.Fatalf("%+v, %v", calls, err)
+	}
+	got := calls[0].Decisions[0]
+	if !got.Always || got.For != store.ForMe || got.Exact || !got.Until.IsZero() || got.Verb != store.Approve {
+		t.Errorf("decided: %+v", got)
+	}
+}
+
 func TestScreenEarlyKey(t *testing.T) {
 	d := newDaemon(t)
 	c := openConsole(t, Options{Client: d.client()}, nil)
@@ -328,6 +354,23 @@ func TestScreenEditor(t *testing.T) {
 	c.await(`ran with {"n":43}`)
 	c.send("say the keys are back\r")
 	c.await("the keys are back")
+}
+
+// What was typed and does not fit is there again when the call is edited next.
+func TestScreenEditorAgain(t *testing.T) {
+	d := newDaemon(t)
+	program := filepath.Join(t.TempDir(), "ed")
+	script := "#!/bin/sh\ncase \"$(cat \"$1\")\" in\n*broken*) printf '{\"n\":44}' > \"$1\";;\n*) printf '{broken' > \"$1\";;\nesac\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := openConsole(t, Options{Client: d.client()}, map[string]string{"VISUAL": program, "EDITOR": "/nowhere"})
+	c.await("providers add")
+	c.send("call toolbox:greet {\"n\":1}\r")
+	c.await("y run, n cancel")
+	c.answer("e", "what you typed is kept")
+	c.await("y run, n cancel")
+	c.answer("e", `ran with {"n":44}`)
 }
 
 func TestScreenResize(t *testing.T) {

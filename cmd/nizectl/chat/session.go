@@ -354,6 +354,17 @@ func (s *session) decide(ctx context.Context, card store.Card, d api.DecideCallR
 	return nil
 }
 
+// kept says what became of a standing answer that was given.
+func (s *session) kept(ctx context.Context, card store.Card, d api.DecideCallRequest) string {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	line, err := keptLine(ctx, s.opt.Client, card.Tool, store.Decision{Verb: d.Verb, For: d.For, Exact: d.Exact, Until: d.Until}, s.reader())
+	if err != nil {
+		return s.problem(err)
+	}
+	return line
+}
+
 // stop ends the running turn; it works after ctx has ended too.
 func (s *session) stop(ctx context.Context) error {
 	if s.thread.ID == "" {

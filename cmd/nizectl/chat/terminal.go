@@ -131,6 +131,8 @@ func (f *screen) keys(ctx context.Context, keys []key) (leave bool, err error) {
 		}
 		f.hint = ""
 		switch {
+		case f.standing != nil && len(f.cards) > 0:
+			f.standingKey(ctx, k)
 		case f.args != nil:
 			f.argsKey(ctx, k)
 		case len(f.cards) > 0 && k.r != ctrlC && k.r != ctrlD && k.r != ctrlL:
@@ -274,9 +276,11 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 	case k.r == 'n':
 		d = api.DecideCallRequest{Verb: store.Deny}
 	case k.r == 'a' && c.Always:
-		d = api.DecideCallRequest{Verb: store.Approve, Always: true}
+		f.standing = newStanding(store.Approve, f.s.words())
+		return nil
 	case k.r == 'd':
-		d = api.DecideCallRequest{Verb: store.Deny, Always: true}
+		f.standing = newStanding(store.Deny, f.s.words())
+		return nil
 	case k.r == 'e':
 		return f.editArgs(ctx, c)
 	default:

@@ -227,6 +227,8 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 func (t *turn) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) {
 	if err := t.s.decide(ctx, card, d); err != nil {
 		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // somebody else was first, or we may not: the card will say
+	} else if d.Always {
+		fmt.Fprintln(t.s.opt.Err, t.s.kept(ctx, card, d))
 	}
 }
 

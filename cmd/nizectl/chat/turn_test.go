@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -157,5 +159,30 @@ func TestLines(t *testing.T) {
 	}
 	if strings.Contains(out, "never") {
 		t.Error("a line after /quit was taken")
+	}
+}
+
+// A command asks the same questions line by line; an empty line is the first,
+// narrowest choice, and what is no choice is asked again.
+func TestAskStanding(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		deny    bool
+		answers string
+		want    store.Decision
+	}{
+		{false, ",,", store.Decision{Verb: store.Approve, Always: true, For: store.ForMe, Exact: true, Until: now.Add(time.Hour)}},
+		{false, "2,x,3,2,6", store.Decision{Verb: store.Approve, Always: true, For: store.ForEveryone}},
+		{true, "1,3", store.Decision{Verb: store.Deny, Always: true, For: store.ForMe, Until: now.Add(24 * time.Hour)}},
+	} {
+		answers := strings.Split(test.answers, ",")
+		got, err := AskStanding(test.deny, func(string) (string, error) {
+			a := answers[0]
+			answers = answers[1:]
+			return a, nil
+		}, now)
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil || len(answers) > 0 {
+			t.Errorf("%q: %v, %q left (-want +got):\n%s", test.answers, err, answers, diff)
+		}
 	}
 }

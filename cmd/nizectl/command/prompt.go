@@ -38,6 +38,20 @@ func (c *Call) Confirm(format string, args ...any) error {
 	return c.Ask(question)
 }
 
+// AskLine puts a question that is answered in one line; the end of the input is
+// a refusal by the person.
+func (c *Call) AskLine(question string) (string, error) {
+	fmt.Fprint(c.Err, question)
+	answer, err := c.reader().ReadString('\n')
+	if answer == "" && errors.Is(err, io.EOF) {
+		return "", &Failure{Code: 1, text: "not done"}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading the answer: %w", err)
+	}
+	return strings.TrimSpace(answer), nil
+}
+
 // Ask puts a yes-or-no question; anything but yes is a refusal by the person,
 // who sees no error for it but gets exit 1.
 func (c *Call) Ask(question string) error {

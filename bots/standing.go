@@ -1,0 +1,119 @@
+package bots
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nize/bots/phrases"
+	"nize/store"
+)
+
+// What "always" and "never" ask before they are kept: whose calls, with which
+// arguments, and for how long.
+
+// StandingQuestion is one of these. Its first choice is the narrowest, and
+// stands until somebody chooses another.
+type StandingQuestion struct {
+	Name, Label string
+	Choices     []Option
+}
+
+// Names of the questions, and what is chosen where a choice has no value of its
+// own elsewhere.
+const (
+	StandingFor     = "for"     // a store.GrantScope
+	StandingArgs    = "args"    // these or any; not asked of a no
+	StandingPattern = "pattern" // beside them, where people can write
+	StandingUntil   = "until"   // a span, or ever
+
+	theseArgs = "these"
+	anyArgs   = "any"
+	forEver   = "ever"
+)
+
+// standingSpans are for how long a standing answer may hold, besides for ever.
+var standingSpans = []string{"1h", "8h", "1d", "7d", "30d"}
+
+// StandingScopes are for whom somebody may answer besides themselves.
+type StandingScopes struct{ Channel, Everyone bool }
+
+// StandingQuestions are what is asked of a yes, or of a no.
+func StandingQuestions(deny bool, may StandingScopes, w phrases.Catalogue) []StandingQuestion {
+	scopes := []Option{{string(store.ForMe), w.Say(phrases.AlwaysForMe)}}
+	if may.Channel {
+		scopes = append(scopes, Option{string(store.ForChannel), w.Say(phrases.AlwaysForChannel)})
+	}
+	if may.Everyone {
+		scopes = append(scopes, Option{string(store.ForEveryone), w.Say(phrases.AlwaysForEveryone)})
+	}
+	asked := []StandingQuestion{{StandingFor, w.Say(phrases.AlwaysFor), scopes}}
+	if !deny {
+		asked = append(asked, StandingQuestion{StandingArgs, w.Say(phrases.AlwaysArgs),
+			[]Option{{theseArgs, w.Say(phrases.AlwaysArgsThese)}, {anyArgs, w.Say(phrases.AlwaysArgsAny)}}})
+	}
+	var spans []Option
+	for _, span := range standingSpans {
+		spans = append(spans, Option{span, w.Say(phrases.AlwaysSpan, store.Span(span))})
+	}
+	return append(asked, StandingQuestion{StandingUntil, w.Say(phrases.AlwaysUntil), append(spans, Option{forEver, w.Say(phrases.AlwaysForEver)})})
+}
+
+// PatternError says what is wrong with the pattern; it is an ErrInvalid.
+type PatternError struct{ Err error }
+
+func (e *PatternError) Error() string { return e.Err.Error() }
+func (e *PatternError) Unwrap() error { return e.Err }
+
+// ReadStanding is the answer to the questions by their names, without its verb
+// and digest. A pattern that is none is a PatternError.
+func ReadStanding(chosen func(name string) string, now time.Time) (d store.Decision, err error) {
+	d = store.Decision{Always: true, For: store.GrantScope(chosen(StandingFor))}
+	if until := chosen(StandingUntil); until != forEver {
+		if !slices.Contains(standingSpans, until) {
+			return d, fmt.Errorf("%w dialog: no such time", store.ErrInvalid)
+		}
+		span, err := store.ParseSpan(until)
+		if err != nil {
+			return d, err
+		}
+		d.Until = now.Add(span)
+	}
+	if pattern := strings.TrimSpace(chosen(StandingPattern)); pattern != "" {
+		if d.Pattern, err = store.CheckPattern([]byte(pattern)); err != nil {
+			return d, &PatternError{err}
+		}
+		return d, nil
+	}
+	d.Exact = chosen(StandingArgs) == theseArgs
+	return d, nil
+}
+
+// KeptWords says what was kept of a standing answer to the calls of a tool.
+func KeptWords(tool string, d store.Decision, r Reader) string {
+	w := phrases.For(r.Locale)
+	key := phrases.HomeAllowed
+	if d.Verb == store.Deny {
+		key = phrases.HomeDenied
+	}
+	parts := []string{w.Say(key, inline(tool)), map[store.GrantScope]string{
+		store.ForChannel: w.Say(phrases.AlwaysForChannel), store.ForEveryone: w.Say(phrases.AlwaysForEveryone),
+	}[d.For]}
+	if parts[1] == "" {
+		parts[1] = w.Say(phrases.AlwaysForMe)
+	}
+	switch {
+	case d.Pattern != nil:
+		parts = append(parts, w.Say(phrases.GrantOnly, inline(Brief(string(d.Pattern), 120))))
+	case d.Exact:
+		parts = append(parts, w.Say(phrases.AlwaysArgsThese))
+	case d.Verb != store.Deny:
+		parts = append(parts, w.Say(phrases.KeptAny))
+	}
+	until := w.Say(phrases.AlwaysForEver)
+	if !d.Until.IsZero() {
+		until = w.Say(phrases.GrantUntil, clock(d.Until, r))
+	}
+	return Join(append(parts, until)...)
+}
