@@ -90,7 +90,7 @@ func devDiscord(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	discord := discordtest.New(discordtest.Options{Token: "fake." + rand.Text()})
+	discord := discordtest.New(discordtest.Options{Token: "fake." + rand.Text()[:6] + "." + rand.Text()})
 	defer discord.Close()
 	served := &page.Page{Platform: discordpage.Platform{Server: discord}, Key: rand.Text()}
 	if err := discord.Serve(listener, served.Handler()); err != nil {

@@ -129,10 +129,18 @@ const lineMarks = [
   [/(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])/, (m) => el("i", {}, inline(m[1], lineMarks, same))],
   [/(?<![\w_])_([^\s_](?:[^_]*[^\s_])?)_(?![\w_])/, (m) => el("i", {}, inline(m[1], lineMarks, same))],
   [/\[([^\]]+)\]\(<?([^)\s>]+)>?\)/, (m) => linkTo(m[2], m[1])],
+  [/<t:(\d+)(?::(\w))?>/, (m) => when(Number(m[1]), m[2])],
+  [/<@[!&]?(\d+)>/, (m) => reference("@" + m[1])],
   [/<([@#!][^<>]+|https?:[^<>]+)>/, (m) => reference(m[1])],
   [/(https?:\/\/[^\s<>)]+)/, (m) => linkTo(m[1])],
   [/\\([\\`*_{}[\]()#+\-.!<>|~&])/, (m) => m[1]],
 ];
+
+// when is a time as Discord writes it: how far off it is, or its date and hour.
+function when(seconds, form) {
+  const minutes = Math.round((seconds * 1000 - Date.now()) / 60000);
+  return el("span", {}, form === "R" ? (minutes < 0 ? `${-minutes} min ago` : `in ${minutes} min`) : new Date(seconds * 1000).toLocaleString());
+}
 
 // markdown draws standard Markdown: fences, headings, lists, quotes, tables
 // and the spans of lineMarks.
@@ -154,6 +162,7 @@ function markdown(text) {
       out.push(table);
     } else if (/^ {0,3}#{1,6} /.test(line)) out.push(el("div", {}, el("b", {}, inline(line.replace(/^ *#+ /, ""), lineMarks, same))));
     else if (/^ {0,3}> ?/.test(line)) out.push(el("blockquote", {}, inline(line.replace(/^ *> ?/, ""), lineMarks, same)));
+    else if (/^-# /.test(line)) out.push(el("div", { class: "note" }, inline(line.slice(3), lineMarks, same)));
     else if (/^\s*[-*+] /.test(line)) out.push(el("div", {}, "• ", inline(line.replace(/^\s*[-*+] /, ""), lineMarks, same)));
     else if (line.trim() === "") out.push(el("br"));
     else out.push(el("div", {}, inline(line, lineMarks, same)));
@@ -335,10 +344,23 @@ function put(id, value, make) {
   if (low) box.scrollTop = box.scrollHeight;
 }
 
+// avatar is the first letter of somebody's name, in a colour of their own.
+const avatar = (id) => el("span", { class: "avatar c" + (picture.users.findIndex((u) => u.id === id) + 6) % 6, "aria-hidden": "true" }, nameOf(id).slice(0, 1).toUpperCase());
+
+// seen is the newest message of each channel that was looked at, by who looked.
+const seen = new Map();
+const unread = (c) => c.last && c.id !== here.channel && seen.get(here.user + c.id) !== c.last;
+
+// welcome says what to type where nothing stands.
+function welcome() {
+  const lines = picture.linked ? ["Nothing has been said here yet. Try:", "@nize what can you do?", "/nize help"] : ["No app is connected yet: the terminal says how nized is connected to this page.", "Then send the line /nize claim CODE that it prints here, to become an admin."];
+  return [el("div", { class: "welcome" }, lines.map((l) => el("p", {}, l.startsWith("@") || l.startsWith("/") ? el("button", { type: "button", onclick: () => { $("text").value = l; $("text").focus(); } }, l) : l)))];
+}
+
 function messageNode(m, inThread) {
   const press = (name, values) => act({ do: "press", ts: m.ts, action: name, values, thread: inThread ? here.thread : "" });
   const time = new Date(m.at).toLocaleTimeString();
-  const head = el("header", {}, el("b", {}, nameOf(m.user)), el("span", {}, time), m.ephemeral ? el("span", {}, "only you see this") : null,
+  const head = el("header", {}, avatar(m.user), el("b", {}, nameOf(m.user)), el("span", {}, time), m.ephemeral ? el("span", {}, "only you see this") : null,
     m.edits > 0 && !m.streaming ? el("span", {}, "changed " + m.edits + "×") : null,
     m.pings && m.pings.length ? el("span", { class: "ping" }, "pings " + m.pings.map((p) => "@" + nameOf(p)).join(" ")) : null);
   const body = el("div", { class: "body" }, m.blocks && m.blocks.length ? blocks(m.blocks, press) : el("div", {}, mrkdwn(m.text)));
@@ -354,12 +376,13 @@ function draw() {
   document.title = picture.platform + ", pretended";
   $("home").hidden = !picture.homes;
   $("linked").textContent = picture.linked ? `The app is connected. ${picture.counts}.` : "No app is connected yet.";
-  put("channels", [picture.channels, here.channel, here.home], () => (picture.channels || []).map((c) => el("li", {}, el("button", { type: "button", class: c.id === here.channel && !here.home ? "here" : "", onclick: () => go(c.id, "") }, (c.dm ? "✉ nize" : "# " + c.name)))));
+  for (const c of picture.channels || []) if (c.id === here.channel) seen.set(here.user + c.id, c.last);
+  put("channels", [picture.channels, here], () => (picture.channels || []).map((c) => el("li", {}, el("button", { type: "button", class: c.id === here.channel && !here.home ? "here" : unread(c) ? "unread" : "", onclick: () => go(c.id, "") }, (c.dm ? "✉ nize" : "# " + c.name) + (unread(c) ? " •" : "")))));
   put("refused", picture.refused, () => (picture.refused || []).map((r) => el("li", {}, r.method + ": " + r.error)));
   const session = picture.session || {};
   $("title").textContent = here.home ? "App Home" : title();
   if (here.home) put("list", ["home", picture.home], () => (picture.home ? blocks(picture.home.blocks, (name, values) => act({ do: "view", view: picture.home.id, action: name, values })) : [el("p", {}, "The app has not published a Home for you.")]));
-  else put("list", [here.channel, picture.messages, picture.users], () => (picture.messages || []).map((m) => messageNode(m, false)));
+  else put("list", [here.channel, picture.messages, picture.users, picture.linked], () => ((picture.messages || []).length ? picture.messages.map((m) => messageNode(m, false)) : welcome()));
   $("say").hidden = here.home;
   put("prompts", here.home ? [] : picture.prompts, () => prompts(here.home ? [] : picture.prompts, ""));
   $("pane").hidden = !here.thread;
