@@ -130,8 +130,6 @@ func (g *gate) until(name string) frame {
 	}
 }
 
-const allThatNizeWants = 1<<0 | 1<<1 | 1<<9 | 1<<12 | 1<<15
-
 func (b *bot) identify(intents string) (*gate, frame) {
 	b.t.Helper()
 	g := b.dial("/?v=9&encoding=json")

@@ -52,9 +52,6 @@ type route struct {
 	run                  func(*Server, *call) (any, error)
 }
 
-// nothing is answered with 204.
-type nothing struct{}
-
 var api = []route{
 	{"GET /users/@me", "me", "", (*Server).me},
 	{"GET /users/@me/guilds", "guilds", "", (*Server).myGuilds},

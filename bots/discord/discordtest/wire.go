@@ -346,12 +346,10 @@ func refuse(status, code int, message string) *problem {
 var (
 	errUnauthorized   = refuse(401, 0, "401: Unauthorized")
 	errNotFound       = refuse(404, 0, "404: Not Found")
-	errMethod         = refuse(405, 0, "405: Method Not Allowed")
 	errUnknownChannel = refuse(404, 10003, "Unknown Channel")
 	errUnknownGuild   = refuse(404, 10004, "Unknown Guild")
 	errUnknownMember  = refuse(404, 10007, "Unknown Member")
 	errUnknownMessage = refuse(404, 10008, "Unknown Message")
-	errUnknownRole    = refuse(404, 10011, "Unknown Role")
 	errUnknownUser    = refuse(404, 10013, "Unknown User")
 	errUnknownWebhook = refuse(404, 10015, "Unknown Webhook")
 	errUnknownInter   = refuse(404, 10062, "Unknown interaction")

@@ -140,7 +140,6 @@ type Message struct {
 	deleted             bool
 	interaction         *interaction // that it answers
 	mentions            []string
-	parse               func(kind, id string) bool // whether a mention in it pings
 }
 
 // Reaction is an emoji below a message.

@@ -348,7 +348,7 @@ func (l *link) keepBeating(ctx context.Context, interval time.Duration) {
 	}
 }
 
-var errDeaf = errors.New("Discord does not answer heartbeats")
+var errDeaf = errors.New("no answer to heartbeats")
 
 func (l *link) beat(counts bool) error {
 	l.mu.Lock()
