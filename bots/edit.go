@@ -43,6 +43,8 @@ type EditField struct {
 	Value       string
 	Required    bool
 	Long        bool // it may have several lines
+	List        bool // of an array: each line is an item
+	Toggle      bool // of a boolean: the options are true and false
 }
 
 type editSchema struct {
@@ -54,6 +56,65 @@ type editProperty struct {
 	Type        string            `json:"type"`
 	Description string            `json:"description"`
 	Enum        []json.RawMessage `json:"enum"`
+	Format      string            `json:"format"`
+	Pattern     string            `json:"pattern"`
+	MaxLength   *float64          `json:"maxLength"`
+	Items       *editProperty     `json:"items"`
+}
+
+// shortText is how long a text is at most that stands on one line.
+const shortText = 80
+
+// proseName is how fields are called whose texts have several lines.
+var proseName = regexp.MustCompile(`(?i)(text|body|content|message|description|comment|note|markdown|html|query|script|code|prompt)s?$`)
+
+// long says whether a text may have several lines: by what it is now, else by what
+// the schema says, else by how it is called.
+func (p editProperty) long(name, value string) bool {
+	switch {
+	case p.Type != "string":
+		return p.Type == "array"
+	case utf8.RuneCountInString(value) > shortText || strings.Contains(value, "\n"):
+		return true
+	case p.Format != "" || p.Pattern != "":
+		return false
+	case p.MaxLength != nil:
+		return *p.MaxLength > 2*shortText
+	}
+	return proseName.MatchString(name)
+}
+
+// fits says whether a form has a field for what the schema means.
+func (p editProperty) fits(l EditLimits) bool {
+	if p.Type == "array" {
+		return p.Items != nil && len(p.Items.Enum) == 0 && p.Items.Type != "array" && p.Items.Type != "boolean" && p.Items.fits(l)
+	}
+	return slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type) && len(p.Enum) <= l.Options
+}
+
+// shows says whether a field shows a value as it is.
+func (p editProperty) shows(v json.RawMessage, l EditLimits) bool {
+	if p.Type != "array" {
+		return scalar(v) && l.visible(plainScalar(v))
+	}
+	items, ok := itemsOf(v)
+	return ok && l.visible(listText(items)) && !slices.ContainsFunc(items, func(item json.RawMessage) bool {
+		text := plainScalar(item)
+		return !scalar(item) || text == "" || strings.ContainsAny(text, "\r\n") || (item[0] == '"') != (p.Items.Type == "string")
+	})
+}
+
+func itemsOf(v json.RawMessage) (items []json.RawMessage, ok bool) {
+	return items, json.Unmarshal(v, &items) == nil && items != nil
+}
+
+// listText are the items of an array, each on its line.
+func listText(items []json.RawMessage) string {
+	lines := make([]string, len(items))
+	for i, item := range items {
+		lines[i] = plainScalar(item)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // options are what a person chooses from; nil lets them write.
@@ -74,7 +135,7 @@ func (l EditLimits) flat(raw json.RawMessage, args map[string]json.RawMessage) (
 	}
 	var names []string
 	for name, p := range s.Properties {
-		if !editName.MatchString(name) || !slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type) || len(p.Enum) > l.Options {
+		if !editName.MatchString(name) || !p.fits(l) {
 			return s, nil, false
 		}
 		for _, v := range p.Enum {
@@ -82,7 +143,7 @@ func (l EditLimits) flat(raw json.RawMessage, args map[string]json.RawMessage) (
 				return s, nil, false
 			}
 		}
-		if v, ok := args[name]; ok && (!scalar(v) || !l.visible(plainScalar(v))) {
+		if v, ok := args[name]; ok && !p.shows(v, l) {
 			return s, nil, false
 		}
 		names = append(names, name)
@@ -137,16 +198,19 @@ func EditCall(card store.Card, schema json.RawMessage, l EditLimits) CallEdit {
 	e := CallEdit{Form: formOf(schema)}
 	for _, name := range names {
 		p, value := s.Properties[name], args[name]
-		f := EditField{Name: name, About: p.Description, Chosen: -1, Required: slices.Contains(s.Required, name), Long: p.Type == "string"}
+		f := EditField{Name: name, About: p.Description, Chosen: -1, Required: slices.Contains(s.Required, name), List: p.Type == "array", Toggle: p.Type == "boolean"}
 		for n, v := range p.options() {
 			f.Options = append(f.Options, plainScalar(v))
 			if len(value) > 0 && (v[0] == '"') == (value[0] == '"') && plainScalar(v) == plainScalar(value) {
 				f.Chosen = n
 			}
 		}
-		if value != nil {
+		if items, ok := itemsOf(value); ok && f.List {
+			f.Value = listText(items)
+		} else if value != nil {
 			f.Value = plainScalar(value)
 		}
+		f.Long = p.long(name, f.Value)
 		e.Fields = append(e.Fields, f)
 	}
 	return e
@@ -218,6 +282,9 @@ func badJSON(text string, err error, w phrases.Catalogue) string {
 // read is what a person gave for one argument; nil for nothing. A value that was
 // left as it is keeps its bytes: 1e3 stays 1e3.
 func (p editProperty) read(text string, given bool, old json.RawMessage, w phrases.Catalogue) (v json.RawMessage, problem string) {
+	if p.Type == "array" {
+		return p.readList(text, old, w)
+	}
 	if !given || text == "" {
 		if old != nil && plainScalar(old) == "" && p.Type == "string" {
 			return old, "" // it was the empty text before
@@ -251,6 +318,39 @@ func (p editProperty) read(text string, given bool, old json.RawMessage, w phras
 		return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantText))
 	}
 	return quoted, ""
+}
+
+// readList reads an array of which each line is an item. One that was there before
+// keeps its bytes.
+func (p editProperty) readList(text string, old json.RawMessage, w phrases.Catalogue) (v json.RawMessage, problem string) {
+	before, _ := itemsOf(old)
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	switch {
+	case before != nil && listText(before) == text:
+		return old, ""
+	case strings.TrimSpace(text) == "":
+		return nil, ""
+	}
+	known := map[string]json.RawMessage{}
+	for _, item := range before {
+		known[plainScalar(item)] = item
+	}
+	items := []json.RawMessage{}
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		item, problem := p.Items.read(line, true, known[line], w)
+		if problem != "" {
+			return nil, problem
+		}
+		items = append(items, item)
+	}
+	raw, err := json.Marshal(items)
+	if err != nil {
+		return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantText))
+	}
+	return raw, ""
 }
 
 // ShownArgs are arguments in every form in which a dialog that edits them shows

@@ -2,9 +2,11 @@ package bots
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing"
 
 	"nize/bots/phrases"
+	"nize/store"
 )
 
 // TestEditFields: a form keeps what it does not show and the bytes of what was not
@@ -32,5 +34,60 @@ func TestEditFields(t *testing.T) {
 	}
 	if _, _, ok := limits.flat(json.RawMessage(`{"properties":{"a":{"type":"object"}}}`), nil); ok {
 		t.Error("a nested schema is not flat")
+	}
+}
+
+// TestEditKinds: each argument has the field that its schema means.
+func TestEditKinds(t *testing.T) {
+	limits := EditLimits{Fields: 20, Options: 25, Option: 75, Input: 3000}
+	schema := json.RawMessage(`{"properties":{"title":{"type":"string"},"body":{"type":"string"},"code":{"type":"string","maxLength":8},"day":{"type":"string","format":"date"},
+		"labels":{"type":"array","items":{"type":"string"}},"ids":{"type":"array","items":{"type":"integer"}},"on":{"type":"boolean"},"kind":{"type":"string","enum":["a","b"]}}}`)
+	card := store.Card{Args: json.RawMessage(`{"day":"line\nline","ids":[1e2,7],"labels":["bug","a b"],"on":true,"title":"x"}`)}
+	edit := EditCall(card, schema, limits)
+	if edit.Form == "" {
+		t.Fatalf("no form: %+v", edit)
+	}
+	got := map[string]EditField{}
+	for _, f := range edit.Fields {
+		got[f.Name] = f
+	}
+	for name, want := range map[string]EditField{
+		"title": {}, "body": {Long: true}, "code": {}, "day": {Long: true}, "labels": {Long: true, List: true}, "ids": {Long: true, List: true}, "on": {Toggle: true}, "kind": {},
+	} {
+		if f := got[name]; f.Long != want.Long || f.List != want.List || f.Toggle != want.Toggle {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if got["labels"].Value != "bug\na b" || got["ids"].Value != "1e2\n7" || len(got["kind"].Options) != 2 || got["on"].Chosen != 0 {
+		t.Errorf("values: %+v", got)
+	}
+	for _, test := range []struct{ name, given, want string }{
+		{"labels", "bug\na b", `["bug","a b"]`}, {"labels", "bug\n\nnew\r\n", `["bug","new"]`}, {"labels", " ", ""}, {"ids", "7\n1e2", `[7,1e2]`}, {"ids", "7\nx", "wrong"}, {"ids", "1.5", "wrong"},
+	} {
+		args, wrong, err := ReadEdit(card, schema, edit.Form, limits, func(name string) (string, bool) {
+			f := got[name]
+			switch {
+			case name == test.name:
+				return test.given, true
+			case f.Chosen >= 0:
+				return strconv.Itoa(f.Chosen), true
+			}
+			return f.Value, true
+		}, phrases.For(""))
+		now := map[string]json.RawMessage{}
+		if err == nil && len(wrong) == 0 {
+			err = json.Unmarshal(args, &now)
+		}
+		if text := string(now[test.name]); err != nil || text != test.want && (test.want != "wrong" || wrong[test.name] == "") {
+			t.Errorf("%s given %q: %s, %v, %v", test.name, test.given, text, wrong, err)
+		}
+		if len(wrong) == 0 && (string(now["title"]) != `"x"` || string(now["on"]) != "true") {
+			t.Errorf("what was not touched is %s", args)
+		}
+	}
+	for _, args := range []string{`{"labels":["two\nlines"]}`, `{"labels":[""]}`, `{"labels":[1]}`, `{"labels":[["x"]]}`, `{"labels":null}`, `{"labels":["a\u202e"]}`} {
+		if e := EditCall(store.Card{Args: json.RawMessage(args)}, schema, limits); e.Form != "" {
+			t.Errorf("%s is edited as a form", args)
+		}
 	}
 }

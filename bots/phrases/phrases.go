@@ -204,6 +204,7 @@ const (
 	CardBadJSON       Key = "This is no JSON object: %s"                                                                                          // problem
 	CardCurlyQuotes   Key = `it has typographic quotes (“ ”), and JSON takes straight ones (")`
 	CardBadField      Key = "Please give %s." // want
+	EditLines         Key = "(one on each line)"
 	CardNotYou        Key = "You can't decide about this call."
 	CardNotHere       Key = "You have not read the card of this call yet. It is on its way to you: read it, then press there, or say this again."
 	AlwaysHint        Key = "Runs this call, and from now on %s without asking, as long as its definition is what it is now." // tool

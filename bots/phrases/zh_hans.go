@@ -54,6 +54,7 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"%s: %s (empty: 1; 0: back): ":                     "%s：%s（留空：1；0：返回）：",
 		"arrows choose, Enter keeps it, Escape goes back":  "方向键选择，Enter 保存，Escape 返回",
 		"what you typed is kept: e goes on with it":        "已保留你输入的内容：按 e 继续编辑",
+		"(one on each line)":                               "（每行一个）",
 		"a standing yes (always)":                          "始终允许（always）",
 		"a request that does not ask for it":               "不要求询问的请求",
 		"an admin (%s)":                                    "管理员（%s）",

@@ -54,6 +54,7 @@ var traditional = sync.OnceValue(func() map[Key]string {
 		"%s: %s (empty: 1; 0: back): ":                     "%s：%s（留空：1；0：返回）：",
 		"arrows choose, Enter keeps it, Escape goes back":  "方向鍵選擇，Enter 儲存，Escape 返回",
 		"what you typed is kept: e goes on with it":        "已保留你輸入的內容：按 e 繼續編輯",
+		"(one on each line)":                               "（每行一個）",
 		"a standing yes (always)":                          "一律允許（always）",
 		"a request that does not ask for it":               "不要求詢問的請求",
 		"an admin (%s)":                                    "管理員（%s）",

@@ -239,6 +239,7 @@ function element(e, name, press) {
         confirmed(e.confirm, () => press(name, []));
       } }, textOf(e.text));
     case "overflow":
+    case "radio_buttons":
     case "static_select":
     case "users_select":
     case "channels_select":

@@ -66,6 +66,9 @@ func EditDialog(card store.Card, e bots.CallEdit, p bots.Press, w phrases.Catalo
 	d.say(w.Say(phrases.CardEditHint, bots.Escape(Clip(card.Tool, 200))), len(e.Fields))
 	for _, f := range e.Fields {
 		label, hint := bots.Escape(f.Name), bots.Escape(f.About)
+		if f.List {
+			hint = strings.TrimSpace(hint + " " + w.Say(phrases.EditLines))
+		}
 		if f.Options == nil {
 			d.add(label, hint, input(f.Name, f.Value, f.Long, f.Required && !f.Long, maxInput))
 			continue

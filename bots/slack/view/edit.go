@@ -46,7 +46,7 @@ func EditModal(card store.Card, raw json.RawMessage, e Editing, w phrases.Catalo
 	}
 	blocks := []slackgo.Block{slackgo.NewSectionBlock(PlainText(w.Say(phrases.CardEditHint, bots.Escape(Clip(card.Tool, 200)))), nil, nil)}
 	for _, f := range edit.Fields {
-		blocks = append(blocks, formField(f))
+		blocks = append(blocks, formField(f, w))
 	}
 	if e.Form = edit.Form; e.Form == "" {
 		input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithInitialValue(edit.JSON).WithMaxLength(maxInput)
@@ -61,11 +61,15 @@ func EditModal(card store.Card, raw json.RawMessage, e Editing, w phrases.Catalo
 }
 
 // formField is the input for one argument.
-func formField(f bots.EditField) slackgo.Block {
+func formField(f bots.EditField, w phrases.Catalogue) slackgo.Block {
 	label := PlainText(Clip(bots.Escape(f.Name), maxPlaceholder))
 	var hint *slackgo.TextBlockObject
-	if f.About != "" {
-		hint = PlainText(Clip(bots.Escape(f.About), maxPlaceholder))
+	about := bots.Escape(f.About)
+	if f.List {
+		about = strings.TrimSpace(Clip(about, maxPlaceholder-30) + " " + w.Say(phrases.EditLines))
+	}
+	if about != "" {
+		hint = PlainText(Clip(about, maxPlaceholder))
 	}
 	var element slackgo.BlockElement
 	if f.Options != nil {
@@ -73,11 +77,19 @@ func formField(f bots.EditField) slackgo.Block {
 		for n, text := range f.Options {
 			options = append(options, slackgo.NewOptionBlockObject(strconv.Itoa(n), PlainText(Clip(bots.Escape(text), maxOption)), nil))
 		}
-		s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, "value", options...)
+		var chosen *slackgo.OptionBlockObject
 		if f.Chosen >= 0 {
-			s.InitialOption = options[f.Chosen]
+			chosen = options[f.Chosen]
 		}
-		element = s
+		if f.Toggle { // a box that is ticked or not could not be left as it is
+			s := slackgo.NewRadioButtonsBlockElement("value", options...)
+			s.InitialOption = chosen
+			element = s
+		} else {
+			s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, "value", options...)
+			s.InitialOption = chosen
+			element = s
+		}
 	} else {
 		text := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
 		text.Multiline, text.InitialValue = f.Long, f.Value
