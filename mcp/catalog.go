@@ -60,6 +60,7 @@ func (c *Catalog) Load(ctx context.Context) error {
 		c.servers[s.Name] = &s
 	}
 	for _, t := range tools {
+		t.Around, t.Was = store.Around{}, nil // for admins who look at a change
 		if s, ok := c.servers[t.Server]; ok {
 			c.addLocked(policy.NewTool(t, s))
 		}
@@ -106,6 +107,7 @@ func (c *Catalog) Refresh(ctx context.Context, name string) error {
 	s = s.Normal()
 	c.servers[name] = &s
 	for _, t := range tools {
+		t.Around, t.Was = store.Around{}, nil
 		if e := old[t.ID()]; e != nil && e.Tool.Equal(t) {
 			t = e.Tool // the index has its texts from here
 		}

@@ -184,6 +184,34 @@ type Tool struct {
 	Pin          string          `json:"pin"`                // hash of the definition as listed
 	Accepted     string          `json:"accepted,omitempty"` // hash that an admin accepted; compared at every list and call
 	Findings     []string        `json:"findings,omitempty"` // why it is held or refused, one sentence each
+	Around       Around          `json:"around,omitzero"`
+	Was          *Definition     `json:"was,omitempty"` // the accepted definition, while another one waits for an admin
+}
+
+// Around is what of a definition is the server's: it is part of each tool's pin.
+type Around struct {
+	Launch       string `json:"launch,omitempty"`       // command line and directory, or URL
+	Instructions string `json:"instructions,omitempty"` // the first [MaxInstructions] of them
+}
+
+// MaxInstructions bounds what is kept of a server's instructions with each of its
+// tools, in bytes.
+const MaxInstructions = 4 << 10
+
+// Definition is what an admin accepts of a tool.
+type Definition struct {
+	Around
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Annotations  Annotations     `json:"annotations,omitzero"`
+	Meta         json.RawMessage `json:"meta,omitempty"`
+}
+
+// Definition is the tool's as it is now.
+func (t Tool) Definition() *Definition {
+	return &Definition{t.Around, t.Title, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, t.Meta}
 }
 
 // ID is server:name.
@@ -194,7 +222,8 @@ func (t Tool) ID() string { return t.Server + ":" + t.Name }
 func (t Tool) Equal(o Tool) bool {
 	return t.Server == o.Server && t.Name == o.Name && t.Title == o.Title && t.Description == o.Description &&
 		bytes.Equal(t.InputSchema, o.InputSchema) && bytes.Equal(t.OutputSchema, o.OutputSchema) && bytes.Equal(t.Meta, o.Meta) &&
-		t.Annotations.equal(o.Annotations) && t.State == o.State && t.Pin == o.Pin && t.Accepted == o.Accepted && slices.Equal(t.Findings, o.Findings)
+		t.Annotations.equal(o.Annotations) && t.State == o.State && t.Pin == o.Pin && t.Accepted == o.Accepted && slices.Equal(t.Findings, o.Findings) &&
+		t.Around == o.Around && (t.Was == nil) == (o.Was == nil)
 }
 
 // SplitToolID cuts server:name. ok is false where there is no colon.

@@ -153,6 +153,14 @@ type TrustView struct {
 	Findings    []string        `json:"findings,omitempty"`
 	Diff        string          `json:"diff,omitempty"` // unified, accepted against present; "" where the old text is not known
 	Description string          `json:"description,omitempty"`
+	Changes     []TrustChange   `json:"changes,omitempty"` // accepted against present, where the accepted one is known
+}
+
+// TrustChange is one part of a definition that is not as it was accepted.
+type TrustChange struct {
+	Part string `json:"part"` // command, instructions, title, description, input schema, output schema, annotations or metadata
+	Old  string `json:"old,omitempty"`
+	New  string `json:"new,omitempty"`
 }
 
 // AcceptTool is the definition of one tool.

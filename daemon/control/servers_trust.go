@@ -2,11 +2,13 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // ListUntrusted lists the tools of a server whose definitions wait for an
@@ -28,12 +30,57 @@ func (s *Servers) ListUntrusted(ctx context.Context, by store.Caller, req api.Li
 		if req.Tool != "" && t.Name != req.Tool || t.State == store.ToolAccepted {
 			continue
 		}
-		out = append(out, api.TrustView{Tool: t.ID(), State: t.State, Pin: t.Pin, Accepted: t.Accepted, Findings: t.Findings, Description: t.Description})
+		out = append(out, api.TrustView{Tool: t.ID(), State: t.State, Pin: t.Pin, Accepted: t.Accepted, Findings: t.Findings, Description: t.Description, Changes: trustChanges(t)})
 	}
 	if !found {
 		return none, store.Unknown("tool", req.Tool, names)
 	}
 	return api.Items(out), nil
+}
+
+// trustChanges is what of a definition is not as it was accepted. What was
+// accepted by a version that kept neither launch nor instructions is compared
+// without them.
+func trustChanges(t store.Tool) (changes []api.TrustChange) {
+	was := t.Was
+	if was == nil {
+		return nil
+	}
+	add := func(part, old, now string) {
+		if old != now {
+			changes = append(changes, api.TrustChange{Part: part, Old: old, New: now})
+		}
+	}
+	document := func(raw json.RawMessage) string {
+		if len(raw) == 0 {
+			return ""
+		}
+		if canonical, err := store.Canonical(raw); err == nil { // the order of keys is no change
+			raw = canonical
+		}
+		text, _ := printable.PrettyJSON(raw)
+		return text
+	}
+	if was.Around != (store.Around{}) {
+		add("command", was.Launch, t.Around.Launch)
+		add("instructions", was.Instructions, t.Around.Instructions)
+	}
+	add("title", was.Title, t.Title)
+	add("description", was.Description, t.Description)
+	add("input schema", document(was.InputSchema), document(t.InputSchema))
+	add("output schema", document(was.OutputSchema), document(t.OutputSchema))
+	add("annotations", annotationsText(was.Annotations), annotationsText(t.Annotations))
+	add("metadata", document(was.Meta), document(t.Meta))
+	return changes
+}
+
+// annotationsText is a server's claims about a tool, as it makes them.
+func annotationsText(a store.Annotations) string {
+	raw, err := json.MarshalIndent(a, "", "  ")
+	if err != nil || string(raw) == "{}" {
+		return ""
+	}
+	return string(raw)
 }
 
 // Trust accepts the definitions that an admin has seen.

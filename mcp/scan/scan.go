@@ -81,6 +81,8 @@ var unpinned = map[string]string{
 	"Pin":      "is the pin",
 	"Accepted": "is the pin that an admin accepted",
 	"Findings": "follow from the definition, and from the rules of this version",
+	"Around":   "is the launch and the instructions that the pin is made of, cut to be shown",
+	"Was":      "is the definition that was accepted",
 }
 
 func hash(server store.Server, instructions string, tool store.Tool) string {

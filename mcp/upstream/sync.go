@@ -307,10 +307,23 @@ const (
 	findingNew     = "it is new on this server"
 )
 
-func (j *toolJudge) judgeTool(l listed, refused error) store.Tool {
-	t := l.tool
+func (j *toolJudge) judgeTool(l listed, refused error) (t store.Tool) {
+	t = l.tool
 	old, known := j.known[t.Name]
 	t.Accepted = old.Accepted
+	t.Around = store.Around{Launch: j.cfg.Where(), Instructions: store.Clip(j.instructions, store.MaxInstructions)}
+	if j.cfg.Cwd != "" {
+		t.Around.Launch += " (in " + j.cfg.Cwd + ")"
+	}
+	defer func() {
+		switch {
+		case t.State == store.ToolAccepted || t.Accepted == "":
+		case old.Pin == old.Accepted:
+			t.Was = old.Definition()
+		default:
+			t.Was = old.Was
+		}
+	}()
 	switch {
 	case refused != nil:
 		t.State, t.Findings = store.ToolRefused, []string{store.Clip(refused.Error(), 300)}

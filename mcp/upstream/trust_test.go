@@ -100,6 +100,9 @@ func TestRugPull(t *testing.T) {
 				if got.State != store.ToolQuarantined || len(got.Findings) == 0 || got.Findings[0] != findingChanged {
 					t.Fatalf("change %d: %s %v", i, got.State, got.Findings)
 				}
+				if got.Was == nil || got.Was.Description != echo.Description || got.Was.Launch == "" || got.Was.Around != got.Around {
+					t.Errorf("change %d: what was accepted is %+v, around it %+v", i, got.Was, got.Around)
+				}
 				_, err := b.run(t.Context(), "far:echo", `{}`)
 				fails(t, err, store.CodeRefused)
 				_, err = b.Run(t.Context(), member, before, nil)
@@ -109,6 +112,9 @@ func TestRugPull(t *testing.T) {
 			m.SetTool(echo) // back to what was accepted
 			b.sync(store.System, "far")
 			b.good("far:echo", `{}`, `{}`)
+			if got := b.tool("far:echo"); got.Was != nil {
+				t.Errorf("of an accepted tool %+v is kept", got.Was)
+			}
 		})
 	}
 }

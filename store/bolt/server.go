@@ -263,7 +263,7 @@ func (d *DB) AcceptTool(ctx context.Context, by store.Caller, id, pin string) er
 		case tool.State == store.ToolRefused:
 			return fmt.Errorf("%w: %s", store.ErrRefused, strings.Join(tool.Findings, "; "))
 		}
-		tool.Accepted, tool.State = pin, store.ToolAccepted
+		tool.Accepted, tool.State, tool.Was = pin, store.ToolAccepted, nil
 		b, err := encodeTool(tool)
 		if err != nil {
 			return err

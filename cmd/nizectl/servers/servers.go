@@ -256,9 +256,12 @@ func acceptTools(ctx context.Context, c *command.Call) error {
 	accept := api.TrustToolsRequest{Name: name}
 	for _, t := range held.Items {
 		accept.Tools = append(accept.Tools, api.AcceptTool{Tool: t.Tool, Pin: t.Pin})
-		if !c.JSON {
-			printHeld(c, t)
-		}
+	}
+	if c.JSON && !c.Cmd.Bool("yes") { // to look at; what was looked at is accepted with --yes
+		return c.PrintJSON(command.Items(held.Items))
+	}
+	if !c.JSON {
+		printChanges(c, held.Items)
 	}
 	if err := c.Flush(); err != nil {
 		return err
@@ -281,12 +284,9 @@ func printHeld(c *command.Call, t api.TrustView) {
 	}
 	c.Field("pin", t.Pin)
 	c.Field("accepted", t.Accepted)
-	if t.Diff != "" {
-		c.Line("%s", display.CleanLines(command.Indent(t.Diff)))
-	} else {
+	if len(t.Changes) == 0 { // new, or accepted by a version that kept no definition
 		c.Field("description", t.Description)
 	}
-	c.Line("")
 }
 
 func shareServer(ctx context.Context, c *command.Call) error {
