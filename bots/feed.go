@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"nize/bots/phrases"
@@ -156,6 +157,39 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 	}
 	c.wake(change.Thread, func(t *thread) { t.anew = t.anew || anew })
 }
+
+// ShowProgress shows how far a call of a conversation is: as a number, and what
+// its server says of it. In a place that others read the server's words are
+// left out, since nobody knows yet whether the result is private.
+func (c *Conversation) ShowProgress(ctx context.Context, call store.Call, done, total float64, message string) error {
+	th, err := c.o.Threads.GetThread(ctx, call.Thread)
+	if err != nil {
+		return fmt.Errorf("reading the thread of a call that runs: %w", err)
+	}
+	sc := c.screenFor(ctx, th)
+	if sc == nil {
+		return nil
+	}
+	if sc.Shared() {
+		message = ""
+	}
+	far := ""
+	switch {
+	case total > 0:
+		far = fmt.Sprintf("%.0f %%", 100*min(max(done/total, 0), 1))
+	case done > 0:
+		far = fmt.Sprintf("%.4g", done)
+	}
+	line := strings.TrimSpace(far + " " + Brief(message, maxProgress))
+	if line == "" {
+		return nil
+	}
+	sc.Put(store.Message{ID: "tool/" + call.ID, Kind: store.ToolMessage, Tool: &store.ToolLine{Name: call.ToolID(), State: store.Running, Brief: store.Plain(line)}})
+	return nil
+}
+
+// maxProgress bounds a server's words about its progress, in characters.
+const maxProgress = 100
 
 // remind says once that a call still waits: in its conversation, and
 // to everybody who has a copy of its card and has not answered.

@@ -20,6 +20,7 @@ type Home struct {
 	Waiting        []WaitingCall
 	Grants         []store.Grant
 	Tokens         []store.Token // that work
+	Recent         []HomeChat    // their conversations, newest first
 	Credentials    []HomeCredential
 	Days           int    // that Usage is about
 	Usage          string // in words
@@ -28,6 +29,13 @@ type Home struct {
 
 // Choice is one of several things by name.
 type Choice struct{ Name, About string }
+
+// HomeChat is a conversation that somebody began.
+type HomeChat struct {
+	Title string
+	Where string // the platform as people write it
+	At    time.Time
+}
 
 // HomeServer is a server that somebody may use.
 type HomeServer struct {

@@ -126,3 +126,20 @@ func TestMessagesInAWhile(t *testing.T) {
 		}
 	}
 }
+
+// The admin at the socket has no limit as long as nobody set one.
+func TestNoLimitAtTheSocket(t *testing.T) {
+	for messages, want := range map[string]int{"20/5m": 25, "5/1h": 5} {
+		o := newOfficeWith(t, limits("0", messages))
+		o.by.Role, o.by.Surface = store.Admin, store.OnTerminal
+		taken := 0
+		for i := range 25 {
+			if _, err := o.Message(o.ctx, store.Inbound{Key: "k" + string(rune('a'+i)), Thread: o.thread(), By: o.by, Text: "say hello"}); err == nil {
+				taken++
+			}
+		}
+		if taken != want {
+			t.Errorf("%s: %d of 25 were taken, want %d", messages, taken, want)
+		}
+	}
+}

@@ -65,8 +65,13 @@ func provider(t *testing.T, tool string) (url string, asked *atomic.Int64) {
 // With any provider added the same chat runs on a real model.
 func TestRealModel(t *testing.T) {
 	var runs atomic.Int64
-	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Do: func(_ context.Context, args json.RawMessage) json.RawMessage {
+	seen := make(chan struct{}) // closed when the conversation shows how far the call is
+	up := mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "shout", Description: "Shout a text.", Fault: mcptest.Progress, Do: func(ctx context.Context, args json.RawMessage) json.RawMessage {
 		runs.Add(1)
+		select {
+		case <-seen:
+		case <-ctx.Done():
+		}
 		return json.RawMessage(`{"content":[{"type":"text","text":"HELLO"}]}`)
 	}}}})
 	url, asked := provider(t, "box:shout")
@@ -97,7 +102,7 @@ func TestRealModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, pressed, answer := false, false, ""
+	sent, pressed, progress, answer := false, false, false, ""
 	for e, err := range api.FollowConversation.Call(ctx, r.Client, api.ConversationRequest{ID: th.ID}) {
 		if err != nil {
 			t.Fatal(err)
@@ -118,12 +123,19 @@ func TestRealModel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if m != nil && m.Tool != nil && strings.Contains(m.Tool.Brief.String(), "33 % step 1") {
+			progress = m.Tool.State == store.Running && m.Tool.Name == "box:shout"
+			close(seen)
+		}
 		if m != nil && m.Kind == store.TextMessage {
 			answer = m.Text
 		}
 		if e.State == api.ChatIdle && strings.Contains(answer, "HELLO") {
 			break
 		}
+	}
+	if !progress {
+		t.Error("how far the call was is not in the conversation")
 	}
 	if !strings.Contains(answer, "It said: ") || runs.Load() != 1 || asked.Load() != 2 {
 		t.Errorf("answer %q after %d runs and %d rounds", answer, runs.Load(), asked.Load())

@@ -68,7 +68,7 @@ var Keys = []Key{
 	{Name: "index.schedule", Kind: KindText, Default: "@every 6h", Help: "when tools are refreshed, as a cron line"},
 	{Name: "language", Kind: KindEnum, Default: Auto, Choices: []string{Auto, "en", "zh", "zh-Hans", "zh-Hant"}, User: true, Help: "what nize says in chats is in this language; auto is the chat's. A person's own goes before the chat's, the system's counts where the chat has none"},
 	{Name: "limits.images.stored", Kind: KindInt, Default: "536870912", Min: 0, Max: 1 << 40, Help: "bytes of the images that came with messages and are kept; the oldest go first, 0 keeps none"},
-	{Name: "limits.user.messages", Kind: KindRate, Default: "20/5m", Help: "messages of one person in a span of time; 0 is no limit"},
+	{Name: "limits.user.messages", Kind: KindRate, Default: "20/5m", Help: "messages of one person in a span of time; 0 is no limit. An admin in the terminal has none as long as this is the default"},
 	{Name: "limits.user.turns", Kind: KindInt, Default: "2", Min: 0, Max: 1000, Help: "turns of one person at once, others wait; 0 is no limit"},
 	{Name: "mcp.session_timeout", Kind: KindDuration, Default: "30m", Min: 1, Max: 86400, Help: "idle time after which a session of an MCP client ends"},
 	{Name: "mcp.wait", Kind: KindDuration, Default: "10m", Min: 1, Max: 86400, Help: "how long an MCP client's call may wait for a yes"},

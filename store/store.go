@@ -172,7 +172,8 @@ type Threads interface {
 	// ListThreads returns the newest first; user "" is every user.
 	ListThreads(ctx context.Context, user string, limit int) ([]Thread, error)
 	// Append stores t as number t.N of its thread. ErrExists if that place is
-	// taken: somebody was first, look again. The thread's Open becomes open.
+	// taken: somebody was first, look again. The thread's Open becomes open, and
+	// the first message of who began it gives it its title.
 	Append(ctx context.Context, by Caller, t Turn, open bool) error
 	// Turns returns all turns of a thread in order.
 	Turns(ctx context.Context, thread string) ([]Turn, error)

@@ -128,7 +128,8 @@ const (
 	HomeDenied       Key = "%s: always denied"  // tool
 	HomeKeys         Key = "Credentials"
 	HomeTokens       Key = "Tokens for MCP clients"
-	HomeTokenLine    Key = "%s (%s…), until %s"                     // name, head, day
+	HomeTokenLine    Key = "%s (%s…), until %s" // name, head, day
+	HomeRecent       Key = "Your latest conversations"
 	HomeUsage        Key = "Usage in the last %s days"              // days
 	HomePage         Key = "%s to %s of %s: %s to %s"               // first, last, all, first name, last name
 	HomeMore         Key = "%s more than fit here; see `/nize %s`." // how many, command

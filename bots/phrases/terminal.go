@@ -47,6 +47,10 @@ const (
 	TermHelpQuit      Key = "leave"
 	TermHelpResume    Key = "go on with a conversation"
 	TermHelpRetry     Key = "make the last call anew, if it failed or nobody answered"
+	TermHelpResult    Key = "the whole result of the last call, or of one; save writes it to a file"
+	TermNoResult      Key = "There is no result to show; `/result ID` shows that of a call, `/result save FILE` keeps the last one."
+	TermResultFile    Key = "[%s, %s bytes; /result save FILE keeps it]" // media type, how many
+	TermResultSaved   Key = "saved: %s (%s bytes)"                       // file, how many
 	TermHelpServers   Key = "the servers and how they are"
 	TermHelpStop      Key = "stop the running turn"
 	TermHelpTools     Key = "find tools by what they do"

@@ -29,7 +29,7 @@ func (k *Home) Home(ctx context.Context, a bots.Asked) (h bots.Home, err error) 
 	h.Language = cmp.Or(cmd.Settings.Config.UserValue(who.User, "language"), store.Auto)
 	h.Streaming = store.GetBool(cmd.Settings.Config, who.User, "streaming")
 	h.NoStreaming = !store.GetBool(cmd.Settings.Config, "", "streaming")
-	for _, part := range []func(context.Context, bots.Asked, *bots.Home) error{k.choices, k.servers, k.waiting, k.access, k.usage} {
+	for _, part := range []func(context.Context, bots.Asked, *bots.Home) error{k.choices, k.servers, k.waiting, k.access, k.recent, k.usage} {
 		if err := part(ctx, a, &h); err != nil {
 			return bots.Home{}, err
 		}
@@ -117,6 +117,23 @@ func (k *Home) access(ctx context.Context, a bots.Asked, h *bots.Home) error {
 
 // homeDays is how many days of usage a Home shows.
 const homeDays = 14
+
+// recentChats is how many conversations the Home names.
+const recentChats = 5
+
+// recent are the conversations that somebody began last, on any surface.
+func (k *Home) recent(ctx context.Context, a bots.Asked, h *bots.Home) error {
+	list, err := k.Commands.Conversations.List(ctx, a.By, api.Empty{})
+	if err != nil {
+		return err
+	}
+	for _, th := range list.Items {
+		if th.Title != "" && len(h.Recent) < recentChats {
+			h.Recent = append(h.Recent, bots.HomeChat{Title: th.Title, Where: string(th.Address.Surface), At: th.Updated})
+		}
+	}
+	return nil
+}
 
 func (k *Home) usage(ctx context.Context, a bots.Asked, h *bots.Home) error {
 	u, err := k.Commands.usageOf(ctx, a, homeDays)

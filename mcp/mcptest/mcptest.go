@@ -269,6 +269,9 @@ func (s *Server) reply(ctx context.Context, id jsonrpc.ID, params json.RawMessag
 		return nil, "", false
 	}
 	s.count(p.Name)
+	for i := 1; i <= 3 && t.Fault == Progress && p.Meta.Token != nil; i++ {
+		s.notify(write, "notifications/progress", map[string]any{"progressToken": p.Meta.Token, "progress": i, "total": 3, "message": fmt.Sprint("step ", i)})
+	}
 	result = t.Result
 	if t.Do != nil {
 		result = t.Do(ctx, p.Args)
@@ -277,10 +280,6 @@ func (s *Server) reply(ctx context.Context, id jsonrpc.ID, params json.RawMessag
 		result = Text(string(p.Args))
 	}
 	switch t.Fault {
-	case Progress:
-		for i := 1; i <= 3 && p.Meta.Token != nil; i++ {
-			s.notify(write, "notifications/progress", map[string]any{"progressToken": p.Meta.Token, "progress": i, "total": 3, "message": fmt.Sprint("step ", i)})
-		}
 	case Ask:
 		result = Text(string(s.ask(ctx, id, write)))
 	case Env:

@@ -63,6 +63,15 @@ func threads(e *env) {
 	if !th.Open || th.Address.Channel != "C" {
 		e.Fatalf("got %+v", th)
 	}
+	// The first message of who began it gives a conversation its title.
+	e.ok(e.PutThread(ctx, ada, store.Thread{ID: "named", User: "ada"}))
+	for i, turn := range []store.Turn{
+		{By: bert, Text: "not mine"}, {By: ada, Text: "  What time\n\tis it in the city of Tokyo, and when does the next train to Osaka leave?"}, {By: ada, Text: "and now?"},
+	} {
+		turn.Thread, turn.N, turn.Role = "named", i, store.FromUser
+		e.ok(e.Append(ctx, ada, turn, false))
+	}
+	e.same(must(e.GetThread(ctx, "named"))(e).Title, "What time is it in the city of Tokyo, and when does the…")
 	e.same(e.kinds(), "") // conversations are no audit
 }
 

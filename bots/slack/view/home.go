@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -75,6 +76,7 @@ func (d *Home) View() slackgo.HomeTabViewRequest {
 	d.grants()
 	d.credentials()
 	d.tokens()
+	d.recent()
 	d.usage()
 	var buttons []slackgo.BlockElement
 	for _, b := range d.Does {
@@ -369,6 +371,19 @@ func (d *Home) confirm(yes phrases.Key, text string) *slackgo.ConfirmationBlockO
 }
 
 // usage is what the person used, in words and as a picture.
+// recent are the latest conversations, as plain text: their titles are words from
+// a chat.
+func (d *Home) recent() {
+	if len(d.Data.Recent) == 0 {
+		return
+	}
+	d.section(phrases.HomeRecent)
+	zone := cmp.Or(d.Reader.Zone, time.UTC)
+	for _, c := range d.Data.Recent {
+		d.note("• " + oneLine(c.Title) + " (" + c.Where + ", " + c.At.In(zone).Format(time.DateOnly) + ")")
+	}
+}
+
 func (d *Home) usage() {
 	d.section(phrases.HomeUsage, strconv.Itoa(d.Data.Days))
 	d.text(d.Data.Usage)

@@ -30,6 +30,9 @@ func fullHome(n int, name string) bots.Home {
 		h.Waiting = append(h.Waiting, bots.WaitingCall{Call: id, Tool: "s:" + name, By: name, Until: at.Add(time.Duration(i) * time.Minute)})
 		h.Grants = append(h.Grants, store.Grant{ID: id, Tool: "s:" + name, Deny: i%2 == 0})
 		h.Tokens = append(h.Tokens, store.Token{Name: fmt.Sprint(name, i), Prefix: "nize_abc", Expires: at})
+		if i < 5 {
+			h.Recent = append(h.Recent, bots.HomeChat{Title: name, Where: "slack", At: at})
+		}
 		h.Credentials = append(h.Credentials, bots.HomeCredential{Server: fmt.Sprintf("server-%d", i), Name: name, Connected: i%2 == 0})
 	}
 	return h
@@ -192,4 +195,14 @@ func FuzzHomeState(f *testing.F) {
 		}
 		st.Ticked(arg, incoming.Action{})
 	})
+}
+
+// The Home names the latest conversations by their titles.
+func TestHomeRecent(t *testing.T) {
+	at := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC)
+	d := &Home{Data: bots.Home{Picture: &bots.Picture{}, Recent: []bots.HomeChat{{Title: "What time is it in <!channel> Tokyo?", Where: "slack", At: at}}}, Reader: bots.Reader{Zone: time.FixedZone("", 3600), Now: at}}
+	view, _ := layOut(t, d)
+	if !strings.Contains(view, "Your latest conversations") || !strings.Contains(view, `{"type":"plain_text","text":"• What time is it in \u003c!channel\u003e Tokyo? (slack, 2026-11-22)"`) {
+		t.Errorf("got %s", view)
+	}
 }

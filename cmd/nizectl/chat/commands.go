@@ -42,6 +42,7 @@ func commands() []command {
 		{"models", "", phrases.TermHelpModels, (*session).cmdModels},
 		{"new", "", phrases.TermHelpNew, (*session).cmdNew},
 		{"quit", "", phrases.TermHelpQuit, (*session).cmdQuit},
+		{"result", "[ID] [save [FILE]]", phrases.TermHelpResult, (*session).cmdResult},
 		{"resume", "ID", phrases.TermHelpResume, (*session).cmdResume},
 		{"retry", "", phrases.TermHelpRetry, (*session).cmdRetry},
 		{"servers", "", phrases.TermHelpServers, (*session).cmdServers},

@@ -94,7 +94,7 @@ func (f *screen) endText() {
 // tool shows the activity of a tool: in place while it works, printed once it ended.
 // What has a card is told by the card.
 func (f *screen) tool(m store.Message) {
-	i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == m.ID })
+	i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == m.ID || "tool/"+t.id == m.ID }) // its own, or its card's
 	carded := f.s.transcript.carded(m)
 	switch line := toolLine(*m.Tool, f.s.words()); {
 	case m.Tool.State.Final() || carded:

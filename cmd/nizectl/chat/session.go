@@ -47,6 +47,7 @@ type session struct {
 	unsent     *api.SendMessageRequest // not acknowledged yet
 	transcript transcript
 	lastCall   store.Card // the call that ended last, of those that had a card
+	lastResult string     // the id of the call that ended last
 
 	mu          sync.Mutex         // guards closeStream, which followers set
 	closeStream context.CancelFunc // ends the connection that is being read
@@ -306,6 +307,7 @@ func (s *session) handleEvent(ctx context.Context, e event) (show []store.Messag
 	}
 	if e.chat.Message != nil {
 		s.responded = true
+		s.keepResult(*e.chat.Message)
 		show = append(show, *e.chat.Message)
 	}
 	switch e.chat.State {
@@ -317,6 +319,18 @@ func (s *session) handleEvent(ctx context.Context, e event) (show []store.Messag
 		}
 	}
 	return show, ended, nil
+}
+
+// keepResult remembers the call that ended last, for /result.
+func (s *session) keepResult(m store.Message) {
+	switch {
+	case m.Card != nil && m.Card.State.Final():
+		s.lastResult = m.Card.Call
+	case m.Tool != nil && m.Tool.State.Final() && strings.Contains(m.Tool.Name, ":"): // not nize's own functions
+		if id, ok := strings.CutPrefix(m.ID, "tool/"); ok {
+			s.lastResult = id
+		}
+	}
 }
 
 // missedMessages is a stored thread as the messages that its platform would

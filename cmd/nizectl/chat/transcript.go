@@ -46,10 +46,13 @@ func (t *transcript) changed(m store.Message) bool {
 }
 
 // carded says whether the call behind a tool's line has a card, which then
-// tells all that the line could.
+// tells all that the line could, but for how far a call is that runs by now.
 func (t *transcript) carded(line store.Message) bool {
 	id, ok := strings.CutPrefix(line.ID, "tool/")
-	_, seen := t.seen[id]
+	card, seen := t.seen[id]
+	if seen && line.Tool != nil && line.Tool.State == store.Running && card.Card != nil && card.Card.State == store.Running {
+		return false
+	}
 	return ok && seen
 }
 
