@@ -161,7 +161,7 @@ func (c *Conversation) changed(ctx context.Context, change store.Change) {
 // ShowProgress shows how far a call of a conversation is: as a number, and what
 // its server says of it. In a place that others read the server's words are
 // left out, since nobody knows yet whether the result is private.
-func (c *Conversation) ShowProgress(ctx context.Context, call store.Call, done, total float64, message string) error {
+func ShowProgress(ctx context.Context, c *Conversation, call store.Call, done, total float64, message string) error {
 	th, err := c.o.Threads.GetThread(ctx, call.Thread)
 	if err != nil {
 		return fmt.Errorf("reading the thread of a call that runs: %w", err)

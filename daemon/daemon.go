@@ -223,7 +223,7 @@ func (d *Daemon) wire() {
 		Groups: d.groups, Channels: members,
 		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
-				return d.conversation.ShowProgress(ctx, c, done, total, message)
+				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
 			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
 			hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now},
