@@ -23,6 +23,10 @@ func thirsty(t *testing.T, hold chan struct{}) (url string, asked *atomic.Int64)
 	t.Helper()
 	asked = new(atomic.Int64)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet { // what models there are
+			fmt.Fprint(w, `{"data":[{"id":"parrot"}]}`)
+			return
+		}
 		var req struct {
 			Max  int `json:"max_tokens"`
 			Most int `json:"max_completion_tokens"`

@@ -36,6 +36,10 @@ type scribe struct {
 func newScribe(t *testing.T) *scribe {
 	s := &scribe{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet { // what models there are
+			io.WriteString(w, `{"data":[{"id":"one"}]}`)
+			return
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the daemon was killed

@@ -94,7 +94,10 @@ func botsConnect(name string, texts botTexts) func(context.Context, *command.Cal
 	return func(ctx context.Context, c *command.Call) error {
 		req := api.ConnectBotRequest{Name: name}
 		if texts.team != nil {
-			req.Team = c.Cmd.String(texts.team.Names()[0])
+			flag := texts.team.Names()[0]
+			if req.Team = c.Cmd.String(flag); req.Team == "" {
+				return command.Usagef("--%s is missing: see nizectl bots %s connect --help", flag, name)
+			}
 		}
 		for _, what := range texts.tokens {
 			c.SkipBlank()

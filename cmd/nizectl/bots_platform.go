@@ -10,6 +10,7 @@ import (
 	"nize/bots/discord/invite"
 	"nize/bots/slack/manifest"
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/api"
 	"nize/store"
 )
@@ -48,7 +49,7 @@ var discordTexts = botTexts{
 		"The id of the server is in its menu in Discord, in developer mode. nize leaves every other server that it is let into.",
 	tokens: []string{"the bot token"},
 	first:  "nizectl bots discord invite-url --app ID, then nizectl bots discord connect --guild ID < token.txt",
-	team:   &cli.StringFlag{Name: "guild", Usage: "work in the server of this `ID`", Required: true},
+	team:   &cli.StringFlag{Name: "guild", Usage: "work in the server of this `ID`"},
 	commands: func(a *command.App) []*cli.Command {
 		return []*cli.Command{a.Command(command.Leaf{Name: "invite-url", Usage: "print the address at which who manages a server lets the bot in", Run: discordInvite, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "app", Usage: "of the app of this `ID`, its Application ID; the one that is connected if not given"},
@@ -81,7 +82,7 @@ func discordInvite(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(map[string]string{"url": at})
 	}
-	c.Line("%s", at)
+	c.Line("%s", display.Clean(at))
 	return nil
 }
 

@@ -29,7 +29,7 @@ func (p *cardPrompt) print(card store.Card) {
 		return
 	}
 	if p.standing != nil {
-		fmt.Fprint(p.w, p.standing.line(p.s.words()))
+		fmt.Fprint(p.w, bots.Escape(p.standing.line(p.s.words())))
 		return
 	}
 	fmt.Fprintf(p.w, "%s: ", cardKeys(card, p.s.words()))

@@ -228,7 +228,7 @@ func (t *turn) decide(ctx context.Context, card store.Card, d api.DecideCallRequ
 	if err := t.s.decide(ctx, card, d); err != nil {
 		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // somebody else was first, or we may not: the card will say
 	} else if d.Always {
-		fmt.Fprintln(t.s.opt.Err, t.s.kept(ctx, card, d))
+		fmt.Fprintln(t.s.opt.Err, bots.Escape(t.s.kept(ctx, card, d)))
 	}
 }
 

@@ -38,7 +38,7 @@ func printChanges(c *command.Call, held []api.TrustView) {
 		if len(tools[change]) < len(held) {
 			of = strings.Join(tools[change], ", ")
 		}
-		c.Line("%s", c.Paint(command.Bold, change.Part+" of "+of+":"))
+		c.Line("%s", c.Paint(command.Bold, display.Clean(change.Part+" of "+of+":")))
 		printDiff(c, change)
 		c.Line("")
 	}
@@ -46,7 +46,7 @@ func printChanges(c *command.Call, held []api.TrustView) {
 		printHeld(c, t)
 		for _, change := range t.Changes {
 			if !alike(change) {
-				c.Line("%s", c.Paint(command.Bold, change.Part+":"))
+				c.Line("%s", c.Paint(command.Bold, display.Clean(change.Part+":")))
 				printDiff(c, change)
 			}
 		}
