@@ -14,8 +14,8 @@ import (
 	"nize/store"
 )
 
-// tokenForm is what a bot token looks like.
-var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
+// tokenForm is what a bot token looks like, broadly: Discord itself says more.
+var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{20,200}$`)
 
 // checkTime bounds trying a token out: somebody waits for it.
 const checkTime = time.Minute

@@ -226,9 +226,9 @@ func (l commander) fillForm(ctx context.Context, p people.Person, at store.Addre
 	if i.Masked {
 		return l.tell(ctx, p, r, p.Words().Say(phrases.KeyRefused))
 	}
-	values, given := map[string][]string{}, i.Fields()
+	values, typed := map[string][]string{}, i.Fields()
 	for _, f := range form.Fields {
-		if v, ok := given[f.Name]; ok && !slices.Equal(view.Chosen(v), view.Chosen(f.Value)) {
+		if v, ok := typed[f.Name]; ok && !slices.Equal(view.Chosen(v), view.Chosen(f.Value)) {
 			values[f.Name] = view.Chosen(v)
 		}
 	}
@@ -241,10 +241,8 @@ func (l commander) fillForm(ctx context.Context, p people.Person, at store.Addre
 	filler := cmd.Form
 	cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
 	cmd.Form, cmd.Secret = nil, nil
-	return l.commands.runCommand(ctx, p, givenBy(cmd, asked, r))
+	return l.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, r: r})
 }
-
-func givenBy(cmd bots.Command, asked bots.Asked, r *response) given { return given{cmd, asked, r} }
 
 // complete answers what is being typed with names that are there.
 func (l commander) complete(ctx context.Context, i incoming.Interaction) error {

@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -224,4 +225,78 @@ func parsed(t *testing.T, address string) *url.URL {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// sharing is a handler that notes what is shared.
+type sharing struct {
+	bots.Handler
+	shared chan string
+}
+
+func (h sharing) Share(_ context.Context, by store.Caller, thread string, n int) error {
+	h.shared <- fmt.Sprint(by.Identity, " ", thread, " ", n)
+	return nil
+}
+
+// TestPrivate: what is for one person alone stands in their own channel with nize,
+// below a line that says which thread it belongs to, and they share it there.
+func TestPrivate(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	ctx := t.Context()
+	m := s.mention(discordtest.Ben, "say openly")
+	s.sees(m.ID, "openly")
+	ben, err := s.db.FindUser(ctx, "discord:"+discordtest.Ben)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := store.Address{Surface: store.OnDiscord, Team: discordtest.Guild, Channel: discordtest.General, Thread: m.ID}
+	to, err := s.PrivateThread(ctx, ben, in)
+	if err != nil || s.Shared(to) || !s.Shared(in) {
+		t.Fatalf("the private place is %+v, %v", to, err)
+	}
+	thread := store.NewID(time.Now())
+	for _, m := range []store.Message{
+		{ID: thread + "/3", Kind: store.TextMessage, Text: "the secret", Only: ben.ID, Final: true},
+		{ID: "share/3", Kind: store.NoticeMessage, Only: ben.ID, Final: true, Share: &store.Share{Thread: thread, N: 3, In: in}},
+	} {
+		if _, err := s.Post(ctx, to, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dm := s.fake.DMChannel(discordtest.Ben)
+	s.sees(dm, "for you alone")
+	s.sees(dm, "<#"+m.ID+">")
+	s.sees(dm, "the secret")
+	if said := strings.Join(s.texts(m.ID), "\n"); strings.Contains(said, "secret") {
+		t.Errorf("others read %q", said)
+	}
+	h := sharing{s.current().handler, make(chan string, 1)}
+	s.current().handler = h
+	list := s.fake.Messages(dm)
+	if err := s.fake.Press(ctx, discordtest.Ben, list[len(list)-1], "Share here"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-h.shared; got != fmt.Sprint("discord:", discordtest.Ben, " ", thread, " 3") {
+		t.Errorf("shared is %q", got)
+	}
+	stranger, err := s.db.AddUser(ctx, store.System, store.User{Name: "x", Role: store.Member, Identities: []string{"discord:" + discordtest.Stranger}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PrivateThread(ctx, stranger, in); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("somebody outside the guild is reached: %v", err)
+	}
+}
+
+// TestMasked: a key that somebody pastes is masked before anything is stored, and
+// they are told so alone.
+func TestMasked(t *testing.T) {
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
+	const key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	m := s.mention(discordtest.Ben, "say my key is "+key)
+	s.sees(m.ID, "my key is")
+	s.sees(s.fake.DMChannel(discordtest.Ben), "masked it")
+	if said := strings.Join(s.texts(m.ID), "\n"); strings.Contains(said, key) {
+		t.Errorf("it says %q", said)
+	}
 }

@@ -59,7 +59,7 @@ func newLive(b *Bot, account store.Bot, h bots.Handler) *live {
 		wire: wire.New(b.o.wire(), account.Tokens[Token]),
 	}
 	l.people = people.New(people.Options{
-		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Now: b.o.Now, Log: l.log, Guild: account.Team, Self: account.User,
+		Wire: l.wire, Store: b.o.Store.People, Config: b.o.Config, Now: b.o.Now, Log: l.log, Guild: account.Team,
 	})
 	l.posts = posting.New(posting.Options{
 		Wire: l.wire, People: l.people, Store: b.o.Store.Posts, Calls: b.o.Calls, Now: b.o.Now, Pace: b.o.Pace, Log: l.log, Guild: account.Team, Self: account.User,

@@ -214,7 +214,7 @@ func TestLinkEnds(t *testing.T) {
 // TestDrops: links are cut at random moments while people write; each message is
 // answered once, and in its thread's order.
 func TestDrops(t *testing.T) {
-	drops, people := 200, 20
+	drops, people := 1000, 40
 	if testing.Short() {
 		drops, people = 30, 6
 	}
@@ -446,7 +446,7 @@ func (r refusing) Press(_ context.Context, _ store.Caller, call string, _ store.
 // TestLimits: many conversations at once under Discord's limits: every answer comes,
 // and nothing is sent where Discord asked to wait.
 func TestLimits(t *testing.T) {
-	n := 40
+	n := 200
 	if testing.Short() {
 		n = 10
 	}
@@ -465,7 +465,15 @@ func TestLimits(t *testing.T) {
 	s.fake.Fail("message.create", chattest.Fault{Status: 502, After: true, Times: 2})
 	var ids []string
 	for i := range n {
-		ids = append(ids, s.mention(discordtest.Ann, fmt.Sprint("say answer-", i)).ID)
+		channel := fmt.Sprint("41000000000000000", i/40) // Discord lets few threads be opened in one
+		if i%40 == 0 {
+			s.fake.AddChannel(discordtest.Channel{ID: channel, Guild: discordtest.Guild, Name: "many"})
+		}
+		m, err := s.fake.Mention(discordtest.Ann, channel, fmt.Sprint("say answer-", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, m.ID)
 	}
 	for i, id := range ids {
 		s.sees(id, fmt.Sprint("answer-", i))

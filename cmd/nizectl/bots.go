@@ -85,7 +85,11 @@ func botsStatus(ctx context.Context, c *command.Call) error {
 		}
 		t.Row(string(b.Surface), state, c.When(b.Since), b.TeamName, b.Mode, strconv.FormatInt(b.Events, 10), c.When(b.LastEvent), swept(c, b.Sweep), b.Error)
 	}
-	t.Print("no bots: " + textsOf(store.ChatSurfaces[0]).first)
+	var first []string
+	for _, at := range store.ChatSurfaces {
+		first = append(first, textsOf(at).first)
+	}
+	t.Print("no bots: " + strings.Join(first, "; or "))
 	return nil
 }
 

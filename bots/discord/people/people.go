@@ -89,7 +89,6 @@ type Options struct {
 	Now    func() time.Time
 	Log    *slog.Logger
 	Guild  string
-	Self   string // nize's own id
 }
 
 // Directory looks people and channels of one guild up.

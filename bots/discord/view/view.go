@@ -26,7 +26,6 @@ const (
 	MaxText        = 2000 // characters of a message
 	maxRows        = 5
 	maxRowButtons  = 5
-	maxComponents  = 40
 	maxButton      = 80
 	maxCustomID    = 100
 	maxOptions     = 25
@@ -151,11 +150,22 @@ func Split(text string) []string { return sizes.Split(text) }
 // quiet begins a line in small letters: nize's own words, and lines of tools.
 const quiet = "-# "
 
-// special are the characters that mean something in Discord's Markdown.
-var special = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, "`", "\\`", `~`, `\~`, `|`, `\|`, `>`, `\>`, `<`, `\<`, `#`, `\#`, `-`, `\-`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`, `@`, `\@`, `://`, `\://`, `+`, `\+`)
+// special are the characters that mean something anywhere in Discord's Markdown.
+// Without brackets no link is formed, so parentheses may stay.
+var special = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, "`", "\\`", `~`, `\~`, `|`, `\|`, `>`, `\>`, `<`, `\<`, `[`, `\[`, `]`, `\]`, `@`, `\@`, `://`, `\://`)
 
-// Escape makes outside text stand for itself.
-func Escape(s string) string { return special.Replace(bots.Plain(s)) }
+// Escape makes outside text stand for itself; headings, lists and small letters
+// begin a line.
+func Escape(s string) string {
+	lines := strings.Split(special.Replace(bots.Plain(s)), "\n")
+	for i, line := range lines {
+		text := strings.TrimLeft(line, " \t")
+		if text != "" && strings.ContainsRune("#-+", rune(text[0])) {
+			lines[i] = line[:len(line)-len(text)] + `\` + text
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 // Notice is nize's own words, in small letters, with names of nize's own in code.
 func Notice(text string, components ...Component) Message {

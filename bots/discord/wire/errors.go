@@ -14,19 +14,13 @@ import (
 
 // Discord's codes that something is done about.
 const (
-	UnknownChannel     = 10003
-	UnknownGuild       = 10004
-	UnknownMember      = 10007
-	UnknownMessage     = 10008
-	UnknownUser        = 10013
-	UnknownWebhook     = 10015
-	UnknownInteraction = 10062
-	Acknowledged       = 40060
-	MissingAccess      = 50001
-	CannotDirect       = 50007
-	MissingPermission  = 50013
-	Archived           = 50083
-	HasThread          = 160004
+	UnknownChannel    = 10003
+	UnknownMember     = 10007
+	UnknownUser       = 10013
+	MissingAccess     = 50001
+	MissingPermission = 50013
+	Archived          = 50083
+	HasThread         = 160004
 )
 
 // refusal is what Discord refuses.

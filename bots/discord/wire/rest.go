@@ -40,8 +40,10 @@ const (
 	// maxWait is how long a request waits for Discord's limits before it fails;
 	// who asked for it decides what becomes of it.
 	maxWait = 2 * time.Minute
-	// maxPerSecond keeps all requests together below Discord's 50 a second.
-	maxPerSecond = 45
+	// maxPerSecond and maxAtOnce keep all requests together below Discord's 50 in
+	// any second.
+	maxPerSecond = 40
+	maxAtOnce    = 8
 	// maxBuckets bounds how many limits are remembered, one a route and channel.
 	maxBuckets = 10_000
 )
@@ -59,14 +61,11 @@ type Client struct {
 	base    string
 	token   string
 	wait    func(ctx context.Context, d time.Duration) error
-	// OnAnswer hears what each request with the token led to; set before use.
-	OnAnswer func(error)
 
 	mu      sync.Mutex // guards what follows
 	limits  *discordgo.RateLimiter
 	buckets map[string]bool
-	second  time.Time // the one that is counted
-	sent    int
+	slot    time.Time // of the next request
 }
 
 // New returns a client. It asks nothing yet.
@@ -120,9 +119,6 @@ func (c *Client) Do(ctx context.Context, r Request) error {
 	waited := time.Duration(0)
 	for try := 1; ; try++ {
 		answer, err = c.send(ctx, r, contentType, body)
-		if c.OnAnswer != nil && !r.Hook && ctx.Err() == nil {
-			c.OnAnswer(err)
-		}
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -170,16 +166,22 @@ func (c *Client) bucket(ctx context.Context, r Request) (*discordgo.Bucket, erro
 	if r.Hook {
 		return discordgo.NewRatelimiter().LockBucket(""), nil
 	}
+	limits, b := c.bucketOf(r)
 	for {
-		limits, b, pause := c.bucketOf(r)
+		b.Lock()
+		pause := limits.GetWaitTime(b, 1)
 		if pause == 0 {
-			b.Lock()
-			if pause = limits.GetWaitTime(b, 1); pause == 0 {
+			// The lock is held meanwhile: nobody else may take what this one waits for.
+			if err := c.waitForSlot(ctx); err != nil {
+				b.Unlock()
+				return nil, err
+			}
+			if pause = limits.GetWaitTime(b, 1); pause == 0 { // Discord may have asked all to wait
 				b.Remaining--
 				return b, nil
 			}
-			b.Unlock()
 		}
+		b.Unlock()
 		if pause > maxWait {
 			return nil, &limited{after: pause}
 		}
@@ -189,23 +191,34 @@ func (c *Client) bucket(ctx context.Context, r Request) (*discordgo.Bucket, erro
 	}
 }
 
-// bucketOf finds a request's bucket, and how long all requests together have to
-// wait.
-func (c *Client) bucketOf(r Request) (*discordgo.RateLimiter, *discordgo.Bucket, time.Duration) {
+// waitForSlot spreads all requests together: a few at once, and no more than Discord
+// takes in any second.
+func (c *Client) waitForSlot(ctx context.Context) error {
+	const gap = time.Second / maxPerSecond
+	c.mu.Lock()
+	now := time.Now()
+	if earliest := now.Add(-(maxAtOnce - 1) * gap); c.slot.Before(earliest) {
+		c.slot = earliest
+	}
+	pause := c.slot.Sub(now)
+	c.slot = c.slot.Add(gap)
+	c.mu.Unlock()
+	if pause <= 0 {
+		return nil
+	}
+	return queue.Sleep(ctx, pause)
+}
+
+// bucketOf finds a request's bucket.
+func (c *Client) bucketOf(r Request) (*discordgo.RateLimiter, *discordgo.Bucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.second) >= time.Second {
-		c.second, c.sent = now, 0
-	} else if c.sent >= maxPerSecond {
-		return nil, nil, time.Second - now.Sub(c.second)
-	}
-	c.sent++
 	if len(c.buckets) >= maxBuckets {
 		c.limits, c.buckets = discordgo.NewRatelimiter(), map[string]bool{}
 	}
 	key := r.Method + " " + r.route()
 	c.buckets[key] = true
-	return c.limits, c.limits.GetBucket(key), 0
+	return c.limits, c.limits.GetBucket(key)
 }
 
 // route is the path with the ids that its limit does not tell apart left out; a

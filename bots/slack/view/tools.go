@@ -69,15 +69,7 @@ func ToolContent(t *ToolMessage, locale string) []slackgo.MsgOption {
 // toolLine is one tool in one line: what, how it stands, and in brief.
 func toolLine(line store.ToolLine, locale string) string {
 	words := phrases.For(locale)
-	key, ok := map[store.State]phrases.Key{
-		store.Planned: phrases.ToolCalling, store.Running: phrases.ToolCalling, store.Pending: phrases.StatePending,
-		store.Done: phrases.StateDone, store.Failed: phrases.StateFailed, store.Refused: phrases.StateRefused,
-		store.Expired: phrases.StateExpired, store.Cancelled: phrases.StateCancelled,
-	}[line.State]
-	if !ok {
-		key = phrases.StateLost
-	}
-	text := bots.Escape(Clip(line.Name, 120)) + ": " + words.Say(key)
+	text := bots.Escape(Clip(line.Name, 120)) + ": " + words.Text(bots.LineState(line.State))
 	if line.Brief != (store.Text{}) {
 		text += " – " + bots.Escape(Clip(words.Text(line.Brief), 160))
 	}
