@@ -138,6 +138,21 @@ func TestCardIsWhole(t *testing.T) {
 	}
 }
 
+// TestCallerGone: that nobody waits for the result is said before and after a yes.
+func TestCallerGone(t *testing.T) {
+	d := newDouble(t)
+	gone := pending
+	gone.Gone = true
+	answer(d, api.GetApproval, gone)
+	answer(d, api.DecideCall, store.Call{ID: gone.Call, State: store.Pending, Approved: now})
+	if got := d.nizectl(surroundings{}, "approvals", "show", "01A").out; !strings.Contains(got, "\nwarning: its caller left; nobody waits for the result any more\n") {
+		t.Errorf("shown:\n%s", got)
+	}
+	if got := d.nizectl(surroundings{}, "approvals", "approve", "01A").err; !strings.Contains(got, "it starts now; its caller left, so nobody waits for the result\n") {
+		t.Errorf("approved: %s", got)
+	}
+}
+
 // TestFieldNames: the names that scripts depend on.
 func TestFieldNames(t *testing.T) {
 	d := newDouble(t)
