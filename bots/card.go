@@ -372,6 +372,9 @@ func expiryLine(card store.Card, r Reader, words phrases.Catalogue) string {
 		return ""
 	}
 	left := card.Expires.Sub(r.Now).Round(time.Second)
+	if left >= 2*time.Minute { // it is read, and drawn again with each key
+		left = left.Round(time.Minute)
+	}
 	if left <= 0 {
 		return words.Say(phrases.CardExpired, clock(card.Expires, r))
 	}
