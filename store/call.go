@@ -206,7 +206,7 @@ func (e *CallError) Is(target error) bool {
 }
 
 // Result is what a call gave. Raw is the upstream's result object (an MCP
-// CallToolResult) exactly as it came; our own errors have Error and no Raw.
+// CallToolResult) exactly as it came but for secrets; our own errors have Error and no Raw.
 type Result struct {
 	Raw json.RawMessage `json:"raw,omitempty"`
 	// Shown is what is passed on where a hook cut Raw; the rest can be read
@@ -214,6 +214,7 @@ type Result struct {
 	Shown   json.RawMessage `json:"shown,omitempty"`
 	IsError bool            `json:"is_error,omitempty"`
 	Error   *CallError      `json:"error,omitempty"`
+	Masked  bool            `json:"masked,omitempty"` // the server repeated a secret that it was given; dots stand in its place
 }
 
 // Passed is the result object that is passed on: Shown, or else Raw.

@@ -245,6 +245,9 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 	} else if record.State == store.Done && ok(record.Result) {
 		c.Line("%s", printable.Prose(record.Result.Text()))
 	}
+	if record.Result != nil && record.Result.Masked {
+		c.Note("a secret of server %s was masked in the result", record.Server)
+	}
 	return callError(record)
 }
 

@@ -39,11 +39,12 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	}
 	defer func() { <-slots }()
 
-	r := &wire.Request{Method: wire.MethodCall, Name: c.Tool, Args: c.Args, Progress: progressTo(progress)}
+	masked := false
+	r := &wire.Request{Method: wire.MethodCall, Name: c.Tool, Args: c.Args, Progress: progressTo(progress), Masked: &masked}
 	for try := 0; ; try++ {
 		raw, sess, err := s.sendCall(ctx, by, c, r)
 		if err == nil {
-			return newResult(cfg, c.Tool, raw)
+			return newResult(cfg, c.Tool, raw, masked)
 		}
 		f := wire.AsFault(err)
 		if f.Drop && sess != nil {
@@ -162,8 +163,8 @@ func progressTo(f store.ProgressFunc) func(json.RawMessage) {
 }
 
 // newResult makes the result. isError is read, nothing else is touched.
-func newResult(cfg store.Server, tool string, raw json.RawMessage) (*store.Result, error) {
-	res := &store.Result{Raw: raw}
+func newResult(cfg store.Server, tool string, raw json.RawMessage, masked bool) (*store.Result, error) {
+	res := &store.Result{Raw: raw, Masked: masked}
 	asks := false
 	err := wire.Members(raw, func(key, value []byte) error {
 		switch string(key) {

@@ -198,7 +198,7 @@ func (p *Pool) environment(ctx context.Context, cfg store.Server, owner string) 
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(text, 0) {
 			return nil, nil, fmt.Errorf("%w environment variable %q of server %s", store.ErrInvalid, name, cfg.Name)
 		}
-		if secret && len(text) >= 6 { // shorter ones would blot out ordinary words
+		if secret {
 			secrets = append(secrets, text)
 		}
 		vars[name] = text

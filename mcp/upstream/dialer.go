@@ -17,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/process"
 	"nize/mcp/upstream/wire"
 	"nize/store"
@@ -30,6 +31,7 @@ type dialer struct {
 	log   *wire.StderrLog
 	// budget is the server's for what nobody asked for; nil is no bound.
 	budget *wire.Budget
+	mask   *mask.Mask
 	// legacy skips the probe for 2026-07-28: the server has shown that it
 	// speaks only the older wire.
 	legacy bool
@@ -75,7 +77,7 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 				err = fmt.Errorf("%w; it was ended; its last words: %s", err, d.log.LastWords())
 			}
 		}
-		return nil, err
+		return nil, d.mask.Error(err)
 	}
 	return s, nil
 }
@@ -101,7 +103,8 @@ func (d *dialer) stdio(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	d.log.HideSecrets(secrets)
+	knowCommand(d.mask, d.cfg, secrets)
+	d.log.Mask(d.mask.Text)
 	frames, err := d.spawn(env)
 	if err != nil {
 		return err
@@ -121,14 +124,14 @@ func (d *dialer) handshake(ctx context.Context, s *session, f wire.Frames) error
 		p.Terminate(true)
 		return fmt.Errorf("initializing: %w", err)
 	}
-	s.Conn = &wire.PeerSession{Peer: p, Session: cs}
-	s.setServerInfo(cs.InitializeResult())
+	s.Conn = &maskedConn{&wire.PeerSession{Peer: p, Session: cs}, d.mask}
+	s.setServerInfo(cs.InitializeResult(), d.mask)
 	d.reportStep(StepInitialize)
 	return nil
 }
 
 func (d *dialer) warn(msg string) {
-	d.log.Log.Warn("server misbehaves", "what", store.RedactText(msg))
+	d.log.Log.Warn("server misbehaves", "what", store.RedactText(d.mask.Text(msg)))
 }
 
 // spawn starts the command with pipes for its standard streams.
@@ -254,15 +257,15 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 	init := cs.InitializeResult()
 	opt := wire.HTTPOptions{URL: u, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Client: d.pool.info(), Life: life, End: end, Parent: d.pool.ctx}
 	if trip.Secret {
-		opt.Secret = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
+		opt.Secret = d.headers
 	}
 	w, err := wire.NewHTTPConn(opt)
 	if err != nil {
 		return err
 	}
-	s.Conn = w
+	s.Conn = &maskedConn{w, d.mask}
 	s.unsure = init.ProtocolVersion < wire.VersionModern && trip.Trouble.Load()
-	s.setServerInfo(init)
+	s.setServerInfo(init, d.mask)
 	d.reportStep(StepInitialize)
 	return nil
 }
@@ -284,13 +287,22 @@ func (d *dialer) connect(ctx context.Context, c *sdk.Client, t sdk.Transport, op
 }
 
 // setServerInfo keeps what initialize told.
-func (s *session) setServerInfo(init *sdk.InitializeResult) {
-	s.instructions = store.Clip(init.Instructions, 64<<10)
+func (s *session) setServerInfo(init *sdk.InitializeResult, m *mask.Mask) {
+	s.instructions = store.Clip(m.Text(init.Instructions), 64<<10)
 	s.version = init.ProtocolVersion
 	if init.ServerInfo != nil {
-		s.serverInfo = strings.TrimSpace(store.Clip(init.ServerInfo.Name, 100) + " " + store.Clip(init.ServerInfo.Version, 50))
+		s.serverInfo = strings.TrimSpace(store.Clip(m.Text(init.ServerInfo.Name), 100) + " " + store.Clip(m.Text(init.ServerInfo.Version), 50))
 	}
 	s.since = time.Now()
+}
+
+// headers are those of a request, with the credentials of the moment.
+func (d *dialer) headers(ctx context.Context) (http.Header, error) {
+	h, err := d.pool.headers(ctx, d.cfg, d.owner)
+	if err == nil {
+		knowHeaders(d.mask, d.cfg, h)
+	}
+	return h, err
 }
 
 // httpClient is what the SDK, and the older transport, send with.
@@ -302,7 +314,7 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 	if u.User != nil {
 		return nil, fmt.Errorf("%w URL of server %s: it holds a password, which every list would show; use --header-secret Authorization", store.ErrInvalid, d.cfg.Name)
 	}
-	header, err := d.pool.headers(ctx, d.cfg, d.owner) // fails early and in words
+	header, err := d.headers(ctx) // fails early and in words
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +323,7 @@ func (d *dialer) httpClient(ctx context.Context, life context.Context, end conte
 		t.Secret = t.Secret || v.SecretKey != ""
 	}
 	if t.Secret {
-		t.Fresh = func(ctx context.Context) (http.Header, error) { return d.pool.headers(ctx, d.cfg, d.owner) }
+		t.Fresh = d.headers
 	}
 	return &http.Client{
 		Transport:     t,

@@ -225,7 +225,7 @@ func (s *server) killIfOverMemory(pid int, used store.Size) {
 		}
 		sess := l.sess
 		why := fmt.Errorf("it was killed: it held %s MiB of memory, over its memory_limit of %s; to allow more: nizectl servers edit %s --memory-limit SIZE", fmt.Sprint(used>>20), s.cfg.MemoryLimit, s.name)
-		s.killReason, s.killedAt = why.Error(), s.pool.opt.Now()
+		s.killed.why, s.killed.at = why.Error(), s.pool.opt.Now()
 		if w, ok := sess.Conn.(interface{ Fail(error) }); ok {
 			w.Fail(why)
 		}

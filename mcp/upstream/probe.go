@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -49,7 +50,7 @@ func (p *Pool) Probe(ctx context.Context, cfg store.Server) (*Probe, error) {
 		res.Steps = append(res.Steps, Step{Name: name, Took: time.Since(begin)})
 		begin = time.Now()
 	}
-	d := &dialer{pool: p, cfg: cfg, log: log, budget: wire.NewBudget(), onStep: pass}
+	d := &dialer{pool: p, cfg: cfg, log: log, budget: wire.NewBudget(), mask: &mask.Mask{}, onStep: pass}
 	sess, err := d.dial(ctx)
 	if err == nil {
 		res.Instructions, res.Protocol, res.Info = sess.instructions, sess.version, sess.serverInfo

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/mcp/upstream/mask"
 	"nize/mcp/upstream/wire"
 	"nize/store"
 )
@@ -23,6 +24,8 @@ type server struct {
 	log  *wire.StderrLog
 	// budget bounds what it sends without being asked.
 	budget *wire.Budget
+	// mask knows the secrets that it was given.
+	mask mask.Mask
 
 	// syncing is held (1) while the stored tools are compared and written, by
 	// Sync from the change of the record on: so that an admin's sync comes
@@ -46,9 +49,8 @@ type server struct {
 	idle        bool          // the shared session was closed for being idle
 	wakeups     chan struct{} // 1: wakes the keeper, however often
 	recentCalls []time.Time   // when the calls of the rate's interval came
-	killReason  string        // why its process was last killed
-	killedAt    time.Time
-	rest        rest // after it flooded
+	killed      kill          // of its process, the last one
+	rest        rest          // after it flooded
 }
 
 // rest is for how long a server that was cut off for flooding is left alone:
@@ -56,6 +58,12 @@ type server struct {
 type rest struct {
 	why   error
 	until time.Time
+}
+
+// kill is why and when a process was killed.
+type kill struct {
+	why string
+	at  time.Time
 }
 
 // lane is the way to the server for one credential owner.
@@ -228,7 +236,7 @@ func (s *server) dialLocked(l *lane) *dialing {
 		s.idle = false
 		s.wakeKeeper()
 	}
-	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, budget: s.budget, legacy: s.legacy}
+	dr := &dialer{pool: s.pool, cfg: s.cfg, owner: l.owner, log: s.log, budget: s.budget, mask: &s.mask, legacy: s.legacy}
 	ok := s.pool.spawnTask(func() {
 		defer cancel()
 		sess, err := dr.dial(ctx)

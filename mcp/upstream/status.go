@@ -98,8 +98,8 @@ func (s *server) status(groups func() map[int]int) ServerStatus {
 	if st.LastError == "" && st.Sessions > 0 {
 		st.LastError = cmp.Or(s.budget.Reason(), s.log.Reason())
 	}
-	if st.LastError == "" && s.killReason != "" && s.pool.opt.Now().Sub(s.killedAt) < killedShown {
-		st.LastError = s.killReason
+	if st.LastError == "" && s.killed.why != "" && s.pool.opt.Now().Sub(s.killed.at) < killedShown {
+		st.LastError = s.killed.why
 	}
 	return st
 }

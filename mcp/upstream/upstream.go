@@ -26,7 +26,8 @@
 // An upstream is hostile: bodies, events and lines end at 8 MiB, lists at 50
 // pages and 2,000 tools, nesting at 64, every wait at a deadline on its total
 // time; redirects are not followed; headers with secrets go to the registered
-// host only. A session in which one reply was bad or one pipe got stuck is
+// host only, and what comes back goes through a mask of the secrets that were
+// sent (masking.go). A session in which one reply was bad or one pipe got stuck is
 // closed, and a new one made.
 //
 // What it sends without being asked is paid for out of a budget (wire.Budget):

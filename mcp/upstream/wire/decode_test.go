@@ -105,7 +105,7 @@ func TestEvents(t *testing.T) {
 func TestRing(t *testing.T) {
 	var logged bytes.Buffer
 	r := NewStderrLog(slog.New(slog.NewTextHandler(&logged, nil)))
-	r.HideSecrets([]string{"hunter22"})
+	r.Mask(strings.NewReplacer("hunter22", "••••").Replace)
 	if err := r.readFrom(strings.NewReader("pass hunter22 and ghp_0123456789abcdefABCDEF\n"+strings.Repeat("line\n", 30000)), nil, nil); err != nil {
 		t.Error(err)
 	}

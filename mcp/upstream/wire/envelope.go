@@ -225,6 +225,7 @@ type Request struct {
 	Cursor   string          // tools/list
 	Progress func(raw json.RawMessage)
 	Bindings []Binding // arguments that travel as headers too (2026-07-28)
+	Masked   *bool     // set where a secret was taken out of the result; nil does not ask
 }
 
 // Encode builds the message. meta is the inside of the _meta object, without

@@ -29,38 +29,52 @@ type StderrLog struct {
 
 	mu      sync.Mutex
 	buf     []byte
-	total   uint64        // bytes ever written
-	more    chan struct{} // closed and replaced at each write
-	mask    *strings.Replacer
-	dropped int // lines that the log did not get
+	total   uint64              // bytes ever written
+	more    chan struct{}       // closed and replaced at each write
+	mask    func(string) string // nil hides nothing
+	dropped int                 // lines that the log did not get
 }
 
 func NewStderrLog(log *slog.Logger) *StderrLog {
 	return &StderrLog{Log: log, limit: rate.NewLimiter(1, 100), budget: newBudget("to standard error", stderrRate), more: make(chan struct{})}
 }
 
-// HideSecrets replaces these texts in all that comes.
-func (r *StderrLog) HideSecrets(secrets []string) {
-	var pairs []string
-	for _, s := range secrets {
-		pairs = append(pairs, s, "••••")
-	}
+// Mask has all that comes go through a function that takes secrets out of a line.
+func (r *StderrLog) Mask(mask func(string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mask = nil
-	if len(pairs) > 0 {
-		r.mask = strings.NewReplacer(pairs...)
-	}
+	r.mask = mask
 }
+
+func (r *StderrLog) hide(s string) string {
+	r.mu.Lock()
+	mask := r.mask
+	r.mu.Unlock()
+	if mask == nil {
+		return s
+	}
+	return mask(s)
+}
+
+// heldBack is how much of a long line waits for what follows.
+const heldBack = 1 << 10
 
 // readFrom copies lines until the stream ends, or done is closed, or they are
 // too many: the error is that.
 func (r *StderrLog) readFrom(src io.Reader, budget *Budget, done <-chan struct{}) error {
 	br := bufio.NewReaderSize(src, 4<<10)
+	held := ""
 	for {
 		line, err := br.ReadSlice('\n')
-		if len(line) > 0 {
-			r.addLine(string(line))
+		text := held + string(line)
+		held = ""
+		if errors.Is(err, bufio.ErrBufferFull) { // a secret may go on in the next part
+			text = r.hide(text)
+			head := store.Head(text, len(text)-heldBack)
+			text, held = head, text[len(head):]
+		}
+		if text != "" {
+			r.addLine(text)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return nil
@@ -77,10 +91,8 @@ func (r *StderrLog) Reason() string { return r.budget.Reason() }
 
 // addLine stores one line, or the part of a long one.
 func (r *StderrLog) addLine(s string) {
+	s = r.hide(s)
 	r.mu.Lock()
-	if r.mask != nil {
-		s = r.mask.Replace(s)
-	}
 	s = store.RedactText(strings.ToValidUTF8(s, "\uFFFD"))
 	r.buf = append(r.buf, s...)
 	if len(r.buf) > 2*ringSize { // moved seldom, not for each line
