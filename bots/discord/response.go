@@ -48,7 +48,12 @@ type response struct {
 // respond begins to answer an interaction that just came.
 func (l *live) respond(ctx context.Context, i incoming.Interaction) *response {
 	r := &response{l: l, i: i, press: i.Message.ID != ""}
+	r.mu.Lock() // the timer's own goroutine reads it
+	defer r.mu.Unlock()
 	r.timer = time.AfterFunc(deferAfter, func() {
+		if ctx.Err() != nil {
+			return // nobody waits for it any more
+		}
 		l.runSoon(ctx, "answering an interaction", func(ctx context.Context) error { return r.later(ctx) })
 	})
 	return r
