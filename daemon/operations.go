@@ -15,6 +15,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/people"
+	"nize/daemon/registry"
 	"nize/daemon/settings"
 	"nize/mcp"
 	"nize/store"
@@ -40,11 +41,12 @@ type operations struct {
 
 // serverOperations are about servers and their tools.
 type serverOperations struct {
-	servers *control.Servers
-	imports *imports.Importer
-	tools   *control.Tools
-	unmet   *control.UnmetRequests
-	indexer *indexer.Indexer
+	servers  *control.Servers
+	registry *registry.Registry
+	imports  *imports.Importer
+	tools    *control.Tools
+	unmet    *control.UnmetRequests
+	indexer  *indexer.Indexer
 }
 
 // chatOperations are about the places where people meet nize.
@@ -92,6 +94,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Config: d.config, Providers: o.providers, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
+	o.registry = &registry.Registry{Address: func() string { return d.config.Get("", "registry.url") }, Transport: d.transport}
 	o.bots = &control.Bots{Store: d.db, Bots: d.bots, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log,
 		Put: func(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error) {
 			return o.settings.Put(ctx, by, req)
@@ -212,6 +215,8 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.EnableProvider, o.providers.Enable)
 	mux.Handle(m, api.TestProvider, o.providers.Test)
 	mux.HandleStream(m, api.Reindex, o.indexer.Reindex)
+	mux.Handle(m, api.SearchRegistry, o.registry.Search)
+	mux.Handle(m, api.GetRegistryServer, o.registry.Get)
 	mux.HandleUpload(m, api.Restore, o.restores.Upload)
 	mux.Handle(m, api.ListServers, o.servers.List)
 	mux.Handle(m, api.AddServer, o.servers.Add)

@@ -75,6 +75,7 @@ var Keys = []Key{
 	{Name: "models.images", Kind: KindList, Default: "openai/gpt-4o*,openai/gpt-4.1*,openai/gpt-5*,openai/gpt-6*,anthropic/claude-*,gemini/gemini-*", Help: "models that take images, as provider/model; * at the end stands for any more, none for none. All others are told that an image came"},
 	{Name: "providers.timeout.idle", Kind: KindDuration, Default: "2m", Min: 1, Max: 3600, Help: "how long a model service may send nothing before it is given up"},
 	{Name: "providers.timeout.total", Kind: KindDuration, Default: "10m", Min: 1, Max: 86400, Help: "how long a model service may take for one answer"},
+	{Name: "registry.url", Kind: KindText, Default: "https://registry.modelcontextprotocol.io", Help: "MCP registry that servers search and servers add --registry ask: an https address, http on this machine, or off"},
 	{Name: "results.max_bytes", Kind: KindInt, Default: "1048576", Min: 1024, Max: 8 << 20, Help: "bytes of a tool's result that are kept and passed on"},
 	{Name: "results.max_model_bytes", Kind: KindInt, Default: "65536", Min: 1024, Max: 1 << 20, Help: "bytes of a tool's result that the model reads"},
 	{Name: "retention.audit", Kind: KindDuration, Default: "400d", Min: 86400, Help: "how long the audit trail is kept"},

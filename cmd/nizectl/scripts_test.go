@@ -49,6 +49,7 @@ const patience = time.Minute
 //	slack VAR          starts a pretended Slack and keeps its API's address
 //	tokens FILE        writes the tokens of the pretended Slack, one a line
 //	slash LINE ANSWER  sends a /nize command as Ann, who reads an answer with ANSWER
+//	registry VAR       starts an MCP registry and keeps its address
 //	model VAR [ANSWER] starts a model service and keeps its address
 //	sameday            waits for midnight in UTC to pass, where it is near
 func TestScripts(t *testing.T) {
@@ -78,7 +79,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "exits": scriptExits, "capture": scriptCapture, "waiting": scriptWaiting,
 			"hangup": scriptHangup, "warned": scriptWarned, "setting": scriptSetting,
-			"until": scriptUntil, "model": scriptModel, "sameday": scriptSameDay,
+			"until": scriptUntil, "model": scriptModel, "registry": scriptRegistry, "sameday": scriptSameDay,
 			"discord": scriptDiscord, "dslash": scriptDSlash, "dsay": scriptDSay, "dpress": scriptDPress,
 			"slack": scriptSlack, "slash": scriptSlash, "tokens": scriptTokens, "usergroup": scriptUserGroup,
 		},

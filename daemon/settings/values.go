@@ -12,6 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"nize/daemon/alert"
+	"nize/daemon/registry"
 	"nize/store"
 )
 
@@ -44,6 +45,8 @@ func checkValue(k store.Key, value string, channel IsChannel) (string, error) {
 		err = checkOptionalSchedule(value)
 	case "listen":
 		_, _, err = net.SplitHostPort(value)
+	case "registry.url":
+		err = registry.CheckAddress(value)
 	case "public_url":
 		_, err = ParsePublicURL(value)
 	case "http.trusted_proxies":

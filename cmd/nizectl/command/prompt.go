@@ -67,6 +67,17 @@ func (c *Call) Ask(question string) error {
 	return &Failure{Code: 1, text: "not done"}
 }
 
+// AskLine puts a question and returns the line that answers it, which may be
+// empty.
+func (a *App) AskLine(question string) (string, error) {
+	fmt.Fprint(a.Err, display.Clean(question))
+	line, err := readLine(a.reader(), maxInput)
+	if err != nil {
+		return "", fmt.Errorf("reading the answer: %w", err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
 // reader is standard input; one buffer serves all who read from it.
 func (a *App) reader() *bufio.Reader {
 	if a.stdin == nil {

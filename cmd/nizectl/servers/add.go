@@ -25,17 +25,22 @@ func addServerCommand(a *command.App) *cli.Command {
 		&cli.StringSliceFlag{Name: "env-secret", Usage: "variable `K` whose value is asked for, or read as a line of standard input"},
 		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
 		&cli.BoolFlag{Name: "force", Usage: "keep it even if it can't be reached now"},
-	}, serverFlags()...)
+	}, append(registryFlags(), serverFlags()...)...)
 	return a.Command(command.Leaf{
-		Name: "add", Args: "NAME [--] [COMMAND...]", Usage: "register an MCP server, contact it and list its tools", Flags: flags, Run: addServer,
+		Name: "add", Args: "[NAME] [--] [COMMAND...]", Usage: "register an MCP server, contact it and list its tools", Flags: flags, Run: addServer,
 		More: "nizectl servers add toolbox -- nize-toolbox\n" +
 			"nizectl servers add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs\n" +
-			"nizectl servers add tracker --url https://mcp.example.com/mcp --header-secret Authorization < key.txt",
+			"nizectl servers add tracker --url https://mcp.example.com/mcp --header-secret Authorization < key.txt\n" +
+			"nizectl servers add --registry io.github.acme/files",
 	})
 }
 
 func addServer(ctx context.Context, c *command.Call) error {
-	add, secrets, err := serverFromFlags(c)
+	from := serverFromFlags
+	if c.Cmd.IsSet("registry") {
+		from = func(c *command.Call) (api.AddServerRequest, []secret, error) { return addFromRegistry(ctx, c) }
+	}
+	add, secrets, err := from(c)
 	if err != nil {
 		return err
 	}
@@ -91,6 +96,14 @@ func reportAdded(c *command.Call, view api.ServerView) error {
 // serverFromFlags reads the command line of add without asking anybody.
 func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 	none := api.AddServerRequest{}
+	if strings.TrimSpace(c.Arg(0)) == "" {
+		return none, nil, command.Usagef("servers add needs NAME: nizectl servers add NAME [--] [COMMAND...]")
+	}
+	for _, flag := range []string{"version", "kind", "arg"} {
+		if c.Cmd.IsSet(flag) {
+			return none, nil, command.Usagef("--%s does nothing without --registry", flag)
+		}
+	}
 	s := store.Server{Name: c.Arg(0), Cwd: c.Cmd.String("cwd"), URL: c.Cmd.String("url")}
 	if err := store.CheckSlug(s.Name); err != nil {
 		return none, nil, err
@@ -118,7 +131,7 @@ func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 		}
 		*kind.into = m
 		for _, k := range hidden {
-			secrets = append(secrets, secret{k, kind.what + " " + k})
+			secrets = append(secrets, secret{name: k, what: kind.what + " " + k})
 		}
 	}
 	patch, err := patchFromFlags(c)

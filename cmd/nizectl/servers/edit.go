@@ -134,7 +134,7 @@ func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secre
 		maps.Copy(m, fresh)
 		*kind.into = &m
 		for _, k := range hidden {
-			secrets = append(secrets, secret{k, kind.what + " " + k})
+			secrets = append(secrets, secret{name: k, what: kind.what + " " + k})
 		}
 	}
 	return secrets, nil

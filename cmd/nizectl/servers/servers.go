@@ -21,6 +21,7 @@ import (
 func Command(a *command.App) *cli.Command {
 	return command.Group("servers", "register and look after MCP servers",
 		addServerCommand(a),
+		searchRegistryCommand(a),
 		importFileCommand(a),
 		a.Command(command.Leaf{Name: "list", Usage: "list servers with their state", Run: listServers}),
 		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a server and its tools", Names: command.ServerNames, Run: showServer}),

@@ -16,8 +16,9 @@ import (
 
 // secret is a header or variable whose value is not on the command line.
 type secret struct {
-	name string
-	what string
+	name  string
+	what  string
+	value string // where somebody was asked already
 }
 
 // keyName and fieldName are what a variable and a header may be called.
@@ -108,10 +109,12 @@ func putSecrets(ctx context.Context, c *command.Call, server string, secrets []s
 		return undo, err
 	}
 	for _, s := range secrets {
-		text, err := c.SecretLine(s.what)
-		if err != nil {
-			undo(context.WithoutCancel(ctx))
-			return undo, err
+		text := s.value
+		if text == "" {
+			if text, err = c.SecretLine(s.what); err != nil {
+				undo(context.WithoutCancel(ctx))
+				return undo, err
+			}
 		}
 		key := store.CredentialKey{Scope: "system", Service: server, Name: s.name}
 		if _, err := api.PutCredential.Call(ctx, c.API, api.PutCredentialRequest{CredentialKey: key, Secret: api.NewSecret(text)}); err != nil {
