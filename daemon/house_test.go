@@ -97,7 +97,7 @@ var floors = map[string]room{
 	"daemon/registry":               {"daemon/api", "it asks an MCP registry, and stores and runs nothing of what that says"},
 	"daemon/plot":                   {"", "a leaf: numbers in, a picture out"},
 	"cmd/nized":                     {"daemon daemon/api daemon/backup daemon/settings", "main parses, builds, runs, exits"},
-	"cmd/nizectl/clients":           {"cmd/nizectl/command daemon/api daemon/mcpfile", "the MCP clients of this machine: it carries their messages without reading them"},
+	"cmd/nizectl/clients":           {"cmd/nizectl/command cmd/nizectl/display daemon/api daemon/mcpfile", "the MCP clients of this machine: it carries their messages without reading them"},
 	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/display cmd/nizectl/servers daemon/api daemon/doctor bots/chattest/page bots/discord/discordtest bots/discord/discordtest/page bots/discord/invite bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page", "it talks to the control socket and to nothing else; dev serves the doubles"},
 	"cmd/nizectl/chat":              {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
 	"cmd/nizectl/command":           {"cmd/nizectl/display daemon/api daemon/peer", "what every command is made of; it knows no noun"},

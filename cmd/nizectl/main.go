@@ -86,7 +86,7 @@ func nameMisspelled(a *command.App, environ []string) {
 		}
 		rest := strings.TrimPrefix(name, "NIZE_")
 		if near := store.Nearest(rest, []string{"SOCKET", "DATA_DIR"}); near != "" && len(rest) <= len(near)+1 {
-			fmt.Fprintln(a.Err, "nizectl: the environment variable "+display.Clean(name)+" does nothing; did you mean NIZE_"+near+"?")
+			fmt.Fprintln(a.Err, display.Clean("nizectl: the environment variable "+name+" does nothing; did you mean NIZE_"+near+"?"))
 		}
 	}
 }

@@ -64,7 +64,7 @@ var own = map[string]string{
 // terminal is a constant, is made of what may be printed, or is argued for above.
 func TestPrintersCleanWhatTheyPrint(t *testing.T) {
 	used := map[string]bool{}
-	for _, dir := range []string{".", "command", "servers", "chat"} {
+	for _, dir := range []string{".", "clients", "command", "servers", "chat"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ var clients = []client{
 		file: func(w where) string { return w.support("Claude", "claude_desktop_config.json") }},
 	{name: "claude-code", title: "Claude Code", key: "mcpServers", form: mcpfile.SetJSON, typed: true, after: "start a new session",
 		file: func(w where) string { return w.own("CLAUDE_CONFIG_DIR", "", ".claude.json") }},
-	{name: "cursor", title: "Cursor", key: "mcpServers", form: mcpfile.SetJSON, after: "turn it on in Settings, MCP",
+	{name: "cursor", title: "Cursor", key: "mcpServers", form: mcpfile.SetJSON, typed: true, after: "turn it on in Settings, MCP",
 		file: func(w where) string { return w.own("", ".cursor", "mcp.json") }},
 	{name: "vscode", title: "VS Code", key: "servers", form: mcpfile.SetJSON, typed: true, after: "run MCP: List Servers",
 		file: func(w where) string { return w.support("Code", "User", "mcp.json") }},

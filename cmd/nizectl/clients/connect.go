@@ -19,6 +19,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
 	"nize/daemon/mcpfile"
 	"nize/store"
 )
@@ -96,7 +97,7 @@ func connect(_ context.Context, c *command.Call) error {
 	case c.Cmd.Bool("write"):
 		c.Note("%s: %s was in it already", out.File, name)
 	default:
-		c.Line("%s", strings.TrimRight(out.Text, "\n"))
+		c.Line("%s", display.CleanLines(strings.TrimRight(out.Text, "\n")))
 		c.Note("%s reads this from %s; to put it there: nizectl connect %s --write", one.title, out.File, one.name)
 	}
 	return nil

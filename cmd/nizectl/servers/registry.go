@@ -74,7 +74,7 @@ func registryFlags() []cli.Flag {
 		&cli.StringFlag{Name: "version", Usage: "of it, where not the latest; what is added stays at that version"},
 		&cli.StringFlag{Name: "kind", Usage: "npm, pypi, oci, nuget or remote, where it has several"},
 		&cli.StringSliceFlag{Name: "arg", Usage: "argument of it as NAME=V; others are asked for"},
-		command.YesFlag(),
+		&cli.BoolFlag{Name: "yes", Usage: "don't ask"}, // without -y: a command's own, of which -- was forgotten, is no yes
 	}
 }
 
