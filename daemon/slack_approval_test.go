@@ -363,7 +363,7 @@ func TestSlackCopiesKilled(t *testing.T) {
 			return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)
 		}},
 	}})
-	s := &scene{killable: newKillable(t), says: newSpeaker(t), up: up}
+	s := &scene{house: &house{killable: newKillable(t), says: newSpeaker(t), up: up}}
 	if _, err := api.AddServer.Call(t.Context(), s.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}, Approvers: store.ByAdmins}}); err != nil {
 		t.Fatal(err)
 	}

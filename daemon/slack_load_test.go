@@ -32,53 +32,6 @@ func (s *scene) ended(root slacktest.Message) {
 	s.until("the turn ends", func() bool { return s.fake.Session(root.Channel, root.Root()).Status == "active" })
 }
 
-// Every event three times in random order, the link dropped meanwhile: each
-// message costs one request to the model and gets one answer.
-func TestSlackEventsThrice(t *testing.T) {
-	s := newScene(t)
-	var asked []slacktest.Message
-	for i := range 12 {
-		m, err := s.fake.Mention([]string{slacktest.Ann, slacktest.Ben, slacktest.Cho}[i%3], slacktest.General, fmt.Sprintf("hello #w%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		asked = append(asked, m)
-	}
-	var ids []string
-	for _, e := range s.fake.Events() {
-		ids = append(ids, e.ID, e.ID)
-	}
-	random := rand.New(rand.NewPCG(7, 7))
-	random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	for i, id := range ids {
-		s.fake.Repeat(id)
-		if i == len(ids)/2 {
-			s.fake.Drop()
-		}
-	}
-	for i, m := range asked {
-		s.until("an answer", func() bool { return s.answers(m, fmt.Sprintf("You said w%d.", i)) > 0 })
-	}
-	s.until("every event is acknowledged", func() bool { st := s.fake.Stats(); return st.Acked >= len(ids)/2*3 })
-	for i, m := range asked {
-		if n := s.answers(m, "You said"); n != 1 {
-			t.Errorf("message %d has %d answers", i, n)
-		}
-	}
-	welcomes := 0
-	for _, m := range s.fake.Ephemerals(slacktest.General, slacktest.Ben) {
-		if strings.Contains(m.Text, "Welcome") {
-			welcomes++
-		}
-	}
-	if welcomes != 1 {
-		t.Errorf("Ben was welcomed %d times, want once", welcomes)
-	}
-	if n := s.says.asked.Load(); n != int64(len(asked)) {
-		t.Errorf("the model was asked %d times, want %d", n, len(asked))
-	}
-}
-
 // A model that says nothing costs no acknowledgement: 400 events at 200 a second
 // are all acknowledged, at the first try, while it holds its answer back. How long
 // each takes is the machine's and stands in the log.

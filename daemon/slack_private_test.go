@@ -18,7 +18,7 @@ import (
 
 // vault adds a server whose results are private; its tool open runs by itself
 // and answers with a secret.
-func (s *scene) vault() {
+func (s *house) vault() {
 	s.t.Helper()
 	yes := true
 	up := mcptest.New(s.t, mcptest.Options{Name: "vault", Tools: []mcptest.Tool{
@@ -204,7 +204,7 @@ func TestSlackPrivateCard(t *testing.T) {
 // The process is killed between the answer and the press that shares it, and
 // again right after the press.
 func TestSlackPrivateKilled(t *testing.T) {
-	s := &scene{says: newSpeaker(t)}
+	s := &scene{house: &house{says: newSpeaker(t)}}
 	s.killable = newKillable(t)
 	s.vault()
 	s.says.use(t, s.Client)

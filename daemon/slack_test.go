@@ -8,48 +8,21 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
 	"nize/mcp/mcptest"
 	"nize/store"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // onSlack connects a daemon with a Slack of our own, which has time for a busy
 // machine, and makes Ann its admin.
 func onSlack(t *testing.T, k *killable) *slacktest.Server {
 	t.Helper()
-	fake := slacktest.Running(t, slacktest.Options{Unlimited: true, Patience: time.Minute, RetryAfter: []time.Duration{0, 0, 0}})
-	ctx := t.Context()
-	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "slack.api_url", Value: fake.APIURL()}); err != nil {
-		t.Fatal(err)
-	}
-	tokens := []api.Secret{api.NewSecret(fake.AppToken()), api.NewSecret(fake.BotToken())}
-	made, err := api.ConnectBot.Call(ctx, k.Client, api.ConnectBotRequest{Name: "slack", Tokens: tokens})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.until("the bot is connected", func() bool {
-		list, err := api.ListBots.Call(ctx, k.Client, api.Empty{})
-		return err == nil && len(list.Items) == 1 && list.Items[0].State == "connected" && fake.Stats().Links == 1
-	})
-	if err := fake.Slash(ctx, slacktest.Ann, slacktest.General, made.Send); err != nil {
-		t.Fatal(err)
-	}
-	k.until("Ann is an admin", func() bool {
-		users, err := api.ListUsers.Call(ctx, k.Client, api.Empty{})
-		if err != nil {
-			return false
-		}
-		for _, u := range users.Items {
-			if u.Role == store.Admin && strings.Contains(strings.Join(u.Identities, " "), slacktest.Ann) {
-				return true
-			}
-		}
-		return false
-	})
-	return fake
+	c := &slackChat{t: t, Server: slacktest.Running(t, slacktest.Options{Unlimited: true, Patience: time.Minute, RetryAfter: []time.Duration{0, 0, 0}})}
+	c.connect(k)
+	return c.Server
 }
 
 // restart kills the process and waits until a new one is linked. The link of

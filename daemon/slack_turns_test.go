@@ -169,7 +169,7 @@ func TestSlackKilledInAnswer(t *testing.T) {
 // not lost, and the call ran at most once, whatever is pressed and redelivered
 // afterwards.
 func TestSlackKilledAfterPress(t *testing.T) {
-	s := &scene{says: newSpeaker(t)}
+	s := &scene{house: &house{says: newSpeaker(t)}}
 	s.up = mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(_ context.Context, args json.RawMessage) json.RawMessage {
 		s.mu.Lock()
 		defer s.mu.Unlock()

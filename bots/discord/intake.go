@@ -303,11 +303,16 @@ func (l *live) storeAndWork(ctx context.Context, item store.Item, done func(bool
 func (l *live) storeInLane(ctx context.Context, item store.Item, lane string, run func(context.Context) error, done func(bool)) {
 	t := l.lanes.Add(ctx, lane)
 	l.wg.Go(func() {
-		fresh, err := l.b.o.Store.Inbox.Accept(ctx, item)
+		fresh := false
+		err := queue.Guard(func() (err error) {
+			fresh, err = l.b.o.Store.Inbox.Accept(ctx, item)
+			return err
+		})
 		if err != nil && ctx.Err() == nil {
 			l.log.Error("storing what Discord sent", "err", err)
 		}
-		done(err == nil)
+		var panicked *queue.PanicError // it would do so again
+		done(err == nil || errors.As(err, &panicked))
 		if err != nil || !fresh {
 			t.SetWork(nil)
 			return
