@@ -15,7 +15,7 @@ PATIENCE = -timeout 60m
 # By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
-.PHONY: help build man install image test race demo bench eval lint fuzz clean
+.PHONY: help build man install image test race torture demo bench eval lint fuzz clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,9 @@ ifeq ($(CC_FOUND),)
 else
 	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race -tags $(TAGS) ./...
 endif
+
+torture: ## kill nized 1,000 times under load, and at every exact point, for an hour at most (KILLS=, TIME=)
+	CGO_ENABLED=0 $(GO) test -timeout 75m -tags $(TAGS) ./daemon -count=1 -run '^TestTorture$$' -v -kills $(or $(KILLS),1000) -torture $(or $(TIME),55m)
 
 demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
 	@scripts/demo

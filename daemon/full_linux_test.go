@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,15 +18,21 @@ import (
 // smallDisk mounts a file system of that size, and gives its directory.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
+	dir, err := mountSmall(t, size)
+	if err != nil {
+		t.Skipf("this system lets nobody, or only root, mount a small file system: %v", err)
 	}
-	dir := t.TempDir()
+	return dir
+}
+
+// mountSmall gives the directory also where nothing could be mounted there.
+func mountSmall(t *testing.T, size string) (dir string, err error) {
+	dir = t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
-		t.Skipf("this system lets nobody mount a small file system: %v", err)
+		return dir, err
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }) // it goes with the test at the latest
-	return dir
+	return dir, nil
 }
 
 // fill takes all the room that is left and returns how to give it back.
@@ -104,6 +111,24 @@ func TestFullDisk(t *testing.T) {
 	}
 	if _, err := api.GetStatus.Call(ctx, k.Client, api.Empty{}); err != nil {
 		t.Errorf("status: %v", err)
+	}
+	events := 0
+	for e, err := range api.ReadAudit.Call(ctx, k.Client, api.AuditRequest{}) {
+		if err != nil {
+			t.Errorf("reading the audit trail: %v", err)
+		}
+		if e.Seq > 0 {
+			events++
+		}
+	}
+	if v, err := api.CheckAudit(ctx, k.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK || events == 0 {
+		t.Errorf("audit %+v, %v, %d events", v, err, events)
+	}
+	if st, err := api.GetStatus.Call(ctx, k.Client, api.Empty{}); err != nil || !strings.Contains(strings.Join(st.Warnings, "\n"), "the disk is full") {
+		t.Errorf("status: %q, %v", st.Warnings, err)
+	}
+	if d, err := api.Doctor.Call(ctx, k.Client, api.DoctorRequest{}); err != nil || !slices.ContainsFunc(d.Findings, func(f api.Finding) bool { return f.Check == "disk" && strings.Contains(f.Text, "the disk is full") }) {
+		t.Errorf("doctor: %+v, %v", d.Findings, err)
 	}
 	if _, err := api.SaveBackup(ctx, k.Client, new(strings.Builder)); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("backup: %v", err)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -12,6 +13,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/llm"
 	"nize/store"
+	"nize/store/printable"
 )
 
 // What package monitor is told of the process.
@@ -56,6 +58,9 @@ func (d *Daemon) roofFacts(f *doctor.Facts) {
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
 	f.Config = append(d.layers.Warnings(), d.servers.Warnings()...)
 	f.Web = d.webFacts()
+	if errors.Is(d.db.Healthy(), store.ErrDiskFull) { // what the database finds counts, whatever is free by the system's word
+		f.Disk.Free, f.Disk.Total = 0, max(f.Disk.Total, 1)
+	}
 	f.Process.UnderSystemd = d.opt.Env("INVOCATION_ID") != "" && d.opt.Env("NOTIFY_SOCKET") != ""
 	f.Process.SocketGroup = d.layers.Get("socket.group")
 	f.Process.Watchdog, _ = systemd.SdWatchdogEnabled(false) // a bad value ended the start
@@ -86,6 +91,9 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	s.PublicURL, s.TLS, s.Config = d.layers.Get("public_url"), d.cert != nil, d.layers.File()
 	if s.You.IsAdmin() {
 		s.Warnings = d.layers.Warnings()
+	}
+	if errors.Is(d.db.Healthy(), store.ErrDiskFull) {
+		s.Warnings = append(s.Warnings, "the disk is full: nothing that must be recorded runs; free space: df -h "+printable.ShellWord(d.opt.DataDir))
 	}
 	targets, err := d.router.Resolve(ctx, "")
 	switch {

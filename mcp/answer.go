@@ -79,6 +79,7 @@ func executeAnswer(args metaArgs, c *store.Call, err error) answer {
 		ToolName string           `json:"tool_name"`
 		Result   json.RawMessage  `json:"result,omitempty"`
 		Error    *store.CallError `json:"error,omitempty"`
+		Late     bool             `json:"late,omitempty"` // its record is, see [store.Result]
 	}{ToolName: args.ToolID}
 	if err != nil {
 		out.Error = callError(err)
@@ -86,6 +87,7 @@ func executeAnswer(args metaArgs, c *store.Call, err error) answer {
 		out.ToolName = c.ToolID()
 		out.Error = failureOf(c)
 		out.Success = out.Error == nil
+		out.Late = c.Result != nil && c.Result.Late
 	}
 	a := answer{isError: !out.Success}
 	if c != nil && c.Result != nil && len(c.Result.Raw) > 0 {

@@ -69,8 +69,11 @@ func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	c, err := x.calls.Finish(ctx, inv.By, inv.Call.ID, o)
-	if err != nil {
+	if err != nil && !(errors.Is(err, store.ErrDiskFull) && c.State.Final()) {
 		return nil, fmt.Errorf("storing the outcome of call %s: %w", inv.Call.ID, err)
+	}
+	if c.Result != nil && c.Result.Late {
+		x.log.Warn("the disk is full: a call has ended, and its record is late", "call", c.ID, "tool", c.ToolID(), "state", c.State, "kept", err == nil)
 	}
 	x.feedback.learnFrom(&c)
 	return &c, nil

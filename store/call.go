@@ -215,6 +215,9 @@ type Result struct {
 	IsError bool            `json:"is_error,omitempty"`
 	Error   *CallError      `json:"error,omitempty"`
 	Masked  bool            `json:"masked,omitempty"` // the server repeated a secret that it was given; dots stand in its place
+	// Late says that the record of the call's end waits for room on a full disk:
+	// after a crash before that its outcome is unknown. It is not stored.
+	Late bool `json:"late,omitempty"`
 }
 
 // Passed is the result object that is passed on: Shown, or else Raw.

@@ -149,7 +149,10 @@ type Calls interface {
 	// Start moves an approved pending call to running under owner. ErrDecided
 	// if somebody did so before.
 	Start(ctx context.Context, id, owner string) (Call, error)
-	// Finish moves a call to the final state in o. ErrDecided if it is final.
+	// Finish moves a call to the final state in o. ErrDecided if it is final. On
+	// a full disk the end is kept in memory, shown by GetCall, and written when
+	// there is room: the result is Late, and that is no error. ErrDiskFull with
+	// the call as it ended where even that has no room.
 	Finish(ctx context.Context, by Caller, id string, o Outcome) (Call, error)
 	// Record stores a read-only call that ran, whole. It returns at once; the
 	// record is on disk within 250 ms. ErrExists and write errors

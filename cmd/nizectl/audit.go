@@ -69,7 +69,10 @@ func audit(ctx context.Context, c *command.Call) error {
 		if err != nil {
 			return command.FollowEnd(ctx, q.Follow, err)
 		}
-		if n++; n == 1 {
+		if late := e.Kind == api.LateKind; late && !c.JSON {
+			c.Note("the newest records wait to be written, and are not shown: nizectl doctor")
+			continue
+		} else if n++; n == 1 && !late {
 			first = e.Seq
 		}
 		if c.JSON {
@@ -205,6 +208,9 @@ func auditVerify(ctx context.Context, c *command.Call) error {
 		return nil
 	}
 	c.Line("the audit trail holds: %s%s", command.Count(v.Events, "event"), from)
+	if v.Late != "" {
+		c.Note("the newest records wait to be written, and were not verified: %s", display.Clean(v.Late))
+	}
 	for _, p := range v.Checkpoints {
 		c.Line("checkpoint at event %d, %s: %s", p.Seq, p.At.Local().Format("2006-01-02 15:04:05"), display.Clean(checkpointLine(p)))
 	}

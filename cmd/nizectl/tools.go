@@ -248,6 +248,9 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 	if record.Result != nil && record.Result.Masked {
 		c.Note("a secret of server %s was masked in the result", record.Server)
 	}
+	if !c.JSON && record.Result != nil && record.Result.Late {
+		c.Note("the disk is full: this is how the call ended, and its record is late; it is written when there is room")
+	}
 	return callError(record)
 }
 

@@ -44,6 +44,10 @@ type VerifyLine struct {
 	Result *Verified `json:"result,omitempty"`
 }
 
+// LateKind is the kind of an event that is none of the trail, without a number:
+// the newest records are not in it yet, as on a full disk, and its data say why.
+const LateKind = "audit.late"
+
 // Verified is the state of the audit chain.
 type Verified struct {
 	OK          bool         `json:"ok"`
@@ -51,8 +55,9 @@ type Verified struct {
 	After       uint64       `json:"after,omitempty"`        // the checkpoint that it began at
 	Failed      uint64       `json:"failed_event,omitempty"` // the first that fails, where it is one
 	Error       string       `json:"error,omitempty"`
-	Checkpoints []Checkpoint `json:"checkpoints"` // the newest ones, newest first
-	ExportKey   string       `json:"export_key"`  // what exports are signed with, to keep with who checks them
+	Late        string       `json:"late,omitempty"` // why the newest records are not in the trail yet
+	Checkpoints []Checkpoint `json:"checkpoints"`    // the newest ones, newest first
+	ExportKey   string       `json:"export_key"`     // what exports are signed with, to keep with who checks them
 }
 
 // Checkpoint is an event from which verifying may start.

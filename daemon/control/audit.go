@@ -75,8 +75,9 @@ func (a *Audit) Read(ctx context.Context, _ store.Caller, req api.AuditRequest, 
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
-	if err := a.Store.Flush(ctx); err != nil {
-		return fmt.Errorf("writing what waits: %w", err)
+	late, err := writeWaiting(ctx, a.Store)
+	if err != nil {
+		return err
 	}
 	newest, err := a.newest(ctx)
 	if err != nil {
@@ -85,11 +86,37 @@ func (a *Audit) Read(ctx context.Context, _ store.Caller, req api.AuditRequest, 
 	if err := a.sendNewest(ctx, q, newest.Seq, send); err != nil {
 		return err
 	}
+	if late != "" {
+		data, err := json.Marshal(struct {
+			Reason string `json:"reason"`
+		}{late})
+		if err != nil {
+			return fmt.Errorf("encoding why records are late: %w", err)
+		}
+		if err := send(store.Event{At: a.Now(), Kind: api.LateKind, Data: data}); err != nil {
+			return err
+		}
+	}
 	if !req.Follow {
 		return nil
 	}
 	q.Before = 0
 	return a.follow(ctx, q, newest.Seq, send)
+}
+
+// writeWaiting writes what waits, so that a reader sees the newest. What can't be
+// written now, as on a full disk, is read without, and late says why.
+func writeWaiting(ctx context.Context, s interface {
+	Flush(ctx context.Context) error
+}) (late string, err error) {
+	err = s.Flush(ctx)
+	switch {
+	case err == nil:
+		return "", nil
+	case ctx.Err() != nil || errors.Is(err, store.ErrNotOpen):
+		return "", fmt.Errorf("writing what waits: %w", err)
+	}
+	return err.Error(), nil
 }
 
 // newest is the zero event where there is none.
@@ -190,8 +217,8 @@ func (a *Audit) Verify(ctx context.Context, _ store.Caller, req api.VerifyAuditR
 	if req.SinceCheckpoint && len(list) > 0 {
 		out.After = list[0].Seq
 	}
-	if err := a.Store.Flush(ctx); err != nil {
-		return fmt.Errorf("writing what waits: %w", err)
+	if out.Late, err = writeWaiting(ctx, a.Store); err != nil {
+		return err
 	}
 	var gone error // the client has left
 	out.Events, err = a.Store.VerifyFrom(ctx, out.After, func(done, all int) {

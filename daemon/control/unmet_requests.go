@@ -19,7 +19,7 @@ type UnmetRequests struct {
 
 // List ranks them.
 func (u *UnmetRequests) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[store.UnmetRequest], err error) {
-	if err := u.Store.Flush(ctx); err != nil { // the newest of them, too
+	if _, err := writeWaiting(ctx, u.Store); err != nil { // the newest of them, too
 		return none, err
 	}
 	list, err := u.Store.ListUnmetRequests(ctx)

@@ -214,6 +214,8 @@ func disk(f Facts) []api.Finding {
 	switch {
 	case f.Disk.Total == 0:
 		return nil
+	case f.Disk.Free == 0:
+		return problem("the disk is full: calls that must be recorded are refused, and what ended meanwhile is recorded when there is room", cure)
 	case f.Disk.Free < diskFull:
 		return problem("the disk is full but for "+sizeText(f.Disk.Free)+": tool calls are refused when it is", cure)
 	case f.Disk.Part() < f.DiskLow:

@@ -45,10 +45,10 @@ func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequ
 		Retention: map[string]string{},
 		DiskLow:   DiskLow(m.Config),
 	}
-	d.Roof(&f)
 	if f.Disk, err = m.Space(m.DataDir); err != nil {
 		m.Log.Warn("looking at the disk", "err", err)
 	}
+	d.Roof(&f) // which may know better about the disk
 	f.Process.OpenFiles, f.Process.MaxFiles, f.Process.MemoryLimit, f.Process.Resident = openFiles(), maxFiles(), groupLimit(), processes()[os.Getpid()].resident
 	f.Backup.Last = m.Runs.LastBackup(ctx)
 	if at := m.Runs.LastAudit(ctx, f.Now); f.Now.Sub(at) < 25*time.Hour {

@@ -3,8 +3,10 @@ package bolt
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"nize/store"
 )
@@ -249,27 +251,68 @@ func (d *DB) Start(ctx context.Context, id, owner string) (store.Call, error) {
 
 // Finish implements [store.Calls]. Only a running call can be done or lost.
 func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Outcome) (store.Call, error) {
-	return d.transition(ctx, by, "finishing call "+id, id, func(t *tx, s *storedCall) (callData, error) {
-		c := &s.head
-		switch {
-		case !o.State.Final():
-			return callData{}, fmt.Errorf("%w state %q: it is not final", store.ErrInvalid, o.State)
-		case c.State.Final():
-			return callData{}, store.ErrDecided
-		case c.State != store.Running && (o.State == store.Done || o.State == store.Lost):
-			return callData{}, fmt.Errorf("%w state %q for a call that never ran", store.ErrInvalid, o.State)
+	what := "finishing call " + id
+	if kept, err := d.GetCall(ctx, id); err == nil && kept.Result != nil && kept.Result.Late { // its end is known and not on disk yet
+		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
+	}
+	c, err := d.transition(ctx, by, what, id, finishing(o, time.Time{}))
+	if !errors.Is(err, store.ErrDiskFull) || c.ID == "" {
+		return c, err
+	}
+	at := d.clock.now()
+	if invalid := endCall(&c, o, at); invalid != nil {
+		return c, fmt.Errorf("%s: %w", what, invalid)
+	}
+	result := store.Result{Late: true}
+	if o.Result != nil {
+		result = *o.Result
+		result.Late = true
+	}
+	c.Result = &result
+	ended := copyCall(c)
+	size := 1024 + len(c.Args) + len(result.Raw) + len(result.Shown)
+	if !d.writeLater(lazyOp{call: &ended, size: size, optional: true}, func(t *tx) error {
+		_, _, err := moveCall(t, by, id, finishing(o, at))
+		return err
+	}) {
+		return c, err
+	}
+	return c, nil
+}
+
+// finishing ends a call, at that time where it is written late.
+func finishing(o store.Outcome, at time.Time) func(*tx, *storedCall) (callData, error) {
+	return func(t *tx, s *storedCall) (callData, error) {
+		c, when := &s.head, at
+		if at.IsZero() {
+			when = t.now
 		}
-		c.State, c.Finished = o.State, t.now
-		c.Reason = cmp.Or(o.Reason, c.Reason)
-		c.Private = c.Private || o.Private
+		if err := endCall(c, o, when); err != nil {
+			return callData{}, err
+		}
 		if o.Result != nil {
 			var err error
-			if s.result, err = t.sealResult(id, o.Result); err != nil {
+			if s.result, err = t.sealResult(c.ID, o.Result); err != nil {
 				return callData{}, err
 			}
 		}
-		return callData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Took: took(*c).Milliseconds()}, nil
-	})
+		return callData{Digest: c.Digest, Reason: o.Reason, Output: output(*c, o.Result), Took: took(*c).Milliseconds(), Late: !at.IsZero()}, nil
+	}
+}
+
+func endCall(c *store.Call, o store.Outcome, at time.Time) error {
+	switch {
+	case !o.State.Final():
+		return fmt.Errorf("%w state %q: it is not final", store.ErrInvalid, o.State)
+	case c.State.Final():
+		return store.ErrDecided
+	case c.State != store.Running && (o.State == store.Done || o.State == store.Lost):
+		return fmt.Errorf("%w state %q for a call that never ran", store.ErrInvalid, o.State)
+	}
+	c.State, c.Finished = o.State, at
+	c.Reason = cmp.Or(o.Reason, c.Reason)
+	c.Private = c.Private || o.Private
+	return nil
 }
 
 // transition loads a call, lets move change it, and stores it with an event.
@@ -277,18 +320,23 @@ func (d *DB) Finish(ctx context.Context, by store.Caller, id string, o store.Out
 func (d *DB) transition(ctx context.Context, by store.Caller, what, id string, move func(*tx, *storedCall) (callData, error)) (store.Call, error) {
 	var old, after storedCall
 	err := d.update(ctx, what, func(t *tx) (err error) {
-		if old, err = t.loadCall(id); err != nil {
-			return err
-		}
-		after = old
-		data, err := move(t, &after)
-		if err != nil {
-			return err
-		}
-		if err := t.saveCall(&old, after); err != nil {
-			return err
-		}
-		return t.callEvent(by, "call."+string(after.head.State), after.head, data)
+		old, after, err = moveCall(t, by, id, move)
+		return err
 	})
 	return d.told(old, after, err, err == nil)
+}
+
+func moveCall(t *tx, by store.Caller, id string, move func(*tx, *storedCall) (callData, error)) (old, after storedCall, err error) {
+	if old, err = t.loadCall(id); err != nil {
+		return old, old, err
+	}
+	after = old
+	data, err := move(t, &after)
+	if err != nil {
+		return old, after, err
+	}
+	if err := t.saveCall(&old, after); err != nil {
+		return old, after, err
+	}
+	return old, after, t.callEvent(by, "call."+string(after.head.State), after.head, data)
 }

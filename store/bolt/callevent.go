@@ -27,6 +27,7 @@ type callData struct {
 	Owner      string          `json:"owner,omitempty"`
 	Took       int64           `json:"took_ms,omitempty"`
 	Decision   *store.Decision `json:"decision,omitempty"`
+	Late       bool            `json:"late,omitempty"` // written when a full disk had room again
 }
 
 func (t *tx) callEvent(by store.Caller, kind string, c store.Call, data callData) error {

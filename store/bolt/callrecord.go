@@ -43,7 +43,7 @@ func (t *tx) sealCall(c store.Call) (storedCall, error) {
 
 func (t *tx) sealResult(id string, r *store.Result) ([]byte, error) {
 	bare := *r
-	bare.Raw, bare.Shown = nil, nil
+	bare.Raw, bare.Shown, bare.Late = nil, nil, false
 	head, err := json.Marshal(bare)
 	if err != nil {
 		return nil, err

@@ -90,7 +90,8 @@
 // # A full disk
 //
 // A write that finds no room is store.ErrDiskFull, and the records that nobody
-// waits for are kept until there is some. A refusing decision still gets
+// waits for are kept until there is some; so is the end of a call that ran. A
+// refusing decision still gets
 // through, in room that is kept for it (reserve.go).
 //
 // # Time

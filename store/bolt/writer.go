@@ -56,6 +56,8 @@ type op struct {
 type lazyOp struct {
 	call *store.Call // shown by GetCall meanwhile
 	size int
+	// optional is what is left out rather than waited for while the queue is full.
+	optional bool
 }
 
 // update runs fn in a writing transaction and returns when that is on disk.
@@ -95,6 +97,10 @@ func (d *DB) writeLater(l lazyOp, fn func(*tx) error) bool {
 	o := &op{fn: fn, lazy: &l}
 	d.mu.Lock()
 	for !d.closing && d.broken == nil && (len(d.lazy) >= lazyCount || d.lazySize >= lazyBytes) {
+		if l.optional {
+			d.mu.Unlock()
+			return false
+		}
 		d.room.Wait()
 	}
 	if d.closing || d.broken != nil {
@@ -247,6 +253,9 @@ func (d *DB) keep(lazy []*op, err error) {
 		return
 	}
 	d.retryAt = time.Time{}
+	if err == nil && errors.Is(d.lazyErr, store.ErrDiskFull) {
+		d.lazyErr = nil // what waited for room is written
+	}
 	for _, o := range lazy {
 		d.lazySize -= o.lazy.size
 		if c := o.lazy.call; c != nil && d.unwritten[c.ID] == c {

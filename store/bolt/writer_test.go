@@ -214,6 +214,30 @@ func TestDiskFull(t *testing.T) {
 	if _, err := d.GetCall(ctx, big.ID); err != nil {
 		t.Errorf("the record that waits: %v", err)
 	}
+	// A call that ran at the brink has ended for everybody, and is written later.
+	result := &store.Result{Raw: []byte(`"` + strings.Repeat("y", 600<<10) + `"`)}
+	ended, err := d.Finish(ctx, tester, first.ID, store.Outcome{State: store.Done, Result: result})
+	if err != nil || ended.State != store.Done || !ended.Result.Late {
+		t.Fatalf("a call that ends on a full disk: %s, %v", ended.State, err)
+	}
+	if c, err := d.GetCall(ctx, first.ID); err != nil || c.State != store.Done || !c.Result.Late || len(c.Result.Raw) != len(result.Raw) {
+		t.Errorf("reading it: %s, %v", c.State, err)
+	}
+	if _, err := d.Finish(ctx, tester, first.ID, store.Outcome{State: store.Lost}); !errors.Is(err, store.ErrDecided) {
+		t.Errorf("ending it again: %v", err)
+	}
+	if err := d.view(ctx, "", func(t *tx) error {
+		s, err := t.loadCall(first.ID)
+		if err == nil && s.head.State != store.Running {
+			err = fmt.Errorf("it is %s on disk", s.head.State)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := d.Begin(ctx, tester, big2()); !errors.Is(err, store.ErrDiskFull) {
+		t.Errorf("a call begins unrecorded: %v", err)
+	}
 	// There is room again, and it goes on by itself.
 	if err := d.update(ctx, "", func(*tx) error { d.bolt.MaxSize = 0; return nil }); err != nil {
 		t.Fatal(err)
@@ -224,9 +248,22 @@ func TestDiskFull(t *testing.T) {
 	if err := d.view(ctx, "", func(t *tx) error { _, err := t.loadCall(big.ID); return err }); err != nil {
 		t.Errorf("the record that waited is lost: %v", err)
 	}
+	if c, err := d.GetCall(ctx, first.ID); err != nil || c.State != store.Done || c.Result.Late || !c.Finished.Equal(ended.Finished) || len(c.Result.Raw) != len(result.Raw) {
+		t.Errorf("the call that ended on the full disk is %s, late %t, %s, %v", c.State, c.Result.Late, c.Finished, err)
+	}
+	if list, err := d.Events(ctx, store.EventQuery{Limit: 1, Kind: "call.done", Tool: first.ToolID()}); err != nil || len(list) != 1 || !strings.Contains(string(list[0].Data), `"late":true`) {
+		t.Errorf("its event is %+v, %v", list, err)
+	}
 	if _, err := d.VerifyEvents(ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+// big2 is a call that has no room where little is left.
+func big2() store.Call {
+	c := testCall(store.Running)
+	c.ID, c.Args = "01ARZ3NDEKTSV4RRFFQ69G5FAW", []byte(`"`+strings.Repeat("x", 600<<10)+`"`)
+	return c
 }
 
 // TestBroken: after an I/O error nothing is written any more, since nobody
