@@ -53,13 +53,17 @@ func (c *maskedConn) Fail(err error) {
 	}
 }
 
+// maxFault bounds what is told of a JSON-RPC error, in bytes. It is cut when it is
+// masked, lest half a secret stand at the cut.
+const maxFault = 2000
+
 // maskFault masks the text of a fault, and of the server's own error in it, which
 // is also read by itself.
 func maskFault(m *mask.Mask, err error) error {
 	f := *wire.AsFault(err)
 	var rpc *wire.RPCError
 	if errors.As(f.Err, &rpc) {
-		rpc.Message = m.Text(rpc.Message) // made of this answer alone
+		rpc.Message = store.Clip(m.Text(rpc.Message), maxFault) // made of this answer alone
 	}
 	f.Err = m.Error(f.Err)
 	return &f

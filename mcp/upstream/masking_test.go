@@ -105,6 +105,10 @@ func TestFaultsAreMasked(t *testing.T) {
 			t.Errorf("the caller is told %q", text)
 		}
 	}
+	cut := &wire.RPCError{Message: strings.Repeat("x", maxFault-8) + " first-s3cret"}
+	if text := maskFault(m, &wire.Fault{Reach: wire.Answered, Err: cut}).Error(); strings.Contains(text, "first") {
+		t.Errorf("half a secret stands at the cut: %q", text[len(text)-40:])
+	}
 	cause := errors.New("it said first-s3cret")
 	if err := maskFault(m, &wire.Fault{Drop: true, Err: cause}); !errors.Is(err, cause) || strings.Contains(err.Error(), "s3cret") || !wire.AsFault(err).Drop {
 		t.Errorf("got %v", err)

@@ -182,7 +182,7 @@ func openError(raw json.RawMessage) *RPCError {
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return &RPCError{Message: "an error that is not a JSON-RPC error object"}
 	}
-	e.Message = store.Clip(e.Message, 2000)
+	e.Message = store.Clip(e.Message, 64<<10) // what is shown of it is cut where it is masked
 	return &e
 }
 
