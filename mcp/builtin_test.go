@@ -23,16 +23,16 @@ func TestReadResultAsksTheRules(t *testing.T) {
 		by.Scopes = scopes
 		return h.call(by, "nize:read_result", `{"call":"`+c.ID+`"}`)
 	}
-	if got := read("tools:box:look"); got.State != store.Done || !strings.Contains(got.Result.Text(), "42") {
+	if got := read("tools:box:look"); got.State != store.Done || !strings.Contains(got.Result.Text(), "balance") {
 		t.Errorf("with a token for the tool: %+v", got)
 	}
-	if got := read("tools:shut:*"); got.State != store.Failed || strings.Contains(got.Result.Text(), "42") {
+	if got := read("tools:shut:*"); got.State != store.Failed || strings.Contains(got.Result.Text(), "balance") {
 		t.Errorf("with a token for others: %s, %s", got.State, got.Result.Text())
 	}
 	if err := h.db.PutGrant(t.Context(), h.member, store.Grant{ID: store.NewID(time.Now()), User: h.member.User, Tool: "box:look", Deny: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(); got.State != store.Failed || strings.Contains(got.Result.Text(), "42") {
+	if got := read(); got.State != store.Failed || strings.Contains(got.Result.Text(), "balance") {
 		t.Errorf("after a standing no: %s, %s", got.State, got.Result.Text())
 	}
 }

@@ -14,7 +14,7 @@ func TestToolEqual(t *testing.T) {
 		hint := func() *bool { b := yes; return &b }
 		return Tool{Server: "s", Name: "n", Title: "t", Description: "d", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), Meta: json.RawMessage(`{}`),
 			Annotations: Annotations{Title: "a", ReadOnly: hint(), Destructive: hint(), Idempotent: hint(), OpenWorld: hint()},
-			State:       ToolAccepted, Pin: "p", Accepted: "p", Findings: []string{"f"}}
+			State:       ToolAccepted, Pin: "p", Accepted: "p", Findings: []string{"f"}, Around: Around{Launch: "l", Instructions: "i"}, Was: new(Definition)}
 	}
 	if a, b := full(), full(); !a.Equal(b) {
 		t.Error("two tools with the same fields differ")
