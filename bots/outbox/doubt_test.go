@@ -19,11 +19,15 @@ import (
 type withdrawing struct{ *chat }
 
 func (w withdrawing) Withdraw(_ context.Context, _ store.Address, message string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.sent = slices.DeleteFunc(w.sent, func(m SentMessage) bool { return m.ID == message })
 	return nil
 }
 
 func (w withdrawing) stands() (ids []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, m := range w.sent {
 		ids = append(ids, m.ID)
 	}
@@ -58,6 +62,8 @@ func testDouble(t *testing.T, kind store.MessageKind, killed bool, late time.Dur
 	post := func(id string, err error) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) {
 			if err == nil {
+				w.mu.Lock()
+				defer w.mu.Unlock()
 				w.sent = append(w.sent, SentMessage{ID: id, Text: kind == store.TextMessage, Is: is})
 			}
 			return id, err
@@ -92,7 +98,7 @@ func testDouble(t *testing.T, kind store.MessageKind, killed bool, late time.Dur
 			s.Settle(at, m.ID, id)
 		}
 	}
-	w.places[m.ID] = store.Address{Message: used}
+	_ = w.PutPlace(ctx, "T", m.ID, store.Address{Message: used})
 	_ = queue.Sleep(ctx, time.Minute)
 	if got := w.stands(); !slices.Equal(got, []string{"10", used}) {
 		t.Errorf("there stand %v, want 10 and %s", got, used)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,11 +17,14 @@ import (
 // chat is a platform that lists what stands there, and a store of one
 // conversation.
 type chat struct {
+	mu     sync.Mutex // guards what follows, where somebody else is at it too
 	sent   []SentMessage
 	places map[string]store.Address
 }
 
 func (c *chat) Sent(_ context.Context, _ store.Address, _ time.Time, after string) ([]SentMessage, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.sent), func(m SentMessage) bool { return m.ID <= after }), nil
 }
 
@@ -32,10 +37,14 @@ func (c *chat) GetThread(context.Context, string) (store.Thread, error) {
 }
 
 func (c *chat) ListPlaces(context.Context, string) (map[string]store.Address, error) {
-	return c.places, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.places), nil
 }
 
 func (c *chat) GetPlace(_ context.Context, _, name string) (store.Address, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	at, ok := c.places[name]
 	if !ok {
 		return at, store.ErrNotFound
@@ -44,11 +53,15 @@ func (c *chat) GetPlace(_ context.Context, _, name string) (store.Address, error
 }
 
 func (c *chat) PutPlace(_ context.Context, _, name string, at store.Address) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.places[name] = at
 	return nil
 }
 
 func (c *chat) MovePlace(_ context.Context, _, from, to string, at store.Address) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	delete(c.places, from)
 	if to != "" {
 		c.places[to] = at

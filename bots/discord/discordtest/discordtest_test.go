@@ -338,6 +338,7 @@ func TestInteractions(t *testing.T) {
 		if err := b.fake.Press(ctx, discordtest.Ann, at, "edit*"); err != discordtest.ErrNoAnswer {
 			t.Errorf("without an answer: %v", err)
 		}
+		synctest.Wait() // the answerer has written what it heard
 		if status, body, _ := b.do("POST", "/interactions/"+id+"/"+token+"/callback", `{"type":6}`); status != 404 || body["code"] != 10062.0 {
 			t.Errorf("an answer after three seconds: %d %v", status, body)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,8 +20,8 @@ type ends struct {
 	t      *testing.T
 	in     *io.PipeWriter
 	out    *bufio.Reader
-	dialed chan net.Conn // a daemon's side each
-	refuse error         // of the next dial, if set
+	dialed chan net.Conn             // a daemon's side each
+	refuse atomic.Pointer[api.Error] // of the next dial, if set
 	done   chan error
 }
 
@@ -29,8 +30,8 @@ func newEnds(t *testing.T) *ends {
 	outR, outW := io.Pipe()
 	e := &ends{t: t, in: inW, out: bufio.NewReader(outR), dialed: make(chan net.Conn, 10), done: make(chan error, 1)} // more daemons than a test has; one end
 	b := &bridge{in: inR, out: outW, restartTime: time.Minute, pending: map[string]bool{}, dial: func(context.Context) (io.ReadWriteCloser, error) {
-		if e.refuse != nil {
-			return nil, e.refuse
+		if err := e.refuse.Load(); err != nil {
+			return nil, err
 		}
 		ours, theirs := net.Pipe()
 		e.dialed <- theirs
@@ -79,11 +80,11 @@ func TestBridgeOutlivesTheDaemon(t *testing.T) {
 		go io.WriteString(first, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create"}`+"\n")
 		e.reads(e.out, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create"}`)
 
-		e.refuse = &api.Error{Code: "no_daemon", Message: "not running"}
+		e.refuse.Store(&api.Error{Code: "no_daemon", Message: "not running"})
 		first.Close()
 		e.reads(e.out, `{"jsonrpc":"2.0","id":"a","error":{"code":-32000,"message":"nized stopped before it answered; nizectl audit tells what ran"}}`)
 		time.Sleep(3 * time.Second)
-		e.refuse = nil
+		e.refuse.Store(nil)
 		second := <-e.dialed
 		heard = bufio.NewReader(second)
 		e.reads(heard, `{"id":"nize-again","jsonrpc":"2.0","method":"initialize","params":{}}`)
@@ -116,7 +117,7 @@ func TestBridgeEnds(t *testing.T) {
 		} {
 			e := newEnds(t)
 			daemon := <-e.dialed
-			e.refuse = c.refusal
+			e.refuse.Store(c.refusal)
 			daemon.Close()
 			if err := <-e.done; err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, c.refusal) {
 				t.Errorf("%s: %v", c.refusal.Code, err)
