@@ -92,13 +92,14 @@ func FuzzSet(f *testing.F) {
 	for _, text := range []string{"", "{}", `{"mcpServers":{"nize":1,},/**/}`, `{"a":{"b":[1,"\""]}} // x`, "a = 1\n[mcp_servers.nize]\n", "[mcp_servers]\nnize.command='x'"} {
 		f.Add([]byte(text))
 	}
+	f.Add([]byte(`{"mCpServers":{"":0}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if out, changed, err := SetJSON(text, "mcpServers", "nize", nizeEntry); err == nil {
-			var got struct {
-				Servers map[string]Command `json:"mcpServers"`
-			}
+			got, servers := map[string]json.RawMessage{}, map[string]json.RawMessage{} // names as they are written
+			var entry Command
 			plain, err := readObject(out)
-			if err != nil || json.Unmarshal(plain, &got) != nil || changed && cmp.Diff(nizeEntry, got.Servers["nize"]) != "" {
+			if err != nil || json.Unmarshal(plain, &got) != nil || changed && (json.Unmarshal(got["mcpServers"], &servers) != nil ||
+				json.Unmarshal(servers["nize"], &entry) != nil || cmp.Diff(nizeEntry, entry) != "") {
 				t.Errorf("%q became %q (%v)", text, out, err)
 			}
 		}

@@ -21,7 +21,7 @@ func JSON(raw []byte) []byte {
 // false.
 func PrettyJSON(raw json.RawMessage) (text string, ok bool) {
 	var out bytes.Buffer
-	if !utf8.Valid(raw) || json.Indent(&out, raw, "", "  ") != nil {
+	if !utf8.Valid(raw) || json.Indent(&out, bytes.Trim(raw, " \t\r\n"), "", "  ") != nil {
 		return strconv.QuoteToASCII(string(raw)), false
 	}
 	return escapeDocument(out.String()), true

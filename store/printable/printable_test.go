@@ -179,6 +179,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add([]byte("{\"\u202e\":\"\u200b\U000E0041\x7f\\n\u00a0\\ud800\"}"))
 	f.Add([]byte(`"\u001b[2J"`))
 	f.Add([]byte("\x1b[2J\r{}"))
+	f.Add([]byte("0  \t"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		pretty, ok := PrettyJSON(raw)
 		if shown := JSON(raw); !onlySeen(pretty, "\n") || !onlySeen(string(shown), "\n\t") {
