@@ -8,8 +8,7 @@ import "math"
 // among the tools.
 
 // A logistic regression over requests to toolboxes of 1 to 40 servers, with and
-// without the right one, rounded. Fitted without a corpus it does as well there
-// (eval: saying no).
+// without the right one, rounded; eval prints what it keeps and refuses.
 const (
 	fitWords = 10.0 // of the share of the request that the tool's weightiest fields say
 	fitSaid  = 2.0  // of the logarithm of how much of it one of the first tools says
