@@ -3,6 +3,7 @@ module nize
 go 1.26.0
 
 require (
+	code.dny.dev/ssrf v0.3.0
 	github.com/bwmarrin/discordgo v0.29.1-0.20260214123928-f43dd94faaac
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/creack/pty v1.1.24

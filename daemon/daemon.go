@@ -42,6 +42,7 @@ import (
 	"nize/daemon/settings"
 	"nize/llm"
 	"nize/mcp"
+	"nize/mcp/egress"
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/scan"
@@ -89,6 +90,7 @@ type Daemon struct {
 	endpoints
 	whoIsWho
 	configuration
+	outgoing
 
 	db           *bolt.DB
 	dir          *backup.Directory
@@ -101,7 +103,6 @@ type Daemon struct {
 	mcp          *mcp.Server
 	router       *llm.Router
 	providers    *control.Providers
-	transport    *http.Transport
 	conversation *bots.Conversation
 	bots         *bots.Registry
 	ops          *operations
@@ -132,6 +133,13 @@ type endpoints struct {
 	peers           *peers
 }
 
+// outgoing is what carries requests of nize itself: to addresses that an admin
+// chose, and to those that a user did.
+type outgoing struct {
+	transport *http.Transport
+	egress    *egress.Transport
+}
+
 // configuration is the settings, by where they come from, and as they are.
 type configuration struct {
 	layers *settings.Layers
@@ -148,8 +156,9 @@ type whoIsWho struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, transport: newTransport(), memory: monitor.NewMemory(), bots: &bots.Registry{}}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, memory: monitor.NewMemory(), bots: &bots.Registry{}}
 	d.started = opt.Now()
+	d.transport = newTransport()
 	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Env: opt.Env, Now: opt.Now, Log: opt.Log}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
@@ -207,6 +216,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 
 // wire makes the rooms and lets them meet.
 func (d *Daemon) wire() {
+	d.egress = egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }})
 	owner := store.NewID(d.started)
 	ix := index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
