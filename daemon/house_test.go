@@ -29,8 +29,10 @@ var floors = map[string]room{
 	"store":               {"", "the ground floor: words that all share, on the standard library alone"},
 	"store/printable":     {"", "characters in, harmless ones out: every room that shows something may use it"},
 	"store/seal":          {"", "keys know nothing of what they seal"},
-	"store/record":        {"", "shapes on a disk; the disk is for who keeps them"},
-	"store/bolt":          {"store/seal store/record", "it seals what it writes, so that no one above can forget to"},
+	"store/kv":            {"", "the waist under what is kept: an engine above it, nouns over it, and it sees neither"},
+	"store/kv/kvtest":     {"store/kv", "the contract of the waist, for every engine"},
+	"store/record":        {"store/kv", "what a noun is in keys and values; the disk is for who keeps them"},
+	"store/bolt":          {"store/kv store/record store/seal", "it seals what it writes, so that no one above can forget to"},
 	"store/bolt/bolttest": {"store/bolt store/seal", "databases for tests; what is tested decides nothing there"},
 	"store/storetest":     {"", "the contract holds for every backend, so it sees none"},
 

@@ -15,6 +15,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"nize/store"
+	"nize/store/record"
 	"nize/store/seal"
 )
 
@@ -40,6 +41,8 @@ const (
 
 // DB is the store. It is safe for concurrent use; Close ends it.
 type DB struct {
+	record.Nouns // those that need no more of a database than package kv has
+
 	bolt     *bbolt.DB
 	path     string
 	log      *slog.Logger
@@ -72,8 +75,10 @@ type DB struct {
 	broken    error                  // no commit can be trusted any more
 	closing   bool
 
-	usedMu sync.Mutex
-	used   map[string]time.Time // by token id: last use that was noted
+	used struct {
+		sync.Mutex
+		at map[string]time.Time // by token id: last use that was noted
+	}
 }
 
 var _ store.DB = (*DB)(nil)
@@ -107,8 +112,9 @@ func newDB(o Options) *DB {
 		written:   make(chan struct{}),
 		erasing:   make(chan struct{}, 1),
 		unwritten: map[string]*store.Call{},
-		used:      map[string]time.Time{},
 	}
+	d.Nouns = record.Over(d)
+	d.used.at = map[string]time.Time{}
 	d.room.L = &d.mu
 	d.closed = sync.OnceValue(d.close)
 	if d.log == nil {

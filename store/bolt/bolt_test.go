@@ -5,21 +5,23 @@ import (
 
 	"nize/store"
 	"nize/store/bolt/bolttest"
+	"nize/store/kv/kvtest"
 	"nize/store/storetest"
 )
 
-func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) (store.DB, func() store.DB) {
-		dir := t.TempDir()
-		open := func() store.DB { return bolttest.OpenIn(t, dir) }
-		db := open()
-		t.Cleanup(func() { db.Close() })
-		return db, func() store.DB {
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-			db = open()
-			return db
+func TestContract(t *testing.T) { storetest.Run(t, opened[store.DB]) }
+
+func TestWaist(t *testing.T) { kvtest.Run(t, opened[kvtest.Engine]) }
+
+func opened[DB any](t *testing.T) (DB, func() DB) {
+	dir := t.TempDir()
+	db := bolttest.OpenIn(t, dir)
+	t.Cleanup(func() { db.Close() })
+	return any(db).(DB), func() DB {
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
 		}
-	})
+		db = bolttest.OpenIn(t, dir)
+		return any(db).(DB)
+	}
 }

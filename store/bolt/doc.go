@@ -53,11 +53,9 @@
 //	settings      user 0 key          value
 //	providers     name                pack: JSON, sealed key
 //	models        name                JSON
-//	prices        provider/model      JSON
 //	budgets       subject 0 period 0 unit            JSON
 //	budget_marks  subject 0 period 0 unit 0 user     end of the period that was told of, what was told
 //	reserved      spend id            JSON, of model calls that run
-//	agents        id                  JSON
 //	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
 //	bots          surface             pack: JSON, sealed tokens
 //	sweeps        surface             JSON
@@ -65,9 +63,10 @@
 //	channels      surface:team:channel               JSON
 //	claims        surface             JSON with hash
 //	lessons       server 0 name       JSON list: the relevance feedback of a tool
-//	examples      hash                JSON
 //	vectors       model / key         little-endian float32; the model is a nested bucket
 //	wishes        sorted words        JSON: an unmet request, counted by day
+//
+// The buckets of nouns that package record keeps, over kv.go, are drawn there.
 //
 // # Writing
 //

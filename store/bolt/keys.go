@@ -9,6 +9,7 @@ import (
 	bbolt "go.etcd.io/bbolt"
 
 	"nize/store"
+	"nize/store/record"
 	"nize/store/seal"
 )
 
@@ -34,10 +35,7 @@ const resealChunk = 100
 // sealed lists every bucket that holds sealed values, and how to seal one of
 // its records again; a test reads the sources to see that none is missing. A
 // nil record means that there is nothing to do.
-var sealed = []struct {
-	bucket string
-	anew   func(t *tx, k, v []byte) ([]byte, error)
-}{
+var sealed = append([]resealing{
 	{"meta", func(t *tx, k, v []byte) ([]byte, error) {
 		if string(k) != "audit_key" {
 			return nil, nil
@@ -56,6 +54,19 @@ var sealed = []struct {
 	{"calls", func(t *tx, k, v []byte) ([]byte, error) {
 		return t.resealParts(v, k, "", "calls/args", "calls/result")
 	}},
+}, sealedRecords()...)
+
+type resealing struct {
+	bucket string
+	anew   func(t *tx, k, v []byte) ([]byte, error)
+}
+
+// sealedRecords are those that package record stores by PutSealed.
+func sealedRecords() (list []resealing) {
+	for _, bucket := range record.Sealed {
+		list = append(list, resealing{bucket, func(t *tx, k, v []byte) ([]byte, error) { return t.reseal(bucket, string(k), v) }})
+	}
+	return list
 }
 
 // reseal seals a value of that place under the newest data key; nil if it is

@@ -165,7 +165,7 @@ func TestSealedPlaces(t *testing.T) {
 	}
 	found := 0
 	for _, f := range files {
-		if strings.HasSuffix(f, "_test.go") || f == "keys.go" {
+		if strings.HasSuffix(f, "_test.go") || f == "keys.go" || f == "kv.go" { // kv.go refuses every other bucket
 			continue
 		}
 		text, err := os.ReadFile(f)

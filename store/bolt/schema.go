@@ -13,6 +13,7 @@ import (
 	bbolt "go.etcd.io/bbolt"
 
 	"nize/store"
+	"nize/store/record"
 	"nize/store/seal"
 )
 
@@ -49,15 +50,16 @@ func (e *MigrationError) Error() string {
 }
 func (e *MigrationError) Unwrap() error { return e.Err }
 
-// buckets are those of the tree in the package comment. One that is added here
+// buckets are those of the trees in the comments of this package and of record.
+// One that is added here
 // needs no migration: it is made on open where it lacks, and an older nized
 // doesn't look at it.
-var buckets = []string{
+var buckets = append([]string{
 	"keys", "servers", "tools", "users", "identities", "tokens", "tokens_hash", "tokens_name",
 	"credentials", "calls", "calls_by", "grants", "grants_user", "groups", "groups_user", "groups_live", "groups_in", "members", "members_user", "links", "link_tries", "removed", "threads", "threads_by", "turns",
 	"inbox", "inbox_keys", "inbox_seen", "feed", "events", "spends", "usage", "usage_user", "settings",
-	"providers", "models", "prices", "budgets", "budget_marks", "reserved", "agents", "vectors", "checkpoints", "erasures", "forgotten", "incidents", "bots", "sweeps", "homes", "channels", "claims", "threads_at", "places", "wishes", "event_blocks", "lessons", "examples", "files", "files_by", "behind",
-}
+	"providers", "models", "budgets", "budget_marks", "reserved", "vectors", "checkpoints", "erasures", "forgotten", "incidents", "bots", "sweeps", "homes", "channels", "claims", "threads_at", "places", "wishes", "event_blocks", "lessons", "files", "files_by", "behind",
+}, record.Buckets...)
 
 func makeBuckets(b *bbolt.Tx) error {
 	for _, name := range buckets {

@@ -340,17 +340,17 @@ func (d *DB) noteUse(tok store.Token, now time.Time) {
 	if now.Sub(tok.LastUsed) < usedEvery {
 		return
 	}
-	d.usedMu.Lock()
-	recent := now.Sub(d.used[tok.ID]) < usedEvery
+	d.used.Lock()
+	recent := now.Sub(d.used.at[tok.ID]) < usedEvery
 	if !recent {
-		for id, at := range d.used { // what is older stands in the token itself
+		for id, at := range d.used.at { // what is older stands in the token itself
 			if now.Sub(at) >= usedEvery {
-				delete(d.used, id)
+				delete(d.used.at, id)
 			}
 		}
-		d.used[tok.ID] = now
+		d.used.at[tok.ID] = now
 	}
-	d.usedMu.Unlock()
+	d.used.Unlock()
 	if recent || d.Healthy() != nil { // a full queue must not hold up a caller
 		return
 	}

@@ -1,73 +1,140 @@
-// Package record is the form in which a database keeps what holds texts: with
-// their formats and arguments, so that they can be printed in another language
-// later. Elsewhere the JSON of a call, a turn or an incident has them in English.
+// Package record is what nize keeps, in the form in which it is kept: each
+// noun's meaning in keys and values over a [kv.DB], one file a noun, and the
+// shapes of records that hold texts with their formats and arguments
+// (texts.go), so that they can be printed in another language later.
+//
+// Calls, people, conversations and other older nouns are still kept by
+// store/bolt itself; a new one has its place here.
+//
+// # The buckets
+//
+//	agents          id              JSON
+//	prices          provider/model  JSON
+//	examples        hash            JSON
+//	hook_secrets    hook            sealed
 package record
 
-import "nize/store"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 
-// Call is a [store.Call] as it is kept.
-type Call struct {
-	store.Call
-	RunsAs   store.StoredText   `json:"runs_as"`
-	Warnings []store.StoredText `json:"warnings,omitempty"`
-	Reason   store.StoredText   `json:"reason,omitzero"`
+	"nize/store"
+	"nize/store/kv"
+)
+
+// Buckets are those of the nouns here. An engine makes them in a new database
+// and in one that lacks them.
+var Buckets = []string{"agents", "prices", "examples", "hook_secrets"}
+
+// Sealed are the buckets that hold what [kv.Tx.PutSealed] puts there.
+var Sealed = []string{"hook_secrets"}
+
+// Nouns are all nouns of this package over one database. An engine embeds them.
+type Nouns struct {
+	Agents
+	Prices
+	Examples
 }
 
-// OfCall is the record of a call.
-func OfCall(c store.Call) Call {
-	r := Call{Call: c, RunsAs: store.StoredText{Text: c.RunsAs}, Reason: store.StoredText{Text: c.Reason}}
-	for _, w := range c.Warnings {
-		r.Warnings = append(r.Warnings, store.StoredText{Text: w})
+// Over returns the nouns as db keeps them.
+func Over(db kv.DB) Nouns { return Nouns{Agents{db}, Prices{db}, Examples{db}} }
+
+var errDamaged = errors.New("damaged record")
+
+func decode[T any](b []byte) (v T, err error) {
+	if err := json.Unmarshal(b, &v); err != nil {
+		return v, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	return r
+	return v, nil
 }
 
-// Value is the call of a record.
-func (r Call) Value() store.Call {
-	c := r.Call
-	c.RunsAs, c.Reason, c.Warnings = r.RunsAs.Text, r.Reason.Text, nil
-	for _, w := range r.Warnings {
-		c.Warnings = append(c.Warnings, w.Text)
+// get reads one record. ErrNotFound if there is none.
+func get[T any](r kv.Reader, bucket, key string) (v T, err error) {
+	b, err := r.Get(bucket, []byte(key))
+	if err != nil {
+		return v, err
 	}
-	return c
+	return decode[T](b)
 }
 
-// Turn is a [store.Turn] as it is kept.
-type Turn struct {
-	store.Turn
-	Said  store.StoredText `json:"said,omitzero"`
-	Ended store.State      `json:"ended,omitempty"`
+// list reads every record whose key starts with prefix, in key order.
+func list[T any](r kv.Reader, bucket, prefix string) (all []T, err error) {
+	err = r.Each(bucket, []byte(prefix), nil, func(_, b []byte) error {
+		v, err := decode[T](b)
+		all = append(all, v)
+		return err
+	})
+	return all, err
 }
 
-// OfTurn is the record of a turn.
-func OfTurn(t store.Turn) Turn { return Turn{t, store.StoredText{Text: t.Said}, t.Ended} }
-
-// Value is the turn of a record. Of a notice that was stored before notices kept
-// their formats, the text is one without arguments.
-func (r Turn) Value() store.Turn {
-	t := r.Turn
-	t.Said, t.Ended = r.Said.Text, r.Ended
-	if t.Said == (store.Text{}) && t.Role == store.FromNize {
-		t.Said = store.Keyed(t.Text)
+// put stores a record as JSON.
+func put(tx kv.Tx, bucket, key string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
 	}
-	return t
+	return tx.Put(bucket, []byte(key), b)
 }
 
-// Incident is a [store.Incident] as it is kept.
-type Incident struct {
-	store.Incident
-	Title store.StoredText `json:"title"`
-	Text  store.StoredText `json:"text"`
+// noun is a plain one: its kind in feed and trail, and its bucket.
+type noun struct{ kind, bucket string }
+
+// put stores one, tells the feed, and leaves an event.
+func (n noun) put(tx kv.Tx, by store.Caller, key string, v any) error {
+	if err := put(tx, n.bucket, key, v); err != nil {
+		return err
+	}
+	tx.Change(store.Change{Kind: n.kind, ID: key})
+	return tx.Event(by, store.Event{Kind: n.kind + ".put", Subject: key}, v)
 }
 
-// OfIncident is the record of an incident.
-func OfIncident(i store.Incident) Incident {
-	return Incident{i, store.StoredText{Text: i.Title}, store.StoredText{Text: i.Text}}
+// remove deletes one in a transaction of its own. ErrNotFound if it isn't there.
+func (n noun) remove(ctx context.Context, db kv.DB, by store.Caller, key string) error {
+	return db.Update(ctx, "removing "+n.kind+" "+key, func(tx kv.Tx) error {
+		if _, err := tx.Get(n.bucket, []byte(key)); err != nil {
+			return err
+		}
+		if err := tx.Delete(n.bucket, []byte(key)); err != nil {
+			return err
+		}
+		tx.Change(store.Change{Kind: n.kind, ID: key})
+		return tx.Event(by, store.Event{Kind: n.kind + ".delete", Subject: key}, nil)
+	})
 }
 
-// Value is the incident of a record.
-func (r Incident) Value() store.Incident {
-	i := r.Incident
-	i.Title, i.Text = r.Title.Text, r.Text.Text
-	return i
+// read is get in a transaction of its own.
+func read[T any](ctx context.Context, db kv.DB, what, bucket, key string) (v T, err error) {
+	err = db.View(ctx, what, func(r kv.Reader) (err error) {
+		v, err = get[T](r, bucket, key)
+		return err
+	})
+	return v, err
+}
+
+// readAll is list of a whole bucket in a transaction of its own.
+func readAll[T any](ctx context.Context, db kv.DB, what, bucket string) (all []T, err error) {
+	err = db.View(ctx, what, func(r kv.Reader) (err error) {
+		all, err = list[T](r, bucket, "")
+		return err
+	})
+	return all, err
+}
+
+// maxID bounds what may become part of a key.
+const maxID = 1024
+
+// checkID refuses a name that could not be a part of a key.
+func checkID(what, id string) error {
+	switch {
+	case id == "":
+		return fmt.Errorf("%w %s: it is empty", store.ErrInvalid, what)
+	case len(id) > maxID:
+		return fmt.Errorf("%w %s: longer than %d bytes", store.ErrInvalid, what, maxID)
+	case strings.IndexByte(id, 0) >= 0:
+		return fmt.Errorf("%w %s: it holds a zero byte", store.ErrInvalid, what)
+	}
+	return nil
 }

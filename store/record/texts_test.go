@@ -10,29 +10,29 @@ import (
 // What was stored before texts had formats is read as it stands, and a text that
 // is stored now comes back with its arguments.
 func TestStoredTexts(t *testing.T) {
-	call := read[Call](t, []byte(`{"id":"1","runs_as":"the shared credential K","warnings":["odd 100 %"],"reason":"edited"}`)).Value()
+	call := readJSON[Call](t, []byte(`{"id":"1","runs_as":"the shared credential K","warnings":["odd 100 %"],"reason":"edited"}`)).Value()
 	if call.RunsAs.String() != "the shared credential K" || call.Warnings[0].String() != "odd 100 %" || call.Reason != store.Textf("edited") {
 		t.Errorf("got %+v", call)
 	}
-	turn := read[Turn](t, []byte(`{"role":"notice","text":"Stopped."}`)).Value()
+	turn := readJSON[Turn](t, []byte(`{"role":"notice","text":"Stopped."}`)).Value()
 	if turn.Said != store.Textf("Stopped.") {
 		t.Errorf("got %+v", turn)
 	}
 	call = store.Call{ID: "2", RunsAs: store.Textf("the shared credential %s", "K"), Warnings: []store.Text{store.Plain("odd")}, Reason: store.Textf("denied by %s", "Ann")}
-	if got := read[Call](t, write(t, OfCall(call))).Value(); got.RunsAs != call.RunsAs || got.Reason != call.Reason || got.Warnings[0] != call.Warnings[0] {
+	if got := readJSON[Call](t, writeJSON(t, OfCall(call))).Value(); got.RunsAs != call.RunsAs || got.Reason != call.Reason || got.Warnings[0] != call.Warnings[0] {
 		t.Errorf("got %+v", got)
 	}
 	turn = store.Turn{Role: store.FromTool, Text: "The call was refused.", Said: store.Textf("its caller left"), Ended: store.Refused}
-	if got := read[Turn](t, write(t, OfTurn(turn))).Value(); got.Said != turn.Said || got.Ended != turn.Ended || got.Text != turn.Text {
+	if got := readJSON[Turn](t, writeJSON(t, OfTurn(turn))).Value(); got.Said != turn.Said || got.Ended != turn.Ended || got.Text != turn.Text {
 		t.Errorf("got %+v", got)
 	}
 	incident := store.Incident{Title: store.Textf("Server %s is down", "box"), Text: store.Plain("it ended")}
-	if got := read[Incident](t, write(t, OfIncident(incident))).Value(); got.Title != incident.Title || got.Text != incident.Text {
+	if got := readJSON[Incident](t, writeJSON(t, OfIncident(incident))).Value(); got.Title != incident.Title || got.Text != incident.Text {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func write(t *testing.T, v any) []byte {
+func writeJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -41,7 +41,7 @@ func write(t *testing.T, v any) []byte {
 	return b
 }
 
-func read[T any](t *testing.T, b []byte) (v T) {
+func readJSON[T any](t *testing.T, b []byte) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(b, &v); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,70 @@
+package record
+
+import "nize/store"
+
+// Call is a [store.Call] as it is kept.
+type Call struct {
+	store.Call
+	RunsAs   store.StoredText   `json:"runs_as"`
+	Warnings []store.StoredText `json:"warnings,omitempty"`
+	Reason   store.StoredText   `json:"reason,omitzero"`
+}
+
+// OfCall is the record of a call.
+func OfCall(c store.Call) Call {
+	r := Call{Call: c, RunsAs: store.StoredText{Text: c.RunsAs}, Reason: store.StoredText{Text: c.Reason}}
+	for _, w := range c.Warnings {
+		r.Warnings = append(r.Warnings, store.StoredText{Text: w})
+	}
+	return r
+}
+
+// Value is the call of a record.
+func (r Call) Value() store.Call {
+	c := r.Call
+	c.RunsAs, c.Reason, c.Warnings = r.RunsAs.Text, r.Reason.Text, nil
+	for _, w := range r.Warnings {
+		c.Warnings = append(c.Warnings, w.Text)
+	}
+	return c
+}
+
+// Turn is a [store.Turn] as it is kept.
+type Turn struct {
+	store.Turn
+	Said  store.StoredText `json:"said,omitzero"`
+	Ended store.State      `json:"ended,omitempty"`
+}
+
+// OfTurn is the record of a turn.
+func OfTurn(t store.Turn) Turn { return Turn{t, store.StoredText{Text: t.Said}, t.Ended} }
+
+// Value is the turn of a record. Of a notice that was stored before notices kept
+// their formats, the text is one without arguments.
+func (r Turn) Value() store.Turn {
+	t := r.Turn
+	t.Said, t.Ended = r.Said.Text, r.Ended
+	if t.Said == (store.Text{}) && t.Role == store.FromNize {
+		t.Said = store.Keyed(t.Text)
+	}
+	return t
+}
+
+// Incident is a [store.Incident] as it is kept.
+type Incident struct {
+	store.Incident
+	Title store.StoredText `json:"title"`
+	Text  store.StoredText `json:"text"`
+}
+
+// OfIncident is the record of an incident.
+func OfIncident(i store.Incident) Incident {
+	return Incident{i, store.StoredText{Text: i.Title}, store.StoredText{Text: i.Text}}
+}
+
+// Value is the incident of a record.
+func (r Incident) Value() store.Incident {
+	i := r.Incident
+	i.Title, i.Text = r.Title.Text, r.Text.Text
+	return i
+}
