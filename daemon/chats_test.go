@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/bots/chattest"
 	"nize/bots/discord/discordtest"
 	"nize/bots/slack/slacktest"
 	"nize/daemon/api"
@@ -28,6 +30,10 @@ type chat interface {
 	links() (opened, open int)
 	mend()
 	drop()
+	// fail goes wrong with the next request of a kind: 0 begins an answer.
+	fail(kind int, f chattest.Fault)
+	// over says whether nothing shows any more that an answer is on its way.
+	over(at spot) bool
 	// events counts what was sent; again sends the nth once more.
 	events() int
 	again(n int)
@@ -130,6 +136,14 @@ func (c *slackChat) links() (int, int) { st := c.Stats(); return st.Opened, st.L
 func (c *slackChat) mend() { c.Mend() }
 
 func (c *slackChat) drop() { c.Drop() }
+
+func (c *slackChat) fail(kind int, f chattest.Fault) {
+	c.Fail([]string{"chat.startStream", "chat.appendStream", "chat.stopStream", "agents.sessions.setStatus"}[kind], f)
+}
+
+func (c *slackChat) over(at spot) bool {
+	return c.Session(at.channel, at.thread).Status == "active" && !slices.ContainsFunc(c.Thread(at.channel, at.thread), func(m slacktest.Message) bool { return m.Stream != nil && m.Stream.Open })
+}
 
 func (c *slackChat) events() int { return len(c.Events()) }
 
@@ -254,6 +268,12 @@ func (c *discordChat) links() (int, int) { st := c.Stats(); return st.Opened, st
 func (c *discordChat) mend() { c.Mend() }
 
 func (c *discordChat) drop() { c.Drop() }
+
+func (c *discordChat) fail(kind int, f chattest.Fault) {
+	c.Fail([]string{"message.create", "message.edit", "typing", "channel.dm"}[kind], f)
+}
+
+func (c *discordChat) over(spot) bool { return true } // typing ends by itself
 
 func (c *discordChat) events() int { return len(c.Events()) }
 
@@ -420,15 +440,17 @@ func (m *meeting) told(who, want string) {
 	})
 }
 
-// behaved says that nothing pinged, that the platform refused nothing, and that
-// the audit holds.
-func (m *meeting) behaved() {
+// behaved says that nothing pinged, that the platform refused nothing but what was
+// expected, and that the audit holds.
+func (m *meeting) behaved(expected ...string) {
 	m.t.Helper()
 	for _, text := range m.pinged() {
 		m.t.Errorf("a message of nize's pings: %.200q", text)
 	}
 	for _, wrong := range m.mistakes() {
-		m.t.Errorf("the platform refused %s", wrong)
+		if !slices.ContainsFunc(expected, func(text string) bool { return strings.Contains(wrong, text) }) {
+			m.t.Errorf("the platform refused %s", wrong)
+		}
 	}
 	if v, err := api.CheckAudit(m.t.Context(), m.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
 		m.t.Errorf("audit %+v, %v", v, err)
@@ -445,6 +467,117 @@ func TestChats(t *testing.T) {
 			t.Run(name+"/"+platform, func(t *testing.T) { test(newMeeting(t, open(t), inProcess)) })
 		}
 	}
+	for name, test := range map[string]func(*meeting){"killed": testKilled, "killed any time": testKilledAnyTime} {
+		for platform, open := range chats {
+			t.Run(name+"/"+platform, func(t *testing.T) { test(newMeeting(t, open(t), newKillable)) })
+		}
+	}
+}
+
+// restart kills the process and waits until the next one is linked.
+func (m *meeting) restart() {
+	m.t.Helper()
+	before, _ := m.links()
+	m.kill()
+	m.mend()
+	m.start()
+	m.until("the bot is back", func() bool { opened, open := m.links(); return opened > before && open == 1 })
+}
+
+// saysOnce waits until a thread says each of these, and goes on in it: then none
+// of them stands there twice.
+func (m *meeting) saysOnce(at spot, want ...string) {
+	m.t.Helper()
+	for _, text := range want {
+		m.until("the thread says "+text, func() bool { return m.answered(at, text) > 0 })
+	}
+	if err := m.reply(at.by, at, "#after"); err != nil {
+		m.t.Fatal(err)
+	}
+	m.until("it goes on", func() bool { return m.answered(at, "You said after.") > 0 && m.over(at) })
+	for _, text := range append(want, "You said after.") {
+		if n := m.answered(at, text); n != 1 {
+			m.t.Errorf("%q stands there %d times: %+v", text, n, m.said(at))
+		}
+	}
+}
+
+// A process that is killed with a card open, with an answer half said, and with a
+// message posted of which it never learned: the next one goes on with the same
+// card and the same answer, and says nothing twice.
+func testKilled(m *meeting) {
+	t := m.t
+	at, posted := m.ask("ben", "note")
+	m.restart()
+	if err := m.press(t.Context(), "ben", posted, "run"); err != nil {
+		t.Fatal(err)
+	}
+	if done := m.card(at, store.Done); done.id != posted.id {
+		t.Errorf("the card is at %s, was posted at %s", done.id, posted.id)
+	}
+	m.saysOnce(at, "That was note.")
+	if n := m.runs.Load(); n != 1 {
+		t.Errorf("%d runs, want 1", n)
+	}
+
+	hold := make(chan struct{})
+	m.says.plan("cut", plan{say: []string{"It was going ", "well."}, hold: hold})
+	at, err := m.mention("ben", "#cut")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold <- struct{}{}
+	m.until("half of it is there", func() bool { return m.answered(at, "It was going") == 1 })
+	m.says.plan("cut", plan{say: []string{"It was going ", "well."}})
+	m.restart()
+	m.saysOnce(at, "It was going well.")
+
+	m.says.plan("lost", plan{say: []string{"Here it is."}})
+	m.fail(0, chattest.Fault{Hang: true})
+	if at, err = m.mention("ben", "#lost"); err != nil {
+		t.Fatal(err)
+	}
+	m.until("it stands there", func() bool { return m.answered(at, "Here it is.") == 1 })
+	m.restart()
+	m.saysOnce(at, "Here it is.")
+	m.behaved()
+}
+
+// A process that is killed at any moment, again and again: every message is
+// answered once in the end.
+func testKilledAnyTime(m *meeting) {
+	for key, value := range map[string]string{"limits.user.messages": "0", "limits.user.turns": "0", "budgets.user.daily": "0"} {
+		if _, err := api.PutSetting.Call(m.t.Context(), m.Client, api.PutSettingRequest{Key: key, Value: value}); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	random := rand.New(rand.NewPCG(11, 12))
+	rounds := 12
+	if testing.Short() {
+		rounds = 3
+	}
+	want := map[string]spot{}
+	for n := range rounds {
+		m.fail(random.IntN(4), []chattest.Fault{{Hang: true}, {Status: http.StatusBadGateway, After: true}, {Status: http.StatusInternalServerError, Times: 2}}[random.IntN(3)])
+		asked := m.says.asked.Load()
+		for i := range 3 {
+			word := fmt.Sprintf("r%dx%d", n, i)
+			m.says.plan(word, plan{say: []string{"You ", "said ", word + "."}})
+			at, err := m.mention([]string{"ann", "ben", "cho"}[i], "#"+word)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			want[word] = at
+		}
+		moment := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
+		m.until("it is at it", func() bool { return m.says.asked.Load() > asked })
+		<-moment.C // any moment will do
+		m.restart()
+	}
+	for word, at := range want {
+		m.saysOnce(at, "You said "+word+".")
+	}
+	m.behaved("message_not_in_streaming_state", "thread has already been created") // done, and nobody learned of it
 }
 
 // A hundred presses at once, presses of people who may not and presses of another

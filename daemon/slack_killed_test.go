@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -215,40 +214,4 @@ func TestSlackAnswerCut(t *testing.T) {
 		}
 		s.ends(root, "Stopped.")
 	})
-}
-
-// A process that is killed at any moment, again and again: every message is
-// answered once in the end, and no card, stream or state is left behind.
-func TestSlackKilledAnyTime(t *testing.T) {
-	s := newKilledScene(t)
-	random := rand.New(rand.NewPCG(11, 12))
-	rounds := 12
-	if testing.Short() {
-		rounds = 3
-	}
-	want := map[string]slacktest.Message{}
-	for n := range rounds {
-		s.fake.Fail([]string{"chat.startStream", "chat.appendStream", "chat.stopStream", "agents.sessions.setStatus"}[random.IntN(4)],
-			[]slacktest.Fault{{Hang: true}, {Status: http.StatusBadGateway, After: true}, {Status: http.StatusInternalServerError, Times: 2}}[random.IntN(3)])
-		for i := range 3 {
-			word := fmt.Sprintf("r%dx%d", n, i)
-			s.says.plan(word, plan{say: []string{"You ", "said ", word + "."}})
-			root, err := s.fake.Mention(slacktest.Ann, slacktest.General, "#"+word)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want[word] = root
-		}
-		asked := s.says.asked.Load()
-		moment := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
-		s.until("it is at it", func() bool { return s.says.asked.Load() > asked })
-		<-moment.C // any moment will do
-		s.restart(s.fake)
-	}
-	for word, root := range want {
-		s.ends(root, "You said "+word+".")
-	}
-	if v, err := api.CheckAudit(t.Context(), s.Client, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
-		t.Errorf("audit %+v, %v", v, err)
-	}
 }

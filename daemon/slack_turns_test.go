@@ -130,41 +130,6 @@ func TestSlackMute(t *testing.T) {
 	s.until("following goes on", func() bool { return s.answers(root, "You said w4.") == 1 })
 }
 
-// A process that is killed while it answers goes on after the restart, and
-// answers once.
-func TestSlackKilledInAnswer(t *testing.T) {
-	says := newSpeaker(t)
-	k := newKillable(t)
-	says.use(t, k.Client)
-	fake := onSlack(t, k)
-	hold := make(chan struct{})
-	defer close(hold)
-	says.plan("cut", plan{say: []string{"begun ", "ended"}, hold: hold})
-	root, err := fake.Mention(slacktest.Ann, slacktest.General, "#cut")
-	if err != nil {
-		t.Fatal(err)
-	}
-	hold <- struct{}{}
-	text := func() string {
-		var all []string
-		for _, m := range fake.Thread(root.Channel, root.TS) {
-			if m.User == slacktest.Bot {
-				all = append(all, m.Text)
-			}
-		}
-		return strings.Join(all, " | ")
-	}
-	k.until("the answer begins", func() bool { return strings.Contains(text(), "begun") })
-	k.kill()
-	says.plan("cut", plan{say: []string{"begun ", "ended"}})
-	k.start()
-	k.until("the turn goes on", func() bool { return strings.Contains(text(), "ended") })
-	k.until("the turn ends", func() bool { return fake.Session(root.Channel, root.TS).Status == "active" })
-	if n := strings.Count(text(), "ended"); n != 1 {
-		t.Errorf("%d answers: %s", n, text())
-	}
-}
-
 // A process that is killed right after a press was acknowledged: the press is
 // not lost, and the call ran at most once, whatever is pressed and redelivered
 // afterwards.
