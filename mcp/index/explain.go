@@ -45,24 +45,9 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 	}
 	if v := snap.docs[num].vector; v != nil {
 		whole, sentences := s.requestVectors()
-		out = append(out, Share{Vector, s.w.vector * likeness(v, whole, sentences)})
+		out = append(out, Share{Vector, s.w.vector * likeness(v[:], whole, sentences)})
 	}
 	return out
-}
-
-// find returns the number of a tool.
-func (s *snapshot) find(id string) (uint32, bool) {
-	for _, sv := range s.servers {
-		if !strings.HasPrefix(id, sv.about.name) {
-			continue
-		}
-		for _, n := range sv.docs {
-			if s.docs[n].id == id {
-				return n, true
-			}
-		}
-	}
-	return 0, false
 }
 
 // candidate returns the tool's entry in the running, and puts it there if it

@@ -25,7 +25,7 @@ func (s *search) fit(c *candidate, said float64) float64 {
 		best := 0.0
 		for j := range k.terms {
 			if at := c.doc.find(k.terms[j].term); at >= 0 {
-				best = max(best, k.terms[j].factor*float64(c.doc.terms[at].impact())/impactSteps)
+				best = max(best, k.terms[j].factor*float64(c.doc.terms()[at].impact())/impactSteps)
 			}
 		}
 		words += k.rarity * best

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -93,7 +92,7 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 		c.total += share / float64(rankOffset+r+1)
 	}
 	slices.SortFunc(s.sc.cands, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.total, a.total), strings.Compare(a.doc.id, b.doc.id))
+		return cmp.Or(cmp.Compare(b.total, a.total), compareDocs(a.doc, b.doc))
 	})
 	return nil
 }

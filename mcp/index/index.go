@@ -243,7 +243,7 @@ func (s *snapshot) names(d Domain, keep func(store.Tool) bool) string {
 	return text
 }
 
-// Domain lists up to n tools of a domain, by id, that come after the tool id
+// Domain lists up to n tools of a domain, by server and name, that come after the tool id
 // after and that keep lets through. next is the value of after for the rest,
 // "" at the end. Tools come without schemas.
 func (x *Index) Domain(id, after string, n int, keep func(store.Tool) bool) (tools []store.Tool, next string) {
@@ -251,27 +251,22 @@ func (x *Index) Domain(id, after string, n int, keep func(store.Tool) bool) (too
 		return nil, ""
 	}
 	snap := x.now.Load()
-	var found []*doc
-	for _, s := range snap.servers {
+	server, name, _ := store.SplitToolID(after)
+	last := &doc{about: &about{name: server}, name: name}
+	for _, s := range snap.servers { // by name, as their tools are
 		if s.about.domain != id && s.about.name != id {
 			continue
 		}
 		for _, d := range s.docs {
-			if doc := snap.docs[d]; doc.id > after {
-				found = append(found, doc)
+			t := snap.docs[d].tool()
+			if compareDocs(snap.docs[d], last) <= 0 || keep != nil && !keep(t) {
+				continue
 			}
+			if len(tools) == n {
+				return tools, tools[n-1].ID()
+			}
+			tools = append(tools, t)
 		}
-	}
-	slices.SortFunc(found, func(a, b *doc) int { return strings.Compare(a.id, b.id) })
-	for _, d := range found {
-		t := d.tool()
-		if keep != nil && !keep(t) {
-			continue
-		}
-		if len(tools) == n {
-			return tools, tools[n-1].ID()
-		}
-		tools = append(tools, t)
 	}
 	return tools, ""
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -351,30 +352,24 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 	next := *snap
 	same := snap.space == e
 	next.space = e
-	next.vecs = make([][]float32, len(snap.docs), cap(snap.docs))
+	next.vecs = nil
+	if e.embedder != nil {
+		next.vecs = make([][]float32, len(snap.docs), cap(snap.docs))
+	}
 	if same {
 		copy(next.vecs, snap.vecs)
 	}
-	next.servers = make([]*server, len(snap.servers))
-	for i, sv := range snap.servers {
-		changed := !same
-		for _, n := range sv.docs {
-			if next.vecs[n] == nil {
-				v := snap.docs[n].vector
-				if e.embedder != nil {
-					v = have[keyOf(snap.docs[n])]
-				}
-				if v != nil {
-					next.vecs[n] = v
-					changed = true
-				}
+	next.shelves = slices.Clone(snap.shelves)
+	for i := range next.shelves {
+		changed, first := !same, i*shelfSize
+		for n := first; n < min(first+shelfSize, len(next.vecs)); n++ {
+			if next.vecs[n] == nil && snap.alive(uint32(n)) {
+				next.vecs[n] = have[keyOf(snap.docs[n])]
+				changed = changed || next.vecs[n] != nil
 			}
 		}
-		next.servers[i] = sv
 		if changed {
-			s := *sv
-			s.shelf = newShelf(sv.about.name, &next, sv.docs)
-			next.servers[i] = &s
+			next.shelves[i] = newShelf(&next, first)
 		}
 	}
 	x.now.Store(&next)
@@ -408,9 +403,9 @@ func (k *keeper) query(ctx context.Context, e Embedder, text string) ([]float32,
 // usable vector never gets one.
 func (x *Index) Vectors() (model string, have, tools int) {
 	snap := x.now.Load()
-	for _, sv := range snap.servers {
-		if sv.shelf != nil {
-			have += sv.shelf.count
+	for n := range snap.docs {
+		if snap.alive(uint32(n)) && snap.vector(uint32(n)) != nil {
+			have++
 		}
 	}
 	return snap.space.model(), have, snap.live

@@ -194,12 +194,13 @@ func (s *search) votes(m *memory, learned bool) {
 			shared[n] += x
 		}
 	}
-	running := make(map[string]*candidate, len(s.sc.cands))
+	running := make(map[uint32]*candidate, len(s.sc.cands))
 	for i := range s.sc.cands {
-		running[s.sc.cands[i].doc.id] = &s.sc.cands[i]
+		running[s.sc.cands[i].num] = &s.sc.cands[i]
 	}
 	servers := make(map[string]float64)
 	tools := make(map[string]float64)
+	used := make(map[uint32]float64)
 	for n, both := range shared {
 		l := m.feedback[n]
 		if !learned && !l.written {
@@ -221,15 +222,17 @@ func (s *search) votes(m *memory, learned bool) {
 			servers[l.server] = max(servers[l.server], like)
 		}
 		like *= math.Pow(valueDiffers, math.Abs(float64(l.values-s.req.values)))
-		c := running[l.tool]
-		if c == nil || like <= sameRequest || worth*same(like) <= tools[l.tool] || s.wantedMore(l, c.doc, asked) || l.written && !s.ownWords(l, c.doc) {
+		num, ok := s.snap.find(l.tool)
+		c := running[num]
+		if !ok || c == nil || like <= sameRequest || worth*same(like) <= tools[l.tool] || s.wantedMore(l, c.doc, asked) || l.written && !s.ownWords(l, c.doc) {
 			continue
 		}
 		tools[l.tool] = worth * same(like)
+		used[num] = tools[l.tool]
 	}
 	for i := range s.sc.cands {
 		c := &s.sc.cands[i]
-		c.parts[byUse] = tools[c.doc.id] + useOfServer*servers[c.doc.about.name]
+		c.parts[byUse] = used[c.num] + useOfServer*servers[c.doc.about.name]
 	}
 }
 
@@ -274,7 +277,7 @@ func (s *search) wantedMore(l *feedback, d *doc, asked []string) bool {
 		if slices.Contains(asked, w) {
 			continue
 		}
-		if t, ok := s.snap.words.stems.find(w); ok && s.sc.factor[t] == 0 && slices.Contains(d.name, t) {
+		if t, ok := s.snap.words.stems.find(w); ok && s.sc.factor[t] == 0 && d.inName(t) {
 			return true
 		}
 	}

@@ -82,5 +82,5 @@ func (s *search) disagreement(d *doc) float64 {
 
 // names says whether the concept stands in the tool's name.
 func (c *concept) names(d *doc) bool {
-	return slices.ContainsFunc(c.terms, func(e expansion) bool { return e.near() && slices.Contains(d.name, e.term) })
+	return slices.ContainsFunc(c.terms, func(e expansion) bool { return e.near() && d.inName(e.term) })
 }

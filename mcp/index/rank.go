@@ -199,7 +199,7 @@ func (s *search) pick() {
 func (s *search) front(n int) []uint32 {
 	score, docs := s.sc.score, s.snap.docs
 	worse := func(a, b uint32) bool {
-		return score[a] < score[b] || score[a] == score[b] && docs[a].id > docs[b].id
+		return score[a] < score[b] || score[a] == score[b] && compareDocs(docs[a], docs[b]) > 0
 	}
 	heap := make([]uint32, 0, n)
 	for _, d := range s.sc.touched {
@@ -256,7 +256,7 @@ func (s *search) take(nums []uint32, limit int) {
 		if c := cmp.Compare(sc.score[b], sc.score[a]); c != 0 {
 			return c
 		}
-		return strings.Compare(s.snap.docs[a].id, s.snap.docs[b].id)
+		return compareDocs(s.snap.docs[a], s.snap.docs[b])
 	})
 	for _, d := range kept[:min(len(kept), limit)] {
 		c := candidate{num: d, doc: s.snap.docs[d]}
@@ -316,7 +316,7 @@ func (s *search) order() {
 		}
 	}
 	slices.SortFunc(cands, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.total, a.total), strings.Compare(a.doc.id, b.doc.id))
+		return cmp.Or(cmp.Compare(b.total, a.total), compareDocs(a.doc, b.doc))
 	})
 }
 

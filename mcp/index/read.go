@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -95,12 +96,12 @@ func (r *reader) text(s string, f field) {
 // tool reads one tool.
 func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 	r.tally.reset()
-	d := &doc{id: t.ID(), description: t.Description, about: a, sum: sum}
+	d := &doc{name: t.Name, description: t.Description, about: a, sum: sum}
 	r.text(t.Name, inName)
 	if t.Title == "" {
 		t.Title = t.Annotations.Title
 	}
-	d.name = slices.Clone(r.tally.terms)
+	d.named = uint8(min(len(r.tally.terms), math.MaxUint8))
 	d.action = r.action(&t)
 	d.number = numberOf(t.Name)
 	r.text(t.Title, inName)
@@ -118,26 +119,29 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 		}
 	}
 	d.title = t.Title
-	d.terms = r.weigh()
+	d.words = make([]posting, 0, len(r.tally.terms)+int(d.named))
+	d.words = r.weigh(d.words)
+	for _, t := range r.tally.terms[:d.named] { // those that were read first
+		d.words = append(d.words, posting(t))
+	}
 	d.vector = r.mean.vector(t.Name, a.name, firstSentence(description), description)
 	return d
 }
 
-// weigh returns the weight of each counted word: BM25F without the idf.
-func (r *reader) weigh() []posting {
+// weigh appends the weight of each counted word: BM25F without the idf.
+func (r *reader) weigh(out []posting) []posting {
 	var scale [fields]float64
 	for f := range fields {
 		w := &tuned.fields[f]
 		scale[f] = w.weight / (1 - w.b + w.b*float64(r.tally.length[f])/w.typical)
 	}
-	out := make([]posting, len(r.tally.terms))
 	for i, t := range r.tally.terms {
 		tf := 0.0
 		for f, n := range r.tally.counts[i] {
 			tf += scale[f] * float64(n)
 		}
 		impact := tf * (saturation + 1) / (tf + saturation) / maxImpact
-		out[i] = posting(t<<8 | max(1, uint32(impact*impactSteps+0.5)))
+		out = append(out, posting(t<<8|max(1, uint32(impact*impactSteps+0.5))))
 	}
 	slices.Sort(out)
 	return out
@@ -149,9 +153,9 @@ func (r *reader) about(s store.Server) *about {
 	r.tally.reset()
 	r.text(s.Name, inServer)
 	r.text(s.Domain, inServer)
-	a.names = slices.Sorted(slices.Values(r.tally.terms))
 	r.text(s.Description[:min(len(s.Description), maxDescription)], inServer)
-	a.terms = slices.Sorted(slices.Values(r.tally.terms))
+	a.terms = slices.Clone(r.tally.terms)
+	slices.Sort(a.terms)
 	return a
 }
 

@@ -116,7 +116,8 @@ func (w weights) weighed(by map[Signal]float64) *weights {
 // nobody asked for speaks against it.
 func (s *search) nameShare(d *doc) float64 {
 	said, all := 0.0, 0.0
-	for _, t := range d.name {
+	for _, p := range d.nameTerms() {
+		t := term(p)
 		idf := s.idf(s.snap.df(t))
 		all += idf
 		said += idf * float64(s.sc.factor[t])
@@ -250,7 +251,7 @@ func (c *concept) in(d *doc) float32 {
 	for i := range c.terms {
 		e := &c.terms[i]
 		if at := d.find(e.term); at >= 0 {
-			return e.unit * float32(d.terms[at].impact())
+			return e.unit * float32(d.terms()[at].impact())
 		}
 	}
 	return 0
@@ -258,8 +259,8 @@ func (c *concept) in(d *doc) float32 {
 
 // find returns where in its terms the doc has t, -1 for nowhere.
 func (d *doc) find(t term) int {
-	at, _ := slices.BinarySearch(d.terms, posting(t<<8))
-	if at < len(d.terms) && d.terms[at].doc() == t {
+	at, _ := slices.BinarySearch(d.terms(), posting(t<<8))
+	if at < len(d.terms()) && d.terms()[at].doc() == t {
 		return at
 	}
 	return -1

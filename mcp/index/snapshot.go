@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/maphash"
 	"slices"
@@ -30,35 +31,45 @@ type list struct {
 
 // doc is one tool as it was read. It never changes.
 type doc struct {
-	id                 string
-	title, description string
-	about              *about
-	action             action
-	number             number
-	sum                uint64    // of the definition, to find out what changed
-	name               []term    // the different words of its name, in order
-	terms              []posting // every term (in the place of the doc number) with its weight, sorted
-	vector             []float32 // the embedded one; nil where it has no known word
+	name, title, description string // the strings that came in
+	about                    *about
+	sum                      uint64              // of the definition, to find out what changed
+	vector                   *[tableDims]float32 // the embedded one; nil where it has no known word
+	words                    []posting           // terms and then nameTerms, since a slice of its own costs as much as its words
+	named                    uint8               // how many of them are nameTerms
+	action                   action
+	number                   number
 }
+
+// terms are every term (in the place of the doc number) with its weight, sorted.
+func (d *doc) terms() []posting { return d.words[:len(d.words)-int(d.named)] }
+
+// nameTerms are the different terms of its name, in order.
+func (d *doc) nameTerms() []posting { return d.words[len(d.words)-int(d.named):] }
+
+// inName says whether the term is one of its name.
+func (d *doc) inName(t term) bool { return slices.Contains(d.nameTerms(), posting(t)) }
 
 // tool is what a search tells of the tool: what it is for.
 func (d *doc) tool() store.Tool {
-	server := d.about.name
-	return store.Tool{Server: server, Name: d.id[len(server)+1:], Title: d.title, Description: d.description}
+	return store.Tool{Server: d.about.name, Name: d.name, Title: d.title, Description: d.description}
+}
+
+// compareDocs orders docs by server and name.
+func compareDocs(a, b *doc) int {
+	return cmp.Or(strings.Compare(a.about.name, b.about.name), strings.Compare(a.name, b.name))
 }
 
 // about is what a server says about itself. It never changes.
 type about struct {
 	name, domain, description string
-	terms                     []term // of name, domain and description, sorted
-	names                     []term // of name and domain only, sorted
+	terms                     []term // of all three, sorted
 }
 
 // server is one server's part of a snapshot.
 type server struct {
 	about *about
-	docs  []uint32 // by tool id
-	shelf *shelf   // its vectors, nil while there are none
+	docs  []uint32 // by name
 }
 
 // snapshot is the index at one moment.
@@ -67,7 +78,8 @@ type snapshot struct {
 	lists   []*list     // by term
 	docs    []*doc      // by number; removed ones stay until the next compaction
 	gone    []uint64    // a bit for each removed one
-	vecs    [][]float32 // by number; nil where there is none. The numbers behind it are the shelf's own.
+	vecs    [][]float32 // of a configured embedder, by number; nil where there is none
+	shelves []*shelf    // the vectors of shelfSize numbers each; nil where there is none
 	live    int
 	servers []*server // by name
 	space   *space    // of the vectors; nil before the first
@@ -85,6 +97,31 @@ func (s *snapshot) server(name string) *server {
 
 func (s *snapshot) findServer(name string) (int, bool) {
 	return slices.BinarySearchFunc(s.servers, name, func(sv *server, n string) int { return strings.Compare(sv.about.name, n) })
+}
+
+// find returns the number of a tool.
+func (s *snapshot) find(id string) (uint32, bool) {
+	name, tool, _ := store.SplitToolID(id)
+	sv := s.server(name)
+	if sv == nil {
+		return 0, false
+	}
+	i, ok := slices.BinarySearchFunc(sv.docs, tool, func(n uint32, name string) int { return strings.Compare(s.docs[n].name, name) })
+	if !ok {
+		return 0, false
+	}
+	return sv.docs[i], true
+}
+
+// vector returns the vector of a number, nil for none.
+func (s *snapshot) vector(n uint32) []float32 {
+	switch v := s.docs[n].vector; {
+	case s.space.embedder != nil:
+		return s.vecs[n]
+	case v != nil:
+		return v[:]
+	}
+	return nil
 }
 
 // df is the number of tools that have the term.
@@ -120,6 +157,7 @@ func (x *Index) publishLocked(u *update) {
 	if dead := len(u.docs) - u.live; dead > 64 && dead > u.live/2 {
 		u.compact()
 	}
+	u.shelve()
 	x.vocab = u.vocab
 	u.words = u.vocab.view()
 	next := u.snapshot
@@ -129,13 +167,13 @@ func (x *Index) publishLocked(u *update) {
 // replace makes tools the server's tools.
 func (u *update) replace(sv store.Server, tools []store.Tool) {
 	i, known := u.findServer(sv.Name)
-	next := &server{}
+	next := &server{docs: make([]uint32, 0, len(tools))}
 	old := make(map[string]uint32)
 	if known {
 		prev := u.servers[i]
 		next.about = prev.about
 		for _, d := range prev.docs {
-			old[u.docs[d].tool().Name] = d
+			old[u.docs[d].name] = d
 		}
 	}
 	if a := next.about; a == nil || a.domain != sv.Domain || a.description != sv.Description {
@@ -158,7 +196,9 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 			doc.about = next.about
 			u.drop(d)
 			n := u.add(&doc)
-			u.vecs[n] = u.vecs[d]
+			if u.vecs != nil {
+				u.vecs[n] = u.vecs[d]
+			}
 			next.docs = append(next.docs, n)
 		default:
 			if had {
@@ -174,8 +214,7 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 	for _, d := range old {
 		u.drop(d)
 	}
-	slices.SortFunc(next.docs, func(a, b uint32) int { return strings.Compare(u.docs[a].id, u.docs[b].id) })
-	u.shelve(next)
+	slices.SortFunc(next.docs, func(a, b uint32) int { return strings.Compare(u.docs[a].name, u.docs[b].name) })
 	if known {
 		u.servers[i] = next
 	} else {
@@ -199,12 +238,17 @@ func (u *update) remove(name string) {
 func (u *update) add(d *doc) uint32 {
 	n := uint32(len(u.docs))
 	u.docs = append(u.docs, d)
-	u.vecs = append(u.vecs, nil)
+	if u.space.embedder != nil {
+		u.vecs = append(u.vecs, nil)
+	}
 	if int(n/64) == len(u.gone) {
 		u.gone = append(u.gone, 0)
 	}
-	for _, p := range d.terms {
+	for _, p := range d.terms() {
 		l := u.own(p.doc())
+		if n := len(l.posts); n == cap(l.posts) { // append would leave a quarter of all lists empty
+			l.posts = append(make([]posting, 0, n+n/8+1), l.posts...)
+		}
 		l.posts = append(l.posts, posting(n<<8|p.impact()))
 		l.live++
 	}
@@ -215,7 +259,7 @@ func (u *update) add(d *doc) uint32 {
 // drop marks the doc of that number as removed.
 func (u *update) drop(n uint32) {
 	u.gone[n/64] |= 1 << (n % 64)
-	for _, p := range u.docs[n].terms {
+	for _, p := range u.docs[n].terms() {
 		u.own(p.doc()).live--
 	}
 	u.live--
@@ -253,7 +297,7 @@ func (u *update) compact() {
 		for _, t := range ts {
 			// A server's own text may hold words that no tool has.
 			if from.df(t) == 0 {
-				renamed[t], _ = u.vocab.stems.add(old.stems.texts[t])
+				renamed[t] = u.vocab.stems.add(old.stems.texts[t])
 			}
 			out = append(out, renamed[t])
 		}
@@ -263,21 +307,24 @@ func (u *update) compact() {
 	u.old = new(snapshot) // nothing is shared with it
 	for _, s := range from.servers {
 		a := *s.about
-		a.terms, a.names = rename(a.terms), rename(a.names)
+		a.terms = rename(a.terms)
 		slices.Sort(a.terms)
-		slices.Sort(a.names)
-		next := &server{about: &a, shelf: s.shelf}
+		next := &server{about: &a}
 		for _, n := range s.docs {
 			d := *from.docs[n]
 			d.about = &a
-			d.name = rename(d.name)
-			d.terms = slices.Clone(d.terms)
-			for i, p := range d.terms {
-				d.terms[i] = posting(renamed[p.doc()]<<8 | p.impact())
+			d.words = slices.Clone(d.words)
+			for i, p := range d.terms() {
+				d.words[i] = posting(renamed[p.doc()]<<8 | p.impact())
 			}
-			slices.Sort(d.terms)
+			slices.Sort(d.terms())
+			for i, p := range d.nameTerms() {
+				d.nameTerms()[i] = posting(renamed[p])
+			}
 			m := u.add(&d)
-			u.vecs[m] = from.vecs[n]
+			if u.vecs != nil {
+				u.vecs[m] = from.vecs[n]
+			}
 			next.docs = append(next.docs, m)
 		}
 		u.servers = append(u.servers, next)

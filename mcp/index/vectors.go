@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +13,9 @@ import (
 
 // The rule of this file: chromem-go never sees a vector that is not of the
 // right length, finite and of length 1, is never asked for more than it holds,
-// and never changes while it is asked. A collection holds the vectors of one
-// server by one model and is not touched once it is built; an update makes a
-// new one. Its traps are out of reach that way (each is a test):
+// and never changes while it is asked. A collection holds the vectors of a range of
+// numbers by one model and is not touched once it is built; an update makes a
+// new one of the last range. Its traps are out of reach that way (each is a test):
 //
 //   - a zero vector becomes NaN and pollutes every ranking;
 //   - n above the number of documents is an error, also when a delete races;
@@ -39,7 +40,7 @@ func (s *space) model() string {
 	return s.embedder.Model()
 }
 
-// shelf is the vectors of one server in one space.
+// shelf is the vectors of a range of numbers in one space.
 type shelf struct {
 	vectors *chromem.Collection
 	count   int
@@ -52,24 +53,30 @@ func notEmbedding(context.Context, string) ([]float32, error) {
 	return nil, errors.New("vectors are made before they are stored")
 }
 
-// newShelf puts the vectors of a server's docs into a collection, nil if there
-// are none.
-func newShelf(name string, snap *snapshot, nums []uint32) *shelf {
+// shelfSize is what a map has room for before it doubles: a collection is one,
+// and half empty it would weigh as much as the vectors.
+const shelfSize = 112
+
+// newShelf puts the vectors of the docs from a number on into a collection, nil
+// if there are none.
+func newShelf(snap *snapshot, first int) *shelf {
 	var s *shelf
-	for _, n := range nums {
-		v := snap.vecs[n]
-		if v == nil || s != nil && len(v) != s.dims {
+	for n := uint32(first); n < uint32(min(first+shelfSize, len(snap.docs))); n++ {
+		v := snap.vector(n)
+		if v == nil || !snap.alive(n) || s != nil && len(v) != s.dims {
 			continue
 		}
 		if s == nil {
 			// A database of its own: collections then go with their snapshot.
-			c, err := chromem.NewDB().CreateCollection(name, nil, notEmbedding)
+			c, err := chromem.NewDB().CreateCollection("tools", nil, notEmbedding)
 			if err != nil {
 				return nil // only without a name
 			}
 			s = &shelf{vectors: c, dims: len(v)}
 		}
-		if s.vectors.AddDocument(context.Background(), chromem.Document{ID: snap.docs[n].id, Embedding: v}) == nil {
+		var id [4]byte
+		binary.LittleEndian.PutUint32(id[:], n)
+		if s.vectors.AddDocument(context.Background(), chromem.Document{ID: string(id[:]), Embedding: v}) == nil {
 			s.count++
 		}
 	}
@@ -92,17 +99,17 @@ func textOf(d *doc) string {
 	return b.String()
 }
 
-// shelve gives the server's new docs their embedded vectors and builds its
-// collection. Vectors of a configured embedder follow in the background.
-func (u *update) shelve(s *server) {
-	if u.space.embedder == nil {
-		for _, n := range s.docs {
-			if u.vecs[n] == nil { // a new number, which no older snapshot sees
-				u.vecs[n] = u.docs[n].vector
-			}
-		}
+// shelve builds the collections of the new numbers. Vectors of a configured
+// embedder follow in the background.
+func (u *update) shelve() {
+	if len(u.docs) == len(u.old.docs) {
+		return
 	}
-	s.shelf = newShelf(s.about.name, &u.snapshot, s.docs)
+	first := len(u.old.docs) / shelfSize
+	u.shelves = slices.Clone(u.shelves[:first])
+	for n := first * shelfSize; n < len(u.docs); n += shelfSize {
+		u.shelves = append(u.shelves, newShelf(&u.snapshot, n))
+	}
 }
 
 // near is one tool that a vector search found.
@@ -115,28 +122,25 @@ type near struct {
 // are nearest to v, a unit vector.
 func (s *search) scan(ctx context.Context, v []float32, n int) ([]near, error) {
 	var out []near
-	for _, sv := range s.snap.servers {
-		if sv.shelf == nil || sv.shelf.dims != len(v) || !s.inDomain(sv.about) {
+	for _, sh := range s.snap.shelves {
+		if sh == nil || sh.dims != len(v) {
 			continue
 		}
-		want := sv.shelf.count
-		if s.q.Keep == nil {
-			want = min(want, n)
-		}
-		found, err := sv.shelf.vectors.QueryEmbedding(ctx, v, want, nil, nil)
+		found, err := sh.vectors.QueryEmbedding(ctx, v, sh.count, nil, nil)
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, cerr // chromem answers with a part and no error
 		}
 		if err != nil {
-			return nil, fmt.Errorf("searching the vectors of %s: %w", sv.about.name, err)
+			return nil, fmt.Errorf("searching vectors: %w", err)
 		}
-		for _, f := range found {
-			if f.Similarity <= 0 {
-				continue
+		kept := 0
+		for _, f := range found { // the nearest first
+			if f.Similarity <= 0 || kept == n {
+				break
 			}
-			i, ok := slices.BinarySearchFunc(sv.docs, f.ID, func(num uint32, id string) int { return strings.Compare(s.snap.docs[num].id, id) })
-			if ok && s.keeps(sv.docs[i]) {
-				out = append(out, near{sv.docs[i], float64(f.Similarity)})
+			if num := binary.LittleEndian.Uint32([]byte(f.ID)); s.keeps(num) {
+				out = append(out, near{num, float64(f.Similarity)})
+				kept++
 			}
 		}
 	}
@@ -147,7 +151,7 @@ func (s *search) scan(ctx context.Context, v []float32, n int) ([]near, error) {
 			}
 			return 1
 		}
-		return strings.Compare(s.snap.docs[a.num].id, s.snap.docs[b.num].id)
+		return compareDocs(s.snap.docs[a.num], s.snap.docs[b.num])
 	})
 	return out[:min(len(out), n)], nil
 }
@@ -199,7 +203,7 @@ func (s *search) rerank() []float32 {
 	for i := range s.sc.cands {
 		c := &s.sc.cands[i]
 		if c.doc.vector != nil {
-			c.parts[byVector] = likeness(c.doc.vector, whole, sentences)
+			c.parts[byVector] = likeness(c.doc.vector[:], whole, sentences)
 		}
 	}
 	s.order()

@@ -320,16 +320,16 @@ func TestBadVectors(t *testing.T) {
 	if !good([]float32{1e-30, 1e-30}) || !good([]float32{1e30, 1e30}) {
 		t.Error("tiny and huge vectors are good")
 	}
-	snap := &snapshot{}
-	for i, v := range [][]float32{{1, 0}, nil, {1, 0, 0}, {0, 1}} {
-		snap.docs = append(snap.docs, &doc{id: fmt.Sprint(i)})
+	snap := &snapshot{gone: []uint64{1 << 4, 0}, space: &space{embedder: uncomparable{}}}
+	for _, v := range [][]float32{{1, 0}, nil, {1, 0, 0}, {0, 1}, {1, 0}, shelfSize: nil} {
+		snap.docs = append(snap.docs, &doc{})
 		snap.vecs = append(snap.vecs, v)
 	}
-	s := newShelf("s", snap, []uint32{0, 1, 2, 3})
+	s := newShelf(snap, 0)
 	if s == nil || s.count != 2 || s.dims != 2 {
-		t.Fatalf("shelf %+v, want the two vectors of the first length", s)
+		t.Fatalf("shelf %+v, want the two vectors of the first length of tools that are there", s)
 	}
-	if s := newShelf("s", snap, []uint32{1}); s != nil {
+	if s := newShelf(snap, shelfSize); s != nil {
 		t.Errorf("a shelf without vectors: %+v", s)
 	}
 }
@@ -369,12 +369,12 @@ func TestWordTable(t *testing.T) {
 		t.Errorf("words.table has the sha256 %s", sum)
 	}
 	words := commonWords()
-	if n := len(words.words.texts); n != 30000 || len(words.rows) != n*tableDims {
+	if n := len(words.ends); n != 30000 || len(words.rows) != n*tableDims {
 		t.Fatalf("%d words, %d bytes of rows", n, len(words.rows))
 	}
 	for w, want := range map[string]string{"the": "the", "of": "of", "gets": "gets", "firewalls": "firewall"} {
-		if r, ok := words.rank(w); !ok || words.words.texts[r] != want {
-			t.Errorf("%q is at %d (%v), %q", w, r, ok, words.words.texts[r])
+		if r, ok := words.rank(w); !ok || words.word(r) != want {
+			t.Errorf("%q is at %d (%v), %q", w, r, ok, words.word(r))
 		}
 	}
 	if r, ok := words.rank("xyzzyq"); ok {
@@ -383,11 +383,11 @@ func TestWordTable(t *testing.T) {
 	var e averager
 	one := e.vector("archive the project")
 	texts := []string{"store the projects", "bake bread with yeast"}
-	alike, unlike := dot(one, e.vector(texts[0])), dot(one, e.vector(texts[1]))
+	alike, unlike := dot(one[:], e.vector(texts[0])[:]), dot(one[:], e.vector(texts[1])[:])
 	if alike < 0.35 || unlike > 0.1 {
 		t.Errorf("alike %.2f, unlike %.2f", alike, unlike)
 	}
-	if again := e.vector("archive the project"); !slices.Equal(again, one) {
+	if again := e.vector("archive the project"); *again != *one {
 		t.Error("a vector depends on what was read before")
 	}
 	for _, text := range []string{"", "北京天气预报", "xyzzyq"} {
@@ -410,4 +410,46 @@ func TestNoWordMeets(t *testing.T) {
 	if a := must(x.Search(context.Background(), Query{Text: "zzzz qqqq"})); len(a.Hits)+len(a.Near) > 0 || a.Note == "" {
 		t.Errorf("nothing alike: %+v", a)
 	}
+}
+
+// A scan finds every tool that is there, once, and none that is gone, however
+// the numbers lie in the collections.
+func TestScanFindsAll(t *testing.T) {
+	servers, tools := large(4 * shelfSize)
+	x := fill(t, Options{}, servers, tools)
+	check := func(when string) {
+		t.Helper()
+		snap := x.now.Load()
+		s := search{snap: snap, q: &Query{}}
+		v := unit(slices.Repeat([]float32{1}, tableDims))
+		var got, want []uint32
+		for _, n := range must(s.scan(t.Context(), v, maxDocs)) {
+			got = append(got, n.num)
+		}
+		for n := range uint32(len(snap.docs)) {
+			if snap.alive(n) && snap.vector(n) != nil && dot(v, snap.vector(n)) > 0 {
+				want = append(want, n)
+			}
+		}
+		slices.Sort(got)
+		if len(want) < 10 || !slices.Equal(got, want) {
+			t.Errorf("%s, of %d tools (%d numbers) a scan finds %d, want %d", when, snap.live, len(snap.docs), len(got), len(want))
+		}
+		for _, sv := range snap.servers {
+			for _, n := range sv.docs {
+				if num, ok := snap.find(snap.docs[n].tool().ID()); !ok || num != n {
+					t.Errorf("%s, find(%s) = %d, %v, want %d", when, snap.docs[n].name, num, ok, n)
+				}
+			}
+		}
+	}
+	check("at first")
+	x.Remove(servers[1].Name)
+	check("after a server went")
+	replace(t, x, servers[0].Name, append(slices.Clone(tools[servers[0].Name][1:]), tool("", "open_door", "Opens the door of a garage")))
+	check("after a server changed")
+	for _, s := range servers[:len(servers)*2/3] {
+		x.Remove(s.Name)
+	}
+	check("after most went")
 }

@@ -44,18 +44,17 @@ func (v tableView) find(s string) (uint32, bool) {
 	}
 }
 
-// add returns the number of s and whether it is new. It keeps a copy, so that
-// a word does not hold on to the text that it came from.
-func (t *table) add(s string) (uint32, bool) {
+// add returns the number of s, which it keeps if it is new.
+func (t *table) add(s string) uint32 {
 	if n, ok := t.view().find(s); ok {
-		return n, false
+		return n
 	}
 	if 2*(len(t.texts)+1) > len(t.slots) {
 		t.grow()
 	}
-	t.texts = append(t.texts, strings.Clone(s))
+	t.texts = append(t.texts, s)
 	t.place(uint32(len(t.texts)))
-	return uint32(len(t.texts) - 1), true
+	return uint32(len(t.texts) - 1)
 }
 
 // grow moves to a new slot array; views go on reading the old one.
@@ -96,11 +95,11 @@ const (
 
 // term returns the number of the stem of w and makes one for a new word.
 func (v *vocabulary) term(w string) term {
-	n, fresh := v.surfaces.add(w)
-	if !fresh {
+	if n, ok := v.surfaces.view().find(w); ok {
 		return v.termOf[n]
 	}
-	t, _ := v.stems.add(stem(w))
+	w = strings.Clone(w) // a word does not hold on to the text that it came from
+	n, t := v.surfaces.add(w), v.stems.add(stem(w))
 	v.termOf = append(v.termOf, t)
 	if len(w) < maxShelfWord && lower(w[0]) {
 		s := &v.shelf[w[0]-'a'][len(w)]

@@ -203,5 +203,8 @@ func stem(w string) string {
 			return w
 		}
 	}
-	return english.Stem(w, true)
+	if s := english.Stem(w, true); s != w {
+		return s
+	}
+	return w // and not a copy
 }

@@ -2,10 +2,10 @@ package index
 
 import (
 	_ "embed"
+	"hash/maphash"
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // The embedded embedder: no network, no key, no download. A text becomes the
@@ -34,30 +34,54 @@ const (
 	zipfStart = 3
 )
 
-// wordTable finds a word's row.
+// wordTable finds a word's row. It points into the file, so that it weighs a
+// quarter of a megabyte and not three.
 type wordTable struct {
-	words tableView // numbered by frequency
+	list  string   // the words by frequency, a line each
+	ends  []uint32 // of the words in list
+	slots []uint16 // number+1 of a word by its hash, 0 for none
 	rows  string
 }
 
 // commonWords is read when it is first needed, in about a millisecond.
 var commonWords = sync.OnceValue(func() *wordTable {
 	list, rows, _ := strings.Cut(tableFile, "\n\n")
-	t := table{texts: strings.Split(list, "\n"), slots: make([]atomic.Uint32, 1<<16)}
-	for n := range t.texts {
-		t.place(uint32(n + 1))
+	t := &wordTable{list: list, ends: make([]uint32, 0, len(rows)/tableDims), slots: make([]uint16, 1<<16), rows: rows}
+	end := 0
+	for w := range strings.SplitSeq(list, "\n") {
+		end += len(w)
+		t.ends = append(t.ends, uint32(end))
+		t.slots[t.slot(w)] = uint16(len(t.ends))
+		end++
 	}
-	return &wordTable{words: t.view(), rows: rows}
+	return t
 })
+
+// word returns the word of that rank.
+func (t *wordTable) word(rank int) string {
+	if rank == 0 {
+		return t.list[:t.ends[0]]
+	}
+	return t.list[t.ends[rank-1]+1 : t.ends[rank]]
+}
+
+// slot returns where the word is, or the free place where it would be.
+func (t *wordTable) slot(w string) uint16 {
+	h := uint16(maphash.String(seed, w))
+	for t.slots[h] != 0 && t.word(int(t.slots[h])-1) != w {
+		h++
+	}
+	return h
+}
 
 // rank returns the place of a word among the commonest, or of the word without a
 // final s.
 func (t *wordTable) rank(w string) (int, bool) {
-	r, ok := t.words.find(w)
-	if short, plural := strings.CutSuffix(w, "s"); !ok && plural {
-		r, ok = t.words.find(short)
+	r := t.slots[t.slot(w)]
+	if short, plural := strings.CutSuffix(w, "s"); r == 0 && plural {
+		r = t.slots[t.slot(short)]
 	}
-	return int(r), ok
+	return int(r) - 1, r > 0
 }
 
 // rarity is how rare a word of a request is in English: minus the logarithm of how
@@ -65,7 +89,7 @@ func (t *wordTable) rank(w string) (int, bool) {
 func rarity(word string, english []string) float64 {
 	r, ok := commonWords().rankOf(word, english)
 	if !ok {
-		r = len(commonWords().words.texts)
+		r = len(commonWords().ends)
 	}
 	return math.Log(float64(r+zipfStart) / zipf)
 }
@@ -121,17 +145,17 @@ func (e *averager) read(text string) {
 
 // vector is the unit vector of texts, in which what stands in several of them
 // counts as often; nil where they have no known words.
-func (e *averager) vector(texts ...string) []float32 {
+func (e *averager) vector(texts ...string) *[tableDims]float32 {
 	for _, t := range texts {
 		e.read(t)
 	}
-	v := make([]float32, tableDims)
+	v := new([tableDims]float32)
 	for _, r := range e.order {
-		commonWords().add(v, r, float64(e.count[r])*common/(common+zipf/float64(r+zipfStart)))
+		commonWords().add(v[:], r, float64(e.count[r])*common/(common+zipf/float64(r+zipfStart)))
 	}
 	e.order = e.order[:0]
 	clear(e.count)
-	if !good(v) {
+	if !good(v[:]) {
 		return nil
 	}
 	return v

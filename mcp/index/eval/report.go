@@ -190,7 +190,7 @@ func printLarge(w io.Writer, all []*corpus, out results) ([]figure, error) {
 			figures = append(figures,
 				figure{name: "12,000 tools: p95", value: r.quantile(0.95).Seconds() * 1e3, floor: 10, below: true, clock: true, unit: " ms"},
 				figure{name: "12,000 tools: build", value: took.Seconds(), floor: 5, below: true, clock: true, unit: " s"},
-				figure{name: "12,000 tools: heap", value: used, floor: 14, below: true, unit: " MiB"})
+				figure{name: "12,000 tools: heap", value: used, floor: 10, below: true, unit: " MiB"})
 		}
 		runtime.KeepAlive(c)
 	}
