@@ -56,7 +56,7 @@ type Places interface {
 	// FindThread returns the conversation at an address, its Message aside.
 	FindThread(ctx context.Context, at Address) (Thread, error)
 	// PutPlace notes that the message of that id stands at at. It is kept with
-	// its owner, a conversation or a call.
+	// its owner, a conversation or a call, or is one of DoubtfulPlaces.
 	PutPlace(ctx context.Context, owner, message string, at Address) error
 	// MovePlace is PutPlace of to, and forgets from, in one transaction; to may
 	// be "".
@@ -66,6 +66,9 @@ type Places interface {
 	// ListPlaces returns all that PutPlace noted of an owner, by message.
 	ListPlaces(ctx context.Context, owner string) (map[string]Address, error)
 }
+
+// DoubtfulPlaces owns the notes of what may come to stand somewhere twice.
+const DoubtfulPlaces = "doubtful"
 
 // Sweep is how far nize is with looking up everybody who has an identity on a
 // platform, to find those who left it unnoticed. It is done once a day

@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"nize/bots/queue"
 	"nize/store"
 )
 
 // Doubts. A request may be carried out after its sender has died, or has waited
 // long enough. What was looked for and not found is posted again, so for a while
 // it may come to stand there twice: it is looked for again, and what nothing
-// accounts for is taken away.
+// accounts for is taken away. A doubt is stored before the second post is made,
+// and each start doubts for the whole time again what was stored: the run that
+// ended may have posted until it ended.
 
 // doubtWaits are when it is looked again: the last time after the longest that a
 // request may take.
@@ -23,26 +28,85 @@ var doubtWaits = []time.Duration{2 * time.Second, 8 * time.Second, 35 * time.Sec
 
 // doubt is a message that may come to stand somewhere twice.
 type doubt struct {
-	at    store.Address
-	id    string
-	since time.Time // it was posted then at the earliest
-	looks int
+	at     store.Address
+	id     string
+	since  time.Time // it was posted then at the earliest
+	looks  int
+	failed bool // the last look did
 }
 
-// doubtLocked begins to look; s.mu is held.
-func (s *Sent) doubtLocked(at store.Address, id string, since time.Time) {
-	if _, can := s.lister.(Withdrawer); !can || len(s.doubtful) > maxLost {
-		return
+// place is what is stored of a doubt: its Message is since when, in seconds.
+func (d *doubt) place() store.Address {
+	at := d.at
+	if !d.since.IsZero() {
+		at.Message = strconv.FormatInt(d.since.Unix(), 10)
 	}
-	at.Message = ""
-	k := sentKey(at, id)
-	s.doubtful[k] = &doubt{at: at, id: id, since: since}
+	return at
+}
+
+// doubt begins to look, over restarts. With an error the message must not be
+// posted again.
+func (s *Sent) doubt(ctx context.Context, at store.Address, id string, since time.Time) error {
+	if _, can := s.lister.(Withdrawer); !can {
+		return nil
+	}
+	at.Message, at.Surface, at.Team = "", s.Account.Surface, s.Account.Team
+	d := &doubt{at: at, id: id, since: since}
+	s.notes.Lock()
+	defer s.notes.Unlock()
+	s.mu.Lock()
+	if was := s.doubtful[sentKey(at, id)]; was != nil && was.since.Before(since) {
+		d.since = was.since
+	}
+	s.mu.Unlock()
+	if err := s.store.PutPlace(ctx, store.DoubtfulPlaces, sentKey(at, id), d.place()); err != nil {
+		return fmt.Errorf("noting that a message may be posted twice: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubtLocked(d)
+	return nil
+}
+
+// doubtLocked has a doubt looked at from its beginning; s.mu is held.
+func (s *Sent) doubtLocked(d *doubt) {
+	k := sentKey(d.at, d.id)
+	s.doubtful[k] = d
 	s.doubts.Set(k, s.now().Add(doubtWaits[0]))
+}
+
+// loadDoubts takes up what earlier runs doubted.
+func (s *Sent) loadDoubts(ctx context.Context) error {
+	places, err := s.store.ListPlaces(ctx, store.DoubtfulPlaces)
+	if err != nil {
+		return fmt.Errorf("reading which messages may be posted twice: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, at := range places {
+		id, ok := strings.CutPrefix(k, sentKey(at, ""))
+		if !ok || at.Surface != s.Account.Surface || at.Team != s.Account.Team || s.doubtful[k] != nil {
+			continue
+		}
+		d := &doubt{at: at, id: id}
+		if n, err := strconv.ParseInt(at.Message, 10, 64); err == nil {
+			d.since = time.Unix(n, 0)
+		}
+		d.at.Message = ""
+		s.doubtLocked(d)
+	}
+	return nil
 }
 
 // RemoveDoubles takes away what came to stand there twice, until ctx ends. A
 // platform whose [Lister] is a [Withdrawer] runs it.
 func (s *Sent) RemoveDoubles(ctx context.Context) {
+	for err := s.loadDoubts(ctx); err != nil; err = s.loadDoubts(ctx) {
+		s.log.Error("looking what stands somewhere twice", "err", err)
+		if queue.Sleep(ctx, doubtWaits[0]) != nil {
+			return
+		}
+	}
 	s.doubts.Run(ctx, 1, func(ctx context.Context, k string) {
 		s.mu.Lock()
 		d := s.doubtful[k]
@@ -52,34 +116,60 @@ func (s *Sent) RemoveDoubles(ctx context.Context) {
 		}
 		again, err := s.removeDouble(ctx, d)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("looking whether a message stands there twice", "channel", d.at.Channel, "err", err)
+			level := slog.LevelWarn
+			if d.failed {
+				level = slog.LevelDebug // it was told
+			}
+			s.log.Log(ctx, level, "looking whether a message stands there twice", "channel", d.at.Channel, "err", err)
 		}
+		d.failed = err != nil
 		if !again {
 			d.looks++
 		}
+		if d.looks == len(doubtWaits) {
+			if err := s.endDoubt(ctx, k, d); err == nil {
+				return
+			}
+			d.looks-- // and it is looked once more
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		switch {
-		case s.doubtful[k] != d: // it is doubted anew
-		case d.looks == len(doubtWaits):
-			delete(s.doubtful, k)
-		default:
+		if s.doubtful[k] == d { // else it is doubted anew
 			s.doubts.Set(k, s.now().Add(doubtWaits[d.looks]))
 		}
 	})
 }
 
-// removeDouble looks once; again says that it could not be seen.
+// endDoubt forgets a doubt, unless it is doubted anew.
+func (s *Sent) endDoubt(ctx context.Context, k string, d *doubt) error {
+	s.notes.Lock()
+	defer s.notes.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doubtful[k] != d {
+		return nil
+	}
+	s.mu.Unlock()
+	err := s.store.MovePlace(ctx, store.DoubtfulPlaces, k, "", store.Address{})
+	s.mu.Lock()
+	if err == nil {
+		delete(s.doubtful, k)
+	}
+	return err
+}
+
+// removeDouble looks once; again says that nothing could be told.
 func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err error) {
 	list, err := s.lister.Sent(ctx, d.at, d.since, "")
 	if err != nil {
-		return false, err
+		return !lasts(err), err
 	}
 	// After the list, so that what it has and nobody posts now is accounted for.
-	placed, err := s.accounted(ctx, d.at, d.id)
+	placed, intended, err := s.accounted(ctx, d.at, d.id)
 	if err != nil {
-		return false, err
+		return true, err
 	}
+	last := d.looks == len(doubtWaits)-1
 	notice, card := store.Message{ID: d.id, Kind: store.NoticeMessage}, store.Message{ID: d.id, Kind: store.CardMessage, Card: &store.Card{Call: d.id}}
 	var marked, texts []SentMessage
 	for _, m := range list {
@@ -94,10 +184,14 @@ func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err erro
 	busy := s.posting[threadKey(d.at)] > 0
 	inUse := func(m SentMessage) bool { return s.known[m.ID] || placed[m.ID] }
 	var spare []SentMessage
-	if len(marked) == 0 {
+	switch {
+	case len(marked) == 0 && (last || !intended): // else it may be what an earlier run posted and somebody looks for
 		spare = slices.DeleteFunc(texts, inUse)
-	} else if slices.ContainsFunc(marked, inUse) { // else nobody knows which of them is
+	case slices.ContainsFunc(marked, inUse):
 		spare = slices.DeleteFunc(marked, inUse)
+	case last && len(marked) > 0: // nobody noted which of them is in use: the others came late
+		slices.SortFunc(marked, func(a, b SentMessage) int { return strings.Compare(a.ID, b.ID) })
+		spare = marked[1:]
 	}
 	s.mu.Unlock()
 	if busy {
@@ -105,32 +199,42 @@ func (s *Sent) removeDouble(ctx context.Context, d *doubt) (again bool, err erro
 	}
 	for _, m := range spare {
 		if err := s.lister.(Withdrawer).Withdraw(ctx, d.at, m.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return false, err
+			return !lasts(err), err
 		}
 		s.log.Info("a message that stood there twice is taken away", "channel", d.at.Channel, "message", m.ID)
 	}
 	return false, nil
 }
 
+// lasts says whether the platform would say the same again.
+func lasts(err error) bool {
+	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrInvalid)
+}
+
 // accounted are the messages that are noted as something: with the conversations
-// that a thread and a text belong to, and with a call.
-func (s *Sent) accounted(ctx context.Context, at store.Address, id string) (map[string]bool, error) {
+// that a thread and a text belong to, and with a call; intended says that a
+// message is noted as about to be posted there.
+func (s *Sent) accounted(ctx context.Context, at store.Address, id string) (known map[string]bool, intended bool, err error) {
 	owner, _, _ := strings.Cut(id, "/")
 	owners := []string{owner}
 	th, err := s.store.FindThread(ctx, at)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("finding a conversation: %w", err)
+		return nil, false, fmt.Errorf("finding a conversation: %w", err)
 	}
 	if err == nil {
 		owners = append(owners, th.ID)
 	}
-	known := map[string]bool{}
+	known = map[string]bool{}
 	for _, owner := range owners {
 		places, err := s.store.ListPlaces(ctx, owner)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("reading where messages stand: %w", err)
+			return nil, false, fmt.Errorf("reading where messages stand: %w", err)
 		}
 		maps.Copy(known, named(places))
+		for name, p := range places {
+			private := strings.HasPrefix(name, PrivatePrefix) // a place for many
+			intended = intended || p.Message == "" && threadKey(p) == threadKey(at) && !private
+		}
 	}
-	return known, nil
+	return known, intended, nil
 }

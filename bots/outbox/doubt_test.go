@@ -107,3 +107,138 @@ func testDouble(t *testing.T, kind store.MessageKind, killed bool, late time.Dur
 		t.Errorf("%s is in use: it was not waited for", used)
 	}
 }
+
+// fate is what becomes of a post, and of who made it.
+type fate struct {
+	what   string        // lost, taken: done, answered: done, and the run dies before it notes that, late
+	late   time.Duration // after which it is done
+	killed bool          // else the connection is cut
+}
+
+// In every order of what may become of three posts of a message, the last of which
+// a run may survive, it stands there once in the end, where it is noted: whoever
+// posts it again dies, too, and what was sent is carried out before the next run
+// looks for it, between its look and its post, and long after.
+func TestEveryOrder(t *testing.T) {
+	var fates []fate
+	for _, killed := range []bool{true, false} {
+		fates = append(fates, fate{"lost", 0, killed}, fate{"taken", 0, killed})
+		for _, late := range []time.Duration{time.Second, 3100 * time.Millisecond, 5 * time.Second, 30 * time.Second} {
+			fates = append(fates, fate{"late", late, killed})
+		}
+	}
+	fates = append(fates, fate{"answered", 0, true})
+	for _, kind := range []store.MessageKind{store.TextMessage, store.NoticeMessage, store.CardMessage} {
+		t.Run(string(kind), func(t *testing.T) {
+			var failed []string
+			for _, first := range fates {
+				for _, second := range fates {
+					for _, third := range fates {
+						synctest.Test(t, func(t *testing.T) {
+							if err := playFates(t, kind, []fate{first, second, third}); err != nil {
+								failed = append(failed, fmt.Sprintf("%v, %v, %v: %v", first, second, third, err))
+							}
+						})
+					}
+				}
+			}
+			if len(failed) > 0 {
+				t.Errorf("in %d of %d orders it went wrong, such as %s", len(failed), len(fates)*len(fates)*len(fates), failed[len(failed)/2])
+			}
+		})
+	}
+}
+
+// playFates shows a message as a screen does, in run after run.
+func playFates(t *testing.T, kind store.MessageKind, fates []fate) error {
+	at := store.Address{Channel: "C", Thread: "1"}
+	m := store.Message{ID: "T", Kind: kind, For: &store.Asker{At: time.Now()}}
+	if kind == store.CardMessage {
+		m.Card = &store.Card{Call: m.ID}
+	}
+	text := kind == store.TextMessage
+	w := withdrawing{&chat{places: map[string]store.Address{"T/1": {Message: "10"}}}}
+	w.sent = []SentMessage{{ID: "10", Text: true, Is: func(store.Message) bool { return false }}}
+	arrive := func() (id string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		id = fmt.Sprint(10 + w.made)
+		w.made++
+		w.sent = append(w.sent, SentMessage{ID: id, Text: text, Is: func(want store.Message) bool { return !text && want.Kind == kind && want.ID == m.ID }})
+		return id
+	}
+	w.made = 1
+	errKilled, cut := errors.New("killed"), &url.Error{Err: context.DeadlineExceeded}
+	post := func(context.Context) (string, error) {
+		if len(fates) == 0 {
+			return arrive(), nil
+		}
+		f := fates[0]
+		fates = fates[1:]
+		switch f.what {
+		case "taken", "answered":
+			arrive()
+		case "late":
+			timer := time.AfterFunc(f.late, func() { arrive() })
+			t.Cleanup(func() { timer.Stop() })
+		}
+		if f.killed {
+			return "", errKilled
+		}
+		return "", cut
+	}
+	// run is one life, which notes in the end where the message stands, and dies.
+	run := func(intended bool) (ended bool, err error) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		s := NewSent(w, w, time.Now, slog.New(slog.DiscardHandler))
+		go s.RemoveDoubles(ctx)
+		message := ""
+		if intended {
+			found, err := s.Find(ctx, at, m)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return false, err
+			}
+			message = found.Message
+		}
+		for message == "" {
+			_ = w.PutPlace(ctx, "T", m.ID, at)
+			id, found, err := s.Post(ctx, at, m.ID, post, func(err error) bool { return errors.Is(err, cut) })
+			switch {
+			case errors.Is(err, errKilled):
+				return false, nil
+			case errors.Is(err, errOnItsWay), errors.Is(err, cut):
+				_ = queue.Sleep(ctx, time.Second)
+				continue
+			case err != nil:
+				return false, err
+			}
+			if message = id; found {
+				s.Settle(at, m.ID, id)
+			}
+		}
+		_ = w.PutPlace(ctx, "T", m.ID, store.Address{Channel: "C", Thread: "1", Message: message})
+		return true, nil
+	}
+	for runs := 0; ; runs++ {
+		ended, err := run(runs > 0)
+		if err != nil {
+			return err
+		}
+		if ended {
+			break
+		}
+	}
+	// It is noted, so a further run posts nothing, and still looks for doubles.
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go NewSent(w, w, time.Now, slog.New(slog.DiscardHandler)).RemoveDoubles(ctx)
+	_ = queue.Sleep(ctx, 2*time.Minute)
+	if got, want := w.stands(), []string{"10", w.places[m.ID].Message}; !slices.Equal(got, want) {
+		return fmt.Errorf("there stand %v, want %v", got, want)
+	}
+	if len(w.doubts) > 0 {
+		return fmt.Errorf("doubts are left: %v", w.doubts)
+	}
+	return nil
+}

@@ -67,9 +67,13 @@ type Sent struct {
 	// Patience is how long a request may be on its way after its sender died or
 	// gave it up: only then it is made again. It is set before anything is sent.
 	Patience time.Duration
-	began    time.Time            // what an earlier run sent was sent before that
-	doubts   *queue.Queue[string] // of doubtful
+	// Account is the surface and the team whose doubts these are. It is set before
+	// anything is sent.
+	Account store.Address
+	began   time.Time            // what an earlier run sent was sent before that
+	doubts  *queue.Queue[string] // of doubtful
 
+	notes    sync.Mutex         // held while a doubt is stored or forgotten, and before mu
 	mu       sync.Mutex         // guards what follows
 	lost     map[string]attempt // posts whose answer was lost
 	known    map[string]bool    // messages of which it is known what they are
@@ -163,19 +167,20 @@ func (s *Sent) Lost(ctx context.Context, at store.Address, id string) (message s
 		return "", true, fmt.Errorf("looking for a message whose post got no answer: %w", err)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range list {
-		if !s.known[m.ID] && !placed[m.ID] {
-			return m.ID, true, nil
-		}
+	n := slices.IndexFunc(list, func(m SentMessage) bool { return !s.known[m.ID] && !placed[m.ID] })
+	doubted := s.doubtful[sentKey(at, id)] != nil
+	s.mu.Unlock()
+	if n >= 0 {
+		message = list[n].ID
 	}
-	if !tried.answered {
-		if s.now().Sub(tried.ended) < s.Patience {
-			return "", true, errOnItsWay
-		}
-		s.doubtLocked(at, id, tried.began.Add(-time.Minute))
+	switch {
+	case tried.answered, message != "" && !doubted:
+		return message, true, nil
+	case message == "" && s.now().Sub(tried.ended) < s.Patience:
+		return "", true, errOnItsWay
 	}
-	return "", true, nil
+	// The last post may come yet; where it was found, it was posted before too.
+	return message, true, s.doubt(ctx, at, id, tried.began.Add(-time.Minute))
 }
 
 // Settle notes that a message is the one of that id.
@@ -226,6 +231,20 @@ func (s *Sent) Find(ctx context.Context, in store.Address, m store.Message) (sto
 	return in, err
 }
 
+// FindSince is the message that is the post of m, "" for none: of this run, or of
+// an earlier one if that can have known of what began then.
+func (s *Sent) FindSince(ctx context.Context, in store.Address, m store.Message, since time.Time) (string, error) {
+	is := func(sent SentMessage) bool { return sent.Is(m) }
+	if since.Before(s.began) {
+		return s.findBefore(ctx, in, since, "", m.ID, is)
+	}
+	list, err := s.lister.Sent(ctx, in, since, "")
+	if n := slices.IndexFunc(list, is); n >= 0 {
+		return list[n].ID, err
+	}
+	return "", err
+}
+
 // findBefore is the message of an earlier run that is that one, "" for none. What
 // that run sent as it ended may be on its way still.
 func (s *Sent) findBefore(ctx context.Context, in store.Address, since time.Time, after, id string, is func(SentMessage) bool) (string, error) {
@@ -245,10 +264,7 @@ func (s *Sent) findBefore(ctx context.Context, in store.Address, since time.Time
 			return "", err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.doubtLocked(in, id, since)
-	return "", nil
+	return "", s.doubt(ctx, in, id, since)
 }
 
 // owner is the conversation that a text belongs to: the one at at, or where a

@@ -19,7 +19,20 @@ import (
 type chat struct {
 	mu     sync.Mutex // guards what follows, where somebody else is at it too
 	sent   []SentMessage
-	places map[string]store.Address
+	places map[string]store.Address // of the conversation
+	doubts map[string]store.Address
+	made   int // messages, by [playFates]
+}
+
+// of are the places of an owner.
+func (c *chat) of(owner string) map[string]store.Address {
+	if owner != store.DoubtfulPlaces {
+		return c.places
+	}
+	if c.doubts == nil {
+		c.doubts = map[string]store.Address{}
+	}
+	return c.doubts
 }
 
 func (c *chat) Sent(_ context.Context, _ store.Address, _ time.Time, after string) ([]SentMessage, error) {
@@ -36,10 +49,10 @@ func (c *chat) GetThread(context.Context, string) (store.Thread, error) {
 	return store.Thread{}, store.ErrNotFound
 }
 
-func (c *chat) ListPlaces(context.Context, string) (map[string]store.Address, error) {
+func (c *chat) ListPlaces(_ context.Context, owner string) (map[string]store.Address, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.places), nil
+	return maps.Clone(c.of(owner)), nil
 }
 
 func (c *chat) GetPlace(_ context.Context, _, name string) (store.Address, error) {
@@ -52,19 +65,19 @@ func (c *chat) GetPlace(_ context.Context, _, name string) (store.Address, error
 	return at, nil
 }
 
-func (c *chat) PutPlace(_ context.Context, _, name string, at store.Address) error {
+func (c *chat) PutPlace(_ context.Context, owner, name string, at store.Address) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.places[name] = at
+	c.of(owner)[name] = at
 	return nil
 }
 
-func (c *chat) MovePlace(_ context.Context, _, from, to string, at store.Address) error {
+func (c *chat) MovePlace(_ context.Context, owner, from, to string, at store.Address) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.places, from)
+	delete(c.of(owner), from)
 	if to != "" {
-		c.places[to] = at
+		c.of(owner)[to] = at
 	}
 	return nil
 }

@@ -84,14 +84,18 @@ func (d *DB) EditThread(ctx context.Context, _ store.Caller, id string, edit fun
 // PutPlace implements [store.Places].
 func (d *DB) PutPlace(ctx context.Context, owner, message string, at store.Address) error {
 	return d.update(ctx, "noting where a message stands", func(t *tx) error {
-		if err := checkIDs("owner", owner, "message", message); err != nil {
-			return err
-		}
-		if t.get("threads", []byte(owner)) == nil && t.get("calls", []byte(owner)) == nil {
-			return store.ErrNotFound
-		}
-		return t.putJSON("places", key(owner, message), at)
+		return t.putPlace(owner, message, at)
 	})
+}
+
+func (t *tx) putPlace(owner, message string, at store.Address) error {
+	if err := checkIDs("owner", owner, "message", message); err != nil {
+		return err
+	}
+	if owner != store.DoubtfulPlaces && t.get("threads", []byte(owner)) == nil && t.get("calls", []byte(owner)) == nil {
+		return store.ErrNotFound
+	}
+	return t.putJSON("places", key(owner, message), at)
 }
 
 // MovePlace implements [store.Places].
@@ -103,13 +107,7 @@ func (d *DB) MovePlace(ctx context.Context, owner, from, to string, at store.Add
 		if err := t.del("places", key(owner, from)); err != nil || to == "" {
 			return err
 		}
-		if err := checkIDs("message", to); err != nil {
-			return err
-		}
-		if t.get("threads", []byte(owner)) == nil && t.get("calls", []byte(owner)) == nil {
-			return store.ErrNotFound
-		}
-		return t.putJSON("places", key(owner, to), at)
+		return t.putPlace(owner, to, at)
 	})
 }
 

@@ -14,16 +14,14 @@ import (
 func (ms *messages) Announce(ctx context.Context, at store.Address, a bots.Announcement) (string, error) {
 	m := store.Message{ID: "tell/" + a.Channel + "/" + a.ID, Kind: store.NoticeMessage, Text: a.Text}
 	if at.Message == "" && !a.Since.IsZero() {
-		list, err := ms.Sent(ctx, at, a.Since, "")
+		found, err := ms.sent.FindSince(ctx, at, m, a.Since)
 		if err != nil && wire.Code(err) == "" {
 			return "", err
 		}
-		// Where nize may write and not read, it is said once more rather than not.
-		for _, sent := range list {
-			if sent.Is(m) {
-				at.Message = sent.ID
-			}
-		}
+		at.Message = found // where nize may write and not read, it is said once more rather than not
+	}
+	if at.Message != "" {
+		ms.sent.Know(at.Message)
 	}
 	return ms.Put(ctx, at, m.ID, view.Notice(m))
 }

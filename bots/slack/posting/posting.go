@@ -64,7 +64,7 @@ func New(o Options) *Poster {
 	lines := &toolLines{}
 	m := &messages{wire: o.Wire, people: o.People, store: o.Store, status: status, now: o.Now, log: o.Log, team: o.Team, self: o.Self}
 	m.sent = outbox.NewSent(o.Store, m, o.Now, o.Log)
-	m.sent.Patience = 4 * o.Pace
+	m.sent.Patience, m.sent.Account = 4*o.Pace, store.Address{Surface: store.OnSlack, Team: o.Team}
 	return &Poster{
 		messages: m,
 		texts:    &texts{messages: m, lines: lines, gap: o.Pace},
