@@ -37,6 +37,7 @@ import (
 	"nize/daemon/control"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
+	"nize/daemon/metrics"
 	"nize/daemon/monitor"
 	"nize/daemon/people"
 	"nize/daemon/settings"
@@ -91,11 +92,11 @@ type Daemon struct {
 	whoIsWho
 	configuration
 	outgoing
+	observation
 
 	db           *bolt.DB
 	dir          *backup.Directory
 	scheduler    *scheduler
-	memory       *monitor.Memory
 	guard        *process.Guard
 	indexer      *indexer.Indexer
 	pool         *upstream.Pool
@@ -107,8 +108,14 @@ type Daemon struct {
 	bots         *bots.Registry
 	ops          *operations
 	servers      *imports.File // nil without Options.Servers
-	monitor      *monitor.Monitor
-	alerts       *alert.Manager
+}
+
+// observation is what looks at the daemon, and who is told.
+type observation struct {
+	memory  *monitor.Memory
+	monitor *monitor.Monitor
+	metrics *metrics.Metrics
+	alerts  *alert.Manager
 }
 
 // lifetime is when a daemon began and when it ends.
@@ -156,9 +163,9 @@ type whoIsWho struct {
 // New opens a daemon: its state, its rooms and its listeners. Run makes it
 // work; if New fails, nothing is left open.
 func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
-	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, memory: monitor.NewMemory(), bots: &bots.Registry{}}
+	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, bots: &bots.Registry{}}
 	d.started = opt.Now()
-	d.transport = newTransport()
+	d.transport, d.memory = newTransport(), monitor.NewMemory()
 	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Env: opt.Env, Now: opt.Now, Log: opt.Log}
 	d.closing, d.close = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
@@ -216,6 +223,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 
 // wire makes the rooms and lets them meet.
 func (d *Daemon) wire() {
+	d.metrics = metrics.New(metrics.Options{State: d.state, Now: d.now, Log: d.log.With("component", "metrics")})
 	d.egress = egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }})
 	owner := store.NewID(d.started)
 	ix := index.New(index.Options{Log: d.log.With("component", "index"), Vectors: d.db, Fusion: func() float64 { return store.GetFloat(d.config, "", "index.fusion") },
@@ -231,12 +239,12 @@ func (d *Daemon) wire() {
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members,
-		Calls: d.db, Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
+		Calls: d.metrics.Calls(d.db), Tools: d.db, Policy: d.db, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: monitor.DownNotifier{Runner: d.pool, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, now: d.now, log: d.log,
 			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
 				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
 			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed,
 		Hooks: []mcp.Hook{
-			hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now},
+			d.metrics.MetaTools(hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now}),
 			hook.Access{},
 			hook.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
 		},
@@ -248,7 +256,7 @@ func (d *Daemon) wire() {
 	d.router = &llm.Router{
 		Store: d.db, Open: d.openModel, Extra: d.providers.Extra, Now: d.now, Log: d.log.With("component", "llm"),
 		Pictures: d.db, TakesImages: llm.ImageModels(d.config),
-		Meter: &llm.Meter{Ledger: d.db, Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
+		Meter: &llm.Meter{Ledger: d.metrics.Ledger(d.db), Prices: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "llm")},
 	}
 	agent := llm.New(llm.Deps{
 		Threads: d.db, Calls: d.db, Agents: d.db, Config: d.config, Tools: d.gateway, Models: d.router, Groups: d.groups, Channels: d.db, MayAsk: d.router.MayAsk, RecordUnmetRequest: d.db.RecordUnmetRequest,

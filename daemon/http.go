@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"bytes"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
 	"nize/bots"
+	"nize/daemon/api"
 )
 
 // httpHandler is what the HTTP listener serves. Every route is behind the
@@ -29,7 +32,48 @@ func (d *Daemon) httpHandler() http.Handler {
 		plain(w, http.StatusServiceUnavailable, "starting or stopping")
 	})
 	mux.Handle("/auth/", d.ownTokensHandler())
+	mux.Handle("GET /metrics", d.metricsHandler())
 	return d.guardOrigin(mux)
+}
+
+// metricsHandler serves the metrics to this machine, and to whoever has a token
+// for the API.
+func (d *Daemon) metricsHandler() http.Handler {
+	answer := d.metrics.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !fromThisMachine(r) {
+			if _, err := d.bearer(r); err != nil {
+				failHTTP(w, &api.Error{Code: invalidToken, Message: err.Error()})
+				return
+			}
+		}
+		answer.ServeHTTP(w, r)
+	})
+}
+
+// forwarding are the headers by which a proxy says that it asks for somebody
+// else.
+var forwarding = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+
+// fromThisMachine says whether a request came over loopback and not through a
+// proxy on this machine, which would make the whole world come from here: that
+// passes a name on which is not loopback's, or says for whom it asks.
+func fromThisMachine(r *http.Request) bool {
+	for _, name := range forwarding {
+		if len(r.Header.Values(name)) > 0 {
+			return false
+		}
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !peer.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

@@ -28,9 +28,13 @@ func (d *Daemon) openProvider(p store.Provider) (*openai.Client, error) {
 // openModel makes the client of a provider for the router.
 func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 	if p.Kind == llm.Offline {
-		return offline.New(func(locale string, t store.Text) string { return phrases.For(locale).Text(t) }), nil
+		return d.metrics.Model(p.Name, offline.New(func(locale string, t store.Text) string { return phrases.For(locale).Text(t) })), nil
 	}
-	return d.openProvider(p)
+	client, err := d.openProvider(p)
+	if err != nil {
+		return nil, err
+	}
+	return d.metrics.Model(p.Name, client), nil
 }
 
 // settingChanged makes a changed setting true of what holds on to it.

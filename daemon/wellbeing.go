@@ -10,6 +10,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/doctor"
+	"nize/daemon/metrics"
 	"nize/daemon/monitor"
 	"nize/llm"
 	"nize/store"
@@ -103,4 +104,16 @@ func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
 	default: // what is behind a model's name is for admins
 		s.Model = "default"
 	}
+}
+
+// state is how the daemon is, for the metrics.
+func (d *Daemon) state(ctx context.Context) (metrics.State, error) {
+	status, err := d.ops.status.Show(ctx, store.System, api.Empty{})
+	if err != nil {
+		return metrics.State{}, err
+	}
+	health := d.db.Health()
+	s := metrics.State{Status: status, Commits: health.Commits, CommitTime: health.CommitTime}
+	_, s.IndexVectors, s.IndexTools = d.indexer.Index.Vectors()
+	return s, nil
 }

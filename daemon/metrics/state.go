@@ -1,0 +1,115 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// stateCollector reads how nized is, when somebody asks.
+type stateCollector struct{ m *Metrics }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("nize_"+name, help, labels, nil)
+}
+
+var (
+	buildInfo       = describe("build_info", "The version of nized; always 1.", "version")
+	uptime          = describe("uptime_seconds", "Time since nized was started.")
+	servers         = describe("servers", "Registered MCP servers by state.", "state")
+	serverUp        = describe("server_up", "Whether a server can be called: 1 where it is ready, or idle until the next call.", "server")
+	serverRestarts  = describe("server_restarts_total", "Sessions of a server that ended by themselves.", "server")
+	tools           = describe("tools", "Tools by state: accepted, or held until an admin accepts them.", "state")
+	indexTools      = describe("index_tools", "Tools in the index of discovery.")
+	indexVectors    = describe("index_vectors", "Tools in the index that have a vector.")
+	approvals       = describe("approvals_waiting", "Calls that wait for a person.")
+	running         = describe("calls_running", "Calls that run.")
+	sessions        = describe("mcp_sessions", "Requests and connections of MCP clients.")
+	queues          = describe("queue_depth", "What waits inside nized.", "queue")
+	incidents       = describe("incidents_open", "Incidents that are not over.")
+	botUp           = describe("bot_connected", "Whether a chat platform is connected: 1 where it is.", "bot")
+	children        = describe("child_processes", "Processes below nized.")
+	childMemory     = describe("child_processes_resident_bytes", "Their resident memory in all, where the system tells.")
+	databaseSize    = describe("database_size_bytes", "Size of the database file.")
+	lastBackup      = describe("last_backup_timestamp_seconds", "When the newest backup was made; 0 where there is none.")
+	commits         = describe("store_commits_total", "Transactions of the database that changed something.")
+	commitTime      = describe("store_commit_seconds_total", "Time that they took.")
+	collectedStates = []*prometheus.Desc{buildInfo, uptime, servers, serverUp, serverRestarts, tools, indexTools, indexVectors, approvals, running,
+		sessions, queues, incidents, botUp, children, childMemory, databaseSize, lastBackup, commits, commitTime}
+)
+
+// serverStates are all that a server can be in, so that each has a series.
+var serverStates = []string{"ready", "connecting", "unreachable", "idle", "open", "disabled"}
+
+func (c stateCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range collectedStates {
+		to <- d
+	}
+}
+
+func (c stateCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	s, err := c.m.opt.State(ctx)
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(buildInfo, fmt.Errorf("reading the state of nized: %w", err))
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	gauge(buildInfo, 1, s.Version)
+	gauge(uptime, s.Uptime)
+	byState, accepted, held := map[string]int{}, 0, 0
+	for i, v := range s.Servers {
+		byState[v.State]++
+		held += v.Held
+		accepted += v.ToolCount - v.Held
+		if i < mostServers {
+			gauge(serverUp, truth(v.State == "ready" || v.State == "idle"), label(v.Name))
+			counter(serverRestarts, float64(v.Restarts), label(v.Name))
+		}
+	}
+	for _, state := range serverStates {
+		gauge(servers, float64(byState[state]), state)
+	}
+	gauge(tools, float64(accepted), "accepted")
+	gauge(tools, float64(held), "held")
+	gauge(indexTools, float64(s.IndexTools))
+	gauge(indexVectors, float64(s.IndexVectors))
+	gauge(approvals, float64(s.Pending))
+	gauge(running, float64(s.Running))
+	gauge(sessions, float64(s.Sessions))
+	for _, q := range s.Queues {
+		gauge(queues, float64(q.Depth), label(q.Name))
+	}
+	gauge(incidents, float64(s.Incidents))
+	for _, b := range s.Bots {
+		gauge(botUp, truth(b.State == "connected"), label(b.Name))
+	}
+	gauge(children, float64(s.Process.Children))
+	memory := uint64(0)
+	for _, p := range s.Process.ChildProcesses {
+		memory += p.ResidentBytes
+	}
+	gauge(childMemory, float64(memory))
+	gauge(databaseSize, float64(s.Database.SizeBytes))
+	backup := 0.0
+	if at := s.Database.LastBackup; !at.IsZero() {
+		backup = float64(at.Unix())
+	}
+	gauge(lastBackup, backup)
+	counter(commits, float64(s.Commits))
+	counter(commitTime, s.CommitTime.Seconds())
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
