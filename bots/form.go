@@ -1,6 +1,13 @@
 package bots
 
-import "context"
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // Form is what a command asks for at once, where its surface has dialogs. The
 // texts are in the reader's language.
@@ -22,6 +29,54 @@ type Field struct {
 
 // Option is one of a Field.
 type Option struct{ Value, Label string }
+
+// FieldLimits are those of a surface's dialogs.
+type FieldLimits struct {
+	Options int // of one list
+	Option  int // characters of an option
+	Input   int // characters that people write
+}
+
+// Chooses says whether the options of a field fit into a list; where they don't,
+// people write.
+func (f Field) Chooses(l FieldLimits) bool {
+	return len(f.Options) > 0 && len(f.Options) <= l.Options && !slices.ContainsFunc(f.Options, func(o Option) bool {
+		return utf8.RuneCountInString(o.Value) > l.Option || o.Value == ""
+	})
+}
+
+// Written is what stands in a field in which people write.
+func (f Field) Written(l FieldLimits) string {
+	text := strings.TrimSpace(strings.Join(f.Value, ", "))
+	if r := []rune(text); len(r) > l.Input {
+		return string(r[:l.Input-1]) + "…"
+	}
+	return text
+}
+
+// Mark tells what a field comes back with if nobody touches it from anything
+// else, see [MarkOf].
+func (f Field) Mark(l FieldLimits) string { return MarkOf(f.Shown(l)) }
+
+// Shown is what a field comes back with if nobody touches it.
+func (f Field) Shown(l FieldLimits) []string {
+	if f.Chooses(l) {
+		return slices.DeleteFunc(slices.Clone(f.Value), func(v string) bool {
+			return !slices.ContainsFunc(f.Options, func(o Option) bool { return o.Value == v })
+		})
+	}
+	if text := f.Written(l); text != "" {
+		return []string{text}
+	}
+	return nil
+}
+
+// MarkOf tells some values from others, in whatever order, without holding them:
+// it travels in a dialog, so that only what its author changed is set.
+func MarkOf(values []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(values)), "\x00")))
+	return hex.EncodeToString(sum[:4])
+}
 
 // Filler is a command's part in filling a Form in.
 type Filler interface {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -182,66 +183,107 @@ func (l commander) sendPicture(ctx context.Context, p people.Person, r *response
 // three seconds.
 const formTime = 1500 * time.Millisecond
 
-// openForm shows a command's dialog, and says whether it did; where it did not the
-// command runs.
+// openForm shows a command's dialog, or offers those that it has, and says whether
+// it did; where it did not the command runs.
 func (l commander) openForm(ctx context.Context, p people.Person, g given) bool {
 	if g.cmd.Form == nil || g.asked.Words != "" || g.r == nil {
 		return false
 	}
-	var form *bots.Form
+	form := l.makeForm(ctx, g)
+	if form == nil {
+		return false
+	}
+	var err error
+	opened := true
+	if menu, ok := view.FormMenu(*form, g.cmd.Name, p.Words()); ok {
+		err = g.r.tell(ctx, menu)
+	} else if d, ok := view.FormDialog(*form, g.cmd.Name, 0); ok {
+		opened, err = g.r.openDialog(ctx, d)
+	}
+	if err != nil {
+		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+	}
+	return opened && err == nil
+}
+
+// makeForm asks a command what its dialog has; nil where it has none, or not in
+// time.
+func (l commander) makeForm(ctx context.Context, g given) (form *bots.Form) {
 	ctx, cancel := context.WithTimeout(ctx, formTime)
 	defer cancel()
 	err := queue.Guard(func() (err error) {
 		form, err = g.cmd.Form.Form(ctx, g.asked)
 		return err
 	})
-	if err != nil || form == nil {
-		if err != nil {
-			l.log.Warn("making a dialog", "command", g.cmd.Name, "err", err)
-		}
-		return false
-	}
-	ok, err := g.r.openDialog(ctx, view.FormDialog(*form, g.cmd.Name))
 	if err != nil {
-		l.log.Info("a dialog was not opened", "command", g.cmd.Name, "err", err)
+		l.log.Warn("making a dialog", "command", g.cmd.Name, "err", err)
+		return nil
 	}
-	return ok
+	return form
+}
+
+// formOf is the command that a dialog, or the button that opens one, stands for.
+func (l commander) formOf(p people.Person, at store.Address, rest string, r *response) (g given, page int, err error) {
+	name, page, ok := view.ReadForm(rest)
+	cmd, _, _, found := l.b.o.Commands.Find(p.Caller(), name, false)
+	if !ok || !found || cmd.Form == nil || cmd.Name != name {
+		return g, 0, store.Errorf("%w dialog", store.ErrInvalid)
+	}
+	at.Message = ""
+	return given{cmd, p.Asked(at, ""), r}, page, nil
+}
+
+// openPage opens one of the dialogs that a command offered.
+func (l commander) openPage(ctx context.Context, p people.Person, at store.Address, rest string, r *response) error {
+	g, page, err := l.formOf(p, at, rest, r)
+	if err != nil {
+		return err
+	}
+	form := l.makeForm(ctx, g)
+	if form == nil { // they may not any more: the command says so
+		g.cmd.Form = nil
+		return l.runCommand(ctx, p, g)
+	}
+	d, ok := view.FormDialog(*form, g.cmd.Name, page)
+	if ok {
+		if ok, err = r.openDialog(ctx, d); ok || err != nil && !wire.Refused(err) {
+			return err
+		}
+	}
+	return l.tell(ctx, p, r, p.Words().Say(phrases.DialogTooLate))
 }
 
 // fillForm does what a command's dialog asks for: only what was changed.
-func (l commander) fillForm(ctx context.Context, p people.Person, at store.Address, name string, i incoming.Interaction, r *response) error {
-	cmd, _, _, ok := l.b.o.Commands.Find(p.Caller(), name, false)
-	if !ok || cmd.Form == nil || cmd.Name != name {
-		return store.Errorf("%w dialog", store.ErrInvalid)
+func (l commander) fillForm(ctx context.Context, p people.Person, at store.Address, rest string, i incoming.Interaction, r *response) error {
+	g, _, err := l.formOf(p, at, rest, r)
+	if err != nil {
+		return err
 	}
-	at.Message = ""
-	asked := p.Asked(at, "")
-	form, err := cmd.Form.Form(ctx, asked)
+	form, err := g.cmd.Form.Form(ctx, g.asked)
 	if err != nil {
 		return err
 	}
 	if form == nil { // they may not any more: the command says so
-		return l.commands.runCommand(ctx, p, given{cmd, asked, r})
+		g.cmd.Form = nil
+		return l.runCommand(ctx, p, g)
 	}
 	if i.Masked {
 		return l.tell(ctx, p, r, p.Words().Say(phrases.KeyRefused))
 	}
-	values, typed := map[string][]string{}, i.Fields()
-	for _, f := range form.Fields {
-		if v, ok := typed[f.Name]; ok && !slices.Equal(view.Chosen(v), view.Chosen(f.Value)) {
-			values[f.Name] = view.Chosen(v)
-		}
-	}
+	values := view.Changed(i.Fields())
+	maps.DeleteFunc(values, func(name string, _ []string) bool {
+		return !slices.ContainsFunc(form.Fields, func(f bots.Field) bool { return f.Name == name })
+	})
 	if len(values) == 0 {
 		return nil
 	}
-	if wrong := cmd.Form.Check(ctx, asked, values); len(wrong) > 0 {
+	if wrong := g.cmd.Form.Check(ctx, g.asked, values); len(wrong) > 0 {
 		return l.tell(ctx, p, r, view.Wrong(wrong))
 	}
-	filler := cmd.Form
-	cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
-	cmd.Form, cmd.Secret = nil, nil
-	return l.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, r: r})
+	filler := g.cmd.Form
+	g.cmd.Run = func(ctx context.Context, a bots.Asked) (bots.Answer, error) { return filler.Fill(ctx, a, values) }
+	g.cmd.Form, g.cmd.Secret = nil, nil
+	return l.runCommand(ctx, p, g)
 }
 
 // complete answers what is being typed with names that are there.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,6 +164,73 @@ func TestCommands(t *testing.T) {
 	turns, err := s.db.Turns(ctx, list[0].ID)
 	must(err)
 	_ = turns
+	if st := s.fake.Stats(); len(st.Refused)+len(st.Unknown)+st.Missed > 0 {
+		t.Errorf("Discord counts %+v", st)
+	}
+}
+
+// settings are a form of seven fields, more than a dialog of Discord's takes, with a
+// list that is longer than Discord's.
+type settings struct {
+	form
+	now *atomic.Int64 // what stands in the fields
+}
+
+func (f settings) Form(context.Context, bots.Asked) (*bots.Form, error) {
+	var servers []bots.Option
+	for n := range 40 {
+		servers = append(servers, bots.Option{Value: fmt.Sprint("s", n), Label: fmt.Sprint("s", n)})
+	}
+	out := &bots.Form{Title: "This channel", About: "What holds here."}
+	for n := range 5 {
+		out.Fields = append(out.Fields, bots.Field{Name: fmt.Sprint("f", n), Label: fmt.Sprint("f", n), Value: []string{fmt.Sprint(f.now.Load())}})
+	}
+	few := []bots.Option{{Value: "a", Label: "a"}, {Value: "b", Label: "b"}, {Value: "c", Label: "c"}}
+	out.Fields = append(out.Fields, bots.Field{Name: "few", Label: "few", Value: []string{"a", "c"}, Options: few, Many: true},
+		bots.Field{Name: "servers", Label: "servers", Value: []string{"s1", "s39"}, Options: servers, Many: true})
+	return out, nil
+}
+
+// TestManySettings: a form with more fields than a dialog takes is offered in
+// several, and says so; only what its author changed is set, also where a list is
+// longer than Discord's and where somebody else changed the rest meanwhile.
+func TestManySettings(t *testing.T) {
+	f := settings{form{make(chan map[string][]string, 1)}, &atomic.Int64{}}
+	commands := &bots.Commands{}
+	commands.Add(bots.Command{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Form: f, Run: func(context.Context, bots.Asked) (bots.Answer, error) { return bots.Said("as words"), nil }})
+	s := newScene(t, discordtest.Options{Unlimited: true}, Options{Commands: commands})
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.wait("the commands", func() bool { return len(s.fake.Commands("")) > 0 })
+	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize channel"))
+	s.alone(discordtest.General, discordtest.Ben, "holds 5 settings at most")
+	menu := s.fake.Ephemerals(discordtest.General, discordtest.Ben)[0]
+	if got := menu.Buttons(); !slices.Equal(got, []string{"f0, f1, f2, f3", "f4, few, servers"}) {
+		t.Fatalf("it offers %q", got)
+	}
+	for page, change := range []map[string][]string{{"f1": {"7"}}, {"servers": {"s2, s39"}}, {"few": {"b"}}, {"few": {}}} {
+		must(s.fake.Press(ctx, discordtest.Ben, menu, menu.Buttons()[min(page, 1)]))
+		f.now.Add(1) // somebody else changes the others
+		must(s.fake.Submit(ctx, discordtest.Ben, change))
+		got := <-f.filled
+		for name, want := range change {
+			if len(got) != 1 || !slices.Equal(got[name], want) {
+				t.Errorf("of %v it filled in %v", change, got)
+			}
+		}
+	}
+	must(s.fake.Press(ctx, discordtest.Ben, menu, menu.Buttons()[1]))
+	must(s.fake.Submit(ctx, discordtest.Ben, nil))
+	select {
+	case got := <-f.filled:
+		t.Errorf("of nothing it filled in %v", got)
+	default:
+	}
 	if st := s.fake.Stats(); len(st.Refused)+len(st.Unknown)+st.Missed > 0 {
 		t.Errorf("Discord counts %+v", st)
 	}

@@ -70,7 +70,7 @@ func (l *live) opens(i incoming.Interaction) bool {
 	switch i.Type {
 	case incoming.Press:
 		p, ok := bots.ReadPress(rest)
-		return head == view.ResultID || head == view.ConnectID || head == view.CallID && ok && opening[p.Verb]
+		return head == view.ResultID || head == view.FormID || head == view.CallID && ok && opening[p.Verb]
 	case incoming.Command:
 		return i.Data.Type == messageCommand
 	}
@@ -170,6 +170,8 @@ func (l presser) handlePress(ctx context.Context, p people.Person, at store.Addr
 			return l.tell(ctx, p, r, p.Words().Say(phrases.ShareNotYours))
 		}
 		return err
+	case view.FormID:
+		return l.commands.openPage(ctx, p, at, rest, r)
 	case view.WordsID:
 		return l.commands.runLine(ctx, p, at, i, rest, r)
 	}

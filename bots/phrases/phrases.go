@@ -397,6 +397,7 @@ const (
 	PressUnsaid   Key = "This was not kept because of an error inside nize, so nothing happened. Please do it again."
 	EditElsewhere Key = "These arguments have %d bytes, which is more than a dialog of Discord's can edit. Cancel, and tell me what to change; or an admin edits them with `nizectl approvals edit %s`."
 	DialogTooLate Key = "That dialog could not be opened in time. Please press again."
+	FormMenu      Key = "A dialog of Discord's holds %d settings at most. Which do you want to change?"
 	NoThread      Key = "I can't answer you in %s: Discord lets me open no thread or write there. Who manages the server gives me View Channel, Create Public Threads and Send Messages in Threads."
 	ConnectSealed Key = "Sealed at once, used for your own calls only, shown to nobody again."
 	AskAboutThis  Key = "Ask nize about this"

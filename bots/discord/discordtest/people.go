@@ -312,6 +312,7 @@ type Field struct {
 	Long, Required               bool
 	Min, Max                     int
 	Options                      []Choice
+	chosen                       []string // of a list, as the bot filled it in
 	labelled                     bool
 }
 
@@ -345,6 +346,7 @@ func fieldsOf(list []json.RawMessage) []Field {
 			for _, o := range p.Options {
 				if o.Default {
 					f.Value = o.Value
+					f.chosen = append(f.chosen, o.Value)
 				}
 			}
 			fields = append(fields, f)
@@ -396,8 +398,8 @@ type modalField struct {
 // long or empty.
 var ErrField = errors.New("discordtest: the field does not take this")
 
-// Submit sends the dialog that the user sees. What is not named stays as the bot
-// filled it in.
+// Submit sends the dialog that the user sees. A field is named by its custom id or
+// its label; what is not named stays as the bot filled it in.
 func (s *Server) Submit(ctx context.Context, user string, values map[string][]string) error {
 	s.Mu.Lock()
 	d := s.dialogs[user]
@@ -422,10 +424,12 @@ func (s *Server) Submit(ctx context.Context, user string, values map[string][]st
 	return nil
 }
 
+func (f *Field) named(name string) bool { return name == f.ID || name == f.Label }
+
 func (d *Dialog) fill(values map[string][]string) (modalData, error) {
 	out := modalData{CustomID: d.CustomID, Components: []modalRow{}}
 	for name := range values {
-		if !slices.ContainsFunc(d.Fields, func(f Field) bool { return f.ID == name }) {
+		if !slices.ContainsFunc(d.Fields, func(f Field) bool { return f.named(name) }) {
 			return out, fmt.Errorf("discordtest: the dialog has no field %s", name)
 		}
 	}
@@ -433,8 +437,13 @@ func (d *Dialog) fill(values map[string][]string) (modalData, error) {
 		row := modalRow{Type: actionRow, ID: 2*n + 1}
 		field := modalField{Type: f.Type, ID: 2*n + 2, CustomID: f.ID}
 		given, ok := values[f.ID]
+		if !ok {
+			given, ok = values[f.Label]
+		}
 		if !ok && f.Value != "" {
-			given = []string{f.Value}
+			if given = f.chosen; given == nil {
+				given = []string{f.Value}
+			}
 		}
 		text := strings.Join(given, "")
 		switch length := utf8.RuneCountInString(text); {

@@ -125,37 +125,91 @@ func ReadAlways(fields map[string][]string, now time.Time) (store.Decision, erro
 	return bots.ReadStanding(one, now)
 }
 
-// FormDialog is the dialog of a command. Of more fields than a dialog takes the
-// first stand there; the command's words change the others.
-func FormDialog(f bots.Form, command string) Dialog {
-	d := newDialog(FormID+":"+command, f.Title)
-	d.say(f.About, len(f.Fields))
-	for _, field := range f.Fields {
-		if field.Options == nil {
-			d.add(field.Label, field.Hint, input(field.Name, strings.Join(field.Value, ","), false, false, maxInput))
+// fieldLimits are Discord's.
+var fieldLimits = bots.FieldLimits{Options: maxOptions, Option: maxOption, Input: maxInput}
+
+// pagesOf are the fields of a form by the dialog that they stand in: one takes
+// five, and of several each has words above its fields.
+func pagesOf(f bots.Form) [][]bots.Field {
+	n := 1
+	if len(f.Fields) > maxDialog {
+		n = (len(f.Fields) + maxDialog - 2) / (maxDialog - 1)
+	}
+	return slices.Collect(slices.Chunk(f.Fields, max(1, (len(f.Fields)+n-1)/n)))
+}
+
+// FormMenu offers the dialogs of a form that one does not hold, by the names of
+// what is set there; ok is false for a form that one dialog holds.
+func FormMenu(f bots.Form, command string, w phrases.Catalogue) (m Message, ok bool) {
+	var buttons []Component
+	pages := pagesOf(f)
+	for n, page := range pages {
+		var names []string
+		for _, field := range page {
+			names = append(names, bots.Escape(field.Label))
+		}
+		buttons = append(buttons, Button(strings.Join(names, ", "), formID(command, n)))
+	}
+	text := Escape(strings.TrimSpace(f.Title+"\n"+f.About)) + "\n" + w.Say(phrases.FormMenu, maxDialog)
+	return Text(text, Rows(buttons...)...), len(pages) > 1
+}
+
+func formID(command string, page int) string {
+	return FormID + ":" + command + ":" + strconv.Itoa(page)
+}
+
+// ReadForm reads the id of a form's dialog, and of the button that opens it.
+func ReadForm(rest string) (command string, page int, ok bool) {
+	command, number, _ := strings.Cut(rest, ":")
+	page, err := strconv.Atoi(number)
+	return command, page, err == nil && page >= 0
+}
+
+// FormDialog is the nth dialog of a command's form; false where it has none. What
+// stood in a field when it was shown travels in its id, as a mark.
+func FormDialog(f bots.Form, command string, n int) (Dialog, bool) {
+	pages := pagesOf(f)
+	if n >= len(pages) {
+		return Dialog{}, false
+	}
+	d := newDialog(formID(command, n), f.Title)
+	d.say(f.About, len(pages[n]))
+	for _, field := range pages[n] {
+		id := field.Name + ":" + field.Mark(fieldLimits)
+		if !field.Chooses(fieldLimits) {
+			d.add(field.Label, field.Hint, input(id, field.Written(fieldLimits), false, false, maxInput))
 			continue
 		}
 		var options []Option
 		for _, o := range field.Options {
-			options = append(options, Option{Label: o.Label, Value: o.Value, Default: slices.Contains(field.Value, o.Value)})
+			options = append(options, Option{Label: bots.Escape(o.Label), Value: o.Value, Default: slices.Contains(field.Value, o.Value)})
 		}
-		if !field.Many {
-			d.add(field.Label, field.Hint, choice(field.Name, true, options...))
-			continue
+		c := choice(id, !field.Many && len(field.Shown(fieldLimits)) > 0, options...)
+		if field.Many {
+			c.MaxValues = len(c.Options)
 		}
-		c := choice(field.Name, false, options...)
-		c.MaxValues = len(c.Options)
 		d.add(field.Label, field.Hint, c)
 	}
-	return d
+	return d, true
 }
 
-// Chosen is what stands in a field, for comparing: nothing, and nothing chosen,
-// are the same.
-func Chosen(values []string) []string {
-	out := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return strings.TrimSpace(v) == "" })
-	slices.Sort(out)
-	return slices.Clip(out)
+// Changed are the fields of such a dialog in which something else stands than was
+// shown, by their names.
+func Changed(fields map[string][]string) map[string][]string {
+	values := map[string][]string{}
+	for id, given := range fields {
+		name, was, ok := strings.Cut(id, ":")
+		var now []string
+		for _, v := range given {
+			if v = strings.TrimSpace(v); v != "" {
+				now = append(now, v)
+			}
+		}
+		if ok && bots.MarkOf(now) != was {
+			values[name] = now
+		}
+	}
+	return values
 }
 
 // Wrong says what is wrong with a dialog that was sent in, by field.

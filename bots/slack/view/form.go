@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -34,7 +32,7 @@ func FormModal(form bots.Form, f Filling, w phrases.Catalogue) (slackgo.ModalVie
 	}
 	f.Was = map[string]string{}
 	for _, field := range form.Fields {
-		f.Was[field.Name] = markOf(shownIn(field))
+		f.Was[field.Name] = field.Mark(fieldLimits)
 		blocks = append(blocks, fieldBlock(field))
 	}
 	view := Modal(form.Title, w.Say(phrases.ButtonClose), blocks...)
@@ -48,31 +46,8 @@ func FormModal(form bots.Form, f Filling, w phrases.Catalogue) (slackgo.ModalVie
 	return view, err
 }
 
-// chooses says whether the options of a field fit into one of Slack's lists;
-// where they don't, people write.
-func chooses(f bots.Field) bool {
-	return len(f.Options) > 0 && len(f.Options) <= MaxOptions && !slices.ContainsFunc(f.Options, func(o bots.Option) bool {
-		return utf8.RuneCountInString(o.Value) > maxOption || o.Value == ""
-	})
-}
-
-// shownIn is what a field comes back with if nobody touches it.
-func shownIn(f bots.Field) []string {
-	if chooses(f) {
-		return slices.DeleteFunc(slices.Clone(f.Value), func(v string) bool {
-			return !slices.ContainsFunc(f.Options, func(o bots.Option) bool { return o.Value == v })
-		})
-	}
-	if text := strings.TrimSpace(Clip(strings.Join(f.Value, ", "), maxInput)); text != "" {
-		return []string{text}
-	}
-	return nil
-}
-
-// markOf tells some values from others, in whatever order, without holding them.
-func markOf(values []string) string {
-	return Digest([]byte(strings.Join(slices.Sorted(slices.Values(values)), "\x00")))[:8]
-}
+// fieldLimits are Slack's.
+var fieldLimits = bots.FieldLimits{Options: MaxOptions, Option: maxOption, Input: maxInput}
 
 // fieldBlock is the input of a field.
 func fieldBlock(f bots.Field) slackgo.Block {
@@ -86,9 +61,9 @@ func fieldBlock(f bots.Field) slackgo.Block {
 }
 
 func fieldInput(f bots.Field) slackgo.BlockElement {
-	if !chooses(f) {
+	if !f.Chooses(fieldLimits) {
 		text := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMaxLength(maxInput)
-		text.InitialValue = Clip(strings.Join(f.Value, ", "), maxInput)
+		text.InitialValue = f.Written(fieldLimits)
 		return text
 	}
 	var options, chosen []*slackgo.OptionBlockObject
@@ -126,7 +101,7 @@ func (f Filling) Changed(i incoming.Interaction) map[string][]string {
 		if !ok {
 			continue
 		}
-		if now := given.Values(); markOf(now) != was {
+		if now := given.Values(); bots.MarkOf(now) != was {
 			values[name] = now
 		}
 	}

@@ -34,16 +34,16 @@ func filledIn(f bots.Form, metadata, callback string) incoming.Interaction {
 	i.View.State.Values = map[string]map[string]incoming.Field{}
 	for _, one := range f.Fields {
 		var got incoming.Field
-		switch shown := shownIn(one); {
+		switch shown := one.Shown(fieldLimits); {
 		case len(shown) == 0:
-		case chooses(one) && one.Many:
+		case one.Chooses(fieldLimits) && one.Many:
 			slices.Reverse(shown) // in whatever order
 			for _, v := range shown {
 				got.SelectedMany = append(got.SelectedMany, struct {
 					Value string `json:"value"`
 				}{v})
 			}
-		case chooses(one):
+		case one.Chooses(fieldLimits):
 			got.Selected = &struct {
 				Value string `json:"value"`
 			}{shown[0]}
