@@ -12,31 +12,43 @@ import (
 	"unicode/utf8"
 )
 
-// Sizes say how long the messages of a platform are, in bytes.
+// Sizes say how long the messages of a platform are, in bytes, or as Size counts.
 type Sizes struct {
 	Part int // what stands in one at most, without what Dress adds
 	// A message ends with the first line that ends after Soft, or the first word
-	// after Word.
+	// or clause after Word.
 	Soft, Word int
 	Lead       int // what is said again at the beginning of a message at most
+	// Size counts a character as the platform does; nil counts bytes.
+	Size func(r rune) int
 }
+
+// ends are what ends a word or a clause; Chinese has no spaces.
+const ends = " ，。；：、！？"
 
 // cutAt is where the message ends that begins with text, -1 if all of it fits
 // and more may follow.
 func (z Sizes) cutAt(text string) int {
-	for i := z.Soft; i < min(len(text), z.Part); i++ {
-		if text[i] == '\n' || text[i] == ' ' && i >= z.Word {
-			return i + 1
+	n := 0
+	for i := 0; i < len(text); {
+		r, width := utf8.DecodeRuneInString(text[i:])
+		size := width
+		if z.Size != nil {
+			size = z.Size(r)
 		}
+		if n+size > z.Part {
+			return i
+		}
+		i += width
+		if n >= z.Soft && (r == '\n' || n >= z.Word && strings.ContainsRune(ends, r)) {
+			return i
+		}
+		n += size
 	}
-	if len(text) < z.Part {
+	if n < z.Part {
 		return -1
 	}
-	n := z.Part
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
+	return len(text)
 }
 
 // FirstPart is what of a text stands in the message that it begins.

@@ -128,9 +128,9 @@ func digest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sizes are of an answer's messages, in bytes: with what is opened and closed
-// again none is longer than Discord takes.
-var sizes = markdown.Sizes{Part: 1_600, Soft: 1_300, Word: 1_500, Lead: 350}
+// sizes are of an answer's messages: with what is opened and closed again none is
+// longer than Discord takes.
+var sizes = markdown.Sizes{Part: 1_600, Soft: 1_300, Word: 1_500, Lead: 350, Size: sizeOf}
 
 // Part is one message of a long text.
 func Part(before, body string, more bool) Message {
@@ -196,7 +196,7 @@ func Clip(text string, limit int) string {
 	}
 	n := 0
 	for i, r := range text {
-		if n += max(utf16.RuneLen(r), 1); n > limit-1 {
+		if n += sizeOf(r); n > limit-1 {
 			return text[:i] + "…"
 		}
 	}
@@ -205,10 +205,14 @@ func Clip(text string, limit int) string {
 
 func size(text string) (n int) {
 	for _, r := range text {
-		n += max(utf16.RuneLen(r), 1)
+		n += sizeOf(r)
 	}
 	return n
 }
+
+// sizeOf counts a character as Discord's clients do, in UTF-16, which is never less
+// than the one that its API counts.
+func sizeOf(r rune) int { return max(utf16.RuneLen(r), 1) }
 
 // Rows puts buttons below a message.
 func Rows(buttons ...Component) (rows []Component) {
@@ -227,16 +231,15 @@ func Button(label, id string) Component {
 
 // Heads of custom_ids, before a colon.
 const (
-	CallID    = "call"
-	ResultID  = "result"
-	WordsID   = "words"
-	ShareID   = "share"
-	EditID    = "edit"
-	AlwaysID  = "always"
-	FormID    = "form"
-	SecretID  = "secret"
-	AboutID   = "about"
-	ConnectID = "connect"
+	CallID   = "call"
+	ResultID = "result"
+	WordsID  = "words"
+	ShareID  = "share"
+	EditID   = "edit"
+	AlwaysID = "always"
+	FormID   = "form"
+	SecretID = "secret"
+	AboutID  = "about"
 )
 
 // HeadOf takes a custom_id apart.

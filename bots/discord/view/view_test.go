@@ -166,3 +166,33 @@ func TestDialogs(t *testing.T) {
 		t.Error("an id is longer than Discord takes")
 	}
 }
+
+// TestLengthsOfTexts: a message holds as many characters as Discord lets it, in
+// every script, ends with a clause where there are no spaces, and is never longer.
+func TestLengthsOfTexts(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want int
+	}{
+		"latin":   {strings.Repeat("word ", 640), 3}, // 3,200 characters
+		"chinese": {strings.Repeat("这是一个没有空格的句子，后面还有。", 188), 3},
+		"emoji":   {strings.Repeat("🙂", 1_600), 2},
+		"short":   {strings.Repeat("字", 1_500), 1},
+	} {
+		pieces := Split(test.text)
+		before := ""
+		for i, body := range pieces {
+			shown := Part(before, body, i < len(pieces)-1).Content
+			if n := size(shown); n > MaxText {
+				t.Errorf("%s: message %d has %d characters", name, i, n)
+			}
+			if name == "chinese" && !strings.ContainsAny(shown[len(shown)-3:], "，。") {
+				t.Errorf("message %d ends within a clause: %q", i, shown[len(shown)-12:])
+			}
+			before += body
+		}
+		if before != test.text || len(pieces) != test.want {
+			t.Errorf("%s: %d messages, want %d", name, len(pieces), test.want)
+		}
+	}
+}
