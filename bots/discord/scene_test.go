@@ -15,6 +15,7 @@ import (
 	"nize/bots/botstest"
 	"nize/bots/chattest"
 	"nize/bots/discord/discordtest"
+	"nize/bots/queue"
 	"nize/store"
 	"nize/store/bolt/bolttest"
 )
@@ -444,24 +445,19 @@ func (r refusing) Press(_ context.Context, _ store.Caller, call string, _ store.
 }
 
 // TestLimits: many conversations at once under Discord's limits: every answer comes,
-// and nothing is sent where Discord asked to wait.
+// in its order, and each 429 is obeyed, of a bucket and of all requests.
 func TestLimits(t *testing.T) {
 	n := 200
 	if testing.Short() {
 		n = 10
 	}
-	s := newScene(t, discordtest.Options{}, Options{testOnlyWait: func(ctx context.Context, d time.Duration) error {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}})
-	s.fake.Fail("message.create", chattest.Fault{RetryAfter: 200 * time.Millisecond, Times: 3})
-	s.fake.Fail("message.create", chattest.Fault{RetryAfter: 200 * time.Millisecond, Error: "global"})
+	s := newScene(t, discordtest.Options{}, Options{testOnlyWait: queue.Sleep})
+	told := 0
+	for _, method := range []string{"message.create", "message.create", "thread.create", "typing", "member.get"} {
+		s.fake.Fail(method, chattest.Fault{RetryAfter: time.Second})
+		told++
+	}
+	s.fake.Fail("message.create", chattest.Fault{RetryAfter: time.Second, Error: "global"})
 	s.fake.Fail("message.create", chattest.Fault{Status: 502, After: true, Times: 2})
 	var ids []string
 	for i := range n {
@@ -477,13 +473,29 @@ func TestLimits(t *testing.T) {
 	}
 	for i, id := range ids {
 		s.sees(id, fmt.Sprint("answer-", i))
-		if got := s.texts(id); len(got) != 1 {
+		if _, err := s.fake.Mention(discordtest.Ann, id, fmt.Sprint("say second-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, id := range ids {
+		s.sees(id, fmt.Sprint("second-", i))
+		if got := s.texts(id); !slices.Equal(got, []string{fmt.Sprint("answer-", i), fmt.Sprint("second-", i)}) {
 			t.Errorf("thread %d: %q", i, got)
 		}
 	}
-	if st := s.fake.Stats(); st.Ignored > 0 {
-		t.Errorf("%d requests were sent where Discord had asked to wait; %d were refused", st.Ignored, st.Limited)
+	st, all := s.fake.Stats(), 0
+	for _, l := range st.Limits {
+		if l.Ignored > 0 {
+			t.Errorf("%s was to wait for %s, and %d requests came", l.Bucket, l.For, l.Ignored)
+		}
+		if l.Bucket == "global" {
+			all++
+		}
 	}
+	if all == 0 || len(st.Limits)-all < told {
+		t.Errorf("Discord limited %d times, all requests %d times: too little to show anything", len(st.Limits), all)
+	}
+	t.Logf("%d conversations; Discord limited %d times, all requests %d times; %v", n, len(st.Limits), all, st.Calls)
 }
 
 // FuzzEvents: whatever Discord sends ends nothing.

@@ -139,8 +139,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("another channel: %d", status)
 		}
 		post()
-		if st := b.fake.Stats(); st.Limited != 2 || st.Ignored != 1 {
-			t.Errorf("counted %d, of which %d were not heeded", st.Limited, st.Ignored)
+		if st := b.fake.Stats(); len(st.Limits) != 2 || st.Ignored != 1 || st.Limits[0].Ignored != 1 {
+			t.Errorf("counted %+v, %d ignored", st.Limits, st.Ignored)
 		}
 		time.Sleep(5 * time.Second)
 		if status, _, _ := post(); status != 200 {

@@ -15,7 +15,33 @@ type bucket struct {
 	limit, left int
 	window      time.Duration
 	reset       time.Time
-	waits       time.Time // a 429 was answered, and nothing may come before
+}
+
+// Limit is a 429 that was answered.
+type Limit struct {
+	Bucket  string // a method and its channel, guild or webhook; "global"
+	At      time.Time
+	For     time.Duration
+	Ignored int // requests that came nevertheless before it was over
+}
+
+// underWay is how long before a global limit was told requests may have been sent
+// that come after it. Those of one bucket are one after the other.
+const underWay = 300 * time.Millisecond
+
+const global = "global"
+
+// arriveLocked counts a request against the limits that Discord told before.
+func (s *Server) arriveLocked(name, major string) {
+	now := s.opt.Now()
+	for i := range s.stats.Limits {
+		l := &s.stats.Limits[i]
+		after := now.Sub(l.At)
+		mine := l.Bucket == name+":"+major || l.Bucket == global && name != "webhook" && name != "interaction.callback" && after > underWay
+		if mine && after < l.For {
+			l.Ignored++
+		}
+	}
 }
 
 // rate is what a route allows; Discord tells it in headers alone.
@@ -48,8 +74,8 @@ func (s *Server) limit(w http.ResponseWriter, name, major string) bool {
 	if s.opt.Unlimited || name == "interaction.callback" {
 		return true
 	}
-	if global := s.bucketLocked("global", rate{s.opt.GlobalBurst, time.Second}); name != "webhook" && !global.takeLocked(now) {
-		s.refuseLocked(w, global, now, true)
+	if all := s.bucketLocked(global, rate{s.opt.GlobalBurst, time.Second}); name != "webhook" && !all.takeLocked(now) {
+		s.refuseLocked(w, global, all.reset.Sub(now))
 		return false
 	}
 	r, ok := rates[name]
@@ -65,7 +91,7 @@ func (s *Server) limit(w http.ResponseWriter, name, major string) bool {
 	h.Set("X-RateLimit-Reset", strconv.FormatFloat(float64(b.reset.UnixMilli())/1000, 'f', 3, 64))
 	h.Set("X-RateLimit-Reset-After", seconds(b.reset.Sub(now)))
 	if !ok {
-		s.refuseLocked(w, b, now, false)
+		s.refuseLocked(w, name+":"+major, b.reset.Sub(now))
 	}
 	return ok
 }
@@ -81,7 +107,7 @@ func (s *Server) bucketLocked(key string, r rate) *bucket {
 
 func (b *bucket) takeLocked(now time.Time) bool {
 	if !now.Before(b.reset) {
-		b.left, b.reset, b.waits = b.limit, now.Add(b.window), time.Time{}
+		b.left, b.reset = b.limit, now.Add(b.window)
 	}
 	if b.left == 0 {
 		return false
@@ -90,14 +116,11 @@ func (b *bucket) takeLocked(now time.Time) bool {
 	return true
 }
 
-func (s *Server) refuseLocked(w http.ResponseWriter, b *bucket, now time.Time, global bool) {
-	s.stats.Limited++
+// refuseLocked answers that a bucket is to wait.
+func (s *Server) refuseLocked(w http.ResponseWriter, bucket string, after time.Duration) {
+	s.stats.Limits = append(s.stats.Limits, Limit{Bucket: bucket, At: s.opt.Now(), For: after})
 	s.stats.Invalid++
-	if !b.waits.IsZero() {
-		s.stats.Ignored++
-	}
-	b.waits = b.reset
-	writeLimited(w, b.reset.Sub(now), global)
+	writeLimited(w, after, bucket == global)
 	s.TouchLocked()
 }
 
@@ -107,16 +130,16 @@ type limited struct {
 	Global     bool    `json:"global"`
 }
 
-func writeLimited(w http.ResponseWriter, after time.Duration, global bool) {
+func writeLimited(w http.ResponseWriter, after time.Duration, all bool) {
 	h := w.Header()
 	h.Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
 	h.Set("X-RateLimit-Reset-After", seconds(after))
 	h.Set("X-RateLimit-Scope", "user")
-	if global {
+	if all {
 		h.Set("X-RateLimit-Global", "true")
 		h.Set("X-RateLimit-Scope", "global")
 	}
-	writeJSON(w, http.StatusTooManyRequests, limited{Message: "You are being rate limited.", RetryAfter: after.Seconds(), Global: global})
+	writeJSON(w, http.StatusTooManyRequests, limited{Message: "You are being rate limited.", RetryAfter: after.Seconds(), Global: all})
 }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(max(d, 0).Seconds(), 'f', 3, 64) }
@@ -131,10 +154,15 @@ func hash(s string) uint64 { // FNV-1a
 
 // writeFault answers in the method's stead; false means that the fault was a
 // delay only.
-func writeFault(w http.ResponseWriter, f *chattest.Fault) bool {
+func (s *Server) writeFault(w http.ResponseWriter, f *chattest.Fault, bucket string) bool {
 	switch {
 	case f.RetryAfter > 0:
-		writeLimited(w, f.RetryAfter, f.Error == "global")
+		if f.Error == global {
+			bucket = global
+		}
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		s.refuseLocked(w, bucket, f.RetryAfter)
 	case f.Status != 0 && f.Error != "":
 		code, _ := strconv.Atoi(f.Error)
 		writeJSON(w, f.Status, refuse(f.Status, code, "on request"))
@@ -161,8 +189,8 @@ type Refusal struct {
 type Stats struct {
 	Calls      map[string]int // by method, failed ones too
 	Refused    []Refusal      // by the fake's rules, not by faults
-	Limited    int            // answered with 429
-	Ignored    int            // sent although a 429 had said to wait
+	Limits     []Limit        // each answer with 429, and whether it was obeyed
+	Ignored    int            // requests that came although a 429 had said to wait
 	Invalid    int            // 401, 403 and 429; 10,000 in ten minutes get an address banned
 	Unknown    []string       // paths that Discord, or this fake, does not have
 	Links      int            // connections open now
@@ -184,6 +212,10 @@ func (s *Server) Stats() Stats {
 	out.Calls = maps.Clone(out.Calls)
 	out.Refused = slices.Clone(out.Refused)
 	out.Unknown = slices.Clone(out.Unknown)
+	out.Limits = slices.Clone(out.Limits)
+	for _, l := range out.Limits {
+		out.Ignored += l.Ignored
+	}
 	out.Closed = slices.Clone(out.Closed)
 	out.Links = s.openLocked()
 	return out

@@ -121,17 +121,19 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request, r route) {
 	}
 	s.Mu.Lock()
 	s.stats.Calls[r.name]++
+	major := req.PathValue(r.major)
+	s.arriveLocked(r.name, major)
 	s.Mu.Unlock()
 	c := &call{Request: req}
 	fault := s.TakeFault(r.name)
-	if !s.Pause(req, fault) || fault != nil && !fault.After && writeFault(w, fault) {
+	if !s.Pause(req, fault) || fault != nil && !fault.After && s.writeFault(w, fault, r.name+":"+major) {
 		return
 	}
 	answer, err := any(nil), error(nil)
 	switch {
 	case r.name != "interaction.callback" && r.name != "webhook" && r.name != "gateway" && !s.authorized(req):
 		err = errUnauthorized
-	case !s.limit(w, r.name, req.PathValue(r.major)):
+	case !s.limit(w, r.name, major):
 		return
 	default:
 		if err = c.read(w); err == nil {
@@ -148,7 +150,7 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request, r route) {
 				return
 			}
 		}
-		if fault.After && writeFault(w, fault) {
+		if fault.After && s.writeFault(w, fault, r.name+":"+major) {
 			return
 		}
 	}
@@ -236,7 +238,7 @@ func (s *Server) serveFile(w http.ResponseWriter, req *http.Request) {
 	s.Mu.Lock()
 	f, ok := s.fileLocked(req.PathValue("id"))
 	s.Mu.Unlock()
-	if fault := s.TakeFault("file"); fault != nil && (!s.Pause(req, fault) || writeFault(w, fault)) {
+	if fault := s.TakeFault("file"); fault != nil && (!s.Pause(req, fault) || s.writeFault(w, fault, "file")) {
 		return
 	}
 	if !ok {
