@@ -156,14 +156,18 @@ const (
 	opAck       = 11
 )
 
-// link is one connection to the gateway.
+// link is one connection to the gateway. Its reader alone uses what no mutex guards.
 type link struct {
-	c       *Client
-	conn    *websocket.Conn
-	session *Session
-	intents int
-	handle  Dispatch
-	slots   chan struct{} // one for each event that is not stored
+	c        *Client
+	conn     *websocket.Conn
+	session  *Session
+	intents  int
+	handle   Dispatch
+	greeted  bool           // Discord let the bot in
+	interval time.Duration  // between heartbeats
+	slots    chan struct{}  // one for each event that is not stored
+	storing  sync.WaitGroup // one for each of them
+	beats    sync.WaitGroup // the goroutine of the heartbeats
 
 	mu    sync.Mutex // one writer at a time; guards acked
 	acked bool       // since the last heartbeat
@@ -173,113 +177,147 @@ type link struct {
 // greeted says that Discord let the bot in. Every done was called, or ctx has
 // ended, when it returns.
 func (c *Client) ServeLink(ctx context.Context, s *Session, intents int, handle Dispatch) (greeted bool, err error) {
+	conn, err := c.dial(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	s.events.dropUnstored()
+	l := &link{c: c, conn: conn, session: s, intents: intents, handle: handle, interval: callTime, slots: make(chan struct{}, maxUnstored), acked: true}
+	defer l.storing.Wait()
+	defer l.beats.Wait()
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read
+	beating, stop := context.WithCancel(ctx)
+	defer stop()
+	for {
+		f, err := l.read()
+		if err == nil {
+			err = l.take(ctx, f, beating)
+		}
+		if err != nil {
+			return l.greeted, err
+		}
+	}
+}
+
+// dial opens the connection of a link: to where the session is resumed, or to where
+// Discord says.
+func (c *Client) dial(ctx context.Context, s *Session) (conn *websocket.Conn, err error) {
 	address := s.url
 	if !s.Resumable() {
 		if address, err = c.gateway(ctx); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" {
-		return false, fmt.Errorf("%w address of the gateway", store.ErrInvalid)
+		return nil, fmt.Errorf("%w address of the gateway", store.ErrInvalid)
 	}
 	u.RawQuery = "v=9&encoding=json"
 	u.Path = cmp.Or(u.Path, "/")
 	dialer := websocket.Dialer{HandshakeTimeout: callTime, Proxy: http.ProxyFromEnvironment}
-	conn, _, err := dialer.DialContext(ctx, u.String(), nil)
+	conn, _, err = dialer.DialContext(ctx, u.String(), nil)
 	if err != nil {
 		if s.failed++; s.failed >= maxDials {
 			s.forget() // that address may be gone
 		}
-		return false, fmt.Errorf("opening the link: %w", err)
+		return nil, fmt.Errorf("opening the link: %w", err)
 	}
 	s.failed = 0
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read below
 	conn.SetReadLimit(maxFrame)
-	s.events.dropUnstored()
-	l := &link{c: c, conn: conn, session: s, intents: intents, handle: handle, slots: make(chan struct{}, maxUnstored), acked: true}
-	var storing sync.WaitGroup
-	defer storing.Wait()
-	beating, stop := context.WithCancel(ctx)
-	var beats sync.WaitGroup
-	defer beats.Wait()
-	defer stop()
-	interval := callTime
+	return conn, nil
+}
+
+// read waits for a frame. What is none of Discord's is skipped.
+func (l *link) read() (f frame, err error) {
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(2*interval + callTime)) // fails on a closed connection, as the read does
-		var f frame
-		_, raw, err := conn.ReadMessage()
+		_ = l.conn.SetReadDeadline(time.Now().Add(2*l.interval + callTime)) // fails on a closed connection, as the read does
+		_, raw, err := l.conn.ReadMessage()
 		var ended *websocket.CloseError
 		if errors.As(err, &ended) {
 			err = &Closed{ended.Code, ended.Text}
 			if stale[ended.Code] {
-				s.forget()
+				l.session.forget()
 			}
 		}
 		if err != nil {
-			return greeted, fmt.Errorf("reading: %w", err)
+			return f, fmt.Errorf("reading: %w", err)
 		}
-		if json.Unmarshal(raw, &f) != nil {
-			continue // no frame of Discord's
-		}
-		switch f.Op {
-		case opHello:
-			var hello struct {
-				Interval int64 `json:"heartbeat_interval"`
-			}
-			if json.Unmarshal(f.Data, &hello) != nil || hello.Interval <= 0 || hello.Interval > 10*60*1000 {
-				return greeted, fmt.Errorf("%w greeting of the gateway", store.ErrInvalid)
-			}
-			interval = time.Duration(hello.Interval) * time.Millisecond
-			beats.Go(func() { l.keepBeating(beating, interval) })
-			if err := l.greet(); err != nil {
-				return greeted, err
-			}
-		case opHeartbeat:
-			if err := l.beat(false); err != nil {
-				return greeted, err
-			}
-		case opAck:
-			l.mu.Lock()
-			l.acked = true
-			l.mu.Unlock()
-		case opReconnect:
-			return greeted, &Closed{}
-		case opInvalid:
-			if string(f.Data) == "true" && s.Resumable() {
-				return greeted, &Closed{}
-			}
-			s.forget()
-			if err := c.wait(ctx, time.Second+rand.N(time.Second)); err != nil { // as Discord asks
-				return greeted, err
-			}
-			return true, &Closed{}
-		case opDispatch:
-			if l.ready(f) {
-				greeted = true
-			}
-			e := s.events.begin(f.Seq)
-			select {
-			case l.slots <- struct{}{}:
-			case <-ctx.Done():
-				return greeted, ctx.Err()
-			}
-			storing.Add(1)
-			var once sync.Once
-			handle(ctx, f.Type, f.Data, func(stored bool) {
-				once.Do(func() {
-					if stored {
-						s.events.end(e)
-					} else {
-						_ = conn.Close() // the link is resumed, and Discord sends it again
-					}
-					<-l.slots
-					storing.Done()
-				})
-			})
+		if f = (frame{}); json.Unmarshal(raw, &f) == nil {
+			return f, nil
 		}
 	}
+}
+
+// take does what a frame asks for; an error ends the link. Heartbeats end with
+// beating.
+func (l *link) take(ctx context.Context, f frame, beating context.Context) error {
+	switch f.Op {
+	case opHello:
+		var hello struct {
+			Interval int64 `json:"heartbeat_interval"`
+		}
+		if json.Unmarshal(f.Data, &hello) != nil || hello.Interval <= 0 || hello.Interval > 10*60*1000 {
+			return fmt.Errorf("%w greeting of the gateway", store.ErrInvalid)
+		}
+		l.interval = time.Duration(hello.Interval) * time.Millisecond
+		every := l.interval
+		l.beats.Go(func() { l.keepBeating(beating, every) })
+		return l.greet()
+	case opHeartbeat:
+		return l.beat(false)
+	case opAck:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.acked = true
+	case opReconnect:
+		return &Closed{}
+	case opInvalid:
+		return l.invalid(ctx, string(f.Data) == "true")
+	case opDispatch:
+		return l.dispatch(ctx, f)
+	}
+	return nil
+}
+
+// invalid ends a link whose session Discord does not take; resumable says that it
+// may be tried once more.
+func (l *link) invalid(ctx context.Context, resumable bool) error {
+	if resumable && l.session.Resumable() {
+		return &Closed{}
+	}
+	l.session.forget()
+	if err := l.c.wait(ctx, time.Second+rand.N(time.Second)); err != nil { // as Discord asks
+		return err
+	}
+	l.greeted = true // it answered: that is no failure to come through
+	return &Closed{}
+}
+
+// dispatch hands an event on. One that could not be stored ends the link, which is
+// resumed, and Discord sends it again.
+func (l *link) dispatch(ctx context.Context, f frame) error {
+	l.greeted = l.ready(f) || l.greeted
+	e := l.session.events.begin(f.Seq)
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.storing.Add(1)
+	var once sync.Once
+	l.handle(ctx, f.Type, f.Data, func(stored bool) {
+		once.Do(func() {
+			if stored {
+				l.session.events.end(e)
+			} else {
+				_ = l.conn.Close()
+			}
+			<-l.slots
+			l.storing.Done()
+		})
+	})
+	return nil
 }
 
 // gateway asks for the gateway's address, and waits where the bot was let in as
