@@ -215,45 +215,49 @@ func TestLinkEnds(t *testing.T) {
 // TestDrops: links are cut at random moments while people write; each message is
 // answered once, and in its thread's order.
 func TestDrops(t *testing.T) {
-	drops, people := 1000, 40
+	drops, people := 1000, 8
 	if testing.Short() {
-		drops, people = 30, 6
+		drops, people = 30, 4
 	}
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
-	stop, ended := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for range drops {
-			select {
-			case <-stop:
-				return
-			case <-time.After(rand.N(10 * time.Millisecond)):
-				if s.fake.Drop(); rand.N(10) == 0 {
-					s.fake.ExpireSessions()
-				}
+			<-time.After(rand.N(10 * time.Millisecond)) // a random moment
+			if s.fake.Drop(); rand.N(10) == 0 {
+				s.fake.ExpireSessions()
 			}
 		}
 	}()
-	var threads []string
-	for n := range people {
-		threads = append(threads, s.mention(discordtest.Ann, fmt.Sprint("say first-", n)).ID)
-	}
-	for n, id := range threads {
-		s.sees(id, fmt.Sprint("first-", n))
-		if _, err := s.fake.Mention(discordtest.Ann, id, fmt.Sprint("say second-", n)); err != nil {
-			t.Fatal(err)
+	var all []string
+	for over := false; !over; {
+		select {
+		case <-ended:
+			over = true // once more, with a link that stays
+		default:
+		}
+		first := len(all)
+		for range people {
+			all = append(all, s.mention(discordtest.Ann, fmt.Sprint("say first-", len(all))).ID)
+		}
+		for n, id := range all[first:] {
+			s.sees(id, fmt.Sprint("first-", first+n))
+			if _, err := s.fake.Mention(discordtest.Ann, id, fmt.Sprint("say second-", first+n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n, id := range all[first:] {
+			s.sees(id, fmt.Sprint("second-", first+n))
 		}
 	}
-	for n, id := range threads {
-		s.sees(id, fmt.Sprint("second-", n))
-	}
-	close(stop)
-	<-ended
-	for n, id := range threads {
+	for n, id := range all {
 		if got := s.texts(id); !slices.Equal(got, []string{fmt.Sprint("first-", n), fmt.Sprint("second-", n)}) {
 			t.Errorf("thread %d: %q", n, got)
 		}
 	}
+	st := s.fake.Stats()
+	t.Logf("%d drops, %d links, %d resumes, %d identifies, %d messages", drops, st.Opened, st.Resumed, st.Identified, 2*len(all))
 }
 
 // TestMissed: what was written while nize was away is fetched and answered once:
