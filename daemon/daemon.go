@@ -335,6 +335,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("gateway", d.gateway.Run)
 	keep("mcp server", d.mcp.Run)
 	keep("streams", func(ctx context.Context) error { return d.streams.Run(ctx, d.db) })
+	d.ops.doubles.Mend(work)
 	d.ops.bots.Start(work) // before anything is to be shown: what is, waits for a bot that starts
 	keep("conversations", d.conversation.Run)
 	for _, bot := range d.bots.All() {

@@ -52,6 +52,7 @@ type serverOperations struct {
 // chatOperations are about the places where people meet nize.
 type chatOperations struct {
 	bots          *control.Bots
+	doubles       *control.Doubles
 	channels      *control.Channels
 	conversations *control.Conversations
 	mcp           *mcp.Server
@@ -99,6 +100,14 @@ func (d *Daemon) newOperations(at *terminal.Platform, members *control.ChannelMe
 		Put: func(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error) {
 			return o.settings.Put(ctx, by, req)
 		}}
+	o.doubles = &control.Doubles{Bots: o.bots, Settings: d.db, Log: d.log, Put: func(ctx context.Context, by store.Caller, key, value string) error {
+		if value == "" {
+			_, err := o.settings.Unset(ctx, by, api.UnsetSettingRequest{Key: key})
+			return err
+		}
+		_, err := o.settings.Put(ctx, by, api.PutSettingRequest{Key: key, Value: value})
+		return err
+	}}
 	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
 	o.tools = &control.Tools{Store: d.db, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
@@ -157,6 +166,8 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListBots, o.bots.List)
 	mux.Handle(m, api.RemoveBot, o.bots.Remove)
 	mux.Handle(m, api.ConnectBot, o.bots.Connect)
+	mux.HandleStream(m, api.ConnectDouble, o.doubles.Connect)
+	mux.Handle(m, api.DisconnectDouble, o.doubles.Disconnect)
 	mux.Handle(m, api.ClaimBot, o.bots.Claim)
 	mux.Handle(m, api.StartBot, o.bots.Switch(true))
 	mux.Handle(m, api.StopBot, o.bots.Switch(false))

@@ -34,7 +34,11 @@ func testDev(t *testing.T, p platformOfDev) {
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1) // one command
 	go func() { code <- run(ctx, a, []string{"--json", "dev", p.name}) }()
-	var got pretended
+	var got struct {
+		Page     string `json:"page"`
+		APIURL   string `json:"api_url"`
+		BotToken string `json:"bot_token"`
+	}
 	if err := json.NewDecoder(out).Decode(&got); err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ import (
 
 	"nize/cmd/nizectl/clients"
 	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/dev"
 	"nize/cmd/nizectl/display"
 	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
@@ -146,7 +147,7 @@ func rootCommand(a *command.App) *cli.Command {
 			statusCommand(a), doctorCommand(a), servers.Command(a), toolsCommand(a), reindexCommand(a), tokensCommand(a), usersCommand(a), groupsCommand(a),
 			agentsCommand(a), providersCommand(a), modelsCommand(a), credentialsCommand(a), approvalsCommand(a), alertsCommand(a), botsCommand(a), chatCommand(a),
 			usageCommand(a), budgetsCommand(a), auditCommand(a), configCommand(a), clients.ConnectCommand(a), clients.MCPCommand(a),
-			devCommand(a), backupCommand(a), restoreCommand(a), keysCommand(a), versionCommand(a), helpCommand(a),
+			dev.Command(a), backupCommand(a), restoreCommand(a), keysCommand(a), versionCommand(a), helpCommand(a),
 		},
 		ConfigureShellCompletionCommand: func(c *cli.Command) { completion(a, c) },
 	}

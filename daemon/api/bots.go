@@ -90,3 +90,31 @@ type BotAccess struct {
 	Access string `json:"access"`
 	Role   string `json:"role,omitempty"` // the name of the one that Access names by id
 }
+
+// ConnectDouble connects a bot to a double of its platform for as long as the
+// caller reads the answer, which is one line. Then, and also when the daemon
+// starts after it was killed meanwhile, the account and its address are put back
+// as they were.
+var ConnectDouble = Stream[ConnectDoubleRequest, ConnectedDouble]{"POST", "/v1/bots/{name}/double", true, "connect a bot to a double of its platform until the caller leaves"}
+
+// ConnectDoubleRequest is a double: where its API is, and the account there.
+type ConnectDoubleRequest struct {
+	Name   string   `path:"name" json:"-"`
+	APIURL string   `json:"api_url"`
+	Tokens []Secret `json:"tokens"`
+	Team   string   `json:"team,omitempty"`
+}
+
+// ConnectedDouble is the account on the double.
+type ConnectedDouble struct {
+	ConnectedBot
+	// Away is the workspace or guild whose account waits meanwhile, if any.
+	Away string `json:"away,omitempty"`
+	// Mended says that an account which an earlier double had left aside was put
+	// back first.
+	Mended bool `json:"mended,omitempty"`
+}
+
+// DisconnectDouble ends the [ConnectDouble] of a bot and answers when all is put
+// back.
+var DisconnectDouble = Op[BotRequest, Empty]{"DELETE", "/v1/bots/{name}/double", true, "leave a double and put the account back as it was"}

@@ -37,7 +37,7 @@ func (b *Bots) Start(ctx context.Context) {
 	for _, bot := range b.Bots.All() {
 		account, err := b.Store.GetBot(ctx, bot.Surface())
 		switch {
-		case errors.Is(err, store.ErrNotFound):
+		case errors.Is(err, store.ErrNotFound), ctx.Err() != nil: // a daemon that ends starts nothing
 		case err != nil:
 			b.Log.Error("the bot stays off", "bot", bot.Surface(), "err", err)
 		case account.Enabled:

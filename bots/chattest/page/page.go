@@ -29,6 +29,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 )
 
 //go:embed index.html page.js page.css
@@ -51,7 +52,12 @@ type Platform interface {
 type Page struct {
 	Platform Platform
 	Key      string // what the fragment of the address holds; must not be empty
+
+	draft atomic.Value // a string: see Suggest
 }
+
+// Suggest puts a line into the composer, until somebody has sent it.
+func (p *Page) Suggest(line string) { p.draft.Store(line) }
 
 // Handler is the page, and the platform behind it.
 func (p *Page) Handler() http.Handler {

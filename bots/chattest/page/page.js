@@ -354,7 +354,7 @@ const unread = (c) => c.last && c.id !== here.channel && seen.get(here.user + c.
 
 // welcome says what to type where nothing stands.
 function welcome() {
-  const lines = picture.linked ? ["Nothing has been said here yet. Try:", "@nize what can you do?", "/nize help"] : ["No app is connected yet: the terminal says how nized is connected to this page.", "Then send the line /nize claim CODE that it prints here, to become an admin."];
+  const lines = picture.linked ? ["Nothing has been said here yet. Try:", "@nize what can you do?", "/nize help"] : ["No app is connected yet: the terminal says how nized is connected to this page.", "Then send the line /nize claim CODE that it prints here, to become an admin.", "nizectl dev " + (picture.platform || "").toLowerCase() + " --connect does both."];
   return [el("div", { class: "welcome" }, lines.map((l) => el("p", {}, l.startsWith("@") || l.startsWith("/") ? el("button", { type: "button", onclick: () => { $("text").value = l; $("text").focus(); } }, l) : l)))];
 }
 
@@ -368,11 +368,17 @@ function messageNode(m, inThread) {
   const foot = el("div", { class: "row note" }, (m.reactions || []).map((r) => el("span", {}, ":" + r + ":")),
     inThread || !m.thread ? null : el("button", { type: "button", class: m.replies ? "replies" : "more", onclick: () => openThread(m.thread) }, m.replies ? m.replies + (m.replies === 1 ? " reply" : " replies") : "Reply"),
     (picture.menus || []).map((c) => el("button", { type: "button", class: "more", onclick: () => act({ do: "shortcut", ts: m.ts, action: c.action, thread: inThread ? here.thread : "" }) }, c.title)));
+  if (m.quiet) return el("article", { class: "note", "data-ts": m.ts }, el("span", {}, mrkdwn(m.text)), " · " + time);
   return el("article", { class: (m.ephemeral ? "ephemeral " : "") + (m.streaming ? "streaming" : ""), "data-ts": m.ts }, head, body,
     (m.files || []).map((f) => el("details", {}, el("summary", {}, f.name + ", " + f.size + " bytes"), el("pre", {}, f.text))), m.ephemeral ? null : foot);
 }
 
 function draw() {
+  if (picture.draft && drawn.draft !== picture.draft && !$("text").value) {
+    $("text").value = picture.draft;
+    $("text").focus();
+  }
+  drawn.draft = picture.draft;
   put("user", picture.users, () => picture.users.filter((u) => !u.bot).map((u) => el("option", { value: u.id, selected: u.id === here.user }, u.name + " (" + u.note + ")")));
   document.title = picture.platform + ", pretended";
   $("home").hidden = !picture.homes;
@@ -444,8 +450,61 @@ function attached(field) {
 async function say(text, thread, files) {
   const got = await act({ do: "say", text, thread, files });
   if (!got || got.error) return false;
+  if (got.channel && got.channel !== here.channel) go(got.channel, "");
   if (got.thread && isDM() && !here.thread) openThread(got.thread);
   return true;
+}
+
+// offers are what the word at the caret may become: [what to write, what to say
+// of it]. A command is completed as the whole line.
+function offers(field) {
+  const before = field.value.slice(0, field.selectionStart);
+  const lines = /^\/[^\n]*$/.test(before) ? (picture.commands || []).filter((c) => c.line.startsWith(before) && c.line !== before) : [];
+  if (lines.length) return { from: 0, list: lines.map((c) => [c.line, c.about]) };
+  const word = /(?:^|\s)([@#])([\w-]*)$/.exec(before);
+  if (!word) return { from: 0, list: [] };
+  const names = word[1] === "#" ? picture.channels.filter((c) => !c.dm).map((c) => [c.name, ""]) : [...picture.users.map((u) => [u.name, u.note]), ...(picture.groups || []).map((g) => [g, "group"])];
+  return { from: before.length - word[2].length - 1, list: names.filter(([name]) => name.toLowerCase().startsWith(word[2].toLowerCase())).map(([name, note]) => [word[1] + name, note]) };
+}
+
+// completion shows offers above a field: Tab or Enter takes the marked one,
+// the arrows mark another, Escape closes. It says whether it took a key.
+function completion(field) {
+  const box = el("ul", { class: "offers", role: "listbox", id: field.id + "offers", hidden: true });
+  field.parentNode.append(box);
+  field.setAttribute("aria-autocomplete", "list");
+  field.setAttribute("aria-controls", box.id);
+  let now = { from: 0, list: [] }, at = 0;
+  const show = () => {
+    box.hidden = !now.list.length;
+    box.replaceChildren(...now.list.map(([name, note], i) => el("li", { role: "option", id: box.id + i, "aria-selected": i === at ? "true" : "false", onmousedown: (e) => { e.preventDefault(); take(i); } }, el("b", {}, name), note ? el("span", { class: "note" }, " " + note) : null)));
+    if (box.hidden) field.removeAttribute("aria-activedescendant");
+    else { field.setAttribute("aria-activedescendant", box.id + at); box.children[at].scrollIntoView({ block: "nearest" }); }
+  };
+  const look = () => { now = offers(field); now.list = now.list.slice(0, 12); at = 0; show(); };
+  const close = () => { now = { from: 0, list: [] }; show(); };
+  const take = (i) => {
+    const end = field.selectionStart;
+    const text = now.list[i][0] + " ";
+    field.setRangeText(text, now.from, end, "end");
+    field.focus();
+    look();
+  };
+  field.addEventListener("input", look);
+  field.addEventListener("click", look);
+  field.addEventListener("blur", close);
+  return (e) => {
+    if (box.hidden || e.isComposing) return false;
+    if (e.key === "ArrowDown" || e.key === "ArrowUp") at = (at + (e.key === "ArrowDown" ? 1 : now.list.length - 1)) % now.list.length;
+    else if (e.key === "Escape") now.list = [];
+    else if (e.key === "Tab" && !e.shiftKey) { e.preventDefault(); take(at); return true; }
+    else if (e.key === "Enter" && !e.shiftKey && now.list[at][0].startsWith("/") === false) { e.preventDefault(); take(at); return true; }
+    else return false;
+    e.preventDefault();
+    e.stopPropagation();
+    show();
+    return true;
+  };
 }
 
 function composer(form, field, picker, thread) {
@@ -454,11 +513,13 @@ function composer(form, field, picker, thread) {
     const files = await attached(picker);
     if (!text.trim() && !files.length) return;
     $(field).value = "";
+    $(field).dispatchEvent(new Event("input"));
     if (await say(text, thread(), files)) $(picker).value = "";
     else $(field).value = text;
   };
   $(form).addEventListener("submit", (e) => { e.preventDefault(); send(); });
-  $(field).addEventListener("keydown", (e) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); send(); } });
+  const complete = completion($(field));
+  $(field).addEventListener("keydown", (e) => { if (complete(e)) return; if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); send(); } });
 }
 
 composer("say", "text", "files", () => "");

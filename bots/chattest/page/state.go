@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,6 +30,9 @@ type Picture struct {
 	Session  Session   `json:"session"`
 	Prompts  []Prompt  `json:"prompts"`
 	Menus    []Menu    `json:"menus"` // what one can do with a message
+	Commands []Command `json:"commands"`
+	Groups   []string  `json:"groups"` // names behind an @ besides those of Users
+	Draft    string    `json:"draft"`  // stands in the composer from the start
 	Dialog   *Dialog   `json:"dialog"`
 	Homes    bool      `json:"homes"` // the platform has such a page
 	Home     *Dialog   `json:"home"`
@@ -61,6 +65,7 @@ type Message struct {
 	Blocks      json.RawMessage `json:"blocks"`
 	Attachments json.RawMessage `json:"attachments"`
 	Ephemeral   bool            `json:"ephemeral"`
+	Quiet       bool            `json:"quiet"` // of the platform: somebody joined
 	Edits       int             `json:"edits"`
 	Streaming   bool            `json:"streaming"`
 	Files       []File          `json:"files"`
@@ -102,6 +107,12 @@ type Prompt struct {
 type Menu struct {
 	Action string `json:"action"`
 	Title  string `json:"title"`
+}
+
+// Command is one that is typed: a slash and words.
+type Command struct {
+	Line  string `json:"line"` // "/nize help"
+	About string `json:"about"`
 }
 
 // Dialog is one that the user sees.
@@ -159,7 +170,11 @@ func (p *Page) act(r *http.Request) (any, error) {
 	if err := dec.Decode(&d); err != nil {
 		return nil, fmt.Errorf("reading what was done: %w", err)
 	}
-	return p.Platform.Do(r.Context(), d)
+	done, err := p.Platform.Do(r.Context(), d)
+	if said := strings.TrimSpace(d.Text); err == nil && said != "" {
+		p.draft.CompareAndSwap(said, "")
+	}
+	return done, err
 }
 
 // ErrNothing is for a message without words and files.
@@ -189,5 +204,6 @@ func (p *Page) state(r *http.Request) (any, error) {
 	revision := p.Platform.Revision()
 	out := p.Platform.Picture(q.Get("user"), q.Get("channel"), q.Get("thread"))
 	out.Revision = revision
+	out.Draft, _ = p.draft.Load().(string) // nil before the first
 	return out, nil
 }

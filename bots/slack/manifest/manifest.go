@@ -41,12 +41,20 @@ type Prompt struct {
 	Message string `json:"message"`
 }
 
+// Command is a slash command.
+type Command struct {
+	Name  string `json:"command"`
+	About string `json:"description"`
+	Hint  string `json:"usage_hint"` // the words that may follow: "[one | another]"
+}
+
 // manifest is what is read of it.
 type manifest struct {
 	Features struct {
 		Agent struct {
 			Prompts []Prompt `json:"suggested_prompts"`
 		} `json:"agent_view"`
+		Commands []Command `json:"slash_commands"`
 	} `json:"features"`
 	OAuth struct {
 		Scopes struct {
@@ -65,6 +73,9 @@ func read() manifest {
 
 // Scopes are what the bot's token must allow, sorted.
 func Scopes() []string { return slices.Sorted(slices.Values(read().OAuth.Scopes.Bot)) }
+
+// Commands are the slash commands.
+func Commands() []Command { return read().Features.Commands }
 
 // Prompts are the suggested questions.
 func Prompts() []Prompt { return read().Features.Agent.Prompts }

@@ -319,6 +319,17 @@ func (s *Server) Users() []User {
 	return list
 }
 
+// Groups are the user groups of the workspace.
+func (s *Server) Groups() []UserGroup {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	var list []UserGroup
+	for _, g := range s.world.groups {
+		list = append(list, *g)
+	}
+	return list
+}
+
 // Channels are the conversations of a user.
 func (s *Server) Channels(user string) []Channel {
 	s.Mu.Lock()

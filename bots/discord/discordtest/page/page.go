@@ -39,7 +39,10 @@ func (p Platform) Picture(user, where, thread string) page.Picture {
 	}
 	for _, guild := range []string{"", discordtest.Guild} {
 		for _, c := range p.Commands(guild) {
-			if c.Type == 3 {
+			switch c.Type {
+			case 1:
+				out.Commands = append(out.Commands, commandsOf(c)...)
+			case 3:
 				out.Menus = append(out.Menus, page.Menu{Action: c.Name, Title: c.Name})
 			}
 		}
@@ -69,6 +72,19 @@ func (p Platform) Picture(user, where, thread string) page.Picture {
 		out.Dialog = &page.Dialog{ID: d.ID, Title: d.Title, Submit: "Submit", Blocks: fields(d.Fields)}
 	}
 	return out
+}
+
+// commandsOf are the lines that a command has: itself, or its sub-commands.
+func commandsOf(c discordtest.Command) (list []page.Command) {
+	for _, o := range c.Options {
+		if o.Type == 1 { // a sub-command
+			list = append(list, page.Command{Line: "/" + c.Name + " " + o.Name, About: o.Description})
+		}
+	}
+	if list == nil {
+		list = []page.Command{{Line: "/" + c.Name, About: c.Description}}
+	}
+	return list
 }
 
 func (p Platform) note(u discordtest.User) string {

@@ -12,7 +12,10 @@ import (
 )
 
 // Platform is a workspace on the page.
-type Platform struct{ *slacktest.Server }
+type Platform struct {
+	*slacktest.Server
+	Commands []page.Command // of the app, besides Slack's own
+}
 
 var _ page.Platform = Platform{}
 
@@ -64,6 +67,8 @@ func (p Platform) say(ctx context.Context, d page.Deed) (page.Done, error) {
 	case strings.HasPrefix(text, "/") && d.Thread != "":
 		name, _, _ := strings.Cut(text, " ")
 		return page.Done{}, fmt.Errorf("%s %s", name, inThread)
+	case isOwn(text):
+		return p.runOwn(d, text)
 	case strings.HasPrefix(text, "/"):
 		return page.Done{}, p.Slash(ctx, d.User, d.Channel, text)
 	}

@@ -195,3 +195,65 @@ func TestAttached(t *testing.T) {
 		}
 	}
 }
+
+// The commands that Slack itself has let people in and out, and a message tells
+// of it.
+func TestMembership(t *testing.T) {
+	b := open(t)
+	for _, row := range []struct{ user, channel, line, says string }{
+		{"U0ANN", "C0RANDOM", "/invite @nize @guest", "{}"},
+		{"U0ANN", "C0RANDOM", "/invite @guest", "guest is in this channel already"},
+		{"U0ANN", "C0RANDOM", "/invite @nobody", "nobody is called @nobody here"},
+		{"U0ANN", "C0RANDOM", "/invite", "say who: /invite @ben"},
+		{"U0ANN", "C0RANDOM", "/remove @cho", "{}"},
+		{"U0ANN", "C0RANDOM", "/remove @cho", "cho is not in this channel"},
+		{"U0CHO", "C0RANDOM", "/invite @ben", "none of yours"},
+		{"U0CHO", "C0GENERAL", "/join #random", `"channel":"C0RANDOM"`},
+		{"U0CHO", "C0GENERAL", "/join #secret", "name a public channel"},
+		{"U0BEN", "C0RANDOM", "/leave", `"channel":"D0`},
+	} {
+		deed := string(mustJSON(t, page.Deed{Do: "say", User: row.user, Channel: row.channel, Text: row.line}))
+		if _, body, _ := b.do("POST", "/dev/act", deed, nil); !strings.Contains(body, row.says) {
+			t.Errorf("%s says %q: %s", row.user, row.line, body)
+		}
+	}
+	var said []string
+	for _, m := range b.slack.Messages("C0RANDOM") {
+		said = append(said, m.Text)
+	}
+	want := "<@" + slacktest.Bot + "> has joined the channel, <@U0GUEST> has joined the channel, <@U0CHO> has left the channel, <@U0CHO> has joined the channel, <@U0BEN> has left the channel"
+	if got := strings.Join(said, ", "); got != want {
+		t.Errorf("the channel has %s", got)
+	}
+	_, body, _ := b.do("GET", "/dev/state?user=U0ANN&channel=C0RANDOM", "", nil)
+	for _, part := range []string{`"quiet":true`, `"line":"/invite"`, `"groups":["ops"]`} {
+		if !strings.Contains(body, part) {
+			t.Errorf("the state lacks %s: %s", part, body)
+		}
+	}
+}
+
+// A suggested line stands in the composer until somebody has sent it.
+func TestSuggest(t *testing.T) {
+	slack := slacktest.New(slacktest.Options{})
+	pipe := chattest.NewPipe()
+	p := &page.Page{Platform: slackpage.Platform{Server: slack}, Key: "sesame"}
+	if err := slack.StartWith(pipe, p.Handler()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(slack.Close)
+	b := &browser{t: t, slack: slack, key: "sesame", client: &http.Client{Transport: &http.Transport{DialContext: pipe.Dial, DisableKeepAlives: true}}}
+	draft := func(want string) {
+		t.Helper()
+		if _, body, _ := b.do("GET", "/dev/state?user=U0ANN&channel=C0GENERAL", "", nil); !strings.Contains(body, `"draft":"`+want+`"`) {
+			t.Errorf("the draft is not %q: %s", want, body)
+		}
+	}
+	draft("")
+	p.Suggest("hello there")
+	draft("hello there")
+	b.do("POST", "/dev/act", `{"do":"say","user":"U0ANN","channel":"C0GENERAL","text":"another"}`, nil)
+	draft("hello there")
+	b.do("POST", "/dev/act", `{"do":"say","user":"U0ANN","channel":"C0GENERAL","text":" hello there "}`, nil)
+	draft("")
+}

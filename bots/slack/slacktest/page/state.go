@@ -15,8 +15,9 @@ import (
 func (p Platform) Picture(user, where, thread string) page.Picture {
 	stats := p.Stats()
 	out := page.Picture{Platform: "Slack", Linked: p.Connected(), Bot: slacktest.Bot, You: slacktest.Ann, Where: slacktest.General, Homes: true,
-		Menus:  []page.Menu{{Action: "ask_about_message", Title: "Ask nize about this"}},
-		Counts: fmt.Sprintf("%d of %d acknowledged", stats.Acked, stats.Sent)}
+		Menus:    []page.Menu{{Action: "ask_about_message", Title: "Ask nize about this"}},
+		Commands: slices.Concat(p.Commands, ownCommands),
+		Counts:   fmt.Sprintf("%d of %d acknowledged", stats.Acked, stats.Sent)}
 	if stats.Missed > 0 {
 		out.Counts += fmt.Sprintf(", %d missed", stats.Missed)
 	}
@@ -25,6 +26,9 @@ func (p Platform) Picture(user, where, thread string) page.Picture {
 	}
 	for _, u := range p.Users() {
 		out.Users = append(out.Users, page.Person{ID: u.ID, Name: u.Name, Note: note(u), Bot: u.Bot})
+	}
+	for _, g := range p.Groups() {
+		out.Groups = append(out.Groups, g.Handle)
 	}
 	member := false
 	for _, c := range p.Channels(user) {
@@ -103,7 +107,7 @@ func dialogOf(v slacktest.View) *page.Dialog {
 }
 
 func messageOf(m slacktest.Message, replies int) page.Message {
-	out := page.Message{TS: m.TS, Thread: m.TS, At: at(m.TS), User: m.User, Text: m.Text, Blocks: m.Blocks, Attachments: m.Attachments, Ephemeral: m.For != "", Edits: len(m.Versions) - 1,
+	out := page.Message{TS: m.TS, Thread: m.TS, At: at(m.TS), User: m.User, Text: m.Text, Blocks: m.Blocks, Attachments: m.Attachments, Ephemeral: m.For != "", Quiet: m.Subtype == joined || m.Subtype == left, Edits: len(m.Versions) - 1,
 		Streaming: m.Stream != nil && m.Stream.Open, Replies: replies}
 	if m.Stream != nil {
 		out.Edits = max(0, out.Edits-m.Stream.Appends-1) // what was appended, and the stop, are no edits

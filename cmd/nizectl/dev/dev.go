@@ -1,4 +1,7 @@
-package main
+// Package dev serves pretended platforms on this machine, with a page to act as
+// their people: `nizectl dev slack` and `nizectl dev discord`. With --connect the
+// daemon works on one until the command ends.
+package dev
 
 import (
 	"context"
@@ -8,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
@@ -15,32 +19,38 @@ import (
 	"nize/bots/chattest/page"
 	"nize/bots/discord/discordtest"
 	discordpage "nize/bots/discord/discordtest/page"
+	"nize/bots/slack/manifest"
 	"nize/bots/slack/slacktest"
 	slackpage "nize/bots/slack/slacktest/page"
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
 )
 
-func devCommand(a *command.App) *cli.Command {
+// Command is the group of commands.
+func Command(a *command.App) *cli.Command {
 	return command.Group("dev", "pretended platforms on this machine, to try and to develop the chat front ends", a.Command(command.Leaf{
 		Name: "slack", Usage: "serve a pretended Slack with a page to act as its people", Run: devSlack,
 		More: "A workspace in memory: channels, threads, dialogs, commands, App Home, with Slack's limits\n" +
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",
 		Flags: []cli.Flag{
-			listenFlag(),
+			listenFlag(), connectFlag("Slack"),
 			&cli.StringFlag{Name: "http", Usage: "the app is at this base `URL` in HTTP mode, instead of Socket Mode"},
 		}}), a.Command(command.Leaf{
 		Name: "discord", Usage: "serve a pretended Discord with a page to act as its people", Run: devDiscord,
 		More: "A server in memory: channels, threads, dialogs, commands, with Discord's limits, rate limits\n" +
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",
-		Flags: []cli.Flag{listenFlag()},
+		Flags: []cli.Flag{listenFlag(), connectFlag("Discord")},
 	}))
 }
 
 func listenFlag() cli.Flag {
 	return &cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "a loopback `ADDRESS`; port 0 is any free one"}
+}
+
+func connectFlag(title string) cli.Flag {
+	return &cli.BoolFlag{Name: "connect", Usage: "connect nized's bot on " + title + " to it; at the end its account and address are put back as they were"}
 }
 
 // pretended is what dev prints with --json.
@@ -51,6 +61,17 @@ type pretended struct {
 	AppToken      string `json:"app_token,omitempty"`
 	SigningSecret string `json:"signing_secret,omitempty"`
 	Guild         string `json:"guild,omitempty"`
+	*connected           // with --connect
+}
+
+// double is a pretended platform that is served.
+type double struct {
+	name, title string
+	page        *page.Page
+	tokens      []string // what nized's bot connects with
+	team        string   // where the platform's tokens don't say it
+	out         pretended
+	other       string // the command that connects nized by hand
 }
 
 // devSlack serves until it is interrupted. The tokens are new each time: any
@@ -62,6 +83,10 @@ func devSlack(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	if at := c.Cmd.String("http"); at != "" {
+		if c.Cmd.Bool("connect") {
+			listener.Close()
+			return command.Usagef("--connect uses Socket Mode, which --http excludes: give one of them")
+		}
 		if u, err := url.Parse(at); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			listener.Close()
 			return command.Usagef("--http %q is not the address of an app: give http://127.0.0.1:19560", at)
@@ -71,7 +96,7 @@ func devSlack(ctx context.Context, c *command.Call) error {
 		BotToken: "xoxb-fake-" + rand.Text(), AppToken: "xapp-1-" + slacktest.App + "-fake-" + rand.Text(), SigningSecret: hexText(), Endpoint: c.Cmd.String("http"),
 	})
 	defer slack.Close()
-	served := &page.Page{Platform: slackpage.Platform{Server: slack}, Key: rand.Text()}
+	served := &page.Page{Platform: slackpage.Platform{Server: slack, Commands: slackCommands()}, Key: rand.Text()}
 	if err := slack.StartWith(listener, served.Handler()); err != nil {
 		return fmt.Errorf("serving the pretended Slack: %w", err)
 	}
@@ -79,8 +104,22 @@ func devSlack(ctx context.Context, c *command.Call) error {
 	if c.Cmd.String("http") != "" {
 		second = slack.SigningSecret()
 	}
-	return untilInterrupted(ctx, c, "slack", pretended{Page: served.Address(slack.URL()), APIURL: slack.APIURL(), BotToken: slack.BotToken(), AppToken: slack.AppToken(), SigningSecret: slack.SigningSecret()},
-		fmt.Sprintf("printf '%%s\\n' %s %s | nizectl bots slack connect", slack.BotToken(), second))
+	return untilInterrupted(ctx, c, double{name: "slack", title: "Slack", page: served, tokens: []string{slack.BotToken(), second},
+		out:   pretended{Page: served.Address(slack.URL()), APIURL: slack.APIURL(), BotToken: slack.BotToken(), AppToken: slack.AppToken(), SigningSecret: slack.SigningSecret()},
+		other: fmt.Sprintf("printf '%%s\\n' %s %s | nizectl bots slack connect", slack.BotToken(), second)})
+}
+
+// slackCommands are the lines that the app's manifest offers.
+func slackCommands() (list []page.Command) {
+	for _, cmd := range manifest.Commands() {
+		list = append(list, page.Command{Line: cmd.Name, About: cmd.About})
+		for _, word := range strings.Split(strings.Trim(cmd.Hint, "[]"), "|") {
+			if word = strings.TrimSpace(word); word != "" && word != "question" { // which stands for any text
+				list = append(list, page.Command{Line: cmd.Name + " " + word})
+			}
+		}
+	}
+	return list
 }
 
 // devDiscord serves until it is interrupted, with a token of its own, as
@@ -96,30 +135,42 @@ func devDiscord(ctx context.Context, c *command.Call) error {
 	if err := discord.Serve(listener, served.Handler()); err != nil {
 		return fmt.Errorf("serving the pretended Discord: %w", err)
 	}
-	return untilInterrupted(ctx, c, "discord", pretended{Page: served.Address(discord.URL()), APIURL: discord.APIURL(), BotToken: discord.BotToken(), Guild: discordtest.Guild},
-		fmt.Sprintf("printf '%%s\\n' %s | nizectl bots discord connect --guild %s", discord.BotToken(), discordtest.Guild))
+	return untilInterrupted(ctx, c, double{name: "discord", title: "Discord", page: served, tokens: []string{discord.BotToken()}, team: discordtest.Guild,
+		out:   pretended{Page: served.Address(discord.URL()), APIURL: discord.APIURL(), BotToken: discord.BotToken(), Guild: discordtest.Guild},
+		other: fmt.Sprintf("printf '%%s\\n' %s | nizectl bots discord connect --guild %s", discord.BotToken(), discordtest.Guild)})
 }
 
-// untilInterrupted prints what is served and how nized is connected to it, and
-// waits.
-func untilInterrupted(ctx context.Context, c *command.Call, name string, out pretended, connect string) (err error) {
-	if c.JSON {
-		err = c.PrintJSON(out)
-	} else {
-		c.Line("A pretended %s, until Ctrl-C. Open in a browser: %s", map[string]string{"slack": "Slack", "discord": "Discord"}[name], out.Page)
-		c.Line("")
-		c.Line("To connect nized to it:")
-		c.Line("  nizectl config set %s.api_url %s", name, out.APIURL)
-		c.Line("  %s", connect)
-		c.Line("and to leave it again: nizectl bots %[1]s disconnect --yes; nizectl config unset %[1]s.api_url", name)
+// untilInterrupted prints what is served and how nized is connected to it, or
+// connects it, and waits.
+func untilInterrupted(ctx context.Context, c *command.Call, d double) (err error) {
+	if c.Cmd.Bool("connect") {
+		return connect(ctx, c, d)
 	}
+	if c.JSON {
+		err = c.PrintJSON(d.out)
+	} else {
+		c.Line("A pretended %s, until Ctrl-C. Open in a browser: %s", d.title, d.out.Page)
+		c.Line("")
+		c.Line("To connect nized to it (nizectl dev %s --connect does, and undoes it at the end):", d.name)
+		c.Line("  nizectl config set %s.api_url %s", d.name, d.out.APIURL)
+		c.Line("  %s", d.other)
+		c.Line("and to leave it again: nizectl bots %[1]s disconnect --yes; nizectl config unset %[1]s.api_url", d.name)
+	}
+	if err := printed(c, err); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// printed sends off what was printed before something is waited for.
+func printed(c *command.Call, err error) error {
 	if err != nil {
 		return err
 	}
 	if err := c.Out.Flush(); err != nil {
 		return command.Failf(api.ExitFailed, "writing the answer: %v", err)
 	}
-	<-ctx.Done()
 	return nil
 }
 

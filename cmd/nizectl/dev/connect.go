@@ -1,0 +1,97 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"nize/cmd/nizectl/command"
+	"nize/cmd/nizectl/display"
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// connected is what --connect adds to what is printed with --json.
+type connected struct {
+	Claim  string    `json:"claim"` // the line that makes its sender an admin
+	Until  time.Time `json:"claim_expires"`
+	Away   string    `json:"away,omitempty"`   // the workspace whose account waits meanwhile
+	Mended bool      `json:"mended,omitempty"` // what an earlier run left was put back first
+}
+
+// putBackTime is how long the daemon may take to undo it all.
+const putBackTime = 30 * time.Second
+
+// connect lets the daemon work on the double until the command is interrupted.
+// The daemon undoes it: when it is asked to here, and by itself when this process
+// is gone, whatever ended it.
+func connect(ctx context.Context, c *command.Call, d double) error {
+	req := api.ConnectDoubleRequest{Name: d.name, APIURL: d.out.APIURL, Team: d.team}
+	for _, token := range d.tokens {
+		req.Tokens = append(req.Tokens, api.NewSecret(token))
+	}
+	// A signal must not cut this connection: the daemon is asked to undo it
+	// first, which tells how that went.
+	held, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	begun := make(chan api.ConnectedDouble, 1) // the one line
+	ended := make(chan error, 1)               // why it is over
+	go func() {
+		var last error
+		for line, err := range api.ConnectDouble.Call(held, c.API, req) {
+			if last = err; err == nil {
+				begun <- line
+			}
+		}
+		ended <- last
+	}()
+	select {
+	case made := <-begun:
+		if err := printConnected(c, d, made); err != nil {
+			release()
+			<-ended
+			return err
+		}
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		why := "nized has let go of it"
+		if err != nil {
+			why = display.Clean(err.Error())
+		}
+		return command.Failf(api.ExitNoDaemon, "%s; what was connected before is put back when nized starts, if it is not yet", why)
+	case <-ctx.Done():
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
+	defer cancel()
+	_, err := api.DisconnectDouble.Call(undo, c.API, api.BotRequest{Name: d.name})
+	release()
+	<-ended
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // which it is where nothing had begun
+		return command.Failf(api.ExitCode(err), "nized could not put back what was before: %s; it tries again when it starts, and before the next nizectl dev %s --connect", display.Clean(err.Error()), d.name)
+	}
+	c.Note("nized is as it was before")
+	return nil
+}
+
+// printConnected says where the page is and what to type there.
+func printConnected(c *command.Call, d double, made api.ConnectedDouble) (err error) {
+	d.page.Suggest(made.Send)
+	if c.JSON {
+		d.out.connected = &connected{Claim: made.Send, Until: made.Expires, Away: made.Away, Mended: made.Mended}
+		return printed(c, c.PrintJSON(d.out))
+	}
+	c.Line("nized is connected to a pretended %s, until Ctrl-C. Open in a browser: %s", d.title, d.out.Page)
+	c.Line("")
+	c.Line("The first line to send stands there already, and makes you an admin: %s", display.Clean(made.Send))
+	if made.Mended {
+		c.Note("an earlier run had been cut off; what it left was put back first")
+	}
+	if made.Away != "" {
+		c.Note("nized is away from %s meanwhile: what people write there is answered when this has ended", display.Clean(made.Away))
+	}
+	return printed(c, nil)
+}

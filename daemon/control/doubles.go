@@ -1,0 +1,213 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"nize/daemon/api"
+	"nize/store"
+)
+
+// Doubles connect bots to doubles of their platforms for a while.
+//
+// What a bot was before is kept aside in the database, sealed as every account
+// is, from before the first change until after the last thing was put back: a
+// daemon that is killed at any moment finds it at its start. Putting back can be
+// done twice. The order sees to it that no token is ever sent to an address that
+// it is not for: an account goes before the address changes, and comes after.
+type Doubles struct {
+	Bots     *Bots
+	Settings interface {
+		ListSettings(ctx context.Context, user string) (map[string]string, error)
+	}
+	// Put keeps a setting of the system; "" unsets it.
+	Put func(ctx context.Context, by store.Caller, key, value string) error
+	Log *slog.Logger
+
+	mu   sync.Mutex // guards what follows
+	held map[store.Surface]*heldDouble
+}
+
+// heldDouble is a double that somebody is connected to.
+type heldDouble struct {
+	end  context.CancelFunc
+	over chan struct{} // closed when all is put back, or could not be
+	err  error         // why not; to be read when over is closed
+}
+
+// putBackTime is how long putting back may take, whoever has left meanwhile.
+const putBackTime = 20 * time.Second
+
+// What is kept aside has a surface of its own, no team where there was no
+// account, and the address among its tokens.
+const (
+	aside        = "-aside"
+	nobodyThere  = "none"
+	asideAddress = "api_url"
+)
+
+// Connect connects a bot to a double until the caller leaves.
+func (d *Doubles) Connect(ctx context.Context, by store.Caller, req api.ConnectDoubleRequest, send func(api.ConnectedDouble) error) (err error) {
+	bot, err := d.Bots.Bots.Find(req.Name)
+	if err != nil {
+		return err
+	}
+	if req.APIURL == "" {
+		return fmt.Errorf("%w api_url: it is empty", store.ErrInvalid)
+	}
+	at := bot.Surface()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h := &heldDouble{end: cancel, over: make(chan struct{})}
+	d.mu.Lock()
+	if d.held[at] != nil {
+		d.mu.Unlock()
+		return fmt.Errorf("a double of %s %w: end the other nizectl dev %s --connect first", bot.Title(), store.ErrExists, at)
+	}
+	if d.held == nil {
+		d.held = map[store.Surface]*heldDouble{}
+	}
+	d.held[at] = h
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		delete(d.held, at)
+		d.mu.Unlock()
+		close(h.over)
+	}()
+
+	var out api.ConnectedDouble
+	if out.Mended, err = d.putBack(ctx, by, at); err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
+		defer cancel()
+		if _, h.err = d.putBack(ctx, by, at); h.err != nil {
+			d.Log.Error("the account that waited for a double is not back", "bot", at, "err", h.err)
+		}
+	}()
+	before, err := d.putAside(ctx, by, at)
+	if err != nil {
+		return err
+	}
+	if before.Team != nobodyThere {
+		out.Away = before.TeamName
+	}
+	if err := d.Put(ctx, by, string(at)+".api_url", req.APIURL); err != nil {
+		return err
+	}
+	if out.ConnectedBot, err = d.Bots.Connect(ctx, by, api.ConnectBotRequest{Name: req.Name, Tokens: req.Tokens, Team: req.Team}); err != nil {
+		return err
+	}
+	if err := send(out); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Disconnect ends what Connect holds and waits until all is as it was. Without a
+// holder it puts back what is left aside.
+func (d *Doubles) Disconnect(ctx context.Context, by store.Caller, req api.BotRequest) (none api.Empty, err error) {
+	bot, err := d.Bots.Bots.Find(req.Name)
+	if err != nil {
+		return none, err
+	}
+	d.mu.Lock()
+	h := d.held[bot.Surface()]
+	d.mu.Unlock()
+	if h == nil {
+		mended, err := d.putBack(ctx, by, bot.Surface())
+		if err == nil && !mended {
+			err = fmt.Errorf("a double of %s %w", bot.Title(), store.ErrNotFound)
+		}
+		return none, err
+	}
+	h.end()
+	select {
+	case <-h.over:
+		return none, h.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// Mend puts back what a daemon that was killed had left aside. It is called
+// before the bots start.
+func (d *Doubles) Mend(ctx context.Context) {
+	for _, bot := range d.Bots.Bots.All() {
+		mended, err := d.putBack(ctx, store.System, bot.Surface())
+		switch {
+		case err != nil:
+			d.Log.Error("the account that waited for a double is not back", "bot", bot.Surface(), "err", err)
+		case mended:
+			d.Log.Info("the last run ended while a double was connected; its account and address are as before", "bot", bot.Surface())
+		}
+	}
+}
+
+// putAside keeps what a bot is, and stops it.
+func (d *Doubles) putAside(ctx context.Context, by store.Caller, at store.Surface) (store.Bot, error) {
+	account, err := d.Bots.Store.GetBot(ctx, at)
+	if errors.Is(err, store.ErrNotFound) {
+		account, err = store.Bot{Team: nobodyThere, User: nobodyThere}, nil
+	}
+	if err != nil {
+		return account, fmt.Errorf("reading the bot on %s: %w", at, err)
+	}
+	set, err := d.Settings.ListSettings(ctx, "")
+	if err != nil {
+		return account, fmt.Errorf("reading the settings: %w", err)
+	}
+	kept := account
+	kept.Surface = at + aside
+	kept.Tokens = map[string]store.Secret{asideAddress: store.NewSecret(set[string(at)+".api_url"])}
+	for name, token := range account.Tokens {
+		kept.Tokens[name] = token
+	}
+	if err := d.Bots.Store.PutBot(ctx, by, kept); err != nil {
+		return account, fmt.Errorf("keeping the account of %s aside: %w", at, err)
+	}
+	if account.Team == nobodyThere {
+		return account, nil
+	}
+	_, err = d.Bots.Remove(ctx, by, api.BotRequest{Name: string(at)})
+	return account, err
+}
+
+// putBack makes a bot what it was, if anything is kept aside.
+func (d *Doubles) putBack(ctx context.Context, by store.Caller, at store.Surface) (done bool, err error) {
+	kept, err := d.Bots.Store.GetBot(ctx, at+aside)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the account of %s that is kept aside: %w", at, err)
+	}
+	if _, err := d.Bots.Remove(ctx, by, api.BotRequest{Name: string(at)}); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	if err := d.Put(ctx, by, string(at)+".api_url", kept.Tokens[asideAddress].Reveal()); err != nil {
+		return false, err
+	}
+	if kept.Team != nobodyThere {
+		account := kept
+		account.Surface = at
+		delete(account.Tokens, asideAddress)
+		if err := d.Bots.Store.PutBot(ctx, by, account); err != nil {
+			return false, fmt.Errorf("putting the account of %s back: %w", at, err)
+		}
+		if bot, err := d.Bots.Bots.Find(string(at)); err == nil && account.Enabled {
+			bot.Use(&account)
+		}
+	}
+	if err := d.Bots.Store.DeleteBot(ctx, by, at+aside); err != nil {
+		return false, fmt.Errorf("forgetting what was kept aside of %s: %w", at, err)
+	}
+	return true, nil
+}
