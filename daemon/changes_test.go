@@ -170,7 +170,7 @@ func changesOf(t *testing.T, r *roof) []request {
 			return second(api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "box", Command: path}}))
 		}},
 		{"PATCH /v1/servers/{name}", "server.put", func() error {
-			return second(api.PatchServer.Call(ctx, r.Client, api.PatchServerRequest{Name: "box", Description: &text}))
+			return second(api.PatchServer.Call(ctx, r.Client, api.PatchServerRequest{Name: "box", PatchAbout: api.PatchAbout{Description: &text}}))
 		}},
 		{"POST /v1/servers/{name}/restart", "server.restart", func() error { return second(api.RestartServer.Call(ctx, r.Client, api.ServerRequest{Name: "box"})) }},
 		{"POST /v1/tools/{id}/call", "call.running call.done", func() error {

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/expose"
 	"nize/store"
 )
 
@@ -32,7 +32,7 @@ type answer struct {
 
 // result is the answer as the SDK wants it.
 func (a answer) result() *sdk.CallToolResult {
-	res := &sdk.CallToolResult{IsError: a.isError, Meta: readMeta(a.meta)}
+	res := &sdk.CallToolResult{IsError: a.isError, Meta: expose.MetaOf(a.meta)}
 	for _, item := range a.items {
 		res.Content = append(res.Content, rawContent{raw: item})
 	}
@@ -40,6 +40,18 @@ func (a answer) result() *sdk.CallToolResult {
 		res.StructuredContent = a.structured
 	}
 	return res
+}
+
+// take takes over an upstream's result as it came.
+func (a *answer) take(raw json.RawMessage) {
+	var up struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		Meta       json.RawMessage   `json:"_meta"`
+	}
+	if json.Unmarshal(raw, &up) == nil {
+		a.items, a.structured, a.meta = up.Content, up.Structured, up.Meta
+	}
 }
 
 // append writes the answer as a CallToolResult.
@@ -91,34 +103,14 @@ func executeAnswer(args metaArgs, c *store.Call, err error) answer {
 	}
 	a := answer{isError: !out.Success}
 	if c != nil && c.Result != nil && len(c.Result.Raw) > 0 {
-		var up struct {
-			Content    []json.RawMessage `json:"content"`
-			Structured json.RawMessage   `json:"structuredContent"`
-			Meta       json.RawMessage   `json:"_meta"`
-		}
-		if err := json.Unmarshal(c.Result.Passed(), &up); err == nil {
-			a.items, out.Result, a.meta = up.Content, up.Structured, up.Meta
-		}
+		a.take(c.Result.Passed())
+		out.Result, a.structured = a.structured, nil
 	}
 	if len(a.items) == 0 && out.Error != nil {
 		a.items = []json.RawMessage{textItem(out.Error.Message.String())}
 	}
 	a.structured = mustJSON(out)
 	return a
-}
-
-// readMeta keeps numbers as they were written.
-func readMeta(raw json.RawMessage) sdk.Meta {
-	if len(raw) == 0 {
-		return nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var m sdk.Meta
-	if err := dec.Decode(&m); err != nil {
-		return nil
-	}
-	return m
 }
 
 // failureOf says why a call did not succeed, or nil.

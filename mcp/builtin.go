@@ -12,7 +12,7 @@ import (
 )
 
 // builtinRecord stands for the server of nize's own tools.
-var builtinRecord = store.Server{Name: policy.BuiltinServer, Description: "nize itself", TrustAnnotations: true}.Normal()
+var builtinRecord = store.Server{Name: policy.BuiltinServer, About: store.About{Description: "nize itself"}, TrustAnnotations: true}.Normal()
 
 // ReadResult is the tool that reads on in a result that was cut: the handle
 // that the truncation's marker names.

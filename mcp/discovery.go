@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -53,7 +54,7 @@ type FoundTool struct {
 func NewFoundTool(s store.Server, t store.Tool, score float64) FoundTool {
 	return FoundTool{
 		ToolID: t.ID(), ToolName: t.Name, Description: brief(t.Description, 100), Domain: s.Domain,
-		ServerID: s.Name, ServerName: s.Name, ServerDescription: brief(s.Description, 60),
+		ServerID: s.Name, ServerName: cmp.Or(s.Title, s.Name), ServerDescription: brief(s.Description, 60),
 		Score: float64(int(score*100+.5)) / 100,
 	}
 }

@@ -50,14 +50,14 @@ func (a *pendingQuestion) claim(call string) bool {
 	return true
 }
 
-// executeWithQuestion serves execute_tool for a client that can be asked: first it begins
+// executeWithQuestion serves the use of a tool for a client that can be asked: first it begins
 // the call and, if that needs its requester's yes, returns the question; then
 // it takes the answer and waits for the call's end.
-func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *sdk.CallToolRequest, u use) (*sdk.CallToolResult, error) {
 	g := s.opt.Gateway
-	args, err := parseMeta(Execute, req.Params.Arguments)
+	u, err := u.parsed(req.Params.Arguments)
 	if err != nil {
-		return executeAnswer(args, nil, err).result(), nil
+		return u.answer(nil, err).result(), nil
 	}
 	progress := progressOf(ctx, req)
 	a, _ := ctx.Value(askedKey{}).(*pendingQuestion)
@@ -68,9 +68,9 @@ func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *
 		}
 	} else {
 		var c *store.Call
-		if c, err = g.begin(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{progress: progress, left: connectionOf(req)}); err == nil {
+		if c, err = g.begin(ctx, by, u.req, &waiter{progress: progress, left: connectionOf(req)}); err == nil {
 			if c.State.Final() {
-				return executeAnswer(args, c, nil).result(), nil
+				return u.answer(c, nil).result(), nil
 			}
 			if c.Waiting() && c.Policy == store.ByRequester {
 				if a == nil { // it was switched on a moment ago
@@ -89,10 +89,10 @@ func (s *Server) executeWithQuestion(ctx context.Context, by store.Caller, req *
 		}
 	}
 	if err != nil {
-		return executeAnswer(args, nil, err).result(), nil
+		return u.answer(nil, err).result(), nil
 	}
 	c, err := g.await(ctx, by, id, &waiter{progress: progress, left: connectionOf(req)})
-	return executeAnswer(args, c, err).result(), nil
+	return u.answer(c, err).result(), nil
 }
 
 // applyAnswer takes what a client answered about the call that state names, and

@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
+	"nize/mcp/expose"
+	"nize/mcp/policy"
 	"nize/store"
 )
 
@@ -90,7 +92,7 @@ func (h *fastPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.cancelCall(session, info.UserID, string(req.Params.RequestID))
 	}
 	by, _ := info.Extra["caller"].(store.Caller)
-	if !h.canAnswer(r, req) {
+	if !h.canAnswer(r, by, req) {
 		h.passToSDK(w, r, session)
 		return
 	}
@@ -104,7 +106,7 @@ func (h *fastPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // canAnswer says whether the request is a plain call of one of the five.
-func (h *fastPath) canAnswer(r *http.Request, req rpc) bool {
+func (h *fastPath) canAnswer(r *http.Request, by store.Caller, req rpc) bool {
 	if req.Version != "2.0" || req.Method != "tools/call" || len(req.ID) == 0 || req.Params.Meta.ProgressToken != nil {
 		return false
 	}
@@ -118,12 +120,7 @@ func (h *fastPath) canAnswer(r *http.Request, req rpc) bool {
 	if !strings.Contains(accept, "application/json") || !strings.Contains(accept, "text/event-stream") || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		return false // the SDK says what is wrong
 	}
-	for _, m := range metaTools {
-		if m.name == req.Params.Name {
-			return true
-		}
-	}
-	return false
+	return isMeta(req.Params.Name) && expose.Of(by.Scopes, policy.BuiltinServer).Meta
 }
 
 // beginCall notes a call of a session that is known, belongs to the user, and was

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"nize/mcp/expose"
 	"nize/store"
 )
 
@@ -46,6 +47,8 @@ type Server struct {
 	streams map[*httpRequest]struct{} // requests under way, to end them when their token does
 	checks  uint64                    // how often they were gone through for that
 	conns   conns
+
+	lists expose.Watch
 }
 
 // httpRequest is one request under way.
@@ -67,14 +70,13 @@ func NewServer(opt ServerOptions) *Server {
 		Capabilities: capabilities(),
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
-	for _, m := range metaTools {
-		srv.AddTool(&sdk.Tool{
-			Name: m.name, Title: m.title, Description: m.description, InputSchema: m.input, OutputSchema: m.output,
-			Annotations: annotations(m),
-		}, s.toolHandler(m.name))
-	}
-	srv.AddReceivingMiddleware(s.recoverPanics, s.cleanUpQuestions)
 	s.sdk = srv
+	for _, m := range metaTools {
+		s.addMetaTool(m)
+	}
+	addFixtures(srv)
+	srv.AddReceivingMiddleware(s.recoverPanics, s.serveExposed, s.cleanUpQuestions)
+	srv.AddSendingMiddleware(s.onlyDue)
 	get := func(*http.Request) *sdk.Server { return srv }
 	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: store.GetSpan(opt.Config, "", "mcp.session_timeout"), Logger: sdkLog, DisableLocalhostProtection: true})
@@ -87,6 +89,13 @@ func NewServer(opt ServerOptions) *Server {
 		s.fast.ServeHTTP(w, r)
 	}))
 	return s
+}
+
+func (s *Server) addMetaTool(m metaTool) {
+	s.sdk.AddTool(&sdk.Tool{
+		Name: m.name, Title: m.title, Description: m.description, InputSchema: m.input, OutputSchema: m.output,
+		Annotations: annotations(m),
+	}, s.toolHandler(m.name))
 }
 
 // warnings passes on what is worth one: the SDK says of each session when it
@@ -102,7 +111,7 @@ func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
 // may set the level of.
 func capabilities() *sdk.ServerCapabilities {
 	return &sdk.ServerCapabilities{
-		Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{},
+		Tools: &sdk.ToolCapabilities{ListChanged: true}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{},
 		//lint:ignore SA1019 deprecated in 2026-07-28, wanted by the conformance suite of 2025-11-25
 		Logging: &sdk.LoggingCapabilities{},
 	}
@@ -119,6 +128,11 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Run ends the streams of a token as soon as it is revoked or its user
 // disabled, and those of tokens that expire. It returns when ctx ends.
 func (s *Server) Run(ctx context.Context) error {
+	var lists sync.WaitGroup
+	defer lists.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lists.Go(func() { s.followLists(ctx) })
 	after := s.opt.Feed.Last()
 	s.recheckTokens(ctx) // of the requests that came before it, what changed until then is not followed
 	for change, err := range s.opt.Feed.Watch(ctx, after) {
@@ -263,17 +277,15 @@ func (s *Server) recoverPanics(next sdk.MethodHandler) sdk.MethodHandler {
 // toolHandler serves one meta-tool through the SDK.
 func (s *Server) toolHandler(name string) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		if req.Extra == nil || req.Extra.TokenInfo == nil {
+		by, ok := callerOf(req)
+		if !ok {
 			return nil, errors.New("internal error") // authenticate always sets it
 		}
-		by, ok := req.Extra.TokenInfo.Extra["caller"].(store.Caller)
-		if !ok {
-			return nil, errors.New("internal error")
-		}
+		u, _ := ctx.Value(useKey{}).(use) // one that was called by its own name
 		if name == Execute && s.canElicit(req) {
-			return s.executeWithQuestion(ctx, by, req)
+			return s.executeWithQuestion(ctx, by, req, u)
 		}
-		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, progress: progressOf(ctx, req), left: connectionOf(req)})
+		a, err := s.serveTool(ctx, by, toolCall{name: name, args: req.Params.Arguments, use: u, progress: progressOf(ctx, req), left: connectionOf(req)})
 		if err != nil {
 			return nil, err
 		}
@@ -285,6 +297,7 @@ func (s *Server) toolHandler(name string) sdk.ToolHandler {
 type toolCall struct {
 	name     string
 	args     json.RawMessage
+	use      use // what it is to run; the zero one is what the arguments of execute_tool say
 	progress store.ProgressFunc
 	waits    func()          // told once, if the call has to wait for a person
 	left     <-chan struct{} // closed when the client's connection is gone
@@ -311,19 +324,19 @@ func (s *Server) serveTool(ctx context.Context, by store.Caller, t toolCall) (an
 		}
 		return lookupAnswer(t.name, r), nil
 	}
-	args, err := parseMeta(Execute, t.args)
+	u, err := t.use.parsed(t.args)
 	if err != nil {
-		return executeAnswer(args, nil, err), nil
+		return u.answer(nil, err), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, store.GetSpan(s.opt.Config, "", "mcp.wait"))
 	defer cancel()
-	c, err := s.opt.Gateway.execute(ctx, by, store.Request{Tool: args.ToolID, Args: args.Params}, &waiter{t.progress, t.waits, t.left})
+	c, err := s.opt.Gateway.execute(ctx, by, u.req, &waiter{t.progress, t.waits, t.left})
 	if err != nil {
 		if failure := callError(err); failure.Code == store.CodeInternal && ctx.Err() == nil {
-			s.opt.Log.Error("execute_tool", "tool", args.ToolID, "err", err)
+			s.opt.Log.Error("execute_tool", "tool", u.req.Tool, "err", err)
 		}
 	}
-	return executeAnswer(args, c, err), nil
+	return u.answer(c, err), nil
 }
 
 // progressOf tells the client's progress token of progress; without a token it

@@ -198,6 +198,16 @@ func TestWireKeepsBytes(t *testing.T) {
 // post sends one modern request and returns the body of the answer.
 func (f *front) post(token, version, body string) string {
 	f.t.Helper()
+	return f.send(token, version, "tools/call", "execute_tool", body)
+}
+
+func (f *front) postAs(token, method, name, body string) string {
+	f.t.Helper()
+	return f.send(token, "2026-07-28", method, name, body)
+}
+
+func (f *front) send(token, version, method, name, body string) string {
+	f.t.Helper()
 	req, err := http.NewRequestWithContext(f.t.Context(), "POST", f.url, strings.NewReader(body))
 	if err != nil {
 		f.t.Fatal(err)
@@ -206,8 +216,10 @@ func (f *front) post(token, version, body string) string {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("MCP-Protocol-Version", version)
-	req.Header.Set("Mcp-Method", "tools/call")
-	req.Header.Set("Mcp-Name", "execute_tool")
+	req.Header.Set("Mcp-Method", method)
+	if name != "" {
+		req.Header.Set("Mcp-Name", name)
+	}
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		f.t.Fatal(err)

@@ -27,12 +27,13 @@ type worker struct {
 	draining chan struct{}   // closed by drain
 	until    time.Time       // set by drain: when calls that still run are cut
 	again    chan struct{}   // holds one signal: somebody may not be able to approve any more
+	relist   chan struct{}   // holds one signal: what a client may list may have changed
 }
 
 func newWorker(opt Options, rules *policy.Engine, catalog *Catalog, run *executor, waiters *waiters, background *tasks) *worker {
 	return &worker{
 		calls: opt.Calls, feed: opt.Feed, policy: rules, catalog: catalog, executor: run, waiters: waiters, tasks: background, log: opt.Log, now: opt.Now,
-		draining: make(chan struct{}), again: make(chan struct{}, 1),
+		draining: make(chan struct{}), again: make(chan struct{}, 1), relist: make(chan struct{}, 1),
 	}
 }
 
@@ -76,6 +77,13 @@ func (w *worker) run(ctx context.Context) error {
 			w.followCall(ctx, change)
 		case "user", "group", "member", "channel":
 			w.recheckApprovers()
+		}
+		switch change.Kind {
+		case "server", "tools", "user", "group", "member", "grant", "setting":
+			select {
+			case w.relist <- struct{}{}:
+			default:
+			}
 		}
 	}
 	return nil

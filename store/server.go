@@ -60,36 +60,43 @@ const (
 // Server is a registered MCP server. Its zero values are the
 // defaults; Normal fills them in.
 type Server struct {
-	Name             string           `json:"name"`
-	Transport        Transport        `json:"transport"`
-	Command          string           `json:"command,omitempty"` // resolved to an absolute path
-	Args             []string         `json:"args,omitempty"`
-	Cwd              string           `json:"cwd,omitempty"`
-	Env              map[string]Value `json:"env,omitempty"`
-	URL              string           `json:"url,omitempty"`
-	Headers          map[string]Value `json:"headers,omitempty"`
-	Description      string           `json:"description,omitempty"`
-	Domain           string           `json:"domain,omitempty"` // by default the name
-	Disabled         bool             `json:"disabled,omitempty"`
-	Timeout          Duration         `json:"timeout,omitempty"`         // of one call; 30 s
-	StartTimeout     Duration         `json:"start_timeout,omitempty"`   // to spawn or connect and initialize; by the command
-	MaxConcurrency   int              `json:"max_concurrency,omitempty"` // calls at once; 8
-	Approval         Approval         `json:"approval,omitempty"`
-	Auth             Auth             `json:"auth,omitempty"`
-	Approvers        Policy           `json:"approvers,omitempty"` // who may press; "" is the setting approvals.approvers, or the default
-	TrustAnnotations bool             `json:"trust_annotations,omitempty"`
-	UntrustedOutput  bool             `json:"untrusted_output,omitempty"`
-	Private          bool             `json:"private,omitempty"` // what its tools return is for who asked alone
-	AcceptNew        bool             `json:"accept_new,omitempty"`
-	AllowedTools     []string         `json:"allowed_tools,omitempty"` // names or patterns; empty is all
-	KeepAlive        bool             `json:"keep_alive,omitempty"`    // never closed for being idle
-	IdleTimeout      Duration         `json:"idle_timeout,omitempty"`  // after which the session is closed; 10 min for stdio, else never
-	MemoryLimit      Size             `json:"memory_limit,omitempty"`  // resident, of a stdio server's process group; 512 MiB
-	RateLimit        Rate             `json:"rate_limit,omitzero"`     // of everybody's calls together; no limit
-	Origin           Origin           `json:"origin,omitzero"`         // the watched file that it is from
-	Visibility       []string         `json:"visibility,omitempty"`    // all, user:ID or group:NAME; empty is admins only
-	Created          time.Time        `json:"created"`
-	Revision         uint64           `json:"revision"` // grows with every change
+	Name      string           `json:"name"`
+	Transport Transport        `json:"transport"`
+	Command   string           `json:"command,omitempty"` // resolved to an absolute path
+	Args      []string         `json:"args,omitempty"`
+	Cwd       string           `json:"cwd,omitempty"`
+	Env       map[string]Value `json:"env,omitempty"`
+	URL       string           `json:"url,omitempty"`
+	Headers   map[string]Value `json:"headers,omitempty"`
+	About
+	Domain           string    `json:"domain,omitempty"` // by default the name
+	Disabled         bool      `json:"disabled,omitempty"`
+	Timeout          Duration  `json:"timeout,omitempty"`         // of one call; 30 s
+	StartTimeout     Duration  `json:"start_timeout,omitempty"`   // to spawn or connect and initialize; by the command
+	MaxConcurrency   int       `json:"max_concurrency,omitempty"` // calls at once; 8
+	Approval         Approval  `json:"approval,omitempty"`
+	Auth             Auth      `json:"auth,omitempty"`
+	Approvers        Policy    `json:"approvers,omitempty"` // who may press; "" is the setting approvals.approvers, or the default
+	TrustAnnotations bool      `json:"trust_annotations,omitempty"`
+	UntrustedOutput  bool      `json:"untrusted_output,omitempty"`
+	Private          bool      `json:"private,omitempty"` // what its tools return is for who asked alone
+	AcceptNew        bool      `json:"accept_new,omitempty"`
+	AllowedTools     []string  `json:"allowed_tools,omitempty"` // names or patterns; empty is all
+	KeepAlive        bool      `json:"keep_alive,omitempty"`    // never closed for being idle
+	IdleTimeout      Duration  `json:"idle_timeout,omitempty"`  // after which the session is closed; 10 min for stdio, else never
+	MemoryLimit      Size      `json:"memory_limit,omitempty"`  // resident, of a stdio server's process group; 512 MiB
+	RateLimit        Rate      `json:"rate_limit,omitzero"`     // of everybody's calls together; no limit
+	Origin           Origin    `json:"origin,omitzero"`         // the watched file that it is from
+	Visibility       []string  `json:"visibility,omitempty"`    // all, user:ID or group:NAME; empty is admins only
+	Created          time.Time `json:"created"`
+	Revision         uint64    `json:"revision"` // grows with every change
+}
+
+// About is what people and models read of a server besides its name: an admin's
+// words, or its own from when it was registered.
+type About struct {
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
 }
 
 // Defaults of a server that says nothing else.
@@ -180,6 +187,7 @@ type Tool struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Annotations  Annotations     `json:"annotations,omitzero"`
 	Meta         json.RawMessage `json:"meta,omitempty"`
+	Icons        json.RawMessage `json:"icons,omitempty"` // as listed
 	State        ToolState       `json:"state"`
 	Pin          string          `json:"pin"`                // hash of the definition as listed
 	Accepted     string          `json:"accepted,omitempty"` // hash that an admin accepted; compared at every list and call
@@ -221,7 +229,7 @@ func (t Tool) ID() string { return t.Server + ":" + t.Name }
 // list of them are the same.
 func (t Tool) Equal(o Tool) bool {
 	return t.Server == o.Server && t.Name == o.Name && t.Title == o.Title && t.Description == o.Description &&
-		bytes.Equal(t.InputSchema, o.InputSchema) && bytes.Equal(t.OutputSchema, o.OutputSchema) && bytes.Equal(t.Meta, o.Meta) &&
+		bytes.Equal(t.InputSchema, o.InputSchema) && bytes.Equal(t.OutputSchema, o.OutputSchema) && bytes.Equal(t.Meta, o.Meta) && bytes.Equal(t.Icons, o.Icons) &&
 		t.Annotations.equal(o.Annotations) && t.State == o.State && t.Pin == o.Pin && t.Accepted == o.Accepted && slices.Equal(t.Findings, o.Findings) &&
 		t.Around == o.Around && (t.Was == nil) == (o.Was == nil)
 }

@@ -12,7 +12,7 @@ func TestToolEqual(t *testing.T) {
 	yes, no := true, false
 	full := func() Tool {
 		hint := func() *bool { b := yes; return &b }
-		return Tool{Server: "s", Name: "n", Title: "t", Description: "d", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), Meta: json.RawMessage(`{}`),
+		return Tool{Server: "s", Name: "n", Title: "t", Description: "d", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), Meta: json.RawMessage(`{}`), Icons: json.RawMessage(`{}`),
 			Annotations: Annotations{Title: "a", ReadOnly: hint(), Destructive: hint(), Idempotent: hint(), OpenWorld: hint()},
 			State:       ToolAccepted, Pin: "p", Accepted: "p", Findings: []string{"f"}, Around: Around{Launch: "l", Instructions: "i"}, Was: new(Definition)}
 	}

@@ -34,10 +34,10 @@ var PatchServer = Op[PatchServerRequest, ServerView]{"PATCH", "/v1/servers/{name
 // PatchServerRequest is what may be changed of a server. Revision is the one
 // that the caller read; 0 changes whatever is there.
 type PatchServerRequest struct {
-	Name             string                  `path:"name" json:"-"`
-	Revision         uint64                  `json:"revision,omitempty"`
-	Disabled         *bool                   `json:"disabled,omitempty"`
-	Description      *string                 `json:"description,omitempty"`
+	Name     string `path:"name" json:"-"`
+	Revision uint64 `json:"revision,omitempty"`
+	Disabled *bool  `json:"disabled,omitempty"`
+	PatchAbout
 	Domain           *string                 `json:"domain,omitempty"`
 	Timeout          *store.Duration         `json:"timeout,omitempty"`
 	StartTimeout     *store.Duration         `json:"start_timeout,omitempty"` // 0 is the default again
@@ -62,6 +62,12 @@ type PatchServerRequest struct {
 	Args             *[]string               `json:"args,omitempty"`
 	Cwd              *string                 `json:"cwd,omitempty"`
 	URL              *string                 `json:"url,omitempty"`
+}
+
+// PatchAbout is what of [store.About] changes.
+type PatchAbout struct {
+	Title       *string `json:"title,omitempty"`
+	Description *string `json:"description,omitempty"`
 }
 
 // RemoveServer removes a server and its tools.

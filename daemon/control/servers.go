@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func forCaller(by store.Caller, v api.ServerView) api.ServerView {
 		return v
 	}
 	v.LastError, v.Warnings = "", nil
-	v.Server = store.Server{Name: v.Server.Name, Transport: v.Server.Transport, Description: v.Server.Description, Domain: v.Server.Domain, Disabled: v.Server.Disabled, Created: v.Server.Created, Revision: v.Server.Revision}
+	v.Server = store.Server{Name: v.Server.Name, About: v.Server.About, Transport: v.Server.Transport, Domain: v.Server.Domain, Disabled: v.Server.Disabled, Created: v.Server.Created, Revision: v.Server.Revision}
 	v.Tools = slices.DeleteFunc(v.Tools, func(t api.ToolView) bool { return t.State != store.ToolAccepted })
 	return v
 }
@@ -182,7 +183,11 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	}
 	var probeErr error
 	if !server.Disabled {
-		_, probeErr = s.Pool.Probe(ctx, server)
+		var probe *upstream.Probe
+		probe, probeErr = s.Pool.Probe(ctx, server)
+		// What a server says of itself stands where nobody else says it. It is
+		// taken once: what it says later changes nothing.
+		server.Title, server.Description = cmp.Or(server.Title, probe.Title), cmp.Or(server.Description, probe.About)
 	}
 	if probeErr != nil && !force {
 		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("server %s was not added: %v; add it all the same with --force", server.Name, probeErr)}

@@ -9,6 +9,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/people"
+	"nize/mcp/expose"
 	"nize/store"
 )
 
@@ -68,8 +69,14 @@ func (t *Tokens) Create(ctx context.Context, by store.Caller, req api.CreateToke
 		return none, err
 	}
 	for _, s := range req.Scopes {
+		if expose.IsScope(s) {
+			if err := expose.Check(s); err != nil {
+				return none, err
+			}
+			continue
+		}
 		if p, ok := strings.CutPrefix(s, "tools:"); !ok || p == "" {
-			return none, fmt.Errorf("%w scope %q: use tools:PATTERN, such as tools:github:*", store.ErrInvalid, s)
+			return none, fmt.Errorf("%w scope %q: use tools:PATTERN, such as tools:github:*, or expose:MODE", store.ErrInvalid, s)
 		}
 	}
 	life := time.Duration(req.Expires)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/mcp/expose"
 	"nize/store"
 )
 
@@ -30,21 +31,32 @@ func (o *OwnTokens) Create(ctx context.Context, by store.Caller, req api.CreateO
 }
 
 // limitScopes is what a token that a token makes may have: at most its maker's
-// scopes, and those where nothing is asked for.
+// tools, and those where none are asked for. What it lists by name (expose:) is
+// its own choice among them, and its maker's where it says nothing.
 func limitScopes(maker, asked []string) ([]string, error) {
-	var patterns []string
+	var patterns, kept []string
+	choice := slices.ContainsFunc(asked, expose.IsScope)
 	for _, s := range maker {
 		if p, ok := strings.CutPrefix(s, "tools:"); ok {
 			patterns = append(patterns, p)
+		} else if expose.IsScope(s) && !choice {
+			kept = append(kept, s)
 		}
 	}
+	asked = append(kept, asked...)
 	if len(patterns) == 0 {
 		return asked, nil
 	}
-	if len(asked) == 0 {
-		return maker, nil
+	if !slices.ContainsFunc(asked, func(s string) bool { return !expose.IsScope(s) }) {
+		for _, p := range patterns {
+			asked = append(asked, "tools:"+p)
+		}
+		return asked, nil
 	}
 	for _, s := range asked {
+		if expose.IsScope(s) {
+			continue
+		}
 		p := strings.TrimPrefix(s, "tools:")
 		if !slices.Contains(patterns, p) && (strings.Contains(p, "*") || !store.MatchAny(patterns, p)) {
 			return nil, fmt.Errorf("scope %q: %w: the token that asks for it has only %s", s, store.ErrRefused, strings.Join(maker, ", "))

@@ -83,7 +83,7 @@ func (t *Tools) Search(ctx context.Context, by store.Caller, req api.SearchTools
 			continue // removed meanwhile
 		}
 		s = s.Normal()
-		f := api.FoundTool{ID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: s.Name, ServerDescription: s.Description, Score: h.Score}
+		f := api.FoundTool{ID: h.Tool.ID(), Name: h.Tool.Name, Description: h.Tool.Description, Domain: s.Domain, ServerID: s.Name, ServerName: cmp.Or(s.Title, s.Name), ServerDescription: s.Description, Score: h.Score}
 		if shares != nil {
 			f.Shares = sharesView(shares[i])
 		}

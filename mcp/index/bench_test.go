@@ -36,7 +36,7 @@ var corpus = sync.OnceValues(func() ([]store.Server, map[string][]store.Tool) {
 			panic(err)
 		}
 		if tools[t.Server] == nil {
-			servers = append(servers, store.Server{Name: t.Server, Description: t.ServerDescription})
+			servers = append(servers, store.Server{Name: t.Server, About: store.About{Description: t.ServerDescription}})
 		}
 		tools[t.Server] = append(tools[t.Server], store.Tool{Server: t.Server, Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
 	}

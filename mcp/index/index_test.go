@@ -83,7 +83,7 @@ func officeIndex(tb testing.TB, o Options) *Index {
 
 func replace(tb testing.TB, x *Index, name string, tools []store.Tool) {
 	tb.Helper()
-	s := store.Server{Name: name, Description: "All about " + name, Domain: domains[name]}
+	s := store.Server{Name: name, About: store.About{Description: "All about " + name}, Domain: domains[name]}
 	if err := x.Replace(context.Background(), s, tools); err != nil {
 		tb.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestDeterminism(t *testing.T) {
 		for k := range wrong {
 			wrong[k].Description = strings.Replace(wrong[k].Description, " a ", " an entirely other ", 1)
 		}
-		other.Replace(context.Background(), store.Server{Name: s.Name, Description: "wrong"}, wrong)
+		other.Replace(context.Background(), store.Server{Name: s.Name, About: store.About{Description: "wrong"}}, wrong)
 		other.Replace(context.Background(), store.Server{Name: "gone-" + s.Name}, wrong[:min(3, len(wrong))])
 		if i%2 == 0 {
 			other.Remove("gone-" + s.Name)

@@ -85,6 +85,7 @@ type Tool struct {
 // Options says what the fake is like.
 type Options struct {
 	Name         string
+	Title        string
 	Instructions string
 	Tools        []Tool
 	Stateless    bool // serve the 2026-07-28 wire too
@@ -130,7 +131,7 @@ func build(opt Options) *Server {
 		opt.Name = "fake"
 	}
 	s := &Server{opt: opt, tools: map[string]Tool{}, calls: map[string]int{}, asked: map[string]chan json.RawMessage{}, fault: opt.Fault, times: -1}
-	s.real = sdk.NewServer(&sdk.Implementation{Name: opt.Name, Version: "1.0.0"}, &sdk.ServerOptions{
+	s.real = sdk.NewServer(&sdk.Implementation{Name: opt.Name, Title: opt.Title, Version: "1.0.0"}, &sdk.ServerOptions{
 		Instructions: opt.Instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
 	})

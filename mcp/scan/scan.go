@@ -67,8 +67,8 @@ type definition struct {
 // description, both schemas, annotations and meta. Key order and
 // white space inside schemas don't count; any other byte does. Not part of it
 // are what [unpinned] lists, and what of the protocol's Tool is not kept at all
-// (icons, execution hints, members that nobody knows): no person and no model
-// sees that through nize.
+// (execution hints, members that nobody knows): no person and no model sees that
+// through nize.
 func (Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
 	return hash(server, instructions, tool), inspect(instructions, tool)
 }
@@ -77,6 +77,7 @@ func (Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin 
 // reason. A test holds every other one to be part of it.
 var unpinned = map[string]string{
 	"Server":   "an admin chose the name",
+	"Icons":    "are pictures beside the name, which no model reads; pins from before they were kept stay",
 	"State":    "follows from the pin",
 	"Pin":      "is the pin",
 	"Accepted": "is the pin that an admin accepted",

@@ -292,6 +292,7 @@ func (s *session) setServerInfo(init *sdk.InitializeResult, m *mask.Mask) {
 	s.version = init.ProtocolVersion
 	if init.ServerInfo != nil {
 		s.serverInfo = strings.TrimSpace(store.Clip(m.Text(init.ServerInfo.Name), 100) + " " + store.Clip(m.Text(init.ServerInfo.Version), 50))
+		s.title = store.Clip(strings.Join(strings.Fields(m.Text(init.ServerInfo.Title)), " "), 100)
 	}
 	s.since = time.Now()
 }

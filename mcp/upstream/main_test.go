@@ -194,7 +194,7 @@ func (strictGate) Pin(s store.Server, instructions string, t store.Tool) (string
 	}
 	sum := sha256.Sum256(raw)
 	var findings []string
-	if strings.Contains(t.Description, "IGNORE") {
+	if strings.Contains(t.Description+instructions, "IGNORE") {
 		findings = []string{"it speaks to the model"}
 	}
 	return hex.EncodeToString(sum[:]), findings

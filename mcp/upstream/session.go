@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ type session struct {
 	version      string // of the protocol
 	unsure       bool   // it may speak a newer one: the probe for it met trouble
 	serverInfo   string
+	title        string // what the server calls itself
 	since        time.Time
 
 	notices     atomic.Uint64 // how often the list was said to have changed, or could not be read
@@ -234,6 +236,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 		Output      json.RawMessage `json:"outputSchema"`
 		Annotations json.RawMessage `json:"annotations"`
 		Meta        json.RawMessage `json:"_meta"`
+		Icons       json.RawMessage `json:"icons"`
 	}
 	if err := json.Unmarshal(raw, &t); err != nil {
 		c.warn(fmt.Sprintf("a tool that is not one is left out: %v", err))
@@ -254,7 +257,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 		t.Input = json.RawMessage(`{"type":"object"}`)
 	}
 	l := listed{tool: store.Tool{Server: s.config().Name, Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: nullToNil(t.Meta), Annotations: annotations(t.Annotations)}}
+		InputSchema: t.Input, OutputSchema: nullToNil(t.Output), Meta: nullToNil(t.Meta), Icons: icons(t.Icons), Annotations: annotations(t.Annotations)}}
 	o := offer{refused: s.gate.Check(l.tool)}
 	if o.refused == nil {
 		o.bindings, o.refused = wire.BindingsOf(t.Input)
@@ -268,6 +271,28 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 func nullToNil(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
+	}
+	return raw
+}
+
+// maxIcons is what the icons of one tool may take: every client that lists it
+// by name gets them.
+const maxIcons = 16 << 10
+
+// icons keeps those that a client may load without harm to anybody: pictures in
+// themselves, or from a server that proves its name. What else there is is left
+// out with a list of one bad icon.
+func icons(raw json.RawMessage) json.RawMessage {
+	var list []struct {
+		Source string `json:"src"`
+	}
+	if len(raw) == 0 || len(raw) > maxIcons || json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return nil
+	}
+	for _, i := range list {
+		if !strings.HasPrefix(i.Source, "https://") && !strings.HasPrefix(i.Source, "data:image/") {
+			return nil
+		}
 	}
 	return raw
 }

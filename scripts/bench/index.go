@@ -41,7 +41,7 @@ func (b *bench) indexOf(ctx context.Context, n int, limits row) error {
 	defer x.Close()
 	replace := func(i int, tools []store.Tool) error {
 		name := fmt.Sprintf("server-%d", i)
-		return x.Replace(ctx, store.Server{Name: name, Description: "The tools of " + name}.Normal(), tools)
+		return x.Replace(ctx, store.Server{Name: name, About: store.About{Description: "The tools of " + name}}.Normal(), tools)
 	}
 	began := time.Now()
 	for i, tools := range servers {

@@ -63,7 +63,7 @@ func serversRace(e *env) {
 	e.same(got, map[string]int{"ok": 1, "already exists": 19})
 	rev := must(e.GetServer(ctx, "box"))(e).Revision
 	got = e.race(20, func(i int) error {
-		_, err := e.PutServer(ctx, ada, store.Server{Name: "box", Description: id("d", i)}, rev)
+		_, err := e.PutServer(ctx, ada, store.Server{Name: "box", About: store.About{Description: id("d", i)}}, rev)
 		return err
 	})
 	e.same(got, map[string]int{"ok": 1, "changed meanwhile": 19})

@@ -15,6 +15,7 @@ import (
 // serverFlags are the settings of a server, for add and edit.
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
+		&cli.StringFlag{Name: "title", Usage: "what people and models read beside the name (default: what the server calls itself)"},
 		&cli.StringFlag{Name: "description", Usage: "what the server is for, in a sentence"},
 		&cli.StringFlag{Name: "domain", Usage: "the field its tools belong to (default: its name)"},
 		&cli.StringFlag{Name: "timeout", Usage: "of one call, such as 30s or 5m"},
@@ -59,6 +60,7 @@ func patchFromFlags(c *command.Call) (api.PatchServerRequest, error) {
 		p.MaxConcurrency = &n
 	}
 	return p, cmp.Or(
+		given(c, "title", &p.Title, plainText),
 		given(c, "description", &p.Description, plainText),
 		given(c, "domain", &p.Domain, plainText),
 		given(c, "timeout", &p.Timeout, timeoutFlag),

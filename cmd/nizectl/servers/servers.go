@@ -90,6 +90,7 @@ func printServer(ctx context.Context, c *command.Call, v api.ServerView) {
 	c.Field("kept as in", s.Origin.File)
 	c.Field("env", values(s.Env))
 	c.Field("headers", values(s.Headers))
+	c.Field("title", s.Title)
 	c.Field("about", s.Description)
 	c.Field("domain", s.Domain)
 	c.Field("timeout", s.Timeout.String())

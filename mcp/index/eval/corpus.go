@@ -127,7 +127,7 @@ func load(fsys fs.FS, name string) (*corpus, error) {
 		return nil, err
 	}
 	for name, text := range about {
-		c.Servers = append(c.Servers, store.Server{Name: name, Description: text})
+		c.Servers = append(c.Servers, store.Server{Name: name, About: store.About{Description: text}})
 	}
 	slices.SortFunc(c.Servers, func(a, b store.Server) int { return strings.Compare(a.Name, b.Name) })
 	err = lines(fsys, path.Join(name, "queries.dev.jsonl"), func(line []byte) error {
